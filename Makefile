@@ -17,7 +17,7 @@ PEER ?= iperf3
 # Program that must exist = Debian package that brings it.
 TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl git=git python3=python3 pip3=python3-pip cc=gcc \
 	ethtool=ethtool lspci=pciutils nft=nftables curl=curl wrk=wrk ab=apache2-utils h2load=nghttp2-client nginx=nginx-light \
-	sshd=openssh-server ssh=openssh-client tc=iproute2 taskset=util-linux setpriv=util-linux tmux=tmux strace=strace pg_createcluster=postgresql
+	sshd=openssh-server ssh=openssh-client tc=iproute2 taskset=util-linux setpriv=util-linux renice=bsdutils tmux=tmux strace=strace pg_createcluster=postgresql
 DIST_TOOLS := musl-gcc=musl-tools
 CROSS_TOOLS := qemu-aarch64-static=qemu-user-static
 
@@ -254,11 +254,12 @@ soak: ## thousands of tests, then random clients for SOAK_SECONDS
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SOAK_SECONDS=$(SOAK_SECONDS) \
 		$(CARGO) test --locked -p linerate-interop --test interop server::soak:: -- --ignored --nocapture
 
-# Each attack alone, then all of them at once for ATTACK_SECONDS.
-attacks: ## attacks on a server in 512 MB with 1,024 descriptors, ATTACK_SECONDS each (root)
+# Each attack alone for 20 s, then all of them at once for ATTACK_SECONDS.
+ATTACKED = LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" $(NEXTEST) -p linerate-interop --retries 0 --no-capture
+attacks: test-deps ## attacks on a server in 512 MB with 1,024 descriptors, in the end all at once for ATTACK_SECONDS (root)
 	$(CARGO) build --release --locked -p linerate-cli
-	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" LINERATE_ATTACK_SECONDS=$(ATTACK_SECONDS) \
-		$(CARGO) test --locked -p linerate-interop --test interop attacks:: -- --nocapture --test-threads 1
+	LINERATE_ATTACK_SECONDS=20 $(ATTACKED) -E 'test(/^attacks::/) - test(/^attacks::all_at_once::/)'
+	LINERATE_ATTACK_SECONDS=$(ATTACK_SECONDS) $(ATTACKED) -E 'test(/^attacks::all_at_once::/)'
 
 # 200 writers and 20 sweeps that are killed, 200 clients of a server whose store is locked, a watch of 60 runs, and 100,000
 # runs in a file and on a PostgreSQL server.

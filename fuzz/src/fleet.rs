@@ -16,6 +16,8 @@ use linerate_fleet::{TaskId, inventory};
 
 const MS_NS: u64 = 1_000_000;
 const RUN: &str = "0199aaaa-0000-7000-8000-000000000001";
+/// A preflight with the partner of every task.
+const PREFLIGHT: &str = r#"{"partners":["10.0.0.2"],"peers":[{"peer":"10.0.0.2","port":5201}]}"#;
 
 /// Lines are read alike in one piece and in segments; messages that are accepted survive; a refusal is short.
 pub fn lines(cuts: &[u8], bytes: &[u8]) {
@@ -76,11 +78,14 @@ pub fn agent(script: &[u8]) {
         let mut agent = Agent::new(0, service, hello);
         let (mut now_ns, mut seq, mut has_left) = (0_u64, 0_u64, false);
         let (mut epoch, mut round) = (1, 0);
-        // Half of the scripts begin with a plan.
+        // Half of the scripts begin with a plan and a preflight.
         if script.first().is_some_and(|byte| byte % 2 == 0) {
             seq = 1;
             agent.handle_line(now_ns, envelope(seq, 1, "plan", &json(&plan())).as_bytes());
             agent.handle_local(now_ns, AgentInput::Planned { ports: vec![5201] });
+            seq = 2;
+            agent.handle_line(now_ns, envelope(seq, 1, "preflight", PREFLIGHT).as_bytes());
+            agent.handle_local(now_ns, agent_input(3));
         }
         for [kind, argument] in script.as_chunks::<2>().0 {
             match kind % 8 {
@@ -284,7 +289,10 @@ fn lead(coordinator: &mut Coordinator, step: usize) {
     let done = |result: Result<(), linerate_fleet::coordinator::Busy>| assert_eq!(result, Ok(()));
     match step {
         0 => everyone(coordinator, &line("hello", r#"{"protocol":{"min":1,"max":1},"version":"x"}"#)),
-        1 => done(coordinator.handle_local(1, Input::Plan((0..3).map(|host| (host, plan())).collect()))),
+        1 => {
+            (0..3).for_each(|host| done(coordinator.handle_local(1, Input::Plan { host, plan: Box::new(plan()) })));
+            done(coordinator.handle_local(1, Input::PlansSent));
+        }
         2 => everyone(coordinator, &line("planned", r#"{"ports":[5201]}"#)),
         3 => {
             let ends = |id, client, server| round_task(TaskId(id), client, server);
@@ -316,7 +324,7 @@ pub fn garbage_at_the_agent(lines: &[Vec<u8>], steps: usize) {
         let hello = Hello { protocol: Versions { min: 1, max: 1 }, ..Hello::default() };
         let mut agent = Agent::new(0, Service::Stream, hello);
         let mut actions = Vec::new();
-        for step in 0..7 {
+        for step in 0..AGENT_STEPS {
             if step == steps {
                 garbage.iter().for_each(|line| agent.handle_line(1, line));
             }
@@ -340,6 +348,9 @@ pub fn garbage_at_the_agent(lines: &[Vec<u8>], steps: usize) {
     }
 }
 
+/// Steps of [`lead_agent`].
+pub const AGENT_STEPS: usize = 8;
+
 /// A step of a run of one task.
 fn lead_agent(agent: &mut Agent, step: usize) {
     let mut feed = |seq: u64, kind: &str, body: String| {
@@ -351,17 +362,21 @@ fn lead_agent(agent: &mut Agent, step: usize) {
             agent.handle_local(1, AgentInput::Planned { ports: vec![5201] });
         }
         1 => {
-            feed(2, "arm", arm(1));
+            feed(2, "preflight", PREFLIGHT.to_owned());
+            agent.handle_local(1, agent_input(3));
+        }
+        2 => {
+            feed(3, "arm", arm(1));
             agent.handle_local(1, AgentInput::Armed { ports: vec![5201], pids: vec![7] });
         }
-        2 => feed(3, "go", format!(r#"{{"round":1,"t0_ns":{}}}"#, 500 * MS_NS)),
-        3 => agent.handle_local(500 * MS_NS, AgentInput::Started { task: TaskId(1), at_ns: 500 * MS_NS }),
-        4 => {
+        3 => feed(4, "go", format!(r#"{{"round":1,"t0_ns":{}}}"#, 500 * MS_NS)),
+        4 => agent.handle_local(500 * MS_NS, AgentInput::Started { task: TaskId(1), at_ns: 500 * MS_NS }),
+        5 => {
             let finish = Finish { task: TaskId(1), end: TaskEnd::aborted("x"), record: String::new() };
             agent.handle_local(501 * MS_NS, AgentInput::Finished(Box::new(finish)));
             agent.handle_local(501 * MS_NS, AgentInput::HostWindow(null()));
         }
-        5 => feed(4, "cancel", "{}".to_owned()),
+        6 => feed(5, "cancel", "{}".to_owned()),
         _ => agent.handle_local(502 * MS_NS, AgentInput::Stopped(Box::default())),
     }
 }
@@ -398,7 +413,7 @@ fn json(value: &impl serde::Serialize) -> String {
 
 /// A plan for a host.
 pub fn plan() -> Plan {
-    let text = r#"{"lease_ms":3000,"addresses":[{"path":"phys","address":"10.0.0.1"}],"peers":["10.0.0.2"],
+    let text = r#"{"lease_ms":3000,"addresses":[{"path":"phys","address":"10.0.0.1"}],
         "ports":{"first":5201,"last":5209},"sample_ms":1000}"#;
     serde_json::from_str(text).expect("a plan")
 }
@@ -424,7 +439,7 @@ fn command(kind: u8, (seq, epoch): (u64, u64), round: u32, now_ns: u64) -> Strin
     let (kind, body) = match kind % 16 {
         0 | 1 => ("plan", json(&plan())),
         2 | 3 => ("beat", "{}".to_owned()),
-        4 => ("preflight", r#"{"peers":[{"peer":"10.0.0.2","port":5201}]}"#.to_owned()),
+        4 => ("preflight", PREFLIGHT.to_owned()),
         5 => ("clock", r#"{"c1_ns":5}"#.to_owned()),
         6..=8 => ("arm", arm(round)),
         9..=11 => ("go", format!(r#"{{"round":{round},"t0_ns":{t0_ns}}}"#)),
@@ -491,8 +506,9 @@ fn report(kind: u8, round: u32, host: usize) -> String {
 
 fn decision(kind: u8, round: &mut u32) -> Input {
     match kind % 8 {
-        0 | 1 => Input::Plan((0..3).map(|host| (host, plan())).collect()),
-        2 => Input::Preflight(vec![(0, Preflight { peers: Vec::new(), facts: FactsDepth::None }), (9, full())]),
+        0 => Input::Plan { host: usize::from(kind / 8 % 4), plan: Box::new(plan()) },
+        1 => Input::PlansSent,
+        2 => Input::Preflight(vec![(0, preflight(FactsDepth::None)), (9, preflight(FactsDepth::Full))]),
         3 => Input::Clocks { exchanges: u32::from(kind / 64) },
         4..=6 => {
             *round += 1;
@@ -506,8 +522,8 @@ fn decision(kind: u8, round: &mut u32) -> Input {
     }
 }
 
-fn full() -> Preflight {
-    Preflight { peers: Vec::new(), facts: FactsDepth::Full }
+fn preflight(facts: FactsDepth) -> Preflight {
+    Preflight { partners: Vec::new(), peers: Vec::new(), facts }
 }
 
 fn round_task(id: TaskId, client: usize, server: usize) -> RoundTask {

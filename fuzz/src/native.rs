@@ -9,7 +9,7 @@ use linerate_model::path::{EndpointPhase, LoadSample, PhaseKind, PhaseSpec, Phas
 use linerate_native::datagram::{DatagramHead, Feedback, HEAD_LEN, Knock, ReceivedSequence, ReplyBody, SizeAnswer};
 use linerate_native::message::{
     CLIENT_MESSAGE_MAX_BYTES, ClientMessage, Envelope, FrameReader, Hello, JsonText, Message, Ready, Resume,
-    SERVER_MESSAGE_MAX_BYTES, ServerMessage, Welcome, decode, encode,
+    SERVER_MESSAGE_MAX_BYTES, ServerMessage, TokenProof, Welcome, decode, encode,
 };
 use linerate_native::opening::{self, Opening};
 use linerate_native::stream_frame::{Frame, FrameError};
@@ -279,6 +279,10 @@ fn resume(number: u64, received: u64) -> Resume {
     Resume { session: "s1".to_owned(), number, received, proof: "07".repeat(32) }
 }
 
+fn token() -> TokenProof {
+    TokenProof { name: "lab".to_owned(), proof: "07".repeat(32) }
+}
+
 fn request() -> ClientMessage {
     ClientMessage::Request { name: "a".to_owned(), body: JsonText::null() }
 }
@@ -287,13 +291,12 @@ fn client_message(kind: u8) -> ClientMessage {
     let phase = u32::from(kind / 16 % 3);
     match kind % 16 {
         0..=2 => ClientMessage::Hello(Box::new(Hello {
-            token: (kind & 64 != 0).then(|| "lab".to_owned()),
+            token: (kind & 64 != 0).then(token),
             user: (kind & 128 != 0).then(|| "mario".to_owned()),
             password: (kind & 128 != 0).then(|| "secret".to_owned()),
             ..hello()
         })),
-        3 => ClientMessage::Prove { proof: "07".repeat(32) },
-        4..=6 => ClientMessage::OpenPhase { phase, spec: spec() },
+        3..=6 => ClientMessage::OpenPhase { phase, spec: spec() },
         7 | 8 => ClientMessage::Start { phase },
         9 | 10 => ClientMessage::Stop { phase },
         11 => ClientMessage::Clock { sent_ns: 5 },
@@ -309,7 +312,7 @@ fn server_message(kind: u8) -> ServerMessage {
     let phase = u32::from(kind / 16 % 3);
     match kind % 16 {
         0 | 1 => ServerMessage::Welcome(Box::new(welcome())),
-        2 => ServerMessage::Challenge { proof: "07".repeat(32) },
+        2 => ServerMessage::Prove { proof: "07".repeat(32) },
         3 => ServerMessage::Turn { position: 1, wait_ms: 1000 },
         4 if kind > 200 => {
             ServerMessage::Refused { clause: "busy".to_owned(), text: "no place".to_owned(), limit: None }
@@ -328,10 +331,14 @@ fn server_message(kind: u8) -> ServerMessage {
 
 fn client_input(kind: u8) -> client::Input {
     match kind {
-        0..=60 => client::Input::Hello(Box::new(Hello { token: (kind % 2 == 1).then(|| "lab".to_owned()), ..hello() })),
-        61..=80 => client::Input::ChallengeVerified { proof: [7; 32] },
-        81..=83 => client::Input::ChallengeWrong,
-        84..=130 => client::Input::OpenPhase(Box::new(spec())),
+        0..=60 => {
+            let has_token = kind % 2 == 1;
+            let hello = Hello { token: has_token.then(token), ..hello() };
+            // Every fourth one expects another proof than the server sends.
+            let server_proof = has_token.then_some([if kind % 4 == 3 { 8 } else { 7 }; 32]);
+            client::Input::Hello { hello: Box::new(hello), server_proof }
+        }
+        61..=130 => client::Input::OpenPhase(Box::new(spec())),
         131..=170 => client::Input::Start,
         171..=200 => client::Input::Stop,
         201..=220 => client::Input::Clock { sent_ns: 1 },
@@ -345,8 +352,7 @@ fn client_input(kind: u8) -> client::Input {
 fn server_input(kind: u8) -> server::Input {
     let (clause, text, limit) = ("busy".to_owned(), "no place".to_owned(), None);
     match kind {
-        0..=20 => server::Input::Challenge { proof: [7; 32] },
-        21..=40 => server::Input::ProofChecked(kind != 40),
+        0..=40 => server::Input::ProofChecked((kind != 40).then_some([7; 32])),
         41..=60 => server::Input::LoginChecked(kind != 60),
         61..=100 => server::Input::Admitted(Box::new(welcome())),
         101..=110 => server::Input::Queued { position: 1, wait_ms: 1000 },

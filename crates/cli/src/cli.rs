@@ -43,12 +43,18 @@ use std::io::{self, Write};
 #[cfg(not(feature = "full"))]
 use absent::{compare, doctor, expect, fleet, history, http, record, report, sweep, systemd, test, watch};
 use linerate::Outcome;
+use linerate_model::printable::printable_lines;
 
 /// Reports on standard error why `command` ends with this outcome.
 fn complain(command: &str, text: &str, outcome: Outcome) -> Outcome {
-    // There is nowhere left to complain if stderr is gone.
-    let _ = writeln!(io::stderr(), "{command}: {text}");
+    warn(command, text);
     outcome
+}
+
+/// Writes a message to standard error. It quotes peers, files and devices.
+fn warn(command: &str, text: &str) {
+    // There is nowhere left to complain if stderr is gone.
+    let _ = writeln!(io::stderr(), "{command}: {}", printable_lines(text));
 }
 
 /// The exit code. The drop-in modes use the first two, and 5 with `--lr-expect`.

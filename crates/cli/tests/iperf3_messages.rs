@@ -1,4 +1,4 @@
-//! Goal: wrong command lines are answered in the words of iperf3 3.21, on the same stream, with the same exit code.
+//! Goal: wrong command lines are answered in the words of iperf3 3.22, on the same stream, with the same exit code.
 //! Method: recorded answers of the real program, and a table of the peculiarities of its option parser.
 
 use std::ffi::OsStr;
@@ -166,7 +166,7 @@ fn options_are_read_as_getopt_long_reads_them() {
         match expected {
             Version => {
                 assert_eq!(output.status.code(), Some(0), "{line}");
-                assert!(output.stdout.starts_with(b"iperf 3.21 (linerate "), "{line}");
+                assert!(output.stdout.starts_with(b"iperf 3.22 (linerate "), "{line}");
                 assert_eq!(stderr, "", "{line}");
             }
             Refused(first) => {

@@ -52,7 +52,7 @@ fn the_version_names_both_programs() {
     let [version, system, features] = lines.as_slice() else {
         panic!("three lines: {text}");
     };
-    assert_eq!(*version, concat!("iperf 3.21 (linerate ", env!("CARGO_PKG_VERSION"), ")"));
+    assert_eq!(*version, concat!("iperf 3.22 (linerate ", env!("CARGO_PKG_VERSION"), ")"));
     assert!(system.starts_with("Linux ") && system.split(' ').count() >= 5, "{system}");
     assert!(features.starts_with("Optional features available: "), "{features}");
 }
@@ -92,7 +92,7 @@ fn links_lead_to_this_program_until_they_are_removed() {
         // A second time changes nothing.
         let text = call(&[]);
         for (name, version) in
-            [("iperf3", "iperf 3.21 "), ("iperf", "iperf version 2."), ("iperf2", "iperf version 2.")]
+            [("iperf3", "iperf 3.22 "), ("iperf", "iperf version 2."), ("iperf2", "iperf version 2.")]
         {
             assert!(text.contains(&format!("{name} starts linerate (")), "{text}");
             let output = Command::new(directory.path().join(name)).arg("-v").output().expect("a link");

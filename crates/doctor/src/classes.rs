@@ -74,6 +74,7 @@ const NAMES: &[(Class, &[&str])] = &[
             "pkts rx OOB",
             "rx_fifo",
             "rx_queue_drop_cnt[#]",
+            "RX Dropped Frames",
         ],
     ),
     (
@@ -89,6 +90,8 @@ const NAMES: &[(Class, &[&str])] = &[
             "rx_pcs_symbol_err_phy",
             "rx_length_errors",
             "fcs",
+            "RX FCS Errors",
+            "RX Alignment Errors",
         ],
     ),
     (

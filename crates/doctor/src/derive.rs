@@ -2,9 +2,11 @@
 //! spread. Collectors and importers record what they read; the conclusions are drawn once, here.
 
 use linerate_model::network::is_software_kind;
+use linerate_model::printable::acts;
 use linerate_model::snapshot::{Absence, Fact, Quality, Snapshot, Value};
 
 use crate::classes;
+use crate::scope::{Host, Run};
 
 const SRC: &str = "derived";
 
@@ -21,14 +23,43 @@ pub fn derive(mut snapshot: Snapshot) -> Snapshot {
         counter_widths(&mut snapshot, &nic);
         bus_speed(&mut snapshot, &nic);
         nominal_speed(&mut snapshot, &nic, &name);
+        local_cpus(&mut snapshot, &nic);
     }
+    contradicted_speeds(&mut snapshot);
     snapshot
 }
 
-/// Names and values end up in commands that users paste into a shell; pasted text and peers can contain anything. No
-/// fact a rule builds a command from needs these characters.
+/// A rate above the speed of a link by more than this is no rounding of a report.
+const ABOVE_SPEED: f64 = 1.02;
+
+/// The speed of a virtual machine's NIC is what its driver makes up, and a test can be faster.
+fn contradicted_speeds(snapshot: &mut Snapshot) {
+    let host = Host { snapshot, period: None, other: None };
+    let exceeded = |run: &Run<'_>| {
+        let speed = run.nic()?.speed_mbps().ok()?;
+        let rate = run.goodput_bps().ok()?;
+        (rate.value > ABOVE_SPEED * speed.value * 1e6).then_some(speed.key)
+    };
+    let keys: Vec<String> = host.runs().filter(|run| !run.is("same_host")).filter_map(|run| exceeded(&run)).collect();
+    for key in keys {
+        snapshot.qualify(&key, Quality::Contradicted);
+    }
+}
+
+/// The CPUs of the NIC's node, where only the nodes were listed.
+fn local_cpus(snapshot: &mut Snapshot, nic: &str) {
+    let key = format!("{nic}.numa.local_cpulist");
+    let Some(node) = snapshot.whole(&format!("{nic}.numa.node")).filter(|_| snapshot.value(&key).is_none()) else {
+        return;
+    };
+    let cpus = snapshot.text(&format!("numa.node.{node}.cpus")).map(str::to_owned);
+    snapshot.set_known(key, cpus, SRC);
+}
+
+/// Names and values end up in advice and evidence that users may paste into a shell; pasted text and peers can contain anything.
+/// No fact needs these characters. Commands are safe without this: see [`crate::command`].
 fn drop_shell_words(snapshot: &mut Snapshot) {
-    let is_plain = |text: &str| !text.contains(|c: char| "`$;|&<>\\\"'".contains(c) || c.is_control());
+    let is_plain = |text: &str| !text.contains(|c: char| "`$;|&<>\\\"'".contains(c) || acts(c));
     snapshot.counters.retain(|key, _| is_plain(key));
     snapshot.facts.retain(|key, _| is_plain(key));
     for fact in snapshot.facts.values_mut() {

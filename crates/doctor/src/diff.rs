@@ -16,7 +16,12 @@ use crate::rules;
 #[must_use]
 pub fn compare(a: &Observed, b: &Observed, only: &[String]) -> Diagnosis {
     let (left, right) = (derive(a.snapshot.clone()), derive(b.snapshot.clone()));
-    let mut diagnosis = diagnose(&[a.clone(), b.clone()], only);
+    let later = around_test(a, b);
+    let mut diagnosis = match &later {
+        Some(later) => diagnose(std::slice::from_ref(later), only),
+        None => diagnose(&[a.clone(), b.clone()], only),
+    };
+    let b = later.as_ref().unwrap_or(b);
     let (of_a, of_b) = (diagnose(std::slice::from_ref(a), only), diagnose(std::slice::from_ref(b), only));
     let mut comparison = facts(&left, &right);
     rules_of_one(&mut comparison, &of_a.findings, &of_b.findings);
@@ -26,6 +31,21 @@ pub fn compare(a: &Observed, b: &Observed, only: &[String]) -> Diagnosis {
     diagnosis.differences = Some(comparison.changed.clone());
     diagnosis.comparison = Some(comparison);
     diagnosis
+}
+
+/// The second of two texts of one host, with what its counters grew in the tests that it contains. `None` of two hosts, and
+/// without a test between the moments.
+fn around_test(a: &Observed, b: &Observed) -> Option<Observed> {
+    let (before, after) = (&a.snapshot, &b.snapshot);
+    let is_one_host = before.host == after.host && [before, after].iter().all(|one| one.source == Source::Import);
+    if !is_one_host || b.period.is_some() {
+        return None;
+    }
+
+    let is_length = |key: &str| key.starts_with("run.") && key.ends_with(".seconds");
+    let seconds = after.facts.keys().filter(|key| is_length(key)).filter_map(|key| after.number(key)).sum();
+    let period = Period::around_test(before, after, seconds)?;
+    Some(Observed { snapshot: after.clone(), period: Some(period) })
 }
 
 fn facts(a: &Snapshot, b: &Snapshot) -> Comparison {

@@ -27,6 +27,8 @@ const SMALL_BUFFER_BYTES: f64 = 65_536.0;
 const BUSY: f64 = 0.95;
 /// CPUs of a host that runs both ends are the limit from this load of the busiest one on, where nothing is lost or queued.
 const HOST_BUSY: f64 = 0.5;
+/// Part of a target rate that a slice of a paced test moves at least: a second begins and ends within a burst.
+const NEARLY_TARGET: f64 = 0.9;
 /// Share of a slice in which a quota stopped the process.
 const THROTTLED_MIN: f64 = 0.1;
 /// Packets that a firewall must drop in a slice to be what a test waits for.
@@ -160,6 +162,8 @@ fn tcp_limit<'a>(
     match receiver {
         _ if is_path => Some(limit::PATH),
         _ if busy < BUSY && run.is_buffer_below_block() => Some(limit::SENDER_WINDOW),
+        // A paced sender waits for its next turn.
+        _ if busy < BUSY && run.reaches_of_its_target(NEARLY_TARGET) => Some(limit::CONFIGURED_RATE),
         _ if busy < BUSY => Some(limit::APPLICATION),
         // The ends of one host that run in turn leave each of its CPUs some idle time.
         Some(end) if run.is("same_host") && end.host.busiest_cpu().is_ok_and(|busy| busy >= HOST_BUSY) => {
@@ -285,6 +289,14 @@ mod tests {
         assert_eq!(limit_with(&lost), Some(limit::PATH));
         assert_eq!(limit_with(&[("rwnd_limited_share", 0.1.into())]), Some(limit::PATH));
         assert_eq!(limit_with(&[waited, ("receiver_thread_cpu", 0.95.into())]), Some(limit::RECEIVER_CPU));
+    }
+
+    #[test]
+    fn paced_sender_that_has_nothing_to_send_is_limited_by_its_rate() {
+        let paced = |rate: f64| [("busy_share", 0.5.into()), ("target_bps", 5e7.into()), ("received_bps", rate.into())];
+        assert_eq!(limit_with(&paced(4.8e7)), Some(limit::CONFIGURED_RATE));
+        assert_eq!(limit_with(&paced(3e7)), Some(limit::APPLICATION));
+        assert_eq!(limit_with(&[("busy_share", 0.5.into())]), Some(limit::APPLICATION));
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! From snapshots to a diagnosis: applies every rule, resolves contradictions, sorts.
 
-use linerate_model::finding::{Diagnosis, Finding, Inapplicable, NotEvaluated, RuledOut, Severity};
+use linerate_model::finding::{Confidence, Diagnosis, Finding, Inapplicable, NotEvaluated, RuledOut, Severity};
 use linerate_model::snapshot::Snapshot;
 
 use crate::derive::derive;
 use crate::observed::Observed;
 use crate::period::Period;
 use crate::placement::placements;
+use crate::read_tests::read_tests;
 use crate::rule::{Judge, Layer, Match, NoMatch, Rule, Ruling};
 use crate::rules;
 use crate::scope::{Host, Scope};
@@ -35,15 +36,18 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
         observed.iter_mut().for_each(|one| crate::slices::conclude(&mut one.snapshot, &name));
     }
     let observed = observed.as_slice();
-    let (outcomes, (verdict, placement)) =
-        judged(observed, only, |scope, findings| (verdict::verdict(scope, findings), placements(scope)));
-    let watched = observed.iter().any(|one| one.period.is_some());
+    let (outcomes, (verdict, placement, tests)) = judged(observed, only, |scope, findings| {
+        (verdict::verdict(scope, findings), placements(scope), read_tests(scope))
+    });
+    let is_watched = |one: &Observed| one.period.as_ref().is_some_and(|period| !period.is_around_test);
+    let watched = observed.iter().any(is_watched);
     let mut diagnosis = Diagnosis::new(vote::decide(verdict, &votes, watched));
     diagnosis.hosts = observed.iter().map(|one| one.snapshot.host.clone()).collect();
     diagnosis.findings = outcomes.findings.into_iter().map(|(_, finding)| finding).collect();
     diagnosis.ruled_out = outcomes.ruled_out;
     diagnosis.not_evaluated = outcomes.not_evaluated;
     diagnosis.placement = placement;
+    diagnosis.tests = tests;
     diagnosis
 }
 
@@ -86,11 +90,13 @@ fn apply(rule: &Rule, scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 }
 
 /// Findings that explain another one away: on the same host, and flow control anywhere.
-const EXPLAINS: [(&str, &str); 12] = [
+const EXPLAINS: [(&str, &str); 16] = [
     // A step in speed, or pause frames, lose and delay packets as a policer does.
     ("LNK-03", "PATH-01"),
     ("LNK-03", "PATH-06"),
     ("PAU-03", "PATH-01"),
+    ("LNK-03", "PATH-15"),
+    ("PAU-01", "PATH-15"),
     // The queue in front of this host's own shaper grows and drops.
     ("QD-01", "PATH-02"),
     ("QD-01", "QD-02"),
@@ -103,9 +109,16 @@ const EXPLAINS: [(&str, &str); 12] = [
     // A sender that waits for a CPU has nothing to send.
     ("TOOL-03", "APP-01"),
     ("TOOL-03", "WIN-06"),
+    // Fragments that do not arrive are the loss.
+    ("UDP-03", "PATH-11"),
     // Nothing can be switched on that the host does not offer.
     ("VIRT-01", "OFF-01"),
+    // The same drops, with the limit that they exceed.
+    ("QD-07", "QD-02"),
 ];
+
+/// Findings about what lowers the rate of the link: they matter because it is reached.
+const LOWERS_LINE_RATE: [&str; 1] = ["LNK-01"];
 
 /// Subjects begin with the host.
 fn host_of(finding: &Finding) -> &str {
@@ -175,12 +188,17 @@ impl Outcomes {
     fn demote_behind_line_rate(&mut self, scope: &Scope<'_>) {
         let is_full = |host: &&Host<'_>| {
             let runs = host.runs().filter(|run| run.goodput_bps().is_ok()).count();
-            let is_line_rate = |finding: &Finding| finding.id == "TOP-01" && host_of(finding) == host.name();
+            // Where the speed of the link was concluded from the rate, nothing is known to be full.
+            let is_line_rate = |finding: &Finding| {
+                finding.id == "TOP-01" && finding.confidence == Confidence::High && host_of(finding) == host.name()
+            };
             runs > 0 && self.findings.iter().filter(|(_, finding)| is_line_rate(finding)).count() >= runs
         };
         let full: Vec<&str> = scope.hosts.iter().filter(is_full).map(Host::name).collect();
         for (layer, finding) in &mut self.findings {
-            let throughput = (Layer::Link..=Layer::Network).contains(layer) && finding.severity != Severity::Blocker;
+            let throughput = (Layer::Link..=Layer::Network).contains(layer)
+                && finding.severity != Severity::Blocker
+                && !LOWERS_LINE_RATE.contains(&finding.id.as_str());
             if throughput && full.iter().any(|host| finding.subject.starts_with(host)) {
                 finding.severity = Severity::Info;
             }

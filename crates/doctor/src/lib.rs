@@ -20,6 +20,7 @@ pub mod observation;
 pub mod path;
 pub mod timeline;
 
+mod command;
 mod derive;
 mod diff;
 mod elimination;
@@ -29,6 +30,7 @@ mod limit;
 mod observed;
 mod period;
 mod placement;
+mod read_tests;
 mod rule;
 mod rules;
 mod scope;
@@ -37,6 +39,7 @@ mod slices;
 mod verdict;
 mod vote;
 
+pub use command::is_token;
 pub use derive::derive;
 pub use diff::compare;
 pub use groups::separating;

@@ -22,6 +22,7 @@ pub(crate) const PATH_OR_RECEIVER: &str = "path-or-receiver";
 pub(crate) const NIC_QUEUE_RX: &str = "nic-queue-rx";
 pub(crate) const SENDER_QUEUE: &str = "nic-queue-tx";
 pub(crate) const REORDERING: &str = "reordering";
+pub(crate) const LINE_RATE: &str = "line-rate";
 
 /// What distinguishes limits that have no measurement of their own.
 pub(crate) const LONGER: &str = "measure for longer (-t 30)";
@@ -45,10 +46,15 @@ pub(crate) const ALL: &[Limit] = &[
     Limit::new("invalid", &["META-02", "PATH-04", "QD-03", "TOOL-05", "TOOL-06"]).during_slow_start().certain(),
     Limit::new(CONFIGURED_RATE, &["QD-01"]).during_slow_start().certain(),
     Limit::new("speed-step", &["LNK-03", "PAU-01"]).certain(),
-    Limit::new("line-rate", &["TOP-01"]).during_slow_start().certain(),
-    Limit::new("link", &["LNK-02", "LNK-01", "LNK-04", "LNK-05", "LNK-08"]).certain(),
+    Limit::new("one-direction", &["PATH-15"]).certain(),
+    // A link that is full at too low a speed is limited by that speed.
+    Limit::new("link-speed", &["LNK-01"]).certain(),
+    Limit::new(LINE_RATE, &["TOP-01"]).during_slow_start().certain(),
+    Limit::new("link", &["LNK-02", "LNK-04", "LNK-05", "LNK-08"]).certain(),
+    Limit::new("slower-link", &["PATH-14"]).certain(),
+    Limit::new("bond-member", &["PATH-12"]).certain(),
     Limit::new("tool-limit", &["TOOL-01", "TOOL-03", "TOOL-07"]).certain(),
-    Limit::new("path-mtu", &["MTU-02"]).certain(),
+    Limit::new("path-mtu", &["MTU-02", "UDP-03", "MTU-04"]).certain(),
     Limit::new("duplicate-address", &["ADDR-02"]).during_slow_start().certain(),
     Limit::new(QUOTA, &["CPU-04"]).distinguished_by("measure without the quota"),
     Limit::new(OTHER_PROGRAMS, &["CPU-07"]).distinguished_by("end the other programs and measure again"),
@@ -63,18 +69,25 @@ pub(crate) const ALL: &[Limit] = &[
     Limit::new("pcie", &["PCI-02", "PCI-03"]).certain(),
     Limit::new(NIC_QUEUE_RX, &["NIC-02", "NIC-01", "NIC-03"]).certain(),
     Limit::new("flow-control", &["PAU-03", "PAU-04"]).certain(),
-    Limit::new(SENDER_QUEUE, &["NIC-04", "QD-02"]).certain(),
+    Limit::new("no-flow-control", &["PAU-06"]).certain(),
+    Limit::new(SENDER_QUEUE, &["NIC-04", "QD-07", "QD-02"]).certain(),
     Limit::new(RECEIVER_WINDOW, &["WIN-01"])
         .distinguished_by("raise net.ipv4.tcp_rmem on the receiver and measure again"),
     Limit::new(SENDER_WINDOW, &["WIN-02"]).distinguished_by("raise net.ipv4.tcp_wmem on the sender and measure again"),
+    Limit::new("fixed-window", &["WIN-03"]).distinguished_by("measure without -w"),
     Limit::new(PATH_RATE, &["PATH-09"]).distinguished_by("measure other hosts over the same path"),
     Limit::new(PATH, &["PATH-10", "PATH-11"]).distinguished_by("measure other hosts over the same path"),
     Limit::new(PATH_OR_RECEIVER, &["PATH-11"]),
     Limit::new("policer", &["PATH-01"]),
     Limit::new(REORDERING, &["PATH-07"]),
     Limit::new("loss-or-congestion", &["PATH-06"]),
-    Limit::new("virtual-backend", &["VIRT-01", "NIC-06"]),
+    Limit::new("provider-allowance", &["NIC-06"]),
+    Limit::new("virtual-backend", &["VIRT-01"]),
     Limit::new(STEAL, &["CPU-09"]).distinguished_by("measure on a host with reserved CPUs"),
+    Limit::new("clock", &["CPU-03"]).distinguished_by("measure with the governor performance"),
+    Limit::new("radio", &["LNK-09"]).distinguished_by("measure over a cable"),
+    Limit::new("loss-on-path", &["PATH-13"]).distinguished_by("measure other hosts over the same path"),
+    Limit::new("speed-reading", &["META-03"]),
 ];
 
 impl Limit {

@@ -16,6 +16,9 @@ pub struct Period {
     /// Lengths of queues, which rise and fall: sums over the readings.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     levels: BTreeMap<String, Level>,
+    /// It begins before a test and ends behind it. Its length is that of the test.
+    #[serde(skip)]
+    pub(crate) is_around_test: bool,
     /// The period interval by interval. Not serialised: a peer receives the sums alone.
     #[serde(skip)]
     steps: Vec<Self>,
@@ -69,6 +72,18 @@ impl Period {
             }
         }
         (period.intervals > 0).then_some(period)
+    }
+
+    /// Growth between a moment before a test of `seconds` and one behind it, which are not known; `None` without a counter of
+    /// both.
+    pub(crate) fn around_test(before: &Snapshot, after: &Snapshot, seconds: f64) -> Option<Self> {
+        let mut period = Self { seconds, intervals: 1, is_around_test: true, ..Self::default() };
+        for (key, to) in &after.counters {
+            if let Some(from) = before.counters.get(key) {
+                period.deltas.entry(key.clone()).or_default().add(*from, *to);
+            }
+        }
+        (seconds > 0.0 && !period.deltas.is_empty()).then_some(period)
     }
 
     /// Adds the time between two snapshots; the first is the second of the time before, if there was any. `None` when they

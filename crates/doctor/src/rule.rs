@@ -6,7 +6,9 @@
 
 use linerate_model::finding::{Confidence, Evidence, Inapplicable, Severity};
 
+use crate::command::{Command, is_token};
 use crate::scope::{Host, Nic, Run, Scope};
+use crate::setting::Change;
 
 /// Layer of a rule. An earlier layer explains later ones, so they are checked and shown in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,6 +135,13 @@ pub(crate) struct Unknown {
     pub(crate) advice: Option<String>,
 }
 
+impl NoMatch {
+    /// The rule cannot be checked without `fact`.
+    pub(crate) fn missing(fact: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Unknown(Unknown { missing: vec![(fact.into(), why.into())], ..Unknown::default() })
+    }
+}
+
 /// The rule is ruled out, because of `reason`.
 pub(crate) fn clear<T>(reason: impl Into<String>) -> Result<T, NoMatch> {
     Err(NoMatch::Clear(reason.into()))
@@ -150,7 +159,7 @@ pub(crate) fn inapplicable<T>(to: Inapplicable, reason: impl Into<String>) -> Re
 
 /// The rule cannot be checked without `fact`.
 pub(crate) fn unknown<T>(fact: impl Into<String>, why: impl Into<String>) -> Result<T, NoMatch> {
-    Err(NoMatch::Unknown(Unknown { missing: vec![(fact.into(), why.into())], ..Unknown::default() }))
+    Err(NoMatch::missing(fact, why))
 }
 
 /// Adds a suspicion to an outcome that is unknown.
@@ -222,18 +231,23 @@ impl Match {
 
     /// A command that helps and the one that restores the former state; both need the right to configure the network. Several
     /// are undone in reverse order.
-    pub(crate) fn fix(mut self, command: impl Into<String>, undo: impl Into<String>) -> Self {
-        self.remedy.push(command.into());
-        let undo = undo.into();
-        if !undo.is_empty() {
-            self.undo.insert(0, undo);
-        }
+    pub(crate) fn fix(mut self, (command, undo): Change) -> Self {
+        self.undo.insert(0, undo.line().to_owned());
+        self.run(&command)
+    }
+
+    /// A command that helps and changes no setting.
+    pub(crate) fn run(mut self, command: &Command) -> Self {
+        self.remedy.push(command.line().to_owned());
         self.need("CAP_NET_ADMIN")
     }
 
     /// The commands are for this host.
     pub(crate) fn on(mut self, host: impl Into<String>) -> Self {
-        self.remedy_host = Some(host.into());
+        let host = host.into();
+        // A report has it behind each command.
+        let is_plain = host.split(' ').all(is_token);
+        self.remedy_host = Some(if is_plain { host } else { "the host of the finding".to_owned() });
         self
     }
 

@@ -3,18 +3,36 @@
 
 use linerate_model::snapshot::Value;
 
+use crate::command::{Command, assignment, command, token_or};
 use crate::rule::Match;
 use crate::scope::{Host, Nic};
 
 /// A command and the one that restores the former state.
-pub(crate) type Change = (String, String);
+pub(crate) type Change = (Command, Command);
+
+/// The advice in place of a command in which a value of others is no token.
+pub(crate) const NO_COMMAND: &str =
+    "there is no command to copy: a name or value in it has characters that a shell may interpret";
 
 impl Match {
     /// A command and its undo, where there is such a pair.
     pub(crate) fn change(self, change: Option<Change>) -> Self {
         match change {
-            Some((command, undo)) => self.fix(command, undo),
+            Some(change) => self.fix(change),
             None => self,
+        }
+    }
+
+    /// A command and its undo, which exist unless a value in them is no token.
+    pub(crate) fn fix_of_tokens(self, change: Option<Change>) -> Self {
+        self.change_or(change, || NO_COMMAND.to_owned())
+    }
+
+    /// A command that changes no setting, unless its device is no token.
+    pub(crate) fn run_or_advise(self, command: Option<Command>) -> Self {
+        match command {
+            Some(command) => self.run(&command),
+            None => self.advice(NO_COMMAND),
         }
     }
 
@@ -30,14 +48,17 @@ impl Match {
 
     /// Sets a kernel variable whose value is `old`.
     pub(crate) fn variable(self, key: &str, old: Option<impl ToString>, value: &str) -> Self {
-        let command = |value: &str| format!("sysctl -w {key}={}", quoted(value));
         let plain = |value: &str| value.split_whitespace().collect::<Vec<_>>().join(" ");
+        let Some(new) = assignment(key, value) else { return self.advice(NO_COMMAND) };
         match old.map(|old| plain(&old.to_string())) {
-            None => self.advice(command(value)),
+            None => self.advice(new.line()),
             Some(old) if old == plain(value) => self,
-            Some(old) => self
-                .fix(command(value), command(&old))
-                .persist("write the same line without `sysctl -w` to /etc/sysctl.d/90-network.conf"),
+            Some(old) => match assignment(key, &old) {
+                None => self.advice(NO_COMMAND),
+                Some(undo) => self
+                    .fix((new, undo))
+                    .persist("write the same line without `sysctl -w` to /etc/sysctl.d/90-network.conf"),
+            },
         }
     }
 
@@ -50,14 +71,25 @@ impl Match {
     }
 }
 
-fn quoted(value: &str) -> String {
-    if value.contains(' ') { format!("\"{value}\"") } else { value.to_owned() }
-}
-
 impl Nic<'_> {
-    /// The command that makes the root discipline as it is.
-    pub(crate) fn root_command(&self) -> Option<&str> {
-        self.text("qdisc.root.command").ok().map(|command| command.value)
+    /// The name in advice that has a command.
+    pub(crate) fn word(&self) -> &str {
+        token_or(self.name, "DEVICE")
+    }
+
+    /// The command that makes the root discipline as it is. It is a fact, so a file or a peer may state any text as one.
+    pub(crate) fn root_command(&self) -> Option<Command> {
+        let stated = self.text("qdisc.root.command").ok()?.value;
+        let words: Vec<&str> = stated.split(' ').collect();
+        match words.as_slice() {
+            ["tc", "qdisc", "replace", "dev", device, "root", rest @ ..] if *device == self.name => {
+                command("tc qdisc replace dev {} root", &[&self.name])?.with_words(rest)
+            }
+            ["tc", "qdisc", "del", "dev", device, "root"] if *device == self.name => {
+                command("tc qdisc del dev {} root", &[&self.name])
+            }
+            _ => None,
+        }
     }
 
     /// Replaces the root discipline. `None` where the kernel may lack the new one, or the old one cannot be restored.
@@ -65,23 +97,23 @@ impl Nic<'_> {
         let is_kind = |known: &Value| matches!(known, Value::Text(name) if name == kind);
         let Some(Value::List(kinds)) = self.host.value("kernel.qdiscs") else { return None };
         let undo = kinds.iter().any(is_kind).then(|| self.root_command())??;
-        let command = format!("tc qdisc replace dev {} root {kind} {parameters}", self.name);
-        Some((command.trim_end().to_owned(), undo.to_owned()))
+        let words: Vec<&str> = std::iter::once(kind).chain(parameters.split_whitespace()).collect();
+        let new = command("tc qdisc replace dev {} root", &[&self.name])?.with_words(&words)?;
+        Some((new, undo))
     }
 
-    /// Switches a driver's setting with `tool`: every name and value to set, with the fact that has the former value. `None`
-    /// where one is not known, or nothing differs.
+    /// Switches a driver's setting with `tool`, whose place `{}` is the device: every name and value to set, with the fact that
+    /// has the former value. `None` where one is not known or no token, or nothing differs.
     pub(crate) fn set(&self, tool: &str, settings: &[(&str, &str, &str)]) -> Option<Change> {
-        let mut commands = [String::from(tool), String::from(tool)];
+        let mut new = command(tool, &[&self.name])?;
+        let mut undo = new.clone();
         let mut differs = false;
         for (name, fact, value) in settings {
             let old = self.host.value(&self.key(fact))?.to_string();
             differs |= old != *value;
-            for (command, value) in commands.iter_mut().zip([*value, old.as_str()]) {
-                *command = format!("{command} {name} {value}");
-            }
+            new = new.with_words(&[name, value])?;
+            undo = undo.with_words(&[name, &old])?;
         }
-        let [command, undo] = commands;
-        differs.then_some((command, undo))
+        differs.then_some((new, undo))
     }
 }

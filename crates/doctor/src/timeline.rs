@@ -11,8 +11,8 @@ use linerate_model::summary::{EndpointTotals, StreamSummary};
 use linerate_model::units::{ns_to_s, rate_bps};
 use linerate_model::{Event, Flow, IntervalReport, Stream, StreamRole, Summary, TestSpec, Transport, measure};
 
+use direction::DirectionStats;
 pub use direction::TestInterval;
-use direction::{DirectionStats, loss_share};
 pub(crate) use direction::{added_up, median, shares};
 
 /// Facts of one run under their names without `run.N.`.
@@ -99,11 +99,17 @@ impl TestTimeline {
         let Some(stream) = self.streams.iter().find(|stream| stream.flow == flow) else {
             return;
         };
-        let family = if stream.remote.is_ipv4() { "ipv4" } else { "ipv6" };
-        facts.insert("family".into(), family.into());
-        let mut ends = [stream.local.ip().to_string(), stream.remote.ip().to_string()];
+        // A report may not name its ends.
+        if !stream.remote.ip().is_unspecified() {
+            let family = if stream.remote.is_ipv4() { "ipv4" } else { "ipv6" };
+            facts.insert("family".into(), family.into());
+        }
+        let ends = [stream.local.ip(), stream.remote.ip()].into_iter().filter(|end| !end.is_unspecified());
+        let mut ends: Vec<String> = ends.map(|end| end.to_string()).collect();
         ends.sort_unstable();
-        facts.insert("path".into(), ends.join(" ").into());
+        if !ends.is_empty() {
+            facts.insert("path".into(), ends.join(" ").into());
+        }
         if stream.role == StreamRole::Sender {
             let congestion = stream.effective.congestion.as_deref();
             insert(facts, "congestion", congestion.map(Value::from));
@@ -176,11 +182,11 @@ fn totals(facts: &mut RunFacts, summary: &Summary, flow: Flow, transport: Transp
     insert(facts, "seconds", seconds.map(Value::from));
     if transport == Transport::Udp {
         // With the warm-up: they are compared with counters of the hosts, which include it.
-        let udp = received.and_then(|total| total.udp);
-        let lost = udp.map(|udp| udp.lost);
-        insert(facts, "loss_share", udp.and_then(|udp| loss_share(udp.lost, udp.packets)));
+        let datagrams = measure::datagrams_with_warm_up(summary, flow);
+        let share = datagrams.and_then(|datagrams| datagrams.lost_share());
+        insert(facts, "loss_share", share.map(Value::from));
+        insert(facts, "lost_packets", datagrams.map(|datagrams| datagrams.lost.into()));
         let packets = sent.and_then(|total| total.udp).map(|udp| udp.packets);
-        insert(facts, "lost_packets", lost.map(Value::from));
         insert(facts, "sent_packets", packets.map(Value::from));
     } else {
         let repeated = measure::retransmits(summary, flow);

@@ -6,13 +6,16 @@ use linerate_model::limit::limit_sentence;
 use crate::elimination;
 use crate::limit::{self, Limit};
 use crate::rule::{Layer, NoMatch};
-use crate::rules::narrowest_hop;
+use crate::rules::{narrowest_hop, socket_took_the_loss};
 use crate::scope::{Host, Run, Scope};
 
 /// There was load, and nothing explains it.
 pub(crate) const UNKNOWN: &str = "unknown";
 /// There was nothing to explain.
 pub(crate) const NO_LOAD: &str = "no-load";
+
+/// A test ran and no byte of it arrived, which is a problem whatever the counters show.
+const NO_DATA: &str = "the test moved no data";
 
 /// Bytes per second below which a period is idle.
 const IDLE_BYTES_PER_SECOND: f64 = 125_000.0;
@@ -38,6 +41,9 @@ pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Opti
     let eliminated = scope.runs().find_map(|run| Some((elimination::limit_of(scope, &run)?, run)));
     let eliminated = eliminated.and_then(|(name, run)| Some((more_specific(scope, findings, name, &run)?, run)));
     Some(eliminated.map_or(cause, |(name, run)| {
+        if name == limit::CONFIGURED_RATE {
+            return limited(name, TARGET_REACHED, Confidence::High, &run.label());
+        }
         let confidence = if name == limit::PATH_OR_RECEIVER { Confidence::Low } else { Confidence::High };
         limited(name, limit_sentence(name), confidence, &run.label())
     }))
@@ -69,25 +75,29 @@ fn is_about_loss(cause: &Verdict, run: &Run<'_>) -> bool {
     (is_rate || is_drops) && elimination::place_of_loss(run).is_some()
 }
 
+/// The sentence of a rate that the user set.
+const TARGET_REACHED: &str = "the target rate is reached";
+
 pub(crate) const SLOW_START: &str = "slow-start";
 
 /// What limits, given that there was load.
 fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     let invalid = findings.iter().any(|(_, finding)| finding.severity == Severity::Blocker);
-    let is_reached =
-        |run: &Run<'_>| run.reaches_its_target() && run.limit().is_none_or(|limit| limit == limit::CONFIGURED_RATE);
+    // A sender of datagrams reaches its rate whatever becomes of them.
+    let is_reached = |run: &Run<'_>| {
+        run.reaches_its_target()
+            && run.datagram_loss().is_none()
+            && run.limit().is_none_or(|limit| limit == limit::CONFIGURED_RATE)
+    };
     if let Some(run) = scope.runs().find(is_reached).filter(|_| !invalid) {
-        return limited(limit::CONFIGURED_RATE, "the target rate is reached", Confidence::High, &run.label());
+        return limited(limit::CONFIGURED_RATE, TARGET_REACHED, Confidence::High, &run.label());
     }
     if let Some(concluded) = concluded(scope, findings) {
         return concluded;
     }
-    let mut found = limit::ALL.iter().filter_map(|limit| {
-        let finding = limit.rules.iter().find_map(|id| strongest(findings, id))?;
-        Some((limit, finding))
-    });
+    let mut found = candidates(scope, findings).into_iter();
     let Some((limit, finding)) = found.next() else {
-        return starting(scope).unwrap_or_else(|| {
+        return starting(scope).or_else(|| unplaced_loss(findings)).unwrap_or_else(|| {
             let mut verdict = Verdict::default();
             verdict.verdict = UNKNOWN.to_owned();
             verdict.sentence = "no limit found among what could be checked".to_owned();
@@ -107,6 +117,65 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     decided.runner_up = runner_up.map(|(limit, finding)| format!("{} ({})", limit.name, finding.id));
     decided.what_if = runner_up.map(|(limit, _)| format!("without it: {}", limit.sentence()));
     decided
+}
+
+/// Datagrams that a report lost, on the path or in the receiver.
+fn unplaced_loss(findings: &[(Layer, Finding)]) -> Option<Verdict> {
+    let (_, finding) = findings.iter().find(|(_, finding)| finding.id == "PATH-11")?;
+    let name = limit::PATH_OR_RECEIVER;
+    let subject = format!("{} on {}", finding.id, finding.subject);
+    Some(limited(name, limit_sentence(name), Confidence::Low, &subject))
+}
+
+/// Limits with the finding that explains each, the best explanation first: what was measured in the order of the limits, then
+/// what totals in a pasted text suggest, then guesses. A guess never outranks a counter.
+fn candidates<'a>(scope: &Scope<'_>, findings: &'a [(Layer, Finding)]) -> Vec<(&'static Limit, &'a Finding)> {
+    let is_pasted = scope.hosts.iter().all(Host::is_pasted);
+    let here: Vec<&Finding> =
+        findings.iter().map(|(_, finding)| finding).filter(|finding| !is_elsewhere(scope, finding)).collect();
+    let mut found: Vec<(u8, &'static Limit, &'a Finding)> = Vec::new();
+    for limit in limit::ALL {
+        let ranked = |id: &&str| {
+            let of_rule = here.iter().copied().filter(|finding| finding.id == **id && explains(limit, finding));
+            of_rule
+                .filter_map(|finding| Some((rank(limit, finding, is_pasted)?, finding)))
+                .min_by_key(|(rank, _)| *rank)
+        };
+        let best = limit.rules.iter().filter_map(ranked).min_by_key(|(rank, _)| *rank);
+        found.extend(best.map(|(rank, finding)| (rank, limit, finding)));
+    }
+    found.sort_by_key(|(rank, ..)| *rank);
+    found.into_iter().map(|(_, limit, finding)| (limit, finding)).collect()
+}
+
+/// Place of a finding among the candidates; `None` where it explains nothing.
+fn rank(limit: &Limit, finding: &Finding, is_pasted: bool) -> Option<u8> {
+    let is_total = || finding.evidence.iter().any(|seen| seen.threshold.starts_with("total since boot"));
+    match finding.confidence {
+        // The speed of the link was concluded from the rate alone.
+        Confidence::Medium if limit.name == limit::LINE_RATE => Some(2),
+        Confidence::Medium | Confidence::High => Some(0),
+        // Who pastes a text has a problem, which totals since boot may show.
+        Confidence::Low if !is_pasted => None,
+        Confidence::Low if is_total() => Some(1),
+        Confidence::Low => Some(3),
+    }
+}
+
+/// Whether a finding is about an interface that no test used.
+fn is_elsewhere(scope: &Scope<'_>, finding: &Finding) -> bool {
+    let nic = scope.nics().find(|nic| nic.subject() == finding.subject);
+    // The data of a test passes software interfaces on its way, as an ifb with a shaper.
+    let Some(nic) = nic.filter(|nic| nic.wired().is_ok()) else { return false };
+    let mut runs = nic.host.runs().peekable();
+    let members = |used: &str| nic.text("net.master").is_ok_and(|master| master.value == used);
+    runs.peek().is_some() && runs.all(|run| run.nic().is_some_and(|used| used.name != nic.name && !members(used.name)))
+}
+
+/// Whether a finding explains this of two limits of one rule: a thread that reads too slowly, or interrupt work.
+fn explains(limit: &Limit, finding: &Finding) -> bool {
+    let is_softirq = finding.evidence.first().is_some_and(|seen| seen.fact.ends_with(".softirq"));
+    !(limit.name == limit::RECEIVER_CPU && finding.id == "CPU-02" && is_softirq)
 }
 
 /// A sender that is still finding out what the path carries.
@@ -140,13 +209,22 @@ fn strongest<'a>(findings: &'a [(Layer, Finding)], id: &str) -> Option<&'a Findi
 /// One end alone cannot be more than half sure about what happens at the other.
 fn confidence(scope: &Scope<'_>, finding: &Finding) -> Confidence {
     let both = scope.hosts.len() > 1 && scope.hosts.iter().all(|host| host.period.is_some());
-    if both || finding.id == "TOP-01" { finding.confidence } else { finding.confidence.min(Confidence::Medium) }
+    // Datagrams that were lost in the receiver's buffer were not lost elsewhere.
+    let is_all_of_it = finding.id == "UDP-01" && scope.runs().any(|run| socket_took_the_loss(&run));
+    if both || is_all_of_it || finding.id == "TOP-01" {
+        finding.confidence
+    } else {
+        finding.confidence.min(Confidence::Medium)
+    }
 }
 
 /// Why there can be no verdict: idle counters, totals alone, or a period without spread.
 fn refusal(scope: &Scope<'_>) -> Option<String> {
     if scope.runs().any(|run| run.goodput_bps().is_ok()) {
         return None;
+    }
+    if scope.runs().any(|run| run.moved_nothing()) {
+        return Some(NO_DATA.to_owned());
     }
     let periods: Vec<_> = scope.hosts.iter().filter_map(|host| host.period.map(|period| (host, period))).collect();
     if periods.is_empty() {
@@ -175,10 +253,30 @@ fn bytes(host: &Host<'_>) -> f64 {
 }
 
 fn summary(findings: &[(Layer, Finding)], refusal: &str) -> String {
-    let mut serious = findings.iter().filter(|(_, finding)| finding.severity >= Severity::Medium);
-    match (serious.next(), serious.count()) {
-        (None, _) => format!("no problem found; {refusal}"),
-        (Some((_, first)), 0) => format!("{} on {}; {refusal}", first.title, first.subject),
-        (Some((_, first)), more) => format!("{} on {}, and {more} more; {refusal}", first.title, first.subject),
+    let serious: Vec<&Finding> =
+        findings.iter().map(|(_, finding)| finding).filter(|finding| finding.severity >= Severity::Medium).collect();
+    match serious.as_slice() {
+        [] if refusal == NO_DATA => format!("{refusal}, and no cause was found among what could be checked"),
+        [] => format!("no problem found; {refusal}"),
+        [first, second] if first.title == second.title => {
+            format!("{} on {} and {}; {refusal}", first.title, first.subject, second.subject)
+        }
+        [only] => format!("{} on {}; {refusal}", only.title, only.subject),
+        [first, second] => {
+            let second_title = without_capital(&second.title);
+            format!("{} on {}, and {second_title} on {}; {refusal}", first.title, first.subject, second.subject)
+        }
+        [first, others @ ..] => {
+            format!("{} on {}, and {} more; {refusal}", first.title, first.subject, others.len())
+        }
     }
+}
+
+/// A title within a sentence: `The link flaps`, but not `TCP memory pressure`.
+fn without_capital(title: &str) -> String {
+    let mut characters = title.chars();
+    let first = characters.next();
+    let is_word = !characters.clone().next().is_some_and(|second| second.is_uppercase());
+    let lowered = first.filter(|_| is_word).into_iter().flat_map(char::to_lowercase);
+    if is_word { lowered.chain(characters).collect() } else { title.to_owned() }
 }

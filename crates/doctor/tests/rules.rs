@@ -113,13 +113,17 @@ fn commands_fit_the_host_and_are_undone_exactly() {
                          run.0.sndbuf_bytes=4096 run.0.rtt_us=1000 sysctl.net.ipv4.tcp_wmem=4096_4096_4096";
     for (id, before, facts, change) in [
         ("QD-05", PACED, "kernel.qdiscs=fq,tbf", None),
-        ("QD-05", PACED, "kernel.qdiscs=tbf nic.e.qdisc.root.command=restore", None),
+        ("QD-05", PACED, "kernel.qdiscs=tbf nic.e.qdisc.root.command=tc_qdisc_del_dev_e_root", None),
         (
             "QD-05",
             PACED,
-            "kernel.qdiscs=fq nic.e.qdisc.root.command=restore",
-            Some(("tc qdisc replace dev e root fq", "restore")),
+            "kernel.qdiscs=fq nic.e.qdisc.root.command=tc_qdisc_del_dev_e_root",
+            Some(("tc qdisc replace dev e root fq", "tc qdisc del dev e root")),
         ),
+        ("QD-05", PACED, "kernel.qdiscs=fq nic.e.qdisc.root.command=reboot", None),
+        ("QD-05", PACED, "kernel.qdiscs=fq nic.e.qdisc.root.command=tc_qdisc_del_dev_other_root", None),
+        ("QD-05", PACED, "kernel.qdiscs=fq nic.e.qdisc.root.command=tc_qdisc_replace_dev_e_root_pfifo_#", None),
+        ("QD-05", PACED, "kernel.qdiscs=fq nic.e.qdisc.root.command=tc_qdisc_replace_dev_e_root_-force", None),
         ("SYS-04", FULL, "", None),
         ("SYS-04", FULL, "sysctl.net.core.somaxconn=4096", None),
         (
@@ -136,6 +140,7 @@ fn commands_fit_the_host_and_are_undone_exactly() {
             Some(("ethtool -A e autoneg on rx on tx on", "ethtool -A e autoneg on rx on tx off")),
         ),
         ("WIN-02", SMALL, "run.0.window_bytes=4096", None),
+        ("WIN-02", SMALL, "sysctl.net.ipv4.tcp_wmem=4096_!4096_4096", None),
         (
             "WIN-02",
             SMALL,
@@ -159,6 +164,36 @@ fn commands_fit_the_host_and_are_undone_exactly() {
             "{finding:?}"
         );
     }
+}
+
+/// Names of devices come from kernels, files and peers, and users copy commands into a shell.
+#[test]
+fn device_whose_name_a_shell_interprets_has_findings_and_no_command() {
+    let mut commands = 0;
+    for name in ["eth0 root netem loss 100% #", "!x", "-batch", "..", "a/b", "e"] {
+        for row in rows() {
+            let of_device = |word: &&str| match *word {
+                "route.peer.dev=e" => format!("route.peer.dev={name}"),
+                word => word.replace("nic.e.", &format!("nic.{name}.")),
+            };
+            let words: Vec<String> = row.sick.iter().map(of_device).collect();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let diagnosis = judged(&words);
+            assert!(fires(&diagnosis, row.id), "{} with a device {name}", row.id);
+            for finding in &diagnosis.findings {
+                let lines = finding.remedy.iter().chain(&finding.undo).filter(|line| line.contains(name));
+                let advice = finding.advice.iter().filter(|advice| advice.contains(name));
+                let found: Vec<&String> = lines.chain(advice).collect();
+                if name == "e" {
+                    commands += finding.remedy.len();
+                } else {
+                    assert!(found.is_empty(), "{}: {found:?}", row.id);
+                    assert!(finding.remedy.len() >= finding.undo.len(), "{finding:?}");
+                }
+            }
+        }
+    }
+    assert!(commands > 10, "the table has {commands} commands");
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use linerate_model::printable::printable_start;
+
 /// An `http` or `https` URL (RFC 9110, section 4.2) without user and fragment. Its port may be a range, `8080-8083`:
 /// several ports of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,10 +33,7 @@ impl FromStr for Target {
     type Err = TargetError;
 
     fn from_str(url: &str) -> Result<Self, TargetError> {
-        parse(url).map_err(|reason| TargetError {
-            url: url.chars().filter(|c| !c.is_control()).take(SHOWN_MAX).collect(),
-            reason,
-        })
+        parse(url).map_err(|reason| TargetError { url: printable_start(url, SHOWN_MAX), reason })
     }
 }
 

@@ -1,6 +1,6 @@
 //! A client of a chosen address of this host that breaks the rules. The server may refuse whatever it tries.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::socket::{self, Protocol};
 use serde_json::{Value, json};
 
-use crate::raw_native::{RawNative, hello};
+use crate::raw_native::{RawNative, hello, probe_head, token};
 
 /// One attacker: its address, the server's, and whose addresses it may forge.
 #[derive(Debug, Clone, Copy)]
@@ -25,8 +25,12 @@ pub struct Attacker<'a> {
 
 /// Longest wait for a connection and for an answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// Answer to the head of a stream.
+const ANSWER_BYTES: usize = 16;
 /// Longest time of one write, so that the end of the attack is noticed.
 const WRITE_WITHIN: Duration = Duration::from_millis(100);
+/// Rate that is within the limit of each of these servers.
+const ANNOUNCED_BPS: u64 = 50_000_000;
 /// Longest part of an attack: a session whose client is silent ends after 20 s.
 const PART_MAX: Duration = Duration::from_secs(15);
 /// Pause after a refusal: what is refused at once would otherwise cost this host more than the server.
@@ -38,10 +42,8 @@ impl<'a> Attacker<'a> {
         Self { from, server, victim, is_over }
     }
 
-    /// Repeats an attack until its end. The thread gives way to the server and to the clients that are measured: an attacker has
-    /// CPUs of its own.
+    /// Repeats an attack until its end.
     pub fn repeat(&self, attack: fn(&Attacker<'_>)) {
-        give_way();
         while self.goes_on() {
             attack(self);
             thread::sleep(PAUSE);
@@ -80,18 +82,34 @@ impl<'a> Attacker<'a> {
         RawNative::over(RawNative::recognise(self.connect()?)?)
     }
 
-    /// A native session of an hour with so many streams.
+    /// A native session of an hour with so many streams; at a rate where the server demands one.
     pub fn session(&self, streams_max: u32) -> Option<RawNative> {
+        self.session_at(streams_max, None).or_else(|| self.session_at(streams_max, Some(ANNOUNCED_BPS)))
+    }
+
+    fn session_at(&self, streams_max: u32, rate_bps: Option<u64>) -> Option<RawNative> {
         let mut client = self.control()?;
         let mut wanted = hello();
         wanted["streams_max"] = streams_max.into();
+        if let Some(rate_bps) = rate_bps {
+            wanted["rate_bps"] = rate_bps.into();
+        }
+        // As many as the server grants.
         wanted["connections_max"] = 10_000.into();
-        wanted["wants"] = json!(["idle", "down", "up", "both", "rr", "crr", "cps"]);
         wanted["duration_max_ns"] = 3_600_000_000_000_u64.into();
-        wanted["wants"] = json!(["idle", "down", "up", "rr", "crr", "cps"]);
+        wanted["wants"] = json!(["idle", "down", "up", "both", "rr", "crr", "cps"]);
         client.send(wanted);
         client.try_expect("welcome")?;
         Some(client)
+    }
+
+    /// A stream of this kind ([`probe_head`]) with a token of [`RawNative::try_start_phase`]; `None` where the server does not answer
+    /// its head.
+    pub fn stream(&self, kind: u8, text: &Value) -> Option<TcpStream> {
+        let mut stream = self.connect()?;
+        stream.write_all(&probe_head(kind, token(text))).ok()?;
+        stream.read_exact(&mut [0; ANSWER_BYTES]).ok()?;
+        Some(stream)
     }
 
     /// A UDP socket of an address of this host, its own or a forged one.
@@ -109,6 +127,20 @@ impl<'a> Attacker<'a> {
 }
 
 impl RawNative {
+    /// Opens and starts the phase with the largest of these numbers of streams that the server grants; returns that number and the
+    /// tokens. `phase` is the number of the last phase.
+    pub fn try_start_largest(
+        &mut self,
+        phase: &mut u32,
+        streams: &[u32],
+        spec: impl Fn(u32) -> Value,
+    ) -> Option<(u32, Value)> {
+        streams.iter().find_map(|streams| {
+            *phase += 1;
+            self.try_start_phase(*phase, &spec(*streams)).map(|ready| (*streams, ready))
+        })
+    }
+
     /// Opens a phase and starts it; returns its tokens. `None` where the server refuses it.
     pub fn try_start_phase(&mut self, phase: u32, spec: &Value) -> Option<Value> {
         self.send(json!({ "type": "open_phase", "phase": phase, "spec": spec }));
@@ -137,8 +169,9 @@ fn connect_from(from: Ipv4Addr, server: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Gives this thread the lowest precedence (setpriority(2) of a thread, by the program of the same purpose).
-fn give_way() {
+/// Gives this thread the lowest precedence (setpriority(2)): attackers have CPUs of their own, and where many share those of the
+/// server and of the clients that are served, they would decide what is measured.
+pub fn give_way() {
     let thread = fs::read_link("/proc/thread-self").expect("procfs is mounted");
     let thread = thread.file_name().expect("PID/task/TID");
     let changed = Command::new("renice").args(["-n", "19", "-p"]).arg(thread).stdout(Stdio::null()).status();

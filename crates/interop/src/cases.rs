@@ -35,6 +35,12 @@ impl Drop for NamedCase {
     }
 }
 
+/// Prints a figure that a test measured, beside its outcome.
+#[allow(clippy::print_stderr, reason = "the reader of the test log compares figures of several runs")]
+pub fn report(figure: &str) {
+    eprintln!("{figure}");
+}
+
 /// Says why a test is not run here. The reason is a fact about the host, never about the program under test.
 #[allow(clippy::print_stderr, reason = "the reader of the test log must see what was not tested")]
 pub fn skip(reason: &str) {

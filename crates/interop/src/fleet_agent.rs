@@ -78,17 +78,18 @@ impl FleetAgent {
         input.write_all(line).and_then(|()| input.write_all(b"\n")).expect("the agent reads");
     }
 
-    /// Sends a plan for this agent's address with partners and ports, and returns the port of its server.
-    pub fn plan(&mut self, peers: &[&str], first_port: u16, lease_ms: u64) -> u64 {
+    /// Sends a plan for this agent's address with ports, and its partners; returns the port of its server.
+    pub fn plan(&mut self, partners: &[&str], first_port: u16, lease_ms: u64) -> u64 {
         let body = json!({
             "lease_ms": lease_ms,
             "addresses": [{ "path": PATH, "address": self.address }],
-            "peers": peers,
             "ports": { "first": first_port, "last": first_port + 3 },
             "sample_ms": 200,
         });
         self.send("plan", &body);
         let planned = self.wait_for("planned");
+        self.send("preflight", &json!({ "partners": partners, "peers": [] }));
+        self.wait_for("preflighted");
         planned["ports"][0].as_u64().unwrap_or_else(|| panic!("no port: {planned}"))
     }
 

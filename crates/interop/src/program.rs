@@ -31,6 +31,14 @@ impl Program {
         &self.path
     }
 
+    /// The release of iperf3 that it is or follows: 22 of 3.22.
+    pub fn release(&self) -> u32 {
+        let output = self.command(["--version"]).output().expect("the program runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let release = text.strip_prefix("iperf 3.").and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+        release.and_then(|release| release.parse().ok()).expect("its version is one of iperf3")
+    }
+
     /// Whether this is the original, so that options it does not have cannot be asked of it.
     pub fn is_original(&self) -> bool {
         self == original()

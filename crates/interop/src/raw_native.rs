@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use linerate_trust::{ClientConfig, ClientSession};
+use linerate_trust::{CHANNEL_BINDING, ClientConfig, ClientSession, Role, Token, proof};
 use serde_json::{Value, json};
 
 use crate::wire::frame;
@@ -16,8 +16,9 @@ pub struct RawNative {
     stream: TcpStream,
     tls: ClientSession,
     received: Vec<u8>,
-    /// What [`Self::pour`] has encrypted and the server has not taken.
+    /// What [`Self::pour`] has encrypted, and how much of it the server has taken.
     unsent: Vec<u8>,
+    poured: usize,
     /// Numbers of the last message of each direction.
     sent_number: u64,
     received_number: u64,
@@ -53,8 +54,15 @@ impl RawNative {
     /// A client over a connection whose ClientHello the server awaits; `None` where the handshake is not completed.
     pub fn over(stream: TcpStream) -> Option<Self> {
         let tls = ClientSession::new(&ClientConfig::new());
-        let mut client =
-            Self { stream, tls, received: Vec::new(), unsent: Vec::new(), sent_number: 0, received_number: 0 };
+        let mut client = Self {
+            stream,
+            tls,
+            received: Vec::new(),
+            unsent: Vec::new(),
+            poured: 0,
+            sent_number: 0,
+            received_number: 0,
+        };
         while client.tls.is_handshaking() {
             client.flush();
             if !client.try_read().ok()? {
@@ -74,6 +82,16 @@ impl RawNative {
         (client, welcome)
     }
 
+    /// A first message with the proof of a token.
+    pub fn hello_with_token(&self, name: &str, secret: &str) -> Value {
+        let token = Token::named(name, secret).expect("a token");
+        let exporter = self.tls.exporter(CHANNEL_BINDING).expect("the handshake is complete");
+        let proof: String = proof(&token, &exporter, Role::Client).iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut hello = hello();
+        hello["token"] = json!({ "name": name, "proof": proof });
+        hello
+    }
+
     /// Sends a numbered message.
     pub fn send(&mut self, mut message: Value) {
         self.sent_number += 1;
@@ -90,19 +108,22 @@ impl RawNative {
     }
 
     /// Sends pieces, each in a TLS record of its own, as far as the server takes them within the write timeout of the socket. The
-    /// rest goes out with the next call, which sends no new pieces before. False once the connection is closed.
+    /// rest goes out with the next call, which sends no new pieces before. All are encrypted before the first is sent: the server
+    /// decrypts no faster than they arrive. False once the connection is closed.
     pub fn pour<'a>(&mut self, pieces: impl IntoIterator<Item = &'a [u8]>) -> bool {
-        if self.unsent.is_empty() {
+        if self.poured == self.unsent.len() {
+            self.unsent.clear();
+            self.poured = 0;
             for piece in pieces {
-                // More than the session keeps is not sent.
+                // A session that is over keeps nothing.
                 let _ = self.tls.send(piece);
+                self.unsent.extend(self.tls.take_outgoing());
             }
-            self.unsent = self.tls.take_outgoing();
         }
 
-        match self.stream.write(&self.unsent) {
+        match self.stream.write(&self.unsent[self.poured..]) {
             Ok(length) => {
-                self.unsent.drain(..length);
+                self.poured += length;
                 true
             }
             Err(error) => is_timeout(&error),

@@ -161,7 +161,9 @@ impl Header {
     /// The first datagram must be this long to hold the whole header.
     #[must_use]
     pub fn datagram_len_min(&self) -> usize {
-        DATAGRAM_PREFIX_LEN + self.udp_len()
+        // The start lies behind the bytes that the length counts.
+        let end_of_start = if self.start.is_some() { UDP_TAIL.fq_rate } else { 0 };
+        DATAGRAM_PREFIX_LEN + self.udp_len().max(end_of_start)
     }
 }
 

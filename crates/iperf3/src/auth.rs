@@ -78,7 +78,7 @@ pub enum Refusal {
     #[error("wrong password")]
     WrongPassword,
     /// The users file has no entries.
-    #[error("the users file has no entries")]
+    #[error("the users file has no entries, or cannot be read")]
     NoUsers,
     /// The token was good, and was used before.
     #[error("replayed token: it has been used for a login before")]

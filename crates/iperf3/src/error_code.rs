@@ -166,7 +166,7 @@ impl ErrorCode {
         Self::ALL.iter().copied().find(|code| code.number() == number).unwrap_or(Self::Unknown(number))
     }
 
-    /// The words of release 3.21. `cause` is the text of the operating system's error, the resolver's, or the
+    /// The words of release 3.22. `cause` is the text of the operating system's error, the resolver's, or the
     /// offending argument; codes that take none ignore it, codes that take one end in `: ` without it.
     #[must_use]
     pub fn message(self, cause: Option<&str>) -> String {

@@ -41,8 +41,10 @@ pub struct Policy {
     pub sctp_available: bool,
     /// Most streams per direction, whatever the client is.
     pub max_streams: u32,
-    /// Longest wait for the parameters, for each data stream, for the results and for the client's good-bye.
+    /// Longest wait for the parameters and for each data stream.
     pub handshake_timeout: Duration,
+    /// Longest wait for the results and for the end of the dialogue.
+    pub results_timeout: Duration,
     /// How much longer than requested a test with a time limit may take.
     pub overtime: Duration,
 }
@@ -57,6 +59,7 @@ impl Default for Policy {
             sctp_available: true,
             max_streams: crate::params::MAX_STREAMS_EXTENDED,
             handshake_timeout: HANDSHAKE_TIMEOUT,
+            results_timeout: HANDSHAKE_TIMEOUT,
             overtime: OVERTIME,
         }
     }
@@ -417,7 +420,7 @@ impl Server {
         }
         self.send_state(State::ExchangeResults);
         let reader = FrameReader::new(max_results_bytes_server(self.terms.total_streams));
-        let limit = Some(self.setup.policy.handshake_timeout);
+        let limit = Some(self.setup.policy.results_timeout);
         self.enter(now, Phase::Exchanging(reader, results), limit);
     }
 

@@ -1,4 +1,5 @@
-//! Changes of a measure over many runs: after each run the last five are compared with the twenty before them.
+//! Changes of a measure over many runs: after each run the last five are compared with the twenty before them, and with the
+//! level before the last change, to which they may be back.
 
 use linerate_model::measure::{Better, Comparison, MeasureInfo};
 
@@ -35,7 +36,8 @@ pub struct ChangePoint {
 pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
     let mut found: Vec<ChangePoint> = Vec::new();
     for end in RUNS_MIN..=values.len() {
-        let Some(change) = look(info, &values[..end]) else { continue };
+        let recovery = || recovery(info, &values[..end], found.last()?);
+        let Some(change) = look(info, &values[..end]).or_else(recovery) else { continue };
         let is_known = |last: &ChangePoint| last.is_worse == change.is_worse && change.at < last.at + RUNS_MIN;
         if !found.last().is_some_and(is_known) {
             found.push(change);
@@ -69,6 +71,32 @@ pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
     };
     let is_worse = (effect > none) != (info.better == Better::More);
     ((effect - none).abs() > floor).then_some(ChangePoint { at, found_at: values.len() - 1, effect, is_worse })
+}
+
+/// Whether the last five of these values are back at the level before a change for the worse. The values since that change can
+/// be fewer than a comparison needs, and one of the five may be a run that failed in its own way.
+fn recovery(info: &MeasureInfo, values: &[f64], last: &ChangePoint) -> Option<ChangePoint> {
+    /// Of the five.
+    const BACK_MIN: usize = 4;
+    let at = values.len().checked_sub(AFTER).filter(|at| last.is_worse && *at > last.at)?;
+    let level = values.get(last.at.checked_sub(BEFORE)?..last.at)?;
+    let (since, after) = (values.get(last.at..at)?, values.get(at..)?);
+    let (good, bad, now) = (median(level)?, median(since)?, median(after)?);
+
+    // As near to the former level as its own runs are, and most runs on its side of the middle of both levels.
+    let near = (2.0 * median_deviation(level)?).max(FLOOR_MIN * good.abs());
+    let is_near = (now - good).abs() <= near && (good - bad).abs() > near;
+    let middle = f64::midpoint(good, bad);
+    let is_back = |value: &&f64| (**value > middle) == (good > middle);
+    if !is_near || after.iter().filter(is_back).count() < BACK_MIN {
+        return None;
+    }
+
+    let effect = match info.comparison {
+        Comparison::Ratio { .. } if bad != 0.0 => now / bad,
+        _ => now - bad,
+    };
+    Some(ChangePoint { at, found_at: values.len() - 1, effect, is_worse: false })
 }
 
 #[cfg(test)]
@@ -105,6 +133,23 @@ mod tests {
         runs_needed.sort_unstable();
         assert_eq!(runs_needed[30], 5);
         assert!(runs_needed[54] <= 6, "{runs_needed:?}");
+    }
+
+    #[test]
+    fn a_level_that_is_back_is_a_change_although_a_run_failed_and_the_slow_ones_were_few() {
+        let level = |middle: f64, count: usize| (0..count).map(move |at| middle + [0.0, 4e6, -3e6, 2e6][at % 4]);
+        let mut values: Vec<f64> = level(937e6, 20).chain(level(846e6, 11)).collect();
+        assert_eq!(changes(&values).len(), 1);
+        values.extend([940e6, 941e6, 943e6, 12e6, 948e6, 939e6]);
+        let found = changes(&values);
+        let [loss, gain] = found.as_slice() else { panic!("{found:?}") };
+        assert!(loss.is_worse && loss.at == 20, "{loss:?}");
+        assert!(!gain.is_worse && gain.at == 31 && (1.1..1.12).contains(&gain.effect), "{gain:?}");
+
+        // One good run among slow ones, and a level between both, are no recovery.
+        let mut slow: Vec<f64> = level(937e6, 20).chain(level(846e6, 8)).collect();
+        slow.extend([941e6, 846e6, 845e6, 939e6, 844e6, 890e6, 891e6, 889e6, 890e6]);
+        assert_eq!(changes(&slow).len(), 1);
     }
 
     #[test]

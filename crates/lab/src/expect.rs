@@ -149,7 +149,8 @@ impl fmt::Display for Missed {
                 let percent = 100.0 * (value - bound).abs() / bound.abs();
                 let share = if bound.abs() > 0.0 { format!(" ({percent:.1} %)") } else { String::new() };
                 let side = if value < bound { "below" } else { "above" };
-                if !unit.scale().is_empty() && value.total_cmp(bound).is_ne() {
+                let is_bare = unit == &Unit::Share || !unit.scale().is_empty();
+                if is_bare && value.total_cmp(bound).is_ne() {
                     return write!(f, "{trial}{}, {side} {}", unit.text(*value), unit.text(*bound));
                 }
                 match value.total_cmp(bound).is_eq() {

@@ -1,7 +1,7 @@
 //! One measure over the runs of a path, with its changes.
 
 use linerate_model::measure::{Comparison, MeasureName};
-use linerate_model::record::{RunId, RunRecord};
+use linerate_model::record::{RunId, RunRecord, Way};
 use serde::Serialize;
 
 use crate::change_point::{BEFORE, RUNS_MIN, change_points};
@@ -27,11 +27,11 @@ pub struct TrendRun {
 pub struct TrendChange {
     /// Position of the first run after it in the trend.
     pub at: usize,
-    /// Median of the twenty runs before.
+    /// Median of the runs before it: twenty, or those since the change before.
     pub before: f64,
     /// Median of the runs from it to the next change.
     pub after: f64,
-    /// Effect: the ratio of the values after to those before, or their difference.
+    /// The ratio of the median after to that before, or their difference.
     pub effect: f64,
     /// Whether the effect is a ratio.
     pub is_ratio: bool,
@@ -56,6 +56,12 @@ pub struct Trend {
     pub runs: Vec<TrendRun>,
     /// Earliest first.
     pub changes: Vec<TrendChange>,
+    /// Direction of the values, of tests that measured both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub way: Option<Way>,
+    /// The same measure in the other direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_way: Option<Box<Self>>,
 }
 
 /// State of a trend at its last run.
@@ -84,28 +90,39 @@ impl Trend {
         let values: Vec<f64> = known.iter().map(|(_, value)| *value).collect();
         let found = change_points(&measure.info(), &values);
         let ends = found.iter().skip(1).map(|next| next.at).chain([values.len()]);
-        let change = |(point, end): (&crate::change_point::ChangePoint, usize)| {
+        let starts = [0].into_iter().chain(found.iter().map(|point| point.at));
+        let change = |((point, end), start): ((&crate::change_point::ChangePoint, usize), usize)| {
             let run_of = |position: usize| Some(runs.get(known.get(position)?.0)?.run);
             let [a, b] = [point.at.checked_sub(1)?, point.at].map(|position| load(run_of(position)?));
-            let before = median(values.get(point.at.saturating_sub(BEFORE)..point.at)?)?;
+            // The level before a change is that since the one before it.
+            let before = median(values.get(point.at.saturating_sub(BEFORE).max(start)..point.at)?)?;
+            let after = median(values.get(point.at..end.max(point.found_at + 1))?)?;
+            let is_ratio = matches!(measure.info().comparison, Comparison::Ratio { .. }) && before != 0.0;
             Some(TrendChange {
                 at: known.get(point.at)?.0,
                 before,
-                after: median(values.get(point.at..end.max(point.found_at + 1))?)?,
-                effect: point.effect,
-                is_ratio: matches!(measure.info().comparison, Comparison::Ratio { .. }) && before != 0.0,
+                after,
+                effect: if is_ratio { after / before } else { after - before },
+                is_ratio,
                 is_worse: point.is_worse,
                 configuration: a.zip(b).map_or_else(Vec::new, |(a, b)| configuration(&a, &b, host_rules)),
             })
         };
-        let changes = found.iter().zip(ends).filter_map(change).collect();
+        let changes = found.iter().zip(ends).zip(starts).filter_map(change).collect();
         let (client, server) = (last.path.client.clone(), last.path.server.clone());
-        Self { schema: TREND_SCHEMA, measure, client, server, runs, changes }
+        Self { schema: TREND_SCHEMA, measure, client, server, runs, changes, way: None, other_way: None }
     }
 
-    /// The state after the last run.
+    /// The state after the last run; of two directions the worse one.
     #[must_use]
     pub fn state(&self) -> TrendState {
+        let is_other_worse = self.other_way.as_ref().is_some_and(|other| other.state() == TrendState::Worse);
+        if is_other_worse { TrendState::Worse } else { self.own_state() }
+    }
+
+    /// The state without the other direction.
+    #[must_use]
+    pub fn own_state(&self) -> TrendState {
         match self.changes.last() {
             Some(change) if change.is_worse => TrendState::Worse,
             _ if self.values() < RUNS_MIN => TrendState::TooFew,

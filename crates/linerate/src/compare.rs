@@ -7,8 +7,9 @@ use linerate_model::finding::Difference;
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{RunRecord, Trial};
 use linerate_model::snapshot::Snapshot;
-use linerate_store::{Filter, Place, Store, StoreError, load_named};
+use linerate_store::{Filter, Place, Store, StoreError};
 
+use crate::named::load_named;
 use crate::{Error, Outcome};
 
 /// Earlier runs of a path whose noise is read, at most.
@@ -70,7 +71,7 @@ pub struct Compared {
 pub fn compare(spec: &CompareSpec) -> Result<Compared, Error> {
     let place = Place::find(spec.store.as_deref()).map_err(from_store)?;
     let runs = |name: &str| -> Result<Vec<RunRecord>, Error> {
-        let mut runs = load_named(place.as_ref(), name).map_err(from_store)?;
+        let mut runs = load_named(place.as_ref(), name)?;
         runs.sort_by_key(|run| run.started_unix_ms);
         if runs.is_empty() { Err(Error::usage(format!("no run {name:?}"))) } else { Ok(runs) }
     };

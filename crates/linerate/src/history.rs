@@ -6,6 +6,7 @@ use jiff::{Timestamp, ToSpan};
 use linerate_lab::expect::{Expectations, Missed};
 use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
+use linerate_model::printable::{printable, printable_json, printable_lines};
 use linerate_model::record::{Detail, RunKind, RunRecord, RunRow, Trial};
 use linerate_record::playback;
 use linerate_report::record::Stretch;
@@ -13,11 +14,12 @@ use linerate_report::{Output, Style, export, history, iperf2, iperf3, record};
 use linerate_store::upkeep;
 pub use linerate_store::upkeep::Keep;
 pub use linerate_store::{Filter, Label, Sort, parse_label};
-use linerate_store::{Place, Store, StoreError, load_named};
+use linerate_store::{Place, Store, StoreError};
 use serde::de::value::{Error as NameError, StrDeserializer};
 
 use crate::command_line::iperf3::{program_version, system_line};
 use crate::expect::missed_by_run;
+use crate::named::load_named;
 use crate::{Error, Outcome};
 
 /// The runs of a store.
@@ -88,7 +90,7 @@ impl History {
     /// # Errors
     /// A store that cannot be read.
     pub fn list(&self, filter: &Filter, form: ListForm, style: Style) -> Result<Option<String>, Error> {
-        let rows = match self.open().map(|store| store.list(filter)) {
+        let rows = match self.open().map(|store| store.list_both_ways(filter)) {
             Err(StoreError::Missing(_)) => return Ok(None),
             rows => rows.and_then(|rows| rows).map_err(error)?,
         };
@@ -113,7 +115,7 @@ impl History {
             RunForm::Series => export::csv::series(&runs),
             RunForm::Markdown => export::markdown::document(&runs),
             RunForm::Prometheus => export::prometheus::exposition(&runs),
-            RunForm::Otlp => export::otlp::metrics(&runs).to_string() + "\n",
+            RunForm::Otlp => printable_json(&export::otlp::metrics(&runs).to_string()) + "\n",
             RunForm::Argv => runs.iter().map(argv).collect(),
         })
     }
@@ -143,13 +145,16 @@ impl History {
         Ok(())
     }
 
-    /// Sets and removes labels of every run of a name.
+    /// Sets and removes labels of every run of the names.
     ///
     /// # Errors
-    /// A name of no run, or a store that cannot be written.
-    pub fn label(&self, name: &str, set: &[Label], remove: &[String]) -> Result<(), Error> {
+    /// A name of no run, with which no run is changed, or a store that cannot be written.
+    pub fn label(&self, names: &[String], set: &[Label], remove: &[String]) -> Result<(), Error> {
         let store = self.open().map_err(error)?;
-        let runs = store.resolve(name).map_err(error)?;
+        let mut runs = Vec::new();
+        for name in names {
+            runs.extend(store.resolve(name).map_err(error)?);
+        }
         runs.into_iter().try_for_each(|run| store.label(run, set, remove)).map_err(error)
     }
 
@@ -186,7 +191,7 @@ impl History {
     /// A store that cannot be read.
     pub fn baselines(&self) -> Result<String, Error> {
         let baselines = self.open().and_then(|store| store.baselines()).map_err(error)?;
-        Ok(baselines.iter().map(|(name, run)| format!("@{name}  {}\n", run.short())).collect())
+        Ok(baselines.iter().map(|(name, run)| format!("@{}  {}\n", printable(name), run.short())).collect())
     }
 
     /// Examines the store. The report, and whether nothing is wrong.
@@ -200,7 +205,7 @@ impl History {
             problems => format!("{problems} problems; linerate history repair saves what can be read"),
         };
         let mut report = format!("{} runs, {} in the spool: {verdict}\n", check.runs, check.spooled);
-        report.extend(check.problems.iter().map(|problem| format!("  {problem}\n")));
+        report.extend(check.problems.iter().map(|problem| format!("  {}\n", printable(problem))));
         Ok((report, check.problems.is_empty()))
     }
 
@@ -210,8 +215,12 @@ impl History {
     /// A file that is no database of this program, or one that another process writes.
     pub fn repair(&self) -> Result<(String, bool), Error> {
         let repaired = upkeep::repair(self.place()?).map_err(error)?;
-        let mut report = format!("{} runs saved; the old file is {}\n", repaired.runs, repaired.set_aside.display());
-        report.extend(repaired.missing.iter().map(|line| format!("  missing: {line}\n")));
+        let mut report = format!(
+            "{} runs saved; the old file is {}\n",
+            repaired.runs,
+            printable(&repaired.set_aside.display().to_string())
+        );
+        report.extend(repaired.missing.iter().map(|line| format!("  missing: {}\n", printable(line))));
         Ok((report, repaired.missing.is_empty()))
     }
 
@@ -247,7 +256,7 @@ impl History {
     fn load(&self, names: &[String]) -> Result<Vec<RunRecord>, Error> {
         let mut runs = Vec::new();
         for name in names {
-            runs.extend(load_named(self.place.as_ref(), name).map_err(error)?);
+            runs.extend(load_named(self.place.as_ref(), name)?);
         }
         Ok(runs)
     }
@@ -257,7 +266,7 @@ impl History {
         let mut page = record::text(std::slice::from_ref(run), Stretch::default(), style);
         let notes = self.open().and_then(|store| store.notes(run.run_id)).unwrap_or_default();
         for note in notes {
-            let text = linerate_report::printable(&note.text);
+            let text = printable_lines(&note.text);
             page += &format!("note of {}: {text}\n", local_time(note.written_unix_ms));
         }
         page
@@ -319,11 +328,11 @@ fn replay(kind: RunKind, trial: &Trial, dialect: Dialect) -> Result<(), Error> {
 
 fn argv(run: &RunRecord) -> String {
     let words: Vec<String> = run.origin.argv.iter().map(|word| record::quoted(word)).collect();
-    words.join(" ") + "\n"
+    printable(&words.join(" ")) + "\n"
 }
 
 fn json(rows: &[RunRow]) -> String {
-    serde_json::to_string(rows).unwrap_or_default() + "\n"
+    printable_json(&serde_json::to_string(rows).unwrap_or_default()) + "\n"
 }
 
 /// A time in ms since 1970 by the clock of this host.

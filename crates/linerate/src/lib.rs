@@ -133,6 +133,7 @@ pub mod http;
 #[cfg(feature = "full")]
 pub mod import;
 pub mod live;
+mod named;
 #[cfg(feature = "full")]
 pub mod otlp;
 mod outcome;

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use linerate_model::printable::printable_lines;
 use linerate_report::Style;
 use linerate_sys::process::terminal_columns;
 
@@ -45,7 +46,7 @@ impl Progress {
     pub fn line(&mut self, text: &str) {
         if self.verbosity != Verbosity::Silent {
             self.clear();
-            write(&format!("{text}\n"));
+            write(&format!("{}\n", printable_lines(text)));
         }
     }
 
@@ -54,9 +55,9 @@ impl Progress {
         if !self.is_terminal() {
             return self.line(text);
         }
-        let text = text.trim_end();
+        let text = printable_lines(text.trim_end());
         self.clear();
-        write(text);
+        write(&text);
         self.drawn_lines = text.lines().count();
     }
 

@@ -4,9 +4,10 @@ use linerate_model::record::RunRecord;
 use linerate_report::Style;
 pub use linerate_report::record::Stretch;
 use linerate_report::{export, record};
-use linerate_store::{Place, load_named};
+use linerate_store::Place;
 
 use crate::compare::from_store;
+use crate::named::load_named;
 use crate::outcome::Error;
 
 /// Which runs are reported, and how.
@@ -65,6 +66,6 @@ pub fn report(spec: &ReportSpec) -> Result<String, Error> {
 
 fn load(spec: &ReportSpec) -> Result<Vec<RunRecord>, Error> {
     let place = Place::find(spec.store.as_deref()).map_err(from_store)?;
-    let runs = spec.runs.iter().map(|name| load_named(place.as_ref(), name).map_err(from_store));
+    let runs = spec.runs.iter().map(|name| load_named(place.as_ref(), name));
     Ok(runs.collect::<Result<Vec<_>, _>>()?.concat())
 }

@@ -71,19 +71,17 @@ fn run_trial(test: TestSpec, port: u16, signals: &Signals) -> Result<Received, F
 fn received(summary: Option<&Summary>) -> Result<Received, &'static str> {
     let ends = || {
         let (summary, flow) = (summary?, summary?.streams.first()?.flow);
-        Some((measure::sent(summary, flow)?, measure::received(summary, flow)?))
+        let lost_share = measure::datagrams(summary, flow).and_then(|datagrams| datagrams.lost_share());
+        Some((measure::sent(summary, flow)?, measure::received(summary, flow)?, lost_share))
     };
-    let (sender, receiver) = ends().ok_or("the test has no result")?;
+    let (sender, receiver, lost_share) = ends().ok_or("the test has no result")?;
     if receiver.bytes == 0 {
         return Err("nothing was received");
     }
     if receiver.bytes > sender.bytes {
         return Err("more bytes were received than sent");
     }
-    Ok(Received {
-        rate_bps: receiver.bits_per_second(),
-        lost_percent: measure::lost_share(&receiver).map(|share| share * 100.0),
-    })
+    Ok(Received { rate_bps: receiver.bits_per_second(), lost_percent: lost_share.map(|share| share * 100.0) })
 }
 
 fn test_spec(transport: Transport, direction: Direction) -> TestSpec {

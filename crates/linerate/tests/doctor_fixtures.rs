@@ -4,12 +4,18 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use linerate::diagnose::import_texts;
 use linerate_doctor::{Observed, compare, derive, diagnose};
-use linerate_host::import::import;
+use linerate_host::import::Imported;
 use linerate_model::facts;
 use linerate_model::finding::{Diagnosis, Severity};
 use linerate_model::snapshot::{Snapshot, Value};
 use linerate_model::stored_name;
+use linerate_report::{Style, doctor};
+
+fn import(name: &str, text: &str) -> Imported {
+    import_texts(&[(name, text)])
+}
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/doctor")
@@ -248,6 +254,21 @@ fn comparison_of_two_guests_finds_the_relevant_difference() {
     assert!(comparison.only_b.is_empty());
     assert_eq!(comparison.same_count, 55);
     assert_eq!(comparison.rules_both, ["VIRT-01"]);
+}
+
+/// What the first lines of the report say about cases whose findings alone do not decide that.
+#[test]
+fn reports_have_what_was_not_reported_and_what_is_fine() {
+    for (id, contains, lacks) in [
+        ("05", "flow control the peer advertises (not reported)", "The link is down"),
+        ("10", "clients to server", "no problem found"),
+        ("12", "More concurrency only waits", "no problem found"),
+    ] {
+        let cases = cases();
+        let case = cases.iter().find(|case| case["id"] == id).expect("a case");
+        let text = doctor::text(&judged(case), false, Style { columns: 10_000, ..Style::PLAIN });
+        assert!(text.contains(contains) && !text.contains(lacks), "case {id}: {contains}\n{text}");
+    }
 }
 
 #[test]

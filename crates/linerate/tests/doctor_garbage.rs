@@ -3,9 +3,14 @@
 
 use std::path::Path;
 
+use linerate::diagnose::import_texts;
 use linerate_doctor::{Observed, compare, diagnose};
-use linerate_host::import::import;
+use linerate_host::import::Imported;
 use proptest::prelude::*;
+
+fn import(name: &str, text: &str) -> Imported {
+    import_texts(&[(name, text)])
+}
 
 fn fixtures() -> Vec<String> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/doctor");

@@ -3,10 +3,15 @@
 
 use std::path::Path;
 
+use linerate::diagnose::import_texts;
 use linerate_doctor::{Observed, diagnose};
-use linerate_host::import::{import, import_all};
+use linerate_host::import::Imported;
 use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;
+
+fn import(name: &str, text: &str) -> Imported {
+    import_texts(&[(name, text)])
+}
 
 fn recordings() -> Vec<(String, String)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/doctor");
@@ -68,13 +73,13 @@ fn speed_step_without_flow_control_is_no_full_link() {
 #[test]
 fn files_are_one_host_unless_they_contradict() {
     let hosts = |texts: &[(&str, &str)]| -> Vec<String> {
-        import_all(texts).snapshots.into_iter().map(|snapshot| snapshot.host).collect()
+        import_texts(texts).snapshots.into_iter().map(|snapshot| snapshot.host).collect()
     };
     let ring = "Ring parameters for eth0:\nPre-set maximums:\nRX: 4096\nCurrent hardware settings:\nRX: 256\n";
     let statistics = "### cmd=ethtool -S eth0\nNIC statistics:\n     rx_missed_errors: 50\n";
     let files = [("ring", ring), ("statistics", statistics)];
     assert_eq!(hosts(&files), ["host"]);
-    assert!(fires(&judged(import_all(&files).snapshots), "NIC-01"), "facts of both files meet");
+    assert!(fires(&judged(import_texts(&files).snapshots), "NIC-01"), "facts of both files meet");
     let other_ring = ring.replace("RX: 256", "RX: 512");
     assert_eq!(hosts(&[("a", ring), ("b", &other_ring)]), ["a", "b"]);
     assert_eq!(hosts(&[("ring", ring), ("ring", &other_ring)]), ["ring", "ring-2"], "files of one name");
@@ -132,9 +137,8 @@ $ ip link show eth0
 #[test]
 fn reports_in_json_are_read_as_those_in_text() {
     let start = r#""start":{"connected":[{"socket":5,"local_host":"192.0.2.2","local_port":40000,"remote_host":"192.0.2.1","remote_port":5201}],"version":"iperf 3.12","connecting_to":{"host":"192.0.2.1","port":5201},"tcp_mss_default":1448,"test_start":{"protocol":"TCP","num_streams":1,"blksize":131072,"omit":0,"duration":10,"reverse":1}}"#;
-    let interval =
-        r#"{"streams":[],"sum":{"start":0,"end":1,"seconds":1,"bits_per_second":9e8,"omitted":false,"sender":false}}"#;
-    let end = r#""end":{"streams":[{"sender":{"mean_rtt":0},"receiver":{}}],"sum_sent":{"end":10,"bytes":1.1e9,"bits_per_second":9.02e8,"retransmits":4311},"sum_received":{"end":10,"bytes":1e9,"bits_per_second":9e8}}"#;
+    let interval = r#"{"streams":[{"socket":5,"start":0,"end":1,"seconds":1,"bytes":112500000,"bits_per_second":9e8,"omitted":false,"sender":false}],"sum":{"start":0,"end":1,"seconds":1,"bytes":112500000,"bits_per_second":9e8,"omitted":false,"sender":false}}"#;
+    let end = r#""end":{"streams":[{"sender":{"socket":5,"end":10,"bytes":1.1e9,"retransmits":4311,"mean_rtt":0,"sender":false},"receiver":{"socket":5,"end":10,"bytes":1.125e9,"sender":false}}],"sum_sent":{"end":10,"bytes":1.1e9,"bits_per_second":8.8e8,"retransmits":4311},"sum_received":{"end":10,"bytes":1.125e9,"bits_per_second":9e8},"cpu_utilization_percent":{"host_total":1,"remote_total":2}}"#;
     let whole = format!("{{\n{start},\n\"intervals\":[{interval},{interval}],\n{end}\n}}\n");
     let event = |text: &str| {
         let (name, data) = text.split_once(':').expect("a member");
@@ -160,8 +164,10 @@ fn reports_in_json_are_read_as_those_in_text() {
         assert_eq!(snapshot.text("run.0.version"), Some("3.12"), "{name}");
         assert_eq!(linerate_model::runs::count(snapshot), 1, "{name}");
     } // A server that sends knows nothing of what its client received.
-    let server =
-        whole.replace(r#""connecting_to":{"#, r#""accepted_connection":{"#).replace(r#""bytes":1e9"#, r#""bytes":0"#);
+    let server = whole
+        .replace(r#""connecting_to":{"#, r#""accepted_connection":{"#)
+        .replace(r#""bytes":1.125e9"#, r#""bytes":0"#)
+        .replace(r#""sender":false"#, r#""sender":true"#);
     let imported = import("server", &server);
     assert_eq!(imported.snapshots[0].value("run.0.received_bytes"), None);
     assert_eq!(imported.snapshots[0].value("run.0.server"), Some(&true.into()));

@@ -280,7 +280,7 @@ pub struct Comparison {
 }
 
 /// Areas by the prefixes of their rules' ids, in the order of a report.
-const AREAS: [(&[&str], &str); 21] = [
+const AREAS: [(&[&str], &str); 22] = [
     (&["WIN"], "windows"),
     (&["UDP"], "UDP buffers"),
     (&["CPU"], "CPUs"),
@@ -302,6 +302,7 @@ const AREAS: [(&[&str], &str); 21] = [
     (&["LAT"], "delay under load"),
     (&["ECN"], "ECN and DSCP"),
     (&["SYS"], "sockets and ports"),
+    (&["HTTP"], "HTTP load"),
 ];
 
 /// Prefixes and name of every area: `(["WIN"], "windows")`.
@@ -383,6 +384,25 @@ pub struct LossSplit {
     pub network: u64,
 }
 
+/// A test that a pasted text or a report of another program has, in one direction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct ReadTest {
+    /// The host that reported it, and its command.
+    pub subject: String,
+    /// Its values: rates, length, loss.
+    pub values: Vec<Evidence>,
+}
+
+impl ReadTest {
+    /// A test with these values.
+    #[must_use]
+    pub fn new(subject: impl Into<String>, values: Vec<Evidence>) -> Self {
+        Self { subject: subject.into(), values }
+    }
+}
+
 /// A whole diagnosis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -403,6 +423,9 @@ pub struct Diagnosis {
     /// Where the datagrams of a UDP test were lost, one entry per direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loss: Vec<LossSplit>,
+    /// The tests that were read, where the facts are not of a test of this program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<ReadTest>,
     /// On which CPUs each end of a test ran, where that was observed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placement: Vec<Placement>,
@@ -412,9 +435,20 @@ pub struct Diagnosis {
     /// The whole comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
-    /// Unknown lines of an import, with their number.
+    /// Unknown lines of an import, with their number; of very many the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
+    /// How many lines of an import are unknown; 0 where nothing was imported.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unread_count: usize,
+    /// Prefixes of the rules that unknown lines concern: `QD`. Of nothing that these rules check is known that it is fine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread_subjects: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Diagnosis {
@@ -429,10 +463,13 @@ impl Diagnosis {
             ruled_out: Vec::new(),
             not_evaluated: Vec::new(),
             loss: Vec::new(),
+            tests: Vec::new(),
             placement: Vec::new(),
             differences: None,
             comparison: None,
             unread: Vec::new(),
+            unread_count: 0,
+            unread_subjects: Vec::new(),
         }
     }
 }

@@ -24,6 +24,7 @@ pub mod numbers;
 pub mod path;
 pub mod placement;
 pub mod policy;
+pub mod printable;
 pub mod record;
 pub mod runs;
 pub mod service;

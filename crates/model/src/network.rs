@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::printable::printable_start;
+
 /// A range of addresses (RFC 4632, RFC 4291 section 2.3). Bits behind the prefix are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Network {
@@ -19,6 +21,9 @@ pub struct Network {
 pub struct NotANetwork {
     text: String,
 }
+
+/// Longest text that an error quotes.
+const QUOTED_CHARS_MAX: usize = 64;
 
 impl Network {
     /// The range of all addresses that share the first `prefix_len` bits; `None` when the address has fewer. A range of
@@ -69,7 +74,7 @@ impl FromStr for Network {
             Some((address, prefix_len)) => address.parse().ok().zip(prefix_len.parse().ok()),
         };
         let network = parsed.and_then(|(address, prefix_len)| Self::new(address, prefix_len));
-        network.ok_or_else(|| NotANetwork { text: text.to_owned() })
+        network.ok_or_else(|| NotANetwork { text: printable_start(text, QUOTED_CHARS_MAX) })
     }
 }
 

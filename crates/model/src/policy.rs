@@ -6,13 +6,13 @@ use std::time::Duration;
 use crate::network::Network;
 
 /// Who may start which tests.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ServerPolicy {
     /// Who may start a test while others run.
     pub admission: Admission,
     /// Longest time a running test may make no progress.
-    pub liveness: Duration,
+    pub liveness: Liveness,
     /// Which addresses may connect.
     pub access: AccessRules,
     /// What one test, one client and all together may use.
@@ -27,8 +27,41 @@ pub struct ServerPolicy {
     pub iperf2_udp_reverse: bool,
     /// Which clients get facts about this host when they request them.
     pub facts: FactsAccess,
+    /// Tests of iperf3's dialect.
+    pub iperf3: bool,
     /// Tests of the native dialect; `None` for a server that does not speak it.
     pub native: Option<NativePolicy>,
+}
+
+/// Longest times without progress of a running test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Liveness {
+    /// While another client waits for a place.
+    pub while_wanted: Duration,
+    /// While no client waits: the test continues after an outage of the path, or after a pause of either end.
+    pub otherwise: Duration,
+}
+
+impl Liveness {
+    /// The same time in both cases.
+    #[must_use]
+    pub fn always(timeout: Duration) -> Self {
+        Self { while_wanted: timeout, otherwise: timeout }
+    }
+
+    /// Times that are never below `least`.
+    #[must_use]
+    pub fn at_least(self, least: Duration) -> Self {
+        Self { while_wanted: self.while_wanted.max(least), otherwise: self.otherwise.max(least) }
+    }
+}
+
+/// The longer time is the default of `--rcv-timeout`, after which a server of iperf3 ends a test.
+impl Default for Liveness {
+    fn default() -> Self {
+        Self { while_wanted: Duration::from_secs(10), otherwise: Duration::from_secs(120) }
+    }
 }
 
 /// Identity of a server towards clients of the native dialect, and which clients it accepts.
@@ -37,7 +70,8 @@ pub struct ServerPolicy {
 pub struct NativePolicy {
     /// File of the host key, made where it does not exist; `None` for a key that lasts as long as the server.
     pub host_key: Option<PathBuf>,
-    /// File of tokens; with it every client has to prove one.
+    /// File of tokens; with it every client has to prove one. They guard this dialect alone: neither iperf3 nor iperf 2 has a
+    /// message for them.
     pub tokens: Option<PathBuf>,
 }
 
@@ -65,23 +99,6 @@ pub enum Iperf2Listener {
     Port(u16),
     /// On the port of the control connections, TCP only; the first bytes decide.
     SamePort,
-}
-
-impl Default for ServerPolicy {
-    fn default() -> Self {
-        Self {
-            admission: Admission::default(),
-            liveness: Duration::from_secs(10),
-            access: AccessRules::default(),
-            limits: ServerLimits::default(),
-            anonymous_time_max: None,
-            allow_split_address: false,
-            iperf2: Iperf2Listener::default(),
-            iperf2_udp_reverse: false,
-            facts: FactsAccess::default(),
-            native: None,
-        }
-    }
 }
 
 /// Admission of a client while tests run.
@@ -136,6 +153,12 @@ impl AccessRules {
         Self { allow, deny }
     }
 }
+
+/// Largest file of users or of address ranges that a server reads.
+pub const LIST_BYTES_MAX: u64 = 16 << 20;
+
+/// Most address ranges of all lists of one kind (allowed, denied) together. A server compares each client with all of them.
+pub const RANGES_MAX: usize = 100_000;
 
 /// Where address ranges come from.
 #[derive(Debug, Clone, PartialEq, Eq)]

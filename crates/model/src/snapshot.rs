@@ -97,6 +97,8 @@ pub enum Quality {
     Nominal,
     /// Concluded from something else, as the speed of a chip from its firmware's name.
     Inferred,
+    /// A measurement shows that it is wrong, as the speed of a link that a test exceeds.
+    Contradicted,
 }
 
 /// Why a fact has no value.
@@ -234,8 +236,10 @@ pub struct Counter {
 }
 
 /// The groups of facts an interface can have: what follows the interface's name in a key.
-const GROUPS: [&str; 19] = [
+const GROUPS: [&str; 21] = [
     "link",
+    "bond",
+    "wifi",
     "drv",
     "ring",
     "chan",

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// Longest text of a record.
-pub(crate) const FILE_MAX_BYTES: usize = 64 << 20;
+pub const FILE_MAX_BYTES: usize = 64 << 20;
 /// Longest text in it.
 pub(crate) const TEXT_MAX_BYTES: usize = 64 << 10;
 const NESTING_MAX: usize = 64;

@@ -84,7 +84,7 @@ impl Builder {
         let mut trial = Trial::complete(elapsed_ns(&self.detail, &self.columns));
         trial.state = state;
         trial.reason = reason;
-        trial.measures = if state == RunState::Failed { Vec::new() } else { measures };
+        trial.measures = if state.has_failed() { Vec::new() } else { measures };
         trial.series = self.columns.into_series();
         trial.detail = Some(Detail::Test(Box::new(self.detail)));
         trial
@@ -177,7 +177,7 @@ fn state_of(failure: &Failure, moved: bool) -> RunState {
     match failure.kind {
         FailureKind::Interrupted => RunState::Interrupted,
         _ if moved => RunState::Partial,
-        _ => RunState::Failed,
+        _ => RunState::of_failure(&failure.message),
     }
 }
 

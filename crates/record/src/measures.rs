@@ -26,7 +26,8 @@ pub(crate) fn of_test(summary: &Summary, header: &TestHeader, mss_bytes: impl Fn
         let share = share.and_then(|((count, sent), mss)| measure::retransmit_share(count, sent.bytes, mss));
         add(MeasureName::RetransmitShare, way, share);
         let udp = received.and_then(|received| received.udp);
-        add(MeasureName::LostShare, way, received.as_ref().and_then(measure::lost_share));
+        let datagrams = measure::datagrams(summary, flow);
+        add(MeasureName::LostShare, way, datagrams.and_then(|datagrams| datagrams.lost_share()));
         add(MeasureName::OutOfOrder, way, udp.map(|udp| udp.out_of_order as f64));
         add(MeasureName::JitterNs, way, udp.map(|udp| udp.jitter_s * 1e9));
         add(MeasureName::RttMeanNs, way, measure::rtt_mean_us(summary, flow).map(|us| us * 1e3));

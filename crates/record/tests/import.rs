@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use linerate_model::event::{Endpoint, ServerOutput};
-use linerate_model::{EndpointTotals, Event, Flow, Summary, TestSpec, measure, stored_name};
+use linerate_model::{EndpointTotals, Event, EventSink, Flow, Summary, TestSpec, measure, stored_name};
+use linerate_record::Builder;
 use linerate_record::import::{Contents, ImportError, Imported, import};
 use serde_json::{Value, json};
 
@@ -44,12 +45,64 @@ fn every_report_has_the_tests_that_its_program_ran() {
     let mut actual = String::new();
     for (name, text) in reports() {
         let contents = read(&text);
-        let _ = writeln!(actual, "{name}: {} unread lines, {} repeated", contents.unread_lines, contents.repeated);
+        let _ = writeln!(actual, "{name}: {} unread lines, {} repeated", contents.unread.len(), contents.repeated);
         for test in &contents.tests {
             let _ = writeln!(actual, "  {}", line(test));
         }
     }
     let expected = include_str!("data/expected.txt");
+    let differs = actual.lines().zip(expected.lines()).position(|(actual, expected)| actual != expected);
+    assert!(actual == expected, "different from line {differs:?} on:\n{actual}");
+}
+
+/// Texts of both programs: what clients and servers printed, and logs of both ends one after the other.
+fn texts() -> BTreeMap<String, String> {
+    let mut texts = BTreeMap::new();
+    for (directory, is_report) in [
+        ("iperf3", (|name| !name.contains("stderr")) as fn(&str) -> bool),
+        ("iperf2/text-218", |name| !name.starts_with("err_") && !name.contains("csv")),
+        ("iperf2/text-221", |name| !name.starts_with("err_") && !name.contains("csv")),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(directory);
+        for entry in fs::read_dir(path).expect("the directory of texts") {
+            let path = entry.expect("a text").path();
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            if name.ends_with(".txt") && is_report(&name) {
+                texts.insert(format!("{directory}/{name}"), fs::read_to_string(&path).expect("text"));
+            }
+        }
+    }
+
+    texts
+}
+
+#[test]
+fn every_text_has_the_tests_that_its_program_ran() {
+    let mut actual = String::new();
+    for (name, text) in texts() {
+        let contents = read(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        let _ = writeln!(actual, "{name}: {} repeated", contents.repeated);
+        for test in &contents.tests {
+            let _ = writeln!(
+                actual,
+                "  {}",
+                line(test).replace("; the values are those that were printed, with three digits", "")
+            );
+        }
+        // The heads of our own files of texts.
+        let is_ours = |line: &&str| line.starts_with("# ") || line.starts_with("=== ");
+        let unread = contents.unread.iter().filter_map(|number| lines.get(number - 1)).filter(|line| !is_ours(line));
+        for line in unread {
+            let _ = writeln!(actual, "  unread: {line}");
+        }
+    }
+
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/expected-texts.txt");
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        fs::write(&path, &actual).expect("the expected tests");
+    }
+    let expected = fs::read_to_string(path).expect("the expected tests");
     let differs = actual.lines().zip(expected.lines()).position(|(actual, expected)| actual != expected);
     assert!(actual == expected, "different from line {differs:?} on:\n{actual}");
 }
@@ -257,9 +310,11 @@ fn reports_of_the_first_releases_are_read() {
     let udp = json!({"streams": [datagrams(4, 100, 10), datagrams(6, 300, 0)], "sum": {"end": 10.0},
         "cpu_utilization_percent": cpu});
     let contents = read(&report_of_3_1(&udp, "UDP"));
-    let received = measure::received(summary(&contents.tests[0]).expect("totals"), Flow::Forward).expect("known");
+    let summary = summary(&contents.tests[0]).expect("totals");
+    let received = measure::received(summary, Flow::Forward).expect("known");
     assert_eq!((received.bytes, received.duration_ns), (390_000, 10_000_000_000));
-    assert_eq!(measure::lost_share(&received), Some(0.025));
+    let datagrams = measure::datagrams(summary, Flow::Forward).expect("known");
+    assert_eq!(datagrams.lost_share(), Some(0.025));
 }
 
 #[test]
@@ -287,7 +342,7 @@ fn the_servers_report_of_old_clients_is_the_receiving_end() {
 fn lines_between_reports_are_counted() {
     let text = report("json-tcp.c312-s312.client.json");
     let contents = read(&format!("Mon Nov 23\n[  5] local\n{{\"a\": 1}}\n{text}done\n"));
-    assert_eq!((contents.tests.len(), contents.unread_lines), (1, 4));
+    assert_eq!((contents.tests.len(), contents.unread.len()), (1, 4));
     for unknown in ["", "\n", "hello\n", "{}", "{\"start\": {}}", "1,2,3\n"] {
         assert_eq!(import(None, unknown, &|_| 0).err(), Some(ImportError::Unknown), "{unknown:?}");
     }
@@ -297,4 +352,36 @@ fn lines_between_reports_are_counted() {
 fn records_of_this_program_are_passed_on() {
     let record = "{\"schema\":\"linerate.run/1\",\"run_id\":\"x\"}";
     assert_eq!(read(&format!("{record}\n{record}\n")).records, [record, record]);
+}
+
+/// What stands in the place of a word: numbers beyond all bounds, signs, and characters of several bytes.
+const DAMAGE: [&str; 9] = ["", "-1", "nan", "1e308", "99999999999999999999", "0", "\u{e9}\u{20ac}", "[", "sec"];
+
+/// Any word of a report can be damaged on its way through a forum.
+#[test]
+fn damaged_texts_become_tests_or_unread_lines() {
+    let mut seed = 19_u64;
+    let mut next = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    for (name, text) in texts() {
+        for _ in 0..20 {
+            let words: Vec<&str> = text.split_inclusive(char::is_whitespace).collect();
+            let at = next(words.len().max(1));
+            let damaged: String = words
+                .iter()
+                .enumerate()
+                .map(|(place, word)| if place == at { DAMAGE[next(DAMAGE.len())] } else { word })
+                .collect();
+            let contents = read(&damaged);
+            for test in &contents.tests {
+                let mut builder = Builder::default();
+                test.events.iter().for_each(|event| builder.event(event).expect("a builder takes every event"));
+                let trial = builder.finish();
+                let is_number = trial.measures.iter().all(|measure| measure.value.is_finite());
+                assert!(is_number, "{name}: {:?} in {damaged}", trial.measures);
+            }
+        }
+    }
 }

@@ -11,9 +11,12 @@ use crate::document::style::Style;
 use crate::document::table::{Cell, Table};
 use crate::document::{Block, Document};
 use crate::number::{counted, general};
+use crate::record::quoted;
 
 /// Most differences of configuration that text shows.
 const CHANGES_SHOWN: usize = 15;
+/// Trials of a side that are usual.
+const TRIALS_USUAL: u32 = 5;
 
 /// The comparison as text.
 #[must_use]
@@ -47,6 +50,10 @@ fn document(comparison: &Comparison) -> Document {
         blocks.extend(side.left_out.iter().map(reason));
     }
     blocks.extend(comparison.notes.iter().cloned().map(Block::Remark));
+    if comparison.conclusion == Some(Verdict::TooFew) {
+        blocks.push(Block::Space);
+        blocks.extend(more_trials(comparison));
+    }
     blocks.extend(measures(&comparison.rows).map(Block::Table));
     Document { name: "linerate compare", blocks }
 }
@@ -67,6 +74,54 @@ fn answer(comparison: &Comparison) -> String {
         _ => of_verdict.iter().map(|row| result(row)).collect(),
     };
     format!("{}: {}{forced}", words(conclusion), shown.join("; "))
+}
+
+/// The commands that make enough trials, and compare them.
+fn more_trials(comparison: &Comparison) -> Vec<Block> {
+    let argv = &comparison.b.argv;
+    let is_path_test = matches!(argv.as_slice(), [_, command, ..] if command == "test");
+    let words = |words: &[String]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    let (how, commands) = match argv.as_slice() {
+        [_, command @ ..] if is_path_test => {
+            let repeated = format!("linerate {} --repeat {TRIALS_USUAL}", words(&without_repeat(command)));
+            (
+                "Make both sides with these trials, one command before the change and one after it:",
+                vec![repeated, "linerate compare last~1 last".to_owned()],
+            )
+        }
+        [_, ..] => (
+            "Make five runs of each side with a label of its own, and compare the labels:",
+            vec![
+                format!("{}   # five times, as side=a and later as side=b", words(argv)),
+                "linerate compare label:side=a label:side=b".to_owned(),
+            ],
+        ),
+        [] => (
+            "Import five reports of each side with a label of its own, and compare the labels:",
+            vec![
+                "linerate history import --label side=a FILE...".to_owned(),
+                "linerate history import --label side=b FILE...".to_owned(),
+                "linerate compare label:side=a label:side=b".to_owned(),
+            ],
+        ),
+    };
+    let commands = commands.into_iter().map(|command| Block::verbatim("", 2, command));
+    [Block::Remark(how.to_owned())].into_iter().chain(commands).collect()
+}
+
+/// A command line without its number of repetitions.
+fn without_repeat(command: &[String]) -> Vec<String> {
+    const REPEAT: &str = "--repeat";
+    let mut kept = Vec::new();
+    let mut words = command.iter();
+    while let Some(word) = words.next() {
+        if word == REPEAT {
+            words.next();
+        } else if word.strip_prefix(REPEAT).is_none_or(|rest| !rest.starts_with('=')) {
+            kept.push(word.clone());
+        }
+    }
+    kept
 }
 
 fn conclusion_measure(rows: &[&Row]) -> String {

@@ -12,10 +12,11 @@ use std::collections::BTreeSet;
 
 use crate::document::style::Style;
 use crate::document::{Block, Document, Entry};
-use crate::printable::printable;
 pub(crate) use checks::checks;
 pub use fixes::fix_script;
-use linerate_model::finding::{Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, Severity, Verdict};
+use linerate_model::finding::{
+    Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, ReadTest, Severity, Verdict,
+};
 use linerate_model::stored_name;
 pub use proof::{proof, proof_json};
 
@@ -29,6 +30,8 @@ const METRICS_SHOWN: usize = 4;
 const FINDINGS_SHOWN: usize = 5;
 /// Changes of the limit a short report shows.
 const PERIODS_SHOWN: usize = 6;
+/// Tests of a pasted text that a short report lists.
+const TESTS_SHOWN: usize = 8;
 /// Lines a short report shows of what differs.
 const DIFFERENCES_SHOWN: usize = 10;
 
@@ -58,6 +61,7 @@ pub(crate) fn findings(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
     let named = named(diagnosis);
     let mut blocks: Vec<Block> = verbose.then(|| wrapped("CHECKED", head(diagnosis))).into_iter().collect();
     blocks.extend(answer(diagnosis, named, verbose, limit(PERIODS_SHOWN)));
+    blocks.extend(tests(diagnosis, limit(TESTS_SHOWN)));
     if let Some(comparison) = &diagnosis.comparison {
         blocks.extend(differences(comparison, verbose, limit(DIFFERENCES_SHOWN)));
     }
@@ -77,12 +81,12 @@ pub(crate) fn findings(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
 
 /// A line that is never wrapped, so that commands can be copied.
 fn verbatim(label: &str, text: &str) -> Block {
-    Block::verbatim(label, COLUMN, printable(&one_line(text)))
+    Block::verbatim(label, COLUMN, one_line(text))
 }
 
 /// Text that is wrapped within its column.
 pub(crate) fn wrapped(label: &str, text: impl Into<String>) -> Block {
-    Block::entry(label, COLUMN, printable(&text.into()))
+    Block::entry(label, COLUMN, text)
 }
 
 /// Wrapped text under a label that has the colour of a severity.
@@ -90,7 +94,7 @@ pub(crate) fn graded(label: &str, severity: Severity, text: &str) -> Block {
     let label = format!("{label:<COLUMN$}");
     let status = label.trim_end().to_owned();
     let padding = label[status.len()..].to_owned();
-    let text = printable(text);
+    let text = text.to_owned();
     Block::Entry(Entry { status, label: padding, severity: Some(severity), text, ..Entry::default() })
 }
 
@@ -108,14 +112,15 @@ fn named(diagnosis: &Diagnosis) -> Option<&Finding> {
 fn answer(diagnosis: &Diagnosis, named: Option<&Finding>, verbose: bool, periods_shown: usize) -> Vec<Block> {
     let verdict = &diagnosis.verdict;
     let is_limit = match verdict.verdict.as_str() {
-        "no-load" | "unknown" | "invalid" | "line-rate" => false,
+        "no-load" | "unknown" | "invalid" | "line-rate" | "speed-reading" => false,
         "configured-rate" => named.is_some(),
         _ => true,
     };
     let mut sentence = plain_sentence(verdict).to_owned();
     // Its sentence has the next step.
     let is_undecided = sentence.starts_with("undecided");
-    if is_limit && !is_undecided {
+    let is_guessed = verdict.verdict == "line-rate" && verdict.confidence < Confidence::High;
+    if (is_limit && !is_undecided) || is_guessed {
         sentence.push_str(confidence(verdict.confidence));
     }
     if verbose {
@@ -210,6 +215,21 @@ fn details(finding: &Finding) -> Vec<Block> {
         blocks.push(wrapped("  needs", finding.needs.join(", ")));
     }
     blocks.push(wrapped("  see", &finding.reference));
+    blocks
+}
+
+/// A line for each test that was read: `nas iperf3 -c 192.0.2.20: 941 Mbit/s received; 6 s long`.
+fn tests(diagnosis: &Diagnosis, shown: usize) -> Vec<Block> {
+    let line = |test: &ReadTest| {
+        let values: Vec<String> = test.values.iter().filter_map(words::metric).collect();
+        format!("{}: {}", test.subject, if values.is_empty() { "no result".to_owned() } else { values.join("; ") })
+    };
+    let labels = std::iter::once("TESTS").chain(std::iter::repeat(""));
+    let listed = diagnosis.tests.iter().take(shown).zip(labels);
+    let mut blocks: Vec<Block> = listed.map(|(test, label)| wrapped(label, line(test))).collect();
+    if diagnosis.tests.len() > shown {
+        blocks.push(wrapped("", format!("{} more: -v shows them", diagnosis.tests.len() - shown)));
+    }
     blocks
 }
 

@@ -43,16 +43,24 @@ pub fn csv(rows: &[RunRow]) -> String {
         .text("measure", |row| row.primary.map_or_else(String::new, |(measure, _)| measure.to_string()))
         .number("value", |row| row.primary.map_or_else(String::new, |(_, value)| value.to_string()))
         .text("labels", |row| quotable(&labels(row)))
-        .text("title", move |row| text(&row.title));
+        .text("title", move |row| text(&row.title))
+        .number("value_forward", |row| row.both_ways.map_or_else(String::new, |(forward, _)| forward.to_string()))
+        .number("value_reverse", |row| row.both_ways.map_or_else(String::new, |(_, reverse)| reverse.to_string()));
     table.table().csv()
 }
 
 const HEADS: [&str; 7] = ["run", "started", "kind", "path", "result", "state", "labels"];
 
 fn cells(row: &RunRow, when: &dyn Fn(u64) -> String) -> [String; 7] {
-    let result = row.primary.map(|(measure, value)| value_text(value, measure.info().unit));
+    let result = row.primary.map(|(measure, value)| {
+        let text = |value| value_text(value, measure.info().unit);
+        match row.both_ways {
+            Some((up, down)) => format!("{} down, {} up", text(down), text(up)),
+            None => text(value),
+        }
+    });
     let labels = if row.labels.is_empty() { row.title.clone().unwrap_or_default() } else { labels(row) };
-    let (kind, state) = (stored_name(row.kind), stored_name(row.state));
+    let (kind, state) = (stored_name(row.kind), row.state.words().to_owned());
     [
         row.run_id.short(),
         when(row.started_unix_ms),
@@ -97,6 +105,7 @@ mod tests {
             watch: None,
             trials: 5,
             primary: Some((MeasureName::ReceivedBps, 941.3e6)),
+            both_ways: None,
             labels: [("site".to_owned(), "x".to_owned())].into(),
         }
     }
@@ -113,6 +122,9 @@ mod tests {
         }
         assert!(!list.contains('\u{1b}') && lines[2].contains("=cmd"), "{list}");
         assert!(markdown(std::slice::from_ref(&untitled), &when).contains("a\\|b"));
+        let two_way = RunRow { both_ways: Some((20e6, 941.3e6)), state: RunState::NoAnswer, ..row() };
+        let list = text(&[two_way], &when, Style::PLAIN);
+        assert!(list.contains("941 Mbit/s down, 20.0 Mbit/s up") && list.contains("no answer"), "{list}");
         let csv = csv(&[untitled]);
         assert!(csv.contains(",received_bps,941300000,,\"'=cmd,"), "{csv}");
     }

@@ -5,7 +5,7 @@
 //! * [`compare`]: two sides, and whether one is worse
 //! * [`curve`]: points over time as characters
 //! * [`doctor`]: a diagnosis as text, JSON and script
-//! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.21 prints them
+//! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.22 prints them
 //! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
 //! * [`export`]: records of runs for Prometheus, OTLP, spreadsheets and Markdown
 //! * [`service`]: logs and numbers of a server
@@ -46,7 +46,6 @@ mod number;
 mod output;
 mod page;
 mod pretty;
-mod printable;
 pub mod service;
 mod write_queue;
 
@@ -54,14 +53,14 @@ pub use captured::Captured;
 pub use document::style::Style;
 pub use glyphs::Glyphs;
 use linerate_model::numbers;
+use linerate_model::printable::printable_json;
 pub use output::{DroppedNotice, Output};
-pub use printable::printable;
 
 /// A value as indented JSON with a line end. Only one type is indented, so that no other is compiled for it.
 fn pretty_json(value: &impl serde::Serialize) -> String {
     let plain = serde_json::to_string(value).unwrap_or_default();
     let value: serde_json::Value = serde_json::from_str(&plain).unwrap_or_default();
-    let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
+    let mut text = printable_json(&serde_json::to_string_pretty(&value).unwrap_or_default());
     text.push('\n');
     text
 }

@@ -167,11 +167,12 @@ mod tests {
         let mut facts =
             TestFacts::new("192.0.2.1:5000".parse().expect("an address"), Transport::Tcp, Direction::Forward, 1);
         facts.number = 1;
-        facts.user = Some("<script>alert(1)</script>".to_owned());
+        facts.user = Some("<script>alert(1)</script>\u{1b}[2J\u{9b}\u{202e}".to_owned());
         state.server_event(&ServerEvent::TestStarted(facts), 0);
         let page = page(&state, 2_000_000_000);
         assert!(page.contains("192.0.2.1:5000") && page.contains("&lt;script&gt;alert(1)"), "{page}");
         assert_eq!(page.matches("<script").count(), 1);
+        assert!(!page.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{page}");
         let event = event(&state, 0);
         assert_eq!(event.lines().filter(|line| !line.is_empty()).count(), 1, "one line: {event}");
     }

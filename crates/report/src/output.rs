@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use linerate_model::printable::printable_lines;
+
 use crate::write_queue::{DropNotice, Message, WriteQueue};
 
 /// Two streams, for reports and for errors; clones write to the same place.
@@ -120,14 +122,14 @@ impl Output {
         self.send(Message::Reopen)
     }
 
-    /// Writes report text.
-    pub(crate) fn report(&self, text: impl Into<String>) -> io::Result<()> {
-        self.send(Message::Report(text.into()))
+    /// Writes report text. It quotes peers, files and devices.
+    pub(crate) fn report(&self, text: impl AsRef<str>) -> io::Result<()> {
+        self.send(Message::Report(printable_lines(text.as_ref())))
     }
 
     /// Writes error text. A failure to write an error cannot be reported.
     pub fn error(&self, text: &str) {
-        drop(self.send(Message::Error(text.to_owned())));
+        drop(self.send(Message::Error(printable_lines(text))));
     }
 
     fn send(&self, message: Message) -> io::Result<()> {

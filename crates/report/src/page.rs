@@ -1,6 +1,6 @@
 //! Frame of a report as one HTML file: no script, nothing loaded from elsewhere, light or dark as the reader's system is.
 
-use crate::printable::is_hostile;
+use linerate_model::printable::acts;
 
 /// Everything before the first heading.
 pub(crate) fn begin(title: &str) -> String {
@@ -59,7 +59,7 @@ pub(crate) fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            c if is_hostile(c) && c != '\n' => out.push('\u{fffd}'),
+            c if acts(c) && c != '\n' => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }

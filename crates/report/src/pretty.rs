@@ -5,6 +5,7 @@
 
 use std::io::{self, Write};
 
+use linerate_model::printable::printable_json;
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 
@@ -90,16 +91,9 @@ impl Formatter for Layout {
         text.write_all(number::json(value).as_bytes())
     }
 
-    /// Control characters above ASCII, which JSON allows, are escaped for terminals.
+    /// Characters that act on a terminal and that JSON allows are escaped.
     fn write_string_fragment<W: Write + ?Sized>(&mut self, text: &mut W, fragment: &str) -> io::Result<()> {
-        for part in fragment.split_inclusive(char::is_control) {
-            let plain = part.trim_end_matches(char::is_control);
-            text.write_all(plain.as_bytes())?;
-            for c in part[plain.len()..].chars() {
-                write!(text, "\\u{:04x}", u32::from(c))?;
-            }
-        }
-        Ok(())
+        text.write_all(printable_json(fragment).as_bytes())
     }
 }
 

@@ -3,6 +3,7 @@
 use linerate_lab::change_point::RUNS_MIN;
 use linerate_lab::stats::median;
 use linerate_lab::trend::{Trend, TrendChange, TrendState};
+use linerate_model::stored_name;
 
 use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
 use crate::document::plot::Plot;
@@ -28,7 +29,8 @@ pub fn text(trend: &Trend, when: &dyn Fn(u64) -> String, style: Style) -> String
 #[must_use]
 pub fn html(trend: &Trend, when: &dyn Fn(u64) -> String) -> String {
     let mut document = document(trend, when, usize::MAX);
-    document.blocks.insert(1, chart(trend).map_or(Block::Space, Block::Plot));
+    let charts = [Some(trend), trend.other_way.as_deref()].into_iter().flatten().filter_map(chart).map(Block::Plot);
+    document.blocks.splice(1..1, charts);
     document.html()
 }
 
@@ -40,6 +42,17 @@ pub fn json(trend: &Trend) -> String {
 
 fn document(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Document {
     let mut blocks = vec![Block::Title(answer(trend))];
+    blocks.extend(self::blocks(trend, when, shown));
+    if let Some(other) = &trend.other_way {
+        blocks.extend([Block::Space, Block::Heading(answer(other))]);
+        blocks.extend(self::blocks(other, when, shown));
+    }
+    Document { name: "linerate trend", blocks }
+}
+
+/// The changes and the runs of one direction.
+fn blocks(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Vec<Block> {
+    let mut blocks = Vec::new();
     for change in &trend.changes {
         let run = &trend.runs[change.at];
         let head = format!("{} (run {}): {}", when(run.started_unix_ms), run.run.short(), effect(trend, change));
@@ -68,7 +81,7 @@ fn document(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Docume
     let left_out = trend.runs.len().saturating_sub(shown);
     let note = (left_out > 0).then(|| format!("{} earlier; --html and --json have all", counted(left_out, "run")));
     blocks.extend(table.notes(note).non_empty().map(Block::Table));
-    Document { name: "linerate trend", blocks }
+    blocks
 }
 
 /// `worse: received_bps of lab1 > 192.0.2.7, 853 Mbit/s in the last 5 of 30 runs`
@@ -82,17 +95,18 @@ fn answer(trend: &Trend) -> String {
     let values: Vec<f64> = trend.runs.iter().filter_map(|run| run.value).collect();
     let last = &values[values.len().saturating_sub(5)..];
     let middle = median(last).map_or_else(|| MISSING.to_owned(), |value| info.unit.text(value));
-    let state = match trend.state() {
+    let state = match trend.own_state() {
         TrendState::TooFew => "too few runs",
         TrendState::Steady => "steady",
         TrendState::Worse => "worse",
     };
-    let needed = match trend.state() {
+    let needed = match trend.own_state() {
         TrendState::TooFew => format!("; a change shows from {RUNS_MIN} runs on"),
         _ => String::new(),
     };
     let runs = counted(values.len(), "run");
-    format!("{state}: {}{path}, median {middle} in the last {} of {runs}{needed}", info.name, last.len())
+    let way = trend.way.map_or_else(String::new, |way| format!(" {}", stored_name(way)));
+    format!("{state}: {}{way}{path}, median {middle} in the last {} of {runs}{needed}", info.name, last.len())
 }
 
 /// `worse, 941 Mbit/s before, 853 Mbit/s after (-9.4 %)`
@@ -136,7 +150,8 @@ fn chart(trend: &Trend) -> Option<Plot> {
     );
     let chart = Chart::new(x.between(place(0).min(-1e-6), 0.0), y, 300, series).checked()?;
     let note = format!("{}; dashed: median between two changes", counted(trend.runs.len(), "run"));
-    Some(Plot { title: "Trend".to_owned(), key: "", note, charts: vec![chart] })
+    let title = trend.way.map_or_else(|| "Trend".to_owned(), |way| format!("Trend, {}", stored_name(way)));
+    Some(Plot { title, key: "", note, charts: vec![chart] })
 }
 
 #[cfg(test)]
@@ -145,7 +160,7 @@ mod tests {
     use linerate_lab::trend::{TREND_SCHEMA, TrendRun};
     use linerate_model::finding::Difference;
     use linerate_model::measure::MeasureName;
-    use linerate_model::record::RunId;
+    use linerate_model::record::{RunId, Way};
 
     use super::*;
 
@@ -162,6 +177,8 @@ mod tests {
             server: Some("192.0.2.7".to_owned()),
             runs: (0..).zip(values).map(run).collect(),
             changes,
+            way: None,
+            other_way: None,
         }
     }
 
@@ -202,6 +219,20 @@ mod tests {
         assert_eq!(page.matches("class=\"marker h0\"").count(), 26 + 1, "a dot per value and the legend");
         assert_eq!(page.matches("class=\"marker h1\"").count(), 1 + 1, "the run without a result: {page}");
         assert!(json(&found).contains("\"linerate.trend/1\""));
+    }
+
+    #[test]
+    fn tests_of_both_directions_have_a_trend_of_each() {
+        let mut both = trend(&[Some(20e6); 26], Vec::new());
+        both.way = Some(Way::Forward);
+        let mut other = trend(&[Some(850e6); 26], vec![change()]);
+        other.way = Some(Way::Reverse);
+        both.other_way = Some(Box::new(other));
+        assert_eq!(both.state(), TrendState::Worse);
+        let text = text(&both, &|_| "today".to_owned(), Style::PLAIN);
+        for part in ["steady: received_bps forward of lab1", "worse: received_bps reverse of lab1", "(-9.7 %)"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 
     #[test]

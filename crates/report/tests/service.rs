@@ -98,7 +98,7 @@ fn one_test_and_one_stream_are_written_in_the_singular() {
 fn every_event_is_one_line_for_people() {
     let text = logged(Level::Info, Format::Text);
     let sentences: Vec<&str> = text.lines().map(|line| line.split_once(' ').expect("a time").1).collect();
-    let description = "192.0.2.7 port 40001, UDP reverse, 4 streams, user mario\\n";
+    let description = "192.0.2.7 port 40001, UDP reverse, 4 streams, user mario\u{fffd}";
     assert_eq!(
         sentences,
         [

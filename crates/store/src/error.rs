@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use linerate_sys::file_access::Exposure;
 use thiserror::Error;
 
 /// Why an operation on a store failed.
@@ -62,6 +63,9 @@ pub enum StoreError {
         /// Why.
         why: String,
     },
+    /// Other users may replace the files of the state directory.
+    #[error("state directory {0}")]
+    Exposed(Exposure),
     /// A file operation failed.
     #[error("{}: {source}", path.display())]
     File {

@@ -23,6 +23,7 @@ mod recorder;
 mod spool;
 mod sqlite;
 mod store;
+mod unfinished;
 pub mod upkeep;
 mod write;
 
@@ -30,7 +31,7 @@ pub use annotate::{Label, Note, parse_label};
 pub use error::StoreError;
 pub use linerate_model::record::RunRow;
 pub use list::{Filter, Sort};
-pub use names::load_named;
+pub use names::{is_file_name, load_named};
 pub use owner::RunProcess;
 pub use place::{Place, state_directory};
 pub use recorder::{Recorded, Recorder, Trials};

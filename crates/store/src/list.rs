@@ -1,6 +1,6 @@
 //! Lists of runs: narrow rows and what they are filtered by.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{RunId, RunKind, RunRow, RunState, Way};
@@ -63,13 +63,7 @@ impl Store {
     /// What the database reports.
     pub fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
         let (clauses, parameters) = conditions(filter);
-        let order = match filter.sort {
-            Sort::Newest => "started_ms DESC, id DESC",
-            Sort::Oldest => "started_ms, id",
-            Sort::Highest => "primary_value DESC, id DESC",
-            Sort::Lowest => "primary_value, id",
-        };
-        let limit = filter.limit.map_or(i64::MAX, i64::from);
+        let (order, limit) = (order(filter.sort), limit(filter));
         let query = format!(
             "SELECT {COLUMNS}, key, value FROM (SELECT id, {COLUMNS} FROM run WHERE {clauses} ORDER BY {order} LIMIT {limit}) \
              AS listed LEFT JOIN label ON label.run = listed.id ORDER BY {order}, key"
@@ -86,17 +80,89 @@ impl Store {
             }
             Ok(())
         })?;
+
         Ok(list)
     }
-}
 
-impl Store {
-    /// The median of a measure over the complete trials of each run that has it: of the sum of both ways, else of the way
-    /// from the client, else of the other. In the order of the runs' ids.
+    /// Lists runs with the medians of their primary measure in each direction, of the tests that have it in both.
     ///
     /// # Errors
     /// What the database reports.
-    pub fn medians(&self, filter: &Filter, measure: MeasureName) -> Result<Vec<(RunId, f64)>, StoreError> {
+    pub fn list_both_ways(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
+        let (clauses, parameters) = conditions(filter);
+        let (order, limit) = (order(filter.sort), limit(filter));
+        let listed = format!("SELECT id FROM run WHERE {clauses} ORDER BY {order} LIMIT {limit}");
+        let mut both_ways = self.both_ways(&listed, &parameters)?;
+
+        let mut list = self.list(filter)?;
+        for row in &mut list {
+            row.both_ways = both_ways.remove(&row.run_id);
+        }
+        Ok(list)
+    }
+
+    fn both_ways(&self, listed: &str, parameters: &[Value]) -> Result<HashMap<RunId, (f64, f64)>, StoreError> {
+        let query = format!(
+            "SELECT run.run_id, measure.way, measure.value FROM run \
+             JOIN measure ON measure.run = run.id AND measure.name = run.primary_measure \
+             JOIN trial ON trial.run = run.id AND trial.no = measure.trial \
+             WHERE run.id IN ({listed}) AND run.kind IN ('test', 'session') AND trial.state = 'complete' AND is_warm_up = 0 \
+             ORDER BY run.run_id, measure.way, measure.value"
+        );
+        let values = self.database.all(&query, parameters, way_value)?;
+        let mut both_ways = HashMap::new();
+        for run in values.chunk_by(|a, b| a.0 == b.0) {
+            if let (Some(forward), Some(reverse), Some((id, ..))) =
+                (middle(run, Way::Forward), middle(run, Way::Reverse), run.first())
+            {
+                let id = id.parse().map_err(|error| StoreError::damaged("run id", error))?;
+                both_ways.insert(id, (forward, reverse));
+            }
+        }
+        Ok(both_ways)
+    }
+}
+
+fn order(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Newest => "started_ms DESC, id DESC",
+        Sort::Oldest => "started_ms, id",
+        Sort::Highest => "primary_value DESC, id DESC",
+        Sort::Lowest => "primary_value, id",
+    }
+}
+
+fn limit(filter: &Filter) -> i64 {
+    filter.limit.map_or(i64::MAX, i64::from)
+}
+
+/// The run, the direction and the value of a measure.
+type WayValue = (String, String, f64);
+
+fn way_value(row: &Row) -> Result<WayValue, StoreError> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+}
+
+/// Median of the values of a direction, which are sorted.
+fn middle(values: &[WayValue], way: Way) -> Option<f64> {
+    let way = stored_name(way);
+    let values: Vec<f64> = values.iter().filter(|(_, of, _)| *of == way).map(|(.., value)| *value).collect();
+    let upper = *values.get(values.len() / 2)?;
+    Some(upper.midpoint(values[(values.len() - 1) / 2]))
+}
+
+impl Store {
+    /// The median of a measure over the complete trials of each run that has it, in the first of these directions that the run
+    /// has. In the order of the runs' ids.
+    ///
+    /// # Errors
+    /// What the database reports.
+    pub fn medians(
+        &self,
+        filter: &Filter,
+        measure: MeasureName,
+        ways: &[Way],
+    ) -> Result<Vec<(RunId, f64)>, StoreError> {
         let (clauses, mut parameters) = conditions(filter);
         parameters.push(Value::Text(measure.to_string()));
         let query = format!(
@@ -106,16 +172,12 @@ impl Store {
              WHERE name = ${} AND trial.state = 'complete' AND is_warm_up = 0 ORDER BY run_id, way, value",
             parameters.len()
         );
-        let row = |row: &Row| Ok((row.get::<String>(0)?, row.get::<String>(1)?, row.get::<f64>(2)?));
-        let rows: Vec<(String, String, f64)> = self.database.all(&query, &parameters, row)?;
-        let runs = rows.chunk_by(|a, b| a.0 == b.0);
-        let median = |rows: &[(String, String, f64)]| {
-            let of = |way| rows.iter().filter(|row| row.1 == stored_name(way)).map(|row| row.2).collect::<Vec<_>>();
-            let values =
-                [Way::Sum, Way::Forward, Way::Reverse].into_iter().map(of).find(|values| !values.is_empty())?;
-            let upper = *values.get(values.len() / 2)?;
-            let run = rows.first()?.0.parse().map_err(|error| StoreError::damaged("run id", error));
-            Some(run.map(|run| (run, upper.midpoint(values[(values.len() - 1) / 2]))))
+        let values = self.database.all(&query, &parameters, way_value)?;
+        let runs = values.chunk_by(|a, b| a.0 == b.0);
+        let median = |values: &[WayValue]| {
+            let median = ways.iter().find_map(|way| middle(values, *way))?;
+            let run = values.first()?.0.parse().map_err(|error| StoreError::damaged("run id", error));
+            Some(run.map(|run| (run, median)))
         };
         runs.filter_map(median).collect()
     }
@@ -136,7 +198,10 @@ fn conditions(filter: &Filter) -> (String, Vec<Value>) {
     let text = |text: &Option<String>| text.clone().map(Value::Text);
     let time = |time_ms: Option<u64>| time_ms.map(|time_ms| Value::Integer(time_ms.try_into().unwrap_or(i64::MAX)));
     add("kind = ?", filter.kind.map(|kind| Value::Text(stored_name(kind))));
-    add("state = ?", filter.state.map(|state| Value::Text(stored_name(state))));
+    add(
+        "state = ?",
+        filter.state.filter(|state| *state != RunState::Ended).map(|state| Value::Text(stored_name(state))),
+    );
     add("client = ?", text(&filter.client));
     add("server = ?", text(&filter.server));
     add("watch = ?", text(&filter.watch));
@@ -147,6 +212,10 @@ fn conditions(filter: &Filter) -> (String, Vec<Value>) {
     for label in &filter.labels {
         add("EXISTS (SELECT 1 FROM label WHERE label.run = run.id AND key = ?", Some(Value::Text(label.key.clone())));
         add("value = ?)", Some(Value::Text(label.value.clone())));
+    }
+    if filter.state == Some(RunState::Ended) {
+        // Stores of earlier versions have the other name.
+        clauses.push("state IN ('ended', 'crashed')".to_owned());
     }
     if filter.measured_here {
         clauses.push("source_key IS NULL".to_owned());
@@ -175,6 +244,7 @@ fn run_row(row: &Row) -> Result<RunRow, StoreError> {
         watch: row.get(9)?,
         trials: row.get(10)?,
         primary: measure.and_then(|measure| measure.parse().ok()).zip(value),
+        both_ways: None,
         labels: BTreeMap::new(),
     })
 }

@@ -1,9 +1,11 @@
 //! Names of runs on command lines.
 
-use std::fs;
 use std::path::Path;
 
+use linerate_model::printable::printable_start;
 use linerate_model::record::{RunId, RunRecord};
+use linerate_record::text::FILE_MAX_BYTES;
+use linerate_sys::file_system;
 
 use crate::database::{Row, params};
 use crate::{Filter, Place, RunRow, Store, StoreError, parse_label};
@@ -15,7 +17,7 @@ impl Store {
     /// # Errors
     /// A name of no run, or an end of several ids; both with candidates.
     pub fn resolve(&self, name: &str) -> Result<Vec<RunId>, StoreError> {
-        let unknown = || StoreError::UnknownRun { name: printable(name), candidates: self.candidates() };
+        let unknown = || StoreError::UnknownRun { name: quoted(name), candidates: self.candidates() };
         if let Some(back) = name.strip_prefix("last") {
             let back = if back.is_empty() { Some(0) } else { back.strip_prefix('~').and_then(|n| n.parse().ok()) };
             return Ok(vec![self.last(back.ok_or_else(unknown)?)?.ok_or_else(unknown)?]);
@@ -33,7 +35,7 @@ impl Store {
             [one] => Ok(vec![*one]),
             several => {
                 let ids = several.iter().take(8).map(|id| format!("\n  {id}")).collect();
-                Err(StoreError::AmbiguousRun { name: printable(name), candidates: ids })
+                Err(StoreError::AmbiguousRun { name: quoted(name), candidates: ids })
             }
         }
     }
@@ -62,7 +64,7 @@ impl Store {
         }
         let line = |row: &RunRow| {
             let server = row.server.as_deref().or(row.client.as_deref()).unwrap_or_default();
-            format!("\n  {}  {}", row.run_id.short(), printable(row.title.as_deref().unwrap_or(server)))
+            format!("\n  {}  {}", row.run_id.short(), quoted(row.title.as_deref().unwrap_or(server)))
         };
         let baselines = self.baselines().unwrap_or_default();
         let baselines = baselines.iter().take(8).map(|(name, id)| format!("\n  @{name}  {}", id.short()));
@@ -70,25 +72,30 @@ impl Store {
     }
 }
 
-/// The records of a name: of a file (with a `/` or a `.` in its path), or of the runs of [`Store::resolve`].
+/// Whether a name means a file: it has a `/` or a `.`.
+#[must_use]
+pub fn is_file_name(name: &str) -> bool {
+    name.contains(['/', '.']) && !name.starts_with("label:")
+}
+
+/// The records of the runs of [`Store::resolve`].
 ///
 /// # Errors
-/// As [`Store::resolve`] and [`Store::load`], and a file that is no record.
+/// As [`Store::resolve`] and [`Store::load`].
 pub fn load_named(place: Option<&Place>, name: &str) -> Result<Vec<RunRecord>, StoreError> {
-    if name.contains(['/', '.']) && !name.starts_with("label:") {
-        return read_file(Path::new(name)).map(|record| vec![record]);
-    }
     let place = place.ok_or_else(|| StoreError::Place("--store off: name a file".to_owned()))?;
     let store = Store::open_existing(place)?;
     store.resolve(name)?.into_iter().map(|id| store.load(id)).collect()
 }
 
 pub(crate) fn read_file(path: &Path) -> Result<RunRecord, StoreError> {
-    let text = fs::read_to_string(path).map_err(StoreError::file(path))?;
+    let text = file_system::read_text(path, FILE_MAX_BYTES as u64).map_err(StoreError::file(path))?;
     linerate_record::text::read(&text).map_err(|error| StoreError::damaged(path.display().to_string(), error))
 }
 
-/// Text of a user or a peer for a terminal.
-fn printable(text: &str) -> String {
-    text.chars().take(80).map(|c| if c.is_control() { '?' } else { c }).collect()
+/// Longest text that a message quotes.
+const QUOTED_CHARS_MAX: usize = 80;
+
+fn quoted(text: &str) -> String {
+    printable_start(text, QUOTED_CHARS_MAX)
 }

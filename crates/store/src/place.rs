@@ -7,6 +7,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use linerate_sys::file_access::{Protected, exposure};
 use sha2::{Digest, Sha256};
 
 use crate::StoreError;
@@ -95,11 +96,18 @@ impl Place {
 /// `~/.local/state/linerate`. It is made where it does not exist, for its owner alone.
 ///
 /// # Errors
-/// Where none is named, or it cannot be made.
+/// Where none is named, it cannot be made, or others may replace files in it.
 pub fn state_directory() -> Result<PathBuf, StoreError> {
     let directory = state_directory_of(|name| env::var_os(name).filter(|value| !value.is_empty()))?;
     private_directory().create(&directory).map_err(StoreError::file(&directory))?;
+    refuse_exposed(&directory)?;
     Ok(directory)
+}
+
+fn refuse_exposed(directory: &Path) -> Result<(), StoreError> {
+    let metadata = directory.metadata().map_err(StoreError::file(directory))?;
+    let exposure = exposure(directory, &metadata, Protected::Directory);
+    exposure.map_or(Ok(()), |exposure| Err(StoreError::Exposed(exposure)))
 }
 
 fn state_directory_of(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, StoreError> {
@@ -160,6 +168,9 @@ pub(crate) fn private_directory() -> DirBuilder {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -181,6 +192,19 @@ mod tests {
         assert_eq!(path(None, 3), Some("/h/.local/state/linerate/history.db".into()));
         assert_eq!(path(Some("off"), 0), None);
         assert!(place(None, 4).is_err());
+    }
+
+    #[test]
+    fn state_directory_in_which_others_replace_files_is_refused_with_the_remedy() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let set = |mode| fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).expect("our folder");
+        for (mode, is_safe) in [(0o700, true), (0o755, true), (0o775, false), (0o777, false), (0o1777, true)] {
+            set(mode);
+            assert_eq!(refuse_exposed(folder.path()).is_ok(), is_safe, "{mode:o}");
+        }
+        set(0o777);
+        let error = refuse_exposed(folder.path()).expect_err("exposed").to_string();
+        assert!(error.starts_with("state directory /") && error.contains("chmod 700 /"), "{error}");
     }
 
     #[test]

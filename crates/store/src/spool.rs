@@ -9,14 +9,14 @@ use linerate_model::record::RunRecord;
 
 use crate::names::read_file;
 use crate::place::private_directory;
-use crate::{Place, Store, StoreError};
+use crate::{Place, Store, StoreError, unfinished};
 
 /// Writes a record into the spool. A file without its end has another name.
 pub(crate) fn write(place: &Place, record: &RunRecord) -> Result<(), StoreError> {
     let directory = place.spool();
     private_directory().create(&directory).map_err(StoreError::file(&directory))?;
     let path = directory.join(format!("{}.json", record.run_id));
-    let part = path.with_extension("part");
+    let part = unfinished::name(&path);
     let written =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part).and_then(|mut file| {
             file.write_all(&serde_json::to_vec(record)?)?;

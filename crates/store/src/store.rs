@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::database::{Access, Database, Transaction};
-use crate::{Place, StoreError, sqlite};
+use crate::{Place, StoreError, sqlite, unfinished};
 
 /// Each step leads from one schema version to the next. Steps are never changed after a release.
 pub(crate) const STEPS: [&str; 1] = [include_str!("schema.sql")];
@@ -19,7 +19,7 @@ pub struct Store {
 
 impl Store {
     /// Opens a database for writing, and creates it where there is none. Runs whose process ended without a result become
-    /// `crashed`.
+    /// `ended`.
     ///
     /// # Errors
     /// A file that is no database of this program or of a newer version; it is not touched. Anything the database reports.
@@ -74,10 +74,11 @@ impl Store {
     }
 
     fn brought_up_to_date(self) -> Result<(Self, usize), StoreError> {
-        match self.mark_crashed() {
+        match self.mark_ended() {
             Err(StoreError::ReadOnly(_)) => {}
             marked => marked?,
         }
+        unfinished::remove_left(&self.place);
         // A record that cannot be taken in stays where it is.
         let taken = self.take_spool().unwrap_or(0);
         Ok((self, taken))

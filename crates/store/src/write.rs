@@ -112,8 +112,8 @@ impl Store {
         transaction.commit()
     }
 
-    /// Runs whose process ended while it wrote them keep their trials and become `crashed`.
-    pub(crate) fn mark_crashed(&self) -> Result<(), StoreError> {
+    /// Runs whose process ended while it wrote them keep their trials and become [`RunState::Ended`].
+    pub(crate) fn mark_ended(&self) -> Result<(), StoreError> {
         if self.orphans()?.is_empty() {
             return Ok(());
         }
@@ -122,13 +122,13 @@ impl Store {
         for row in self.orphans()? {
             let reason = "its process ended without a result".to_owned();
             let Ok((mut record, _)) = self.load_row(row) else {
-                let statement = "UPDATE run SET state = 'crashed', reason = $1, owner = NULL WHERE id = $2";
+                let statement = "UPDATE run SET state = 'ended', reason = $1, owner = NULL WHERE id = $2";
                 transaction.execute(statement, &params![reason, row])?;
                 continue;
             };
             let ends = record.trials.iter().map(|trial| trial.started_ns.saturating_add(trial.elapsed_ns));
             let elapsed_ns = ends.max().unwrap_or(0);
-            record.state = RunState::Crashed;
+            record.state = RunState::Ended;
             record.reason = Some(reason);
             record.elapsed_ns = elapsed_ns;
             put_row(&*transaction, &record)?;

@@ -31,6 +31,12 @@ impl OtherProcess {
         Ok(Self { pidfd: unsafe { OwnedFd::from_raw_fd(fd) }, pid })
     }
 
+    /// Its number.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Asks it to end (`SIGTERM`).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Giving up the privileges of root for those of a user (credentials(7)).
+//! Giving up the privileges of root for those of a user (credentials(7), capabilities(7)).
 
 use std::ffi::{CString, c_char};
 use std::io;
@@ -84,6 +84,43 @@ impl User {
     }
 }
 
+/// Keeps this thread, those that it starts afterwards, and the programs they execute from ever gaining a privilege: an execve(2) no
+/// longer heeds set-user-ID bits and capabilities of files (`PR_SET_NO_NEW_PRIVS`, Linux 3.5), and the capability bounding set is
+/// empty. What the thread may do now it may still do.
+///
+/// Both belong to a thread, so the call comes before there is a second one. Where `CAP_SETPCAP` is missing, as in a container, the
+/// bounding set stays: without it an execve(2) gains nothing either.
+///
+/// # Errors
+/// The operating system's.
+pub fn forbid_new() -> Result<()> {
+    drop_bounding_set()?;
+    let (yes, unused): (libc::c_ulong, libc::c_ulong) = (1, 0);
+    // SAFETY: no pointers are passed; the unused arguments are 0, as the call demands.
+    syscall(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, yes, unused, unused, unused) })
+        .during("prctl PR_SET_NO_NEW_PRIVS", "")?;
+    Ok(())
+}
+
+/// Takes every capability that the kernel knows out of the bounding set.
+fn drop_bounding_set() -> Result<()> {
+    for capability in 0..CAPABILITIES_MAX {
+        // SAFETY: no pointers are passed.
+        let dropped = syscall(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability) });
+        match dropped.map_err(|error| (error.raw_os_error(), error)) {
+            // Behind the last one.
+            Err((Some(libc::EINVAL), _)) => break,
+            Err((Some(libc::EPERM), _)) => return Ok(()),
+            Err((_, error)) => return Err(error).during("prctl PR_CAPBSET_DROP", capability),
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Sets of capabilities have 64 bits (capget(2)).
+const CAPABILITIES_MAX: libc::c_ulong = 64;
+
 /// The first port that every user may bind (`net.ipv4.ip_unprivileged_port_start`, ip(7), Linux 4.11): 1024 where the
 /// kernel does not report it.
 #[must_use]
@@ -93,11 +130,16 @@ pub fn first_port_for_all() -> u16 {
     text.and_then(|text| text.trim().parse().ok()).unwrap_or(1024)
 }
 
-/// Whether the process runs as root (geteuid(2)).
+/// Whether the process runs as root.
 #[must_use]
 pub fn is_root() -> bool {
+    effective_user() == 0
+}
+
+/// The user as whom the process has access to files (geteuid(2)).
+pub(crate) fn effective_user() -> u32 {
     // SAFETY: no pointers are passed, and the call cannot fail.
-    (unsafe { libc::geteuid() }) == 0
+    unsafe { libc::geteuid() }
 }
 
 #[cfg(test)]

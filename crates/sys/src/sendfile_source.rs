@@ -49,7 +49,7 @@ fn on_disk(content: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-fn create_memfd(name: &str) -> io::Result<File> {
+pub(crate) fn create_memfd(name: &str) -> io::Result<File> {
     let name = CString::new(name)?;
     // SAFETY: `name` is NUL-terminated and outlives the call.
     let fd = syscall(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })?;

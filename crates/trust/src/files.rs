@@ -1,17 +1,14 @@
 //! Files of secrets: read under a bound and only when they are private, written by rename.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::random::random_digits;
+use linerate_sys::file_access::{Exposure, Protected, exposure};
 
-/// Group and others may read or write.
-pub(crate) const NOT_PRIVATE: u32 = 0o077;
-/// Group or others may write.
-pub(crate) const WRITABLE: u32 = 0o022;
+use crate::random::random_digits;
 
 /// Why a file of secrets cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -28,15 +25,8 @@ pub enum FileError {
         source: io::Error,
     },
     /// Other users have access that they must not have.
-    #[error("{file}: mode {mode:04o} lets others {access} it; chmod 600 {file}", file = .path.display())]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-        /// `read` or `change`.
-        access: &'static str,
-    },
+    #[error("{0}")]
+    Exposed(Exposure),
     /// Longer than any such file.
     #[error("{}: longer than {bytes_max} bytes", .path.display())]
     TooLong {
@@ -61,14 +51,14 @@ impl FileError {
 /// Reads a file that its owner alone may read.
 pub(crate) fn read_private(path: &Path, bytes_max: u64) -> Result<Vec<u8>, FileError> {
     let file = open(path)?;
-    refuse_exposed(path, &file, NOT_PRIVATE, "read")?;
+    refuse_exposed(path, &file, Protected::Secret)?;
     read(path, &file, bytes_max)
 }
 
 /// Reads a file that its owner alone may change.
 pub(crate) fn read_trusted(path: &Path, bytes_max: u64) -> Result<Vec<u8>, FileError> {
     let file = open(path)?;
-    refuse_exposed(path, &file, WRITABLE, "change")?;
+    refuse_exposed(path, &file, Protected::Trusted)?;
     read(path, &file, bytes_max)
 }
 
@@ -76,14 +66,9 @@ fn open(path: &Path) -> Result<File, FileError> {
     File::open(path).map_err(FileError::io("open", path))
 }
 
-/// Refuses a regular file with one of these permissions. A pipe or a device has no content that others could read later.
-fn refuse_exposed(path: &Path, file: &File, unwanted: u32, access: &'static str) -> Result<(), FileError> {
-    let metadata: Metadata = file.metadata().map_err(FileError::io("stat", path))?;
-    let mode = metadata.permissions().mode() & 0o7777;
-    if metadata.is_file() && mode & unwanted != 0 {
-        return Err(FileError::Exposed { path: path.to_owned(), mode, access });
-    }
-    Ok(())
+fn refuse_exposed(path: &Path, file: &File, protected: Protected) -> Result<(), FileError> {
+    let metadata = file.metadata().map_err(FileError::io("stat", path))?;
+    exposure(path, &metadata, protected).map_or(Ok(()), |exposure| Err(FileError::Exposed(exposure)))
 }
 
 fn read(path: &Path, file: &File, bytes_max: u64) -> Result<Vec<u8>, FileError> {
@@ -145,6 +130,8 @@ impl Drop for Part {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn mode(path: &Path) -> u32 {

@@ -1,7 +1,8 @@
 //! Proofs of secrets: HMAC-SHA-256 (RFC 2104) over what binds them to one TLS session.
 //!
 //! The exporter of a session (RFC 8446, 7.5) differs between any two sessions, so an attacker who terminates TLS towards
-//! both ends cannot pass a proof on. A proof that an impostor obtains permits guessing at leisure: tokens must be long.
+//! both ends cannot pass a proof on. A proof that an impostor obtains permits guessing at leisure: tokens must be long, and a server
+//! proves a token only to a client that has proved it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -66,15 +67,28 @@ pub fn flow_tag(secret: &[u8; 32], flow: u32) -> u64 {
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// Proof that the opener of a flow receives what is sent to `address`: 63 bits of HMAC(`secret`, address, port, `flow`). The server
-/// alone has the secret.
+/// Who opens a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowOpener {
+    /// Number of the session.
+    pub session: u64,
+    /// Number of the flow in its session.
+    pub flow: u32,
+    /// Source of its datagrams.
+    pub address: SocketAddr,
+}
+
+/// Proof that the opener of a flow receives what is sent to its address: 63 bits of HMAC(`secret`, address, port, session, flow,
+/// `period`), numbers big-endian. The server alone has the secret, and `period` is the time by its clock.
 #[must_use]
-pub fn address_proof(secret: &[u8; 32], address: SocketAddr, flow: u32) -> u64 {
-    let octets = match address.ip() {
+pub fn address_proof(secret: &[u8; 32], opener: &FlowOpener, period: u64) -> u64 {
+    let octets = match opener.address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
         IpAddr::V6(ip) => ip.octets(),
     };
-    let [a, b, c, d, e, f, g, h, ..] = sign(secret, &[&octets, &address.port().to_be_bytes(), &flow.to_be_bytes()]);
+    let port = opener.address.port().to_be_bytes();
+    let (session, flow) = (opener.session.to_be_bytes(), opener.flow.to_be_bytes());
+    let [a, b, c, d, e, f, g, h, ..] = sign(secret, &[&octets, &port, &session, &flow, &period.to_be_bytes()]);
     u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 1
 }
 
@@ -116,14 +130,14 @@ mod tests {
     /// Expected values by Python's `hmac`: both ends of a path may be of different versions.
     #[test]
     fn proofs_are_hmac_sha_256_of_label_and_exporter() {
-        let token = token("0123456789abcdef");
+        let token = token("0123456789abcdef012345");
         assert_eq!(
             hex(&proof(&token, &[1; 32], Role::Client)),
-            "c3a03da8296c41f085a4d9479a0b53154ff1669675e1b5028996f8ad7bfaa55d"
+            "2059102442e4c2da849de48e426c45a9667dbb0883b1d2ead3c4a7ced1d499c9"
         );
         assert_eq!(
             hex(&proof(&token, &[1; 32], Role::Server)),
-            "b294eaea854b0637376161ef0e3c99eeff2333859a778293fc52cb5986a0803a"
+            "0d38931b1bfe3dd268b1ce070b5f20fcdbba4a8069aecb36f6b890ea3f3df8f8"
         );
         assert_eq!(
             hex(&resume_proof(&[2; 32], &[1; 32], 3, 4)),
@@ -134,7 +148,7 @@ mod tests {
 
     #[test]
     fn proofs_differ_by_role_exporter_and_token() {
-        let (one, other) = (token("0123456789abcdef"), token("0123456789abcdeg"));
+        let (one, other) = (token("0123456789abcdef012345"), token("0123456789abcdef012346"));
         let proofs = [
             proof(&one, &[1; 32], Role::Client),
             proof(&one, &[1; 32], Role::Server),
@@ -175,14 +189,19 @@ mod tests {
 
     #[test]
     fn proofs_of_addresses_cover_all_inputs_and_fit_a_stamp() {
-        let address = |text: &str| text.parse().expect("an address");
+        let opener = |address: &str, session, flow| {
+            let address = address.parse().expect("an address");
+            FlowOpener { session, flow, address }
+        };
         let proofs = [
-            address_proof(&[2; 32], address("192.0.2.1:5"), 7),
-            address_proof(&[3; 32], address("192.0.2.1:5"), 7),
-            address_proof(&[2; 32], address("192.0.2.2:5"), 7),
-            address_proof(&[2; 32], address("192.0.2.1:6"), 7),
-            address_proof(&[2; 32], address("192.0.2.1:5"), 8),
-            address_proof(&[2; 32], address("[2001:db8::1]:5"), 7),
+            address_proof(&[2; 32], &opener("192.0.2.1:5", 1, 7), 3),
+            address_proof(&[3; 32], &opener("192.0.2.1:5", 1, 7), 3),
+            address_proof(&[2; 32], &opener("192.0.2.2:5", 1, 7), 3),
+            address_proof(&[2; 32], &opener("192.0.2.1:6", 1, 7), 3),
+            address_proof(&[2; 32], &opener("192.0.2.1:5", 2, 7), 3),
+            address_proof(&[2; 32], &opener("192.0.2.1:5", 1, 8), 3),
+            address_proof(&[2; 32], &opener("192.0.2.1:5", 1, 7), 4),
+            address_proof(&[2; 32], &opener("[2001:db8::1]:5", 1, 7), 3),
         ];
         let distinct: std::collections::BTreeSet<u64> = proofs.into_iter().collect();
         assert_eq!(distinct.len(), proofs.len());

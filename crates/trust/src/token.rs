@@ -5,10 +5,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::files::{self, FileError};
+use crate::proof::{Role, verify};
 use crate::random::random_digits;
 
-/// Shorter tokens can be guessed.
-const SECRET_LENGTH_MIN: usize = 16;
+/// 128 bits in Base64: a proof permits guessing at leisure, so that a shorter token is none.
+const SECRET_LENGTH_MIN: usize = 22;
 /// Upper bound.
 const SECRET_LENGTH_MAX: usize = 256;
 /// Upper bound of a name.
@@ -26,15 +27,22 @@ pub struct Token {
 }
 
 /// Tokens of a server, by name.
-#[derive(Debug, Clone, Default)]
-pub struct Tokens(BTreeMap<String, Token>);
+#[derive(Debug, Clone)]
+pub struct Tokens {
+    by_name: BTreeMap<String, Token>,
+    /// Compared with proofs of names that do not exist.
+    decoy: Token,
+}
 
 /// Why text is no token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadToken {
     /// The secret.
-    #[error("a token is {SECRET_LENGTH_MIN} to {SECRET_LENGTH_MAX} visible ASCII characters")]
+    #[error(
+        "a token is {SECRET_LENGTH_MIN} to {SECRET_LENGTH_MAX} visible ASCII characters; \
+         make one with `openssl rand -base64 24`"
+    )]
     Secret,
     /// The name.
     #[error("the name of a token is 1 to {NAME_LENGTH_MAX} letters, digits, `.`, `_` or `-`")]
@@ -105,7 +113,7 @@ impl Token {
     /// # Errors
     /// A file that cannot be read, to which others have access, or that does not contain one token.
     pub fn from_file(path: &Path) -> Result<Self, TokenError> {
-        let mut tokens = Tokens::from_file(path)?.0.into_values();
+        let mut tokens = Tokens::from_file(path)?.by_name.into_values();
         let token = tokens.next().ok_or_else(|| TokenError::Empty(path.to_owned()))?;
         match tokens.len() {
             0 => Ok(token),
@@ -142,18 +150,18 @@ impl Tokens {
     /// twice.
     pub fn from_file(path: &Path) -> Result<Self, TokenError> {
         let bytes = files::read_private(path, FILE_BYTES_MAX)?;
-        let mut tokens = BTreeMap::new();
+        let mut by_name = BTreeMap::new();
         for (index, line) in String::from_utf8_lossy(&bytes).lines().enumerate().filter(|(_, line)| has_token(line)) {
             let bad = |reason| TokenError::Line { path: path.to_owned(), line: index + 1, reason };
             let token = Token::from_line(line).map_err(bad)?;
-            if tokens.insert(token.name.clone(), token).is_some() {
+            if by_name.insert(token.name.clone(), token).is_some() {
                 return Err(bad(BadToken::Twice));
             }
         }
-        if tokens.is_empty() {
+        if by_name.is_empty() {
             return Err(TokenError::Empty(path.to_owned()));
         }
-        Ok(Self(tokens))
+        Ok(Self::new(by_name))
     }
 
     /// Like [`Tokens::from_file`]; a file that does not exist is created, mode 0600, with one token of 32 random bytes in
@@ -171,16 +179,29 @@ impl Tokens {
         }
     }
 
+    fn new(by_name: BTreeMap<String, Token>) -> Self {
+        Self { by_name, decoy: Token { name: NAME_DEFAULT.to_owned(), secret: random_digits::<32>() } }
+    }
+
+    /// The token with this name, where `proof` is that of a client that has it. An unknown name takes the same time as a wrong
+    /// proof of a known one.
+    #[must_use]
+    pub fn proved(&self, name: &str, exporter: &[u8; 32], proof: &[u8]) -> Option<&Token> {
+        let token = self.get(name);
+        let is_right = verify(token.unwrap_or(&self.decoy), exporter, Role::Client, proof);
+        token.filter(|_| is_right)
+    }
+
     /// The token with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Token> {
-        self.0.get(name)
+        self.by_name.get(name)
     }
 }
 
 impl From<Token> for Tokens {
     fn from(token: Token) -> Self {
-        Self(BTreeMap::from([(token.name.clone(), token)]))
+        Self::new(BTreeMap::from([(token.name.clone(), token)]))
     }
 }
 
@@ -201,8 +222,9 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::proof::proof;
 
-    const SECRET: &str = "0123456789abcdef";
+    const SECRET: &str = "0123456789abcdef012345";
 
     /// A private file with this content.
     fn file(content: &[u8]) -> tempfile::NamedTempFile {
@@ -214,7 +236,9 @@ mod tests {
     #[test]
     fn guessable_and_invisible_secrets_are_refused() {
         assert_eq!(Token::new(&format!(" {SECRET}\n")).map(|token| token.secret), Ok(SECRET.to_owned()));
-        for bad in ["", "short", "with a blank inside", "0123456789abcde\u{e9}", &"x".repeat(257)] {
+        for bad in
+            ["", "short", &SECRET[1..], "with a blank inside of it", "0123456789abcdef01234\u{e9}", &"x".repeat(257)]
+        {
             assert_eq!(Token::new(bad), Err(BadToken::Secret), "{bad}");
         }
         for bad in ["", "a b", "a/b", "\u{e9}", &"n".repeat(65)] {
@@ -234,9 +258,9 @@ mod tests {
         let text = format!("# who may test\n\n{SECRET}\nlab\t{SECRET}1  \r\n#{SECRET}2 {SECRET}3\n");
         let error = Tokens::from_file(file(text.as_bytes()).path()).expect_err("`#` is no name");
         assert!(matches!(error, TokenError::Line { line: 5, reason: BadToken::Name, .. }), "{error}");
-        let tokens = Tokens::from_file(file(&text.as_bytes()[..text.len() - 36]).path()).expect("two tokens");
+        let tokens = Tokens::from_file(file(&text.as_bytes()[..text.len() - 48]).path()).expect("two tokens");
         assert_eq!(tokens.get("token").map(Token::secret), Some(SECRET.as_bytes()));
-        assert_eq!(tokens.get("lab").map(Token::secret), Some(&b"0123456789abcdef1"[..]));
+        assert_eq!(tokens.get("lab").map(Token::secret), Some(&b"0123456789abcdef0123451"[..]));
         assert_eq!(tokens.get("lab").map(Token::name), Some("lab"));
         assert_eq!(tokens.get("other"), None);
     }
@@ -246,16 +270,34 @@ mod tests {
         let rows: [(&[u8], &str); 7] = [
             (b"", "no token"),
             (b"# nothing\n\n", "no token"),
-            (b"short\n", "line 1: a token is 16 to 256"),
-            (b"\nlab short\n", "line 2: a token is 16 to 256"),
-            (b"a b 0123456789abcdef\n", "line 1: a line is"),
-            (b"a 0123456789abcdef\na 0123456789abcdeg\n", "line 2: the name occurs twice"),
-            (b"0123456789abcdef\xff\n", "line 1: a token is"),
+            (b"0123456789abcdef01234\n", "line 1: a token is 22 to 256"),
+            (b"\nlab short\n", "line 2: a token is 22 to 256"),
+            (b"a b 0123456789abcdef012345\n", "line 1: a line is"),
+            (b"a 0123456789abcdef012345\na 0123456789abcdef012346\n", "line 2: the name occurs twice"),
+            (b"0123456789abcdef012345\xff\n", "line 1: a token is"),
         ];
         for (content, part) in rows {
             let error = Tokens::from_file(file(content).path()).expect_err(part).to_string();
             assert!(error.starts_with("token file ") && error.contains(part), "{error}");
         }
+    }
+
+    #[test]
+    fn proof_is_compared_for_known_and_unknown_names() {
+        let (lab, other) = (token("lab", 'a'), token("other", 'b'));
+        let tokens = Tokens::from(lab.clone());
+        let proof_of = |token: &Token, role| proof(token, &[1; 32], role);
+        let found = |name, proof: &[u8]| tokens.proved(name, &[1; 32], proof).map(Token::name);
+        assert_eq!(found("lab", &proof_of(&lab, Role::Client)), Some("lab"));
+        assert_eq!(found("lab", &proof_of(&lab, Role::Server)), None, "proof of the other end");
+        assert_eq!(found("lab", &proof_of(&other, Role::Client)), None, "proof of another token");
+        assert_eq!(found("other", &proof_of(&lab, Role::Client)), None, "another name");
+        assert_eq!(found("other", &proof_of(&tokens.decoy, Role::Client)), None, "the decoy is no token");
+        assert_eq!(tokens.proved("lab", &[2; 32], &proof_of(&lab, Role::Client)), None, "another session");
+    }
+
+    fn token(name: &str, letter: char) -> Token {
+        Token::named(name, &letter.to_string().repeat(32)).expect("a token")
     }
 
     #[test]

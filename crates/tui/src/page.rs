@@ -1,6 +1,7 @@
 //! Lines of a screen, from the top, with the keys on the last one.
 
-use linerate_report::{Glyphs, printable};
+use linerate_model::printable::printable;
+use linerate_report::Glyphs;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span};
@@ -54,8 +55,8 @@ impl Page {
     /// One line of characters that the terminal has.
     fn plain(&self, text: &str) -> String {
         let is_ascii = self.view.glyphs == Glyphs::Ascii;
-        let shown = |c: char| if c == '\n' { ' ' } else { c };
-        printable(text).chars().map(shown).map(|c| if is_ascii && !c.is_ascii() { '?' } else { c }).collect()
+        let line = printable(&text.replace('\n', " "));
+        line.chars().map(|c| if is_ascii && !c.is_ascii() { '?' } else { c }).collect()
     }
 
     fn style(&self, tone: Tone) -> Style {

@@ -7,6 +7,7 @@ use linerate_model::event::{Event, TestHeader};
 use linerate_model::http::{CellKey, Phase, Reading};
 use linerate_model::interval::{IntervalReport, StreamInterval, TcpInterval};
 use linerate_model::live::{LiveHost, LiveState, LiveStream};
+use linerate_model::printable::acts;
 use linerate_model::service::{ClientProgress, Progress, ServerEvent, TestFacts};
 use linerate_model::spec::{Direction, EndCondition, Transport};
 use linerate_model::stream::StreamId;
@@ -184,7 +185,15 @@ fn ascii_terminals_get_ascii_only() {
 
 #[test]
 fn texts_of_peers_reach_no_terminal_as_controls() {
-    assert!(!shown(&server(4), view((200, 60))).contains('\u{1b}'));
+    let mut state = server(4);
+    let mut facts =
+        TestFacts::new("192.0.2.9:5".parse().expect("an address"), Transport::Tcp, Direction::Forward, 1);
+    facts.number = 9;
+    facts.user = Some("bob\u{9b}31m\u{202e}\u{2066}\u{200b}\u{e0041}".to_owned());
+    state.server_event(&ServerEvent::TestStarted(facts), 11_520 * SECOND_NS);
+    let text = shown(&state, view((200, 60)));
+    assert!(text.contains("alice") && text.contains("bob"), "{text}");
+    assert!(!text.contains(|c: char| c != '\n' && acts(c)), "{text:?}");
 }
 
 #[test]

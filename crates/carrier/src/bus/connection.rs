@@ -31,7 +31,7 @@ pub(super) struct Connection {
 impl Connection {
     /// Connects, with this prefix of inboxes. The first attempt decides.
     pub(super) async fn open(options: &BusOptions, inbox: &str) -> Result<Self, BusError> {
-        let (address, client_options) = options.client().await?;
+        let (address, client_options) = options.client()?;
         let (connected, connects) = watch::channel(0);
         let (refused, refusal) = watch::channel(None);
         let notices = Arc::new((connected, refused));

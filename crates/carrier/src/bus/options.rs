@@ -4,8 +4,12 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use async_nats::{ConnectOptions, ServerAddr};
+use linerate_sys::file_system;
 
 use super::BusError;
+
+/// Longest file of credentials that is read.
+const CREDENTIALS_MAX_BYTES: u64 = 64 << 10;
 
 /// A broker and the credentials for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,7 +67,7 @@ impl BusOptions {
     }
 
     /// Options of the client. Beyond this host the way to a broker is TLS.
-    pub(super) async fn client(&self) -> Result<(ServerAddr, ConnectOptions), BusError> {
+    pub(super) fn client(&self) -> Result<(ServerAddr, ConnectOptions), BusError> {
         self.check()?;
         let address = self.address()?;
         let mut options = ConnectOptions::new().require_tls(!self.is_local() || address.tls_required());
@@ -72,7 +76,8 @@ impl BusOptions {
         }
         if let Some(path) = &self.credentials {
             let unreadable = |error: std::io::Error| BusError::Options(format!("{}: {error}", path.display()));
-            options = options.credentials_file(path).await.map_err(unreadable)?;
+            let text = file_system::read_text(path, CREDENTIALS_MAX_BYTES).map_err(unreadable)?;
+            options = options.credentials(&text).map_err(unreadable)?;
         }
         if let Some(path) = &self.authority {
             options = options.add_root_certificates(path.clone());
@@ -91,8 +96,7 @@ mod tests {
     fn options(url: &str, credentials: Option<&str>) -> Result<(ServerAddr, ConnectOptions), BusError> {
         let options =
             BusOptions { url: url.to_owned(), credentials: credentials.map(PathBuf::from), ..BusOptions::default() };
-        let executor = tokio::runtime::Builder::new_current_thread().build().expect("an executor");
-        executor.block_on(options.client())
+        options.client()
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The command line of `linerate doctor`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -21,7 +21,7 @@ const COMMAND: &str = "linerate doctor";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
-    /// Interfaces to examine [default: the one to PEER, or all that are up]
+    /// Interfaces to examine [default: the one to PEER, or all that are up], or files as with --from
     #[arg(value_name = "IFACE")]
     interfaces: Vec<String>,
     /// Examine the interface through which this host is reached
@@ -90,7 +90,7 @@ pub(crate) struct DoctorArgs {
 const EXAMPLES: &str = "\
 Examples:
   linerate doctor eth0 --window 5s         while a test runs: what limits it
-  linerate doctor --from pasted.txt        diagnose the output of ethtool, lspci, ip, tc, iperf3
+  linerate doctor --from pasted.txt        diagnose the output of ethtool, lspci, ip, tc, iperf3, iperf
   linerate doctor --diff a.txt b.txt       what differs between two hosts, and can matter
   linerate doctor --prove QD-01 --to HOST  does the fix of this finding help?
   linerate doctor --record                 keep it; linerate history show last shows it again
@@ -181,9 +181,17 @@ impl DoctorArgs {
         Ok(diagnosis)
     }
 
+    /// The files that were named in the place of interfaces.
+    fn named_files(&self) -> Option<Vec<PathBuf>> {
+        let is_plain = self.to.is_none() && self.window.is_none() && !self.interfaces.is_empty();
+        let is_file = |name: &String| !is_interface(name) && Path::new(name).exists();
+        (is_plain && self.interfaces.iter().all(is_file)).then(|| self.interfaces.iter().map(PathBuf::from).collect())
+    }
+
     fn query(&self) -> Query {
-        let source = match self.diff.as_slice() {
-            [a, b] => Source::Compared([a.clone(), b.clone()]),
+        let source = match (self.diff.as_slice(), self.named_files()) {
+            ([a, b], _) => Source::Compared([a.clone(), b.clone()]),
+            (_, Some(files)) => Source::Files(files),
             _ if !self.from.is_empty() => Source::Files(self.from.clone()),
             _ => Source::Host { interfaces: self.interfaces.clone(), peer: self.to.clone(), period: self.window },
         };
@@ -193,6 +201,12 @@ impl DoctorArgs {
         query.only = self.only.clone();
         query
     }
+}
+
+/// Whether this host has an interface of this name.
+fn is_interface(name: &str) -> bool {
+    let is_name = !name.is_empty() && !name.contains('/') && name != "." && name != "..";
+    is_name && Path::new("/sys/class/net").join(name).exists()
 }
 
 fn print(text: &str) -> Outcome {

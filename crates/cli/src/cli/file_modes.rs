@@ -1,30 +1,30 @@
-//! Warnings about files of a server that others than their owner may read or change.
+//! Files of a server that others than their owner may read or change.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// A warning when group or others may read or write this file, which holds a secret. `what` names its content.
+use linerate_sys::file_access::{Protected, exposure};
+
+/// Access that others have to this file, which holds a secret. `what` names its content.
 pub(crate) fn secret(what: &str, path: &Path) -> Option<String> {
-    warning(what, path, 0o077, "read")
+    exposed(what, path, Protected::Secret)
 }
 
-/// A warning when group or others may write to this file.
+/// Access by which others can change this file.
 pub(crate) fn trusted(what: &str, path: &Path) -> Option<String> {
-    warning(what, path, 0o022, "change")
+    exposed(what, path, Protected::Trusted)
 }
 
-/// Warns of a regular file with one of these permissions. What cannot be looked at is reported by who opens it; a pipe
-/// or a device has no content that others could read later.
-fn warning(what: &str, path: &Path, unwanted: u32, verb: &str) -> Option<String> {
-    let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-    let mode = metadata.permissions().mode() & 0o7777;
-    let path = path.display();
-    (mode & unwanted != 0).then(|| format!("{what} {path}: mode {mode:04o} lets others {verb} it; chmod 600 {path}"))
+/// A file without metadata is reported by who opens it.
+fn exposed(what: &str, path: &Path, protected: Protected) -> Option<String> {
+    let metadata = fs::metadata(path).ok()?;
+    exposure(path, &metadata, protected).map(|exposure| format!("{what} {exposure}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

@@ -14,6 +14,7 @@ use linerate::progress::style;
 use linerate::{Error, Outcome};
 use linerate_lab::expect::Expectations;
 use linerate_lab::trend::TrendState;
+use linerate_model::printable::printable;
 use linerate_report::trend as report;
 
 use super::compare::measure;
@@ -44,7 +45,8 @@ pub(crate) struct HistoryArgs {
 }
 
 const NOTES: &str = "\
-A run is named by its id or the end of it, last, last~2, @BASELINE, label:KEY=VALUE, or the file of a record.
+A run is named by its id or the end of it, last, last~2, @BASELINE, label:KEY=VALUE, or a file: a record, or
+any report that can be imported.
 
 Examples:
   linerate history                                     the newest 20 runs
@@ -72,13 +74,13 @@ enum HistoryCommand {
     #[command(after_help = "Examples:\n  linerate history show last --as iperf3    the last run as iperf3 prints it")]
     Show(ShowArgs),
     /// Set labels (KEY=VALUE) and remove labels (-KEY)
-    #[command(after_help = "Examples:\n  linerate history label last site=lab -old    set one label, remove another")]
+    #[command(
+        after_help = "Examples:\n  linerate history label last site=lab -old    set one label, remove another\n  linerate history label last last~1 side=b    label two runs"
+    )]
     Label {
-        /// The run
-        run: String,
-        /// KEY=VALUE or -KEY
-        #[arg(required = true, allow_hyphen_values = true, value_name = "KEY=VALUE|-KEY")]
-        labels: Vec<String>,
+        /// The runs, then KEY=VALUE or -KEY
+        #[arg(required = true, allow_hyphen_values = true, value_name = "RUN|KEY=VALUE|-KEY")]
+        words: Vec<String>,
     },
     /// Add a note to a run
     #[command(after_help = "Examples:\n  linerate history note last new cable    add a sentence to the last run")]
@@ -105,9 +107,15 @@ enum HistoryCommand {
         #[arg(long, value_name = "FORM", default_value = "json")]
         form: ExportForm,
     },
-    /// Add the runs in reports of iperf3 (-J, --json-stream), iperf 2 (-y C), pScheduler (throughput), and of this program
-    #[command(after_help = "Examples:\n  linerate history import iperf3.json logs/*.csv    one line for each file")]
+    /// Add the runs in reports of iperf3 and iperf 2 (text, JSON, CSV), pScheduler (throughput), speed tests (JSON), and of this
+    /// program
+    #[command(
+        after_help = "Examples:\n  linerate history import iperf3.json logs/*.csv    one line for each file\n  linerate history import --label side=a a*.json    to compare with those of side=b"
+    )]
     Import {
+        /// Label of the runs; may be repeated
+        #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
+        label: Vec<Label>,
         /// Files; - for the standard input
         #[arg(required = true, value_name = "FILE")]
         files: Vec<String>,
@@ -181,7 +189,7 @@ struct ListArgs {
     /// Runs since an age (7d, 12h) or a date
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<u64>,
-    /// Runs in this state: complete, partial, failed, interrupted, crashed, running
+    /// Runs in this state: complete, partial, failed, refused, no-answer, interrupted, ended, running
     #[arg(long, value_parser = by_name::<RunState>)]
     state: Option<RunState>,
     /// Runs of this watch
@@ -301,13 +309,13 @@ fn run(args: HistoryArgs) -> Result<Outcome, Error> {
             let Some(limits) = &show.expect else { return Ok(outcome) };
             return Ok(missed(COMMAND, Some(limits), &history.missed(&show.runs, limits)?, outcome));
         }
-        HistoryCommand::Label { run, labels } => self::labels(&history, &run, &labels)?,
+        HistoryCommand::Label { words } => labels(&history, &words)?,
         HistoryCommand::Note { run, text } => history.note(&run, &text.join(" "))?,
         HistoryCommand::Baseline(BaselineCommand::Set { name, run }) => history.set_baseline(&name, &run)?,
         HistoryCommand::Baseline(BaselineCommand::Remove { name }) => history.remove_baseline(&name)?,
         HistoryCommand::Baseline(BaselineCommand::List) => return print(&history.baselines()?),
         HistoryCommand::Export { runs, form } => return print(&history.show(&runs, form.into(), style())?),
-        HistoryCommand::Import { files } => return import(args.store.as_deref(), &files),
+        HistoryCommand::Import { label, files } => return import(args.store.as_deref(), &files, &label),
         HistoryCommand::Trend(trend) => return self::trend(args.store.as_deref(), &trend),
         HistoryCommand::Check => return verdict(&history.check()?),
         HistoryCommand::Repair => return verdict(&history.repair()?),
@@ -333,12 +341,12 @@ fn trend(store: Option<&str>, args: &TrendArgs) -> Result<Outcome, Error> {
 }
 
 /// One line for each file: what was added, and what is known.
-fn import(store: Option<&str>, files: &[String]) -> Result<Outcome, Error> {
+fn import(store: Option<&str>, files: &[String], labels: &[Label]) -> Result<Outcome, Error> {
     let mut outcome = Outcome::Done;
     for file in files {
-        match import_file(store, file) {
+        match import_file(store, file, labels) {
             Ok(imported) => {
-                print(&format!("{file}: {imported}\n"))?;
+                print(&format!("{}: {imported}\n", printable(file)))?;
             }
             Err(error) if error.outcome == Outcome::Usage => return Err(error),
             Err(error) => outcome = complain(COMMAND, &error.to_string(), error.outcome),
@@ -378,11 +386,19 @@ fn replay(history: &History, args: &ShowArgs, dialect: Dialect) -> Result<Outcom
     history.replay(&args.runs, dialect).map(|()| Outcome::Done)
 }
 
-fn labels(history: &History, run: &str, labels: &[String]) -> Result<(), Error> {
+/// Labels stand behind the runs. A run can be named by a label that it has: `label:KEY=VALUE`.
+fn labels(history: &History, words: &[String]) -> Result<(), Error> {
+    let is_label = |word: &String| word.starts_with('-') || (word.contains('=') && !word.starts_with("label:"));
+    let first = words.iter().position(is_label).unwrap_or(words.len());
+    let (runs, labels) = words.split_at(first);
+    if runs.is_empty() || labels.is_empty() {
+        return Err(Error::usage("name the runs, then the labels: linerate history label RUN... KEY=VALUE|-KEY..."));
+    }
+
     let (remove, set): (Vec<&String>, Vec<&String>) = labels.iter().partition(|label| label.starts_with('-'));
     let set: Result<Vec<Label>, _> = set.into_iter().map(|label| parse_label(label)).collect();
-    let remove: Vec<String> = remove.into_iter().map(|label| label[1..].to_owned()).collect();
-    history.label(run, &set.map_err(Error::usage)?, &remove)
+    let remove: Vec<String> = remove.iter().filter_map(|label| label.strip_prefix('-')).map(str::to_owned).collect();
+    history.label(runs, &set.map_err(Error::usage)?, &remove)
 }
 
 fn verdict((report, is_sound): &(String, bool)) -> Result<Outcome, Error> {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use linerate::Outcome;
+use linerate_model::printable::{printable, printable_lines};
 use linerate_sys::error::io_text;
 
 use super::complain;
@@ -50,12 +51,13 @@ pub(crate) fn main(args: &LinksArgs) -> Outcome {
     for name in NAMES {
         let path = args.directory.join(name);
         match if args.remove { remove(&program, &path) } else { link(&program, &path) } {
-            Ok(line) => drop(writeln!(io::stdout(), "{line}")),
+            Ok(line) => drop(writeln!(io::stdout(), "{}", printable(&line))),
             Err(text) => outcome = complain("linerate", &text, Outcome::NotCompleted),
         }
     }
     let search_path = std::env::var_os("PATH").unwrap_or_default();
-    let _ = write!(io::stdout(), "{}", found_first(&search_path, &program, &args.directory, args.remove));
+    let found = found_first(&search_path, &program, &args.directory, args.remove);
+    let _ = io::stdout().write_all(printable_lines(&found).as_bytes());
     outcome
 }
 

@@ -20,6 +20,7 @@ use super::try_self;
 use super::watch::WatchArgs;
 use linerate::Outcome;
 use linerate::command_line::misplaced_options;
+use linerate_model::printable::{acts, printable_lines};
 
 /// How fast is this path really, and what is holding it back?
 #[derive(Debug, Parser)]
@@ -210,8 +211,11 @@ fn show(answer: &clap::Error, words: &[OsString]) -> Outcome {
         let _ = answer.print();
         return Outcome::Done;
     }
+    let quotes_acting = words.iter().any(|word| word.to_string_lossy().contains(acts));
     match misplaced_options(words) {
-        Some(text) => drop(io::stderr().write_all(text.as_bytes())),
+        Some(text) => drop(io::stderr().write_all(printable_lines(&text).as_bytes())),
+        // The styled message is a sequence of control characters itself.
+        None if quotes_acting => drop(io::stderr().write_all(printable_lines(&answer.render().to_string()).as_bytes())),
         None => drop(answer.print()),
     }
     Outcome::Usage

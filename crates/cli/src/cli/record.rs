@@ -1,9 +1,9 @@
 //! Options of commands whose runs are recorded, and what the user reads about a record.
 
-use std::io::{self, Write};
-
 use clap::Args;
 use linerate::record::{self, Labels, RecordOptions};
+
+use super::warn;
 
 /// Record of a native command.
 #[derive(Debug, Default, Args)]
@@ -57,8 +57,7 @@ pub(crate) fn of_drop_in(labels: Option<&Labels>) -> Option<RecordOptions> {
 /// What the user should know about a record is a line on standard error and changes nothing else.
 pub(crate) fn report(message: Option<String>) {
     if let Some(message) = message {
-        // There is nowhere left to complain if stderr is gone.
-        let _ = writeln!(io::stderr(), "linerate: {message}");
+        warn("linerate", &message);
     }
 }
 

@@ -20,7 +20,7 @@ const COMMAND: &str = "linerate report";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArgs {
-    /// Runs: id or its end, last, last~2, @BASELINE, label:KEY=VALUE, or the file of a record
+    /// Runs: id or its end, last, last~2, @BASELINE, label:KEY=VALUE, or a file with a record or a report
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
     /// Write to a file [default: the standard output]
@@ -63,6 +63,7 @@ Examples:
   linerate report last -o run.html --from 20s --to 40s
   linerate report 9a3c01d2 --as markdown           for a comment
   linerate report run.json -o run.html --anonymize
+  linerate report iperf3.json                      a report of another program, as of history import
 
 Exit codes: 0 done, 1 not completed, 2 wrong command line.";
 

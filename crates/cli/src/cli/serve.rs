@@ -1,17 +1,18 @@
 //! `linerate serve`: the options of the native server.
 
-use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate_model::policy::{
-    AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, NativePolicy, ServerLimits,
+    AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, LIST_BYTES_MAX, Liveness, NativePolicy,
+    ServerLimits,
 };
 use linerate_model::spec::{AcceptedPadding, LocalOptions, ServerAuth, ServerSpec};
 use linerate_report::service::{Format, Level, LogOptions};
 use linerate_sys::error::io_text;
+use linerate_sys::file_system;
 use linerate_sys::privileges::{self, User};
 
 use super::record::RecordArgs;
@@ -49,9 +50,10 @@ pub(crate) struct ServeArgs {
     /// What happens to a client that comes while tests run: `parallel[:N]`, `queue[:N[/SECONDS]]` or `exclusive`
     #[arg(long, value_name = "HOW", default_value = "parallel:1000", value_parser = values::admission)]
     admit: Admission,
-    /// End a test whose client shows no sign of life for this long
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = values::seconds)]
-    liveness: Duration,
+    /// End a test whose client shows no sign of life for this long [default: 10 while another client waits for its place,
+    /// else 120]
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
+    liveness: Option<Duration>,
     /// Serve these addresses only; @FILE for a file with one range per line; may be repeated
     #[arg(long, value_name = "CIDR|@FILE", value_parser = values::access)]
     allow: Vec<AccessSource>,
@@ -81,15 +83,26 @@ pub(crate) struct ServeArgs {
     #[cfg(feature = "full")]
     #[arg(long, conflicts_with_all = ["host_key", "tokens"])]
     no_native: bool,
+    /// Do not serve clients that speak iperf3's protocol
+    #[cfg(feature = "full")]
+    #[arg(long, conflicts_with = "no_native")]
+    no_iperf3: bool,
     /// Key by which clients of `linerate test` recognise this server, made at the first start [default: host_key.pem in the state
     /// directory]
     #[cfg(feature = "full")]
     #[arg(long, value_name = "FILE")]
     host_key: Option<PathBuf>,
     /// Serve `linerate test` to clients alone that prove a token of this file, one a line, with a name before it or without
+    ///
+    /// A token guards the native dialect, that of `linerate test`, and no other: clients of iperf3 and iperf 2 have none. So
+    /// it needs --no-iperf3, a login for clients of iperf3 (--private-key), or --tokens-for native.
     #[cfg(feature = "full")]
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
+    /// The dialect that needs a token; clients of iperf3 and iperf 2 are served without one
+    #[cfg(feature = "full")]
+    #[arg(long, value_name = "DIALECT", requires = "tokens")]
+    tokens_for: Option<TokensFor>,
     /// Offer metrics for Prometheus at http://ADDRESS:PORT/metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -129,7 +142,7 @@ pub(crate) struct ServeArgs {
     /// On a loopback address a link with a random token is printed once. Any other address needs --token-file.
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = WEB_ADDRESS)]
     web: Option<SocketAddr>,
-    /// File with the token of the live page: 16 to 256 letters, digits and -._~
+    /// File with the token of the live page: 22 to 256 letters, digits and -._~
     #[arg(long, value_name = "FILE", requires = "web")]
     token_file: Option<PathBuf>,
     #[command(flatten)]
@@ -144,12 +157,21 @@ Examples:
   linerate serve                                               port 5201, all networks
   linerate serve --allow 192.0.2.0/24 --limit address:tests=2  one network, 2 tests per address
   linerate serve --private-key private.pem --users users.csv   users with a password
+  linerate serve --no-iperf3 --tokens tokens                   linerate test alone, with a token
   linerate serve --log-format json --metrics 127.0.0.1:9200    JSON log, metrics
   linerate serve --tui                                         the running tests, live
   linerate serve --web                                         a page with the same, for this host
   linerate serve --user nobody                                 started by root, without privileges
 
 Exit codes: 0 ended by a signal, 1 it cannot serve, 2 wrong command line.";
+
+/// Dialects that a token can guard.
+#[cfg(feature = "full")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TokensFor {
+    /// That of `linerate test`
+    Native,
+}
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum FormatArg {
@@ -205,6 +227,9 @@ fn anonymous_time_max(limits: &ServerLimits) -> Option<Duration> {
     (!is_named).then_some(STRANGER_TIME_MAX)
 }
 
+/// Longest private key that is read; one of 16,384 bits has 13 KiB.
+const KEY_BYTES_MAX: u64 = 64 << 10;
+
 impl ServeArgs {
     /// Decides what is to be served.
     ///
@@ -212,6 +237,7 @@ impl ServeArgs {
     /// When the key cannot be read, in words.
     fn resolve(self) -> Result<Service, String> {
         self.check_user()?;
+        self.check_tokens()?;
         let auth = self.auth()?;
         let mut warnings = self.warnings();
         let web = self.web_spec()?;
@@ -223,11 +249,12 @@ impl ServeArgs {
         local.bind.host = self.one_port.map(|address| address.ip()).or(self.bind).map(|address| address.to_string());
         local.interval = Some(SAMPLE_INTERVAL);
         let native = self.native(&mut warnings);
+        let serves_iperf3 = self.serves_iperf3();
         let mut spec = ServerSpec::default();
         spec.local = local;
         spec.auth = auth;
         spec.policy.admission = self.admit;
-        spec.policy.liveness = self.liveness;
+        spec.policy.liveness = self.liveness.map(Liveness::always).unwrap_or_default();
         spec.policy.access = AccessRules::new(self.allow, self.deny);
         spec.policy.anonymous_time_max = anonymous_time_max(&limits);
         spec.policy.limits = limits;
@@ -236,6 +263,7 @@ impl ServeArgs {
         spec.policy.iperf2_udp_reverse = self.iperf2_udp_reverse;
         spec.policy.facts = self.facts;
         spec.policy.native = native;
+        spec.policy.iperf3 = serves_iperf3;
         let log = LogOptions {
             level: match self.log_level {
                 LevelArg::Error => Level::Error,
@@ -285,6 +313,52 @@ impl ServeArgs {
         None
     }
 
+    #[cfg(feature = "full")]
+    fn serves_iperf3(&self) -> bool {
+        !self.no_iperf3
+    }
+
+    #[cfg(not(feature = "full"))]
+    #[expect(clippy::unused_self, reason = "the full program has an option for it")]
+    fn serves_iperf3(&self) -> bool {
+        true
+    }
+
+    /// No dialect is open to everybody while a token seems to guard the server.
+    #[cfg(feature = "full")]
+    fn check_tokens(&self) -> Result<(), String> {
+        if self.tokens.is_none() || self.tokens_for == Some(TokensFor::Native) {
+            return Ok(());
+        }
+
+        // Clients of iperf3 can log in, those of iperf 2 cannot.
+        let iperf3 = (self.serves_iperf3() && self.private_key.is_none()).then_some(("iperf3", "--no-iperf3"));
+        let iperf2 = match self.iperf2_listener() {
+            Iperf2Listener::Refused => None,
+            _ if self.one_port.is_some() => Some(("iperf 2", "--port instead of --one-port")),
+            _ => Some(("iperf 2", "no --iperf2")),
+        };
+        let open: Vec<_> = [iperf3, iperf2].into_iter().flatten().collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+
+        let names: Vec<&str> = open.iter().map(|(name, _)| *name).collect();
+        let remedies: Vec<&str> = open.iter().map(|(_, remedy)| *remedy).collect();
+        Err(format!(
+            "--tokens: a token guards `linerate test` alone, and clients of {} would be served without one; leave them out \
+             with {}, or serve them without a token with --tokens-for native",
+            names.join(" and "),
+            remedies.join(" and "),
+        ))
+    }
+
+    #[cfg(not(feature = "full"))]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "the full program has options for it")]
+    fn check_tokens(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// A user can be changed to, and nothing that is needed later is lost with the privileges.
     fn check_user(&self) -> Result<(), String> {
         if self.user.is_none() {
@@ -324,7 +398,12 @@ impl ServeArgs {
             let why = || format!("--web {address}: other hosts may come there, so it needs --token-file");
             return if is_for_this_host { Ok(Some(WebSpec::new(address))) } else { Err(why()) };
         };
-        let text = fs::read_to_string(path).map_err(|error| format!("{}: {}", path.display(), io_text(&error)))?;
+        if let Some(exposed) = file_modes::secret("token file", path) {
+            return Err(exposed);
+        }
+
+        let text = file_system::read_text(path, web::TOKEN_FILE_BYTES_MAX);
+        let text = text.map_err(|error| format!("{}: {}", path.display(), io_text(&error)))?;
         let token = web::token(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         let mut spec = WebSpec::new(address);
         spec.token = Some(token);
@@ -337,7 +416,6 @@ impl ServeArgs {
         [
             key.and_then(|path| file_modes::secret("private key", path)),
             users.and_then(|path| file_modes::trusted("user file", path)),
-            self.token_file.as_deref().and_then(|path| file_modes::secret("token file", path)),
         ]
         .into_iter()
         .flatten()
@@ -349,8 +427,9 @@ impl ServeArgs {
             return Ok(None);
         };
         let named = |path: &PathBuf, error: std::io::Error| format!("{}: {}", path.display(), io_text(&error));
-        let private_key_pem = fs::read_to_string(key).map_err(|e| named(key, e))?;
-        fs::File::open(users_file).map_err(|e| named(users_file, e))?;
+        let private_key_pem = file_system::read_text(key, KEY_BYTES_MAX).map_err(|e| named(key, e))?;
+        // It is read at every login, and one that cannot be read then refuses every user.
+        file_system::read_text(users_file, LIST_BYTES_MAX).map_err(|e| named(users_file, e))?;
         let mut auth = ServerAuth::new(private_key_pem, users_file);
         auth.max_skew = self.max_skew;
         auth.padding = if self.accept_both_paddings { AcceptedPadding::Both } else { AcceptedPadding::Oaep };

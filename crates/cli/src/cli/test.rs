@@ -1,6 +1,7 @@
 //! The command line of `linerate test`.
 
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use linerate_lab::path::{Offer, plan};
 use linerate_lab::sweep::grammar;
 use linerate_model::path::{PathEvent, PathSpec, PhaseKind, PhaseTransport, Profile};
 use linerate_model::spec::{AddressFamily, BindSpec};
-use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
+use linerate_sys::socket::{self, Protocol};
+use linerate_sys::{process, sockopt};
 
 use super::expect::missed;
 use super::record::RecordArgs;
@@ -121,7 +123,7 @@ pub(crate) struct TestArgs {
     #[arg(short, long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     time: Option<u64>,
     /// Most bytes of all phases together, both directions
-    #[arg(long, value_name = "SIZE", value_parser = grammar::length)]
+    #[arg(long, value_name = "SIZE", value_parser = grammar::volume)]
     max_bytes: Option<u64>,
     /// Streams of a load [default: one, then more until the rate stands still]
     #[arg(short = 'P', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=128))]
@@ -309,6 +311,7 @@ impl TestArgs {
         if self.identity.forget {
             return Ok(Resolved::Forget { host, port });
         }
+        self.congestion.as_deref().map_or(Ok(()), check_congestion)?;
         let record = self.record.resolve(true)?;
         let bind = self.bind_spec();
         let control_via = self.control_via.as_deref().map(|text| host_and_port(text, port)).transpose()?;
@@ -426,4 +429,14 @@ fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String>
         None => report::text(&result.report, result.diagnosis.as_ref(), output.verbose, style()),
     };
     print(&text)
+}
+/// Refuses a congestion control that this host does not have: without it the test would measure another one.
+fn check_congestion(name: &str) -> Result<(), String> {
+    let any_address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let socket = socket::open(&any_address, Protocol::Tcp).map_err(|error| error.text())?;
+
+    sockopt::set_congestion(&socket, name).map_err(|error| {
+        let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+        format!("--congestion {name}: {}; this host has: {}", error.text(), available.trim())
+    })
 }

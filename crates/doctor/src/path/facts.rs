@@ -14,6 +14,8 @@ use crate::scope::to_f64;
 use crate::timeline::{RunFacts, TestInterval, added_up, insert, median, shares};
 
 const SRC: &str = "test";
+/// The name of a ceiling that is `--rate`.
+const BY_USER: &str = "rate";
 
 /// One direction of a load phase.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,22 +108,26 @@ fn run_facts(report: &PathReport, phase: &LoadPhase, direction: PathDirection, s
     let is_up = direction == PathDirection::Up;
     let name = direction_name(direction);
     let label = if phase.kind == PhaseKind::Both { format!("{name} of both") } else { name.to_owned() };
-    let fixed: [(&str, Value); 8] = [
+    let fixed: [(&str, Value); 7] = [
         ("tool", "linerate".into()),
         ("phase", phase.kind.name().into()),
         ("label", label.into()),
         ("transport", "tcp".into()),
         ("family", report.target.family.as_str().into()),
         ("reverse", (!is_up).into()),
-        ("streams", phase.streams.into()),
         ("interrupted", false.into()),
     ];
     facts.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
+    // The report of a speed test does not have their number.
+    insert(&mut facts, "streams", (phase.streams > 0).then(|| phase.streams.into()));
     let cpu = phase.cpu_cores;
     let (client, server) = (cpu.map(|(own, _)| own), cpu.and_then(|(_, other)| other));
     let (sender, receiver) = if is_up { (client, server) } else { (server, client) };
-    let known: [(&str, Option<f64>); 5] = [
-        ("received_bps", if is_up { phase.up_bps } else { phase.down_bps }),
+    // A rate that the user set is that of all streams together.
+    let of_user = phase.ceiling.as_ref().filter(|ceiling| ceiling.by == BY_USER).map(|ceiling| ceiling.rate_bps);
+    let known: [(&str, Option<f64>); 6] = [
+        ("target_bps", of_user.map(|rate| rate / f64::from(phase.streams.max(1)))),
+        ("received_bps", received_bps(phase, direction)),
         ("single_stream_bps", phase.single_stream_bps),
         ("ceiling_bps", phase.ceiling.as_ref().map(|ceiling| ceiling.rate_bps)),
         ("sender_process_cpu", sender),
@@ -136,6 +142,16 @@ fn run_facts(report: &PathReport, phase: &LoadPhase, direction: PathDirection, s
         facts.extend(sender_facts(&phase.stream_info, direction, elapsed_ns));
     }
     facts
+}
+
+/// Goodput; 0 of streams that carried nothing, which is a cause to look for and no rate for a report.
+fn received_bps(phase: &LoadPhase, direction: PathDirection) -> Option<f64> {
+    let (found, bytes): (Option<f64>, fn(&LoadSample) -> u64) = match direction {
+        PathDirection::Up => (phase.up_bps, |sample| sample.up_bytes),
+        PathDirection::Down => (phase.down_bps, |sample| sample.down_bytes),
+    };
+    let is_silent = phase.series.last().is_some_and(|last| bytes(last) == 0);
+    found.or(is_silent.then_some(0.0))
 }
 
 /// Adds what is known. A figure that is no number is not.

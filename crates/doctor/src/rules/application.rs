@@ -3,6 +3,7 @@
 use linerate_model::finding::{Confidence, Inapplicable, Severity};
 
 use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
+use crate::command::assignment;
 use crate::limit;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
 use crate::scope::{Host, Reading, Run, Scope};
@@ -39,6 +40,19 @@ pub(super) const RULES: &[Rule] = &[
     Rule::host("SYS-06", Severity::High, "Connection tracking drops packets", sys_06)
         .explanation("Connection tracking had no room for the connection of a packet and dropped it. New connections fail or are late.")
         .reference("conntrack(8), --stats"),
+    Rule::scope("HTTP-01", Severity::Medium, "More concurrency only waits", http_01)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Twice as many requests at once are served at the same rate, so each waits twice as long. The lowest concurrency with \
+             this rate is the best one.",
+        )
+        .reference("Little, A Proof for the Queuing Formula L = lambda W, 1961"),
+    Rule::host("HTTP-02", Severity::High, "The client of the load is the limit", http_02)
+        .explanation(
+            "The client could not open its connections, so that the server never got the load. The result is no property of the \
+             server.",
+        )
+        .reference("getrlimit(2), RLIMIT_NOFILE; kernel networking/ip-sysctl, ip_local_port_range"),
     Rule::run("APP-01", Severity::Medium, "The application is the limit", app_01)
         .explanation("TCP had nothing to send. Disk, generator or a target rate is slower than the path.")
         .reference("tcp_info, tcpi_busy_time"),
@@ -63,10 +77,15 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
     }
     let goodput = run.goodput_bps()?;
     let known = known_speed_mbps(run);
-    // The rate of a hop between the hosts looks like that of a link; an examined path has rules of its own for it.
-    let inferred = || run.text("phase").is_err().then(|| inferred_speed_mbps(goodput.value / 1e6)).flatten();
+    // The rate of a hop between the hosts looks like that of a link; an examined path has rules of its own for it. A text about
+    // a NIC that lacks its speed, or has a wrong one, is no ground for a guess.
+    let is_guessed = run.text("phase").is_err() && !(run.host.is_pasted() && run.host.nics().next().is_some());
+    let inferred = || is_guessed.then(|| inferred_speed_mbps(goodput.value / 1e6)).flatten();
     let Some(speed) = known.or_else(inferred) else {
-        return unknown("nic.*.link.speed_mbps", run.host.reason("nic"));
+        let speed = run.nic().map(|nic| nic.speed_mbps());
+        return Err(speed
+            .and_then(Result::err)
+            .unwrap_or_else(|| NoMatch::missing("nic.*.link.speed_mbps", run.host.reason("nic"))));
     };
     let mtu = run.nic().map_or(1500.0, |nic| nic.mtu());
     let transport = if run.is_udp() { Transport::Udp } else { Transport::TcpTimestamps };
@@ -195,25 +214,42 @@ fn sys_03(host: &Host<'_>) -> Ruling {
 }
 
 fn sys_04(host: &Host<'_>) -> Ruling {
+    // The kernel counts what overflows among the dropped connections as well.
     let keys =
-        ["net.netstat.TcpExt.ListenOverflows", "net.netstat.TcpExt.ListenDrops", "net.netstat.TcpExt.TCPReqQFullDrop"];
-    let overflows = host.growth_of(&keys)?;
+        ["net.netstat.TcpExt.ListenOverflows", "net.netstat.TcpExt.TCPReqQFullDrop", "net.netstat.TcpExt.ListenDrops"];
+    let counted = keys.iter().filter_map(|key| host.growth(key).ok()).find(|growth| growth.value > 0);
+    let overflows = counted.map_or_else(|| host.growth_of(&keys), Ok)?;
     overflows.or_clear("overflows of an accept queue")?;
-    overflows.in_period("totals", |total| format!("{total} since boot"))?;
-    Ok(matched()
-        .grew(&overflows)
+    let somaxconn = host.number("sysctl.net.core.somaxconn");
+    let is_small = somaxconn.as_ref().is_ok_and(|most| most.value < SOMAXCONN);
+    if !(host.is_pasted() && is_small && overflows.value >= OVERFLOWS_MANY) {
+        overflows.in_period("totals", |total| format!("{total} since boot"))?;
+    }
+    let found = match somaxconn {
+        Ok(most) if is_small => matched().grew(&overflows).read(&most, format!("{SOMAXCONN}, as since Linux 5.4")),
+        _ => matched().grew(&overflows),
+    };
+    Ok(found
         .raise(host, "net.core.somaxconn", 4096.0)
         .advice("and raise the backlog of the application's listen(2), or accept faster"))
 }
+
+/// The kernel's default length of accept queues.
+const SOMAXCONN: f64 = 4096.0;
+/// Totals since boot from which on a short queue is worth a finding.
+const OVERFLOWS_MANY: u64 = 100;
 
 fn sys_05(host: &Host<'_>) -> Ruling {
     let max = host.number_if_any("limits.conntrack.max", "connections are not tracked")?;
     let count = host.number("limits.conntrack.count")?;
     require(count.value > 0.9 * max.value, || format!("{} of {}", count.value, max.value))?;
-    let tracked = |most: f64| format!("sysctl -w net.netfilter.nf_conntrack_max={most:.0}");
-    Ok(matched()
-        .read(&count, format!("at most 0.9 of {}", max.value))
-        .fix(tracked(2.0 * max.value), tracked(max.value))
+    let tracked = |most: f64| assignment("net.netfilter.nf_conntrack_max", &format!("{most:.0}"));
+    let mut found = matched().read(&count, format!("at most 0.9 of {}", max.value));
+    if let Ok(logged) = host.growth("conntrack.log_full") {
+        found = found.because("conntrack.log_full", logged.value, "0 in the kernel's log");
+    }
+    Ok(found
+        .fix_of_tokens(tracked(2.0 * max.value).zip(tracked(max.value)))
         .advice("or exempt the test port from tracking (notrack)"))
 }
 
@@ -224,6 +260,39 @@ fn sys_06(host: &Host<'_>) -> Ruling {
     Ok(matched()
         .grew(&drops)
         .advice("raise net.netfilter.nf_conntrack_max, or exempt the test port from tracking (notrack)"))
+}
+
+/// Rows of a table over concurrency: a rate does not rise although the concurrency doubles.
+fn http_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
+    let rows = payload_rows(scope, queueing);
+    let without = scope.hosts.iter().filter(|host| host.snapshot.facts_under("http.row.").next().is_none());
+    let missing = |host: &Host<'_>| {
+        let key = "http.row.*.best_bytes_per_second";
+        (host.name().to_owned(), unknown(key, host.reason(key)))
+    };
+    rows.into_iter().chain(without.map(missing)).collect()
+}
+
+fn queueing(host: &Host<'_>, row: &str) -> Ruling {
+    let key = |fact: &str| format!("http.row.{row}.{fact}");
+    let (best, most) = (host.number(&key("best_concurrency"))?, host.number(&key("flat_concurrency"))?);
+    require(most.value >= 2.0 * best.value, || format!("the rate rises up to {} requests at once", most.value))?;
+    let rate = host.number(&key("best_bytes_per_second"))?;
+    Ok(matched()
+        .because(rate.key, format!("{:.1} MB/s", rate.value / 1e6), "the highest rate of the row")
+        .read(&best, "the lowest concurrency within 2 % of it")
+        .read(&most, "the highest with the same rate: each request waits that many times longer")
+        .advice(format!("use a concurrency of {}", best.value)))
+}
+
+fn http_02(host: &Host<'_>) -> Ruling {
+    let wanted = host.number("load.connections")?;
+    let hit = host.text("load.client_limit")?;
+    require(hit.value != "none", || "the client opened its connections".to_owned())?;
+    Ok(matched()
+        .read(&wanted, "connections that the load needs")
+        .read_text(&hit, "none: the limit of the client that was reached first")
+        .advice("raise the limits of the client (SYS-01 to SYS-03), or add a second client"))
 }
 
 fn app_01(run: &Run<'_>) -> Ruling {

@@ -3,10 +3,11 @@
 use linerate_model::finding::{Confidence, Severity};
 use linerate_model::placement::cpu_list;
 
+use crate::command::{Command, command};
 use crate::limit;
 use crate::placement::worker_shares;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Host, Run};
+use crate::scope::{Host, Run, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::run("CPU-01", Severity::High, "The sender's CPU is saturated", cpu_01)
@@ -126,34 +127,95 @@ fn cpu_03(host: &Host<'_>) -> Ruling {
     require(saving, || format!("{} with {}", governor.value, driver.value))?;
     let cur = host.number("cpu.freq.cur_khz")?;
     let max = host.number("cpu.freq.max_khz")?;
-    let busiest = host.busiest_cpu()?;
-    require(busiest >= 0.85, || format!("busiest CPU at {:.0} %", busiest * 100.0))?;
+    // This governor keeps the lowest clock whatever the load is; the others raise it with the load.
+    if governor.value != "powersave" || !host.is_pasted() {
+        let busiest = host.busiest_cpu()?;
+        require(busiest >= 0.85, || format!("busiest CPU at {:.0} %", busiest * 100.0))?;
+    }
     require(cur.value < 0.8 * max.value, || "the clock is not reduced".to_owned())?;
     Ok(matched()
         .read_text(&governor, "performance, while the CPU is near its limit")
         .read(&cur, format!("at least 0.8 of {} kHz", max.value))
-        .fix("cpupower frequency-set -g performance", format!("cpupower frequency-set -g {}", governor.value))
+        .fix_of_tokens(governed("performance").zip(governed(governor.value)))
         .persist("tuned-adm profile throughput-performance"))
 }
 
+/// The command that sets the governor of all CPUs.
+pub(super) fn governed(governor: &str) -> Option<Command> {
+    command("cpupower frequency-set -g {}", &[&governor])
+}
+
 fn cpu_04(host: &Host<'_>) -> Ruling {
-    let throttled = host.growth("cgroup.nr_throttled");
-    if let Ok(throttled) = &throttled
-        && throttled.value > 0
-        && !throttled.total
-    {
-        return Ok(matched().grew(throttled).advice("raise the CPU quota of this container (cpu.max)"));
+    let throttled = host.growth("cgroup.nr_throttled")?;
+    throttled.or_clear("throttled periods")?;
+    let mut found = matched().because_all(throttled.evidence.clone());
+    if throttled.total {
+        let periods = host.number_of_periods()?;
+        let share = to_f64(throttled.value) / to_f64(periods.max(1));
+        if share < THROTTLED_MANY {
+            throttled.in_period("throttled periods", |total| format!("{total} of {periods} periods were throttled"))?;
+        }
+        // A group that used up its quota nearly always is limited by it now.
+        found = found
+            .because("throttled periods", format!("{:.0} %", share * 100.0), format!("of {periods} periods"))
+            .cap(Confidence::Medium);
     }
-    throttled?;
-    clear("no period was throttled")
+    if let Ok(quota) = host.text("cgroup.cpu.max") {
+        found = found.read_text(&quota, "quota and period, microseconds");
+    }
+    Ok(found.advice("raise the CPU quota of this container (cpu.max)"))
+}
+
+/// Part of the periods of a quota from which on totals show that it limits.
+const THROTTLED_MANY: f64 = 0.1;
+
+/// Part of the CPU time that the hypervisor gives to others from which on a test has to show it.
+const STOLEN_MIN: f64 = 0.05;
+const STOLEN_MANY: f64 = 0.1;
+
+/// Stolen time in samples of other programs, otherwise since boot.
+fn stolen_in_text(host: &Host<'_>) -> Ruling {
+    let sampled = host.snapshot.facts_under("cpu.load.").filter(|(key, _)| key.ends_with(".steal_share"));
+    let shares = sampled.filter_map(|(key, _)| host.number(&format!("cpu.load.{key}")).ok());
+    if let Some(most) = shares.max_by(|a, b| a.value.total_cmp(&b.value)) {
+        require(most.value > STOLEN_MIN, || format!("{:.1} % stolen", most.value * 100.0))?;
+        let severity = if most.value >= STOLEN_MANY { Severity::High } else { Severity::Low };
+        return Ok(matched()
+            .severity(severity)
+            .read(&most, "at most 5 %")
+            .advice("request a less loaded host or reserved CPUs"));
+    }
+
+    let sum = |state: &str| {
+        let of_cpus = host.snapshot.counters.iter().filter(|(key, _)| is_time_of_cpu(key, state));
+        of_cpus.fold(0_u64, |sum, (_, counter)| sum.saturating_add(counter.v))
+    };
+    let all = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"].map(sum);
+    let stolen = host.growth("cpu.0.steal")?;
+    let share = to_f64(sum("steal")) / to_f64(all.into_iter().fold(0, u64::saturating_add).max(1));
+    require(share > STOLEN_MIN, || format!("{:.1} % stolen since boot", share * 100.0))?;
+    Ok(matched()
+        .grew(&stolen)
+        .severity(if share >= STOLEN_MANY { Severity::Medium } else { Severity::Low })
+        .because("stolen since boot", format!("{:.0} %", share * 100.0), "at most 5 %")
+        .advice("request a less loaded host or reserved CPUs"))
+}
+
+/// `cpu.0.steal` for the state `steal`.
+fn is_time_of_cpu(key: &str, state: &str) -> bool {
+    let cpu = key.strip_prefix("cpu.").and_then(|rest| rest.strip_suffix(state)?.strip_suffix('.'));
+    cpu.is_some_and(|cpu| cpu.parse::<u32>().is_ok())
 }
 
 fn cpu_09(host: &Host<'_>) -> Ruling {
+    if host.is_pasted() {
+        return stolen_in_text(host);
+    }
     let loads = host.cpu_loads()?;
     let Some(worst) = loads.into_iter().max_by(|a, b| a.busy.total_cmp(&b.busy)) else {
         return unknown("cpu.0.steal", "no CPU was sampled");
     };
-    require(worst.steal > 0.05, || format!("{:.1} % stolen on the busiest CPU", worst.steal * 100.0))?;
+    require(worst.steal > STOLEN_MIN, || format!("{:.1} % stolen on the busiest CPU", worst.steal * 100.0))?;
     let is_limit = host.runs().any(|run| run.limit() == Some(limit::STEAL));
     Ok(matched()
         .severity(if is_limit { Severity::High } else { Severity::Low })

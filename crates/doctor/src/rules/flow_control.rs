@@ -40,6 +40,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule::nic("PAU-05", Severity::Medium, "This host pauses its sender", pau_05)
         .explanation("This host cannot empty its receive ring in time. The CPU or the bus is too slow.")
         .reference("ethtool(8), --include-statistics"),
+    Rule::nic("PAU-06", Severity::High, "The NIC drops frames, and no pause frames hold them back", pau_06)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "The NIC cannot store what arrives at once, and flow control, which would stop the sender for a moment, is off or was \
+             not negotiated. TCP sees loss and slows down.",
+        )
+        .reference("IEEE 802.3 annex 31B; ethtool(8), --pause"),
 ];
 
 /// Pause frames per second below which they have no effect.
@@ -71,13 +78,13 @@ fn without_pause(nic: &Nic<'_>) -> Ruling {
 }
 
 fn pause_on(nic: &Nic<'_>) -> String {
-    format!("ethtool -A {} autoneg on rx on tx on", nic.name)
+    format!("ethtool -A {} autoneg on rx on tx on", nic.word())
 }
 
 /// Flow control on.
 fn pause_change(nic: &Nic<'_>) -> Option<Change> {
     let settings = [("autoneg", "pause.autoneg", "on"), ("rx", "pause.rx", "on"), ("tx", "pause.tx", "on")];
-    nic.set(&format!("ethtool -A {}", nic.name), &settings)
+    nic.set("ethtool -A {}", &settings)
 }
 
 fn pau_02(nic: &Nic<'_>) -> Ruling {
@@ -100,9 +107,25 @@ fn pau_02(nic: &Nic<'_>) -> Ruling {
         .because(rx.key, Value::Bool(rx.value), "configured")
         .because(tx.key, Value::Bool(tx.value), "configured")
         .read_text(&resolved, "must match the configuration")
-        .change_or(pause_change(nic), || format!("negotiate again: ethtool -r {}", nic.name))
+        .change_or(pause_change(nic), || format!("negotiate again: ethtool -r {}", nic.word()))
         .need("link flap of about 2 s")
         .advice("enable 802.3x on the switch port as well"))
+}
+
+fn pau_06(nic: &Nic<'_>) -> Ruling {
+    nic.wired()?;
+    let without = without_pause(nic)?;
+    let drops = nic.growth(Class::RxRingFull)?;
+    drops.or_clear("frames that the NIC dropped")?;
+    let mut found = matched().grew(&drops).because_all(without.evidence);
+    if let Ok(partner) = nic.text("pause.partner") {
+        found = found.read_text(&partner, "what the partner advertises");
+    }
+    Ok(found
+        .change_or(pause_change(nic), || {
+            "enable 802.3x flow control on the switch port, then `ethtool -r` here".to_owned()
+        })
+        .advice(format!("or pace the sender below what {} can store", nic.word())))
 }
 
 fn pau_03(nic: &Nic<'_>) -> Ruling {

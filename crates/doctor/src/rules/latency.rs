@@ -2,6 +2,7 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
+use crate::command::Command;
 use crate::rule::{Match, NoMatch, Rule, Ruling, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Reading, Run};
 use crate::setting::Change;
@@ -97,7 +98,7 @@ fn lat_01(run: &Run<'_>) -> Ruling {
 
 fn in_discipline(queue: &OwnQueue<'_>) -> Match {
     let OwnQueue { nic, backlog, us } = queue;
-    let name = nic.name;
+    let name = nic.word();
     let severity = if *us >= QUEUE_LONG_US { Severity::Medium } else { Severity::Low };
     matched()
         .severity(severity)
@@ -132,24 +133,23 @@ fn in_socket(run: &Run<'_>, waiting: &Reading<f64>, us: f64) -> Match {
 fn shorter_queue(nic: &Nic<'_>) -> Option<Change> {
     match nic.text("qdisc.root.kind").ok()?.value {
         "pfifo_fast" | "pfifo" | "bfifo" => nic.replace_root("fq_codel", ""),
-        "tbf" => shorter_tbf(nic.root_command()?),
+        "tbf" => shorter_tbf(&nic.root_command()?),
         _ => None,
     }
 }
 
 /// The same token bucket with a queue of 20 ms, where its queue is longer (tc-tbf(8): `limit` is `burst` and what waits for
 /// tokens).
-fn shorter_tbf(command: &str) -> Option<Change> {
+fn shorter_tbf(bucket: &Command) -> Option<Change> {
     const QUEUE_S: f64 = 0.02;
-    let words: Vec<&str> = command.split(' ').collect();
+    let words: Vec<&str> = bucket.line().split(' ').collect();
     let after = |name: &str| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1)).copied();
     let number = |name: &str, unit: &str| after(name)?.trim_end_matches(unit).parse::<f64>().ok();
     let limit = number("burst", "")? + number("rate", "bit")? / 8.0 * QUEUE_S;
     if limit >= number("limit", "")? {
         return None;
     }
-    let old = format!(" limit {}", after("limit")?);
-    Some((command.replacen(&old, &format!(" limit {limit:.0}"), 1), command.to_owned()))
+    Some((bucket.with_parameter("limit", after("limit")?, limit)?, bucket.clone()))
 }
 
 /// Bytes of an Ethernet frame, which a shaper counts, per byte of TCP payload: 1514 bytes bear 1448 with time stamps.
@@ -296,11 +296,13 @@ fn ms(us: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::command;
 
     #[test]
     fn token_bucket_keeps_its_rate_and_gets_a_queue_of_20_ms() {
         let bucket = |limit: u32| {
-            format!("tc qdisc replace dev e root handle 1: tbf rate 100000000bit burst 32000 limit {limit}")
+            const BUCKET: &str = "tc qdisc replace dev e root handle 1: tbf rate 100000000bit burst 32000 limit {}";
+            command(BUCKET, &[&limit]).expect("a token")
         };
         // 32,000 bytes of burst and 100 Mbit/s over 20 ms, which is 250,000 bytes.
         assert_eq!(shorter_tbf(&bucket(1_250_000)), Some((bucket(282_000), bucket(1_250_000))));
@@ -308,7 +310,7 @@ mod tests {
         for unreadable in
             ["", "tc qdisc del dev e root", "tbf rate xbit burst 1 limit 2", "tbf rate 1bit burst 1 limit"]
         {
-            assert_eq!(shorter_tbf(unreadable), None, "{unreadable}");
+            assert_eq!(shorter_tbf(&command(unreadable, &[]).expect("no values")), None, "{unreadable}");
         }
     }
 }

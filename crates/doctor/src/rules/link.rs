@@ -4,8 +4,9 @@ use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::tcp_ceiling;
 use crate::classes::Class;
+use crate::command::command;
 use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Host, Nic, Reading, Run, Scope, to_f64};
+use crate::scope::{Growth, Host, Nic, Reading, Run, Scope, to_f64};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
@@ -52,7 +53,14 @@ pub(super) const RULES: &[Rule] = &[
              of microseconds.",
         )
         .reference("ethtool(8), --show-eee; IEEE 802.3az"),
-    Rule::nic("LNK-08", Severity::Info, "The link is down", lnk_08)
+    Rule::nic("LNK-09", Severity::Medium, "The radio link sets the rate", lnk_09)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "A weak signal or interference lowers the bit rate of the air, and frames are sent again. TCP gets about half of that \
+             rate, because both directions share the channel.",
+        )
+        .reference("iw(8), station dump; IEEE 802.11"),
+    Rule::nic("LNK-08", Severity::High, "The link is down", lnk_08)
         .explanation(
             "The port has no carrier: the cable, the transceiver or the partner's port is missing or switched off. No \
              test can use it.",
@@ -88,8 +96,8 @@ fn lnk_01(nic: &Nic<'_>) -> Ruling {
     require(speed.value < best.value, || format!("{} of {} Mbit/s", speed.value, best.value))?;
     Ok(matched()
         .read(&speed, format!("at least {} Mbit/s", best.value))
-        .read(&best, "the fastest advertised mode")
-        .fix(format!("ethtool -r {}", nic.name), "")
+        .read(&best, "the fastest mode that is advertised")
+        .run_or_advise(command("ethtool -r {}", &[&nic.name]))
         .need("link flap of about 2 s")
         .advice("reseat or replace the cable first; then check what the partner's port allows"))
 }
@@ -152,7 +160,7 @@ fn full_duplex(nic: &Nic<'_>, matched: Match) -> Match {
 }
 
 fn negotiate(nic: &Nic<'_>) -> String {
-    format!("ethtool -s {} autoneg on", nic.name)
+    format!("ethtool -s {} autoneg on", nic.word())
 }
 
 /// Autonegotiation on, where speed and duplex were set by hand.
@@ -160,14 +168,16 @@ fn negotiation(nic: &Nic<'_>) -> Option<Change> {
     let by_hand = nic.flag("link.autoneg").ok().filter(|negotiates| !negotiates.value);
     let (speed, duplex) =
         by_hand.and_then(|_| Some((nic.number("link.speed_mbps").ok()?, nic.text("link.duplex").ok()?)))?;
-    let undo = format!("ethtool -s {} speed {} duplex {} autoneg off", nic.name, speed.value, duplex.value);
-    Some((negotiate(nic), undo))
+    const BY_HAND: &str = "ethtool -s {} speed {} duplex {} autoneg off";
+    let undo = command(BY_HAND, &[&nic.name, &speed.value, &duplex.value])?;
+    Some((command("ethtool -s {} autoneg on", &[&nic.name])?, undo))
 }
 
 fn lnk_03(nic: &Nic<'_>) -> Ruling {
     let (losses, ours) = losses_behind_step(nic)?;
     let sender = nic.peer();
-    let (host, device) = sender.as_ref().map_or(("the sender", "SENDER_DEVICE"), |peer| (peer.host.name(), peer.name));
+    let (host, device) =
+        sender.as_ref().map_or(("the sender", "SENDER_DEVICE"), |peer| (peer.host.name(), peer.word()));
     let parameters = pace_parameters(ours);
     Ok(losses
         .on(host)
@@ -258,21 +268,67 @@ fn lnk_04(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let errors = nic.growth(Class::RxPhyError)?;
     errors.or_clear("damaged frames")?;
-    let packets = nic.host.growth_of(&[&nic.key("stats64.rx_packets"), &nic.key("drv.rx_packets")])?;
-    let share = to_f64(errors.value) / to_f64(packets.value.max(1));
+    let frames = match nic.host.growth_of(&[&nic.key("stats64.rx_packets"), &nic.key("drv.rx_packets")]) {
+        Ok(frames) => frames,
+        // A sound link of 10 Gbit/s needs days of load for as many.
+        Err(_) if errors.value >= DAMAGED_MANY => return Ok(damaged(nic, &errors)),
+        Err(stop) => return Err(stop),
+    };
+    let share = to_f64(errors.value) / to_f64(frames.value.max(1));
     require(share >= 1e-6, || format!("{share:.1e} of the frames: what the standard allows"))?;
-    Ok(matched()
-        .grew(&errors)
-        .because(nic.key("stats64.rx_packets"), packets.value, "fewer than one damaged frame per million")
-        .advice("clean or replace cable and optic; errors that persist at a tenth of the load are no overrun"))
+    Ok(damaged(nic, &errors).because(
+        nic.key("stats64.rx_packets"),
+        frames.value,
+        "fewer than one damaged frame per million",
+    ))
+}
+
+/// Damaged frames that are too many for a sound link, whatever it carried.
+const DAMAGED_MANY: u64 = 1000;
+
+fn damaged(nic: &Nic<'_>, errors: &Growth) -> Match {
+    let advice = "clean or replace cable and optic; errors that persist at a tenth of the load are no overrun";
+    let found = matched().because_all(errors.evidence.clone()).advice(advice);
+    if !errors.total {
+        return found;
+    }
+    // A test that loses segments makes totals since boot more than a remainder of former days.
+    let is_lossy = |run: &Run<'_>| run.number("retransmits").is_ok_and(|lost| lost.value > 0.0);
+    let is_seen = errors.value >= DAMAGED_MANY && nic.host.runs().any(|run| is_lossy(&run));
+    found.cap(if is_seen { Confidence::Medium } else { Confidence::Low })
 }
 
 /// A link that came up ten times within its first day is not stable.
 const FLAPS_MAX: f64 = 20.0;
 const DAY_SECONDS: f64 = 86_400.0;
 
+/// Losses of the carrier in the kernel's log that are no restart of a host or a switch.
+const LOGGED_DOWNS_MIN: u64 = 2;
+
+/// Losses of the carrier that the kernel logged.
+fn logged_flaps(nic: &Nic<'_>) -> Ruling {
+    let downs = nic.host.growth(&nic.key("link.log_downs"))?;
+    let seconds = nic.number("link.log_seconds")?;
+    require(downs.value >= LOGGED_DOWNS_MIN && seconds.value < DAY_SECONDS, || {
+        format!("{} losses of the carrier in the log", downs.value)
+    })?;
+    let mut found = matched()
+        .because(nic.key("link.log_downs"), downs.value, "0 in the kernel's log")
+        .read(&seconds, "from the first to the last change");
+    if let Some(speeds) = nic.host.value(&nic.key("link.log_speeds")) {
+        found = found.because(nic.key("link.log_speeds"), speeds, "one speed");
+    }
+    if nic.flag("link.eee.active").is_ok_and(|active| active.value) {
+        found = found.advice("switch Energy Efficient Ethernet off: some pairs of ports lose the link with it");
+    }
+    Ok(found.advice("check cable, plug and firmware").change(energy_saving_off(nic)))
+}
+
 fn lnk_05(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
+    if let Ok(found) = logged_flaps(nic) {
+        return Ok(found);
+    }
     let changes = nic.host.growth(&nic.key("link.carrier_changes"))?;
     if changes.total {
         let uptime = nic.host.number("uptime_seconds")?;
@@ -293,7 +349,7 @@ fn lnk_06(nic: &Nic<'_>) -> Ruling {
     lost.or_clear("uncorrectable blocks")?;
     Ok(matched().grew(&lost).advice(format!(
         "check the module and the cable; then another code: ethtool --set-fec {} encoding rs",
-        nic.name
+        nic.word()
     )))
 }
 
@@ -309,25 +365,66 @@ fn lnk_07(nic: &Nic<'_>) -> Ruling {
     require(latency.value, || "latency is not the complaint".to_owned())?;
     Ok(matched()
         .because(active.key, "on", "off where latency matters")
-        .change_or(energy_saving_off(nic), || format!("ethtool --set-eee {} eee off", nic.name))
+        .change_or(energy_saving_off(nic), || format!("ethtool --set-eee {} eee off", nic.word()))
         .need("link flap of about 2 s"))
 }
 
 fn energy_saving_off(nic: &Nic<'_>) -> Option<Change> {
-    nic.set(&format!("ethtool --set-eee {}", nic.name), &[("eee", "link.eee.enabled", "off")])
+    nic.set("ethtool --set-eee {}", &[("eee", "link.eee.enabled", "off")])
 }
 
 fn lnk_08(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let up = nic.flag("link.up")?;
     require(!up.value, || "the link is up".to_owned())?;
-    let found = matched().because(up.key, "off", "on").advice(format!(
-        "check cable, transceiver and the partner's port; `ip link set dev {} up` if it is switched off",
-        nic.name
-    ));
-    // A spare port without a cable is no fault.
-    let mut wired = nic.host.nics().filter(|nic| nic.wired().is_ok());
-    let all_down = wired.all(|nic| nic.flag("link.up").is_ok_and(|up| !up.value));
     let is_route = nic.host.text("route.peer.dev").is_ok_and(|device| device.value == nic.name);
-    Ok(if all_down || is_route { found.severity(Severity::High) } else { found })
+    // A spare port without a cable is no fault.
+    if !is_route && is_spare(nic) {
+        return unknown(nic.key("link"), "no carrier");
+    }
+    Ok(matched().because(up.key, "off", "on").advice(format!(
+        "check cable, transceiver and the partner's port; `ip link set dev {} up` if it is switched off",
+        nic.word()
+    )))
+}
+
+/// Whether another port carries what this one does not: of this host, or of the other host in a pasted text.
+fn is_spare(nic: &Nic<'_>) -> bool {
+    let is_up = |other: &Nic<'_>| other.wired().is_ok() && !other.flag("link.up").is_ok_and(|up| !up.value);
+    let other_host = nic.host.other.filter(|_| nic.host.is_pasted());
+    let other_host = other_host.map(|snapshot| Host { snapshot, period: None, other: None });
+    nic.host.nics().any(|other| is_up(&other)) || other_host.is_some_and(|host| host.nics().any(|nic| is_up(&nic)))
+}
+
+/// Received signal below which the bit rate falls.
+const WEAK_SIGNAL_DBM: f64 = -70.0;
+/// Part of the frames that is sent again only with interference.
+const REPEATED_MANY: f64 = 0.3;
+/// Part of the bit rate that a test gets at best, as the acknowledgements need the same channel.
+const AIR_FULL: f64 = 0.45;
+
+fn lnk_09(nic: &Nic<'_>) -> Ruling {
+    let signal = nic.number("wifi.signal_dbm")?;
+    let mut found = matched().read(&signal, format!("above {WEAK_SIGNAL_DBM} dBm"));
+    let mut is_slow = signal.value <= WEAK_SIGNAL_DBM;
+
+    let frames = |counter: &str| nic.host.growth(&nic.key(&format!("wifi.{counter}")));
+    if let (Ok(sent), Ok(repeated)) = (frames("tx_packets"), frames("tx_retries")) {
+        let share = to_f64(repeated.value) / to_f64(sent.value.max(1));
+        is_slow |= share >= REPEATED_MANY;
+        found = found.because("frames sent again", format!("{:.0} %", share * 100.0), "below 30 %");
+    }
+    if let Some((rate, goodput)) = air_rate(nic) {
+        is_slow |= goodput.value >= AIR_FULL * rate.value * 1e6;
+        found = found.read(&rate, "TCP gets about half of it").read(&goodput, "in the test");
+    }
+    require(is_slow, || format!("a signal of {} dBm", signal.value))?;
+    Ok(found.advice("move closer to the access point, use another channel or band, or a cable"))
+}
+
+/// The bit rate of a test's direction over this interface, and what the test reached.
+fn air_rate(nic: &Nic<'_>) -> Option<(Reading<f64>, Reading<f64>)> {
+    let run = nic.host.runs().find(|run| run.nic().is_some_and(|used| used.name == nic.name))?;
+    let rate = if receives_in(&run)? { nic.number("wifi.rx_mbps") } else { nic.number("wifi.tx_mbps") };
+    Some((rate.ok()?, run.goodput_bps().ok()?))
 }

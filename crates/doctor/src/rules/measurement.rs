@@ -2,7 +2,7 @@
 
 use linerate_model::finding::{Inapplicable, Severity};
 use linerate_model::placement::cpu_list;
-use linerate_model::snapshot::Value;
+use linerate_model::snapshot::{Quality, Value};
 
 use crate::rule::{Rule, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
 use crate::scope::{Host, Nic, Reading, Run, to_f64};
@@ -47,9 +47,22 @@ pub(super) const RULES: &[Rule] = &[
              sizes must not be compared.",
         )
         .reference("iperf3(1), --length"),
+    Rule::run("TOOL-08", Severity::Low, "The server runs an iperf3 with known vulnerabilities", tool_08)
+        .explanation(
+            "Releases before 3.22 let a client without a login end or block the server: a use after free, two overflows in \
+             the check of logins, an endless loop, and parameters without bounds (CVE-2026-71217, CVE-2026-101276, \
+             CVE-2026-101283, CVE-2026-102253). They do not change a result.",
+        )
+        .reference("iperf3 release notes, 3.22"),
     Rule::nic("META-01", Severity::Info, "A counter was reset or may have wrapped", meta_01)
         .explanation("The hardware keeps this tally in few bits, or it went backwards. The reading is a lower bound.")
         .reference("ethtool(8), --statistics"),
+    Rule::run("META-03", Severity::Medium, "The reading of the link speed is contradicted", meta_03)
+        .explanation(
+            "A test was faster than the speed that the driver reports, as virtual NICs make one up. Nothing is concluded from that \
+             speed; what limits the test has to be found elsewhere.",
+        )
+        .reference("ethtool(8); kernel networking/ethtool-netlink, LINKMODES_GET"),
     Rule::host("META-02", Severity::Blocker, "Statistics per packet were taken without load", meta_02)
         .explanation(
             "Averages per packet from a handful of stray packets are noise. They must not be compared between hosts.",
@@ -86,6 +99,25 @@ fn tool_01(run: &Run<'_>) -> Ruling {
         )),
         None => unknown(run.key("thread_cpu"), run.host.reason(&run.key("thread_cpu"))),
     }
+}
+
+/// Release of iperf3 without the vulnerabilities that were published before it.
+const FIRST_SAFE: (u32, u32) = (3, 22);
+
+/// The version of a server is that of its own report, or of the report that its client received.
+fn tool_08(run: &Run<'_>) -> Ruling {
+    let tool = run.text("tool")?;
+    require(tool.value == "iperf3", || format!("{} is not iperf3", tool.value))?;
+    let is_of_server = run.flag("server").is_ok_and(|server| server.value);
+    let version = run.text(if is_of_server { "version" } else { "peer_version" })?;
+    require(!version.value.contains("linerate"), || "the server is linerate".to_owned())?;
+    let Some(number) = version_number(version.value) else {
+        return unknown(version.key, "no version number");
+    };
+    require(number < FIRST_SAFE, || format!("no vulnerability of iperf3 {} is known", version.value))?;
+    Ok(matched().read_text(&version, "3.22 or later").advice(
+        "install iperf3 3.22 on the server, or run `linerate serve` there; until then let only known addresses reach its port",
+    ))
 }
 
 /// The first two numbers of a version.
@@ -209,14 +241,22 @@ fn tool_05(run: &Run<'_>) -> Ruling {
     if run.flag("interrupted").is_ok_and(|interrupted| !interrupted.value) && run.part().is_some() {
         return clear("the run came to its end, and both sides have totals");
     }
-    let received = run.number("received_bytes")?;
+    let is_stalled = run.number("stalled_share").is_ok_and(|share| share.value > 0.0);
+    if is_stalled && run.flag("interrupted").is_ok_and(|interrupted| !interrupted.value) {
+        return clear("nothing arrived: the test stalled and came to its end");
+    }
+    let advice = "let the test run to its end, or use the intervals of the other side";
+    let received = match run.number("received_bytes") {
+        Err(_) if run.part().is_none() && run.is("interrupted") => {
+            let sent = run.number("sent_bytes")?;
+            return Ok(matched().read(&sent, "the receiver's total is missing: the test was ended").advice(advice));
+        }
+        received => received?,
+    };
     require(received.value == 0.0, || "both sides have totals".to_owned())?;
     let sent = run.number("sent_bytes")?;
     require(sent.value > 0.0, || "nothing was sent".to_owned())?;
-    Ok(matched()
-        .read(&received, "0 although data was sent")
-        .read(&sent, "more than 0")
-        .advice("let the test run to its end, or use the intervals of the other side"))
+    Ok(matched().read(&received, "0 although data was sent").read(&sent, "more than 0").advice(advice))
 }
 
 fn tool_06(run: &Run<'_>) -> Ruling {
@@ -268,6 +308,19 @@ fn meta_01(nic: &Nic<'_>) -> Ruling {
     Ok(matched()
         .because(format!("{prefix}{name}"), counter.v, format!("kept in {bits} bits, so it may have wrapped"))
         .advice("sample it more often: linerate doctor --window 10s"))
+}
+
+fn meta_03(run: &Run<'_>) -> Ruling {
+    require(!run.is("same_host"), || "both ends are on one host".to_owned())?;
+    let Some(nic) = run.nic() else { return unknown("nic.*.link.speed_mbps", run.host.reason("nic")) };
+    nic.wired()?;
+    let (speed, rate) = (nic.number("link.speed_mbps")?, run.goodput_bps()?);
+    let is_contradicted = nic.host.snapshot.quality(&speed.key) == Some(Quality::Contradicted);
+    require(is_contradicted, || format!("{:.0} Mbit/s over a link of {} Mbit/s", rate.value / 1e6, speed.value))?;
+    Ok(matched()
+        .because(rate.key, format!("{:.1} Mbit/s", rate.value / 1e6), "more than the link could carry")
+        .read(&speed, "what the driver reports, Mbit/s")
+        .advice("give the speed that the provider or the host grants: --line-rate"))
 }
 
 fn meta_02(host: &Host<'_>) -> Ruling {

@@ -25,6 +25,7 @@ mod window;
 
 pub(crate) use network::narrowest_hop;
 pub(crate) use virtualisation::receive_aggregation_differs;
+pub(crate) use window::socket_took_the_loss;
 
 use crate::rule::{Layer, Rule};
 

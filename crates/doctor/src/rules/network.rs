@@ -1,14 +1,15 @@
 //! What happens between the hosts: policers, queues, hashing, loss.
 
-use linerate_model::finding::{Confidence, Severity};
+use linerate_model::finding::{Confidence, Inapplicable, Severity};
 
 use super::application::line_rate;
 use super::latency::longest_queue_us;
 use super::qdisc::sets_rate_of;
-use crate::arithmetic::mathis_bps;
+use super::window::socket_explains;
+use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, mathis_bps, tcp_ceiling};
 use crate::limit;
-use crate::rule::{NoMatch, Rule, Ruling, clear, matched, require, unknown};
-use crate::scope::{Host, QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Reading, Run, Scope};
+use crate::rule::{Match, NoMatch, Rule, Ruling, clear, inapplicable, matched, require, unknown};
+use crate::scope::{Host, Nic, QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Reading, Run, Scope};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::run("PATH-01", Severity::High, "A policer drops above its rate", path_01)
@@ -48,6 +49,19 @@ pub(super) const RULES: &[Rule] = &[
     Rule::host("PATH-03", Severity::Medium, "One flow cannot fill the aggregate", path_03)
         .explanation("Bonds and equal-cost paths send one flow over one member. Several flows spread, one does not.")
         .reference("kernel networking/bonding, xmit_hash_policy"),
+    Rule::run("PATH-12", Severity::High, "All streams share one member of a bond", path_12)
+        .explanation(
+            "This hash policy chooses the member by addresses alone, which all streams to one host have in common. More streams do \
+             not use more members.",
+        )
+        .reference("kernel networking/bonding, xmit_hash_policy"),
+    Rule::host("PATH-13", Severity::High, "Probes are lost on the path", path_13)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Echo requests to the peer are lost, from one hop on where the hops are known. Loss at one hop alone is a router that \
+             limits its answers and no loss of the path.",
+        )
+        .reference("mtr(8); ping(8); RFC 7680"),
     Rule::run("PATH-06", Severity::High, "Random loss limits TCP", path_06)
         .explanation(
             "The measured rate is what this loss and this round trip allow. The packets are lost on the path, not in \
@@ -60,6 +74,19 @@ pub(super) const RULES: &[Rule] = &[
              load per packet."
         )
         .reference("RFC 8985, RFC 2883"),
+    Rule::run("PATH-14", Severity::High, "The rate is that of a slower link", path_14)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "The rate is steady at what a link of a lower speed carries, and the link of this host is faster. Either a hop on the \
+             path has that speed, or the test leaves through another interface.",
+        )
+        .reference("IEEE 802.3 clause 4.4.2; ip-route(8), `ip route get`"),
+    Rule::scope("PATH-15", Severity::High, "This direction is much slower than the other", path_15)
+        .explanation(
+            "The same hosts move more than twice as much in the other direction, and segments of this one are lost. What both \
+             directions have alike is not the limit.",
+        )
+        .reference("iperf3(1), --reverse; RFC 6349, section 3"),
     Rule::host("PATH-08", Severity::Info, "The directions differ", path_08)
         .explanation("One direction is more than a tenth slower. Check the sender of the slower direction first.")
         .reference("iperf3(1), --reverse"),
@@ -74,17 +101,39 @@ fn path_01(run: &Run<'_>) -> Ruling {
     require(spread.value < 0.03, || "the later rate is not steady".to_owned())?;
     let loss = run.number("retransmit_share")?;
     require(loss.value >= 0.005, || "hardly any loss".to_owned())?;
-    let inflation = run.number("rtt_inflation")?;
-    require(inflation.value < 1.3, || "a queue grows before the loss".to_owned())?;
+
+    let no_queue = without_queue(run, later.value)?;
     Ok(matched()
         .read(&first, "the first second")
         .read(&later, "steady and at most 0.7 of the first second")
         .read(&loss, "below 0.005")
-        .read(&inflation, "a growing queue would show 1.3 or more")
+        .because_all(no_queue.evidence)
         .advice(format!(
             "pace at {:.0} Mbit/s (-b, or --fq-rate), and request shaping instead of policing",
             0.95 * later.value / 1e6
         )))
+}
+
+/// Continues where no queue grows before the loss. Without round trips, where segments are lost in every second although so
+/// little is in flight that it takes no time at this rate: a queue would hold more.
+fn without_queue(run: &Run<'_>, rate_bps: f64) -> Ruling {
+    const INFLATION_MAX: f64 = 1.3;
+    const LOSSY_MIN: f64 = 0.9;
+    let inflation = run.number("rtt_inflation");
+    if run.part().is_some() || inflation.is_ok() {
+        let inflation = inflation?;
+        require(inflation.value < INFLATION_MAX, || "a queue grows before the loss".to_owned())?;
+        return Ok(matched().read(&inflation, "a growing queue would show 1.3 or more"));
+    }
+
+    let lossy = run.number("lossy_seconds_share")?;
+    require(lossy.value >= LOSSY_MIN, || "seconds without loss".to_owned())?;
+    let window = run.number("cwnd_min_bytes")?;
+    let in_flight_us = window.value * 8.0 / rate_bps * 1e6;
+    require(in_flight_us < QUEUE_RTT_MIN_US, || format!("{:.0} ms in flight: a queue", in_flight_us / 1e3))?;
+    Ok(matched()
+        .read(&lossy, "below 0.9: seconds with loss, of all")
+        .read(&window, "a queue would hold more than 5 ms"))
 }
 
 fn path_02(run: &Run<'_>) -> Ruling {
@@ -232,11 +281,23 @@ fn path_11(run: &Run<'_>) -> Ruling {
     run.over_udp()?;
     let share = run.number("loss_share")?;
     require(run.datagram_loss().is_some(), || format!("{:.2} % of the datagrams were lost", share.value * 100.0))?;
-    let network = run.number("lost_in_network")?;
-    let mut matched = matched().read(&share, "below 0.1 %").read(&network, "0 between the hosts");
+    let mut matched = matched().read(&share, "below 0.1 %");
     if let Ok(rate) = run.goodput_bps() {
-        matched = matched.because(rate.key, format!("{:.1} Mbit/s", rate.value / 1e6), "received");
+        matched = matched.read(&rate, "received");
     }
+    let network = match (run.number("lost_in_network"), run.number("lost_packets")) {
+        (Ok(network), _) => network,
+        // What a report says of its test has no places.
+        (Err(_), Ok(lost)) if run.part().is_none() => {
+            require(!socket_explains(&run.host, lost.value), || {
+                "lost in the receiver's socket buffer (UDP-01)".to_owned()
+            })?;
+            return Ok(unplaced_loss(run, matched.read(&lost, "0")));
+        }
+        (Err(stop), _) => return Err(stop),
+    };
+
+    matched = matched.read(&network, "0 between the hosts");
     let places = ["sender", "firewall", "nic", "backlog", "socket"];
     for lost in places.iter().filter_map(|place| run.number(&format!("lost_in_{place}")).ok()) {
         require(lost.value < network.value, || format!("most were lost elsewhere: {} = {}", lost.key, lost.value))?;
@@ -247,12 +308,27 @@ fn path_11(run: &Run<'_>) -> Ruling {
             "run the test against `linerate serve --facts all`, or compare `nstat -az UdpRcvbufErrors` on the receiver";
         return Ok(matched.cap(Confidence::Low).advice(counters));
     }
-    let half =
-        run.goodput_bps().map_or_else(|_| "half the rate".to_owned(), |rate| format!("{:.0}M", rate.value / 2e6));
     Ok(matched.advice(format!(
-        "measure with -b {half}: without loss, a hop, shaper or policer on the way is slower than the rate that was sent; with the \
-         same loss, look for errors hop by hop"
+        "measure with -b {}: without loss, a hop, shaper or policer on the way is slower than the rate that was sent; with the \
+         same loss, look for errors hop by hop",
+        half_rate(run)
     )))
+}
+
+/// Loss of a report, which may be on the path or in the receiver.
+fn unplaced_loss(run: &Run<'_>, matched: Match) -> Match {
+    let matched = match run.number("sent_bps") {
+        Ok(sent) => matched.read(&sent, "sent"),
+        Err(_) => matched,
+    };
+    matched.cap(Confidence::Low).advice(format!(
+        "compare `nstat -az UdpRcvbufErrors` on the receiver before and after a test; without growth there, measure with -b {}",
+        half_rate(run)
+    ))
+}
+
+fn half_rate(run: &Run<'_>) -> String {
+    run.goodput_bps().map_or_else(|_| "half the rate".to_owned(), |rate| format!("{:.0}M", rate.value / 2e6))
 }
 
 fn fw_01(host: &Host<'_>) -> Ruling {
@@ -288,6 +364,77 @@ fn path_03(host: &Host<'_>) -> Ruling {
         .read(&one, format!("about one member ({} Mbit/s)", member.value))
         .read(&many, "more than 1.3 times as fast")
         .advice("use several streams, or hash over ports: xmit_hash_policy layer3+4"))
+}
+
+/// Policies that see what differs between the streams of a test.
+const POLICIES_BY_PORT: [&str; 2] = ["layer3+4", "encap3+4"];
+
+fn path_12(run: &Run<'_>) -> Ruling {
+    if !run.host.nics().any(|nic| nic.text("bond.mode").is_ok()) {
+        return unknown("nic.*.bond.mode", run.host.reason("nic"));
+    }
+    let Some(nic) = run.nic() else {
+        return unknown("route.peer.dev", "which interface the test used is not known");
+    };
+    require(nic.text("bond.mode").is_ok(), || "the test did not use the bond".to_owned())?;
+    let policy = nic.text("bond.hash_policy")?;
+    require(!POLICIES_BY_PORT.contains(&policy.value), || format!("{} spreads streams", policy.value))?;
+    let streams = run.number("streams")?;
+    require(streams.value > 1.0, || "one stream".to_owned())?;
+    let is_member = |other: &Nic<'_>| other.text("net.master").is_ok_and(|master| master.value == nic.name);
+    let speeds = nic.host.nics().filter(is_member).filter_map(|member| member.number("link.speed_mbps").ok());
+    let Some(member) = speeds.max_by(|a, b| a.value.total_cmp(&b.value)) else {
+        return unknown("nic.*.link.speed_mbps", "the speed of no member is known");
+    };
+    let rate = run.goodput_bps()?;
+    let ceiling = tcp_ceiling(member.value * 1e6, nic.mtu());
+    require((0.9 * ceiling..=1.02 * ceiling).contains(&rate.value), || {
+        format!("{:.0} Mbit/s, a member carries {:.0}", rate.value / 1e6, ceiling / 1e6)
+    })?;
+    Ok(matched()
+        .because(rate.key, format!("{:.1} Mbit/s", rate.value / 1e6), format!("a member carries {:.1} Mbit/s", ceiling / 1e6))
+        .read(&member, "speed of a member, Mbit/s")
+        .read_text(&policy, "layer3+4 for several streams to one host")
+        .read(&streams, "all between the same addresses")
+        .advice(format!(
+            "`ip link set dev {} type bond xmit_hash_policy layer3+4`, and the same on the switch for the other direction; one stream \
+             never exceeds a member",
+            nic.word()
+        )))
+}
+
+/// Fewer probes say little about loss.
+const PROBES_MIN: f64 = 10.0;
+const PROBE_LOSS_MIN: f64 = 0.01;
+
+fn path_13(host: &Host<'_>) -> Ruling {
+    let loss = |hop: u32| host.number(&format!("path.hop.{hop}.loss_share"));
+    let hops = host.number("path.hops").map_or(0, |hops| hops.value as u32);
+    let last = loss(hops).ok().filter(|_| hops > 0);
+    let lost = match &last {
+        Some(last) => last.clone(),
+        None => host.number("path.ping_loss_share")?,
+    };
+    require(lost.value >= PROBE_LOSS_MIN, || format!("{:.1} % of the probes lost", lost.value * 100.0))?;
+    if lost.value >= 1.0 {
+        return clear("no probe was answered: a filter, or no path at all");
+    }
+    let sent = host.number(&format!("path.hop.{hops}.sent")).or_else(|_| host.number("path.ping_sent"))?;
+    require(sent.value >= PROBES_MIN, || format!("{} probes are too few", sent.value))?;
+    let found = matched().read(&lost, "no loss").read(&sent, "probes");
+
+    // From the first hop on that loses half as many as the last, all behind it do as well.
+    let loses = |hop: &u32| loss(*hop).is_ok_and(|share| share.value >= lost.value / 2.0);
+    let first = (1..=hops).rev().take_while(|hop| loses(hop) || loss(*hop).is_err()).last().filter(|_| last.is_some());
+    let address = first.and_then(|hop| host.text(&format!("path.hop.{hop}.address")).ok());
+    Ok(match (first, address) {
+        (Some(hop), Some(address)) => {
+            found.read_text(&address, format!("hop {hop}, from which on probes are lost")).advice(format!(
+                "look at hop {hop} and at the link before it; measure the other direction from the peer as well"
+            ))
+        }
+        _ => found.advice("find the hop: mtr -rwc 100 PEER"),
+    })
 }
 
 fn path_06(run: &Run<'_>) -> Ruling {
@@ -336,6 +483,110 @@ fn path_07(run: &Run<'_>) -> Ruling {
         .read(&distance, "at most 3")
         .read(&undone, format!("less than half of {} retransmitted segments", repeated.value))
         .advice("remove balancing per packet (bond mode 0), and check changes of RPS masks"))
+}
+
+/// Rates within this of what a link carries are those of that link.
+const OF_LINK: std::ops::RangeInclusive<f64> = 0.985..=1.005;
+/// Largest difference of the rate in a second from the median of a link that is full.
+const FULL_SPREAD_MAX: f64 = 0.02;
+
+fn path_14(run: &Run<'_>) -> Ruling {
+    run.over_tcp()?;
+    if run.part().is_some() || run.text("phase").is_ok() {
+        return inapplicable(Inapplicable::Test, "tests of this program are judged by what both of their ends saw");
+    }
+    require(!run.is("same_host"), || "both ends run on this host".to_owned())?;
+    require(!run.reaches_its_target(), || "the target rate is reached".to_owned())?;
+    let rate = run.goodput_bps()?;
+    let Some(nic) = run.nic() else {
+        return unknown("route.peer.dev", "which interface the test used is not known");
+    };
+    let link = nic.speed_mbps()?;
+    // The rate of a full link lies between the ceilings with and without time stamps.
+    let is_of = |speed: &f64| {
+        let with = tcp_ceiling(speed * 1e6, nic.mtu());
+        let without = goodput_ceiling(speed * 1e6, nic.mtu(), Network::V4, Transport::Tcp).unwrap_or(with);
+        (OF_LINK.start() * with..=OF_LINK.end() * without).contains(&rate.value)
+    };
+    let slower = COMMON_SPEEDS_MBPS.into_iter().filter(|speed| *speed < link.value).find(is_of);
+    let Some(speed) = slower else {
+        return clear(format!("{:.0} Mbit/s are not what a slower link carries", rate.value / 1e6));
+    };
+    let spread = run.number("later_spread")?;
+    require(spread.value <= FULL_SPREAD_MAX, || format!("the rate varies by {:.0} %", spread.value * 100.0))?;
+    require(!sets_rate_of(&nic, run).unwrap_or(false), || "a shaper of this host sets the rate (QD-01)".to_owned())?;
+
+    Ok(matched()
+        .because(rate.key, format!("{:.1} Mbit/s", rate.value / 1e6), "received")
+        .because("full link of", speed_text(speed), "carries this rate")
+        .read(&link, "the link of this host, Mbit/s")
+        .read(&spread, "at most 0.02: a steady rate")
+        .advice(format!(
+            "`ip route get PEER` on both hosts: does the test use this interface? If so, look for a port, cable or switch of {} on \
+             the path",
+            speed_text(speed)
+        )))
+}
+
+fn speed_text(mbps: f64) -> String {
+    if mbps < 1000.0 { format!("{mbps} Mbit/s") } else { format!("{} Gbit/s", mbps / 1000.0) }
+}
+
+/// Rates of two tests alike in opposite directions, of which this is the slower one.
+struct SlowerWay<'a> {
+    slow: Run<'a>,
+    rate: Reading<f64>,
+    other: Reading<f64>,
+}
+
+fn path_15(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
+    let of_host = |host: &Host<'_>| {
+        let ways: Vec<SlowerWay<'_>> = host.runs().filter_map(|run| slower_way(&run)).collect();
+        if ways.is_empty() {
+            let missing = unknown("run.*.reverse", "needs a test in each direction, of another program");
+            return vec![(host.name().to_owned(), missing)];
+        }
+        ways.iter().map(|way| (way.slow.subject(), one_direction(way))).collect()
+    };
+    scope.hosts.iter().flat_map(of_host).collect()
+}
+
+/// The test in the other direction, where it is faster. Tests of this program are judged by what both of their ends saw.
+fn slower_way<'a>(run: &Run<'a>) -> Option<SlowerWay<'a>> {
+    let is_report = |run: &Run<'_>| run.part().is_none() && run.text("phase").is_err() && !run.is_udp();
+    let alike = |other: &Run<'_>| {
+        let facts = ["path", "streams", "transport"];
+        facts.iter().all(|fact| run.host.value(&run.key(fact)) == run.host.value(&other.key(fact)))
+    };
+    let reverse = run.flag("reverse").ok().filter(|_| is_report(run))?;
+    let is_other_way = |other: &Run<'_>| other.flag("reverse").is_ok_and(|other| other.value != reverse.value);
+    let others = run.host.runs().filter(|other| is_report(other) && is_other_way(other) && alike(other));
+
+    let rate = run.goodput_bps().ok()?;
+    let other = others.filter_map(|other| other.goodput_bps().ok()).find(|other| other.value > rate.value)?;
+    Some(SlowerWay { slow: *run, rate, other })
+}
+
+fn one_direction(SlowerWay { slow, rate, other }: &SlowerWay<'_>) -> Ruling {
+    const SLOWER: f64 = 0.5;
+    const LOSS_MIN: f64 = 1e-3;
+    require(rate.value < SLOWER * other.value, || {
+        format!("{:.0} Mbit/s, {:.0} in the other direction", rate.value / 1e6, other.value / 1e6)
+    })?;
+    let loss = slow.number("retransmit_share")?;
+    require(loss.value >= LOSS_MIN, || "no segments were lost: the sender or a window may be the limit".to_owned())?;
+
+    let found = matched()
+        .because(&rate.key, format!("{:.1} Mbit/s", rate.value / 1e6), "received in this direction")
+        .because("other direction", format!("{:.1} Mbit/s", other.value / 1e6), "received there");
+    let found = match slow.number("retransmits") {
+        Ok(count) => found.read(&count, "segments sent again in this direction"),
+        Err(_) => found.read(&loss, "below 0.001"),
+    };
+    Ok(found.advice(
+        "look at the sender of this direction first: speed, duplex and errors of its link (ethtool, ethtool -S), then the hops \
+         behind it",
+    ))
 }
 
 fn path_08(host: &Host<'_>) -> Ruling {

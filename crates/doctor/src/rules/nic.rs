@@ -6,8 +6,10 @@ use linerate_model::snapshot::Source;
 use super::link::pace_command;
 use crate::arithmetic::ring_time_us;
 use crate::classes::Class;
+use crate::command::command;
 use crate::rule::{Rule, Ruling, inapplicable, matched, require};
-use crate::scope::{Nic, to_f64};
+use crate::scope::{Nic, Reading, to_f64};
+use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::nic("NIC-01", Severity::High, "Receive ring overflows and can grow", nic_01)
@@ -56,9 +58,15 @@ fn nic_01(nic: &Nic<'_>) -> Ruling {
         .grew(&drops)
         .read(&cur, format!("up to {}", max.value))
         .read(&max, "the maximum of the device")
-        .fix(format!("ethtool -G {} rx {}", nic.name, max.value), format!("ethtool -G {} rx {}", nic.name, cur.value))
+        .fix_of_tokens(ring(nic, "rx", &max, &cur))
         .need("link reset on many drivers")
         .persist("add the command to the interface's configuration (post-up), or a udev or systemd .link rule"))
+}
+
+/// A ring of this size in the place of the present one.
+fn ring(nic: &Nic<'_>, way: &str, new: &Reading<f64>, old: &Reading<f64>) -> Option<Change> {
+    let size = |size: &Reading<f64>| command("ethtool -G {} {} {}", &[&nic.name, &way, &size.value]);
+    size(new).zip(size(old))
 }
 
 fn nic_02(nic: &Nic<'_>) -> Ruling {
@@ -115,10 +123,9 @@ fn nic_04(nic: &Nic<'_>) -> Ruling {
     require(busiest < 0.9, || "the queue fills because the CPU is busy".to_owned())?;
     let matched = matched().grew(&stalls).because("rate of stalls", format!("{rate:.0}/s"), "at most 100/s");
     Ok(match (nic.number("ring.tx.cur"), nic.number("ring.tx.max")) {
-        (Ok(cur), Ok(max)) if cur.value < max.value => matched.read(&cur, format!("up to {}", max.value)).fix(
-            format!("ethtool -G {} tx {}", nic.name, max.value),
-            format!("ethtool -G {} tx {}", nic.name, cur.value),
-        ),
+        (Ok(cur), Ok(max)) if cur.value < max.value => {
+            matched.read(&cur, format!("up to {}", max.value)).fix_of_tokens(ring(nic, "tx", &max, &cur))
+        }
         _ => matched.advice("update driver and firmware"),
     })
 }
@@ -130,7 +137,7 @@ fn nic_05(nic: &Nic<'_>) -> Ruling {
     let damage = nic.growth(Class::RxPhyError).map_or(0, |damage| damage.value);
     let explained = overflow.value.saturating_add(damage);
     let rest = errors.value.saturating_sub(explained);
-    require(rest > overflow.value.saturating_mul(10).max(1), || "overflow and damage explain the errors".to_owned())?;
+    require(rest > explained.saturating_mul(10).max(1), || "overflow and damage explain the errors".to_owned())?;
     Ok(matched()
         .grew(&errors)
         .because("overruns and damaged frames", explained, format!("at least a tenth of {}", to_f64(errors.value)))

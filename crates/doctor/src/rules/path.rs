@@ -1,9 +1,11 @@
 //! Does the traffic take the right path?
 
-use linerate_model::finding::{Confidence, Severity};
+use linerate_model::finding::{Confidence, Inapplicable, Severity};
 
-use crate::rule::{Match, Rule, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Host, Nic, Run};
+use crate::command::{Command, command, token_or};
+use crate::rule::{Match, Rule, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
+use crate::scope::{Host, Nic, Reading, Run, Scope};
+use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::host("PATH-04", Severity::Blocker, "Test traffic leaves through another interface", path_04)
@@ -25,6 +27,20 @@ pub(super) const RULES: &[Rule] = &[
              the ICMP messages that path MTU discovery needs.",
         )
         .reference("kernel networking/ip-sysctl, tcp_mtu_probing; RFC 2923"),
+    Rule::scope("MTU-03", Severity::Medium, "A larger MTU than that of the NIC below", mtu_03)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Packets of this interface leave through a NIC, and with the headers of a tunnel they are longer than it sends. They are \
+             fragmented, or lost where messages about their size are filtered.",
+        )
+        .reference("RFC 4459; ip-link(8)"),
+    Rule::run("MTU-04", Severity::High, "The test stalls with a window of one segment", mtu_04)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Nothing moves for seconds, and the congestion window is down to one segment: full-size segments are sent again and do \
+             not arrive. Small packets pass, so that the connection stays.",
+        )
+        .reference("RFC 2923, RFC 4821"),
     Rule::nic("ADDR-01", Severity::High, "An IPv6 address belongs to another host as well", addr_01)
         .explanation("Another host on the link answered for this address. This host does not use it.")
         .reference("RFC 4862, duplicate address detection; ip-address(8), dadfailed"),
@@ -72,7 +88,8 @@ fn path_04(host: &Host<'_>) -> Ruling {
     require(route.value != wanted.value, || format!("the route to the peer uses {}", route.value))?;
     Ok(matched().read_text(&route, format!("the selected interface is {}", wanted.value)).advice(format!(
         "use the peer's address behind {}, or bind the test to it: -B ADDRESS%{}",
-        wanted.value, wanted.value
+        wanted.value,
+        token_or(wanted.value, "DEVICE")
     )))
 }
 
@@ -104,10 +121,12 @@ fn mtu_01(nic: &Nic<'_>) -> Ruling {
 }
 
 fn common_mtu(nic: &Nic<'_>, matched: Match, old: f64) -> Match {
-    let command = |mtu: f64| format!("ip link set dev {} mtu {mtu}", nic.name);
+    let set = |mtu: f64| set_mtu(nic.name, mtu);
     let smaller = matched.evidence.iter().filter_map(|e| e.value.parse::<f64>().ok()).fold(old, f64::min);
     matched
-        .change_or((smaller < old).then(|| (command(smaller), command(old))), || format!("use {old} at the other end"))
+        .change_or((smaller < old).then(|| set(smaller).zip(set(old))).flatten(), || {
+            format!("use {old} at the other end")
+        })
         .advice("give both ends and everything between them the same MTU")
         .persist("set the MTU in the network configuration of both hosts")
 }
@@ -121,12 +140,120 @@ fn mtu_02(host: &Host<'_>) -> Ruling {
     }
     let reported = host.flag("path.told_mtu")?;
     require(!reported.value, || "ICMP reports the path MTU".to_owned())?;
-    Ok(matched()
+    let mut found = matched();
+    for (fact, meaning) in
+        [("path.passed_bytes", "the largest that passed"), ("path.failed_bytes", "must pass as well")]
+    {
+        if let Ok(size) = host.number(fact) {
+            found = found.read(&size, meaning);
+        }
+    }
+    found = found
         .because(small.key, "on", "small packets pass")
         .because(large.key, "off", "full-size packets must pass or cause an ICMP error")
-        .because(reported.key, "off", "no ICMP message reports the path MTU")
+        .because(reported.key, "off", "no ICMP message reports the path MTU");
+    if let Some(change) = smaller_mtu(host) {
+        found = found.change(Some(change)).advice("or give every hop the larger MTU");
+    }
+    Ok(found
         .raise(host, "net.ipv4.tcp_mtu_probing", 1.0)
         .advice("better: let ICMP `fragmentation needed` and ICMPv6 `packet too big` through the filter"))
+}
+
+/// The only NIC with the MTU of the packets that vanish gets that of those that pass.
+fn smaller_mtu(host: &Host<'_>) -> Option<Change> {
+    let (passed, failed) = (host.number("path.passed_bytes").ok()?, host.number("path.failed_bytes").ok()?);
+    let has_failed_size =
+        |nic: &Nic<'_>| nic.wired().is_ok() && nic.number("net.mtu").is_ok_and(|mtu| mtu.value == failed.value);
+    let mut nics = host.nics().filter(has_failed_size);
+    let nic = nics.next().filter(|_| nics.next().is_none())?;
+    set_mtu(nic.name, passed.value).zip(set_mtu(nic.name, failed.value))
+}
+
+/// The command that sets the MTU of an interface; `None` where its name is no token.
+fn set_mtu(name: &str, mtu: f64) -> Option<Command> {
+    command("ip link set dev {} mtu {}", &[&name, &mtu])
+}
+
+/// Bytes that a tunnel adds to a packet over IPv4, at least.
+const TUNNELS: [(&str, f64); 7] = [
+    ("wireguard", 60.0),
+    ("vxlan", 50.0),
+    ("gre", 24.0),
+    ("ipip", 20.0),
+    ("sit", 20.0),
+    ("tun", 20.0),
+    ("bridge", 0.0),
+];
+
+fn mtu_03(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
+    let upper = scope.nics().filter_map(|nic| Some((nic.subject(), larger_than_below(&nic, tunnel(&nic)?))));
+    upper.collect()
+}
+
+/// Kind of a tunnel or a bridge, and the bytes that it adds to a packet.
+fn tunnel(nic: &Nic<'_>) -> Option<(&'static str, f64)> {
+    let kind = nic.text("net.kind").or_else(|_| nic.text("drv.name")).ok()?;
+    TUNNELS.into_iter().find(|(known, _)| *known == kind.value)
+}
+
+fn larger_than_below(nic: &Nic<'_>, (kind, overhead): (&str, f64)) -> Ruling {
+    let mtu = nic.number("net.mtu")?;
+    let below: Vec<Nic<'_>> = nic.host.nics().filter(|nic| nic.carrier().is_ok()).collect();
+    let sizes = below.iter().filter_map(|nic| Some((nic.name, nic.number("net.mtu").ok()?)));
+    let Some((below, largest)) = sizes.max_by(|a, b| a.1.value.total_cmp(&b.1.value)) else {
+        return unknown("nic.*.net.mtu", "no NIC with an MTU is known");
+    };
+    let most = largest.value - overhead;
+    require(mtu.value > most, || format!("an MTU of {} over a NIC with {}", mtu.value, largest.value))?;
+    let change = |wanted: f64| set_mtu(nic.name, wanted).zip(set_mtu(nic.name, mtu.value));
+    let named = |name: &str, mtu: &Reading<f64>| format!("{name}: {}", mtu.key);
+    let found = matched().because(named(nic.name, &mtu), mtu.value, format!("at most {most}")).because(
+        named(below, &largest),
+        largest.value,
+        "MTU of the NIC below",
+    );
+    Ok(if overhead == 0.0 {
+        let advice = "give the bridge and its containers the MTU of the NIC, for Docker with \"mtu\" in daemon.json";
+        found.fix_of_tokens(change(most)).advice(advice)
+    } else {
+        let advice =
+            format!("a tunnel adds at least {overhead} bytes to each packet; both ends of it need the smaller MTU");
+        // WireGuard over IPv6 adds 20 bytes more.
+        let safe = if kind == "wireguard" { most - 20.0 } else { most };
+        found.fix_of_tokens(change(safe)).advice(advice)
+    })
+}
+
+/// Part of the intervals without data from which on a test stalls.
+const STALLED_MIN: f64 = 0.2;
+/// A congestion window of at most one full-size segment.
+const ONE_SEGMENT_BYTES: f64 = 1500.0;
+
+fn mtu_04(run: &Run<'_>) -> Ruling {
+    run.over_tcp()?;
+    let stalled = run.number("stalled_share")?;
+    // A test without stalls is no proof that the MTUs fit.
+    if stalled.value < STALLED_MIN {
+        return inapplicable(Inapplicable::Test, "the test does not stall");
+    }
+    let window = run.number("cwnd_min_bytes")?;
+    require(window.value <= ONE_SEGMENT_BYTES, || format!("the window is {} bytes at least", window.value))?;
+    let found = matched().read(&stalled, "data in every interval").read(&window, "several segments");
+
+    let tunnel = run.host.nics().find_map(|nic| Some((larger_than_below(&nic, tunnel(&nic)?).ok()?, nic)));
+    let mtu = run.nic().map_or(1500.0, |nic| nic.mtu());
+    let peer = run.remote().unwrap_or("HOST");
+    let found = match tunnel {
+        Some((tunnel, nic)) => found
+            .because_all(tunnel.evidence)
+            .advice(format!("{} has a larger MTU than the NIC below it can carry (MTU-03)", nic.word())),
+        None => found.cap(Confidence::Low),
+    };
+    Ok(found.advice(format!(
+        "suspect the path MTU: `ping -M do -s {} {peer}` sends full-size packets; lower -s until they pass, the path MTU is 28 more",
+        mtu - 28.0
+    )))
 }
 
 fn path_05(host: &Host<'_>) -> Ruling {

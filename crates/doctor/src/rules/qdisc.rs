@@ -4,6 +4,7 @@ use linerate_model::finding::{Confidence, Severity};
 
 use super::measurement::version_number;
 use crate::arithmetic::shaper_payload;
+use crate::command::command;
 use crate::limit::CONFIGURED_RATE;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Nic, Qdisc, Run, to_f64};
@@ -36,6 +37,12 @@ pub(super) const RULES: &[Rule] = &[
              some cost; before, it does not pace.",
         )
         .reference("tc-fq(8)"),
+    Rule::nic("QD-07", Severity::Medium, "fq drops what exceeds its limit per flow", qd_07)
+        .explanation(
+            "A flow had as many packets in the queue as flow_limit allows, and fq dropped further ones. The limit of the whole queue \
+             is another one and has room.",
+        )
+        .reference("tc-fq(8), flow_limit"),
     Rule::nic("QD-06", Severity::Medium, "Generic XDP, heavy filters or connection tracking", qd_06)
         .at_most(Confidence::Medium)
         .explanation(
@@ -66,9 +73,9 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
     })?;
     let matched = match (shaper.kind, nic.root_command().filter(|_| shaper.is_root())) {
         ("police", _) => {
-            matched().advice(format!("find the filter with the policer: tc filter show dev {} ingress", nic.name))
+            matched().advice(format!("find the filter with the policer: tc filter show dev {} ingress", nic.word()))
         }
-        (_, Some(undo)) => matched().fix(format!("tc qdisc del dev {} root", nic.name), undo),
+        (_, Some(undo)) => matched().fix_of_tokens(command("tc qdisc del dev {} root", &[&nic.name]).zip(Some(undo))),
         (_, None) => matched().advice(removal(nic)),
     };
     Ok(matched.read(&rate, format!("{} lets {:.1} Mbit/s of payload through", shaper.kind, payload / 1e6)).because(
@@ -91,7 +98,7 @@ fn payload_bps(nic: &Nic<'_>, rate_bps: f64) -> f64 {
 
 /// How to remove a discipline that no single command makes again.
 fn removal(nic: &Nic<'_>) -> String {
-    let name = nic.name;
+    let name = nic.word();
     format!(
         "tc qdisc del dev {name} root removes it; first keep the output of `tc -d qdisc show dev {name}` and `tc class show dev {name}` to be able to put it back"
     )
@@ -178,10 +185,7 @@ const DROPS_MIN: f64 = 1e-5;
 fn qd_02(nic: &Nic<'_>) -> Ruling {
     let qdiscs = nic.qdiscs()?;
     require(!qdiscs.iter().any(|qdisc| qdisc.kind == "netem"), || "netem drops on purpose (QD-03)".to_owned())?;
-    let keys: Vec<String> = qdiscs.iter().map(Qdisc::drops_key).collect();
-    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let known: Vec<&str> = keys.iter().copied().filter(|key| nic.host.snapshot.counters.contains_key(*key)).collect();
-    let drops = nic.host.growth_of(if known.is_empty() { &keys } else { &known })?;
+    let drops = nic.host.growth_of(&counters(nic, &qdiscs, "drops").iter().map(String::as_str).collect::<Vec<_>>())?;
     drops.or_clear("drops of the qdiscs")?;
     if let Ok(sent) = nic.host.growth(&nic.key("stats64.tx_packets")) {
         let share = to_f64(drops.value) / to_f64(sent.value.max(1));
@@ -193,6 +197,39 @@ fn qd_02(nic: &Nic<'_>) -> Ruling {
     }))
 }
 
+/// Keys of a counter of the disciplines, those that are known. A root with disciplines below it counts their packets again.
+fn counters(nic: &Nic<'_>, qdiscs: &[Qdisc<'_>], counter: &str) -> Vec<String> {
+    let key = |qdisc: &Qdisc<'_>| format!("{}.{counter}", qdisc.key);
+    let is_known = |key: &String| nic.host.snapshot.counters.contains_key(key);
+    let below: Vec<String> = qdiscs.iter().filter(|qdisc| !qdisc.is_root()).map(key).filter(is_known).collect();
+    if !below.is_empty() {
+        return below;
+    }
+    let all: Vec<String> = qdiscs.iter().map(key).collect();
+    let known: Vec<String> = all.iter().filter(|key| is_known(key)).cloned().collect();
+    if known.is_empty() { all } else { known }
+}
+
+fn qd_07(nic: &Nic<'_>) -> Ruling {
+    let qdiscs = nic.qdiscs()?;
+    let fair: Vec<Qdisc<'_>> = qdiscs.into_iter().filter(|qdisc| qdisc.kind == "fq").collect();
+    require(!fair.is_empty(), || "no fq".to_owned())?;
+    let drops =
+        nic.host.growth_of(&counters(nic, &fair, "flows_plimit").iter().map(String::as_str).collect::<Vec<_>>())?;
+    drops.or_clear("packets beyond flow_limit")?;
+    let mut found = matched().grew(&drops);
+    let mut limits = fair.iter().map(|qdisc| format!("{}.flow_limit", qdisc.key));
+    let known = limits.find(|key| nic.host.value(key).is_some());
+    if let Some(limit) = known.as_ref().and_then(|key| nic.host.value(key)) {
+        found = found.because(known.unwrap_or_default(), limit, "ten times as many");
+    }
+    Ok(found.advice(format!(
+        "raise the limit per flow on each fq of {} (flow_limit 1000), or look for a flow that does not respond to loss, as UDP; `limit` is \
+         not the cause",
+        nic.word()
+    )))
+}
+
 /// A longer queue at the root, in packets; otherwise a discipline that keeps queues short.
 fn longer_queue(nic: &Nic<'_>) -> Option<Change> {
     const PACKETS: f64 = 1000.0;
@@ -201,11 +238,11 @@ fn longer_queue(nic: &Nic<'_>) -> Option<Change> {
     match root.value {
         "pfifo" if is_short("qdisc.root.limit") => {
             let undo = nic.root_command()?;
-            let (discipline, _) = undo.rsplit_once(' ')?;
-            Some((format!("{discipline} {PACKETS}"), undo.to_owned()))
+            let (_, limit) = undo.line().rsplit_once(" limit ")?;
+            Some((undo.with_parameter("limit", limit, PACKETS)?, undo))
         }
         "pfifo_fast" if is_short("net.txqlen") => {
-            nic.set(&format!("ip link set dev {}", nic.name), &[("txqueuelen", "net.txqlen", "1000")])
+            nic.set("ip link set dev {}", &[("txqueuelen", "net.txqlen", "1000")])
         }
         "mq" | "multiq" | "fq_codel" => None,
         _ => nic.replace_root("fq_codel", ""),

@@ -4,8 +4,9 @@ use linerate_model::finding::{Confidence, Severity};
 use linerate_model::placement::cpu_list;
 use linerate_model::snapshot::{Absence, Source};
 
-use crate::arithmetic::expected_queues;
+use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, expected_queues, goodput_ceiling, tcp_ceiling};
 use crate::classes::Class;
+use crate::command::command;
 use crate::placement::irq_shares;
 use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Growth, Host, Nic, Reading, Scope, to_f64};
@@ -77,6 +78,7 @@ fn chn_01(nic: &Nic<'_>) -> Ruling {
     let cores = local_cores(nic);
     let useful = cores.as_ref().map_or(max.value, |cores| max.value.min(cores.value));
     require(cur.value < useful, || format!("{} of {} useful queues", cur.value, useful))?;
+    let channels = |count: f64| command("ethtool -L {} combined {}", &[&nic.name, &count]);
     let matched = crowded(nic, &cur)?;
     let mut matched = matched.read(&cur, format!("up to {useful}")).read(&max, "the maximum of the device");
     matched = match cores {
@@ -84,10 +86,7 @@ fn chn_01(nic: &Nic<'_>) -> Ruling {
         None => matched.cap(Confidence::Medium),
     };
     Ok(matched
-        .fix(
-            format!("ethtool -L {} combined {useful}", nic.name),
-            format!("ethtool -L {} combined {}", nic.name, cur.value),
-        )
+        .fix_of_tokens(channels(useful).zip(channels(cur.value)))
         .need("link flap of about 2 s")
         .advice("not more queues than CPUs on the NIC's node")
         .persist("add the command to the interface's configuration (post-up), or a udev or systemd .link rule"))
@@ -130,8 +129,7 @@ fn chn_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     for host in noted {
         rulings.push((format!("{} to its clients", host.name()), collision(host)));
         if let Ok(back) = host.number("fanout.reverse_sum_mbps") {
-            let reason = format!("receive direction: the sum of {} Mbit/s is the line rate", back.value);
-            rulings.push((format!("clients to {}", host.name()), clear(reason)));
+            rulings.push((format!("clients to {}", host.name()), receive_direction(&back)));
         }
     }
     if rulings.is_empty() {
@@ -141,6 +139,21 @@ fn chn_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
         rulings.extend(nics);
     }
     rulings
+}
+
+/// The sum of the flows towards the fast host is the ceiling of its link.
+fn receive_direction(sum: &Reading<f64>) -> Ruling {
+    let bare = |speed: f64| goodput_ceiling(speed, 1500.0, Network::V4, Transport::Tcp).unwrap_or(0.0);
+    let is_ceiling = |speed: &f64| (0.985 * tcp_ceiling(*speed, 1500.0)..=1.005 * bare(*speed)).contains(&sum.value);
+    match COMMON_SPEEDS_MBPS.into_iter().find(is_ceiling) {
+        Some(speed) => clear(format!(
+            "receive direction: {} of {:.0} to {:.0} Mbit/s, which a link of {speed} Mbit/s carries",
+            sum.value,
+            tcp_ceiling(speed, 1500.0),
+            bare(speed)
+        )),
+        None => unknown("path.line_rate_mbps", format!("{} Mbit/s are the ceiling of no usual link", sum.value)),
+    }
 }
 
 fn collision(host: &Host<'_>) -> Ruling {
@@ -212,14 +225,14 @@ fn irq_02(nic: &Nic<'_>) -> Ruling {
         format!("one CPU takes all {total:.0} interrupts of the only queue; its load was not sampled")
     })?;
     require(load.softirq >= SATURATED, || format!("CPU {cpu} spends {:.0} % in interrupts", load.softirq * 100.0))?;
-    let file = format!("/sys/class/net/{}/queues/rx-0/rps_cpus", nic.name);
     let masks = nic.host.number("cpu.count").ok().zip(nic.text("queue.rx-0.rps_cpus").ok());
-    let change = masks.map(|(count, old)| {
-        (format!("echo {} > {file}", rps_mask(count.value, cpu)), format!("echo {} > {file}", old.value))
-    });
+    let write = |mask: &str| command("echo {} > /sys/class/net/{}/queues/rx-0/rps_cpus", &[&mask, &nic.name]);
+    let change = masks.and_then(|(count, old)| write(&rps_mask(count.value, cpu)).zip(write(old.value)));
     Ok(matched()
         .because(format!("cpu.{cpu}.softirq"), format!("{:.0} %", load.softirq * 100.0), "below 85 %")
-        .change_or(change, || format!("write the mask of the other CPUs to {file}"))
+        .change_or(change, || {
+            format!("write the mask of the other CPUs to /sys/class/net/{}/queues/rx-0/rps_cpus", nic.word())
+        })
         .persist("repeat the command at boot, for example from a udev rule"))
 }
 
@@ -254,14 +267,16 @@ fn irq_04(nic: &Nic<'_>) -> Ruling {
     let queues = nic.number("queue.rx_count")?;
     let cpus = nic.host.number("cpu.count")?;
     require(queues.value >= cpus.value, || format!("{} queues for {} CPUs", queues.value, cpus.value))?;
-    let files = format!("/sys/class/net/{}/queues/rx-*/rps_cpus", nic.name);
-    let write = |mask: &str| format!("for f in {files}; do echo {mask} > $f; done");
+    const LOOP: &str = "for f in /sys/class/net/{}/queues/rx-*/rps_cpus; do echo {} > $f; done";
+    let write = |mask: &str| command(LOOP, &[&nic.name, &mask]);
     let alike = (0..queues.value as u32)
         .all(|queue| nic.text(&format!("queue.rx-{queue}.rps_cpus")).is_ok_and(|other| other.value == mask.value));
     Ok(matched()
         .read_text(&mask, "0, because the hardware spreads already")
         .read(&queues, format!("as many as CPUs ({})", cpus.value))
-        .change_or(alike.then(|| (write("0"), write(mask.value))), || format!("write 0 to {files}")))
+        .change_or(alike.then(|| write("0").zip(write(mask.value))).flatten(), || {
+            format!("write 0 to /sys/class/net/{}/queues/rx-*/rps_cpus", nic.word())
+        }))
 }
 
 fn irq_05(nic: &Nic<'_>) -> Ruling {
@@ -274,13 +289,10 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
         return clear("with virtio the host decides on interrupt moderation");
     }
     let fix = |matched: Match| {
-        let adaptive = nic.flag("coal.adaptive_rx").is_ok().then(|| {
-            (
-                format!("ethtool -C {} adaptive-rx on", nic.name),
-                format!("ethtool -C {} adaptive-rx off rx-usecs {}", nic.name, usecs.value),
-            )
-        });
-        matched.change_or(adaptive, || "set rx-usecs of ethtool -C".to_owned())
+        let on = command("ethtool -C {} adaptive-rx on", &[&nic.name]);
+        let off = command("ethtool -C {} adaptive-rx off rx-usecs {}", &[&nic.name, &usecs.value]);
+        let adaptive = nic.flag("coal.adaptive_rx").is_ok().then(|| on.zip(off));
+        matched.change_or(adaptive.flatten(), || "set rx-usecs of ethtool -C".to_owned())
     };
     if usecs.value >= 100.0 {
         let latency =

@@ -3,6 +3,7 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use super::measurement::under_load;
+use super::offload::feature;
 use crate::rule::{Match, Rule, Ruling, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Scope};
 
@@ -75,8 +76,7 @@ pub(crate) fn receive_aggregation_differs(a: &Nic<'_>, b: &Nic<'_>) -> Ruling {
         .because(format!("{}: {}", a.host.name(), left.key), left.value, "equal on both")
         .because(format!("{}: {}", b.host.name(), right.key), right.value, "equal on both")
         .advice("align kernel and back end, or switch it off where it is on and compare again");
-    Ok(matched
-        .fix(format!("ethtool -K {} rx-gro-hw off", active.name), format!("ethtool -K {} rx-gro-hw on", active.name)))
+    Ok(matched.fix_of_tokens(feature(active, "rx-gro-hw", ["off", "on"])))
 }
 
 fn virt_03(host: &Host<'_>) -> Ruling {

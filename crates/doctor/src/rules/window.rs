@@ -48,6 +48,13 @@ pub(super) const RULES: &[Rule] = &[
             "The datagrams reached this host and the application read them too late. This is no loss of the network.",
         )
         .reference("kernel networking/snmp_counter, UdpRcvbufErrors"),
+    Rule::run("UDP-03", Severity::High, "Fragments do not arrive", udp_03)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Datagrams that are longer than the MTU are sent as fragments, and none of them arrived, while the control connection \
+             of the same test did. A device on the path drops fragments.",
+        )
+        .reference("RFC 8900; RFC 4963"),
     Rule::run("UDP-02", Severity::Medium, "Datagrams are fragmented", udp_02)
         .explanation("One lost fragment loses the whole datagram. Datagrams that fit the MTU do not have that problem.")
         .reference("RFC 8900"),
@@ -55,6 +62,19 @@ pub(super) const RULES: &[Rule] = &[
 
 /// The kernel's own maximum of a receive buffer on hosts with memory.
 const BUFFER_MAX_DEFAULT_BYTES: f64 = 6_291_456.0;
+
+/// Counters of datagrams that a full receive buffer dropped.
+const SOCKET_OVERFLOWS: [&str; 2] = ["net.snmp.Udp.RcvbufErrors", "net.snmp6.Udp6RcvbufErrors"];
+
+/// Whether overflows of the socket buffer since boot are those of a pasted test: their share of its lost datagrams.
+fn is_explained(share: f64) -> bool {
+    (0.9..=1.1).contains(&share)
+}
+
+/// Whether the receive buffers of a host overflowed as often as a test lost datagrams.
+pub(super) fn socket_explains(host: &Host<'_>, lost: f64) -> bool {
+    lost > 0.0 && host.growth_of(&SOCKET_OVERFLOWS).is_ok_and(|grown| is_explained(to_f64(grown.value) / lost))
+}
 
 /// Share of the busy time from which on a limit counts.
 const LIMITED: f64 = 0.2;
@@ -184,7 +204,9 @@ fn win_03(run: &Run<'_>) -> Ruling {
             .raise(&run.host, "net.core.rmem_max", window.value)
             .raise(&run.host, "net.core.wmem_max", window.value));
     }
-    let rtt = run.number("rtt_us").suspect(|| format!("-w {:.0} switches autotuning off", window.value))?;
+    // Of a ping that was pasted with the test.
+    let rtt = run.number("rtt_us").or_else(|stop| run.host.number("path.rtt_us").map_err(|_| stop));
+    let rtt = rtt.suspect(|| format!("-w {:.0} switches autotuning off", window.value))?;
     let small = too_small(run, &window, rtt.value, 2.0)?;
     Ok(matched.read(&rtt, small.threshold).advice("leave -w out"))
 }
@@ -250,18 +272,28 @@ fn win_06(host: &Host<'_>) -> Ruling {
 }
 
 fn udp_01(host: &Host<'_>) -> Ruling {
-    let keys = ["net.snmp.Udp.RcvbufErrors", "net.snmp6.Udp6RcvbufErrors"];
+    let keys = SOCKET_OVERFLOWS;
     let overflows = host.growth_of(&keys)?;
     overflows.or_clear("overflows of UDP socket buffers")?;
-    overflows.in_period("totals", |total| format!("{total} datagrams since boot"))?;
+    let lost = host.runs().find_map(|run| run.number("lost_packets").ok()).filter(|lost| lost.value > 0.0);
+    let share = lost.as_ref().map(|lost| to_f64(overflows.value) / lost.value);
+    // A total that is the loss of the pasted test has grown in it.
+    if !share.is_some_and(is_explained) {
+        overflows.in_period("totals", |total| format!("{total} datagrams since boot"))?;
+    }
     require(host.own_socket_drops() != Some(0), || {
         "sockets of other programs dropped, those of the test did not".to_owned()
     })?;
-    let mut matched = matched().grew(&overflows);
-    if let Some(lost) = host.runs().find_map(|run| run.number("lost_packets").ok()).filter(|lost| lost.value > 0.0) {
-        let share = to_f64(overflows.value) / lost.value;
+    // Totals alone are a guess, those that are the loss of a test are not.
+    let mut matched = match overflows.total {
+        true => matched().because_all(overflows.evidence).cap(Confidence::Medium),
+        false => matched().grew(&overflows),
+    };
+    if let (Some(lost), Some(share)) = (lost, share) {
+        let percent = format!("{:.0} % of the loss", share.min(1.0) * 100.0);
         matched = matched
-            .read(&lost, format!("{:.0} % of the reported loss happened in this buffer", share.min(1.0) * 100.0));
+            .read(&lost, format!("{:.0} % of the reported loss happened in this buffer", share.min(1.0) * 100.0))
+            .because("socket buffer:", percent, "less of it");
     }
     let is_rare = host.runs().any(|run| run.number("loss_share").is_ok() && run.datagram_loss().is_none());
     Ok(if is_rare { matched.severity(Severity::Low) } else { matched }
@@ -269,7 +301,22 @@ fn udp_01(host: &Host<'_>) -> Ruling {
         .advice("and request the buffer: -w 4M; if that does not help, the receiver's CPU is the limit (CPU-02)"))
 }
 
+/// Whether the receive buffers of the run's host overflowed during it as often as it lost datagrams.
+pub(crate) fn socket_took_the_loss(run: &Run<'_>) -> bool {
+    let lost = run.number("lost_packets").map(|lost| lost.value).unwrap_or_default();
+    run.host.period.is_some() && socket_explains(&run.host, lost)
+}
+
 fn udp_02(run: &Run<'_>) -> Ruling {
+    let (length, mtu, most) = fragmented(run)?;
+    Ok(matched()
+        .read(&length, format!("at most {most} bytes"))
+        .read(&mtu, "MTU of the interface")
+        .advice(format!("use -l {most}")))
+}
+
+/// Continues when datagrams do not fit the MTU: their length, the MTU, and the longest payload that fits.
+fn fragmented(run: &Run<'_>) -> Result<(Reading<f64>, Reading<f64>, f64), NoMatch> {
     run.over_udp()?;
     let length = run.number("block_len_bytes")?;
     let headers = if run.text("family").is_ok_and(|family| family.value == "ipv6") { 48.0 } else { 28.0 };
@@ -278,8 +325,20 @@ fn udp_02(run: &Run<'_>) -> Ruling {
     };
     let mtu = nic.number("net.mtu")?;
     require(length.value + headers > mtu.value, || format!("{} bytes fit an MTU of {}", length.value, mtu.value))?;
+    let most = mtu.value - headers;
+    Ok((length, mtu, most))
+}
+
+fn udp_03(run: &Run<'_>) -> Ruling {
+    const NEARLY_ALL: f64 = 0.99;
+    let (length, mtu, most) = fragmented(run)?;
+    let lost = run.number("loss_share")?;
+    require(lost.value >= NEARLY_ALL, || format!("{:.1} % of the datagrams were lost", lost.value * 100.0))?;
     Ok(matched()
-        .read(&length, format!("at most {} bytes", mtu.value - headers))
+        .read(&lost, "below 99 %")
+        .read(&length, format!("at most {most} bytes"))
         .read(&mtu, "MTU of the interface")
-        .advice(format!("use -l {}", mtu.value - headers)))
+        .advice(format!(
+            "use -l {most}; if those arrive, a firewall or NAT on the path drops fragments; if they do not, UDP is blocked on this port"
+        )))
 }

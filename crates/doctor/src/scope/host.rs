@@ -157,9 +157,12 @@ impl<'a> Host<'a> {
         own.map(|(_, delta)| delta.value).reduce(u64::saturating_add)
     }
 
-    /// Load of one CPU over the period.
+    /// Load of one CPU over the period, or in the samples of another program.
     pub(crate) fn cpu_load(&self, cpu: u32) -> Result<CpuLoad, NoMatch> {
-        self.period()?;
+        if self.period.is_none() {
+            let sampled = self.sampled_loads()?.into_iter().find(|load| load.cpu == cpu);
+            return sampled.map_or_else(|| unknown(format!("cpu.load.{cpu}.busy_share"), "not sampled"), Ok);
+        }
         let state = |name: &str| self.delta(&format!("cpu.{cpu}.{name}"));
         let (user, system, idle) = (state("user")? + state("nice")?, state("system")?, state("idle")?);
         let (wait, irq, softirq, steal) = (state("iowait")?, state("irq")?, state("softirq")?, state("steal")?);
@@ -170,9 +173,21 @@ impl<'a> Host<'a> {
         Ok(CpuLoad { cpu, softirq: (irq + softirq) / total, busy: 1.0 - (idle + wait) / total, steal: steal / total })
     }
 
-    /// Load of every CPU over the period.
+    /// Loads that a text has of each CPU.
+    fn sampled_loads(&self) -> Result<Vec<CpuLoad>, NoMatch> {
+        let keys = self.snapshot.facts_under("cpu.load.").filter_map(|(key, _)| key.strip_suffix(".busy_share"));
+        let loads: Vec<CpuLoad> = keys.filter_map(|cpu| self.sampled_load(cpu.parse().ok()?)).collect();
+        if loads.is_empty() { self.period().map(|_| loads) } else { Ok(loads) }
+    }
+
+    fn sampled_load(&self, cpu: u32) -> Option<CpuLoad> {
+        let share = |state: &str| self.snapshot.number(&format!("cpu.load.{cpu}.{state}_share"));
+        Some(CpuLoad { cpu, softirq: share("softirq")?, busy: share("busy")?, steal: share("steal")? })
+    }
+
+    /// Load of every CPU over the period, or in the samples of another program.
     pub(crate) fn cpu_loads(&self) -> Result<Vec<CpuLoad>, NoMatch> {
-        let period = self.period()?;
+        let Some(period) = self.period else { return self.sampled_loads() };
         let cpus: std::collections::BTreeSet<u32> =
             period.deltas().filter_map(|(key, _)| key.strip_prefix("cpu.")?.split('.').next()?.parse().ok()).collect();
         if cpus.is_empty() {
@@ -190,6 +205,17 @@ impl<'a> Host<'a> {
     pub(crate) fn has_full_cpu(&self) -> bool {
         const FULL: f64 = 0.9;
         self.busiest_cpu().is_ok_and(|busy| busy >= FULL)
+    }
+
+    /// Periods of a CPU quota in which the control group ran, since it was made.
+    pub(crate) fn number_of_periods(&self) -> Result<u64, NoMatch> {
+        let key = "cgroup.nr_periods";
+        self.snapshot.counters.get(key).map_or_else(|| unknown(key, self.reason(key)), |counter| Ok(counter.v))
+    }
+
+    /// Whether all that is known of it was pasted, and nothing was read twice.
+    pub(crate) fn is_pasted(&self) -> bool {
+        self.snapshot.source == Source::Import && self.period.is_none()
     }
 
     /// Whether packets are forwarded: the switch is on, and some were.

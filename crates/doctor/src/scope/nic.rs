@@ -93,10 +93,11 @@ impl<'a> Nic<'a> {
     pub(crate) fn speed_mbps(&self) -> Result<Reading<f64>, NoMatch> {
         self.carrier()?;
         let key = self.key("link.speed_mbps");
-        if self.host.snapshot.quality(&key) == Some(Quality::Nominal) {
-            return unknown(key, "nominal: a virtual device has no link speed");
+        match self.host.snapshot.quality(&key) {
+            Some(Quality::Nominal) => unknown(key, "nominal: a virtual device has no link speed"),
+            Some(Quality::Contradicted) => unknown(key, "contradicted: a test was faster"),
+            _ => self.host.number(&key),
         }
-        self.host.number(&key)
     }
 
     /// Growth of a class of the driver's counters.
@@ -207,9 +208,5 @@ impl Qdisc<'_> {
     /// Whether all packets that leave pass it first.
     pub(crate) fn is_root(&self) -> bool {
         self.key.ends_with(".qdisc.root")
-    }
-
-    pub(crate) fn drops_key(&self) -> String {
-        format!("{}.drops", self.key)
     }
 }

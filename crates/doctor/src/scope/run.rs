@@ -190,13 +190,18 @@ impl<'a> Run<'a> {
 
     /// A target rate of payload, or a pacing rate of packets, was given and reached.
     pub(crate) fn reaches_its_target(&self) -> bool {
+        self.reaches_of_its_target(0.97)
+    }
+
+    /// The same up to a part of the target rate.
+    pub(crate) fn reaches_of_its_target(&self, share: f64) -> bool {
         let streams = self.number("streams").map_or(1.0, |streams| streams.value);
         let reaches = |fact: &str, part: f64| {
             let target = self.number(fact).ok().filter(|target| target.value > 0.0);
             target
                 .is_some_and(|target| self.goodput_bps().is_ok_and(|rate| rate.value >= part * target.value * streams))
         };
-        reaches("target_bps", 0.97) || reaches("fq_rate_bps", PACED_PAYLOAD)
+        reaches("target_bps", share) || reaches("fq_rate_bps", PACED_PAYLOAD)
     }
 
     /// Goodput at the receiver; at the sender only where the receiver's is absent.
@@ -205,6 +210,17 @@ impl<'a> Run<'a> {
             Ok(received) if received.value > 0.0 => Ok(received),
             _ => unknown(self.key("received_bps"), "the receiver's total is not known"),
         }
+    }
+
+    /// No byte arrived.
+    pub(crate) fn moved_nothing(&self) -> bool {
+        self.number("received_bps").is_ok_and(|received| received.value <= 0.0)
+    }
+
+    /// Address of the other host.
+    pub(crate) fn remote(&self) -> Option<&'a str> {
+        let (path, local) = (self.text("path").ok()?, self.text("local").ok()?);
+        path.value.split(' ').find(|end| *end != local.value)
     }
 
     /// How reports name it.
@@ -226,8 +242,11 @@ impl<'a> Run<'a> {
         if let Ok(device) = host.text("route.peer.dev") {
             return host.nics().find(|nic| nic.name == device.value);
         }
-        let mut wired = host.nics().filter(|nic| nic.wired().is_ok());
-        let first = wired.next()?;
-        wired.next().is_none().then_some(first)
+        // Nothing passes a port without carrier, and what passes a member passes its bond.
+        let is_bond = |name: &str| host.nics().any(|nic| nic.name == name && nic.wired().is_ok());
+        let is_member = |nic: &Nic<'_>| nic.text("net.master").is_ok_and(|master| is_bond(master.value));
+        let mut candidates = host.nics().filter(|nic| nic.carrier().is_ok() && !is_member(nic));
+        let first = candidates.next()?;
+        candidates.next().is_none().then_some(first)
     }
 }

@@ -23,6 +23,11 @@ pub(super) struct DirectionStats {
     pmtu_bytes: Option<u32>,
     intervals: Vec<TestInterval>,
     cwnd_bytes: u64,
+    /// Smallest congestion window of all streams together at the end of an interval.
+    cwnd_min_bytes: Option<u64>,
+    /// Intervals after the first whose retransmissions are known, and those of them with some.
+    later: u32,
+    later_with_loss: u32,
 }
 
 /// One interval of one direction.
@@ -47,6 +52,7 @@ impl DirectionStats {
         // The stub at the end of a test is no interval of its own.
         let whole = !last || seconds >= 0.9 * self.first_seconds;
         if whole && self.rates_bps.len() < RATES_MAX {
+            self.note_loss(rows);
             self.rates_bps.push(rate_bps);
         }
         let facts: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
@@ -56,8 +62,25 @@ impl DirectionStats {
         let windows = facts.iter().map(|tcp| tcp.snd_wnd_bytes).sum::<Option<u64>>();
         self.windows_bytes = self.windows_bytes.max(windows.filter(|_| !facts.is_empty()));
         self.min_rtt_us = facts.iter().filter_map(|tcp| tcp.min_rtt_us).chain(self.min_rtt_us).min();
-        self.mss_bytes = facts.iter().map(|tcp| tcp.mss_bytes).chain(self.mss_bytes).max();
-        self.pmtu_bytes = facts.iter().map(|tcp| tcp.pmtu_bytes).min().or(self.pmtu_bytes);
+        // Sizes of 0 are not known.
+        let is_known = |bytes: &u32| *bytes > 0;
+        self.mss_bytes = facts.iter().map(|tcp| tcp.mss_bytes).filter(is_known).chain(self.mss_bytes).max();
+        self.pmtu_bytes = facts.iter().map(|tcp| tcp.pmtu_bytes).filter(is_known).min().or(self.pmtu_bytes);
+    }
+
+    fn note_loss(&mut self, rows: &[&StreamInterval]) {
+        let tcp: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
+        if tcp.is_empty() {
+            return;
+        }
+        let cwnd_bytes: u64 = tcp.iter().map(|tcp| tcp.snd_cwnd_bytes).fold(0, u64::saturating_add);
+        if cwnd_bytes > 0 {
+            self.cwnd_min_bytes = Some(self.cwnd_min_bytes.map_or(cwnd_bytes, |least| least.min(cwnd_bytes)));
+        }
+        if !self.rates_bps.is_empty() {
+            self.later += 1;
+            self.later_with_loss += u32::from(tcp.iter().any(|tcp| tcp.retransmits > 0));
+        }
     }
 
     pub(super) fn add_interval(&mut self, rows: &[&StreamInterval], start_s: f64, end_s: f64, rate_bps: f64) {
@@ -68,10 +91,7 @@ impl DirectionStats {
         // What a UDP sender sends is not what arrives.
         let arrives = rows.iter().all(|row| row.role == StreamRole::Receiver || row.udp.is_none());
         insert(&mut facts, "received_bps", arrives.then(|| rate_bps.into()));
-        let udp = rows.iter().filter(|row| row.role == StreamRole::Receiver).filter_map(|row| row.udp);
-        let (lost, packets) = udp.fold((0_i64, 0), |(lost, packets), row| (lost + row.lost, packets + row.packets));
-        // Late datagrams take back losses of the interval before.
-        insert(&mut facts, "loss_share", loss_share(lost.max(0).unsigned_abs(), packets));
+        datagrams(&mut facts, rows);
         let tcp: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
         let limits: Option<Vec<TcpLimits>> = tcp.iter().map(|tcp| tcp.limits).collect();
         let seconds = rows.iter().map(|row| row.seconds()).sum();
@@ -80,7 +100,7 @@ impl DirectionStats {
         insert(&mut facts, "snd_wnd_bytes", windows.filter(|_| !tcp.is_empty()).map(Value::from));
         let again: u64 = tcp.iter().map(|tcp| tcp.retransmits).sum();
         let bytes: u64 = rows.iter().map(|row| row.bytes).sum();
-        let mss_bytes = tcp.iter().map(|tcp| tcp.mss_bytes).max();
+        let mss_bytes = tcp.iter().map(|tcp| tcp.mss_bytes).filter(|mss| *mss > 0).max();
         let share = mss_bytes.and_then(|mss| measure::retransmit_share(again, bytes, mss));
         insert(&mut facts, "retransmit_share", share.map(Value::from));
         if !tcp.is_empty() {
@@ -130,6 +150,14 @@ impl DirectionStats {
                 facts.insert("later_spread".into(), (widest / median).into());
             }
         }
+        if self.rates_bps.len() > 1 {
+            let stalls = self.rates_bps.iter().filter(|rate| **rate == 0.0).count();
+            let share = crate::scope::to_f64(stalls as u64) / crate::scope::to_f64(self.rates_bps.len() as u64);
+            facts.insert("stalled_share".into(), share.into());
+        }
+        let lossy = (self.later > 0).then(|| f64::from(self.later_with_loss) / f64::from(self.later));
+        insert(facts, "lossy_seconds_share", lossy.map(Value::from));
+        insert(facts, "cwnd_min_bytes", self.cwnd_min_bytes.map(Value::from));
         shares(facts, self.limits, self.seconds);
         insert(facts, "snd_wnd_bytes", self.windows_bytes.map(Value::from));
         insert(facts, "min_rtt_us", self.min_rtt_us.map(Value::from));
@@ -162,8 +190,25 @@ pub(crate) fn shares(facts: &mut RunFacts, limits: Option<TcpLimits>, seconds: f
     }
 }
 
+/// Datagrams of an interval: those that a sender sent, and those that a receiver saw, received and missed.
+fn datagrams(facts: &mut RunFacts, rows: &[&StreamInterval]) {
+    let of = |role: StreamRole| {
+        let udp: Vec<_> = rows.iter().filter(|row| row.role == role).filter_map(|row| row.udp).collect();
+        let packets: u64 = udp.iter().map(|row| row.packets).sum();
+        // Late datagrams take back losses of the interval before.
+        let lost = udp.iter().map(|row| row.lost).sum::<i64>().max(0).unsigned_abs();
+        (!udp.is_empty()).then_some((packets, lost))
+    };
+
+    insert(facts, "sent_packets", of(StreamRole::Sender).map(|(packets, _)| packets.into()));
+    if let Some((packets, lost)) = of(StreamRole::Receiver) {
+        facts.insert("received_packets".into(), packets.saturating_sub(lost).into());
+        insert(facts, "loss_share", loss_share(lost, packets));
+    }
+}
+
 /// Datagrams lost, of all; absent without any.
-pub(super) fn loss_share(lost: u64, packets: u64) -> Option<Value> {
+fn loss_share(lost: u64, packets: u64) -> Option<Value> {
     (packets > 0).then(|| Value::from(crate::scope::to_f64(lost) / crate::scope::to_f64(packets)))
 }
 

@@ -23,13 +23,20 @@ pub fn serve(
     interrupts: &dyn Interrupts,
     opened: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut server = iperf3::server::open(spec, requests.clone(), reporter, interrupts)?;
-    if let Some(dialect) = iperf2::server::beside_others(server.spec())? {
+    let mut server = iperf3::server::listening(spec, reporter, interrupts)?;
+
+    // The first dialect takes the shared listener: it reports where it is and refuses what no dialect recognises.
+    if spec.policy.iperf3 {
+        let dialect = iperf3::server::dialect(server.spec(), requests.clone())?;
         server.add(Box::new(dialect))?;
     }
     #[cfg(feature = "native")]
     if let Some(dialect) = native::server::beside_others(server.spec(), requests.clone())? {
         server.add(Box::new(dialect))?;
     }
+    if let Some(dialect) = iperf2::server::beside_others(server.spec())? {
+        server.add(Box::new(dialect))?;
+    }
+
     server.run(opened)
 }

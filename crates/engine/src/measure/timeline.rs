@@ -18,6 +18,8 @@ pub(crate) struct Timeline {
     next_tick_ns: Option<u64>,
     /// This end decides when the time is up.
     decides_end: bool,
+    /// Every point of the grid is reported, however near the end.
+    keeps_grid: bool,
 }
 
 /// What is due.
@@ -47,9 +49,22 @@ impl Timeline {
             interval: interval.filter(|i| !i.is_zero()),
             next_tick_ns: None,
             decides_end,
+            keeps_grid: false,
         };
         timeline.next_tick_ns = timeline.tick_after(now_ns);
         timeline
+    }
+
+    /// Reports every point of the grid, however near the end.
+    pub(crate) fn on_grid(mut self) -> Self {
+        self.keeps_grid = true;
+        self.next_tick_ns = self.tick_after(self.part_start_ns);
+        self
+    }
+
+    /// No interval ends by time from now on.
+    pub(crate) fn stop_ticks(&mut self) {
+        self.next_tick_ns = None;
     }
 
     /// The warm-up is running.
@@ -71,7 +86,8 @@ impl Timeline {
             self.next_tick_ns = self.tick_after(now_ns);
             return Some(Due::OmitEnd);
         }
-        if self.decides_end && self.end_ns().is_some_and(|t| t <= now_ns) {
+        let has_tick_before = |end_ns| self.keeps_grid && self.next_tick_ns.is_some_and(|tick_ns| tick_ns <= end_ns);
+        if self.decides_end && self.end_ns().is_some_and(|t| t <= now_ns && !has_tick_before(t)) {
             self.next_tick_ns = None;
             self.duration = None;
             return Some(Due::End);
@@ -100,7 +116,7 @@ impl Timeline {
         let tick = self.part_start_ns.saturating_add(index.saturating_mul(step));
         let part_end = self.omit_end_ns.or(self.end_ns());
         let near_end = part_end.is_some_and(|end| tick.saturating_add(TICK_BEFORE_END_NS) > end);
-        if !near_end {
+        if !near_end || self.keeps_grid {
             return Some(tick);
         }
         let waits_for_peer = self.omit_end_ns.is_none() && !self.decides_end;
@@ -154,6 +170,19 @@ mod tests {
         assert_eq!(t.next_ns(), Some(S + 10 + S / 2));
         assert_eq!(t.take_due(S + 10 + S / 2), Some(Due::Tick));
         assert_eq!(t.take_due(2 * S + 10), Some(Due::End));
+    }
+
+    #[test]
+    fn a_grid_that_is_kept_has_its_points_up_to_the_end_and_none_behind_it() {
+        let second = Duration::from_secs(1);
+        let mut t = Timeline::new(&spec(0, seconds(2)), Some(second), true, 0).on_grid();
+        assert_eq!(t.take_due(S), Some(Due::Tick));
+        assert_eq!(t.take_due(2 * S), Some(Due::Tick));
+        assert_eq!(t.take_due(2 * S), Some(Due::End));
+        assert_eq!((t.take_due(9 * S), t.next_ns()), (None, None));
+
+        let mut t = Timeline::new(&spec(0, seconds(2)), Some(second), false, 0).on_grid();
+        assert_eq!([S, 2 * S, 3 * S].map(|now_ns| t.take_due(now_ns)), [Some(Due::Tick); 3]);
     }
 
     #[test]

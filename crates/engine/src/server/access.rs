@@ -1,10 +1,12 @@
 //! Access by client address.
 
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use linerate_model::network::{Network, NotANetwork};
-use linerate_model::policy::{AccessRules, AccessSource};
+use linerate_model::policy::{AccessRules, AccessSource, LIST_BYTES_MAX, RANGES_MAX};
+use linerate_sys::file_system;
 
 /// The rules with their files read.
 #[derive(Debug, Default)]
@@ -18,22 +20,26 @@ pub(crate) struct AccessList {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AccessError {
     #[error("{}: {source}", .path.display())]
-    Read { path: PathBuf, source: std::io::Error },
+    Read { path: PathBuf, source: io::Error },
     #[error("{}: {source}", .path.display())]
     Parse { path: PathBuf, source: NotANetwork },
+    /// A list that ended at the bound would admit whom its end denies.
+    #[error("{}: longer than {} MiB; {WIDER_RANGES}", .path.display(), LIST_BYTES_MAX >> 20)]
+    TooLong { path: PathBuf },
+    #[error("{}: with it the lists have more than {RANGES_MAX} ranges; {WIDER_RANGES}", .path.display())]
+    TooMany { path: PathBuf },
 }
 
-/// Longest list that is read from a file.
-const NETWORKS_MAX: usize = 100_000;
+const WIDER_RANGES: &str = "join neighbouring ranges to wider ones, or filter in the host's firewall";
 
 impl AccessList {
     /// Reads the rules; `read` returns the text of a file.
     ///
     /// # Errors
-    /// The first file that cannot be read or line that names no range.
+    /// The first file that cannot be read or is beyond a bound, or line that names no range.
     pub(crate) fn load(
         rules: &AccessRules,
-        read: impl Fn(&Path) -> std::io::Result<String> + Copy,
+        read: impl Fn(&Path) -> io::Result<String> + Copy,
     ) -> Result<Self, AccessError> {
         let allow = (!rules.allow.is_empty()).then(|| networks(&rules.allow, read));
         Ok(Self { allow: allow.transpose()?, deny: networks(&rules.deny, read)? })
@@ -45,43 +51,49 @@ impl AccessList {
     }
 }
 
-fn networks(
-    sources: &[AccessSource],
-    read: impl Fn(&Path) -> std::io::Result<String>,
-) -> Result<Vec<Network>, AccessError> {
+fn networks(sources: &[AccessSource], read: impl Fn(&Path) -> io::Result<String>) -> Result<Vec<Network>, AccessError> {
     let mut networks = Vec::new();
+
     for source in sources {
         match source {
             AccessSource::Network(network) => networks.push(*network),
-            AccessSource::File(path) => {
-                let path = path.clone();
-                let text = match read(&path) {
-                    Ok(text) => text,
-                    Err(source) => return Err(AccessError::Read { path, source }),
-                };
-                networks.extend(parse(&text).map_err(|source| AccessError::Parse { path, source })?);
-            }
+            AccessSource::File(path) => add_file(path, &read, &mut networks)?,
         }
     }
-    networks.truncate(NETWORKS_MAX);
+
     Ok(networks)
 }
 
-fn parse(text: &str) -> Result<Vec<Network>, NotANetwork> {
-    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
-    lines.filter(|line| !line.is_empty()).map(str::parse).collect()
+/// Adds the ranges of a file.
+fn add_file(
+    path: &Path,
+    read: impl Fn(&Path) -> io::Result<String>,
+    networks: &mut Vec<Network>,
+) -> Result<(), AccessError> {
+    let text = read(path).map_err(|source| match source.kind() {
+        io::ErrorKind::FileTooLarge => AccessError::TooLong { path: path.to_owned() },
+        _ => AccessError::Read { path: path.to_owned(), source },
+    })?;
+
+    for line in text.lines() {
+        let range = line.split('#').next().unwrap_or_default().trim();
+        if range.is_empty() {
+            continue;
+        }
+        if networks.len() >= RANGES_MAX {
+            return Err(AccessError::TooMany { path: path.to_owned() });
+        }
+        let network = range.parse().map_err(|source| AccessError::Parse { path: path.to_owned(), source })?;
+        networks.push(network);
+    }
+
+    Ok(())
 }
 
 /// Reads a file of users or address ranges.
-pub(crate) fn read_text(path: &Path) -> std::io::Result<String> {
-    use std::io::Read as _;
-    let mut text = String::new();
-    std::fs::File::open(path)?.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
-    Ok(text)
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    file_system::read_text(path, LIST_BYTES_MAX)
 }
-
-/// Largest file of users or address ranges that is read.
-const FILE_BYTES_MAX: u64 = 16 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -121,7 +133,26 @@ mod tests {
         let none = loaded("# everybody was removed\n").expect("an empty list");
         assert!(!admits(&none, "192.0.2.1"), "an empty list of allowed addresses admits no address");
         assert!(loaded("192.0.2.0/24\nlab\n").expect_err("a word").to_string().starts_with("list: \"lab\""));
-        let missing = AccessList::load(&rules, |_| Err(std::io::ErrorKind::NotFound.into()));
+        let missing = AccessList::load(&rules, |_| Err(io::ErrorKind::NotFound.into()));
         assert!(missing.is_err());
+    }
+
+    /// What lies behind a bound would be admitted.
+    #[test]
+    fn a_list_beyond_its_bounds_is_an_error_that_names_file_and_bound() {
+        let file = || AccessSource::File("list".into());
+        let lines = |count: usize| "# remark\n".repeat(5) + &"192.0.2.1\n".repeat(count);
+        let loaded = |sources: Vec<AccessSource>, text: &str| {
+            AccessList::load(&AccessRules::new(Vec::new(), sources), |_| Ok(text.to_owned())).map_err(|e| e.to_string())
+        };
+        assert!(loaded(vec![file()], &lines(RANGES_MAX)).is_ok());
+        let error = loaded(vec![file()], &lines(RANGES_MAX + 1)).expect_err("one range too many");
+        assert!(error.starts_with("list: ") && error.contains("100000 ranges; join"), "{error}");
+        let half = lines(RANGES_MAX / 2 + 1);
+        assert!(loaded(vec![file(), file()], &half).is_err(), "the bound is that of all lists together");
+
+        let rules = AccessRules::new(Vec::new(), vec![AccessSource::File("/dev/zero".into())]);
+        let error = AccessList::load(&rules, read_text).expect_err("longer than 16 MiB").to_string();
+        assert!(error.contains("/dev/zero: longer than 16 MiB; join"), "{error}");
     }
 }

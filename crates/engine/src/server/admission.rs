@@ -7,6 +7,7 @@ use linerate_model::network::Network;
 use linerate_model::policy::{self, ServerLimits, ServerPolicy};
 use linerate_model::service::RefusalReason;
 
+use super::limits::fair_turns::FairTurns;
 use super::limits::queue::AdmissionQueue;
 use super::limits::quotas::{QuotaRequest, Quotas};
 
@@ -18,7 +19,14 @@ pub(crate) struct Admission {
     queue: AdmissionQueue,
     /// Clients of all dialects that negotiate or run a test.
     active: BTreeMap<u64, TestTime>,
+    /// Of a server with one place.
+    turns: FairTurns,
+    /// The last time a client was refused because there was no place.
+    refused_at: Option<Instant>,
 }
+
+/// Time in which a client that found no place comes again.
+const COMES_AGAIN: Duration = Duration::from_secs(60);
 
 /// How long a place is taken. `None` where that is unknown.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +71,14 @@ impl Admission {
         // A server for one test has no place for a second one.
         let kind = if one_off { policy::Admission::Exclusive } else { policy.admission };
         let quotas = Quotas::new(with_places(&policy.limits, kind)).with_anonymous_time_max(policy.anonymous_time_max);
-        Self { kind, quotas, queue: AdmissionQueue::default(), active: BTreeMap::new() }
+        Self {
+            kind,
+            quotas,
+            queue: AdmissionQueue::default(),
+            active: BTreeMap::new(),
+            turns: FairTurns::default(),
+            refused_at: None,
+        }
     }
 
     /// Bounds what all tests together take of this host. Before the first client.
@@ -81,10 +96,34 @@ impl Admission {
     pub(crate) fn decide(&mut self, id: u64, address: Network, now: Instant) -> Decision {
         let decision = self.decision(id, address, now);
         tracing::debug!(client = id, %address, ?decision, "admission decided");
-        if decision == Decision::Admitted {
-            self.negotiate(id);
+        match decision {
+            Decision::Admitted => {
+                self.negotiate(id);
+                self.turns.begin(id, address);
+            }
+            Decision::Refused(_) => self.refuse(address, now),
+            Decision::Queued(_) => {}
         }
         decision
+    }
+
+    /// A client is refused, also one of which nothing was read.
+    pub(crate) fn refuse(&mut self, address: Network, now: Instant) {
+        if self.is_exclusive() {
+            self.turns.refuse(address, now);
+        }
+        self.want_place(now);
+    }
+
+    /// A client found no place.
+    pub(crate) fn want_place(&mut self, now: Instant) {
+        self.refused_at = Some(now);
+    }
+
+    /// A client waits for a place, or found none a moment ago.
+    pub(crate) fn is_place_wanted(&self, now: Instant) -> bool {
+        let comes_again = |refused_at| now.saturating_duration_since(refused_at) < COMES_AGAIN;
+        !self.queue.is_empty() || self.refused_at.is_some_and(comes_again)
     }
 
     fn negotiate(&mut self, id: u64) {
@@ -112,7 +151,7 @@ impl Admission {
                 }
             }
             // One test at a time.
-            _ if self.active.is_empty() => Decision::Admitted,
+            _ if self.active.is_empty() && self.turns.admits(address, now) => Decision::Admitted,
             _ => Decision::Refused(RefusalReason::Busy),
         }
     }
@@ -160,7 +199,8 @@ impl Admission {
     }
 
     /// A client or a test is gone.
-    pub(crate) fn release(&mut self, id: u64) {
+    pub(crate) fn release(&mut self, id: u64, now: Instant) {
+        self.turns.end(id, now);
         self.active.remove(&id);
         self.quotas.release(id);
         self.queue.leave(id);

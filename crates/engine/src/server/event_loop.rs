@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
@@ -221,15 +222,19 @@ impl<'a> Server<'a> {
 
     /// A new connection is refused, or belongs to the dialect of its listener, or its first bytes decide.
     fn accept_from(&mut self, fd: OwnedFd, peer: SocketAddr, dialect: usize, is_shared: bool) -> Result<(), Failure> {
+        let has_room = self.make_room(dialect);
         let Some(owner) = self.dialects.get_mut(dialect) else {
             return Ok(());
         };
         let refused = match owner.intake(&self.context.admission) {
             _ if !self.context.access.admits(peer.ip()) => Some(RefusalReason::Address),
-            Intake::Refused(reason) => Some(reason),
-            Intake::Open | Intake::Paused | Intake::Closed => None,
+            Intake::Refused(reason) if !has_room => Some(reason),
+            _ => None,
         };
         if let Some(reason) = refused {
+            if reason != RefusalReason::Address {
+                self.context.admission.refuse(Network::of_client(peer.ip()), Instant::now());
+            }
             self.context.refuse(fd, peer, reason, &owner.refusal(reason));
             return Ok(());
         }
@@ -243,6 +248,18 @@ impl<'a> Server<'a> {
             return Ok(());
         }
         self.pass_on(connection, dialect)
+    }
+
+    /// A client that finds the server busy ends a test without a sign of life; it is over before the client's first bytes are
+    /// read. True if there was one.
+    fn make_room(&mut self, dialect: usize) -> bool {
+        let admission = &mut self.context.admission;
+        let busy = Intake::Refused(RefusalReason::Busy);
+        if self.dialects.get(dialect).is_none_or(|owner| owner.intake(admission) != busy) {
+            return false;
+        }
+        admission.want_place(Instant::now());
+        self.dialects.iter_mut().any(|dialect| dialect.end_silent())
     }
 
     fn pass_on(&mut self, connection: Accepted, dialect: usize) -> Result<(), Failure> {

@@ -6,6 +6,7 @@
 
 pub(crate) mod access;
 pub(crate) mod admission;
+pub(crate) mod blocking_pool;
 pub(crate) mod context;
 pub(crate) mod event_loop;
 pub(crate) mod limits;
@@ -78,6 +79,11 @@ pub(crate) trait ServerDialect {
     /// No dialect recognised a connection in time. Returns the last message to it.
     fn header_timeout(&mut self, _peer: SocketAddr, _server: &mut ServerContext<'_>) -> Result<Vec<u8>, Failure> {
         Ok(Vec::new())
+    }
+
+    /// Ends a test without a sign of life whose place another client wants; true if there was one.
+    fn end_silent(&mut self) -> bool {
+        false
     }
 
     /// Ends an accepted connection whose test is not known yet, if it is of this dialect.

@@ -116,6 +116,7 @@ impl Agent {
     }
 
     fn preflight(&mut self, seq: u64, preflight: Preflight) {
+        self.partners.clone_from(&preflight.partners);
         self.pending = Some(Pending::Preflight { seq });
         self.actions.push_back(Action::Probe(Box::new(preflight)));
     }

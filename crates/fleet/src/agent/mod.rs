@@ -30,8 +30,8 @@ use linerate_model::record::RunId;
 use crate::TaskId;
 use crate::lease::Lease;
 use crate::message::{
-    AgentMessage, AgentState, ArmTask, Caps, Done, Envelope, Hello, JsonText, PREAMBLE, Plan, Preflight, Preflighted,
-    Sample, TaskEnd, encode,
+    AddressRange, AgentMessage, AgentState, ArmTask, Caps, Done, Envelope, Hello, JsonText, PREAMBLE, Plan, Preflight,
+    Preflighted, Sample, TaskEnd, encode,
 };
 use crate::{MS_NS, SECOND_NS};
 use order::Commands;
@@ -281,6 +281,8 @@ pub struct Agent {
     /// Highest epoch of a command that was accepted.
     epoch: u64,
     plan: Option<Box<Plan>>,
+    /// Addresses of the partners, from the last PREFLIGHT.
+    partners: Vec<AddressRange>,
     lease: Option<Lease>,
     commands: Commands,
     /// Number of the last message of this end.
@@ -310,6 +312,7 @@ impl Agent {
             run: None,
             epoch: 0,
             plan: None,
+            partners: Vec::new(),
             lease: None,
             commands: Commands::default(),
             seq: 0,

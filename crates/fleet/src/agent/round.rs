@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::outcome::Held;
 use super::{Action, Agent, GO_TIMEOUT_NS, OVERTIME_NS, Pending, START_AHEAD_MAX_NS, State, StopReason};
 use crate::TaskId;
-use crate::message::{Arm, ArmTask, FailCode, Go};
+use crate::message::{AddressRange, Arm, ArmTask, FailCode, Go};
 
 /// Tasks of this host in a round.
 #[derive(Debug)]
@@ -79,10 +79,11 @@ impl Agent {
             if !ids.insert(task.task) {
                 return Err((FailCode::Task, format!("task {}: twice", task.task)));
             }
-            task.validate_within(plan, self.policy).map_err(|fault| (FailCode::Task, fault.to_string()))?;
+            task.validate_within(plan, &self.partners, self.policy)
+                .map_err(|fault| (FailCode::Task, fault.to_string()))?;
         }
-        match arm.admit.iter().find(|address| !plan.has_peer(**address)) {
-            Some(address) => Err((FailCode::Task, format!("admit {address}: no partner of the plan"))),
+        match arm.admit.iter().find(|address| !AddressRange::any_contains(&self.partners, **address)) {
+            Some(address) => Err((FailCode::Task, format!("admit {address}: no partner of the run"))),
             None => Ok(()),
         }
     }

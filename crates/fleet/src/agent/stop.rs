@@ -69,6 +69,7 @@ impl Agent {
         self.state = State::Idle;
         self.run = None;
         self.plan = None;
+        self.partners = Vec::new();
         self.lease = None;
         self.faults = 0;
     }

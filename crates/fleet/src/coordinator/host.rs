@@ -35,7 +35,7 @@ pub(super) struct Host {
 pub(super) enum Presence {
     /// Its HELLO is awaited.
     Awaited,
-    /// It has no plan.
+    /// It has not confirmed a plan.
     Greeted,
     /// It has a plan.
     Planned,
@@ -65,6 +65,11 @@ impl Host {
     /// Its CLOCKED is overdue.
     pub(super) fn has_lost_clock(&self, now_ns: u64) -> bool {
         self.clock_sent_ns.is_some_and(|sent_ns| now_ns.saturating_sub(sent_ns) >= CLOCKED_TIMEOUT_NS)
+    }
+
+    /// It has received a plan and not answered it.
+    pub(super) fn has_open_plan(&self) -> bool {
+        self.presence == Presence::Greeted && self.command_seq.is_some()
     }
 
     /// Its agent answered and is not dropped.

@@ -82,14 +82,18 @@ impl Coordinator {
         }
         let Some(host) = self.host_mut(index) else { return };
         host.hello = Some(hello);
-        host.presence = Presence::Greeted;
-        self.arrive(Step::Hello, index);
+        // On a bus several are solicited.
+        if host.presence == Presence::Awaited {
+            host.presence = Presence::Greeted;
+            self.actions.push_back(Action::Greeted { host: index });
+            self.arrive(Step::Hello, index);
+        }
     }
 
     /// Messages of hosts that are greeted. An answer that arrives too late has no effect.
     fn handle_report(&mut self, now_ns: u64, index: usize, seq: u64, message: AgentMessage) {
         match message {
-            AgentMessage::Planned(planned) if self.awaits(Step::Plan, index) => {
+            AgentMessage::Planned(planned) if self.has_open_plan(index) => {
                 if let Some(host) = self.host_mut(index) {
                     host.ports = planned.ports;
                     host.presence = Presence::Planned;
@@ -109,6 +113,10 @@ impl Coordinator {
             AgentMessage::Result(result) => self.handle_result(index, *result),
             _ => {}
         }
+    }
+
+    fn has_open_plan(&self, index: usize) -> bool {
+        self.hosts.get(index).is_some_and(super::Host::has_open_plan)
     }
 
     fn handle_done(&mut self, index: usize, done: Done) {
@@ -133,7 +141,7 @@ impl Coordinator {
         let seq = fail.seq;
         self.actions.push_back(Action::Failed { host: index, fail });
         let command_seq = self.hosts.get(index).and_then(|host| host.command_seq);
-        let is_step = self.awaits(Step::Plan, index) || self.awaits(Step::Preflight, index);
+        let is_step = self.has_open_plan(index) || self.awaits(Step::Preflight, index);
         if is_step && seq.is_some() && seq == command_seq {
             return self.drop_host(index, DropReason::Refused(code));
         }

@@ -5,7 +5,8 @@
 //! [`Coordinator::new`] receives.
 //!
 //! Each step waits for all hosts until its deadline. A host that misses it delays the others by no more than that: it is
-//! dropped, or its tasks come back as [`Action::NotRun`].
+//! dropped, or its tasks come back as [`Action::NotRun`]. Hosts receive their plans as they arrive, because an agent does not wait for
+//! the others: a plan with its lease is what keeps it.
 
 mod clocks;
 mod finish;
@@ -73,8 +74,15 @@ pub struct Settings {
 /// What the owner decides.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// Plans of the hosts that take part, after [`Step::Hello`]. Ends with [`Step::Plan`].
-    Plan(Vec<(usize, Plan)>),
+    /// Plan of a host, from its [`Action::Greeted`] on.
+    Plan {
+        /// The host.
+        host: usize,
+        /// Its plan.
+        plan: Box<Plan>,
+    },
+    /// All hosts that take part have their plan, after [`Step::Hello`]. Ends with [`Step::Plan`].
+    PlansSent,
     /// What hosts examine. Ends with [`Step::Preflight`].
     Preflight(Vec<(usize, Preflight)>),
     /// Exchanges of clock readings with every host. Ends with [`Step::Clock`].
@@ -137,6 +145,11 @@ pub enum Action {
         host: usize,
         /// Why.
         reason: DropReason,
+    },
+    /// A host has sent HELLO and waits for its plan.
+    Greeted {
+        /// The host.
+        host: usize,
     },
     /// A step is over: all hosts that are not dropped have answered.
     StepDone(Step),
@@ -278,14 +291,20 @@ impl Coordinator {
     /// Takes a decision of the owner.
     ///
     /// # Errors
-    /// When a step or a round is not over. [`Input::Cancel`] is accepted at any time.
+    /// When a step or a round is not over. [`Input::Plan`] is accepted in [`Step::Hello`], [`Input::Cancel`] at any time.
     pub fn handle_local(&mut self, now_ns: u64, input: Input) -> Result<(), Busy> {
-        let is_busy = self.barrier.is_some() || self.round.is_some();
-        if self.is_over || is_busy && input != Input::Cancel {
+        let step = self.barrier.as_ref().map(|barrier| barrier.step);
+        let is_ready = match input {
+            Input::Cancel => true,
+            Input::Plan { .. } => matches!(step, None | Some(Step::Hello)) && self.round.is_none(),
+            _ => step.is_none() && self.round.is_none(),
+        };
+        if self.is_over || !is_ready {
             return Err(Busy);
         }
         match input {
-            Input::Plan(plans) => self.send_plans(now_ns, plans),
+            Input::Plan { host, plan } => self.send_plan(host, plan),
+            Input::PlansSent => self.await_plans(now_ns),
             Input::Preflight(preflights) => self.send_preflights(now_ns, preflights),
             Input::Clocks { exchanges } => self.begin_clocks(now_ns, exchanges),
             Input::Round(plan) => self.prepare_round(now_ns, *plan),

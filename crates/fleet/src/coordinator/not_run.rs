@@ -66,7 +66,11 @@ impl NotRun {
 impl fmt::Display for DropReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Late(step) => write!(f, "late: {step:?}"),
+            Self::Late(Step::Hello) => f.write_str("no HELLO in time"),
+            Self::Late(Step::Plan) => f.write_str("no answer to its plan in time"),
+            Self::Late(Step::Preflight) => f.write_str("its paths were not examined in time"),
+            Self::Late(Step::Clock) => f.write_str("its clock was not read in time"),
+            Self::Late(_) => f.write_str("no answer in time"),
             Self::Refused(code) => write!(f, "refused: {code:?}"),
             Self::Lost => f.write_str("connection lost"),
             Self::Silent => f.write_str("silent"),

@@ -52,8 +52,9 @@ impl Coordinator {
         if now_ns >= self.next_beat_ns {
             self.next_beat_ns = now_ns.saturating_add(self.settings.beat_ns.max(1));
             self.drop_silent(now_ns);
-            let planned = self.hosts_where(|host| host.presence == Presence::Planned);
-            self.send(planned, CoordinatorMessage::Beat(Beat::default()));
+            // The lease begins with the plan, not with its answer.
+            let leased = self.hosts_where(|host| host.presence == Presence::Planned || host.has_open_plan());
+            self.send(leased, CoordinatorMessage::Beat(Beat::default()));
             self.refresh_clocks(now_ns);
             self.solicit();
             self.repeat_cancel();
@@ -72,15 +73,18 @@ impl Coordinator {
         [barrier, round, Some(self.next_beat_ns)].into_iter().flatten().min()
     }
 
-    pub(super) fn send_plans(&mut self, now_ns: u64, plans: Vec<(usize, Plan)>) {
-        let mut receivers = Vec::new();
-        for (index, plan) in plans {
-            let is_ready = self.hosts.get(index).is_some_and(|host| host.presence == Presence::Greeted);
-            if is_ready && self.send_command(index, CoordinatorMessage::Plan(Box::new(plan))) {
-                receivers.push(index);
-            }
+    /// A host receives one plan.
+    pub(super) fn send_plan(&mut self, index: usize, plan: Box<Plan>) {
+        let is_ready = |host: &super::Host| host.presence == Presence::Greeted && !host.has_open_plan();
+        if self.hosts.get(index).is_some_and(is_ready) {
+            self.send_command(index, CoordinatorMessage::Plan(plan));
         }
-        self.open(Step::Plan, receivers, now_ns.saturating_add(PLANNED_TIMEOUT_NS));
+    }
+
+    /// Waits for the answers that have not arrived while other hosts connected.
+    pub(super) fn await_plans(&mut self, now_ns: u64) {
+        let open = self.hosts_where(super::Host::has_open_plan);
+        self.open(Step::Plan, open, now_ns.saturating_add(PLANNED_TIMEOUT_NS));
     }
 
     /// Solicits HELLO of the hosts that have not sent it, where it is due.

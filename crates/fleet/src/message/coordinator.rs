@@ -38,8 +38,6 @@ pub struct Plan {
     pub lease_ms: u64,
     /// Addresses of this host that tests may use.
     pub addresses: Vec<PathAddress>,
-    /// Addresses of the partners.
-    pub peers: Vec<AddressRange>,
     /// Ports of tests; the first free one is used.
     pub ports: Ports,
     /// Bounds of each task.
@@ -57,9 +55,12 @@ fn beat_default_ms() -> u64 {
     1000
 }
 
-/// What the agent examines before the first round.
+/// What the agent examines before the first round, and with whom it has tests. It follows the plans of all hosts: addresses of
+/// partners are known when they have arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preflight {
+    /// Addresses of the partners.
+    pub partners: Vec<AddressRange>,
     /// Ports of partners that are probed.
     pub peers: Vec<ProbeTarget>,
     /// How many facts of the host are wanted.
@@ -137,14 +138,6 @@ pub struct Cancel {
 /// Solicits HELLO.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Solicit {}
-
-impl Plan {
-    /// The address is that of a partner.
-    #[must_use]
-    pub fn has_peer(&self, address: IpAddr) -> bool {
-        self.peers.iter().any(|range| range.contains(address))
-    }
-}
 
 impl Message for CoordinatorMessage {
     fn kind(&self) -> &'static str {

@@ -29,7 +29,6 @@ fn plan() -> Plan {
     Plan {
         lease_ms: 3000,
         addresses: vec![PathAddress { path: "phys".to_owned(), address: "10.0.0.1".parse().expect("an address") }],
-        peers: vec!["10.0.0.2".parse().expect("an address")],
         ports: Ports { first: 5201, last: 5209 },
         caps: Caps::default(),
         sample_ms: 0,
@@ -140,15 +139,19 @@ fn tasks_beyond_a_bound_are_refused_with_the_member() {
 
 #[test]
 fn tasks_of_strangers_and_foreign_ports_are_refused() {
+    let partners = ["10.0.0.2".parse().expect("an address")];
     let stranger = ArmTask { peer: "10.0.0.3".parse().expect("an address"), ..task() };
     let elsewhere = ArmTask { path: "vf".to_owned(), ..task() };
     let server = ArmTask { role: Role::Server, port: 22, ..task() };
-    assert_eq!(task().validate_within(&plan(), Caps::default()), Ok(()));
+    assert_eq!(task().validate_within(&plan(), &partners, Caps::default()), Ok(()));
     for (member, task) in [("peer", stranger), ("path", elsewhere), ("port", server)] {
-        assert_eq!(task.validate_within(&plan(), Caps::default()).map_err(|fault| fault.member), Err(member));
+        assert_eq!(
+            task.validate_within(&plan(), &partners, Caps::default()).map_err(|fault| fault.member),
+            Err(member)
+        );
     }
     let policy = Caps { time_ms: Some(1000), ..Caps::default() };
-    assert!(task().validate_within(&plan(), policy).is_err(), "the owner of the host has the last word");
+    assert!(task().validate_within(&plan(), &partners, policy).is_err(), "the owner of the host has the last word");
 }
 
 #[test]

@@ -32,6 +32,12 @@ impl AddressRange {
         (self.first..=self.last).contains(&address)
     }
 
+    /// The address is in one of the ranges.
+    #[must_use]
+    pub fn any_contains(ranges: &[Self], address: IpAddr) -> bool {
+        ranges.iter().any(|range| range.contains(address))
+    }
+
     /// The fewest ranges that have these addresses and no others.
     #[must_use]
     pub fn of(addresses: impl IntoIterator<Item = IpAddr>) -> Vec<Self> {
@@ -105,7 +111,7 @@ mod tests {
         let ranges = AddressRange::of(["10.0.0.9", "10.0.0.255", "::1", "10.0.1.0", "10.0.0.9"].map(address));
         let texts: Vec<String> = ranges.iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["10.0.0.9", "10.0.0.255-10.0.1.0", "::1"]);
-        let has = |text: &str| ranges.iter().any(|range| range.contains(address(text)));
+        let has = |text: &str| AddressRange::any_contains(&ranges, address(text));
         assert!(has("10.0.1.0") && has("::1") && !has("10.0.1.1") && !has("10.0.0.10") && !has("::2"));
         for (text, range) in texts.iter().zip(ranges) {
             assert_eq!(text.parse(), Ok(range));

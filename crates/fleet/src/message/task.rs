@@ -6,7 +6,7 @@ use linerate_model::{Direction, Transport};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::Plan;
+use super::{AddressRange, Plan};
 use crate::{MS_NS, TaskId};
 
 /// Longest measured time of a task where the plan has no other bound, in ms.
@@ -181,13 +181,14 @@ impl ArmTask {
         self.require(is_unicast(self.peer), "peer", || "neither an address of a host nor of a partner".to_owned())
     }
 
-    /// Checks the task against the plan: bounds, partners and ports.
+    /// Checks the task against the plan and the partners of the run: bounds, addresses and ports.
     ///
     /// # Errors
-    /// The first member that the plan does not allow.
-    pub fn validate_within(&self, plan: &Plan, policy: Caps) -> Result<(), TaskFault> {
+    /// The first member that they do not allow.
+    pub fn validate_within(&self, plan: &Plan, partners: &[AddressRange], policy: Caps) -> Result<(), TaskFault> {
         self.validate(&plan.caps.and(policy))?;
-        self.require(plan.has_peer(self.peer), "peer", || "no partner of the plan".to_owned())?;
+        let is_partner = AddressRange::any_contains(partners, self.peer);
+        self.require(is_partner, "peer", || "no partner of the run".to_owned())?;
         let is_own = plan.addresses.iter().any(|own| own.path == self.path);
         self.require(is_own, "path", || "no path of the plan".to_owned())?;
         // The port of a partner is the partner's choice, which the coordinator passes on.

@@ -4,7 +4,7 @@ use linerate_fleet::TaskId;
 use linerate_fleet::coordinator::{
     Action, Coordinator, DropReason, End, Input, NotRun, RoundPlan, RoundTask, Settings, Step,
 };
-use linerate_fleet::message::{ArmTask, FailCode, Plan};
+use linerate_fleet::message::{ArmTask, FailCode, PathAddress, Plan};
 
 use crate::dialogue::{parse, run_id, task};
 
@@ -35,10 +35,16 @@ fn both(coordinator: &mut Coordinator, message: &str) {
     }
 }
 
-fn plan(peers: usize) -> Plan {
-    let text = r#"{"lease_ms":3000,"addresses":[],"peers":[],"ports":{"first":5201,"last":5209}}"#;
-    let plan: Plan = serde_json::from_str(text).expect("a plan");
-    Plan { peers: vec!["10.0.0.2".parse().expect("an address"); peers], ..plan }
+/// A plan with this many addresses for each host.
+fn send_plans(coordinator: &mut Coordinator, addresses: [usize; 2]) {
+    let text = r#"{"lease_ms":3000,"addresses":[],"ports":{"first":5201,"last":5209}}"#;
+    for (host, count) in addresses.into_iter().enumerate() {
+        let mut plan: Box<Plan> = serde_json::from_str(text).expect("a plan");
+        let address = PathAddress { path: "phys".to_owned(), address: "10.0.0.1".parse().expect("an address") };
+        plan.addresses = vec![address; count];
+        coordinator.handle_local(0, Input::Plan { host, plan }).expect("ready");
+    }
+    coordinator.handle_local(0, Input::PlansSent).expect("ready");
 }
 
 fn drain(coordinator: &mut Coordinator) -> Vec<Action> {
@@ -50,7 +56,7 @@ fn drain(coordinator: &mut Coordinator) -> Vec<Action> {
 fn host_whose_plan_is_too_long_is_dropped_and_the_other_goes_on() {
     let mut coordinator = coordinator();
     drain(&mut coordinator);
-    coordinator.handle_local(0, Input::Plan(vec![(0, plan(5_000)), (1, plan(1))])).expect("ready");
+    send_plans(&mut coordinator, [5_000, 1]);
     both(&mut coordinator, "planned");
     let dropped = Action::Dropped { host: 0, reason: DropReason::Refused(FailCode::Limit) };
     assert_eq!(drain(&mut coordinator), [dropped, Action::StepDone(Step::Plan)]);
@@ -60,7 +66,7 @@ fn host_whose_plan_is_too_long_is_dropped_and_the_other_goes_on() {
 #[test]
 fn tasks_that_no_message_holds_come_back_at_once() {
     let mut coordinator = coordinator();
-    coordinator.handle_local(0, Input::Plan(vec![(0, plan(1)), (1, plan(1))])).expect("ready");
+    send_plans(&mut coordinator, [1, 1]);
     both(&mut coordinator, "planned");
     drain(&mut coordinator);
     let spec = |id: u64| serde_json::from_value::<ArmTask>(task(id, "client")).expect("a task");

@@ -67,6 +67,7 @@ impl CoordinatorPipe {
                     continue;
                 }
                 Action::Dropped { host, reason } => format!("Dropped {} {reason}", self.name(host)),
+                Action::Greeted { host } => format!("Greeted {}", self.name(host)),
                 Action::StepDone(step) => format!("StepDone {step:?}"),
                 Action::Preflighted { host, report } => {
                     format!("Preflighted {} {}", self.name(host), report.peers.len())
@@ -101,6 +102,10 @@ impl CoordinatorPipe {
             self.actions.push("Busy".to_owned());
         }
         self.drain();
+    }
+
+    fn plan(&mut self, host: usize) {
+        self.input(Input::Plan { host, plan: Box::new(plan()) });
     }
 
     /// `1 a>b b>c`: tasks with the numbers 0x11, 0x12, …
@@ -154,9 +159,14 @@ impl Carrier for CoordinatorPipe {
     fn own(&mut self, command: &str) {
         let words: Vec<&str> = command.split_whitespace().collect();
         match words.as_slice() {
-            ["plan"] => self.input(Input::Plan(self.everyone(plan))),
+            ["plan"] => {
+                (0..self.names.len()).for_each(|host| self.plan(host));
+                self.input(Input::PlansSent);
+            }
+            ["plan", hosts @ ..] => hosts.iter().for_each(|host| self.plan(self.host(host))),
+            ["plans-sent"] => self.input(Input::PlansSent),
             ["preflight"] => {
-                let preflight = || Preflight { peers: Vec::new(), facts: FactsDepth::Quick };
+                let preflight = || Preflight { partners: Vec::new(), peers: Vec::new(), facts: FactsDepth::Quick };
                 self.input(Input::Preflight(self.everyone(preflight)));
             }
             ["clocks", count] => self.input(Input::Clocks { exchanges: count.parse().expect("a number") }),
@@ -184,7 +194,7 @@ impl Carrier for CoordinatorPipe {
 
 fn plan() -> Plan {
     let plan = json!({
-        "lease_ms": 3000, "addresses": [{"path": "phys", "address": "10.0.0.1"}], "peers": ["10.0.0.2"],
+        "lease_ms": 3000, "addresses": [{"path": "phys", "address": "10.0.0.1"}],
         "ports": {"first": 5201, "last": 5209}
     });
     serde_json::from_value(plan).expect("a plan")

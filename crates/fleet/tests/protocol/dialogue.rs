@@ -66,7 +66,8 @@ fn machine_of(header: &str) -> (Machine, String) {
             let stages = ["planned", "armed", "running"];
             let reached = state.first().map_or(0, |state| 1 + stages.iter().position(|s| s == state).expect("a state"));
             let hello = if is_bus { "< hello" } else { "raw< LRFLEET/1\n< hello" };
-            let all = [hello, "> plan 1\n< planned", "> arm 2\n< armed", "> go 3\nt 1000\n< started"];
+            let planned = "> plan 1\n< planned\n> preflight 2\n< preflighted";
+            let all = [hello, planned, "> arm 3\n< armed", "> go 4\nt 1000\n< started"];
             let prologue = if reached == 0 { String::new() } else { all.get(..=reached).expect("stages").join("\n") };
             (Machine::Agent { is_bus }, prologue)
         }
@@ -158,9 +159,11 @@ fn usual(kind: &str) -> Map<String, Value> {
     let body = match kind {
         "plan" => json!({
             "lease_ms": 3000, "addresses": [{"path": "phys", "address": "10.0.0.1"}],
-            "peers": ["10.0.0.2", "10.0.0.3"], "ports": {"first": 5201, "last": 5209}, "caps": {}, "sample_ms": 1000
+            "ports": {"first": 5201, "last": 5209}, "caps": {}, "sample_ms": 1000
         }),
-        "preflight" => json!({ "peers": [{"peer": "10.0.0.2", "port": 5201}], "facts": "quick" }),
+        "preflight" => json!({
+            "partners": ["10.0.0.2", "10.0.0.3"], "peers": [{"peer": "10.0.0.2", "port": 5201}], "facts": "quick"
+        }),
         "clock" => json!({ "c1_ns": 5 }),
         "arm" => json!({ "round": 1, "tasks": [task(1, "client")] }),
         "go" => json!({ "round": 1, "t0_ns": 1_000_000_000_u64 }),

@@ -4,12 +4,18 @@ use std::collections::BTreeMap;
 
 use linerate_fleet::TaskId;
 use linerate_fleet::agent::{Action as AgentAction, Agent, Finish, Input as AgentInput, Service};
-use linerate_fleet::coordinator::{Action, Coordinator, End, Input, NotRun, RoundPlan, RoundTask, Settings, Step};
-use linerate_fleet::message::{ArmTask, Done, Hello, JsonText, Outcome, PREAMBLE, Plan, TaskEnd, Versions};
+use linerate_fleet::coordinator::{
+    Action, Coordinator, DropReason, End, Input, NotRun, RoundPlan, RoundTask, Settings, Step,
+};
+use linerate_fleet::message::{
+    ArmTask, Done, FactsDepth, Hello, JsonText, Outcome, PREAMBLE, Plan, Preflight, Preflighted, TaskEnd, Versions,
+};
 
 use crate::dialogue::{run_id, task};
 
 const MS_NS: u64 = 1_000_000;
+/// As long as a coordinator waits for hosts over ssh; an agent waits for its plan for a third of it.
+const HELLO_TIMEOUT_NS: u64 = 30_000 * MS_NS;
 /// Delay of a line.
 const DELAY_NS: u64 = MS_NS / 10;
 const TASK_NS: u64 = 2_000 * MS_NS;
@@ -17,6 +23,8 @@ const TASK_NS: u64 = 2_000 * MS_NS;
 /// An agent with its owner.
 struct Host {
     agent: Agent,
+    /// When it starts.
+    arrival_ns: u64,
     /// Its clock is ahead by this.
     offset_ns: u64,
     /// Neither lines nor time reach it.
@@ -40,10 +48,16 @@ struct Fleet {
 
 impl Fleet {
     fn new(count: usize) -> Self {
+        Self::with_arrivals(&vec![0; count])
+    }
+
+    /// Hosts whose agents start after these times.
+    fn with_arrivals(arrivals_ns: &[u64]) -> Self {
+        let count = arrivals_ns.len();
         let settings = Settings {
             run: run_id(1).parse().expect("a run"),
             epoch: 1,
-            hello_timeout_ns: 3_000 * MS_NS,
+            hello_timeout_ns: HELLO_TIMEOUT_NS,
             silence_max_ns: 4_000 * MS_NS,
             beat_ns: 1_000 * MS_NS,
             is_solicited: false,
@@ -51,15 +65,23 @@ impl Fleet {
         };
         let ids = (0..count).map(|index| format!("h{index}").parse().expect("a host")).collect();
         let hello = Hello { protocol: Versions { min: 1, max: 1 }, ..Hello::default() };
-        let host = |index: usize| {
+        let host = |(index, arrival_ns): (usize, &u64)| {
             let offset_ns = index as u64 * 3_600_000 * MS_NS;
-            let agent = Agent::new(offset_ns, Service::Stream, hello.clone());
-            Host { agent, offset_ns, is_frozen: false, starting: 0, due: Vec::new(), has_left: false }
+            let agent = Agent::new(arrival_ns + offset_ns, Service::Stream, hello.clone());
+            Host {
+                agent,
+                arrival_ns: *arrival_ns,
+                offset_ns,
+                is_frozen: false,
+                starting: 0,
+                due: Vec::new(),
+                has_left: false,
+            }
         };
         Self {
             now_ns: 0,
             coordinator: Coordinator::new(0, settings, ids),
-            hosts: (0..count).map(host).collect(),
+            hosts: arrivals_ns.iter().enumerate().map(host).collect(),
             lines: BTreeMap::new(),
             sent: 0,
             actions: Vec::new(),
@@ -103,6 +125,7 @@ impl Fleet {
         while let Some(action) = self.coordinator.poll_action() {
             match action {
                 Action::Send { hosts, line } => hosts.iter().for_each(|host| self.send(Some(*host), *host, &line)),
+                Action::Greeted { host } => self.input(Input::Plan { host, plan: Box::new(plan()) }),
                 action => self.actions.push((self.now_ns, action)),
             }
         }
@@ -118,11 +141,18 @@ impl Fleet {
         self.lines.insert((self.now_ns + DELAY_NS, self.sent), (to, host, line.to_owned()));
     }
 
-    /// HELLO, plan and clocks of all hosts.
+    /// HELLO, plan, preflight and clocks of all hosts.
     fn prepare(&mut self) {
         self.run_until(|action| *action == Action::StepDone(Step::Hello));
-        self.input(Input::Plan((0..self.hosts.len()).map(|host| (host, plan())).collect()));
+        self.input(Input::PlansSent);
         self.run_until(|action| *action == Action::StepDone(Step::Plan));
+        let preflight = || Preflight {
+            partners: vec!["10.0.0.2".parse().expect("an address")],
+            peers: Vec::new(),
+            facts: FactsDepth::None,
+        };
+        self.input(Input::Preflight((0..self.hosts.len()).map(|host| (host, preflight())).collect()));
+        self.run_until(|action| *action == Action::StepDone(Step::Preflight));
         self.input(Input::Clocks { exchanges: 8 });
         self.run_until(|action| *action == Action::StepDone(Step::Clock));
     }
@@ -177,7 +207,7 @@ impl Host {
     fn next_ns(&self) -> Option<u64> {
         let due = self.due.iter().map(|(at_ns, ..)| *at_ns);
         let next = self.agent.poll_timeout().into_iter().chain(due).min().filter(|_| !self.is_frozen);
-        next.map(|at_ns| at_ns.saturating_sub(self.offset_ns))
+        next.map(|at_ns| at_ns.saturating_sub(self.offset_ns).max(self.arrival_ns))
     }
 
     fn receive(&mut self, now_ns: u64, line: &str) {
@@ -187,10 +217,10 @@ impl Host {
     }
 
     fn handle_time(&mut self, now_ns: u64) {
-        let now_ns = now_ns + self.offset_ns;
-        if self.is_frozen {
+        if self.is_frozen || now_ns < self.arrival_ns {
             return;
         }
+        let now_ns = now_ns + self.offset_ns;
         while let Some(at) = self.due.iter().position(|(at_ns, ..)| *at_ns <= now_ns) {
             let (at_ns, task, is_end) = self.due.remove(at);
             let input = if is_end { finished(task) } else { AgentInput::Started { task, at_ns } };
@@ -201,6 +231,9 @@ impl Host {
 
     /// Does what the agent requests and returns its lines.
     fn obey(&mut self, now_ns: u64) -> Vec<String> {
+        if now_ns < self.arrival_ns {
+            return Vec::new();
+        }
         let now_ns = now_ns + self.offset_ns;
         let mut lines = Vec::new();
         while let Some(action) = self.agent.poll_action() {
@@ -210,6 +243,9 @@ impl Host {
                     None
                 }
                 AgentAction::Prepare(_) => Some(AgentInput::Planned { ports: vec![5201] }),
+                AgentAction::Probe(_) => {
+                    Some(AgentInput::Preflighted(Box::new(Preflighted { peers: Vec::new(), facts: None })))
+                }
                 AgentAction::ReadClock { c1_ns, a2_ns } => Some(AgentInput::Clock { c1_ns, a2_ns, a3_ns: now_ns }),
                 AgentAction::StartWorker { task, .. } => {
                     self.starting += 1;
@@ -260,7 +296,7 @@ fn finished(task: TaskId) -> AgentInput {
 }
 
 fn plan() -> Plan {
-    let text = r#"{"lease_ms":3000,"addresses":[{"path":"phys","address":"10.0.0.1"}],"peers":["10.0.0.2"],
+    let text = r#"{"lease_ms":3000,"addresses":[{"path":"phys","address":"10.0.0.1"}],
         "ports":{"first":5201,"last":5209}}"#;
     serde_json::from_str(text).expect("a plan")
 }
@@ -339,6 +375,24 @@ fn host_that_freezes_while_it_runs_costs_its_own_task_alone() {
     fleet.input(Input::Cancel);
     fleet.run_until(|action| *action == Action::Finished { unconfirmed: Vec::new() });
     assert!(fleet.hosts.iter().all(|host| host.has_left), "no agent stays");
+}
+
+/// A shell that prints its first line late neither ends the run of the others nor is lost itself, unless its time has passed.
+#[test]
+fn hosts_that_arrive_late_take_part_and_one_that_does_not_arrive_is_left_out() {
+    let mut fleet = Fleet::with_arrivals(&[0, 12_000 * MS_NS, 29_000 * MS_NS, 31_000 * MS_NS]);
+    fleet.prepare();
+    let is_planned = |host: &usize| fleet.coordinator.is_planned(*host);
+    assert_eq!((0..4).filter(is_planned).collect::<Vec<_>>(), [0, 1, 2], "{:#?}", fleet.actions);
+    let dropped = Action::Dropped { host: 3, reason: DropReason::Late(Step::Hello) };
+    let left_out = fleet.actions.iter().filter(|(_, action)| matches!(action, Action::Dropped { .. }));
+    assert_eq!(left_out.map(|(_, action)| action).collect::<Vec<_>>(), [&dropped]);
+    fleet.round(1, &[(0, 1), (2, 3)]);
+    assert_eq!(fleet.results(), [(TaskId(100), Outcome::Done, true)]);
+    assert_eq!(fleet.not_run(), [NotRun::HostOut]);
+    fleet.round(2, &[(1, 2)]);
+    assert_eq!(fleet.results().len(), 2);
+    assert!(fleet.now_ns < HELLO_TIMEOUT_NS + 8_000 * MS_NS, "{} ns", fleet.now_ns);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use proptest::test_runner::TestRunner;
 
 use crate::fuzzing;
 
-/// States of each machine in which the input arrives.
+/// Steps of a coordinator in which the input arrives.
 const STEPS: usize = 7;
 const LINES: usize = 2_000;
 
@@ -38,7 +38,7 @@ fn lines() -> Vec<Vec<u8>> {
 #[test]
 fn two_thousand_invalid_lines_in_each_state_of_an_agent_change_nothing() {
     let lines = lines();
-    (0..STEPS).for_each(|step| fuzzing::garbage_at_the_agent(&lines, step));
+    (0..fuzzing::AGENT_STEPS).for_each(|step| fuzzing::garbage_at_the_agent(&lines, step));
 }
 
 #[test]

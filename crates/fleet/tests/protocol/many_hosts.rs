@@ -15,8 +15,10 @@ fn planned() -> Coordinator {
         (0..HOSTS).for_each(|host| coordinator.handle_line(1, host, line.as_bytes()));
     };
     all(&mut coordinator, &line("hello", r#"{"protocol":{"min":1,"max":1},"version":"x"}"#));
-    let plans = (0..HOSTS).map(|host| (host, plan())).collect();
-    assert_eq!(coordinator.handle_local(1, Input::Plan(plans)), Ok(()));
+    for host in 0..HOSTS {
+        assert_eq!(coordinator.handle_local(1, Input::Plan { host, plan: Box::new(plan()) }), Ok(()));
+    }
+    assert_eq!(coordinator.handle_local(1, Input::PlansSent), Ok(()));
     all(&mut coordinator, &line("planned", r#"{"ports":[]}"#));
     while coordinator.poll_action().is_some() {}
     coordinator

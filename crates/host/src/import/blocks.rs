@@ -18,6 +18,16 @@ impl<'a> Block<'a> {
         self.command.split_whitespace()
     }
 
+    /// The program of the command, without its directory and without `sudo` before it; empty where it is unknown.
+    pub(super) fn program(&self) -> &'a str {
+        program_name(self.words().find(|word| *word != "sudo").unwrap_or_default())
+    }
+
+    /// The first argument that is a file of `/proc` or `/sys`, also behind `grep PATTERN` or `head -3`.
+    pub(super) fn kernel_file(&self) -> Option<&'a str> {
+        self.words().skip(1).find(|word| word.starts_with("/proc/") || word.starts_with("/sys/"))
+    }
+
     /// Whether the command has this argument.
     pub(super) fn has(&self, word: &str) -> bool {
         self.words().any(|known| known == word)
@@ -26,7 +36,7 @@ impl<'a> Block<'a> {
     /// Option and device of an `ethtool` command, options of the shell behind it left out.
     pub(super) fn ethtool(&self) -> Option<(&'a str, &'a str)> {
         let mut words = self.words().skip_while(|word| *word == "sudo");
-        if words.next()? != "ethtool" {
+        if program_name(words.next()?) != "ethtool" {
             return None;
         }
         let mut option = "";
@@ -73,7 +83,7 @@ pub(super) fn is_beginning(line: &str) -> bool {
 type Heading<'a> = (Option<&'a str>, &'a str);
 
 fn heading(line: &str) -> Option<Heading<'_>> {
-    header(line).or_else(|| prompt(line)).or_else(|| bare_command(line))
+    header(line).or_else(|| windows_prompt(line)).or_else(|| prompt(line)).or_else(|| bare_command(line))
 }
 
 /// `### host=NAME cmd=COMMAND`
@@ -108,9 +118,57 @@ fn prompt(line: &str) -> Option<Heading<'_>> {
     is_prompt.then_some((Some(name), command.trim()))
 }
 
+/// `C:\> command` of cmd and `PS C:\Users\me> command` of PowerShell, also behind `[host]: ` of a remote session.
+fn windows_prompt(line: &str) -> Option<Heading<'_>> {
+    let (before, command) = line.split_once('>')?;
+    let (host, place) = match before.strip_prefix('[').and_then(|rest| rest.split_once("]: ")) {
+        Some((host, place)) => (Some(host), place),
+        None => (None, before),
+    };
+    let path = place.strip_prefix("PS ").unwrap_or(place);
+    let mut characters = path.chars();
+    let is_drive = characters.next().is_some_and(|letter| letter.is_ascii_alphabetic());
+    (is_drive && characters.as_str().starts_with(":\\")).then_some((host, command.trim()))
+}
+
+/// Programs whose output is read. A line that begins with one of them behind `# `, `% ` or `+ ` is a command.
+const PROGRAMS: [&str; 31] = [
+    "cat",
+    "conntrack",
+    "dmesg",
+    "ethtool",
+    "grep",
+    "head",
+    "ip",
+    "iperf",
+    "iperf3",
+    "iw",
+    "journalctl",
+    "lscpu",
+    "lshw",
+    "lspci",
+    "mpstat",
+    "mtr",
+    "netstat",
+    "nstat",
+    "numactl",
+    "ping",
+    "ping6",
+    "ss",
+    "sysctl",
+    "taskset",
+    "tc",
+    "top",
+    "tracepath",
+    "traceroute",
+    "tracert",
+    "uname",
+    "vmstat",
+];
+
 /// A command that was pasted without its prompt, or behind one that names no host.
 fn bare_command(line: &str) -> Option<Heading<'_>> {
-    const COMMANDS: [&str; 19] = [
+    const COMMANDS: [&str; 38] = [
         "iperf3 -",
         "iperf -",
         "ethtool -",
@@ -118,25 +176,55 @@ fn bare_command(line: &str) -> Option<Heading<'_>> {
         "taskset -",
         "tc -s ",
         "tc qdisc show",
+        "tc class show",
         "ip -",
         "ip link",
         "ip route get",
         "ip addr",
+        "iw dev ",
         "nstat -",
         "netstat -s",
         "sysctl ",
         "cat /proc/",
+        "cat /sys/",
+        "head -",
+        "grep ",
         "ss -",
         "uname -",
         "lscpu -",
+        "lscpu |",
+        "lshw -",
         "conntrack -S",
+        "dmesg |",
+        "dmesg -",
+        "mpstat -",
+        "mtr -",
+        "numactl -",
+        "ping -",
+        "ping6 -",
+        "top -",
+        "traceroute -",
+        "tracepath ",
+        "tracert ",
+        "vmstat ",
     ];
-    let command = ["# ", "% ", "+ "].iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(line).trim();
+    let marked = ["# ", "% ", "+ "].iter().find_map(|mark| line.strip_prefix(mark));
+    let command = marked.unwrap_or(line).trim();
     let plain = command.strip_prefix("sudo ").unwrap_or(command);
     let of_one_device = || plain.strip_prefix("ethtool ").is_some_and(|device| !device.contains(char::is_whitespace));
-    let is_command =
-        COMMANDS.iter().any(|known| plain.starts_with(known)) || matches!(plain, "lscpu" | "nstat") || of_one_device();
+    let is_known = || plain.split_whitespace().next().is_some_and(|word| PROGRAMS.contains(&program_name(word)));
+
+    let is_command = COMMANDS.iter().any(|known| plain.starts_with(known))
+        || matches!(plain, "lscpu" | "nstat" | "dmesg")
+        || of_one_device()
+        || (marked.is_some() && is_known());
     is_command.then_some((None, command))
+}
+
+/// The name of a program without its directory and the suffix of Windows.
+pub(super) fn program_name(word: &str) -> &str {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    name.strip_suffix(".exe").unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -162,9 +250,30 @@ mod tests {
             ("iperf 3.12 (cJSON 1.7.15)", None),
             ("Speed: 1000Mb/s # a remark", None),
             ("P=2 147   # printed twice", None),
+            ("C:\\> iperf3 -c 192.0.2.1 -w 64K", Some((None, "iperf3 -c 192.0.2.1 -w 64K"))),
+            ("C:\\Users\\me>ping -f -l 1472 192.0.2.1", Some((None, "ping -f -l 1472 192.0.2.1"))),
+            ("PS C:\\Users\\me> iperf3.exe -s", Some((None, "iperf3.exe -s"))),
+            ("[srv]: PS D:\\tools> netstat -s", Some((Some("srv"), "netstat -s"))),
+            ("rate: 5 > 4", None),
+            ("# cat /sys/fs/cgroup/cpu.max", Some((None, "cat /sys/fs/cgroup/cpu.max"))),
+            ("# the next one is slower", None),
+            ("ping: connect: Network is unreachable", None),
         ];
         for (line, expected) in rows {
             assert_eq!(heading(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn program_and_file_of_a_command() {
+        for (command, program, file) in [
+            ("sudo /usr/bin/cat /proc/net/bonding/bond0", "cat", Some("/proc/net/bonding/bond0")),
+            (r".\iperf3.exe -c h", "iperf3", None),
+            ("grep . /sys/class/net/eth0/mtu", "grep", Some("/sys/class/net/eth0/mtu")),
+            ("", "", None),
+        ] {
+            let block = Block { host: None, command, lines: Vec::new() };
+            assert_eq!((block.program(), block.kernel_file()), (program, file), "{command}");
         }
     }
 
@@ -174,6 +283,7 @@ mod tests {
         assert_eq!(of("sudo ethtool -S eth0 | grep x").ethtool(), Some(("-S", "eth0")));
         assert_eq!(of("ethtool eth0").ethtool(), Some(("", "eth0")));
         assert_eq!(of("ethtool -I -a eth0").ethtool(), Some(("-a", "eth0")));
+        assert_eq!(of("sudo /usr/sbin/ethtool eth0").ethtool(), Some(("", "eth0")));
         assert_eq!(of("ethtool").ethtool(), None);
     }
 }

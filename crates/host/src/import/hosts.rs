@@ -6,10 +6,10 @@ use linerate_model::runs;
 use linerate_model::snapshot::{Fact, Snapshot};
 
 use super::blocks::Block;
-use super::{Draft, read_block};
+use super::{Draft, ReadTests, read_block};
 
 /// The host of the lines of each text that name none; a text is the name of a file and its blocks.
-pub(super) fn of(texts: &[(&str, Vec<Block<'_>>)]) -> Vec<String> {
+pub(super) fn of(texts: &[(&str, Vec<Block<'_>>)], read_tests: ReadTests<'_>) -> Vec<String> {
     let named: Vec<Option<&str>> =
         texts.iter().map(|(name, blocks)| only_host(blocks).or_else(|| role(name))).collect();
     if let ([(name, _)], [host]) = (texts, named.as_slice()) {
@@ -25,7 +25,7 @@ pub(super) fn of(texts: &[(&str, Vec<Block<'_>>)]) -> Vec<String> {
     let mut group_of = vec![0; texts.len()];
     for index in order {
         let (name, blocks) = &texts[index];
-        group_of[index] = groups.add(named[index], name, facts_of(name, blocks));
+        group_of[index] = groups.add(named[index], name, facts_of(name, blocks, read_tests));
     }
     if let ([host], true) = (groups.names.as_mut_slice(), hosts.is_empty()) {
         *host = "host".to_owned();
@@ -68,10 +68,10 @@ fn only_host<'a>(blocks: &[Block<'a>]) -> Option<&'a str> {
     named.all(|host| host == first).then_some(first)
 }
 
-fn facts_of(name: &str, blocks: &[Block<'_>]) -> Snapshot {
+fn facts_of(name: &str, blocks: &[Block<'_>], read_tests: ReadTests<'_>) -> Snapshot {
     let mut draft = Draft::new(name);
     for block in blocks {
-        read_block(&mut draft, block, &mut |_, _| {});
+        read_block(&mut draft, block, read_tests, &mut |_, _| {});
     }
     draft.finish()
 }

@@ -51,31 +51,12 @@ pub(super) fn tc_rate_bps(word: &str) -> Option<f64> {
     Some(number * factor)
 }
 
-/// A number and a unit of iperf: `7.56 GBytes` in bytes, `20.8 Gbits/sec` in bit/s.
-pub(super) fn iperf_amount(number: &str, unit: &str) -> Option<f64> {
-    let number: f64 = number.parse().ok().filter(|number: &f64| number.is_finite())?;
-    let (prefix, bytes) = match unit.strip_suffix("/sec").unwrap_or(unit) {
-        unit if unit.ends_with("Bytes") => (unit.strip_suffix("Bytes")?, true),
-        unit if unit.ends_with("bits") => (unit.strip_suffix("bits")?, false),
-        _ => return None,
-    };
-    let power = ["", "K", "M", "G", "T"].iter().position(|known| *known == prefix)?;
-    // Amounts of bytes are counted in powers of 1024, rates of bits in powers of 1000.
-    let base: f64 = if bytes { 1024.0 } else { 1000.0 };
-    Some((number * base.powi(i32::try_from(power).ok()?)).round())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn amounts_and_rates() {
-        assert_eq!(iperf_amount("1", "KBytes"), Some(1024.0));
-        assert_eq!(iperf_amount("20.8", "Gbits/sec"), Some(20.8e9));
-        assert_eq!(iperf_amount("0.00", "Bytes"), Some(0.0));
-        assert_eq!(iperf_amount("x", "Bytes"), None);
-        assert_eq!(iperf_amount("1", "Frogs"), None);
         assert_eq!(tc_rate_bps("980Mbit"), Some(980e6));
         assert_eq!(leading_number("1000Mb/s"), Some(1000.0));
         assert_eq!(leading_number("Unknown!"), None);

@@ -5,33 +5,46 @@
 //! other. Unknown lines are reported with their number and are never an error.
 
 mod blocks;
+mod bonding;
+mod documents;
 mod ethtool;
 mod ethtool_headings;
+mod hops;
 mod hosts;
-mod iperf;
-mod iperf_json;
 mod join;
+mod kernel_log;
 mod lines;
+mod load;
+mod lshw;
 mod lspci;
+mod netstat;
 mod network;
 mod notes;
+mod numactl;
 mod ovs;
 mod paste;
+mod ping;
+mod reports;
 mod ss;
+mod subjects;
+mod sysfs;
 mod system;
+mod tc;
+mod wireless;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::snapshot::{Snapshot, Source};
 
 use blocks::Block;
-use iperf::Transcripts;
-use iperf_json::Documents;
+use documents::Documents;
 use join::Loose;
+use reports::Runs;
+pub use reports::{ReadTests, TestOutput, TestRun};
 
 /// Bytes of one file that are read; more is cut.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
-/// Lines one file reports as not understood.
+/// Lines of one file that are kept because they were not understood; further ones are counted.
 const UNREAD_MAX: usize = 10_000;
 
 /// What a text contained.
@@ -43,20 +56,33 @@ pub struct Imported {
     pub blocks: usize,
     /// Blocks of which at least one line was understood.
     pub understood: usize,
-    /// Unknown lines: file, number and text.
+    /// Unknown lines: file, number and text. Of a file with very many, the first.
     pub unread: Vec<String>,
+    /// How many lines are unknown.
+    pub unread_count: usize,
+    /// Prefixes of the rules that unknown lines concern: `QD`.
+    pub unread_subjects: BTreeSet<&'static str>,
+}
+
+/// Reads the lines of one kind of output.
+trait LineReader {
+    /// Reads a line; returns whether it was understood.
+    fn line(&mut self, snapshot: &mut Snapshot, line: &str) -> bool;
+
+    /// Records what is known at the end of the block.
+    fn finish(&mut self, _: &mut Snapshot) {}
 }
 
 /// Reads one text. `name` is the host where the text names none.
 #[must_use]
 pub fn import(name: &str, text: &str) -> Imported {
-    import_all(&[(name, text)])
+    import_all(&[(name, text)], &reports::none)
 }
 
 /// Reads texts, each with the name of its file. Several texts that name no host describe the same one, unless they
 /// contradict each other.
 #[must_use]
-pub fn import_all(texts: &[(&str, &str)]) -> Imported {
+pub fn import_all(texts: &[(&str, &str)], read_tests: ReadTests<'_>) -> Imported {
     let mut imported = Imported::default();
     let mut pasted = Vec::new();
     for (name, text) in texts {
@@ -71,8 +97,8 @@ pub fn import_all(texts: &[(&str, &str)]) -> Imported {
     }
     let texts: Vec<(&str, Vec<Block<'_>>)> = pasted.iter().map(|(name, lines)| (*name, blocks::split(lines))).collect();
     let mut hosts: BTreeMap<String, Draft> = BTreeMap::new();
-    for ((name, blocks), host) in texts.iter().zip(hosts::of(&texts)) {
-        read_blocks(name, &host, blocks, &mut hosts, &mut imported);
+    for ((name, blocks), host) in texts.iter().zip(hosts::of(&texts, read_tests)) {
+        read_blocks((name, &host), blocks, read_tests, &mut hosts, &mut imported);
     }
     // Text around the outputs of named hosts is no host of its own.
     imported.snapshots.extend(hosts.into_values().filter(|draft| draft.understood).map(Draft::finish));
@@ -80,23 +106,26 @@ pub fn import_all(texts: &[(&str, &str)]) -> Imported {
 }
 
 fn read_blocks(
-    name: &str,
-    default_host: &str,
+    (name, default_host): (&str, &str),
     blocks: &[Block<'_>],
+    read_tests: ReadTests<'_>,
     hosts: &mut BTreeMap<String, Draft>,
     imported: &mut Imported,
 ) {
-    let before = imported.unread.len();
+    let most = imported.unread.len().saturating_add(UNREAD_MAX);
     for block in blocks {
         let host = block.host.filter(|host| *host != "note").unwrap_or(default_host);
         let draft = hosts.entry(host.to_owned()).or_insert_with(|| Draft::new(host));
         imported.blocks += 1;
-        let understood = read_block(draft, block, &mut |number, line| {
-            imported.unread.push(format!("{name}:{number}: {line}"));
+        let understood = read_block(draft, block, read_tests, &mut |number, line| {
+            imported.unread_count = imported.unread_count.saturating_add(1);
+            imported.unread_subjects.extend(subjects::of(block, line));
+            if imported.unread.len() < most {
+                imported.unread.push(format!("{name}:{number}: {line}"));
+            }
         });
         imported.understood += usize::from(understood);
         draft.understood |= understood;
-        imported.unread.truncate(UNREAD_MAX + before);
     }
 }
 
@@ -109,7 +138,7 @@ fn saved(text: &str) -> Option<Snapshot> {
 struct Draft {
     snapshot: Snapshot,
     loose: Loose,
-    transcripts: Transcripts,
+    runs: Runs,
     /// At least one line was understood.
     understood: bool,
 }
@@ -119,56 +148,96 @@ impl Draft {
         Self {
             snapshot: Snapshot::new(host, Source::Import),
             loose: Loose::default(),
-            transcripts: Transcripts::default(),
+            runs: Runs::default(),
             understood: false,
         }
     }
 
     fn finish(mut self) -> Snapshot {
-        self.transcripts.finish(&mut self.snapshot);
+        self.runs.finish(&mut self.snapshot);
+        tc::hierarchies(&mut self.snapshot);
         self.loose.attach(&mut self.snapshot);
         self.snapshot
     }
 }
 
 /// Passes every line to the importers until one parses it. Returns whether any line was parsed.
-fn read_block(draft: &mut Draft, block: &Block<'_>, unread: &mut dyn FnMut(usize, &str)) -> bool {
+fn read_block(
+    draft: &mut Draft,
+    block: &Block<'_>,
+    read_tests: ReadTests<'_>,
+    unread: &mut dyn FnMut(usize, &str),
+) -> bool {
+    let mut tools = tools(block);
     let mut ethtool = ethtool::Reader::new(block);
-    let mut network = network::Reader::new(block);
+    let mut network = network::Reader::default();
+    let mut tc = tc::Reader::new(block);
     let mut lspci = lspci::Reader::new(block);
     let mut ovs = ovs::Reader::default();
     let mut system = system::Reader::new(block);
     let mut ss = ss::Reader::default();
     let mut notes = notes::Reader::new(block);
-    let mut any = draft.transcripts.command(block);
+    let tests = draft.runs.read(block, read_tests);
+    let mut any = tests.is_command;
+    for reason in &tests.refused {
+        unread(block.lines.first().map_or(0, |(number, _)| *number), reason);
+    }
     let documents = Documents::of(block);
     let mut lines = block.lines.iter().enumerate();
     while let Some((index, (number, line))) = lines.next() {
-        if let Some((_, count)) = documents.at(index).filter(|(document, _)| draft.transcripts.json(document)) {
+        if tests.read.contains(&index) {
+            any |= tests.refused.is_empty();
+            continue;
+        }
+        if let Some(count) = read_document(draft, &documents, index) {
             any = true;
             lines.by_ref().take(count.saturating_sub(1)).for_each(drop);
             continue;
         }
         let snapshot = &mut draft.snapshot;
-        let understood = system.lscpu(snapshot, line)
+        let understood = tools.iter_mut().any(|reader| reader.line(snapshot, line))
+            || system.lscpu(snapshot, line)
             || ethtool.line(snapshot, line)
-            || draft.transcripts.line(line)
             || ss.line(line)
             || network.line(snapshot, line)
+            || tc.line(snapshot, line)
             || lspci.line(&mut draft.loose, line)
             || ovs.line(line)
             || system.line(snapshot, &mut draft.loose, line)
-            || notes.line(snapshot, &mut draft.transcripts, line);
+            || notes.line(snapshot, line);
         any |= understood;
         if !understood && !line.trim().is_empty() && !is_decoration(line) {
             unread(*number, line);
         }
     }
+    tools.iter_mut().for_each(|reader| reader.finish(&mut draft.snapshot));
     ss.finish(&mut draft.snapshot);
     ovs.finish(&mut draft.snapshot);
     system.finish(&mut draft.snapshot, &mut draft.loose);
     notes.finish(&mut draft.snapshot);
     any
+}
+
+/// Reads the JSON that begins in a line; returns the number of its lines.
+fn read_document(draft: &mut Draft, documents: &Documents, line: usize) -> Option<usize> {
+    let (document, count) = documents.at(line)?;
+    hops::json(&mut draft.snapshot, &document).then_some(count)
+}
+
+/// Readers that need nothing but the snapshot.
+fn tools<'a>(block: &Block<'a>) -> [Box<dyn LineReader + 'a>; 10] {
+    [
+        Box::new(bonding::Reader::new(block)),
+        Box::new(ping::Reader::new(block)),
+        Box::new(hops::Reader::new(block)),
+        Box::new(load::Reader::new(block)),
+        Box::new(kernel_log::Reader::new(block)),
+        Box::new(lshw::Reader::new(block)),
+        Box::new(wireless::Reader::new(block)),
+        Box::new(numactl::Reader::default()),
+        Box::new(sysfs::Reader::new(block)),
+        Box::new(netstat::Reader::default()),
+    ]
 }
 
 /// Rules and dots between parts of an output.

@@ -1,40 +1,28 @@
-//! Output of `ip link`, `ip route get`, `tc qdisc` and `tc filter`.
+//! Output of `ip link`, `ip -br link` and `ip route get`.
 
-use linerate_model::snapshot::{Snapshot, Value};
+use linerate_model::snapshot::{Quality, Snapshot};
 
-use super::blocks::Block;
-use super::lines::{after, tc_rate_bps};
+use super::lines::after;
 
-/// Reads lines of ip and tc.
-pub(super) struct Reader<'a> {
-    /// Device the command names.
-    device: Option<&'a str>,
+/// Reads lines of ip.
+#[derive(Default)]
+pub(super) struct Reader {
     /// Interface the indented lines belong to.
     link: Option<String>,
     /// Counters the next line holds: names in order.
     columns: Option<(&'static str, Vec<String>)>,
-    /// Qdisc the indented lines belong to.
-    qdisc: Option<String>,
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(block: &Block<'a>) -> Self {
-        let words: Vec<&str> = block.words().collect();
-        Self { device: after(&words, "dev"), link: None, columns: None, qdisc: None }
-    }
-
+impl Reader {
     pub(super) fn line(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
         if !line.starts_with(char::is_whitespace) {
             self.columns = None;
         }
         self.link(snapshot, line).is_some()
             || link_in_brief(snapshot, line).is_some()
-            || self.qdisc(snapshot, line).is_some()
-            || self.filter(snapshot, line)
             || route(snapshot, line).is_some()
             || self.counters(snapshot, line).is_some()
             || self.link_details(snapshot, line)
-            || self.qdisc_counters(snapshot, line)
     }
 
     /// `3: eth0@if2: <UP,LOWER_UP> mtu 1500 qdisc mq state UP qlen 1000`
@@ -53,6 +41,9 @@ impl<'a> Reader<'a> {
         snapshot.set(format!("{nic}.link.up"), has("UP") && has("LOWER_UP"), src);
         if has("LOOPBACK") {
             snapshot.set(format!("{nic}.net.kind"), "loopback", src);
+        } else if let Some(kind) = kind_by_name(name).filter(|_| snapshot.value(&format!("{nic}.net.kind")).is_none()) {
+            snapshot.set(format!("{nic}.net.kind"), kind, src);
+            snapshot.qualify(&format!("{nic}.net.kind"), Quality::Inferred);
         }
         let words: Vec<&str> = rest.split_whitespace().collect();
         for pair in words.windows(2) {
@@ -65,7 +56,6 @@ impl<'a> Reader<'a> {
             }
         }
         self.link = Some(name.to_owned());
-        self.qdisc = None;
         Some(())
     }
 
@@ -84,12 +74,40 @@ impl<'a> Reader<'a> {
             self.columns = Some((direction, names.collect()));
             return true;
         }
-        if ["veth", "bridge", "tun", "dummy", "ifb", "vxlan", "vlan", "bond"].contains(&first) {
+        const KINDS: [&str; 13] = [
+            "veth",
+            "bridge",
+            "tun",
+            "dummy",
+            "ifb",
+            "vxlan",
+            "vlan",
+            "bond",
+            "wireguard",
+            "gre",
+            "ipip",
+            "sit",
+            "macvlan",
+        ];
+        if KINDS.contains(&first) {
             snapshot.set(format!("{nic}.net.kind"), first, "import:ip link");
             return true;
         }
-        let known = ["link/", "inet", "valid_lft", "promiscuity", "alias", "altname", "parentbus", "prog/"];
-        known.iter().any(|known| first.starts_with(known))
+        const KNOWN: [&str; 12] = [
+            "link/",
+            "inet",
+            "valid_lft",
+            "promiscuity",
+            "alias",
+            "altname",
+            "parentbus",
+            "prog/",
+            "bridge_slave",
+            "bond_slave",
+            "openvswitch",
+            "vrf",
+        ];
+        KNOWN.iter().any(|known| first.starts_with(known))
     }
 
     /// The line of numbers under `RX: bytes packets …`.
@@ -107,97 +125,27 @@ impl<'a> Reader<'a> {
         self.columns = None;
         Some(())
     }
+}
 
-    /// `qdisc tbf 8001: dev eth0 root refcnt 2 rate 1Gbit burst 32Kb lat 400ms`
-    fn qdisc(&mut self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (["qdisc", kind, handle, rest @ ..], false) = (words.as_slice(), line.starts_with(char::is_whitespace))
-        else {
-            return None;
-        };
-        let after = |wanted| after(rest, wanted);
-        let Some(device) = after("dev").or(self.device) else { return Some(()) };
-        let place = if rest.contains(&"root") { "root" } else { after("parent").unwrap_or("ingress") };
-        let key = format!("nic.{device}.qdisc.{}", place.replace([':', '.'], "_"));
-        let src = "import:tc qdisc";
-        snapshot.set(format!("{key}.kind"), *kind, src);
-        snapshot.set(format!("{key}.handle"), *handle, src);
-        let rate_bps = after("rate").or_else(|| after("bandwidth")).and_then(tc_rate_bps);
-        snapshot.set_known_in(format!("{key}.rate_bps"), rate_bps, "bit/s", src);
-        for name in ["limit", "burst", "bands"] {
-            snapshot.set_known(format!("{key}.{name}"), after(name), src);
-        }
-        if *kind == "tbf" && place == "root" {
-            let parameters = rest.iter().skip_while(|word| **word != "rate").copied().collect::<Vec<_>>().join(" ");
-            let command = format!(
-                "tc qdisc replace dev {device} root handle {handle} tbf {}",
-                parameters.replace(" lat ", " latency ")
-            );
-            snapshot.set(format!("{key}.command"), command, src);
-        }
-        self.qdisc = Some(key);
-        self.link = None;
-        Some(())
-    }
-
-    /// `Sent 0 bytes 0 pkt (dropped 5, overlimits 0 requeues 0)` and the line below it.
-    fn qdisc_counters(&self, snapshot: &mut Snapshot, line: &str) -> bool {
-        let Some(key) = &self.qdisc else { return false };
-        let text = line.trim_start();
-        if text == line {
-            return false;
-        }
-        if !text.starts_with("Sent ") {
-            return text.starts_with("backlog ") || text.contains("maxpacket") || text.contains("flows");
-        }
-        let words: Vec<&str> =
-            text.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ',')).filter(|w| !w.is_empty()).collect();
-        for pair in words.windows(2) {
-            let [name, value] = pair else { continue };
-            let counter = match *name {
-                "dropped" => "drops",
-                "overlimits" => "overlimits",
-                "requeues" => "requeues",
-                "Sent" => "bytes",
-                _ => continue,
-            };
-            if let Ok(value) = value.parse() {
-                snapshot.count(format!("{key}.{counter}"), value, None);
-            }
-        }
-        true
-    }
-
-    /// Filters that map onto queues: how many, and how many different priorities they have.
-    fn filter(&self, snapshot: &mut Snapshot, line: &str) -> bool {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let Some(device) = self.device else {
-            return words.first() == Some(&"filter");
-        };
-        let prefix = format!("nic.{device}.qdisc.filter");
-        let src = "import:tc filter";
-        if words.first() == Some(&"filter") {
-            if let Some(Ok(priority)) = after(&words, "pref").map(str::parse::<i64>) {
-                let seen = format!("{prefix}.pref");
-                let mut known = match snapshot.value(&seen) {
-                    Some(Value::List(known)) => known.clone(),
-                    _ => Vec::new(),
-                };
-                if !known.contains(&Value::Integer(priority)) && known.len() < 65_536 {
-                    known.push(Value::Integer(priority));
-                }
-                snapshot.set(format!("{prefix}.priorities"), known.len(), src);
-                snapshot.set(seen, Value::List(known), src);
-            }
-            return true;
-        }
-        if words.contains(&"skbedit") && words.contains(&"queue_mapping") {
-            let count = snapshot.number(&format!("{prefix}.skbedit_count")).unwrap_or(0.0);
-            snapshot.set(format!("{prefix}.skbedit_count"), count + 1.0, src);
-            return true;
-        }
-        line.starts_with(char::is_whitespace) && matches!(words.first(), Some(&"match" | &"index"))
-    }
+/// The kind that programs give an interface of this name, where the output does not have it: `docker0`, `wg0`.
+fn kind_by_name(name: &str) -> Option<&'static str> {
+    const KINDS: [(&str, &str); 12] = [
+        ("docker", "bridge"),
+        ("br-", "bridge"),
+        ("virbr", "bridge"),
+        ("lxcbr", "bridge"),
+        ("lxdbr", "bridge"),
+        ("cni", "bridge"),
+        ("veth", "veth"),
+        ("wg", "wireguard"),
+        ("tun", "tun"),
+        ("tap", "tun"),
+        ("tailscale", "tun"),
+        ("vxlan", "vxlan"),
+    ];
+    let is_numbered = |prefix: &str| name.strip_prefix(prefix).is_some_and(|rest| rest.parse::<u32>().is_ok());
+    let known = KINDS.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, kind)| *kind);
+    known.or_else(|| is_numbered("br").then_some("bridge"))
 }
 
 /// `eth0  DOWN  00:00:5e:00:53:01 <NO-CARRIER,BROADCAST,MULTICAST,UP>` of `ip -br link`

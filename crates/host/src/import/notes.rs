@@ -1,9 +1,9 @@
 //! Notes of users: `key=value` lines, and small tables of measurements.
 
+use linerate_model::runs;
 use linerate_model::snapshot::{Snapshot, Value};
 
 use super::blocks::Block;
-use super::iperf::Transcripts;
 use super::lines::leading_number;
 
 const SRC: &str = "import:note";
@@ -28,11 +28,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn line(&mut self, snapshot: &mut Snapshot, runs: &mut Transcripts, line: &str) -> bool {
+    pub(super) fn line(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
         if !self.is_note || line.trim().is_empty() {
             return false;
         }
-        self.measured(runs, line);
+        measured(snapshot, line);
         self.link_rate(snapshot, line);
         self.connections(snapshot, line).is_some()
             || self.concurrency(snapshot, line).is_some()
@@ -54,14 +54,6 @@ impl<'a> Reader<'a> {
             snapshot.set("sock.tcp.tw", self.idle_connections, SRC);
             snapshot.set("load.ports_used", self.idle_connections + active, SRC);
         }
-    }
-
-    /// `iperf3 reverse=941 Mbit/s retransmits=0`
-    fn measured(&self, runs: &mut Transcripts, line: &str) -> Option<()> {
-        let rest = line.strip_prefix("iperf3 ").filter(|rest| rest.contains("Mbit/s"))?;
-        let (_, value) = rest.split_once('=')?;
-        runs.noted("iperf3", rest.starts_with("reverse="), leading_number(value)? * 1e6);
-        Some(())
     }
 
     /// `… dedicated 1 GbE`
@@ -87,6 +79,8 @@ impl<'a> Reader<'a> {
         if let Some(limit) = number_after(rest, "nofile limit ") {
             snapshot.set("limits.nofile.soft", limit, SRC);
         }
+        let hit = rest.split_once("client ").and_then(|(_, rest)| rest.split_once(" hit first"));
+        snapshot.set_known("load.client_limit", hit.map(|(limit, _)| limit), SRC);
         snapshot.set_known("limits.local_ports", number_after(rest, "ephemeral ports about "), SRC);
         self.left_waiting |= rest.contains("left in TIME_WAIT");
         Some(())
@@ -101,6 +95,11 @@ impl<'a> Reader<'a> {
         let rates = numbers(rates).filter(|rates| rates.len() == points.len())?;
         let peak = rates.iter().copied().fold(0.0, f64::max);
         snapshot.set(format!("http.row.{row}.best_bytes_per_second"), peak * 1e6, SRC);
+
+        // Rates within 2 % of the peak are alike.
+        let alike = || points.iter().zip(&rates).filter(|(_, rate)| **rate >= 0.98 * peak).map(|(point, _)| *point);
+        snapshot.set_known(format!("http.row.{row}.best_concurrency"), alike().reduce(f64::min), SRC);
+        snapshot.set_known(format!("http.row.{row}.flat_concurrency"), alike().reduce(f64::max), SRC);
         Some(())
     }
 
@@ -143,6 +142,26 @@ impl<'a> Reader<'a> {
         }
         Some(())
     }
+}
+
+/// `iperf3 reverse=941 Mbit/s retransmits=0`
+fn measured(snapshot: &mut Snapshot, line: &str) -> Option<()> {
+    let rest = line.strip_prefix("iperf3 ").filter(|rest| rest.contains("Mbit/s"))?;
+    let (_, value) = rest.split_once('=')?;
+    let is_reverse = rest.starts_with("reverse=");
+    let facts: [(&str, Value); 8] = [
+        ("tool", "iperf3".into()),
+        ("label", if is_reverse { "iperf3 -R" } else { "iperf3" }.into()),
+        ("transport", "tcp".into()),
+        ("options_known", false.into()),
+        ("interrupted", false.into()),
+        ("reverse", is_reverse.into()),
+        ("streams", 1_i64.into()),
+        ("received_bps", (leading_number(value)? * 1e6).into()),
+    ];
+
+    runs::add(snapshot, SRC, facts.map(|(name, value)| (name.to_owned(), value)));
+    Some(())
 }
 
 fn number_after(text: &str, words: &str) -> Option<f64> {

@@ -4,7 +4,7 @@ use linerate_model::snapshot::Snapshot;
 
 use super::blocks::Block;
 use super::join::Loose;
-use super::lines::field;
+use super::lines::{field, leading_number};
 use crate::kernel::procfs;
 
 /// Reads lines about the system; tables are collected and read at the end of the block.
@@ -14,8 +14,8 @@ pub(super) struct Reader<'a> {
     table: String,
     /// Inside the output of lscpu.
     lscpu: bool,
-    /// Protocol whose counters follow in the output of `netstat -s`.
-    protocol: Option<&'a str>,
+    /// Part of its highest clock at which the CPU runs, per cent, as lscpu prints it.
+    scaling_percent: Option<f64>,
 }
 
 impl<'a> Reader<'a> {
@@ -24,14 +24,13 @@ impl<'a> Reader<'a> {
             block: Block { lines: Vec::new(), ..block.clone() },
             interrupts: String::new(),
             table: String::new(),
-            lscpu: false,
-            protocol: None,
+            lscpu: block.program() == "lscpu",
+            scaling_percent: None,
         }
     }
 
     pub(super) fn line(&mut self, snapshot: &mut Snapshot, _: &mut Loose, line: &'a str) -> bool {
         self.interrupt(line)
-            || self.prose(snapshot, line)
             || connection_tracking(snapshot, line)
             || self.table(line)
             || self.kernel(snapshot, line)
@@ -45,7 +44,7 @@ impl<'a> Reader<'a> {
     pub(super) fn lscpu(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
         self.lscpu |= line.starts_with("Architecture:");
         let Some((key, value)) = field(line).filter(|_| self.lscpu) else {
-            self.lscpu = false;
+            self.lscpu = self.block.program() == "lscpu";
             return false;
         };
         let src = "import:lscpu";
@@ -59,10 +58,14 @@ impl<'a> Reader<'a> {
             "NUMA node(s)" => snapshot.set_known("numa.nodes", value.parse::<i64>().ok(), src),
             "Hypervisor vendor" => snapshot.set("cpu.virt", true, src),
             "CPU max MHz" => {
-                let khz =
-                    value.parse::<f64>().ok().filter(|mhz| (1.0..1e6).contains(mhz)).map(|mhz| (mhz * 1e3) as i64);
-                snapshot.set_known_in("cpu.freq.max_khz", khz, "kHz", src);
+                snapshot.set_known_in("cpu.freq.max_khz", khz(value), "kHz", src);
+                let at =
+                    self.scaling_percent.zip(khz(value)).map(|(percent, khz)| (percent / 100.0 * khz as f64) as i64);
+                snapshot.set_known_in("cpu.freq.cur_khz", at, "kHz", src);
             }
+            "CPU min MHz" => snapshot.set_known_in("cpu.freq.min_khz", khz(value), "kHz", src),
+            "CPU MHz" => snapshot.set_known_in("cpu.freq.cur_khz", khz(value), "kHz", src),
+            "CPU(s) scaling MHz" => self.scaling_percent = leading_number(value).filter(|percent| *percent <= 100.0),
             _ => {}
         }
         true
@@ -87,27 +90,6 @@ impl<'a> Reader<'a> {
         let is_sockets = ["TCP:", "UDP:", "sockets:", "RAW:", "FRAG:", "UDPLITE:"].contains(first) && words.len() > 2;
         let wanted = procfs::is_softnet_line(&words) || paired.contains(first) || is_cpu || is_sockets;
         collect(&mut self.table, line, wanted)
-    }
-
-    /// Lines of `netstat -s`: the name of a protocol alone, and indented below it counters in words or by their names.
-    fn prose(&mut self, snapshot: &mut Snapshot, line: &'a str) -> bool {
-        let text = line.trim_start();
-        if text == line {
-            self.protocol = line.trim_end().strip_suffix(':').filter(|name| PROTOCOLS.contains(name));
-            return self.protocol.is_some();
-        }
-        let Some(protocol) = self.protocol else { return false };
-        let number = |words: &str| words.split_whitespace().find_map(|word| word.parse::<u64>().ok());
-        let words = text.trim_start_matches(|c: char| c.is_ascii_digit());
-        let known = PROSE.iter().find(|(of, _, known)| *of == protocol && words == *known);
-        let name = known
-            .map(|(_, name, _)| *name)
-            .or_else(|| Some(text.split_once(": ")?.0).filter(|_| protocol.ends_with("Ext")));
-        if let (Some(name), Some(count)) = (name.filter(|name| !name.contains(' ')), number(text)) {
-            let file = if protocol.ends_with("Ext") { "netstat" } else { "snmp" };
-            snapshot.count(format!("net.{file}.{protocol}.{name}"), count, None);
-        }
-        number(text).is_some() || text.ends_with(':')
     }
 
     fn kernel(&self, snapshot: &mut Snapshot, line: &str) -> bool {
@@ -146,6 +128,11 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// `3600.0000` MHz in kHz.
+fn khz(mhz: &str) -> Option<i64> {
+    mhz.parse::<f64>().ok().filter(|mhz| (1.0..1e6).contains(mhz)).map(|mhz| (mhz * 1e3) as i64)
+}
+
 /// Adds a line that is wanted; returns whether it is.
 fn collect(lines: &mut String, line: &str, is_wanted: bool) -> bool {
     if is_wanted {
@@ -153,35 +140,6 @@ fn collect(lines: &mut String, line: &str, is_wanted: bool) -> bool {
     }
     is_wanted
 }
-
-const PROTOCOLS: [&str; 10] = ["Ip", "Icmp", "IcmpMsg", "Tcp", "Udp", "UdpLite", "TcpExt", "IpExt", "MPTcpExt", "Sctp"];
-
-/// Counters in the words of `netstat -s`: protocol, name in `/proc`, what follows the number.
-const PROSE: [(&str, &str, &str); 23] = [
-    ("Ip", "ForwDatagrams", " forwarded"),
-    ("Ip", "InDiscards", " incoming packets discarded"),
-    ("Ip", "OutDiscards", " outgoing packets dropped"),
-    ("Tcp", "AttemptFails", " failed connection attempts"),
-    ("Tcp", "EstabResets", " connection resets received"),
-    ("Tcp", "InSegs", " segments received"),
-    ("Tcp", "OutSegs", " segments sent out"),
-    ("Tcp", "RetransSegs", " segments retransmitted"),
-    ("Tcp", "InErrs", " bad segments received"),
-    ("Tcp", "OutRsts", " resets sent"),
-    ("Udp", "InDatagrams", " packets received"),
-    ("Udp", "NoPorts", " packets to unknown port received"),
-    ("Udp", "InErrors", " packet receive errors"),
-    ("Udp", "OutDatagrams", " packets sent"),
-    ("Udp", "RcvbufErrors", " receive buffer errors"),
-    ("Udp", "SndbufErrors", " send buffer errors"),
-    ("TcpExt", "ListenOverflows", " times the listen queue of a socket overflowed"),
-    ("TcpExt", "ListenDrops", " SYNs to LISTEN sockets dropped"),
-    ("TcpExt", "PruneCalled", " packets pruned from receive queue because of socket buffer overrun"),
-    ("TcpExt", "RcvPruned", " packets pruned from receive queue"),
-    ("TcpExt", "TCPRcvCollapsed", " packets collapsed in receive queue due to low socket buffer"),
-    ("TcpExt", "TCPTimeouts", " other TCP timeouts"),
-    ("TcpExt", "TCPDSACKRecv", " DSACKs received"),
-];
 
 /// `cpu=0  found=0 invalid=2 insert=0 insert_failed=0 drop=7 early_drop=0 …` of `conntrack -S`, one line per CPU.
 fn connection_tracking(snapshot: &mut Snapshot, line: &str) -> bool {

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use linerate_model::printable::printable;
 use linerate_model::snapshot::Snapshot;
 use linerate_sys::netlink::Family;
 use linerate_sys::{process, xtables};
@@ -150,7 +151,7 @@ fn place(payload: &[u8], chain: u16) -> Option<String> {
         _ => return None,
     };
     let body = payload.get(4..)?;
-    let name = |kind| Some(text(attribute(body, kind)?).replace(char::is_control, "?"));
+    let name = |kind| Some(printable(&text(attribute(body, kind)?)));
     Some(format!("{family} {} {}", name(TABLE)?, name(chain)?))
 }
 

@@ -1,5 +1,7 @@
 //! Rules of iptables' own kernel part: what they dropped (`linux/netfilter_ipv4/ip_tables.h`). Only bytes in.
 
+use linerate_model::printable::printable;
+
 use crate::netlink::{text, u16_at, u32_at};
 
 /// Amount that a rule dropped.
@@ -47,7 +49,7 @@ pub(crate) fn table(is_ipv6: bool, name: &str, info: &[u8], entries: &[u8]) -> R
                 let rule = if is_policy { "policy".to_owned() } else { format!("rule {number}") };
                 let amount = |at: usize| entry.get(at..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
                 let [packets, bytes] = [0, 8].map(|at| amount(counters_at + at).unwrap_or(0));
-                let chain = chain.replace(char::is_control, "?");
+                let chain = printable(&chain);
                 rules.dropped.push((format!("{program} {name} {chain} {rule}"), Dropped { packets, bytes }));
             }
             _ => {}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use linerate_model::printable::printable;
 use linerate_model::snapshot::Snapshot;
 use linerate_sys::clock;
 
@@ -64,9 +65,9 @@ impl ProcessTimes {
     }
 }
 
-/// The name in `/proc/*/stat`, which may hold anything, parentheses included; control characters are replaced.
+/// The name in `/proc/*/stat`, which may hold anything, parentheses and control characters included.
 fn name_in(stat: &str) -> Option<String> {
-    Some(stat.split_once('(')?.1.rsplit_once(')')?.0.replace(char::is_control, "?"))
+    Some(printable(stat.split_once('(')?.1.rsplit_once(')')?.0))
 }
 
 #[cfg(test)]
@@ -113,7 +114,7 @@ mod tests {
         let own = std::process::id();
         let comm = fs::read_to_string("/proc/self/comm").expect("a name");
         assert_eq!(ProcessTimes::read().ticks.get(&own).map(|(_, name)| name.as_str()), Some(comm.trim_end()));
-        assert_eq!(name_in("7 (a) b\n) S 1").as_deref(), Some("a) b?"));
+        assert_eq!(name_in("7 (a) b\n) S 1").as_deref(), Some("a) b\u{fffd}"));
         assert_eq!(name_in("7"), None);
     }
 }

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
+use linerate_sys::error::io_text;
+use linerate_sys::file_system;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
@@ -59,9 +61,14 @@ fn system_store() -> Result<RootCertStore, ClientError> {
     Err(ClientError::NoStore(why))
 }
 
+/// Longest file of certificates that is read; those of a whole distribution have a quarter of a megabyte.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
 fn of_file(path: &Path) -> Result<TrustAnchors, ClientError> {
     let named = |error: &dyn std::fmt::Display| ClientError::File { path: path.to_owned(), text: error.to_string() };
-    let own: Vec<_> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect).map_err(|error| named(&error))?;
+    let pem = file_system::read_bytes(path, FILE_BYTES_MAX).map_err(|error| named(&io_text(&error)))?;
+    let own: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let own = own.map_err(|error| named(&error))?;
     if own.is_empty() {
         return Err(named(&"no certificate in PEM form"));
     }

@@ -11,6 +11,7 @@ use super::content::{BodyPattern, Content};
 use super::machine::{Machine, Next, RequestContext};
 use super::responses::ResponseWriter;
 use super::stats::Counters;
+use super::turn::Turn;
 use super::write_queue::{Transport, WriteQueue};
 
 /// A state machine with a client that reads everything.
@@ -75,12 +76,17 @@ impl LoopbackHarness {
         self.kept.extend_from_slice(input);
         let mut queue = WriteQueue::default();
         loop {
-            let context =
-                RequestContext { responses: &self.responses, counters: &self.counters, body_bytes_max: BODY_BYTES_MAX };
+            let context = RequestContext {
+                responses: &self.responses,
+                counters: &self.counters,
+                body_bytes_max: BODY_BYTES_MAX,
+                chunk_bytes_min: 1,
+            };
             let advance = self.machine.advance(&self.kept, &context, &mut queue);
             self.kept.drain(..advance.used);
-            queue.flush(&mut &mut self.sent, self.responses.content()).expect("memory takes everything");
-            if advance.next != Next::Flush {
+            let flushed = queue.flush(&mut &mut self.sent, self.responses.content(), &mut Turn::new());
+            let is_flushed = flushed.expect("memory takes everything").is_done;
+            if advance.next != Next::Flush && is_flushed {
                 return advance.next;
             }
         }

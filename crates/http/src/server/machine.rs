@@ -37,6 +37,8 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) counters: &'a Counters,
     /// Longest request body in bytes.
     pub(crate) body_bytes_max: u64,
+    /// Smallest chunk of a response that a client can request.
+    pub(crate) chunk_bytes_min: u64,
 }
 
 /// Result of one input.
@@ -139,7 +141,7 @@ impl Machine {
 
     fn take_request(&mut self, head: &RequestHeader<'_>, context: &RequestContext<'_>, queue: &mut WriteQueue) {
         let response = Response {
-            resource: Resource::read(head.method, head.target),
+            resource: Resource::read(head.method, head.target, context.chunk_bytes_min),
             is_http11: head.is_http11,
             keep_alive: head.keep_alive,
         };

@@ -13,6 +13,7 @@ mod resource;
 mod responses;
 mod spec;
 mod stats;
+mod turn;
 mod worker;
 mod write_queue;
 
@@ -33,7 +34,7 @@ use responses::ResponseWriter;
 use stats::Counters;
 use worker::{Shared, Worker};
 
-pub use resource::{BODY_BYTES_MAX, size};
+pub use resource::{BODY_BYTES_MAX, CHUNK_BYTES_MIN, size};
 pub(crate) use spec::local_networks;
 pub use spec::{Access, Listen, PORT, ServerSpec, SocketSpec};
 pub use stats::{ServerStats, ThreadStats};
@@ -183,6 +184,7 @@ fn shared(spec: &ServerSpec) -> Shared {
     Shared {
         permitted: spec.access.networks(),
         body_bytes_max: spec.body_bytes_max,
+        chunk_bytes_min: if spec.allow_tiny_chunks { 1 } else { CHUNK_BYTES_MIN },
         idle_timeout: spec.idle_timeout,
         connections_max: spec.connections_max.unwrap_or_else(default_connections_max).max(1),
         open: AtomicUsize::new(0),

@@ -18,22 +18,34 @@ pub(crate) struct Resource {
     pub(crate) pattern: BodyPattern,
     /// Chunk size with `Transfer-Encoding: chunked`.
     pub(crate) chunk_bytes: Option<NonZeroU64>,
+    /// The body instead of a pattern: why the request is refused.
+    pub(crate) explanation: Option<&'static str>,
 }
 
 /// Largest body in bytes.
 pub const BODY_BYTES_MAX: u64 = 64 << 20;
+/// Smallest chunk in bytes, unless the server allows tiny ones: framing is less than a tenth of what is sent.
+pub const CHUNK_BYTES_MIN: u64 = 64;
+const TINY_CHUNK: &str = "chunks have at least 64 bytes, unless the server is started with --allow-tiny-chunks\n";
 
 impl Resource {
     /// An empty body.
     pub(crate) const fn status(status: u16) -> Self {
-        Self { status, body_bytes: Some(0), head_only: false, pattern: BodyPattern::Text, chunk_bytes: None }
+        Self {
+            status,
+            body_bytes: Some(0),
+            head_only: false,
+            pattern: BodyPattern::Text,
+            chunk_bytes: None,
+            explanation: None,
+        }
     }
 
     const NO_CONTENT: Self = Self { body_bytes: None, ..Self::status(204) };
 
     /// Selects by method and target. Unknown query parameters are ignored, because load generators add their own; known ones
     /// must be valid.
-    pub(crate) fn read(method: &str, target: Target<'_>) -> Self {
+    pub(crate) fn read(method: &str, target: Target<'_>, chunk_bytes_min: u64) -> Self {
         let Target::Path { path, query } = target else {
             return Self::NO_CONTENT;
         };
@@ -43,7 +55,8 @@ impl Resource {
             _ => None,
         };
         let plain = plain.unwrap_or(Self::status(404));
-        let resource = if query.is_empty() { plain } else { plain.with_query(query).unwrap_or_else(Self::status) };
+        let resource = if query.is_empty() { Ok(plain) } else { plain.with_query(query, chunk_bytes_min) };
+        let (Ok(resource) | Err(resource)) = resource;
         Self { head_only: method == "HEAD", ..resource }
     }
 
@@ -51,12 +64,17 @@ impl Resource {
         Self { body_bytes: Some(bytes), ..Self::status(200) }
     }
 
-    /// Applies the query; the status code of an error if it is invalid.
-    fn with_query(mut self, query: &str) -> Result<Self, u16> {
+    const fn refused(explanation: &'static str) -> Self {
+        let body_bytes = Some(explanation.len() as u64);
+        Self { body_bytes, explanation: Some(explanation), ..Self::status(BAD_REQUEST) }
+    }
+
+    /// Applies the query; the response to an invalid one otherwise.
+    fn with_query(mut self, query: &str, chunk_bytes_min: u64) -> Result<Self, Self> {
         for setting in query.split('&') {
             let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
             match key {
-                "chunked" => self.chunk_bytes = Some(chunk(value)?),
+                "chunked" => self.chunk_bytes = Some(chunk(value, chunk_bytes_min)?),
                 "random" if flag(value)? => self.pattern = BodyPattern::Random,
                 _ => {}
             }
@@ -93,15 +111,16 @@ pub fn size(text: &str) -> Option<u64> {
     (bytes <= BODY_BYTES_MAX).then_some(bytes)
 }
 
-fn chunk(value: &str) -> Result<NonZeroU64, u16> {
-    size(value).and_then(NonZeroU64::new).ok_or(BAD_REQUEST)
+fn chunk(value: &str, bytes_min: u64) -> Result<NonZeroU64, Resource> {
+    let bytes = size(value).and_then(NonZeroU64::new).ok_or(Resource::status(BAD_REQUEST))?;
+    if bytes.get() < bytes_min { Err(Resource::refused(TINY_CHUNK)) } else { Ok(bytes) }
 }
 
-fn flag(value: &str) -> Result<bool, u16> {
+fn flag(value: &str) -> Result<bool, Resource> {
     match value {
         "0" => Ok(false),
         "1" | "" => Ok(true),
-        _ => Err(BAD_REQUEST),
+        _ => Err(Resource::status(BAD_REQUEST)),
     }
 }
 
@@ -112,7 +131,7 @@ mod tests {
     use super::*;
 
     fn get(path: &str, query: &str) -> Resource {
-        Resource::read("GET", Target::Path { path, query })
+        Resource::read("GET", Target::Path { path, query }, CHUNK_BYTES_MIN)
     }
 
     #[test]
@@ -146,15 +165,15 @@ mod tests {
 
     #[test]
     fn methods_select_resources() {
-        let path = |path| Target::Path { path, query: "" };
-        let head = Resource::read("HEAD", path("/1k"));
+        let read = |method, path| Resource::read(method, Target::Path { path, query: "" }, 1);
+        let head = read("HEAD", "/1k");
         assert_eq!((head.status, head.body_bytes, head.head_only), (200, Some(1024), true));
         for method in ["POST", "PUT"] {
-            assert_eq!(Resource::read(method, path("/sink")), Resource::NO_CONTENT);
-            assert_eq!(Resource::read(method, path("/1k")), Resource::status(404));
+            assert_eq!(read(method, "/sink"), Resource::NO_CONTENT);
+            assert_eq!(read(method, "/1k"), Resource::status(404));
         }
-        assert_eq!(Resource::read("DELETE", path("/1k")), Resource::status(404));
-        assert_eq!(Resource::read("OPTIONS", Target::Server), Resource::NO_CONTENT);
+        assert_eq!(read("DELETE", "/1k"), Resource::status(404));
+        assert_eq!(Resource::read("OPTIONS", Target::Server, 1), Resource::NO_CONTENT);
     }
 
     #[test]
@@ -171,5 +190,20 @@ mod tests {
         ] {
             assert_eq!(get("/1k", query), expected, "{query}");
         }
+    }
+
+    #[test]
+    fn tiny_chunks_are_refused_with_the_bound_unless_they_are_allowed() {
+        for (query, is_tiny) in
+            [("chunked=1", true), ("chunked=63", true), ("chunked=64", false), ("chunked=1k", false)]
+        {
+            let resource = get("/1m", query);
+            assert_eq!(resource.status, if is_tiny { 400 } else { 200 }, "{query}");
+            let text = resource.explanation.unwrap_or_default();
+            assert_eq!(text.contains(&format!("at least {CHUNK_BYTES_MIN} bytes")), is_tiny, "{query}");
+            assert_eq!(resource.body_bytes, Some(if is_tiny { text.len() as u64 } else { 1 << 20 }));
+        }
+        let allowed = Resource::read("GET", Target::Path { path: "/1m", query: "chunked=1" }, 1);
+        assert_eq!((allowed.status, allowed.chunk_bytes), (200, NonZeroU64::new(1)));
     }
 }

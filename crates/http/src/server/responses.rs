@@ -73,6 +73,9 @@ impl ResponseWriter {
             return;
         };
         counters.payload_bytes.add(body_bytes);
+        if let Some(text) = response.resource.explanation {
+            return queue.write(|bytes| bytes.extend_from_slice(text.as_bytes()));
+        }
         let pattern = response.resource.pattern;
         match chunk_bytes {
             Some(chunk_bytes) => queue.push_chunks(Chunks::new(pattern, body_bytes, chunk_bytes.get())),
@@ -96,7 +99,10 @@ impl ResponseWriter {
             bytes.extend_from_slice(b"\r\n");
         }
         if let Some(body_bytes) = response.resource.body_bytes {
-            bytes.extend_from_slice(b"Content-Type: application/octet-stream\r\n");
+            bytes.extend_from_slice(match response.resource.explanation {
+                None => b"Content-Type: application/octet-stream\r\n",
+                Some(_) => b"Content-Type: text/plain\r\n",
+            });
             if is_chunked {
                 bytes.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
             } else {
@@ -130,7 +136,7 @@ mod tests {
     fn header(path: &str, query: &str, is_http11: bool, keep_alive: bool) -> String {
         let mut responses = ResponseWriter::new(Arc::default(), true, None);
         responses.set_date(784_111_777);
-        let resource = Resource::read("HEAD", Target::Path { path, query });
+        let resource = Resource::read("HEAD", Target::Path { path, query }, 1);
         let response = Response { resource, is_http11, keep_alive };
         let mut bytes = Vec::new();
         responses.write_header(&mut bytes, &response, resource.chunk_bytes.is_some());

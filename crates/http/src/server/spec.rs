@@ -22,6 +22,8 @@ pub struct ServerSpec {
     pub idle_timeout: Duration,
     /// Longest request body in bytes.
     pub body_bytes_max: u64,
+    /// Clients may request chunks of less than [`super::CHUNK_BYTES_MIN`] bytes, whose framing costs more than their payload.
+    pub allow_tiny_chunks: bool,
     /// Access list.
     pub access: Access,
     /// Value of a `Server` field in every response.
@@ -71,6 +73,7 @@ impl Default for ServerSpec {
             connections_max: None,
             idle_timeout: Duration::from_secs(600),
             body_bytes_max: 64 << 20,
+            allow_tiny_chunks: false,
             access: Access::LocalNetworks,
             server_header: None,
             without_date: false,

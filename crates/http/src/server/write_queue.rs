@@ -12,6 +12,7 @@ use linerate_sys::stream_io::{self, Followed};
 
 use super::chunks::Chunks;
 use super::content::{Block, BodyPattern, Content};
+use super::turn::Turn;
 
 /// Unsent bytes.
 #[derive(Debug, Default)]
@@ -108,13 +109,21 @@ impl WriteQueue {
         self.parts.push_back(Part::Chunks(Box::new(chunks)));
     }
 
-    /// Sends until the queue is empty or the transport is full.
+    /// Sends until the queue is empty, the transport is full or the turn is over.
     ///
     /// # Errors
     /// The transport's, except `WouldBlock`.
-    pub(crate) fn flush(&mut self, transport: &mut impl Transport, content: &Content) -> io::Result<Flushed> {
+    pub(crate) fn flush(
+        &mut self,
+        transport: &mut impl Transport,
+        content: &Content,
+        turn: &mut Turn,
+    ) -> io::Result<Flushed> {
         let mut bytes = 0;
         let is_done = loop {
+            if turn.is_over() {
+                break self.is_empty();
+            }
             let (wanted, sent) = match self.send_some(transport, content) {
                 Ok(Some(progress)) => progress,
                 Ok(None) => break true,
@@ -126,6 +135,7 @@ impl WriteQueue {
                 return Err(io::ErrorKind::WriteZero.into());
             }
             self.advance(sent);
+            turn.charge(sent);
             bytes += sent as u64;
             // Another call would fail with `EAGAIN`; the event loop reports when the socket is writable.
             if sent < wanted && !self.is_empty() {
@@ -221,14 +231,14 @@ const BUFFER_BYTES_MAX: usize = 128 * 1024;
 const LEFT_BYTES_MAX: u64 = 1 << 20;
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::server::content::{BLOCK_BYTES, LINE};
 
     /// Accepts at most `room` bytes in total, and at most `bite` per call.
-    struct MemoryTransport<'a> {
+    pub(crate) struct MemoryTransport<'a> {
         content: &'a Content,
-        taken: Vec<u8>,
+        pub(crate) taken: Vec<u8>,
         room: usize,
         bite: usize,
         followed: Vec<Followed>,
@@ -252,7 +262,7 @@ mod tests {
         }
     }
 
-    fn transport(content: &Content, room: usize, bite: usize) -> MemoryTransport<'_> {
+    pub(crate) fn transport(content: &Content, room: usize, bite: usize) -> MemoryTransport<'_> {
         MemoryTransport { content, taken: Vec::new(), room, bite, followed: Vec::new() }
     }
 
@@ -265,12 +275,17 @@ mod tests {
         queue
     }
 
+    /// A turn that allows all that is sent here.
+    fn endless() -> Turn {
+        Turn::of(u64::MAX, u32::MAX)
+    }
+
     #[test]
     fn queue_is_sent_in_order_however_little_a_call_takes() {
         let content = Content::default();
         let lengths = [10, 5_000, 0, BLOCK_BYTES as u64 * 2 + 77, COPIED_BELOW_BYTES];
         let mut whole = transport(&content, usize::MAX, usize::MAX);
-        queue(&content, &lengths).flush(&mut whole, &content).expect("memory does not fail");
+        queue(&content, &lengths).flush(&mut whole, &content, &mut endless()).expect("memory does not fail");
         let heads = lengths.len() * 4;
         assert_eq!(whole.taken.len() as u64, lengths.iter().sum::<u64>() + heads as u64);
         assert!(whole.taken.starts_with(b"head0123456789head0123456789 abc"));
@@ -279,13 +294,51 @@ mod tests {
             let mut queue = queue(&content, &lengths);
             let (mut transport, mut sent) = (transport(&content, room, bite), 0);
             while !queue.is_empty() {
-                let flushed = queue.flush(&mut transport, &content).expect("memory does not fail");
+                let flushed = queue.flush(&mut transport, &content, &mut endless()).expect("memory does not fail");
                 sent += flushed.bytes;
                 assert_eq!(flushed.is_done, queue.is_empty());
                 transport.room = room;
             }
             assert!(transport.taken == whole.taken, "{bite} {room}");
             assert_eq!(sent, whole.taken.len() as u64);
+        }
+    }
+
+    /// Sends in turns until the queue is empty: the most bytes and calls of a turn, and the number of turns.
+    fn in_turns(mut queue: WriteQueue, content: &Content) -> (u64, usize, usize) {
+        let (mut bytes_max, mut calls_max, mut turns) = (0, 0, 0);
+        while !queue.is_empty() {
+            let mut transport = transport(content, usize::MAX, usize::MAX);
+            let flushed = queue.flush(&mut transport, content, &mut Turn::new()).expect("memory does not fail");
+            assert!(flushed.bytes > 0 && flushed.is_done == queue.is_empty());
+            bytes_max = bytes_max.max(flushed.bytes);
+            calls_max = calls_max.max(transport.followed.len());
+            turns += 1;
+        }
+        (bytes_max, calls_max, turns)
+    }
+
+    #[test]
+    fn bodies_of_every_kind_are_sent_in_turns_to_a_client_that_takes_everything() {
+        let content = Content::default();
+        let body_bytes = 8 * BLOCK_BYTES as u64;
+        let chunked = |chunk_bytes| {
+            let mut queue = WriteQueue::default();
+            queue.push_chunks(Chunks::new(BodyPattern::Text, body_bytes, chunk_bytes));
+            queue
+        };
+        let rows = [
+            ("whole", queue(&content, &[body_bytes])),
+            ("many", queue(&content, &[COPIED_BELOW_BYTES; 256])),
+            ("chunks of 1 MiB", chunked(1 << 20)),
+            ("chunks of 64 bytes", chunked(64)),
+            ("chunks of one byte", chunked(1)),
+        ];
+        for (name, queue) in rows {
+            let (bytes_max, calls_max, turns) = in_turns(queue, &content);
+            assert!(bytes_max <= 2 * BLOCK_BYTES as u64, "{name}: {bytes_max} bytes");
+            assert!(calls_max <= 16, "{name}: {calls_max} calls");
+            assert!(turns >= 4, "{name}: {turns} turns");
         }
     }
 
@@ -296,7 +349,7 @@ mod tests {
             [(COPIED_BELOW_BYTES - 1, &[Followed::No][..]), (COPIED_BELOW_BYTES, &[Followed::Soon, Followed::No])]
         {
             let mut transport = transport(&content, usize::MAX, usize::MAX);
-            let flushed = queue(&content, &[len]).flush(&mut transport, &content);
+            let flushed = queue(&content, &[len]).flush(&mut transport, &content, &mut Turn::new());
             assert!(flushed.expect("memory does not fail").is_done);
             assert_eq!(transport.followed, followed, "{len}");
         }

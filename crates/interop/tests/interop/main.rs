@@ -27,15 +27,18 @@ mod diagnosis {
     mod fixes;
     mod prove;
     mod sweep;
+    mod vanished;
 }
 
 /// Agents of a fleet, with the test as coordinator.
 mod fleet {
     mod agent;
     mod bus;
+    mod cancel;
     mod check;
     mod failures;
     mod ladder;
+    mod late;
     mod launchers;
     mod logins;
     mod matrix;
@@ -51,6 +54,7 @@ mod fleet {
 /// The HTTP server, its load generator and its lab.
 mod http {
     mod control;
+    mod fairness;
     mod lab;
     mod lab_link;
     mod lab_tls;
@@ -66,6 +70,7 @@ mod http {
 
 /// iperf 2's dialect.
 mod iperf2 {
+    mod as_the_originals;
     mod bounceback;
     mod bursts;
     mod flows;
@@ -122,6 +127,7 @@ mod server {
     mod attacks_at_once;
     mod control_thread;
     mod endurance;
+    mod exclusive;
     mod file_modes;
     mod history;
     mod hostile_clients;
@@ -129,7 +135,9 @@ mod server {
     mod log_writing;
     mod many_clients;
     mod never_stuck;
+    mod outages;
     mod privileges;
+    mod published_flaws;
     mod reflection;
     mod resource_table;
     mod scale;
@@ -138,7 +146,9 @@ mod server {
     mod soak;
 }
 
+mod foreign_text;
 mod libraries;
+mod named_files;
 mod pages;
 mod records;
 mod views;

@@ -7,7 +7,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use linerate_interop::{Finished, Process, Server, Service, Signal, free_port, ours, ours_only, wait_until};
+use linerate_interop::namespaces::{Net, inside};
+use linerate_interop::{
+    Finished, NativeHost, Process, Server, Service, Signal, free_port, ours, ours_only, wait_until,
+};
 use serde_json::Value;
 
 /// `linerate` on a history.
@@ -222,8 +225,106 @@ fn a_record_waits_beside_garbage_until_there_is_a_history() {
 }
 
 /// `LINERATE_KILLS` is the number of sweeps that are killed, each at another moment.
+/// A run that has no result has a state that says why.
 #[test]
-fn a_killed_sweep_keeps_its_finished_trials_and_is_crashed() {
+fn tests_that_are_refused_or_get_no_answer_are_recorded_as_such() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("history.db");
+    let test = |mut command: Command| {
+        command.env("LINERATE_STORE", &store);
+        Process::start(command).finish().expect_code(4);
+        runs(&store).remove(0)
+    };
+    let words = |target| ["test", target, "--profile", "quick", "-q"];
+
+    let mut command = Command::new(ours().path());
+    command.args(words("127.0.0.1:1"));
+    let refused = test(command);
+    assert_eq!(refused["state"], "refused", "{refused:#}");
+    assert!(refused["reason"].as_str().is_some_and(|reason| reason.contains("refused")), "{refused:#}");
+
+    // No host has this address, so that the kernel gives up.
+    let Some(net) = Net::new() else { return };
+    let silent = test(inside(&net.a, ours().path(), &words("10.99.0.77")));
+    assert_eq!(silent["state"], "no-answer", "{silent:#}");
+    let list = history(&store, &["list"]).expect_clean().stdout.clone();
+    assert!(list.contains("refused") && list.contains("no answer"), "{list}");
+}
+
+/// `linerate test --json` of a file has what the record has.
+#[test]
+fn a_report_of_a_path_is_imported_shown_and_compared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("history.db");
+    let (client, server) = (NativeHost::here(), NativeHost::here().serve(&[]));
+    let target = format!("127.0.0.1:{}", server.port);
+    let file = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let files = [file("a.json"), file("b.json")];
+    for name in &files {
+        let test = client.test(&target, &["--profile", "quick", "-b", "20M", "-q", "--json"]);
+        fs::write(name, &test.finish_within(Duration::from_secs(60)).expect_clean().stdout).expect("written");
+    }
+
+    let imported = history(&store, &["import", "--label", "side=a", &files[0]]);
+    assert!(imported.expect_clean().stdout.contains("1 new, 0 known, 0 partial"), "{imported:?}");
+    let rows = runs(&store);
+    assert_eq!((&rows[0]["kind"], &rows[0]["labels"]["side"]), (&"test".into(), &"a".into()), "{:#}", rows[0]);
+    assert!(rows[0]["both_ways"].as_array().is_some_and(|both| both.len() == 2), "{:#}", rows[0]);
+    let list = history(&store, &["list"]).expect_clean().stdout.clone();
+    assert!(list.contains("Mbit/s down, ") && list.contains("Mbit/s up"), "{list}");
+
+    for (words, code, part) in [
+        (vec!["report", files[0].as_str()], 0, "received server to client"),
+        (vec!["compare", &files[0], &files[1]], 11, "a verdict needs 4 a side"),
+    ] {
+        let mut command = Command::new(ours().path());
+        command.args(&words).arg("--store").arg(&store);
+        let shown = Process::start(command).finish();
+        shown.expect_code(code);
+        assert!(shown.stdout.contains(part), "{shown:?}");
+    }
+}
+
+/// One trial a side allows no verdict; the command that makes five does.
+#[test]
+fn comparison_of_single_trials_prints_the_command_that_makes_five() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("history.db");
+    let store_text = store.to_str().expect("UTF-8");
+    let server = NativeHost::here().serve(&[]);
+    let target = format!("127.0.0.1:{}", server.port);
+    for _ in 0..2 {
+        let mut command = Command::new(ours().path());
+        command.args([
+            "test",
+            &target,
+            "--profile",
+            "quick",
+            "-b",
+            "20M",
+            "-q",
+            "--repeat",
+            "1",
+            "--store",
+            store_text,
+        ]);
+        Process::start(command).finish_within(Duration::from_secs(60)).expect_code(0);
+    }
+    let mut command = Command::new(ours().path());
+    command.args(["compare", "last~1", "last", "--store", store_text]);
+    let compared = Process::start(command).finish();
+    compared.expect_code(11);
+    let wanted = format!("linerate test {target} --profile quick -b 20M -q --store {store_text} --repeat 5");
+    assert!(compared.stdout.contains(&wanted), "{compared:?}");
+
+    // Labels of several runs at once.
+    history(&store, &["label", "last", "last~1", "side=b", "when=now"]).expect_code(0);
+    assert!(runs(&store).iter().all(|run| run["labels"]["side"] == "b" && run["labels"]["when"] == "now"));
+    history(&store, &["label", "last"]).expect_code(2);
+}
+
+#[test]
+fn a_killed_sweep_keeps_its_finished_trials_and_has_ended() {
     let program = ours_only!("the original has no sweep");
     let kills: u64 = env::var("LINERATE_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(2);
     let folder = tempfile::tempdir().expect("a folder");
@@ -256,7 +357,7 @@ fn a_killed_sweep_keeps_its_finished_trials_and_is_crashed() {
         sweep.signal(Signal::Kill);
         drop(sweep);
         let rows = runs(&store);
-        assert_eq!((rows.len() as u64, &rows[0]["state"]), (number, &Value::from("crashed")), "{:?}", rows[0]);
+        assert_eq!((rows.len() as u64, &rows[0]["state"]), (number, &Value::from("ended")), "{:?}", rows[0]);
         history(&store, &["check"]).expect_clean().expect_stdout("no damage");
         let record = history(&store, &["show", "last", "--json"]).expect_clean().json();
         let trials = record["trials"].as_array().expect("trials");

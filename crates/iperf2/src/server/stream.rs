@@ -1,7 +1,7 @@
 //! A TCP connection seen from the server.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use linerate_model::workload::Workload;
 use linerate_model::{Direction, EndCondition, Failure, TestSpec, Transport};
@@ -79,6 +79,9 @@ enum Phase {
     Closed,
 }
 
+/// Longest time that written data take to the client.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// One TCP connection. Performs no I/O and reads no clock.
 #[derive(Debug)]
 pub struct StreamServer {
@@ -87,6 +90,8 @@ pub struct StreamServer {
     phase: Phase,
     is_receiving: bool,
     is_sending: bool,
+    /// The client sends nothing more.
+    has_ended: bool,
     afterwards: Option<ConnectBack>,
     deadline: Option<Instant>,
     actions: VecDeque<StreamServerAction>,
@@ -101,6 +106,7 @@ impl StreamServer {
             phase: Phase::Opening(Vec::new()),
             is_receiving: false,
             is_sending: false,
+            has_ended: false,
             afterwards: None,
             deadline: now.checked_add(policy.handshake_timeout),
             actions: VecDeque::new(),
@@ -116,7 +122,7 @@ impl StreamServer {
             Phase::Header(reader) => Some(reader.missing().unwrap_or(0)),
             Phase::Bounce(read) => Some(HEAD_LEN.saturating_sub(read.len())),
             // A client that only receives sends nothing but its end.
-            Phase::Running if self.is_sending && !self.is_receiving => Some(DISCARD_LEN),
+            Phase::Running if !self.is_receiving && !self.has_ended => Some(DISCARD_LEN),
             Phase::Running | Phase::Closed => None,
         }
     }
@@ -140,7 +146,7 @@ impl StreamServer {
                     take(&mut input, read, HEAD_LEN);
                     self.look_at_request();
                 }
-                Phase::Running if self.is_sending && !self.is_receiving => input = &[],
+                Phase::Running if !self.is_receiving => input = &[],
                 Phase::Running | Phase::Closed => return input,
             }
         }
@@ -152,7 +158,7 @@ impl StreamServer {
         match &self.phase {
             Phase::Closed => {}
             Phase::Running => {
-                self.is_receiving = false;
+                (self.is_receiving, self.has_ended) = (false, true);
                 if let Some(back) = self.afterwards.take() {
                     self.push(StreamServerAction::ConnectBack(Box::new(back)));
                 }
@@ -175,14 +181,17 @@ impl StreamServer {
     }
 
     /// Takes what happened on this end.
-    pub fn handle_local(&mut self, _now: Instant, input: StreamServerInput) {
+    pub fn handle_local(&mut self, now: Instant, input: StreamServerInput) {
         match (input, &self.phase) {
             (_, Phase::Closed) => {}
             (StreamServerInput::SendingDone, Phase::Running) if self.is_sending => {
                 self.is_sending = false;
                 self.push(StreamServerAction::FinishSending);
-                if !self.is_receiving {
+                // A client closes when it has received everything: then the time of the data is known.
+                if self.has_ended {
                     self.close(Ok(()));
+                } else if !self.is_receiving {
+                    self.deadline = now.checked_add(DELIVERY_TIMEOUT);
                 }
             }
             (StreamServerInput::SendingDone, _) => {}
@@ -193,8 +202,12 @@ impl StreamServer {
 
     /// Takes the time, at or after [`Self::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
-        if self.deadline.is_some_and(|deadline| now >= deadline) {
-            self.close(Err(closed("the client did not say in time what it wants")));
+        if self.deadline.is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        match self.phase {
+            Phase::Running => self.close(Ok(())),
+            _ => self.close(Err(closed("the client did not say in time what it wants"))),
         }
     }
 

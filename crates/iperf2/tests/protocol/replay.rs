@@ -220,12 +220,13 @@ fn our_server_sends_the_recorded_bytes() {
             continue;
         };
         let name = &capture.name;
-        let start = parse_tcp(&first.bytes).expect(name).start.unwrap_or_default();
+        let header = parse_tcp(&first.bytes).expect(name);
+        let start = header.start.unwrap_or_default();
         // The times in an answer are the server's own.
         let recorded = capture.server.iter().find(|call| call.is_sent && call.bytes.len() == call.len);
         let ack = recorded.and_then(|call| ServerAck::parse(&call.bytes));
         let (accepted, answered) = ack.and_then(|ack| ack.times).map_or((start, start), |t| (t.accepted, t.answered));
-        let policy = Policy { version: version(capture), ..Policy::default() };
+        let policy = Policy { version: version(capture), permit_key: header.permit_key, ..Policy::default() };
         let mut server = StreamServer::new(Instant::now(), accepted, policy);
         for byte in &first.bytes {
             assert!(server.handle_bytes(answered, std::slice::from_ref(byte)).is_empty(), "{name}");

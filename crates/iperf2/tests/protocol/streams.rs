@@ -91,6 +91,8 @@ impl Pair {
         self.run();
         self.client.handle_eof(self.now);
         self.run();
+        self.server.handle_eof(self.now);
+        self.run();
     }
 
     pub(crate) fn client_outcome(&self) -> Option<&Result<(), Failure>> {
@@ -152,8 +154,32 @@ fn a_reverse_test_ends_with_the_server() {
     assert!(!pair.server_did(|a| matches!(a, StreamServerAction::Send(_))), "no answer in front of data");
     assert_eq!(pair.client.wanted(), None);
     assert_eq!(pair.client.poll_timeout(), Some(pair.now + SECOND + DRAIN_TIMEOUT));
+    pair.server.handle_local(pair.now, StreamServerInput::SendingDone);
+    pair.run();
+    assert_eq!(pair.server_outcome(), None, "the time of the data is not known before the client has them");
     pair.finish_server();
     assert_eq!((pair.client_outcome(), pair.server_outcome()), (Some(&Ok(())), Some(&Ok(()))));
+}
+
+#[test]
+fn a_client_that_never_closes_is_not_waited_for() {
+    let mut pair = Pair::new(Some(header(Mode::Reverse)), Policy::default());
+    pair.run();
+    pair.server.handle_local(pair.now, StreamServerInput::SendingDone);
+    let deadline = pair.server.poll_timeout().expect("a limit");
+    pair.server.handle_timeout(deadline);
+    pair.run();
+    assert_eq!(pair.server_outcome(), Some(&Ok(())));
+}
+
+#[test]
+fn a_client_that_has_closed_is_not_waited_for() {
+    let mut pair = Pair::new(Some(header(Mode::Reverse)), Policy::default());
+    pair.run();
+    pair.server.handle_eof(pair.now);
+    pair.server.handle_local(pair.now, StreamServerInput::SendingDone);
+    pair.run();
+    assert_eq!(pair.server_outcome(), Some(&Ok(())));
 }
 
 #[test]

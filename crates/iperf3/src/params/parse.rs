@@ -1,4 +1,4 @@
-//! From the wire: every key is optional, every value is checked, with the error numbers of release 3.21.
+//! From the wire: every key is optional, every value is checked, with the error numbers of release 3.22.
 
 use linerate_model::Transport;
 use linerate_model::spec::{SendPath, SequenceCheck};

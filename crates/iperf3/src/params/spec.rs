@@ -9,7 +9,7 @@ use super::{DEFAULT_BLOCK_LEN_BYTES, LINERATE_PROTOCOL, MAX_UDP_BLOCK_LEN_BYTES,
 use super::{Params, UdpOffload};
 
 /// What servers learn about us. They only show it, so the release we imitate comes first.
-const CLIENT_VERSION: &str = concat!("3.21 (linerate ", env!("CARGO_PKG_VERSION"), ")");
+const CLIENT_VERSION: &str = concat!("3.22 (linerate ", env!("CARGO_PKG_VERSION"), ")");
 
 /// Most datagrams of one segmented buffer (`UDP_MAX_SEGMENTS`, udp(7)).
 const MAX_SEGMENTS: u32 = 128;

@@ -1,4 +1,4 @@
-//! To the wire: the key set and key order of release 3.21, without white space.
+//! To the wire: the key set and key order of release 3.22, without white space.
 
 use linerate_model::Transport;
 use linerate_model::spec::{SendPath, SequenceCheck};

@@ -1,4 +1,4 @@
-//! Results as JSON: lenient when reading, the key set and order of release 3.21 when writing.
+//! Results as JSON: lenient when reading, the key set and order of release 3.22 when writing.
 
 use linerate_model::CpuUsage;
 use linerate_model::event::ServerOutput;

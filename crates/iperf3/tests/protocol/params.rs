@@ -17,7 +17,7 @@ fn parse(text: &str) -> Result<Params, ErrorCode> {
 fn sent(spec: &ClientSpec, len: u32) -> String {
     let text = String::from_utf8(Params::from_client(spec, len, None).to_json()).expect("JSON is UTF-8");
     let (before, after) = text.split_once(",\"client_version\":").expect("we name our version");
-    assert!(after.starts_with("\"3.21 (linerate "), "{after}");
+    assert!(after.starts_with("\"3.22 (linerate "), "{after}");
     assert!(after.ends_with("\",\"linerate\":{\"protocol\":1}}"), "{after}");
     before.to_owned()
 }

@@ -58,6 +58,9 @@ pub struct SideInfo {
     pub runs: Vec<RunId>,
     /// Start of the first one.
     pub started_at: String,
+    /// Command line of the last one; empty where it is not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub argv: Vec<String>,
     /// Trials that count.
     pub trials: usize,
     /// Trials that do not.
@@ -149,7 +152,8 @@ fn nothing_in_common(deciding: Option<MeasureName>, a: &Cells<'_>, b: &Cells<'_>
 
 fn side(runs: &[RunRecord], trials: usize, left_out: Vec<LeftOut>) -> SideInfo {
     let started_at = runs.first().map(|run| run.started_at.clone()).unwrap_or_default();
-    SideInfo { runs: runs.iter().map(|run| run.run_id).collect(), started_at, trials, left_out }
+    let argv = runs.last().map(|run| run.origin.argv.clone()).unwrap_or_default();
+    SideInfo { runs: runs.iter().map(|run| run.run_id).collect(), started_at, argv, trials, left_out }
 }
 
 fn cells<'a>(trials: &[&'a Trial]) -> Cells<'a> {
@@ -252,9 +256,7 @@ fn order(a: &[RunRecord], b: &[RunRecord]) -> Vec<String> {
     }
     for (name, runs) in [("A", a), ("B", b)] {
         let unfinished = runs.iter().filter(|run| run.state != RunState::Complete);
-        notes.extend(
-            unfinished.map(|run| format!("run {} of {name} is {}", run.run_id.short(), stored_name(run.state))),
-        );
+        notes.extend(unfinished.map(|run| format!("run {} of {name} is {}", run.run_id.short(), run.state.words())));
     }
     notes
 }

@@ -36,13 +36,9 @@ pub fn counted(runs: &[RunRecord]) -> (Vec<&Trial>, Vec<LeftOut>) {
 /// Why a trial does not count.
 fn reason(trial: &Trial) -> Option<String> {
     let flag = trial.flags.iter().find(|flag| UNSOUND.contains(&flag.as_str()));
-    let words = match trial.state {
-        RunState::Complete => return flag.cloned(),
-        RunState::Partial => "partial",
-        RunState::Failed => "failed",
-        RunState::Interrupted => "interrupted",
-        RunState::Crashed => "crashed",
-        RunState::Running => "running",
-    };
+    if trial.state == RunState::Complete {
+        return flag.cloned();
+    }
+    let words = trial.state.words();
     Some(trial.reason.as_ref().map_or_else(|| words.to_owned(), |reason| format!("{words}: {reason}")))
 }

@@ -53,6 +53,7 @@ fn phase(kind: PhaseKind, started_ns: u64) -> PhaseResult {
         size: Vec::new(),
         tos: Vec::new(),
         transactions: Vec::new(),
+        refused: 0,
         absent: Vec::new(),
     }
 }
@@ -201,7 +202,7 @@ fn responsiveness_and_scores_follow() {
     let idle = report.idle.as_ref().expect("an idle phase");
     assert_eq!((idle.rpm, idle.jitter_ns), (Some(5000.0), Some(0)));
     let grade = report.grade.as_ref().expect("a grade");
-    assert_eq!((grade.letter.as_str(), grade.added_ns), ("C", 95 * MS as i64));
+    assert_eq!((grade.letter.as_str(), grade.added_ns), ("C", 100 * MS as i64));
     // 6 + 20 + 25 ms, and 56 + 20 + 25 ms: X = 0.0144, Idd = 0.
     let voice = report.voice.expect("scores");
     assert!(is_near(voice.idle_mos, 4.409) && is_near(voice.loaded_mos, 4.409), "{voice:?}");
@@ -379,6 +380,31 @@ fn sizes_marks_and_transactions_are_taken_over() {
         (rr.per_s, rr.latency.p50_ns, rr.client_cpu_ns, rr.server_cpu_ns),
         (500.0, Some(MS as i64), Some(20_000), None)
     );
+}
+
+/// Delays beside streams that carry nothing are not those of a load.
+#[test]
+fn load_without_a_byte_has_no_rate_grade_responsiveness_or_score() {
+    let mut input = usual();
+    for phase in &mut input.phases {
+        let ends = [Some(&mut phase.local), phase.remote.as_mut()];
+        for sample in ends.into_iter().flatten().flat_map(|end| &mut end.load) {
+            (sample.down_bytes, sample.up_bytes) = (0, 0);
+        }
+    }
+    let report = conclude(&input);
+    for kind in [PhaseKind::Down, PhaseKind::Up] {
+        let load = load_of(&report, kind);
+        assert_eq!(
+            (load.down_bps, load.up_bps, load.single_stream_bps, load.rpm),
+            (None, None, None, None),
+            "{load:?}"
+        );
+        assert!(load.rtt.is_none() && load.added_p50_ns.is_none() && load.rpm_foreign.is_none(), "{load:?}");
+    }
+    assert_eq!((report.grade, report.voice.and_then(|voice| voice.loaded_mos)), (None, None));
+    assert_eq!(report.absent.get(names::GOODPUT).map(String::as_str), Some("no byte arrived"));
+    assert_eq!(goodput_bps(&input.phases[1], PathDirection::Down), None, "no rate for the datagrams either");
 }
 
 #[test]

@@ -1,18 +1,18 @@
 //! Grade of a path by what load adds to the delay of others.
 
-use linerate_model::path::{Grade, ProbeKind};
+use linerate_model::path::{Grade, PhaseKind, ProbeKind};
 
 /// Increase in ms below which a path has a letter (scale of the DSLReports speed test); `F` beyond.
 const LETTERS: [(i64, &str); 5] = [(5, "A+"), (30, "A"), (60, "B"), (200, "C"), (400, "D")];
 
-/// Grade by the increase of the median round trip in each direction that was loaded, in ns: their mean decides. `None`
-/// without a direction.
+/// Grade by the load that adds most to the median round trip, each with what it adds in ns. `None` without a load, and where the
+/// increase of one is not known: it may be the largest.
 #[must_use]
-pub fn grade(added_ns: &[i64], probe: ProbeKind) -> Option<Grade> {
-    let directions = i128::try_from(added_ns.len()).ok().filter(|n| *n > 0)?;
-    let sum: i128 = added_ns.iter().map(|ns| i128::from(*ns)).sum();
-    let added_ns = i64::try_from(sum / directions).ok()?;
-    Some(Grade::new(letter(added_ns), added_ns, probe))
+pub fn grade(loads: &[(PhaseKind, Option<i64>)], probe: ProbeKind) -> Option<Grade> {
+    let known: Option<Vec<(PhaseKind, i64)>> =
+        loads.iter().map(|(kind, added_ns)| Some((*kind, (*added_ns)?))).collect();
+    let (load, added_ns) = known?.into_iter().max_by_key(|(_, added_ns)| *added_ns)?;
+    Some(Grade::new(letter(added_ns), load, added_ns, probe))
 }
 
 fn letter(added_ns: i64) -> &'static str {
@@ -41,7 +41,7 @@ mod tests {
         ];
         for (added_ns, letter) in table {
             assert_eq!(
-                grade(&[added_ns], ProbeKind::Udp).map(|grade| grade.letter),
+                grade(&[(PhaseKind::Up, Some(added_ns))], ProbeKind::Udp).map(|grade| grade.letter),
                 Some(letter.to_owned()),
                 "{added_ns}"
             );
@@ -49,9 +49,20 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_of_both_directions_decides() {
-        let found = grade(&[99_600_000, 95_600_000], ProbeKind::Icmp);
-        assert_eq!(found, Some(Grade::new("C", 97_600_000, ProbeKind::Icmp)));
-        assert_eq!(grade(&[], ProbeKind::Udp), None);
+    fn worst_load_decides_and_none_may_be_unknown() {
+        use PhaseKind::{Both, Down, Up};
+        let table = [
+            (vec![(Down, Some(91_000_000)), (Up, Some(410_000_000))], Some(("F", Up, 410_000_000))),
+            (
+                vec![(Down, Some(4_000_000)), (Up, Some(2_000_000)), (Both, Some(203_000_000))],
+                Some(("D", Both, 203_000_000)),
+            ),
+            (vec![(Down, Some(91_000_000)), (Up, None)], None),
+            (vec![], None),
+        ];
+        for (loads, expected) in table {
+            let expected = expected.map(|(letter, load, added_ns)| Grade::new(letter, load, added_ns, ProbeKind::Icmp));
+            assert_eq!(grade(&loads, ProbeKind::Icmp), expected, "{loads:?}");
+        }
     }
 }

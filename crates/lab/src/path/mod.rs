@@ -19,6 +19,7 @@ mod plan;
 mod responsiveness;
 mod samples;
 mod saturation;
+mod unmeasured;
 mod voice;
 
 pub use capacity::CapacitySearch;
@@ -35,4 +36,5 @@ pub use plan::{Announcement, DatagramRate, Offer, Plan, PlannedPhase, load_withi
 pub use responsiveness::{Responsiveness, responsiveness, responsiveness_class};
 pub use samples::samples;
 pub use saturation::{LoadPlan, MOVING_AVERAGES, STABLE_SHARE, Saturation};
+pub use unmeasured::{is_partial, unmeasured};
 pub use voice::{CallPath, mos};

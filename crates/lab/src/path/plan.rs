@@ -193,7 +193,7 @@ fn reason_against(kind: PhaseKind, offer: &Offer) -> Option<String> {
     if !offer.kinds.contains(&kind) {
         return Some(match offer.dialect {
             Dialect::Iperf3 => IPERF3_ONLY.to_owned(),
-            Dialect::Native => "the server does not offer it".to_owned(),
+            Dialect::Native | Dialect::SpeedTest => "the server does not offer it".to_owned(),
         });
     }
     (uses_udp(kind) && !offer.has_udp).then(|| "UDP is blocked".to_owned())

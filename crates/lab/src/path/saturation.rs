@@ -21,6 +21,8 @@ const GROWTH_SHARE: f64 = 0.05;
 
 /// Start of the part of a load that counts where it did not become stable.
 const WARM_UP: Duration = Duration::from_secs(2);
+/// Time in which streams that join a load send their first windows at once.
+const JOIN: Duration = Duration::from_millis(200);
 
 /// Time between two samples.
 const SAMPLE_PERIOD: Duration = Duration::from_millis(100);
@@ -146,11 +148,18 @@ impl Saturation {
         let stable_ns = ns(self.plan.interval).saturating_mul(MOVING_AVERAGES as u64);
         let start_ns = match ended_by {
             LoadEnd::Stable => end_ns.saturating_sub(stable_ns),
-            _ if end_ns > ns(WARM_UP) => ns(WARM_UP),
-            // Shorter than its warm-up: the later half.
-            _ => end_ns / 2,
+            _ if end_ns >= 2 * ns(WARM_UP) => ns(WARM_UP),
+            _ => self.short_window_start_ns(end_ns),
         };
         LoadWindow { start_ns, end_ns }
+    }
+
+    /// Of a load that is shorter than twice its warm-up: its later half, without the single stream and the first windows of the
+    /// streams that join it, where half of that is left.
+    fn short_window_start_ns(&self, end_ns: u64) -> u64 {
+        let half_ns = end_ns / 2;
+        let joined_ns = self.single_end_ns.map_or(0, |single_ns| single_ns.saturating_add(ns(JOIN)));
+        if joined_ns <= end_ns / 4 * 3 { half_ns.max(joined_ns) } else { half_ns }
     }
 
     fn is_stable(&self) -> bool {

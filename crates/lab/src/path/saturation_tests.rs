@@ -92,6 +92,15 @@ fn without_a_probe_responsiveness_cannot_be_stable() {
 }
 
 #[test]
+fn window_of_a_load_of_two_seconds_is_neither_a_moment_nor_the_burst_of_joining_streams() {
+    let short = LoadPlan { single: Duration::from_secs(1), duration_max: Duration::from_millis(2001), ..DEFAULT };
+    // Streams that join at 1 s send their first windows at once.
+    let rate_bps = |ms: u64, streams: u32| if streams > 1 && ms <= 1100 { 82e6 } else { 50e6 };
+    let run = simulate(short, rate_bps, |_| Some(20_000_000));
+    assert_eq!((run.end_ms, run.outcome.window), (2100, window(1200, 2100)));
+}
+
+#[test]
 fn short_loads_have_low_confidence() {
     let quick = LoadPlan { single: Duration::from_secs(1), duration_max: Duration::from_secs(4), ..DEFAULT };
     let run = simulate(quick, |_, _| 95e6, |_| Some(20_000_000));

@@ -66,7 +66,8 @@ pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
     metrics.window_bytes = mean(summary, |stream| stream.tcp?.max_snd_wnd_bytes.map(|bytes| bytes as f64));
     metrics.window_limited_share = mean(summary, |stream| limited_share(stream, |limits| limits.rwnd_limited_us));
     metrics.buffer_limited_share = mean(summary, |stream| limited_share(stream, |limits| limits.sndbuf_limited_us));
-    metrics.lost_percent = lost_share(summary, flow, &counted).map(|share| share * 100.0);
+    let lost_share = measure::datagrams(summary, flow).and_then(|datagrams| datagrams.lost_share());
+    metrics.lost_percent = lost_share.map(|share| share * 100.0);
     Some(metrics)
 }
 
@@ -79,13 +80,6 @@ fn delivered(summary: &Summary, flow: Flow) -> Option<EndpointTotals> {
         let bytes = sum.bytes.saturating_add(next.bytes);
         EndpointTotals::new(bytes, sum.duration_ns.max(next.duration_ns), None)
     })
-}
-
-/// Of datagrams of which none arrived the receiver knows no loss.
-fn lost_share(summary: &Summary, flow: Flow, received: &EndpointTotals) -> Option<f64> {
-    let known = measure::lost_share(received);
-    let sent = measure::sent(summary, flow).filter(|sent| sent.udp.is_some() && sent.bytes > 0);
-    known.or_else(|| sent.filter(|_| received.bytes == 0).map(|_| 1.0))
 }
 
 /// Share of the time with data to send in which a sender waited for something else than the network.

@@ -2,9 +2,11 @@
 
 mod ceilings;
 pub(crate) mod observed_test;
+mod pasted;
 mod prove;
 pub(crate) mod watch;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
 use std::net::{IpAddr, ToSocketAddrs};
@@ -14,13 +16,14 @@ use std::thread;
 use std::time::Duration;
 
 use linerate_doctor::{Observed, catalogue, compare};
-use linerate_host::import::{Imported, TEXT_BYTES_MAX, import_all};
+use linerate_host::import::{Imported, TEXT_BYTES_MAX};
 use linerate_host::{Request, collect};
 use linerate_model::TestSpec;
 use linerate_model::finding::Diagnosis;
 use linerate_model::record::{Body, RunKind, RunState, Trial};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::stored_name;
+use linerate_record::import::decode;
 use linerate_record::keys;
 use linerate_sys::error::io_text;
 
@@ -28,6 +31,7 @@ use crate::Error;
 use crate::record::{RecordOptions, Recorded, Recording, Run};
 
 pub use ceilings::ceilings;
+pub use pasted::import_texts;
 pub use prove::{ProofSpec, prove};
 use watch::{STEP, Watch};
 
@@ -141,7 +145,7 @@ pub fn explanation(id: &str) -> Option<String> {
 }
 
 fn judged(query: &Query) -> Result<(Diagnosis, Vec<Observed>), Error> {
-    let mut unread = Vec::new();
+    let mut unread = Unread::default();
     let mut observed = match &query.source {
         Source::Compared(paths) => {
             let sides: Result<Vec<_>, _> = paths.iter().map(|path| side(path, &mut unread)).collect();
@@ -162,7 +166,9 @@ fn judged(query: &Query) -> Result<(Diagnosis, Vec<Observed>), Error> {
         (Source::Compared(_), [a, b]) => compare(a, b, &query.only),
         _ => linerate_doctor::diagnose(&observed, &query.only),
     };
-    diagnosis.unread = unread;
+    diagnosis.unread = unread.lines;
+    diagnosis.unread_count = unread.count;
+    diagnosis.unread_subjects = unread.subjects.into_iter().map(str::to_owned).collect();
     Ok((diagnosis, observed))
 }
 
@@ -173,7 +179,9 @@ fn live(interfaces: &[String], peer: Option<&str>, period: Option<Duration>) -> 
     if let Some(name) = interfaces.iter().find(|name| {
         first.absence(&format!("nic.{name}.link")) == Some(linerate_model::snapshot::Absence::NoSuchDevice)
     }) {
-        return Err(Error::failed(format!("there is no interface {name}")));
+        let is_file = Path::new(name).is_file();
+        let hint = if is_file { format!("; it is a file: linerate doctor --from {name}") } else { String::new() };
+        return Err(Error::failed(format!("there is no interface {name}{hint}")));
     }
     let Some(length) = period else {
         return Ok(Observed::once(first));
@@ -191,14 +199,24 @@ fn address(name: &str) -> Result<IpAddr, Error> {
     Ok(first.ip())
 }
 
+/// Lines of imports that were not understood.
+#[derive(Debug, Default)]
+struct Unread {
+    /// The lines; of very many the first.
+    lines: Vec<String>,
+    count: usize,
+    /// Prefixes of the rules that they concern.
+    subjects: BTreeSet<&'static str>,
+}
+
 /// One side of a comparison: the first host in a file.
-fn side(path: &PathBuf, unread: &mut Vec<String>) -> Result<Observed, Error> {
+fn side(path: &PathBuf, unread: &mut Unread) -> Result<Observed, Error> {
     let first = snapshots(slice::from_ref(path), unread)?.into_iter().next();
     first.map(Observed::once).ok_or_else(|| Error::failed(format!("{}: no facts in it", path.display())))
 }
 
 /// Snapshots of files, of all files of directories, or of the standard input.
-fn snapshots(paths: &[PathBuf], unread: &mut Vec<String>) -> Result<Vec<Snapshot>, Error> {
+fn snapshots(paths: &[PathBuf], unread: &mut Unread) -> Result<Vec<Snapshot>, Error> {
     let mut texts = Vec::new();
     for path in paths {
         for file in files(path)? {
@@ -207,18 +225,20 @@ fn snapshots(paths: &[PathBuf], unread: &mut Vec<String>) -> Result<Vec<Snapshot
         }
     }
     let texts: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    let Imported { snapshots, understood, unread: lines, .. } = import_all(&texts);
+    let Imported { snapshots, understood, unread: lines, unread_count, unread_subjects, .. } = import_texts(&texts);
     let names = || paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     if understood == 0 {
         let Some(first) = lines.first() else { return Err(Error::failed(format!("{}: no facts in it", names()))) };
         return Err(Error::failed(format!(
             "{}: nothing in it was understood ({} lines, the first: {first}); expected output of ethtool, lspci, ip, tc, \
-             nstat, lscpu, iperf3 or a file of --save",
+             ping, mtr, nstat, netstat -s, lscpu, vmstat, dmesg, iperf3, iperf or a file of --save",
             names(),
-            lines.len()
+            unread_count
         )));
     }
-    unread.extend(lines);
+    unread.lines.extend(lines);
+    unread.count = unread.count.saturating_add(unread_count);
+    unread.subjects.extend(unread_subjects);
     Ok(snapshots)
 }
 
@@ -233,7 +253,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// The beginning of a file, as far as it is looked at. Bytes that are no text are replaced.
+/// The beginning of a file. Bytes that are no text are replaced.
 fn read(path: &Path) -> io::Result<String> {
     let limit = u64::try_from(TEXT_BYTES_MAX).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
@@ -242,7 +262,7 @@ fn read(path: &Path) -> io::Result<String> {
     } else {
         fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    decode(&bytes).map_err(io::Error::other)
 }
 
 fn save(path: &Path, observed: &[Observed]) -> Result<(), Error> {

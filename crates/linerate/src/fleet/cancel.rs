@@ -58,6 +58,19 @@ pub fn cancel(name: Option<&str>, store: Option<&str>) -> Result<Cancelled, Erro
     Ok(Cancelled { run, confirmed: all.filter(|host| !unconfirmed.contains(host)).collect(), unconfirmed })
 }
 
+/// The mark of a coordinator.
+pub(super) fn mark(run: RunId) -> String {
+    format!("linerate-fleet-{run}")
+}
+
+fn not_coordinator(run: RunId, pid: u32) -> Error {
+    let id = run.short();
+    Error::failed(format!(
+        "the history names process {pid}, but process {pid} does not coordinate run {id} and gets no signal; end the run where it \
+         was started, with Ctrl-C: `pgrep -af 'linerate fleet'` lists such processes"
+    ))
+}
+
 /// The history of `--store`.
 pub(super) fn opened(store: Option<&str>) -> Result<Store, Error> {
     let place = Place::find(store).map_err(error)?.ok_or_else(|| Error::usage("--store off: there is no history"))?;
@@ -82,11 +95,17 @@ fn only_running(store: &Store) -> Result<RunId, Error> {
 fn end(store: &Store, run: RunId, pid: u32) -> Result<(), Error> {
     let failed = |error: OsError| Error::failed(error.text());
     let coordinator = OtherProcess::open(pid).map_err(failed)?;
+
     // Asked again: the number may have come to mean another process before it was opened.
     let is_coordinator = |process: &RunProcess| process.pid == Some(pid);
     if store.process_of(run).map_err(error)?.as_ref().is_some_and(is_coordinator) {
+        // A history is a file or a database that others may write: it alone is no reason to end a process.
+        if !coordinator.has_mark(&mark(run)).unwrap_or(false) {
+            return Err(not_coordinator(run, pid));
+        }
         coordinator.terminate().map_err(failed)?;
     }
+
     match coordinator.ends_within(END_MAX).map_err(Error::failed)? {
         true => Ok(()),
         false => Err(Error::failed(format!("process {pid} has not ended within {} s", END_MAX.as_secs()))),

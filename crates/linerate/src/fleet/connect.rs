@@ -124,7 +124,7 @@ pub(super) fn connect<'a>(
     let settings = Settings {
         run,
         epoch,
-        hello_timeout_ns: if hosts.bus.is_some() { HELLO_TIMEOUT_BUS_NS } else { HELLO_TIMEOUT_NS },
+        hello_timeout_ns: hello_timeout_ns(hosts),
         silence_max_ns: SILENCE_MAX_NS,
         beat_ns: BEAT_NS,
         is_solicited: hosts.bus.is_some(),
@@ -140,6 +140,11 @@ pub(super) fn connect<'a>(
             Err(error_of(ended))
         }
     }
+}
+
+/// Longest wait for the first message of a host.
+pub(super) fn hello_timeout_ns(hosts: &FleetHosts) -> u64 {
+    if hosts.bus.is_some() { HELLO_TIMEOUT_BUS_NS } else { HELLO_TIMEOUT_NS }
 }
 
 /// Begins to connect.

@@ -51,9 +51,14 @@ impl<'a, C: Carrier> Control<'a, C> {
 
     /// Passes a decision on, and runs until the last of the awaited actions: all of them in order.
     pub(super) fn step(&mut self, input: Input, is_last: impl Fn(&Action) -> bool) -> Result<Vec<Action>, Ended> {
-        let taken = self.coordinator.handle_local(monotonic_ns(), input);
-        taken.map_err(|busy| Ended::Failed(busy.to_string()))?;
+        self.pass(input)?;
         self.run_until(is_last)
+    }
+
+    /// Passes a decision on.
+    pub(super) fn pass(&mut self, input: Input) -> Result<(), Ended> {
+        let taken = self.coordinator.handle_local(monotonic_ns(), input);
+        taken.map_err(|busy| Ended::Failed(busy.to_string()))
     }
 
     /// Runs until the last of the awaited actions.
@@ -73,20 +78,19 @@ impl<'a, C: Carrier> Control<'a, C> {
         input: Input,
         take: impl FnMut(&Coordinator, Action) -> bool,
     ) -> Result<(), Ended> {
-        let taken = self.coordinator.handle_local(monotonic_ns(), input);
-        taken.map_err(|busy| Ended::Failed(busy.to_string()))?;
+        self.pass(input)?;
         self.run_each(take)
     }
 
     fn run_each(&mut self, mut take: impl FnMut(&Coordinator, Action) -> bool) -> Result<(), Ended> {
         loop {
             while let Some(action) = self.coordinator.poll_action() {
+                if let Action::Dropped { host, reason } = action {
+                    self.reasons.entry(host).or_insert_with(|| reason.to_string());
+                    self.carrier.close(host);
+                }
                 match action {
                     Action::Send { hosts, line } => self.carrier.send_all(&hosts, &line),
-                    Action::Dropped { host, reason } => {
-                        self.reasons.entry(host).or_insert_with(|| reason.to_string());
-                        self.carrier.close(host);
-                    }
                     Action::Finished { unconfirmed } => {
                         let mut all = std::mem::take(&mut self.without_plan);
                         all.extend(unconfirmed);
@@ -180,7 +184,6 @@ impl<'a, C: Carrier> Control<'a, C> {
             return Err(Ended::Cancelled(self.hosts_by_plan(true)));
         }
         self.without_plan = self.hosts_by_plan(false);
-        let cancelled = self.coordinator.handle_local(monotonic_ns(), Input::Cancel);
-        cancelled.map_err(|busy| Ended::Failed(busy.to_string()))
+        self.pass(Input::Cancel)
     }
 }

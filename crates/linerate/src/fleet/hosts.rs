@@ -1,6 +1,7 @@
 //! `linerate fleet hosts`: what an inventory resolves to.
 
 use linerate_fleet::inventory::{Host, Reach};
+use linerate_model::printable::printable_json;
 use linerate_report::Style;
 use linerate_report::fleet::{HostRow, hosts_text};
 
@@ -16,7 +17,7 @@ pub fn text(hosts: &FleetHosts, style: Style) -> String {
 /// The hosts as one JSON array.
 #[must_use]
 pub fn json(hosts: &FleetHosts) -> String {
-    serde_json::to_string(&hosts.inventory.hosts).unwrap_or_default() + "\n"
+    printable_json(&serde_json::to_string(&hosts.inventory.hosts).unwrap_or_default()) + "\n"
 }
 
 fn row(host: &Host) -> HostRow {

@@ -1,11 +1,13 @@
 //! Inventories of the command line: a file, names, or names of the user's ssh_config(5).
 
-use std::fs;
-use std::io::Read;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 pub use linerate_fleet::inventory::Inventory;
 use linerate_fleet::inventory::{TEXT_MAX_BYTES, expand_list, from_names, parse, ssh_names};
+
+use linerate_sys::file_system;
 
 use crate::Error;
 
@@ -14,7 +16,7 @@ use crate::Error;
 /// # Errors
 /// The file is not readable or no inventory.
 pub fn from_file(path: &Path) -> Result<Inventory, Error> {
-    let text = if path == Path::new("-") { bounded(std::io::stdin()) } else { fs::File::open(path).and_then(bounded) };
+    let text = if path == Path::new("-") { bounded(io::stdin()) } else { File::open(path).and_then(bounded) };
     let wrong = |error: &dyn std::fmt::Display| Error::usage(format!("{}: {error}", path.display()));
     parse(&text.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))
 }
@@ -35,7 +37,7 @@ pub fn from_list(list: &str) -> Result<Inventory, Error> {
 pub fn from_ssh(pattern: &str, config: Option<&Path>) -> Result<Inventory, Error> {
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default().join(".ssh");
     let path = config.map_or_else(|| home.join("config"), Path::to_path_buf);
-    let read = |path: &Path| fs::File::open(path).and_then(bounded);
+    let read = |path: &Path| File::open(path).and_then(bounded);
     let text = read(&path).map_err(|error| Error::usage(format!("{}: {error}", path.display())))?;
     let include = |name: &str| files_of(&home, name).iter().filter_map(|path| read(path).ok()).collect();
     let mut names = ssh_names::names(&text, include);
@@ -65,9 +67,7 @@ fn files_of(home: &Path, name: &str) -> Vec<PathBuf> {
 }
 
 /// A text within the bound of inventories.
-fn bounded(source: impl Read) -> std::io::Result<String> {
-    let mut text = String::new();
-    // One byte more is refused by the reader of the inventory.
-    source.take(TEXT_MAX_BYTES as u64 + 1).read_to_string(&mut text)?;
-    Ok(text)
+fn bounded(source: impl Read) -> io::Result<String> {
+    let bytes = file_system::read_all(source, TEXT_MAX_BYTES as u64)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use linerate_carrier::Carrier;
-use linerate_fleet::coordinator::{Action, Input, Step};
+use linerate_fleet::coordinator::{Action, DropReason, Input, Step};
 use linerate_fleet::inventory::{Control as ControlPath, Host, Inventory};
 use linerate_fleet::message::{AddressRange, Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, ProbeTarget};
 
-use super::connect::FleetHosts;
+use super::connect::{FleetHosts, hello_timeout_ns};
 use super::control::{Control, Ended};
 use super::members::{Member, Prepared, TestEnd};
 use super::targets::Targets;
@@ -58,21 +58,9 @@ pub(super) fn prepare<C: Carrier>(
     targets: Targets,
     planned: Planned<'_>,
 ) -> Result<Prepared, Ended> {
-    control.run_until(|action| *action == Action::StepDone(Step::Hello))?;
-    let mut addresses = BTreeMap::new();
-    for (index, host) in hosts.with_agent().enumerate() {
-        let Some(hello) = control.coordinator.hello(index) else { continue };
-        match test_addresses(host, hello, planned.paths) {
-            Ok(of_paths) => drop(addresses.insert(index, of_paths)),
-            Err(path) => {
-                let reason = format!("its test address of path {path} is not known; name it in paths");
-                control.reasons.insert(index, reason);
-            }
-        }
-    }
+    let addresses = send_plans(control, hosts, planned)?;
     control.reasons.extend(targets.reasons);
-    let plans = plans(hosts, &addresses, &targets.members, planned.caps);
-    control.step(Input::Plan(plans), |action| *action == Action::StepDone(Step::Plan))?;
+    control.step(Input::PlansSent, |action| *action == Action::StepDone(Step::Plan))?;
     let mut prepared = Prepared::new(&hosts.inventory.hosts);
     for (index, of_paths) in addresses {
         if let Some(member) = member(control, index, of_paths) {
@@ -94,6 +82,52 @@ pub(super) fn prepare<C: Carrier>(
     let clocks = Input::Clocks { exchanges };
     control.step(clocks, |action| *action == Action::StepDone(Step::Clock))?;
     Ok(prepared)
+}
+
+/// Sends each host its plan when it arrives, until all have or their time has passed: an agent waits for its plan, not for the other
+/// hosts. The test addresses of those that received one.
+fn send_plans<C: Carrier>(
+    control: &mut Control<'_, C>,
+    hosts: &FleetHosts,
+    planned: Planned<'_>,
+) -> Result<BTreeMap<usize, Addresses>, Ended> {
+    let with_agent: Vec<&Host> = hosts.with_agent().collect();
+    let mut addresses = BTreeMap::new();
+    loop {
+        let is_next = |action: &Action| matches!(action, Action::Greeted { .. } | Action::StepDone(Step::Hello));
+        let mut actions = control.run_until(is_next)?;
+        let next = actions.pop();
+        for action in actions {
+            if let Action::Dropped { host: index, reason: DropReason::Late(Step::Hello) } = action {
+                let reason = with_agent.get(index).map(|host| late(hosts, host));
+                control.reasons.extend(reason.map(|reason| (index, reason)));
+            }
+        }
+        let Some(Action::Greeted { host: index }) = next else { return Ok(addresses) };
+        let Some((host, hello)) = with_agent.get(index).zip(control.coordinator.hello(index)) else { continue };
+        match test_addresses(host, hello, planned.paths) {
+            Ok(of_paths) => {
+                let plan = Box::new(plan(hosts, &of_paths, planned.caps));
+                control.pass(Input::Plan { host: index, plan })?;
+                addresses.insert(index, of_paths);
+            }
+            Err(path) => {
+                let reason = format!("its test address of path {path} is not known; name it in paths");
+                control.reasons.insert(index, reason);
+            }
+        }
+    }
+}
+
+/// Why a host whose agent has sent nothing takes no part, and what to try.
+fn late(hosts: &FleetHosts, host: &Host) -> String {
+    let id = &host.id;
+    let seconds = hello_timeout_ns(hosts) / 1_000_000_000;
+    let next = match hosts.bus {
+        Some(_) => format!("is `linerate fleet agent` running on {id}?"),
+        None => format!("`ssh {id} true` has to work without a prompt and without a pause"),
+    };
+    format!("its agent has sent nothing within {seconds} s, so it is left out; {next}")
 }
 
 /// The addresses of the paths in the inventory, else that of the control connection. The path without one otherwise.
@@ -120,45 +154,28 @@ fn member<C: Carrier>(control: &Control<'_, C>, index: usize, addresses: Address
     (ends.len() == count).then(|| Member { ends, ..Member::default() })
 }
 
-fn plans(
-    hosts: &FleetHosts,
-    addresses: &BTreeMap<usize, Addresses>,
-    targets: &BTreeMap<usize, Member>,
-    caps: Caps,
-) -> Vec<(usize, Plan)> {
+/// The plan of a host with these addresses.
+fn plan(hosts: &FleetHosts, own: &Addresses, caps: Caps) -> Plan {
     let (lease_ms, beat_ms) = match &hosts.bus {
         Some(_) => (LEASE_BUS_MS, BEAT_BUS_MS),
         None if is_shared(&hosts.inventory) => (LEASE_SHARED_MS, BEAT_MS),
         None => (LEASE_SEPARATE_MS, BEAT_MS),
     };
-    let of_targets = targets.values().flat_map(|target| target.ends.values()).map(|end| end.address);
-    let of_hosts = addresses.values().flat_map(|own| own.values().copied());
-    let peers = AddressRange::of(of_hosts.chain(of_targets));
-    let plan = |(index, own): (&usize, &Addresses)| {
-        let own = own.iter().map(|(path, address)| PathAddress { path: path.clone(), address: *address });
-        let plan = Plan {
-            lease_ms,
-            addresses: own.collect(),
-            peers: peers.clone(),
-            ports: hosts.inventory.ports,
-            caps,
-            sample_ms: 0,
-            beat_ms,
-        };
-        (*index, plan)
-    };
-    addresses.iter().map(plan).collect()
+    let own = own.iter().map(|(path, address)| PathAddress { path: path.clone(), address: *address });
+    Plan { lease_ms, addresses: own.collect(), ports: hosts.inventory.ports, caps, sample_ms: 0, beat_ms }
 }
 
 /// Every host probes the servers of all others, of a large fleet those of the next ones.
 fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
     let facts = if members.len() <= SNAPSHOTS_MAX { FactsDepth::Full } else { FactsDepth::None };
     let probes = if members.len() <= SNAPSHOTS_MAX { members.len() } else { PROBES_MAX };
+    let addresses = members.values().flat_map(|member| member.ends.values()).map(|end| end.address);
+    let partners = AddressRange::of(addresses);
     let preflight = |index: &usize| {
         let next = members.range(index + 1..).chain(members.range(..index)).take(probes);
         let ends = next.flat_map(|(_, member)| member.ends.values());
         let peers = ends.map(|end| ProbeTarget { peer: end.address, port: end.port }).collect();
-        (*index, Preflight { peers, facts })
+        (*index, Preflight { partners: partners.clone(), peers, facts })
     };
     members.iter().filter(|(_, member)| !member.is_target).map(|(index, _)| preflight(index)).collect()
 }

@@ -19,6 +19,7 @@ use linerate_model::http::{
     Baseline, Cell, CellKey, CellRun, CellVerdict, Flag, LoadResult, Mode, Phase, Reading, RunState,
 };
 use linerate_model::measure::MeasureName;
+use linerate_model::printable::printable_start;
 use linerate_model::record::{Body, HttpLoad, RunKind, Trial};
 use linerate_record::{keys, scrubbed};
 use linerate_report::http::{LoadReport, end_line, load_text};
@@ -151,7 +152,13 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
         seconds_total: (spec.duration_ns + spec.warmup_ns) / 1_000_000_000,
         errors: 0,
     };
-    let (load, sides) = watched(plan, spec, breaker, (side.as_mut(), &mut stop), progress)?;
+    let (load, sides) = match watched(plan, spec, breaker, (side.as_mut(), &mut stop), progress) {
+        Ok(watched) => watched,
+        Err(error) => {
+            let _ = recording.map(|recording| recording.fail(&error));
+            return Err(error);
+        }
+    };
     drop(view);
     report(plan, &load, &sides, (side.as_ref(), recording), (first.ip(), kept, remarks))
 }
@@ -280,7 +287,7 @@ fn probe_server(spec: &LoadSpec, address: SocketAddr) -> Result<ProbeResult, Err
 }
 
 fn introduction(address: SocketAddr, answer: &ProbeResult) -> String {
-    let server = answer.server.as_deref().map(printable);
+    let server = answer.server.as_deref().map(|name| printable_start(name, SERVER_CHARS_MAX));
     let head = answer.head_bytes.map_or_else(String::new, |bytes| format!(", {bytes} of header"));
     format!(
         "{address}: {}status {}, {} bytes of body{head}, server {}",
@@ -291,10 +298,8 @@ fn introduction(address: SocketAddr, answer: &ProbeResult) -> String {
     )
 }
 
-/// Text of a server without control characters.
-fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(80).collect()
-}
+/// Longest name of a server that is shown.
+const SERVER_CHARS_MAX: usize = 80;
 
 /// Whether the server redirects to another host.
 fn redirects_elsewhere(plan: &LoadPlan, answer: &ProbeResult) -> bool {

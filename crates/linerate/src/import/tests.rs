@@ -42,10 +42,10 @@ fn a_log_is_imported_once_and_a_cut_report_is_replaced_by_the_whole_one() {
     let file = directory.path().join("server.json").to_string_lossy().into_owned();
     let cut = log.rfind("\"cpu_utilization_percent\"").expect("in the last report");
     fs::write(&file, &log[..cut]).expect("written");
-    assert_eq!(counts(&import_file(Some(&path), &file)), (2, 0, 1));
+    assert_eq!(counts(&import_file(Some(&path), &file, &[])), (2, 0, 1));
     fs::write(&file, &log).expect("written");
-    assert_eq!(counts(&import_file(Some(&path), &file)), (1, 2, 0));
-    assert_eq!(counts(&import_file(Some(&path), &file)), (0, 3, 0));
+    assert_eq!(counts(&import_file(Some(&path), &file, &[])), (1, 2, 0));
+    assert_eq!(counts(&import_file(Some(&path), &file, &[])), (0, 3, 0));
     let runs = runs(&store);
     assert_eq!(runs.len(), 3);
     assert!(runs.iter().all(|run| run.kind == RunKind::Session && run.state == RunState::Complete));
@@ -58,7 +58,7 @@ fn reports_of_both_ends_are_linked() {
     let file = |name: &str| {
         let file = directory.path().join("report").to_string_lossy().into_owned();
         fs::write(&file, report(name)).expect("written");
-        counts(&import_file(Some(&path), &file))
+        counts(&import_file(Some(&path), &file, &[]))
     };
     assert_eq!(file("iperf3/json-tcp.c321-s321.client.json"), (1, 0, 0));
     let client = runs(&store).remove(0);
@@ -73,12 +73,12 @@ fn reports_of_both_ends_are_linked() {
 fn a_file_without_reports_is_refused_and_named() {
     let (directory, _store, path) = history();
     let file = directory.path().join("notes").to_string_lossy().into_owned();
-    for text in [&b"hello"[..], b"", b"\xff\xfe{}"] {
+    for (text, reason) in [(&b"hello"[..], "no report"), (b"", "no report"), (b"\xff\xfe{}", "UTF-16")] {
         fs::write(&file, text).expect("written");
-        let error = import_file(Some(&path), &file).expect_err("no report").to_string();
-        assert!(error.starts_with(&file) && error.contains("no report"), "{error}");
+        let error = import_file(Some(&path), &file, &[]).expect_err("no report").to_string();
+        assert!(error.starts_with(&file) && error.contains(reason), "{error}");
     }
-    assert!(import_file(Some(&path), "/nonexistent").expect_err("no file").to_string().contains("/nonexistent"));
+    assert!(import_file(Some(&path), "/nonexistent", &[]).expect_err("no file").to_string().contains("/nonexistent"));
 }
 
 #[derive(Clone, Default)]
@@ -137,8 +137,8 @@ fn a_page_of_a_run_imports_the_run() {
     let file = directory.path().join("run.html").to_string_lossy().into_owned();
     let page = linerate_report::record::html(std::slice::from_ref(&record), Stretch::default());
     fs::write(&file, page).expect("written");
-    assert_eq!(counts(&import_file(Some(&path), &file)), (1, 0, 0));
+    assert_eq!(counts(&import_file(Some(&path), &file, &[])), (1, 0, 0));
     fs::write(&file, serde_json::to_string(&record).expect("JSON")).expect("written");
-    assert_eq!(counts(&import_file(Some(&path), &file)), (0, 1, 0));
+    assert_eq!(counts(&import_file(Some(&path), &file, &[])), (0, 1, 0));
     assert_eq!(runs(&store), [record]);
 }

@@ -8,9 +8,12 @@ use linerate_doctor::observation::EndpointObservation;
 use linerate_doctor::path::ObservedPhase;
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::native::client::{NativeClient, NativeError, Steering};
-use linerate_lab::path::{ClockFacts, LoadPlan, Plan, PlannedPhase, goodput_bps, load_within, round_trips};
+use linerate_lab::path::{
+    ClockFacts, LoadPlan, Plan, PlannedPhase, goodput_bps, is_partial, load_within, round_trips, unmeasured,
+};
 use linerate_model::path::{
     FinishedPhase, PathDirection, PathSpec, PathTarget, PhaseKind, PhaseResult, PhaseSpec, ProbeKind, RateLadder,
+    absent,
 };
 use linerate_sys::clock;
 
@@ -34,6 +37,8 @@ pub(super) struct Examination {
     down_bps: Option<f64>,
     up_bps: Option<f64>,
     has_failed: bool,
+    /// A phase or a search has values.
+    has_result: bool,
     /// How much longer than planned the loads took.
     overruns: Vec<Duration>,
     /// Not announced yet.
@@ -74,6 +79,7 @@ impl Examination {
             down_bps: None,
             up_bps: None,
             has_failed: false,
+            has_result: false,
             overruns: Vec::new(),
             extent: Some(extent),
         }
@@ -83,9 +89,9 @@ impl Examination {
         self.client.peer().remote
     }
 
-    /// No phase failed.
+    /// No phase failed, and something was measured.
     pub(super) fn is_whole(&self) -> bool {
-        !self.has_failed
+        !self.has_failed && (self.has_result || !self.ladders.is_empty())
     }
 
     /// Runs all phases. One that the server refuses leaves the others alone.
@@ -139,7 +145,7 @@ impl Examination {
         self.overruns.iter().sum::<Duration>().checked_div(count).unwrap_or_default()
     }
 
-    fn fail(&mut self, kind: PhaseKind, reason: &str, observers: &mut Observers<'_>) {
+    pub(super) fn fail(&mut self, kind: PhaseKind, reason: &str, observers: &mut Observers<'_>) {
         self.has_failed = true;
         observers.finished(FinishedPhase::Failed { kind, reason });
         self.absent.push((kind.name().to_owned(), reason.to_owned()));
@@ -176,9 +182,25 @@ impl Examination {
             }
         };
         let is_interrupted = matches!(ran, Err(NativeError::Interrupted(_)));
-        if ran.is_ok() || is_interrupted && result.local.elapsed_ns > 0 {
-            self.keep(result, &observer, is_interrupted, interrupts);
-            self.show_finished(observers);
+        let has_ended = ran.is_ok() || is_interrupted && result.local.elapsed_ns > 0;
+        match unmeasured(&result) {
+            _ if !has_ended => {}
+            Some(_) if load.is_none() && is_udp_blocked(&result) => self.phases.push(result),
+            // The interruption is the reason.
+            Some(_) if is_interrupted => {}
+            Some(reason) => {
+                self.fail(spec.kind, &reason, observers);
+                // Streams that are open and carry nothing are something to diagnose.
+                if !result.local.streams.is_empty() {
+                    self.keep(result, &observer, is_interrupted, interrupts);
+                }
+            }
+            None => {
+                self.has_result = true;
+                self.has_failed |= is_partial(&result);
+                self.keep(result, &observer, is_interrupted, interrupts);
+                self.show_finished(observers);
+            }
         }
         ran
     }
@@ -248,6 +270,10 @@ impl Examination {
     /// Ends the session.
     pub(super) fn finish(self, failure: Option<&NativeError>) -> Collected {
         let clock = self.clock_facts();
+        // Tests that began after this one are in the results of its phases.
+        let during = self.phases.iter().filter_map(|phase| phase.remote.as_ref()?.concurrent_max);
+        let concurrent_max = during.chain([self.client.welcome().concurrent]).max();
+
         let collected = Collected {
             clock,
             target: self.target,
@@ -256,7 +282,7 @@ impl Examination {
             observed: self.observed,
             absent: self.absent,
             resumed: self.client.resumed(),
-            concurrent_max: Some(self.client.welcome().concurrent),
+            concurrent_max,
         };
         // After any other failure the server is gone, or may not be trusted.
         if matches!(failure, None | Some(NativeError::Interrupted(_))) {
@@ -264,6 +290,11 @@ impl Examination {
         }
         collected
     }
+}
+
+/// The phase has no result for a reason that leaves the rest of the test as it is.
+fn is_udp_blocked(result: &PhaseResult) -> bool {
+    result.absent.iter().any(|(_, reason)| reason == absent::UDP_BLOCKED)
 }
 
 /// Seconds of a load that a phase has at most, of both directions together.

@@ -140,8 +140,6 @@ struct Repetition {
 
 /// Connections at the same time that a search for the highest rate of connections announces.
 const CONNECTIONS_MAX: u32 = 10_000;
-/// Time beside the phases: connecting, draining, results.
-const OVERHEAD: Duration = Duration::from_secs(60);
 
 /// Examines a path. A signal ends it with a report of the phases that are complete.
 ///
@@ -158,7 +156,14 @@ pub fn test_path(
     for repeat in 0..test.repeat.max(1) {
         let started_ns = recording.elapsed_ns();
         let repetition = Repetition { number: repeat, started: Instant::now() };
-        let examined = examine(test, repetition, interrupts, observers)?;
+        let examined = match examine(test, repetition, interrupts, observers) {
+            Ok(examined) => examined,
+            Err(error) => {
+                let message = recording.fail(&error).message;
+                message.iter().for_each(|line| observers.progress.line(line));
+                return Err(error);
+            }
+        };
         (observers.on_event)(&PathEvent::Trial { repeat, report: &examined.report });
         recording.add(trial(&examined, repeat, started_ns, recording.elapsed_ns()));
         let is_over = examined.outcome != Outcome::Done;
@@ -192,17 +197,24 @@ fn run(test: &PathTest) -> Run {
 }
 
 fn trial(examined: &Examined, repeat: u32, started_ns: u64, ended_ns: u64) -> Trial {
-    let state = match examined.outcome {
-        Outcome::Done => RunState::Complete,
-        Outcome::Interrupted => RunState::Interrupted,
-        _ => RunState::Partial,
-    };
-    let mut trial = Trial::complete(ended_ns.saturating_sub(started_ns));
+    let mut trial = trial_of(&examined.report);
+    trial.elapsed_ns = ended_ns.saturating_sub(started_ns);
     trial.repeat = repeat;
-    trial.state = state;
     trial.started_ns = started_ns;
-    trial.measures = of_path(&examined.report);
-    trial.detail = Some(Detail::Path(Box::new(examined.report.clone())));
+    if examined.outcome == Outcome::Interrupted {
+        trial.state = RunState::Interrupted;
+    }
+    trial
+}
+
+/// The trial of a report.
+pub(crate) fn trial_of(report: &PathReport) -> Trial {
+    let mut trial = Trial::complete(report.elapsed_ns);
+    if report.state == PathState::Partial {
+        trial.state = RunState::Partial;
+    }
+    trial.measures = of_path(report);
+    trial.detail = Some(Detail::Path(Box::new(report.clone())));
     trial
 }
 
@@ -244,7 +256,7 @@ fn announcement_of(test: &PathTest) -> Announcement {
     Announcement {
         streams_max: of_phases(false).max(1),
         connections_max,
-        duration_max: Duration::from_secs(planned.seconds()) + OVERHEAD,
+        duration_max: Duration::from_secs(planned.seconds()),
         kinds,
         wants_facts: test.wants_facts,
         bytes_max: test.spec.bytes_max,

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::native::client::NativeError;
-use linerate_lab::path::{CapacitySearch, Ladder, LadderPlan, LadderStep, PlannedPhase, loss_by_place, round_trips};
+use linerate_lab::path::{
+    CapacitySearch, Ladder, LadderPlan, LadderStep, PlannedPhase, loss_by_place, round_trips, unmeasured,
+};
 use linerate_model::path::{EndpointPhase, PathDirection, PhaseKind, PhaseResult, PhaseSpec};
 
 use super::examination::Examination;
@@ -36,19 +38,28 @@ impl Examination {
         observers: &mut Observers<'_>,
     ) -> Result<(), NativeError> {
         match planned.spec.kind {
-            PhaseKind::Capacity => self.run_capacity(planned, interrupts),
+            PhaseKind::Capacity => self.run_capacity(planned, interrupts, observers),
             _ => self.run_ladder(planned, position, interrupts, observers),
         }
     }
 
-    fn run_capacity(&mut self, planned: &PlannedPhase, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
+    fn run_capacity(
+        &mut self,
+        planned: &PlannedPhase,
+        interrupts: &dyn Interrupts,
+        observers: &mut Observers<'_>,
+    ) -> Result<(), NativeError> {
         let Some(direction) = planned.spec.direction else { return Ok(()) };
         let mut search = CapacitySearch::new();
         let mut result = PhaseResult::of(planned.spec.clone());
         let ran = self.client.run_steered_datagrams(&planned.spec, &mut search, interrupts, &mut result);
-        let is_absent = !result.absent.is_empty();
+        let (has_ended, reason) = (ran.is_ok() && result.absent.is_empty(), unmeasured(&result));
+        if let Some(reason) = reason.filter(|_| has_ended) {
+            self.fail(planned.spec.kind, &reason, observers);
+            return ran;
+        }
         self.phases.push(result);
-        if ran.is_ok() && !is_absent {
+        if has_ended {
             self.ladders.push(search.result(direction));
         }
         ran
@@ -64,7 +75,14 @@ impl Examination {
         let end = Instant::now() + planned.duration_max;
         let plan = match planned.spec.direction {
             Some(direction) => LadderPlan::datagrams(direction),
-            None => LadderPlan::connections(self.idle_p99_ns(&planned.spec, interrupts)?),
+            None => {
+                let idle = self.idle_connections(&planned.spec, interrupts)?;
+                if let Some(reason) = unmeasured(&idle) {
+                    self.fail(planned.spec.kind, &reason, observers);
+                    return Ok(());
+                }
+                LadderPlan::connections(round_trips(&idle.transactions).p99_ns)
+            }
         };
         let mut ladder = Ladder::new(plan);
         let duration = (planned.duration_max / STEPS).saturating_sub(STEP_OVERHEAD).clamp(STEP_MIN, STEP_MAX);
@@ -89,17 +107,24 @@ impl Examination {
             let over = "the time of the search was over".to_owned();
             found.limit = Some(found.limit.map_or(over.clone(), |limit| format!("{limit}; {over}")));
         }
-        self.phases.extend(unclean.map(|(_, result)| result));
-        self.ladders.push(found);
+        let unclean = unclean.map(|(_, result)| result);
+        if let Some(reason) = unclean.as_ref().filter(|_| found.highest.is_none()).and_then(unmeasured) {
+            self.fail(planned.spec.kind, &reason, observers);
+            return Ok(());
+        }
+        self.phases.extend(unclean);
+        if !found.steps.is_empty() {
+            self.ladders.push(found);
+        }
         Ok(())
     }
 
-    /// The 99th percentile of connections without load.
-    fn idle_p99_ns(&mut self, spec: &PhaseSpec, interrupts: &dyn Interrupts) -> Result<Option<i64>, NativeError> {
+    /// Connections without load.
+    fn idle_connections(&mut self, spec: &PhaseSpec, interrupts: &dyn Interrupts) -> Result<PhaseResult, NativeError> {
         let spec = PhaseSpec { connections_per_s: Some(IDLE_PER_S), duration_max: IDLE_TIME, ..spec.clone() };
         let mut result = PhaseResult::of(spec.clone());
         self.client.run_phase(&spec, &[], None, interrupts, &mut result)?;
-        Ok(round_trips(&result.transactions).p99_ns)
+        Ok(result)
     }
 
     fn step_spec(&self, spec: &PhaseSpec, per_s: f64, duration_max: Duration) -> PhaseSpec {

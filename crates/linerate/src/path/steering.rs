@@ -81,7 +81,8 @@ impl<'a> ShownLoad<'a> {
     }
 
     fn announce(&mut self, sample: &LoadSample) {
-        if sample.at_ns < ANNOUNCED_AFTER_NS {
+        // Without a byte no rate is known.
+        if sample.at_ns < ANNOUNCED_AFTER_NS || sample.down_bytes + sample.up_bytes == 0 {
             return;
         }
         let Some(TestExtent { load_seconds, seconds, bytes_max }) = self.extent.take() else { return };

@@ -12,6 +12,7 @@ use std::time::Instant;
 use linerate_host::{Request, collect};
 use linerate_model::event::TestHeader;
 use linerate_model::finding::Diagnosis;
+use linerate_model::printable::printable_json;
 use linerate_model::record::{Body, Detail, HostPart, RunId, RunKind, RunRecord, RunState, Trial};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::spec::ClientSpec;
@@ -22,8 +23,8 @@ use linerate_sys::{clock, process, random};
 
 pub use sessions::SessionRecords;
 
-use crate::Error;
 use crate::http::lab::is_local;
+use crate::{Error, Outcome};
 
 /// Labels that a run may have.
 const LABELS_MAX: usize = 64;
@@ -69,7 +70,7 @@ pub fn labels(typed: &str) -> Result<Labels, Error> {
 /// A record as `--json` prints it.
 #[must_use]
 pub fn json(record: &RunRecord) -> String {
-    text::write(record) + "\n"
+    printable_json(&text::write(record)) + "\n"
 }
 
 /// What is recorded.
@@ -220,6 +221,19 @@ impl Recording {
         record.elapsed_ns = elapsed_ns;
         recorder.finish_with(record, trials);
         recorder.close().message()
+    }
+
+    /// The run ended with an error.
+    #[must_use]
+    pub fn fail(self, error: &Error) -> Recorded {
+        let reason = error.to_string();
+        let state = match error.outcome {
+            Outcome::Interrupted => RunState::Interrupted,
+            _ if !self.record.trials.is_empty() => RunState::Partial,
+            _ => RunState::of_failure(&reason),
+        };
+        let body = self.record.body.clone();
+        self.finish(state, Some(reason), body)
     }
 
     /// The run ended, and this was found.

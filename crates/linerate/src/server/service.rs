@@ -18,7 +18,7 @@ use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
 use linerate_report::{Output, iperf3, service};
 use linerate_sys::error::io_text;
-use linerate_sys::privileges::User;
+use linerate_sys::privileges::{self, User};
 use linerate_sys::signal::{Signal, Signals};
 use linerate_sys::{process, sd_notify};
 use tracing::debug;
@@ -101,6 +101,10 @@ pub fn serve(service: &Service) -> Result<(), Error> {
 fn run(what: &Service) -> Result<(), Failure> {
     // Thousands of streams need as many descriptors; without the right to raise the limit fewer fit.
     let _ = process::raise_fd_limit();
+    if let Some(user) = &what.user {
+        // Before the first thread: each has its own.
+        privileges::forbid_new().map_err(|e| failure(&format!("--user {}: {e}", user.name)))?;
+    }
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
     let signals = signals.map_err(|e| failure(&e))?;
     let web = what.web.as_ref().map(Web::bind).transpose().map_err(|e| failure(&e))?;

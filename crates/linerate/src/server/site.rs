@@ -2,6 +2,7 @@
 //! A connection that asks nothing makes room for later ones, and none can harm the tests.
 
 use std::collections::VecDeque;
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +30,41 @@ pub(super) struct Request<'a> {
     pub(super) cookie: Option<&'a str>,
     pub(super) authorization: Option<&'a str>,
     /// The end of the connection at this host.
-    pub(super) local: SocketAddr,
+    local: SocketAddr,
+}
+
+impl Request<'_> {
+    /// Whether `Host` is the address of the connection or, except on loopback addresses, begins with the name of this host. A page of
+    /// others can make its own name resolve to this host (DNS rebinding); only the name reveals that.
+    fn is_for(&self, host_name: &str) -> bool {
+        let Some(host) = self.host else { return false };
+        let local = SocketAddr::new(self.local.ip().to_canonical(), self.local.port());
+        let (name, port) = match host.rsplit_once(':') {
+            Some((name, port)) if !port.ends_with(']') => (name, port.parse().ok()),
+            _ => (host, Some(80)),
+        };
+        if port != Some(local.port()) {
+            return false;
+        }
+
+        let is_address = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
+            Some(inner) => inner.parse() == Ok(local.ip()),
+            None => local.is_ipv4() && name.parse() == Ok(local.ip()),
+        };
+        let own_name = if local.ip().is_loopback() { "localhost" } else { first_label(host_name) };
+        let given = if local.ip().is_loopback() { name } else { first_label(name) };
+        is_address || (!own_name.is_empty() && given.eq_ignore_ascii_case(own_name))
+    }
+}
+
+/// The name of this host (uname(2)); empty where procfs does not tell it.
+fn host_name() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
+fn first_label(name: &str) -> &str {
+    name.split('.').next().unwrap_or_default()
 }
 
 /// Writes the body of a response to its connection.
@@ -99,6 +134,10 @@ fn serve(connection: &Connection, site: &dyn Site) -> io::Result<()> {
     let bytes = read_request(stream)?;
     let local = stream.local_addr()?;
     let answer = match parse(&bytes, local) {
+        Some(request) if !request.is_for(&host_name()) => {
+            let text = "Host names neither the address of this server nor, on other addresses than loopback, its host.";
+            Answer::line("421 Misdirected Request", text)
+        }
         Some(request) if request.method == "GET" => site.answer(&request),
         Some(_) => Answer::line("405 Method Not Allowed", "Only GET is understood."),
         None => Answer::line("400 Bad Request", "This is no HTTP/1.1 request."),
@@ -194,5 +233,37 @@ mod tests {
         assert_eq!((request.query, request.host, request.cookie), ("b=c", Some("x:1"), Some("a=b")));
         let request = parse(b"GET / HTTP/1.1\r\nHost: x\r\nHOST: y\r\n\r\n", local()).expect("a request");
         assert_eq!(request.host, None);
+    }
+
+    #[test]
+    fn requests_are_for_the_address_of_the_connection_or_the_name_of_the_host() {
+        let v4 = SocketAddr::from(([127, 0, 0, 1], 8080));
+        let v6: SocketAddr = "[::1]:80".parse().expect("an address");
+        let lan = SocketAddr::from(([192, 0, 2, 1], 80));
+        for (host, local, expected) in [
+            ("127.0.0.1:8080", v4, true),
+            ("localhost:8080", v4, true),
+            ("127.0.0.1", v4, false),
+            ("127.0.0.1:8081", v4, false),
+            ("127.0.0.2:8080", v4, false),
+            ("a.example:8080", v4, false),
+            ("lab1:8080", v4, false),
+            ("", v4, false),
+            ("[::1]", v6, true),
+            ("[::1]:80", v6, true),
+            ("::1", v6, false),
+            ("192.0.2.1:80", "[::ffff:192.0.2.1]:80".parse().expect("an address"), true),
+            ("lab1", lan, true),
+            ("LAB1.example.net", lan, true),
+            ("lab12", lan, false),
+            ("a.example", lan, false),
+            ("localhost", lan, false),
+        ] {
+            let bytes = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            let request = parse(bytes.as_bytes(), local).expect("a request");
+            assert_eq!(request.is_for("lab1.example.com"), expected, "{host} {local}");
+        }
+        let nameless = parse(b"GET / HTTP/1.1\r\nHost: \r\n\r\n", lan).expect("a request");
+        assert!(!nameless.is_for(""));
     }
 }

@@ -50,7 +50,7 @@ const UNSENT_BYTES_MAX: u32 = 1 << 20;
 /// Bytes of a token and of a cookie.
 const SECRET_BYTES: usize = 32;
 /// Fewest and most characters of a token of the user.
-const TOKEN_CHARS: std::ops::RangeInclusive<usize> = 16..=256;
+const TOKEN_CHARS: std::ops::RangeInclusive<usize> = 22..=256;
 
 /// Fields of every response: nothing is kept, framed or guessed.
 const FIELDS: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n";
@@ -67,6 +67,9 @@ pub(super) struct WebError {
     source: io::Error,
 }
 
+/// Longest token file that is read: a token and blank lines.
+pub const TOKEN_FILE_BYTES_MAX: u64 = 4 << 10;
+
 /// Checks the text of a token file.
 ///
 /// # Errors
@@ -78,7 +81,7 @@ pub fn token(text: &str) -> Result<String, String> {
         return Ok(token.to_owned());
     }
     let (least, most) = (TOKEN_CHARS.start(), TOKEN_CHARS.end());
-    Err(format!("a token is {least} to {most} letters, digits and -._~"))
+    Err(format!("a token is {least} to {most} letters, digits and -._~; make one with `openssl rand -hex 16`"))
 }
 
 /// A page that listens and is not served yet.
@@ -215,9 +218,6 @@ struct Pages {
 
 impl Site for Pages {
     fn answer(&self, request: &Request<'_>) -> Answer {
-        if !request.host.is_some_and(|host| is_ours(host, request.local)) {
-            return with_fields(Answer::line("421 Misdirected Request", "This host has another address."), "");
-        }
         if let Some(token) = request.query.strip_prefix("token=")
             && is_same(token, &self.token)
         {
@@ -278,22 +278,6 @@ fn with_fields(answer: Answer, more: &str) -> Answer {
         }
         stream @ Answer::Stream { .. } => stream,
     }
-}
-
-/// Whether `Host` is the address of the connection. A page of others can make its own name resolve to this host (DNS rebinding);
-/// only the name reveals that.
-fn is_ours(host: &str, local: SocketAddr) -> bool {
-    let local = SocketAddr::new(local.ip().to_canonical(), local.port());
-    let (name, port) = match host.rsplit_once(':') {
-        Some((name, port)) if !port.ends_with(']') => (name, port.parse().ok()),
-        _ => (host, Some(80)),
-    };
-    let is_name = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
-        Some(inner) => inner.parse() == Ok(local.ip()),
-        None => local.is_ipv4() && name.parse() == Ok(local.ip()),
-    };
-    let is_localhost = local.ip().is_loopback() && name.eq_ignore_ascii_case("localhost");
-    port == Some(local.port()) && (is_name || is_localhost)
 }
 
 /// Compares in a time that depends on the lengths alone.

@@ -73,7 +73,9 @@ fn state(network: &Network<'_>, found: &Sweep) -> (RunState, Option<String>) {
     match &found.ended_by {
         reason if network.is_interrupted => (RunState::Interrupted, reason.clone()),
         Some(reason) if network.has_result => (RunState::Partial, Some(reason.clone())),
-        reason if !network.has_result => (RunState::Failed, reason.clone()),
+        reason if !network.has_result => {
+            (reason.as_deref().map_or(RunState::Failed, RunState::of_failure), reason.clone())
+        }
         _ if found.is_cut_short => {
             let budget = report::clock(found.plan.budget_ns as f64 / 1e9);
             (RunState::Partial, Some(format!("the budget of {budget} ended before all planned runs")))

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::printable::printable_start;
+
 /// Largest body of an answer.
 pub const PAYLOAD_BYTES_MAX: u64 = 64 << 20;
 
@@ -143,9 +145,7 @@ pub fn rounded(value: f64) -> String {
 #[must_use]
 pub fn shown(text: &str) -> String {
     const CHARS_MAX: usize = 40;
-    let mut chars = text.chars().map(|c| if c.is_control() { '�' } else { c });
-    let head: String = chars.by_ref().take(CHARS_MAX).collect();
-    if chars.next().is_some() { head + "…" } else { head }
+    printable_start(text, CHARS_MAX)
 }
 
 /// Digits and nothing else; `None` for a sign, a point, nothing at all or too many.

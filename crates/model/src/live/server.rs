@@ -187,7 +187,7 @@ mod tests {
             streams: 8,
             elapsed: Duration::from_secs(1),
             clients,
-            totals: Vec::new(),
+            ..Progress::default()
         })
     }
 

@@ -43,13 +43,72 @@ pub fn retransmit_share(retransmits: u64, bytes: u64, mss_bytes: u32) -> Option<
     (bytes > 0).then(|| retransmits as f64 / segments)
 }
 
-/// Share of the datagrams, 0..=1, that the measured part lost, as the receiving end counted.
+/// Datagrams of a direction, and those of them that did not arrive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Datagrams {
+    /// Those that were sent; where the sending end did not report, those up to the highest sequence number that arrived.
+    pub sent: u64,
+    /// Sent minus received.
+    pub lost: u64,
+}
+
+impl Datagrams {
+    /// Share of the datagrams, 0..=1, that did not arrive; `None` without any.
+    #[must_use]
+    pub fn lost_share(&self) -> Option<f64> {
+        (self.sent > 0).then(|| self.lost as f64 / self.sent as f64)
+    }
+}
+
+/// Datagrams of the measured part of a direction. A receiver does not miss what follows the last datagram that arrives, so what
+/// is lost is what the sending end sent and the receiving end did not receive.
 #[must_use]
-pub fn lost_share(received: &EndpointTotals) -> Option<f64> {
-    let udp = received.udp?;
-    let packets = udp.packets.saturating_sub(udp.omitted_packets.unwrap_or(0));
-    let lost = udp.lost.saturating_sub(udp.omitted_lost.unwrap_or(0));
-    (packets > 0).then(|| lost as f64 / packets as f64)
+pub fn datagrams(summary: &Summary, flow: Flow) -> Option<Datagrams> {
+    let receiver = received(summary, flow)?;
+    let sender = sent(summary, flow);
+    let warm_up = |udp: &UdpTotals| (udp.omitted_packets.unwrap_or(0), udp.omitted_lost.unwrap_or(0));
+    let udp = receiver.udp?;
+    let (omitted, omitted_lost) = warm_up(&udp);
+    let counted = Datagrams { sent: udp.packets.saturating_sub(omitted), lost: udp.lost.saturating_sub(omitted_lost) };
+
+    let Some((sender, udp_sent)) = sender.and_then(|sender| Some((sender, sender.udp?))) else { return Some(counted) };
+    // Counts with and without the warm-up cannot be compared.
+    let is_comparable = match (udp_sent.omitted_packets, udp.omitted_packets) {
+        (None, Some(omitted)) | (Some(omitted), None) => omitted == 0,
+        _ => true,
+    };
+    if !is_comparable {
+        return Some(counted);
+    }
+
+    let sent = udp_sent.packets.saturating_sub(warm_up(&udp_sent).0);
+    let behind_last = sent.saturating_sub(counted.sent).saturating_sub(sent_too_late(flow, sent, &sender, &receiver));
+    Some(Datagrams { sent: sent.max(counted.sent), lost: counted.lost.saturating_add(behind_last) })
+}
+
+/// The same with the warm-up, as counters of the hosts see it.
+#[must_use]
+pub fn datagrams_with_warm_up(summary: &Summary, flow: Flow) -> Option<Datagrams> {
+    let mut whole = summary.clone();
+    for end in whole.streams.iter_mut().flat_map(|stream| [&mut stream.sender, &mut stream.receiver]) {
+        if let Some(udp) = end.as_mut().and_then(|end| end.udp.as_mut()) {
+            (udp.omitted_packets, udp.omitted_lost) = (Some(0), Some(0));
+        }
+    }
+
+    datagrams(&whole, flow)
+}
+
+/// Datagrams that a server sent after its client, which ends the test, had stopped to count: one round trip of them.
+fn sent_too_late(flow: Flow, sent: u64, sender: &EndpointTotals, receiver: &EndpointTotals) -> u64 {
+    const LONGEST_S: f64 = 0.5;
+    if flow == Flow::Forward || sender.duration_ns == 0 {
+        return 0;
+    }
+
+    let longer_s = (sender.seconds() - receiver.seconds()).clamp(0.0, LONGEST_S);
+    // A float cast saturates.
+    (sent as f64 * longer_s / sender.seconds()).ceil() as u64
 }
 
 /// Mean of the streams' mean round-trip times in µs.
@@ -150,7 +209,40 @@ mod tests {
             ..UdpTotals::default()
         };
         let streams = [udp(300, 20), udp(300, 10)].map(|udp| stream(Flow::Forward, end(1, 1, Some(udp))));
-        let received = received(&summary(streams.into()), Flow::Forward).expect("all reported");
-        assert_eq!(lost_share(&received), Some(0.025));
+        let datagrams = datagrams(&summary(streams.into()), Flow::Forward).expect("all reported");
+        assert_eq!(datagrams.lost_share(), Some(0.025));
+    }
+
+    #[test]
+    fn loss_is_sent_minus_received_where_both_are_known() {
+        let rows = [
+            // Direction, sent, seen and lost at the receiver, seconds of the sender and of the receiver; lost of sent.
+            (Flow::Forward, 1000, 1000, 10, [3, 3], (10, 1000)),
+            (Flow::Forward, 1297, 476, 0, [3, 3], (821, 1297)),
+            (Flow::Forward, 1297, 0, 0, [3, 3], (1297, 1297)),
+            // The receiver of iperf 2 counts up to the last arrival.
+            (Flow::Forward, 1000, 400, 0, [10, 4], (600, 1000)),
+            // What was on its way when the receiving client stopped is no loss, a second of it is.
+            (Flow::Reverse, 1100, 1050, 0, [11, 10], (0, 1100)),
+            (Flow::Reverse, 1100, 500, 5, [11, 10], (555, 1100)),
+            // Duplicates are no gain.
+            (Flow::Forward, 1000, 1010, 0, [3, 3], (0, 1010)),
+        ];
+        for (flow, sent, seen, lost, [sender_s, receiver_s], expected) in rows {
+            let udp =
+                |packets, lost| Some(UdpTotals { packets, lost, omitted_packets: Some(0), ..UdpTotals::default() });
+            let mut one = stream(flow, end(1, receiver_s, udp(seen, lost)));
+            one.sender = end(1, sender_s, udp(sent, 0));
+            let found = datagrams(&summary(vec![one]), flow).map(|found| (found.lost, found.sent));
+            assert_eq!(found, Some(expected), "{flow:?}: {sent} sent, {seen} seen");
+        }
+    }
+
+    #[test]
+    fn counts_with_and_without_a_warm_up_are_not_compared() {
+        let udp = |packets, omitted| Some(UdpTotals { packets, omitted_packets: omitted, ..UdpTotals::default() });
+        let mut one = stream(Flow::Forward, end(1, 1, udp(300, Some(100))));
+        one.sender = end(1, 1, udp(300, None));
+        assert_eq!(datagrams(&summary(vec![one]), Flow::Forward), Some(Datagrams { sent: 200, lost: 0 }));
     }
 }

@@ -44,5 +44,7 @@ pub const RESUME: &str = "resumption of the control connection";
 /// Replies of probes that are not counted.
 pub const PROBES: &str = "probes";
 
+/// Reason for what needs a UDP flow that the server did not open.
+pub const UDP_BLOCKED: &str = "UDP is blocked: no datagram was answered";
 /// Reason for what the protocol of iperf3 does not have.
 pub const IPERF3_ONLY: &str = "the server speaks iperf3 only";

@@ -338,6 +338,9 @@ pub struct EndpointPhase {
     /// Completed transactions of a client; may be more than the samples that are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<u64>,
+    /// Most other tests that a server ran at the same time until the end of the phase; absent of a client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrent_max: Option<u32>,
     /// CPU time of this process meanwhile, ns.
     #[serde(default)]
     pub cpu_ns: u64,
@@ -413,6 +416,9 @@ pub struct PhaseResult {
     pub tos: Vec<(PathDirection, u8, u8)>,
     /// Transactions: completed ones.
     pub transactions: Vec<ProbeSample>,
+    /// Streams and connections that the server refused, for which a part of the phase lacks.
+    #[serde(default)]
+    pub refused: u64,
     /// Why a part is missing: figure and reason.
     pub absent: Vec<(String, String)>,
 }
@@ -435,6 +441,7 @@ impl PhaseResult {
             size: Vec::new(),
             tos: Vec::new(),
             transactions: Vec::new(),
+            refused: 0,
             absent: Vec::new(),
         }
     }

@@ -165,6 +165,8 @@ pub enum Dialect {
     Native,
     /// That of iperf3; what only linerate measures is absent.
     Iperf3,
+    /// That of a speed test, whose report was imported.
+    SpeedTest,
 }
 
 /// What is known of the server's identity.
@@ -635,17 +637,20 @@ pub enum ProbeKind {
 pub struct Grade {
     /// `A+`, `A`, `B`, `C`, `D` or `F`.
     pub letter: String,
-    /// Mean increase of the median round trip down and up, ns.
+    /// The load that adds most to the delay; absent in reports of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<PhaseKind>,
+    /// What that load adds to the median round trip, ns.
     pub added_ns: i64,
     /// What measured it.
     pub probe: ProbeKind,
 }
 
 impl Grade {
-    /// A grade for an increase of the median round trip by `added_ns`.
+    /// A grade for a `load` that adds `added_ns` to the median round trip.
     #[must_use]
-    pub fn new(letter: impl Into<String>, added_ns: i64, probe: ProbeKind) -> Self {
-        Self { letter: letter.into(), added_ns, probe }
+    pub fn new(letter: impl Into<String>, load: PhaseKind, added_ns: i64, probe: ProbeKind) -> Self {
+        Self { letter: letter.into(), load: Some(load), added_ns, probe }
     }
 }
 

@@ -185,12 +185,54 @@ pub enum RunState {
     Partial,
     /// It failed; there are no values.
     Failed,
+    /// The server refused it; there are no values.
+    Refused,
+    /// The server did not answer; there are no values.
+    NoAnswer,
     /// The user ended it.
     Interrupted,
     /// Its process ended without a result.
-    Crashed,
+    #[serde(alias = "crashed")]
+    Ended,
     /// It is not over.
     Running,
+}
+
+impl RunState {
+    /// The state of a run without values, by the reason of its end.
+    #[must_use]
+    pub fn of_failure(reason: &str) -> Self {
+        const REFUSED: [&str; 4] = ["refused", "refuses", "server is busy", "access denied"];
+        const NO_ANSWER: [&str; 4] = ["timed out", "no route to host", "unreachable", "does not answer"];
+        let reason = reason.to_ascii_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+        match () {
+            () if has(&REFUSED) => Self::Refused,
+            () if has(&NO_ANSWER) => Self::NoAnswer,
+            () => Self::Failed,
+        }
+    }
+
+    /// Its name in a text for people.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Partial => "partial",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+            Self::NoAnswer => "no answer",
+            Self::Interrupted => "interrupted",
+            Self::Ended => "ended",
+            Self::Running => "running",
+        }
+    }
+
+    /// Whether it ended without values.
+    #[must_use]
+    pub const fn has_failed(self) -> bool {
+        matches!(self, Self::Failed | Self::Refused | Self::NoAnswer)
+    }
 }
 
 /// What only one kind of run has.

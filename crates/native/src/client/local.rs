@@ -4,9 +4,7 @@ use std::time::Instant;
 
 use crate::message::ClientMessage;
 
-use super::{
-    ANSWER_TIMEOUT, Action, FACTS_TIMEOUT, Input, Link, Machine, Phase, ProtocolFailure, RESULT_TIMEOUT, State,
-};
+use super::{ANSWER_TIMEOUT, Action, FACTS_TIMEOUT, Input, Link, Machine, Phase, RESULT_TIMEOUT, State};
 
 impl Machine {
     /// Takes a request of the owner.
@@ -14,19 +12,10 @@ impl Machine {
         match (input, self.state) {
             (_, State::Closed) => {}
             (Input::Bye | Input::Interrupted, _) => self.leave(now),
-            (Input::Hello(hello), State::Idle) => {
-                self.state = State::Greeting { token: hello.token.is_some() };
+            (Input::Hello { hello, server_proof }, State::Idle) => {
+                self.state = State::Greeting { server_proof };
                 self.expect(now, "answer to hello", ANSWER_TIMEOUT);
                 self.send(now, ClientMessage::Hello(hello));
-            }
-            (Input::ChallengeVerified { proof }, State::Verifying) => {
-                self.state = State::Awaiting;
-                self.expect(now, "welcome", ANSWER_TIMEOUT);
-                self.send(now, ClientMessage::Prove { proof: crate::hex::encode(&proof) });
-            }
-            (Input::ChallengeWrong, State::Verifying) => {
-                self.send_last(now, ClientMessage::Bye);
-                self.fail(ProtocolFailure::Unproven);
             }
             (Input::Clock { sent_ns }, State::Session(_)) => self.send(now, ClientMessage::Clock { sent_ns }),
             (Input::WantFacts, State::Session(_)) if self.facts_until.is_none() => {

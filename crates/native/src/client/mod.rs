@@ -1,8 +1,8 @@
 //! One session seen from the client.
 //!
 //! The owner feeds the plaintext of the control connection, its requests and the time, and carries out the actions in the
-//! order in which they are polled. It adds what a machine without I/O cannot do: it dials, makes and verifies proofs, and
-//! moves the data of the phases.
+//! order in which they are polled. It adds what a machine without I/O cannot do: it dials, computes proofs, and moves the data of
+//! the phases.
 //!
 //! A session outlives its connection: after [`Action::ConnectAgain`] the owner dials, completes TLS, computes the proof over
 //! [`Machine::resume_point`] and calls [`Machine::resume`].
@@ -35,14 +35,12 @@ const SERVER_BURST: u32 = 256;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// Opens the session.
-    Hello(Box<Hello>),
-    /// Answer to [`Action::VerifyChallenge`]: the server's proof is right.
-    ChallengeVerified {
-        /// The client's proof.
-        proof: [u8; 32],
+    Hello {
+        /// What the client wants, with its proof of a token if it has one.
+        hello: Box<Hello>,
+        /// The server's proof of the token, without which there is no session; absent without a token.
+        server_proof: Option<[u8; 32]>,
     },
-    /// Answer to [`Action::VerifyChallenge`]: the server's proof is wrong.
-    ChallengeWrong,
     /// Opens a phase; the machine numbers it. One at a time.
     OpenPhase(Box<PhaseSpec>),
     /// Begins the phase that is ready.
@@ -75,11 +73,6 @@ pub enum Input {
 pub enum Action {
     /// Send this plaintext on the control connection.
     Send(Vec<u8>),
-    /// Verify the server's proof of the token: [`Input::ChallengeVerified`] or [`Input::ChallengeWrong`].
-    VerifyChallenge {
-        /// The server's proof.
-        proof: [u8; 32],
-    },
     /// The session begins.
     Welcome(Box<Welcome>),
     /// The client is in the server's queue.
@@ -207,12 +200,10 @@ enum State {
     Idle,
     /// The hello is sent.
     Greeting {
-        /// The server must prove knowledge of the token first.
-        token: bool,
+        /// The server's proof of the token, which it has to send first.
+        server_proof: Option<[u8; 32]>,
     },
-    /// The owner verifies the server's proof.
-    Verifying,
-    /// The client's proof is sent, or the client is in the queue.
+    /// The server has proved the token, or the client is in the queue.
     Awaiting,
     /// The session.
     Session(Phase),

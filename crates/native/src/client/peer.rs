@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use crate::message::{Fault, Ready, ServerMessage, Welcome};
+use crate::message::{ClientMessage, Fault, Ready, ServerMessage, Welcome};
 
-use super::{Action, Link, Machine, Phase, ProtocolFailure, State};
+use super::{ANSWER_TIMEOUT, Action, Link, Machine, Phase, ProtocolFailure, State};
 
 impl Machine {
     pub(super) fn handle_message(&mut self, now: Instant, message: ServerMessage) {
@@ -36,16 +36,18 @@ impl Machine {
                 self.actions.push_back(Action::Refused { clause, text, limit });
                 self.close();
             }
-            (ServerMessage::Challenge { proof }, State::Greeting { token: true }) => {
-                self.state = State::Verifying;
-                self.awaited = None;
-                match crate::hex::decode(&proof) {
-                    Some(proof) => self.actions.push_back(Action::VerifyChallenge { proof }),
-                    None => self.wrong(now, Fault::new("proof", "not 64 hexadecimal digits")),
+            (ServerMessage::Prove { proof }, State::Greeting { server_proof: Some(expected) }) => {
+                // Each session has another proof: the time of one comparison helps with no other.
+                if crate::hex::decode(&proof) == Some(expected) {
+                    self.state = State::Awaiting;
+                    self.expect(now, "welcome", ANSWER_TIMEOUT);
+                } else {
+                    self.send_last(now, ClientMessage::Bye);
+                    self.fail(ProtocolFailure::Unproven);
                 }
             }
             // A server that does not prove the token first may be another one.
-            (ServerMessage::Welcome(_) | ServerMessage::Turn { .. }, State::Greeting { token: true }) => {
+            (ServerMessage::Welcome(_) | ServerMessage::Turn { .. }, State::Greeting { server_proof: Some(_) }) => {
                 self.fail(ProtocolFailure::Unproven);
             }
             (ServerMessage::Welcome(welcome), State::Greeting { .. } | State::Awaiting) => self.begin(welcome),
@@ -125,7 +127,7 @@ impl Machine {
 
     fn out_of_state(&mut self, now: Instant, message: &ServerMessage) {
         let kind = match message {
-            ServerMessage::Challenge { .. } => "challenge",
+            ServerMessage::Prove { .. } => "prove",
             ServerMessage::Welcome(_) => "welcome",
             ServerMessage::Turn { .. } => "turn",
             ServerMessage::Refused { .. } => "refused",

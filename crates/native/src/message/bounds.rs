@@ -1,6 +1,7 @@
 //! Bounds of texts and lists.
 
 use linerate_model::path::{EndpointPhase, PhaseSpec};
+use linerate_model::printable::printable;
 
 use super::{Fault, JsonText, LOAD_SAMPLES_MAX, REQUEST_BODY_MAX_BYTES, TEXT_MAX_CHARS, TRANSACTION_STREAMS_MAX};
 
@@ -13,13 +14,10 @@ const PASSWORD_MAX_CHARS: usize = 1024;
 /// Largest code point, RFC 2474.
 const DSCP_MAX: u8 = 63;
 
-/// An explanation: cut, and without control characters.
+/// An explanation: one line, and cut.
 pub(super) fn cut(text: &mut String) {
-    let is_clean = text.len() <= TEXT_MAX_CHARS && !text.chars().any(char::is_control);
-    if !is_clean {
-        let printable = |c: char| if c.is_control() { '?' } else { c };
-        *text = text.chars().take(TEXT_MAX_CHARS).map(printable).collect();
-    }
+    let start: String = text.chars().take(TEXT_MAX_CHARS).collect();
+    *text = printable(&start);
 }
 
 /// A name: not cut, since it would be another one.

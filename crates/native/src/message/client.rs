@@ -14,11 +14,6 @@ use super::{CLIENT_MESSAGE_MAX_BYTES, Fault, JsonText, Message, bounds};
 pub enum ClientMessage {
     /// First message: who is there and what is wanted.
     Hello(Box<Hello>),
-    /// Proof of the token, after that of the server.
-    Prove {
-        /// HMAC-SHA-256, 64 hexadecimal digits.
-        proof: String,
-    },
     /// Requests tokens for a phase.
     OpenPhase {
         /// Number of the phase, ascending from 1.
@@ -75,9 +70,10 @@ pub struct Hello {
     pub features: Vec<String>,
     /// Name and version of the program.
     pub program: String,
-    /// Name of a token that both ends know: the server proves its knowledge first.
+    /// A token that both ends know. The client proves its knowledge first: a server that did would give every stranger something
+    /// to guess the token by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<String>,
+    pub token: Option<TokenProof>,
     /// Name of a user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
@@ -89,7 +85,7 @@ pub struct Hello {
     /// Most connections of requests and responses at the same time, at most [`super::TRANSACTION_STREAMS_MAX`].
     #[serde(default)]
     pub connections_max: u32,
-    /// Longest time of the whole session, ns.
+    /// Longest time of all phases together, ns.
     pub duration_max_ns: u64,
     /// Highest rate in bit/s; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,6 +98,22 @@ pub struct Hello {
     /// Facts of the server's host are wanted.
     #[serde(default)]
     pub wants_facts: bool,
+}
+
+/// Knowledge of a token.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenProof {
+    /// Name of the token.
+    pub name: String,
+    /// HMAC-SHA-256 with the token over the keys of the connection, 64 hexadecimal digits.
+    pub proof: String,
+}
+
+impl fmt::Debug for TokenProof {
+    /// Without the proof.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenProof").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for Hello {
@@ -150,12 +162,13 @@ impl Message for ClientMessage {
                 bounds::names("features", &hello.features)?;
                 bounds::name("program", &hello.program)?;
                 bounds::count("wants", hello.wants.len(), PhaseKind::ALL.len())?;
-                for (member, text) in [("token", &hello.token), ("user", &hello.user)] {
-                    text.as_deref().map_or(Ok(()), |text| bounds::name(member, text))?;
+                if let Some(token) = &hello.token {
+                    bounds::name("token.name", &token.name)?;
+                    bounds::hex::<32>("token.proof", &token.proof)?;
                 }
+                hello.user.as_deref().map_or(Ok(()), |text| bounds::name("user", text))?;
                 hello.password.as_deref().map_or(Ok(()), |text| bounds::password("password", text))
             }
-            Self::Prove { proof } => bounds::hex::<32>("proof", proof),
             Self::OpenPhase { spec, .. } => bounds::spec(spec),
             Self::Request { name, body } => {
                 bounds::name("name", name)?;

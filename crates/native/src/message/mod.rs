@@ -14,7 +14,7 @@ mod tagged;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use client::{ClientMessage, Hello, Resume};
+pub use client::{ClientMessage, Hello, Resume, TokenProof};
 pub use frame::FrameReader;
 pub use server::{FlowGrant, JsonText, Limits, Ready, ServerMessage, Welcome};
 

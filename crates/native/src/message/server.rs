@@ -13,8 +13,8 @@ use super::{Fault, Message, NESTING_MAX, SERVER_MESSAGE_MAX_BYTES, TOKENS_MAX, b
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerMessage {
-    /// Proof of the token that the client named.
-    Challenge {
+    /// Proof of the token that the client has proved.
+    Prove {
         /// HMAC-SHA-256, 64 hexadecimal digits.
         proof: String,
     },
@@ -277,7 +277,7 @@ impl Message for ServerMessage {
 
     fn check(&mut self) -> Result<(), Fault> {
         match self {
-            Self::Challenge { proof } => bounds::hex::<32>("proof", proof),
+            Self::Prove { proof } => bounds::hex::<32>("proof", proof),
             Self::Welcome(welcome) => welcome.check(),
             Self::Refused { clause, text, limit } => {
                 [Some(clause), Some(text), limit.as_mut()].into_iter().flatten().for_each(bounds::cut);

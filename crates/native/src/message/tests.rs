@@ -26,7 +26,7 @@ fn hello() -> Hello {
     Hello {
         program: "linerate 0.9".to_owned(),
         features: vec!["facts".to_owned()],
-        token: Some("lab".to_owned()),
+        token: Some(TokenProof { name: "lab".to_owned(), proof: "01".repeat(32) }),
         streams_max: 16,
         duration_max_ns: 60_000_000_000,
         wants: vec![PhaseKind::Idle, PhaseKind::Down],
@@ -58,7 +58,6 @@ fn json(text: &str) -> JsonText {
 fn client_messages() -> Vec<ClientMessage> {
     vec![
         ClientMessage::Hello(Box::new(hello())),
-        ClientMessage::Prove { proof: "01".repeat(32) },
         ClientMessage::OpenPhase { phase: 1, spec: spec() },
         ClientMessage::Start { phase: 1 },
         ClientMessage::Stop { phase: u32::MAX },
@@ -75,7 +74,7 @@ fn client_messages() -> Vec<ClientMessage> {
 fn server_messages() -> Vec<ServerMessage> {
     let sample = LoadSample { at_ns: 100_000_000, down_bytes: 1, up_bytes: 2, streams: 3 };
     vec![
-        ServerMessage::Challenge { proof: "01".repeat(32) },
+        ServerMessage::Prove { proof: "01".repeat(32) },
         ServerMessage::Welcome(Box::new(welcome())),
         ServerMessage::Turn { position: 2, wait_ms: 30_000 },
         ServerMessage::Refused {
@@ -164,7 +163,9 @@ fn a_fault_names_the_member() {
         ("not a number", r#"{"type":"clock","sent_ns":NaN}"#.into(), "sent_ns"),
         ("infinite", r#"{"type":"clock","sent_ns":Infinity}"#.into(), "sent_ns"),
         ("beyond every float", r#"{"type":"clock","sent_ns":1e999}"#.into(), "sent_ns"),
-        ("proof too short", r#"{"type":"prove","n":1,"proof":"ab"}"#.into(), "proof"),
+        ("proof too short", with_token(r#"{"name":"lab","proof":"ab"}"#), "token.proof"),
+        ("token without a proof", with_token(r#"{"name":"lab"}"#), "token.proof"),
+        ("token that is a name", with_token("\"lab\""), "token"),
         ("spec is missing", r#"{"type":"open_phase","n":1,"phase":1}"#.into(), "spec"),
         ("member of a member is missing", open("{}"), "spec.kind"),
         ("unknown kind", open(r#"{"kind":"sideways"}"#), "spec.kind"),
@@ -198,6 +199,10 @@ fn request(name: &str, body: &str) -> String {
 fn long_name(len: usize) -> String {
     let name = "a".repeat(len);
     format!(r#"{{"type":"hello","n":1,"minor":0,"program":"{name}","streams_max":1,"duration_max_ns":1,"wants":[]}}"#)
+}
+
+fn with_token(token: &str) -> String {
+    long_name(3).replace("\"wants\"", &format!("\"token\":{token},\"wants\""))
 }
 
 #[test]
@@ -243,14 +248,14 @@ fn lists_of_the_server_are_bounded() {
 }
 
 #[test]
-fn explanations_are_cut_and_lose_control_characters() {
+fn explanations_are_cut_and_lose_characters_that_act_on_a_terminal() {
     let text = "\u{1b}[31m".to_owned() + &"é".repeat(400);
     let message = ServerMessage::Refused { clause: "c".to_owned(), text, limit: None };
     let frame = encode(&Envelope { number: 1, received: 0, message }).expect("short enough");
     let Ok(Envelope { message: ServerMessage::Refused { text, .. }, .. }) = decode(&frame[4..]) else {
         panic!("a refusal");
     };
-    assert!(text.starts_with("?[31mé"));
+    assert!(text.starts_with("\u{fffd}[31mé"));
     assert_eq!(text.chars().count(), 256);
 }
 

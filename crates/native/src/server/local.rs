@@ -6,10 +6,14 @@ use linerate_model::path::EndpointPhase;
 
 use crate::message::{JsonText, Ready, ServerMessage, Welcome};
 
-use super::{CloseReason, Input, Machine, OVERTIME, Phase, State, TURN_SPACING};
+use super::{CloseReason, Input, Machine, OVERTIME, Phase, SESSION_OVERTIME, State, TURN_SPACING};
 
 /// Room in a message for a text of JSON.
 const JSON_MAX_BYTES: usize = (crate::message::SERVER_MESSAGE_MAX_BYTES as usize) - 1024;
+/// One text for each kind of proof, whatever is wrong with it: another one would tell which names exist.
+const TOKEN_REFUSED: &str = "the token is not accepted: compare its name and secret with the file of the server, and after many \
+                             failures wait some seconds";
+const LOGIN_REFUSED: &str = "the login is not accepted";
 /// Notes of a result; a message may hold some more.
 const NOTES_MAX: usize = 60;
 
@@ -29,15 +33,13 @@ impl Machine {
     fn handle_opening_input(&mut self, now: Instant, input: Input) {
         let state = std::mem::replace(&mut self.state, State::Greeting);
         match (state, input) {
-            (State::Challenging(hello), Input::Challenge { proof }) => {
-                self.state = State::Proving(hello);
-                self.await_client(now);
-                self.send(now, ServerMessage::Challenge { proof: crate::hex::encode(&proof) });
+            (State::Checking(hello), Input::ProofChecked(Some(proof))) => {
+                self.send(now, ServerMessage::Prove { proof: crate::hex::encode(&proof) });
+                self.check_login(hello);
             }
-            (State::Checking(hello), Input::ProofChecked(true)) => self.check_login(hello),
             (State::Checking(hello), Input::LoginChecked(true)) => self.request_admission(hello),
-            (State::Checking(_), Input::ProofChecked(false)) => self.refuse_proof(now, "token"),
-            (State::Checking(_), Input::LoginChecked(false)) => self.refuse_proof(now, "login"),
+            (State::Checking(_), Input::ProofChecked(None)) => self.refuse_proof(now, "token", TOKEN_REFUSED),
+            (State::Checking(_), Input::LoginChecked(false)) => self.refuse_proof(now, "login", LOGIN_REFUSED),
             (State::Admitting { duration_max }, Input::Admitted(welcome)) => self.admit(now, duration_max, welcome),
             (State::Admitting { duration_max }, Input::Queued { position, wait_ms }) => {
                 self.state = State::Admitting { duration_max };
@@ -56,15 +58,15 @@ impl Machine {
         self.close(CloseReason::Refused { clause });
     }
 
-    fn refuse_proof(&mut self, now: Instant, clause: &str) {
-        let text = format!("the {clause} is not accepted");
-        self.send(now, ServerMessage::Refused { clause: clause.to_owned(), text, limit: None });
+    fn refuse_proof(&mut self, now: Instant, clause: &str, text: &str) {
+        let (clause, text) = (clause.to_owned(), text.to_owned());
+        self.send(now, ServerMessage::Refused { clause, text, limit: None });
         self.close(CloseReason::Unproven);
     }
 
     fn admit(&mut self, now: Instant, duration_max: Duration, welcome: Box<Welcome>) {
         self.state = State::Session(Phase::Absent);
-        self.session_end = now.checked_add(duration_max.saturating_add(OVERTIME));
+        self.session_end = now.checked_add(duration_max.saturating_add(SESSION_OVERTIME));
         self.send(now, ServerMessage::Welcome(welcome));
     }
 

@@ -19,12 +19,15 @@ use crate::exchange::{Exchange, MESSAGES_PER_SECOND};
 pub use crate::exchange::{KEEP_INTERVAL, RESUME_MAX, SILENCE_MAX};
 use crate::message::{ClientMessage, Fault, Hello, Ready, Resume, ServerMessage, Welcome};
 
-/// Longest wait for the hello and for the proof of the client.
+/// Longest wait for the hello.
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest wait for [`Input::PhaseEnded`] after the stop.
 pub const RESULT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How much longer than agreed a phase and a session may take.
+/// How much longer than agreed a phase may take.
 pub const OVERTIME: Duration = Duration::from_secs(10);
+/// How much longer than its phases together a session may take: for connecting, for queues that drain between two loads, for
+/// results.
+pub const SESSION_OVERTIME: Duration = Duration::from_secs(60);
 /// Longest phase.
 pub const PHASE_MAX: Duration = Duration::from_secs(3600);
 /// Longest session.
@@ -39,13 +42,8 @@ pub const RESUME_SPACING: Duration = Duration::from_secs(1);
 /// What the owner decides or measures.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// Answer to [`Action::Challenge`].
-    Challenge {
-        /// The server's proof of the token.
-        proof: [u8; 32],
-    },
-    /// Answer to [`Action::CheckProof`].
-    ProofChecked(bool),
+    /// Answer to [`Action::CheckProof`]: the server's own proof where the client's is right. All wrong ones have one answer.
+    ProofChecked(Option<[u8; 32]>),
     /// Answer to [`Action::CheckLogin`].
     LoginChecked(bool),
     /// Answer to [`Action::Admit`]: the session begins.
@@ -57,8 +55,8 @@ pub enum Input {
         /// Expected wait in ms.
         wait_ms: u64,
     },
-    /// The session is refused, before it begins; also the answer to [`Action::Challenge`] for an unknown token and to
-    /// [`Action::Resume`] for an unknown session or a wrong proof.
+    /// The session is refused, before it begins; also the answer to [`Action::Resume`] for an unknown session or a wrong
+    /// proof.
     Refused {
         /// Short name of the reason.
         clause: String,
@@ -116,13 +114,10 @@ pub enum Input {
 pub enum Action {
     /// Send this plaintext on the control connection.
     Send(Vec<u8>),
-    /// Compute the server's proof of this token: [`Input::Challenge`] or [`Input::Refused`].
-    Challenge {
-        /// Name of the token.
-        token_name: String,
-    },
     /// Check the client's proof of the token: [`Input::ProofChecked`].
     CheckProof {
+        /// Name of the token.
+        token_name: String,
         /// The client's proof.
         proof: [u8; 32],
     },
@@ -228,10 +223,6 @@ pub enum ResumeError {
 enum State {
     /// The first message is awaited.
     Greeting,
-    /// The owner computes the server's proof.
-    Challenging(Box<Hello>),
-    /// The client's proof is awaited.
-    Proving(Box<Hello>),
     /// The owner checks proof or password.
     Checking(Box<Hello>),
     /// The owner decides about admission.

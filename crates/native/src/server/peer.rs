@@ -6,9 +6,7 @@ use linerate_model::path::{PhaseKind, PhaseSpec};
 
 use crate::message::{ClientMessage, Fault, Hello, STREAMS_MAX, ServerMessage, TRANSACTION_STREAMS_MAX};
 
-use super::{
-    Action, CloseReason, HELLO_TIMEOUT, Machine, PHASE_MAX, PHASES_MAX, Phase, RESULT_TIMEOUT, SESSION_MAX, State,
-};
+use super::{Action, CloseReason, Machine, PHASE_MAX, PHASES_MAX, Phase, RESULT_TIMEOUT, SESSION_MAX, State};
 
 impl Machine {
     pub(super) fn handle_message(&mut self, now: Instant, message: ClientMessage) {
@@ -25,19 +23,11 @@ impl Machine {
     fn handle_opening(&mut self, now: Instant, message: ClientMessage) {
         let state = std::mem::replace(&mut self.state, State::Greeting);
         match (state, message) {
-            (State::Greeting, ClientMessage::Hello(hello)) => self.greet(hello),
+            (State::Greeting, ClientMessage::Hello(hello)) => self.greet(now, hello),
             (State::Greeting, ClientMessage::Resume(resume)) => {
                 self.state = State::Resuming;
                 self.deadline = None;
                 self.actions.push_back(Action::Resume(resume));
-            }
-            (State::Proving(hello), ClientMessage::Prove { proof }) => {
-                self.state = State::Checking(hello);
-                self.deadline = None;
-                match crate::hex::decode(&proof) {
-                    Some(proof) => self.actions.push_back(Action::CheckProof { proof }),
-                    None => self.fault(now, Fault::new("proof", "not 64 hexadecimal digits")),
-                }
             }
             (State::Admitting { .. }, ClientMessage::Stop { .. }) => self.close(CloseReason::Left),
             (state, ClientMessage::Keep) => self.state = state,
@@ -48,15 +38,14 @@ impl Machine {
         }
     }
 
-    fn greet(&mut self, hello: Box<Hello>) {
+    fn greet(&mut self, now: Instant, hello: Box<Hello>) {
         self.deadline = None;
-        match &hello.token {
-            Some(name) => {
-                self.actions.push_back(Action::Challenge { token_name: name.clone() });
-                self.state = State::Challenging(hello);
-            }
-            None => self.check_login(hello),
-        }
+        let Some(token) = &hello.token else { return self.check_login(hello) };
+        let Some(proof) = crate::hex::decode(&token.proof) else {
+            return self.fault(now, Fault::new("token.proof", "not 64 hexadecimal digits"));
+        };
+        self.actions.push_back(Action::CheckProof { token_name: token.name.clone(), proof });
+        self.state = State::Checking(hello);
     }
 
     /// The password is checked after the token.
@@ -151,15 +140,10 @@ impl Machine {
         }
     }
 
-    pub(super) fn await_client(&mut self, now: Instant) {
-        self.deadline = now.checked_add(HELLO_TIMEOUT);
-    }
-
     fn out_of_state(&mut self, now: Instant, message: &ClientMessage) {
         let kind = match message {
             ClientMessage::Hello(_) if self.is_session() => "second hello",
             ClientMessage::Hello(_) => "hello",
-            ClientMessage::Prove { .. } => "prove",
             ClientMessage::OpenPhase { .. } => "open_phase",
             ClientMessage::Start { .. } => "start",
             ClientMessage::Stop { .. } => "stop",

@@ -3,20 +3,21 @@
 use std::time::Duration;
 
 use linerate_model::path::PhaseSpec;
-use linerate_native::message::{Hello, JsonText};
-use linerate_native::server::CloseReason;
+use linerate_native::message::{Hello, JsonText, TokenProof};
+use linerate_native::server::{CloseReason, PHASES_MAX};
 use linerate_native::{client, server};
 use proptest::prelude::*;
 
 use crate::fuzzing::{hello, spec};
-use crate::pair::{Pair, sample};
+use crate::pair::{CLIENT_PROOF, Pair, sample};
 
 pub(crate) const CLIENT: &str =
     "Welcome, Ready 1, Started, PhaseResult 1, Facts {\"a\":1}, Ready 2, Started, PhaseResult 2, Close";
 pub(crate) const SERVER: &str = "Admit, OpenPhase 1, Start 1, Stop 1, SendFacts, OpenPhase 2, Start 2, Stop 2";
 
-fn with_token() -> Hello {
-    Hello { token: Some("lab".to_owned()), ..hello() }
+fn with_token(proof: u8) -> Hello {
+    let proof = linerate_native::hex::encode(&[proof; 32]);
+    Hello { token: Some(TokenProof { name: "lab".to_owned(), proof }), ..hello() }
 }
 
 fn with_password(password: &str) -> Hello {
@@ -34,11 +35,11 @@ fn a_whole_session_runs_its_phases_one_after_the_other() {
 }
 
 #[test]
-fn a_token_is_proven_by_the_server_first_and_a_password_comes_after_it() {
-    let mut pair = Pair::new(Hello { token: Some("lab".to_owned()), ..with_password("secret") });
+fn a_token_is_proved_by_the_client_first_and_a_password_comes_after_it() {
+    let mut pair = Pair::new(Hello { token: with_token(CLIENT_PROOF).token, ..with_password("secret") });
     pair.run(usize::MAX);
-    assert_eq!(pair.client_log[..2].join(", "), "VerifyChallenge, Welcome");
-    assert_eq!(pair.server_log[..4].join(", "), "Challenge lab, CheckProof, CheckLogin mario, Admit");
+    assert_eq!(pair.client_log[0], "Welcome");
+    assert_eq!(pair.server_log[..3].join(", "), "CheckProof lab, CheckLogin mario, Admit");
 }
 
 #[test]
@@ -51,25 +52,24 @@ fn a_wrong_password_is_refused() {
 
 #[test]
 fn a_server_that_does_not_prove_the_token_is_left() {
-    let mut pair = Pair::new(with_token());
+    let mut pair = Pair::new(with_token(CLIENT_PROOF));
     pair.server_obeys = false;
     pair.run(usize::MAX);
-    pair.server_does(server::Input::Challenge { proof: [9; 32] });
+    pair.server_does(server::Input::ProofChecked(Some([9; 32])));
     pair.run(usize::MAX);
     let failed = "Failed the server does not prove knowledge of the token, Close";
-    assert_eq!(pair.client_log.join(", "), format!("VerifyChallenge, {failed}"));
+    assert_eq!(pair.client_log.join(", "), failed);
     assert_eq!(pair.closed, Some(CloseReason::Left));
 }
 
+/// All that a client without the token gets of the server is a refusal.
 #[test]
-fn a_wrong_proof_of_the_client_is_refused() {
-    let mut pair = Pair::new(with_token());
-    pair.client_obeys = false;
+fn a_wrong_proof_of_the_client_is_refused_and_the_server_proves_nothing() {
+    let mut pair = Pair::new(with_token(CLIENT_PROOF + 1));
     pair.run(usize::MAX);
-    pair.client_does(client::Input::ChallengeVerified { proof: [3; 32] });
-    pair.run(usize::MAX);
-    assert_eq!(pair.client_log.join(", "), "VerifyChallenge, Refused token, Close");
-    assert_eq!(pair.closed, Some(CloseReason::Unproven));
+    assert_eq!(pair.server_log.join(", "), "CheckProof lab");
+    assert_eq!(pair.client_log.join(", "), "Refused token, Close");
+    assert_eq!((pair.closed, pair.server_frames), (Some(CloseReason::Unproven), 1));
 }
 
 #[test]
@@ -129,6 +129,26 @@ fn impossible_phases_are_refused_with_their_clause_and_the_session_goes_on() {
         pair.run(usize::MAX);
         assert_eq!(pair.closed, Some(CloseReason::Bye));
     }
+}
+
+#[test]
+fn a_session_has_256_phases() {
+    let mut pair = Pair::new(hello());
+    pair.client_obeys = false;
+    pair.run_until("Welcome");
+    let open = |pair: &mut Pair, spec| {
+        pair.client_does(client::Input::OpenPhase(Box::new(spec)));
+        pair.run(usize::MAX);
+        pair.now += Duration::from_millis(20);
+    };
+
+    for _ in 0..PHASES_MAX {
+        open(&mut pair, PhaseSpec { streams_max: 0, ..spec() });
+        assert_eq!(pair.client_log.last().map(String::as_str), Some("PhaseRefused streams"));
+    }
+
+    open(&mut pair, spec());
+    assert_eq!(pair.client_log.last().map(String::as_str), Some("PhaseRefused phases"));
 }
 
 #[test]
@@ -243,10 +263,10 @@ fn a_result_that_is_too_long_loses_its_lists_and_has_a_note() {
 proptest! {
     #[test]
     fn segments_of_any_size_make_the_same_session(segment in 1_usize..200) {
-        let mut pair = Pair::new(with_token());
+        let mut pair = Pair::new(with_token(CLIENT_PROOF));
         pair.segment = segment;
         pair.run(usize::MAX);
-        prop_assert_eq!(pair.client_log.join(", "), format!("VerifyChallenge, {CLIENT}"));
-        prop_assert_eq!(pair.server_log.join(", "), format!("Challenge lab, CheckProof, {SERVER}"));
+        prop_assert_eq!(pair.client_log.join(", "), CLIENT);
+        prop_assert_eq!(pair.server_log.join(", "), format!("CheckProof lab, {SERVER}"));
     }
 }

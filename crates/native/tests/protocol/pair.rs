@@ -9,6 +9,11 @@ use linerate_native::{client, server};
 
 use crate::fuzzing::{ready, spec, welcome};
 
+/// Each byte of the client's proof of its token.
+pub(crate) const CLIENT_PROOF: u8 = 2;
+/// The server's proof of it.
+const SERVER_PROOF: [u8; 32] = [1; 32];
+
 /// Two machines, the bytes between them, and owners that do their part.
 pub(crate) struct Pair {
     pub(crate) now: Instant,
@@ -23,6 +28,8 @@ pub(crate) struct Pair {
     /// What happened at each end, in the order of the actions; sent bytes are left out.
     pub(crate) client_log: Vec<String>,
     pub(crate) server_log: Vec<String>,
+    /// Messages of the server.
+    pub(crate) server_frames: u32,
     pub(crate) closed: Option<CloseReason>,
     /// The owners react.
     pub(crate) client_obeys: bool,
@@ -36,7 +43,8 @@ impl Pair {
     pub(crate) fn new(hello: Hello) -> Self {
         let now = Instant::now();
         let mut client = client::Machine::new(now);
-        client.handle_local(now, client::Input::Hello(Box::new(hello)));
+        let server_proof = hello.token.as_ref().map(|_| SERVER_PROOF);
+        client.handle_local(now, client::Input::Hello { hello: Box::new(hello), server_proof });
         Self {
             now,
             client,
@@ -47,6 +55,7 @@ impl Pair {
             segment: usize::MAX,
             client_log: Vec::new(),
             server_log: Vec::new(),
+            server_frames: 0,
             closed: None,
             client_obeys: true,
             server_obeys: true,
@@ -143,10 +152,6 @@ impl Pair {
         let log = |text: &str| text.to_owned();
         let (entry, input) = match action {
             A::Send(bytes) => return self.to_server.extend(bytes),
-            A::VerifyChallenge { proof: [1, ..] } => {
-                (log("VerifyChallenge"), Some(I::ChallengeVerified { proof: [2; 32] }))
-            }
-            A::VerifyChallenge { .. } => (log("VerifyChallenge"), Some(I::ChallengeWrong)),
             A::Welcome(_) => (log("Welcome"), Some(I::OpenPhase(Box::new(spec())))),
             A::Ready(ready) => (format!("Ready {}", ready.phase), Some(I::Start)),
             A::Started { .. } => (log("Started"), Some(I::Stop)),
@@ -190,13 +195,18 @@ impl Pair {
         use server::{Action as A, Input as I};
         assert_eq!(self.closed, None, "nothing follows the end");
         let (entry, input) = match action {
-            A::Send(bytes) => return self.to_client.extend(bytes),
+            A::Send(bytes) => {
+                self.server_frames += 1;
+                return self.to_client.extend(bytes);
+            }
             A::Close(reason) => {
                 self.closed = Some(reason);
                 return;
             }
-            A::Challenge { token_name } => (format!("Challenge {token_name}"), Some(I::Challenge { proof: [1; 32] })),
-            A::CheckProof { proof } => ("CheckProof".to_owned(), Some(I::ProofChecked(proof == [2; 32]))),
+            A::CheckProof { token_name, proof } => {
+                let is_right = proof == [CLIENT_PROOF; 32];
+                (format!("CheckProof {token_name}"), Some(I::ProofChecked(is_right.then_some(SERVER_PROOF))))
+            }
             A::CheckLogin { user, password } => {
                 (format!("CheckLogin {user}"), Some(I::LoginChecked(password == "secret")))
             }

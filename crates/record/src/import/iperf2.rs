@@ -1,15 +1,18 @@
 //! The comma-separated values of iperf 2 (`-y C`): rows, and the tests they belong to.
 //!
-//! Rows of one transfer id and one pair of addresses and ports are a test. The last row from 0 on is its total.
+//! Rows of one transfer id and one pair of addresses and ports are a connection, and its last row from 0 on is its total.
+//! Connections between the same hosts that begin together are the streams of one test.
 
+mod connection;
 mod row;
-mod test;
+mod run;
 
-pub(super) use test::CsvTest;
+pub(super) use run::CsvRun;
 
+use connection::Connection;
 use row::{Columns, Row};
 
-/// Tests without a total to which a row can still belong.
+/// Connections without a total to which a row can still belong.
 const OPEN_MAX: usize = 1024;
 
 /// Rows in the order of the text.
@@ -18,14 +21,31 @@ pub(super) struct Rows<'a> {
     columns: Columns,
     /// Columns of the row that was read last.
     count: usize,
-    tests: Vec<CsvTest>,
-    /// Positions of tests without a total.
+    streams: Pool,
+    /// Rows of all streams together.
+    sums: Pool,
+    /// Rows that were read.
+    read: usize,
+}
+
+/// Connections, and which of them have no total yet.
+#[derive(Default)]
+struct Pool {
+    connections: Vec<Connection>,
+    /// Their positions.
     open: Vec<usize>,
 }
 
 impl<'a> Rows<'a> {
     pub(super) fn new(utc_offset_s: &'a dyn Fn(i64) -> i64) -> Self {
-        Self { utc_offset_s, columns: Columns::default(), count: 0, tests: Vec::new(), open: Vec::new() }
+        Self {
+            utc_offset_s,
+            columns: Columns::default(),
+            count: 0,
+            streams: Pool::default(),
+            sums: Pool::default(),
+            read: 0,
+        }
     }
 
     /// Reads a line; returns whether it is one of iperf 2. The last line of a text can be cut off.
@@ -39,35 +59,38 @@ impl<'a> Rows<'a> {
             return false;
         }
         self.count = row.count;
-        // The sum of all streams is that of its rows.
-        if row.id >= 0 {
-            self.add(row);
-        }
+        self.read += 1;
+        let pool = if row.id >= 0 { &mut self.streams } else { &mut self.sums };
+        pool.add(row, self.read);
         true
     }
 
-    fn add(&mut self, row: Row) {
-        if self.tests.last_mut().is_some_and(|test| test.take_receiver_report(&row)) {
+    pub(super) fn take_runs(&mut self) -> Vec<CsvRun> {
+        let [streams, sums] = [&mut self.streams, &mut self.sums].map(std::mem::take);
+        run::runs(streams.connections, sums.connections)
+    }
+}
+
+impl Pool {
+    fn add(&mut self, row: Row, place: usize) {
+        if self.connections.last_mut().is_some_and(|connection| connection.take_receiver_report(&row)) {
             return;
         }
-        let found = self.open.iter().rposition(|at| self.tests[*at].takes(&row));
+
+        let found = self.open.iter().rposition(|at| self.connections[*at].takes(&row));
         let open = found.unwrap_or_else(|| {
             if self.open.len() == OPEN_MAX {
                 self.open.remove(0);
             }
-            self.open.push(self.tests.len());
-            self.tests.push(CsvTest::new(&row));
+            self.open.push(self.connections.len());
+            self.connections.push(Connection::new(&row, place));
             self.open.len() - 1
         });
-        let test = &mut self.tests[self.open[open]];
-        test.push(row);
-        if test.is_closed() {
+
+        let connection = &mut self.connections[self.open[open]];
+        connection.push(row, place);
+        if connection.is_closed() {
             self.open.remove(open);
         }
-    }
-
-    pub(super) fn take_tests(&mut self) -> Vec<CsvTest> {
-        self.open.clear();
-        std::mem::take(&mut self.tests)
     }
 }

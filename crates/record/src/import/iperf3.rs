@@ -185,7 +185,8 @@ fn header(document: &Value, endpoint: Endpoint) -> Option<TestHeader> {
     };
     let time = &start["timestamp"];
     let started_ms = u64_of(&time["timemillisecs"]);
-    let started_ms = started_ms.or_else(|| u64_of(&time["timesecs"])?.checked_mul(1000))?;
+    let started_ms = started_ms.or_else(|| u64_of(&time["timesecs"])?.checked_mul(1000));
+    let started_ms = started_ms.or_else(|| is_started(document).then_some(0))?;
     let interval_s = start["test_start"]["interval"].as_f64().filter(|seconds| *seconds > 0.0);
     let mut header = TestHeader::default();
     header.endpoint = endpoint;
@@ -297,7 +298,7 @@ fn server_output(document: &Value) -> Option<ServerOutput> {
 }
 
 /// The end that a signal ended is named in the message.
-fn failed(error: &str, endpoint: Endpoint) -> Event {
+pub(super) fn failed(error: &str, endpoint: Endpoint) -> Event {
     let ends = |who: &str| error.contains(&format!("the {who} has terminated"));
     let kind = match endpoint {
         Endpoint::Client if ends("client") => FailureKind::Interrupted,

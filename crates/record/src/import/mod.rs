@@ -6,20 +6,32 @@
 mod document;
 mod iperf2;
 mod iperf3;
+mod numbers;
 mod page;
+mod path;
+mod plausible;
 mod pscheduler;
+mod speed_test;
+mod text;
+mod time;
 
 use std::collections::HashMap;
 
 use linerate_model::Event;
 use linerate_model::event::Endpoint;
-use linerate_model::record::{Import, Origin, RUN_SCHEMA};
+use linerate_model::record::{Import, Origin};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 use document::Document;
+pub use path::{ImportedPath, PathTest};
+pub use text::Command;
+use text::{Taken, TextTest};
 
 use crate::keys;
+
+/// Of all versions.
+const RUN_SCHEMA_PREFIX: &str = "linerate.run/";
 
 /// Longest text that is read.
 pub const TEXT_BYTES_MAX: usize = 64 << 20;
@@ -29,12 +41,20 @@ pub const TEXT_BYTES_MAX: usize = 64 << 20;
 pub struct Contents {
     /// Tests that other programs reported, each once.
     pub tests: Vec<Imported>,
+    /// Tests of whole paths, each once.
+    pub paths: Vec<ImportedPath>,
     /// Records of this program, as JSON.
     pub records: Vec<String>,
     /// Reports of a test that the text contains several times, beyond the first.
     pub repeated: usize,
-    /// Lines that belong to no report.
-    pub unread_lines: usize,
+    /// Numbers of the lines, from 1 on, that belong to no report.
+    pub unread: Vec<usize>,
+    /// Numbers of those that belong to one and are about its host as well.
+    pub of_host: Vec<usize>,
+    /// Release of iperf3 that the text names, beside a test or alone.
+    pub iperf3_version: Option<String>,
+    /// Reports that are not read, because of values that cannot be: which, and why.
+    pub refused: Vec<String>,
 }
 
 /// One test as one end reported it.
@@ -67,16 +87,42 @@ impl Imported {
 }
 
 /// A text that is not read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ImportError {
     /// It is too long.
     #[error("longer than {} MiB", TEXT_BYTES_MAX >> 20)]
     TooLong,
+    /// Its characters have two bytes each.
+    #[error(
+        "it is UTF-16, as `>` of Windows PowerShell writes it; convert it first: iconv -f UTF-16 -t UTF-8, or `| Out-File \
+         -Encoding utf8` in PowerShell"
+    )]
+    Utf16,
+    /// All of its reports have values that cannot be.
+    #[error("{0}")]
+    Refused(String),
     /// It contains nothing known.
     #[error(
-        "no report of iperf3 (-J, --json-stream), iperf 2 (-y C) or pScheduler (throughput), and no record or page of one"
+        "no report of iperf3, iperf 2, pScheduler (throughput), a speed test (JSON) or linerate test --json, and no record or \
+         page of one"
     )]
     Unknown,
+}
+
+/// The text of a file. Bytes that are no characters are replaced.
+///
+/// # Errors
+/// When it is UTF-16.
+pub fn decode(bytes: &[u8]) -> Result<String, ImportError> {
+    let has_mark = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    let start = bytes.get(..bytes.len().min(64)).unwrap_or_default();
+    // Text that is mostly ASCII has a zero in each of its characters of two bytes.
+    let zeros = start.iter().filter(|byte| **byte == 0).count();
+    if has_mark || (zeros > 0 && zeros >= start.len() / 2) {
+        return Err(ImportError::Utf16);
+    }
+
+    Ok(String::from_utf8_lossy(bytes).into_owned())
 }
 
 /// Reads all reports in a text. `name` is the name of its file; `utc_offset_s` is the offset of local time from UTC at a local
@@ -88,22 +134,24 @@ pub fn import(name: Option<&str>, text: &str, utc_offset_s: &dyn Fn(i64) -> i64)
     if text.len() > TEXT_BYTES_MAX {
         return Err(ImportError::TooLong);
     }
-    let mut reader = Reader {
-        name,
-        contents: Contents::default(),
-        known: HashMap::new(),
-        stream: None,
-        csv: iperf2::Rows::new(utc_offset_s),
-    };
-    let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if page::is_page(rest) {
-        reader.contents.records = page::records(rest);
-        rest = "";
+    let contents = Reader::new(name, utc_offset_s).read(text);
+
+    let is_empty = contents.tests.is_empty() && contents.paths.is_empty() && contents.records.is_empty();
+    match contents.refused.first() {
+        _ if !is_empty => Ok(contents),
+        Some(reason) => Err(ImportError::Refused(reason.clone())),
+        None => Err(ImportError::Unknown),
     }
-    while !rest.is_empty() {
-        rest = &rest[reader.next(rest)..];
+}
+
+/// Reads the output of a command, which can have lines of other programs. Without the command its options are not known.
+#[must_use]
+pub fn import_output(command: Option<&Command>, output: &str) -> Contents {
+    let mut reader = Reader::new(None, &|_| 0);
+    if let Some(command) = command {
+        reader.texts.command(command);
     }
-    reader.finish()
+    reader.read(output)
 }
 
 struct Reader<'a> {
@@ -113,6 +161,10 @@ struct Reader<'a> {
     known: HashMap<String, usize>,
     stream: Option<EventStream>,
     csv: iperf2::Rows<'a>,
+    texts: text::Texts,
+    utc_offset_s: &'a dyn Fn(i64) -> i64,
+    /// Number of the line that is read.
+    line_number: usize,
 }
 
 /// The lines of `--json-stream` of one test, put together.
@@ -123,12 +175,44 @@ struct EventStream {
     source: String,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(name: Option<&'a str>, utc_offset_s: &'a dyn Fn(i64) -> i64) -> Self {
+        Self {
+            name,
+            contents: Contents::default(),
+            known: HashMap::new(),
+            stream: None,
+            csv: iperf2::Rows::new(utc_offset_s),
+            texts: text::Texts::default(),
+            utc_offset_s,
+            line_number: 1,
+        }
+    }
+
+    fn read(mut self, text: &str) -> Contents {
+        let text = numbers::without_nan(text.strip_prefix('\u{feff}').unwrap_or(text));
+        let mut rest = text.as_ref();
+        if page::is_page(rest) {
+            self.contents.records = page::records(rest);
+            rest = "";
+        }
+
+        while !rest.is_empty() {
+            let (read, behind) = rest.split_at(self.next(rest));
+            self.line_number += read.matches('\n').count();
+            rest = behind;
+        }
+        self.finish()
+    }
+
     /// Reads the line or the document with which the text begins; returns its length.
     fn next(&mut self, text: &str) -> usize {
         let blank = text.len() - text.trim_start().len();
         if blank > 0 {
             return blank;
+        }
+        if is_list_mark(text) {
+            return 1;
         }
         if text.starts_with('{')
             && let Some(document) = document::first(text)
@@ -140,11 +224,20 @@ impl Reader<'_> {
         }
         let line_bytes = text.find('\n').unwrap_or(text.len());
         let line = text[..line_bytes].trim_end();
-        if !self.csv.line(line, line_bytes < text.len()) {
-            self.contents.unread_lines += 1;
-        }
+        self.line(line, line_bytes < text.len());
         // A document may follow directly behind the cut end of another one.
         document::next_start(text, line_bytes).unwrap_or((line_bytes + 1).min(text.len()))
+    }
+
+    fn line(&mut self, line: &str, is_whole: bool) {
+        if self.csv.line(line, is_whole) || is_rule(line) {
+            return;
+        }
+        match self.texts.line(line) {
+            Taken::Yes => {}
+            Taken::AlsoOfHost => self.contents.of_host.push(self.line_number),
+            Taken::No => self.contents.unread.push(self.line_number),
+        }
     }
 
     /// Returns whether it is a known document.
@@ -155,8 +248,12 @@ impl Reader<'_> {
             (Some(event), Some(data)) if is_whole => return self.stream_line(event, data, source),
             _ => self.end_stream(),
         }
-        if value["schema"] == RUN_SCHEMA && is_whole {
+        // Its reader tells what a record that is cut off, or one of another version, lacks.
+        if value["schema"].as_str().is_some_and(|schema| schema.starts_with(RUN_SCHEMA_PREFIX)) {
             self.contents.records.push(source.to_owned());
+            return true;
+        }
+        if is_whole && (self.path(value) || speed_test::is_progress(value)) {
             return true;
         }
         if iperf3::is_report(value) && (is_whole || iperf3::is_started(value)) {
@@ -231,6 +328,28 @@ impl Reader<'_> {
         }
     }
 
+    /// Returns whether it is a report of a path.
+    fn path(&mut self, value: &Value) -> bool {
+        let test = match path::read(value).or_else(|| speed_test::read(value)) {
+            None => return false,
+            Some(Ok(test)) => test,
+            Some(Err(reason)) => {
+                self.contents.refused.push(format!("the report of a path is not read: {reason}"));
+                return true;
+            }
+        };
+
+        let source_key = document::sha256(value);
+        if self.contents.paths.iter().any(|known| known.source_key == source_key) {
+            self.contents.repeated += 1;
+            return true;
+        }
+        let hash_and_key = (source_key.clone(), source_key.as_str());
+        let origin = self.origin(test.tool, None, test.format, hash_and_key, Vec::new());
+        self.contents.paths.push(ImportedPath { origin, test, source_key });
+        true
+    }
+
     fn pscheduler(&mut self, result: &Value, source: &str) {
         // The report of the tool has all that the result has, and more.
         let diagnostics = result["diags"].as_str().unwrap_or_default();
@@ -274,11 +393,17 @@ impl Reader<'_> {
 
     /// Keeps one report of each test: the longest, and a whole one before one that is cut off.
     fn add(&mut self, imported: Imported) {
+        if let Err(reason) = plausible::check(&imported.events) {
+            self.contents.refused.push(format!("the report of {} is not read: {reason}", imported.origin.tool));
+            return;
+        }
+
         let tests = &mut self.contents.tests;
         match self.known.get(&imported.source_key).and_then(|at| tests.get_mut(*at)) {
             Some(known) => {
                 self.contents.repeated += 1;
-                let is_longer = imported.events.len() > known.events.len();
+                let length = |test: &Imported| (test.events.len(), test.source.len());
+                let is_longer = length(&imported) > length(known);
                 if is_longer || (known.is_partial() && !imported.is_partial()) {
                     *known = imported;
                 }
@@ -290,24 +415,72 @@ impl Reader<'_> {
         }
     }
 
-    fn finish(mut self) -> Result<Contents, ImportError> {
+    fn finish(mut self) -> Contents {
         self.end_stream();
-        for test in self.csv.take_tests() {
-            let key = keys::sha256(test.first_row().as_bytes());
-            let sha256 = keys::sha256(test.source().as_bytes());
-            let origin = self.origin("iperf", None, "iperf2-csv", (sha256, &key), test.notes());
+        for run in self.csv.take_runs() {
+            let key = keys::sha256(run.first_row().as_bytes());
+            let sha256 = keys::sha256(run.source().as_bytes());
+            let origin = self.origin("iperf", None, "iperf2-csv", (sha256, &key), run.notes());
             self.add(Imported {
                 origin,
-                endpoint: test.endpoint(),
+                endpoint: run.endpoint(),
                 host_name: None,
-                started_unix_ms: test.started_unix_ms(),
-                events: test.events(),
+                started_unix_ms: run.started_unix_ms(),
+                events: run.events(),
                 source_key: key,
                 twin_key: None,
-                source: test.source(),
+                source: run.source(),
             });
         }
-        let is_empty = self.contents.tests.is_empty() && self.contents.records.is_empty();
-        if is_empty { Err(ImportError::Unknown) } else { Ok(self.contents) }
+        self.contents.iperf3_version = self.texts.iperf3_version.take();
+        for test in self.texts.take_tests() {
+            self.text(&test);
+        }
+
+        self.contents
     }
+
+    fn text(&mut self, test: &TextTest) {
+        let (role, other) = match test.endpoint() {
+            Endpoint::Client => ("client", "server"),
+            Endpoint::Server => ("server", "client"),
+        };
+        let key = |role: &str| test.cookie().map(|cookie| format!("iperf3:{cookie}:{role}"));
+        let source_key = key(role).unwrap_or_else(|| keys::sha256(test.key_text().as_bytes()));
+        let sha256 = keys::sha256(test.source().as_bytes());
+        let format = format!("{}-text", test.tool_name());
+        let note = "the values are those that were printed, with three digits";
+
+        let imported = Imported {
+            origin: self.origin(
+                test.tool_name(),
+                test.version().map(str::to_owned),
+                &format,
+                (sha256, &source_key),
+                vec![note.to_owned()],
+            ),
+            endpoint: test.endpoint(),
+            host_name: test.host_name().map(str::to_owned),
+            started_unix_ms: test.started_unix_ms(self.utc_offset_s),
+            events: test.events(self.utc_offset_s),
+            source_key,
+            twin_key: key(other),
+            source: test.source().to_owned(),
+        };
+        self.add(imported);
+    }
+}
+
+/// A bracket or a comma of a list of documents.
+fn is_list_mark(text: &str) -> bool {
+    match text.as_bytes() {
+        [b'[' | b',', rest @ ..] => rest.trim_ascii_start().starts_with(b"{"),
+        [b']', rest @ ..] => rest.is_empty() || rest.starts_with(b"\n") || rest.starts_with(b"\r\n"),
+        _ => false,
+    }
+}
+
+/// A line between the parts of a report.
+fn is_rule(line: &str) -> bool {
+    line.chars().all(|c| matches!(c, '-' | '.' | ' ' | '=' | '_'))
 }

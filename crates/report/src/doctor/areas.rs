@@ -10,8 +10,12 @@ use crate::number::counted;
 /// `windows, CPUs, MTU (53 checks; -v lists them)`; `None` where nothing was ruled out.
 pub(super) fn fine(diagnosis: &Diagnosis) -> Option<String> {
     let checked = || diagnosis.ruled_out.iter().filter(|rule| rule.inapplicable.is_none());
-    let is_fine = |area: &[&str]| checked().any(|rule| is_of(area, &rule.id)) && !is_suspect(diagnosis, area);
-    let names: Vec<&str> = areas().filter(|(area, _)| is_fine(area)).map(|(_, name)| name).collect();
+    let is_fine = |area: &[&str]| {
+        checked().any(|rule| is_of(area, &rule.id)) && !is_suspect(diagnosis, area) && !is_unread(diagnosis, area)
+    };
+    let mut names: Vec<&str> = areas().filter(|(area, _)| is_fine(area)).map(|(_, name)| name).collect();
+    // One direction of many flows is fine where the other is not.
+    names.extend(checked().filter(|rule| rule.id == "CHN-02").map(|rule| rule.subject.as_str()));
     let count = checked().map(|rule| &rule.id).collect::<BTreeSet<_>>().len();
     let listed = if count == 1 { "it" } else { "them" };
     (!names.is_empty()).then(|| format!("{} ({}; -v lists {listed})", names.join(", "), counted(count, "check")))
@@ -35,6 +39,9 @@ pub(super) fn unknown(diagnosis: &Diagnosis) -> Option<String> {
     if diagnosis.hosts == ["client"] && !is_import {
         add("it sent no facts", "the server");
     }
+    for (_, name) in areas().filter(|(area, _)| is_unread(diagnosis, area)) {
+        add("lines not understood", name);
+    }
     for (area, name) in areas().filter(|(area, _)| !is_decided(diagnosis, area)) {
         let reason =
             diagnosis.ruled_out.iter().filter(|rule| is_of(area, &rule.id)).find_map(|rule| match rule.inapplicable {
@@ -50,8 +57,11 @@ pub(super) fn unknown(diagnosis: &Diagnosis) -> Option<String> {
         for (key, reason) in rule.missing.iter().zip(&rule.reasons) {
             let Some(fact) = fact_name(diagnosis, key) else { continue };
             let is_common = ["not-in-import", "not-reported"].contains(&reason.as_str());
+            // What the device did not report is said, although other interfaces are fine.
+            let is_suspected = is_import && reason == "not-reported" && rule.suspicion.is_some();
             match undecided(diagnosis, &rule.id) {
                 Some((area, facts)) if is_common || facts > 1 => add(reason_words(reason), area),
+                None if is_suspected => add(reason_words(reason), fact),
                 None if is_common => {}
                 _ => add(reason_words(reason), fact),
             }
@@ -69,6 +79,11 @@ fn is_of(area: &[&str], id: &str) -> bool {
 fn is_suspect(diagnosis: &Diagnosis, area: &[&str]) -> bool {
     let serious = diagnosis.findings.iter().filter(|finding| finding.severity >= Severity::Medium);
     { serious }.any(|finding| is_of(area, &finding.id))
+}
+
+/// Whether lines about the area were not understood.
+fn is_unread(diagnosis: &Diagnosis, area: &[&str]) -> bool {
+    diagnosis.unread_subjects.iter().any(|prefix| area.contains(&prefix.as_str()))
 }
 
 /// Whether some rule of the area applied to these hosts and had its facts.

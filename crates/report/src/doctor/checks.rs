@@ -38,7 +38,7 @@ fn not_evaluated(diagnosis: &Diagnosis) -> impl Iterator<Item = Block> {
 /// Lines of an import that were not understood.
 fn unread(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
     let Some(first) = diagnosis.unread.first() else { return Vec::new() };
-    let count = diagnosis.unread.len();
+    let count = diagnosis.unread_count.max(diagnosis.unread.len());
     if !verbose {
         return vec![verbatim("UNREAD", &format!("lines not understood: {count}; the first: {first} (-v shows all)"))];
     }

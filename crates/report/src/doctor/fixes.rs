@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use linerate_model::finding::Diagnosis;
+use linerate_model::printable::printable_lines;
 
 use super::{one_line, place_of_commands};
-use crate::printable::printable;
 
 /// A shell script with every command that helps, each with its reason and the way back. All commands are comments:
 /// nothing runs until a user has read a line and removed its comment mark.
@@ -25,5 +25,5 @@ pub fn fix_script(diagnosis: &Diagnosis) -> String {
             let _ = writeln!(out, "# undo: {}{there}", one_line(command));
         }
     }
-    printable(&out)
+    printable_lines(&out)
 }

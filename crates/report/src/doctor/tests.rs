@@ -192,7 +192,7 @@ fn only_a_limit_is_called_a_bottleneck() {
     for (verdict, sentence, line) in [
         ("no-load", "no problem found; no load", "RESULT      no problem found; no load\n"),
         ("configured-rate", "the rate is reached (test, client to server)", "RESULT      the rate is reached\n"),
-        ("line-rate", "the link is full (TOP-01 on receiver eth0)", "RESULT      the link is full\n"),
+        ("line-rate", "the link is full (TOP-01 on receiver eth0)", "RESULT      the link is full (a guess)\n"),
         ("sender-cpu", "the sender is full (CPU-01 on x)", "BOTTLENECK  the sender is full (a guess)\n"),
         (
             "path",

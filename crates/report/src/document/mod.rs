@@ -13,9 +13,9 @@ use std::fmt::Write;
 
 use base64::Engine as _;
 use linerate_model::finding::Severity;
+use linerate_model::printable::printable;
 
 use crate::page::{self, escaped};
-use crate::printable::printable;
 use plot::Plot;
 use style::{Style, shortened};
 use table::Table;
@@ -94,12 +94,12 @@ impl Entry {
             (status, None) => style.bold(status),
         };
         let lines = match self.is_verbatim {
-            true => vec![style.characters(&self.text)],
+            true => vec![style.characters(&printable(&self.text.replace('\n', " ")))],
             false => wrapped(&style.line(&self.text), style.columns.saturating_sub(indent).max(ENTRY_CHARS_MIN)),
         };
         for (number, line) in lines.iter().enumerate() {
             let _ = match number {
-                0 => writeln!(out, "{status}{}{line}", style.characters(&self.label)),
+                0 => writeln!(out, "{status}{}{line}", style.characters(&printable(&self.label))),
                 _ => writeln!(out, "{:indent$}{line}", ""),
             };
         }

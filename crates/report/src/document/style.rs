@@ -1,10 +1,10 @@
 //! How a report may look where it is shown.
 
 use linerate_model::finding::Severity;
+use linerate_model::printable::printable_start;
 
 use super::wrap::LINE_CHARS;
 use crate::glyphs::Glyphs;
-use crate::printable::is_hostile;
 
 /// How a report may look where it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,16 +65,7 @@ const TEXT_CHARS_MAX: usize = 500;
 
 /// One line of at most [`TEXT_CHARS_MAX`] characters without any that act on what shows them.
 pub(crate) fn shortened(text: &str) -> String {
-    let mut rest = text.chars().map(|c| match c {
-        '\n' => ' ',
-        c if is_hostile(c) => '\u{fffd}',
-        c => c,
-    });
-    let mut out: String = rest.by_ref().take(TEXT_CHARS_MAX).collect();
-    if rest.next().is_some() {
-        out.push('…');
-    }
-    out
+    printable_start(&text.replace('\n', " "), TEXT_CHARS_MAX)
 }
 
 /// Our own signs in ASCII. Letters of others stay: their owner can read them.

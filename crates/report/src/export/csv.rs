@@ -1,5 +1,6 @@
 //! Measures and series as comma-separated values (RFC 4180), one value a line.
 
+use linerate_model::printable::printable;
 use linerate_model::record::{RunRecord, Series, SeriesOf, Times, Trial};
 use linerate_model::stored_name;
 
@@ -78,9 +79,10 @@ fn intervals(series: &Series) -> Box<dyn Iterator<Item = (u64, u64)> + '_> {
     }
 }
 
-/// Text that a spreadsheet does not take for a formula.
+/// Text that a spreadsheet does not take for a formula, nor a terminal for a control sequence.
 pub(crate) fn quotable(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.to_owned() }
+    let text = printable(text);
+    if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text }
 }
 
 fn line<const N: usize>(fields: [String; N]) -> String {

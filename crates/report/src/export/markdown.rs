@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::printable::acts;
 use linerate_model::record::{RunRecord, RunState};
 use linerate_model::stored_name;
 
 use super::{medians, name};
 use crate::number::counted;
-use crate::printable::is_hostile;
 
 /// Longest document: GitHub takes comments of up to 65,536 characters.
 pub const DOCUMENT_BYTES_MAX: usize = 60_000;
@@ -50,7 +50,7 @@ fn section(run: &RunRecord) -> String {
     if !name(run).is_empty() {
         let _ = write!(text, ": {}", escaped(name(run)));
     }
-    let _ = write!(text, "\n\n{}, {}", run.started_at, stored_name(run.state));
+    let _ = write!(text, "\n\n{}, {}", run.started_at, run.state.words());
     if run.state != RunState::Complete
         && let Some(reason) = &run.reason
     {
@@ -76,7 +76,7 @@ pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars().take(TEXT_CHARS_MAX) {
         match c {
-            _ if is_hostile(c) => escaped.push('\u{fffd}'),
+            _ if acts(c) => escaped.push('\u{fffd}'),
             '&' => escaped += "&amp;",
             '<' => escaped += "&lt;",
             '>' => escaped += "&gt;",

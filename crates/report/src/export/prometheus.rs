@@ -9,11 +9,11 @@ use linerate_model::measure::MeasureName::{
     self, LatencyP50Ns, LatencyP90Ns, LatencyP99Ns, LatencyP999Ns, LostShare, PayloadBytesPerS, ReceivedBps,
     Retransmits, RttMeanNs,
 };
+use linerate_model::printable::printable;
 use linerate_model::record::{RunKind, RunRecord, RunState, Way};
 use linerate_model::stored_name;
 
 use super::{medians, name, protocol};
-use crate::printable::is_hostile;
 
 /// Paths and specifications with a set of labels of their own; the older ones are added up.
 pub const LABEL_SETS_MAX: usize = 1000;
@@ -202,7 +202,6 @@ fn write_family(
 }
 
 fn escaped(value: &str) -> String {
-    let value: String =
-        value.chars().take(LABEL_CHARS_MAX).map(|c| if is_hostile(c) { '\u{fffd}' } else { c }).collect();
-    value.replace('\\', "\\\\").replace('"', "\\\"")
+    let start: String = value.chars().take(LABEL_CHARS_MAX).collect();
+    printable(&start).replace('\\', "\\\\").replace('"', "\\\"")
 }

@@ -1,11 +1,11 @@
 //! Cells as comma-separated values.
 
 use linerate_model::fleet::{Cell, CellOutcome, FleetReport, Measurement};
+use linerate_model::printable::printable;
 use linerate_model::stored_name;
 use serde::Serialize;
 
 use crate::document::table::Table;
-use crate::printable::printable;
 
 /// Cells of one table: a large fleet has a hundred thousand, and one in a table takes twenty times its line.
 const CHUNK: usize = 1_000;

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use linerate_model::http::{CellKey, CellRun, Reading, RunState, Share};
+use linerate_model::printable::printable_json;
 use linerate_model::stored_name;
 use serde::Serialize;
 
@@ -182,5 +183,5 @@ pub fn event(now: &Progress) -> String {
         now: &'a Progress,
     }
     let event = Event { event: "second", now };
-    serde_json::to_string(&event).unwrap_or_default() + "\n"
+    printable_json(&serde_json::to_string(&event).unwrap_or_default()) + "\n"
 }

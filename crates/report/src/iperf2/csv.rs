@@ -10,7 +10,7 @@ use linerate_model::{Event, EventSink, IntervalReport, SinkError, Stream, Stream
 
 use super::clock;
 use super::options::Options;
-use super::row::{Row, is_leftover};
+use super::row::{Row, shown};
 use super::stream_columns::{datagram_rate, ms};
 use super::sum::{Numbered, Sum};
 use crate::Output;
@@ -58,11 +58,7 @@ impl EventSink for CsvWriter {
 impl CsvWriter {
     fn interval(&mut self, report: &IntervalReport) {
         let grid = self.header.as_ref().and_then(|header| header.interval);
-        if is_leftover(report, grid) {
-            return;
-        }
-        let rows = report.streams.iter();
-        self.rows(rows.map(|interval| (interval.id, Row::of_interval(interval))));
+        self.rows(shown(report, grid).map(|interval| (interval.id, Row::of_interval(interval))));
     }
 
     fn summary(&mut self, summary: &Summary) {

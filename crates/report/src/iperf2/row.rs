@@ -99,11 +99,14 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Whether an interval is not shown: there is no grid of intervals, or it is a last one of less than a quarter of the grid.
-pub(super) fn is_leftover(report: &IntervalReport, grid: Option<Duration>) -> bool {
-    let Some(grid) = grid else { return true };
-    let shortest_s = grid.as_secs_f64() / 4.0;
-    report.last && report.streams.iter().all(|row| row.seconds() < shortest_s)
+/// The rows of an interval that are shown: none without a grid of intervals, none of less than a quarter of the grid, and no last
+/// one of a sender of datagrams.
+pub(super) fn shown(report: &IntervalReport, grid: Option<Duration>) -> impl Iterator<Item = &StreamInterval> {
+    let shortest_s = grid.map_or(f64::INFINITY, |grid| grid.as_secs_f64() / 4.0);
+    report.streams.iter().filter(move |row| {
+        let ends_datagrams = report.last && row.udp.is_some() && row.role == StreamRole::Sender;
+        row.seconds() >= shortest_s && !ends_datagrams
+    })
 }
 
 /// Times, amount and rate of a row or a sum.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use linerate_model::metrics::{Distribution, ReadCounts, WriteCounts};
 use linerate_model::spec::{TestSpec, Transport};
+use linerate_model::workload::Pairing;
 use linerate_model::{StreamRole, UdpInterval};
 
 use super::amount::{bytes, percent};
@@ -104,6 +105,9 @@ impl Sum {
 
     /// The beginning of the line.
     pub(super) fn label(&self, options: &Options, test: &TestSpec) -> String {
+        if test.transport == Transport::Udp && test.workload.pairing == Pairing::Shared {
+            return "[SUM] ".to_owned();
+        }
         let more = options.enhanced || (!options.is_client() && implies_more(test));
         let counts = match (options.is_new(), options.sum_only) {
             (false, sum_only) => sum_only,
@@ -127,8 +131,17 @@ impl Sum {
 
     /// `[SUM-2] Sent 366 datagrams`, of senders.
     pub(super) fn sent(&self, test: &TestSpec) -> Option<String> {
-        let is_shown = test.transport == Transport::Udp && self.has_senders && !self.has_receivers;
-        is_shown.then(|| format!("[SUM-{}] Sent {} datagrams", self.streams, self.sent_datagrams))
+        if test.transport != Transport::Udp || !self.has_senders {
+            return None;
+        }
+        match (test.workload.pairing, self.has_receivers) {
+            // Both directions of a flow count, and what both have moved.
+            (Pairing::Shared, _) => {
+                Some(format!("[SUM-{}] Sent {} datagrams", self.streams.saturating_mul(2), self.datagrams))
+            }
+            (_, false) => Some(format!("[SUM-{}] Sent {} datagrams", self.streams, self.sent_datagrams)),
+            (_, true) => None,
+        }
     }
 
     /// Late datagrams of all streams.
@@ -153,6 +166,13 @@ impl Sum {
         }
     }
 
+    /// Columns of flows on which both ends send.
+    fn both_ways(&self) -> (String, String) {
+        let seconds = self.end_s - self.start_s;
+        let per_s = if seconds > 0.0 { self.datagrams as f64 / seconds } else { 0.0 };
+        (format!("{PLAIN_HEADER}    Datagrams   PPS"), format!(" {} {per_s:7.0} pps", self.datagrams))
+    }
+
     fn datagram_columns(&self, options: &Options, test: &TestSpec) -> (String, String) {
         let (lost, total) = (self.lost, self.datagrams);
         let loss = format!("{lost}/{total} ({}%)", percent(lost, total));
@@ -161,6 +181,7 @@ impl Sum {
         let delays = format!("{:.3}/{:.3}/{:.3}", self.delay.mean * 1e3, self.delay.min * 1e3, self.delay.max * 1e3);
         let more = options.enhanced || has_delays;
         match (self.has_receivers, options.is_new()) {
+            _ if test.workload.pairing == Pairing::Shared => self.both_ways(),
             _ if options.sum_only => (plain_header(options), String::new()),
             (true, _) if !more => (PLAIN_HEADER.to_owned(), format!("   {loss}")),
             (false, _) if !options.enhanced => (PLAIN_HEADER.to_owned(), String::new()),

@@ -15,7 +15,7 @@ use linerate_model::{
 };
 
 use super::options::Options;
-use super::row::{Row, is_leftover, is_reversed, label};
+use super::row::{Row, is_reversed, label, shown};
 use super::stream_columns::{Columns, PLAIN_HEADER, one_way, out_of_order};
 use super::sum::{Numbered, Sum};
 use super::{banner, connection, histogram};
@@ -241,11 +241,11 @@ impl TextWriter {
 
     fn interval(&mut self, report: &IntervalReport) {
         let grid = self.header.as_ref().and_then(|header| header.interval);
-        if self.options.excluded.data || is_leftover(report, grid) {
+        if self.options.excluded.data {
             return;
         }
         let has_burst_rows = self.test().reports_bursts();
-        let rows = report.streams.iter().filter(|row| !has_burst_rows || row.role == StreamRole::Sender);
+        let rows = shown(report, grid).filter(|row| !has_burst_rows || row.role == StreamRole::Sender);
         self.rows(rows.map(|row| (row.id, Row::of_interval(row))));
     }
 
@@ -299,10 +299,11 @@ impl TextWriter {
             .more
             .histograms
             .iter()
-            // That of round trips is shown unasked, at the end.
+            // Those of requests and replies are shown unasked, at the end.
             .filter(|histogram| {
-                let is_unasked = histogram.kind == HistogramKind::RoundTrips && test.workload.histogram.is_none();
-                row.is_total || !is_unasked
+                use HistogramKind::{Back, Out, RoundTrips};
+                let is_of_bounces = matches!(histogram.kind, RoundTrips | Out | Back);
+                row.is_total || !is_of_bounces || test.workload.histogram.is_some()
             })
             .map(|distribution| histogram::line(&options, row, distribution));
         for line in more.chain(histograms) {
@@ -342,7 +343,10 @@ impl TextWriter {
             Some(header) => self.line_under(&header, &line),
             None => self.line(&line),
         }
-        if rows.iter().all(|(_, row)| row.is_total)
+        // A server counts what was sent only on flows on which it alone sends.
+        let counts_sent = options.is_client() || test.workload.pairing != Pairing::Shared;
+        if counts_sent
+            && rows.iter().all(|(_, row)| row.is_total)
             && let Some(sent) = sum.sent(test)
         {
             self.line(&sent);

@@ -1,4 +1,4 @@
-//! The output of iperf3, in the layout of version 3.21.
+//! The output of iperf3, in the layout of version 3.22.
 //!
 //! One set of [`Options`], three styles: text, one JSON document per test, or one JSON object per event. The sums of
 //! all three come from the same rules, the objects of both JSON styles from the same builder.

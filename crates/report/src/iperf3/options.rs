@@ -35,7 +35,7 @@ pub struct Options {
     pub timestamps: Option<String>,
     /// Label in front of every line of a client (`-T`).
     pub title: Option<String>,
-    /// Name and version of this program, for example `iperf 3.21 (linerate 0.1.0)`.
+    /// Name and version of this program, for example `iperf 3.22 (linerate 0.1.0)`.
     pub version: String,
     /// The host in one line, as `uname -a` prints it.
     pub system_info: String,

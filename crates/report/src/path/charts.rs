@@ -34,16 +34,14 @@ fn plot(phase: &LoadPhase, idle_ns: Option<i64>) -> Option<Plot> {
     (!charts.is_empty() && end_s > 0.0).then(|| Plot { title, key: "", note, charts })
 }
 
-/// The rate between each two samples, by direction.
+/// Time that a point of the rate covers at least. A receiver that was late for one sample of 100 ms reads the bytes of two in the
+/// next one, which is no rate of the path.
+const POINT_NS: u64 = 500_000_000;
+
+/// The rate over time, by direction.
 fn goodput(phase: &LoadPhase) -> Vec<Series> {
     let of = |name: &str, hue: usize, bytes: fn(&LoadSample) -> u64| {
-        let points = phase.series.windows(2).filter_map(|pair| {
-            let [before, after] = pair else { return None };
-            let ns = after.at_ns.checked_sub(before.at_ns).filter(|ns| *ns > 0)?;
-            let moved = bytes(after).saturating_sub(bytes(before));
-            Some(Point::new(after.at_ns as f64 / 1e9, moved as f64 * 8e9 / ns as f64))
-        });
-        Series::new(name, LineStyle::Main, hue, points)
+        Series::new(name, LineStyle::Main, hue, rate_points(&phase.series, bytes))
     };
     let down = || of("down", 0, |sample| sample.down_bytes);
     let up = || of("up", 1, |sample| sample.up_bytes);
@@ -52,6 +50,23 @@ fn goodput(phase: &LoadPhase) -> Vec<Series> {
         PhaseKind::Up => vec![up()],
         _ => vec![down(), up()],
     }
+}
+
+fn rate_points(samples: &[LoadSample], bytes: fn(&LoadSample) -> u64) -> Vec<Point> {
+    let Some((first, rest)) = samples.split_first() else { return Vec::new() };
+    let (mut before, mut points) = (first, Vec::new());
+
+    for (at, after) in rest.iter().enumerate() {
+        let ns = after.at_ns.saturating_sub(before.at_ns);
+        let is_last = at + 1 == rest.len();
+        if ns < POINT_NS && !(is_last && points.is_empty() && ns > 0) {
+            continue;
+        }
+        let moved = bytes(after).saturating_sub(bytes(before));
+        points.push(Point::new(after.at_ns as f64 / 1e9, moved as f64 * 8e9 / ns as f64));
+        before = after;
+    }
+    points
 }
 
 fn round_trips(phase: &LoadPhase, idle_ns: Option<i64>, end_s: f64) -> Vec<Series> {
@@ -63,4 +78,22 @@ fn round_trips(phase: &LoadPhase, idle_ns: Option<i64>, end_s: f64) -> Vec<Serie
         Series::new("median without load", LineStyle::Limit, 3, ends)
     }));
     series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_that_a_late_receiver_read_at_once_are_no_rate_of_the_path() {
+        // 100 Mbit/s: 1.25 MB per sample, of which one brings nothing and the next one those of both.
+        let bytes = |sample: u64| if sample == 13 { 12 * 1_250_000 } else { sample * 1_250_000 };
+        let sample = |n: u64| LoadSample { at_ns: n * 100_000_000, down_bytes: bytes(n), ..LoadSample::default() };
+        let samples: Vec<LoadSample> = (0..=40).map(sample).collect();
+
+        let points = rate_points(&samples, |sample| sample.down_bytes);
+        assert_eq!(points.len(), 8);
+        let highest_bps = points.iter().map(|point| point.y).fold(0.0, f64::max);
+        assert!(highest_bps <= 125e6, "{highest_bps}");
+    }
 }

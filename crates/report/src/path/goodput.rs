@@ -12,6 +12,7 @@ use crate::numbers::rate;
 pub(super) fn answer(report: &PathReport) -> String {
     let target = terms::endpoint(&report.target.host, report.target.port);
     let mut parts = rates(report);
+    parts.extend(loss_under_load(report));
     parts.extend(report.grade.as_ref().map(|grade| format!("bufferbloat {}", grade.letter)));
     parts.extend(worst_rpm(report).map(|rpm| format!("responsiveness {}", terms::rpm_class(rpm))));
     if parts.is_empty() {
@@ -26,6 +27,17 @@ pub(super) fn answer(report: &PathReport) -> String {
     }
     let state = if report.state == PathState::Partial { "incomplete: " } else { "" };
     format!("{target}: {state}{}", parts.join(", "))
+}
+
+/// Share of probes lost from which the loss is part of the answer.
+const LOSS_SHARE_MIN: f64 = 0.01;
+
+/// `9.4 % of probes lost (up)`, of the load that loses most.
+fn loss_under_load(report: &PathReport) -> Option<String> {
+    let share = |delay: Delay| delay.lost as f64 / (delay.n.saturating_add(delay.lost)).max(1) as f64;
+    let shares = report.phases.iter().filter_map(|phase| Some((phase.kind, share(phase.rtt?))));
+    let (load, worst) = shares.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    (worst >= LOSS_SHARE_MIN).then(|| format!("{} of probes lost ({})", percent(worst), terms::phase(load)))
 }
 
 /// The results of a test without load: `rr 34900/s`, `capacity 49.4 Mbit/s down`, `pace up: 131 us late (p99)`.

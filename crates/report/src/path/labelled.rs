@@ -35,7 +35,8 @@ pub(super) fn scores(report: &PathReport, depth: Depth) -> Vec<Block> {
         };
         let added = terms::change_ns(grade.added_ns);
         let probes = terms::probes_of(report);
-        let text = format!("{}: load adds {added} to the median RTT of {probes} ({SCALE})", grade.letter);
+        let load = grade.load.map_or_else(String::new, |kind| format!(" {}", terms::phase(kind)));
+        let text = format!("{}: load{load} adds {added} to the median RTT of {probes} ({SCALE})", grade.letter);
         blocks.push(graded("BUFFERBLOAT", severity, &text));
     }
     if let Some(worst) = worst_rpm(report) {
@@ -117,7 +118,9 @@ fn idle(report: &PathReport) -> Vec<String> {
     if let Some(rtt) = &idle.rtt {
         let probes = rtt.n.saturating_add(rtt.lost);
         let mut parts = percentiles("RTT", rtt);
-        parts.push(format!("{} of {probes} lost", rtt.lost));
+        if probes > 0 {
+            parts.push(format!("{} of {probes} lost", rtt.lost));
+        }
         parts.extend(idle.jitter_ns.map(|ns| format!("jitter {}", terms::ns(ns))));
         lines.push(parts.join(", "));
     }
@@ -318,6 +321,10 @@ fn cpu(phase: &LoadPhase) -> Option<String> {
 
 /// Where the method differs from the draft.
 fn deviations(phase: &LoadPhase) -> Option<String> {
+    // The report of a speed test has no number of streams.
+    if phase.streams == 0 {
+        return None;
+    }
     let load = terms::phase(phase.kind);
     let streams = counted(phase.streams as usize, "stream");
     let deviations = phase.deviations.join(", ");
@@ -329,7 +336,9 @@ fn deviations(phase: &LoadPhase) -> Option<String> {
 fn server(report: &PathReport) -> Option<String> {
     let target = &report.target;
     let program = target.program.clone().unwrap_or_else(|| stored_name(target.dialect));
-    let mut parts = vec![format!("{program} at {}", terms::endpoint(&target.address, target.port))];
+    // Some speed tests do not report it.
+    let address = if target.address.is_empty() { &target.host } else { &target.address };
+    let mut parts = vec![format!("{program} at {}", terms::endpoint(address, target.port))];
     if let Some(identity) = terms::identity(report) {
         let key = target.fingerprint.as_ref().map_or_else(String::new, |key| format!(" {key}"));
         parts.push(format!("key{key} ({identity})"));

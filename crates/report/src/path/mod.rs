@@ -12,6 +12,7 @@ mod tests;
 
 use linerate_model::finding::Diagnosis;
 use linerate_model::path::{Dialect, PathEvent, PathReport, PathState, SampleSeries};
+use linerate_model::printable::printable_json;
 use serde::Serialize;
 
 use crate::document::style::Style;
@@ -42,7 +43,7 @@ pub fn json(report: &PathReport, diagnosis: Option<&Diagnosis>, samples: &[Sampl
 #[must_use]
 pub fn event_line(event: &PathEvent<'_>) -> String {
     // A value of these types always has a form as JSON.
-    serde_json::to_string(event).unwrap_or_default() + "\n"
+    printable_json(&serde_json::to_string(event).unwrap_or_default()) + "\n"
 }
 
 #[derive(Serialize)]
@@ -82,7 +83,7 @@ fn remarks(report: &PathReport) -> Vec<String> {
         remarks.push(format!("{program} at the far end: {absent} absent, listed at the end"));
     }
     if report.state == PathState::Partial {
-        remarks.push(format!("The test ended early, after {}.", terms::ns(report.elapsed_ns)));
+        remarks.push(format!("The test is not complete; it took {}.", terms::ns(report.elapsed_ns)));
     }
     if let Some(others) = report.concurrent_max.filter(|others| *others > 0) {
         let tests = counted(others as usize, "other test");

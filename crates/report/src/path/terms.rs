@@ -65,7 +65,7 @@ pub(super) fn probes_of(report: &PathReport) -> &'static str {
         (Some(ProbeKind::Udp), _) | (None, Dialect::Native) => "UDP probes",
         (Some(ProbeKind::Icmp), _) => "ICMP echo",
         (Some(ProbeKind::Tcp | ProbeKind::Busy), _) => "TCP handshakes",
-        (None, Dialect::Iperf3) => "probes",
+        (None, Dialect::Iperf3 | Dialect::SpeedTest) => "probes",
     }
 }
 
@@ -85,7 +85,7 @@ pub(super) fn ceiling(by: &str) -> &str {
 /// What is known of the server's identity; `None` where its protocol has none.
 pub(super) const fn identity(report: &PathReport) -> Option<&'static str> {
     match (report.target.dialect, report.target.identity) {
-        (Dialect::Iperf3, _) => None,
+        (Dialect::Iperf3 | Dialect::SpeedTest, _) => None,
         (Dialect::Native, Identity::Known) => Some("known"),
         (Dialect::Native, Identity::Pinned) => Some("as pinned"),
         (Dialect::Native, Identity::Token) => Some("proved by the token"),
@@ -99,7 +99,10 @@ pub(super) fn phase(kind: PhaseKind) -> &'static str {
     kind.name()
 }
 
-/// An address with its port: `[2001:db8::7]:5201`.
+/// An address with its port, where it is known: `[2001:db8::7]:5201`.
 pub(super) fn endpoint(address: &str, port: u16) -> String {
+    if port == 0 {
+        return address.to_owned();
+    }
     if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
 }

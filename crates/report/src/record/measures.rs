@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_lab::stats::{median, median_interval, range};
 use linerate_model::measure::{Better, MeasureInfo, MeasureName, Unit};
-use linerate_model::record::{RunRecord, RunState, Trial, Way};
+use linerate_model::record::{RunRecord, Trial, Way};
 
 use crate::document::table::{Cell, Table};
 use crate::numbers::{MISSING, digits};
@@ -118,7 +118,7 @@ fn setting(trial: &Trial) -> String {
 
 /// Trials that count.
 pub(super) fn counted(record: &RunRecord) -> impl Iterator<Item = &Trial> {
-    let is_over = |trial: &&Trial| !trial.is_warm_up && trial.state != RunState::Failed;
+    let is_over = |trial: &&Trial| !trial.is_warm_up && !trial.state.has_failed();
     record.trials.iter().filter(is_over)
 }
 
@@ -185,8 +185,8 @@ pub(super) fn trials(record: &RunRecord, measures: &[Values<'_>]) -> Option<Tabl
     let state = |trial: &Trial| {
         let warm_up = trial.is_warm_up.then_some("warm-up");
         let reason = trial.reason.as_deref();
-        let state = linerate_model::stored_name(trial.state);
-        let words = warm_up.into_iter().chain([state.as_str()]).chain(reason);
+        let state = trial.state.words();
+        let words = warm_up.into_iter().chain([state]).chain(reason);
         words.chain(trial.flags.iter().map(String::as_str)).collect::<Vec<_>>().join(", ")
     };
     let mut table = Table::of("", "", &record.trials).number("trial", |trial| (trial.no + 1).to_string());

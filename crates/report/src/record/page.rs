@@ -75,7 +75,7 @@ fn overview(records: &[RunRecord]) -> Vec<Block> {
         .text("run", |record| record.run_id.short())
         .text("started", |record| record.started_at.clone())
         .text("what", |record| title(record))
-        .text("state", |record| stored_name(record.state))
+        .text("state", |record| record.state.words().to_owned())
         .text("result", |record| result(record));
     let mut notes = Vec::new();
     if records.len() > RUNS_MAX {
@@ -250,7 +250,9 @@ fn answers(record: &RunRecord, measures: &[Values<'_>]) -> Vec<String> {
         RunState::Partial => Some(format!("Incomplete, {elapsed} of it{reason}")),
         RunState::Failed => Some(format!("Failed after {elapsed}{reason}")),
         RunState::Interrupted => Some(format!("Interrupted after {elapsed}{reason}")),
-        RunState::Crashed => Some(format!("The process ended without a result{reason}")),
+        RunState::Refused => Some(format!("Refused{reason}")),
+        RunState::NoAnswer => Some(format!("No answer{reason}")),
+        RunState::Ended => Some(format!("The process ended without a result{reason}")),
         RunState::Running => Some("Not finished yet".to_owned()),
     };
     let answers: Vec<String> = match &record.body {

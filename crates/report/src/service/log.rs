@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use linerate_model::printable::printable;
 use linerate_model::service::{Outcome, Progress, TestFacts, TestRecord};
 use linerate_model::units::{UnitFormat, format_amount, ns_to_s, rate_bps};
 use linerate_model::{Event, EventSink, ServerEvent, ServerReporter, SinkError, stored_name};
@@ -12,7 +13,6 @@ use serde_json::{Map, Value, json};
 
 use crate::flood::FloodGate;
 use crate::number::counted;
-use crate::printable::without_controls;
 use crate::{DroppedNotice, Output, members, pretty};
 
 /// How important a line is.
@@ -198,14 +198,16 @@ impl Log {
 
 fn text_of(format: Format, line: Line) -> String {
     let time = Timestamp::now();
+    // Clients and files are quoted in it; a line end of theirs would begin a line of its own.
+    let sentence = printable(&line.sentence);
     match format {
-        Format::Text => format!("{time:.3} {:<5} {}\n", stored_name(line.level), line.sentence),
+        Format::Text => format!("{time:.3} {:<5} {sentence}\n", stored_name(line.level)),
         Format::Json => {
             let mut object = Map::new();
             object.insert("time".into(), format!("{time:.3}").into());
             object.insert("level".into(), stored_name(line.level).into());
             object.insert("event".into(), line.event.into());
-            object.insert("message".into(), line.sentence.into());
+            object.insert("message".into(), sentence.into());
             object.extend(line.members);
             format!("{}\n", pretty::compact(&Value::Object(object)))
         }
@@ -291,7 +293,7 @@ fn ended(record: &TestRecord) -> Line {
         let _ = write!(sentence, ", up to {others} at the same time");
     }
     if let Some(reason) = reason {
-        let _ = write!(sentence, "; partial result: {}", without_controls(reason, &[]));
+        let _ = write!(sentence, "; partial result: {reason}");
     }
     let mut members = members_of(facts);
     members.extend([
@@ -318,7 +320,7 @@ fn description(facts: &TestFacts) -> String {
         counted(facts.streams as usize, "stream")
     );
     if let Some(user) = &facts.user {
-        let _ = write!(text, ", user {}", without_controls(user, &[]));
+        let _ = write!(text, ", user {user}");
     }
     text
 }

@@ -3,11 +3,12 @@
 use std::env;
 use std::fs;
 use std::net::IpAddr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use ::postgres::config::{Host, SslMode};
 use ::postgres::{Client, Config, NoTls};
+use linerate_sys::file_access::{Protected, exposure};
+use linerate_sys::file_system;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::CONNECT;
@@ -64,6 +65,9 @@ fn is_local(host: &Host) -> bool {
     }
 }
 
+/// Longest password file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
 /// `PGPASSWORD`, or the password file.
 fn password(config: &Config) -> Option<String> {
     let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
@@ -71,8 +75,8 @@ fn password(config: &Config) -> Option<String> {
         let of_home = || Some(PathBuf::from(env::var_os("HOME")?).join(".pgpass"));
         let path = set("PGPASSFILE").map(PathBuf::from).or_else(of_home)?;
         // As libpq does: a file that others may read is passed over.
-        let mode = fs::metadata(&path).ok()?.permissions().mode();
-        let text = fs::read_to_string(&path).ok().filter(|_| mode & 0o077 == 0)?;
+        let is_exposed = exposure(&path, &fs::metadata(&path).ok()?, Protected::Secret).is_some();
+        let text = file_system::read_text(&path, FILE_BYTES_MAX).ok().filter(|_| !is_exposed)?;
         let host = match config.get_hosts().first()? {
             Host::Tcp(name) => name.clone(),
             Host::Unix(_) => "localhost".to_owned(),

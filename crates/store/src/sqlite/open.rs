@@ -4,7 +4,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use linerate_sys::file_system;
 use rusqlite::config::DbConfig;
@@ -13,7 +12,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 use super::Sqlite;
 use crate::database::Database;
 use crate::store::{BUSY, STEPS};
-use crate::{Place, StoreError};
+use crate::{Place, StoreError, unfinished};
 
 /// `lrun`: recognised by file(1) and by [`check_file`].
 const APPLICATION_ID: u32 = u32::from_be_bytes(*b"lrun");
@@ -99,10 +98,15 @@ pub(crate) fn open_damaged(place: &Place) -> Result<Sqlite, StoreError> {
 
 /// Creates an empty database under another name first: another process sees all of it or nothing.
 fn create(path: &Path) -> Result<(), StoreError> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let mut new = path.as_os_str().to_owned();
-    new.push(format!(".new{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-    let new = PathBuf::from(new);
+    match create_once(path) {
+        // A process of another container, to which this one is not known, may have removed the file.
+        Err(StoreError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => create_once(path),
+        created => created,
+    }
+}
+
+fn create_once(path: &Path) -> Result<(), StoreError> {
+    let new = unfinished::name(path);
     // SQLite gives its other files the mode of this one.
     OpenOptions::new()
         .write(true)

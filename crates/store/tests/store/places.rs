@@ -38,10 +38,6 @@ impl TestPlace {
     pub(crate) fn variables(&self) -> [(&'static str, String); 2] {
         [("TEST_STORE", self.name.clone()), ("TEST_STATE", self.directory.path().display().to_string())]
     }
-
-    pub(crate) fn directory(&self) -> &std::path::Path {
-        self.directory.path()
-    }
 }
 
 impl Deref for TestPlace {

@@ -81,12 +81,12 @@ fn a_killed_writer_loses_at_most_the_trial_in_progress() {
         let expected: Vec<_> = (0..record.trials.len() as u32).map(|no| trial(no, number)).collect();
         assert_eq!(record.trials, expected);
         if record.state != RunState::Complete {
-            assert_eq!(record.state, RunState::Crashed);
+            assert_eq!(record.state, RunState::Ended);
             assert_eq!(record.elapsed_ns, record.trials.len() as u64 * 10_000_000_000);
             let mut newest = Filter::default();
             newest.limit = Some(1);
             let row = &store.list(&newest).expect("a list")[0];
-            assert!(row.primary.is_some() && row.state == RunState::Crashed, "{row:?}");
+            assert!(row.primary.is_some() && row.state == RunState::Ended, "{row:?}");
         }
         let check = store.check().expect("checked");
         assert_eq!(check.problems, [""; 0]);

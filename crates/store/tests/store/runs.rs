@@ -93,8 +93,8 @@ fn lists_are_filtered_sorted_and_limited() {
 }
 
 #[test]
-fn runs_are_named_by_id_end_position_baseline_label_and_file() {
-    let (directory, store) = store();
+fn runs_are_named_by_id_end_position_baseline_and_label() {
+    let (_directory, store) = store();
     for number in 0..4 {
         store.save(&run(number, 1)).expect("saved");
     }
@@ -119,9 +119,6 @@ fn runs_are_named_by_id_end_position_baseline_label_and_file() {
     }
     let unknown = store.resolve("ffff").expect_err("unknown").to_string();
     assert!(unknown.contains(&id(3).short()) && unknown.contains("@good"), "{unknown}");
-    let file = directory.directory().join("a.json");
-    fs::write(&file, serde_json::to_vec(&run(7, 2)).expect("JSON")).expect("written");
-    assert_eq!(load_named(None, file.to_str().expect("UTF-8")).expect("read"), [run(7, 2)]);
     assert_eq!(load_named(Some(store.place()), "last").expect("loaded"), [run(3, 1)]);
 }
 

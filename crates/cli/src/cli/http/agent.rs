@@ -3,10 +3,10 @@
 use clap::Args;
 
 use super::control::ControlArgs;
+use crate::cli::warn;
 use linerate::http::agent::{AgentSpec, RunningAgent};
 use linerate::{Error, Outcome};
 use linerate_sys::signal::{Signal, Signals};
-use std::io::{self, Write};
 
 /// Basis of the default control port without a port under test.
 const PORT_BEFORE: u16 = 8080;
@@ -52,7 +52,7 @@ pub(super) fn run(spec: &AgentSpec) -> Result<Outcome, Error> {
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]).map_err(Error::failed)?;
     let agent = RunningAgent::start(spec)?;
     for warning in agent.warnings() {
-        let _ = writeln!(io::stderr(), "linerate http: warning - {warning}");
+        warn("linerate http", &format!("warning - {warning}"));
     }
     super::say(&agent.introduction);
     super::wait_for_signal(&signals);

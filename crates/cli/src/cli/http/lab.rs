@@ -7,7 +7,9 @@ use linerate_http::protocol::Protocol;
 
 use linerate_http::target::Target;
 use linerate_lab::http::cells::Phases;
-use linerate_lab::http::plan::Plan;
+use linerate_lab::http::plan::{Plan, TEXT_BYTES_MAX};
+use linerate_sys::error::io_text;
+use linerate_sys::file_system;
 
 use super::OutputArgs;
 use super::protocol::{self, ProtocolArgs};
@@ -176,12 +178,8 @@ fn read_plan(path: Option<&Path>) -> Result<Plan, String> {
     let Some(path) = path else {
         return Ok(Plan::default());
     };
-    let trouble = |error: std::io::Error| format!("cannot read the plan {}: {error}", path.display());
-    let len = std::fs::metadata(path).map_err(trouble)?.len();
-    if len > PLAN_MAX_BYTES {
-        return Err(format!("the plan {} has {len} bytes; at most {PLAN_MAX_BYTES}", path.display()));
-    }
-    let text = std::fs::read_to_string(path).map_err(trouble)?;
+    let trouble = |error: std::io::Error| format!("cannot read the plan {}: {}", path.display(), io_text(&error));
+    let text = file_system::read_text(path, TEXT_BYTES_MAX as u64).map_err(trouble)?;
     Plan::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
@@ -206,5 +204,4 @@ fn server(
     Ok((target, protocol))
 }
 
-const PLAN_MAX_BYTES: u64 = 1 << 20;
 const PLACEHOLDER: &str = "http://127.0.0.1:8080/";

@@ -14,6 +14,8 @@ use linerate_lab::expect::Expectations;
 use linerate_lab::http::plan;
 use linerate_lab::http::units::nanoseconds;
 use linerate_model::http::{Arrivals, Mode, Ports};
+use linerate_sys::error::io_text;
+use linerate_sys::file_system;
 
 use super::OutputArgs;
 use super::protocol::{self, ProtocolArgs};
@@ -382,12 +384,8 @@ impl OpeningArgs {
 }
 
 fn read_body(path: &Path) -> Result<Vec<u8>, String> {
-    let trouble = |error: std::io::Error| format!("cannot read --body {}: {error}", path.display());
-    let len = std::fs::metadata(path).map_err(trouble)?.len();
-    if len > BODY_MAX_BYTES {
-        return Err(format!("--body {} has {len} bytes; at most {BODY_MAX_BYTES} are sent", path.display()));
-    }
-    std::fs::read(path).map_err(trouble)
+    let trouble = |error: std::io::Error| format!("cannot read --body {}: {}", path.display(), io_text(&error));
+    file_system::read_bytes(path, BODY_MAX_BYTES).map_err(trouble)
 }
 
 const BODY_MAX_BYTES: u64 = 64 << 20;

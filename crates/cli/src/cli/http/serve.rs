@@ -9,13 +9,13 @@ use linerate_model::network::Network;
 use linerate_model::policy::{AccessRules, AccessSource};
 
 use super::control::ControlArgs;
+use crate::cli::warn;
 use linerate::command_line::values;
 use linerate::http::agent::ControlChannel;
 use linerate::http::serve::{HttpServer, ServePlan, TcpSpec};
 use linerate::{Error, Outcome};
 use linerate_sys::sd_notify;
 use linerate_sys::signal::{Signal, Signals};
-use std::io::{self, Write};
 
 /// Options of the HTTP server.
 #[derive(Debug, Args)]
@@ -39,6 +39,9 @@ pub(crate) struct ServeArgs {
     /// Longest request body; longer ones get 413
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = body_size)]
     max_body: u64,
+    /// Let clients request chunks of less than 64 bytes, whose framing costs more than their payload
+    #[arg(long)]
+    allow_tiny_chunks: bool,
     /// Serve these networks only; may be repeated [default: networks of this host, and private addresses]
     #[arg(long, value_name = "CIDR")]
     allow: Vec<Network>,
@@ -71,8 +74,8 @@ pub(crate) struct ServeArgs {
 const TCP_PORT: &str = "5201";
 
 const NOTES: &str = "\
-Paths: /b/SIZE with sizes as 1500, 10k or 64m; ?chunked=SIZE sends chunks of that size, ?random=1 bytes that cannot be
-compressed. POST or PUT /sink reads a body and answers 204.
+Paths: /b/SIZE with sizes as 1500, 10k or 64m; ?chunked=SIZE sends chunks of that size (64 or more), ?random=1 bytes
+that cannot be compressed. POST or PUT /sink reads a body and answers 204.
 Signals: SIGTERM and SIGINT end the server, which then prints its statistics.
 
 Examples:
@@ -88,7 +91,7 @@ pub(super) fn run(plan: &ServePlan) -> Result<Outcome, Error> {
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate]).map_err(Error::failed)?;
     let server = HttpServer::start(plan)?;
     for warning in &server.warnings {
-        let _ = writeln!(io::stderr(), "linerate http: {warning}");
+        warn("linerate http", warning);
     }
     super::say(&server.introduction);
     // Notification of the service manager is optional.
@@ -138,6 +141,7 @@ impl ServeArgs {
         spec.connections_max = self.max_conns.and_then(|count| usize::try_from(count).ok());
         spec.idle_timeout = self.idle_timeout;
         spec.body_bytes_max = self.max_body;
+        spec.allow_tiny_chunks = self.allow_tiny_chunks;
         spec.access = if self.allow.is_empty() { Access::LocalNetworks } else { Access::Networks(self.allow.clone()) };
         spec.server_header = self.server_header.then(|| concat!("linerate/", env!("CARGO_PKG_VERSION")).to_owned());
         spec.without_date = self.no_date;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use linerate_iperf3::ErrorCode;
 use linerate_model::{Failure, FailureKind};
 use linerate_sys::error::io_text;
-use linerate_sys::process;
+use linerate_sys::{file_system, process};
 
 /// Removes its file when it is dropped.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Pidfile {
 }
 
 /// More is no process id.
-const CONTENT_MAX_BYTES: usize = 32;
+const CONTENT_MAX_BYTES: u64 = 32;
 
 impl Pidfile {
     /// Writes the id of this process, unless the file names another one that lives.
@@ -49,7 +49,7 @@ fn write(path: &Path) -> io::Result<()> {
 
 /// The id in the file; releases up to 3.9 wrote a NUL behind it.
 fn read(path: &Path) -> Option<i32> {
-    let content = fs::read(path).ok().filter(|c| c.len() <= CONTENT_MAX_BYTES)?;
+    let content = file_system::read_bytes(path, CONTENT_MAX_BYTES).ok()?;
     let text = std::str::from_utf8(&content).ok()?;
     text.trim_matches(|c: char| c == '\0' || c.is_whitespace()).parse().ok()
 }

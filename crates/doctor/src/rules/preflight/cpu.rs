@@ -5,6 +5,7 @@ use linerate_model::http::units::{percent, shown};
 use linerate_model::http::{Check, Environment, Side};
 
 use super::Requirement;
+use crate::rules::cpu::governed;
 use crate::rules::remedies::advise;
 
 const STEAL_MAX: f64 = 0.02;
@@ -17,8 +18,8 @@ pub(super) fn checks(side: Side, host: &Environment) -> Vec<Check> {
         let governor = Requirement::new("governor", side, "performance");
         let is_fast = name == "performance";
         checks.push(governor.check(|it| {
-            let set = |name: &str| format!("cpupower frequency-set -g {name}");
-            it.ruling(is_fast, Severity::Medium, shown(name), |found| found.fix(set("performance"), set(name)))
+            let change = governed("performance").zip(governed(name));
+            it.ruling(is_fast, Severity::Medium, shown(name), |found| found.fix_of_tokens(change))
         }));
     }
     if let Some(is_throttled) = host.is_throttled {

@@ -66,6 +66,8 @@ pub(crate) struct RunSettings {
     pub(crate) cpu: Option<u32>,
     /// Streams begin and end one by one; what happens to one leaves the others alone.
     pub(crate) independent: bool,
+    /// Intervals are those of the grid; what is left at the end is the last one, up to the end of each stream.
+    pub(crate) keeps_grid: bool,
     /// The CPU time of the workers is a result of the test, so none is spent to wait: a receiver that spins looks saturated.
     pub(crate) measures_cpu: bool,
     /// Headers of datagrams; `None` in a dialect that builds the pumps of its flows.
@@ -265,6 +267,12 @@ impl TestRun {
 
     /// Ends the senders only. [`RunEvent::Stopped`] follows, and the test continues.
     pub(crate) fn stop_senders(&mut self) {
+        // What is still on its way is part of the last interval.
+        if let Some(started) = &mut self.started
+            && self.streams.iter().all(|s| s.stream.role == StreamRole::Sender)
+        {
+            started.timeline.stop_ticks();
+        }
         if let Some(pool) = &self.pool {
             pool.request_stop(false);
             self.senders_stopping = Some(pool.size());
@@ -303,9 +311,10 @@ impl TestRun {
         let RunSettings { spec, local, decides_end, .. } = &self.settings;
         self.sampler.begin(now_ns);
         let receives = self.streams.iter().any(|s| s.stream.role == StreamRole::Receiver);
+        let timeline = Timeline::new(spec, local.interval, *decides_end, now_ns);
         self.started = Some(Started {
             start_ns: now_ns,
-            timeline: Timeline::new(spec, local.interval, *decides_end, now_ns),
+            timeline: if self.settings.keeps_grid { timeline.on_grid() } else { timeline },
             cpu: CpuMeter::start(now_ns),
             silence: IdleTimeout::new(receives.then_some(local.rcv_timeout), now_ns),
             end: End::NotReached,

@@ -40,7 +40,7 @@ impl Pump for Metered {
         }
         let pumped = self.inner.pump(now_ns, scratch);
         scratch.set_room(usize::MAX);
-        let moved_bytes = self.counters.read().bytes;
+        let moved_bytes = self.counters.read().bytes + self.inner.other_bytes();
         self.quota.charge(now_ns, Traffic::Load, moved_bytes.saturating_sub(self.charged_bytes));
         self.charged_bytes = moved_bytes;
         pumped

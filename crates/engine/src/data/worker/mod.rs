@@ -81,6 +81,10 @@ pub(crate) trait Pump: Send {
     fn is_duplex(&self) -> bool {
         false
     }
+    /// Bytes moved so far that are no payload; they count against a quota as well.
+    fn other_bytes(&self) -> u64 {
+        0
+    }
     /// From now on one call submits so many blocks, if the user left that open.
     fn set_blocks_per_call(&mut self, _blocks: u16) {}
     /// Moves a portion.

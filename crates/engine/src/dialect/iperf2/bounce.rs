@@ -28,6 +28,8 @@ struct Line {
     quick_ack: bool,
     /// What is read are requests.
     answers: bool,
+    /// The message ends the test and is no part of its amount.
+    is_last: bool,
 }
 
 /// Room for one read.
@@ -35,7 +37,16 @@ const READ_BYTES: usize = 64 * 1024;
 
 impl Line {
     fn new(inputs: PumpInputs, stats: Arc<StreamStats>, quick_ack: bool, answers: bool) -> Self {
-        Self { fd: inputs.fd, counters: inputs.counters, stats, unsent: Vec::new(), sent: 0, quick_ack, answers }
+        Self {
+            fd: inputs.fd,
+            counters: inputs.counters,
+            stats,
+            unsent: Vec::new(),
+            sent: 0,
+            quick_ack,
+            answers,
+            is_last: false,
+        }
     }
 
     fn put(&mut self, message: Vec<u8>) {
@@ -48,7 +59,9 @@ impl Line {
             match stream_io::send(self.fd.as_fd(), &self.unsent[self.sent..]) {
                 Ok(n) => {
                     self.sent += n;
-                    self.count(n as u64, 0);
+                    if !self.is_last {
+                        self.count(n as u64, 0);
+                    }
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -71,7 +84,6 @@ impl Line {
                     if self.answers {
                         self.begin_exchange(clock::monotonic_ns());
                     }
-                    self.count(0, n as u64);
                     return Ok(Some(&scratch[..n]));
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
@@ -142,7 +154,7 @@ impl BounceClient {
             return self.take_reply();
         }
         if now_ns >= self.ends_ns {
-            self.is_over = true;
+            (self.is_over, self.line.is_last) = (true, true);
             self.line.put(self.requester.stop(wall()));
             return Ok(None);
         }
@@ -166,6 +178,7 @@ impl BounceClient {
         if bytes.is_empty() {
             return Ok(Some(Pumped::Ended(Ended::Eof)));
         }
+        self.line.count(0, bytes.len() as u64);
         if let Some(trip) = self.requester.read(Instant::now(), wall(), &mut bytes).map_err(io::Error::other)? {
             note(&self.line.stats, &trip, self.has_delays);
         }
@@ -220,6 +233,8 @@ pub(super) struct BounceServer {
     scratch: PageBuffer,
     /// A reply that waits for its time.
     held: Option<(u64, Reply)>,
+    /// Bytes of a request that is not complete.
+    uncounted_bytes: u64,
 }
 
 impl BounceServer {
@@ -231,21 +246,27 @@ impl BounceServer {
         received: &[u8],
     ) -> io::Result<Self> {
         let line = Line::new(inputs, stats, quick_ack, true);
-        line.count(0, received.len() as u64);
         let mut server = Self {
             line,
             responder: Responder::default(),
             scratch: PageBuffer::zeroed(READ_BYTES).map_err(|error| error.source)?,
             held: None,
+            uncounted_bytes: 0,
         };
         server.take(received)?;
         Ok(server)
     }
 
     fn take(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.uncounted_bytes = self.uncounted_bytes.saturating_add(bytes.len() as u64);
         if let Some(reply) = self.responder.read(wall(), &mut bytes).map_err(io::Error::other)? {
+            let request_bytes = std::mem::take(&mut self.uncounted_bytes);
             let hold = match &reply {
-                Reply::Send(head) => head.hold,
+                Reply::Send(head) => {
+                    self.line.count(0, request_bytes);
+                    head.hold
+                }
+                // The request that ends the test is no part of its amount.
                 Reply::Stop => Duration::ZERO,
             };
             self.held = Some((clock::monotonic_ns().saturating_add(clock::as_ns(hold)), reply));

@@ -233,11 +233,14 @@ impl Client<'_> {
     }
 
     fn report_delayed_start(&self, number: u32, reporter: &mut Reporter<'_>) {
-        if let Start::At(time) = self.spec.test.workload.start {
-            let now_unix_us = clock::unix_ns() / 1000;
-            let at_unix_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-            reporter.emit(&Event::DelayedStart(DelayedStart::new(number, at_unix_us, now_unix_us)));
-        }
+        let now_unix_us = clock::unix_ns() / 1000;
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let at_unix_us = match self.spec.test.workload.start {
+            Start::At(time) => micros(time),
+            Start::After(time) => now_unix_us.saturating_add(micros(time)),
+            Start::Now | Start::AtMonotonic(_) => return,
+        };
+        reporter.emit(&Event::DelayedStart(DelayedStart::new(number, at_unix_us, now_unix_us)));
     }
 
     /// Drives the session, and the one that comes back afterwards if there is one.
@@ -310,7 +313,7 @@ impl TestLoop<'_> {
             epoll.wait(&mut events, left).map_err(|e| failure(e.to_string()))?;
             for event in &events {
                 match event.token {
-                    INTERRUPT => self.on_interrupt(reporter)?,
+                    INTERRUPT => self.on_interrupt()?,
                     LISTENER => self.accept_back(reporter)?,
                     _ => {}
                 }
@@ -322,7 +325,7 @@ impl TestLoop<'_> {
     }
 
     /// A second request does not wait for the server any more.
-    fn on_interrupt(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+    fn on_interrupt(&mut self) -> Result<(), Failure> {
         let Some(signal) = self.client.interrupts.take() else {
             return Ok(());
         };
@@ -331,7 +334,7 @@ impl TestLoop<'_> {
         }
         self.back_missing = 0;
         self.back_deadline = Some(Instant::now());
-        self.session.interrupt(reporter);
+        self.session.interrupt();
         Ok(())
     }
 
@@ -352,7 +355,7 @@ impl TestLoop<'_> {
             }
             epoll.wait(&mut events, Some(left)).map_err(|e| failure(e.to_string()))?;
             if events.iter().any(|e| e.token == INTERRUPT) {
-                self.on_interrupt(reporter)?;
+                self.on_interrupt()?;
             }
             self.accept_back(reporter)?;
         }

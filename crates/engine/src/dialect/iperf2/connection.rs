@@ -190,7 +190,7 @@ impl Connection {
     fn histogram_kinds(&self, role: StreamRole) -> &'static [HistogramKind] {
         let workload = &self.spec.workload;
         // 2.1.8 has no distributions of one-way delays here.
-        let has_delays = workload.trip_times && workload.histogram.is_some() && workload.release == Release::V2_2;
+        let has_delays = workload.trip_times && workload.release == Release::V2_2;
         match (&workload.shape, self.spec.transport, role) {
             (Shape::BounceBack(_), ..) if has_delays => {
                 &[HistogramKind::Out, HistogramKind::Back, HistogramKind::RoundTrips]

@@ -73,6 +73,7 @@ impl Session {
             decides_end,
             cpu: None,
             independent: true,
+            keeps_grid: true,
             measures_cpu: false,
             datagrams: None,
         })?;
@@ -225,10 +226,7 @@ impl Session {
         let happened = !events.is_empty();
         for event in events {
             match event {
-                RunEvent::EndReached => {
-                    self.run.report_interval(false, false, reporter);
-                    self.run.stop_senders();
-                }
+                RunEvent::EndReached => self.run.stop_senders(),
                 RunEvent::Stopped => self.senders_done(),
                 RunEvent::StreamEnded { id, error } => self.on_stream_end(id, error.as_ref()),
                 RunEvent::Failed(_) => {}
@@ -396,10 +394,7 @@ impl Session {
     }
 
     /// Ends the test: senders finish as if their time were over.
-    pub(super) fn interrupt(&mut self, reporter: &mut Reporter<'_>) {
-        if self.run.has_started() {
-            self.run.report_interval(false, false, reporter);
-        }
+    pub(super) fn interrupt(&mut self) {
         self.run.stop_senders();
         let without_sender = |c: &&mut Connection| c.sender.as_ref().is_none_or(|p| p.started_ns.is_none());
         self.connections.iter_mut().filter(without_sender).for_each(|c| c.machine.interrupted());

@@ -35,5 +35,14 @@ fn boot_id() -> Option<String> {
 
 /// A run of the data plane in a phase, whose end and CPU time the phase decides and reports.
 fn run_settings(spec: TestSpec, local: LocalOptions) -> RunSettings {
-    RunSettings { spec, local, decides_end: false, cpu: None, independent: true, measures_cpu: true, datagrams: None }
+    RunSettings {
+        spec,
+        local,
+        decides_end: false,
+        cpu: None,
+        independent: true,
+        keeps_grid: false,
+        measures_cpu: true,
+        datagrams: None,
+    }
 }

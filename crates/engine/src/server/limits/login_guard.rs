@@ -21,7 +21,7 @@ struct Failures {
 
 /// Time from the credentials to the answer when a login fails, whatever the reason: it must not reveal how far the check
 /// came. Checks take a few milliseconds.
-pub(crate) const LOGIN_REFUSAL_DELAY: Duration = Duration::from_millis(250);
+const LOGIN_REFUSAL_DELAY: Duration = Duration::from_millis(250);
 
 /// Failures without an attack: a class of people who mistype their password behind one address.
 const FAILURES_MAX: u32 = 10;
@@ -29,6 +29,13 @@ const FAILURES_MAX: u32 = 10;
 const FORGET_ONE: Duration = Duration::from_secs(6);
 /// Addresses that are remembered.
 const ADDRESSES_MAX: usize = 4096;
+
+/// Time from the credentials to the answer of a refused login: the shortest multiple of the fixed time that is longer than the
+/// check took. Behind many others it takes longer.
+pub(crate) fn refusal_delay(taken: Duration) -> Duration {
+    let turns = taken.as_millis() / LOGIN_REFUSAL_DELAY.as_millis() + 1;
+    LOGIN_REFUSAL_DELAY.saturating_mul(u32::try_from(turns).unwrap_or(u32::MAX))
+}
 
 impl LoginGuard {
     pub(crate) fn is_locked_out(&self, address: IpAddr, now: Instant) -> bool {

@@ -1,6 +1,9 @@
 //! What clients may use of a server: places, rates, bytes, time, resources of the host, attempts to log in.
 
+pub(crate) mod address_queue;
+#[cfg(feature = "native")]
 pub(crate) mod allotment;
+pub(crate) mod fair_turns;
 pub(crate) mod login_guard;
 pub(crate) mod pending_limit;
 pub(crate) mod queue;

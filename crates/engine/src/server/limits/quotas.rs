@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_model::network::Network;
+#[cfg(feature = "native")]
+use linerate_model::numbers;
 use linerate_model::policy::{Limits, ServerLimits};
 use linerate_model::service::RefusalReason;
 use linerate_sys::clock::as_ns;
@@ -122,6 +124,35 @@ impl Quotas {
     #[cfg(feature = "native")]
     pub(crate) fn connections_max(&self) -> u32 {
         u32::try_from(self.resources.capacity().address_descriptors / 4).unwrap_or(u32::MAX)
+    }
+
+    /// The reason of a refusal with what the test requests and what it may have, where these are numbers.
+    #[cfg(feature = "native")]
+    pub(crate) fn explained(&self, request: &QuotaRequest, reason: RefusalReason) -> String {
+        let seconds = |time: Duration| format!("{:.0} s", time.as_secs_f64());
+        let bytes_text = |count: u64| numbers::bytes(count as f64);
+        let anonymous_time_max = self.anonymous_time_max.filter(|_| request.user.is_none());
+        let duration_max = smallest(&self.limits, request, |l| l.duration).into_iter().chain(anonymous_time_max).min();
+
+        let numbers = match reason {
+            RefusalReason::Duration => request.duration.map(seconds).zip(duration_max.map(seconds)),
+            RefusalReason::Streams => {
+                let max = smallest(&self.limits, request, |l| l.streams);
+                max.map(|max| (format!("{} in both directions", request.streams), max.to_string()))
+            }
+            RefusalReason::Bytes => {
+                smallest(&self.limits, request, |l| l.bytes).map(|max| (bytes_text(request.bytes), bytes_text(max)))
+            }
+            RefusalReason::Rate => {
+                let max = smallest(&self.limits, request, |l| l.rate_bps);
+                max.map(|max| (numbers::rate(request.rate_bps as f64), numbers::rate(max as f64)))
+            }
+            _ => None,
+        };
+        match numbers {
+            Some((requested, allowed)) => format!("{reason}: {requested} requested, at most {allowed} allowed"),
+            None => reason.to_string(),
+        }
     }
 
     /// What the workers of a test keep to.

@@ -22,7 +22,7 @@ use crate::data::worker;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Requirements {
     pub(crate) descriptors: u64,
-    /// Those of them that are opened in the course of the test, by the allotment of a session.
+    /// Those of them that are opened while the test runs, by the allotment of a session.
     pub(crate) allotted: u64,
     /// Memory of the process; that of the kernel's sockets has limits of its own (tcp(7)).
     pub(crate) memory_bytes: u64,
@@ -31,6 +31,7 @@ pub(crate) struct Requirements {
 }
 
 /// Connections and flows that a session of the native dialect may have open beside its control connection and its load.
+#[cfg(feature = "native")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SessionNeeds {
     /// Streams of a load, both directions together.
@@ -45,6 +46,7 @@ pub(crate) struct SessionNeeds {
 
 /// Bytes that one connection of a stranger brings in one turn at most. 178 TLS records of one byte fit in them, which take a
 /// quarter of a millisecond.
+#[cfg(feature = "native")]
 pub(crate) const TURN_BYTES: usize = 4096;
 /// Bytes of a pending connection at most: a TLS session with a record of 16 KiB that is not complete, and the frame that it is a
 /// part of.
@@ -58,16 +60,22 @@ const BYTES_PER_WORKER: u64 = (256 + 64) << 10;
 /// What a test has beside its workers: protocol, report, counters.
 const BYTES_PER_TEST: u64 = 64 << 10;
 /// Descriptors of a session beside those of its load: the event loop of the responder, what wakes it, and the notice of a request.
+#[cfg(feature = "native")]
 const DESCRIPTORS_PER_SESSION: u64 = 3;
 /// Two messages of 1 MiB, one that is sent and one that is kept until it is acknowledged.
+#[cfg(feature = "native")]
 const BYTES_PER_SESSION: u64 = 2 << 20;
 /// A TLS session, a record that is not complete, and what is not sent of its echo.
+#[cfg(feature = "native")]
 const BYTES_PER_PROBE: u64 = 40 << 10;
 /// Counters alone: responses are sent from a block that all connections share.
+#[cfg(feature = "native")]
 const BYTES_PER_TRANSACTION: u64 = 512;
 /// A datagram of the largest size.
+#[cfg(feature = "native")]
 const BYTES_PER_FLOW: u64 = 12 << 10;
 /// Connections that are accepted while those before them are not closed yet.
+#[cfg(feature = "native")]
 const CONNECTIONS_SPARE: u64 = 16;
 
 impl Requirements {
@@ -94,6 +102,7 @@ impl Requirements {
     }
 
     /// What a session of the native dialect needs: the load of its largest phase, and all that its other phases open.
+    #[cfg(feature = "native")]
     pub(crate) fn of_session(spec: &TestSpec, needs: SessionNeeds) -> Self {
         let load = Self::of(spec, needs.streams);
         let [probes, transactions, flows] = [needs.probe_connections, needs.transactions, needs.flows].map(u64::from);

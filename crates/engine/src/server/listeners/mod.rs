@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use linerate_model::spec::{AddressFamily, LocalOptions};
 use linerate_sys::caps::Capabilities;
-use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::poll::{self, Epoll, Interest};
 use linerate_sys::socket::{self, Family, Protocol};
 use linerate_sys::{OsError, errno, sockopt};
 
@@ -125,6 +126,14 @@ impl Listeners {
                 listener.is_watched = wanted;
             }
         }
+    }
+
+    /// Connections wait that are not accepted now.
+    pub(crate) fn have_waiting(&self) -> bool {
+        let mut unwatched = self.entries.values().filter(|listener| !listener.is_watched);
+        unwatched.any(|listener| {
+            poll::wait_fd(listener.fd.as_fd(), Interest::READ, Some(Duration::ZERO)).is_ok_and(|waits| waits)
+        })
     }
 
     /// Takes the connections of a listener; returns its dialect, whether it is shared, and an error when the system has no

@@ -2,6 +2,10 @@
 //!
 //! A request costs two system calls, recv(2) and send(2), and a share of an epoll_wait(2). All connections share one receive
 //! buffer; only incomplete requests and responses are kept per connection.
+//!
+//! Connections take turns ([`Turn`]): epoll_wait(2) reports a connection with more to send again, behind all others that are ready.
+//!
+//! [`Turn`]: super::turn::Turn
 
 mod accepting;
 mod clock;
@@ -35,6 +39,8 @@ pub(super) struct Shared {
     pub(super) permitted: Vec<Network>,
     /// Longest request body in bytes.
     pub(super) body_bytes_max: u64,
+    /// Smallest chunk of a response that a client can request.
+    pub(super) chunk_bytes_min: u64,
     pub(super) idle_timeout: Duration,
     pub(super) connections_max: usize,
     /// Connections of all threads together.

@@ -13,6 +13,7 @@ use crate::message::request::HEADER_BYTES_MAX;
 use crate::server::machine::{Closing, Machine, Next, RequestContext};
 use crate::server::responses::{Response, ResponseWriter};
 use crate::server::stats::Counters;
+use crate::server::turn::Turn;
 use crate::server::write_queue::{SocketTransport, Transport, WriteQueue};
 
 /// What all connections of a thread use in turn.
@@ -90,12 +91,12 @@ impl ConnectionIo {
                 partial.input.extend_from_slice(fresh);
                 Ok(READ)
             }
-            _ => self.respond(connection, filled),
+            _ => self.respond(connection, filled, &mut Turn::new()),
         }
     }
 
-    /// Responds to the first `filled` bytes of the buffer and keeps the rest.
-    fn respond(&mut self, connection: &mut Connection, filled: usize) -> io::Result<Outcome> {
+    /// Responds to the first `filled` bytes of the buffer as far as the turn allows, and keeps the rest.
+    fn respond(&mut self, connection: &mut Connection, filled: usize, turn: &mut Turn) -> io::Result<Outcome> {
         let mut machine = match &mut connection.partial {
             Some(partial) => std::mem::take(&mut partial.machine),
             None => Machine::default(),
@@ -104,10 +105,11 @@ impl ConnectionIo {
             responses: &self.responses,
             counters: &self.counters,
             body_bytes_max: self.shared.body_bytes_max,
+            chunk_bytes_min: self.shared.chunk_bytes_min,
         };
         let input = self.buffer.get(..filled).unwrap_or_default();
         let mut transport = SocketTransport(&connection.fd);
-        let exchange = exchange(&mut machine, input, &context, &mut self.queue, &mut transport);
+        let exchange = exchange(&mut machine, input, &context, &mut self.queue, &mut transport, turn);
         let used = exchange.inspect_err(|_| drop(self.queue.take_rest()))?;
         if used > 0 || connection.partial.is_none() {
             connection.since = self.clock.ticks();
@@ -133,7 +135,8 @@ impl ConnectionIo {
             return Ok(READ);
         };
         let mut transport = SocketTransport(&connection.fd);
-        let flushed = partial.output.flush(&mut transport, self.responses.content())?;
+        let mut turn = Turn::new();
+        let flushed = partial.output.flush(&mut transport, self.responses.content(), &mut turn)?;
         self.counters.sent_bytes.add(flushed.bytes);
         if flushed.bytes > 0 {
             connection.since = self.clock.ticks();
@@ -142,7 +145,7 @@ impl ConnectionIo {
             return self.next(connection);
         }
         let kept = put_first(&partial.input, &mut self.buffer);
-        self.respond(connection, kept)
+        self.respond(connection, kept, &mut turn)
     }
 
     /// The event that an unfinished connection needs, or its end.
@@ -162,7 +165,7 @@ impl ConnectionIo {
         self.responses.push(response, &self.counters, &mut self.queue);
         // What does not fit into an empty send buffer is dropped.
         let mut transport = SocketTransport(&connection.fd);
-        if let Ok(flushed) = self.queue.flush(&mut transport, self.responses.content()) {
+        if let Ok(flushed) = self.queue.flush(&mut transport, self.responses.content(), &mut Turn::new()) {
             self.counters.sent_bytes.add(flushed.bytes);
         }
         drop(self.queue.take_rest());
@@ -188,12 +191,13 @@ fn exchange(
     context: &RequestContext<'_>,
     queue: &mut WriteQueue,
     transport: &mut impl Transport,
+    turn: &mut Turn,
 ) -> io::Result<usize> {
     let mut used = 0;
     loop {
         let advance = machine.advance(input.get(used..).unwrap_or_default(), context, queue);
         used += advance.used;
-        let flushed = queue.flush(transport, context.responses.content())?;
+        let flushed = queue.flush(transport, context.responses.content(), turn)?;
         context.counters.sent_bytes.add(flushed.bytes);
         if advance.next != Next::Flush || !flushed.is_done {
             return Ok(used);
@@ -224,3 +228,30 @@ fn put_first(input: &[u8], buffer: &mut [u8]) -> usize {
 /// Discarded per call.
 const DISCARDED_AT_ONCE: usize = 1 << 20;
 const SERVICE_UNAVAILABLE: u16 = 503;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::write_queue::tests::{MemoryTransport, transport};
+
+    /// Requests behind each other, of which each takes a call or two, and a client that takes everything.
+    #[test]
+    fn requests_behind_each_other_are_answered_in_turns() {
+        for (path, count) in [("/b/32767", 500), ("/b/64m", 20), ("/b/64m?chunked=1", 1), ("/0", 1_000)] {
+            let input = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").repeat(count);
+            let (counters, responses) = (Counters::default(), ResponseWriter::new(Arc::default(), false, None));
+            let context =
+                RequestContext { responses: &responses, counters: &counters, body_bytes_max: 0, chunk_bytes_min: 1 };
+            let (mut machine, mut queue, mut used) = (Machine::default(), WriteQueue::default(), 0);
+            while used < input.len() || !queue.is_empty() {
+                let rest = input.as_bytes().get(used..).unwrap_or_default();
+                let mut client: MemoryTransport<'_> = transport(responses.content(), usize::MAX, usize::MAX);
+                let exchange = exchange(&mut machine, rest, &context, &mut queue, &mut client, &mut Turn::new());
+                used += exchange.expect("memory does not fail");
+                let sent = client.taken.len();
+                assert!(sent > 0 && sent <= 2 << 20, "{path}: {sent} bytes in a turn");
+            }
+            assert_eq!(counters.snapshot().responses, count as u64, "{path}");
+        }
+    }
+}

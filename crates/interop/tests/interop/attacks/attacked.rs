@@ -1,14 +1,16 @@
 //! A server in 512 MB with 1,024 descriptors that is attacked from three addresses: clients of a fourth are served in time, its
 //! memory stays small, and it ends when it is asked to.
 
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use linerate_interop::{
-    Attacker, ControlGroup, NativeHost, Service, Signal, Status, TIMEOUT, original, ours, skip, wait_until,
+    Attacker, ControlGroup, NativeHost, Service, Signal, Status, TIMEOUT, fresh_cookie, give_way, original, ours,
+    report, skip, state, wait_until,
 };
 use linerate_sys::process;
 use serde_json::Value;
@@ -28,18 +30,22 @@ pub(super) struct AttackedServer {
 struct Demands {
     /// Time of the attacks.
     length: Duration,
+    /// From the cookie of a client to its answer, all the time.
+    answered_within: Duration,
     /// From the start of a client until it is served.
     served_within: Duration,
     /// From SIGTERM to the end.
     ends_within: Duration,
+    /// Memory that counts. A program without optimisation has 60 MB of code.
+    memory_kib: fn(&Status) -> usize,
     /// Words of a native test.
     test: &'static [&'static str],
 }
 
 /// Memory of the server's control group and of its data.
 const MEMORY_BYTES: u64 = 512 << 20;
-/// What the server may have of it. A program without optimisation has 60 MB of code; it is not counted.
-const ANONYMOUS_KIB_MAX: usize = 128 << 10;
+/// What the server may have of it.
+const MEMORY_KIB_MAX: usize = 128 << 10;
 /// Addresses of the attackers, and that of the client that is to be served.
 const ATTACKERS: [Ipv4Addr; 3] =
     [Ipv4Addr::new(127, 0, 7, 1), Ipv4Addr::new(127, 0, 7, 2), Ipv4Addr::new(127, 0, 7, 3)];
@@ -52,15 +58,19 @@ impl Demands {
         match env::var("LINERATE_ATTACK_SECONDS").ok().and_then(|seconds| seconds.parse().ok()) {
             Some(seconds) => Self {
                 length: Duration::from_secs(seconds),
+                answered_within: Duration::from_secs(1),
                 served_within: Duration::from_secs(1),
                 ends_within: Duration::from_secs(2),
-                test: &["--profile", "quick"],
+                memory_kib: |status| status.resident_kib,
+                test: &["--profile", "quick", "-b", "100M"],
             },
             None => Self {
-                length: Duration::from_secs(5),
+                length: Duration::from_secs(6),
+                answered_within: Duration::from_millis(1500),
                 served_within: Duration::from_secs(3),
                 ends_within: Duration::from_secs(5),
-                test: &["--profile", "quick", "--only", "idle,down,up", "--time", "1"],
+                memory_kib: |status| status.anonymous_kib,
+                test: &["--profile", "quick", "--only", "idle,down,up", "--time", "1", "-b", "100M"],
             },
         }
     }
@@ -102,38 +112,50 @@ impl AttackedServer {
     #[track_caller]
     pub(super) fn withstands_while(mut self, attacks: &[Attack], serve: impl Fn(&Service)) {
         let demands = Demands::new();
-        let is_over = AtomicBool::new(false);
-        let largest_kib = AtomicUsize::new(0);
+        let (is_over, is_stopping) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (largest_kib, longest_ms) = (AtomicUsize::new(0), AtomicU64::new(0));
         let server = SocketAddr::from((Ipv4Addr::LOCALHOST, self.service.port));
+        let other = Attacker::new(VICTIM, VICTIM, server, &is_stopping);
+        let process = self.service.process.id();
         let service = &mut self.service;
 
         thread::scope(|scope| {
-            let end = EndOfAttacks(&is_over);
+            let ends = [EndOfAttacks(&is_stopping), EndOfAttacks(&is_over)];
             for (from, attack) in ATTACKERS.iter().flat_map(|from| attacks.iter().map(move |attack| (*from, *attack))) {
                 let attacker = Attacker::new(from, VICTIM, server, &is_over);
-                scope.spawn(move || attacker.repeat(attack));
+                let has_company = attacks.len() > 1;
+                scope.spawn(move || {
+                    if has_company {
+                        give_way();
+                    }
+                    attacker.repeat(attack);
+                });
             }
-            let (process, is_over, largest_kib) = (service.process.id(), &is_over, &largest_kib);
-            scope.spawn(move || watch_memory(process, is_over, largest_kib));
+            scope.spawn(|| watch_memory(process, demands.memory_kib, &is_stopping, &largest_kib));
+            scope.spawn(|| watch_answers(&other, &longest_ms));
 
             let began = Instant::now();
             while began.elapsed() < demands.length {
                 serve(service);
             }
 
+            is_stopping.store(true, Ordering::Relaxed);
             service.process.signal(Signal::Terminate);
             let has_ended = wait_until(demands.ends_within, || service.process.has_ended());
             assert!(has_ended, "not ended within {:?}: {service:?}", demands.ends_within);
-            drop(end);
+            drop(ends);
         });
 
-        let largest_kib = largest_kib.into_inner();
-        assert!(largest_kib <= ANONYMOUS_KIB_MAX, "{largest_kib} KiB: {:?}", self.service);
+        let (largest_kib, longest_ms) = (largest_kib.into_inner(), longest_ms.into_inner());
+        report(&format!("at most {largest_kib} KiB and {longest_ms} ms to an answer"));
+        assert!(largest_kib <= MEMORY_KIB_MAX, "{largest_kib} KiB: {:?}", self.service);
+        let answered_within = demands.answered_within.as_millis();
+        assert!(u128::from(longest_ms) <= answered_within, "an answer after {longest_ms} ms: {:?}", self.service);
         self.service.process.finish().expect_code(0);
     }
 }
 
-/// Ends the attacks, however the test ends.
+/// Ends what waits for this, however the test ends.
 struct EndOfAttacks<'a>(&'a AtomicBool);
 
 impl Drop for EndOfAttacks<'_> {
@@ -143,12 +165,32 @@ impl Drop for EndOfAttacks<'_> {
 }
 
 /// Largest memory of the server during the attacks.
-fn watch_memory(process: u32, is_over: &AtomicBool, largest_kib: &AtomicUsize) {
+fn watch_memory(process: u32, kib: fn(&Status) -> usize, is_over: &AtomicBool, largest_kib: &AtomicUsize) {
     while !is_over.load(Ordering::Relaxed) {
         if let Some(status) = Status::while_it_runs(process) {
-            largest_kib.fetch_max(status.anonymous_kib, Ordering::Relaxed);
+            largest_kib.fetch_max(kib(&status), Ordering::Relaxed);
         }
         thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Longest time from a connection to the answer to its cookie.
+fn watch_answers(other: &Attacker<'_>, longest_ms: &AtomicU64) {
+    while other.goes_on() {
+        let began = Instant::now();
+        let answer = other.connect().and_then(|mut stream| {
+            stream.set_read_timeout(Some(TIMEOUT)).ok()?;
+            stream.write_all(&fresh_cookie()).ok()?;
+            let mut answer = [0];
+            stream.read_exact(&mut answer).ok()?;
+            Some(answer)
+        });
+        // A server that ends answers nothing.
+        if other.goes_on() {
+            let elapsed = if answer == Some([state::PARAM_EXCHANGE]) { began.elapsed() } else { TIMEOUT };
+            longest_ms.fetch_max(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+        other.pause(Duration::from_millis(50));
     }
 }
 

@@ -1,17 +1,18 @@
 //! Probe connections that send without an end and read none of the echo.
 
-use std::io::{Read, Write};
+use std::iter;
 use std::time::Instant;
 
-use linerate_interop::{Attacker, RawNative, probe_head, token};
+use linerate_interop::{Attacker, RawNative};
 use serde_json::{Value, json};
 
 use super::attacked::AttackedServer;
 
-const CONNECTIONS: usize = 20;
-const RECORD: [u8; 16 << 10] = [b'x'; 16 << 10];
-/// Answer to the head of a stream.
-const ANSWER_BYTES: usize = 16;
+const CONNECTIONS: usize = 2;
+/// Plaintext of a record: so little that the server, which decrypts each, reads more slowly than the client sends.
+const RECORD: [u8; 1 << 10] = [b'x'; 1 << 10];
+/// Records of a connection: 96 MB.
+const RECORDS: usize = 96 << 10;
 
 fn idle() -> Value {
     json!({
@@ -21,10 +22,7 @@ fn idle() -> Value {
 
 /// A connection whose echo has begun.
 fn probe(attacker: &Attacker<'_>, text: &Value) -> Option<RawNative> {
-    let mut stream = attacker.connect()?;
-    stream.write_all(&probe_head(2, token(text))).ok()?;
-    stream.read_exact(&mut [0; ANSWER_BYTES]).ok()?;
-    RawNative::over(stream)
+    RawNative::over(attacker.stream(2, text)?)
 }
 
 pub(super) fn attack(attacker: &Attacker<'_>) {
@@ -34,7 +32,7 @@ pub(super) fn attack(attacker: &Attacker<'_>) {
     let mut connections: Vec<RawNative> = tokens.filter_map(|token| probe(attacker, token)).collect();
     let began = Instant::now();
     while attacker.goes_on_since(began) && !connections.is_empty() {
-        connections.retain_mut(|connection| connection.pour([&RECORD[..]; 16]));
+        connections.retain_mut(|connection| connection.pour(iter::repeat_n(&RECORD[..], RECORDS)));
     }
 }
 

@@ -7,26 +7,32 @@ use linerate_interop::{Attacker, RawNative, frame};
 
 use super::attacked::AttackedServer;
 
-const SESSIONS: usize = 8;
+/// Sessions whose messages are a record each, and such with records of one byte.
+const SESSIONS: (usize, usize) = (6, 2);
 /// A session may send 64 messages per second, all of them at once.
 const MESSAGES: usize = 60;
 const PERIOD: Duration = Duration::from_secs(1);
 /// Longest message.
 const MESSAGE_BYTES: usize = 16 << 10;
 
-/// `keep`, made long by blanks between its members.
+/// `keep`, made long by a member that the server does not know.
 fn longest_keep() -> Vec<u8> {
-    let (begin, end) = ("{\"type\":\"keep\",\"n\":0,\"got\":0", "}");
-    let blanks = " ".repeat(MESSAGE_BYTES - begin.len() - end.len());
-    frame(&format!("{begin}{blanks}{end}"))
+    let (begin, end) = ("{\"type\":\"keep\",\"n\":0,\"got\":0,\"x\":[0", "]}");
+    let elements = ",0".repeat((MESSAGE_BYTES - begin.len() - end.len()) / 2);
+    frame(&format!("{begin}{elements}{end}"))
 }
 
 pub(super) fn attack(attacker: &Attacker<'_>) {
     let keep = longest_keep();
-    let mut sessions: Vec<RawNative> = (0..SESSIONS).map_while(|_| attacker.session(1)).collect();
+    let whole: Vec<&[u8]> = vec![&keep[..]; MESSAGES];
+    let bytes: Vec<&[u8]> = whole.iter().flat_map(|keep| keep.chunks(1)).collect();
+
     let began = Instant::now();
+    let pieces = iter::repeat_n(&whole, SESSIONS.0).chain(iter::repeat_n(&bytes, SESSIONS.1));
+    let mut sessions: Vec<(RawNative, &Vec<&[u8]>)> =
+        pieces.map_while(|pieces| Some((attacker.session(1)?, pieces))).collect();
     while attacker.goes_on_since(began) && !sessions.is_empty() {
-        sessions.retain_mut(|session| session.pour(iter::repeat_n(&keep[..], MESSAGES)));
+        sessions.retain_mut(|(session, pieces)| session.pour(pieces.iter().copied()));
         attacker.pause(PERIOD);
     }
 }

@@ -3,23 +3,22 @@
 use std::iter;
 use std::time::Instant;
 
-use linerate_interop::{Attacker, RawNative};
+use linerate_interop::Attacker;
 
 use super::attacked::AttackedServer;
 
-const CONNECTIONS: usize = 4;
-/// Records of one call.
-const RECORDS: usize = 2000;
-/// Length of a message that is allowed; it is never completed before its last record.
-const LENGTH: [u8; 4] = (16_u32 << 10).to_be_bytes();
+/// Length of a message that is allowed; it is complete with the last record.
+const MESSAGE_BYTES: u32 = 16 << 10;
+/// Records that are sent without a pause: 35 MB of ciphertext.
+const RECORDS: usize = 3 << 19;
 
 pub(super) fn attack(attacker: &Attacker<'_>) {
-    let mut connections: Vec<RawNative> = (0..CONNECTIONS).map_while(|_| attacker.control()).collect();
-    connections.retain_mut(|connection| connection.pour([&LENGTH[..]]));
+    // A session has more time than a connection that has sent no message.
+    let Some(mut session) = attacker.session(1) else { return };
     let began = Instant::now();
-    while attacker.goes_on_since(began) && !connections.is_empty() {
-        connections.retain_mut(|connection| connection.pour(iter::repeat_n(&b" "[..], RECORDS)));
-    }
+    let length = MESSAGE_BYTES.to_be_bytes();
+    let records = || iter::once(&length[..]).chain(iter::repeat_n(&b" "[..], RECORDS));
+    while attacker.goes_on_since(began) && session.pour(records()) {}
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_interop::{Attacker, NativeHost, probe_head, token};
+use linerate_interop::{Attacker, NativeHost, report};
 use serde_json::{Value, json};
 
 use super::attacked::AttackedServer;
@@ -14,6 +14,8 @@ use super::attacked::AttackedServer;
 const CONNECTIONS: u32 = 4;
 const REQUEST_BYTES: usize = 1 << 10;
 const RESPONSE_BYTES: usize = 64 << 10;
+/// Responses under way on a connection: a server ends one whose client reads too little.
+const OWED_BYTES_MAX: usize = 1 << 20;
 
 fn requests() -> Value {
     json!({
@@ -24,35 +26,53 @@ fn requests() -> Value {
 }
 
 fn requested(attacker: &Attacker<'_>, text: &Value) -> Option<TcpStream> {
-    let mut stream = attacker.connect()?;
-    stream.write_all(&probe_head(3, token(text))).ok()?;
+    let stream = attacker.stream(3, text)?;
     stream.set_nonblocking(true).ok()?;
     Some(stream)
 }
 
-/// Sends requests as far as there is room, and reads what has arrived; false once the connection is closed.
-fn exchange(stream: &mut TcpStream, buffer: &mut [u8], moved: &AtomicU64) -> bool {
-    let outcomes = [stream.write(&[b'q'; 16 * REQUEST_BYTES]), stream.read(buffer)];
-    for outcome in outcomes {
-        match outcome {
-            Ok(0) => return false,
-            Ok(length) => drop(moved.fetch_add(length as u64, Ordering::Relaxed)),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(_) => return false,
+/// A connection, and the bytes of responses that are under way.
+struct Exchange {
+    stream: TcpStream,
+    owed: usize,
+}
+
+impl Exchange {
+    /// Sends as many requests as may be under way, and reads what has arrived; false once the connection is closed.
+    fn advance(&mut self, buffer: &mut [u8], moved: &AtomicU64) -> bool {
+        if self.owed <= OWED_BYTES_MAX && !self.request(moved) {
+            return false;
+        }
+        match self.stream.read(buffer) {
+            Ok(0) => false,
+            Ok(length) => {
+                self.owed = self.owed.saturating_sub(length);
+                moved.fetch_add(length as u64, Ordering::Relaxed);
+                true
+            }
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
         }
     }
-    true
+
+    /// One more request; the socket has room for it, because few are under way.
+    fn request(&mut self, moved: &AtomicU64) -> bool {
+        let is_sent = self.stream.write_all(&[b'q'; REQUEST_BYTES]).is_ok();
+        self.owed += RESPONSE_BYTES;
+        moved.fetch_add(REQUEST_BYTES as u64, Ordering::Relaxed);
+        is_sent
+    }
 }
 
 fn flood(attacker: &Attacker<'_>, moved: &AtomicU64) {
     let Some(mut session) = attacker.session(CONNECTIONS) else { return };
     let Some(ready) = session.try_start_phase(1, &requests()) else { return };
     let text = &ready["streams"][0];
-    let mut connections: Vec<TcpStream> = (0..CONNECTIONS).map_while(|_| requested(attacker, text)).collect();
+    let connections = (0..CONNECTIONS).map_while(|_| requested(attacker, text));
+    let mut exchanges: Vec<Exchange> = connections.map(|stream| Exchange { stream, owed: 0 }).collect();
     let mut buffer = vec![0; 256 << 10];
     let began = Instant::now();
-    while attacker.goes_on_since(began) && !connections.is_empty() {
-        connections.retain_mut(|stream| exchange(stream, &mut buffer, moved));
+    while attacker.goes_on_since(began) && !exchanges.is_empty() {
+        exchanges.retain_mut(|exchange| exchange.advance(&mut buffer, moved));
     }
 }
 
@@ -78,9 +98,10 @@ fn timed_requests_and_responses_hold_the_limit_of_the_rate() {
     let attacker = Attacker::new(Ipv4Addr::new(127, 0, 7, 1), Ipv4Addr::LOCALHOST, server, &is_over);
     thread::scope(|scope| {
         scope.spawn(|| flood(&attacker, &moved));
-        thread::sleep(FLOOD);
+        attacker.pause(FLOOD);
         is_over.store(true, Ordering::Relaxed);
     });
     let moved = moved.into_inner();
+    report(&format!("{moved} bytes in {FLOOD:?}"));
     assert!(moved > 0 && moved <= ALLOWED_BYTES + BUFFERED_BYTES, "{moved} bytes in {FLOOD:?}: {service:?}");
 }

@@ -26,13 +26,10 @@ fn client(attacker: &Attacker<'_>) -> Option<TcpStream> {
 }
 
 pub(super) fn attack(attacker: &Attacker<'_>) {
-    let mut clients: Vec<TcpStream> = Vec::new();
     let began = Instant::now();
-    while attacker.goes_on_since(began) {
-        // The oldest has lost its turn.
-        clients.drain(..clients.len().saturating_sub(CLIENTS));
-        clients.extend(client(attacker));
-        attacker.pause(Duration::from_millis(50));
+    let clients: Vec<TcpStream> = (0..CLIENTS).map_while(|_| client(attacker)).collect();
+    while attacker.goes_on_since(began) && !clients.is_empty() {
+        attacker.pause(Duration::from_millis(200));
     }
 }
 

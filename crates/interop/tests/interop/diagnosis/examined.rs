@@ -35,9 +35,13 @@ fn timed_lost_datagrams_are_split_by_place() {
     let (report, diagnosis) = examined(&net, &["-u", "-b", "0", "-l", "200", "-w", "4K", "-t", "5"]);
     let split = &diagnosis["loss"][0];
     let part = |name: &str| split[name].as_f64().unwrap_or_else(|| panic!("{name}: {split}"));
-    let lost = report["end"]["sum_received"]["lost_packets"].as_f64().expect("a loss");
+    // The receiver does not count what follows the last datagram that it saw.
+    let number = |sum: &str, name: &str| report["end"][sum][name].as_f64().unwrap_or_else(|| panic!("{sum} {name}"));
+    let received = number("sum_received", "packets") - number("sum_received", "lost_packets");
+    let lost = number("sum_sent", "packets") - received;
     assert!(lost > 1000.0, "a small buffer must overflow: {report:#}");
-    assert_eq!(part("lost"), lost);
+    // Those behind the last one that arrived are in no count of the receiver.
+    assert!((lost..=1.01 * lost).contains(&part("lost")), "{lost}: {split}");
     // The kernel's counter of that buffer and the receiver's count of missing numbers.
     assert!((part("socket") - lost).abs() <= 0.01 * lost, "{split}");
     assert_eq!((part("sender"), part("adapter")), (0.0, 0.0), "{split}");

@@ -158,7 +158,7 @@ fn a_host_that_refuses_ends_it_at_once() {
     program.expect_code(4);
     let report = program.record();
     assert!(found(&report)["answer"]["inconclusive"]["reason"].is_string(), "{report:#}");
-    assert_eq!(report["state"], "failed", "{report:#}");
+    assert_eq!(report["state"], "refused", "{report:#}");
     assert!(report["reason"].as_str().expect("a reason").contains("refused"));
     assert_eq!(runs(&report).len(), 1, "nobody asks a closed port again: {report:#}");
 

@@ -169,7 +169,7 @@ fn plan_with_an_address_of_another_host_is_refused() {
     let mut agent = run.agent("192.0.2.1");
     let seq = agent.send(
         "plan",
-        &json!({ "lease_ms": 5000, "addresses": [{ "path": "phys", "address": "192.0.2.1" }], "peers": [THERE],
+        &json!({ "lease_ms": 5000, "addresses": [{ "path": "phys", "address": "192.0.2.1" }],
             "ports": { "first": 5201, "last": 5209 } }),
     );
     let fail = agent.wait_for("fail");
@@ -221,8 +221,8 @@ fn preflight_reports_open_and_closed_ports_with_their_route() {
     let mut hosts = Hosts::planned(LONG_LEASE_MS);
     let closed = free_port_run(1);
     let peers = json!([{ "peer": THERE, "port": hosts.server_port }, { "peer": THERE, "port": closed }]);
-    hosts.client.send("preflight", &json!({ "peers": peers, "facts": "quick" }));
-    let report = hosts.client.wait_for("preflighted");
+    hosts.client.send("preflight", &json!({ "partners": [THERE], "peers": peers, "facts": "quick" }));
+    let report = hosts.client.wait_for_nth("preflighted", 1);
     let [open, refused] = report["peers"].as_array().expect("a list").as_slice() else { panic!("{report}") };
     assert_eq!((&open["outcome"], &open["device"]), (&"ok".into(), &"lo".into()), "{open}");
     assert!(open["rtt_ns"].as_u64() > Some(0) && open["mtu_bytes"].as_u64() > Some(1000), "{open}");

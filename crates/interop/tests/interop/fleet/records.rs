@@ -35,7 +35,7 @@ fn resume_after_kill(hosts: usize, round: usize) {
     lab.expect_nothing_left(GONE);
 
     let broken = lab.record("last");
-    assert_eq!((&broken["kind"], &broken["state"]), (&"fleet".into(), &"crashed".into()));
+    assert_eq!((&broken["kind"], &broken["state"]), (&"fleet".into(), &"ended".into()));
     let finished = trials(&broken).len();
     assert_eq!(finished, (round - 1) * hosts, "the rounds before the last one are kept");
 

@@ -81,7 +81,7 @@ fn both_ends_prove_the_token() {
     let result = run(channel.address, &format!("--token-file {}", file("token")));
     let server_side = &result.expect_code(0).json()["trials"][0]["detail"]["cell"]["server"];
     assert!(server_side.is_object(), "{result:?}");
-    run(other.address, &format!("--token-file {}", file("token"))).expect_code(4).expect_stderr("prove");
+    run(other.address, &format!("--token-file {}", file("token"))).expect_code(4).expect_stderr("not accepted");
     run(channel.address, "").expect_code(4).expect_stderr("demands a token");
     run(channel.address, &format!("--token-file {}", file("none")))
         .expect_code(2)

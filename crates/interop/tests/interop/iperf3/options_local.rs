@@ -26,6 +26,33 @@ fn a_file_arrives_as_it_was() {
     });
 }
 
+/// It takes longer than the default time of a test.
+#[test]
+fn a_file_ends_a_test_for_which_no_end_was_named() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (source, copy) = (folder.path().join("source"), folder.path().join("copy"));
+    fs::write(&source, vec![b'x'; 1_500_000]).expect("the folder is writable");
+    let server = (ours(), &["-F", text(&copy)][..]);
+    let pair = run_pair(server, (ours(), &["-F", text(&source), "-b", "1M", "-l", "10K"]));
+    pair.client.expect_clean().expect_stdout("(100%)");
+    assert_eq!(fs::metadata(&copy).map(|file| file.len()).ok(), Some(1_500_000), "{pair:?}");
+}
+
+/// Options that go where another one of the same command line leads: the later of two transports, no time limit.
+#[test]
+fn contradicting_transports_and_negative_times_end_as_in_the_original() {
+    let lines = ["--sctp -u -t 1 -b 100K -l 1000", "-u --sctp -t 1", "--sctp -t 1", "--connect-timeout -5 -n 64K"];
+    each_case(&lines, |line| {
+        let run = |program| {
+            let server = Server::start(ours(), &[]);
+            let finished = server.run(program, &words(line));
+            let last = finished.stderr.lines().last().unwrap_or_default().to_owned();
+            (finished.code(), last)
+        };
+        assert_eq!(run(ours()), run(original()), "{line}");
+    });
+}
+
 /// An algorithm that paces (BBR), once initialised at the handshake, leaves pacing switched on for the one that follows it.
 #[test]
 fn congestion_control_is_chosen_before_the_connection_is_made() {
@@ -80,7 +107,11 @@ fn a_file_arrives_in_the_reverse_direction() {
         let pair = run_pair((pairing.server(), &["-F", text(&source)]), (pairing.client(), &options));
         pair.client.expect_clean();
         let received = fs::read(&copy).expect("the client wrote the file");
-        assert!(received.len() >= 200_000 && received[..200_000] == [b'x'; 200_000], "{pairing}: content differs");
+        // From 3.16 on the original reads whole blocks, so the rest of the last one may be missing there.
+        let reads_blocks = pairing.client().is_original() && pairing.client().release() >= 16;
+        let least = if reads_blocks { 131_072 } else { 200_000 };
+        let is_right = received.len() >= least && received.iter().take(200_000).all(|byte| *byte == b'x');
+        assert!(is_right, "{pairing}: {} bytes, or other ones", received.len());
     });
 }
 

@@ -56,7 +56,7 @@ const CASES: [&str; 44] = [
 /// Keys whose value names the program.
 const OWN: [&str; 1] = ["client_version"];
 
-/// Keys a 3.21 client adds, and the one by which two of ours know each other; servers ignore what they do not know.
+/// Keys a 3.22 client adds, and the one by which two of ours know each other; servers ignore what they do not know.
 const ADDED: [&str; 6] = ["linerate", "gso", "gso_dg_size", "gso_bf_size", "gro", "gro_bf_size"];
 
 #[test]

@@ -1,8 +1,8 @@
 //! Options of the server: what it refuses, when it gives up, and how it leaves.
 
 use linerate_interop::{
-    Pairing, Process, Report, Server, Signal, TIMEOUT, each_case, free_port, listens, original, ours, ours_only,
-    run_pair, wait_until, words,
+    Control, Pairing, Process, RawClient, Report, Server, Signal, TIMEOUT, each_case, free_port, listens, original,
+    ours, ours_only, run_pair, wait_until, words,
 };
 
 #[test]
@@ -74,6 +74,25 @@ fn timed_idle_timeout_ends_a_one_off_server() {
     let server = started.finish();
     server.expect_clean();
     assert!((0.9..3.0).contains(&server.elapsed.as_secs_f64()), "{server:?}");
+}
+
+/// The original waits for a silent client without an end. Here others are served after five seconds.
+#[test]
+fn strangers_that_connect_and_are_silent_do_not_end_a_one_off_server() {
+    let mut server = Server::start(ours_only!("it serves no other client meanwhile"), &["-1"]);
+    let mut silent = Control::connect(server.port);
+    let mut named = RawClient::named(server.port).control;
+    for stranger in [&mut silent, &mut named] {
+        stranger.drain();
+    }
+    assert!(!server.process.has_ended(), "{server:?}");
+    let mut accepted =
+        RawClient::accepted(server.port, r#"{"tcp":true,"time":1,"parallel":1,"client_version":"3.12"}"#);
+    accepted.control.drain();
+    assert!(!server.process.has_ended(), "{server:?}");
+
+    server.run(original(), &["-n", "64K"]).expect_clean();
+    server.finish().expect_code(0);
 }
 
 #[test]

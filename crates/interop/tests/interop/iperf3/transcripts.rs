@@ -32,7 +32,7 @@ const COMMANDS: [(&str, &str); 25] = [
     ("-t 2 -b 20M -V -R -C reno", "-V"),
 ];
 
-/// What 3.12 prints differently from 3.21, after normalisation. We print what 3.21 prints.
+/// What 3.12 prints differently from 3.22, after normalisation. We print what 3.21 prints.
 const KNOWN_DIFFERENCES: [KnownDifference; 1] = [KnownDifference {
     reason: "since 3.18 the retransmission column of a stream's summary is one blank narrower",
     applies: |line| line.contains("[###]") && line.ends_with("#             sender"),
@@ -54,12 +54,27 @@ fn only_numbers_differ() {
         let found = transcript(ours(), host, client, server);
         let reasons = KNOWN_DIFFERENCES.map(|known| known.reason);
         for (end, expected, found) in [("client", &expected.0, &found.0), ("server", &expected.1, &found.1)] {
-            let own = if ours().is_original() { modern(found) } else { layout(found) };
-            if let Some(rows) = difference(&modern(expected), &own) {
+            let (expected, found) = match goes_on_to_the_interval(client) {
+                true => (without_intervals(expected), without_intervals(found)),
+                false => (expected.clone(), found.clone()),
+            };
+            let own = if ours().is_original() { modern(&found) } else { layout(&found) };
+            if let Some(rows) = difference(&modern(&expected), &own) {
                 panic!("{end} of {client:?}:\n{rows}\nknown and allowed: {reasons:#?}");
             }
         }
     });
+}
+
+/// From 3.16 on the original notices the end of an amount at the end of an interval only, so there is one that ours has not.
+fn goes_on_to_the_interval(client: &str) -> bool {
+    let is_amount = ["-n ", "-k "].iter().any(|option| client.starts_with(option));
+    is_amount && original().release() >= 16
+}
+
+fn without_intervals(text: &str) -> String {
+    let is_interval = |line: &&str| !line.ends_with("er") && interval_s(line).is_some();
+    text.lines().filter(|line| !is_interval(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// What client and server print when both are the same program.

@@ -102,7 +102,7 @@ fn defaults_and_values_after_a_reset_are_those_of_the_original() {
         (settings.to_owned(), version.to_owned())
     };
     let (ours, version) = shown(Library::Ours);
-    assert!(version.ends_with("version iperf 3.21\n"), "{version}");
+    assert!(version.ends_with("version iperf 3.22\n"), "{version}");
     assert!(ours.contains("length 131072") && ours.contains("set_protocol -1 errno 131"), "{ours}");
     if lab.original.is_some() {
         assert_eq!(ours, shown(Library::Original).0);

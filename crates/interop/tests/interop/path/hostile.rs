@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 
 use linerate_interop::{
-    NativeHost, RawNative, Service, TIMEOUT, datagram, each_case, frame, hello, stream_head, udp_socket,
+    NativeHost, RawNative, Service, TIMEOUT, datagram, each_case, frame, hello, knock, stream_head, udp_socket,
 };
 use serde_json::{Value, json};
 
@@ -176,22 +176,94 @@ fn datagrams_of_no_flow_are_not_answered() {
     assert_eq!(answer, Err(std::io::ErrorKind::WouldBlock));
 }
 
-/// Twenty wrong tokens in a minute; then the address waits, and others do not.
-#[test]
-fn address_with_many_wrong_tokens_waits() {
-    let service = NativeHost::here().serve(&[]);
+/// More wrong tokens than an address may use in a minute, each at the head of a connection.
+fn use_wrong_tokens(port: u16) {
     for number in 0..25_u8 {
-        let mut stream = TcpStream::connect(to(service.port)).expect("the server listens");
+        let mut stream = TcpStream::connect(to(port)).expect("the server listens");
         stream.write_all(&stream_head([number; 16], 1)).expect("the server reads");
         closed(stream);
     }
+}
+
+fn token(text: &Value) -> [u8; 16] {
+    let text = text.as_str().expect("a token");
+    std::array::from_fn(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("hexadecimal"))
+}
+
+/// Begins the first stream of a phase.
+fn begin_stream(port: u16, ready: &Value) -> TcpStream {
+    let mut stream = TcpStream::connect(to(port)).expect("the server listens");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("the time is not zero");
+    stream.write_all(&stream_head(token(&ready["streams"][0]), 1)).expect("the server reads");
+    stream
+}
+
+/// Opens the flow of a phase; the server has read all datagrams before it then.
+fn open_flow(port: u16, ready: &Value) {
+    let granted = &ready["flows"][0];
+    let number = granted["flow"].as_u64().and_then(|number| u32::try_from(number).ok()).expect("a number");
+    let socket = udp_socket("127.0.0.1", port, TIMEOUT);
+    socket.send(&knock(number, token(&granted["token"]))).expect("loopback");
+    let mut answer = [0; 128];
+    socket.recv(&mut answer).expect("the token of the flow is valid");
+    assert_eq!(answer[..3], [0xa5, 0x01, 1]);
+}
+
+/// Twenty wrong tokens in a minute; then the streams of the address wait, and others do not.
+#[test]
+fn address_with_many_wrong_tokens_waits() {
+    let service = NativeHost::here().serve(&[]);
+    use_wrong_tokens(service.port);
     let (mut client, _) = RawNative::welcomed(to(service.port));
     let ready = client.open_phase(1, &phase("down", 4)["spec"]);
-    let token = ready["streams"][0].as_str().expect("a token");
-    let token = std::array::from_fn(|at| u8::from_str_radix(&token[2 * at..2 * at + 2], 16).expect("hexadecimal"));
-    let mut stream = TcpStream::connect(to(service.port)).expect("the server listens");
-    stream.write_all(&stream_head(token, 1)).expect("the server reads");
-    closed(stream);
+    closed(begin_stream(service.port, &ready));
+    open_flow(service.port, &ready);
     let target = format!("127.0.0.1:{}", service.port);
     NativeHost::here().report(&target, &["--only", "down", "--time", "1", "-b", "10M", "-B", "127.0.0.9"]);
+}
+
+/// Anybody can write the address of a victim into a datagram.
+#[test]
+fn wrong_tokens_in_datagrams_count_against_no_address() {
+    let service = NativeHost::here().serve(&[]);
+    let (mut client, _) = RawNative::welcomed(to(service.port));
+    let ready = client.open_phase(1, &phase("down", 4)["spec"]);
+    let forger = udp_socket("127.0.0.1", service.port, TIMEOUT);
+    for number in 0..50_u8 {
+        forger.send(&knock(1, [number; 16])).expect("loopback");
+    }
+    open_flow(service.port, &ready);
+    let mut answer = [0; 16];
+    begin_stream(service.port, &ready).read_exact(&mut answer).expect("the token of the stream is valid");
+    let target = format!("127.0.0.1:{}", service.port);
+    NativeHost::here().report(&target, &["--only", "idle,down", "--time", "1", "-b", "10M"]);
+}
+
+/// Nothing is reported as measured, and above all no rate of 0, where the server refused what would have measured it.
+#[test]
+fn client_whose_streams_are_refused_reports_it_and_fails() {
+    let service = NativeHost::here().serve(&[]);
+    use_wrong_tokens(service.port);
+    let target = format!("127.0.0.1:{}", service.port);
+    let kinds = ["down", "up", "both", "rr", "crr", "cps"];
+    let words = ["--only", &kinds.join(","), "--time", "1", "--profile", "quick"];
+    let client = NativeHost::here();
+    let text = client.test(&target, &words).finish();
+    text.expect_code(1).expect_stdout("wait a minute");
+    for wrong in ["0.00 bit/s", "no problem", "bufferbloat", "RPM"] {
+        assert!(!text.stdout.contains(wrong), "{wrong}: {text:?}");
+    }
+    let finished = client.test(&target, &[&words[..], &["--json", "-q"]].concat()).finish();
+    let report = finished.expect_code(1).json();
+    for kind in kinds {
+        let reason = report["absent"][kind].as_str().unwrap_or_default();
+        assert!(reason.starts_with("the server refused"), "{kind}: {finished:?}");
+    }
+    for figure in ["phases", "grade", "diagnosis", "voice", "transactions", "ladders"] {
+        let found = &report[figure];
+        assert!(found.is_null() || found.as_array().is_some_and(Vec::is_empty), "{figure}: {found}");
+    }
+    let refusals = service.events("handshake_failed");
+    let is_explained = |event: &Value| event.to_string().contains("wrong tokens");
+    assert!(refusals.iter().any(is_explained), "{refusals:?}");
 }

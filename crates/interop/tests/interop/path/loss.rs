@@ -80,6 +80,45 @@ fn marks_that_the_path_changes_are_named_by_direction() {
     assert!(has("ecn", serde_json::json!(["down", "cleared"])), "{report:#}");
 }
 
+/// Streams open, and the packets of their data disappear: no rate was measured, and 0 is none.
+#[test]
+fn load_of_which_no_byte_arrives_has_no_values_and_the_cause() {
+    let Some((net, client, _server)) = path() else { return };
+    net.in_middle(&format!(
+        "nft 'table ip t {{ chain c {{ type filter hook forward priority 0; iifname {CLIENT_PORT} meta length > 1450 drop; }}; }}'"
+    ));
+    let words = ["--only", "size,idle,up,both", "--time", "2"];
+    let text = client.test(SERVER, &words).finish_within(Duration::from_secs(60));
+    text.expect_code(1).expect_stdout("no byte arrived").expect_stdout("the path drops large packets");
+    for wrong in ["0.00 bit/s", "no problem", "bufferbloat A", "excellent"] {
+        assert!(!text.stdout.contains(wrong), "{wrong}: {text:?}");
+    }
+    let test = client.test(SERVER, &[&words[..], &["--json", "-q"]].concat()).finish_within(Duration::from_secs(60));
+    let report = test.expect_code(1).json();
+    let [up, both] = ["up", "both"].map(|kind| {
+        let phases = report["phases"].as_array().expect("loads");
+        phases.iter().find(|phase| phase["kind"] == kind).unwrap_or_else(|| panic!("no {kind}: {report:#}"))
+    });
+    for figure in ["up_bps", "down_bps", "rtt", "rpm", "single_stream_bps"] {
+        assert!(up[figure].is_null(), "{figure}: {up:#}");
+    }
+    assert!(
+        both["up_bps"].is_null() && both["rpm"].is_null() && both["down_bps"].as_f64().is_some_and(|rate| rate > 1e6),
+        "{both:#}"
+    );
+    assert!(report["grade"].is_null() && report["voice"]["loaded_mos"].is_null(), "{report:#}");
+    let absent = &report["absent"];
+    assert!(absent["up"].as_str().is_some_and(|reason| reason.starts_with("no byte arrived")), "{absent:#}");
+    assert!(
+        absent["goodput"].as_str().is_some_and(|reason| reason.contains("up of both: no byte arrived")),
+        "{absent:#}"
+    );
+    // Blocked UDP is no reason for a load without a byte.
+    net.in_middle("nft 'add rule ip t c meta l4proto udp drop'");
+    let test = client.test(SERVER, &["--only", "up", "--time", "1"]).finish_within(Duration::from_secs(60));
+    test.expect_code(1).expect_stdout("no byte arrived").expect_stdout("UDP is blocked");
+}
+
 #[test]
 fn blocked_udp_leaves_the_values_of_tcp() {
     let Some((net, client, _server)) = path() else { return };

@@ -51,6 +51,24 @@ fn clients_of_all_dialects_are_served_or_refused_with_a_reason() {
     NativeHost::here().report(&target, &["--only", "size"]);
 }
 
+/// The server reports tests that began later with the results of each phase.
+#[test]
+fn a_test_that_another_one_joins_says_so() {
+    let service = NativeHost::here().serve(&[]);
+    let target = format!("127.0.0.1:{}", service.port);
+    let host = NativeHost::here();
+    let first = host.test(&target, &["--only", "idle,down", "--time", "2", "-b", "10M", "-q"]);
+    service.wait_for_events("test_started", 1, TIMEOUT);
+    let second = service.client(original(), &["-n", "64K"]);
+    second.finish().expect_code(0);
+
+    let first = first.finish_within(Duration::from_secs(60));
+    first.expect_code(0);
+    let line = first.stdout.lines().nth(1).unwrap_or_default();
+    assert!(line.contains("1 other test at the same time"), "{first:?}");
+    assert!(!first.stdout.contains("no other tests at the same time"), "{first:?}");
+}
+
 /// One place for all dialects: clients are served in the order in which they come, and a native client gets its place in
 /// messages.
 #[test]

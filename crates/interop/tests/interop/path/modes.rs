@@ -238,11 +238,17 @@ fn congestion_control_is_chosen_before_the_streams_connect() {
         return skip("strace is not installed");
     };
     finished.expect_code(0);
-    let mut calls = trace.lines().skip_while(|line| !line.contains("TCP_CONGESTION"));
-    let set = calls.next().expect("the option is set");
-    let (_, descriptor) = set.split_once("setsockopt(").expect("a call");
-    let descriptor = descriptor.split_once(',').map(|(number, _)| number).expect("a descriptor");
-    let connects = format!("connect({descriptor},");
-    let next = calls.find(|line| line.contains(&connects) || line.contains(&format!("close({descriptor})")));
-    assert!(next.is_some_and(|line| line.contains(&connects)), "{trace}");
+    // The first socket shows that this host has the algorithm; it is closed without a connection.
+    let lines: Vec<&str> = trace.lines().collect();
+    let is_connected_next = |at: usize, set: &str| {
+        let (_, descriptor) = set.split_once("setsockopt(").expect("a call");
+        let descriptor = descriptor.split_once(',').map(|(number, _)| number).expect("a descriptor");
+        let connects = format!("connect({descriptor},");
+        let mut calls = lines.iter().skip(at + 1);
+        let next = calls.find(|line| line.contains(&connects) || line.contains(&format!("close({descriptor})")));
+        next.is_some_and(|line| line.contains(&connects))
+    };
+    let sets: Vec<(usize, &&str)> =
+        lines.iter().enumerate().filter(|(_, line)| line.contains("TCP_CONGESTION")).collect();
+    assert!(sets.get(1).is_some_and(|(at, set)| is_connected_next(*at, set)), "{trace}");
 }

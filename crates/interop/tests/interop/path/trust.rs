@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::thread;
 
 use linerate_interop::{
-    Finished, Keys, NativeHost, Process, RawNative, Server, Service, TIMEOUT, knock, original, stream_head, token,
-    udp_socket,
+    Finished, Keys, NativeHost, Process, RawNative, Server, Service, Signal, TIMEOUT, free_port, knock, original,
+    stream_head, token, udp_socket,
 };
 use serde_json::{Value, json};
 
@@ -111,6 +111,28 @@ fn another_address_opens_a_flow_after_it_has_received_a_challenge() {
     assert_eq!(answer_to_knock(&elsewhere, &with_proof(&challenge[24..32]))[2], 1);
     flows.expect_nothing("used token", "127.0.0.10", &knock);
     flows.expect_nothing("wrong token", "127.0.0.9", &linerate_interop::knock(1, [7; 16]));
+}
+
+/// Otherwise an address that answered a challenge once gets data for ever after, whether it receives them or not.
+#[test]
+fn proof_of_an_address_opens_no_flow_of_another_session_or_number() {
+    let service = NativeHost::here().serve(&["--allow-split-address"]);
+    let elsewhere = udp_socket("127.0.0.9", service.port, TIMEOUT);
+    let answer_with = |knock: &[u8], proof: &[u8]| {
+        let with_proof = [&knock[..8], proof, &knock[16..]].concat();
+        answer_to_knock(&elsewhere, &with_proof)[2]
+    };
+    let (mut first, _) = RawNative::welcomed((Ipv4Addr::LOCALHOST, service.port));
+    let mut flows = Flows::of(&service, &first.open_phase(1, &idle_phase()));
+    let (flow, token) = flows.next();
+    let proof = answer_to_knock(&elsewhere, &knock(flow, token))[24..32].to_vec();
+    let (other_flow, other_token) = flows.next();
+    assert_eq!(answer_with(&knock(other_flow, other_token), &proof), 9, "another flow");
+    let (mut second, _) = RawNative::welcomed((Ipv4Addr::LOCALHOST, service.port));
+    let (same_flow, its_token) = Flows::of(&service, &second.open_phase(1, &idle_phase())).next();
+    assert_eq!(same_flow, flow, "each session numbers its flows");
+    assert_eq!(answer_with(&knock(flow, its_token), &proof), 9, "another session");
+    assert_eq!(answer_with(&knock(flow, token), &proof), 1);
 }
 
 #[test]
@@ -225,7 +247,7 @@ fn secret_file(host: &NativeHost, name: &str, secret: &str) -> PathBuf {
 fn token_is_proved_by_both_ends() {
     let (client, host) = (NativeHost::here(), NativeHost::here());
     let tokens = secret_file(&host, "tokens", "group 0123456789abcdef0123456789abcdef\n");
-    let service = host.serve(&["--tokens", tokens.to_str().expect("a plain path")]);
+    let service = host.serve(&["--no-iperf3", "--tokens", tokens.to_str().expect("a plain path")]);
     let test = |name: &str, secret: &str| {
         let file = secret_file(&client, name, secret);
         tested(&client, service.port, &["--token-file", file.to_str().expect("a plain path")])
@@ -234,6 +256,96 @@ fn token_is_proved_by_both_ends() {
     test("wrong", "group ffffffffffffffffffffffffffffffff\n").expect_code(4);
     test("unknown", "others 0123456789abcdef0123456789abcdef\n").expect_code(4);
     tested(&client, service.port, &[]).expect_code(4).expect_stderr("token");
+}
+
+/// 21 characters of Base64 are fewer than 128 bits, and a proof permits guessing at leisure.
+#[test]
+fn short_token_is_refused_at_both_ends_with_the_command_that_makes_one() {
+    let host = NativeHost::here();
+    let file = secret_file(&host, "tokens", "# who may test\ngroup 0123456789abcdef01234\n");
+    let file = file.to_str().expect("a plain path");
+    let lines = [
+        &["serve", "--port", "0", "--no-iperf3", "--tokens", file][..],
+        &["test", "127.0.0.1:1", "--token-file", file],
+        &["http", "agent", "--control", "127.0.0.1:0", "--token-file", file],
+    ];
+    for line in lines {
+        let refused = Process::start(host.command(line)).finish();
+        assert_ne!(refused.code(), Some(0), "{refused:?}");
+        refused.expect_stderr(&format!("{file} line 2")).expect_stderr("openssl rand -base64 24");
+    }
+}
+
+/// All that a server sends to a client by hand with this token, up to the end of the connection.
+fn answers_to_token(port: u16, name: &str, secret: &str) -> Vec<Value> {
+    let mut client = RawNative::connect((Ipv4Addr::LOCALHOST, port));
+    client.send(client.hello_with_token(name, secret));
+    client.drain()
+}
+
+/// A server that proved the token to a stranger would give it something to guess by, and one that knows no such name must not be
+/// distinguishable from one that does. Guesses at the server itself are as slow as those of passwords.
+#[test]
+fn stranger_gets_no_proof_and_the_same_answer_for_every_name() {
+    let (client, host) = (NativeHost::here(), NativeHost::here());
+    let (right, wrong) = ("0123456789abcdef0123456789abcdef", "ffffffffffffffffffffffffffffffff");
+    let tokens = secret_file(&host, "tokens", &format!("group {right}\n"));
+    let service = host.serve(&["--no-iperf3", "--tokens", tokens.to_str().expect("a plain path")]);
+    let refused = answers_to_token(service.port, "group", wrong);
+    let kinds: Vec<_> = refused.iter().map(|message| (&message["type"], &message["clause"])).collect();
+    assert_eq!(kinds, [(&json!("refused"), &json!("token"))], "{refused:?}");
+    assert_eq!(answers_to_token(service.port, "others", wrong), refused, "a name that does not exist");
+    for _ in 2..10 {
+        answers_to_token(service.port, "group", wrong);
+    }
+    assert_eq!(answers_to_token(service.port, "group", right), refused, "the address waits");
+    let file = secret_file(&client, "right", &format!("group {right}\n"));
+    let file = file.to_str().expect("a plain path");
+    tested(&client, service.port, &["--token-file", file]).expect_code(4).expect_stderr("the token is not accepted");
+    let elsewhere = tested(&client, service.port, &["--token-file", file, "-B", "127.0.0.9"]);
+    assert_eq!(elsewhere.expect_code(0).json()["target"]["identity"], "token");
+    let causes: Vec<Value> = service.events("login_failed").iter().map(|event| event["cause"].clone()).collect();
+    let expected = [vec![json!("wrong_token"); 10], vec![json!("too_many_failures"); 2]].concat();
+    assert_eq!(causes, expected);
+    assert!(!service.process.stdout().contains(right));
+}
+
+/// Clients of iperf3 and iperf 2 have no token: they are served without one only where the operator says so.
+#[test]
+fn tokens_leave_no_other_dialect_open_unsaid() {
+    let (client, host) = (NativeHost::here(), NativeHost::here());
+    let file = secret_file(&host, "tokens", "group 0123456789abcdef0123456789abcdef\n");
+    let tokens = ["--tokens", file.to_str().expect("a plain path")];
+    let refused = |words: &[&str], named: &[&str]| {
+        let port = free_port().to_string();
+        let start = [&["serve", "--port", &port], words, &tokens].concat();
+        let server = Process::start(host.command(&start)).finish();
+        server.expect_code(2);
+        for text in named.iter().chain(&["--tokens-for native"]) {
+            server.expect_stderr(text);
+        }
+    };
+    refused(&[], &["clients of iperf3 would", "--no-iperf3"]);
+    refused(&["--iperf2"], &["iperf3 and iperf 2", "--no-iperf3 and no --iperf2"]);
+    refused(&["--no-iperf3", "--iperf2"], &["clients of iperf 2 would"]);
+    let one_port =
+        Process::start(host.command(&[&["serve", "--one-port", "127.0.0.1:1"][..], &tokens].concat())).finish();
+    one_port.expect_code(2).expect_stderr("iperf3 and iperf 2").expect_stderr("--one-port");
+
+    let token = secret_file(&client, "token", "group 0123456789abcdef0123456789abcdef\n");
+    let with_token = ["--token-file", token.to_str().expect("a plain path")];
+    let stock = ["-n", "64K"];
+    let native_alone = host.serve(&[&["--no-iperf3"], &tokens[..]].concat());
+    native_alone.client(original(), &stock).finish().expect_code(1);
+    tested(&client, native_alone.port, &with_token).expect_code(0);
+    tested(&client, native_alone.port, &[]).expect_code(4).expect_stderr("token");
+    native_alone.process.signal(Signal::Terminate);
+    native_alone.process.finish().expect_code(0);
+
+    let stated = host.serve(&[&["--tokens-for", "native"], &tokens[..]].concat());
+    stated.client(original(), &stock).finish().expect_code(0);
+    let stranger = NativeHost::here();
+    tested(&stranger, stated.port, &[]).expect_code(4).expect_stderr("token");
 }
 
 /// A server with users gives no test to anybody else, and a client sends its password to no server that it does not know.

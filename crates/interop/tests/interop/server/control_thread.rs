@@ -1,12 +1,13 @@
 //! Work that clients cause and that takes long is done beside the thread that answers: others do not wait for it.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::process::Command;
 use std::time::Duration;
 
 use linerate_interop::{
-    Control, Keys, RawClient, Received, Service, Signal, TIMEOUT, frame, fresh_cookie, original, ours_only, state,
-    wait_until,
+    Control, Keys, RawClient, RawNative, Received, Service, Signal, TIMEOUT, frame, fresh_cookie, hello, original,
+    ours_only, state, wait_until,
 };
 
 /// Clients that send long results at the same moment.
@@ -71,10 +72,8 @@ fn long_results_of_many_clients_do_not_hold_up_another_client() {
     service.client(original(), &["-n", "64K"]).finish().expect_clean();
 }
 
-/// The file of users is a pipe without a writer, so the check of a login blocks until the test writes to it.
-#[test]
-fn a_login_that_is_being_checked_does_not_hold_up_another_client() {
-    ours_only!("the original serves one client");
+/// Logins are checked with a file of users that is a pipe without a writer, so a check blocks until the test writes to it.
+fn with_users_in_a_pipe() -> (Keys, Service, Vec<u8>) {
     let keys = Keys::make();
     let service = keys.service(&[]);
     let users = keys.path("users");
@@ -82,6 +81,13 @@ fn a_login_that_is_being_checked_does_not_hold_up_another_client() {
     fs::remove_file(&users).expect("the folder is writable");
     let made = Command::new("mkfifo").arg(&users).status().expect("mkfifo runs");
     assert!(made.success());
+    (keys, service, text)
+}
+
+#[test]
+fn a_login_that_is_being_checked_does_not_hold_up_another_client() {
+    ours_only!("the original serves one client");
+    let (keys, service, text) = with_users_in_a_pipe();
     let token = keys.token("mario", "rossi", 0, "oaep");
     let mut waiting = RawClient::named(service.port).control;
     waiting.send(&frame(&format!(r#"{{"tcp":true,"time":1,"authtoken":"{token}"}}"#)));
@@ -89,6 +95,23 @@ fn a_login_that_is_being_checked_does_not_hold_up_another_client() {
         let _probe = RawClient::named(service.port);
     }
     assert_eq!(waiting.response_within(Duration::from_millis(1)), Received::Silence);
-    fs::write(&users, text).expect("the check reads the pipe");
+    fs::write(keys.path("users"), text).expect("the check reads the pipe");
     assert_eq!(waiting.response_within(TIMEOUT), Received::Byte(state::CREATE_STREAMS), "{service:?}");
+}
+
+#[test]
+fn a_native_login_that_is_being_checked_does_not_hold_up_another_client() {
+    ours_only!("the original has no native tests");
+    let (keys, service, text) = with_users_in_a_pipe();
+    let mut waiting = RawNative::connect((Ipv4Addr::LOCALHOST, service.port));
+    let mut login = hello();
+    login["user"] = "mario".into();
+    login["password"] = "rossi".into();
+    waiting.send(login);
+    for _ in 0..3 {
+        let _probe = RawClient::named(service.port);
+        let _native_probe = RawNative::connect((Ipv4Addr::LOCALHOST, service.port));
+    }
+    fs::write(keys.path("users"), text).expect("the check reads the pipe");
+    waiting.expect("welcome");
 }

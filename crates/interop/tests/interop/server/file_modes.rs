@@ -1,10 +1,10 @@
-//! A server warns at its start about files with secrets that others may read, and about those it trusts that others may
-//! change.
+//! A server refuses tokens and keys that others may read, change or own. It warns at its start about a private key that others
+//! may read, and about a file of users that they may change.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
-use linerate_interop::{Keys, Service, TIMEOUT, linerate, ours_only};
+use linerate_interop::{Keys, NativeHost, Process, Service, TIMEOUT, free_port, linerate, ours_only};
 
 fn set_mode(path: &str, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the file is ours");
@@ -42,4 +42,55 @@ fn a_control_channel_refuses_a_token_that_others_can_read() {
     assert_eq!(agent.stderr(), "", "the file is made readable for its owner alone");
     set_mode(&token, 0o644);
     start().finish().expect_code(2).expect_stderr("token file").expect_stderr("0644");
+}
+
+/// A user other than root and that of the tests.
+const STRANGER: u32 = 65_534;
+
+#[test]
+fn tokens_that_others_may_read_or_own_are_refused_with_the_remedy() {
+    ours_only!("the original has no such service");
+    let host = NativeHost::here();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("tokens");
+    fs::write(&path, "0123456789abcdef0123456789abcdef\n").expect("our folder");
+    let file = path.to_str().expect("UTF-8");
+    let refused = |remedy: &str| {
+        let port = free_port().to_string();
+        for words in [
+            &["--no-iperf3", "--tokens", file][..],
+            &["--web", "127.0.0.1:0", "--token-file", file],
+        ] {
+            let server = Process::start(host.command(&[&["serve", "--port", &port], words].concat())).finish();
+            assert_ne!(server.code(), Some(0), "{server:?}");
+            server.expect_stderr("token file").expect_stderr(&format!("{remedy} {file}"));
+        }
+    };
+    for mode in [0o644, 0o620] {
+        set_mode(file, mode);
+        refused("chmod 600");
+    }
+    set_mode(file, 0o600);
+    // Only root gives files away.
+    let own = folder.path().metadata().expect("our folder").uid();
+    if own == 0 {
+        chown(&path, Some(STRANGER), None).expect("root");
+        refused("chown 0");
+    }
+}
+
+#[test]
+fn state_directory_in_which_others_replace_files_has_no_key() {
+    ours_only!("the original has no such service");
+    let host = NativeHost::here();
+    let state = host.state_file("").parent().expect("a folder").to_path_buf();
+    fs::create_dir_all(&state).expect("our folder");
+    set_mode(state.to_str().expect("UTF-8"), 0o777);
+    let service = host.serve(&[]);
+    let warning = &service.wait_for_events("warning", 1, TIMEOUT)[0];
+    let message = warning["message"].as_str().unwrap_or_default();
+    assert!(message.contains("will not recognise this server") && message.contains("chmod 700"), "{warning}");
+    let key = &service.wait_for_events("host_key", 1, TIMEOUT)[0];
+    assert!(key["host_key"].as_str().is_some_and(|key| key.contains("as long as this server")), "{key}");
+    assert!(!host.state_file("host_key.pem").exists(), "no key is made there");
 }

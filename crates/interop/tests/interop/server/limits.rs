@@ -140,6 +140,37 @@ fn address_lists_are_enforced_and_reloaded() {
     assert_eq!([code("127.0.0.1"), code("127.0.0.7")], [Some(1), Some(0)]);
 }
 
+/// What a list beyond its bounds denies at its end would be admitted.
+#[test]
+fn a_list_beyond_its_bounds_stops_the_start_and_not_a_running_server() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let list = folder.path().join("deny");
+    let file = format!("@{}", list.display());
+    let write = |text: &str| fs::write(&list, text).expect("the folder is writable");
+    let too_many = "192.0.2.1\n".repeat(100_000) + "127.0.0.1\n";
+    let too_long = "#".repeat(16 << 20) + "\n127.0.0.1\n";
+    for (text, bound) in [(&too_many, "more than 100000 ranges"), (&too_long, "longer than 16 MiB")] {
+        write(text);
+        for option in ["--deny", "--allow"] {
+            let refused = linerate(&format!("serve --port 0 {option} {file}")).finish();
+            refused.expect_code(1).expect_stderr(bound).expect_stderr("join neighbouring ranges");
+            assert!(refused.stderr.contains(&*list.to_string_lossy()), "{refused:?}");
+        }
+    }
+
+    write("127.0.0.7\n");
+    let service = Service::start(&["--deny", &file]);
+    let code = |address: &str| service.client(original(), &["-n", "64K", "-B", address]).finish().code();
+    for (number, text) in [&too_many, &too_long].into_iter().enumerate() {
+        write(text);
+        service.process.signal(Signal::HangUp);
+        let warning = &service.wait_for_events("warning", number + 1, TIMEOUT)[number];
+        let message = warning["message"].as_str().unwrap_or_default();
+        assert!(message.contains("stay as they were") && message.contains("join"), "{warning}");
+        assert_eq!([code("127.0.0.1"), code("127.0.0.7")], [Some(0), Some(1)]);
+    }
+}
+
 /// Both notations of an IPv4 range mean the same, whatever socket a client comes through.
 #[test]
 fn ranges_of_mapped_addresses_are_those_of_ipv4() {

@@ -130,6 +130,8 @@ fn expect_no_privileges(process_id: u32) -> usize {
             ("CapPrm:", vec![NO_CAPABILITIES]),
             ("CapEff:", vec![NO_CAPABILITIES]),
             ("CapAmb:", vec![NO_CAPABILITIES]),
+            ("CapBnd:", vec![NO_CAPABILITIES]),
+            ("NoNewPrivs:", vec!["1"]),
         ] {
             let line = status.lines().find_map(|line| line.strip_prefix(key)).expect(key);
             let words: Vec<&str> = line.split_whitespace().collect();

@@ -29,7 +29,7 @@ struct Sample {
     anonymous_kib: u64,
 }
 
-/// Connections that are pending, and the one that asks for the figures.
+/// Connections that are pending, and the one of the metrics.
 const UNCOUNTED_DESCRIPTORS: u64 = 4;
 /// What an allocator keeps of what was freed.
 const UNCOUNTED_KIB: u64 = 2 << 10;

@@ -159,7 +159,7 @@ fn idle_connections_do_not_delay_metrics() {
     let _idle: Vec<TcpStream> = (0..60).map(|_| connect()).collect();
     let mut requesting = connect();
     requesting.set_read_timeout(Some(TIMEOUT)).expect("a time");
-    requesting.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("room");
+    requesting.write_all(format!("GET /metrics HTTP/1.1\r\nHost: {metrics}\r\n\r\n").as_bytes()).expect("room");
     let mut response = String::new();
     requesting.read_to_string(&mut response).expect("an answer in time");
     assert!(response.starts_with("HTTP/1.1 200 OK"), "{response}");
@@ -175,7 +175,8 @@ fn metrics_are_served_at_the_given_address_only() {
     let client = service.client(original(), &[&LONG[..], &["--forceflush", "-P", "3"]].concat());
     client.wait_for_stdout("/sec", 2);
     let _ = service.wait_for_events("test_started", 3, TIMEOUT);
-    let page = get(&metrics, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let request = |line: &str, host: &str| get(&metrics, &format!("{line} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    let page = request("GET /metrics", &metrics);
     assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("text/plain; version=0.0.4"), "{page}");
     for line in [
         "linerate_running_tests 1",
@@ -190,8 +191,11 @@ fn metrics_are_served_at_the_given_address_only() {
     let sent: u64 = sent.and_then(|l| l.rsplit(' ').next()?.parse().ok()).expect("a number of bytes");
     assert!((200_000..400_000).contains(&sent), "{sent} bytes");
     assert!(page.contains("process_resident_memory_bytes ") && page.contains("process_open_fds "), "{page}");
-    assert!(get(&metrics, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
-    assert!(get(&metrics, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    assert!(request("GET /", &metrics).starts_with("HTTP/1.1 404 "));
+    assert!(request("POST /metrics", &metrics).starts_with("HTTP/1.1 405 "));
+    // A name of others that resolves to this host, as a page in a browser could use it.
+    let rebound = format!("rebound.example:{}", metrics.rsplit(':').next().expect("a port"));
+    assert!(request("GET /metrics", &rebound).starts_with("HTTP/1.1 421 "));
     assert!(get(&metrics, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400 "));
     assert_eq!(get(&metrics, &"x".repeat(100_000)), "", "an endless request is cut off");
 

@@ -12,9 +12,13 @@ use super::{Absent, Context, direction_name, idle};
 use crate::path::ceiling::{CeilingFacts, ceiling};
 use crate::path::delays::round_trips_if_any;
 use crate::path::loss::Implausible;
+use crate::path::unmeasured::has_silent_direction;
 
 /// A rate above this multiple of a link is not the rate of that link.
 const LINK_SHARE_MAX: f64 = 1.2;
+
+/// Reason for what a load in which a direction moved nothing does not show.
+const SILENT: &str = "no byte arrived";
 
 /// Part of a load that is its warm-up where nothing is known of how it was steered.
 const WARM_UP_NS: u64 = 2_000_000_000;
@@ -43,6 +47,14 @@ fn load_phase(context: &Context<'_>, phase: &PhaseResult, absent: &mut Absent) -
     let kind = phase.spec.kind;
     let [down_bps, up_bps] =
         [PathDirection::Down, PathDirection::Up].map(|way| direction_rate(context, phase, way, absent));
+    if has_silent_direction(phase) {
+        for figure in [names::RESPONSIVENESS, names::IN_BAND, names::LOADED_RTT] {
+            absent.add_in(kind, figure, SILENT);
+        }
+        let mut load = without_delays(context, phase);
+        (load.down_bps, load.up_bps) = (down_bps, up_bps);
+        return load;
+    }
     let probes = in_window(phase, &phase.udp);
     let rtt = round_trips_if_any(&probes);
     let queues = context.clock.filter(|_| !probes.is_empty()).map(|clock| clock.queues(&probes));
@@ -77,6 +89,20 @@ fn load_phase(context: &Context<'_>, phase: &PhaseResult, absent: &mut Absent) -
     load.subflows = subflows(phase);
     load.series = series::merged(phase);
     load.rtt_series = series::round_trips(phase, started_ns(phase));
+    load.cpu_cores = cpu_cores(phase);
+    load
+}
+
+/// A load that is not the one that was to be: a direction moved nothing. Delays beside it are those of another load.
+fn without_delays(context: &Context<'_>, phase: &PhaseResult) -> LoadPhase {
+    let mut load = LoadPhase::new(phase.spec.kind, Confidence::Low);
+    load.deviations = deviations(context, phase, false);
+    load.streams = streams(phase);
+    load.up_retransmits = retransmits(&phase.local, PathDirection::Up);
+    load.down_retransmits = phase.remote.as_ref().and_then(|remote| retransmits(remote, PathDirection::Down));
+    load.stream_info = phase.local.streams.clone();
+    load.subflows = subflows(phase);
+    load.series = series::merged(phase);
     load.cpu_cores = cpu_cores(phase);
     load
 }
@@ -118,14 +144,16 @@ fn started_ns(phase: &PhaseResult) -> u64 {
 /// Part of the load that counts.
 fn window(phase: &PhaseResult) -> LoadWindow {
     let end_ns = phase.local.elapsed_ns;
-    let without_warm_up = LoadWindow { start_ns: if end_ns > WARM_UP_NS { WARM_UP_NS } else { end_ns / 2 }, end_ns };
+    let without_warm_up = LoadWindow { start_ns: WARM_UP_NS.min(end_ns / 2), end_ns };
     phase.load.as_ref().map_or(without_warm_up, |load| load.window)
 }
 
-/// Payload rate of a direction at its receiver over the part of a load that counts, bit/s; `None` without samples there.
+/// Payload rate of a direction at its receiver over the part of a load that counts, bit/s; `None` without samples there, and where
+/// no byte arrived in the whole load.
 #[must_use]
 pub fn goodput_bps(phase: &PhaseResult, direction: PathDirection) -> Option<f64> {
-    rate(receiver(phase, direction), direction, window(phase))
+    let has_moved = series::arrived_bytes(phase, direction) > 0;
+    rate(receiver(phase, direction), direction, window(phase)).filter(|_| has_moved)
 }
 
 /// The same, where the phase loads this direction and the rate is plausible.
@@ -150,16 +178,23 @@ fn direction_rate(
         _ => absent.add_in(kind, names::GOODPUT, reason),
     };
     let Some(found) = goodput_bps(phase, direction) else {
-        lacks("no bytes were counted in the part that counts");
+        let is_silent = series::arrived_bytes(phase, direction) == 0;
+        lacks(if is_silent { SILENT } else { "no bytes were counted in the part that counts" });
         return None;
     };
     match plausible(context, phase, direction, found) {
-        Ok(()) => Some(found),
+        Ok(()) => Some(at_most_its_rate(phase, found)),
         Err(reason) => {
             lacks(&reason.to_string());
             None
         }
     }
+}
+
+/// A rate within what the sender was allowed. A part of a load begins and ends anywhere between two bursts, and what waited
+/// before it is received in it.
+fn at_most_its_rate(phase: &PhaseResult, found_bps: f64) -> f64 {
+    phase.spec.rate_bps.map_or(found_bps, |rate| found_bps.min(rate as f64))
 }
 
 /// Compares a rate that the other end counted with what this end sent and with this end's link.
@@ -194,7 +229,8 @@ fn plausible(
 /// Rate of one stream, of a phase with one direction that began with one.
 fn single_stream(phase: &PhaseResult) -> Option<f64> {
     let direction = direction_of(phase.spec.kind)?;
-    rate(receiver(phase, direction), direction, phase.load.as_ref()?.single?)
+    let found = rate(receiver(phase, direction), direction, phase.load.as_ref()?.single?)?;
+    Some(at_most_its_rate(phase, found))
 }
 
 fn direction_of(kind: PhaseKind) -> Option<PathDirection> {

@@ -15,8 +15,10 @@ use super::ceiling::CeilingFacts;
 use super::clock::{Clock, ClockFacts, is_possible};
 use super::grade::grade;
 use super::marks::marks;
+use super::unmeasured::has_silent_direction;
 use lacking::Absent;
 pub use load::goodput_bps;
+pub(super) use series::arrived_bytes;
 
 /// What was measured, and what is known beside it.
 #[derive(Debug, Clone)]
@@ -162,15 +164,16 @@ fn one_direction(phases: &[LoadPhase]) -> impl Iterator<Item = &LoadPhase> {
     phases.iter().filter(|phase| matches!(phase.kind, PhaseKind::Down | PhaseKind::Up))
 }
 
-/// What each direction's load added.
-fn added(phases: &[LoadPhase]) -> Vec<i64> {
-    one_direction(phases).filter_map(|phase| phase.added_p50_ns).collect()
+/// What each load adds to the delay.
+fn added(phases: &[LoadPhase]) -> Vec<(PhaseKind, Option<i64>)> {
+    phases.iter().map(|phase| (phase.kind, phase.added_p50_ns)).collect()
 }
 
 fn voice_of(context: &Context<'_>, phases: &[LoadPhase]) -> Option<Voice> {
     let measured = |kind| context.input.phases_of(kind);
     let idle_mos = measured(PhaseKind::Idle).filter_map(|phase| idle::mos_of(context, &phase.udp)).reduce(f64::min);
-    let loaded = one_direction(phases).flat_map(|phase| measured(phase.kind));
+    let loaded =
+        one_direction(phases).flat_map(|phase| measured(phase.kind)).filter(|phase| !has_silent_direction(phase));
     let loaded_mos = loaded.filter_map(|phase| idle::mos_of(context, load::in_window(phase, &phase.udp).as_slice()));
     let mut voice = Voice::default();
     voice.idle_mos = idle_mos;

@@ -23,6 +23,14 @@ pub(super) fn receiver(phase: &PhaseResult, direction: PathDirection) -> &[LoadS
     }
 }
 
+/// Bytes of a direction that arrived, by the samples of its receiver; without any, by the streams of this end.
+pub(in crate::path) fn arrived_bytes(phase: &PhaseResult, direction: PathDirection) -> u64 {
+    match receiver(phase, direction).last() {
+        Some(last) => bytes_of(last, direction),
+        None => stream_bytes(phase, direction),
+    }
+}
+
 /// Bytes of a direction at a time, linear between two samples; what was moved in all after the last.
 pub(super) fn bytes_at(samples: &[LoadSample], direction: PathDirection, at_ns: u64) -> f64 {
     let behind = samples.partition_point(|sample| sample.at_ns <= at_ns);

@@ -102,11 +102,38 @@ pub(crate) struct DirectionArgs {
 /// Default size of a burst in bytes.
 pub(crate) const BURST_BYTES: u32 = 1 << 20;
 
+/// Rate of frames as typed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum FrameRate {
+    /// Bits per second.
+    Bits(f64),
+    /// Datagrams per frame.
+    Datagrams(f64),
+}
+
+/// What `--isochronous` was given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct IsochronousArg {
+    /// Frames per second.
+    pub(crate) frames_per_s: f64,
+    /// Mean rate.
+    pub(crate) mean: FrameRate,
+    /// Standard deviation of the rate.
+    pub(crate) deviation: FrameRate,
+}
+
+impl IsochronousArg {
+    /// A number of it has the unit of datagrams.
+    pub(crate) fn is_in_datagrams(&self) -> bool {
+        [self.mean, self.deviation].iter().any(|rate| matches!(rate, FrameRate::Datagrams(_)))
+    }
+}
+
 /// Frames, bursts and pauses.
 #[derive(Debug, Default)]
 pub(crate) struct ShapeArgs {
-    /// Frames per second, mean and deviation in bit/s.
-    pub(crate) isochronous: Option<(f64, f64, f64)>,
+    /// Frames.
+    pub(crate) isochronous: Option<IsochronousArg>,
     /// Gap between datagrams in s.
     pub(crate) gap_s: Option<f64>,
     /// Bytes of a burst.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_model::Transport;
 
-use super::args::{Args, BURST_BYTES, RateArg, Role};
+use super::args::{Args, BURST_BYTES, IsochronousArg, RateArg, Role};
 use super::message::Stop;
 
 impl Args {
@@ -71,6 +71,10 @@ const CONFLICTS: &[Conflict] = &[
     (|a| a.is_udp() && a.permit_key.is_some(), "Option of --permit-key not supported with UDP"),
     (|a| !a.is_udp() && a.shape.gap_s.is_some(), "option --ipg requires -u UDP"),
     (|a| !a.is_udp() && matches!(a.rate, Some(RateArg::Datagrams(_))), "units of pps not supported with TCP"),
+    (
+        |a| !a.is_udp() && a.shape.isochronous.as_ref().is_some_and(IsochronousArg::is_in_datagrams),
+        "Invalid --isochronous units of 'p' with TCP must be bytes",
+    ),
     (|a| a.is_isochronous() && a.has_rate(), "options of --b and --isochronous cannot be applied together"),
     (
         |a| a.is_near_congestion() && a.has_rate(),

@@ -9,7 +9,7 @@ use linerate_model::spec::ConnectRetry;
 use linerate_model::workload::{HistogramSpec, WorkingLoad};
 use linerate_report::iperf2::Layout;
 
-use super::args::{Args, Outcome, RateArg, Role, named_layout};
+use super::args::{Args, FrameRate, IsochronousArg, Outcome, RateArg, Role, named_layout};
 use super::message::{Message, Stop};
 use super::tos::{tos_of, tos_of_dscp};
 use crate::command_line::numbers::{atof, atoi, scan_float};
@@ -212,15 +212,26 @@ pub(crate) fn isochronous(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     let mut parts = typed.splitn(2, |byte| *byte == b':');
     let frames = parts.next().unwrap_or_default();
     let mut rates = parts.next().unwrap_or_default().splitn(2, |byte| *byte == b',');
-    let mut rate = |default| rates.next().filter(|text| !text.is_empty()).map_or(default, bits_or_bytes);
-    let (mean_bps, deviation_bps) = (rate(20e6), rate(0.0));
+    let mut rate = |default_bps| match rates.next() {
+        Some(text) if !text.is_empty() => frame_rate(text),
+        _ => FrameRate::Bits(default_bps),
+    };
+    let (mean, deviation) = (rate(20e6), rate(0.0));
     let frames_per_s = if frames.is_empty() { 60.0 } else { atof(frames) };
     if !(frames_per_s > 0.0 && frames_per_s.is_finite()) {
         return Err(Stop::Quiet("Invalid value for frames per second in the isochronous settings".to_owned()));
     }
-    args.shape.isochronous = Some((frames_per_s, mean_bps, deviation_bps));
+    args.shape.isochronous = Some(IsochronousArg { frames_per_s, mean, deviation });
     args.output.enhanced = true;
     Ok(())
+}
+
+/// Bits per second, or datagrams per frame: `20m`, `10p`.
+fn frame_rate(typed: &[u8]) -> FrameRate {
+    match scan_float(typed) {
+        Some((datagrams, [b'p' | b'P', ..])) if datagrams.is_finite() => FrameRate::Datagrams(datagrams.max(0.0)),
+        _ => FrameRate::Bits(bits_or_bytes(typed)),
+    }
 }
 
 pub(crate) fn burst_size(args: &mut Args, value: &OsStr) {

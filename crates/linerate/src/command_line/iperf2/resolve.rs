@@ -9,7 +9,7 @@ use linerate_model::workload::{BounceBack, Isochronous, Pairing, Release, Shape,
 use linerate_model::{Direction, EndCondition, Transport};
 use linerate_report::iperf2::Layout;
 
-use super::args::{Args, BURST_BYTES, OutputOptions, RateArg, Role};
+use super::args::{Args, BURST_BYTES, FrameRate, OutputOptions, RateArg, Role};
 use super::conflicts;
 use super::message::Stop;
 
@@ -189,6 +189,8 @@ fn warn_window(args: &mut Args) {
             "WARNING: TCP window size set to {bytes} bytes. A small window size\nwill give poor performance. See the Iperf documentation."
         ));
     }
+    // A window of 0 is that of the system.
+    args.test.socket.window_bytes = args.test.socket.window_bytes.filter(|bytes| *bytes > 0);
 }
 
 /// The shortest interval depends on how the original is built; packages allow 0.1 ms.
@@ -260,9 +262,14 @@ fn shape(args: &Args, block_len_bytes: u32) -> Shape {
         shape.load = bounce.load;
         return Shape::BounceBack(shape);
     }
-    if let Some((frames_per_s, mean_bps, deviation_bps)) = shape.isochronous {
-        let mut frames = Isochronous::new(frames_per_s, mean_bps);
-        frames.deviation_bps = deviation_bps;
+    if let Some(isochronous) = &shape.isochronous {
+        let frames_per_s = isochronous.frames_per_s;
+        let bps = |rate: FrameRate| match rate {
+            FrameRate::Bits(bps) => bps,
+            FrameRate::Datagrams(datagrams) => datagrams * frames_per_s * f64::from(block_len_bytes) * 8.0,
+        };
+        let mut frames = Isochronous::new(frames_per_s, bps(isochronous.mean));
+        frames.deviation_bps = bps(isochronous.deviation);
         frames.gap = shape.gap_s.and_then(seconds).unwrap_or_default();
         return Shape::Isochronous(frames);
     }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use linerate_model::Direction;
-use linerate_model::policy::AccessSource;
+use linerate_model::policy::{AccessSource, Liveness};
 use linerate_model::spec::{BitrateLimit, IoStrategy, Keepalive, ReceiveWait, SendPath, SequenceCheck};
 use linerate_model::units::UnitFormat;
 
@@ -132,8 +132,10 @@ pub(crate) fn pacing_timer(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
+/// A negative time waits for as long as the system does.
 pub(crate) fn connect_timeout(args: &mut Args, value: &OsStr) -> Outcome {
-    args.connect_timeout = Some(millis(whole_u32(value)?));
+    let timeout_ms = with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
+    args.connect_timeout = if timeout_ms < 0.0 { None } else { Some(millis(whole_u32(value)?)) };
     Ok(())
 }
 
@@ -319,7 +321,7 @@ pub(crate) fn admit(args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 pub(crate) fn liveness(args: &mut Args, value: &OsStr) -> Outcome {
-    args.server.policy.liveness = values::seconds(&text(value))?;
+    args.server.policy.liveness = Liveness::always(values::seconds(&text(value))?);
     args.server.liveness_given = true;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with an iperf3 command line. The texts are those of iperf3 3.21: scripts match them.
+//! What can be wrong with an iperf3 command line. The texts are those of iperf3 3.22: scripts match them.
 
 use std::ffi::OsStr;
 

@@ -11,13 +11,12 @@ mod resolve;
 mod version;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use linerate_iperf3::ErrorCode;
 use linerate_model::{Failure, FailureKind};
-use linerate_sys::process;
+use linerate_sys::{file_system, process};
 
 use args::Args;
 use error::UsageError;
@@ -30,8 +29,8 @@ pub use options::option_groups;
 pub use resolve::Command;
 pub use version::{FOLLOWS, PROGRAM_VERSION, program_version, system_line};
 
-/// Keys and lists of users are never larger.
-const FILE_LEN_MAX: u64 = 1 << 20;
+/// Longest key and list of users: that of a list at a login.
+const FILE_LEN_MAX: u64 = 16 << 20;
 /// Variable that holds the password.
 const PASSWORD_VARIABLE: &str = "IPERF3_PASSWORD";
 
@@ -79,14 +78,17 @@ fn request(words: &[OsString]) -> Result<Request, UsageError> {
         Parsed::Run(args) => args,
     };
     let warnings = resolve::warnings(&args);
-    let surroundings = Surroundings { read_file: &read_file, password: &password };
+    let surroundings = Surroundings { read_file: &read_file, file_len: &file_len, password: &password };
     Ok(Request::Run(Box::new(resolve(*args, &surroundings)?), warnings))
 }
 
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    let mut contents = Vec::new();
-    File::open(path)?.take(FILE_LEN_MAX).read_to_end(&mut contents)?;
-    Ok(contents)
+    file_system::read_bytes(path, FILE_LEN_MAX)
+}
+
+/// Pipes and devices have no length.
+fn file_len(path: &Path) -> Option<u64> {
+    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
 }
 
 /// The password from the environment or the terminal.

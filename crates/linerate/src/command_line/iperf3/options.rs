@@ -296,7 +296,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(None, "lr-admit", S::Added, CheckedValue("parallel[:N]|queue[:N[/SECONDS]]|exclusive", fx::admit),
         "What happens to a client that comes while tests run: its test runs beside the others, at most N at once (default, 1000); it waits until fewer than N run (1), but not longer than SECONDS (25); or it is told that the server is busy, as by the original. With --one-off always the last.").role(Role::Server),
     row(None, "lr-liveness", S::Added, CheckedValue("SECONDS", fx::liveness),
-        "End a test whose client shows no sign of life for this long (default 10, or the time of --rcv-timeout if that is longer).").role(Role::Server),
+        "End a test whose client shows no sign of life for this long (default: 10 while another client waits for its place, else 120; at least the time of --rcv-timeout).").role(Role::Server),
     row(None, "lr-allow", S::Added, CheckedValue("CIDR|@FILE", |a, v| fx::access(v, &mut a.server.policy.access.allow)),
         "Serve these addresses only; may be repeated. A file holds one range per line.").role(Role::Server),
     row(None, "lr-deny", S::Added, CheckedValue("CIDR|@FILE", |a, v| fx::access(v, &mut a.server.policy.access.deny)),

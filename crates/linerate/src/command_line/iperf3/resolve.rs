@@ -40,6 +40,8 @@ pub enum Command {
 pub(crate) struct Surroundings<'a> {
     /// Contents of a file.
     pub(crate) read_file: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
+    /// Bytes of a file; `None` where they are not known before it is read.
+    pub(crate) file_len: &'a dyn Fn(&Path) -> Option<u64>,
     /// The user's password, `None` without a terminal.
     pub(crate) password: &'a dyn Fn() -> Option<String>,
 }
@@ -66,7 +68,8 @@ pub(crate) fn resolve(args: Args, surroundings: &Surroundings<'_>) -> Result<Com
         return Err(ParameterError::UdpFile);
     }
     let block_len_bytes = block_len(args.test.transport, args.block_len_bytes)?;
-    let end = end_condition(&args.end)?;
+    let file_len = args.local.file.as_deref().filter(|_| is_client).and_then(surroundings.file_len);
+    let end = end_condition(&args.end, file_len)?;
     match (args.role.clone(), auth) {
         (None, _) => Err(ParameterError::NoRole),
         (Some(ChosenRole::Client(host)), auth) => Ok(client(args, host, auth.client, block_len_bytes, end)),
@@ -183,9 +186,13 @@ fn block_len(transport: Transport, bytes: f64) -> Result<u32, ParameterError> {
     }
 }
 
-/// An amount of 0 was as good as not named, a duration of 0 was named and means no limit.
-fn end_condition(end: &EndArgs) -> Result<EndCondition, ParameterError> {
+/// An amount of 0 was as good as not named, a duration of 0 was named and means no limit. Without any, a test of a file ends
+/// with the file; the original takes its length in every direction.
+fn end_condition(end: &EndArgs, file_len: Option<u64>) -> Result<EndCondition, ParameterError> {
     match (end.duration_s, end.bytes, end.blocks) {
+        (None, 0, 0) if file_len.is_some_and(|bytes| bytes > 0) => {
+            Ok(EndCondition::Bytes(file_len.unwrap_or_default()))
+        }
         (None, 0, 0) => Ok(EndCondition::Duration(Duration::from_secs(10))),
         (Some(0), 0, 0) => Ok(EndCondition::Unlimited),
         (Some(duration_s), 0, 0) => Ok(EndCondition::Duration(Duration::from_secs(u64::from(duration_s)))),
@@ -227,7 +234,7 @@ fn client(
 fn server(args: Args, auth: Option<ServerAuth>) -> Command {
     let mut policy = args.server.policy;
     if args.rcv_timeout_given && !args.server.liveness_given {
-        policy.liveness = policy.liveness.max(args.local.rcv_timeout);
+        policy.liveness = policy.liveness.at_least(args.local.rcv_timeout);
     }
     let mut spec = ServerSpec::default();
     spec.local = args.local;

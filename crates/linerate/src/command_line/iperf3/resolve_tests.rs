@@ -22,6 +22,11 @@ fn surroundings() -> Surroundings<'static> {
             Some("users" | "junk") => Ok(b"mario,00\n".into()),
             _ => Err(io::ErrorKind::NotFound.into()),
         },
+        file_len: &|path| match path.to_str() {
+            Some("data") => Some(3_000_000),
+            Some("empty") => Some(0),
+            _ => None,
+        },
         password: &|| Some("rossi".to_owned()),
     }
 }
@@ -67,6 +72,31 @@ fn nothing_said_is_ten_seconds_of_tcp() {
     assert!(!spec.test.block_len_explicit);
     assert_eq!((spec.test.pacing.rate_bps, spec.test.pacing.timer_us), (None, 1000));
     assert_eq!(output, OutputOptions::default());
+}
+
+#[test]
+fn a_file_ends_the_test_unless_an_end_is_named() {
+    let ten_seconds = EndCondition::Duration(Duration::from_secs(10));
+    let rows = [
+        ("-F data", EndCondition::Bytes(3_000_000)),
+        ("-F data -R", EndCondition::Bytes(3_000_000)),
+        ("-F data -t 20", EndCondition::Duration(Duration::from_secs(20))),
+        ("-F data -t 0", EndCondition::Unlimited),
+        ("-F data -n 1K", EndCondition::Bytes(1024)),
+        ("-F data -k 2", EndCondition::Blocks(2)),
+        ("-F empty", ten_seconds),
+        ("-F /dev/zero", ten_seconds),
+    ];
+    for (line, expected) in rows {
+        assert_eq!(client(line).0.test.end, expected, "{line}");
+    }
+}
+
+#[test]
+fn a_negative_connect_timeout_is_none() {
+    assert_eq!(client("--connect-timeout -5").0.connect_timeout, None);
+    assert_eq!(client("--connect-timeout 300").0.connect_timeout, Some(Duration::from_millis(300)));
+    assert_eq!(complaint("-c host --connect-timeout abc"), "invalid unit value or suffix: 'abc'");
 }
 
 #[test]

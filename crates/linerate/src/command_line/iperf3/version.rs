@@ -4,7 +4,7 @@ use linerate_sys::caps::Capabilities;
 
 macro_rules! follows {
     () => {
-        "3.21"
+        "3.22"
     };
 }
 

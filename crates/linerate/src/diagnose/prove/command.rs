@@ -5,12 +5,30 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use linerate_doctor::is_token;
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{Interest, wait_fd};
 
-/// Kernel variables by the beginning of their names.
-const VARIABLES: [&str; 5] =
-    ["net.core.", "net.ipv4.tcp_", "net.ipv4.ip_local_port_range=", "net.netfilter.nf_conntrack_max=", "vm.min_free_"];
+/// Kernel variables that a rule sets and that change no connection.
+const VARIABLES: [&str; 17] = [
+    "net.core.netdev_budget",
+    "net.core.netdev_budget_usecs",
+    "net.core.netdev_max_backlog",
+    "net.core.rmem_max",
+    "net.core.somaxconn",
+    "net.core.wmem_max",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_mtu_probing",
+    "net.ipv4.tcp_notsent_lowat",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_wmem",
+    "net.netfilter.nf_conntrack_max",
+    "vm.min_free_kbytes",
+];
 /// A command that takes longer is killed.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Output that is kept.
@@ -24,12 +42,24 @@ pub(super) fn permitted(line: &str) -> Result<Vec<String>, String> {
     let words = split(line);
     let slices: Vec<&str> = words.iter().map(String::as_str).collect();
     let is_permitted = match slices.as_slice() {
-        ["sysctl", "-w", assignment] => VARIABLES.iter().any(|name| assignment.starts_with(name)),
-        ["tc", "qdisc", "replace" | "del", "dev", _, "root", ..] | ["ethtool", "-K" | "-C", _, ..] => true,
-        ["ip", "link", "set", "dev", _, "txqueuelen" | "gso_max_segs", number] => number.parse::<u32>().is_ok(),
+        ["sysctl", "-w", assignment] => sets_a_variable(assignment),
+        ["tc", "qdisc", "replace" | "del", "dev", rest @ ..] => {
+            matches!(rest, [_, "root", ..]) && rest.iter().all(|word| is_token(word))
+        }
+        ["ethtool", "-K" | "-C", rest @ ..] => rest.len() > 1 && rest.iter().all(|word| is_token(word)),
+        ["ip", "link", "set", "dev", device, "txqueuelen" | "gso_max_segs", number] => {
+            is_token(device) && number.parse::<u32>().is_ok()
+        }
         _ => false,
     };
     if is_permitted { Ok(words) } else { Err(format!("`{line}` may interrupt connections of this host")) }
+}
+
+/// Whether a word sets one of the variables to numbers or names. sysctl(8) takes a slash for a dot, and the other way round, so
+/// other spellings of a name lead to other files.
+fn sets_a_variable(assignment: &str) -> bool {
+    let Some((name, value)) = assignment.split_once('=') else { return false };
+    VARIABLES.contains(&name) && value.split_whitespace().all(is_token)
 }
 
 /// Runs a permitted command to its end.
@@ -133,6 +163,18 @@ mod tests {
             "sh -c true",
             "sysctl -w kernel.core_pattern=x",
             "sysctl -w net.ipv6.conf.all.disable_ipv6=1",
+            "sysctl -w net.core.//.//.kernel.core_pattern=x",
+            "sysctl -w net.core./../../kernel/core_pattern=x",
+            "sysctl -w net/core/rmem_max=1",
+            "sysctl -w net.core.rmem_max",
+            "sysctl -w net.core.rmem_max.=1",
+            "sysctl -w net.ipv4.tcp_rmem=\"1 ;reboot 3\"",
+            "tc qdisc replace dev -batch root fq",
+            "tc qdisc replace dev lr0 root -b file",
+            "tc qdisc replace dev lr0 root netem loss 100% #",
+            "ethtool -K -x tx on",
+            "ethtool -K lr0",
+            "ip link set dev -x txqueuelen 1000",
             "sysctl -p net.core.file",
             "tc qdisc add dev lr0 ingress",
             "tc -b root root dev x root",

@@ -164,6 +164,7 @@ impl HostAgent {
             Action::Describe => self.inputs.push_back(Input::Hello(Box::new(hello::hello(self.address)))),
             Action::Prepare(plan) => self.prepare(plan),
             Action::Probe(preflight) => {
+                self.host.set_peer(other_than_own(&preflight.partners, self.plan.as_deref()));
                 let devices = self.plan.iter().flat_map(|plan| &plan.addresses);
                 let facts = facts::facts(preflight.facts, devices.map(|own| own.address));
                 self.probes = Some(Probes::start(&preflight.peers, facts, FIRST_PROBE, &self.epoll));
@@ -188,7 +189,6 @@ impl HostAgent {
         let Some(run) = self.machine.run() else { return };
         match address::check(&plan.addresses) {
             Ok(()) => {
-                self.host.set_peer(other_than_own(&plan));
                 let sample_ns = plan.sample_ms.saturating_mul(1_000_000);
                 self.next_sample_ns = (sample_ns > 0).then(|| clock::monotonic_ns().saturating_add(sample_ns));
                 self.workers.start_servers(run, &plan, &self.epoll);
@@ -280,7 +280,7 @@ impl HostAgent {
 }
 
 /// A partner's address, as far as the plan tells it from those of this host.
-fn other_than_own(plan: &Plan) -> Option<IpAddr> {
-    let is_own = |address: &IpAddr| plan.addresses.iter().any(|own| own.address == *address);
-    plan.peers.iter().flat_map(|range: &AddressRange| [range.first(), range.last()]).find(|address| !is_own(address))
+fn other_than_own(partners: &[AddressRange], plan: Option<&Plan>) -> Option<IpAddr> {
+    let is_own = |address: &IpAddr| plan.is_some_and(|plan| plan.addresses.iter().any(|own| own.address == *address));
+    partners.iter().flat_map(|range| [range.first(), range.last()]).find(|address| !is_own(address))
 }

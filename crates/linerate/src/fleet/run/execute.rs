@@ -11,6 +11,7 @@ use linerate_lab::fleet::analysis::shared_slot::{self, Forwarder};
 use linerate_lab::fleet::{FleetOutcome, FleetPlan, explore};
 use linerate_model::finding::Finding;
 use linerate_model::fleet::{Cell, CellOutcome, FleetReport, HostId, NotRun, NotRunReason, Task};
+use linerate_model::printable::printable;
 use linerate_model::record::HostPart;
 use linerate_record::keys;
 use linerate_report::fleet::{RunFacts, report};
@@ -138,9 +139,7 @@ fn end<C: Carrier>(rounds: Rounds<'_, C>, absent: &BTreeSet<String>) -> Vec<Host
 
 /// Why hosts take no part, a line each.
 fn reasons<C: Carrier>(control: &Control<'_, C>, hosts: &[Host]) -> BTreeSet<String> {
-    let line = |(index, reason): (&usize, &String)| {
-        Some(linerate_report::printable(&format!("{}: {reason}", hosts.get(*index)?.id)))
-    };
+    let line = |(index, reason): (&usize, &String)| Some(printable(&format!("{}: {reason}", hosts.get(*index)?.id)));
     control.reasons.iter().filter_map(line).collect()
 }
 
@@ -148,7 +147,7 @@ fn reasons<C: Carrier>(control: &Control<'_, C>, hosts: &[Host]) -> BTreeSet<Str
 fn notes(prepared: &Prepared, found: &HostFindings, hosts: &[Host]) -> Vec<String> {
     let excluding = found.findings.iter().filter(|finding| found.excluded.values().any(|id| *id == finding.id));
     let lines = prepared.unreached(hosts).into_iter().chain(excluding.map(finding_line));
-    lines.map(|line| linerate_report::printable(&line)).collect()
+    lines.map(|line| printable(&line)).collect()
 }
 
 fn open_tasks(plan: &FleetPlan, finished: &[Cell]) -> Vec<Task> {

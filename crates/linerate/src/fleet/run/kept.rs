@@ -7,9 +7,11 @@ use linerate_model::fleet::{Cell, FleetReport, FleetRun, HostId, NotRunReason, P
 use linerate_model::record::{Body, HostPart, RunId, RunKind, RunState, Trial};
 use linerate_record::keys;
 use linerate_sys::clock::monotonic_ns;
+use linerate_sys::process_mark::ProcessMark;
 
 use super::{RunResult, RunSpec, outcome_of};
 use crate::Error;
+use crate::fleet::cancel::mark;
 use crate::record::{RecordOptions, Recording, Run};
 
 /// A run that is being recorded.
@@ -17,6 +19,8 @@ pub(super) struct KeptRun {
     recording: Recording,
     begun_ns: u64,
     trials: KeptTrials,
+    /// By it `fleet cancel` recognises this process; a run without one is ended where it was started.
+    _mark: Option<ProcessMark>,
 }
 
 /// Cells with a result. A cell takes a sixth of what its trial does.
@@ -41,7 +45,8 @@ impl KeptRun {
         let recording = Recording::begin(options, recording);
         let test_ns = spec.test.omit_ns().saturating_add(spec.test.time_ns());
         let trials = KeptTrials { cells: Vec::new(), test_ns };
-        Ok(Self { recording, begun_ns: monotonic_ns(), trials })
+        let mark = ProcessMark::set(&mark(recording.run_id())).ok();
+        Ok(Self { recording, begun_ns: monotonic_ns(), trials, _mark: mark })
     }
 
     pub(super) fn id(&self) -> RunId {

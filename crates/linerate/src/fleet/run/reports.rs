@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_fleet::TaskId;
 use linerate_fleet::coordinator::{Action, Coordinator, NotRun};
-use linerate_report::printable;
+use linerate_model::printable::printable;
 use linerate_sys::clock::monotonic_ns;
 
 use super::cell::{Received, TaskReport};

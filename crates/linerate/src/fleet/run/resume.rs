@@ -6,15 +6,15 @@ use linerate_fleet::inventory::checked;
 use linerate_lab::fleet::trials;
 use linerate_model::fleet::FleetRun;
 use linerate_model::record::{Body, RunRecord, RunState};
-use linerate_store::load_named;
 use linerate_sys::signal::Signals;
 
 use super::execute::execute;
 use super::kept::KeptRun;
 use super::{RunResult, RunSpec, identity};
 use crate::fleet::BusOptions;
+use crate::named::load_named;
 use crate::record::RecordOptions;
-use crate::{Error, Progress, history};
+use crate::{Error, Progress};
 
 /// Computes the plan of a run of the history anew, runs the tasks that have no result with the hosts that answer, and makes the
 /// report of all tasks. Signals cancel it. The way to the hosts is that of this call: no record determines it. The record is a new
@@ -30,7 +30,7 @@ pub fn resume(
     signals: &Signals,
     progress: &mut Progress,
 ) -> Result<RunResult, Error> {
-    let runs = load_named(record.place.as_ref(), name).map_err(history::error)?;
+    let runs = load_named(record.place.as_ref(), name)?;
     let Ok([earlier]) = <[RunRecord; 1]>::try_from(runs) else {
         return Err(Error::usage(format!("{name:?} names several runs, and one is needed")));
     };

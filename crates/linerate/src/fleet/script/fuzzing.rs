@@ -70,7 +70,7 @@ fn command(seq: u64, argument: u8) -> String {
 }
 
 fn plan(seq: u64) -> String {
-    let body = json!({"lease_ms": 3000, "addresses": [{"path": "phys", "address": "10.0.0.1"}], "peers": ["10.0.0.2"],
+    let body = json!({"lease_ms": 3000, "addresses": [{"path": "phys", "address": "10.0.0.1"}],
         "ports": {"first": 5201, "last": 5209}});
     line(seq, "plan", &body)
 }

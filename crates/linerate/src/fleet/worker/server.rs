@@ -13,7 +13,7 @@ use linerate_engine::dialect::iperf3::server;
 use linerate_fleet::TaskId;
 use linerate_fleet::message::ArmTask;
 use linerate_model::event::TestHeader;
-use linerate_model::policy::{AccessRules, AccessSource, FactsAccess};
+use linerate_model::policy::{AccessRules, AccessSource, FactsAccess, Liveness};
 use linerate_model::record::RunId;
 use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
@@ -99,7 +99,7 @@ fn spec(address: IpAddr, port: u16, admitted: PathBuf) -> ServerSpec {
     let access = AccessRules::new(vec![AccessSource::File(admitted)], Vec::new());
     let mut spec = crate::server::spec(Some(address.to_string()), port, access);
     spec.policy.facts = FactsAccess::None;
-    spec.policy.liveness = LIVENESS;
+    spec.policy.liveness = Liveness::always(LIVENESS);
     // The period that tests have in common begins and ends within intervals. Of long tests neighbours are merged.
     spec.local.interval = Some(INTERVAL_MIN);
     spec

@@ -45,7 +45,10 @@ impl KeptLab {
     /// The experiment ended. Returns what the user should know about the record.
     pub(super) fn finish(self, outcome: &Result<Study, Error>, is_server_gone: bool) -> Option<String> {
         let (state, reason, body) = match outcome {
-            Err(error) => (RunState::Failed, Some(error.to_string()), None),
+            Err(error) => {
+                let reason = error.to_string();
+                (RunState::of_failure(&reason), Some(reason), None)
+            }
             Ok(study) => {
                 let (state, reason) = match study.is_complete {
                     _ if is_server_gone => (RunState::Partial, Some("the server was gone".to_owned())),

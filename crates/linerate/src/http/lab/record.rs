@@ -9,6 +9,7 @@ use linerate_lab::http::environment::StartRecord;
 use linerate_lab::http::plan::Plan;
 use linerate_lab::http::study::Kept;
 use linerate_model::http::{Baseline, CellRun, HTTP_SCHEMA, RunState, Study};
+use linerate_sys::file_system;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -139,11 +140,7 @@ fn parse<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    let len = fs::metadata(path).map_err(|error| io_failure("read", path, &error))?.len();
-    if len > FILE_MAX_BYTES {
-        return Err(Error::usage(format!("{} has {len} bytes, which no file of an experiment has", path.display())));
-    }
-    fs::read_to_string(path).map_err(|error| io_failure("read", path, &error))
+    file_system::read_text(path, FILE_MAX_BYTES).map_err(|error| io_failure("read", path, &error))
 }
 
 fn io_failure(what: &str, path: &Path, error: &io::Error) -> Error {

@@ -13,7 +13,8 @@ use linerate_doctor::path::ObservedPhase;
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::native::client::Established;
 use linerate_lab::path::{
-    ClockFacts, ConcludeInput, LoadPlan, Offer, PlannedPhase, conclude, goodput_bps, plan, samples,
+    ClockFacts, ConcludeInput, LoadPlan, Offer, PlannedPhase, conclude, goodput_bps, is_partial, plan, samples,
+    unmeasured,
 };
 use linerate_model::path::absent::{self, IPERF3_ONLY};
 use linerate_model::path::{
@@ -199,7 +200,11 @@ impl Examination<'_> {
         let finished = context.load(&mut self.connection, &spec, load, position, observer.clone(), observers);
         let Finished { result, handshakes, facts, ended } = finished;
         self.handshakes.extend(handshakes);
+        let reason = unmeasured(&result);
         if result.local.elapsed_ns > 0 {
+            if reason.is_none() && is_partial(&result) {
+                self.failure.get_or_insert_with(|| format!("{}: a direction moved no data", spec.kind.name()));
+            }
             let server = facts.and_then(|facts| EndpointObservation::from_peer(&facts).ok());
             self.has_facts |= server.is_some();
             let client = observer.0.borrow_mut().observation();
@@ -207,7 +212,7 @@ impl Examination<'_> {
             self.note_rates(&result);
             self.phases.push(result);
         }
-        ended
+        ended.and_then(|()| reason.map_or(Ok(()), |reason| Err(Ended::Failed(reason))))
     }
 
     fn datagrams(&mut self, planned: &PlannedPhase, interrupts: &dyn Interrupts) -> Result<(), Ended> {
@@ -219,10 +224,12 @@ impl Examination<'_> {
         }
         let context = one_test::Context { test: self.test, remote: self.remote, method: self.method, interrupts };
         let Finished { result, ended, .. } = context.datagrams(&mut self.connection, &spec);
-        if ended.is_ok() {
-            self.phases.push(result);
+        ended?;
+        if let Some(reason) = unmeasured(&result) {
+            return Err(Ended::Failed(reason));
         }
-        ended
+        self.phases.push(result);
+        Ok(())
     }
 
     /// Rates for the datagrams after the loads.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::*;
 
 const DEADLINE: Duration = Duration::from_secs(30);
-const TOKEN: &str = "0123456789abcdef";
+const TOKEN: &str = "0123456789abcdef012345";
 
 fn served() -> SocketAddr {
     let spec = WebSpec { address: SocketAddr::from(([127, 0, 0, 1], 0)), token: Some(TOKEN.to_owned()) };
@@ -68,7 +68,7 @@ fn strangers_get_nothing() {
     let rows = [
         (format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n"), "401"),
         (format!("GET /live HTTP/1.1\r\nHost: {address}\r\n\r\n"), "401"),
-        (format!("GET /?token=0123456789abcdeX HTTP/1.1\r\nHost: {address}\r\n\r\n"), "401"),
+        (format!("GET /?token=0123456789abcdef01234X HTTP/1.1\r\nHost: {address}\r\n\r\n"), "401"),
         (format!("GET / HTTP/1.1\r\nHost: {address}\r\nCookie: linerate_{}=\r\n\r\n", address.port()), "401"),
         (format!("GET / HTTP/1.1\r\nHost: rebound.example:{}\r\n{}\r\n", address.port(), bearer()), "421"),
         (format!("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n{}\r\n", bearer()), "421"),
@@ -141,31 +141,9 @@ fn all_viewers_get_the_same_frame_and_a_stalled_one_is_dropped() {
 }
 
 #[test]
-fn hosts_are_ours_by_the_address_of_the_connection() {
-    let v4 = SocketAddr::from(([127, 0, 0, 1], 8080));
-    let v6: SocketAddr = "[::1]:80".parse().expect("an address");
-    for (host, local, expected) in [
-        ("127.0.0.1:8080", v4, true),
-        ("localhost:8080", v4, true),
-        ("127.0.0.1", v4, false),
-        ("127.0.0.1:8081", v4, false),
-        ("127.0.0.2:8080", v4, false),
-        ("a.example:8080", v4, false),
-        ("", v4, false),
-        ("[::1]", v6, true),
-        ("[::1]:80", v6, true),
-        ("::1", v6, false),
-        ("192.0.2.1:80", "[::ffff:192.0.2.1]:80".parse().expect("an address"), true),
-        ("localhost:80", "192.0.2.1:80".parse().expect("an address"), false),
-    ] {
-        assert_eq!(is_ours(host, local), expected, "{host} {local}");
-    }
-}
-
-#[test]
 fn tokens_are_long_and_plain() {
-    assert_eq!(token(" 0123456789abcdef\n").as_deref(), Ok(TOKEN));
-    for text in ["", "short", "0123456789abcde;", &"x".repeat(257)] {
+    assert_eq!(token(" 0123456789abcdef012345\n").as_deref(), Ok(TOKEN));
+    for text in ["", &TOKEN[1..], "0123456789abcdef01234;", &"x".repeat(257)] {
         assert!(token(text).is_err(), "{text}");
     }
 }

@@ -2,13 +2,15 @@
 
 use linerate_model::metrics::Distribution;
 
+use crate::import::time::days_since_1970;
+
 /// Names of the columns after the rate, of the header line that was read last.
 #[derive(Default)]
 pub(super) struct Columns(Vec<String>);
 
 const COMMON_NAMES: &str = "time,srcaddress,srcport,dstaddr,dstport,transferid,istart,iend,bytes,speed,";
 const COMMON_COUNT: usize = 10;
-/// UDP rows without a header line.
+/// The first columns of UDP rows without a header line.
 const LOSS_NAMES: [&str; 5] = ["jitter", "errors", "datagrams", "errpercent", "outoforder"];
 
 impl Columns {
@@ -46,7 +48,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Reads a row with a header line, or one of 9 or 14 columns.
+    /// Reads a row: with a header line by its names, without one the columns that all releases have.
     pub(super) fn parse(line: &str, columns: &Columns, utc_offset_s: &dyn Fn(i64) -> i64) -> Option<Self> {
         let fields: Vec<&str> = line.split(',').collect();
         let (time, [source, source_port, destination, destination_port, id, rest @ ..]) = fields.split_first()? else {
@@ -62,7 +64,8 @@ impl Row {
         let names: Vec<&str> = match values.len() {
             _ if has_header => columns.0.iter().map(String::as_str).collect(),
             0 => Vec::new(),
-            5 => LOSS_NAMES.to_vec(),
+            5.. if is_loss(values) => LOSS_NAMES.to_vec(),
+            5.. => Vec::new(),
             _ => return None,
         };
         if values.iter().any(|value| value.parse::<f64>().is_err()) {
@@ -82,6 +85,18 @@ impl Row {
             more: names.into_iter().zip(values).filter_map(known).collect(),
             count: fields.len(),
         })
+    }
+
+    /// Its length as the printed rate shows it, because times are rounded to a tenth of a second; where the rate is not that
+    /// of these times, the length of the range.
+    pub(super) fn duration_ns(&self) -> u64 {
+        const ROUNDED_NS: f64 = 1e8;
+        let range_ns = self.end_ns.saturating_sub(self.start_ns);
+        let exact_ns = self.bytes as f64 * 8e9 / self.bits_per_s;
+        let is_of_range = (exact_ns - range_ns as f64).abs() <= ROUNDED_NS;
+
+        // A float cast saturates.
+        if is_of_range { exact_ns.round() as u64 } else { range_ns }
     }
 
     /// A further column; `None` when the row has none or no value in it.
@@ -118,6 +133,20 @@ impl Row {
             14 => false,
             _ => !is_line_whole,
         }
+    }
+}
+
+/// Whether values begin with jitter, lost datagrams, datagrams and the percentage that these two are. Values that are no
+/// numbers, and -1, are not known.
+fn is_loss(values: &[&str]) -> bool {
+    let [_, lost, datagrams, percent, _, ..] = values else { return false };
+    match (number(lost), number(datagrams), number(percent)) {
+        (Some(lost), Some(datagrams), Some(percent)) => {
+            lost <= datagrams && (percent - 100.0 * lost / datagrams.max(1.0)).abs() < 0.01
+        }
+        // A client that does not know its server's count.
+        (Some(lost), None, _) => lost == 0.0,
+        _ => false,
     }
 }
 
@@ -167,13 +196,6 @@ fn offset_s(zone: &str) -> Option<i64> {
     let digits = digits.filter(|digits| digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit()))?;
     let (hours, minutes): (i64, i64) = (digits[..2].parse().ok()?, digits[2..].parse().ok()?);
     Some(sign * (hours * 3600 + minutes * 60))
-}
-
-/// Days of the Gregorian calendar; years are counted from March, so that the leap day is their last.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days_before_year = year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    days_before_year + (153 * month + 2) / 5 + day - 1 - 719_468
 }
 
 #[cfg(test)]

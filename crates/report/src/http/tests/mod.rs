@@ -31,7 +31,7 @@ fn check_lines(name: &str, text: &str) {
     for line in text.lines() {
         let is_command = ["do  ", "undo  "].iter().any(|label| line.trim_start().starts_with(label));
         assert!(is_command || line.chars().count() <= 120, "{name}: {line}");
-        assert!(line.chars().all(|c| !crate::printable::is_hostile(c)), "{name}: {line:?}");
+        assert!(line.chars().all(|c| !linerate_model::printable::acts(c)), "{name}: {line:?}");
         assert_eq!(line, line.trim_end(), "{name}");
     }
 }

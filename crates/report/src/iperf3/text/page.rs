@@ -10,7 +10,6 @@ use linerate_model::{Failure, SinkError};
 
 use crate::Output;
 use crate::iperf3::{Options, wording};
-use crate::printable::without_controls;
 
 /// Collects the lines of one event and sends them as a whole.
 pub(in crate::iperf3) struct Page {
@@ -30,7 +29,7 @@ impl Page {
         if let (Endpoint::Client, Some(title)) = (self.options.endpoint, &self.options.title) {
             let _ = write!(self.pending, "{title}:  ");
         }
-        self.pending.push_str(&visible(text));
+        self.pending.push_str(text);
         self.pending.push('\n');
     }
 
@@ -49,14 +48,14 @@ impl Page {
 
     /// Writes a warning at once.
     pub(in crate::iperf3) fn warning(&self, text: &str) {
-        self.output.error(&format!("warning: {}\n", visible(text)));
+        self.output.error(&format!("warning: {text}\n"));
     }
 
     /// Writes the lines of a failure at once.
     pub(super) fn failure(&self, failure: &Failure) {
         let mut text = String::new();
         for line in wording::failure_lines(failure, self.options.endpoint) {
-            let _ = writeln!(text, "{}{PROGRAM}: {}", self.timestamp(), visible(&line));
+            let _ = writeln!(text, "{}{PROGRAM}: {line}", self.timestamp());
         }
         self.output.error(&text);
     }
@@ -98,11 +97,6 @@ fn c_locale(format: &str) -> String {
         }
     }
     spelled
-}
-
-/// Text without control characters but line ends and tabs.
-fn visible(text: &str) -> String {
-    without_controls(text, &['\n', '\t'])
 }
 
 const PROGRAM: &str = "iperf3";

@@ -88,7 +88,7 @@ fn exporters_are_equal_at_both_ends_and_differ_by_session_and_label() {
 
 #[test]
 fn proof_passed_on_by_an_attacker_between_two_sessions_is_invalid() {
-    let token = Token::new("0123456789abcdef").expect("a token");
+    let token = Token::new("0123456789abcdef012345").expect("a token");
     let (client, _attacker_as_server) = connected();
     let (_attacker_as_client, server) = connected();
     let [at_client, at_server] = [client.exporter(CHANNEL_BINDING), server.exporter(CHANNEL_BINDING)];

@@ -7,7 +7,7 @@ use linerate_iperf2::Header;
 use linerate_model::service::RefusalReason;
 use linerate_model::spec::LocalOptions;
 use linerate_model::workload::{Pairing, Shape, Start, Workload};
-use linerate_model::{Direction, Event, Failure, Summary, TestSpec, Transport};
+use linerate_model::{Direction, Event, Failure, Summary, TestSpec, Transport, policy};
 use linerate_sys::{OsError, clock};
 
 use super::dial::{Dial, Progress};
@@ -19,7 +19,7 @@ use crate::dialect::iperf2::sockets;
 use crate::error::failure;
 use crate::reporter::Reporter;
 use crate::server;
-use crate::server::liveness::{Liveness, liveness_timeout, progress_bytes_min};
+use crate::server::liveness::{Liveness, limits_of, progress_bytes_min};
 use crate::server::server_stats::ByteTotals;
 
 /// A client's connections.
@@ -58,17 +58,16 @@ impl ClientSession {
         header: Option<Header>,
         spec: &TestSpec,
         local: &LocalOptions,
-        liveness: Duration,
+        liveness: policy::Liveness,
     ) -> Result<Self, OsError> {
         // A test in which only the client sends is ended by the client.
         let decides_end = spec.direction != Direction::Forward && !is_afterwards(spec);
-        let timeout = match spec.workload.shape {
-            Shape::BounceBack(_) => liveness.max(BOUNCE_TIMEOUT),
-            _ => liveness_timeout(spec, liveness),
-        };
-        let progress_bytes = match spec.workload.shape {
-            Shape::BounceBack(_) => 1,
-            _ => progress_bytes_min(spec, timeout),
+        let (limits, progress_bytes) = match spec.workload.shape {
+            Shape::BounceBack(_) => (liveness.at_least(BOUNCE_TIMEOUT), 1),
+            _ => {
+                let limits = limits_of(spec, liveness);
+                (limits, progress_bytes_min(spec, limits.while_wanted))
+            }
         };
         let wait = wait_for_start(spec);
         let overtime = OVERTIME.saturating_add(wait);
@@ -95,7 +94,7 @@ impl ClientSession {
             dials: Vec::new(),
             // Flows have a limit of their own on silence.
             liveness: (spec.transport != Transport::Udp)
-                .then(|| Liveness::new(timeout, begin_ns).demanding(progress_bytes)),
+                .then(|| Liveness::new(limits, begin_ns).demanding(progress_bytes)),
             failure: None,
         })
     }
@@ -144,7 +143,7 @@ impl ClientSession {
     }
 
     /// Does what is to be done; `next_number` numbers connections back. True when a session was added.
-    pub(super) fn advance(&mut self, next_number: &mut u32) -> bool {
+    pub(super) fn advance(&mut self, next_number: &mut u32, is_place_wanted: bool) -> bool {
         let mut requests = self.main.advance(&mut self.reporter);
         if let Some(back) = &mut self.back {
             requests.extend(back.advance(&mut self.reporter));
@@ -159,7 +158,7 @@ impl ClientSession {
         if self.main.is_over() && self.main.summary.is_none() && !self.awaits_connection() {
             self.finish_main();
         }
-        self.check_liveness();
+        self.check_liveness(is_place_wanted);
         let connections = self.connection_count();
         let has_new_session = self.advance_dials();
         if self.connection_count() > connections {
@@ -228,21 +227,24 @@ impl ClientSession {
         Ok(is_new)
     }
 
-    fn check_liveness(&mut self) {
+    /// Ends the test when it takes too long, or has been silent for too long; true if it does.
+    pub(super) fn check_liveness(&mut self, is_place_wanted: bool) -> bool {
         if self.until.take_if(|until| *until <= Instant::now()).is_some() {
-            return self.end_early("the test takes far longer than was announced");
+            self.end_early("the test takes far longer than was announced");
+            return true;
         }
-        let Some(liveness) = &mut self.liveness else { return };
+        let Some(liveness) = &mut self.liveness else { return false };
         if !self.main.run.has_started() || self.main.is_over() {
-            return;
+            return false;
         }
         let Some(progress_bytes) = self.main.run.progress_bytes() else {
-            return;
+            return false;
         };
-        if liveness.is_over(clock::monotonic_ns(), progress_bytes) {
-            let silent_s = liveness.timeout().as_secs();
-            self.end_early(&format!("no sign of life for {silent_s} s"));
-        }
+        let Some(limit) = liveness.exceeded(clock::monotonic_ns(), progress_bytes, is_place_wanted) else {
+            return false;
+        };
+        self.end_early(&format!("no sign of life for {} s", limit.as_secs()));
+        true
     }
 
     /// Ends the test before its time.

@@ -15,6 +15,7 @@ use linerate_model::spec::Iperf2Defaults;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Event, Failure, ServerEvent, TestSpec, Transport};
 use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::sockopt;
 
 use super::client_session::ClientSession;
 use super::half_open::HalfOpenFlows;
@@ -155,6 +156,10 @@ impl Iperf2Server {
             return;
         };
         sockets::prepare(fd.as_fd(), &spec, true, true);
+        if let Some(tos) = self.defaults.reply_tos {
+            // A test is not lost with its TOS byte.
+            let _ = sockopt::set_tos(fd.as_fd(), tos);
+        }
         let Ok(mut connection) = Connection::new(fd, machine, self.next_number, self.defaults.test.clone()) else {
             // The client is gone already.
             return;
@@ -196,7 +201,7 @@ impl Iperf2Server {
         match self.make_session(id, peer, spec, header, server) {
             Ok(session) => self.sessions.insert(id, session),
             Err(why) => {
-                server.admission.release(id);
+                server.admission.release(id, Instant::now());
                 fail(peer, &why.message, server);
                 return None;
             }
@@ -230,8 +235,11 @@ impl Iperf2Server {
 
     fn advance_sessions(&mut self, server: &mut ServerContext<'_>) {
         let mut over = Vec::new();
+        // Clients of a server that takes one at a time wait in the kernel.
+        let waits = self.defaults.one_at_a_time && server.listeners.have_waiting();
+        let is_place_wanted = waits || server.admission.is_place_wanted(Instant::now());
         for (id, session) in &mut self.sessions {
-            let has_new_session = session.advance(&mut self.next_number);
+            let has_new_session = session.advance(&mut self.next_number, is_place_wanted);
             if has_new_session && let Some(back) = session.back.as_ref().map(Session::fd) {
                 let _ = self.epoll.add(back, id * KINDS + SESSION, Interest::READ);
             }
@@ -256,7 +264,7 @@ impl Iperf2Server {
             return;
         };
         let outcome = session.finish();
-        server.admission.release(id);
+        server.admission.release(id, Instant::now());
         let totals = session.totals();
         server.end_test(id, String::new(), totals, session.summaries().next(), &outcome);
     }
@@ -305,6 +313,10 @@ impl ServerDialect for Iperf2Server {
             self.on_pending(id, server);
         }
         Ok(())
+    }
+
+    fn end_silent(&mut self) -> bool {
+        self.sessions.values_mut().any(|session| session.check_liveness(true))
     }
 
     fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) {

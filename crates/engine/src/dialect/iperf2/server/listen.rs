@@ -23,6 +23,9 @@ use crate::dialect::iperf2::sockets;
 use crate::error::failure;
 use crate::server::listeners::open_bound_with;
 
+/// Longest silence of a flow: nothing proves its address, so it keeps its place for a shorter time than a connection.
+const FLOW_SILENCE_MAX: Duration = Duration::from_secs(30);
+
 impl Iperf2Server {
     /// Opens the listeners of the specification.
     pub(super) fn open(spec: &ServerSpec, out: &mut dyn ServerReporter) -> Result<Self, Failure> {
@@ -69,6 +72,7 @@ impl Iperf2Server {
             version: Version::of(defaults.test.workload.release),
             permit_key: key.map(String::into_bytes),
             reports_delays: defaults.reports_delays,
+            idle_timeout: spec.policy.liveness.otherwise.clamp(Policy::default().idle_timeout, FLOW_SILENCE_MAX),
             handshake_timeout: defaults.handshake_timeout.unwrap_or(Policy::default().handshake_timeout),
             ..Policy::default()
         };

@@ -182,6 +182,7 @@ impl<'a> Client<'a> {
             decides_end: true,
             cpu: None,
             independent: false,
+            keeps_grid: false,
             measures_cpu: spec.test.want_peer_facts,
             datagrams: Some(udp_headers::FORMAT),
         };

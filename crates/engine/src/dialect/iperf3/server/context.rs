@@ -1,7 +1,7 @@
 //! Settings all sessions of a server share.
 
 use linerate_iperf3::auth::Authenticator;
-use linerate_iperf3::server::{AcceptedTest, Policy, ServerSetup};
+use linerate_iperf3::server::{AcceptedTest, HANDSHAKE_TIMEOUT, OVERTIME, Policy, ServerSetup};
 use linerate_iperf3::{Cookie, ErrorCode};
 use linerate_model::Failure;
 use linerate_model::policy::FactsAccess;
@@ -9,7 +9,7 @@ use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
 use linerate_sys::clock;
 
-use super::blocking_pool::LoginChecker;
+use super::work::LoginChecker;
 use crate::server::HEADER_TIMEOUT;
 
 /// Settings.
@@ -56,7 +56,8 @@ impl Context {
             login_required: self.spec.auth.is_some(),
             udp_refused: self.spec.local.file.is_some(),
             handshake_timeout: HEADER_TIMEOUT,
-            overtime: self.spec.policy.liveness,
+            results_timeout: self.spec.policy.liveness.otherwise.clamp(HEADER_TIMEOUT, HANDSHAKE_TIMEOUT),
+            overtime: self.spec.policy.liveness.otherwise.min(OVERTIME),
             ..Policy::default()
         }
     }

@@ -19,7 +19,7 @@ const IDLE_MAX_S: u64 = 15;
 /// and by keepalive probes on an idle connection. Explicit options must succeed; defaults are best effort.
 pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &ServerSpec) -> Result<(), EngineError> {
     control_connection::prepare(fd, &spec.local)?;
-    let liveness = spec.policy.liveness;
+    let liveness = spec.policy.liveness.otherwise;
     // Multipath TCP knows no such limit.
     if spec.local.snd_timeout.is_none() {
         let _ = limit_idle_time(fd, liveness);

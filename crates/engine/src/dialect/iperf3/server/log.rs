@@ -26,7 +26,7 @@ impl Iperf3Server {
     pub(super) fn close_session(&mut self, id: u64, outcome: Result<(), Failure>, server: &mut ServerContext<'_>) {
         if let Some(mut session) = self.sessions.remove(&id) {
             let outcome = session.close(outcome);
-            self.ended += 1;
+            self.count_end(self.registry.fell_silent(id));
             let (cookie, totals) = (session.cookie.to_string(), session.totals());
             if !server.end_test(id, cookie, totals, session.summary.as_ref(), &outcome) {
                 self.log_failed_start(id, session.peer, &outcome, server);
@@ -69,12 +69,20 @@ impl Iperf3Server {
         });
     }
 
-    /// A connection without a complete header counts as a failed test, as in the original.
+    /// A connection without a complete header is reported as a failed test.
     pub(super) fn report_header_timeout(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
         let mut sink = server.out.open_test().map_err(failure)?;
         sink.event(&Event::Failed(ErrorCode::RecvCookie.failure(None))).map_err(failure)?;
-        self.ended += 1;
+        self.count_end(true);
         Ok(())
+    }
+
+    /// A session is over. A client that is silent before its test begins is not the one that a server for one test awaits: the
+    /// original waits for it without an end, and does not end either.
+    fn count_end(&mut self, fell_silent: bool) {
+        if !(self.context.spec.one_off && fell_silent) {
+            self.ended += 1;
+        }
     }
 }
 

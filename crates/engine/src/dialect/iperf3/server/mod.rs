@@ -3,7 +3,6 @@
 //! The `registry` decides what concerns more than one session. A session that ends, misbehaves or is refused does not
 //! affect the others.
 
-mod blocking_pool;
 mod connections;
 mod context;
 mod control_socket;
@@ -12,7 +11,7 @@ mod log;
 pub(crate) mod registry;
 mod session;
 mod stream_numbers;
-mod work_queue;
+mod work;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -34,15 +33,16 @@ use crate::dialect::iperf3::error::failed;
 use crate::error::{EngineError, failure};
 use crate::interrupts::Interrupts;
 use crate::server::admission::Admission;
+use crate::server::blocking_pool::BlockingPool;
 use crate::server::context::ServerContext;
 use crate::server::event_loop::Server;
 use crate::server::listeners::acceptor::Accepted;
 use crate::server::listeners::udp::FirstDatagram;
 use crate::server::{self, Intake, Recognised, ServerDialect, Stopped};
-use blocking_pool::BlockingPool;
 use context::Context;
 use registry::{SessionRegistry, Stage};
 use session::{Admitted, CONTROL_READ_BYTES, ServerSockets, Session};
+use work::Work;
 
 /// Serves until interrupted, or for one test. `requests` makes what clients may request beside their results.
 ///
@@ -54,13 +54,15 @@ pub fn run(
     reporter: &mut dyn ServerReporter,
     interrupts: &dyn Interrupts,
 ) -> Result<(), Failure> {
-    open(spec, requests, reporter, interrupts)?.run(|| Ok(()))
+    let mut server = listening(spec, reporter, interrupts)?;
+    let dialect = dialect(server.spec(), requests)?;
+    server.add(Box::new(dialect))?;
+    server.run(|| Ok(()))
 }
 
-/// A server of this dialect that listens.
-pub(crate) fn open<'a>(
+/// A server that listens and has no dialect yet. Its errors have the codes of iperf3.
+pub(crate) fn listening<'a>(
     spec: &ServerSpec,
-    requests: PeerRequests,
     reporter: &'a mut dyn ServerReporter,
     interrupts: &'a dyn Interrupts,
 ) -> Result<Server<'a>, Failure> {
@@ -69,9 +71,12 @@ pub(crate) fn open<'a>(
     }
     let mut server = Server::new(spec, reporter, interrupts)?;
     server.listen()?;
-    let dialect = Iperf3Server::new(server.spec(), requests)?;
-    server.add(Box::new(dialect))?;
     Ok(server)
+}
+
+/// The dialect of a server.
+pub(crate) fn dialect(spec: &ServerSpec, requests: PeerRequests) -> Result<impl ServerDialect + use<>, Failure> {
+    Iperf3Server::new(spec, requests)
 }
 
 /// Clients with a control connection, their sessions and the sockets of both.
@@ -79,7 +84,7 @@ struct Iperf3Server {
     context: Context,
     epoll: Epoll,
     registry: SessionRegistry,
-    pool: BlockingPool,
+    pool: BlockingPool<Work, ServerInput>,
     sessions: BTreeMap<u64, Session>,
     test_number: u32,
     /// Sessions that ended since the last announcement.
@@ -105,7 +110,9 @@ impl Iperf3Server {
         let spec = spec.clone();
         let allow_split_address = spec.policy.allow_split_address;
         let context = Context { spec, peer_requests };
-        let pool = BlockingPool::new(context.login_checker()?).map_err(failed(ErrorCode::InitTest))?;
+        let checker = context.login_checker()?;
+        let pool = BlockingPool::new(move |work| work::run(work, checker.as_ref()));
+        let pool = pool.map_err(failed(ErrorCode::InitTest))?;
         epoll.add(pool.fd(), POOL, READ).map_err(failed(ErrorCode::InitTest))?;
         Ok(Self {
             registry: SessionRegistry::new(allow_split_address),
@@ -135,7 +142,7 @@ impl Iperf3Server {
                 match (token % KINDS, self.sessions.get_mut(&id)) {
                     (CONTROL, Some(_)) => self.on_control(id, server),
                     (FLOWS, Some(session)) => session.on_flows(&mut server.udp),
-                    (_, Some(session)) => session.on_time(),
+                    (_, Some(session)) => session.on_time(server.admission.is_place_wanted(Instant::now())),
                     (_, None) => {}
                 }
                 self.forward_inputs(id, server);
@@ -247,13 +254,14 @@ impl Iperf3Server {
 
     fn on_time(&mut self, server: &ServerContext<'_>) {
         let now = Instant::now();
+        let is_place_wanted = server.admission.is_place_wanted(now);
         self.registry.handle_timeout(now);
         let is_due = |s: &Session| s.due().is_some_and(|t| t <= now);
         let due = |(&id, session): (&u64, &Session)| (is_due(session) || session.has_inputs()).then_some(id);
         let ids: Vec<u64> = self.sessions.iter().filter_map(due).collect();
         for id in ids {
             if let Some(session) = self.sessions.get_mut(&id).filter(|session| is_due(session)) {
-                session.on_time();
+                session.on_time(is_place_wanted);
             }
             self.forward_inputs(id, server);
         }
@@ -316,6 +324,10 @@ impl ServerDialect for Iperf3Server {
         }
         self.report_header_timeout(server)?;
         Ok(error_message(ErrorCode::RecvCookie))
+    }
+
+    fn end_silent(&mut self) -> bool {
+        self.sessions.values_mut().any(|session| session.check_liveness(true))
     }
 
     fn evict(&mut self, id: u64, reason: RefusalReason, _server: &mut ServerContext<'_>) {

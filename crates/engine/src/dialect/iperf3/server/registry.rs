@@ -21,12 +21,14 @@ use linerate_model::service::RefusalReason;
 use linerate_model::{Failure, FailureKind, Transport};
 
 use super::stream_numbers::StreamNumbers;
-use super::work_queue::WorkQueue;
+use super::work::Work;
 use crate::dialect::iperf3::error::input;
 use crate::error::EngineError;
 use crate::server::admission::{Admission, Decision};
+use crate::server::limits::address_queue::AddressQueue;
 use crate::server::limits::login_guard::LoginGuard;
 use client::Client;
+use udp_turns::TurnTimes;
 
 /// All clients of a server. Clients are numbered by the caller, in the order in which their connections came.
 #[derive(Debug)]
@@ -38,8 +40,9 @@ pub(crate) struct SessionRegistry {
     stream_numbers: StreamNumbers,
     /// Prepared UDP tests whose turn to open streams has not come.
     udp_queue: VecDeque<u64>,
+    turn_times: TurnTimes,
     ready: BTreeSet<u64>,
-    work: WorkQueue,
+    work: AddressQueue<Work>,
 }
 
 /// What becomes of a connection whose cookie is complete.
@@ -79,8 +82,9 @@ impl SessionRegistry {
             logins: LoginGuard::default(),
             stream_numbers: StreamNumbers::default(),
             udp_queue: VecDeque::new(),
+            turn_times: TurnTimes::default(),
             ready: BTreeSet::new(),
-            work: WorkQueue::default(),
+            work: AddressQueue::default(),
         }
     }
 
@@ -137,10 +141,10 @@ impl SessionRegistry {
             return;
         };
         self.by_cookie.remove(&client.cookie);
-        admission.release(id);
+        admission.release(id, now);
         self.udp_queue.retain(|&other| other != id);
         self.ready.remove(&id);
-        self.work.leave(id, Network::of_client(client.peer.ip()));
+        self.work.leave(id, client.network());
         if let Some(agreed) = client.agreed {
             self.stream_numbers.release(agreed.first_position);
         }
@@ -211,7 +215,11 @@ impl SessionRegistry {
                     client.held_until = None;
                 }
                 match &mut client.machine {
-                    Some(machine) => machine.handle_timeout(now),
+                    Some(machine) => {
+                        let is_due = machine.poll_timeout().is_some_and(|t| t <= now);
+                        client.fell_silent = is_due && client.stage != Stage::Running;
+                        machine.handle_timeout(now);
+                    }
                     None if client.ends.is_some_and(|t| t <= now) => {
                         client.refused = Some(RefusalReason::QueueTooLong);
                         client.reject(State::AccessDenied, ErrorCode::AccessDenied.failure(None));
@@ -280,6 +288,11 @@ impl SessionRegistry {
         self.clients.get(&id)?.refused
     }
 
+    /// A client sent nothing more before its test began.
+    pub(crate) fn fell_silent(&self, id: u64) -> bool {
+        self.clients.get(&id).is_some_and(|g| g.fell_silent)
+    }
+
     /// Why a client could not log in.
     pub(crate) fn login_failure(&self, id: u64) -> Option<&Refusal> {
         self.clients.get(&id)?.login.as_ref()
@@ -316,14 +329,15 @@ impl SessionRegistry {
             let action = match client.set_aside(now, action) {
                 Ok(action) => action,
                 Err(work) => {
-                    self.work.enter(id, Network::of_client(client.peer.ip()), work);
+                    self.work.enter(id, client.network(), work);
                     continue;
                 }
             };
             match &action {
                 ServerAction::ExpectStreams(_) => {
                     client.stage = Stage::Opening;
-                    (client.awaits_since, client.opens_since) = (Some(now), Some(now));
+                    client.awaits_since = Some(now);
+                    client.opens_since = (client.transport() == Some(Transport::Udp)).then_some(now);
                 }
                 ServerAction::StartClock => {
                     client.stage = Stage::Running;
@@ -342,7 +356,7 @@ impl SessionRegistry {
             self.ready.insert(id);
         }
         if streams_are_open {
-            self.advance_udp_queue(now);
+            self.end_udp_turn(now, id);
         }
     }
 }

@@ -201,6 +201,68 @@ fn with_split_addresses_a_turn_takes_two_seconds_whatever_is_opened_in_it() {
     assert_eq!(harness.udp_stream_owner(200), Some(2));
 }
 
+/// Lets time pass until another client opens its streams; returns that client and how long it took.
+fn next_opener(harness: &mut Harness, clients: &[u8]) -> (Option<u64>, Duration) {
+    let (opener, began) = (harness.udp_stream_owner(200), harness.now);
+    while harness.udp_stream_owner(200) == opener {
+        harness.now = harness.registry.next_timeout().expect("a turn has an end").max(harness.now);
+        harness.registry.handle_timeout(harness.now);
+        for n in clients {
+            harness.actions(*n);
+        }
+    }
+    (harness.udp_stream_owner(200), harness.now - began)
+}
+
+/// Thirty connections of one address would otherwise delay others by a minute.
+#[test]
+fn with_split_addresses_a_client_of_another_address_waits_for_one_turn() {
+    let mut harness = Harness::new(&with_split_addresses());
+    harness.admission = Admission::new(&admitting(policy::Admission::Parallel { tests_max: 400 }), false);
+    for n in 1..=30 {
+        harness.start(n, 1, UDP);
+    }
+    harness.start(31, 2, UDP);
+    let clients: Vec<u8> = (1..=31).collect();
+    assert_eq!(harness.udp_stream_owner(200), Some(1));
+    assert_eq!(next_opener(&mut harness, &clients), (Some(31), UDP_TURN));
+}
+
+#[test]
+fn with_split_addresses_the_addresses_take_turns() {
+    let mut harness = Harness::new(&with_split_addresses());
+    for (n, last) in [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (6, 3)] {
+        harness.start(n, last, UDP);
+    }
+    let mut order = vec![1];
+    while order.len() < 6 {
+        order.extend(next_opener(&mut harness, &[1, 2, 3, 4, 5, 6]).0);
+    }
+    assert_eq!(order, [1, 4, 6, 2, 5, 3]);
+}
+
+#[test]
+fn with_split_addresses_an_address_that_has_taken_its_time_gives_way_at_once() {
+    let mut harness = Harness::new(&with_split_addresses());
+    for (n, last) in [(1, 1), (2, 1), (3, 2)] {
+        harness.start(n, last, UDP);
+    }
+    assert_eq!(next_opener(&mut harness, &[1, 2, 3]).0, Some(3));
+    for _ in 0..2 {
+        harness.open_stream(3);
+    }
+    harness.actions(3);
+    assert_eq!(harness.udp_stream_owner(200), Some(2), "there is no other");
+    harness.start(4, 3, UDP);
+    assert_eq!(next_opener(&mut harness, &[2, 4]), (Some(4), Duration::ZERO));
+    harness.remove(4);
+
+    harness.now += Duration::from_secs(60);
+    harness.start(5, 1, UDP);
+    harness.start(6, 3, UDP);
+    assert_eq!(next_opener(&mut harness, &[5, 6]), (Some(6), UDP_TURN), "a minute later it has a turn again");
+}
+
 #[test]
 fn a_server_sends_to_no_address_that_may_be_forged() {
     let mut harness = Harness::new(&with_split_addresses());

@@ -236,9 +236,9 @@ impl Session {
         let now_ns = clock::monotonic_ns();
         if let (Some(run), Some(test)) = (&mut self.run, &self.test) {
             run.start_clock(now_ns);
-            let timeout = liveness::liveness_timeout(&test.spec, context.spec.policy.liveness);
-            let progress_bytes_min = liveness::progress_bytes_min(&test.spec, timeout);
-            let watched = Liveness::new(timeout, now_ns).demanding(progress_bytes_min);
+            let limits = liveness::limits_of(&test.spec, context.spec.policy.liveness);
+            let progress_bytes_min = liveness::progress_bytes_min(&test.spec, limits.while_wanted);
+            let watched = Liveness::new(limits, now_ns).demanding(progress_bytes_min);
             self.liveness = run.progress_bytes().map(|_| watched);
         }
         let limit = context.spec.bitrate_limit.as_ref();

@@ -89,7 +89,10 @@ impl Opening<'_> {
             let received_ns = match connection.advance(self.plan, &self.epoll, event.token, &mut self.buffer) {
                 Ok(Step::Nothing) => continue,
                 Ok(Step::Complete) => Some(clock::monotonic_ns()),
-                Err(_) => None,
+                Err(error) => {
+                    self.done.refused += u64::from(connection.is_refused_by(self.plan, &error));
+                    None
+                }
             };
             let planned_ns = connection.since_ns();
             self.open.remove(&event.token);

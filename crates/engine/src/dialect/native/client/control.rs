@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use linerate_model::path::{EndpointPhase, HostDropsReader, PhaseSpec};
 use linerate_native::client::{Action, Input, Machine, ProtocolFailure};
 use linerate_native::hex;
-use linerate_native::message::{Hello, Ready, Welcome};
+use linerate_native::message::{Hello, Ready, TokenProof, Welcome};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::{clock, sockopt};
-use linerate_trust::{ClientConfig, Role, Token, proof, resume_proof, verify};
+use linerate_trust::{ClientConfig, Role, Token, proof, resume_proof};
 
 use super::connect::{BUSY, reconnect};
 use super::prober::ProbeTarget;
@@ -67,7 +67,7 @@ pub struct Announcement {
     pub streams_max: u32,
     /// Connections of requests and responses at the same time at most.
     pub connections_max: u32,
-    /// Length of the whole examination at most.
+    /// Length of all phases together at most.
     pub duration_max: Duration,
     /// Phases that it may run.
     pub kinds: Vec<linerate_model::path::PhaseKind>,
@@ -156,9 +156,10 @@ impl NativeClient {
         on_turn: &mut dyn FnMut(Turn),
         interrupts: &dyn Interrupts,
     ) -> Result<(), NativeError> {
+        let (token, server_proof) = self.token_proofs()?.unzip();
         let hello = Hello {
             program: concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned(),
-            token: self.token.as_ref().map(|token| token.name().to_owned()),
+            token,
             user: login.map(|login| login.user.clone()),
             password: login.map(|login| login.password.clone()),
             streams_max: announcement.streams_max,
@@ -169,8 +170,20 @@ impl NativeClient {
             wants_facts: announcement.wants_facts,
             ..Hello::default()
         };
-        self.give(Input::Hello(Box::new(hello)));
+        self.give(Input::Hello { hello: Box::new(hello), server_proof });
         self.await_welcome(announcement.wait_max, on_turn, interrupts)
+    }
+
+    /// This end's proof of its token, and the one that the server has to answer; `None` without a token.
+    fn token_proofs(&self) -> Result<Option<(TokenProof, [u8; 32])>, NativeError> {
+        let Some(token) = &self.token else { return Ok(None) };
+        let exporter = self.connection.as_ref().and_then(|connection| connection.tls.exporter());
+        // Without keys there is no proof, and without a proof no session.
+        let exporter = exporter.ok_or_else(|| NativeError::Identity("the connection is not encrypted".to_owned()))?;
+
+        let own = proof(token, &exporter, Role::Client);
+        let own = TokenProof { name: token.name().to_owned(), proof: hex::encode(&own) };
+        Ok(Some((own, proof(token, &exporter, Role::Server))))
     }
 
     /// Waits for the begin of the session, in the queue of the server if it has one.
@@ -383,7 +396,6 @@ impl NativeClient {
         while let Some(action) = self.machine.poll_action() {
             match action {
                 Action::Send(bytes) => self.send(&bytes),
-                Action::VerifyChallenge { proof } => self.verify_challenge(&proof),
                 Action::Resumed => {}
                 Action::Failed(failure) => self.failed = Some(failure),
                 other => self.arrived.push_back(other),
@@ -404,18 +416,6 @@ impl NativeClient {
         if let Some(connection) = self.connection.take() {
             let _ = sockopt::set_reset_on_close(&connection.fd);
         }
-    }
-
-    /// The server proves its token first; then this end does.
-    fn verify_challenge(&mut self, server_proof: &[u8; 32]) {
-        let exporter = self.connection.as_ref().and_then(|connection| connection.tls.exporter());
-        let input = match (&self.token, exporter) {
-            (Some(token), Some(exporter)) if verify(token, &exporter, Role::Server, server_proof) => {
-                Input::ChallengeVerified { proof: proof(token, &exporter, Role::Client) }
-            }
-            _ => Input::ChallengeWrong,
-        };
-        self.give(input);
     }
 
     /// Connects again and continues the session.

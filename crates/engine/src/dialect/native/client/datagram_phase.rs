@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_model::path::{CapacityFeedback, PathDirection, PhaseResult, PhaseSpec, RateControl};
+use linerate_model::path::{CapacityFeedback, PathDirection, PhaseResult, PhaseSpec, RateControl, absent};
 use linerate_native::datagram::Feedback;
 use linerate_native::message::Ready;
 use linerate_sys::clock;
@@ -111,8 +111,7 @@ impl NativeClient {
             None => None,
         };
         let Some((granted, fd)) = opened else {
-            let reason =
-                if granted.is_some() { "UDP is blocked: no knock was answered" } else { "the server grants no flow" };
+            let reason = if granted.is_some() { absent::UDP_BLOCKED } else { "the server grants no flow" };
             result.absent.push(("datagrams".to_owned(), reason.to_owned()));
             self.stop_phase(interrupts)?;
             return Ok(None);

@@ -11,10 +11,10 @@ use linerate_model::path::{LoadControl, LoadDecision, PathDirection, PhaseKind, 
 use linerate_sys::clock;
 use linerate_sys::poll::{Epoll, Interest};
 
-use super::NativeError;
 use super::control::NativeClient;
 use super::prober::Prober;
-use super::streams::{self, StreamPlan, Wanted};
+use super::streams::{self, Opened, StreamPlan, Wanted};
+use super::{NativeError, is_refusal};
 use crate::data::quota::Quota;
 use crate::dialect::native::load::{EchoSamples, LoadRun, LoadStream};
 use crate::dialect::native::probe_budget::ProbeBudget;
@@ -36,7 +36,9 @@ struct Supply {
     directions: Vec<PathDirection>,
     tokens: Vec<[u8; 16]>,
     next: u16,
-    opening: Vec<Receiver<io::Result<LoadStream>>>,
+    opening: Vec<Receiver<Opened>>,
+    /// Streams that were not opened, and why.
+    failed: Vec<(u16, io::Error)>,
 }
 
 const NOTICE: u64 = 0;
@@ -64,7 +66,13 @@ pub(super) fn run(
     let reporter = Reporter::boxed(sink);
     let mut load = LoadRun::new(spec, Quota::default(), Endpoint::Client, client.remote(), reporter)?;
     let mut supply = Supply::new(client.stream_plan(spec, &echoes), spec, tokens);
-    for stream in supply.open(control.first_streams(), &mut result.absent) {
+    let streams = supply.open(control.first_streams());
+    if streams.is_empty() {
+        supply.report_failures(result);
+        client.stop_phase(interrupts)?;
+        return Ok(());
+    }
+    for stream in streams {
         load.add(stream)?;
     }
     client.start_phase(interrupts)?;
@@ -87,6 +95,7 @@ pub(super) fn run(
     load.stop_senders();
     result.remote = client.stop_phase(interrupts)?.map(|remote| *remote);
     result.local = load.finish().0;
+    supply.report_failures(result);
     result.in_band = echoes.take();
     if let Some(prober) = prober {
         result.is_drained = drain(&prober, client.idle_rtt_ns());
@@ -179,7 +188,7 @@ impl Supply {
             PhaseKind::Up => vec![PathDirection::Up],
             _ => vec![PathDirection::Down, PathDirection::Up],
         };
-        Self { plan, directions, tokens, next: 0, opening: Vec::new() }
+        Self { plan, directions, tokens, next: 0, opening: Vec::new(), failed: Vec::new() }
     }
 
     /// The next streams, so many per direction.
@@ -195,14 +204,14 @@ impl Supply {
         wanted
     }
 
-    /// Opens the first streams; what fails is absent.
-    fn open(&mut self, count: u32, absent: &mut Vec<(String, String)>) -> Vec<LoadStream> {
+    /// Opens the first streams.
+    fn open(&mut self, count: u32) -> Vec<LoadStream> {
         let wanted = self.wanted(count);
         let mut opened = Vec::with_capacity(wanted.len());
         for stream in wanted {
             match streams::open(&self.plan, stream) {
                 Ok(stream) => opened.push(stream),
-                Err(error) => absent.push((format!("stream {}", stream.number), error.to_string())),
+                Err(error) => self.failed.push((stream.number, error)),
             }
         }
         opened
@@ -215,18 +224,27 @@ impl Supply {
     }
 
     fn take_opened(&mut self) -> Vec<LoadStream> {
-        let mut opened = Vec::new();
+        let (mut opened, failed) = (Vec::new(), &mut self.failed);
         self.opening.retain(|receiver| {
             loop {
                 match receiver.try_recv() {
-                    Ok(Ok(stream)) => opened.push(stream),
-                    // A stream that fails leaves the load with fewer.
-                    Ok(Err(_)) => {}
+                    Ok((_, Ok(stream))) => opened.push(stream),
+                    Ok((number, Err(error))) => failed.push((number, error)),
                     Err(TryRecvError::Empty) => return true,
                     Err(TryRecvError::Disconnected) => return false,
                 }
             }
         });
         opened
+    }
+
+    /// A stream that was not opened leaves the load with fewer.
+    fn report_failures(&self, result: &mut PhaseResult) {
+        for (number, error) in &self.failed {
+            let is_refused = is_refusal(error);
+            result.refused += u64::from(is_refused);
+            let reason = if is_refused { format!("the server refused it: {error}") } else { error.to_string() };
+            result.absent.push((format!("stream {number}"), reason));
+        }
     }
 }

@@ -19,6 +19,8 @@ pub use control::{Announcement, NativeClient, Turn};
 pub use dial::{Target, bind};
 pub use load_phase::Steering;
 
+use std::io::{self, ErrorKind};
+
 use linerate_model::path::Identity;
 use linerate_trust::{Fingerprint, Token};
 
@@ -98,7 +100,7 @@ pub enum NativeError {
     #[error("{0}")]
     Identity(String),
     /// A rule of the server.
-    #[error("the server refuses the test: {text} ({clause})")]
+    #[error("the server refuses the test: {text} ({clause}){}", option_for(.clause))]
     Refused {
         /// Which rule.
         clause: String,
@@ -130,6 +132,12 @@ impl From<crate::error::EngineError> for NativeError {
     }
 }
 
+/// A server that takes no stream with this token has closed the connection.
+fn is_refusal(error: &io::Error) -> bool {
+    use ErrorKind as K;
+    matches!(error.kind(), K::ConnectionReset | K::ConnectionAborted | K::BrokenPipe | K::UnexpectedEof)
+}
+
 /// Decides whether a server's key is acceptable.
 ///
 /// # Errors
@@ -152,6 +160,18 @@ fn judge(demand: &IdentityDemand, found: Fingerprint, host: &str) -> Result<Iden
              run `linerate test --forget {host}` and test again"
         ))),
         None => Ok(Identity::New),
+    }
+}
+
+/// The option of `linerate test` that a limit of the server is about.
+fn option_for(clause: &str) -> &'static str {
+    match clause {
+        "duration" => "; give --time SECONDS or --profile quick",
+        "streams" => "; give --streams N",
+        "bytes" => "; give --max-bytes N",
+        "rate" => "; give --rate RATE",
+        "busy" => "; give --wait SECONDS",
+        _ => "",
     }
 }
 

@@ -115,7 +115,7 @@ impl NativeClient {
                     flows.push(FlowPlan { fd, flow: granted.flow, tag: granted.tag, dscp, spare });
                 }
                 None => {
-                    result.absent.push(("udp".to_owned(), "UDP is blocked: no knock was answered".to_owned()));
+                    result.absent.push(("udp".to_owned(), absent::UDP_BLOCKED.to_owned()));
                     break;
                 }
             }
@@ -150,6 +150,11 @@ impl NativeClient {
         let down = found.tos_down.into_iter().map(tos(PathDirection::Down));
         result.tos = size::distinct(result.tos.drain(..).chain(up).chain(down).collect::<Vec<_>>());
         let ConcurrentProbes { tcp, tls, echo } = found.connections;
+        if found.refused > 0 && tls.iter().all(|sample| sample.received_ns.is_none()) {
+            let text = format!("the server refused {} of {} connections", found.refused, tcp.len());
+            result.absent.push((absent::PROBES.to_owned(), text));
+            result.refused += found.refused;
+        }
         result.foreign = ConcurrentProbes { tcp, tls, echo };
         result.udp_by_dscp = flows.collect();
     }
@@ -191,7 +196,7 @@ impl NativeClient {
                 flow::close(&fd, granted.flow, granted.tag);
                 (result.size, result.tos) = (found.size, found.tos);
             }
-            None => result.absent.push(("udp".to_owned(), "UDP is blocked: no knock was answered".to_owned())),
+            None => result.absent.push(("udp".to_owned(), absent::UDP_BLOCKED.to_owned())),
         }
         result.remote = self.stop_phase(interrupts)?.map(|remote| *remote);
         Ok(())
@@ -210,8 +215,7 @@ impl NativeClient {
         result: &mut PhaseResult,
     ) -> Result<(), NativeError> {
         let (Some(token), Some(sizes)) = (tokens(&ready.streams).pop(), spec.transaction) else {
-            result.absent.push((spec.kind.name().to_owned(), "the server grants no stream".to_owned()));
-            return Ok(());
+            return Err(NativeError::Protocol("the server grants no stream".to_owned()));
         };
         self.start_phase(interrupts)?;
         let target = self.probe_target(spec.dscp);
@@ -234,6 +238,9 @@ impl NativeClient {
         }
         result.remote = self.stop_phase(interrupts)?.map(|remote| *remote);
         let (done, notes) = done.map_err(|error| NativeError::System(error.to_string()))?;
+        if done.completed == 0 {
+            result.refused = done.refused;
+        }
         (result.transactions, result.local.transactions) = (done.samples, Some(done.completed));
         result.local.notes = notes;
         Ok(())

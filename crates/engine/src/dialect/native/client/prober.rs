@@ -58,6 +58,8 @@ pub(super) struct ProbeResults {
     pub(super) connections: ConcurrentProbes,
     /// Of the first flow.
     pub(super) newest_rtt_ns: Option<i64>,
+    /// New connections that the server closed before it answered.
+    pub(super) refused: u64,
     /// Flows that a spare one has taken the place of.
     pub(super) replaced: u32,
     /// Datagrams that answer no probe.
@@ -248,6 +250,7 @@ impl Worker {
         if let Some(connections) = &mut self.connections {
             let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
             connections.take_samples(&mut results.connections);
+            results.refused = connections.refused();
         }
     }
 

@@ -42,14 +42,17 @@ pub(super) struct Wanted {
 /// Longest time for connection and answer.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Opens streams beside a load that runs, in a thread of its own; the receiver gets each one, or why it failed.
-pub(super) fn open_beside(plan: &StreamPlan, wanted: Vec<Wanted>) -> io::Result<Receiver<io::Result<LoadStream>>> {
+/// Number of a stream, and the stream or why there is none.
+pub(super) type Opened = (u16, io::Result<LoadStream>);
+
+/// Opens streams beside a load that runs, in a thread of its own; the receiver gets each one.
+pub(super) fn open_beside(plan: &StreamPlan, wanted: Vec<Wanted>) -> io::Result<Receiver<Opened>> {
     let (sender, receiver) = mpsc::channel();
     let plan = plan.clone();
     thread::Builder::new().name("native-streams".into()).spawn(move || {
         for stream in wanted {
             // Without a receiver the phase is over.
-            if sender.send(open(&plan, stream)).is_err() {
+            if sender.send((stream.number, open(&plan, stream))).is_err() {
                 return;
             }
         }
@@ -60,7 +63,7 @@ pub(super) fn open_beside(plan: &StreamPlan, wanted: Vec<Wanted>) -> io::Result<
 /// Opens one stream.
 ///
 /// # Errors
-/// Those of the system; `ConnectionReset` where the server does not accept its token.
+/// Those of the system; `ConnectionReset` or `ConnectionAborted` where the server does not accept its token.
 pub(super) fn open(plan: &StreamPlan, wanted: Wanted) -> io::Result<LoadStream> {
     let end = Instant::now() + OPEN_TIMEOUT;
     let fd = connect(plan, end)?;
@@ -121,7 +124,7 @@ fn read_answer(fd: &OwnedFd, end: Instant) -> io::Result<()> {
         }
     }
     let accepted = StreamAnswer::decode(&answer).is_some_and(|answer| answer.status == 0);
-    if accepted { Ok(()) } else { Err(ErrorKind::InvalidData.into()) }
+    if accepted { Ok(()) } else { Err(ErrorKind::ConnectionAborted.into()) }
 }
 
 fn wait(fd: &OwnedFd, interest: Interest, end: Instant) -> io::Result<()> {

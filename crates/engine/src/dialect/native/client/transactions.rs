@@ -11,8 +11,8 @@ use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{clock, sockopt, stream_io};
 
-use super::bind;
 use super::prober::ProbeTarget;
+use super::{bind, is_refusal};
 use crate::interrupts::Interrupts;
 
 /// What is run.
@@ -36,6 +36,8 @@ pub(super) struct Transacted {
     pub(super) samples: Vec<ProbeSample>,
     /// Those with a response.
     pub(super) completed: u64,
+    /// Connections that the server closed before it answered.
+    pub(super) refused: u64,
 }
 
 /// A connection of one flow.
@@ -104,7 +106,8 @@ impl Transacted {
     }
 }
 
-/// Runs transactions until the time is over. A transaction that fails is a lost sample.
+/// Runs transactions until the time is over, or until the server has refused all connections. A transaction that fails is a lost
+/// sample.
 ///
 /// # Errors
 /// When this host has no event loop, or the user interrupts.
@@ -130,12 +133,18 @@ pub(super) fn run(plan: &TransactionPlan, interrupts: &dyn Interrupts) -> io::Re
             if matches!(stepped, Ok(Step::Nothing)) {
                 continue;
             }
-            done.add(connection.since_ns, stepped.is_ok().then(clock::monotonic_ns));
-            if plan.kind == PhaseKind::Crr || stepped.is_err() {
-                connections.remove(&event.token);
-                connections.insert(event.token, Connection::open(plan, &epoll, event.token)?);
-            } else {
+            let is_failed = stepped.is_err();
+            done.add(connection.since_ns, (!is_failed).then(clock::monotonic_ns));
+            let is_refused = stepped.is_err_and(|error| connection.is_refused_by(plan, &error));
+            done.refused += u64::from(is_refused);
+            if plan.kind == PhaseKind::Rr && !is_failed {
                 connection.request(plan, &epoll, event.token)?;
+                continue;
+            }
+            connections.remove(&event.token);
+            // A server that has refused the first connection refuses the next one as well.
+            if !(is_refused && done.completed == 0) {
+                connections.insert(event.token, Connection::open(plan, &epoll, event.token)?);
             }
         }
     }
@@ -177,6 +186,11 @@ impl Connection {
 
     pub(super) fn since_ns(&self) -> u64 {
         self.since_ns
+    }
+
+    /// The server has closed the connection, which failed with this error, instead of an answer to its head.
+    pub(super) fn is_refused_by(&self, plan: &TransactionPlan, error: &io::Error) -> bool {
+        self.missing > plan.response_bytes && is_refusal(error)
     }
 
     /// Sends the next request on a connection that is open.

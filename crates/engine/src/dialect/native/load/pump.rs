@@ -22,6 +22,8 @@ pub(super) struct LoadPump {
     writer: FrameWriter,
     echo: Option<EchoSchedule>,
     is_sender: bool,
+    /// Bytes beside the payload: echoes, and the replies to them.
+    other_bytes: u64,
     /// A sender reads when it was blocked, and not before this time.
     next_read_ns: u64,
 }
@@ -46,12 +48,14 @@ impl LoadPump {
             FrameWriter::of_echoes(stream)
         };
         let reader = FrameReader::default();
-        Ok(Self { fd, counters, wire, reader, writer, echo, is_sender, next_read_ns: 0 })
+        Ok(Self { fd, counters, wire, reader, writer, echo, is_sender, other_bytes: 0, next_read_ns: 0 })
     }
 
-    /// Reads once; false when nothing has arrived.
-    fn read(&mut self, scratch: &mut Scratch) -> Result<bool, Ended> {
+    /// Reads once, at most `room` bytes; false when nothing has arrived.
+    fn read(&mut self, scratch: &mut Scratch, room: usize) -> Result<bool, Ended> {
         let buffer = scratch.bytes().map_err(Ended::Failed)?;
+        let room = room.min(buffer.len());
+        let buffer = buffer.get_mut(..room).unwrap_or_default();
         let len = match self.wire.read(self.fd.as_fd(), buffer) {
             Ok(0) => return Err(Ended::Eof),
             Ok(len) => len,
@@ -71,8 +75,13 @@ impl LoadPump {
             Frame::End => is_over = true,
         });
         match fed {
-            Ok(payload) if !self.is_sender => self.counters.add(payload, 1),
-            Ok(_) => {}
+            Ok(payload) => {
+                // A reply is as long as its request.
+                self.other_bytes += 2 * (len as u64).saturating_sub(payload);
+                if !self.is_sender {
+                    self.counters.add(payload, 1);
+                }
+            }
             Err(error) => return Err(Ended::Failed(io::Error::new(ErrorKind::InvalidData, error.to_string()))),
         }
         if is_over { Err(Ended::Eof) } else { Ok(true) }
@@ -102,14 +111,23 @@ impl LoadPump {
         }
     }
 
+    fn moved_bytes(&self) -> u64 {
+        self.counters.read().bytes + self.other_bytes
+    }
+
     fn advance(&mut self, now_ns: u64, scratch: &mut Scratch) -> Result<Pumped, Ended> {
         let skips_read = self.is_sender && now_ns < self.next_read_ns;
         let (mut may_read, mut may_write) = (!skips_read, true);
+        let (room, before) = (scratch.room(), self.moved_bytes());
         for _ in 0..CALLS_PER_PUMP {
+            let left = room.saturating_sub(usize::try_from(self.moved_bytes() - before).unwrap_or(usize::MAX));
+            if left == 0 {
+                break;
+            }
             if self.echo.as_mut().is_some_and(|echo| echo.is_due(now_ns)) {
                 self.writer.request_echo();
             }
-            may_read = may_read && self.read(scratch)?;
+            may_read = may_read && self.read(scratch, left)?;
             may_write = self.write(clock::monotonic_ns())?;
             if !may_read && !may_write {
                 break;
@@ -117,7 +135,7 @@ impl LoadPump {
         }
         if skips_read && !may_write {
             // An event of before may have been for what has arrived.
-            may_read = self.read(scratch)?;
+            may_read = self.read(scratch, room)?;
         }
         if may_read || may_write {
             self.next_read_ns = if may_read { now_ns } else { now_ns + READ_PERIOD_NS };
@@ -132,6 +150,10 @@ impl LoadPump {
 impl Pump for LoadPump {
     fn is_duplex(&self) -> bool {
         true
+    }
+
+    fn other_bytes(&self) -> u64 {
+        self.other_bytes
     }
 
     fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped {

@@ -5,6 +5,7 @@
 
 mod active_phase;
 mod address_counts;
+mod address_proofs;
 mod native_server;
 mod opening;
 mod phases;
@@ -41,8 +42,8 @@ pub(super) struct Context {
     pub(super) requests: PeerRequests,
     /// Requests beside tests; `None` where they are refused.
     handled: Option<Requests>,
-    /// No other dialect shares the listener.
-    pub(super) is_alone: bool,
+    /// The first dialect of the shared listener, which reports where it is.
+    pub(super) is_first: bool,
 }
 
 /// Serves this dialect alone until interrupted; `handler` handles the requests of clients. The reporter receives
@@ -82,8 +83,9 @@ fn open(
     let key = host_key(policy)?;
     let tokens = policy.tokens.as_deref().map(KnownTokens::from_file).transpose().map_err(failure)?;
     let tls = ServerConfig::new(&key);
-    let is_alone = handler.is_some();
-    let context = Context { spec: spec.clone(), tls, tokens, requests, handled: handler.map(Requests::new), is_alone };
+    // With a handler it is alone.
+    let is_first = handler.is_some() || !spec.policy.iperf3;
+    let context = Context { spec: spec.clone(), tls, tokens, requests, handled: handler.map(Requests::new), is_first };
     NativeServer::new(context, key.fingerprint(), policy.host_key.is_some())
 }
 

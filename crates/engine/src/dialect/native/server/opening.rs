@@ -39,15 +39,22 @@ impl Session {
                 self.waiting = Some(Waiting { hello, until: now + wait_max, announce_at: now });
                 self.await_turn(now, server);
             }
-            Decision::Refused(reason) => self.refuse(now, reason, server),
+            Decision::Refused(reason) => self.refuse(now, reason, &reason.to_string(), server),
         }
     }
 
-    fn refuse(&mut self, now: Instant, reason: RefusalReason, server: &mut ServerContext<'_>) {
+    fn refuse(&mut self, now: Instant, reason: RefusalReason, text: &str, server: &mut ServerContext<'_>) {
         server.log_refusal(self.peer, reason);
         self.is_logged = true;
-        let clause = if matches!(reason, RefusalReason::Busy | RefusalReason::QueueTooLong) { "busy" } else { "limit" };
-        self.machine.handle_local(now, refused(clause, &reason.to_string()));
+        let clause = match reason {
+            RefusalReason::Busy | RefusalReason::QueueTooLong => "busy",
+            RefusalReason::Duration => "duration",
+            RefusalReason::Streams => "streams",
+            RefusalReason::Bytes => "bytes",
+            RefusalReason::Rate => "rate",
+            _ => "limit",
+        };
+        self.machine.handle_local(now, refused(clause, text));
     }
 
     /// Announces its place to a client in the queue; one that has waited too long is refused.
@@ -56,7 +63,8 @@ impl Session {
         let Some(waiting) = &mut self.waiting else { return };
         if now >= waiting.until {
             self.waiting = None;
-            return self.refuse(now, RefusalReason::QueueTooLong, server);
+            let reason = RefusalReason::QueueTooLong;
+            return self.refuse(now, reason, &reason.to_string(), server);
         }
         if now < waiting.announce_at {
             return;
@@ -79,8 +87,7 @@ impl Session {
     /// Begins the session of a client that has a place.
     fn begin(&mut self, hello: Box<Hello>, context: &Context, server: &mut ServerContext<'_>) {
         let now = Instant::now();
-        let token = self.token.as_ref().filter(|_| self.is_proven).map(|token| token.name().to_owned());
-        let user = token.or_else(|| self.user.clone());
+        let user = self.token_name.clone().or_else(|| self.user.clone());
         let spec = announced(&hello);
         let streams = hello.streams_max.saturating_mul(2);
         let address = Network::of_client(self.peer.ip());
@@ -97,8 +104,9 @@ impl Session {
             rate_bps: hello.rate_bps.unwrap_or(0),
             requirements,
         };
-        if let Err(reason) = server.admission.take(self.id(), request) {
-            return self.refuse(now, reason, server);
+        if let Err(reason) = server.admission.take(self.id(), request.clone()) {
+            let text = server.admission.quotas().explained(&request, reason);
+            return self.refuse(now, reason, &text, server);
         }
         self.allotment = Allotment::new(requirements.allotted);
         self.connections_max = connections_max;
@@ -108,7 +116,7 @@ impl Session {
         // A session without phases has requests alone: it is no test, and has no probes.
         if !hello.wants.is_empty() {
             if let Err(error) = self.start_responder(context) {
-                server.admission.release(self.id());
+                server.admission.release(self.id(), now);
                 return self.machine.handle_local(now, refused("resources", &error.to_string()));
             }
             server.start_test(self.id(), self.peer, user, &spec, hello.streams_max);
@@ -148,7 +156,7 @@ impl Session {
         match context.spec.policy.facts {
             FactsAccess::All => true,
             FactsAccess::Trusted => {
-                self.is_proven || self.user.is_some() || !context.spec.policy.access.allow.is_empty()
+                self.token_name.is_some() || self.user.is_some() || !context.spec.policy.access.allow.is_empty()
             }
             _ => false,
         }

@@ -13,12 +13,14 @@ use linerate_sys::poll::{Epoll, Interest};
 use super::Context;
 use super::active_phase::ActivePhase;
 use super::native_server::{KINDS, NAME, NOTICE, REQUEST};
+use super::proofs::LoginCheck;
 use super::request::RequestRefusal;
 use super::responder::{Responder, Task};
 use super::session::Session;
 use super::tokens::{Origin, Tokens};
 use crate::reporter::Reporter;
 use crate::server::context::ServerContext;
+use crate::server::limits::address_queue::AddressQueue;
 use crate::server::limits::login_guard::LoginGuard;
 
 /// What a session may use of the server's.
@@ -27,6 +29,7 @@ pub(super) struct Shared<'a> {
     pub(super) epoll: &'a Epoll,
     pub(super) tokens: &'a mut Tokens,
     pub(super) logins: &'a mut LoginGuard,
+    pub(super) login_queue: &'a mut AddressQueue<LoginCheck>,
 }
 
 /// Tokens of probes over new connections per phase.
@@ -40,14 +43,13 @@ impl Session {
         let now = Instant::now();
         match action {
             Action::Send(bytes) => self.send(&bytes),
-            Action::Challenge { token_name } => self.challenge(&token_name, shared.context),
-            Action::CheckProof { proof } => self.check_proof(&proof),
-            Action::CheckLogin { user, password } => self.check_login(user, &password, shared, server),
+            Action::CheckProof { token_name, proof } => self.check_proof(&token_name, &proof, shared, server),
+            Action::CheckLogin { user, password } => self.check_login(user, password, shared),
             Action::Admit(hello) => self.admit(hello, shared.context, server),
             Action::Resume(resume) => self.resume = Some(resume),
             Action::OpenPhase { spec, .. } => self.open_phase(&spec, shared, server),
             Action::Start { .. } => self.start_phase(now, shared.epoll),
-            Action::Stop { .. } => self.end_phase(now),
+            Action::Stop { .. } => self.end_phase(now, server),
             Action::Clock { sent_ns } => {
                 let now_ns = clock::monotonic_ns();
                 self.machine.handle_local(now, Input::Clock { sent_ns, received_ns: now_ns, replied_ns: now_ns });

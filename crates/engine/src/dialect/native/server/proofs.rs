@@ -1,60 +1,88 @@
 //! What a client proves: its token, or user and password.
 
-use std::time::Instant;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use linerate_iperf3::auth::{Refusal, check_password};
 use linerate_model::ServerEvent;
+use linerate_model::network::Network;
 use linerate_native::server::Input;
-use linerate_trust::{Role, proof, verify};
+use linerate_trust::{Role, Token, Tokens, proof};
 
 use super::Context;
-use super::opening::refused;
 use super::phases::Shared;
 use super::session::Session;
 use crate::server::access::read_text;
 use crate::server::context::ServerContext;
-use crate::server::limits::login_guard::LOGIN_REFUSAL_DELAY;
+use crate::server::limits::login_guard::{LoginGuard, refusal_delay};
+
+/// A password to be compared.
+pub(super) struct LoginCheck {
+    user: String,
+    password: String,
+}
+
+impl LoginCheck {
+    /// The file is read for every login, so that a change needs no restart.
+    pub(super) fn run(&self, users_file: &Path) -> Result<(), Refusal> {
+        // A file that cannot be read has no users.
+        check_password(&self.user, &self.password, &read_text(users_file).unwrap_or_default())
+    }
+}
 
 impl Session {
-    pub(super) fn challenge(&mut self, token_name: &str, context: &Context) {
-        let token = context.tokens.as_ref().and_then(|tokens| tokens.get(token_name));
-        let input = match (token, self.exporter()) {
-            (Some(token), Some(exporter)) => {
-                self.token = Some(token.clone());
-                Input::Challenge { proof: proof(token, &exporter, Role::Server) }
-            }
-            _ => refused("token", "the server has no token of this name"),
-        };
-        self.machine.handle_local(Instant::now(), input);
-    }
-
-    pub(super) fn check_proof(&mut self, client_proof: &[u8; 32]) {
-        self.is_proven = match (&self.token, self.exporter()) {
-            (Some(token), Some(exporter)) => verify(token, &exporter, Role::Client, client_proof),
-            _ => false,
-        };
-        self.machine.handle_local(Instant::now(), Input::ProofChecked(self.is_proven));
-    }
-
-    /// Compares a password with the file of users, where the server has one.
-    pub(super) fn check_login(
+    /// Compares the client's proof of a token. Only a client that has the token gets the server's proof, by which others could guess
+    /// it at leisure.
+    pub(super) fn check_proof(
         &mut self,
-        user: String,
-        password: &str,
+        token_name: &str,
+        client_proof: &[u8; 32],
         shared: &mut Shared<'_>,
         server: &mut ServerContext<'_>,
     ) {
+        let (now, address) = (Instant::now(), self.peer.ip());
+        let known = shared.context.tokens.as_ref();
+        let proved = known.zip(self.exporter()).and_then(|(known, exporter)| {
+            let token = known.proved(token_name, &exporter, client_proof)?;
+            Some((token.name().to_owned(), proof(token, &exporter, Role::Server)))
+        });
+        let is_locked_out = shared.logins.is_locked_out(address, now);
+        if let Some((name, own_proof)) = proved.filter(|_| !is_locked_out) {
+            self.token_name = Some(name);
+            return self.machine.handle_local(now, Input::ProofChecked(Some(own_proof)));
+        }
+
+        let (cause, explanation) = match is_locked_out {
+            true => (Refusal::LockedOut.label(), Refusal::LockedOut.to_string()),
+            false => {
+                shared.logins.note_failure(address, now);
+                (WRONG_TOKEN, wrong_token(known, token_name))
+            }
+        };
+        self.refusal = Some((now + refusal_delay(Duration::ZERO), Input::ProofChecked(None)));
+        self.log_failed_login(cause, explanation, server);
+    }
+
+    /// Has a password compared with the file of users, where the server has one: by another thread, because reading a file may take
+    /// long.
+    pub(super) fn check_login(&mut self, user: String, password: String, shared: &mut Shared<'_>) {
         let now = Instant::now();
-        let Some(auth) = &shared.context.spec.auth else {
+        if shared.context.spec.auth.is_none() {
             return self.machine.handle_local(now, Input::LoginChecked(true));
-        };
-        let address = self.peer.ip();
-        let checked = if shared.logins.is_locked_out(address, now) {
-            Err(Refusal::LockedOut)
-        } else {
-            // A file that cannot be read has no users.
-            check_password(&user, password, &read_text(&auth.users_file).unwrap_or_default())
-        };
+        }
+        self.login = Some((user.clone(), now));
+        shared.login_queue.enter(self.id(), Network::of_client(self.peer.ip()), LoginCheck { user, password });
+    }
+
+    /// The password is compared.
+    pub(super) fn on_login_checked(
+        &mut self,
+        checked: Result<(), Refusal>,
+        logins: &mut LoginGuard,
+        server: &mut ServerContext<'_>,
+    ) {
+        let Some((user, since)) = self.login.take() else { return };
+        let now = Instant::now();
         match checked {
             Ok(()) => {
                 self.user = Some(user);
@@ -62,9 +90,10 @@ impl Session {
             }
             Err(refusal) => {
                 if refusal != Refusal::LockedOut {
-                    shared.logins.note_failure(address, now);
+                    logins.note_failure(self.peer.ip(), now);
                 }
-                self.login_refused_at = Some(now + LOGIN_REFUSAL_DELAY);
+                let at = since + refusal_delay(now.saturating_duration_since(since));
+                self.refusal = Some((at, Input::LoginChecked(false)));
                 self.log_failed_login(refusal.label(), refusal.to_string(), server);
             }
         }
@@ -83,11 +112,22 @@ impl Session {
     /// What the server demands of its clients and this one has not given: clause and text.
     pub(super) fn missing_proof(&self, context: &Context) -> Option<(&'static str, &'static str)> {
         match (context.tokens.is_some(), context.spec.auth.is_some()) {
-            _ if self.is_proven || self.user.is_some() => None,
+            _ if self.token_name.is_some() || self.user.is_some() => None,
             (false, false) => None,
             (true, false) => Some(("token", "this server demands a token; give --token-file")),
             (false, true) => Some(("login", "this server demands a user and a password; give --username")),
             (true, true) => Some(("login", "this server demands a token or a user; give --token-file or --username")),
         }
+    }
+}
+
+/// Cause of a refusal in the log.
+const WRONG_TOKEN: &str = "wrong_token";
+
+/// Explanation for the operator; the client does not get it. A name that the server has is printable, one of a client may be not.
+fn wrong_token(known: Option<&Tokens>, token_name: &str) -> String {
+    match known.and_then(|known| known.get(token_name)).map(Token::name) {
+        Some(name) => format!("wrong proof of the token {name}"),
+        None => "a token that the server does not have".to_owned(),
     }
 }

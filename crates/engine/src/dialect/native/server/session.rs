@@ -17,7 +17,7 @@ use linerate_native::server::{CloseReason, Input, Machine};
 use linerate_native::stream_head::{StreamHead, StreamKind};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::sockopt;
-use linerate_trust::{ServerSession, Token, random, verify_resume};
+use linerate_trust::{ServerSession, random, verify_resume};
 
 use super::active_phase::ActivePhase;
 use super::native_server::{CONTROL, KINDS, own};
@@ -58,15 +58,16 @@ pub(super) struct Session {
     pub(super) request: Option<PendingRequest>,
     /// Facts of this host over the last load.
     pub(super) facts: Option<String>,
-    /// The token that the client proves.
-    pub(super) token: Option<Token>,
-    pub(super) is_proven: bool,
+    /// Name of the token that the client has proved.
+    pub(super) token_name: Option<String>,
+    /// Whose password is compared, since when.
+    pub(super) login: Option<(String, Instant)>,
     /// Who has logged in.
     pub(super) user: Option<String>,
     /// The log has the reason for which it ends.
     pub(super) is_logged: bool,
-    /// The login is refused then.
-    pub(super) login_refused_at: Option<Instant>,
+    /// Wrong proof or password, and when the client learns of it.
+    pub(super) refusal: Option<(Instant, Input)>,
     pub(super) hello: Option<Box<Hello>>,
     /// In the queue.
     pub(super) waiting: Option<Waiting>,
@@ -138,11 +139,11 @@ impl Session {
             meter: Meter::default(),
             request: None,
             facts: None,
-            token: None,
-            is_proven: false,
+            token_name: None,
+            login: None,
             user: None,
             is_logged: false,
-            login_refused_at: None,
+            refusal: None,
             hello: None,
             waiting: None,
             moved: ByteTotals::default(),
@@ -187,7 +188,8 @@ impl Session {
         let handshake = self.is_handshaking().then(|| self.opened + HANDSHAKE_TIMEOUT);
         let phase = self.phase.as_ref().and_then(ActivePhase::deadline);
         let waiting = self.waiting.as_ref().map(|waiting| waiting.until.min(waiting.announce_at));
-        let own = [handshake, phase, self.reconnect_deadline(), waiting, self.login_refused_at];
+        let refusal = self.refusal.as_ref().map(|(at, _)| *at);
+        let own = [handshake, phase, self.reconnect_deadline(), waiting, refusal];
         self.machine.poll_timeout().into_iter().chain(own.into_iter().flatten()).min()
     }
 
@@ -227,11 +229,11 @@ impl Session {
             self.machine.control_lost(now);
         }
         self.machine.handle_timeout(now);
-        if self.login_refused_at.take_if(|at| now >= *at).is_some() {
-            self.machine.handle_local(now, Input::LoginChecked(false));
+        if let Some((_, refusal)) = self.refusal.take_if(|(at, _)| now >= *at) {
+            self.machine.handle_local(now, refusal);
         }
         self.await_turn(now, server);
-        self.advance_phase(now);
+        self.advance_phase(now, server);
         if self.reconnect_deadline().is_some_and(|deadline| now >= deadline) {
             self.closed = Some(CloseReason::Lost);
         }
@@ -242,11 +244,11 @@ impl Session {
         self.watch(shared.epoll);
     }
 
-    fn advance_phase(&mut self, now: Instant) {
+    fn advance_phase(&mut self, now: Instant, server: &ServerContext<'_>) {
         let Some(phase) = &mut self.phase else { return };
         phase.advance();
         if self.phase.as_ref().is_some_and(|phase| phase.is_overdue(now)) {
-            self.end_phase(now);
+            self.end_phase(now, server);
         }
     }
 
@@ -257,7 +259,7 @@ impl Session {
     }
 
     /// Ends the phase and passes its result on.
-    pub(super) fn end_phase(&mut self, now: Instant) {
+    pub(super) fn end_phase(&mut self, now: Instant, server: &ServerContext<'_>) {
         let Some(mut phase) = self.phase.take() else { return };
         phase.stop_senders();
         let totals = phase.totals();
@@ -267,7 +269,8 @@ impl Session {
         if let Some(responder) = &self.responder {
             responder.give(Task::EndPhase);
         }
-        let (result, facts) = phase.finish(probes);
+        let (mut result, facts) = phase.finish(probes);
+        result.concurrent_max = Some(server.stats.concurrent_max(self.id));
         self.facts = facts.or(self.facts.take());
         self.machine.handle_local(now, Input::PhaseEnded(Box::new(result)));
     }
@@ -422,7 +425,7 @@ impl Session {
 fn describe(reason: &CloseReason) -> String {
     match reason {
         CloseReason::Refused { clause } => format!("refused: {clause}"),
-        CloseReason::Unproven => "the client does not prove its token".to_owned(),
+        CloseReason::Unproven => "the client proves neither token nor login".to_owned(),
         CloseReason::Fault(fault) => format!("a message of the client is wrong: {fault}"),
         CloseReason::PeerFault(fault) => format!("the client rejects a message: {fault}"),
         CloseReason::Timeout => "the client did not send what was due in time".to_owned(),

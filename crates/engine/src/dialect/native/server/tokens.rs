@@ -13,11 +13,22 @@ pub(super) type Token = [u8; 16];
 
 /// What a token is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Grant {
+enum Grant {
     /// A stream of this kind.
     Stream(StreamKind),
     /// A UDP flow with this number.
     Flow(u32),
+}
+
+/// Why a stream is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum StreamRefusal {
+    /// Its token is wrong, used, too old, of another address or for something else.
+    #[error("a stream without a valid token")]
+    Token,
+    /// Its address waits.
+    #[error("a stream of an address that has used {WRONG_MAX} wrong tokens within a minute")]
+    Address,
 }
 
 #[derive(Debug)]
@@ -48,6 +59,7 @@ impl Entry {
 #[derive(Debug)]
 pub(super) struct Tokens {
     entries: HashMap<Token, Entry>,
+    /// Of streams.
     wrong: AddressCounts,
 }
 
@@ -79,28 +91,46 @@ impl Tokens {
         token
     }
 
-    /// Uses a token; returns its session and what it is for. `None` for one that is wrong, used, too old or of another
-    /// address, and while the address waits.
-    pub(super) fn take(&mut self, token: &Token, from: IpAddr, now: Instant) -> Option<(u64, Grant)> {
+    /// Uses the token of a stream; returns its session. The TCP handshake is complete, so the address is that of the sender: its wrong
+    /// tokens count, and after too many it waits.
+    pub(super) fn take_stream(
+        &mut self,
+        token: &Token,
+        kind: StreamKind,
+        from: IpAddr,
+        now: Instant,
+    ) -> Result<u64, StreamRefusal> {
         if self.wrong.is_exhausted(from, now) {
-            return None;
+            return Err(StreamRefusal::Address);
         }
-        let entry = self
-            .entries
-            .get_mut(token)
-            .filter(|entry| entry.is_valid(now) && (entry.origin.allows_others || entry.origin.client == from));
-        let Some(entry) = entry else {
+        let taken = self.take(token, Grant::Stream(kind), from, now);
+        if taken.is_none() {
             self.wrong.note(from, now);
-            return None;
-        };
-        entry.uses_left -= 1;
-        Some((entry.session, entry.grant))
+        }
+        taken.ok_or(StreamRefusal::Token)
     }
 
-    /// Session of a token that may be used from here, though its client connected from another address.
-    pub(super) fn owner_elsewhere(&self, token: &Token, from: IpAddr, now: Instant) -> Option<u64> {
-        let entry = self.entries.get(token).filter(|entry| entry.is_valid(now))?;
-        (entry.origin.allows_others && entry.origin.client != from).then_some(entry.session)
+    /// Uses the token of a flow; returns its session. Nothing is counted: anybody can write any address into a datagram, and would have
+    /// others wait.
+    pub(super) fn take_flow(&mut self, token: &Token, flow: u32, from: IpAddr, now: Instant) -> Option<u64> {
+        self.take(token, Grant::Flow(flow), from, now)
+    }
+
+    /// A token that is for something else stays as it is.
+    fn take(&mut self, token: &Token, grant: Grant, from: IpAddr, now: Instant) -> Option<u64> {
+        let entry = self.entries.get_mut(token).filter(|entry| entry.grant == grant && entry.is_valid(now))?;
+        if !entry.origin.allows_others && entry.origin.client != from {
+            return None;
+        }
+        entry.uses_left -= 1;
+        Some(entry.session)
+    }
+
+    /// Session of a flow that may be opened from here, though its client connected from another address.
+    pub(super) fn owner_elsewhere(&self, token: &Token, flow: u32, from: IpAddr, now: Instant) -> Option<u64> {
+        let entry = self.entries.get(token)?;
+        let is_good = entry.grant == Grant::Flow(flow) && entry.is_valid(now);
+        (is_good && entry.origin.allows_others && entry.origin.client != from).then_some(entry.session)
     }
 
     /// A phase or a session is over: its tokens are worth nothing any more.
@@ -123,15 +153,25 @@ mod tests {
     fn token_is_used_once_by_its_address_and_in_time() {
         let (mut tokens, now) = (Tokens::new(), Instant::now());
         let stream = tokens.grant_stream(7, StreamKind::Load, CLIENT_ALONE, 1);
+        let refused = Err(StreamRefusal::Token);
+        let mut take = |token, kind, from| tokens.take_stream(token, kind, from, now);
+        assert_eq!(take(&stream, StreamKind::Load, OTHER), refused, "another address");
+        assert_eq!(take(&stream, StreamKind::Rr, CLIENT), refused, "another kind");
+        assert_eq!(take(&stream, StreamKind::Load, CLIENT), Ok(7));
+        assert_eq!(take(&stream, StreamKind::Load, CLIENT), refused, "used");
+        assert_eq!(take(&[0; 16], StreamKind::Load, CLIENT), refused, "never granted");
+
         let flow = tokens.grant_flow(7, 3, CLIENT_ALONE, now);
-        assert_eq!(tokens.take(&stream, OTHER, now), None, "another address");
-        assert_eq!(tokens.take(&stream, CLIENT, now), Some((7, Grant::Stream(StreamKind::Load))));
-        assert_eq!(tokens.take(&stream, CLIENT, now), None, "used");
-        assert_eq!(tokens.take(&flow, CLIENT, now + FLOW_TIMEOUT), None, "too old");
-        assert_eq!(tokens.take(&[0; 16], CLIENT, now), None, "never granted");
+        assert_eq!(tokens.take_flow(&flow, 3, OTHER, now), None, "another address");
+        assert_eq!(tokens.take_flow(&flow, 4, CLIENT, now), None, "another flow");
+        assert_eq!(tokens.take_stream(&flow, StreamKind::Load, CLIENT, now), refused, "of a flow");
+        assert_eq!(tokens.take_flow(&flow, 3, CLIENT, now + FLOW_TIMEOUT), None, "too old");
+        assert_eq!(tokens.take_flow(&flow, 3, CLIENT, now), Some(7));
+        assert_eq!(tokens.take_flow(&flow, 3, CLIENT, now), None, "used");
+
         let late = tokens.grant_stream(8, StreamKind::Crr, ANYBODY, 2);
         tokens.revoke(8);
-        assert_eq!(tokens.take(&late, CLIENT, now), None, "its session is over");
+        assert_eq!(tokens.take_stream(&late, StreamKind::Crr, CLIENT, now), refused, "its session is over");
     }
 
     #[test]
@@ -139,24 +179,39 @@ mod tests {
         let (mut tokens, now) = (Tokens::new(), Instant::now());
         let bound = tokens.grant_flow(7, 1, CLIENT_ALONE, now);
         let free = tokens.grant_flow(7, 2, ANYBODY, now);
-        assert_eq!(tokens.owner_elsewhere(&bound, OTHER, now), None);
-        assert_eq!(tokens.owner_elsewhere(&free, CLIENT, now), None);
-        assert_eq!(tokens.owner_elsewhere(&free, OTHER, now), Some(7));
-        assert_eq!(tokens.owner_elsewhere(&[0; 16], OTHER, now), None);
-        assert_eq!(tokens.owner_elsewhere(&free, OTHER, now + FLOW_TIMEOUT), None);
-        assert_eq!(tokens.take(&free, OTHER, now), Some((7, Grant::Flow(2))));
-        assert_eq!(tokens.owner_elsewhere(&free, OTHER, now), None);
+        assert_eq!(tokens.owner_elsewhere(&bound, 1, OTHER, now), None);
+        assert_eq!(tokens.owner_elsewhere(&free, 2, CLIENT, now), None);
+        assert_eq!(tokens.owner_elsewhere(&free, 1, OTHER, now), None);
+        assert_eq!(tokens.owner_elsewhere(&free, 2, OTHER, now), Some(7));
+        assert_eq!(tokens.owner_elsewhere(&[0; 16], 2, OTHER, now), None);
+        assert_eq!(tokens.owner_elsewhere(&free, 2, OTHER, now + FLOW_TIMEOUT), None);
+        assert_eq!(tokens.take_flow(&free, 2, OTHER, now), Some(7));
+        assert_eq!(tokens.owner_elsewhere(&free, 2, OTHER, now), None);
     }
 
     #[test]
-    fn address_with_many_wrong_tokens_waits_and_no_other_does() {
+    fn streams_of_an_address_with_many_wrong_tokens_wait_and_nothing_else_does() {
         let (mut tokens, now) = (Tokens::new(), Instant::now());
+        let take = |tokens: &mut Tokens, token, from, now| tokens.take_stream(token, StreamKind::Load, from, now);
         for _ in 0..WRONG_MAX {
-            assert_eq!(tokens.take(&[1; 16], CLIENT, now), None);
+            assert_eq!(take(&mut tokens, &[1; 16], CLIENT, now), Err(StreamRefusal::Token));
         }
         let good = tokens.grant_stream(1, StreamKind::Load, ANYBODY, 3);
-        assert_eq!(tokens.take(&good, CLIENT, now), None);
-        assert!(tokens.take(&good, OTHER, now).is_some());
-        assert!(tokens.take(&good, CLIENT, now + WRONG_PERIOD).is_some());
+        let flow = tokens.grant_flow(1, 1, ANYBODY, now);
+        assert_eq!(take(&mut tokens, &good, CLIENT, now), Err(StreamRefusal::Address));
+        assert_eq!(take(&mut tokens, &good, OTHER, now), Ok(1));
+        assert_eq!(tokens.take_flow(&flow, 1, CLIENT, now), Some(1));
+        assert_eq!(take(&mut tokens, &good, CLIENT, now + WRONG_PERIOD), Ok(1));
+    }
+
+    /// Their source may be forged.
+    #[test]
+    fn wrong_tokens_in_datagrams_do_not_count() {
+        let (mut tokens, now) = (Tokens::new(), Instant::now());
+        for _ in 0..2 * WRONG_MAX {
+            assert_eq!(tokens.take_flow(&[1; 16], 1, CLIENT, now), None);
+        }
+        let good = tokens.grant_stream(1, StreamKind::Load, CLIENT_ALONE, 1);
+        assert_eq!(tokens.take_stream(&good, StreamKind::Load, CLIENT, now), Ok(1));
     }
 }

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use linerate_iperf3::auth::Refusal;
 use linerate_iperf3::server::{AcceptedTest, Server as Machine, ServerAction, ServerInput};
 use linerate_iperf3::{Cookie, State};
+use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
 use linerate_model::{Direction, Failure, Transport};
 
 use super::{Stage, quota_request};
 use crate::dialect::iperf3::server::stream_numbers::StreamNumbers;
-use crate::dialect::iperf3::server::work_queue::Work;
+use crate::dialect::iperf3::server::work::Work;
 
 #[derive(Debug)]
 pub(super) struct Client {
@@ -23,12 +24,14 @@ pub(super) struct Client {
     pub(super) stage: Stage,
     /// Nothing follows the last action any more.
     pub(super) over: bool,
+    /// Its time was up before its test began.
+    pub(super) fell_silent: bool,
     pub(super) actions: VecDeque<ServerAction>,
     /// No action is handed out before.
     pub(super) held_until: Option<Instant>,
     /// Since when the next data stream is awaited.
     pub(super) awaits_since: Option<Instant>,
-    /// Since when data streams are awaited.
+    /// Since when the UDP streams of its turn are awaited.
     pub(super) opens_since: Option<Instant>,
     /// End of the wait, or of the test as planned.
     pub(super) ends: Option<Instant>,
@@ -58,6 +61,7 @@ impl Client {
             machine: None,
             stage,
             over: false,
+            fell_silent: false,
             actions: VecDeque::new(),
             held_until: None,
             awaits_since: None,
@@ -80,6 +84,11 @@ impl Client {
             duration: quota_request::planned(&test.params),
             first_position: stream_numbers.take(streams),
         });
+    }
+
+    /// Its address, as far as one client can choose it.
+    pub(super) fn network(&self) -> Network {
+        Network::of_client(self.peer.ip())
     }
 
     pub(super) fn transport(&self) -> Option<Transport> {

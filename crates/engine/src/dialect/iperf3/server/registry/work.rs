@@ -1,13 +1,13 @@
 //! Work of clients on other threads: logins and results.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use linerate_iperf3::auth::Refusal;
 use linerate_iperf3::server::ServerInput;
 
 use super::SessionRegistry;
-use crate::dialect::iperf3::server::work_queue::Work;
-use crate::server::limits::login_guard::LOGIN_REFUSAL_DELAY;
+use crate::dialect::iperf3::server::work::Work;
+use crate::server::limits::login_guard::refusal_delay;
 
 impl SessionRegistry {
     /// The next work of a client, to be done on another thread and answered with [`SessionRegistry::handle_outcome`]. Whether an address
@@ -53,10 +53,4 @@ impl SessionRegistry {
             }
         }
     }
-}
-
-/// The shortest multiple of the fixed time that is longer than the check took: behind many others it takes longer.
-fn refusal_delay(taken: Duration) -> Duration {
-    let turns = taken.as_millis() / LOGIN_REFUSAL_DELAY.as_millis() + 1;
-    LOGIN_REFUSAL_DELAY.saturating_mul(u32::try_from(turns).unwrap_or(u32::MAX))
 }

@@ -49,6 +49,7 @@ impl Session {
             decides_end: false,
             cpu: checked_cpu(test.params.server_affinity)?,
             independent: false,
+            keeps_grid: false,
             measures_cpu: test.spec.want_peer_facts,
             datagrams: Some(udp_headers::FORMAT),
         };
@@ -87,8 +88,8 @@ impl Session {
         data_socket::tune(fd.as_fd(), &test.spec, snd_timeout, &mut self.reporter)?;
         if snd_timeout.is_none() && test.spec.transport == Transport::Tcp {
             // Multipath TCP knows no such limit.
-            let timeout = liveness::liveness_timeout(&test.spec, context.spec.policy.liveness);
-            let _ = data_socket::limit_idle_time(fd.as_fd(), timeout);
+            let limits = liveness::limits_of(&test.spec, context.spec.policy.liveness);
+            let _ = data_socket::limit_idle_time(fd.as_fd(), limits.otherwise);
         }
         if data_socket::set_congestion(fd.as_fd(), &test.spec).is_err() {
             // The client's choice may be unknown here; its own direction still uses it.

@@ -18,10 +18,10 @@ const LIVENESS_PERIOD: Duration = Duration::from_millis(250);
 
 impl Session {
     /// Does what is due: reports intervals, notices ends, limits and silence.
-    pub(in crate::dialect::iperf3::server) fn on_time(&mut self) {
+    pub(in crate::dialect::iperf3::server) fn on_time(&mut self, is_place_wanted: bool) {
         self.on_run();
         self.guard_rate();
-        self.check_liveness();
+        self.check_liveness(is_place_wanted);
         self.repeat_replies();
         if let Some(error) = self.reporter.take_failure() {
             self.inputs.push(ServerInput::Failed {
@@ -55,16 +55,19 @@ impl Session {
         self.fail(&EngineError::Refused(RefusalReason::Rate));
     }
 
-    fn check_liveness(&mut self) {
+    /// Ends the test when it has been silent for too long; true if it was.
+    pub(in crate::dialect::iperf3::server) fn check_liveness(&mut self, is_place_wanted: bool) -> bool {
         let (Some(liveness), Some(run)) = (&mut self.liveness, &self.run) else {
-            return;
+            return false;
         };
-        let now_ns = clock::monotonic_ns();
-        if liveness.is_over(now_ns, run.progress_bytes().unwrap_or_default()) {
-            self.idle_for = Some(liveness.timeout());
-            self.liveness = None;
-            self.fail(&EngineError::Idle);
-        }
+        let progress_bytes = run.progress_bytes().unwrap_or_default();
+        let Some(limit) = liveness.exceeded(clock::monotonic_ns(), progress_bytes, is_place_wanted) else {
+            return false;
+        };
+        self.idle_for = Some(limit);
+        self.liveness = None;
+        self.fail(&EngineError::Idle);
+        true
     }
 
     fn repeat_replies(&mut self) {

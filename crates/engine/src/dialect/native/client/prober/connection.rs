@@ -14,7 +14,7 @@ use linerate_sys::{clock, sockopt};
 use linerate_trust::{ClientConfig, ClientSession};
 
 use super::ConnectionPlan;
-use crate::dialect::native::client::bind;
+use crate::dialect::native::client::{bind, is_refusal};
 use crate::dialect::native::probe_budget::{CONNECTIONS, ProbeBudget};
 use crate::dialect::native::tls_stream::TlsStream;
 
@@ -32,6 +32,7 @@ pub(super) struct Connections {
     open: BTreeMap<u64, Connection>,
     next_ns: u64,
     started: u64,
+    refused: u64,
     samples: ConcurrentProbes,
 }
 
@@ -81,7 +82,8 @@ const ECHO: [u8; 16] = *b"linerate echo 16";
 
 impl Connections {
     pub(super) fn new(plan: ConnectionPlan, now_ns: u64) -> Self {
-        Self { plan, open: BTreeMap::new(), next_ns: now_ns, started: 0, samples: ConcurrentProbes::default() }
+        let (open, samples) = (BTreeMap::new(), ConcurrentProbes::default());
+        Self { plan, open, next_ns: now_ns, started: 0, refused: 0, samples }
     }
 
     /// When [`Self::on_time`] is due.
@@ -126,7 +128,7 @@ impl Connections {
             return Progress::Nothing;
         };
         let (since_ns, was_connecting) = (connection.since_ns, matches!(connection.step, Step::Connecting));
-        match connection.advance(&self.plan.tls, &mut self.samples) {
+        match connection.advance(&self.plan.tls, &mut self.samples, &mut self.refused) {
             Some(connection) => {
                 if was_connecting {
                     let _ = epoll.modify(connection.fd.as_fd(), token, Interest::READ);
@@ -139,6 +141,11 @@ impl Connections {
         }
     }
 
+    /// Connections that the server closed instead of a handshake.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused
+    }
+
     /// Moves new samples to the results.
     pub(super) fn take_samples(&mut self, results: &mut ConcurrentProbes) {
         results.tcp.append(&mut self.samples.tcp);
@@ -149,7 +156,7 @@ impl Connections {
 
 impl Connection {
     /// Takes the next step; `None` when the probe is over.
-    fn advance(self, tls: &ClientConfig, samples: &mut ConcurrentProbes) -> Option<Self> {
+    fn advance(self, tls: &ClientConfig, samples: &mut ConcurrentProbes, refused: &mut u64) -> Option<Self> {
         let Self { fd, token, step, since_ns } = self;
         let kind = step.kind();
         let mut now_ns = clock::monotonic_ns();
@@ -178,7 +185,8 @@ impl Connection {
                 kind.push(samples, since_ns, Some(now_ns));
                 None
             }
-            Err(_) => {
+            Err(error) => {
+                *refused += u64::from(matches!(kind, Kind::Tls) && is_refusal(&error));
                 kind.push(samples, since_ns, None);
                 None
             }

@@ -1,38 +1,34 @@
-//! Work of clients that waits for a thread, round robin over their addresses.
+//! What clients wait for, round robin over their addresses.
 
 use std::collections::{HashMap, VecDeque};
 
-use linerate_iperf3::server::LoginAttempt;
 use linerate_model::network::Network;
 
-/// Work that would block the control thread.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Work {
-    /// A login to be checked.
-    Login(LoginAttempt),
-    /// Results to be parsed.
-    Results(Vec<u8>),
-}
-
-/// Waiting work. A client has one piece at most, so the bounds on clients bound this queue.
-#[derive(Debug, Default)]
-pub(super) struct WorkQueue {
-    waiting: HashMap<Network, VecDeque<(u64, Work)>>,
-    /// Addresses with waiting work; the first one is next.
+/// Waiting items. A client has one at most, so the bounds on clients bound this queue.
+#[derive(Debug)]
+pub(crate) struct AddressQueue<T> {
+    waiting: HashMap<Network, VecDeque<(u64, T)>>,
+    /// Addresses with waiting items; the first one is next.
     turns: VecDeque<Network>,
 }
 
-impl WorkQueue {
-    pub(super) fn enter(&mut self, id: u64, address: Network, work: Work) {
+impl<T> Default for AddressQueue<T> {
+    fn default() -> Self {
+        Self { waiting: HashMap::new(), turns: VecDeque::new() }
+    }
+}
+
+impl<T> AddressQueue<T> {
+    pub(crate) fn enter(&mut self, id: u64, address: Network, item: T) {
         let own = self.waiting.entry(address).or_default();
         if own.is_empty() {
             self.turns.push_back(address);
         }
-        own.push_back((id, work));
+        own.push_back((id, item));
     }
 
-    /// The oldest work of the address whose turn it is. Many clients of one address delay others of that address alone.
-    pub(super) fn next(&mut self) -> Option<(u64, Work)> {
+    /// The oldest item of the address whose turn it is. Many clients of one address delay others of that address alone.
+    pub(crate) fn next(&mut self) -> Option<(u64, T)> {
         let address = self.turns.pop_front()?;
         let own = self.waiting.get_mut(&address)?;
         let next = own.pop_front();
@@ -44,7 +40,7 @@ impl WorkQueue {
         next
     }
 
-    pub(super) fn leave(&mut self, id: u64, address: Network) {
+    pub(crate) fn leave(&mut self, id: u64, address: Network) {
         if let Some(own) = self.waiting.get_mut(&address) {
             own.retain(|(other, _)| *other != id);
             if own.is_empty() {
@@ -59,10 +55,10 @@ impl WorkQueue {
 mod tests {
     use super::*;
 
-    fn queue(entries: &[(u64, u8)]) -> WorkQueue {
-        let mut queue = WorkQueue::default();
+    fn queue(entries: &[(u64, u8)]) -> AddressQueue<()> {
+        let mut queue = AddressQueue::default();
         for &(id, last) in entries {
-            queue.enter(id, address(last), Work::Results(Vec::new()));
+            queue.enter(id, address(last), ());
         }
         queue
     }
@@ -71,7 +67,7 @@ mod tests {
         Network::of_client([192, 0, 2, last].into())
     }
 
-    fn order(mut queue: WorkQueue) -> Vec<u64> {
+    fn order(mut queue: AddressQueue<()>) -> Vec<u64> {
         std::iter::from_fn(|| queue.next()).map(|(id, _)| id).collect()
     }
 

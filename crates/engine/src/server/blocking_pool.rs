@@ -1,43 +1,21 @@
-//! Threads that check logins and parse long results beside the control thread.
+//! Threads for work of a dialect that would block the control thread: checks of logins, long results.
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use linerate_iperf3::Results;
-use linerate_iperf3::auth::Authenticator;
-use linerate_iperf3::server::{LoginAttempt, ServerInput};
 use linerate_sys::poll::EventFd;
-
-use super::work_queue::Work;
-use crate::server::access::read_text;
-
-/// What logins are checked with.
-#[derive(Debug)]
-pub(super) struct LoginChecker {
-    pub(super) authenticator: Authenticator,
-    pub(super) users_file: PathBuf,
-}
-
-impl LoginChecker {
-    /// The users' file is read for every login, so that a change needs no restart.
-    fn check(&self, login: &LoginAttempt) -> ServerInput {
-        let users = read_text(&self.users_file).unwrap_or_default();
-        ServerInput::LoginChecked(self.authenticator.check(Some(&login.token), &users, login.unix_s))
-    }
-}
 
 /// A few threads, started with the first work. As much is handed to them as there are threads; the rest waits with the
 /// control thread, which decides on its order.
-pub(super) struct BlockingPool {
-    run: Arc<dyn Fn(Work) -> ServerInput + Send + Sync>,
-    work: Sender<(u64, Work)>,
-    inbox: Arc<Mutex<Receiver<(u64, Work)>>>,
-    done: Sender<(u64, ServerInput)>,
-    outcomes: Receiver<(u64, ServerInput)>,
+pub(crate) struct BlockingPool<W, O> {
+    run: Arc<dyn Fn(W) -> O + Send + Sync>,
+    work: Sender<(u64, W)>,
+    inbox: Arc<Mutex<Receiver<(u64, W)>>>,
+    done: Sender<(u64, O)>,
+    outcomes: Receiver<(u64, O)>,
     notice: Arc<EventFd>,
     threads: usize,
     under_way: usize,
@@ -46,17 +24,12 @@ pub(super) struct BlockingPool {
 /// Few enough to leave the tests their CPUs.
 const THREADS_MAX: usize = 2;
 
-impl BlockingPool {
-    pub(super) fn new(checker: Option<LoginChecker>) -> linerate_sys::Result<Self> {
-        Self::running(move |work| match (work, &checker) {
-            (Work::Login(login), Some(checker)) => checker.check(&login),
-            // A policy requires logins only where there is a key.
-            (Work::Login(_), None) => ServerInput::Busy,
-            (Work::Results(text), _) => ServerInput::ResultsParsed(Results::parse(&text).map(Box::new)),
-        })
-    }
-
-    fn running(run: impl Fn(Work) -> ServerInput + Send + Sync + 'static) -> linerate_sys::Result<Self> {
+impl<W: Send + 'static, O: Send + 'static> BlockingPool<W, O> {
+    /// `run` does a piece of work.
+    ///
+    /// # Errors
+    /// When there is no descriptor for the notice.
+    pub(crate) fn new(run: impl Fn(W) -> O + Send + Sync + 'static) -> linerate_sys::Result<Self> {
         let (work, inbox) = channel();
         let (done, outcomes) = channel();
         Ok(Self {
@@ -72,17 +45,17 @@ impl BlockingPool {
     }
 
     /// Readable when [`BlockingPool::take_outcomes`] has something.
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         use std::os::fd::AsFd as _;
         self.notice.as_fd()
     }
 
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.under_way < THREADS_MAX
     }
 
     /// Begins with a client's work. Where no thread can be created, the control thread does it.
-    pub(super) fn begin(&mut self, id: u64, work: Work) {
+    pub(crate) fn begin(&mut self, id: u64, work: W) {
         if self.threads == self.under_way && self.start_thread().is_ok() {
             self.threads += 1;
         }
@@ -97,7 +70,7 @@ impl BlockingPool {
     }
 
     /// What is done: for whom, and what came of it.
-    pub(super) fn take_outcomes(&mut self) -> Vec<(u64, ServerInput)> {
+    pub(crate) fn take_outcomes(&mut self) -> Vec<(u64, O)> {
         self.notice.drain();
         let outcomes: Vec<_> = self.outcomes.try_iter().collect();
         self.under_way -= outcomes.len();
@@ -130,11 +103,7 @@ mod tests {
 
     use super::*;
 
-    fn text(number: u8) -> Work {
-        Work::Results(vec![number])
-    }
-
-    fn outcome(pool: &mut BlockingPool) -> Vec<(u64, ServerInput)> {
+    fn outcome(pool: &mut BlockingPool<u8, u8>) -> Vec<(u64, u8)> {
         assert!(
             poll::wait_fd(pool.fd(), Interest::READ, Some(Duration::from_secs(60))).expect("the notice can be awaited")
         );
@@ -145,25 +114,18 @@ mod tests {
     fn caller_continues_while_work_runs_and_gets_the_outcome() {
         let (release, acceptor) = channel::<()>();
         let acceptor = Mutex::new(acceptor);
-        let mut pool = BlockingPool::running(move |_| {
+        let mut pool = BlockingPool::new(move |number| {
             let _ = acceptor.lock().expect("no panic before").recv();
-            ServerInput::Busy
+            number
         })
         .expect("an event descriptor");
         for id in 0..THREADS_MAX {
             assert!(pool.has_room());
-            pool.begin(id as u64, text(1));
+            pool.begin(id as u64, 7);
         }
         assert!(!pool.has_room() && pool.take_outcomes().is_empty(), "the work waits and its caller does not");
         release.send(()).expect("the pool lives");
-        assert!(matches!(outcome(&mut pool)[..], [(0 | 1, ServerInput::Busy)]));
+        assert!(matches!(outcome(&mut pool)[..], [(0 | 1, 7)]));
         assert!(pool.has_room());
-    }
-
-    #[test]
-    fn results_are_parsed() {
-        let mut pool = BlockingPool::new(None).expect("an event descriptor");
-        pool.begin(7, text(b'x'));
-        assert!(matches!(outcome(&mut pool)[..], [(7, ServerInput::ResultsParsed(Err(_)))]));
     }
 }
