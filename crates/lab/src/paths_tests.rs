@@ -40,10 +40,8 @@ impl<S: Fn(u64) -> Brings> Runner for Path<S> {
         // Nearly normal.
         let deviation = (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0;
         let value = brings.mbps * 1e6 * (1.0 + brings.noise * deviation).max(0.01);
-        let burden = Burden {
-            delay_us: Some(brings.delay_ms * 1000.0),
-            retransmits_per_s: Some(brings.retransmits_per_s),
-        };
+        let burden =
+            Burden { delay_us: Some(brings.delay_ms * 1000.0), retransmits_per_s: Some(brings.retransmits_per_s) };
         Ok(Observation { value, in_flight_share: brings.in_flight_share, burden, metrics: () })
     }
 
@@ -127,7 +125,11 @@ fn deep_queue_is_left_to_one_stream_in_two_minutes() {
         let explored = Explored::new(streams(), seed, deep_queue);
         assert_eq!(explored.used(), Some(1), "seed {seed}: {:?}", explored.outcome.verdict);
         assert!(explored.time() <= TWO_MINUTES, "seed {seed}: {} runs", explored.levels.len());
-        assert!(explored.levels.iter().all(|level| *level <= 4), "two doublings brought nothing: {:?}", explored.levels);
+        assert!(
+            explored.levels.iter().all(|level| *level <= 4),
+            "two doublings brought nothing: {:?}",
+            explored.levels
+        );
         assert_eq!(explored.ties(), [2, 4], "seed {seed}");
         assert_eq!(explored.stage().spared, [8, 16, 32, 64]);
     }
@@ -226,11 +228,8 @@ fn of_equal_choices_that_beat_the_default_the_one_with_the_shorter_queue_is_advi
 
 #[test]
 fn loss_at_every_rate_is_said_and_ends_the_ladder() {
-    let rates = Factor {
-        name: "rate".to_owned(),
-        scale: Scale::Amount { min: 100, max: 12_800, step: 10 },
-        start: 12_800,
-    };
+    let rates =
+        Factor { name: "rate".to_owned(), scale: Scale::Amount { min: 100, max: 12_800, step: 10 }, start: 12_800 };
     let explored = Explored::new(rates, 1, |_| Brings::default());
     assert_eq!(explored.outcome.verdict, Verdict::Worthless);
     assert_eq!(explored.levels[1..].iter().max(), Some(&400), "higher rates lose no less: {:?}", explored.levels);

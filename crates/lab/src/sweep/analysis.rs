@@ -159,7 +159,7 @@ impl View<'_> {
         factor.is_amount = self.plan.factors[stage.factor].is_amount();
         factor.plateau = stage.plateau.clone();
         factor.advised = advised;
-        factor.is_default = stage.is_default;
+        factor.is_default = self.space.is_default(stage.factor, factor.levels[advised].level);
         factor.ties = stage.ties.iter().map(|at| place(*at)).collect();
         factor.lighter = self.lighter(stage).map(place);
         factor.excess_max = stage.excess_max;
@@ -177,9 +177,9 @@ impl View<'_> {
     /// Of the levels that tie with the advised one the one that burdens the path least, where that is clearly less.
     fn lighter(&self, stage: &Stage) -> Option<usize> {
         let burden = |at: usize| metrics::burden(&medians(&self.outcome.points[at]));
-        let lightest = std::iter::once(stage.advised).chain(stage.ties.iter().copied()).reduce(|light, next| {
-            if burden(next).is_lighter_than(&burden(light)) { next } else { light }
-        });
+        let lightest = std::iter::once(stage.advised)
+            .chain(stage.ties.iter().copied())
+            .reduce(|light, next| if burden(next).is_lighter_than(&burden(light)) { next } else { light });
         lightest.filter(|at| *at != stage.advised)
     }
 

@@ -29,6 +29,7 @@ pub struct SettingSpace<'a> {
     pub planned: Vec<SweptFactor>,
     /// The same as the experiment has them.
     pub factors: Vec<Factor>,
+    congestion_in_use: String,
 }
 
 /// This host offers fewer than two congestion controls.
@@ -59,7 +60,8 @@ impl<'a> SettingSpace<'a> {
     /// # Errors
     /// [`TooFewCongestionControls`].
     pub fn new(spec: &'a SweepSpec, host: &HostChoices) -> Result<Self, TooFewCongestionControls> {
-        let mut space = Self { spec, planned: Vec::new(), factors: Vec::new() };
+        let congestion_in_use = host.congestion_in_use.clone();
+        let mut space = Self { spec, planned: Vec::new(), factors: Vec::new(), congestion_in_use };
         for swept in &spec.over {
             let (levels, start) = levels(swept, host)?;
             let swept = SweptFactor { name: swept.name, levels };
@@ -74,6 +76,19 @@ impl<'a> SettingSpace<'a> {
     pub fn labels(&self, setting: &Setting) -> Vec<String> {
         let levels = self.planned.iter().enumerate();
         levels.map(|(factor, swept)| label(swept, setting.level(factor))).collect()
+    }
+
+    /// Whether a test has this level of a factor when the command line names none.
+    pub(super) fn is_default(&self, factor: usize, level: u64) -> bool {
+        let swept = &self.planned[factor];
+        match (&swept.levels, swept.name) {
+            (Levels::Congestion(_), _) => label(swept, level) == self.congestion_in_use,
+            (Levels::Affinity(_), _) => label(swept, level) == CpuPinning::default().to_string(),
+            (_, "streams") => level == 1,
+            // A swept rate has no default: without one TCP has no limit, and UDP 1 Mbit/s.
+            (_, "rate") => false,
+            (_, _) => level == SYSTEM_CHOICE,
+        }
     }
 
     /// `streams 8, window auto`
@@ -281,7 +296,8 @@ mod tests {
         ]);
         spec.port = 5202;
         spec.is_reverse = true;
-        let space = SettingSpace::new(&spec, &HostChoices::default()).expect("levels that exist");
+        let host = HostChoices { congestion_in_use: "bbr".to_owned(), ..HostChoices::default() };
+        let space = SettingSpace::new(&spec, &host).expect("levels that exist");
         let choice = space.test_settings(&Setting(vec![10, 262_144, 1, 1]));
         let command = "iperf3 -c h -p 5202 -O 1 -t 3 -P 10 -w 256K -C bbr -A 0,1 -R";
         assert_eq!(choice.command(&spec), command);
@@ -292,6 +308,10 @@ mod tests {
         assert!(!client.test.block_len_explicit);
         assert_eq!(space.labels(&Setting(vec![1, 0, 0, 0])), ["1", "auto", "cubic", "any"]);
         assert_eq!(space.test_settings(&Setting(vec![1, 0, 0, 0])).window_bytes, None);
+        let defaults = [(0, 1), (1, SYSTEM_CHOICE), (2, 1), (3, 0)];
+        assert!(defaults.iter().all(|(factor, level)| space.is_default(*factor, *level)));
+        let others = [(0, 2), (1, 4096), (2, 0), (3, 1)];
+        assert!(!others.iter().any(|(factor, level)| space.is_default(*factor, *level)));
         let planned: Vec<String> = space.planned.iter().map(SweptFactor::levels_text).collect();
         assert_eq!(planned, ["1..64", "4K..1M", "cubic,bbr", "any,0/1"]);
     }

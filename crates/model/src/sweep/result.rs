@@ -322,10 +322,10 @@ pub struct FactorResult {
     pub plateau: RangeInclusive<usize>,
     /// Place of what to use.
     pub advised: usize,
-    /// It is the default: what the system chooses, the least amount, or the choice in use.
+    /// A test has it when the command line names none.
     #[serde(default)]
     pub is_default: bool,
-    /// Places of levels that differ from it by no more than the tolerance, or than what was in flight.
+    /// Places of levels whose medians differ from that of the advised one by no more than the tolerance, or than what was in flight.
     #[serde(default)]
     pub ties: Vec<usize>,
     /// Place of the tie that loads the path clearly less, if there is one.

@@ -187,9 +187,10 @@ fn comparison(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
     let others: Vec<usize> = (0..factor.levels.len()).filter(|place| *place != factor.advised).collect();
     let last_tie = factor.ties.iter().copied().max();
     let cost = last_tie.and_then(compared).unwrap_or_default();
+    let none = format!("up to {:.0} % counts as none", margin(sweep, factor) * 100.0);
     if factor.is_default {
         let tried = if factor.is_amount { span(&labels(&others))? } else { labels(&others).join(", ") };
-        return Some(format!("{tried}: no more than {tolerance:.0} % better than {advised}{cost}"));
+        return Some(format!("{tried}: no clear gain over {advised} ({none}){cost}"));
     }
     if !factor.is_amount {
         return None;
@@ -197,13 +198,24 @@ fn comparison(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
     let plateau: Vec<usize> = factor.plateau.clone().collect();
     Some(match plateau.as_slice() {
         [_] => format!("plateau: {advised} alone; no other level is as good within {tolerance:.0} %"),
-        _ => format!("plateau: {}, equal within {tolerance:.0} %{cost}", span(&labels(&plateau))?),
+        _ => format!("plateau: {}, without a clear difference ({none}){cost}", span(&labels(&plateau))?),
     })
+}
+
+/// Difference between levels that counts as none: the tolerance, or of rates what was in flight at the end of their runs.
+fn margin(sweep: &Sweep, factor: &FactorResult) -> f64 {
+    if !sweep.plan.objective.is_higher_better() {
+        return sweep.plan.tolerance;
+    }
+    let compared = factor.plateau.clone().chain([factor.advised]).chain(factor.ties.iter().copied());
+    let in_flight = compared.filter_map(|place| factor.levels.get(place)?.metrics.in_flight_share);
+    in_flight.fold(sweep.plan.tolerance, f64::max)
 }
 
 /// A level that is as good and loads the path less.
 fn lighter(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
-    let metrics = |place: usize| factor.levels.get(place).map(|level| values::cost(sweep.plan.objective, &level.metrics));
+    let metrics =
+        |place: usize| factor.levels.get(place).map(|level| values::cost(sweep.plan.objective, &level.metrics));
     let place = factor.lighter?;
     let (there, here) = (metrics(place)?, metrics(factor.advised)?);
     Some(format!("{} is as good and loads the path less: {there} instead of {here}", label(factor, place)))

@@ -47,5 +47,7 @@ pub(super) fn delay(us: f64) -> String {
 
 /// Two values with their unit.
 pub(super) fn interval(objective: Objective, interval: Interval) -> String {
-    format!("{} to {}", value(objective, interval.low), value(objective, interval.high))
+    let (low, high) = (value(objective, interval.low), value(objective, interval.high));
+    // Runs that lose too much have no figure to show.
+    if objective == Objective::LowLoss && low == high { low } else { format!("{low} to {high}") }
 }
