@@ -57,15 +57,13 @@ pub struct Burden {
 }
 
 impl Burden {
-    /// Whether this is clearly less: the delay decides, and of about equal delays the retransmissions.
+    /// Whether one figure is clearly less, and the other one not clearly more: a shorter queue that loses more is not lighter.
     #[must_use]
     pub fn is_lighter_than(&self, other: &Self) -> bool {
         let delay = clearly_less(self.delay_us, other.delay_us, DELAY_US_MIN);
         let retransmits = clearly_less(self.retransmits_per_s, other.retransmits_per_s, RETRANSMITS_PER_S_MIN);
-        match delay {
-            Some(is_less) => is_less,
-            None => retransmits.unwrap_or(false),
-        }
+        let is_any_less = delay == Some(true) || retransmits == Some(true);
+        is_any_less && delay != Some(false) && retransmits != Some(false)
     }
 }
 
@@ -105,4 +103,24 @@ pub struct Progress {
     pub runs_planned: u64,
     /// How long those that are left will take.
     pub left: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lighter_is_less_of_one_and_not_more_of_the_other() {
+        let burden = |delay_ms: f64, retransmits_per_s: f64| Burden {
+            delay_us: Some(delay_ms * 1000.0),
+            retransmits_per_s: Some(retransmits_per_s),
+        };
+        assert!(burden(20.0, 0.0).is_lighter_than(&burden(190.0, 0.0)));
+        assert!(burden(20.0, 0.0).is_lighter_than(&burden(20.0, 300.0)));
+        assert!(burden(20.0, 0.0).is_lighter_than(&burden(190.0, 300.0)));
+        assert!(!burden(11.0, 1800.0).is_lighter_than(&burden(21.0, 0.0)), "the queue is shorter because it overflows");
+        assert!(!burden(21.0, 0.0).is_lighter_than(&burden(11.0, 1800.0)));
+        assert!(!burden(0.2, 0.0).is_lighter_than(&burden(0.9, 0.5)), "no application notices it");
+        assert!(!Burden::default().is_lighter_than(&burden(190.0, 300.0)), "not measured");
+    }
 }
