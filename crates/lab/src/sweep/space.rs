@@ -43,11 +43,11 @@ const CPUS_TRIED: usize = 8;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A run that receives nothing for so long is over.
 const SILENCE: Duration = Duration::from_secs(4);
-/// The same of a control connection on which nothing is acknowledged. On a full queue its segments are lost like those of
-/// others, so that several must be. Data streams have no such limit: of many on a slow path one may starve for as long.
-const CONTROL_SILENCE: Duration = Duration::from_secs(7);
-/// Probes of a control connection without traffic. Several fit into [`CONTROL_SILENCE`], which ends the connection instead of
-/// the count.
+/// The same of a control connection on which nothing is acknowledged: a path that is gone ends a sweep within 10 s. Data streams
+/// have no such limit: of many on a slow path one may starve for as long.
+const CONTROL_SILENCE: Duration = Duration::from_millis(4500);
+/// Probes of a control connection without traffic. On a full queue they are lost like other segments, so that several fit into
+/// [`CONTROL_SILENCE`], which ends the connection instead of the count.
 const KEEPALIVE: Keepalive = Keepalive::new(2, 1, 1);
 /// Time between two samples of the round-trip time.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
