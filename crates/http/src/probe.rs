@@ -31,6 +31,8 @@ pub struct ProbeResult {
     pub server: Option<String>,
     /// `Location` field.
     pub location: Option<String>,
+    /// From sending the request to the complete response.
+    pub elapsed: Duration,
 }
 
 /// Failure of the probe.
@@ -39,9 +41,12 @@ pub enum ProbeError {
     /// The connection could not be opened.
     #[error("cannot connect to {0}: {text}", text = linerate_sys::error::io_text(.1))]
     Connect(SocketAddr, #[source] io::Error),
-    /// The connection failed, or the timeout expired.
+    /// The connection failed.
     #[error("no response from {0}: {text}", text = linerate_sys::error::io_text(.1))]
     Exchange(SocketAddr, #[source] io::Error),
+    /// No complete response within the timeout.
+    #[error("no response from {0} within {1:?}")]
+    Silent(SocketAddr, Duration),
     /// The response is not HTTP.
     #[error("{0} does not respond in {1}: {2}")]
     Protocol(SocketAddr, &'static str, String),
@@ -68,12 +73,14 @@ pub struct ProbeTarget<'a> {
     pub local: Local<'a>,
     /// Protocol.
     pub protocol: &'a Protocol,
-    /// Timeout of the whole probe.
+    /// Longest time to connect.
+    pub connect_timeout: Duration,
+    /// Longest time for what follows: the handshake of TLS, the request and its response.
     pub timeout: Duration,
 }
 
 fn connect(target: ProbeTarget<'_>) -> Result<TcpStream, ProbeError> {
-    let connected = opener::connect_one(&target.local, target.address, target.timeout);
+    let connected = opener::connect_one(&target.local, target.address, target.connect_timeout);
     connected.map_err(|error| ProbeError::Connect(target.address, error))
 }
 
@@ -93,11 +100,14 @@ pub fn send(target: ProbeTarget<'_>, request: &[u8], is_head: bool) -> Result<Pr
 
 fn send_plain(target: ProbeTarget<'_>, request: &[u8], is_head: bool) -> Result<ProbeResult, ProbeError> {
     let ProbeTarget { address, timeout, .. } = target;
-    let deadline = Instant::now() + timeout;
     let mut transport = Transport::new(connect(target)?);
+    let begin = Instant::now();
+    let deadline = begin + timeout;
     let completed = transport.send(request, deadline).and_then(|()| read(&mut transport, is_head, deadline));
+    let completed = completed.map(|response| ProbeResult { elapsed: begin.elapsed(), ..response });
     completed.map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData => ProbeError::Protocol(address, "HTTP/1.1", error.to_string()),
+        io::ErrorKind::TimedOut => ProbeError::Silent(address, timeout),
         _ => ProbeError::Exchange(address, error),
     })
 }
@@ -144,6 +154,7 @@ fn probe_result(head: &[u8], response: &ReceivedResponse) -> ProbeResult {
         keeps_alive: response.keeps_alive,
         server: field("server"),
         location: field("location"),
+        elapsed: Duration::ZERO,
     }
 }
 
@@ -160,8 +171,11 @@ mod tests {
 
     use super::*;
 
+    const LONG: Duration = Duration::from_secs(20);
+
     fn probe_from(local: Local<'_>, address: SocketAddr) -> Result<ProbeResult, ProbeError> {
-        let target = ProbeTarget { address, local, protocol: &Protocol::default(), timeout: Duration::from_secs(20) };
+        let target =
+            ProbeTarget { address, local, protocol: &Protocol::default(), connect_timeout: LONG, timeout: LONG };
         send(target, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", false)
     }
 
@@ -181,6 +195,23 @@ mod tests {
         assert_eq!((response.status, response.body_bytes, response.keeps_alive), (302, 3, true));
         assert_eq!((response.server.as_deref(), response.location.as_deref()), (Some("x/1"), Some("http://other/")));
         assert_eq!(server.join().expect("the server ends"), source);
+    }
+
+    #[test]
+    fn a_silent_server_has_the_timeout_of_a_request_and_no_longer() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let short = Duration::from_millis(50);
+        let protocol = Protocol::default();
+        let target = ProbeTarget {
+            address,
+            local: Local::default(),
+            protocol: &protocol,
+            connect_timeout: LONG,
+            timeout: short,
+        };
+        let silent = send(target, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", false).expect_err("it does not respond");
+        assert_eq!(silent.to_string(), format!("no response from {address} within 50ms"));
     }
 
     #[test]

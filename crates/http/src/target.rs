@@ -55,9 +55,26 @@ fn parse(url: &str) -> Result<Target, &'static str> {
     if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("its path has characters that must be written as %XX");
     }
-    let (host, ports) = split_authority(authority)?;
+    let (authority, zone) = split_zone(authority)?;
+    let (host, ports) = split_authority(&authority)?;
+    let host = zone.map_or_else(|| host.to_owned(), |zone| format!("{host}%{zone}"));
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-    Ok(Target { is_tls, host: host.to_owned(), ports: parse_ports(ports, is_tls)?, path })
+    Ok(Target { is_tls, host, ports: parse_ports(ports, is_tls)?, path })
+}
+
+/// The authority without the device of a link-local address, and the device: `[fe80::1%25eth0]` (RFC 6874), or with a plain
+/// `%` as other programs write it.
+fn split_zone(authority: &str) -> Result<(String, Option<&str>), &'static str> {
+    let Some((address, rest)) = authority.strip_prefix('[').and_then(|rest| rest.split_once('%')) else {
+        return Ok((authority.to_owned(), None));
+    };
+    let (zone, ports) = rest.split_once(']').ok_or("a bracket is not closed")?;
+    let zone = zone.strip_prefix("25").filter(|zone| !zone.is_empty()).unwrap_or(zone);
+    let is_device = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    if zone.is_empty() || zone.len() > ZONE_MAX || !zone.bytes().all(is_device) {
+        return Err("the text behind % is no device");
+    }
+    Ok((format!("[{address}]{ports}"), Some(zone)))
 }
 
 /// Host, without brackets, and text of the port, possibly empty.
@@ -101,9 +118,11 @@ impl Target {
     /// Value of the `Host` field.
     #[must_use]
     pub fn authority(&self) -> String {
-        let host = match self.host.parse::<IpAddr>() {
+        // A device is known to this host alone (RFC 6874, section 4).
+        let host = self.host.split('%').next().unwrap_or_default();
+        let host = match host.parse::<IpAddr>() {
             Ok(IpAddr::V6(address)) => format!("[{address}]"),
-            _ => self.host.clone(),
+            _ => host.to_owned(),
         };
         let port = *self.ports.start();
         let is_default = port == if self.is_tls { 443 } else { 80 };
@@ -123,6 +142,8 @@ impl fmt::Display for Target {
 }
 
 const HOST_MAX: usize = 255;
+/// `IFNAMSIZ` without the final NUL.
+const ZONE_MAX: usize = 15;
 const SHOWN_MAX: usize = 200;
 
 #[cfg(test)]
@@ -133,6 +154,8 @@ mod tests {
     fn urls_are_parsed() {
         for (url, is_tls, host, ports, path) in [
             ("http://10.0.0.2", false, "10.0.0.2", 80..=80, "/"),
+            ("http://[fe80::1%25eth0]:8080/", false, "fe80::1%eth0", 8080..=8080, "/"),
+            ("http://[fe80::1%eth0.7]/", false, "fe80::1%eth0.7", 80..=80, "/"),
             ("http://host:8080/b/1k?close=1", false, "host", 8080..=8080, "/b/1k?close=1"),
             ("HTTPS://host?x", true, "host", 443..=443, "/?x"),
             ("http://[fe80::1]:8080-8083/", false, "fe80::1", 8080..=8083, "/"),

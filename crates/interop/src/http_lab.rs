@@ -44,6 +44,14 @@ impl HttpLab {
         Self::start_by(&client, &server, SERVER, arguments)
     }
 
+    /// The pair of commands in the help of `linerate http lab`: a server with a token, and no server of TCP tests.
+    pub fn of_the_help(net: &Net) -> Self {
+        let [client, server] = [&net.a, &net.b].map(|name| ["ip", "netns", "exec", name.as_str()]);
+        let address = format!("{SERVER}:{}", free_http_port());
+        let words = ["serve", "--bind", &address];
+        Self::launch(&client, &server, &words, format!("http://{address}"), Some(format!("{SERVER}:0")))
+    }
+
     /// The same with the words that client and server are started by.
     pub fn start_by(client: &[&str], server: &[&str], host: &str, arguments: &[&str]) -> Self {
         let address = format!("{host}:{}", free_http_port());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::deadline::wait_for;
+use crate::deadline::{TIMEOUT, wait_for};
 use crate::net::{free_port, listens};
 use crate::process::Process;
 use crate::program::{Program, ours};
@@ -46,7 +46,11 @@ impl Service {
     #[track_caller]
     pub fn start_both_by(command: Command, arguments: &[&str]) -> (Self, u16) {
         let port2 = free_port();
-        (Self::start_by(command, &[&["--iperf2-port", &port2.to_string()], arguments].concat()), port2)
+        let service = Self::start_by(command, &[&["--iperf2-port", &port2.to_string()], arguments].concat());
+
+        // The event comes after all ports are open, and that of iperf 2 is the last.
+        service.wait_for_events("listening", 1, TIMEOUT);
+        (service, port2)
     }
 
     /// Starts the service without waiting.

@@ -29,6 +29,12 @@ pub enum AuthError {
     /// The text holds no key of the wanted kind.
     #[error("not an unencrypted RSA {0} key in PEM form")]
     NoKey(&'static str),
+    /// The key is encrypted.
+    #[error(
+        "the RSA private key is encrypted with a passphrase, which a server has no terminal to ask for; \
+         `openssl pkey -in KEY -out NEW_KEY` writes it without one (keep it readable by its owner alone)"
+    )]
+    Encrypted,
     /// The cryptographic library refuses the key.
     #[error("unusable RSA key: {0} (2048 to 8192 bits are supported)")]
     BadKey(String),

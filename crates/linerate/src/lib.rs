@@ -120,6 +120,8 @@ pub mod client;
 pub mod command_line;
 #[cfg(feature = "full")]
 pub mod compare;
+#[cfg(feature = "full")]
+mod connect_advice;
 #[cfg_attr(not(feature = "full"), path = "absent/diagnose.rs")]
 pub mod diagnose;
 #[cfg_attr(not(feature = "full"), path = "absent/expect.rs")]
@@ -132,6 +134,7 @@ pub mod history;
 pub mod http;
 #[cfg(feature = "full")]
 pub mod import;
+mod link_local;
 pub mod live;
 mod named;
 #[cfg(feature = "full")]

@@ -36,7 +36,13 @@ fn post(url: &Target, path: &str, body: &str) -> Result<(), String> {
         url.authority(),
         body.len()
     );
-    let target = ProbeTarget { address, local: Local::default(), protocol: &protocol, timeout: TIMEOUT };
+    let target = ProbeTarget {
+        address,
+        local: Local::default(),
+        protocol: &protocol,
+        connect_timeout: TIMEOUT,
+        timeout: TIMEOUT,
+    };
     let response = probe::send(target, request.as_bytes(), false).map_err(|error| error.to_string())?;
     match response.status {
         200..300 => Ok(()),

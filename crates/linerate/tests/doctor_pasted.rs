@@ -60,6 +60,21 @@ fn decoration_of_pasted_text_changes_no_fact() {
     }
 }
 
+/// The report of a server within that of its client names the release of the server.
+#[test]
+fn vulnerable_release_at_the_other_end_is_found_by_its_version() {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/iperf3/json-gso-serverjson.c321-s321.client.json");
+    let report = std::fs::read_to_string(path).expect("fixture");
+    for (version, is_vulnerable) in
+        [("3.12", true), ("3.21+", true), ("3.22", false), ("3.22.1", false), ("3.21 (linerate 0.1.0)", false)]
+    {
+        let text = report.replace("iperf 3.21+", &format!("iperf {version}"));
+        let diagnosis = judged(import("x", &text).snapshots);
+        assert_eq!(fires(&diagnosis, "TOOL-08"), is_vulnerable, "{version}");
+    }
+}
+
 #[test]
 fn speed_step_without_flow_control_is_no_full_link() {
     let diagnosis = judged(import("x", &field_case()).snapshots);

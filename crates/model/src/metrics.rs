@@ -41,7 +41,7 @@ pub struct StreamMetrics {
     pub round_trips: Option<RoundTrips>,
     /// Frames of an isochronous sender or receiver.
     pub frames: Option<FrameCounts>,
-    /// Delays in s of whole frames.
+    /// Delays in s: of whole frames at a receiver; at a sender, of their first byte behind the schedule.
     pub frame_delay: Option<Distribution>,
     /// Distributions.
     pub histograms: Vec<Histogram>,

@@ -19,6 +19,9 @@ use crate::fingerprint::Fingerprint;
 /// Upper bound of a file with a key, with room for remarks around it.
 const FILE_BYTES_MAX: u64 = 16 * 1024;
 
+/// Label of a key with a passphrase (RFC 7468, section 11).
+const ENCRYPTED: &[u8] = b"-----BEGIN ENCRYPTED PRIVATE KEY-----";
+
 /// Ed25519 key pair of a server (RFC 8032). Its [`Fingerprint`] is the server's identity.
 #[derive(Clone)]
 pub struct HostKey {
@@ -36,6 +39,13 @@ pub enum KeyError {
     /// The file contains no Ed25519 key.
     #[error("host key {}: no Ed25519 private key (PKCS#8, PEM); `openssl genpkey -algorithm ed25519` makes one", .0.display())]
     NoKey(PathBuf),
+    /// The key in the file is encrypted.
+    #[error(
+        "host key {path}: it is encrypted with a passphrase, which a server has no terminal to ask for; \
+         `openssl pkey -in {path} -out NEW_KEY` writes it without one",
+        path = .0.display()
+    )]
+    Encrypted(PathBuf),
     /// The cryptographic library made no key.
     #[error("a host key cannot be generated")]
     Generation,
@@ -58,11 +68,11 @@ impl HostKey {
     pub fn load_or_create(path: &Path) -> Result<Self, KeyError> {
         match files::read_private(path, FILE_BYTES_MAX) {
             Err(error) if error.is_not_found() => {}
-            read => return Self::from_pem(&read?).ok_or_else(|| KeyError::NoKey(path.to_owned())),
+            read => return Self::of_file(&read?, path),
         }
         files::create(path, pem(&generate()?).as_bytes())?;
         let read = files::read_private(path, FILE_BYTES_MAX)?;
-        Self::from_pem(&read).ok_or_else(|| KeyError::NoKey(path.to_owned()))
+        Self::of_file(&read, path)
     }
 
     /// SHA-256 over the public key.
@@ -73,6 +83,14 @@ impl HostKey {
 
     pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.certified)
+    }
+
+    fn of_file(text: &[u8], path: &Path) -> Result<Self, KeyError> {
+        let is_encrypted = || text.windows(ENCRYPTED.len()).any(|label| label == ENCRYPTED);
+        Self::from_pem(text).ok_or_else(|| match is_encrypted() {
+            true => KeyError::Encrypted(path.to_owned()),
+            false => KeyError::NoKey(path.to_owned()),
+        })
     }
 
     fn from_pem(text: &[u8]) -> Option<Self> {
@@ -124,6 +142,18 @@ mod tests {
         let key = HostKey::from_pem(RFC_8410.as_bytes()).expect("a key");
         let public = STANDARD.decode(RFC_8410_PUBLIC).expect("base64");
         assert_eq!(key.fingerprint(), Fingerprint::of(&public));
+    }
+
+    #[test]
+    fn key_with_a_passphrase_is_named_as_such() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("key");
+        let text = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIGb\n-----END ENCRYPTED PRIVATE KEY-----\n";
+        fs::write(&path, text).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        let error = HostKey::load_or_create(&path).expect_err("it cannot be read");
+        assert!(matches!(error, KeyError::Encrypted(_)), "{error}");
+        assert!(error.to_string().contains("passphrase"), "{error}");
     }
 
     #[test]

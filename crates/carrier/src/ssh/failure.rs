@@ -28,6 +28,20 @@ pub(super) fn classify(errors: &str) -> Failure {
     }
 }
 
+/// Next step for the messages that users meet first.
+pub(super) fn advice(errors: &str) -> Option<&'static str> {
+    let steps = [
+        (
+            "Permission denied",
+            "`ssh -o BatchMode=yes HOST true` has to work; a key with a passphrase needs ssh-agent(1): `ssh-add KEY`",
+        ),
+        ("Host key verification failed", "`ssh HOST` once shows the key of the host and accepts it"),
+        ("Connection refused", "is sshd running there, and is its port the one of ssh_config(5)?"),
+        ("timed out", "is the host up, and is its ssh port open?"),
+    ];
+    steps.into_iter().find(|(message, _)| errors.contains(message)).map(|(_, step)| step)
+}
+
 /// Before the login; behind it the message is `Connection to HOST closed by remote host.`
 fn is_closed_early(line: &str) -> bool {
     let begins = ["kex_exchange_identification", "Connection closed by ", "Connection reset by "];
@@ -59,6 +73,14 @@ pub(super) fn of_copy(code: Option<i32>, errors: Option<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refused_logins_come_with_a_next_step() {
+        let denied = advice("root@10.0.0.1: Permission denied (publickey).").expect("a step");
+        assert!(denied.contains("passphrase") && denied.contains("ssh-add"), "{denied}");
+        assert!(advice("ssh: connect to host 10.0.0.1 port 22: Connection refused").is_some());
+        assert_eq!(advice("Connection to 10.0.0.1 closed by remote host."), None);
+    }
 
     #[test]
     fn only_connections_closed_before_the_login_and_timeouts_are_repeated() {

@@ -287,7 +287,11 @@ impl Host {
                     self.start_at_ns = now_ns.saturating_add(fastrand::u64(RETRY_NS..=4 * RETRY_NS));
                     return None;
                 }
-                self.lose(last_line(&errors).unwrap_or_else(|| ended(code)))
+                let reason = last_line(&errors).unwrap_or_else(|| ended(code));
+                self.lose(match failure::advice(&errors) {
+                    Some(step) => format!("{reason}; {step}"),
+                    None => reason,
+                })
             }
             Phase::Copy(_) if code == Some(0) => {
                 (self.has_copied, self.attempts) = (true, 0);

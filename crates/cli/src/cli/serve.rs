@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use linerate_iperf3::auth::Authenticator;
 use linerate_model::policy::{
     AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, LIST_BYTES_MAX, Liveness, NativePolicy,
     ServerLimits,
@@ -433,6 +434,9 @@ impl ServeArgs {
         let mut auth = ServerAuth::new(private_key_pem, users_file);
         auth.max_skew = self.max_skew;
         auth.padding = if self.accept_both_paddings { AcceptedPadding::Both } else { AcceptedPadding::Oaep };
+        // The server checks it once more, with the words of iperf3 alone.
+        Authenticator::new(&auth.private_key_pem, auth.padding, auth.max_skew)
+            .map_err(|error| format!("{}: {error}", key.display()))?;
         Ok(Some(auth))
     }
 }

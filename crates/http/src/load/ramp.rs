@@ -22,6 +22,8 @@ pub(crate) struct Ramp {
 pub(crate) enum Loss {
     /// The server announced the close.
     Announced,
+    /// Its first request had no response in time. Another attempt would wait as long, and in the same queue.
+    Unanswered,
     /// Otherwise.
     Unannounced,
 }
@@ -99,7 +101,7 @@ impl Ramp {
                 *losses += 1;
                 self.waiting.push_back(number);
             }
-            Loss::Unannounced => return false,
+            Loss::Unanswered | Loss::Unannounced => return false,
         }
         true
     }
@@ -178,5 +180,6 @@ mod tests {
         let again: Vec<bool> = (0..3).map(|_| ramp.lost(7, Loss::Unannounced, &mut losses, 2)).collect();
         assert_eq!(again, [true, true, false]);
         assert!(ramp.lost(7, Loss::Announced, &mut losses, 2), "an announced end is none of these");
+        assert!(!ramp.lost(7, Loss::Unanswered, &mut 0, 2), "the server does not accept it a second time either");
     }
 }

@@ -41,6 +41,10 @@ impl LoadStats {
         ours.wanted += theirs.wanted;
         ours.opened += theirs.opened;
         ours.open_at_end += theirs.open_at_end;
+        ours.answered_at_end = match (ours.answered_at_end, theirs.answered_at_end) {
+            (Some(ours), Some(theirs)) => Some(ours + theirs),
+            (ours, theirs) => ours.or(theirs),
+        };
         ours.reconnects += theirs.reconnects;
         ours.dropped += theirs.dropped;
         self.requests += other.requests;

@@ -4,6 +4,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{self, SocketAddr};
 use std::pin::pin;
+use std::time::Instant;
 
 use hyper::header::{HeaderName, LOCATION, SERVER};
 use linerate_model::http::ErrorClass;
@@ -21,7 +22,7 @@ pub(super) fn send(target: ProbeTarget<'_>, request: &[u8]) -> Result<ProbeResul
     let stream = connect(target)?;
     let all = async { timeout(target.timeout, exchange_with(target.address, stream, &client)).await };
     let completed = LocalSet::new().block_on(&executor.map_err(exchange)?, all);
-    completed.unwrap_or_else(|_| Err(exchange(io::ErrorKind::TimedOut.into())))
+    completed.unwrap_or(Err(ProbeError::Silent(target.address, target.timeout)))
 }
 
 async fn exchange_with(
@@ -37,6 +38,7 @@ async fn exchange_with(
         Refusal::Http(failure) => failure_of(address, client, &failure),
     })?;
     let Established { mut session, driver, protocol } = established;
+    let begin = Instant::now();
     let mut completed = pin!(async {
         let response = session.send(client.request()).await.map_err(|unanswered| match unanswered {
             NoResponse::NotSent => failure_of(address, client, &Failure::closed()),
@@ -57,6 +59,7 @@ async fn exchange_with(
             keeps_alive: response.keeps_alive,
             server,
             location,
+            elapsed: begin.elapsed(),
         })
     });
     let mut driver = Some(driver);

@@ -121,6 +121,7 @@ mod path {
     mod resume;
     mod shaped;
     mod trust;
+    mod unreached;
 }
 
 /// One server for many clients, friendly and hostile.

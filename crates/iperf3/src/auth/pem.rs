@@ -18,13 +18,21 @@ const NO_UNUSED_BITS: &[u8] = &[0];
 /// The private key as PKCS#8 (RFC 5958), from `PRIVATE KEY` or `RSA PRIVATE KEY`.
 pub(super) fn private_key_pkcs8(pem: &str) -> Result<Vec<u8>, AuthError> {
     match PrivateKeyDer::from_pem_slice(pem.as_bytes()) {
+        // The older form has the label of an unencrypted key.
+        Ok(_) if is_encrypted(pem) => Err(AuthError::Encrypted),
         Ok(PrivateKeyDer::Pkcs8(key)) => Ok(key.secret_pkcs8_der().to_vec()),
         Ok(PrivateKeyDer::Pkcs1(key)) => {
             let key = element(OCTET_STRING, &[key.secret_pkcs1_der()]);
             Ok(element(SEQUENCE, &[VERSION_0, RSA_ALGORITHM, &key]))
         }
+        _ if is_encrypted(pem) => Err(AuthError::Encrypted),
         _ => Err(AuthError::NoKey("private")),
     }
+}
+
+/// Whether a private key has a passphrase: PKCS#8 (RFC 5958, section 3), or the older form with a header (RFC 1421).
+fn is_encrypted(pem: &str) -> bool {
+    pem.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----") || pem.contains("Proc-Type: 4,ENCRYPTED")
 }
 
 /// The public key as SubjectPublicKeyInfo (RFC 5280 section 4.1), from `PUBLIC KEY` or `RSA PUBLIC KEY`.

@@ -202,6 +202,20 @@ fn invalid_key_is_refused_with_a_reason() {
 }
 
 #[test]
+fn key_with_a_passphrase_is_named_as_such() {
+    let encrypted = |form: &[&str]| {
+        let args = [&["genrsa", "-aes256", "-passout", "pass:secret"], form, &["2048"]].concat();
+        openssl(&args, b"").map(|pem| String::from_utf8_lossy(&pem).into_owned())
+    };
+    let Some(pkcs8) = encrypted(&[]) else { return };
+    // Releases before 3.0 have the older form alone, and no option for it.
+    for pem in [Some(pkcs8), encrypted(&["-traditional"])].into_iter().flatten() {
+        let refused = Authenticator::new(&pem, AcceptedPadding::Oaep, Duration::from_secs(10)).map(|_| ());
+        assert_eq!(refused, Err(AuthError::Encrypted), "{pem}");
+    }
+}
+
+#[test]
 fn a_line_of_the_user_file_lets_its_user_in() {
     // The hash is what sha256sum(1) makes of {mario}rossi.
     assert_eq!(

@@ -405,8 +405,8 @@ fn finding_of_one_of_several_paths_names_it() {
     assert_eq!(ids(&outcome), ["FLT-03 h2", "FLT-03 h2"]);
     let paths: Vec<&str> = outcome.findings.iter().map(|finding| finding.evidence[0].fact.as_str()).collect();
     assert_eq!(paths, ["path phys", "path vf"]);
-    assert_eq!(headline(&outcome.findings), "h2: A host is slow to send (FLT-03), and 1 more findings");
-    assert_eq!(headline(&[]), "no host and no pair stands out");
+    assert_eq!(headline(&outcome.findings, true), "h2: A host is slow to send (FLT-03), and 1 more findings");
+    assert_eq!(headline(&[], true), "no host and no pair stands out");
 }
 
 /// A fleet with a few slow hosts: which of them, the directions that are slow, and their share of the rate.

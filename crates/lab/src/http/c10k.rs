@@ -53,7 +53,8 @@ fn idle_runs(runs: &[CellRun]) -> impl Iterator<Item = &CellRun> {
 fn step(run: &CellRun) -> Option<IdleStep> {
     let load = run.load.as_ref()?;
     let server = run.server.as_ref();
-    let mut step = IdleStep::new(run.key.connections, load.connections.open_at_end, load.connections.dropped);
+    let held = load.connections.answered_at_end.unwrap_or(load.connections.open_at_end);
+    let mut step = IdleStep::new(run.key.connections, held, load.connections.dropped);
     step.server_rss_bytes = server.and_then(|server| server.rss_bytes);
     step.server_kernel_bytes = server.and_then(kernel_bytes);
     step.server_cpus = server.and_then(cpus);
@@ -126,12 +127,15 @@ fn linear(whose: &str, line: &MemoryLine) -> Pass {
     // Of a few bytes for each connection the line is lost in what else a program does with its memory.
     let is_little = line.bytes_per_connection <= LITTLE_BYTES;
     let what = format!("memory of {whose} grows in proportion to the connections, or hardly");
-    let evidence = format!(
-        "{} for each and {} without any, R² {}",
-        bytes_name(line.bytes_per_connection),
-        bytes_name(line.base_bytes),
-        rounded(line.r2)
-    );
+    let evidence = match line.grows() {
+        true => format!(
+            "{} for each and {} without any, R² {}",
+            bytes_name(line.bytes_per_connection),
+            bytes_name(line.base_bytes),
+            rounded(line.r2)
+        ),
+        false => "it did not grow with the connections".to_owned(),
+    };
     Pass::new(what, Some(is_little || line.r2 >= LINEAR), evidence)
 }
 

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use linerate_model::http::{Baseline, CellKey, CellRun, Check, CheckStatus, Flag, Phase, RunState, Study};
+use linerate_model::http::{
+    Baseline, CellKey, CellRun, Check, CheckStatus, Flag, LossWithoutLoad, Phase, RunState, Study,
+};
 
 use super::cells::{self, PlannedRun, PlannedTest};
 use super::study::{self, Kept, Setup, StudyInput};
@@ -34,6 +36,16 @@ pub trait CellRunner {
     /// # Errors
     /// Why it has no result, and what to try.
     fn test_tcp(&mut self, test: &PlannedTest) -> Result<Option<Baseline>, String>;
+
+    /// TCP alone by a download from the server under test, which needs no other server. `None`: the user ended it.
+    ///
+    /// # Errors
+    /// Why it has no result.
+    fn download(&mut self) -> Result<Option<Baseline>, String>;
+
+    /// What is lost at a tenth of this rate in bit/s, where the queues of the path are empty. `None` where it cannot be
+    /// measured.
+    fn loss_without_load(&mut self, goodput_bps: f64) -> Option<LossWithoutLoad>;
 
     /// Waits at least `least`, then until both hosts are at rest. Returns whether they are.
     fn rest(&mut self, least: Duration) -> bool;
@@ -97,20 +109,17 @@ impl<R: CellRunner> Experiment<'_, R> {
         if planned.is_empty() || !self.kept.baseline.is_empty() || !is_needed {
             return Ok(());
         }
-        for test in planned {
-            if self.runner.is_stopped() {
-                return Ok(());
-            }
-            match self.runner.test_tcp(&test) {
-                Ok(Some(baseline)) => self.kept.baseline.push(baseline),
-                Ok(None) => return Ok(()),
-                Err(reason) => {
-                    self.kept.notes.push(format!("no TCP baseline: {reason}"));
-                    return Ok(());
-                }
-            }
+        let is_complete = if is_wanted { self.test_tcp(planned) } else { self.download(None) };
+        if !is_complete || self.kept.baseline.is_empty() {
+            return Ok(());
+        }
+        if !self.setup.client.is_loopback
+            && let Some(last) = self.kept.baseline.last_mut()
+        {
+            last.without_load = self.runner.loss_without_load(last.goodput_bps);
         }
         self.runner.keep_baseline(&self.kept.baseline)?;
+        self.kept.notes.extend(study::slow_tests(&self.kept.baseline));
         let defects = study::path_defects(&self.kept.baseline);
         if defects.is_empty() || self.setup.client.is_loopback || !is_wanted {
             return Ok(());
@@ -120,6 +129,44 @@ impl<R: CellRunner> Experiment<'_, R> {
         }
         self.kept.notes.extend(defects);
         Ok(())
+    }
+
+    /// The TCP tests of phase 0, or a download where there is no server for them. Returns whether they are complete.
+    fn test_tcp(&mut self, planned: Vec<PlannedTest>) -> bool {
+        for test in planned {
+            if self.runner.is_stopped() {
+                return false;
+            }
+            match self.runner.test_tcp(&test) {
+                Ok(Some(baseline)) => self.kept.baseline.push(baseline),
+                Ok(None) => return false,
+                Err(reason) => return self.download(Some(reason)),
+            }
+        }
+        true
+    }
+
+    /// TCP alone by a download, in place of tests that failed for `reason`. Returns whether it is complete.
+    fn download(&mut self, reason: Option<String>) -> bool {
+        let has_tests = !self.kept.baseline.is_empty();
+        if let Some(reason) = reason.as_ref().filter(|_| has_tests || self.setup.client.is_loopback) {
+            self.kept.notes.push(format!("no TCP baseline: {reason}"));
+            return has_tests;
+        }
+        match self.runner.download() {
+            Ok(Some(baseline)) => {
+                let note = |reason| format!("TCP alone is a download over HTTP, without tests of TCP: {reason}");
+                self.kept.notes.extend(reason.map(note));
+                self.kept.baseline.push(baseline);
+                true
+            }
+            Ok(None) => false,
+            Err(why) => {
+                let reasons: Vec<String> = reason.into_iter().chain([why]).collect();
+                self.kept.notes.push(format!("no TCP baseline: {}", reasons.join("; ")));
+                false
+            }
+        }
     }
 
     /// Adds the cells that narrow the knees most.
@@ -238,6 +285,8 @@ mod tests {
         is_always_unsteady: bool,
         is_gone_once: bool,
         goodput_bps: f64,
+        has_no_tcp_server: bool,
+        loss: Option<LossWithoutLoad>,
     }
 
     fn hosts() -> Hosts {
@@ -259,7 +308,20 @@ mod tests {
             self.ran.len() >= self.stops_after
         }
 
+        fn download(&mut self) -> Result<Option<Baseline>, String> {
+            let mut baseline = Baseline::default();
+            (baseline.is_reverse, baseline.streams, baseline.goodput_bps) = (true, 4, self.goodput_bps);
+            Ok(Some(baseline))
+        }
+
+        fn loss_without_load(&mut self, _: f64) -> Option<LossWithoutLoad> {
+            self.loss
+        }
+
         fn test_tcp(&mut self, test: &PlannedTest) -> Result<Option<Baseline>, String> {
+            if self.has_no_tcp_server {
+                return Err("Connection refused".to_owned());
+            }
             let mut baseline = Baseline::default();
             baseline.is_reverse = test.direction == linerate_model::Flow::Reverse;
             baseline.streams = test.streams;
@@ -376,13 +438,30 @@ mod tests {
     #[test]
     fn path_that_is_not_clean_ends_the_experiment_unless_forced() {
         let setup = matrix(TWO_CELLS);
+        let mut lossy = hosts();
+        lossy.loss = Some(LossWithoutLoad::new(1_000, 20));
+        let refused = run(&setup, false, Kept::default(), &mut lossy);
+        assert!(refused.is_err_and(|defects| !defects.is_empty()));
+        assert!(lossy.ran.is_empty());
+        let study = run(&setup, true, Kept::default(), &mut lossy).expect("forced");
+        assert!(study.notes.iter().any(|note| note.contains("segments sent again")), "{:?}", study.notes);
+    }
+
+    #[test]
+    fn path_that_is_slower_than_its_link_is_noted() {
         let mut slow = hosts();
         slow.goodput_bps = 500e6;
-        let refused = run(&setup, false, Kept::default(), &mut slow);
-        assert!(refused.is_err_and(|defects| !defects.is_empty()));
-        assert!(slow.ran.is_empty());
-        let study = run(&setup, true, Kept::default(), &mut slow).expect("forced");
+        let study = run(&matrix(TWO_CELLS), false, Kept::default(), &mut slow).expect("a study");
         assert!(study.notes.iter().any(|note| note.contains("of what the link carries")), "{:?}", study.notes);
+    }
+
+    #[test]
+    fn download_is_the_baseline_where_no_server_tests_tcp() {
+        let mut alone = Hosts { has_no_tcp_server: true, ..hosts() };
+        let study = run(&matrix(TWO_CELLS), false, Kept::default(), &mut alone).expect("a study");
+        assert_eq!(study.baseline.len(), 1);
+        assert!(study.notes.iter().any(|note| note.contains("download over HTTP")), "{:?}", study.notes);
+        assert!(study.cells.iter().all(|cell| cell.median.of_ceiling.is_some()));
     }
 
     #[test]

@@ -27,6 +27,11 @@ pub(super) fn cell_facts(key: CellKey, runs: &[CellRun], medians: &Medians, netw
     facts.reason = reason;
     facts.medians = *medians;
     facts.open_share = open_share(&loads);
+    facts.service_ns = median_of(&runs, |run| {
+        let service = run.load.as_ref()?.service.as_ref()?;
+        (service.n > 0).then_some(service.mean_ns)
+    });
+    facts.alone_ns = median_of(&runs, |run| run.load.as_ref()?.alone_ns.map(|ns| ns as f64));
     facts.answered_share = (requests > 0).then(|| sum(|load| load.ok) as f64 / requests as f64);
     facts.ended = sum(|load| load.ok.saturating_add(load.errors.total()));
     facts.errors = errors(&loads);

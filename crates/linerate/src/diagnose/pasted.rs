@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use linerate_doctor::TestTimeline;
 use linerate_doctor::path::{PathRun, path_runs};
 use linerate_host::import::{Imported, TestOutput, TestRun, import_all};
-use linerate_model::event::Endpoint;
+use linerate_model::event::{Endpoint, ServerOutput};
 use linerate_model::snapshot::Value;
 use linerate_model::{Event, Flow, Stream};
 use linerate_record::import::{Command, Imported as ReportedTest, ImportedPath, import_output};
@@ -142,6 +142,9 @@ fn describe(run: &mut TestRun, test: &ReportedTest, label: String, command: Opti
     if let Some(version) = &origin.version {
         run.facts.insert("version".into(), version.as_str().into());
     }
+    if let Some(version) = test.events.iter().find_map(server_version) {
+        run.facts.insert("peer_version".into(), version.into());
+    }
     if run.is_server {
         run.facts.insert("server".into(), true.into());
     }
@@ -165,6 +168,14 @@ fn describe(run: &mut TestRun, test: &ReportedTest, label: String, command: Opti
         run.facts.remove("seconds");
         run.facts.extend(wanted_s.map(|seconds| ("seconds".to_owned(), seconds.into())));
     }
+}
+
+/// The version in the report that a client received of its server.
+fn server_version(event: &Event) -> Option<String> {
+    let Event::PeerOutput(ServerOutput::Json(report)) = event else { return None };
+    let report: serde_json::Value = serde_json::from_str(report).ok()?;
+    let version = report["start"]["version"].as_str()?;
+    Some(version.trim_start_matches("iperf ").to_owned())
 }
 
 /// A rate with the digits that programs print: the division of an amount by a time adds others.

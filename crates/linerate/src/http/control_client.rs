@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::signals;
+use crate::connect_advice::{CONTROL_SERVER, connect_failure};
 use crate::path::{IdentityOptions, identity};
 
 /// Failure of a request.
@@ -138,7 +139,16 @@ impl ControlSession {
             }
             match pauses.next().filter(|pause| Instant::now() + *pause < end) {
                 Some(pause) => thread::sleep(pause),
-                None => return Err(ControlError::Lost { server: server(), why: reason.to_string() }),
+                None => {
+                    let (host, port) = (self.server.host.as_str(), self.server.port);
+                    let why = match reason {
+                        NativeError::ConnectionRefused(_) | NativeError::Unreachable(_) => {
+                            connect_failure(&reason.to_string(), host, port, CONTROL_SERVER)
+                        }
+                        _ => reason.to_string(),
+                    };
+                    return Err(ControlError::Lost { server: server(), why });
+                }
             }
         }
     }
@@ -239,8 +249,25 @@ impl ControlClient {
     /// # Errors
     /// Any.
     pub(super) fn request<T: DeserializeOwned + Send + 'static>(&self, request: Request) -> Result<T, ControlError> {
-        let ended = || ControlError::Lost { server: self.server.to_string(), why: "its thread has ended".to_owned() };
-        self.run(move |session| session.request(&request)).unwrap_or_else(|| Err(ended()))
+        self.run(move |session| session.request(&request)).unwrap_or_else(|| Err(self.lost("its thread has ended")))
+    }
+
+    /// The same, given up after `patience`; the thread ends after its own timeouts.
+    ///
+    /// # Errors
+    /// Any.
+    pub(super) fn request_within<T: DeserializeOwned + Send + 'static>(
+        &self,
+        request: Request,
+        patience: Duration,
+    ) -> Result<T, ControlError> {
+        let outcome = self.begin(move |session| session.request(&request));
+        let response = outcome.and_then(|outcome| outcome.recv_timeout(patience).ok());
+        response.unwrap_or_else(|| Err(self.lost("no response in time")))
+    }
+
+    fn lost(&self, why: &str) -> ControlError {
+        ControlError::Lost { server: self.server.to_string(), why: why.to_owned() }
     }
 
     /// Runs a function with the session, in its thread. `None` where that has ended.
@@ -248,9 +275,16 @@ impl ControlClient {
         &self,
         task: impl FnOnce(&mut ControlSession) -> R + Send + 'static,
     ) -> Option<R> {
+        self.begin(task)?.recv().ok()
+    }
+
+    fn begin<R: Send + 'static>(
+        &self,
+        task: impl FnOnce(&mut ControlSession) -> R + Send + 'static,
+    ) -> Option<Receiver<R>> {
         let (done, outcome) = channel();
         let task: Task = Box::new(move |session| drop(done.send(task(session))));
         self.tasks.send(task).ok()?;
-        outcome.recv().ok()
+        Some(outcome)
     }
 }

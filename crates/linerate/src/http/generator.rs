@@ -67,18 +67,24 @@ pub(super) fn addresses(
         .iter()
         .find(|known| known.host.eq_ignore_ascii_case(&target.host) && target.ports.contains(&known.port));
     let address = match given {
-        Some(known) => known.address,
+        Some(known) => SocketAddr::new(known.address, first_port),
         None => {
             let family = only_v6.map(|is_v6| if is_v6 { Family::V6 } else { Family::V4 });
             let found = socket::resolve(&target.host, first_port, family)
                 .map_err(|error| Error::usage(format!("cannot find the address of {}: {error}", target.host)))?;
             found
                 .first()
-                .map(|address| socket::unmap(*address).ip())
+                .map(|address| socket::unmap(*address))
                 .ok_or_else(|| Error::usage(format!("{} has no address", target.host)))?
         }
     };
-    Ok(target.ports.clone().map(|port| SocketAddr::new(address, port)).collect())
+    let at = |port| {
+        // The device of a link-local address stays with it.
+        let mut address = address;
+        address.set_port(port);
+        address
+    };
+    Ok(target.ports.clone().map(at).collect())
 }
 
 /// The addresses of a device; none without one.

@@ -106,7 +106,8 @@ pub struct LoadEnd {
 pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
     let mut spec = completed(plan)?;
     let first = *spec.destinations.first().ok_or_else(|| Error::usage("the URL names no port"))?;
-    let mut side = ServerSide::contact(first, &plan.control)?;
+    let patience = Duration::from_nanos(spec.connect_timeout_ns);
+    let mut side = ServerSide::contact(first, &plan.control, patience)?;
     let claims = ServerSide::ownership(side.as_ref(), first, plan.claims);
     let scope = TargetScope::of(first.ip(), &interfaces::addresses());
     let bytes_max = safety_limits::check(&demand(&spec), scope, claims).map_err(Error::usage)?;
@@ -152,7 +153,7 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
         seconds_total: (spec.duration_ns + spec.warmup_ns) / 1_000_000_000,
         errors: 0,
     };
-    let (load, sides) = match watched(plan, spec, breaker, (side.as_mut(), &mut stop), progress) {
+    let (mut load, sides) = match watched(plan, spec, breaker, (side.as_mut(), &mut stop), progress) {
         Ok(watched) => watched,
         Err(error) => {
             let _ = recording.map(|recording| recording.fail(&error));
@@ -160,6 +161,7 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
         }
     };
     drop(view);
+    load.alone_ns = Some(linerate_sys::clock::as_ns(answer.elapsed));
     report(plan, &load, &sides, (side.as_ref(), recording), (first.ip(), kept, remarks))
 }
 
@@ -280,9 +282,14 @@ fn completed(plan: &LoadPlan) -> Result<LoadSpec, Error> {
 }
 
 fn probe_server(spec: &LoadSpec, address: SocketAddr) -> Result<ProbeResult, Error> {
-    let timeout = Duration::from_nanos(spec.timeout_ns).max(SHORTEST_PROBE);
     let local = generator::local_end(address, &spec.sources, spec.ports, &spec.ports_skipped);
-    let target = ProbeTarget { address, local, protocol: &spec.protocol, timeout };
+    let target = ProbeTarget {
+        address,
+        local,
+        protocol: &spec.protocol,
+        connect_timeout: Duration::from_nanos(spec.connect_timeout_ns),
+        timeout: Duration::from_nanos(spec.timeout_ns),
+    };
     probe::send(target, &spec.request, spec.is_head).map_err(probe_error)
 }
 
@@ -476,5 +483,3 @@ fn load_event(second: &SecondPart) -> String {
 
 /// Time for outstanding responses of the download: a slow path must not delay the load.
 const BASELINE_TIMEOUT_NS: u64 = 1_000_000_000;
-/// The first response may take longer than the measured ones.
-const SHORTEST_PROBE: Duration = Duration::from_secs(5);

@@ -17,13 +17,14 @@ mod signals;
 mod tcp_alone;
 pub(crate) mod watch;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_host::{EnvironmentQuery, environment};
 use linerate_http::probe::ProbeError;
 use linerate_model::http::{Environment, NegotiatedProtocol};
 
+use crate::connect_advice::{HTTP_SERVER, connect_failure};
 use crate::{Error, Outcome};
 
 pub use generator::{Opening, Resolved};
@@ -67,10 +68,22 @@ fn protocol_name(protocol: &NegotiatedProtocol) -> String {
     if protocol.is_plain_http1() { String::new() } else { format!("{protocol}, ") }
 }
 
+/// The host of an address as `getaddrinfo(3)` reads it, with the device of a link-local one.
+fn host_text(address: SocketAddr) -> String {
+    match address {
+        SocketAddr::V6(address) if address.scope_id() != 0 => format!("{}%{}", address.ip(), address.scope_id()),
+        address => address.ip().to_string(),
+    }
+}
+
 /// A server that could not be reached, or an invalid request.
 fn probe_error(error: ProbeError) -> Error {
-    match error {
+    match &error {
         ProbeError::Request(_) => Error::usage(error),
-        error => Error::new(Outcome::Unreachable, error),
+        ProbeError::Connect(address, _) => {
+            let (host, port) = (host_text(*address), address.port());
+            Error::new(Outcome::Unreachable, connect_failure(&error.to_string(), &host, port, HTTP_SERVER))
+        }
+        _ => Error::new(Outcome::Unreachable, error),
     }
 }

@@ -13,6 +13,7 @@ use linerate_http::safety_limits::TargetOwnership;
 use linerate_model::http::{EndpointStats, Reading};
 
 use super::control_client::{CONNECT_TIMEOUT, ControlClient, ControlError, ControlSession, Request};
+use super::host_text;
 use super::requests::{BEGIN_CELL, CellMark, END_CELL, INFO, Info, LAST_READING, RESTART_CAPABILITY, RESTART_WORKERS};
 use super::rest::{REST_WINDOW, Rest, rest_of};
 use crate::path::{IdentityOptions, host_and_port, identity};
@@ -43,30 +44,34 @@ pub(super) struct ServerSide {
 }
 
 impl ServerSide {
-    /// Identifies the server. Without a named channel, no response means a foreign server.
+    /// Identifies the server. Without a named channel, no response within `patience` means a foreign server.
     ///
     /// # Errors
     /// A channel that was named, or for which there is a token, and does not answer; one whose key has changed.
-    pub(super) fn contact(server: SocketAddr, path: &ControlPath) -> Result<Option<Self>, Error> {
+    pub(super) fn contact(server: SocketAddr, path: &ControlPath, patience: Duration) -> Result<Option<Self>, Error> {
         let is_wanted = path.server.is_some() || path.token_file.is_some();
         let port = server.port().checked_add(1).unwrap_or(server.port() - 1);
         let named = path.server.as_deref().map(|text| host_and_port(text, port)).transpose();
-        let (host, port) = named.map_err(Error::usage)?.unwrap_or_else(|| (server.ip().to_string(), port));
+        let (host, port) = named.map_err(Error::usage)?.unwrap_or_else(|| (host_text(server), port));
         let target = Target::new(host, port, CONNECT_TIMEOUT);
         let identity = IdentityOptions { token_file: path.token_file.clone(), ..IdentityOptions::default() };
         // A token that cannot be used is an error of the command line.
         identity::demand(&identity, &target)?;
-        match Self::identify(target, identity, is_wanted) {
+        match Self::identify(target, identity, (!is_wanted).then_some(patience)) {
             Ok(side) => Ok(Some(side)),
             Err(error) if is_wanted || has_wrong_key(&error) => Err(Error::new(Outcome::Unreachable, error)),
             Err(_) => Ok(None),
         }
     }
 
-    fn identify(target: Target, identity: IdentityOptions, is_wanted: bool) -> Result<Self, ControlError> {
+    /// With `patience` the channel may not exist, so one attempt is made.
+    fn identify(target: Target, identity: IdentityOptions, patience: Option<Duration>) -> Result<Self, ControlError> {
         let client = ControlClient::start(target, identity.clone())?;
         let request = Request::new(INFO, &());
-        let info = client.request(if is_wanted { request } else { request.once() })?;
+        let info = match patience {
+            Some(patience) => client.request_within(request.once(), patience)?,
+            None => client.request(request)?,
+        };
         let found = client.run(|session| (session.round_trip(), std::mem::take(&mut session.remarks)));
         let (round_trip, remarks) = found.unwrap_or_default();
         let clock_error_ns = round_trip.map(|round_trip| linerate_sys::clock::as_ns(round_trip) / 2);

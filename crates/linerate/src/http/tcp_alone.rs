@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_http::load::{Breaker, LoadSpec, SecondPart, WorkerPool};
 use linerate_lab::http::units::nanoseconds;
-use linerate_model::http::{Baseline, EndpointStats, Flag, Mode, Reading};
+use linerate_model::http::{Arrivals, Baseline, EndpointStats, Flag, Mode, Reading};
 
 use super::observed::{BothSides, LoadProgress, Observed};
 use crate::Error;
@@ -17,6 +17,14 @@ pub(super) const CONNECTIONS: u32 = 4;
 pub(super) const OF_STUDY: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 /// The same before a single load, which it must not delay.
 pub(super) const OF_LOAD: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(650)];
+/// A body that fits into the first window of a connection.
+pub(super) const SMALL_BODY_BYTES: u64 = 10 << 10;
+/// Connections of the load that leaves the queues empty.
+pub(super) const SMALL_CONNECTIONS: u32 = 8;
+/// Its length.
+const TRICKLE: Duration = Duration::from_secs(2);
+/// Fewest and most requests per second of it.
+const TRICKLE_PER_S: [f64; 2] = [10.0, 2_000.0];
 /// Its name on the control channel.
 pub(super) const ID: &str = "tcp-baseline";
 
@@ -32,6 +40,19 @@ pub(super) fn download(base: &LoadSpec, request: Vec<u8>, [warmup, duration]: [D
         duration_ns: nanoseconds(duration),
         verifies: false,
         spins: false,
+        ..base.clone()
+    }
+}
+
+/// A tenth of a rate in bit/s as a load of small bodies, which leaves the queues of the path empty.
+pub(super) fn trickle(base: &LoadSpec, goodput_bps: f64) -> LoadSpec {
+    let rate_per_s = (0.1 * goodput_bps / (8.0 * SMALL_BODY_BYTES as f64)).clamp(TRICKLE_PER_S[0], TRICKLE_PER_S[1]);
+    LoadSpec {
+        mode: Mode::Open { rate_per_s, arrivals: Arrivals::Uniform },
+        connections: SMALL_CONNECTIONS,
+        sends_first_request: false,
+        warmup_ns: 0,
+        duration_ns: nanoseconds(TRICKLE),
         ..base.clone()
     }
 }

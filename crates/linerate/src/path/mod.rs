@@ -25,6 +25,7 @@ use linerate_model::record::{Body, Detail, RunKind, RunState, Trial};
 use linerate_record::keys;
 use linerate_sys::clock;
 
+use crate::connect_advice::{TEST_SERVER, connect_failure};
 use crate::record::{RecordOptions, Recorded, Recording, Run};
 use crate::{Error, Outcome};
 use examination::Examination;
@@ -235,7 +236,7 @@ fn examine(
             Ok(native(test, *client, repetition, interrupts, observers))
         }
         Ok(Opened::Iperf3(established)) => iperf3::examine(test, established, repetition, interrupts, observers),
-        Err(error) => Err(failed(&error)),
+        Err(error) => Err(failed(&error, &test.target)),
     }
 }
 
@@ -324,7 +325,7 @@ fn queued_line(turn: Turn) -> String {
 }
 
 /// The outcome of a test in which nothing was measured.
-fn failed(error: &NativeError) -> Error {
+fn failed(error: &NativeError, target: &Target) -> Error {
     let outcome = match error {
         NativeError::Unreachable(_)
         | NativeError::ConnectionRefused(_)
@@ -334,5 +335,11 @@ fn failed(error: &NativeError) -> Error {
         NativeError::Interrupted(_) => Outcome::Interrupted,
         _ => Outcome::NotCompleted,
     };
-    Error::new(outcome, error)
+    match error {
+        NativeError::Unreachable(_) | NativeError::ConnectionRefused(_) => {
+            let (host, port) = target.control_via.clone().unwrap_or_else(|| (target.host.clone(), target.port));
+            Error::new(outcome, connect_failure(&error.to_string(), &host, port, TEST_SERVER))
+        }
+        _ => Error::new(outcome, error),
+    }
 }

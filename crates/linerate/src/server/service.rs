@@ -27,6 +27,7 @@ use super::web::{Web, WebSpec};
 use super::{in_use, metrics};
 use crate::Error;
 use crate::command_line::iperf3::{program_version, system_line};
+use crate::link_local::scope_advice;
 use crate::live::Live;
 use crate::outcome::failure;
 use crate::record::{RecordOptions, SessionRecords};
@@ -73,8 +74,9 @@ fn explained(failure: &Failure, spec: &ServerSpec) -> String {
             _ => "choose another one with --port",
         };
         let host = spec.local.bind.host.as_ref();
+        let advice = host.and_then(|host| scope_advice(host)).map(|advice| format!("; {advice}")).unwrap_or_default();
         let host = host.map(|host| format!("{host} ")).unwrap_or_default();
-        return in_use::explained(&format!("{host}port {port}: {failure}"), port, remedy);
+        return in_use::explained(&format!("{host}port {port}: {failure}{advice}"), port, remedy);
     }
     match spec.policy.iperf2 {
         Iperf2Listener::Port(port) => {

@@ -19,6 +19,7 @@ use linerate_sys::cpu::{self, Affinity};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::process;
 
+use crate::connect_advice::{TEST_SERVER, connect_failure};
 use crate::live::Live;
 use crate::record::Recording;
 use crate::{Client, Interrupts};
@@ -202,7 +203,10 @@ impl<'a> Network<'a> {
     }
 
     fn judged(&mut self, failure: &Failure) -> RunError {
-        let reason = failure.to_string();
+        let reason = match is_one_of(failure, &[ErrorCode::Connect]) {
+            true => connect_failure(&failure.to_string(), &self.spec.host, self.spec.port, TEST_SERVER),
+            false => failure.to_string(),
+        };
         let is_hopeless = is_one_of(failure, &[ErrorCode::Connect, ErrorCode::AuthTest, ErrorCode::AccessDenied]);
         match failure.kind {
             FailureKind::Interrupted => self.interrupted(),

@@ -111,10 +111,19 @@ pub struct CellFacts {
     pub position: Position,
     /// Least share of the wanted connections that a run opened.
     pub open_share: Option<Share>,
+    /// Mean time from sending to the complete response in an open loop; absent in a closed one.
+    #[serde(default)]
+    pub service_ns: Option<f64>,
+    /// The same of the only request before the load; absent where none was timed.
+    #[serde(default)]
+    pub alone_ns: Option<f64>,
     /// Complete responses as a share of the requests that were due or sent.
     pub answered_share: Option<Share>,
     /// Requests that ended, failures included.
     pub ended: u64,
+    /// Whether the path lost segments without load; absent where that was not measured.
+    #[serde(default)]
+    pub is_lossy_without_load: Option<bool>,
     /// Failures of all runs.
     pub errors: ErrorCounts,
     /// Runs with each flag.
@@ -139,8 +148,11 @@ impl CellFacts {
             medians: Medians::default(),
             position: Position::default(),
             open_share: None,
+            service_ns: None,
+            alone_ns: None,
             answered_share: None,
             ended: 0,
+            is_lossy_without_load: None,
             errors: ErrorCounts::default(),
             flags: BTreeMap::new(),
             client: EndpointFacts::default(),

@@ -64,6 +64,10 @@ pub struct Connections {
     pub opened: u64,
     /// Open at the end of the window.
     pub open_at_end: u64,
+    /// Of these, connections on which the server has responded since they were opened. One without a response may wait in the
+    /// server's listen queue. Absent in runs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_at_end: Option<u64>,
     /// Opened once more after they were lost.
     pub reconnects: u64,
     /// Lost while idle or between requests.
@@ -192,6 +196,9 @@ pub struct LoadResult {
     pub send_lag: Option<Latency>,
     /// From the first segment to the open connection, the handshake of TLS included.
     pub connect: Option<Latency>,
+    /// From sending to the complete response of the only request before the load; absent where none was timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone_ns: Option<u64>,
     /// Every second since the start of the warm-up.
     pub seconds: Vec<Second>,
     /// Seconds of these that belong to the warm-up.
@@ -229,6 +236,7 @@ impl LoadResult {
             service: None,
             send_lag: None,
             connect: None,
+            alone_ns: None,
             seconds: Vec::new(),
             warmup_seconds: 0,
             flags: Vec::new(),

@@ -24,10 +24,49 @@ pub struct Baseline {
     pub retransmits: Option<u64>,
     /// The same as a share of all segments.
     pub retransmit_share: Option<f64>,
+    /// Loss at a tenth of the rate, where the queues of the path are empty; absent where it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_load: Option<LossWithoutLoad>,
     /// CPU time of the client over the time of the test; 1 is one CPU.
     pub client_cpus: Option<f64>,
     /// CPU time of the server over the time of the test; 1 is one CPU.
     pub server_cpus: Option<f64>,
+}
+
+/// Segments that the server sent while the path was nearly idle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct LossWithoutLoad {
+    /// Segments sent.
+    pub segments: u64,
+    /// Segments sent again.
+    pub retransmits: u64,
+}
+
+impl LossWithoutLoad {
+    /// Fewer are chance: the last segment of an exchange, or a host that was late.
+    const RETRANSMITS_MIN: u64 = 5;
+    /// Segments may be sent again for this share of all.
+    pub const SHARE_MAX: f64 = 0.001;
+
+    /// `retransmits` of `segments` were sent again.
+    #[must_use]
+    pub const fn new(segments: u64, retransmits: u64) -> Self {
+        Self { segments, retransmits }
+    }
+
+    /// Retransmitted segments as a share of all.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.retransmits as f64 / self.segments.max(1) as f64
+    }
+
+    /// The path loses segments without a full queue.
+    #[must_use]
+    pub fn is_lossy(&self) -> bool {
+        self.retransmits >= Self::RETRANSMITS_MIN && self.share() > Self::SHARE_MAX
+    }
 }
 
 /// One payload over numbers of connections.
@@ -76,6 +115,13 @@ impl MemoryLine {
     #[must_use]
     pub const fn new(bytes_per_connection: f64, base_bytes: f64, r2: f64) -> Self {
         Self { bytes_per_connection, base_bytes, r2 }
+    }
+
+    /// Memory grows with the connections. Otherwise they took what the program had free before, and what each takes was not
+    /// measured.
+    #[must_use]
+    pub fn grows(&self) -> bool {
+        self.bytes_per_connection >= 1.0
     }
 }
 

@@ -10,6 +10,7 @@ mod ladder;
 mod large;
 mod leftovers;
 mod matrix;
+mod missing;
 mod not_run;
 mod opening;
 mod progress;
@@ -163,7 +164,8 @@ fn document(report: &FleetReport, depth: Depth) -> Document {
 
 /// The parts of the report but its title.
 pub(crate) fn blocks(report: &FleetReport, depth: Depth) -> Vec<Block> {
-    let mut blocks = opening::remarks(&report.header);
+    let mut blocks = opening::next_steps(report);
+    blocks.extend(opening::remarks(&report.header));
     blocks.extend(opening::findings(&report.findings, depth));
     for matrix in matrix::matrices(report) {
         blocks.extend(match matrix.hosts.len() <= depth.cells_hosts_max() {

@@ -49,7 +49,7 @@ pub(super) fn lines(cells: &[&Cell]) -> Vec<String> {
     let line = |((reason, detail), without): ((NotRunReason, &str), Vec<&Cell>)| {
         let detail = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
         let count = counted(without.len(), "cell");
-        format!("// {}{detail}: {} ({count})", word(reason), places(&without, cells))
+        format!("// {}{detail}: {} ({count})", word(reason), places(&without, cells).join(", "))
     };
     let mut lines: Vec<String> = reasons.into_iter().take(REASONS_SHOWN).map(line).collect();
     if hidden > 0 {
@@ -59,7 +59,7 @@ pub(super) fn lines(cells: &[&Cell]) -> Vec<String> {
 }
 
 /// Hosts none of whose cells with several others has a result, and the pairs of the others.
-fn places<'a>(without: &[&'a Cell], all: &[&Cell]) -> String {
+pub(super) fn places<'a>(without: &[&'a Cell], all: &[&'a Cell]) -> Vec<String> {
     let with: BTreeSet<&HostId> =
         all.iter().filter(|cell| cell.measurement().is_some()).flat_map(|c| ends(c)).collect();
     let mut partners: BTreeMap<&HostId, BTreeSet<&HostId>> = BTreeMap::new();
@@ -82,7 +82,7 @@ fn places<'a>(without: &[&'a Cell], all: &[&Cell]) -> String {
     if hidden > 0 {
         names.push(format!("{hidden} more"));
     }
-    names.join(", ")
+    names
 }
 
 const fn ends(cell: &Cell) -> [&HostId; 2] {

@@ -5,6 +5,7 @@ use linerate_model::finding::{Confidence, Finding};
 use linerate_model::fleet::{FleetHeader, FleetReport};
 use linerate_model::stored_name;
 
+use super::missing::Missing;
 use super::{Depth, ladder, not_run};
 use crate::doctor::{graded, steps, wrapped};
 use crate::document::Block;
@@ -17,13 +18,24 @@ const FINDINGS_SHOWN: usize = 5;
 pub(super) fn title(report: &FleetReport) -> String {
     let measured = report.cells.iter().filter(|cell| cell.usable().is_some()).count();
     let all = counted(report.cells.len(), "cell");
-    match ladder::slow_alone(report) {
-        _ if !report.findings.is_empty() => headline(&report.findings),
+    let missing = Missing::of(&report.cells);
+    let found = match ladder::slow_alone(report) {
+        _ if !report.findings.is_empty() => headline(&report.findings, missing.is_none()),
         _ if measured == 0 => format!("no result: none of {all} was measured"),
         Some(slow) => slow,
         None if measured < report.cells.len() => format!("{NO_FINDING} ({measured} of {all} usable)"),
         None => NO_FINDING.to_owned(),
+    };
+    match missing {
+        Some(missing) => format!("{found}; {}", missing.summary()),
+        None => found,
     }
+}
+
+/// What to do for the hosts and pairs without a result.
+pub(super) fn next_steps(report: &FleetReport) -> Vec<Block> {
+    let steps = Missing::of(&report.cells).map(|missing| missing.steps()).unwrap_or_default();
+    steps.into_iter().map(|step| wrapped("next", step)).collect()
 }
 
 /// What qualifies the whole report.

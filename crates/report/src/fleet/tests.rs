@@ -105,6 +105,24 @@ fn cells_without_a_result_have_their_reason_once() {
 }
 
 #[test]
+fn hosts_and_pairs_without_a_result_are_in_the_first_line_with_a_next_step_each() {
+    let mut report = mesh(8).slow("h3", 90e6).without("h4").run();
+    for cell in &mut report.cells {
+        let ends = [cell.task.source.as_str(), cell.task.sink.as_str()];
+        if ends == ["h1", "h2"] {
+            let mut blocked = NotRun::new(NotRunReason::Failed);
+            blocked.detail = Some("unable to connect to server: Connection timed out".to_owned());
+            cell.outcome = CellOutcome::NotRun(blocked);
+        }
+    }
+    let shown = short(&report);
+    assert_expected("fleet/missing.txt", &shown);
+    let first = shown.lines().next().unwrap_or_default();
+    assert!(first.ends_with("15 of 56 cells without a result: h4 unreachable; h1 to h2 blocked"), "{first}");
+    assert!(!shown.contains("nothing else"), "{shown}");
+}
+
+#[test]
 fn run_without_a_result_is_no_zero() {
     let shown = short(&mesh(2).without("h2").run());
     assert_expected("fleet/nothing.txt", &shown);

@@ -315,6 +315,15 @@ fn arrival_delays(options: &Options, row: &Row<'_>) -> Values {
     }
 }
 
+/// The line on standard error about when an isochronous sender began its frames.
+pub(super) fn schedule_errors(options: &Options, number: u32, row: &Row<'_>) -> Option<String> {
+    if !options.is_new() || row.role != StreamRole::Sender || !row.is_total {
+        return None;
+    }
+    let late = ms(&row.more.frame_delay?, '/');
+    Some(format!("[{number:3}] Isoch schedule errors (mean/min/max/stdev) = {late} ms\n"))
+}
+
 fn arrival_frames(options: &Options, row: &Row<'_>) -> Values {
     let loss = jitter_and_loss(row.udp);
     let delay = row.more.one_way.unwrap_or_default();

@@ -16,7 +16,7 @@ use linerate_model::{
 
 use super::options::Options;
 use super::row::{Row, is_reversed, label, shown};
-use super::stream_columns::{Columns, PLAIN_HEADER, one_way, out_of_order};
+use super::stream_columns::{Columns, PLAIN_HEADER, one_way, out_of_order, schedule_errors};
 use super::sum::{Numbered, Sum};
 use super::{banner, connection, histogram};
 use crate::Output;
@@ -293,6 +293,9 @@ impl TextWriter {
         if is_datagrams && row.role == StreamRole::Sender && row.is_total {
             let number = self.number(id);
             self.line(&format!("[{number:3}] Sent {} datagrams", udp.packets));
+        }
+        if let Some(errors) = schedule_errors(&options, self.number(id), row) {
+            self.output.error(&errors);
         }
         let more = one_way(&options, row).into_iter();
         let histograms = row

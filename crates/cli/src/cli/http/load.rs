@@ -84,22 +84,26 @@ struct PaceArgs {
     /// Pause between a response and the next request of a connection
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::duration)]
     think: Duration,
-    /// Hold idle connections
+    /// Hold idle connections, after one request on each; those without a response are not held, because a server accepts
+    /// them only when it has a descriptor
     #[arg(long)]
     idle: bool,
     /// With --idle: one request per connection and period, spread evenly
     #[arg(long, value_name = "TIME", value_parser = values::duration, requires = "idle")]
     heartbeat: Option<Duration>,
-    /// Send one request on every connection before the load begins
+    /// Send one request on every connection before the load begins; --idle does so by default
     #[arg(long)]
     touch: bool,
+    /// With --idle: send no request. Whether the server has accepted the connections is then not known
+    #[arg(long, requires = "idle", conflicts_with_all = ["touch", "heartbeat"])]
+    no_touch: bool,
     /// Busy-wait for the last 50 µs before a due time
     #[arg(long)]
     spin: bool,
     /// Seed of Poisson arrivals
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Response timeout
+    /// Response timeout, of the only request before the load as well
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration)]
     timeout: Duration,
 }
@@ -140,9 +144,9 @@ struct OpeningArgs {
     /// Connections being opened at a time
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_535))]
     inflight_connects: u32,
-    /// Connect timeout
-    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = values::duration)]
-    connect_timeout: Duration,
+    /// Connect timeout [default: 3s, or --timeout where that is shorter]
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    connect_timeout: Option<Duration>,
     /// Times a connection is reopened after an unannounced loss
     #[arg(long, value_name = "N", default_value_t = 3)]
     reconnects: u8,
@@ -263,10 +267,12 @@ impl LoadArgs {
             protocol,
             streams: wanted.streams,
             connections: self.connections,
-            sends_first_request: self.pace.touch,
+            sends_first_request: self.pace.touch || (self.pace.idle && !self.pace.no_touch),
             ramp_per_s: opening.ramp,
             connects_in_flight: opening.inflight_connects,
-            connect_timeout_ns: nanoseconds(opening.connect_timeout),
+            connect_timeout_ns: nanoseconds(
+                opening.connect_timeout.unwrap_or_else(|| CONNECT_TIMEOUT.min(self.pace.timeout)),
+            ),
             timeout_ns: nanoseconds(self.pace.timeout),
             warmup_ns: nanoseconds(self.warmup),
             duration_ns: nanoseconds(self.duration),
@@ -388,6 +394,8 @@ fn read_body(path: &Path) -> Result<Vec<u8>, String> {
     file_system::read_bytes(path, BODY_MAX_BYTES).map_err(trouble)
 }
 
+/// Longest wait for a connection, unless another one is given.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const BODY_MAX_BYTES: u64 = 64 << 20;
 const PROCESSES_MAX: u32 = 256;
 const KEEPALIVE_MAX_S: u32 = 32_767;

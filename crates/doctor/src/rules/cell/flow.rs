@@ -1,6 +1,7 @@
 //! Rules 6 to 9: how many requests are in flight, and what becomes of them.
 
-use linerate_model::http::units::{grouped, percent, rounded};
+use linerate_model::finding::Confidence;
+use linerate_model::http::units::{grouped, percent, rounded, time_name};
 use linerate_model::http::{CellFacts, Flag, Mode, Network};
 
 use super::condition::{Condition, at_least, less_than};
@@ -13,6 +14,8 @@ const FAR_BELOW: f64 = 0.9;
 const BUSY: f64 = 0.8;
 /// A resource that is used less than this does not limit a cell.
 const IDLE: f64 = 0.9;
+/// Responses take as long as one alone up to this multiple of its time.
+const AS_ALONE: f64 = 1.5;
 /// An offered rate is met when this share of what was due was answered.
 const MET: f64 = 0.999;
 
@@ -45,6 +48,52 @@ pub(super) fn concurrency(facts: &CellFacts) -> Ruling {
         None => "more connections".to_owned(),
     };
     Ok(matched().and(below).and(busy).and(idle(facts)?).advice(advice))
+}
+
+/// An offered rate that its connections cannot carry by arithmetic: each has one request at a time, and a response takes as
+/// long as without load, so nothing else is full.
+pub(super) fn too_few(facts: &CellFacts) -> Ruling {
+    require(!is_met(facts), || "the offered rate was met".to_owned())?;
+    let (Some(Mode::Open { rate_per_s, .. }), Some(service_ns), Some(alone_ns)) =
+        (facts.mode, facts.service_ns, facts.alone_ns)
+    else {
+        return clear("no offered rate, or no response without load");
+    };
+    require(service_ns > 0.0 && service_ns <= AS_ALONE * alone_ns, || "responses take longer under load".to_owned())?;
+    require(!is_path_full(facts), || "a CPU or a thread of the server or the link is full".to_owned())?;
+
+    let connections = f64::from(facts.key.connections.max(1));
+    let allowed_per_s = connections * 1e9 / service_ns;
+    require(allowed_per_s < rate_per_s, || "the connections are not too few".to_owned())?;
+
+    let [allowed, offered] = [allowed_per_s, rate_per_s].map(rate_text);
+    let each = time_name(service_ns);
+    let text = format!(
+        "{} connections allow {allowed} at {each} a response, of {offered} that were due; one request alone took {}",
+        grouped(u64::from(facts.key.connections)),
+        time_name(alone_ns)
+    );
+    let needed = grouped((rate_per_s * service_ns / 1e9).ceil() as u64);
+    let found = matched().and(Condition::certain(text)).advice(format!("at least {needed} connections (-c {needed})"));
+    let is_server_known = facts.server.as_ref().is_some_and(|server| {
+        let shares = [server.cpu_busy, server.core_busy, server.thread_busy];
+        shares.iter().all(Option::is_some)
+    });
+    Ok(if is_server_known { found } else { found.cap(Confidence::Low) })
+}
+
+/// `2/s`, `12.5/s`, `50,000/s`
+fn rate_text(per_s: f64) -> String {
+    if per_s >= 100.0 {
+        return format!("{}/s", grouped(per_s.round() as u64));
+    }
+    format!("{}/s", rounded((per_s * 10.0).round() / 10.0))
+}
+
+/// Whether more requests in flight would only wait. A busy client does not slow responses that take as long as one alone.
+fn is_path_full(facts: &CellFacts) -> bool {
+    let of_server = facts.server.iter().flat_map(|server| [server.cpu_busy, server.core_busy, server.thread_busy]);
+    of_server.chain([network::used_share(facts)]).flatten().any(|used| used >= IDLE)
 }
 
 /// Whether an offered rate was answered.

@@ -20,7 +20,7 @@ use crate::rule::{Match, NoMatch, Ruling, Unknown, matched, unknown};
 /// A rule and the class of its verdict.
 type CellRule = (VerdictClass, fn(&CellFacts) -> Ruling);
 
-const RULES: [CellRule; 13] = [
+const RULES: [CellRule; 14] = [
     (VerdictClass::Invalid, validity::unusable),
     (VerdictClass::ClientLimit, client::exhausted),
     (VerdictClass::ServerLimit, server::refused_connections),
@@ -28,6 +28,7 @@ const RULES: [CellRule; 13] = [
     (VerdictClass::ClientLimit, client::limit),
     (VerdictClass::ServerLimit, server::limit),
     (VerdictClass::NetworkBound, network::bound),
+    (VerdictClass::ConcurrencyLimited, flow::too_few),
     (VerdictClass::NetworkLoss, network::loss),
     (VerdictClass::OtherPrograms, cpu::others),
     (VerdictClass::CpuBoundTotal, cpu::total),

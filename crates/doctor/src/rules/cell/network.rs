@@ -1,5 +1,6 @@
 //! Rule 3: the link is full, or the path loses segments.
 
+use linerate_model::finding::Confidence;
 use linerate_model::http::units::{percent, rate_name};
 use linerate_model::http::{CellFacts, Network};
 
@@ -8,6 +9,8 @@ use crate::rule::{Match, Ruling, clear, matched, require, unknown};
 
 /// A link is full from here on, in responses as a share of the ceiling or in bits as a share of its speed.
 const FULL: f64 = 0.97;
+/// From here on a queue that overflows shows that the link is full.
+const NEARLY_FULL: f64 = 0.9;
 /// Below this share of a link it does not limit a cell.
 pub(super) const ROOM: f64 = 0.95;
 /// What a verdict lacks where neither the link nor TCP alone names a rate.
@@ -22,8 +25,21 @@ pub(super) fn bound(facts: &CellFacts) -> Ruling {
     let what = "answers as a share of what the link allows";
     let in_use = format!("share of {} in use", rate_name(bps));
     let full = [at_least(what, facts.medians.of_ceiling, FULL), at_least(&in_use, facts.medians.nic_util, FULL)];
-    let full = full.into_iter().flatten();
+    let full = full.into_iter().flatten().chain(overflowing(facts));
     any(full.map(|condition| (condition, advice(bits_per_response))).collect())
+}
+
+/// A path that loses nothing without load, and loses under this one: the queue before its slowest link overflows.
+fn overflowing(facts: &CellFacts) -> Option<Condition> {
+    let share = facts.server.as_ref()?.retransmit_share.filter(|share| *share > RETRANSMITS_MAX)?;
+    let used = used_share(facts).filter(|used| *used >= NEARLY_FULL)?;
+    (facts.is_lossy_without_load == Some(false)).then(|| {
+        Condition::certain(format!(
+            "{} of the network in use, and {} of the segments sent again, which without load are not: its queue overflows",
+            percent(used),
+            percent(share)
+        ))
+    })
 }
 
 fn advice(bits_per_response: Option<f64>) -> String {
@@ -45,9 +61,12 @@ pub(super) fn loss(facts: &CellFacts) -> Ruling {
         return unknown(retransmits, "could not be read");
     };
     require(share > RETRANSMITS_MAX, || format!("{} sent again", percent(share)))?;
+    require(facts.is_lossy_without_load != Some(false), || "without load the path loses nothing".to_owned())?;
     let text =
         format!("{} of the server's segments sent again, more than {}", percent(share), percent(RETRANSMITS_MAX));
     let found = matched().and(Condition::certain(text)).advice("find where with `linerate doctor`");
+    // Queues that overflow under load lose as well.
+    let found = if facts.is_lossy_without_load.is_none() { found.cap(Confidence::Medium) } else { found };
     has_room(facts, found, FULL)
 }
 

@@ -101,7 +101,7 @@ impl FramedDatagrams {
             size_bytes: u32::try_from(self.left).unwrap_or(u32::MAX),
             left_bytes: 0,
         };
-        note_frame(&self.stats, missed);
+        note_frame(&self.stats, missed, (now_ns - due_ns) % self.period_ns);
         Ok(())
     }
 

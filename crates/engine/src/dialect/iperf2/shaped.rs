@@ -131,7 +131,7 @@ impl ShapedSender {
                 // Bursts whose time has passed are left out; the grid stays.
                 let missed = (now_ns - due_ns) / (*period_ns).max(1);
                 *next += missed + 1;
-                note_frame(&self.stats, missed);
+                note_frame(&self.stats, missed, (now_ns - due_ns) % (*period_ns).max(1));
                 sizes.next()
             }
         };
@@ -207,13 +207,14 @@ impl ShapedSender {
     }
 }
 
-/// Counts a frame, and those before it whose time had passed.
-pub(super) fn note_frame(stats: &StreamStats, missed: u64) {
+/// Counts a frame that begins now, and those before it whose time has passed.
+pub(super) fn note_frame(stats: &StreamStats, missed: u64, late_ns: u64) {
     stats.update(|samples| {
         if let Some(frames) = &mut samples.frames {
             frames.done += 1;
             frames.missed += missed;
             frames.slips += u64::from(missed > 0);
+            samples.frame_delay.add(late_ns as f64 / 1e9);
         }
     });
 }

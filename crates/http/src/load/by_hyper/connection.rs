@@ -32,6 +32,8 @@ struct Outcome {
     has_response: Cell<bool>,
     /// The server announced the close.
     is_announced: Cell<bool>,
+    /// The first request had no response in time.
+    is_unanswered: Cell<bool>,
 }
 
 /// Opens a connection, runs its slots, and reopens it when it is lost.
@@ -134,6 +136,9 @@ fn lose(shared: &Shared, number: u32, outcome: &Outcome, ended: &Result<(), hype
     if outcome.is_announced.get() || is_orderly {
         return worker.lose(number, Loss::Announced);
     }
+    if outcome.is_unanswered.get() {
+        return worker.lose(number, Loss::Unanswered);
+    }
     if !outcome.has_failed.get() && !worker.run_state.is_over() {
         worker.recorder.stats.connections.dropped += 1;
         if ended.is_err() {
@@ -199,10 +204,12 @@ async fn exchange(shared: &Shared, outcome: &Outcome, slot: u32, session: &mut S
             false
         }
         Err(NoResponse::Failed(failure)) => {
+            let is_unanswered = failure.class == ErrorClass::Timeout && state.worker.awaits_first(number);
+            outcome.is_unanswered.set(is_unanswered);
             state.worker.failed(number, [sent], failure.class, &failure.text);
             outcome.has_failed.set(true);
             // In HTTP/2 a failed stream leaves the others intact.
-            shared.client.is_http2()
+            shared.client.is_http2() && !is_unanswered
         }
     }
 }

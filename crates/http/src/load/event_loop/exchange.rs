@@ -206,8 +206,8 @@ impl EventLoop {
     ) -> bool {
         let lost = self.connections[number as usize].close();
         let was_idle = lost.is_empty();
-        worker.lose(number, loss);
         worker.failed(number, lost, class, text);
+        worker.lose(number, loss);
         was_idle
     }
 }

@@ -170,8 +170,8 @@ impl EventLoop {
         if worker.has_in_flight() {
             let before_ns = now_ns.saturating_sub(worker.spec.timeout_ns);
             for number in self.since_before(before_ns, Connection::oldest_sent_ns) {
-                let (loss, class) = (Loss::Unannounced, ErrorClass::Timeout);
-                self.fail(worker, number, loss, class, NO_RESPONSE_IN_TIME);
+                let loss = if worker.awaits_first(number) { Loss::Unanswered } else { Loss::Unannounced };
+                self.fail(worker, number, loss, ErrorClass::Timeout, NO_RESPONSE_IN_TIME);
             }
         }
     }

@@ -53,6 +53,8 @@ struct ConnectionState {
     was_ready: bool,
     /// Its first request has no response yet.
     awaits_first: bool,
+    /// It has had a response since it was opened.
+    is_answered: bool,
     /// Unannounced losses.
     losses: u8,
 }
@@ -165,9 +167,19 @@ impl LoadWorker {
         self.recorder.connected(elapsed_ns);
         let connection = &mut self.connections[number as usize];
         connection.is_open = true;
+        connection.is_answered = false;
         connection.awaits_first = self.spec.sends_first_request && !connection.was_ready;
         self.awaiting_first += u32::from(connection.awaits_first);
         connection.awaits_first
+    }
+
+    /// The first request of a connection has no response yet.
+    pub(super) fn awaits_first(&self, number: u32) -> bool {
+        self.connections[number as usize].awaits_first
+    }
+
+    fn answered_count(&self) -> u64 {
+        self.connections.iter().filter(|connection| connection.is_open && connection.is_answered).count() as u64
     }
 
     fn end_first_request(&mut self, number: u32) {
@@ -180,6 +192,11 @@ impl LoadWorker {
         self.end_first_request(number);
         let connection = &mut self.connections[number as usize];
         connection.is_open = false;
+        // Of an idle connection that is opened anew, a response alone shows that the server has accepted it. Announced closes
+        // are not limited in number, so these would be requests without end.
+        if loss != Loss::Announced && matches!(self.spec.mode, Mode::Idle { .. }) {
+            connection.was_ready = false;
+        }
         let losses_max = self.spec.reconnects_max;
         if self.ramp.lost(number, loss, &mut connection.losses, losses_max) {
             self.recorder.stats.connections.reconnects += 1;
@@ -266,7 +283,9 @@ impl LoadWorker {
     /// A request has a complete response; returns the time.
     pub(super) fn response_complete(&mut self, number: u32, sent: Sent, response: &ReceivedResponse) -> u64 {
         let done_ns = clock::monotonic_ns();
-        self.connections[number as usize].was_ready = true;
+        let connection = &mut self.connections[number as usize];
+        connection.was_ready = true;
+        connection.is_answered = true;
         self.end_first_request(number);
         self.end(1);
         self.recorder.response_complete(sent, done_ns, response);
@@ -277,9 +296,15 @@ impl LoadWorker {
     pub(super) fn failed(&mut self, number: u32, lost: impl IntoIterator<Item = Sent>, class: ErrorClass, text: &str) {
         let now_ns = clock::monotonic_ns();
         for sent in lost {
+            // Before the load no request counts, so its failure is one of the connection.
+            let is_ramp = self.run_state.window().is_none() && self.awaits_first(number);
             self.end_first_request(number);
             self.end(1);
-            self.recorder.failed(sent, now_ns, class, || text.to_owned());
+            if is_ramp {
+                self.recorder.connection_failed(class, || text.to_owned());
+            } else {
+                self.recorder.failed(sent, now_ns, class, || text.to_owned());
+            }
         }
     }
 
@@ -301,6 +326,7 @@ impl LoadWorker {
     /// Ends sending.
     fn drain(&mut self, now_ns: u64, is_stopped: bool) {
         self.recorder.stats.connections.open_at_end = self.open_count();
+        self.recorder.stats.connections.answered_at_end = Some(self.answered_count());
         self.ramp.give_up();
         if let Some(window) = self.run_state.window().filter(|_| !is_stopped) {
             self.abandon_returned(now_ns);

@@ -216,6 +216,26 @@ fn connections_are_open_after_their_first_response() {
 }
 
 #[test]
+fn first_request_without_a_response_is_a_failed_connection_that_is_not_answered() {
+    let mode = Mode::Idle { heartbeat_ns: None };
+    let spec = LoadSpec { sends_first_request: true, ..spec(mode, 2) };
+    let mut load = Load::ramp(&spec);
+    let sent = [0, 1].map(|number| (number, load.worker.sending(load.begin_ns).expect("before the load")));
+    load.worker.begin(2);
+    load.worker.response_complete(0, sent[0].1, &ok());
+    load.worker.failed(1, [sent[1].1], ErrorClass::Timeout, "no response in time");
+    load.worker.lose(1, Loss::Unanswered);
+    // The end of the ramp, the beginning, and the end of the window.
+    for at_ns in [load.begin_ns, load.begin_ns, load.begin_ns + DURATION_NS] {
+        load.worker.advance_run(at_ns, &mut load.transport);
+    }
+    let stats = load.finish([]);
+    let connections = stats.connections;
+    assert_eq!((connections.opened, connections.open_at_end, connections.answered_at_end), (1, 1, Some(1)));
+    assert_eq!((stats.errors.count(ErrorClass::Timeout), stats.requests), (1, 0));
+}
+
+#[test]
 fn every_end_of_a_request_is_counted_once() {
     type End = (&'static str, fn(&mut LoadWorker, Sent) -> Option<Sent>, (u64, u64, u64));
     let ends: [End; 4] = [

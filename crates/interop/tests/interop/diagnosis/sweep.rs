@@ -153,7 +153,7 @@ fn a_host_that_refuses_ends_it_at_once() {
     let port = free_port();
     let text = sweep(port, "-q").finish();
     text.expect_code(4);
-    assert!(text.stderr.contains("Connection refused") && text.stdout.is_empty(), "{text:?}");
+    assert!(text.stderr.contains("Connection refused; is `linerate serve`") && text.stdout.is_empty(), "{text:?}");
     let program = sweep(port, "-q --json").finish();
     program.expect_code(4);
     let report = program.record();

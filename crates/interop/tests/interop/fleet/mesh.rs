@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use linerate_interop::namespaces::run;
 use linerate_interop::{FleetLab, HostLink, Process, Signal, TIMEOUT, wait_until};
 use serde_json::Value;
 
@@ -59,6 +60,21 @@ fn host_without_sshd_is_named_and_the_others_are_tested() {
     assert_eq!(tasks.len(), 2, "{report}");
     assert!(tasks.iter().all(|(source, sink)| *source != "h1" && *sink != "h1"), "{tasks:?}");
     finished.expect_code(6);
+    expect_nothing_left(&lab);
+}
+
+#[test]
+fn first_line_names_hosts_and_pairs_without_a_result() {
+    let Some(mut lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else { return };
+    lab.end_sshd(1);
+    let (host, closed) = (lab.host(2), "10.96.0.13");
+    run(&format!("ip netns exec {host} nft add table inet filter"));
+    run(&format!("ip netns exec {host} nft add chain inet filter output {{ type filter hook output priority 0; }}"));
+    run(&format!("ip netns exec {host} nft add rule inet filter output ip daddr {closed} tcp dport 5201-5209 drop"));
+    let finished = Process::start(lab.command(&["run", "mesh", "-t", "1", "-O", "0"])).finish();
+    let first = finished.stdout.lines().next().unwrap_or_default();
+    assert!(first.contains("7 of 12 cells without a result: h1 unreachable; h2 to h3 blocked"), "{finished:?}");
+    finished.expect_stdout("`ssh h1 true` has to work").expect_stdout("h2 to h3 blocked: open the ports");
     expect_nothing_left(&lab);
 }
 

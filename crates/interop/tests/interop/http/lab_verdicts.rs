@@ -6,7 +6,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use linerate_interop::namespaces::{DEVICE, Net, SERVER, run};
+use linerate_interop::namespaces::{DEVICE, Net, SERVER, run, try_run};
 use linerate_interop::{HttpLab, HttpLoad, HttpServer, HttpStudy, Nginx, RawServer, Then, send_text, skip};
 use serde_json::Value;
 
@@ -120,6 +120,54 @@ fn a_full_shaper_is_the_network_without_the_tcp_phase() {
             HttpStudy::verdict(study.cell("matrix", 10 << 10, 16)) == "network-bound"
         },
     );
+}
+
+/// The server of the help has no iperf3 server beside it: what TCP alone reaches is a download.
+#[test]
+fn pair_of_commands_in_the_help_has_a_baseline_and_names_a_full_link() {
+    let Some(net) = Net::new() else { return };
+    run(&format!("tc -n {} qdisc add dev {DEVICE} root tbf rate 100mbit burst 64k latency 50ms", net.b));
+    let lab = HttpLab::of_the_help(&net);
+    let plan = "[phase2]\npayloads = [\"10k\"]\nconnections = [16]\nrefine_knee = false\n";
+    let plan = lab.plan("help.toml", plan);
+    judge(
+        || lab.study(&["lab", "--phases", "0,2"], &plan),
+        |study| {
+            assert_eq!(study.list("baseline").len(), 1, "{study:?}");
+            HttpStudy::verdict(study.cell("matrix", 10 << 10, 16)) == "network-bound"
+        },
+    );
+}
+
+/// A queue of a few packets drops what TCP alone sends beyond it: ordinary congestion, of a path that loses nothing otherwise.
+#[test]
+fn segments_that_tcp_alone_loses_do_not_end_the_experiment() {
+    let Some(net) = Net::new() else { return };
+    run(&format!("tc -n {} qdisc add dev {DEVICE} root tbf rate 50mbit burst 32k limit 40k", net.b));
+    let lab = HttpLab::in_net(&net, &[]);
+    let plan = "[phase0]\nduration = \"2s\"\n[phase2]\npayloads = [\"10k\"]\nconnections = [8]\nrefine_knee = false\n";
+    let study = lab.study(&["lab", "--phases", "0,2"], &lab.plan("congestion.toml", plan));
+    let lost = study.list("baseline").iter().filter_map(|test| test["retransmits"].as_u64()).max();
+    assert!(lost.is_some_and(|lost| lost > 0), "the queue is too long: {study:?}");
+    let without_load = study.list("baseline").last().map(|test| &test["without_load"]);
+    assert!(without_load.is_some_and(|loss| loss["segments"].as_u64() > Some(100)), "{study:?}");
+    let verdict = HttpStudy::verdict(study.cell("matrix", 10 << 10, 8));
+    assert_ne!(verdict, "network-loss", "{study:?}");
+}
+
+/// A path that loses without load is not clean, and nothing is measured over it.
+#[test]
+fn path_that_loses_without_load_ends_the_experiment() {
+    let Some(net) = Net::new() else { return };
+    let is_lossy = try_run(&format!("tc -n {} qdisc add dev {DEVICE} root netem loss 3%", net.b));
+    if !is_lossy {
+        return skip("this kernel has no netem");
+    }
+    let lab = HttpLab::in_net(&net, &[]);
+    let plan = "[phase0]\nduration = \"2s\"\n[phase2]\npayloads = [\"10k\"]\nconnections = [8]\nrefine_knee = false\n";
+    let plan = lab.plan("loss.toml", plan);
+    let finished = lab.run(&["lab", "--phases", "0,2", &lab.url, &plan, "--out", &lab.path("lossy")]);
+    finished.expect_code(3).expect_stderr("without load").expect_stderr("--force goes on");
 }
 
 /// The same for a single load: neither device names a rate, the download before the load finds it.

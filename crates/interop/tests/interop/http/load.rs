@@ -218,6 +218,8 @@ fn responses_begun(server: &HttpServer, idle: Status) -> Option<()> {
 fn closed_port_gets_no_load() {
     let url = format!("http://127.0.0.1:{}/", free_port());
     let finished = linerate(&format!("http load {url} --json")).finish();
-    finished.expect_code(4).expect_stderr("Connection refused");
+    finished
+        .expect_code(4)
+        .expect_stderr("Connection refused; is `linerate http serve` (or another server) running there");
     assert!(finished.stdout.is_empty(), "{finished:?}");
 }

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use linerate_interop::namespaces::{Net, SERVER, inside};
 use linerate_interop::{
@@ -213,12 +213,81 @@ fn connect_to_a_server_that_never_accepts_times_out() {
         let _ = is_done.recv();
         drop(listener);
     });
-    let options = words("-c 6000 --idle -d 200ms --warmup 0 --connect-timeout 300ms");
+    let options = words("-c 6000 --idle --no-touch -d 200ms --warmup 0 --connect-timeout 300ms");
     let load = HttpLoad::run(&url, &[&options[..], &["--ramp", "max", "--allow-large"]].concat());
     drop(done);
     load.expect_only("connect_timeout");
     let opened = load.number("connections/opened");
     assert!(opened > 0 && opened < 6000, "{load:?}");
+}
+
+/// The kernel connects as many as the listen queue holds; what the server accepted is known by its responses.
+#[test]
+fn idle_connections_that_the_server_never_accepted_are_not_held() {
+    const ACCEPTED: u64 = 30;
+    const WANTED: u64 = 100;
+    let (done, is_done) = channel::<()>();
+    let url = server_for_one(move |listener| {
+        let guests = (0..ACCEPTED).filter_map(|_| listener.accept().ok());
+        for (mut stream, _) in guests {
+            thread::spawn(move || {
+                send_text(&mut stream, WELL, Then::Next);
+                let _ = stream.read_to_end(&mut Vec::new());
+            });
+        }
+        let _ = is_done.recv();
+    });
+    let options = format!("http load {url} -c {WANTED} --idle -d 200ms --warmup 0 --timeout 1s --ramp max");
+    let load = linerate(&options).finish_within(TIMEOUT);
+    drop(done);
+    load.expect_stdout(&format!("{ACCEPTED} of {WANTED} connections held"));
+    load.expect_stdout(&format!("{} timeout", WANTED - ACCEPTED));
+    load.expect_stdout("LimitNOFILE");
+}
+
+/// Without a request nothing shows that the server has accepted a connection.
+#[test]
+fn idle_connections_without_a_request_are_not_said_to_be_held() {
+    let (done, is_done) = channel::<()>();
+    let url = server_for_one(move |listener| {
+        let _ = is_done.recv();
+        drop(listener);
+    });
+    let options = format!("http load {url} -c 8 --idle --no-touch -d 200ms --warmup 0");
+    let load = linerate(&options).finish_within(TIMEOUT);
+    drop(done);
+    load.expect_stdout("0 of 8 connections held; 8 more are connected without a response");
+}
+
+#[test]
+fn rate_beyond_what_the_connections_carry_names_their_number() {
+    let server = RawServer::start(|_, stream| {
+        // The service time of the server.
+        thread::sleep(Duration::from_millis(500));
+        send_text(stream, WELL, Then::Next)
+    });
+    let options = format!("http load {} -c 2 --rate 20 -d 3s --warmup 0", server.url("/"));
+    let load = linerate(&options).finish_within(TIMEOUT);
+    load.expect_stdout("concurrency-limited")
+        .expect_stdout("2 connections allow")
+        .expect_stdout("of 20/s that were due");
+}
+
+#[test]
+fn timed_first_request_waits_for_the_timeout_and_no_longer() {
+    // Both listen and never respond: a server, and what is on the port of its control channel.
+    let silent = loop {
+        let first = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = first.local_addr().expect("it is bound").port();
+        let Some(next) = port.checked_add(1).and_then(|next| TcpListener::bind(("127.0.0.1", next)).ok()) else {
+            continue;
+        };
+        break (port, first, next);
+    };
+    let begin = Instant::now();
+    let load = linerate(&format!("http load http://127.0.0.1:{}/ --timeout 1s", silent.0)).finish_within(TIMEOUT);
+    load.expect_code(4).expect_stderr("within 1s");
+    assert!(begin.elapsed() < Duration::from_secs(4), "{load:?}");
 }
 
 #[test]

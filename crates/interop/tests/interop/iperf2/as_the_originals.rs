@@ -30,6 +30,21 @@ fn rates_of_frames_may_be_in_datagrams() {
     refused.expect_code(1).expect_stderr("ERROR: Invalid --isochronous units of 'p' with TCP must be bytes");
 }
 
+#[test]
+fn errors_of_the_schedule_of_frames_go_to_standard_error() {
+    for transport in ["-u", ""] {
+        let server = Iperf2Server::start(Iperf2::Ours, transport);
+        let words = format!("{transport} --isochronous=60:4m -t 0.5 --lr-format 2.2");
+        let client = Iperf2::Ours.client(server.port, &words).finish();
+
+        let line = "[  1] Isoch schedule errors (mean/min/max/stdev) = ";
+        let values = client.stderr.lines().find_map(|text| text.strip_prefix(line)?.strip_suffix(" ms"));
+        let values: Vec<f64> = values.unwrap_or_default().split('/').flat_map(str::parse).collect();
+        let [mean, min, max, _] = values[..] else { panic!("{client:?}") };
+        assert!(min <= mean && mean <= max && max < 1000.0 / 60.0, "{client:?}");
+    }
+}
+
 /// Start and end of rows.
 type Intervals = &'static [(u32, u32)];
 

@@ -70,7 +70,7 @@ fn skip_rx_copy_counts_every_byte() {
 }
 
 #[test]
-fn segmentation_offload_keeps_the_datagrams() {
+fn timed_segmentation_offload_keeps_the_datagrams() {
     let program = ours_only!("it has what 3.12 lacks");
     for server in [program, original()] {
         for direction in ["--gsro", "-R"] {

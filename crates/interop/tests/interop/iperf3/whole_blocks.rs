@@ -14,7 +14,7 @@ const PACED: [(&str, u64); 6] = [
 ];
 
 #[test]
-fn a_paced_test_ends_between_two_blocks_and_both_ends_count_them() {
+fn timed_a_paced_test_ends_between_two_blocks_and_both_ends_count_them() {
     ours_only!("up to 3.15 the original ends a rate inside a block");
     let pairs: [(&Program, &Program); 3] = [(ours(), ours()), (original(), ours()), (ours(), original())];
     each_case(&PACED, |(options, bytes)| {

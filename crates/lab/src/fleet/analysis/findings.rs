@@ -195,11 +195,13 @@ pub fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
-/// The first line of a report: the strongest finding.
+/// The first line of a report: the strongest finding. `is_whole`: all cells have a result, so that what was not found is not
+/// there.
 #[must_use]
-pub fn headline(findings: &[Finding]) -> String {
+pub fn headline(findings: &[Finding], is_whole: bool) -> String {
     match findings {
         [] => NO_FINDING.to_owned(),
+        [only] if !is_whole => format!("{}: {} ({})", only.subject, only.title, only.id),
         [only] => format!("{}: {} ({}); nothing else was found", only.subject, only.title, only.id),
         [first, others @ ..] => {
             format!("{}: {} ({}), and {} more findings", first.subject, first.title, first.id, others.len())

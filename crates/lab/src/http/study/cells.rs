@@ -111,6 +111,7 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
         Some(link) => Network::Link { bps: link.bps, bits_per_response },
     };
     let mut facts = cell_facts(key, &runs, &median, network, input.setup.port);
+    facts.is_lossy_without_load = super::sentences::is_lossy_without_load(&input.kept.baseline);
     facts.is_one_host = is_one_host || share_a_kernel(input);
     let opposite_share = allowed.zip(median.ok_per_s).and_then(|((ceiling, load, header, payload), ok_per_s)| {
         let request_bytes = load.request_bytes? / load.requests.max(1);

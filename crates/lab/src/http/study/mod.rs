@@ -18,7 +18,7 @@ use super::plan::Plan;
 use cells::JudgedCells;
 
 pub use cells::refinements;
-pub use sentences::path_defects;
+pub use sentences::{path_defects, slow_tests};
 
 /// Share of invalid cells above which the experiment is invalid.
 const INVALID_MAX: f64 = 0.2;

@@ -1,6 +1,6 @@
 //! What the report says in sentences: one for each chapter, defects of the path, demands and whether they are met.
 
-use linerate_model::http::{Baseline, Cell, Idle, Pass, Phase, Row};
+use linerate_model::http::{Baseline, Cell, Idle, LossWithoutLoad, MemoryLine, Pass, Phase, Row};
 use linerate_model::stored_name;
 
 use super::StudyInput;
@@ -9,28 +9,44 @@ use crate::http::c10k;
 use crate::http::plan::Plan;
 use crate::http::units::{bytes_name, duration_name, grouped, payload_name, percent, rate_name, time_name};
 
-/// Segments may be sent again for this share of all.
-const RETRANSMITS_MAX: f64 = 0.001;
 /// Least share of what the link carries.
 const GOODPUT_MIN: f64 = 0.9;
 
-/// Defects of a path that TCP alone shows; empty for a clean one. With a defect, results of HTTP describe the path more
-/// than the server.
+/// Defects of a path without load; empty for a clean one. With a defect, results of HTTP describe the path more than the
+/// server. TCP alone fills the queues of any path, so segments that it sends again are no defect.
 #[must_use]
 pub fn path_defects(baseline: &[Baseline]) -> Vec<String> {
-    baseline.iter().flat_map(of_test).collect()
+    let lossy = baseline.iter().filter_map(|test| test.without_load).filter(LossWithoutLoad::is_lossy);
+    let lossy = lossy.map(|loss| {
+        format!(
+            "without load {} of {} segments sent again ({}), more than {}",
+            grouped(loss.retransmits),
+            grouped(loss.segments),
+            percent(loss.share()),
+            percent(LossWithoutLoad::SHARE_MAX)
+        )
+    });
+    lossy.collect()
 }
 
-fn of_test(test: &Baseline) -> Vec<String> {
-    let name = test_name(test);
-    let lost = test.retransmit_share.filter(|share| *share > RETRANSMITS_MAX).map(|share| {
-        format!("{name}: {} of the segments sent again, more than {}", percent(share), percent(RETRANSMITS_MAX))
-    });
-    let slow = test.of_theory.filter(|share| *share < GOODPUT_MIN).map(|share| {
-        let rate = rate_name(test.goodput_bps);
-        format!("{name}: {rate}, {} of what the link carries, less than {}", percent(share), percent(GOODPUT_MIN))
-    });
-    lost.into_iter().chain(slow).collect()
+/// TCP tests that reach less than the link carries: the path is slower than its first link, or something limits TCP.
+#[must_use]
+pub fn slow_tests(baseline: &[Baseline]) -> Vec<String> {
+    let slow = |test: &Baseline| {
+        let share = test.of_theory.filter(|share| *share < GOODPUT_MIN)?;
+        let (name, rate) = (test_name(test), rate_name(test.goodput_bps));
+        Some(format!(
+            "{name}: {rate}, {} of what the link carries; the path has a slower link, or a shaper, or a host limits TCP \
+             (`linerate doctor`)",
+            percent(share)
+        ))
+    };
+    baseline.iter().filter_map(slow).collect()
+}
+
+/// Whether the path loses segments without load; `None` where that was not measured.
+pub(super) fn is_lossy_without_load(baseline: &[Baseline]) -> Option<bool> {
+    baseline.iter().filter_map(|test| test.without_load).map(|loss| loss.is_lossy()).reduce(|one, other| one || other)
 }
 
 fn test_name(test: &Baseline) -> String {
@@ -50,9 +66,11 @@ pub(super) fn path(baseline: &[Baseline]) -> Option<String> {
         best.of_theory.map_or_else(String::new, |share| format!(", {} of what the link carries", percent(share)));
     let reached = format!("TCP alone reaches {} ({}){share}", rate_name(best.goodput_bps), test_name(best));
     let defects = path_defects(baseline);
-    let is_judged = best.of_theory.is_some() || best.retransmit_share.is_some();
+    let is_judged = is_lossy_without_load(baseline).is_some();
+    let is_slow = !slow_tests(std::slice::from_ref(best)).is_empty();
     Some(match defects.first() {
         None if !is_judged => format!("{reached}."),
+        None if is_slow => format!("The path loses nothing without load: {reached}."),
         None => format!("The path is clean: {reached}."),
         Some(first) => format!("The path is not clean: {reached}; {first}. Find out why with `linerate doctor`."),
     })
@@ -103,7 +121,8 @@ fn best(cell: &Cell) -> String {
 
 fn held(idle: &Idle) -> Option<String> {
     let most = idle.steps.iter().map(|step| step.open).max()?;
-    let each = idle.server_user.map_or_else(String::new, |line| {
+    let line = idle.server_user.filter(MemoryLine::grows);
+    let each = line.map_or_else(String::new, |line| {
         format!(" at {} of the server's memory each", bytes_name(line.bytes_per_connection))
     });
     Some(format!("{} idle connections held{each}.", grouped(most)))

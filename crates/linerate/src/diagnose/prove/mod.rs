@@ -24,6 +24,7 @@ use linerate_sys::{privileges, process};
 
 use super::observed_test::diagnosed;
 use super::{address, at, check_rule};
+use crate::connect_advice::{TEST_SERVER, connect_failure};
 use crate::sweep::network::{Network, is_one_of};
 use crate::{Error, Outcome, Progress};
 use command::{permitted, run};
@@ -79,7 +80,7 @@ pub fn prove(spec: &ProofSpec, signals: &Signals, mut progress: Progress) -> Res
     let test = space.test_settings(&Setting(Vec::new())).client_spec(&tests);
     let length_s = ProofPlan::DIAGNOSIS_S;
     progress.update(&format!("{}: a test of {length_s} s to {}", spec.id, spec.server));
-    let diagnosis = diagnosed(&diagnosed_test(test), signals).map_err(|failure| failed(&failure));
+    let diagnosis = diagnosed(&diagnosed_test(test), signals).map_err(|failure| failed(&failure, spec));
     progress.clear();
     let finding = provable(&diagnosis?, &spec.id).map_err(Error::failed)?;
     progress.line(&format!("{}  {}", finding.id, finding.title));
@@ -142,10 +143,14 @@ fn diagnosed_test(mut test: ClientSpec) -> ClientSpec {
     test
 }
 
-fn failed(failure: &Failure) -> Error {
-    let refused = [ErrorCode::Connect, ErrorCode::AccessDenied, ErrorCode::AuthTest];
+fn failed(failure: &Failure, spec: &ProofSpec) -> Error {
+    let refused = [ErrorCode::AccessDenied, ErrorCode::AuthTest];
     match failure.kind {
         FailureKind::Interrupted => Error::new(Outcome::Interrupted, "interrupted; nothing was changed"),
+        _ if is_one_of(failure, &[ErrorCode::Connect]) => {
+            let text = connect_failure(&failure.to_string(), &spec.server, spec.port, TEST_SERVER);
+            Error::new(Outcome::Unreachable, text)
+        }
         _ if is_one_of(failure, &refused) => Error::new(Outcome::Unreachable, failure),
         _ => Error::failed(failure),
     }

@@ -12,7 +12,7 @@ use linerate_lab::http::estimate::{self, estimate};
 use linerate_lab::http::experiment::{self, CellRunner, skipped};
 use linerate_lab::http::plan::Close;
 use linerate_lab::http::study::{self, Ending, Kept, Setup};
-use linerate_model::http::{Baseline, CellKey, CellRun, Flag, LoadResult, Phase, RunState, Study};
+use linerate_model::http::{Baseline, CellKey, CellRun, Flag, LoadResult, LossWithoutLoad, Phase, RunState, Study};
 use linerate_model::{Direction, EndCondition, Failure, FailureKind, Flow, TestSpec, measure};
 use linerate_sys::clock;
 
@@ -191,9 +191,6 @@ impl CellRunner for Runner<'_> {
     }
 
     fn test_tcp(&mut self, test: &PlannedTest) -> Result<Option<Baseline>, String> {
-        if !self.spec.phases.has(0) {
-            return self.short_baseline();
-        }
         self.progress.running("TCP alone");
         let port = self.tcp_port();
         match self.baseline(test, port) {
@@ -209,6 +206,26 @@ impl CellRunner for Runner<'_> {
                 "{failure} (an iperf3 server is expected at port {port}, for example that of `linerate http serve --tcp`)"
             )),
         }
+    }
+
+    fn download(&mut self) -> Result<Option<Baseline>, String> {
+        self.short_baseline()
+    }
+
+    fn loss_without_load(&mut self, goodput_bps: f64) -> Option<LossWithoutLoad> {
+        if !self.target.has_sizes || !self.spec.protocol.is_plain_http1() {
+            return None;
+        }
+        let key = CellKey::new(Phase::Matrix, tcp_alone::SMALL_BODY_BYTES, tcp_alone::SMALL_CONNECTIONS);
+        let load = self.load_spec(&PlannedRun { key, repeat: 0 }).ok()?;
+        let load = tcp_alone::trickle(&load, goodput_bps);
+        let pool = self.pool(&load).ok()?;
+        let mark = CellMark::named(tcp_alone::ID);
+        let mut silent = tcp_alone::Silent;
+        let hosts = Observed::new(&self.watch, self.target.server.as_mut(), &mut self.stop, &mut silent, mark);
+        let (_, stats) = hosts.run(load, &pool, Breaker::new(true, self.bytes_max)).ok()?;
+        let counters = stats.server?.counters;
+        Some(LossWithoutLoad::new(counters.out_segs?, counters.retrans_segs?))
     }
 
     fn rest(&mut self, least: Duration) -> bool {

@@ -4,7 +4,7 @@ mod cost;
 mod latency;
 
 use linerate_model::finding::Confidence;
-use linerate_model::http::{CellVerdict, EndpointStats, Judgement, LoadResult, Mode, VerdictClass};
+use linerate_model::http::{CellVerdict, EndpointStats, ErrorClass, Judgement, LoadResult, Mode, VerdictClass};
 use linerate_model::stored_name;
 
 use super::labels;
@@ -45,6 +45,7 @@ pub fn load_text(report: &LoadReport<'_>, is_verbose: bool, style: Style) -> Str
 pub(crate) fn load_blocks(report: &LoadReport<'_>, is_verbose: bool) -> Vec<Block> {
     let mut blocks = vec![Block::entry("RESULT", ANSWER_CHARS, result(report.load))];
     blocks.extend(report.verdict.map(|verdict| limit(&verdict.primary, verdict.confidence)));
+    blocks.extend(not_accepted(report.load).map(|text| Block::entry("NEXT", ANSWER_CHARS, text)));
     if is_verbose {
         blocks.push(Block::Space);
         blocks.extend(details(report));
@@ -56,10 +57,8 @@ pub(crate) fn load_blocks(report: &LoadReport<'_>, is_verbose: bool) -> Vec<Bloc
 
 /// `990 2xx/s, 1.01 MB/s; 52 errors (0.52 %: 12 addr_not_avail, 40 timeout); p50 270 us, p90 840 us, p99 12.0 ms`
 fn result(load: &LoadResult) -> String {
-    let held =
-        format!("{} of {} connections held", grouped(load.connections.open_at_end), grouped(load.connections.wanted));
     let rate = match load.mode {
-        Mode::Idle { .. } => held,
+        Mode::Idle { .. } => held(load),
         _ => load.ok_per_s().zip(load.payload_bytes_per_s()).map_or_else(
             || "no request was sent".to_owned(),
             |(ok, payload)| format!("{} 2xx/s, {} MB/s", per_s(ok), mega(payload)),
@@ -87,6 +86,32 @@ fn result(load: &LoadResult) -> String {
     let quantiles: Vec<String> = quantiles.map(|(name, ns)| format!("{name} {}", quantile(ns, latency.n))).collect();
     let parts = [rate, errors, quantiles.join(", ")];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// `30 of 200 connections held`
+fn held(load: &LoadResult) -> String {
+    let c = load.connections;
+    let (held, wanted) = (c.answered_at_end.unwrap_or(c.open_at_end), grouped(c.wanted));
+    match c.open_at_end.saturating_sub(held) {
+        0 => format!("{} of {wanted} connections held", grouped(held)),
+        silent => format!(
+            "{} of {wanted} connections held; {} more are connected without a response, so whether the server accepted \
+             them is not known",
+            grouped(held),
+            grouped(silent)
+        ),
+    }
+}
+
+/// Next step where idle connections had no response: the kernel of the server connects them, the server accepts them.
+fn not_accepted(load: &LoadResult) -> Option<&'static str> {
+    let c = load.connections;
+    let has_silent = load.errors.count(ErrorClass::Timeout) > 0 || c.answered_at_end.is_some_and(|n| n < c.open_at_end);
+    let is_idle = matches!(load.mode, Mode::Idle { .. });
+    (is_idle && has_silent).then_some(
+        "connections without a response wait in the server's listen queue (`ss -lnt` there: Recv-Q) until it accepts them: \
+         look at its limit of descriptors (ulimit -n, LimitNOFILE=) and of connections, and at its log",
+    )
 }
 
 /// What limited the run, how sure that is, and what to do.

@@ -13,8 +13,10 @@ pub(in crate::http) fn idle(study: &Study) -> Option<Table> {
     let idle = study.idle.as_ref()?;
     let memory = |total: Option<u64>| known(total, |total| bytes(total as f64));
     let each = |step: &IdleStep, total: Option<u64>, line: Option<MemoryLine>| {
-        let each = total.zip(line).filter(|_| step.open > 0);
-        known(each, |(total, line)| bytes(((total as f64 - line.base_bytes) / step.open as f64).max(0.0)))
+        let each = total.zip(line.filter(MemoryLine::grows)).filter(|_| step.open > 0);
+        let each = each.map(|(total, line)| (total as f64 - line.base_bytes) / step.open as f64);
+        // What is below the line's start is memory that was free before, and no figure for a connection.
+        known(each.filter(|each| *each >= 1.0), bytes)
     };
     let title = "idle connections: resident memory of the programs, sockets and slab of the server's kernel";
     Table::of("T3a", title, &idle.steps)
@@ -36,9 +38,10 @@ pub(in crate::http) fn idle(study: &Study) -> Option<Table> {
 /// `server program: 20.0 KiB per connection, R² 0.9998`
 fn lines(idle: &Idle) -> Vec<String> {
     let line = |name: &str, line: Option<MemoryLine>| match line {
-        Some(line) => {
-            format!("{name} {} per connection (R² {:.4})", bytes(line.bytes_per_connection.max(0.0)), line.r2)
+        Some(line) if line.grows() => {
+            format!("{name} {} per connection (R² {:.4})", bytes(line.bytes_per_connection), line.r2)
         }
+        Some(_) => format!("{name} n/a (it did not grow with the connections)"),
         None => format!("{name} n/a"),
     };
     vec![

@@ -127,8 +127,7 @@ impl Session {
     }
 
     fn start_responder(&mut self, context: &Context) -> std::io::Result<()> {
-        let connections_max = PROBE_CONNECTIONS_MAX.max(self.connections_max) as usize;
-        self.responder = Some(Responder::start(context.tls.clone(), self.meter.clone(), connections_max)?);
+        self.responder = Some(Responder::start(context.tls.clone(), self.meter.clone())?);
         Ok(())
     }
 

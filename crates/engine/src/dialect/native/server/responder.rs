@@ -65,8 +65,6 @@ struct Worker {
     tls: ServerConfig,
     epoll: Epoll,
     meter: Meter,
-    /// Connections that may be open; the oldest is closed beyond that.
-    connections_max: usize,
     flows: BTreeMap<u64, ProbeFlow>,
     connections: BTreeMap<u64, ProbeConnection>,
     /// Those that a limit of the server lets move nothing before a time, monotonic ns.
@@ -83,6 +81,9 @@ const WAKE: u64 = 0;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Longest wait, and the period in which idle connections are looked for.
 const WAIT_MAX: Duration = Duration::from_secs(1);
+/// Tasks that are taken before the connections are served again. Clients that open a connection per request bring the next one
+/// before the queue is empty, and their closed ones would stay open: 16 to 500 of 10,000 found no descriptor left.
+const TASKS_PER_TURN: u32 = 4;
 /// Most bytes that one call reads.
 const BUFFER_BYTES: usize = 16 * 1024;
 
@@ -91,7 +92,7 @@ impl Responder {
     ///
     /// # Errors
     /// When the system has no descriptor or thread left.
-    pub(super) fn start(tls: ServerConfig, meter: Meter, connections_max: usize) -> std::io::Result<Self> {
+    pub(super) fn start(tls: ServerConfig, meter: Meter) -> std::io::Result<Self> {
         let (tasks, inbox) = mpsc::channel();
         let wake = Arc::new(EventFd::new().map_err(std::io::Error::other)?);
         let epoll = Epoll::new().map_err(std::io::Error::other)?;
@@ -104,7 +105,6 @@ impl Responder {
             tls,
             epoll,
             meter,
-            connections_max,
             flows: BTreeMap::new(),
             connections: BTreeMap::new(),
             paused: BTreeSet::new(),
@@ -168,9 +168,10 @@ impl Worker {
         paused_ns.map_or(WAIT_MAX, |ns| Duration::from_nanos(ns).min(WAIT_MAX))
     }
 
-    /// False when the session ends.
+    /// Takes some of the tasks; false when the session ends. The event loop comes back for the others.
     fn take_tasks(&mut self) -> bool {
-        while let Ok(task) = self.tasks.try_recv() {
+        for _ in 0..TASKS_PER_TURN {
+            let Ok(task) = self.tasks.try_recv() else { return true };
             match task {
                 Task::BeginPhase => {
                     self.flows.clear();
@@ -185,6 +186,7 @@ impl Worker {
                 Task::Quit => return false,
             }
         }
+        self.wake.signal();
         true
     }
 
@@ -197,11 +199,6 @@ impl Worker {
     }
 
     fn add_connection(&mut self, connection: ProbeConnection) {
-        // A client may open a connection before this end has seen that an earlier one is closed.
-        if self.connections.len() >= self.connections_max {
-            self.connections.pop_first();
-        }
-
         let token = self.new_token();
         if self.epoll.add(connection.fd(), token, connection.interest()).is_ok() {
             self.connections.insert(token, connection);
