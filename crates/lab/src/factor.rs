@@ -53,6 +53,25 @@ impl Factor {
         levels
     }
 
+    /// The level that is kept unless another one is better: what the system chooses, the least amount, or the choice in use.
+    #[must_use]
+    pub fn default_level(&self) -> u64 {
+        match self.scale {
+            Scale::Choices(_) => self.start,
+            Scale::Amount { .. } | Scale::List(_) => self.coarse().first().copied().unwrap_or(self.start),
+        }
+    }
+
+    /// Levels of [`Self::coarse`] that are run before it is considered to end the ladder: three amounts allow to see what
+    /// doubling twice brings. All of them where it is no range.
+    #[must_use]
+    pub fn levels_before_stop(&self) -> usize {
+        match self.scale {
+            Scale::Amount { .. } => 3 + usize::from(self.start == SYSTEM_CHOICE),
+            Scale::List(_) | Scale::Choices(_) => usize::MAX,
+        }
+    }
+
     /// Whether its levels have an order.
     #[must_use]
     pub fn is_amount(&self) -> bool {

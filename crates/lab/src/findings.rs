@@ -49,8 +49,8 @@ pub struct Outcome<F> {
     pub verdict: Verdict,
     /// Runs that were made, failed ones and the warm-up included.
     pub runs: u64,
-    /// The last round's values over the first round's where that can hardly be chance: the path or the host changed
-    /// while it was looked at.
+    /// Late values of a setting over early ones where that can hardly be chance: the path or a host changed during the
+    /// experiment.
     pub drift: Option<f64>,
     /// The time ran out before everything planned had been run.
     pub is_cut_short: bool,
@@ -72,17 +72,39 @@ pub struct Stage {
     /// Places in [`Stage::points`] of the neighbours of the best one that are not distinguishable from it or as good. Where
     /// what the system chooses is best, those of the ladder that are, or else the best one alone.
     pub plateau: RangeInclusive<usize>,
-    /// Place in [`Outcome::points`] of what to use: the default, unless another level is known to be better, and then the
-    /// least level of the plateau that is known to be as good as the best one.
+    /// Place in [`Outcome::points`] of what to use: the default, unless another level is known to be better by more than the
+    /// margin, and then the least level of the plateau, or of choices as good as the best the one that burdens the path least.
     pub advised: usize,
-    /// Confidence that it is as good as each other level, 0 to 1: the least of them.
+    /// It is the default.
+    pub is_default: bool,
+    /// Places in [`Outcome::points`] of levels whose medians differ from its own by no more than the margin.
+    pub ties: Vec<usize>,
+    /// Most by which another level may be better with the wanted confidence, as a share of its value; `None` of too few runs.
+    pub excess_max: Option<f64>,
+    /// Confidence that no other level is better by more than twice the margin, 0 to 1.
     pub confidence: f64,
+    /// Levels of the ladder that were not run, because doubling twice had brought nothing.
+    pub spared: Vec<u64>,
+}
+
+/// The default may be left alone although another level may be better by this share.
+const EXCESS_MAX_OF_DEFAULT: f64 = 0.25;
+/// Another setting is advised only if no other one may be better by more than this share.
+const EXCESS_MAX_OF_OTHERS: f64 = 0.1;
+
+impl Stage {
+    /// Whether the runs allow an answer.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        let allowed = if self.is_default { EXCESS_MAX_OF_DEFAULT } else { EXCESS_MAX_OF_OTHERS };
+        self.excess_max.is_some_and(|excess| excess <= allowed)
+    }
 }
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// With the wanted confidence no other setting is better by more than the tolerance.
+    /// The default, or the least setting that is better. How sure that is, [`Stage::excess_max`] has.
     Use {
         /// What to use.
         setting: Setting,
@@ -91,6 +113,8 @@ pub enum Verdict {
         /// Holds the true median with the same confidence.
         interval: Interval,
     },
+    /// Every setting has the value 0: none does what is looked for.
+    Worthless,
     /// The runs differ too much among themselves, or too few were made; with the reason.
     Inconclusive(String),
 }

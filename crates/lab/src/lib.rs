@@ -40,8 +40,10 @@ pub use explore::explore;
 pub use factor::{Factor, SYSTEM_CHOICE, Scale};
 pub use findings::{Outcome, Point, Stage, Verdict};
 pub use plan::{Better, Estimate, Plan};
-pub use runner::{Observation, Progress, RunError, Runner};
+pub use runner::{Burden, Observation, Progress, RunError, Runner};
 pub use setting::Setting;
 
+#[cfg(test)]
+mod paths_tests;
 #[cfg(test)]
 mod surfaces_tests;

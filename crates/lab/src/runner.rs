@@ -17,6 +17,9 @@ pub trait Runner {
     /// When there is no result; see [`RunError`].
     fn run(&mut self, setting: &Setting) -> Result<Observation<Self::Metrics>, RunError>;
 
+    /// Duration of the next run with its overhead. Runs may become longer.
+    fn run_time(&self) -> Duration;
+
     /// Time since an arbitrary moment; never goes back.
     fn now(&self) -> Duration;
 
@@ -29,8 +32,53 @@ pub trait Runner {
 pub struct Observation<F> {
     /// What is compared, in the unit of the objective.
     pub value: f64,
+    /// Share of what the run moved that was on the way at its end, 0 to 1: smaller differences between values are none.
+    pub in_flight_share: f64,
+    /// Decides between equal values.
+    pub burden: Burden,
     /// What else was seen.
     pub metrics: F,
+}
+
+impl<F> Observation<F> {
+    /// A value that nothing qualifies.
+    pub fn new(value: f64, metrics: F) -> Self {
+        Self { value, in_flight_share: 0.0, burden: Burden::default(), metrics }
+    }
+}
+
+/// Load that a setting puts on a path for its value. `None` was not measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Burden {
+    /// Round-trip time in µs.
+    pub delay_us: Option<f64>,
+    /// Retransmitted segments per second.
+    pub retransmits_per_s: Option<f64>,
+}
+
+impl Burden {
+    /// Whether one figure is clearly less, and the other one not clearly more: a shorter queue that loses more is not lighter.
+    #[must_use]
+    pub fn is_lighter_than(&self, other: &Self) -> bool {
+        let delay = clearly_less(self.delay_us, other.delay_us, DELAY_US_MIN);
+        let retransmits = clearly_less(self.retransmits_per_s, other.retransmits_per_s, RETRANSMITS_PER_S_MIN);
+        let is_any_less = delay == Some(true) || retransmits == Some(true);
+        is_any_less && delay != Some(false) && retransmits != Some(false)
+    }
+}
+
+/// Figures that differ by less than this ratio are equal.
+const BURDEN_RATIO_MIN: f64 = 1.25;
+/// The same for these differences: no application notices them.
+const DELAY_US_MIN: f64 = 1000.0;
+const RETRANSMITS_PER_S_MIN: f64 = 1.0;
+
+/// `None` when either is unknown, or when they are about equal.
+fn clearly_less(own: Option<f64>, other: Option<f64>, difference_min: f64) -> Option<bool> {
+    let (own, other) = own.zip(other)?;
+    let (low, high) = (own.min(other), own.max(other));
+    let is_clear = high - low >= difference_min && high >= BURDEN_RATIO_MIN * low;
+    is_clear.then_some(own < other)
 }
 
 /// Why a run has no result.
@@ -55,4 +103,24 @@ pub struct Progress {
     pub runs_planned: u64,
     /// How long those that are left will take.
     pub left: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lighter_is_less_of_one_and_not_more_of_the_other() {
+        let burden = |delay_ms: f64, retransmits_per_s: f64| Burden {
+            delay_us: Some(delay_ms * 1000.0),
+            retransmits_per_s: Some(retransmits_per_s),
+        };
+        assert!(burden(20.0, 0.0).is_lighter_than(&burden(190.0, 0.0)));
+        assert!(burden(20.0, 0.0).is_lighter_than(&burden(20.0, 300.0)));
+        assert!(burden(20.0, 0.0).is_lighter_than(&burden(190.0, 300.0)));
+        assert!(!burden(11.0, 1800.0).is_lighter_than(&burden(21.0, 0.0)), "the queue is shorter because it overflows");
+        assert!(!burden(21.0, 0.0).is_lighter_than(&burden(11.0, 1800.0)));
+        assert!(!burden(0.2, 0.0).is_lighter_than(&burden(0.9, 0.5)), "no application notices it");
+        assert!(!Burden::default().is_lighter_than(&burden(190.0, 300.0)), "not measured");
+    }
 }

@@ -61,6 +61,37 @@ pub fn confidence_as_good(candidate: &[f64], other: &[f64], share: f64) -> f64 {
     share_below(halves / 2, candidate.len(), other.len())
 }
 
+/// Most by which `other` may be higher than `candidate`, as a share of `candidate`, with this confidence: the one-sided bound
+/// of the shift by the rank-sum test. Values are above 0. `None` of too few values; 0 where `other` is lower.
+#[must_use]
+pub fn excess_max(candidate: &[f64], other: &[f64], confidence: f64) -> Option<f64> {
+    let pairs = candidate.iter().flat_map(|own| other.iter().map(move |other| other / own));
+    let mut ratios: Vec<f64> = pairs.collect();
+    ratios.sort_unstable_by(f64::total_cmp);
+    // The candidate wins a pair when its value times the bound is the higher one.
+    let won = (1..=ratios.len()).find(|won| share_below(*won, candidate.len(), other.len()) >= confidence)?;
+    Some((ratios[won - 1] - 1.0).max(0.0))
+}
+
+/// Trend over time that several samples share, each in the order of time: the two-sided significance of the sum of Kendall's
+/// statistics (Hirsch, Slack and Smith, 1982), by the normal distribution. 1 of values without an order.
+#[must_use]
+pub fn trend_p(samples: &[Vec<f64>]) -> f64 {
+    let (mut sum, mut variance) = (0.0_f64, 0.0);
+    for values in samples {
+        for (place, earlier) in values.iter().enumerate() {
+            let later = &values[place + 1..];
+            let rises = later.iter().filter(|value| *value > earlier).count() as f64;
+            let falls = later.iter().filter(|value| *value < earlier).count() as f64;
+            sum += rises - falls;
+        }
+        let n = values.len() as f64;
+        variance += n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
+    }
+    let z = (sum.abs() - 1.0).max(0.0) / variance.sqrt();
+    if variance > 0.0 { (2.0 * normal_below(-z)).min(1.0) } else { 1.0 }
+}
+
 /// How many times as high as `other` a candidate is, as [`shift_interval`] has it. Values are above 0; `None` of too few.
 #[must_use]
 pub fn ratio_interval(candidate: &[f64], other: &[f64], confidence: f64) -> Option<(f64, Interval)> {
@@ -276,6 +307,38 @@ mod tests {
             let leads = (0..4000).filter(|_| confidence_as_good(&sample(n), &sample(m), 1.0) >= 0.95).count();
             assert!((80..=240).contains(&leads), "{n} and {m}: {leads} of 4000");
         }
+    }
+
+    #[test]
+    fn excess_is_bounded_as_often_as_the_confidence() {
+        const SAMPLES: usize = 4000;
+        let mut rng = Rng::with_seed(11);
+        for (n, m) in [(3, 3), (6, 3), (6, 6), (12, 9)] {
+            let mut sample = |count: usize, scale: f64| -> Vec<f64> {
+                (0..count).map(|_| scale * (0.1 - (1.0 - rng.f64()).ln())).collect()
+            };
+            let held = (0..SAMPLES).filter(|_| {
+                let bound = excess_max(&sample(n, 1.0), &sample(m, 2.0), 0.95).expect("enough runs");
+                bound >= 1.0
+            });
+            let share = held.count() as f64 / SAMPLES as f64;
+            assert!(share > 0.936, "{share} of {n} and {m} runs");
+        }
+        assert_eq!(excess_max(&[1.0; 2], &[1.0; 3], 0.95), None, "too few");
+        assert_eq!(excess_max(&[10.0; 3], &[5.0; 3], 0.95), Some(0.0));
+        assert_eq!(excess_max(&[100.0, 99.0, 101.0], &[102.0, 98.0, 100.0], 0.95), Some(102.0 / 99.0 - 1.0));
+    }
+
+    #[test]
+    fn trends_are_significant_when_all_samples_share_them() {
+        let falling = |count: usize| (0..count).map(|run| 100.0 - run as f64).collect::<Vec<f64>>();
+        assert!(trend_p(&[falling(3), falling(3), falling(3)]) < 0.05);
+        assert!(trend_p(&[falling(3)]) > 0.05, "too few");
+        let mut rising = falling(3);
+        rising.reverse();
+        assert!(trend_p(&[falling(3), rising]) > 0.9, "each its own");
+        assert!(trend_p(&[vec![1.0; 9]]) > 0.9);
+        assert!(trend_p(&[]) > 0.9);
     }
 
     #[test]

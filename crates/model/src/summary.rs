@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::metrics::StreamMetrics;
 use crate::stream::{Flow, StreamId, StreamRole};
+use crate::tcp_interval::TcpLimits;
 use crate::units::{ns_to_s, rate_bps};
 
 /// Result of a test, or of the part of it that happened.
@@ -72,6 +73,11 @@ pub struct StreamSummary {
     pub sender: Option<EndpointTotals>,
     /// What the receiving end counted; `None` when it is the peer and did not report.
     pub receiver: Option<EndpointTotals>,
+    /// What reached the receiving end between the start and the end of the measured time, as this end saw it: without what
+    /// arrived later. A sender knows it from acknowledgements (TCP), a receiver from its own counters. `None` where neither
+    /// is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered: Option<EndpointTotals>,
     /// TCP facts of the sending end.
     pub tcp: Option<TcpSummary>,
     /// File that was read or written on this end.
@@ -183,6 +189,9 @@ pub struct TcpSummary {
     pub min_rtt_us: Option<u32>,
     /// Mean of the smoothed round-trip times in µs.
     pub mean_rtt_us: Option<u32>,
+    /// What held the stream back in the measured part; only the sending end itself knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<TcpLimits>,
 }
 
 /// A file that was sent or received.

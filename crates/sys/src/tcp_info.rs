@@ -15,6 +15,8 @@ pub struct TcpInfo {
     pub snd_cwnd_segments: u32,
     /// Segments in the network: sent, neither acknowledged nor known to be lost, with those sent again.
     pub in_flight_segments: u32,
+    /// Segments the peer received beyond a gap and reported so (SACK, RFC 2018).
+    pub sacked_segments: u32,
     /// Payload of a full outgoing segment.
     pub snd_mss_bytes: u32,
     /// Payload of the largest segment this end lets the other send: what it announced, less the timestamps of every
@@ -73,6 +75,14 @@ impl TcpInfo {
         u64::from(self.snd_cwnd_segments) * u64::from(self.snd_mss_bytes)
     }
 
+    /// Payload that has reached the peer since the connection began, in order or beyond a gap; full segments are assumed
+    /// beyond a gap. `None` where the kernel does not count acknowledged bytes.
+    #[must_use]
+    pub fn delivered_bytes(&self) -> Option<u64> {
+        let beyond_a_gap = u64::from(self.sacked_segments) * u64::from(self.snd_mss_bytes);
+        Some(self.bytes_acked?.saturating_add(beyond_a_gap))
+    }
+
     /// What is in the network, in bytes.
     #[must_use]
     pub fn in_flight_bytes(&self) -> u64 {
@@ -110,6 +120,7 @@ pub fn decode(answer: &[u8]) -> Option<TcpInfo> {
         retransmits_total: word(TOTAL_RETRANS)?,
         snd_cwnd_segments: word(SND_CWND)?,
         in_flight_segments: in_flight.saturating_add(word(RETRANS)?),
+        sacked_segments: word(SACKED)?,
         snd_mss_bytes: word(SND_MSS)?,
         advertised_mss_bytes: word(ADVMSS)?,
         rtt_us: word(RTT)?,
@@ -204,6 +215,8 @@ mod tests {
         assert_eq!((info.out_of_order_total, info.cwnd_bytes()), (Some(56), 80));
         // Words 6 to 9: nothing is left of 6 when 7 and 8 are subtracted, 9 were sent again.
         assert_eq!((info.in_flight_segments, info.in_flight_bytes()), (9, 36));
+        // 7 segments of 4 bytes beyond a gap.
+        assert_eq!(info.delivered_bytes(), long(30).map(|acked| acked + 28));
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub(crate) struct SweepArgs {
     /// both ends, or least round-trip time
     #[arg(long, value_name = "WHAT", default_value = "throughput")]
     objective: ObjectiveArg,
-    /// Measured part of each run
+    /// Measured part of each run; longer where a round trip is more than 3 % of it
     #[arg(short, long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=3600))]
     time: u32,
     /// Start of each run that is not counted
@@ -151,7 +151,8 @@ struct OutputArgs {
 
 const NOTES: &str = "\
 Levels:
-  streams=1..64         first 1, 2, 4 ..., then closer around the best
+  streams=1..64         first 1, 2, 4 ... until doubling twice brings nothing, then closer
+                        around the best
   streams=1,4,16        these and no others; so with length, window and rate
   length=4K..1M         bytes per write or datagram; K and M are 1024-based
   window=64K..16M       socket buffers
@@ -159,7 +160,7 @@ Levels:
   congestion=cubic,bbr  these; without levels, all this host has
   affinity=any,0,1,0/2  CPU of the client, or of client/server; any for none
 
-For length and window the system's default is measured as well, and wins ties.
+For length and window the system's default is measured as well. Defaults win ties.
 
 Examples:
   linerate sweep 192.0.2.7                                    how many streams?

@@ -21,6 +21,8 @@ const RETRANSMITS_PER_S_MIN: f64 = 10.0;
 const RETRANSMITS_RISE: f64 = 2.0;
 /// Loss below this, in percent, is no reason.
 const LOSS_PERCENT_MIN: f64 = 0.1;
+/// From here on a wait is what limits a sender, as a share of the time.
+const LIMITED_SHARE_MIN: f64 = 0.5;
 /// A sender that reaches this share of its limit is limited by it.
 const LIMIT_REACHED: f64 = 0.95;
 
@@ -34,10 +36,11 @@ const LISTED: [&str; 5] = [SERVER_CORES, CLIENT_CPU, SERVER_CPU, RTT, RETRANSMIT
 
 type SweepRule = (ReasonName, fn(&Case<'_>) -> Ruling);
 
-const RULES: [SweepRule; 12] = [
+const RULES: [SweepRule; 13] = [
     (ReasonName::SenderLimited, |case| case.sender_limited()),
     (ReasonName::SenderBackPressure, |case| case.sender_back_pressure()),
     (ReasonName::WindowBelowBdp, |case| case.window_below_bdp()),
+    (ReasonName::SendBuffer, |case| case.send_buffer()),
     (ReasonName::StreamsBeyondCores, |case| case.streams_beyond_cores(Endpoint::Client)),
     (ReasonName::StreamsBeyondCores, |case| case.streams_beyond_cores(Endpoint::Server)),
     (ReasonName::CoresBusy, |case| case.shared_cores_busy()),
@@ -142,12 +145,30 @@ impl Case<'_> {
     }
 
     fn window_deficit(&self) -> Result<WindowDeficit, NoMatch> {
-        let (best, window_bytes) = (given(self.best)?, given(self.here.window_bytes)?);
+        let (best, window_bytes) = (given(self.best)?, given(self.window_bytes())?);
         let rtt_us = read(RTT, self.here.rtt_us)?;
-        let stream_rate_bps = best.received_bps / f64::from(best.streams.max(1));
+        let stream_rate_bps = best.received_bps / f64::from(self.here.streams.max(1));
         let deficit = WindowDeficit::new(window_bytes, rtt_us, stream_rate_bps);
         require((window_bytes as f64) < deficit.bdp_bytes, || "the window suffices".to_owned())?;
         Ok(deficit)
+    }
+
+    /// The window that was asked for, or the announced one where senders waited for it.
+    fn window_bytes(&self) -> Option<u64> {
+        let announced = self.here.announced_window_bytes.filter(|_| is_limit(self.here.window_limited_share));
+        self.here.window_bytes.or(announced.map(|bytes| bytes as u64))
+    }
+
+    fn send_buffer(&self) -> Ruling {
+        given(self.best)?;
+        self.is_slower()?;
+        require(self.window_deficit().is_err(), || "the window".to_owned())?;
+        let share = given(self.here.buffer_limited_share)?;
+        require(is_limit(Some(share)), || "room in the send buffer".to_owned())?;
+        reason(format!(
+            "senders wait for room in their send buffers for {:.0} % of the time: net.ipv4.tcp_wmem limits them",
+            share * 100.0
+        ))
     }
 
     fn streams_beyond_cores(&self, end: Endpoint) -> Ruling {
@@ -232,6 +253,10 @@ impl Case<'_> {
         }
         self.cpu_percent(end)
     }
+}
+
+fn is_limit(share: Option<f64>) -> bool {
+    share.is_some_and(|share| share >= LIMITED_SHARE_MIN)
 }
 
 fn all_busy(whose: &str, percent: f64, cores: u32) -> Ruling {

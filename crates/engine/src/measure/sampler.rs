@@ -32,10 +32,14 @@ struct Track {
     base: Sample,
     /// When the current interval began.
     last: Sample,
+    /// When the measured time ended, of a stream that moves data beyond it.
+    timed_end: Option<Sample>,
     rtt: RttRange,
     tcp: Option<TcpInfo>,
     /// What held the stream back, up to the end of the interval before.
     limits: TcpLimits,
+    /// The same when the measured part began.
+    limits_before: TcpLimits,
     max_cwnd_bytes: u64,
     max_wnd_bytes: Option<u64>,
 }
@@ -55,6 +59,8 @@ struct Sample {
     at_ns: u64,
     counts: Counts,
     repeated: Repeated,
+    /// What has reached the receiving end since the stream began; `None` where this end cannot know.
+    delivered_bytes: Option<u64>,
 }
 
 /// Smallest, largest and mean of the smoothed round-trip times read at interval ends.
@@ -88,9 +94,11 @@ impl Sampler {
             life: Life::Running,
             base: start,
             last: start,
+            timed_end: None,
             rtt: RttRange::default(),
             tcp: None,
             limits: TcpLimits::default(),
+            limits_before: TcpLimits::default(),
             max_cwnd_bytes: 0,
             max_wnd_bytes: None,
         });
@@ -106,6 +114,8 @@ impl Sampler {
             track.last = sample;
             track.rtt = RttRange::default();
             track.limits = track.tcp.as_ref().and_then(limits).unwrap_or_default();
+            track.limits_before = track.limits;
+            track.timed_end = None;
             (track.max_cwnd_bytes, track.max_wnd_bytes) = (0, None);
             track.counters.request_jitter_reset();
         }
@@ -146,6 +156,14 @@ impl Sampler {
         }
     }
 
+    /// The measured time is over: what receivers count from here on arrived late.
+    pub(crate) fn end_time(&mut self) {
+        let transport = self.transport;
+        for track in self.tracks.iter_mut().filter(|track| matches!(track.life, Life::Running)) {
+            track.timed_end = Some(track.read(transport));
+        }
+    }
+
     /// Payload bytes of all streams since they were opened, both directions.
     pub(crate) fn total_bytes(&self) -> u64 {
         self.tracks.iter().map(|t| t.counters.read().bytes).sum()
@@ -169,11 +187,25 @@ impl Sampler {
     }
 
     /// What this end counted and measured of every stream up to the last closed interval.
-    pub(crate) fn totals(
-        &self,
-    ) -> impl Iterator<Item = (&Stream, EndpointTotals, Option<TcpSummary>, Option<StreamMetrics>)> {
-        self.tracks.iter().map(|t| (&t.stream, t.totals(self.transport), t.tcp_summary(), t.metrics()))
+    pub(crate) fn totals(&self) -> impl Iterator<Item = StreamTotals<'_>> {
+        self.tracks.iter().map(|track| StreamTotals {
+            stream: &track.stream,
+            counted: track.totals(self.transport),
+            delivered: track.delivered(),
+            tcp: track.tcp_summary(),
+            metrics: track.metrics(),
+        })
     }
+}
+
+/// What this end counted and measured of a stream.
+pub(crate) struct StreamTotals<'a> {
+    pub(crate) stream: &'a Stream,
+    pub(crate) counted: EndpointTotals,
+    /// What reached the receiving end in the measured time; `None` where this end cannot know.
+    pub(crate) delivered: Option<EndpointTotals>,
+    pub(crate) tcp: Option<TcpSummary>,
+    pub(crate) metrics: Option<StreamMetrics>,
 }
 
 impl Track {
@@ -190,7 +222,12 @@ impl Track {
                 self.tcp = Some(info);
             }
         }
-        Sample { at_ns, counts, repeated: self.tcp.as_ref().map(Repeated::of).unwrap_or_default() }
+        let delivered_bytes = match self.stream.role {
+            StreamRole::Sender => self.tcp.as_ref().and_then(TcpInfo::delivered_bytes),
+            StreamRole::Receiver => Some(counts.bytes),
+        };
+        let repeated = self.tcp.as_ref().map(Repeated::of).unwrap_or_default();
+        Sample { at_ns, counts, repeated, delivered_bytes }
     }
 
     fn close_interval(&mut self, transport: Transport, origin_ns: u64, at_ns: u64, counts: Counts) -> StreamInterval {
@@ -266,6 +303,17 @@ impl Track {
         EndpointTotals::new(bytes, now.at_ns.saturating_sub(base.at_ns), udp)
     }
 
+    /// Of a receiver only where the measured time ended here: otherwise its counters hold what arrived late, too.
+    fn delivered(&self) -> Option<EndpointTotals> {
+        let end = match self.stream.role {
+            StreamRole::Sender => self.timed_end.unwrap_or(self.last),
+            StreamRole::Receiver => self.timed_end?,
+        };
+        let base = self.base;
+        let bytes = end.delivered_bytes?.saturating_sub(base.delivered_bytes?);
+        Some(EndpointTotals::new(bytes, end.at_ns.saturating_sub(base.at_ns), None))
+    }
+
     fn tcp_summary(&self) -> Option<TcpSummary> {
         let info = self.tcp.as_ref()?;
         let repeated = self.last.repeated.since(self.base.repeated);
@@ -279,6 +327,7 @@ impl Track {
         tcp.max_rtt_us = self.rtt.known(self.rtt.max_us);
         tcp.min_rtt_us = self.rtt.known(self.rtt.min_us);
         tcp.mean_rtt_us = self.rtt.mean_us();
+        tcp.limits = limits(info).map(|now| now.saturating_sub(self.limits_before));
         Some(tcp)
     }
 }

@@ -90,11 +90,15 @@ fn files_that_are_no_records_are_refused_in_plain_text() {
         record[member] = value;
         record.to_string()
     };
-    let hostile_member = record(1, &[1e9]).to_string().replacen("\"elapsed_ns\":3", &format!("\"{}\":3", escaped(HOSTILE)), 1);
+    let hostile_member =
+        record(1, &[1e9]).to_string().replacen("\"elapsed_ns\":3", &format!("\"{}\":3", escaped(HOSTILE)), 1);
     let files = [
         ("schema", with("schema", HOSTILE.into())),
         ("kind", with("kind", HOSTILE.into())),
-        ("name of a measure", with("trials", json!([{ "measures": [{ "name": HOSTILE, "way": "forward", "value": 1 }] }]))),
+        (
+            "name of a measure",
+            with("trials", json!([{ "measures": [{ "name": HOSTILE, "way": "forward", "value": 1 }] }])),
+        ),
         ("member", hostile_member),
         ("no JSON", format!("{{\"{HOSTILE}\": ")),
     ];
@@ -119,7 +123,8 @@ fn escaped(text: &str) -> String {
 fn records_are_listed_shown_exported_and_compared_in_plain_text() {
     ours_only!("the original keeps no records");
     let bench = Bench::new();
-    let [a, b] = [1_u8, 2].map(|id| bench.file(&format!("{id}.json"), &record(id, &[1e9, 1.1e9, 0.9e9, 1e9, 1e9]).to_string()));
+    let [a, b] =
+        [1_u8, 2].map(|id| bench.file(&format!("{id}.json"), &record(id, &[1e9, 1.1e9, 0.9e9, 1e9, 1e9]).to_string()));
     let (a, b) = (text(&a), text(&b));
     bench.run(&["history", "import", a, b]).expect_code(0).expect_stdout("1 new");
 
@@ -134,7 +139,9 @@ fn records_are_listed_shown_exported_and_compared_in_plain_text() {
     for form in ["csv", "series", "markdown", "prom", "otlp", "json"] {
         bench.run(&["history", "export", "last", "--form", form]).expect_code(0);
     }
-    for words in ["show last --argv", "show last --series", "show last --as csv", "trend last", "baseline list", "check"] {
+    for words in
+        ["show last --argv", "show last --series", "show last --as csv", "trend last", "baseline list", "check"]
+    {
         bench.run(&std::iter::once("history").chain(words.split(' ')).collect::<Vec<_>>());
     }
 

@@ -27,6 +27,7 @@ mod diagnosis {
     mod fixes;
     mod prove;
     mod sweep;
+    mod sweep_answers;
     mod vanished;
 }
 

@@ -69,7 +69,7 @@ impl<R: Runner> Experiment<'_, R> {
         others.iter().take(count).map(level).collect()
     }
 
-    fn was_run(&self, setting: &Setting) -> bool {
+    pub(super) fn was_run(&self, setting: &Setting) -> bool {
         let known = self.points.iter().find(|point| point.setting == *setting);
         known.is_some_and(|point| !point.runs.is_empty())
     }

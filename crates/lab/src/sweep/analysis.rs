@@ -7,9 +7,10 @@ use linerate_model::sweep::{
     ReasonRules, Recommendation, RunMetrics, SettingFacts, SettingLevels, Sweep, SweepPlan,
 };
 
+use super::metrics;
 use super::result::Run;
 use super::space::{SettingSpace, label};
-use super::spec::SweepSpec;
+use super::spec::{LOSS_PERCENT_MAX, SweepSpec};
 use crate::factor::SYSTEM_CHOICE;
 use crate::findings::{Outcome, Point, Stage, Verdict};
 use crate::plan::{Better, Estimate, Plan};
@@ -32,6 +33,8 @@ pub struct RunLog {
     pub provenance: Provenance,
     /// Time of all runs.
     pub elapsed: Duration,
+    /// Measured part of the last runs in seconds.
+    pub run_time_s: u32,
 }
 
 /// The result of a sweep, with the reasons that the rules give.
@@ -45,7 +48,9 @@ pub fn sweep(
     log: &RunLog,
     rules: ReasonRules,
 ) -> Sweep {
-    let view = View { spec, space, plan, outcome, hosts: log.hosts, rules };
+    // Commands and lengths are those of the last runs.
+    let run = SweepSpec { time_s: log.run_time_s.max(spec.time_s), ..spec.clone() };
+    let view = View { spec, run: &run, space, plan, outcome, hosts: log.hosts, rules };
     let mut sweep = Sweep::new(
         view.plan(),
         Cost::new(estimate.runs, estimate.time.as_secs_f64()),
@@ -58,6 +63,7 @@ pub fn sweep(
     sweep.server_cores = log.hosts.server_cores;
     sweep.factors = outcome.stages.iter().map(|stage| view.factor(stage)).collect();
     sweep.in_flight_share = view.in_flight_share();
+    sweep.run_time_s = Some(run.time_s).filter(|time_s| *time_s > spec.time_s);
     sweep.drift_ratio = outcome.drift;
     sweep.is_cut_short = outcome.is_cut_short;
     sweep.ended_by = outcome.ended_by.clone();
@@ -66,6 +72,8 @@ pub fn sweep(
 
 struct View<'a> {
     spec: &'a SweepSpec,
+    /// The same with the length of the last runs.
+    run: &'a SweepSpec,
     space: &'a SettingSpace<'a>,
     plan: &'a Plan,
     outcome: &'a Outcome<RunMetrics>,
@@ -91,28 +99,53 @@ impl View<'_> {
     }
 
     fn answer(&self) -> Recommendation {
-        let advised = self.outcome.leader.map(|at| &self.outcome.points[at]);
+        let leader = || self.outcome.leader.map(|at| &self.outcome.points[at]);
         match &self.outcome.verdict {
             Verdict::Use { setting, median, interval } => {
-                Recommendation::Use { leader: self.leader(setting, *median), interval: *interval }
+                let metrics = leader().map(medians).unwrap_or_default();
+                Recommendation::Use { leader: self.leader(setting, *median, metrics), interval: *interval }
             }
+            Verdict::Worthless => Recommendation::Unmet { reason: self.unmet() },
             Verdict::Inconclusive(reason) => Recommendation::Inconclusive {
                 reason: reason.clone(),
-                leader: advised.and_then(|point| Some(self.leader(&point.setting, point.median()?))),
+                leader: leader().and_then(|point| Some(self.leader(&point.setting, point.median()?, medians(point)))),
             },
         }
     }
 
-    fn leader(&self, setting: &Setting, value: f64) -> Leader {
+    fn leader(&self, setting: &Setting, value: f64, metrics: RunMetrics) -> Leader {
         let names = self.space.planned.iter().map(|factor| factor.name.to_owned());
         let levels: SettingLevels = names.zip(self.space.labels(setting)).collect();
-        Leader::new(levels, value, self.space.test_settings(setting).command(self.spec))
+        let mut leader = Leader::new(levels, value, self.space.test_settings(setting).command(self.run));
+        leader.metrics = metrics;
+        leader
     }
 
-    /// Little's law: the bytes in flight are those of one round-trip time.
+    /// Only runs that lose too much have the value 0.
+    fn unmet(&self) -> String {
+        let lost = |point: &&Point<RunMetrics>| medians(point).lost_percent.unwrap_or(100.0);
+        let points = self.outcome.points.iter().filter(|point| !point.runs.is_empty());
+        let least = points.min_by(|a, b| lost(a).total_cmp(&lost(b)));
+        let at_least = least.map_or_else(String::new, |point| {
+            format!(": the least is {:.2} % with {}", lost(&point), self.space.words(&point.setting))
+        });
+        let names: Vec<String> = self.outcome.stages.iter().map(|stage| self.tried(stage)).collect();
+        format!("no {} has less than {LOSS_PERCENT_MAX} % loss{at_least}", names.join(", no "))
+    }
+
+    /// `rate from 10M to 40M`
+    fn tried(&self, stage: &Stage) -> String {
+        let factor = &self.space.planned[stage.factor];
+        let labels = stage.points.iter().map(|at| label(factor, self.outcome.points[*at].setting.level(stage.factor)));
+        let labels: Vec<String> = labels.collect();
+        match labels.as_slice() {
+            [first, .., last] => format!("{} from {first} to {last}", factor.name),
+            labels => format!("{} {}", factor.name, labels.join(", ")),
+        }
+    }
+
     fn in_flight_share(&self) -> Option<f64> {
-        let leader = &self.outcome.points[self.outcome.leader?];
-        Some(medians(leader).rtt_us? / 1e6 / f64::from(self.spec.time_s))
+        medians(&self.outcome.points[self.outcome.leader?]).in_flight_share
     }
 
     fn factor(&self, stage: &Stage) -> FactorResult {
@@ -126,6 +159,11 @@ impl View<'_> {
         factor.is_amount = self.plan.factors[stage.factor].is_amount();
         factor.plateau = stage.plateau.clone();
         factor.advised = advised;
+        factor.is_default = self.space.is_default(stage.factor, factor.levels[advised].level);
+        factor.ties = stage.ties.iter().map(|at| place(*at)).collect();
+        factor.lighter = self.lighter(stage).map(place);
+        factor.excess_max = stage.excess_max;
+        factor.spared = stage.spared.iter().map(|level| label(&self.space.planned[stage.factor], *level)).collect();
         factor.confidence = stage.confidence;
         factor.failed = stage.failed.iter().map(|at| self.failed(stage, *at)).collect();
         factor.limited = limited;
@@ -134,6 +172,15 @@ impl View<'_> {
             factor.degradations = self.degradations(stage, &factor);
         }
         factor
+    }
+
+    /// Of the levels that tie with the advised one the one that burdens the path least, where that is clearly less.
+    fn lighter(&self, stage: &Stage) -> Option<usize> {
+        let burden = |at: usize| metrics::burden(&medians(&self.outcome.points[at]));
+        let lightest = std::iter::once(stage.advised)
+            .chain(stage.ties.iter().copied())
+            .reduce(|light, next| if burden(next).is_lighter_than(&burden(light)) { next } else { light });
+        lightest.filter(|at| *at != stage.advised)
     }
 
     fn failed(&self, stage: &Stage, at: usize) -> FailedLevel {
@@ -211,7 +258,10 @@ impl View<'_> {
         facts.sent_bps = metrics.sent_bps;
         facts.cpu_client_percent = metrics.cpu_client_percent;
         facts.cpu_server_percent = metrics.cpu_server_percent;
-        facts.retransmits_per_s = metrics.retransmits.map(|count| count / f64::from(self.spec.time_s));
+        facts.announced_window_bytes = metrics.window_bytes;
+        facts.window_limited_share = metrics.window_limited_share;
+        facts.buffer_limited_share = metrics.buffer_limited_share;
+        facts.retransmits_per_s = metrics.retransmits_per_s;
         facts.rtt_us = metrics.rtt_us;
         facts.lost_percent = metrics.lost_percent;
         facts
@@ -229,7 +279,12 @@ fn medians(point: &Point<RunMetrics>) -> RunMetrics {
     medians.cpu_client_percent = median(|metrics| metrics.cpu_client_percent);
     medians.cpu_server_percent = median(|metrics| metrics.cpu_server_percent);
     medians.retransmits = median(|metrics| metrics.retransmits);
+    medians.retransmits_per_s = median(|metrics| metrics.retransmits_per_s);
     medians.rtt_us = median(|metrics| metrics.rtt_us);
+    medians.in_flight_share = median(|metrics| metrics.in_flight_share);
+    medians.window_bytes = median(|metrics| metrics.window_bytes);
+    medians.window_limited_share = median(|metrics| metrics.window_limited_share);
+    medians.buffer_limited_share = median(|metrics| metrics.buffer_limited_share);
     medians.lost_percent = median(|metrics| metrics.lost_percent);
     medians
 }
@@ -261,7 +316,11 @@ mod tests {
             metrics.cpu_server_percent = Some(30.0);
             metrics.retransmits = Some(0.0);
             metrics.rtt_us = Some(1000.0);
-            Ok(Observation { value, metrics })
+            Ok(Observation::new(value, metrics))
+        }
+
+        fn run_time(&self) -> Duration {
+            Duration::from_secs(1)
         }
 
         fn now(&self) -> Duration {

@@ -1,9 +1,11 @@
 //! Metrics of one run, from the summary of its test.
 
+use linerate_model::interval::TcpLimits;
 use linerate_model::sweep::{Objective, RunMetrics};
-use linerate_model::{Summary, measure};
+use linerate_model::{EndpointTotals, Flow, StreamSummary, Summary, measure};
 
 use super::spec::LOSS_PERCENT_MAX;
+use crate::runner::{Burden, Observation};
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -28,26 +30,68 @@ pub fn value(objective: Objective, metrics: &RunMetrics) -> Result<f64, &'static
     }
 }
 
+/// A run as the experiment compares it.
+#[must_use]
+pub fn observation(objective: Objective, value: f64, metrics: RunMetrics) -> Observation<RunMetrics> {
+    // What is on the way belongs to a rate; a delay or a cost has no part of it.
+    let in_flight_share = metrics.in_flight_share.filter(|_| objective.is_higher_better()).unwrap_or(0.0);
+    Observation { value, in_flight_share, burden: burden(&metrics), metrics }
+}
+
+/// What the runs cost a path.
+#[must_use]
+pub fn burden(metrics: &RunMetrics) -> Burden {
+    Burden { delay_us: metrics.rtt_us, retransmits_per_s: metrics.retransmits_per_s }
+}
+
 /// The metrics of a run; `None` when the receiver's bytes are unknown.
 #[must_use]
 pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
     let flow = summary.streams.first()?.flow;
-    let received = measure::received(summary, flow)?;
-    let rtts: Vec<f64> = summary
-        .streams
-        .iter()
-        .filter_map(|stream| stream.tcp?.mean_rtt_us.filter(|rtt| *rtt > 0).map(f64::from))
-        .collect();
+    let counted = measure::received(summary, flow)?;
+    let received = delivered(summary, flow).unwrap_or(counted);
+    let seconds = received.seconds();
+    let rtt_us = mean(summary, |stream| stream.tcp?.mean_rtt_us.filter(|rtt| *rtt > 0).map(f64::from));
+
     let mut metrics = RunMetrics::default();
     metrics.received_bps = received.bits_per_second();
     metrics.sent_bps = measure::sent(summary, flow).map(|sent| sent.bits_per_second());
     metrics.cpu_client_percent = summary.cpu_local.map(|cpu| cpu.total_percent);
     metrics.cpu_server_percent = summary.cpu_remote.map(|cpu| cpu.total_percent);
     metrics.retransmits = measure::retransmits(summary, flow).map(|count| count as f64);
-    metrics.rtt_us = (!rtts.is_empty()).then(|| rtts.iter().sum::<f64>() / rtts.len() as f64);
+    metrics.retransmits_per_s = metrics.retransmits.filter(|_| seconds > 0.0).map(|count| count / seconds);
+    metrics.rtt_us = rtt_us;
+    // Little's law: the bytes in flight are those of one round-trip time.
+    metrics.in_flight_share = rtt_us.filter(|_| seconds > 0.0).map(|rtt| (rtt / 1e6 / seconds).min(1.0));
+    metrics.window_bytes = mean(summary, |stream| stream.tcp?.max_snd_wnd_bytes.map(|bytes| bytes as f64));
+    metrics.window_limited_share = mean(summary, |stream| limited_share(stream, |limits| limits.rwnd_limited_us));
+    metrics.buffer_limited_share = mean(summary, |stream| limited_share(stream, |limits| limits.sndbuf_limited_us));
     let lost_share = measure::datagrams(summary, flow).and_then(|datagrams| datagrams.lost_share());
     metrics.lost_percent = lost_share.map(|share| share * 100.0);
     Some(metrics)
+}
+
+/// What reached the receiver within the measured time, over that time. Servers count until their sockets are empty, and at the
+/// start of the measured time what lay out of order before it, so that their rate may exceed that of the link.
+fn delivered(summary: &Summary, flow: Flow) -> Option<EndpointTotals> {
+    let streams = summary.streams.iter().filter(|stream| stream.flow == flow);
+    let totals: Option<Vec<EndpointTotals>> = streams.map(|stream| stream.delivered).collect();
+    totals?.into_iter().reduce(|sum, next| {
+        let bytes = sum.bytes.saturating_add(next.bytes);
+        EndpointTotals::new(bytes, sum.duration_ns.max(next.duration_ns), None)
+    })
+}
+
+/// Share of the time with data to send in which a sender waited for something else than the network.
+fn limited_share(stream: &StreamSummary, limited_us: fn(&TcpLimits) -> u64) -> Option<f64> {
+    let limits = stream.tcp?.limits?;
+    (limits.busy_us > 0).then(|| (limited_us(&limits) as f64 / limits.busy_us as f64).min(1.0))
+}
+
+/// Mean of the streams of which it is known.
+fn mean(summary: &Summary, figure: impl Fn(&StreamSummary) -> Option<f64>) -> Option<f64> {
+    let figures: Vec<f64> = summary.streams.iter().filter_map(figure).collect();
+    (!figures.is_empty()).then(|| figures.iter().sum::<f64>() / figures.len() as f64)
 }
 
 fn cpu_s_per_gib(cpu_percent: f64, received_bps: f64) -> Option<f64> {
@@ -56,7 +100,7 @@ fn cpu_s_per_gib(cpu_percent: f64, received_bps: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::summary::TcpSummary;
+    use linerate_model::summary::{TcpSummary, UdpTotals};
     use linerate_model::{CpuUsage, EndpointTotals, StreamSummary};
 
     use super::*;
@@ -91,6 +135,39 @@ mod tests {
         summary.streams[1].receiver = None;
         assert_eq!(run_metrics(&summary), None);
         assert_eq!(run_metrics(&Summary::default()), None);
+    }
+
+    #[test]
+    fn rate_is_that_of_the_measured_time_and_not_of_what_arrived_later() {
+        // The server counted 5.2 s, with half a megabyte that had arrived before them.
+        let mut one = stream(Some(EndpointTotals::new(25_300_000, 5_200_000_000, None)), None);
+        one.delivered = Some(EndpointTotals::new(14_325_000, 3_000_000_000, None));
+        let mut tcp = TcpSummary::default();
+        (tcp.mean_rtt_us, tcp.retransmits) = (Some(150_000), Some(300));
+        tcp.limits = Some(TcpLimits::new(3_000_000, 2_400_000, 0));
+        one.tcp = Some(tcp);
+        let seen = run_metrics(&Summary::new(vec![one.clone()])).expect("a result");
+        assert_eq!(seen.received_bps.to_bits(), 38.2e6_f64.to_bits());
+        assert!(seen.in_flight_share.is_some_and(|share| (share - 0.05).abs() < 1e-9), "{seen:?}");
+        assert_eq!(seen.retransmits_per_s, Some(100.0));
+        assert_eq!((seen.window_limited_share, seen.buffer_limited_share), (Some(0.8), Some(0.0)));
+        let compared = observation(Objective::Throughput, 1.0, seen);
+        assert!((compared.in_flight_share - 0.05).abs() < 1e-9, "{compared:?}");
+        assert_eq!(compared.burden.delay_us, Some(150_000.0));
+        let delay = observation(Objective::Latency, 1.0, seen);
+        assert!(delay.in_flight_share < 1e-9, "a delay has no part that is on the way");
+
+        one.delivered = None;
+        let seen = run_metrics(&Summary::new(vec![one])).expect("a result");
+        assert!((seen.received_bps / 1e6 - 38.9).abs() < 0.1, "an older record has what the server counted");
+    }
+
+    #[test]
+    fn of_datagrams_that_all_vanish_all_are_lost() {
+        let udp = |packets| Some(UdpTotals::new(packets, 0, 0, 0.0));
+        let mut blocked = stream(Some(EndpointTotals::new(0, 1_000_000_000, udp(0))), None);
+        blocked.sender = Some(EndpointTotals::new(140_000, 1_000_000_000, udp(100)));
+        assert_eq!(run_metrics(&Summary::new(vec![blocked])).expect("a result").lost_percent, Some(100.0));
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod grammar;
 pub mod metrics;
 mod plan;
 mod result;
+mod run_length;
 mod space;
 mod spec;
 
@@ -17,6 +18,8 @@ pub use linerate_model::sweep::{
     Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Hosts, Leader, Level, Objective, PlannedFactor,
     PlateauSide, Provenance, Recommendation, RunMetrics, SettingLevels, Sweep, SweepPlan,
 };
+pub use plan::run_time;
 pub use result::{Run, recorded_runs};
+pub use run_length::RunLength;
 pub use space::{HostChoices, SettingSpace, TooFewCongestionControls};
 pub use spec::{LOSS_PERCENT_MAX, SweepSpec, TestSettings};

@@ -9,9 +9,15 @@ use crate::plan::{Better, Plan};
 /// Confidence an answer needs.
 const CONFIDENCE: f64 = 0.95;
 /// Settings this close to the best one are as good: a smaller gain justifies no change of a setting.
-const TOLERANCE: f64 = 0.03;
+pub(super) const TOLERANCE: f64 = 0.03;
 /// Time of a run beside its data: connecting, parameters, results.
 const OVERHEAD: Duration = Duration::from_millis(500);
+
+/// Duration of a run with its overhead.
+#[must_use]
+pub fn run_time(spec: &SweepSpec, time_s: u32) -> Duration {
+    Duration::from_secs(u64::from(time_s) + u64::from(spec.omit_s)) + OVERHEAD
+}
 
 impl SweepSpec {
     /// The experiment over these settings.
@@ -22,7 +28,7 @@ impl SweepSpec {
             better: if self.objective.is_higher_better() { Better::Higher } else { Better::Lower },
             repetitions: self.repetitions,
             seed: self.seed,
-            run_time: Duration::from_secs(u64::from(self.time_s) + u64::from(self.omit_s)) + OVERHEAD,
+            run_time: run_time(self, self.time_s),
             budget: self.budget,
             confidence: CONFIDENCE,
             tolerance: TOLERANCE,

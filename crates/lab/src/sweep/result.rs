@@ -13,7 +13,7 @@ pub struct Run {
     pub levels: Vec<String>,
     /// Seconds from the start of the sweep to the start of this run.
     pub started_s: f64,
-    /// It came first, and is not counted.
+    /// It is not counted: it came first, or was too short for the path.
     pub is_warm_up: bool,
     /// Value and metrics, or why there are none.
     pub outcome: Result<(f64, RunMetrics), RunError>,

@@ -29,6 +29,7 @@ pub struct SettingSpace<'a> {
     pub planned: Vec<SweptFactor>,
     /// The same as the experiment has them.
     pub factors: Vec<Factor>,
+    congestion_in_use: String,
 }
 
 /// This host offers fewer than two congestion controls.
@@ -40,9 +41,13 @@ pub struct TooFewCongestionControls;
 const CPUS_TRIED: usize = 8;
 /// Longest wait for a connection: a server that does not answer by then will not answer the next run either.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A run without data, or without acknowledgements of data, for so long is over.
+/// A run that receives nothing for so long is over.
 const SILENCE: Duration = Duration::from_secs(4);
-/// Probes of a control connection without traffic. Two fit into [`SILENCE`], which ends the connection instead of the count.
+/// The same of a control connection on which nothing is acknowledged: a path that is gone ends a sweep within 10 s. Data streams
+/// have no such limit: of many on a slow path one may starve for as long.
+const CONTROL_SILENCE: Duration = Duration::from_millis(4500);
+/// Probes of a control connection without traffic. On a full queue they are lost like other segments, so that several fit into
+/// [`CONTROL_SILENCE`], which ends the connection instead of the count.
 const KEEPALIVE: Keepalive = Keepalive::new(2, 1, 1);
 /// Time between two samples of the round-trip time.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
@@ -55,7 +60,8 @@ impl<'a> SettingSpace<'a> {
     /// # Errors
     /// [`TooFewCongestionControls`].
     pub fn new(spec: &'a SweepSpec, host: &HostChoices) -> Result<Self, TooFewCongestionControls> {
-        let mut space = Self { spec, planned: Vec::new(), factors: Vec::new() };
+        let congestion_in_use = host.congestion_in_use.clone();
+        let mut space = Self { spec, planned: Vec::new(), factors: Vec::new(), congestion_in_use };
         for swept in &spec.over {
             let (levels, start) = levels(swept, host)?;
             let swept = SweptFactor { name: swept.name, levels };
@@ -70,6 +76,19 @@ impl<'a> SettingSpace<'a> {
     pub fn labels(&self, setting: &Setting) -> Vec<String> {
         let levels = self.planned.iter().enumerate();
         levels.map(|(factor, swept)| label(swept, setting.level(factor))).collect()
+    }
+
+    /// Whether a test has this level of a factor when the command line names none.
+    pub(super) fn is_default(&self, factor: usize, level: u64) -> bool {
+        let swept = &self.planned[factor];
+        match (&swept.levels, swept.name) {
+            (Levels::Congestion(_), _) => label(swept, level) == self.congestion_in_use,
+            (Levels::Affinity(_), _) => label(swept, level) == CpuPinning::default().to_string(),
+            (_, "streams") => level == 1,
+            // A swept rate has no default: without one TCP has no limit, and UDP 1 Mbit/s.
+            (_, "rate") => false,
+            (_, _) => level == SYSTEM_CHOICE,
+        }
     }
 
     /// `streams 8, window auto`
@@ -196,7 +215,7 @@ impl TestSettings {
         };
         local.interval = Some(SAMPLE_INTERVAL);
         local.rcv_timeout = SILENCE;
-        local.snd_timeout = Some(SILENCE);
+        local.control_timeout = Some(CONTROL_SILENCE);
         local.control_keepalive = Some(KEEPALIVE);
         local.cpu = self.pinning.client;
         let mut client = ClientSpec::new(spec.host.as_str(), local, test);
@@ -277,7 +296,8 @@ mod tests {
         ]);
         spec.port = 5202;
         spec.is_reverse = true;
-        let space = SettingSpace::new(&spec, &HostChoices::default()).expect("levels that exist");
+        let host = HostChoices { congestion_in_use: "bbr".to_owned(), ..HostChoices::default() };
+        let space = SettingSpace::new(&spec, &host).expect("levels that exist");
         let choice = space.test_settings(&Setting(vec![10, 262_144, 1, 1]));
         let command = "iperf3 -c h -p 5202 -O 1 -t 3 -P 10 -w 256K -C bbr -A 0,1 -R";
         assert_eq!(choice.command(&spec), command);
@@ -288,6 +308,10 @@ mod tests {
         assert!(!client.test.block_len_explicit);
         assert_eq!(space.labels(&Setting(vec![1, 0, 0, 0])), ["1", "auto", "cubic", "any"]);
         assert_eq!(space.test_settings(&Setting(vec![1, 0, 0, 0])).window_bytes, None);
+        let defaults = [(0, 1), (1, SYSTEM_CHOICE), (2, 1), (3, 0)];
+        assert!(defaults.iter().all(|(factor, level)| space.is_default(*factor, *level)));
+        let others = [(0, 2), (1, 4096), (2, 0), (3, 1)];
+        assert!(!others.iter().any(|(factor, level)| space.is_default(*factor, *level)));
         let planned: Vec<String> = space.planned.iter().map(SweptFactor::levels_text).collect();
         assert_eq!(planned, ["1..64", "4K..1M", "cubic,bbr", "any,0/1"]);
     }

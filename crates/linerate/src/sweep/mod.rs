@@ -52,7 +52,7 @@ pub fn sweep(
     let estimate = plan.estimate();
     announce(&mut progress, spec, estimate);
     let recording = Recording::begin(record, run(spec));
-    let mut network = Network::new(spec, &space, interrupts, progress, Some(recording)).shown(live.cloned());
+    let mut network = Network::new(spec, &space, interrupts, progress, Some(recording)).growing().shown(live.cloned());
     let outcome = explore(&plan, &mut network);
     let recording = network.recording.take();
     let (log, reasons) = (network.finish(), linerate_doctor::sweep_reasons);

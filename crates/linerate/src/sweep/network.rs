@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use linerate_doctor::observation::EndpointObservation;
 use linerate_engine::dialect::iperf3::client::ClientResult;
 use linerate_iperf3::ErrorCode;
-use linerate_lab::sweep::{Hosts, Objective, Provenance, Run, RunLog, RunMetrics, SettingSpace, SweepSpec, metrics};
+use linerate_lab::sweep::{
+    Hosts, Objective, Provenance, Run, RunLength, RunLog, RunMetrics, SettingSpace, SweepSpec, metrics, run_time,
+};
 use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
 use linerate_model::record::Trial;
 use linerate_model::sink::Tee;
@@ -40,6 +42,7 @@ pub(crate) struct Network<'a> {
     interrupts: &'a dyn Interrupts,
     pub(crate) progress: crate::Progress,
     started: Instant,
+    length: RunLength,
     /// Where this process may run when no run pins it.
     affinity: Option<Affinity>,
     log: RunLog,
@@ -73,8 +76,9 @@ impl<'a> Network<'a> {
             interrupts,
             progress,
             started: Instant::now(),
+            length: RunLength::fixed(spec),
             affinity,
-            log: RunLog { hosts, provenance: provenance(), ..RunLog::default() },
+            log: RunLog { hosts, provenance: provenance(), run_time_s: spec.time_s, ..RunLog::default() },
             has_result: false,
             is_interrupted: false,
             is_unreachable: false,
@@ -82,6 +86,12 @@ impl<'a> Network<'a> {
             trial: None,
             live: None,
         }
+    }
+
+    /// Lets runs become longer where the path needs it.
+    pub(crate) fn growing(mut self) -> Self {
+        self.length = RunLength::growing(self.spec);
+        self
     }
 
     /// Shows the runs in `live` as well.
@@ -108,16 +118,29 @@ impl<'a> Network<'a> {
         &self.log
     }
 
-    fn record(&mut self, started_ns: u64, levels: &[String], outcome: &Result<(f64, RunMetrics), RunError>) {
+    /// Makes the next runs longer where this one was too short, and the time allows it.
+    fn grow(&mut self, metrics: &RunMetrics) -> bool {
+        let mut length = self.length;
+        let left = self.spec.budget.saturating_sub(self.started.elapsed());
+        if !length.grow(metrics) || run_time(self.spec, length.time_s()) > left {
+            return false;
+        }
+        self.length = length;
+        self.log.run_time_s = length.time_s();
+        true
+    }
+
+    fn record(&mut self, started_ns: u64, run: &Run) {
         let (Some(recording), Some(mut trial)) = (&mut self.recording, self.trial.take()) else { return };
         let names = self.spec.over.iter().map(|swept| swept.name.to_owned());
-        let repeat = self.log.runs.iter().filter(|run| run.levels == levels && !run.is_warm_up).count();
-        trial.factors = names.zip(levels.iter().cloned()).collect();
-        trial.is_warm_up = self.log.runs.is_empty();
+        let is_repeated = |earlier: &&Run| earlier.levels == run.levels && !earlier.is_warm_up;
+        let repeat = self.log.runs.iter().filter(is_repeated).count();
+        trial.factors = names.zip(run.levels.iter().cloned()).collect();
+        trial.is_warm_up = run.is_warm_up;
         trial.repeat = u32::try_from(repeat).unwrap_or(u32::MAX);
         trial.started_ns = started_ns;
         // Also why a test that ended well has no value to compare.
-        if let Err(error) = outcome {
+        if let Err(error) = &run.outcome {
             trial.reason = Some(error.to_string());
         }
         recording.add(trial);
@@ -150,7 +173,9 @@ impl<'a> Network<'a> {
 
     /// `reopening_timeout`: of the connection, unless it is the first one.
     fn once(&mut self, setting: &Setting, reopening_timeout: Duration) -> ClientResult {
-        let mut client = self.space.test_settings(setting).client_spec(self.spec);
+        let mut spec = self.spec.clone();
+        spec.time_s = self.length.time_s();
+        let mut client = self.space.test_settings(setting).client_spec(&spec);
         // Once is enough, and datagrams travel differently when the server counts for us.
         client.test.want_peer_facts = self.log.runs.is_empty() && !self.spec.is_udp;
         if !self.log.runs.is_empty() {
@@ -229,17 +254,31 @@ impl Runner for Network<'_> {
     type Metrics = RunMetrics;
 
     fn run(&mut self, setting: &Setting) -> Result<Observation<RunMetrics>, RunError> {
-        let started_s = self.started.elapsed().as_secs_f64();
-        let started_ns = self.recording.as_ref().map_or(0, Recording::elapsed_ns);
-        let outcome = self.test(setting);
-        let is_warm_up = self.log.runs.is_empty();
-        let levels = self.space.labels(setting);
-        self.record(started_ns, &levels, &outcome);
-        if !is_warm_up {
-            self.show_run(setting, &outcome);
+        loop {
+            let started = self.started.elapsed();
+            let started_ns = self.recording.as_ref().map_or(0, Recording::elapsed_ns);
+            let outcome = self.test(setting);
+            let is_first = self.log.runs.is_empty();
+            let is_too_short = outcome.as_ref().is_ok_and(|(_, metrics)| self.grow(metrics));
+            let run = Run {
+                levels: self.space.labels(setting),
+                started_s: started.as_secs_f64(),
+                is_warm_up: is_first || is_too_short,
+                outcome: outcome.clone(),
+            };
+            self.record(started_ns, &run);
+            if !run.is_warm_up {
+                self.show_run(setting, &outcome);
+            }
+            self.log.runs.push(run);
+            if is_first || !is_too_short {
+                return outcome.map(|(value, metrics)| metrics::observation(self.spec.objective, value, metrics));
+            }
         }
-        self.log.runs.push(Run { levels, started_s, is_warm_up, outcome: outcome.clone() });
-        outcome.map(|(value, metrics)| Observation { value, metrics })
+    }
+
+    fn run_time(&self) -> Duration {
+        run_time(self.spec, self.length.time_s())
     }
 
     fn now(&self) -> Duration {

@@ -68,6 +68,9 @@ pub struct LocalOptions {
     pub rcv_timeout: Duration,
     /// Longest time sent data may stay unacknowledged (`TCP_USER_TIMEOUT`, tcp(7)).
     pub snd_timeout: Option<Duration>,
+    /// Longest time sent control messages may stay unacknowledged (`TCP_USER_TIMEOUT`, tcp(7)); `None` is `snd_timeout`. A
+    /// data stream that starves among others says nothing of the path, a control connection does.
+    pub control_timeout: Option<Duration>,
     /// Keepalive on the control connection.
     pub control_keepalive: Option<Keepalive>,
     /// CPU the process is pinned to.
@@ -88,6 +91,7 @@ impl Default for LocalOptions {
             interval: Some(Duration::from_secs(1)),
             rcv_timeout: Duration::from_secs(120),
             snd_timeout: None,
+            control_timeout: None,
             control_keepalive: None,
             cpu: None,
             file: None,

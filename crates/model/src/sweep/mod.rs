@@ -18,6 +18,15 @@ pub struct SettingFacts {
     pub streams: u32,
     /// Requested socket buffer in bytes.
     pub window_bytes: Option<u64>,
+    /// Largest window that the receiver announced to a stream, in bytes.
+    #[serde(default)]
+    pub announced_window_bytes: Option<f64>,
+    /// Share of the time in which a sender waited for that window, 0 to 1.
+    #[serde(default)]
+    pub window_limited_share: Option<f64>,
+    /// Share of the time in which a sender waited for room in its send buffer, 0 to 1.
+    #[serde(default)]
+    pub buffer_limited_share: Option<f64>,
     /// Rate limit of each stream at the sender, in bit/s.
     pub stream_rate_bps: Option<u64>,
     /// Received payload of all streams, in bit/s.
@@ -84,6 +93,8 @@ pub enum ReasonName {
     SenderBackPressure,
     /// The window is below the bandwidth-delay product.
     WindowBelowBdp,
+    /// The senders wait for room in their send buffers.
+    SendBuffer,
     /// More streams than CPUs.
     StreamsBeyondCores,
     /// All CPUs of a host are busy.
@@ -107,7 +118,7 @@ pub struct WindowDeficit {
     pub window_bytes: u64,
     /// Round-trip time with it, in µs.
     pub rtt_us: f64,
-    /// Received payload of one stream at the best setting, in bit/s.
+    /// Payload that each stream has to carry for the total of the best setting, in bit/s.
     pub stream_rate_bps: f64,
     /// Bandwidth-delay product of the two, in bytes.
     pub bdp_bytes: f64,

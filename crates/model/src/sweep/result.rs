@@ -37,11 +37,14 @@ pub struct Sweep {
     pub answer: Recommendation,
     /// One per factor that was explored, in the order of the plan.
     pub factors: Vec<FactorResult>,
-    /// Largest share of a run's bytes that may have arrived after the end of the run, at the best setting: the round-trip
-    /// time over the duration. Servers that count until their sockets are empty count these bytes, too.
+    /// Share of a run's bytes that was on the way at its end, at the setting that is ahead: the round-trip time over the
+    /// duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight_share: Option<f64>,
-    /// Last round over first round, where that can hardly be chance.
+    /// Measured part of the last runs in seconds, where the path needed longer ones than planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_time_s: Option<u32>,
+    /// Late values of one setting over early ones, where all settings changed alike and that can hardly be chance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift_ratio: Option<f64>,
     /// The time ran out before everything planned had been run.
@@ -66,6 +69,7 @@ impl Sweep {
             answer,
             factors: Vec::new(),
             in_flight_share: None,
+            run_time_s: None,
             drift_ratio: None,
             is_cut_short: false,
             ended_by: None,
@@ -262,6 +266,11 @@ pub enum Recommendation {
         /// Holds the true median with the confidence of the plan.
         interval: Interval,
     },
+    /// No setting does what is looked for, for example loses little enough.
+    Unmet {
+        /// Which were run, and what they have instead.
+        reason: String,
+    },
     /// The runs do not allow an answer.
     Inconclusive {
         /// Why.
@@ -281,6 +290,9 @@ pub struct Leader {
     pub setting: SettingLevels,
     /// Its median, in the unit of the objective.
     pub value: f64,
+    /// Medians of its metrics.
+    #[serde(default)]
+    pub metrics: RunMetrics,
     /// The command that does it again.
     pub command: String,
 }
@@ -289,7 +301,7 @@ impl Leader {
     /// A setting with its median and the command that does it again.
     #[must_use]
     pub fn new(setting: SettingLevels, value: f64, command: impl Into<String>) -> Self {
-        Self { setting, value, command: command.into() }
+        Self { setting, value, metrics: RunMetrics::default(), command: command.into() }
     }
 }
 
@@ -310,8 +322,23 @@ pub struct FactorResult {
     pub plateau: RangeInclusive<usize>,
     /// Place of what to use.
     pub advised: usize,
-    /// Confidence that it is as good as each other level, 0 to 1.
+    /// A test has it when the command line names none.
+    #[serde(default)]
+    pub is_default: bool,
+    /// Places of levels whose medians differ from that of the advised one by no more than the tolerance, or than what was in flight.
+    #[serde(default)]
+    pub ties: Vec<usize>,
+    /// Place of the tie that loads the path clearly less, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lighter: Option<usize>,
+    /// Most by which another level may be better, as a share of the advised one; absent of too few runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excess_max: Option<f64>,
+    /// Confidence that no other level is better by more than twice the tolerance, 0 to 1.
     pub confidence: f64,
+    /// Levels that were not run, because doubling twice had brought nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spared: Vec<String>,
     /// Levels at which every run failed, each with the reason of the first.
     pub failed: Vec<FailedLevel>,
     /// Place of the level that `limits` are about: the advised one, and of rates the last one of the plateau.
@@ -333,7 +360,12 @@ impl FactorResult {
             best,
             plateau: best..=best,
             advised: best,
+            is_default: false,
+            ties: Vec::new(),
+            lighter: None,
+            excess_max: None,
             confidence: 0.0,
+            spared: Vec::new(),
             failed: Vec::new(),
             limited: best,
             limits: Vec::new(),
@@ -405,9 +437,24 @@ pub struct RunMetrics {
     /// Retransmitted segments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<f64>,
+    /// Retransmitted segments per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits_per_s: Option<f64>,
     /// Mean smoothed round-trip time in µs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_us: Option<f64>,
+    /// Share of the received payload that one round-trip time carries: so much may be on the way when a run ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight_share: Option<f64>,
+    /// Largest window that the receiver announced, in bytes, mean of the streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_bytes: Option<f64>,
+    /// Share of the time in which senders waited for the receiver's window, mean of the streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_limited_share: Option<f64>,
+    /// Share of the time in which senders waited for room in their send buffers, mean of the streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_limited_share: Option<f64>,
     /// Lost datagrams in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_percent: Option<f64>,

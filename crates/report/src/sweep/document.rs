@@ -69,7 +69,7 @@ fn cost(sweep: &Sweep) -> String {
         sweep.plan.port,
         if sweep.plan.is_reverse { ", the server sends" } else { "" },
         sweep.cost.runs,
-        sweep.plan.time_s,
+        sweep.run_time_s.unwrap_or(sweep.plan.time_s),
         clock(sweep.cost.seconds),
         sweep.estimate.runs,
         sweep.plan.seed
@@ -78,11 +78,11 @@ fn cost(sweep: &Sweep) -> String {
 
 /// Medians with the ranges of their runs over levels; below them what else the runs measured.
 fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
-    let objective = sweep.plan.objective;
+    let (objective, has_advice) = (sweep.plan.objective, has_advice(sweep));
     let y = Axis::linear(values::title(objective), move |value| values::value(objective, value));
     let point = |place: usize, level: &Level| {
         let interval = level.range.map(|Interval { low, high }| (low, high));
-        let is_marked = place == factor.advised;
+        let is_marked = has_advice && place == factor.advised;
         Some(Point { is_marked, interval, ..Point::new(0.0, level.median) })
     };
     let main = Chart { has_bars: true, ..chart(factor, "", 300, y, point) };
@@ -94,12 +94,12 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
         "UDP" => below("lost", |percent| format!("{}%", digits(percent)), |metrics| metrics.lost_percent),
         _ => below("retransmits", digits, |metrics| metrics.retransmits),
     };
-    let round_trip = below("round trip", |us| format!("{} us", digits(us)), |metrics| metrics.rtt_us)
-        .filter(|_| objective != Objective::Latency);
+    let round_trip =
+        below("round trip", values::delay, |metrics| metrics.rtt_us).filter(|_| objective != Objective::Latency);
     Plot {
         title: format!("{} by {}", values::title(objective), factor.name),
         key: "vertical: lowest to highest run; ",
-        note: "ringed or *: advised".to_owned(),
+        note: if has_advice { "ringed or *: advised" } else { "no level is advised" }.to_owned(),
         charts: std::iter::once(main).chain(loss).chain(round_trip).collect(),
     }
 }
@@ -143,9 +143,18 @@ fn chart(
     Chart { name, ..Chart::new(axis.at(ticks), y, height, series) }
 }
 
+/// Where no level does what is looked for, none is marked.
+fn has_advice(sweep: &Sweep) -> bool {
+    !matches!(sweep.answer, Recommendation::Unmet { .. })
+}
+
 fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
-    let levels: Vec<(bool, &Level)> =
-        factor.levels.iter().enumerate().map(|(place, level)| (place == factor.advised, level)).collect();
+    let levels: Vec<(bool, &Level)> = factor
+        .levels
+        .iter()
+        .enumerate()
+        .map(|(place, level)| (has_advice(sweep) && place == factor.advised, level))
+        .collect();
     let range = |level: &Level| known(level.range, |range| values::interval(sweep.plan.objective, range));
     let failures = factor.levels.iter().flat_map(|level| {
         let failures = level.failures.iter();
@@ -178,7 +187,7 @@ fn with_metrics<'a, T>(
             table.number("retransmits", |item| text(item, |metrics| metrics.retransmits, |count| format!("{count:.0}")))
         }
     };
-    table.number("round trip", |item| text(item, |metrics| metrics.rtt_us, |us| format!("{us:.0} us")))
+    table.number("round trip", |item| text(item, |metrics| metrics.rtt_us, values::delay))
 }
 
 fn all_runs(sweep: &Sweep, runs: &[Run]) -> Table {

@@ -10,23 +10,21 @@ use linerate_lab::sweep::{Degradation, FactorResult, Leader, Objective, PlateauS
 pub(crate) fn verdict(sweep: &Sweep) -> String {
     match &sweep.answer {
         Recommendation::Use { leader, interval } => format!(
-            "Use {}: {} {} ({}, {:.0} % confidence){}",
+            "Use {}{}: {} ({}, {:.0} % confidence){}{}{}",
             setting(sweep, leader),
-            values::title(sweep.plan.objective),
-            values::value(sweep.plan.objective, leader.value),
+            default_words(sweep),
+            measured(sweep, leader),
             values::interval(sweep.plan.objective, *interval),
             sweep.plan.confidence * 100.0,
+            cost(sweep, leader),
+            ties(sweep),
             too_short(sweep)
         ),
+        Recommendation::Unmet { reason } => capitalized(reason),
         Recommendation::Inconclusive { reason, leader } => {
             let ahead = leader.as_ref().map_or_else(String::new, |leader| {
-                format!(
-                    "; best so far: {}, {} {}{}",
-                    setting(sweep, leader),
-                    values::title(sweep.plan.objective),
-                    values::value(sweep.plan.objective, leader.value),
-                    too_short(sweep)
-                )
+                let (setting, measured) = (setting(sweep, leader), measured(sweep, leader));
+                format!("; best so far: {setting}, {measured}{}{}", cost(sweep, leader), too_short(sweep))
             });
             format!("Inconclusive: {reason}{ahead}")
         }
@@ -34,17 +32,51 @@ pub(crate) fn verdict(sweep: &Sweep) -> String {
     }
 }
 
+/// `received 38.2 Mbit/s`
+fn measured(sweep: &Sweep, leader: &Leader) -> String {
+    let objective = sweep.plan.objective;
+    format!("{} {}", values::title(objective), values::value(objective, leader.value))
+}
+
+/// What the setting costs the path: `, round trip 6.0 ms, 0 retransmits`.
+fn cost(sweep: &Sweep, leader: &Leader) -> String {
+    let cost = values::cost(sweep.plan.objective, &leader.metrics);
+    if cost.is_empty() { cost } else { format!(", {cost}") }
+}
+
+fn default_words(sweep: &Sweep) -> &'static str {
+    let is_default = !sweep.factors.is_empty() && sweep.factors.iter().all(|factor| factor.is_default);
+    if is_default { " (the default)" } else { "" }
+}
+
+/// Choices that are as good. Of amounts the part about the factor names them.
+fn ties(sweep: &Sweep) -> String {
+    let [factor] = sweep.factors.as_slice() else { return String::new() };
+    let names: Vec<&str> = factor.ties.iter().filter_map(|at| Some(factor.levels.get(*at)?.label.as_str())).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        _ if factor.is_amount => String::new(),
+        [one] => format!("; {one} ties with it"),
+        [before @ .., last] => format!("; {} and {last} tie with it", before.join(", ")),
+    }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// What qualifies a value of runs that are too short for the queues of the path.
 fn too_short(sweep: &Sweep) -> String {
-    let share = sweep.in_flight_share.filter(|share| *share > sweep.plan.tolerance / 2.0);
+    let share = sweep.in_flight_share.filter(|share| *share > sweep.plan.tolerance * 1.2);
     share.map_or_else(String::new, |share| {
-        // A hundredth of the run.
-        let enough_s = (f64::from(sweep.plan.time_s) * share * 100.0).ceil();
+        let time_s = sweep.run_time_s.unwrap_or(sweep.plan.time_s);
+        let enough_s = (f64::from(time_s) * share / sweep.plan.tolerance).ceil();
         format!(
-            "; runs of {} s are too short: up to {:.0} % of the data was in flight at their end, --time {enough_s:.0} \
-             makes it 1 %",
-            sweep.plan.time_s,
-            share * 100.0
+            "; runs of {time_s} s are short: {:.0} % of the data was in flight at their end, --time {enough_s:.0} makes it \
+             {:.0} %",
+            share * 100.0,
+            sweep.plan.tolerance * 100.0
         )
     })
 }
@@ -69,8 +101,8 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(ratio) = sweep.drift_ratio {
         remarks.push(format!(
-            "The path or a host changed during the sweep: the last round differs from the first by {:+.0} %. Repeat it \
-             when nothing else uses them",
+            "The path or a host changed during the sweep: late runs differ from early ones by {:+.0} %. Repeat it when nothing \
+             else uses them",
             (ratio - 1.0) * 100.0
         ));
     }
@@ -81,6 +113,13 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
         remarks.push(format!(
             "The budget of {} ended before all planned runs; a longer --budget allows more",
             clock(sweep.plan.budget_ns as f64 / 1e9)
+        ));
+    }
+    if let Some(time_s) = sweep.run_time_s {
+        remarks.push(format!(
+            "Runs took {time_s} s instead of {} s: shorter ones end with more than {:.0} % of their data in flight",
+            sweep.plan.time_s,
+            sweep.plan.tolerance * 100.0
         ));
     }
     if matches!(sweep.answer, Recommendation::Inconclusive { .. }) && sweep.ended_by.is_none() && !sweep.is_cut_short {
@@ -95,33 +134,21 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
 /// What was found about one factor.
 pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
     let mut lines = Vec::new();
-    let label = |place: usize| factor.levels.get(place).map_or("?", |level| level.label.as_str());
-    let (first, last) = (*factor.plateau.start(), *factor.plateau.end());
-    let (advised, tolerance) = (label(factor.advised), sweep.plan.tolerance * 100.0);
     // Where the runs allow no answer they draw no plateau either.
-    let is_sure = matches!(sweep.answer, Recommendation::Use { .. });
-    if factor.is_amount && is_sure {
-        // What the system chooses is listed before the ladder.
-        let is_whole = factor.levels[..first].iter().all(|level| level.level == 0) && last + 1 == factor.levels.len();
-        lines.push(match (first == last, is_whole) {
-            (true, _) => format!("plateau: {} alone; no other level is as good within {tolerance:.0} %", label(first)),
-            (false, true) => format!(
-                "no level from {} to {} is better than {advised} by more than {tolerance:.0} %: {advised} is enough",
-                label(first),
-                label(last),
-            ),
-            (false, false) => format!(
-                "plateau: {} to {}, without a clear difference (up to {tolerance:.0} % counts as none)",
-                label(first),
-                label(last)
-            ),
-        });
-    }
-    if !factor.limits.is_empty() && is_sure {
-        lines.push(format!("limit at {}: {}", label(factor.limited), reasons(&factor.limits)));
+    if matches!(sweep.answer, Recommendation::Use { .. }) {
+        lines.extend(comparison(sweep, factor));
+        lines.extend(lighter(sweep, factor));
+        lines.extend(excess(sweep, factor));
+        if !factor.limits.is_empty() {
+            lines.push(format!("limit at {}: {}", label(factor, factor.limited), reasons(&factor.limits)));
+        }
     }
     for fall in &factor.degradations {
-        lines.push(self::degradation(sweep, factor, fall));
+        lines.push(degradation(sweep, factor, fall));
+    }
+    if let Some(levels) = span(&factor.spared) {
+        let were = if factor.spared.len() == 1 { "was" } else { "were" };
+        lines.push(format!("{levels} {were} not run: doubling twice brought nothing"));
     }
     for same in factor.failed.chunk_by(|one, next| one.error == next.error) {
         let levels: Vec<&str> = same.iter().map(|failed| failed.level.as_str()).collect();
@@ -130,19 +157,89 @@ pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
     lines
 }
 
+fn label(factor: &FactorResult, place: usize) -> &str {
+    factor.levels.get(place).map_or("?", |level| level.label.as_str())
+}
+
+/// `8 to 64` of several in order.
+fn span(labels: &[String]) -> Option<String> {
+    match labels {
+        [] => None,
+        [one] => Some(one.clone()),
+        [first, .., last] => Some(format!("{first} to {last}")),
+    }
+}
+
+/// Levels that are no better, with what they cost.
+fn comparison(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
+    let tolerance = sweep.plan.tolerance * 100.0;
+    let advised = label(factor, factor.advised);
+    let labels = |places: &[usize]| places.iter().map(|at| label(factor, *at).to_owned()).collect::<Vec<_>>();
+    let costs = |place: usize| {
+        let metrics = &factor.levels.get(place)?.metrics;
+        Some(values::cost(sweep.plan.objective, metrics)).filter(|cost| !cost.is_empty())
+    };
+    let compared = |place: usize| {
+        let (there, here) = costs(place).zip(costs(factor.advised)).filter(|(there, here)| there != here)?;
+        Some(format!("; at {}: {there}; at {advised}: {here}", label(factor, place)))
+    };
+
+    let others: Vec<usize> = (0..factor.levels.len()).filter(|place| *place != factor.advised).collect();
+    let last_tie = factor.ties.iter().copied().max();
+    let cost = last_tie.and_then(compared).unwrap_or_default();
+    let none = format!("up to {:.0} % counts as none", margin(sweep, factor) * 100.0);
+    if factor.is_default {
+        let tried = if factor.is_amount { span(&labels(&others))? } else { labels(&others).join(", ") };
+        return Some(format!("{tried}: no clear gain over {advised} ({none}){cost}"));
+    }
+    if !factor.is_amount {
+        return None;
+    }
+    let plateau: Vec<usize> = factor.plateau.clone().collect();
+    Some(match plateau.as_slice() {
+        [_] => format!("plateau: {advised} alone; no other level is as good within {tolerance:.0} %"),
+        _ => format!("plateau: {}, without a clear difference ({none}){cost}", span(&labels(&plateau))?),
+    })
+}
+
+/// Difference between levels that counts as none: the tolerance, or of rates what was in flight at the end of their runs.
+fn margin(sweep: &Sweep, factor: &FactorResult) -> f64 {
+    if !sweep.plan.objective.is_higher_better() {
+        return sweep.plan.tolerance;
+    }
+    let compared = factor.plateau.clone().chain([factor.advised]).chain(factor.ties.iter().copied());
+    let in_flight = compared.filter_map(|place| factor.levels.get(place)?.metrics.in_flight_share);
+    in_flight.fold(sweep.plan.tolerance, f64::max)
+}
+
+/// A level that is as good and loads the path less.
+fn lighter(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
+    let metrics =
+        |place: usize| factor.levels.get(place).map(|level| values::cost(sweep.plan.objective, &level.metrics));
+    let place = factor.lighter?;
+    let (there, here) = (metrics(place)?, metrics(factor.advised)?);
+    Some(format!("{} is as good and loads the path less: {there} instead of {here}", label(factor, place)))
+}
+
+/// What the differences between runs leave open.
+fn excess(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
+    let excess = factor.excess_max.filter(|excess| *excess > 2.0 * sweep.plan.tolerance)?;
+    let percent = excess * 100.0;
+    Some(format!("runs at one level differ: that another level is up to {percent:.0} % better is not excluded"))
+}
+
 fn degradation(sweep: &Sweep, factor: &FactorResult, fall: &Degradation) -> String {
-    let label = |place: usize| factor.levels.get(place).map_or("?", |level| level.label.as_str());
     let worst = factor.levels.get(fall.worst).map_or(0.0, |level| level.median);
     let place = match fall.side {
-        PlateauSide::Below => format!("below {}", label(fall.edge)),
-        PlateauSide::Above => format!("above {}", label(fall.edge)),
+        PlateauSide::Below => format!("below {}", label(factor, fall.edge)),
+        PlateauSide::Above => format!("above {}", label(factor, fall.edge)),
         PlateauSide::Elsewhere => "everywhere else".to_owned(),
     };
     format!(
         "{place} it is worse, {} {} at {} ({:+.0} %){} {}",
         if fall.change_percent > 0.0 { "up to" } else { "down to" },
         values::value(sweep.plan.objective, worst),
-        label(fall.worst),
+        label(factor, fall.worst),
         fall.change_percent,
         if fall.reasons.iter().any(|reason| reason.name == ReasonName::NotKnown) { "; the cause is" } else { ":" },
         reasons(&fall.reasons)

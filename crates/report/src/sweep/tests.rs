@@ -116,7 +116,7 @@ fn remarks_qualify_the_answer() {
     let text = text(&sweep, &runs(), Glyphs::Ascii);
     for part in [
         "Inconclusive: runs differ too much\n",
-        "the last round differs from the first by -20 %",
+        "late runs differ from early ones by -20 %",
         "The sweep ended early: interrupted\u{fffd}[31m",
         "The budget of 15:00 ended before all planned runs",
         "values count the client's alone",
@@ -137,8 +137,8 @@ fn headline_qualifies_runs_that_are_too_short_for_the_queues_of_the_path() {
     sweep.in_flight_share = Some(0.04);
     let text = text(&sweep, &runs(), Glyphs::Ascii);
     let headline = text.split("\n\n").next().unwrap_or_default().replace('\n', " ");
-    assert!(headline.contains("runs of 1 s are too short: up to 4 % of the data"), "{headline}");
-    assert!(headline.contains("--time 4 makes it 1 %"), "{headline}");
+    assert!(headline.contains("runs of 1 s are short: 4 % of the data was in flight"), "{headline}");
+    assert!(headline.contains("--time 2 makes it 3 %"), "{headline}");
 }
 
 #[test]
@@ -147,9 +147,65 @@ fn where_no_level_is_better_the_default_is_enough() {
     let factor = &mut sweep.factors[0];
     factor.levels[0] = level("auto", 0, 288e9, 9);
     (factor.plateau, factor.advised, factor.degradations) = (1..=3, 0, Vec::new());
+    (factor.is_default, factor.ties) = (true, vec![1, 2]);
     let text = text(&sweep, &runs(), Glyphs::Ascii);
-    assert!(text.contains("no level from 10 to 20 is better than auto by more than 3 %: auto is enough"), "{text}");
+    assert!(text.contains("10 to 20: no clear gain over auto (up to 3 % counts as none)\n"), "{text}");
+    assert!(text.starts_with("Use 10 streams (the default): received 288 Gbit/s"), "{text}");
     assert!(!text.contains("plateau"), "{text}");
+}
+
+#[test]
+fn answer_has_the_delay_and_the_retransmits_of_what_is_advised_and_of_what_is_not() {
+    let mut sweep = sweep();
+    let mut metrics = RunMetrics::default();
+    (metrics.rtt_us, metrics.retransmits) = (Some(8060.0), Some(0.0));
+    if let Recommendation::Use { leader, .. } = &mut sweep.answer {
+        leader.metrics = metrics;
+    }
+    let factor = &mut sweep.factors[0];
+    factor.levels = vec![level("1", 1, 38.3e6, 6), level("4", 4, 38.2e6, 3)];
+    factor.levels[0].metrics = metrics;
+    (factor.levels[1].metrics.rtt_us, factor.levels[1].metrics.retransmits) = (Some(69e3), Some(1.0));
+    (factor.plateau, factor.advised, factor.best, factor.degradations) = (0..=1, 0, 0, Vec::new());
+    (factor.is_default, factor.ties, factor.spared) = (true, vec![1], vec!["8".to_owned(), "16".to_owned()]);
+
+    let text = unwrapped(&text(&sweep, &runs(), Glyphs::Ascii));
+    assert!(text.contains("95 % confidence), round trip 8.06 ms, 0 retransmits streams"), "{text}");
+    let costs = "at 4: round trip 69.0 ms, 1 retransmit; at 1: round trip 8.06 ms, 0 retransmits 8 to 16 were";
+    assert!(text.contains(costs), "{text}");
+    assert!(text.contains("8 to 16 were not run: doubling twice brought nothing"), "{text}");
+}
+
+#[test]
+fn choices_that_are_as_good_are_named_as_ties() {
+    let mut sweep = sweep();
+    let factor = &mut sweep.factors[0];
+    factor.levels = vec![level("reno", 0, 38.3e6, 3), level("bbr", 1, 38.3e6, 6), level("cubic", 2, 38.3e6, 3)];
+    (factor.is_amount, factor.advised, factor.best, factor.plateau) = (false, 1, 0, 0..=0);
+    (factor.is_default, factor.ties, factor.degradations) = (true, vec![0, 2], Vec::new());
+    let text = unwrapped(&text(&sweep, &runs(), Glyphs::Ascii));
+    assert!(text.contains("; reno and cubic tie with it streams"), "{text}");
+    assert!(text.contains("reno, cubic: no clear gain over bbr"), "{text}");
+}
+
+#[test]
+fn where_every_level_loses_too_much_none_is_advised() {
+    let mut sweep = sweep();
+    sweep.plan.objective = Objective::LowLoss;
+    sweep.answer = Recommendation::Unmet { reason: "no rate from 1 to 20 has less than 0.1 % loss".to_owned() };
+    for level in &mut sweep.factors[0].levels {
+        (level.median, level.range) = (0.0, Some(Interval { low: 0.0, high: 0.0 }));
+    }
+    sweep.factors[0].degradations.clear();
+    let text = text(&sweep, &runs(), Glyphs::Ascii);
+    assert!(text.starts_with("No rate from 1 to 20 has less than 0.1 % loss\n"), "{text}");
+    assert!(!text.contains('*') && !text.contains("plain iperf3"), "{text}");
+    assert!(text.contains("no level is advised") && !text.contains("much lost to too much"), "{text}");
+}
+
+/// The text with one space between words.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]

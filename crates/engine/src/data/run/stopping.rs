@@ -81,6 +81,7 @@ impl TestRun {
     /// The time of the test is up: stops the senders and takes their totals. Receivers continue.
     pub(crate) fn end_senders(&mut self, reporter: &mut Reporter<'_>) {
         self.stop_now(reporter);
+        self.sampler.end_time();
         for stream in self.streams.iter().filter(|s| s.stream.role == StreamRole::Sender) {
             self.sampler.end_stream(stream.stream.id);
         }

@@ -34,16 +34,18 @@ impl TestRun {
         let mut summary = Summary::default();
         summary.cpu_local = cpu;
         summary.overflows_local = self.overflows();
-        for (stream, totals, tcp, metrics) in self.sampler.totals() {
+        for totals in self.sampler.totals() {
+            let (stream, counted) = (totals.stream, totals.counted);
             let sends = stream.role == StreamRole::Sender;
             let mut row = StreamSummary::new(stream.id, stream.role, stream.flow);
-            row.sender = sends.then_some(totals);
-            row.receiver = (!sends).then_some(totals);
-            row.tcp = tcp;
+            row.sender = sends.then_some(counted);
+            row.receiver = (!sends).then_some(counted);
+            row.delivered = totals.delivered;
+            row.tcp = totals.tcp;
             row.file = file_name.map(|path| {
                 FileSummary::new(path.display().to_string(), std::fs::metadata(path).map_or(0, |m| m.len()))
             });
-            row.local_metrics = metrics.map(Box::new);
+            row.local_metrics = totals.metrics.map(Box::new);
             summary.streams.push(row);
         }
         self.name_congestion(&mut summary);

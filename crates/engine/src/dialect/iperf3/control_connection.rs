@@ -79,7 +79,7 @@ impl ControlConnection {
 /// Sets what the user specified for control connections; disables Nagle's algorithm.
 pub(super) fn prepare(fd: BorrowedFd<'_>, local: &LocalOptions) -> Result<(), EngineError> {
     sockopt::TCP_NODELAY.set(fd, true).map_err(Operation::NoDelay.failed())?;
-    if let Some(timeout) = local.snd_timeout {
+    if let Some(timeout) = local.control_timeout.or(local.snd_timeout) {
         limit_idle_time(fd, timeout).map_err(Operation::UserTimeout.failed())?;
     }
     local.control_keepalive.as_ref().map_or(Ok(()), |wanted| keepalive::apply(fd, wanted))

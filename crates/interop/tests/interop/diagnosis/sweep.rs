@@ -15,17 +15,17 @@ fn sweep(port: u16, more: &str) -> Process {
 }
 
 /// The same between two hosts.
-fn sweep_in(net: &Net, more: &str) -> Process {
+pub(super) fn sweep_in(net: &Net, more: &str) -> Process {
     let line = format!("sweep {SERVER} -p 5201 {more}");
     Process::start(inside(&net.a, ours().path(), &words(&line)))
 }
 
-fn runs(record: &Value) -> &Vec<Value> {
+pub(super) fn runs(record: &Value) -> &Vec<Value> {
     record["trials"].as_array().expect("trials")
 }
 
 /// What the sweep found.
-fn found(record: &Value) -> &Value {
+pub(super) fn found(record: &Value) -> &Value {
     &record["body"]["sweep"]
 }
 

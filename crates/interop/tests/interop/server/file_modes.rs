@@ -57,10 +57,7 @@ fn tokens_that_others_may_read_or_own_are_refused_with_the_remedy() {
     let file = path.to_str().expect("UTF-8");
     let refused = |remedy: &str| {
         let port = free_port().to_string();
-        for words in [
-            &["--no-iperf3", "--tokens", file][..],
-            &["--web", "127.0.0.1:0", "--token-file", file],
-        ] {
+        for words in [&["--no-iperf3", "--tokens", file][..], &["--web", "127.0.0.1:0", "--token-file", file]] {
             let server = Process::start(host.command(&[&["serve", "--port", &port], words].concat())).finish();
             assert_ne!(server.code(), Some(0), "{server:?}");
             server.expect_stderr("token file").expect_stderr(&format!("{remedy} {file}"));
