@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use linerate_model::measure::{MeasureName, Unit, path_names, path_target, why_absent};
 use linerate_model::path::PathReport;
+use linerate_model::printable::printable;
 use linerate_model::record::{Detail, Measure, RunState, Trial, Way};
 use thiserror::Error;
 
@@ -300,7 +301,12 @@ impl FromStr for Expectations {
     fn from_str(text: &str) -> Result<Self, ExpectError> {
         let (mut clauses, mut at) = (Vec::new(), 0);
         for part in text.split(',') {
-            let wrong = |(offset, reason)| ExpectError { text: text.to_owned(), at: at + offset, reason };
+            // The error has as many characters as the text, so that its place is below the character.
+            let wrong = |(offset, reason): Wrong| ExpectError {
+                text: printable(text),
+                at: at + offset,
+                reason: printable(&reason),
+            };
             clauses.push(clause(part).map_err(wrong)?);
             at += part.chars().count() + 1;
         }

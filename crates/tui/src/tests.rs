@@ -186,8 +186,7 @@ fn ascii_terminals_get_ascii_only() {
 #[test]
 fn texts_of_peers_reach_no_terminal_as_controls() {
     let mut state = server(4);
-    let mut facts =
-        TestFacts::new("192.0.2.9:5".parse().expect("an address"), Transport::Tcp, Direction::Forward, 1);
+    let mut facts = TestFacts::new("192.0.2.9:5".parse().expect("an address"), Transport::Tcp, Direction::Forward, 1);
     facts.number = 9;
     facts.user = Some("bob\u{9b}31m\u{202e}\u{2066}\u{200b}\u{e0041}".to_owned());
     state.server_event(&ServerEvent::TestStarted(facts), 11_520 * SECOND_NS);
