@@ -68,6 +68,9 @@ pub struct LocalOptions {
     pub rcv_timeout: Duration,
     /// Longest time sent data may stay unacknowledged (`TCP_USER_TIMEOUT`, tcp(7)).
     pub snd_timeout: Option<Duration>,
+    /// Longest wait of a client for the answer to the first datagram of a stream, after which its error is that UDP is blocked;
+    /// `None` is iperf3's wait of 30 s, and its error.
+    pub udp_answer_timeout: Option<Duration>,
     /// Keepalive on the control connection.
     pub control_keepalive: Option<Keepalive>,
     /// CPU the process is pinned to.
@@ -88,6 +91,7 @@ impl Default for LocalOptions {
             interval: Some(Duration::from_secs(1)),
             rcv_timeout: Duration::from_secs(120),
             snd_timeout: None,
+            udp_answer_timeout: None,
             control_keepalive: None,
             cpu: None,
             file: None,

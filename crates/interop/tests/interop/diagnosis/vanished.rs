@@ -64,6 +64,22 @@ fn udp_that_vanishes_is_loss_for_the_limit_the_diagnosis_and_the_record() {
 }
 
 #[test]
+fn udp_that_is_blocked_has_that_error_where_a_diagnosis_is_wanted() {
+    let Some(net) = Net::routed() else { return };
+    let _server = net.server();
+    drop_all(&net, "forward priority 0", "meta l4proto udp");
+    let client = net.client(&["-u", "-t", "1", "--lr-doctor"]).finish();
+    client.expect_code(1).expect_stderr("UDP is blocked");
+    assert!(!client.stderr.contains("temporarily unavailable"), "{client:?}");
+
+    // A server of iperf3 alone.
+    let (client, _) = NativeHost::both(&net);
+    let words = ["--json", "-q", "--side-probe", "none", "--only", "datagrams", "-b", "10M"];
+    let report = client.test(SERVER, &words).finish_within(Duration::from_secs(60)).json();
+    assert!(report["absent"]["datagrams"].to_string().contains("UDP is blocked"), "{report:#}");
+}
+
+#[test]
 fn fragments_that_vanish_are_the_loss_of_all_datagrams() {
     let Some(net) = Net::routed() else { return };
     let _server = net.server();
