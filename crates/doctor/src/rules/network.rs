@@ -109,8 +109,9 @@ fn path_01(run: &Run<'_>) -> Ruling {
         .read(&loss, "below 0.005")
         .because_all(no_queue.evidence)
         .advice(format!(
-            "pace at {:.0} Mbit/s (-b, or --fq-rate), and request shaping instead of policing",
-            0.95 * later.value / 1e6
+            "pace at {:.0} Mbit/s ({}), and request shaping instead of policing",
+            0.95 * later.value / 1e6,
+            if run.is_examined() { "-b" } else { "-b, or --fq-rate" }
         )))
 }
 

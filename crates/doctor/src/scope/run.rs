@@ -159,8 +159,18 @@ impl<'a> Run<'a> {
         match self.host.other.filter(|_| own != end) {
             // Also of one machine, where each end has its network namespace.
             Some(snapshot) => Some(Host { snapshot, period: None, other: Some(self.host.snapshot) }),
-            None => (own == end || self.is("same_host")).then_some(self.host),
+            None => (own == end || self.is_over_loopback()).then_some(self.host),
         }
+    }
+
+    /// Both ends are in one network namespace. Ends of one machine in different ones share its CPUs, but no interface.
+    fn is_over_loopback(&self) -> bool {
+        self.is("same_host") && self.host.text("route.peer.dev").is_ok_and(|device| device.value == "lo")
+    }
+
+    /// A load of `linerate test`, which has fewer options than iperf3.
+    pub(crate) fn is_examined(&self) -> bool {
+        self.text("phase").is_ok()
     }
 
     /// The same run as the other host has it.

@@ -110,6 +110,8 @@ pub(crate) struct Observer {
     timeline: TestTimeline,
     endpoint: Option<Endpoint>,
     peer: Option<IpAddr>,
+    /// Address of a socket of the test.
+    own: Option<SocketAddr>,
     watch: Option<Watch>,
 }
 
@@ -117,7 +119,10 @@ impl EventSink for Observer {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         match event {
             Event::TestAccepted(header) => self.endpoint = Some(header.endpoint),
-            Event::StreamOpened(stream) => self.peer = Some(stream.remote.ip()),
+            Event::StreamOpened(stream) => {
+                self.peer = Some(stream.remote.ip());
+                self.own = Some(stream.local);
+            }
             Event::TestStarted { .. } => self.watch = Watch::start(self.request(), STEP),
             _ => {}
         }
@@ -139,7 +144,9 @@ impl Observer {
     }
 
     fn request(&self) -> Request {
-        Request { interfaces: Vec::new(), peer: self.peer, own_threads: true }
+        // A server is observed for its client, which knows both ends.
+        let own = self.own.filter(|_| self.endpoint != Some(Endpoint::Server));
+        Request { peer: self.peer, connected_from: own, own_threads: true, ..Request::default() }
     }
 
     /// What this end knows; ends the watch.

@@ -117,6 +117,31 @@ fn timed_a_rate_that_is_reached_is_the_limit() {
     assert!(rates.iter().all(|rate| (40e6..=50e6).contains(rate)), "{rates:?}");
 }
 
+#[test]
+fn timed_a_rate_that_is_reached_over_loopback_is_the_limit() {
+    let host = NativeHost::here();
+    let server = host.serve(&[]);
+    let target = format!("127.0.0.1:{}", server.port);
+    let test = host.test(&target, &["--profile", "quick", "-b", "50M", "-q"]).finish_within(Duration::from_secs(60));
+    test.expect_code(0).expect_stdout("RESULT      the target rate is reached");
+    assert!(!test.stdout.contains("runs both ends"), "{test:?}");
+}
+
+/// The server is a program of this machine that gives no facts, in a namespace of its own.
+#[test]
+fn server_of_the_test_is_none_of_the_other_programs() {
+    let Some(net) = Net::new() else { return };
+    let (client, server) = NativeHost::both(&net);
+    let _server = server.serve(&[]);
+    let native = client.report(SERVER, &["--only", "down,up", "--time", "3"])["diagnosis"].clone();
+    let foreign = net.client(&["-J", "--lr-doctor", "-t", "3"]).finish().json()["lr_doctor"].clone();
+    for diagnosis in [native, foreign] {
+        assert!(diagnosis["hosts"].as_array().is_some_and(|hosts| hosts.len() == 1), "{diagnosis:#}");
+        let text = diagnosis.to_string();
+        assert!(!text.contains("other programs use") && !text.contains("end these programs"), "{diagnosis:#}");
+    }
+}
+
 /// Without probes a load is cut short, and a burst is a large part of it.
 #[test]
 fn goodput_of_a_short_load_is_at_most_its_rate() {
