@@ -15,7 +15,7 @@ pub(crate) const UNKNOWN: &str = "unknown";
 pub(crate) const NO_LOAD: &str = "no-load";
 
 /// A test ran and no byte of it arrived, which is a problem whatever the counters show.
-const NO_DATA: &str = "the test moved no data";
+pub(crate) const NO_DATA: &str = "the test moved no data";
 
 /// Bytes per second below which a period is idle.
 const IDLE_BYTES_PER_SECOND: f64 = 125_000.0;
