@@ -106,6 +106,16 @@ impl<'a> Run<'a> {
         self.inflation().ok().filter(|grown| grown.times >= QUEUE_INFLATION_MIN && is_long(grown))
     }
 
+    /// A round trip that grows more than the work of the hosts explains, also where the queue is short.
+    pub(crate) fn has_growing_queue(&self) -> bool {
+        const TIMES_MIN: f64 = 1.3;
+        const GROWTH_MIN_US: f64 = 1_000.0;
+        self.inflation().is_ok_and(|grown| {
+            let growth = grown.loaded.map_or(0.0, |rtt| rtt.value * (1.0 - 1.0 / grown.times.max(1.0)));
+            grown.times >= TIMES_MIN && growth >= GROWTH_MIN_US
+        })
+    }
+
     /// How many of the retransmitted segments the receiver had already, where most were: they came late and were not lost.
     fn undone(&self) -> Option<(Reading<f64>, Reading<f64>)> {
         let (twice, repeated) = self.number("dsack_segments").ok().zip(self.number("retransmits").ok())?;

@@ -62,6 +62,10 @@ fn shaper_between_the_hosts_is_the_narrowest_hop_of_the_path() {
     let (report, text) = tested(&net, &["--only", "idle,down,up", "--time", "5"]);
     check_rates(&report);
     assert!(text.contains("the narrowest hop of the path sets the rate"), "{text}");
+    assert!(text.contains("A queue on the path delays packets") && text.contains("fq_codel or cake at"), "{text}");
+    for other_term in ["the path between the hosts", "Random loss", "A deep queue"] {
+        assert!(!text.contains(other_term), "{other_term}: {text}");
+    }
 }
 
 #[test]
