@@ -6,7 +6,7 @@ use linerate_model::finding::{
 use linerate_model::snapshot::Snapshot;
 
 use crate::derive::derive;
-use crate::limit;
+use crate::limit::{self, Limit};
 use crate::observed::Observed;
 use crate::period::Period;
 use crate::placement::placements;
@@ -35,6 +35,7 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
         })
         .collect();
     name_path(&mut votes, observed, only);
+    name_target(&mut votes, observed, only);
     let mut observed = observed.to_vec();
     if let Some(name) = vote::winner(&votes) {
         observed.iter_mut().for_each(|one| crate::slices::conclude(&mut one.snapshot, &name));
@@ -68,6 +69,16 @@ fn name_path(votes: &mut [(f64, Verdict)], observed: &[Observed], only: &[String
         let confidence = vote.confidence;
         *vote = named.clone();
         vote.confidence = confidence;
+    }
+}
+
+/// A load that reaches its target as a whole is limited by it, also in seconds that were late and made up for later.
+fn name_target(votes: &mut [(f64, Verdict)], observed: &[Observed], only: &[String]) {
+    let (_, reached) = judged(observed, only, |scope, _| verdict::target_of_examination(scope));
+    let Some(reached) = reached else { return };
+    let is_eliminated = |vote: &Verdict| Limit::of(&vote.verdict).is_some_and(|limit| !limit.is_certain);
+    for (_, vote) in votes.iter_mut().filter(|(_, vote)| is_eliminated(vote)) {
+        *vote = reached.clone();
     }
 }
 

@@ -62,6 +62,14 @@ pub(crate) fn path_of_examination(scope: &Scope<'_>) -> Option<Verdict> {
     Some(limited(name, limit_sentence(name), Confidence::High, &label))
 }
 
+/// That the loads of an examination reach the rate that the user set; `None` where one does not.
+pub(crate) fn target_of_examination(scope: &Scope<'_>) -> Option<Verdict> {
+    let mut loads = scope.runs().filter(Run::is_examined).peekable();
+    let label = loads.peek()?.label();
+    let is_reached = loads.all(|run| run.reaches_its_target());
+    is_reached.then(|| limited(limit::CONFIGURED_RATE, TARGET_REACHED, Confidence::High, &label))
+}
+
 /// The limit that was found by elimination, or what explains it. `None` for the path of an examination in which facts are
 /// missing that could show another limit.
 fn more_specific(
@@ -185,10 +193,14 @@ fn is_elsewhere(scope: &Scope<'_>, finding: &Finding) -> bool {
     runs.peek().is_some() && runs.all(|run| run.nic().is_some_and(|used| used.name != nic.name && !members(used.name)))
 }
 
-/// Whether a finding explains this of two limits of one rule: a thread that reads too slowly, or interrupt work.
+/// Whether a finding explains this of two limits of one rule: a thread that reads too slowly, or interrupt work; loss between the
+/// hosts, or one whose place is not known.
 fn explains(limit: &Limit, finding: &Finding) -> bool {
     let is_softirq = finding.evidence.first().is_some_and(|seen| seen.fact.ends_with(".softirq"));
-    !(limit.name == limit::RECEIVER_CPU && finding.id == "CPU-02" && is_softirq)
+    let is_unplaced = !finding.evidence.iter().any(|seen| seen.fact.contains("lost_in_"));
+    let is_of_other = (limit.name == limit::RECEIVER_CPU && finding.id == "CPU-02" && is_softirq)
+        || (limit.name == limit::PATH && finding.id == "PATH-11" && is_unplaced);
+    !is_of_other
 }
 
 /// A sender that is still finding out what the path carries.

@@ -144,7 +144,8 @@ fn phase(given: &ScenarioWords<'_>, kind: PhaseKind) -> Option<LoadPhase> {
     let key = |figure: &str| format!("{}.{figure}", kind.name());
     let rate_bps = given.number(&key("rate"))? * 1e6;
     let spread = given.number(&key("spread"));
-    let whole = json!({"kind": kind.name(), "confidence": "high", "streams": 4});
+    let ceiling = given.number(&key("target")).map(|mbps| json!({"rate_bps": mbps * 1e6, "by": "rate"}));
+    let whole = json!({"kind": kind.name(), "confidence": "high", "streams": 4, "ceiling": ceiling});
     let mut phase: LoadPhase = serde_json::from_value(whole).expect("a phase");
     (phase.down_bps, phase.up_bps) = (Some(rate_bps), Some(rate_bps));
     let lost = given.number(&key("lost"));
@@ -261,9 +262,9 @@ fn removing_a_fact_never_makes_a_rule_fire() {
             severe.map(|finding| finding.id.clone()).collect()
         };
         let before: BTreeSet<String> = diagnosed(&words).findings.into_iter().map(|finding| finding.id).collect();
-        // A phase less is no missing fact but another test. A link of unknown speed counts as a hop of the path, so the limit
+        // A phase or a target rate less is no missing fact but another test. A link of unknown speed counts as a hop of the path, so the limit
         // moves from the link to the path.
-        let is_fact = |word: &str| !word.contains(".rate=") && !word.contains(".link.speed_mbps=");
+        let is_fact = |word: &str| ![".rate=", ".target=", ".link.speed_mbps="].iter().any(|key| word.contains(key));
         for left_out in (0..words.len()).filter(|at| is_fact(&words[*at])) {
             let rest: Vec<String> =
                 words.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, word)| word.clone()).collect();
