@@ -40,6 +40,8 @@ struct End<'a> {
     host: Host<'a>,
     /// Time of its busiest thread, of one CPU.
     thread: Option<f64>,
+    /// The CPU time of its busiest thread, or of the program, is known.
+    is_cpu_known: bool,
     /// Share of the time that one of its threads waited for a CPU.
     wait: f64,
 }
@@ -50,7 +52,9 @@ impl<'a> End<'a> {
         let host = *scope.hosts.iter().find(plays)?;
         let share =
             |figure: &str| host.number(&run.key(&format!("{part}_thread_{figure}"))).ok().map(|share| share.value);
-        Some(Self { host, thread: share("cpu"), wait: share("wait").unwrap_or(0.0) })
+        let thread = share("cpu");
+        let is_cpu_known = thread.is_some() || run.number(&format!("{part}_process_cpu")).is_ok();
+        Some(Self { host, thread, is_cpu_known, wait: share("wait").unwrap_or(0.0) })
     }
 
     fn is_thread_full(&self) -> bool {
@@ -101,6 +105,14 @@ impl<'a> End<'a> {
         self.host.cpu_loads().unwrap_or_default().iter().map(|load| load.softirq).fold(0.0, f64::max)
     }
 
+    /// Whether everything was measured that could limit a test in this host.
+    fn is_measured(&self) -> bool {
+        let is_unlimited = || self.host.text("cgroup.cpu.max").is_ok_and(|quota| quota.value.starts_with("max"));
+        let is_quota_known = self.host.delta("cgroup.throttled_ns").is_ok() || is_unlimited();
+        let is_firewall_known = self.host.delta("firewall.drops").is_ok();
+        self.is_cpu_known && self.host.cpu_loads().is_ok() && is_quota_known && is_firewall_known
+    }
+
     fn is_throttled(&self) -> bool {
         let seconds = self.host.period.map_or(1.0, |period| period.seconds);
         self.host.delta("cgroup.throttled_ns").is_ok_and(|ns| ns / 1e9 >= THROTTLED_MIN * seconds)
@@ -110,6 +122,11 @@ impl<'a> End<'a> {
     fn filtered(&self) -> f64 {
         self.host.delta("firewall.drops").unwrap_or(0.0)
     }
+}
+
+/// Whether both ends were measured for everything that is eliminated in favour of a limit. Otherwise no limit is certain.
+pub(crate) fn are_rivals_measured(scope: &Scope<'_>, run: &Run<'_>) -> bool {
+    ["sender", "receiver"].into_iter().all(|part| End::new(scope, run, part).is_some_and(|end| end.is_measured()))
 }
 
 /// What limited a direction in a slice; `None` where the facts do not decide.

@@ -1,9 +1,12 @@
 //! From snapshots to a diagnosis: applies every rule, resolves contradictions, sorts.
 
-use linerate_model::finding::{Confidence, Diagnosis, Finding, Inapplicable, NotEvaluated, RuledOut, Severity};
+use linerate_model::finding::{
+    Confidence, Diagnosis, Finding, Inapplicable, NotEvaluated, RuledOut, Severity, Verdict,
+};
 use linerate_model::snapshot::Snapshot;
 
 use crate::derive::derive;
+use crate::limit::{self, Limit};
 use crate::observed::Observed;
 use crate::period::Period;
 use crate::placement::placements;
@@ -24,23 +27,26 @@ pub fn diagnose(observed: &[Observed], only: &[String]) -> Diagnosis {
 
 /// Diagnoses hosts as a whole, and again in every slice of the time for the verdict.
 pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Slice]) -> Diagnosis {
-    let votes: Vec<_> = slices
+    let mut votes: Vec<_> = slices
         .iter()
         .filter_map(|slice| {
             let (_, verdict) = judged(&slice.observed, only, verdict::of_slice);
             Some((slice.seconds, verdict?))
         })
         .collect();
+    name_path(&mut votes, observed, only);
+    name_target(&mut votes, observed, only);
     let mut observed = observed.to_vec();
     if let Some(name) = vote::winner(&votes) {
         observed.iter_mut().for_each(|one| crate::slices::conclude(&mut one.snapshot, &name));
     }
     let observed = observed.as_slice();
-    let (outcomes, (verdict, placement, tests)) = judged(observed, only, |scope, findings| {
-        (verdict::verdict(scope, findings), placements(scope), read_tests(scope))
+    let (outcomes, (verdict, placement, tests, is_silent)) = judged(observed, only, |scope, findings| {
+        (verdict::verdict(scope, findings), placements(scope), read_tests(scope), is_silent(scope))
     });
     let is_watched = |one: &Observed| one.period.as_ref().is_some_and(|period| !period.is_around_test);
-    let watched = observed.iter().any(is_watched);
+    // A test that moved nothing has no intervals to vote, and more of them would show no more.
+    let watched = observed.iter().any(is_watched) && !is_silent;
     let mut diagnosis = Diagnosis::new(vote::decide(verdict, &votes, watched));
     diagnosis.hosts = observed.iter().map(|one| one.snapshot.host.clone()).collect();
     diagnosis.findings = outcomes.findings.into_iter().map(|(_, finding)| finding).collect();
@@ -49,6 +55,36 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
     diagnosis.placement = placement;
     diagnosis.tests = tests;
     diagnosis
+}
+
+/// Gives all slices that the path limited the name that the whole load shows.
+fn name_path(votes: &mut [(f64, Verdict)], observed: &[Observed], only: &[String]) {
+    let is_path = |vote: &Verdict| [limit::PATH, limit::PATH_RATE].contains(&vote.verdict.as_str());
+    if !votes.iter().any(|(_, vote)| is_path(vote)) {
+        return;
+    }
+    let (_, named) = judged(observed, only, |scope, _| verdict::path_of_examination(scope));
+    let Some(named) = named else { return };
+    for (_, vote) in votes.iter_mut().filter(|(_, vote)| is_path(vote)) {
+        let confidence = vote.confidence;
+        *vote = named.clone();
+        vote.confidence = confidence;
+    }
+}
+
+/// A load that reaches its target as a whole is limited by it, also in seconds that were late and made up for later.
+fn name_target(votes: &mut [(f64, Verdict)], observed: &[Observed], only: &[String]) {
+    let (_, reached) = judged(observed, only, |scope, _| verdict::target_of_examination(scope));
+    let Some(reached) = reached else { return };
+    let is_eliminated = |vote: &Verdict| Limit::of(&vote.verdict).is_some_and(|limit| !limit.is_certain);
+    for (_, vote) in votes.iter_mut().filter(|(_, vote)| is_eliminated(vote)) {
+        *vote = reached.clone();
+    }
+}
+
+/// Whether there were tests, and none of them moved a byte.
+fn is_silent(scope: &Scope<'_>) -> bool {
+    scope.runs().next().is_some() && scope.runs().all(|run| run.moved_nothing())
 }
 
 /// The outcomes of all rules, and `verdict` of them.

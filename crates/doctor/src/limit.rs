@@ -61,7 +61,7 @@ pub(crate) const ALL: &[Limit] = &[
     Limit::new(OFFLOAD, &["OFF-01"]).distinguished_by("switch the segmentation offload on and measure again"),
     Limit::new(HOST_CPU, &["CPU-08"]).distinguished_by("run client and server on two hosts"),
     Limit::new(APPLICATION, &["APP-01"]).distinguished_by("measure without a file and without a target rate"),
-    Limit::new(SENDER_CPU, &["CPU-01"]).distinguished_by("measure with larger writes (-l 1M) or more streams (-P 4)"),
+    Limit::new(SENDER_CPU, &["CPU-01"]).distinguished_by("measure with more streams (-P 4)"),
     Limit::new(RECEIVER_CPU, &["UDP-01", "CPU-02"]).distinguished_by("measure with more streams (-P 4)"),
     Limit::new(RECEIVER_SOFTIRQ, &["SOFT-01", "IRQ-01", "IRQ-02", "CPU-02"])
         .distinguished_by("spread the receive interrupts over more CPUs and measure again"),

@@ -78,11 +78,18 @@ pub fn diagnose_test(client: EndpointObservation, server: Option<EndpointObserva
     diagnosis
 }
 
+/// The fact that the peer runs on this machine, maybe in another network namespace.
+pub const PEER_IS_HERE: &str = "route.peer.is_here";
+
 /// Whether both ends run on one host; `None` where a server that was not observed may be anywhere.
 fn is_same_host(client: &Snapshot, server: Option<&Snapshot>) -> Option<bool> {
     match server {
         Some(server) => Some(client.boot_id.is_some() && client.boot_id == server.boot_id),
-        None => client.text("route.peer.dev").filter(|dev| *dev == "lo").map(|_| true),
+        None => {
+            let is_loopback = client.text("route.peer.dev") == Some("lo");
+            let is_known = is_loopback || client.flag(PEER_IS_HERE).is_some_and(|is_here| is_here);
+            is_known.then_some(true)
+        }
     }
 }
 
@@ -479,6 +486,18 @@ mod tests {
         };
         assert!(run(0).findings.iter().any(|finding| finding.id == "MTU-02"));
         assert!(run(1).findings.iter().all(|finding| finding.id != "MTU-02"));
+    }
+
+    #[test]
+    fn server_in_another_namespace_of_this_machine_shares_its_cpus() {
+        let mut client = Snapshot::new("h", Source::Live);
+        client.set("route.peer.dev", "veth0", "test");
+        assert_eq!(is_same_host(&client, None), None);
+        client.set(PEER_IS_HERE, true, "test");
+        assert_eq!(is_same_host(&client, None), Some(true));
+        let mut server = Snapshot::new("s", Source::Live);
+        server.boot_id = Some("another boot".into());
+        assert_eq!(is_same_host(&client, Some(&server)), Some(false));
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(crate) const UNKNOWN: &str = "unknown";
 pub(crate) const NO_LOAD: &str = "no-load";
 
 /// A test ran and no byte of it arrived, which is a problem whatever the counters show.
-const NO_DATA: &str = "the test moved no data";
+pub(crate) const NO_DATA: &str = "the test moved no data";
 
 /// Bytes per second below which a period is idle.
 const IDLE_BYTES_PER_SECOND: f64 = 125_000.0;
@@ -44,9 +44,30 @@ pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Opti
         if name == limit::CONFIGURED_RATE {
             return limited(name, TARGET_REACHED, Confidence::High, &run.label());
         }
-        let confidence = if name == limit::PATH_OR_RECEIVER { Confidence::Low } else { Confidence::High };
+        let confidence = match name {
+            limit::PATH_OR_RECEIVER => Confidence::Low,
+            _ if elimination::are_rivals_measured(scope, &run) => Confidence::High,
+            _ => Confidence::Medium,
+        };
         limited(name, limit_sentence(name), confidence, &run.label())
     }))
+}
+
+/// What the path between the hosts limits in the loads of an examination, as a whole: a steady rate is that of its narrowest hop.
+/// One name for all of the time, since slices of it can lack what shows the hop. `None` for other tests.
+pub(crate) fn path_of_examination(scope: &Scope<'_>) -> Option<Verdict> {
+    let mut loads = scope.runs().filter(Run::is_examined).peekable();
+    let label = loads.peek()?.label();
+    let name = if loads.any(|run| narrowest_hop(scope, &run).is_ok()) { limit::PATH_RATE } else { limit::PATH };
+    Some(limited(name, limit_sentence(name), Confidence::High, &label))
+}
+
+/// That the loads of an examination reach the rate that the user set; `None` where one does not.
+pub(crate) fn target_of_examination(scope: &Scope<'_>) -> Option<Verdict> {
+    let mut loads = scope.runs().filter(Run::is_examined).peekable();
+    let label = loads.peek()?.label();
+    let is_reached = loads.all(|run| run.reaches_its_target());
+    is_reached.then(|| limited(limit::CONFIGURED_RATE, TARGET_REACHED, Confidence::High, &label))
 }
 
 /// The limit that was found by elimination, or what explains it. `None` for the path of an examination in which facts are
@@ -113,7 +134,7 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     let mut decided = Verdict::default();
     decided.verdict = limit.name.to_owned();
     decided.sentence = format!("{} ({} on {})", limit.sentence(), finding.id, finding.subject);
-    decided.confidence = confidence(scope, finding);
+    decided.confidence = confidence(scope, limit, finding);
     decided.runner_up = runner_up.map(|(limit, finding)| format!("{} ({})", limit.name, finding.id));
     decided.what_if = runner_up.map(|(limit, _)| format!("without it: {}", limit.sentence()));
     decided
@@ -172,10 +193,14 @@ fn is_elsewhere(scope: &Scope<'_>, finding: &Finding) -> bool {
     runs.peek().is_some() && runs.all(|run| run.nic().is_some_and(|used| used.name != nic.name && !members(used.name)))
 }
 
-/// Whether a finding explains this of two limits of one rule: a thread that reads too slowly, or interrupt work.
+/// Whether a finding explains this of two limits of one rule: a thread that reads too slowly, or interrupt work; loss between the
+/// hosts, or one whose place is not known.
 fn explains(limit: &Limit, finding: &Finding) -> bool {
     let is_softirq = finding.evidence.first().is_some_and(|seen| seen.fact.ends_with(".softirq"));
-    !(limit.name == limit::RECEIVER_CPU && finding.id == "CPU-02" && is_softirq)
+    let is_unplaced = !finding.evidence.iter().any(|seen| seen.fact.contains("lost_in_"));
+    let is_of_other = (limit.name == limit::RECEIVER_CPU && finding.id == "CPU-02" && is_softirq)
+        || (limit.name == limit::PATH && finding.id == "PATH-11" && is_unplaced);
+    !is_of_other
 }
 
 /// A sender that is still finding out what the path carries.
@@ -191,7 +216,7 @@ fn concluded(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Option<Verdict
     let limit = Limit::of(name)?;
     let (_, finding) = limit.rules.iter().find_map(|id| findings.iter().find(|(_, finding)| finding.id == *id))?;
     let subject = format!("{} on {}", finding.id, finding.subject);
-    Some(limited(name, limit.sentence(), confidence(scope, finding), &subject))
+    Some(limited(name, limit.sentence(), confidence(scope, limit, finding), &subject))
 }
 
 fn limited(name: &str, sentence: &str, confidence: Confidence, subject: &str) -> Verdict {
@@ -206,9 +231,12 @@ fn strongest<'a>(findings: &'a [(Layer, Finding)], id: &str) -> Option<&'a Findi
     findings.iter().map(|(_, finding)| finding).find(|finding| finding.id == id && finding.confidence > Confidence::Low)
 }
 
-/// One end alone cannot be more than half sure about what happens at the other.
-fn confidence(scope: &Scope<'_>, finding: &Finding) -> Confidence {
-    let both = scope.hosts.len() > 1 && scope.hosts.iter().all(|host| host.period.is_some());
+/// One end alone cannot be more than half sure about what happens at the other, and no limit is certain by elimination while
+/// one of its rivals was not measured.
+fn confidence(scope: &Scope<'_>, limit: &Limit, finding: &Finding) -> Confidence {
+    let are_observed = scope.hosts.len() > 1 && scope.hosts.iter().all(|host| host.period.is_some());
+    let is_proven = || limit.is_certain || scope.runs().all(|run| elimination::are_rivals_measured(scope, &run));
+    let both = are_observed && is_proven();
     // Datagrams that were lost in the receiver's buffer were not lost elsewhere.
     let is_all_of_it = finding.id == "UDP-01" && scope.runs().any(|run| socket_took_the_loss(&run));
     if both || is_all_of_it || finding.id == "TOP-01" {

@@ -22,7 +22,7 @@ use serde_json::json;
 const SECONDS: u64 = 8;
 /// Of every host that is not described otherwise.
 const HOST: &str = "route.peer.dev=e nic.e.net.mtu=1500 nic.e.link.speed_mbps=1000 nic.e.qdisc.root.kind=fq_codel \
-                    nic.e.qdisc.root.backlog=0 @cpu0:user=4";
+                    nic.e.qdisc.root.backlog=0 cgroup.cpu.max=max_100000 +firewall.drops=0 @cpu0:user=4";
 /// Of every report.
 const REPORT: &str = "idle.rtt=12 idle.tcp=12";
 const PHASE: &str = "lost=0 spread=0.4 retransmits=0 notsent=50000 rwnd=0 cpu_here=0.04 cpu_there=0.04";
@@ -144,7 +144,8 @@ fn phase(given: &ScenarioWords<'_>, kind: PhaseKind) -> Option<LoadPhase> {
     let key = |figure: &str| format!("{}.{figure}", kind.name());
     let rate_bps = given.number(&key("rate"))? * 1e6;
     let spread = given.number(&key("spread"));
-    let whole = json!({"kind": kind.name(), "confidence": "high", "streams": 4});
+    let ceiling = given.number(&key("target")).map(|mbps| json!({"rate_bps": mbps * 1e6, "by": "rate"}));
+    let whole = json!({"kind": kind.name(), "confidence": "high", "streams": 4, "ceiling": ceiling});
     let mut phase: LoadPhase = serde_json::from_value(whole).expect("a phase");
     (phase.down_bps, phase.up_bps) = (Some(rate_bps), Some(rate_bps));
     let lost = given.number(&key("lost"));
@@ -261,9 +262,9 @@ fn removing_a_fact_never_makes_a_rule_fire() {
             severe.map(|finding| finding.id.clone()).collect()
         };
         let before: BTreeSet<String> = diagnosed(&words).findings.into_iter().map(|finding| finding.id).collect();
-        // A phase less is no missing fact but another test. A link of unknown speed counts as a hop of the path, so the limit
+        // A phase or a target rate less is no missing fact but another test. A link of unknown speed counts as a hop of the path, so the limit
         // moves from the link to the path.
-        let is_fact = |word: &str| !word.contains(".rate=") && !word.contains(".link.speed_mbps=");
+        let is_fact = |word: &str| ![".rate=", ".target=", ".link.speed_mbps="].iter().any(|key| word.contains(key));
         for left_out in (0..words.len()).filter(|at| is_fact(&words[*at])) {
             let rest: Vec<String> =
                 words.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, word)| word.clone()).collect();
@@ -311,6 +312,56 @@ fn verdict_is_one_sentence_over_all_phases() {
         let verdict = of_scenario(scenario).verdict;
         assert_eq!((verdict.sentence.as_str(), verdict.confidence), (sentence, confidence), "{scenario}");
     }
+}
+
+/// The diagnosis of a scenario without some of its words.
+fn of_scenario_without(name: &str, left_out: &[&str]) -> Diagnosis {
+    let scenario = scenarios().find(|scenario| scenario.name == name).unwrap_or_else(|| panic!("{name}"));
+    let is_left_out = |word: &String| left_out.iter().any(|text| word.contains(text));
+    let words: Vec<String> = complete(&scenario.words).into_iter().filter(|word| !is_left_out(word)).collect();
+    diagnosed(&words)
+}
+
+#[test]
+fn path_is_no_certain_limit_while_a_rival_was_not_measured() {
+    const NAME: &str = "narrow hop with a short queue";
+    for left_out in
+        [&["cgroup.cpu.max"][..], &["firewall.drops"], &["client:cgroup.cpu.max"], &["server:+firewall.drops"]]
+    {
+        let verdict = of_scenario_without(NAME, left_out).verdict;
+        assert_eq!((verdict.verdict.as_str(), verdict.confidence), ("path-rate", Confidence::Medium), "{left_out:?}");
+    }
+    assert_eq!(of_scenario(NAME).verdict.confidence, Confidence::High);
+}
+
+/// Options that a text names: `-P` of `more streams (-P)`.
+fn options(text: &str) -> impl Iterator<Item = &str> {
+    // Commands of other programs are in quotes.
+    let outside = text.split('`').step_by(2);
+    let words = outside.flat_map(|part| part.split([' ', '(', ')', ',', ';', ':']));
+    words.filter(|word| {
+        word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c == '-' || c.is_ascii_alphabetic()))
+    })
+}
+
+#[test]
+fn advice_on_a_path_names_options_that_its_test_has() {
+    const HELP: &str = include_str!("../../cli/tests/snapshots/test-help.txt");
+    let has = |option: &str| HELP.split([' ', ',']).any(|word| word.trim_end_matches([',', '.']) == option);
+    assert!(has("-P") && !has("-A"), "{HELP}");
+    let mut wrong = Vec::new();
+    let busy =
+        "server: client:@cpu0:user=97 client:+self.thread.7.ticks=970 up.rate=9000 up.cpu_here=0.97 down.rate=9000";
+    let more = ["", "client:route.peer.is_here=true", "client:cpu.program.1.name=x client:cpu.program.1.cpus=1"];
+    let words = scenarios().map(|scenario| complete(&scenario.words));
+    let words = words.chain(more.map(|more| complete(&[busy, more].join(" ").split_whitespace().collect::<Vec<_>>())));
+    for words in words {
+        let diagnosis = diagnosed(&words);
+        let texts = diagnosis.findings.iter().filter_map(|finding| finding.advice.as_deref());
+        let texts = texts.chain([diagnosis.verdict.sentence.as_str()]);
+        wrong.extend(texts.flat_map(options).filter(|option| !has(option)).map(str::to_owned));
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 #[test]

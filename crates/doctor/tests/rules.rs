@@ -245,3 +245,34 @@ fn every_text_is_two_sentences_and_has_a_reference() {
         assert!(!rule.reference.is_empty() && !rule.title.ends_with('.'), "{}", rule.id);
     }
 }
+
+/// A queue of some ms that overflows, and a path of microseconds whose round trip grows with the work of the hosts.
+#[test]
+fn advice_on_a_path_does_not_contradict_its_figures() {
+    let path = "run.0.tool=x run.0.limit=path run.0.busy_share=0.99 run.0.received_bps=95e6";
+    for (facts, contains, lacks) in [
+        ("run.0.rtt_inflation=770 run.0.min_rtt_us=4 run.0.rtt_us=3080 run.0.retransmit_share=0", "3.1 ms", "no queue"),
+        (
+            "run.0.rtt_inflation=1.1 run.0.rtt_us=3080 run.0.retransmit_share=9.6e-5",
+            "0.01 % of the segments",
+            "no loss",
+        ),
+        ("run.0.rtt_inflation=1.1 run.0.rtt_us=3080 run.0.retransmit_share=0", "no queue", "overflows"),
+        (
+            "run.0.rtt_inflation=1.5 run.0.rtt_us=9000 run.0.retransmit_share=0.002 run.0.later_spread=0.01",
+            "overflows",
+            "without",
+        ),
+        (
+            "run.0.rtt_inflation=1.0 run.0.rtt_us=9000 run.0.retransmit_share=0.002 run.0.later_spread=0.01",
+            "policer",
+            "overflows",
+        ),
+    ] {
+        let diagnosis = judged(&[path, facts].join(" ").split(' ').collect::<Vec<_>>());
+        let found = diagnosis.findings.iter().find(|finding| finding.id == "PATH-10");
+        let advice =
+            found.and_then(|finding| finding.advice.as_deref()).unwrap_or_else(|| panic!("{facts}: no PATH-10"));
+        assert!(advice.contains(contains) && !advice.contains(lacks), "{facts}: {advice}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Takes a snapshot of this host.
 
 use std::fs;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use linerate_model::snapshot::{Absence, Snapshot, Source};
 use linerate_sys::{clock, privileges, process};
@@ -24,6 +24,8 @@ pub struct Request {
     pub interfaces: Vec<String>,
     /// The other end of a test.
     pub peer: Option<IpAddr>,
+    /// Address of a socket of this process that is connected to it.
+    pub connected_from: Option<SocketAddr>,
     /// Also the CPU time of each thread of this process, and what each of its UDP sockets dropped.
     pub own_threads: bool,
 }

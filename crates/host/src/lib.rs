@@ -28,6 +28,7 @@ pub use collect::{Request, collect};
 pub use drops::drops;
 pub use error::ReadError;
 pub use kernel::connections::Connections;
+pub use kernel::namespaces::is_peer_in_other_namespace;
 pub use kernel::process::listening_processes;
 pub use kernel::programs::ProcessTimes;
 pub use kernel::sockets::Tested;

@@ -73,7 +73,7 @@ pub(crate) fn findings(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
     if verbose {
         blocks.extend(others.into_iter().flat_map(|finding| other(finding, diagnosis)));
     } else {
-        blocks.extend(others_in_short(&others));
+        blocks.extend(others_in_short(&others, named, diagnosis));
     }
     blocks.extend(placement_blocks(diagnosis, verbose));
     blocks
@@ -233,8 +233,9 @@ fn tests(diagnosis: &Diagnosis, shown: usize) -> Vec<Block> {
     blocks
 }
 
-/// A line for each finding that the verdict does not name; what several hosts have alike is one line.
-fn others_in_short(others: &[&Finding]) -> Vec<Block> {
+/// A line for each finding that the verdict does not name; what several hosts have alike is one line. The first one has its remedy
+/// where it is worse than what the verdict names.
+fn others_in_short(others: &[&Finding], named: Option<&Finding>, diagnosis: &Diagnosis) -> Vec<Block> {
     let mut lines: Vec<(&Finding, String)> = Vec::new();
     for finding in others {
         let is_alike = |known: &Finding| known.id == finding.id && first_metric(known) == first_metric(finding);
@@ -245,9 +246,14 @@ fn others_in_short(others: &[&Finding]) -> Vec<Block> {
     }
     let hidden = lines.len().saturating_sub(FINDINGS_SHOWN);
     let labels = std::iter::once("ALSO").chain(std::iter::repeat(""));
-    let shown = lines.iter().take(FINDINGS_SHOWN).zip(labels);
-    let mut blocks: Vec<Block> =
-        shown.map(|((finding, places), label)| graded(label, finding.severity, &headline(finding, places))).collect();
+    let mut blocks = Vec::new();
+    for ((finding, places), label) in lines.iter().take(FINDINGS_SHOWN).zip(labels) {
+        blocks.push(graded(label, finding.severity, &headline(finding, places)));
+        let is_worst = label == "ALSO" && named.is_none_or(|named| finding.severity > named.severity);
+        if is_worst {
+            blocks.extend(steps(finding, &diagnosis.findings, false));
+        }
+    }
     if hidden > 0 {
         blocks.push(wrapped("", format!("{hidden} more: -v shows them")));
     }

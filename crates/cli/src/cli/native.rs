@@ -223,8 +223,62 @@ fn show(answer: &clap::Error, words: &[OsString]) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use clap::error::ErrorKind;
+
     use super::*;
     use crate::cli::man;
+
+    /// The Rust files below a folder.
+    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+
+    /// Commands of this program that the texts of a source file quote, with one space between words.
+    fn quoted_commands(source: &str) -> Vec<String> {
+        let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let text = code.collect::<Vec<_>>().join("\n").replace("\\\n", " ");
+        let parts = text.split("`linerate ").skip(1).filter_map(|rest| rest.split_once('`'));
+        let commands = parts.map(|(command, _)| command.split_whitespace().collect::<Vec<_>>().join(" "));
+        commands.filter(|command| !command.starts_with('{') && !command.contains(['"', '\n'])).collect()
+    }
+
+    /// The name of a command may stand alone, without what it requires; an option that is named has to exist.
+    #[test]
+    fn commands_that_texts_quote_are_those_of_the_program() {
+        let mut files = Vec::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut files);
+        let mut count = 0;
+        for file in files.iter().filter(|file| file.iter().any(|part| part == "src")) {
+            for command in quoted_commands(&fs::read_to_string(file).expect("a source")) {
+                let filled =
+                    command.replace("{}", "x").replace(['{', '}'], "").replace(" RATE", " 1G").replace(" N", " 1");
+                if ["iperf3", "iperf2"].iter().any(|dialect| filled.starts_with(dialect)) {
+                    continue;
+                }
+                count += 1;
+                let words = std::iter::once("linerate").chain(filled.split(' '));
+                let Err(error) = Cli::try_parse_from(words) else { continue };
+                let is_short = matches!(
+                    error.kind(),
+                    ErrorKind::MissingRequiredArgument
+                        | ErrorKind::MissingSubcommand
+                        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+                );
+                assert!(is_short, "{}: {command}: {error}", file.display());
+            }
+        }
+        assert!(count > 20, "{count} commands");
+    }
 
     #[test]
     fn the_command_line_definition_is_consistent() {

@@ -4,7 +4,7 @@ use linerate_model::finding::{Finding, LimitPeriod, Severity, Verdict};
 use linerate_model::path::PhaseKind;
 
 use crate::limit::{self, PATH_RATE};
-use crate::verdict::{NO_LOAD, SLOW_START, UNKNOWN};
+use crate::verdict::{NO_DATA, NO_LOAD, SLOW_START, UNKNOWN};
 
 /// Concludes from the verdict of every phase. Each direction counts with its own phase, and with that of both only where it
 /// has no other. Directions of one limit are one sentence; otherwise each has its part, and the verdict is named after the
@@ -24,7 +24,10 @@ pub(super) fn conclude(phases: &[(PhaseKind, Verdict)], findings: &[Finding]) ->
     let mut verdict = first.clone();
     match others.iter().find(|(_, other)| other.verdict != first.verdict) {
         Some((other, second)) => {
-            let parts = (other.name(), plain(&second.sentence), kind.name(), &first.sentence);
+            // What the other direction shows is the likely cause of one in which nothing arrived.
+            let is_silent = second.sentence.starts_with(NO_DATA);
+            let second_text = if is_silent { "no byte arrived" } else { plain(&second.sentence) };
+            let parts = (other.name(), second_text, kind.name(), &first.sentence);
             verdict.sentence = format!("{}: {}; {}: {}", parts.0, parts.1, parts.2, parts.3);
             verdict.runner_up = Some(format!("{} ({})", second.verdict, other.name()));
             verdict.what_if = None;

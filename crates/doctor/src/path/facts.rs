@@ -140,8 +140,19 @@ fn run_facts(report: &PathReport, phase: &LoadPhase, direction: PathDirection, s
     let elapsed_ns = phase.series.last().map_or(0, |last| last.at_ns);
     if is_up {
         facts.extend(sender_facts(&phase.stream_info, direction, elapsed_ns));
+        if report.size.up.is_none() {
+            volumes(&mut facts, phase);
+        }
     }
     facts
+}
+
+/// What this end sent and the server received. Where no packet sizes were probed they show whether full-size packets pass.
+fn volumes(facts: &mut RunFacts, phase: &LoadPhase) {
+    let senders = phase.stream_info.iter().filter(|stream| stream.direction == Some(PathDirection::Up));
+    let sent = senders.fold(0_u64, |sum, stream| sum.saturating_add(stream.bytes));
+    insert(facts, "sent_bytes", Some(sent.into()));
+    insert(facts, "received_bytes", phase.series.last().map(|last| last.up_bytes.into()));
 }
 
 /// Goodput; 0 of streams that carried nothing, which is a cause to look for and no rate for a report.

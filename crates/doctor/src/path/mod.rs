@@ -106,8 +106,9 @@ fn give(run: &PathRun, client: &mut EndpointObservation, server: Option<&mut End
     for (name, value) in &run.facts {
         own.entry(name.clone()).or_insert_with(|| value.clone());
     }
-    // A load begins with the streams that it may have; its target rate is that of those at its end.
-    for name in ["streams", "target_bps"] {
+    // A load begins with the streams that it may have; its target rate is that of those at its end, and its rate that of the report,
+    // which leaves out the time in which streams are added.
+    for name in ["streams", "target_bps", "received_bps"] {
         own.extend(run.facts.get(name).map(|value| (name.to_owned(), value.clone())));
     }
     if timeline.is_empty() {

@@ -77,10 +77,13 @@ fn cpu_01(run: &Run<'_>) -> Ruling {
     require(window.value < 0.2, || "the receive window is the limit".to_owned())?;
     let buffer = run.number("sndbuf_limited_share")?;
     require(buffer.value < 0.2, || "the send buffer is the limit".to_owned())?;
-    Ok(matched()
-        .read(&thread, "below 0.9 of a CPU")
-        .read(&window, "below 0.2: the receiver is not the limit")
-        .advice("larger writes (-l 1M), zero copy (-Z), more streams (-P)"))
+    Ok(matched().read(&thread, "below 0.9 of a CPU").read(&window, "below 0.2: the receiver is not the limit").advice(
+        if run.is_examined() {
+            "more streams (-P), or loads without frames (--raw)"
+        } else {
+            "larger writes (-l 1M), zero copy (-Z), more streams (-P)"
+        },
+    ))
 }
 
 fn cpu_02(host: &Host<'_>) -> Ruling {
@@ -245,7 +248,8 @@ fn cpu_07(run: &Run<'_>) -> Ruling {
             matched = matched.because(format!("{}: {name}", host.host), format!("{cpus:.2} CPUs"), "another program");
         }
     }
-    Ok(matched.advice("end these programs, or give the test CPUs of its own (-A), and measure again"))
+    let own_cpus = if run.is_examined() { "`taskset -c`" } else { "-A" };
+    Ok(matched.advice(format!("end these programs, or give the test CPUs of its own ({own_cpus}), and measure again")))
 }
 
 fn cpu_08(run: &Run<'_>) -> Ruling {
@@ -264,7 +268,9 @@ fn cpu_08(run: &Run<'_>) -> Ruling {
         let key = format!("cpu.{} busy", load.cpu);
         matched = matched.because(key, format!("{:.0} %", load.busy * 100.0), "both ends together, and interrupts");
     }
-    Ok(matched.advice("run the ends on two hosts, or on CPUs of their own (-A 0,1)"))
+    let own_cpus =
+        if run.is_examined() { "`taskset -c 0` for the server, `taskset -c 1` for the client" } else { "-A 0,1" };
+    Ok(matched.advice(format!("run the ends on two hosts, or on CPUs of their own ({own_cpus})")))
 }
 
 fn cpu_05(run: &Run<'_>) -> Ruling {

@@ -320,7 +320,7 @@ fn meta_03(run: &Run<'_>) -> Ruling {
     Ok(matched()
         .because(rate.key, format!("{:.1} Mbit/s", rate.value / 1e6), "more than the link could carry")
         .read(&speed, "what the driver reports, Mbit/s")
-        .advice("give the speed that the provider or the host grants: --line-rate"))
+        .advice("give the speed that the provider or the host grants: `linerate doctor --line-rate RATE`"))
 }
 
 fn meta_02(host: &Host<'_>) -> Ruling {

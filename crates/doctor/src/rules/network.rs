@@ -109,8 +109,9 @@ fn path_01(run: &Run<'_>) -> Ruling {
         .read(&loss, "below 0.005")
         .because_all(no_queue.evidence)
         .advice(format!(
-            "pace at {:.0} Mbit/s (-b, or --fq-rate), and request shaping instead of policing",
-            0.95 * later.value / 1e6
+            "pace at {:.0} Mbit/s ({}), and request shaping instead of policing",
+            0.95 * later.value / 1e6,
+            if run.is_examined() { "-b" } else { "-b, or --fq-rate" }
         )))
 }
 
@@ -265,16 +266,35 @@ fn path_10(run: &Run<'_>) -> Ruling {
         (Some(grown), ..) => matched
             .read(&grown.read, "the round trip grows under load: a queue in front of a slower hop")
             .advice("look for a port speed or a shaper on the switch, router or bridge in between"),
+        (None, Some(_), _) if run.has_growing_queue() => matched.advice(
+            "a short queue overflows: look for a port speed or a shaper on the switch, router or bridge in between",
+        ),
         (None, Some(_), true) => matched.advice(format!(
             "a steady rate with losses and without a queue is a policer of about {:.0} Mbit/s: look for one on the \
              path, or pace below it (-b)",
             rate.value / 1e6
         )),
         (None, Some(_), false) => matched.advice("packets are lost on the path: look for errors hop by hop"),
-        (None, None, _) => {
-            matched.advice("no queue and no loss: measure other hosts over the same path to narrow it down")
-        }
+        (None, None, _) => matched.advice(unexplained(run)),
     })
+}
+
+/// What is known of queue and loss of a path that shows neither enough of a queue nor enough loss to explain its rate.
+fn unexplained(run: &Run<'_>) -> String {
+    let queue = run.inflation().ok().map(|grown| match grown.loaded {
+        Ok(rtt) if grown.times >= QUEUE_INFLATION_MIN => {
+            format!("a round trip of {:.1} ms under load is too short for a deep queue", rtt.value / 1e3)
+        }
+        _ => "no queue".to_owned(),
+    });
+    let loss = run.number("retransmit_share").ok().map(|share| match share.value {
+        0.0 => "no segment was retransmitted".to_owned(),
+        _ if run.spurious().is_some() => "the retransmitted segments were late, not lost".to_owned(),
+        share => format!("{:.2} % of the segments were retransmitted, which does not explain the rate", share * 100.0),
+    });
+    let known: Vec<String> = [queue, loss].into_iter().flatten().collect();
+    let measure = "measure other hosts over the same path to narrow it down";
+    if known.is_empty() { measure.to_owned() } else { format!("{}: {measure}", known.join(", ")) }
 }
 
 fn path_11(run: &Run<'_>) -> Ruling {
@@ -441,6 +461,16 @@ fn path_06(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
     run.is_limited_by(&[limit::PATH])?;
     require(run.spurious().is_none(), || "the retransmitted segments were late, not lost".to_owned())?;
+    // A queue that overflows loses segments while the round trip is at its longest: that is the rate of a hop, not an error.
+    let grown = run.inflation();
+    if let Ok(grown) = &grown {
+        require(!run.has_growing_queue(), || {
+            format!("the round trip grows {:.1} times: a queue overflows", grown.times)
+        })?;
+    }
+    require(!run.number("end_spread").is_ok_and(|spread| spread.value <= STEADY_MAX), || {
+        "a steady rate: losses at random vary it".to_owned()
+    })?;
     let loss = run.number("retransmit_share")?;
     require(loss.value > 1e-5, || match loss.value {
         0.0 => "no segment was retransmitted".to_owned(),
@@ -458,11 +488,16 @@ fn path_06(run: &Run<'_>) -> Ruling {
             require(drops.value == 0 || drops.total, || format!("{} itself drops", nic.name))?;
         }
     }
-    Ok(matched()
+    let mut found = matched()
         .read(&loss, "at most 1e-5")
         .read(&rtt, "round trip, microseconds")
-        .read(&goodput, format!("Mathis allows {:.0} Mbit/s", limit / 1e6))
-        .advice("look for errors hop by hop; BBR suffers less"))
+        .read(&goodput, format!("Mathis allows {:.0} Mbit/s", limit / 1e6));
+    found = match grown {
+        Ok(grown) => found.read(&grown.read, "a queue that overflows would make it grow"),
+        // Of a queue nothing is known, and its losses have the same rate.
+        Err(_) => found.cap(Confidence::Low),
+    };
+    Ok(found.advice("look for errors hop by hop; BBR suffers less"))
 }
 
 fn path_07(run: &Run<'_>) -> Ruling {

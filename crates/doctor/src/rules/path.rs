@@ -152,12 +152,33 @@ fn mtu_02(host: &Host<'_>) -> Ruling {
         .because(small.key, "on", "small packets pass")
         .because(large.key, "off", "full-size packets must pass or cause an ICMP error")
         .because(reported.key, "off", "no ICMP message reports the path MTU");
+    for (fact, meaning) in [
+        ("path.forward_mtu", "largest packet to the server that passed"),
+        ("path.reverse_mtu", "largest packet from the server that passed"),
+    ] {
+        if let Ok(mtu) = host.number(fact) {
+            found = found.read(&mtu, meaning);
+        }
+    }
     if let Some(change) = smaller_mtu(host) {
         found = found.change(Some(change)).advice("or give every hop the larger MTU");
     }
     Ok(found
         .raise(host, "net.ipv4.tcp_mtu_probing", 1.0)
-        .advice("better: let ICMP `fragmentation needed` and ICMPv6 `packet too big` through the filter"))
+        .advice("better: let ICMP `fragmentation needed` and ICMPv6 `packet too big` through the filter")
+        .advice(clamp(host)))
+}
+
+/// What a router does for the TCP connections of hosts that cannot be changed.
+fn clamp(host: &Host<'_>) -> String {
+    /// IPv4 and TCP without options.
+    const HEADERS_BYTES: f64 = 40.0;
+    let passes = ["path.forward_mtu", "path.reverse_mtu"].into_iter().filter_map(|fact| host.number(fact).ok());
+    let least = passes.map(|mtu| mtu.value).reduce(f64::min);
+    let size = least.map_or_else(|| "rt mtu".to_owned(), |mtu| format!("{}", mtu - HEADERS_BYTES));
+    format!(
+        "or clamp the MSS on a router of the path: nft add rule ip TABLE FORWARD tcp flags syn tcp option maxseg size set {size}"
+    )
 }
 
 /// The only NIC with the MTU of the packets that vanish gets that of those that pass.

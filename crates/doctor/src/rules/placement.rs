@@ -103,6 +103,10 @@ fn idle_cpu(host: &Host<'_>, used: [u32; 2]) -> Result<CpuLoad, NoMatch> {
 
 /// The option that moves the workers of this end, and the sweep that compares both placements.
 fn advice(host: &Host<'_>, cpu: u32, idle: u32) -> String {
+    if host.runs().any(|run| run.is_examined()) {
+        let end = if host.runs().any(|run| run.is_client()) { "client" } else { "server" };
+        return format!("start the {end} with `taskset -c {idle}`");
+    }
     let other = host.other.map(|snapshot| Host { snapshot, period: None, other: None });
     let other_cpu = other.and_then(|other| Some(mostly(&worker_shares(&other).ok()?, "").ok()?.0));
     let (option, levels) = match (host.runs().any(|run| run.is_client()), other_cpu) {

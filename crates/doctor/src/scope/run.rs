@@ -106,6 +106,16 @@ impl<'a> Run<'a> {
         self.inflation().ok().filter(|grown| grown.times >= QUEUE_INFLATION_MIN && is_long(grown))
     }
 
+    /// A round trip that grows more than the work of the hosts explains, also where the queue is short.
+    pub(crate) fn has_growing_queue(&self) -> bool {
+        const TIMES_MIN: f64 = 1.3;
+        const GROWTH_MIN_US: f64 = 1_000.0;
+        self.inflation().is_ok_and(|grown| {
+            let growth = grown.loaded.map_or(0.0, |rtt| rtt.value * (1.0 - 1.0 / grown.times.max(1.0)));
+            grown.times >= TIMES_MIN && growth >= GROWTH_MIN_US
+        })
+    }
+
     /// How many of the retransmitted segments the receiver had already, where most were: they came late and were not lost.
     fn undone(&self) -> Option<(Reading<f64>, Reading<f64>)> {
         let (twice, repeated) = self.number("dsack_segments").ok().zip(self.number("retransmits").ok())?;
@@ -159,8 +169,18 @@ impl<'a> Run<'a> {
         match self.host.other.filter(|_| own != end) {
             // Also of one machine, where each end has its network namespace.
             Some(snapshot) => Some(Host { snapshot, period: None, other: Some(self.host.snapshot) }),
-            None => (own == end || self.is("same_host")).then_some(self.host),
+            None => (own == end || self.is_over_loopback()).then_some(self.host),
         }
+    }
+
+    /// Both ends are in one network namespace. Ends of one machine in different ones share its CPUs, but no interface.
+    fn is_over_loopback(&self) -> bool {
+        self.is("same_host") && self.host.text("route.peer.dev").is_ok_and(|device| device.value == "lo")
+    }
+
+    /// A load of `linerate test`, which has fewer options than iperf3.
+    pub(crate) fn is_examined(&self) -> bool {
+        self.text("phase").is_ok()
     }
 
     /// The same run as the other host has it.

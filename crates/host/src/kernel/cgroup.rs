@@ -73,6 +73,9 @@ impl Group {
         let directories = self.cpu.iter().flatten();
         let quotas = directories.filter_map(|(directory, _)| quota(directory));
         let lowest = quotas.min_by(|a, b| cpus(a).total_cmp(&cpus(b)));
+        // The root of all groups has no file for a quota, and none.
+        let is_unlimited = self.cpu.as_ref().is_ok_and(|directories| !directories.is_empty());
+        let lowest = lowest.or_else(|| is_unlimited.then(|| "max".to_owned()));
         snapshot.set_known("cgroup.cpu.max", lowest, SRC);
     }
 }

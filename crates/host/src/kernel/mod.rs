@@ -6,6 +6,7 @@ pub(crate) mod cpu;
 pub(crate) mod file;
 pub(crate) mod firewall;
 pub(crate) mod iptables;
+pub(crate) mod namespaces;
 pub(crate) mod process;
 pub(crate) mod procfs;
 pub(crate) mod programs;

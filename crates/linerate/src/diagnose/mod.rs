@@ -174,7 +174,8 @@ fn judged(query: &Query) -> Result<(Diagnosis, Vec<Observed>), Error> {
 
 /// Reads this host: once, or once a second over the period.
 fn live(interfaces: &[String], peer: Option<&str>, period: Option<Duration>) -> Result<Observed, Error> {
-    let request = Request { interfaces: interfaces.to_vec(), peer: peer.map(address).transpose()?, own_threads: false };
+    let request =
+        Request { interfaces: interfaces.to_vec(), peer: peer.map(address).transpose()?, ..Request::default() };
     let first = collect(&request);
     if let Some(name) = interfaces.iter().find(|name| {
         first.absence(&format!("nic.{name}.link")) == Some(linerate_model::snapshot::Absence::NoSuchDevice)

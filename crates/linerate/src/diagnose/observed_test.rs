@@ -1,8 +1,9 @@
 //! A test under observation (`--lr-doctor`): both ends read their hosts while it runs, the server sends its observation with
 //! its results, and the client's report ends with a diagnosis.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::time::Duration;
 
 use linerate_doctor::observation::{EndpointObservation, diagnose_test};
 use linerate_doctor::{Observed, TestTimeline};
@@ -24,6 +25,8 @@ use crate::client::Reported;
 use crate::outcome::failure;
 use crate::progress::style;
 
+/// The first datagram is sent three times within it.
+pub(crate) const UDP_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Name of the diagnosis in structured reports.
 const NAME: &str = "lr_doctor";
 
@@ -35,6 +38,7 @@ pub(crate) fn run_client(
     verbose: bool,
 ) -> Reported {
     let mut observer = Observer::new();
+    let spec = &explained(spec);
     let result = client::run_before_end(spec, &mut Tee(&mut observer, &mut *report), interrupts);
     let mut diagnosis = None;
     // A failure to report the end cannot be reported.
@@ -42,9 +46,17 @@ pub(crate) fn run_client(
     Reported { outcome: result.outcome, diagnosis }
 }
 
+/// The test whose failure names UDP that is blocked, where iperf3 waits for 30 s and has an error of the system.
+fn explained(spec: &ClientSpec) -> ClientSpec {
+    let mut spec = spec.clone();
+    spec.local.udp_answer_timeout = Some(UDP_ANSWER_TIMEOUT);
+    spec
+}
+
 /// Runs one test as its client and diagnoses it.
 pub(super) fn diagnosed(spec: &ClientSpec, interrupts: &dyn Interrupts) -> Result<Diagnosis, Failure> {
     let mut observer = Observer::default();
+    let spec = &explained(spec);
     let result = client::run(spec, &mut observer, interrupts);
     result.outcome?;
     let client = observer.observation().ok_or_else(|| failure(&"this host could not be observed"))?;
@@ -98,6 +110,8 @@ pub(crate) struct Observer {
     timeline: TestTimeline,
     endpoint: Option<Endpoint>,
     peer: Option<IpAddr>,
+    /// Address of a socket of the test.
+    own: Option<SocketAddr>,
     watch: Option<Watch>,
 }
 
@@ -105,7 +119,10 @@ impl EventSink for Observer {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         match event {
             Event::TestAccepted(header) => self.endpoint = Some(header.endpoint),
-            Event::StreamOpened(stream) => self.peer = Some(stream.remote.ip()),
+            Event::StreamOpened(stream) => {
+                self.peer = Some(stream.remote.ip());
+                self.own = Some(stream.local);
+            }
             Event::TestStarted { .. } => self.watch = Watch::start(self.request(), STEP),
             _ => {}
         }
@@ -127,7 +144,9 @@ impl Observer {
     }
 
     fn request(&self) -> Request {
-        Request { interfaces: Vec::new(), peer: self.peer, own_threads: true }
+        // A server is observed for its client, which knows both ends.
+        let own = self.own.filter(|_| self.endpoint != Some(Endpoint::Server));
+        Request { peer: self.peer, connected_from: own, own_threads: true, ..Request::default() }
     }
 
     /// What this end knows; ends the watch.

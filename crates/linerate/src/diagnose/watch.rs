@@ -6,8 +6,9 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use linerate_doctor::observation::PEER_IS_HERE;
 use linerate_doctor::{Observed, Period};
-use linerate_host::{Connections, ProcessTimes, Request, collect};
+use linerate_host::{Connections, ProcessTimes, Request, collect, is_peer_in_other_namespace};
 use linerate_model::snapshot::Snapshot;
 
 /// A host that is being read by a thread of its own.
@@ -56,6 +57,7 @@ impl Watch {
             // A test of this process reports its own connections.
             let connections = (!request.own_threads).then(|| Connections::read().ok()).flatten();
             let mut last = collect(&request);
+            let is_peer_here = request.connected_from.is_some_and(is_peer_in_other_namespace);
             let mut period = Period::default();
             let mut workers = WorkerCpus::default();
             let (mut address_changes, mut former_address) = (0_u32, None);
@@ -83,6 +85,9 @@ impl Watch {
                     last.set_known(NEXT_HOP_CHANGES, is_resolved.then_some(address_changes), "rtnetlink:GETNEIGH");
                     if former_address.is_some() {
                         last.set_known("route.peer.lladdr_former", former_address, "rtnetlink:GETNEIGH");
+                    }
+                    if is_peer_here {
+                        last.set(PEER_IS_HERE, true, "procfs:net");
                     }
                     name_dropping_rule(&mut last, period.as_ref());
                     workers.record(&mut last);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use linerate_doctor::observation::EndpointObservation;
+use linerate_doctor::observation::{EndpointObservation, PEER_IS_HERE};
 use linerate_doctor::path::ObservedPhase;
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::native::client::{NativeClient, NativeError, Steering};
@@ -251,7 +251,10 @@ impl Examination {
         if result.load.is_some() {
             let facts = if is_interrupted { None } else { self.client.facts(interrupts) };
             let server = facts.as_deref().and_then(|facts| EndpointObservation::from_peer(facts).ok());
-            let client = observer.0.borrow_mut().observation();
+            let mut client = observer.0.borrow_mut().observation();
+            if let Some(client) = client.as_mut().filter(|_| self.client.is_same_boot()) {
+                client.snapshot.set(PEER_IS_HERE, true, "boot_id");
+            }
             self.observed.push(ObservedPhase { kind, client, server, remote: result.remote.clone() });
             self.note_rates(&result);
         }

@@ -71,6 +71,9 @@ pub struct LocalOptions {
     /// Longest time sent control messages may stay unacknowledged (`TCP_USER_TIMEOUT`, tcp(7)); `None` is `snd_timeout`. A
     /// data stream that starves among others says nothing of the path, a control connection does.
     pub control_timeout: Option<Duration>,
+    /// Longest wait of a client for the answer to the first datagram of a stream, after which its error is that UDP is blocked;
+    /// `None` is iperf3's wait of 30 s, and its error.
+    pub udp_answer_timeout: Option<Duration>,
     /// Keepalive on the control connection.
     pub control_keepalive: Option<Keepalive>,
     /// CPU the process is pinned to.
@@ -92,6 +95,7 @@ impl Default for LocalOptions {
             rcv_timeout: Duration::from_secs(120),
             snd_timeout: None,
             control_timeout: None,
+            udp_answer_timeout: None,
             control_keepalive: None,
             cpu: None,
             file: None,

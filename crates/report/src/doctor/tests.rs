@@ -140,6 +140,26 @@ fn placement_is_listed_in_the_long_report_and_advised_in_the_short_one() {
     assert!(text.contains("\n            server: worker CPU 0 (100 %)"), "{text}");
 }
 
+/// The narrowest hop needs no remedy, its long queue has one.
+#[test]
+fn finding_that_is_worse_than_the_limit_has_its_remedy_in_the_short_report() {
+    let with_queue = |severity: &str| {
+        let queue = json!({
+            "id": "LAT-02", "severity": "medium", "confidence": "high", "subject": "client up", "title": "A queue on the path",
+            "evidence": [], "explanation": "", "advice": "fq_codel or cake at 9.5 Mbit/s", "remedy": [], "undo": [], "reference": "",
+        });
+        let mut diagnosis = path();
+        diagnosis.findings.truncate(1);
+        diagnosis.findings[0].severity = serde_json::from_value(json!(severity)).expect("a severity");
+        diagnosis.findings.push(serde_json::from_value(queue).expect("a finding"));
+        short(&diagnosis)
+    };
+    let worse = with_queue("info");
+    assert!(worse.contains("ALSO        A queue on the path"), "{worse}");
+    assert!(worse.contains("\n  next      fq_codel or cake at 9.5 Mbit/s\n"), "{worse}");
+    assert!(!with_queue("high").contains("fq_codel"), "the remedy of the limit is the only one");
+}
+
 #[test]
 fn what_both_hosts_have_alike_is_one_line() {
     let mut diagnosis = path();

@@ -64,6 +64,21 @@ fn udp_that_vanishes_is_loss_for_the_limit_the_diagnosis_and_the_record() {
 }
 
 #[test]
+fn udp_that_is_blocked_has_that_error_where_a_diagnosis_is_wanted() {
+    let Some(net) = Net::routed() else { return };
+    let _server = net.server();
+    drop_all(&net, "forward priority 0", "meta l4proto udp");
+    let client = net.client(&["-u", "-t", "1", "--lr-doctor"]).finish();
+    client.expect_code(1).expect_stderr("UDP is blocked");
+    assert!(!client.stderr.contains("temporarily unavailable"), "{client:?}");
+
+    // A server of iperf3 alone.
+    let (client, _) = NativeHost::both(&net);
+    let words = ["-q", "--side-probe", "none", "--only", "datagrams", "-b", "10M"];
+    client.test(SERVER, &words).finish_within(Duration::from_secs(60)).expect_code(1).expect_stderr("UDP is blocked");
+}
+
+#[test]
 fn fragments_that_vanish_are_the_loss_of_all_datagrams() {
     let Some(net) = Net::routed() else { return };
     let _server = net.server();
@@ -99,6 +114,31 @@ fn timed_a_rate_that_is_reached_is_the_limit() {
     );
     let rates = rates(&report);
     assert!(rates.iter().all(|rate| (40e6..=50e6).contains(rate)), "{rates:?}");
+}
+
+#[test]
+fn timed_a_rate_that_is_reached_over_loopback_is_the_limit() {
+    let host = NativeHost::here();
+    let server = host.serve(&[]);
+    let target = format!("127.0.0.1:{}", server.port);
+    let test = host.test(&target, &["--profile", "quick", "-b", "50M", "-q"]).finish_within(Duration::from_secs(60));
+    test.expect_code(0).expect_stdout("RESULT      the target rate is reached");
+    assert!(!test.stdout.contains("runs both ends"), "{test:?}");
+}
+
+/// The server is a program of this machine that gives no facts, in a namespace of its own.
+#[test]
+fn server_of_the_test_is_none_of_the_other_programs() {
+    let Some(net) = Net::new() else { return };
+    let (client, server) = NativeHost::both(&net);
+    let _server = server.serve(&[]);
+    let native = client.report(SERVER, &["--only", "down,up", "--time", "3"])["diagnosis"].clone();
+    let foreign = net.client(&["-J", "--lr-doctor", "-t", "3"]).finish().json()["lr_doctor"].clone();
+    for diagnosis in [native, foreign] {
+        assert!(diagnosis["hosts"].as_array().is_some_and(|hosts| hosts.len() == 1), "{diagnosis:#}");
+        let text = diagnosis.to_string();
+        assert!(!text.contains("other programs use") && !text.contains("end these programs"), "{diagnosis:#}");
+    }
 }
 
 /// Without probes a load is cut short, and a burst is a large part of it.

@@ -119,6 +119,24 @@ fn load_of_which_no_byte_arrives_has_no_values_and_the_cause() {
     test.expect_code(1).expect_stdout("no byte arrived").expect_stdout("UDP is blocked");
 }
 
+/// Full-size packets vanish in both directions, those of the control connection as well.
+#[test]
+fn black_hole_of_both_directions_is_reported_with_its_fix() {
+    let Some((net, client, _server)) = path() else { return };
+    net.in_middle(
+        "nft 'table ip t { chain c { type filter hook forward priority 0; meta length > 1450 drop; }; \
+         chain o { type filter hook output priority 0; icmp type destination-unreachable drop; }; }'",
+    );
+    for words in [&["--only", "size,idle,down,up", "--time", "2"][..], &["--profile", "quick"]] {
+        let text = client.test(SERVER, words).finish_within(Duration::from_secs(60));
+        text.expect_code(1).expect_stdout("RTT p50").expect_stdout("net.ipv4.tcp_mtu_probing=1");
+        let unwrapped = text.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in ["no byte arrived", "the path drops large packets (likely)", "maxseg size set"] {
+            assert!(unwrapped.contains(part), "{words:?}: no {part}: {text:?}");
+        }
+    }
+}
+
 #[test]
 fn blocked_udp_leaves_the_values_of_tcp() {
     let Some((net, client, _server)) = path() else { return };

@@ -62,6 +62,23 @@ fn shaper_between_the_hosts_is_the_narrowest_hop_of_the_path() {
     let (report, text) = tested(&net, &["--only", "idle,down,up", "--time", "5"]);
     check_rates(&report);
     assert!(text.contains("the narrowest hop of the path sets the rate"), "{text}");
+    for other_term in ["the path between the hosts", "Random loss", "A deep queue"] {
+        assert!(!text.contains(other_term), "{other_term}: {text}");
+    }
+}
+
+/// 500,000 bytes take 200 ms at 20 Mbit/s, which cubic fills.
+#[test]
+fn long_queue_of_the_path_has_its_remedy_in_the_short_report() {
+    let Some(net) = shaped_in_the_middle("root tbf rate 20mbit burst 32kB limit 500000") else { return };
+    let (_, text) = tested(&net, &["--only", "idle,up", "--time", "5", "--congestion", "cubic"]);
+    let unwrapped = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["ALSO A queue on the path delays packets", "next fq_codel or cake at"] {
+        assert!(unwrapped.contains(part), "no {part}: {text}");
+    }
+    for other_term in ["Random loss", "the path between the hosts", "no queue"] {
+        assert!(!text.contains(other_term), "{other_term}: {text}");
+    }
 }
 
 #[test]

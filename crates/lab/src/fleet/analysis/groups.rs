@@ -81,7 +81,7 @@ pub fn finding(cells: &[&Cell], hub: Option<&HostId>) -> Option<(Groups, Finding
     let confidence = if is_sure { Confidence::High } else { Confidence::Medium };
     let (Some(slow), Some(fast)) = (groups.slow.first(), groups.fast.first()) else { return None };
     let next =
-        format!("on {slow} and {fast}: `linerate doctor --save FILE`, then `linerate doctor --diff` of both files");
+        format!("on {slow} and {fast}: `linerate doctor --save FILE`, then `linerate doctor --diff A B` of both files");
     let names = |hosts: &[HostId]| hosts.iter().map(HostId::as_str).collect::<Vec<_>>().join(", ");
     let statements = [
         format!("faster: {}", names(&groups.fast)),

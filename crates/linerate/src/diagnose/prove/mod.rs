@@ -220,7 +220,7 @@ fn confirm(question: &str, spec: &ProofSpec, signals: &Signals) -> Result<(), Er
 
 /// The present state, and the commands that restore it.
 fn record(spec: &ProofSpec, finding: &Finding, boot_id: String) -> Result<Record, Error> {
-    let request = Request { interfaces: Vec::new(), peer: Some(address(&spec.server)?), own_threads: false };
+    let request = Request { peer: Some(address(&spec.server)?), ..Request::default() };
     let route = collect(&request);
     let interface = route.text("route.peer.dev").unwrap_or_default().to_owned();
     Ok(Record { boot_id, undo: finding.undo.clone(), settings: settings_of(&interface), interface })
@@ -228,7 +228,7 @@ fn record(spec: &ProofSpec, finding: &Finding, boot_id: String) -> Result<Record
 
 /// Settings of this host that commands of findings change, by the keys of their facts.
 fn settings_of(interface: &str) -> BTreeMap<String, String> {
-    let request = Request { interfaces: vec![interface.to_owned()], peer: None, own_threads: false };
+    let request = Request { interfaces: vec![interface.to_owned()], ..Request::default() };
     let nic = format!("nic.{interface}.");
     let is_setting = |key: &str| match key.strip_prefix(&nic) {
         Some(fact) => {

@@ -23,6 +23,7 @@ use super::super::observers::Observers;
 use super::super::steering::{Position, SharedObserver, ShownLoad};
 use super::result::{self, Collected};
 use super::side_probe::{Method, SideProber};
+use crate::diagnose::observed_test::UDP_ANSWER_TIMEOUT;
 
 /// Why a phase did not reach its end.
 pub(super) enum Ended {
@@ -157,6 +158,7 @@ impl Context<'_> {
         local.port = target.port;
         local.bind = target.bind.clone();
         local.interval = Some(INTERVAL);
+        local.udp_answer_timeout = Some(UDP_ANSWER_TIMEOUT);
         // The address that was reached, so that all tests take one path.
         let mut spec = ClientSpec::new(self.remote.ip().to_string(), local, test);
         spec.connect_timeout = Some(CONNECT_TIMEOUT);

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_iperf3::{Cookie, ErrorCode, udp_header};
+use linerate_model::path::absent;
 use linerate_model::spec::ClientSpec;
 use linerate_model::workload::Start;
 use linerate_model::{Event, Failure, StreamId, Transport};
@@ -200,7 +201,9 @@ impl Context<'_, '_> {
     fn await_reply(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
         const OVERTAKING_MAX: u32 = 64;
         let sent = Instant::now();
-        let deadline = sent + HELLO_TIMEOUT.min(self.spec.local.snd_timeout.unwrap_or(HELLO_TIMEOUT));
+        let explained_after = self.spec.local.udp_answer_timeout;
+        let longest = explained_after.unwrap_or(HELLO_TIMEOUT);
+        let deadline = sent + longest.min(self.spec.local.snd_timeout.unwrap_or(longest));
         let mut repeat_after = HELLO_REPEAT;
         let read_failed = |e: &std::io::Error| HelloError::of(ErrorCode::StreamRead, e);
         let mut datagram = [0; 64];
@@ -215,6 +218,9 @@ impl Context<'_, '_> {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
                     let now = Instant::now();
+                    if now >= deadline && explained_after.is_some() {
+                        return Err(HelloError::Failed(ErrorCode::StreamRead.failure(Some(absent::UDP_BLOCKED))));
+                    }
                     if now >= deadline {
                         return Err(read_failed(&e));
                     }

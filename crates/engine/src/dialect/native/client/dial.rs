@@ -197,10 +197,15 @@ fn is_taken(error: &OsError) -> bool {
     matches!(error.errno(), Some(errno::EADDRINUSE | errno::EADDRNOTAVAIL))
 }
 
+/// Segments of a control connection, in both directions: the smallest MTU of IPv6 (RFC 8200, section 5) without IP and TCP headers.
+/// Its messages pass a path that drops full-size packets, which is for the test to find.
+const SEGMENT_MAX_BYTES: u32 = 1_280 - 40 - 20;
+
 /// Begins to connect, from a port that the kernel assigns, or from this one.
 fn connect(remote: SocketAddr, target: &Target, port: Option<u16>) -> Result<Attempt, OsError> {
     let fd = socket::open(&remote, Protocol::Tcp)?;
     bind(fd.as_fd(), &target.bind, &remote)?;
+    sockopt::TCP_MAXSEG.set(&fd, SEGMENT_MAX_BYTES)?;
     if let Some(port) = port {
         sockopt::SO_REUSEADDR.set(&fd, true)?;
         socket::bind(&fd, &socket::wildcard(Family::of(&remote), port))?;
