@@ -162,10 +162,10 @@ fn measured(run: &RunRecord, name: MeasureName, way: Way) -> Option<f64> {
 }
 
 #[test]
-fn figures_of_csv_and_json_are_those_of_their_tests() {
+fn values_of_csv_and_json_are_those_of_their_tests() {
     use MeasureName as M;
-    type Figures = &'static [(M, Way, f64)];
-    let inputs: [(&str, usize, Figures); 5] = [
+    type Values = &'static [(M, Way, f64)];
+    let inputs: [(&str, usize, Values); 5] = [
         ("i2-218-tcp-P3.csv", 3, &[(M::SentBps, Way::Forward, 34.2e6)]),
         ("i2-221-tcp-P2.csv", 2, &[(M::SentBps, Way::Forward, 23.1e6)]),
         ("i2-csv-enhanced.csv", 1, &[(M::ReceivedBps, Way::Forward, 100.0e6)]),
@@ -180,7 +180,7 @@ fn figures_of_csv_and_json_are_those_of_their_tests() {
         ),
         ("p14-udp-loss-client.json", 1, &[(M::LostShare, Way::Forward, 0.1105)]),
     ];
-    for (input, streams, figures) in inputs {
+    for (input, streams, values) in inputs {
         let (_directory, store) = history();
         let imported = import_file(Some(&store), &path(input), &[]).unwrap_or_else(|error| panic!("{input}: {error}"));
         assert_eq!((imported.new, imported.known, imported.partial), (1, 0, 0), "{input}: one run");
@@ -189,7 +189,7 @@ fn figures_of_csv_and_json_are_those_of_their_tests() {
         let detail = run.trials[0].detail.as_ref().expect("a test");
         let linerate_model::record::Detail::Test(test) = detail else { panic!("{input}: another kind of trial") };
         assert_eq!(test.streams.len(), streams, "{input}");
-        for (name, way, expected) in figures {
+        for (name, way, expected) in values {
             let found = measured(run, *name, *way).unwrap_or_else(|| panic!("{input}: no {name}"));
             assert!((found / expected - 1.0).abs() < 0.005, "{input}: {name} is {found}, not {expected}");
         }

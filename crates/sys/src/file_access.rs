@@ -43,10 +43,10 @@ enum Reason {
 const NOT_PRIVATE: u32 = 0o077;
 /// Group or others may write.
 const WRITABLE: u32 = 0o022;
-/// Nobody but the owner of a file may rename or remove it in the directory.
+/// Only the owner of a file may rename or remove it in the directory.
 const STICKY: u32 = 0o1000;
 
-/// Who has access to a file with this metadata and must not have it; `None` where nobody has. A pipe or a device has no
+/// Who has access to a file with this metadata and must not have it; `None` without one. A pipe or a device has no
 /// content that others could read or change later.
 #[must_use]
 pub fn exposure(path: &Path, metadata: &Metadata, protected: Protected) -> Option<Exposure> {

@@ -167,9 +167,9 @@ mod tests {
     use super::*;
 
     /// Rates in bit/s, delay without load in ns, host and port.
-    type Figures = (Option<f64>, Option<f64>, Option<i64>, String, u16);
+    type Values = (Option<f64>, Option<f64>, Option<i64>, String, u16);
 
-    fn figures(document: &Value) -> (&'static str, Figures, PathTest) {
+    fn values(document: &Value) -> (&'static str, Values, PathTest) {
         let test = read(document).expect("a speed test").expect("possible");
         let report = &test.report;
         let down = report.phases.iter().find_map(|phase| phase.down_bps);
@@ -187,7 +187,7 @@ mod tests {
             "upload": {"bandwidth": 1_250_000, "bytes": 12_000_000, "elapsed": 9600, "latency": {"iqm": 212.5}},
             "server": {"id": 7, "host": "speed.example.net", "port": 8080, "ip": "192.0.2.7"},
         });
-        let (tool, found, test) = figures(&ookla);
+        let (tool, found, test) = values(&ookla);
         assert_eq!(tool, "speedtest");
         assert_eq!(found, (Some(94e6), Some(10e6), Some(12_500_000), "speed.example.net".to_owned(), 8080));
         let added: Vec<_> = test.report.phases.iter().map(|phase| phase.added_p50_ns).collect();
@@ -201,7 +201,7 @@ mod tests {
                 "host": "speed.example.net:8080"},
             "bytes_sent": 1, "bytes_received": 2, "share": null, "client": {"ip": "203.0.113.5"},
         });
-        let (tool, found, _) = figures(&cli);
+        let (tool, found, _) = values(&cli);
         let host = "speed.example.net".to_owned();
         assert_eq!(
             (tool, found),
@@ -213,7 +213,7 @@ mod tests {
             "client": {"ip": "203.0.113.5"}, "bytes_sent": 1, "bytes_received": 2, "ping": 11, "jitter": 0.5,
             "upload": 38.5, "download": 93.25, "share": "",
         });
-        let (tool, found, _) = figures(&libre);
+        let (tool, found, _) = values(&libre);
         let host = "libre.example.net".to_owned();
         assert_eq!((tool, found), ("librespeed-cli", (Some(93.25e6), Some(38.5e6), Some(11_000_000), host, 0)));
     }
