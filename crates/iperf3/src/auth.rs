@@ -215,6 +215,13 @@ impl Authenticator {
     }
 }
 
+/// Whether a private key has a passphrase: PKCS#8 (RFC 5958, section 3), or the older form with a header (RFC 1421).
+#[must_use]
+pub fn is_encrypted(private_key_pem: &str) -> bool {
+    private_key_pem.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
+        || private_key_pem.contains("Proc-Type: 4,ENCRYPTED")
+}
+
 /// Checks a user name and a password that came in another way than by a token. `users_file` is the text of the users file.
 ///
 /// # Errors

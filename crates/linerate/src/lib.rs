@@ -136,6 +136,7 @@ pub mod http;
 pub mod import;
 mod link_local;
 pub mod live;
+#[cfg(feature = "full")]
 mod named;
 #[cfg(feature = "full")]
 pub mod otlp;

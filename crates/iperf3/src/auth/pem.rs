@@ -3,7 +3,7 @@
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
 
-use super::AuthError;
+use super::{AuthError, is_encrypted};
 
 /// `rsaEncryption` with its NULL parameter (RFC 3279 section 2.3.1), as a complete AlgorithmIdentifier.
 const RSA_ALGORITHM: &[u8] =
@@ -28,11 +28,6 @@ pub(super) fn private_key_pkcs8(pem: &str) -> Result<Vec<u8>, AuthError> {
         _ if is_encrypted(pem) => Err(AuthError::Encrypted),
         _ => Err(AuthError::NoKey("private")),
     }
-}
-
-/// Whether a private key has a passphrase: PKCS#8 (RFC 5958, section 3), or the older form with a header (RFC 1421).
-fn is_encrypted(pem: &str) -> bool {
-    pem.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----") || pem.contains("Proc-Type: 4,ENCRYPTED")
 }
 
 /// The public key as SubjectPublicKeyInfo (RFC 5280 section 4.1), from `PUBLIC KEY` or `RSA PUBLIC KEY`.

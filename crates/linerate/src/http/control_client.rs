@@ -252,17 +252,17 @@ impl ControlClient {
         self.run(move |session| session.request(&request)).unwrap_or_else(|| Err(self.lost("its thread has ended")))
     }
 
-    /// The same, given up after `patience`; the thread ends after its own timeouts.
+    /// The same, given up after `wait_max`; the thread ends after its own timeouts.
     ///
     /// # Errors
     /// Any.
     pub(super) fn request_within<T: DeserializeOwned + Send + 'static>(
         &self,
         request: Request,
-        patience: Duration,
+        wait_max: Duration,
     ) -> Result<T, ControlError> {
         let outcome = self.begin(move |session| session.request(&request));
-        let response = outcome.and_then(|outcome| outcome.recv_timeout(patience).ok());
+        let response = outcome.and_then(|outcome| outcome.recv_timeout(wait_max).ok());
         response.unwrap_or_else(|| Err(self.lost("no response in time")))
     }
 

@@ -106,8 +106,8 @@ pub struct LoadEnd {
 pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
     let mut spec = completed(plan)?;
     let first = *spec.destinations.first().ok_or_else(|| Error::usage("the URL names no port"))?;
-    let patience = Duration::from_nanos(spec.connect_timeout_ns);
-    let mut side = ServerSide::contact(first, &plan.control, patience)?;
+    let wait_max = Duration::from_nanos(spec.connect_timeout_ns);
+    let mut side = ServerSide::contact(first, &plan.control, wait_max)?;
     let claims = ServerSide::ownership(side.as_ref(), first, plan.claims);
     let scope = TargetScope::of(first.ip(), &interfaces::addresses());
     let bytes_max = safety_limits::check(&demand(&spec), scope, claims).map_err(Error::usage)?;

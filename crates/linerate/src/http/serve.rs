@@ -5,14 +5,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use linerate_host::{Tested, Watched};
-use linerate_http::server::{Access, Server as HttpListener, ServerSpec, ServerStats, StartError, ThreadStats};
+use linerate_http::server::{Access, Listen, Server as HttpListener, ServerSpec, ServerStats, StartError, ThreadStats};
 use linerate_model::policy::AccessRules;
-use linerate_sys::{interfaces, process};
+use linerate_sys::{errno, interfaces, process};
 
 use super::agent::{self, ControlChannel};
 use super::control_channel::OpenChannel;
 use super::lab::local_address;
 use super::restartable_server::RestartableServer;
+use crate::link_local::scope_advice;
 use crate::server::{self as iperf3, in_use};
 use crate::{Error, Outcome};
 
@@ -75,10 +76,7 @@ impl HttpServer {
     pub fn start(plan: &ServePlan) -> Result<Self, Error> {
         // Without the privilege to raise the limit fewer connections fit.
         let _ = process::raise_fd_limit();
-        let server = HttpListener::start(&plan.spec).map_err(|error| match &error {
-            StartError::System(error) => Error::failed(in_use::explained_os(error, "choose another one with --bind")),
-            error => Error::failed(error),
-        })?;
+        let server = HttpListener::start(&plan.spec).map_err(|error| start_error(&error, &plan.spec))?;
         let mut introduction = announcement(&plan.spec, &server);
         let listeners = server.addresses().to_vec();
         let tcp = plan.tcp.as_ref().map(open_tcp).transpose()?;
@@ -124,6 +122,21 @@ impl HttpServer {
             Err(why) => self.warnings.push(format!("no control channel: {why}")),
         }
         Ok(())
+    }
+}
+
+/// A listener that could not be opened, with what to try.
+fn start_error(error: &StartError, spec: &ServerSpec) -> Error {
+    let StartError::System(error) = error else { return Error::failed(error) };
+    let text = in_use::explained_os(error, "choose another one with --bind");
+    let addresses = match &spec.listen {
+        Listen::At(addresses) => addresses.as_slice(),
+        Listen::Everywhere(_) => &[],
+    };
+    let advice = addresses.iter().find_map(|address| scope_advice(&address.ip().to_string()));
+    match advice.filter(|_| error.errno() == Some(errno::EINVAL)) {
+        Some(advice) => Error::failed(format!("{text}; {advice}")),
+        None => Error::failed(text),
     }
 }
 

@@ -44,11 +44,11 @@ pub(super) struct ServerSide {
 }
 
 impl ServerSide {
-    /// Identifies the server. Without a named channel, no response within `patience` means a foreign server.
+    /// Identifies the server. Without a named channel, no response within `wait_max` means a foreign server.
     ///
     /// # Errors
     /// A channel that was named, or for which there is a token, and does not answer; one whose key has changed.
-    pub(super) fn contact(server: SocketAddr, path: &ControlPath, patience: Duration) -> Result<Option<Self>, Error> {
+    pub(super) fn contact(server: SocketAddr, path: &ControlPath, wait_max: Duration) -> Result<Option<Self>, Error> {
         let is_wanted = path.server.is_some() || path.token_file.is_some();
         let port = server.port().checked_add(1).unwrap_or(server.port() - 1);
         let named = path.server.as_deref().map(|text| host_and_port(text, port)).transpose();
@@ -57,19 +57,19 @@ impl ServerSide {
         let identity = IdentityOptions { token_file: path.token_file.clone(), ..IdentityOptions::default() };
         // A token that cannot be used is an error of the command line.
         identity::demand(&identity, &target)?;
-        match Self::identify(target, identity, (!is_wanted).then_some(patience)) {
+        match Self::identify(target, identity, (!is_wanted).then_some(wait_max)) {
             Ok(side) => Ok(Some(side)),
             Err(error) if is_wanted || has_wrong_key(&error) => Err(Error::new(Outcome::Unreachable, error)),
             Err(_) => Ok(None),
         }
     }
 
-    /// With `patience` the channel may not exist, so one attempt is made.
-    fn identify(target: Target, identity: IdentityOptions, patience: Option<Duration>) -> Result<Self, ControlError> {
+    /// With `wait_max` the channel may not exist, so one attempt is made.
+    fn identify(target: Target, identity: IdentityOptions, wait_max: Option<Duration>) -> Result<Self, ControlError> {
         let client = ControlClient::start(target, identity.clone())?;
         let request = Request::new(INFO, &());
-        let info = match patience {
-            Some(patience) => client.request_within(request.once(), patience)?,
+        let info = match wait_max {
+            Some(wait_max) => client.request_within(request.once(), wait_max)?,
             None => client.request(request)?,
         };
         let found = client.run(|session| (session.round_trip(), std::mem::take(&mut session.remarks)));

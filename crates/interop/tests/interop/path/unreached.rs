@@ -1,4 +1,4 @@
-//! Goal: whoever cannot reach a server, or starts one that cannot begin, learns what failed, on which object, and what to try.
+//! Goal: a server that cannot be reached, or cannot start, has an error with what failed, on which object, and what to try.
 //! Method: a port on which nothing listens, link-local addresses without a device, keys with a passphrase.
 
 use std::process::{Command, Stdio};
@@ -41,6 +41,7 @@ fn link_local_address_without_a_device_names_the_form_with_one() {
         ("sweep fe80::1", 4),
         ("http load http://[fe80::1]:8080/", 4),
         ("serve --bind fe80::1", 1),
+        ("http serve --bind [fe80::1]:8099", 1),
     ];
     each_case(&rows, |(line, code)| {
         linerate(line).finish_within(TIMEOUT).expect_code(*code).expect_stderr("fe80::1%eth0");
@@ -73,6 +74,7 @@ fn key_with_a_passphrase_is_named_as_such_with_the_way_to_remove_it() {
     let rows = [
         format!("serve --private-key {} --users {}", path("rsa"), path("users")),
         format!("serve --host-key {}", path("host")),
+        format!("iperf3 -s --rsa-private-key-path {} --authorized-users-path {}", path("rsa"), path("users")),
     ];
     each_case(&rows, |line| {
         let finished = linerate(&format!("{line} --port {}", free_port())).finish_within(TIMEOUT);

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use linerate_iperf3::auth::{AuthError, is_encrypted};
 use linerate_model::spec::{AcceptedPadding, ClientSpec, Credentials, Segmentation, ServerAuth, ServerSpec};
 use linerate_model::{Direction, EndCondition, Transport};
 
@@ -139,6 +140,10 @@ fn server_auth(auth: &AuthArgs, surroundings: &Surroundings<'_>) -> Result<Optio
     };
     read_file(&users_file, surroundings, ParameterError::UsersFile)?;
     let private_key_pem = read_pem(key_path, surroundings, ParameterError::ServerAuth)?;
+    if is_encrypted(&private_key_pem) {
+        let file = format!("{}: {}", key_path.display(), AuthError::Encrypted);
+        return Err(ParameterError::Unreadable { file, complaint: Box::new(ParameterError::ServerAuth) });
+    }
     let mut resolved = ServerAuth::new(private_key_pem, users_file);
     if let Some(max_skew_s) = auth.max_skew_s {
         resolved.max_skew = Duration::from_secs(max_skew_s.into());

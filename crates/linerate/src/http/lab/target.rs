@@ -39,7 +39,7 @@ impl TargetServer {
         let first = *destinations.first().ok_or_else(|| Error::usage("the URL names no port"))?;
         let mut control = spec.control.clone();
         control.server = control.server.or_else(|| spec.plan.control.clone());
-        let server = ServerSide::contact(first, &control, CONTROL_PATIENCE)?;
+        let server = ServerSide::contact(first, &control, CONTROL_WAIT_MAX)?;
         let (answer, has_sizes) = ask(spec, first)?;
         let claims = ServerSide::ownership(server.as_ref(), first, spec.claims);
         Ok(Self { client: local_address(first), url: target, destinations, server, claims, answer, has_sizes })
@@ -143,6 +143,6 @@ pub(crate) fn is_local(address: IpAddr) -> bool {
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest wait for a control channel that may not exist.
-const CONTROL_PATIENCE: Duration = Duration::from_secs(10);
+const CONTROL_WAIT_MAX: Duration = Duration::from_secs(10);
 /// A size no other server answers by accident.
 const PROBED_BYTES: u64 = 1023;

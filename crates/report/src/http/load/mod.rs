@@ -65,8 +65,11 @@ fn result(load: &LoadResult) -> String {
         ),
     };
     let classes = load.errors.iter().map(|(class, error)| format!("{} {}", grouped(error.count), stored_name(class)));
+    let is_held = matches!(load.mode, Mode::Idle { .. }) && load.requests == 0;
     let errors = match load.errors.total() {
         0 => "no errors".to_owned(),
+        // Without requests there is nothing that they are a share of.
+        total if is_held => format!("{} errors ({})", grouped(total), classes.collect::<Vec<_>>().join(", ")),
         total => format!(
             "{} errors ({}: {})",
             grouped(total),
