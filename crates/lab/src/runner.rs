@@ -67,7 +67,7 @@ impl Burden {
     }
 }
 
-/// Figures that differ by less than this ratio are equal.
+/// Values that differ by less than this ratio are equal.
 const BURDEN_RATIO_MIN: f64 = 1.25;
 /// The same for these differences: no application notices them.
 const DELAY_US_MIN: f64 = 1000.0;

@@ -90,8 +90,8 @@ fn limited_share(stream: &StreamSummary, limited_us: fn(&TcpLimits) -> u64) -> O
 
 /// Mean of the streams of which it is known.
 fn mean(summary: &Summary, figure: impl Fn(&StreamSummary) -> Option<f64>) -> Option<f64> {
-    let figures: Vec<f64> = summary.streams.iter().filter_map(figure).collect();
-    (!figures.is_empty()).then(|| figures.iter().sum::<f64>() / figures.len() as f64)
+    let values: Vec<f64> = summary.streams.iter().filter_map(figure).collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 fn cpu_s_per_gib(cpu_percent: f64, received_bps: f64) -> Option<f64> {
