@@ -248,7 +248,7 @@ fn every_text_is_two_sentences_and_has_a_reference() {
 
 /// A queue of some ms that overflows, and a path of microseconds whose round trip grows with the work of the hosts.
 #[test]
-fn advice_on_a_path_does_not_contradict_its_figures() {
+fn advice_on_a_path_does_not_contradict_its_measures() {
     let path = "run.0.tool=x run.0.limit=path run.0.busy_share=0.99 run.0.received_bps=95e6";
     for (facts, contains, lacks) in [
         ("run.0.rtt_inflation=770 run.0.min_rtt_us=4 run.0.rtt_us=3080 run.0.retransmit_share=0", "3.1 ms", "no queue"),
