@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::deadline::{TIMEOUT, wait_for};
-use crate::net::{free_port, listens};
+use crate::deadline::wait_for;
+use crate::net::{free_port, is_bound_udp, listens};
 use crate::process::Process;
 use crate::program::{Program, ours};
 
@@ -46,10 +46,9 @@ impl Service {
     #[track_caller]
     pub fn start_both_by(command: Command, arguments: &[&str]) -> (Self, u16) {
         let port2 = free_port();
-        let service = Self::start_by(command, &[&["--iperf2-port", &port2.to_string()], arguments].concat());
-
-        // The event comes after all ports are open, and that of iperf 2 is the last.
-        service.wait_for_events("listening", 1, TIMEOUT);
+        let mut service = Self::start_by(command, &[&["--iperf2-port", &port2.to_string()], arguments].concat());
+        // It is open later than the port of iperf3.
+        service.process.wait_until_up(|| listens(port2) && is_bound_udp(port2));
         (service, port2)
     }
 

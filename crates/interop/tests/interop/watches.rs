@@ -76,7 +76,8 @@ fn timed_a_watch_outlives_its_server_and_a_path_that_is_cut_off() {
     let rows = history(&store, &["list", "--all", "--sort", "oldest", "--watch", "uplink", "--json"]);
     let rows = rows.as_array().expect("a list");
     assert_eq!(rows.len(), runs, "{ended:?}");
-    let failed: Vec<usize> = (0..runs).filter(|at| rows[*at]["state"] == "failed").collect();
+    // Without an answer, or without an end.
+    let failed: Vec<usize> = (0..runs).filter(|at| rows[*at]["state"] != "complete").collect();
     let is_in_a_row = failed.windows(2).all(|pair| pair[1] == pair[0] + 1);
     assert!((3..=5).contains(&failed.len()) && is_in_a_row && failed[0] >= until_cut, "{failed:?} {ended:?}");
     for (at, row) in rows.iter().enumerate() {
