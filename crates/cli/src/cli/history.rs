@@ -297,7 +297,10 @@ enum ExportForm {
     Otlp,
 }
 
-fn run(args: HistoryArgs) -> Result<Outcome, Error> {
+fn run(mut args: HistoryArgs) -> Result<Outcome, Error> {
+    if let Some(HistoryCommand::Label { words }) = &mut args.command {
+        args.store = store_among(words).or(args.store);
+    }
     let history = History::find(args.store.as_deref())?;
     if args.command.is_some() && args.list != ListArgs::default() {
         return Err(Error::usage("options of a list belong behind list, or stand without another command"));
@@ -384,6 +387,19 @@ fn show(history: &History, args: &ShowArgs) -> Result<Outcome, Error> {
 
 fn replay(history: &History, args: &ShowArgs, dialect: Dialect) -> Result<Outcome, Error> {
     history.replay(&args.runs, dialect).map(|()| Outcome::Done)
+}
+
+/// Takes `--store PLACE` out of the words of `label`: clap takes it for a label to remove, as these begin with a hyphen.
+fn store_among(words: &mut Vec<String>) -> Option<String> {
+    let at = words.iter().position(|word| word == "--store" || word.starts_with("--store="))?;
+    if let Some(place) = words[at].strip_prefix("--store=").map(str::to_owned) {
+        words.remove(at);
+        return Some(place);
+    }
+
+    let place = words.get(at + 1)?.clone();
+    words.drain(at..at + 2);
+    Some(place)
 }
 
 /// Labels stand behind the runs. A run can be named by a label that it has: `label:KEY=VALUE`.
