@@ -1,7 +1,8 @@
 //! Goal: no file that a user names costs more memory than the longest valid one. Method: a device without an end and a sparse file of
 //! 2 GiB in the place of every file that is read whole, in a process with 1 GiB of address space.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -39,6 +40,8 @@ fn files_without_an_end_are_refused_with_their_bound() {
     let folder = tempfile::tempdir().expect("a folder");
     let sparse = folder.path().join("sparse");
     File::create(&sparse).and_then(|file| file.set_len(2 << 30)).expect("a sparse file");
+    // Otherwise that others may read it is the error of a file of tokens.
+    fs::set_permissions(&sparse, fs::Permissions::from_mode(0o600)).expect("the file is ours");
     let sparse = sparse.to_str().expect("a plain path");
     each_case(&rows, |(words, code, text)| {
         for file in ["/dev/zero", sparse] {
