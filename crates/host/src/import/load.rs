@@ -168,16 +168,11 @@ impl LineReader for Reader<'_> {
 mod tests {
     use linerate_model::snapshot::Source;
 
+    use super::super::tests::facts_of;
     use super::*;
 
     fn facts(command: &str, output: &str) -> Snapshot {
-        let mut snapshot = Snapshot::new("a", Source::Import);
-        let mut reader = Reader::new(&Block { host: None, command, lines: Vec::new() });
-        for line in output.lines().filter(|line| !line.trim().is_empty()) {
-            assert!(reader.line(&mut snapshot, line), "{line}");
-        }
-        reader.finish(&mut snapshot);
-        snapshot
+        facts_of(Reader::new, command, output)
     }
 
     fn shares(snapshot: &Snapshot, cpu: &str) -> [Option<f64>; 3] {

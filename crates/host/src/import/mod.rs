@@ -256,3 +256,25 @@ fn cut(text: &str, max: usize) -> &str {
     }
     &text[..end]
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::snapshot::Source;
+
+    use super::*;
+
+    /// The facts in the output of a command, all lines of which its reader understands.
+    pub(super) fn facts_of<'a, R: LineReader>(
+        reader: impl Fn(&Block<'a>) -> R,
+        command: &'a str,
+        output: &str,
+    ) -> Snapshot {
+        let mut snapshot = Snapshot::new("a", Source::Import);
+        let mut reader = reader(&Block { host: None, command, lines: Vec::new() });
+        for line in output.lines().filter(|line| !line.trim().is_empty()) {
+            assert!(reader.line(&mut snapshot, line), "{line}");
+        }
+        reader.finish(&mut snapshot);
+        snapshot
+    }
+}

@@ -126,15 +126,11 @@ fn quota_statistic(snapshot: &mut Snapshot, line: &str) -> bool {
 mod tests {
     use linerate_model::snapshot::Source;
 
+    use super::super::tests::facts_of;
     use super::*;
 
     fn facts(command: &str, output: &str) -> Snapshot {
-        let mut snapshot = Snapshot::new("a", Source::Import);
-        let mut reader = Reader::new(&Block { host: None, command, lines: Vec::new() });
-        for line in output.lines() {
-            assert!(reader.line(&mut snapshot, line), "{line}");
-        }
-        snapshot
+        facts_of(Reader::new, command, output)
     }
 
     #[test]
