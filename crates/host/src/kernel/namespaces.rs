@@ -14,7 +14,7 @@ const NAMESPACES_MAX: usize = 256;
 const TABLE_MAX_BYTES: u64 = 8 << 20;
 const TABLES: [&str; 4] = ["tcp", "tcp6", "udp", "udp6"];
 
-/// Whether a socket in another network namespace of this machine is connected to this address, as the other end of a test between
+/// True where a socket in another network namespace of this machine is connected to this address, as the other end of a test between
 /// two containers of one machine is. Namespaces of processes that this user may not look at are left out.
 #[must_use]
 pub fn is_peer_in_other_namespace(own: SocketAddr) -> bool {
@@ -47,7 +47,7 @@ fn table_of(pid: u32, name: &str) -> String {
     text
 }
 
-/// Whether a row of a table has this remote address.
+/// True for a row of a table with this remote address.
 fn has_remote(table: &str, wanted: SocketAddr) -> bool {
     let remotes = table.lines().skip(1).filter_map(|row| row.split_whitespace().nth(2).and_then(address));
     remotes.into_iter().any(|remote| remote == wanted)

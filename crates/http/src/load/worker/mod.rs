@@ -192,7 +192,7 @@ impl LoadWorker {
         self.end_first_request(number);
         let connection = &mut self.connections[number as usize];
         connection.is_open = false;
-        // Of an idle connection that is opened anew, a response alone shows that the server has accepted it. Announced closes
+        // Of an idle connection that is reopened, a response alone shows that the server has accepted it. Announced closes
         // are not limited in number, so these would be requests without end.
         if loss != Loss::Announced && matches!(self.spec.mode, Mode::Idle { .. }) {
             connection.was_ready = false;
