@@ -87,7 +87,8 @@ fn shared_port(host: &HostFacts) -> Option<Finding> {
     let name = &host.host;
     let ports: Vec<&str> = control.ports.intersection(&route.through.ports).map(String::as_str).collect();
     let next = format!(
-        "on {name}: `ip route get {}`; repair the route, or test through the shared port with --shared-path",
+        "on {name}: `ip route get {}`; repair the route, or test through the shared port: `linerate fleet run mesh \
+         --shared-path`",
         route.to
     );
     let mut finding = findings::SHARED_PORT.about(name.as_str(), Confidence::High, next);
