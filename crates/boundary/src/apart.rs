@@ -25,18 +25,22 @@ pub fn guard<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
 /// The panic of `work`, or that there can be no thread.
 pub fn run_apart<R: Send>(work: impl FnOnce() -> R + Send) -> Result<R, Panicked> {
     thread::scope(|scope| {
-        let thread = thread::Builder::new().name("linerate".to_owned()).spawn_scoped(scope, || {
-            signal::block_all();
-            work()
-        });
-        let thread = thread.map_err(|error| Panicked(format!("unable to start a thread: {error}")))?;
+        let thread = thread::Builder::new()
+            .name("linerate".to_owned())
+            .spawn_scoped(scope, || {
+                signal::block_all();
+                work()
+            });
+        let thread =
+            thread.map_err(|error| Panicked(format!("unable to start a thread: {error}")))?;
         thread.join().map_err(|panic| Panicked(message(&*panic)))
     })
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panic without a message".to_owned())
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "panic without a message".to_owned())
 }
 
 #[cfg(test)]

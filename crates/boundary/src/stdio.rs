@@ -62,10 +62,18 @@ fn write(file: CFile, data: &[u8]) -> io::Result<usize> {
     }
     // SAFETY: pointer and length describe `data`; the stream is open for the life of the program.
     let written = unsafe { fwrite(data.as_ptr().cast(), 1, data.len(), file) };
-    if written == 0 { Err(io::Error::last_os_error()) } else { Ok(written) }
+    if written == 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(written)
+    }
 }
 
 fn flush(file: CFile) -> io::Result<()> {
     // SAFETY: the stream is open for the life of the program.
-    if unsafe { fflush(file) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if unsafe { fflush(file) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }

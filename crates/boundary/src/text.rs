@@ -30,10 +30,17 @@ impl Words {
     /// The words up to `count` or the first null pointer.
     #[must_use]
     pub fn read(&self, count: c_int) -> Vec<OsString> {
-        let count = if self.0.is_null() { 0 } else { usize::try_from(count).unwrap_or(0) };
+        let count = if self.0.is_null() {
+            0
+        } else {
+            usize::try_from(count).unwrap_or(0)
+        };
         // SAFETY: by the promise of the caller the array has `count` elements.
         let word = |index: usize| bytes(unsafe { *self.0.add(index) });
-        (0..count).map_while(word).map(|word| OsStr::from_bytes(word.to_bytes()).to_owned()).collect()
+        (0..count)
+            .map_while(word)
+            .map(|word| OsStr::from_bytes(word.to_bytes()).to_owned())
+            .collect()
     }
 }
 
