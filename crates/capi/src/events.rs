@@ -18,7 +18,10 @@ impl Events {
 
     /// Takes lines of JSON; lines for people become warnings.
     pub(crate) fn output(&self) -> Output {
-        Output::new(Box::new(Lines(*self, Self::call)), Box::new(Lines(*self, Self::warning)))
+        Output::new(
+            Box::new(Lines(*self, Self::call)),
+            Box::new(Lines(*self, Self::warning)),
+        )
     }
 
     pub(crate) fn listening(&self, address: SocketAddr) {
@@ -43,7 +46,9 @@ struct Lines(Events, fn(&Events, &str));
 
 impl Write for Lines {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        String::from_utf8_lossy(data).lines().for_each(|line| self.1(&self.0, line));
+        String::from_utf8_lossy(data)
+            .lines()
+            .for_each(|line| self.1(&self.0, line));
         Ok(data.len())
     }
 

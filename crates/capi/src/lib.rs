@@ -42,7 +42,11 @@ pub extern "C" fn linerate_free(test: Option<Box<Test>>) {
 /// Returns LINERATE_DONE, or LINERATE_FAILED for a name that is null or empty.
 #[unsafe(no_mangle)]
 pub extern "C" fn linerate_set(test: Option<&Test>, option: Text, value: Text) -> c_int {
-    guard(LINERATE_FAILED, || test.map_or(LINERATE_FAILED, |test| test.set(option.read(), value.read())))
+    guard(LINERATE_FAILED, || {
+        test.map_or(LINERATE_FAILED, |test| {
+            test.set(option.read(), value.read())
+        })
+    })
 }
 
 /// Registers the function that receives each event of the test as a JSON object with the members `event` and `data`, and the

@@ -76,8 +76,17 @@ impl Test {
         };
         let mut last = lock(&self.last);
         last.result.set(report.text().as_deref());
-        last.number = outcome.as_ref().err().and_then(|failure| failure.code).unwrap_or(0);
-        last.error.set(outcome.as_ref().err().map(|failure| failure.message.as_str()));
+        last.number = outcome
+            .as_ref()
+            .err()
+            .and_then(|failure| failure.code)
+            .unwrap_or(0);
+        last.error.set(
+            outcome
+                .as_ref()
+                .err()
+                .map(|failure| failure.message.as_str()),
+        );
         match outcome {
             Ok(()) => LINERATE_DONE,
             Err(failure) if failure.kind == FailureKind::Interrupted => LINERATE_STOPPED,
@@ -127,10 +136,24 @@ impl Test {
     }
 }
 
-fn run(command: Command, events: &Events, report: &Captured, stop: &dyn Interrupts) -> Result<(), Failure> {
+fn run(
+    command: Command,
+    events: &Events,
+    report: &Captured,
+    stop: &dyn Interrupts,
+) -> Result<(), Failure> {
     let styled = |options: Options| {
-        let stream = Options { style: Style::JsonStream { full_output: false }, ..options.clone() };
-        (stream, Options { style: Style::Json, ..options })
+        let stream = Options {
+            style: Style::JsonStream { full_output: false },
+            ..options.clone()
+        };
+        (
+            stream,
+            Options {
+                style: Style::Json,
+                ..options
+            },
+        )
     };
     match command {
         Command::Client { spec, output, .. } => {
@@ -149,7 +172,10 @@ fn run(command: Command, events: &Events, report: &Captured, stop: &dyn Interrup
             };
             let (document, report) = (document, report.clone());
             let documented = move |sink: Box<dyn EventSink>| -> Box<dyn EventSink> {
-                Box::new(Tee(sink, iperf3::client_sink(document.clone(), in_memory(&report))))
+                Box::new(Tee(
+                    sink,
+                    iperf3::client_sink(document.clone(), in_memory(&report)),
+                ))
             };
             let mut reporter = Forward::new(reporter, listening).wrapping(documented);
             server::serve_iperf3(&spec, stream, &mut reporter, stop)
