@@ -61,7 +61,11 @@ impl Children {
     /// No children. Those to come have the tokens from `first_token` on.
     #[must_use]
     pub fn new(first_token: u64) -> Self {
-        Self { first_token, next: 0, running: BTreeMap::new() }
+        Self {
+            first_token,
+            next: 0,
+            running: BTreeMap::new(),
+        }
     }
 
     /// Starts a process with pipes for its standard input and output.
@@ -69,13 +73,26 @@ impl Children {
     /// # Errors
     /// The operating system's.
     pub fn start(&mut self, mut command: Command, epoll: &Epoll) -> io::Result<ChildId> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0);
         let mut child = command.spawn()?;
-        match pipes(&mut child, self.first_token.saturating_add(self.next), epoll) {
+        match pipes(
+            &mut child,
+            self.first_token.saturating_add(self.next),
+            epoll,
+        ) {
             Ok((stdin, output)) => {
                 let id = self.next;
                 self.next += 1;
-                let running = Running { child, stdin: Some(stdin), output, reap_at_ns: None, kill_at_ns: None };
+                let running = Running {
+                    child,
+                    stdin: Some(stdin),
+                    output,
+                    reap_at_ns: None,
+                    kill_at_ns: None,
+                };
                 self.running.insert(id, running);
                 Ok(ChildId(id))
             }
@@ -103,7 +120,10 @@ impl Children {
     /// Process ids of all children that run.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
-        self.running.values().map(|running| running.child.id()).collect()
+        self.running
+            .values()
+            .map(|running| running.child.id())
+            .collect()
     }
 
     /// Sends a line to a child. A child that is gone takes it as well; its end is reported.
@@ -111,7 +131,13 @@ impl Children {
     /// # Errors
     /// `WouldBlock` when the child does not read.
     pub fn send(&mut self, id: ChildId, line: &str) -> io::Result<()> {
-        let Some(stdin) = self.running.get_mut(&id.0).and_then(|running| running.stdin.as_mut()) else { return Ok(()) };
+        let Some(stdin) = self
+            .running
+            .get_mut(&id.0)
+            .and_then(|running| running.stdin.as_mut())
+        else {
+            return Ok(());
+        };
         match stdin.write_all(format!("{line}\n").as_bytes()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             sent => sent,
@@ -141,7 +167,12 @@ impl Children {
     }
 
     /// Reads from the child with this token; `None` when no child has it.
-    pub fn handle_ready(&mut self, token: u64, now_ns: u64, epoll: &Epoll) -> Option<(ChildId, Vec<ChildEvent>)> {
+    pub fn handle_ready(
+        &mut self,
+        token: u64,
+        now_ns: u64,
+        epoll: &Epoll,
+    ) -> Option<(ChildId, Vec<ChildEvent>)> {
         let id = token.checked_sub(self.first_token)?;
         let running = self.running.get_mut(&id)?;
         let mut received = Vec::new();
@@ -168,7 +199,13 @@ impl Children {
     /// When [`Self::handle_timeout`] is due.
     #[must_use]
     pub fn deadline_ns(&self) -> Option<u64> {
-        let deadlines = |running: &Running| running.reap_at_ns.into_iter().chain(running.kill_at_ns).min();
+        let deadlines = |running: &Running| {
+            running
+                .reap_at_ns
+                .into_iter()
+                .chain(running.kill_at_ns)
+                .min()
+        };
         self.running.values().filter_map(deadlines).min()
     }
 
@@ -181,7 +218,9 @@ impl Children {
             }
         }
         let ids: Vec<u64> = self.running.keys().copied().collect();
-        ids.into_iter().filter_map(|id| Some((ChildId(id), self.reap(id, now_ns)?))).collect()
+        ids.into_iter()
+            .filter_map(|id| Some((ChildId(id), self.reap(id, now_ns)?)))
+            .collect()
     }
 
     /// The end of a child whose output has ended.
@@ -196,7 +235,10 @@ impl Children {
             ended => {
                 let pid = running.child.id();
                 self.running.remove(&id);
-                Some(ChildEvent::Ended { pid, signal: ended.ok().flatten().and_then(|status| status.signal()) })
+                Some(ChildEvent::Ended {
+                    pid,
+                    signal: ended.ok().flatten().and_then(|status| status.signal()),
+                })
             }
         }
     }
@@ -208,13 +250,19 @@ impl Drop for Children {
     }
 }
 
-fn pipes(child: &mut Child, token: u64, epoll: &Epoll) -> io::Result<(ChildStdin, LineInput<ChildStdout>)> {
+fn pipes(
+    child: &mut Child,
+    token: u64,
+    epoll: &Epoll,
+) -> io::Result<(ChildStdin, LineInput<ChildStdout>)> {
     let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(io::ErrorKind::NotFound.into());
     };
     set_nonblocking(&stdin).map_err(|error| error.source)?;
     let output = LineInput::new(stdout).map_err(|error| error.source)?;
-    epoll.add(&output, token, Interest::READ).map_err(|error| error.source)?;
+    epoll
+        .add(&output, token, Interest::READ)
+        .map_err(|error| error.source)?;
     Ok((stdin, output))
 }
 

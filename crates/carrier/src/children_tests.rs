@@ -16,7 +16,11 @@ struct Owner {
 
 impl Owner {
     fn new() -> Self {
-        Self { epoll: Epoll::new().expect("epoll"), children: Children::new(8), events: Vec::new() }
+        Self {
+            epoll: Epoll::new().expect("epoll"),
+            children: Children::new(8),
+            events: Vec::new(),
+        }
     }
 
     fn start(&mut self, script: &str) -> ChildId {
@@ -31,15 +35,25 @@ impl Owner {
         let mut ready = Vec::new();
         while !self.events.iter().any(&is_expected) {
             assert!(begin.elapsed() < TIMEOUT, "{:?}", self.events);
-            let wait_ns = self.children.deadline_ns().map(|at_ns| at_ns.saturating_sub(monotonic_ns()));
+            let wait_ns = self
+                .children
+                .deadline_ns()
+                .map(|at_ns| at_ns.saturating_sub(monotonic_ns()));
             let wait = wait_ns.map_or(Duration::from_secs(1), Duration::from_nanos);
             self.epoll.wait(&mut ready, Some(wait)).expect("epoll");
             for event in &ready {
-                let (_, events) =
-                    self.children.handle_ready(event.token, monotonic_ns(), &self.epoll).expect("a child's token");
+                let (_, events) = self
+                    .children
+                    .handle_ready(event.token, monotonic_ns(), &self.epoll)
+                    .expect("a child's token");
                 self.events.extend(events);
             }
-            self.events.extend(self.children.handle_timeout(monotonic_ns()).into_iter().map(|(_, event)| event));
+            self.events.extend(
+                self.children
+                    .handle_timeout(monotonic_ns())
+                    .into_iter()
+                    .map(|(_, event)| event),
+            );
         }
     }
 }
@@ -51,8 +65,17 @@ fn child_receives_and_sends_lines_and_its_end_is_reported() {
     let pid = owner.children.pid(id).expect("it runs");
     owner.children.send(id, "one").expect("sent");
     owner.run_until(|event| matches!(event, ChildEvent::Ended { .. }));
-    assert_eq!(owner.events, [ChildEvent::Line(b"got one".to_vec()), ChildEvent::Ended { pid, signal: None }]);
-    owner.children.send(id, "two").expect("a child that ended takes everything");
+    assert_eq!(
+        owner.events,
+        [
+            ChildEvent::Line(b"got one".to_vec()),
+            ChildEvent::Ended { pid, signal: None }
+        ]
+    );
+    owner
+        .children
+        .send(id, "two")
+        .expect("a child that ended takes everything");
 }
 
 #[test]
@@ -60,10 +83,23 @@ fn child_that_ignores_the_request_to_end_is_killed_with_its_children() {
     let mut owner = Owner::new();
     let id = owner.start("trap '' TERM; sleep 60 & echo $!; while :; do wait; done");
     owner.run_until(|event| matches!(event, ChildEvent::Line(_)));
-    let Some(ChildEvent::Line(line)) = owner.events.first() else { panic!("{:?}", owner.events) };
-    let grandchild: i32 = String::from_utf8_lossy(line).trim().parse().expect("a process id");
+    let Some(ChildEvent::Line(line)) = owner.events.first() else {
+        panic!("{:?}", owner.events)
+    };
+    let grandchild: i32 = String::from_utf8_lossy(line)
+        .trim()
+        .parse()
+        .expect("a process id");
     owner.children.end(id, monotonic_ns());
-    owner.run_until(|event| matches!(event, ChildEvent::Ended { signal: Some(9), .. }));
+    owner.run_until(|event| {
+        matches!(
+            event,
+            ChildEvent::Ended {
+                signal: Some(9),
+                ..
+            }
+        )
+    });
     let begin = Instant::now();
     while pid_is_alive(grandchild) {
         assert!(begin.elapsed() < TIMEOUT, "its child was not ended");

@@ -49,13 +49,22 @@ pub(crate) struct Link {
 
 impl Link {
     /// Starts a process with the tokens from `first_token` on.
-    pub(crate) fn start(mut command: Command, feed: Feed, first_token: u64, epoll: &Epoll) -> io::Result<Self> {
+    pub(crate) fn start(
+        mut command: Command,
+        feed: Feed,
+        first_token: u64,
+        epoll: &Epoll,
+    ) -> io::Result<Self> {
         let stdin = match feed {
             Feed::Lines => Stdio::piped(),
             Feed::File(file) => file.into(),
             Feed::Nothing => Stdio::null(),
         };
-        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        command
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
         let child = command.spawn()?;
         let mut link = Self {
             child,
@@ -75,17 +84,23 @@ impl Link {
     fn register(&mut self, epoll: &Epoll) -> io::Result<()> {
         if let Some(stdin) = self.child.stdin.take() {
             let input = LineOutput::new(stdin).map_err(|error| error.source)?;
-            epoll.add(&input, self.first_token + INPUT, Interest::default()).map_err(|error| error.source)?;
+            epoll
+                .add(&input, self.first_token + INPUT, Interest::default())
+                .map_err(|error| error.source)?;
             self.input = Some(input);
         }
         if let Some(stdout) = self.child.stdout.take() {
             let output = LineInput::new(stdout).map_err(|error| error.source)?;
-            epoll.add(&output, self.first_token + OUTPUT, Interest::READ).map_err(|error| error.source)?;
+            epoll
+                .add(&output, self.first_token + OUTPUT, Interest::READ)
+                .map_err(|error| error.source)?;
             self.output = Some(output);
         }
         if let Some(stderr) = self.child.stderr.take() {
             set_nonblocking(&stderr).map_err(|error| error.source)?;
-            epoll.add(&stderr, self.first_token + ERRORS, Interest::READ).map_err(|error| error.source)?;
+            epoll
+                .add(&stderr, self.first_token + ERRORS, Interest::READ)
+                .map_err(|error| error.source)?;
             self.errors = Some(stderr);
         }
         Ok(())
@@ -102,11 +117,18 @@ impl Link {
     /// Ends the input. A process that does not end by itself is killed 2 s later.
     pub(crate) fn close(&mut self, now_ns: u64) {
         self.input = None;
-        self.kill_at_ns.get_or_insert(now_ns.saturating_add(CLOSE_NS));
+        self.kill_at_ns
+            .get_or_insert(now_ns.saturating_add(CLOSE_NS));
     }
 
     /// Reads or writes the stream with this token.
-    pub(crate) fn handle_ready(&mut self, token: u64, now_ns: u64, epoll: &Epoll, received: &mut Vec<Received>) {
+    pub(crate) fn handle_ready(
+        &mut self,
+        token: u64,
+        now_ns: u64,
+        epoll: &Epoll,
+        received: &mut Vec<Received>,
+    ) {
         match token.saturating_sub(self.first_token) {
             INPUT => {
                 if let Some(input) = &mut self.input {
@@ -152,7 +174,9 @@ impl Link {
     }
 
     fn receive(&mut self, now_ns: u64, received: &mut Vec<Received>) {
-        let Some(output) = &mut self.output else { return };
+        let Some(output) = &mut self.output else {
+            return;
+        };
         output.receive(received);
         if received.last() == Some(&Received::End) {
             received.pop();
@@ -185,7 +209,11 @@ impl Link {
             self.input = None;
             return;
         }
-        let interest = if input.has_unsent() { Interest::WRITE } else { Interest::default() };
+        let interest = if input.has_unsent() {
+            Interest::WRITE
+        } else {
+            Interest::default()
+        };
         // Fails only when memory is short; the next line tries again.
         let _ = epoll.modify(&*input, self.first_token + INPUT, interest);
     }

@@ -35,7 +35,11 @@ impl LocalCarrier {
         let epoll = Epoll::new().map_err(|error| error.source)?;
         let start = |(index, command): (u64, Command)| {
             let link = Link::start(command, Feed::Lines, index * TOKENS, &epoll)?;
-            Ok(Some(Local { link, opening: Some(OpeningReader::default()), is_closed: false }))
+            Ok(Some(Local {
+                link,
+                opening: Some(OpeningReader::default()),
+                is_closed: false,
+            }))
         };
         let hosts = (0..).zip(commands).map(start).collect::<io::Result<_>>()?;
         Ok(Self { epoll, hosts })
@@ -65,21 +69,39 @@ impl Carrier for LocalCarrier {
     }
 
     fn deadline_ns(&self) -> Option<u64> {
-        self.hosts.iter().flatten().filter_map(|local| local.link.deadline_ns()).min()
+        self.hosts
+            .iter()
+            .flatten()
+            .filter_map(|local| local.link.deadline_ns())
+            .min()
     }
 
     fn poll(&mut self, now_ns: u64) -> Vec<(usize, HostEvent)> {
         let mut events = Vec::new();
         for (host, token) in ready(&self.epoll) {
-            let Some(local) = self.hosts.get_mut(host).and_then(Option::as_mut) else { continue };
+            let Some(local) = self.hosts.get_mut(host).and_then(Option::as_mut) else {
+                continue;
+            };
             let mut received = Vec::new();
-            local.link.handle_ready(token, now_ns, &self.epoll, &mut received);
+            local
+                .link
+                .handle_ready(token, now_ns, &self.epoll, &mut received);
             if !local.is_closed {
-                events.extend(received.into_iter().filter_map(|one| local.event(one)).map(|event| (host, event)));
+                events.extend(
+                    received
+                        .into_iter()
+                        .filter_map(|one| local.event(one))
+                        .map(|event| (host, event)),
+                );
             }
         }
         for (host, slot) in self.hosts.iter_mut().enumerate() {
-            let Some(code) = slot.as_mut().and_then(|local| local.link.handle_timeout(now_ns)) else { continue };
+            let Some(code) = slot
+                .as_mut()
+                .and_then(|local| local.link.handle_timeout(now_ns))
+            else {
+                continue;
+            };
             let Some(local) = slot.take() else { continue };
             if !local.is_closed {
                 let reason = last_line(&local.link.error_text()).unwrap_or_else(|| ended(code));
@@ -123,7 +145,10 @@ pub(crate) fn ready(epoll: &Epoll) -> Vec<(usize, u64)> {
 
 /// The last line with a text.
 pub(crate) fn last_line(text: &str) -> Option<String> {
-    text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+    text.lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty())
+        .map(str::to_owned)
 }
 
 /// Why a process without a message ended.

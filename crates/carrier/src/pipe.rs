@@ -38,7 +38,10 @@ impl<R: Read + AsFd> LineInput<R> {
     /// The operating system's.
     pub fn new(source: R) -> Result<Self, OsError> {
         set_nonblocking(&source)?;
-        Ok(Self { source, reader: LineReader::default() })
+        Ok(Self {
+            source,
+            reader: LineReader::default(),
+        })
     }
 
     /// Reads once what is there, at most 64 KiB, and adds what it contains to `received`.
@@ -81,7 +84,11 @@ impl<W: Write + AsFd> LineOutput<W> {
     /// The operating system's.
     pub fn new(sink: W) -> Result<Self, OsError> {
         set_nonblocking(&sink)?;
-        Ok(Self { sink, unsent: VecDeque::new(), is_broken: false })
+        Ok(Self {
+            sink,
+            unsent: VecDeque::new(),
+            is_broken: false,
+        })
     }
 
     /// Sends a line, to which its end is added. A reader that is gone, or for whom too much waits, breaks the output for good.
@@ -145,13 +152,18 @@ mod tests {
 
     fn pair() -> (LineInput<io::PipeReader>, LineOutput<io::PipeWriter>) {
         let (reader, writer) = io::pipe().expect("a pipe");
-        (LineInput::new(reader).expect("a pipe"), LineOutput::new(writer).expect("a pipe"))
+        (
+            LineInput::new(reader).expect("a pipe"),
+            LineOutput::new(writer).expect("a pipe"),
+        )
     }
 
     #[test]
     fn lines_arrive_whole_and_in_order_although_the_pipe_is_full() {
         let (mut input, mut output) = pair();
-        let sent: Vec<String> = (0..40).map(|n| format!("{n}{}", "x".repeat(10_000))).collect();
+        let sent: Vec<String> = (0..40)
+            .map(|n| format!("{n}{}", "x".repeat(10_000)))
+            .collect();
         sent.iter().for_each(|line| output.send(line));
         assert!(output.has_unsent(), "a pipe holds less than 400 kB");
         let mut received = Vec::new();
@@ -159,7 +171,10 @@ mod tests {
             input.receive(&mut received);
             output.flush();
         }
-        let expected: Vec<Received> = sent.into_iter().map(|line| Received::Line(line.into_bytes())).collect();
+        let expected: Vec<Received> = sent
+            .into_iter()
+            .map(|line| Received::Line(line.into_bytes()))
+            .collect();
         assert_eq!(received, expected);
     }
 

@@ -34,10 +34,20 @@ impl StdioCarrier {
         let input = input()?;
         let output = LineOutput::new(unbuffered(io::stdout().as_fd())?)?;
         let epoll = Epoll::new()?;
-        let named = |name: &'static str| move |error: OsError| OsError::new("wait for", name, error.source);
-        epoll.add(&input, INPUT, Interest::READ).map_err(named("standard input"))?;
-        epoll.add(&output, OUTPUT, Interest::default()).map_err(named("standard output"))?;
-        Ok(Self { epoll, input: Some(input), output, is_broken: false })
+        let named =
+            |name: &'static str| move |error: OsError| OsError::new("wait for", name, error.source);
+        epoll
+            .add(&input, INPUT, Interest::READ)
+            .map_err(named("standard input"))?;
+        epoll
+            .add(&output, OUTPUT, Interest::default())
+            .map_err(named("standard output"))?;
+        Ok(Self {
+            epoll,
+            input: Some(input),
+            output,
+            is_broken: false,
+        })
     }
 
     fn receive(&mut self, events: &mut Vec<(usize, HostEvent)>) {
@@ -52,7 +62,9 @@ impl StdioCarrier {
                     Received::TooLong => HostEvent::TooLong,
                     Received::End => {
                         self.end_input();
-                        HostEvent::Lost { reason: "the input has ended".to_owned() }
+                        HostEvent::Lost {
+                            reason: "the input has ended".to_owned(),
+                        }
                     }
                 },
             ));
@@ -71,7 +83,11 @@ impl StdioCarrier {
             self.is_broken |= self.epoll.remove(&self.output).is_ok();
             return;
         }
-        let interest = if self.output.has_unsent() { Interest::WRITE } else { Interest::default() };
+        let interest = if self.output.has_unsent() {
+            Interest::WRITE
+        } else {
+            Interest::default()
+        };
         // Fails only when memory is short; the next line tries again.
         let _ = self.epoll.modify(&self.output, OUTPUT, interest);
     }
@@ -112,7 +128,12 @@ impl Carrier for StdioCarrier {
             self.follow_unsent();
         }
         if std::mem::take(&mut self.is_broken) {
-            events.push((0, HostEvent::Lost { reason: "the output is closed".to_owned() }));
+            events.push((
+                0,
+                HostEvent::Lost {
+                    reason: "the output is closed".to_owned(),
+                },
+            ));
         }
         events
     }
@@ -133,5 +154,7 @@ pub fn input() -> Result<LineInput<File>, OsError> {
 
 /// The standard library's own streams keep what was read before it was waited for.
 fn unbuffered(fd: BorrowedFd<'_>) -> Result<File, OsError> {
-    fd.try_clone_to_owned().map(File::from).map_err(|source| OsError::new("dup", "standard stream", source))
+    fd.try_clone_to_owned()
+        .map(File::from)
+        .map_err(|source| OsError::new("dup", "standard stream", source))
 }

@@ -44,31 +44,49 @@ impl Broker {
     /// Starts a broker that knows a coordinator and these agents of a site, with the permissions that docs/fleet.md has.
     #[must_use]
     pub fn with_permissions(site: &str, agents: &[&str]) -> Option<Self> {
-        Self::with_users(&authorization(site, agents, |name| format!("user: {name}, password: {PASSWORD}")))
+        Self::with_users(&authorization(site, agents, |name| {
+            format!("user: {name}, password: {PASSWORD}")
+        }))
     }
 
     /// [`Self::with_permissions`] over TLS: clients are known by the common names of their certificates.
     #[must_use]
     pub fn with_certificates(site: &str, agents: &[&str], tls: &BrokerTls) -> Option<Self> {
-        let BrokerTls { certificate, key, authority } = tls;
+        let BrokerTls {
+            certificate,
+            key,
+            authority,
+        } = tls;
         let tls = format!(
             "tls {{\n  cert_file: {certificate:?}\n  key_file: {key:?}\n  ca_file: {authority:?}\n  verify_and_map: true\n}}\n"
         );
-        Self::with_users(&(tls + &authorization(site, agents, |name| format!("user: \"CN={name}\""))))
+        Self::with_users(
+            &(tls + &authorization(site, agents, |name| format!("user: \"CN={name}\""))),
+        )
     }
 
     fn with_users(users: &str) -> Option<Self> {
-        let program = PathBuf::from(env::var_os("NATS_SERVER_BIN").unwrap_or_else(|| "nats-server".into()));
+        let program =
+            PathBuf::from(env::var_os("NATS_SERVER_BIN").unwrap_or_else(|| "nats-server".into()));
         if Command::new(&program).arg("--version").output().is_err() {
             return skip();
         }
         let folder = tempfile::tempdir().expect("a folder");
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|free| free.local_addr())
+            .expect("a port")
+            .port();
         let store = folder.path().join("store");
-        let config = format!("listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: {store:?} }}\n{users}");
+        let config =
+            format!("listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: {store:?} }}\n{users}");
         fs::write(folder.path().join("nats.conf"), config).expect("written");
         let process = spawn(&program, &folder);
-        let broker = Self { program, folder, port, process };
+        let broker = Self {
+            program,
+            folder,
+            port,
+            process,
+        };
         broker.wait();
         Some(broker)
     }
@@ -148,20 +166,39 @@ fn authorization(site: &str, agents: &[&str], login: impl Fn(&str) -> String) ->
             login(host)
         )
     };
-    let users: String = std::iter::once(coordinator).chain(agents.iter().map(agent)).collect();
+    let users: String = std::iter::once(coordinator)
+        .chain(agents.iter().map(agent))
+        .collect();
     format!("authorization {{ users = [\n{users}] }}\n")
 }
 
 /// Nothing can be tested here.
-#[allow(clippy::print_stderr, reason = "the reader of the test log must see what was not tested")]
+#[allow(
+    clippy::print_stderr,
+    reason = "the reader of the test log must see what was not tested"
+)]
 fn skip() -> Option<Broker> {
-    eprintln!("skipped: no nats-server; .ci/nats-server prints the path of one for NATS_SERVER_BIN");
+    eprintln!(
+        "skipped: no nats-server; .ci/nats-server prints the path of one for NATS_SERVER_BIN"
+    );
     None
 }
 
 fn spawn(program: &PathBuf, folder: &tempfile::TempDir) -> Child {
-    let log = fs::File::options().create(true).append(true).open(folder.path().join("log")).expect("a log");
+    let log = fs::File::options()
+        .create(true)
+        .append(true)
+        .open(folder.path().join("log"))
+        .expect("a log");
     let mut command = Command::new(program);
-    command.arg("-c").arg(folder.path().join("nats.conf")).envs(MEMORY);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("a broker")
+    command
+        .arg("-c")
+        .arg(folder.path().join("nats.conf"))
+        .envs(MEMORY);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .expect("a broker")
 }

@@ -51,20 +51,36 @@ impl BusAgents {
     pub fn start(options: &BusOptions, site: &str, hosts: &[String]) -> Result<Self, BusError> {
         options.check()?;
         let tokens = tokens(hosts)?;
-        let failed = |error: io::Error| BusError::Connect { broker: options.broker(), reason: error.to_string() };
-        let (events, queue) = events(EVENTS_PER_AGENT.saturating_mul(tokens.len()).max(1)).map_err(failed)?;
-        let (agents, lines): (Vec<_>, Vec<_>) = tokens.iter().map(|_| mpsc::unbounded_channel()).unzip();
-        let site = Arc::new(Site { options: options.clone(), names: Names::new(site)? });
+        let failed = |error: io::Error| BusError::Connect {
+            broker: options.broker(),
+            reason: error.to_string(),
+        };
+        let (events, queue) =
+            events(EVENTS_PER_AGENT.saturating_mul(tokens.len()).max(1)).map_err(failed)?;
+        let (agents, lines): (Vec<_>, Vec<_>) =
+            tokens.iter().map(|_| mpsc::unbounded_channel()).unzip();
+        let site = Arc::new(Site {
+            options: options.clone(),
+            names: Names::new(site)?,
+        });
         run(async move {
             let mut running = JoinSet::new();
             for ((index, token), lines) in tokens.into_iter().enumerate().zip(lines) {
-                running.spawn(serve(Arc::clone(&site), (index, token), events.clone(), lines));
+                running.spawn(serve(
+                    Arc::clone(&site),
+                    (index, token),
+                    events.clone(),
+                    lines,
+                ));
             }
             drop(events);
             running.join_all().await;
         })
         .map_err(failed)?;
-        Ok(Self { agents: agents.into_iter().map(Some).collect(), queue })
+        Ok(Self {
+            agents: agents.into_iter().map(Some).collect(),
+            queue,
+        })
     }
 }
 
@@ -107,7 +123,14 @@ async fn serve(
     lines: mpsc::UnboundedReceiver<String>,
 ) {
     if let Err(error) = carry(&site, (index, &token), &events, lines).await {
-        events.send(index, HostEvent::Lost { reason: error.to_string() }).await;
+        events
+            .send(
+                index,
+                HostEvent::Lost {
+                    reason: error.to_string(),
+                },
+            )
+            .await;
     }
 }
 
@@ -122,8 +145,14 @@ async fn carry(
     // Both end with the agent.
     let mut receiving = JoinSet::new();
     for subject in [site.names.commands_to(token), site.names.commands_to_all()] {
-        let refused = |reason: String| BusError::Connect { broker: site.options.broker(), reason };
-        let commands = client.subscribe(subject).await.map_err(|error| refused(error.to_string()))?;
+        let refused = |reason: String| BusError::Connect {
+            broker: site.options.broker(),
+            reason,
+        };
+        let commands = client
+            .subscribe(subject)
+            .await
+            .map_err(|error| refused(error.to_string()))?;
         receiving.spawn(receive(commands, index, events.clone()));
     }
     let (mut noticed, of_refusal) = (connection.clone(), events.clone());
@@ -142,7 +171,11 @@ async fn carry(
                 // What exceeds the bound is lost; the coordinator repeats the task.
                 // Both ends of a task have a result of it.
                 let id = id.map(|id| format!("{token}/{id}"));
-                let _ = to_keep.try_send(Kept { subject: site.names.results(token, &run.to_string()), id, line });
+                let _ = to_keep.try_send(Kept {
+                    subject: site.names.results(token, &run.to_string()),
+                    id,
+                    line,
+                });
             }
             // An answer that waits for the broker is too late.
             Delivery::Live if client.connection_state() == State::Connected => {

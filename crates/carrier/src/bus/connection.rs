@@ -61,18 +61,33 @@ impl Connection {
             })
             .connect(address)
             .await
-            .map_err(|error| BusError::Connect { broker: options.broker(), reason: error.to_string() })?;
+            .map_err(|error| BusError::Connect {
+                broker: options.broker(),
+                reason: error.to_string(),
+            })?;
         was_connected.store(true, Ordering::Relaxed);
         let version = client.server_info().version;
         if !is_new_enough(&version) {
-            return Err(BusError::Version { broker: options.broker(), version });
+            return Err(BusError::Version {
+                broker: options.broker(),
+                version,
+            });
         }
-        Ok(Self { client, connects, refusal })
+        Ok(Self {
+            client,
+            connects,
+            refusal,
+        })
     }
 
     /// Waits until the broker refuses something, and returns its text; for ever where the connection ends before.
     pub(super) async fn refusal(&mut self) -> String {
-        let text = self.refusal.wait_for(Option::is_some).await.ok().and_then(|text| text.clone());
+        let text = self
+            .refusal
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|text| text.clone());
         match text {
             Some(text) => text,
             None => std::future::pending().await,
@@ -87,7 +102,9 @@ fn is_refusal(error: &str) -> bool {
 }
 
 fn is_new_enough(version: &str) -> bool {
-    let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    let mut numbers = version
+        .split('.')
+        .map(|part| part.parse::<u32>().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= VERSION_MIN
 }
 
@@ -97,9 +114,14 @@ mod tests {
 
     #[test]
     fn versions_from_2_10_are_new_enough() {
-        for (version, expected) in
-            [("2.9.10", false), ("2.10.0", true), ("2.15.2-beta", true), ("3.0.0", true), ("1.99", false), ("", false)]
-        {
+        for (version, expected) in [
+            ("2.9.10", false),
+            ("2.10.0", true),
+            ("2.15.2-beta", true),
+            ("3.0.0", true),
+            ("1.99", false),
+            ("", false),
+        ] {
             assert_eq!(is_new_enough(version), expected, "{version}");
         }
     }

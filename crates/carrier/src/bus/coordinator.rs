@@ -92,14 +92,28 @@ impl BusCarrier {
         setup.options.check()?;
         let names = Names::new(&setup.site)?;
         let tokens = tokens(&setup.hosts)?;
-        let failed = |error: io::Error| BusError::Connect { broker: setup.options.broker(), reason: error.to_string() };
+        let failed = |error: io::Error| BusError::Connect {
+            broker: setup.options.broker(),
+            reason: error.to_string(),
+        };
         let (events, queue) = events(EVENTS_MIN.max(4 * tokens.len())).map_err(failed)?;
         let (commands, to_send) = mpsc::unbounded_channel();
         let (standing, of_owner) = sync::channel();
-        let duty = Duty { setup: setup.clone(), names: names.clone(), hosts: Hosts::new(&tokens, events), standing };
+        let duty = Duty {
+            setup: setup.clone(),
+            names: names.clone(),
+            hosts: Hosts::new(&tokens, events),
+            standing,
+        };
         run(duty.serve(to_send)).map_err(failed)?;
         let hosts = tokens.into_iter().map(Some).collect();
-        Ok(Self { names, hosts, commands: Some(commands), standing: of_owner, queue })
+        Ok(Self {
+            names,
+            hosts,
+            commands: Some(commands),
+            standing: of_owner,
+            queue,
+        })
     }
 
     /// Whether this coordinator is in charge, when that has changed: [`Carrier::fd`] is readable then. Events are left to
@@ -184,7 +198,10 @@ impl Duty {
         }
     }
 
-    async fn coordinate(&self, mut commands: mpsc::UnboundedReceiver<(String, String)>) -> Result<(), BusError> {
+    async fn coordinate(
+        &self,
+        mut commands: mpsc::UnboundedReceiver<(String, String)>,
+    ) -> Result<(), BusError> {
         let connection = Connection::open(&self.setup.options, INBOX).await?;
         let stores = self.stores(&connection).await?;
         let lease = self.take_lease(&stores.leases).await?;
@@ -201,7 +218,11 @@ impl Duty {
                 hosts.offer(&message.subject, &message.payload);
             }
         });
-        self.announce(Standing::Held(Term { epoch, run, history }));
+        self.announce(Standing::Held(Term {
+            epoch,
+            run,
+            history,
+        }));
         while let Some((subject, line)) = commands.recv().await {
             // Fails only when the client has ended; a broker that is away is waited for.
             let _ = connection.client.publish(subject, line.into()).await;
@@ -235,17 +256,26 @@ impl Duty {
             duplicate_window: DUPLICATES_MAX_AGE,
             ..stream::Config::default()
         };
-        let results = context.get_or_create_stream(config).await.map_err(|error| refused(&name, &error))?;
+        let results = context
+            .get_or_create_stream(config)
+            .await
+            .map_err(|error| refused(&name, &error))?;
         let runs = bucket(&context, self.names.run_bucket(), RESULTS_MAX_AGE).await?;
         let leases = bucket(&context, self.names.lease_bucket(), lease::TTL).await?;
-        Ok(Stores { results, runs, leases })
+        Ok(Stores {
+            results,
+            runs,
+            leases,
+        })
     }
 
     async fn take_lease(&self, store: &Store) -> Result<Lease, BusError> {
         let holder = format!("{:032x}", u128::from_ne_bytes(random::bytes()));
         match Lease::take(store, &holder).await? {
             Some(lease) => Ok(lease),
-            None if self.setup.plan.is_none() => Err(BusError::Held { site: self.names.site.clone() }),
+            None if self.setup.plan.is_none() => Err(BusError::Held {
+                site: self.names.site.clone(),
+            }),
             None => {
                 self.announce(Standing::Standby);
                 Ok(Lease::wait(store, &holder).await)
@@ -254,21 +284,40 @@ impl Duty {
     }
 
     /// The run that this coordinator makes, and what is there of it.
-    async fn take_run(&self, stores: &Stores) -> Result<(String, Results, Vec<(usize, Vec<u8>)>), BusError> {
+    async fn take_run(
+        &self,
+        stores: &Stores,
+    ) -> Result<(String, Results, Vec<(usize, Vec<u8>)>), BusError> {
         let of_run = |run: &str| Results::new(stores.results.clone(), self.names.results(ANY, run));
         let new = self.setup.run.clone();
-        let Some(plan) = &self.setup.plan else { return Ok((new.clone(), of_run(&new), Vec::new())) };
+        let Some(plan) = &self.setup.plan else {
+            return Ok((new.clone(), of_run(&new), Vec::new()));
+        };
         let bucket = self.names.run_bucket();
-        let present = stores.runs.get(RUN_KEY).await.map_err(|error| refused(&bucket, &error))?;
+        let present = stores
+            .runs
+            .get(RUN_KEY)
+            .await
+            .map_err(|error| refused(&bucket, &error))?;
         let present = present.and_then(|value| String::from_utf8(value.to_vec()).ok());
-        if let Some((run, _)) = present.as_deref().and_then(|text| text.split_once(' ')).filter(|(_, of)| of == plan) {
+        if let Some((run, _)) = present
+            .as_deref()
+            .and_then(|text| text.split_once(' '))
+            .filter(|(_, of)| of == plan)
+        {
             let mut results = of_run(run);
             let lines = results.present().await;
-            let history = lines.into_iter().filter_map(|(subject, line)| Some((self.hosts.place(&subject)?, line)));
+            let history = lines
+                .into_iter()
+                .filter_map(|(subject, line)| Some((self.hosts.place(&subject)?, line)));
             return Ok((run.to_owned(), results, history.collect()));
         }
         let value = format!("{new} {plan}");
-        stores.runs.put(RUN_KEY, value.into()).await.map_err(|error| refused(&bucket, &error))?;
+        stores
+            .runs
+            .put(RUN_KEY, value.into())
+            .await
+            .map_err(|error| refused(&bucket, &error))?;
         Ok((new.clone(), of_run(&new), Vec::new()))
     }
 }
@@ -287,10 +336,21 @@ async fn bucket(context: &Context, name: String, max_age: Duration) -> Result<St
     if let Ok(store) = context.get_key_value(&name).await {
         return Ok(store);
     }
-    let config = kv::Config { bucket: name.clone(), max_age, history: 1, ..kv::Config::default() };
-    context.create_key_value(config).await.map_err(|error| refused(&name, &error))
+    let config = kv::Config {
+        bucket: name.clone(),
+        max_age,
+        history: 1,
+        ..kv::Config::default()
+    };
+    context
+        .create_key_value(config)
+        .await
+        .map_err(|error| refused(&name, &error))
 }
 
 fn refused(name: &str, error: &dyn std::fmt::Display) -> BusError {
-    BusError::Store { name: name.to_owned(), reason: error.to_string() }
+    BusError::Store {
+        name: name.to_owned(),
+        reason: error.to_string(),
+    }
 }

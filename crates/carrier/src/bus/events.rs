@@ -31,7 +31,17 @@ pub(super) struct EventQueue {
 pub(super) fn events(capacity: usize) -> io::Result<(Events, EventQueue)> {
     let ready = Arc::new(EventFd::new().map_err(|error| error.source)?);
     let (sender, queue) = mpsc::channel(capacity);
-    Ok((Events { queue: sender, ready: Arc::clone(&ready) }, EventQueue { queue, ready, has_ended: false }))
+    Ok((
+        Events {
+            queue: sender,
+            ready: Arc::clone(&ready),
+        },
+        EventQueue {
+            queue,
+            ready,
+            has_ended: false,
+        },
+    ))
 }
 
 impl Events {
@@ -56,7 +66,10 @@ impl Events {
 
 impl Clone for Events {
     fn clone(&self) -> Self {
-        Self { queue: self.queue.clone(), ready: Arc::clone(&self.ready) }
+        Self {
+            queue: self.queue.clone(),
+            ready: Arc::clone(&self.ready),
+        }
     }
 }
 
@@ -102,12 +115,18 @@ impl AsFd for EventQueue {
 
 /// The event that a payload is.
 pub(super) fn line(payload: &[u8]) -> HostEvent {
-    if payload.len() > LINE_MAX_BYTES { HostEvent::TooLong } else { HostEvent::Line(payload.to_vec()) }
+    if payload.len() > LINE_MAX_BYTES {
+        HostEvent::TooLong
+    } else {
+        HostEvent::Line(payload.to_vec())
+    }
 }
 
 /// Runs a task with an executor in a thread of its own.
 pub(super) fn run(task: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
     let executor = Builder::new_current_thread().enable_all().build()?;
-    thread::Builder::new().name("bus".to_owned()).spawn(move || executor.block_on(task))?;
+    thread::Builder::new()
+        .name("bus".to_owned())
+        .spawn(move || executor.block_on(task))?;
     Ok(())
 }

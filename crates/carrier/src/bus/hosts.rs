@@ -17,7 +17,10 @@ pub(super) struct Hosts {
 
 impl Hosts {
     pub(super) fn new(tokens: &[String], events: Events) -> Self {
-        Self { places: Arc::new(tokens.iter().cloned().zip(0..).collect()), events }
+        Self {
+            places: Arc::new(tokens.iter().cloned().zip(0..).collect()),
+            events,
+        }
     }
 
     /// Place of the host whose line has this subject. Other agents of the site take no part.
@@ -42,7 +45,14 @@ impl Hosts {
     /// All hosts are lost.
     pub(super) async fn lose(&self, reason: String) {
         for host in 0..self.places.len() {
-            self.events.send(host, HostEvent::Lost { reason: reason.clone() }).await;
+            self.events
+                .send(
+                    host,
+                    HostEvent::Lost {
+                        reason: reason.clone(),
+                    },
+                )
+                .await;
         }
     }
 

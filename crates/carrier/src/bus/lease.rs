@@ -32,9 +32,16 @@ impl Lease {
     pub(super) async fn take(store: &Store, holder: &str) -> Result<Option<Self>, BusError> {
         let holder = Bytes::copy_from_slice(holder.as_bytes());
         match store.create(KEY, holder.clone()).await {
-            Ok(epoch) => Ok(Some(Self { store: store.clone(), holder, epoch })),
+            Ok(epoch) => Ok(Some(Self {
+                store: store.clone(),
+                holder,
+                epoch,
+            })),
             Err(error) if error.kind() == CreateErrorKind::AlreadyExists => Ok(None),
-            Err(error) => Err(BusError::Store { name: store.name.clone(), reason: error.to_string() }),
+            Err(error) => Err(BusError::Store {
+                name: store.name.clone(),
+                reason: error.to_string(),
+            }),
         }
     }
 
@@ -53,15 +60,22 @@ impl Lease {
     pub(super) async fn keep(self) {
         let (mut revision, mut renewed) = (self.epoch, Instant::now());
         loop {
-            sleep(if renewed.elapsed() < RENEWAL { RENEWAL } else { RETRY }).await;
+            sleep(if renewed.elapsed() < RENEWAL {
+                RENEWAL
+            } else {
+                RETRY
+            })
+            .await;
             let begun = Instant::now();
             match self.store.update(KEY, self.holder.clone(), revision).await {
                 Ok(next) => (revision, renewed) = (next, begun),
-                Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => match self.own_revision().await {
-                    // A renewal whose reply was lost.
-                    Some(own) => revision = own,
-                    None => return,
-                },
+                Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => {
+                    match self.own_revision().await {
+                        // A renewal whose reply was lost.
+                        Some(own) => revision = own,
+                        None => return,
+                    }
+                }
                 Err(_) => {}
             }
             if renewed.elapsed() >= TTL {

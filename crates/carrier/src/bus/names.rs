@@ -17,11 +17,16 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) fn new(site: &str) -> Result<Self, BusError> {
-        let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let is_allowed =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if (1..=SITE_MAX_BYTES).contains(&site.len()) && site.bytes().all(is_allowed) {
-            return Ok(Self { site: site.to_owned() });
+            return Ok(Self {
+                site: site.to_owned(),
+            });
         }
-        Err(BusError::Options(format!("{site:?} is no name of a site: 1 to {SITE_MAX_BYTES} of a-z, 0-9 and -")))
+        Err(BusError::Options(format!(
+            "{site:?} is no name of a site: 1 to {SITE_MAX_BYTES} of a-z, 0-9 and -"
+        )))
     }
 
     pub(super) fn commands_to_all(&self) -> String {
@@ -69,7 +74,10 @@ pub(super) fn tokens(hosts: &[String]) -> Result<Vec<String>, BusError> {
     let mut sorted: Vec<&String> = tokens.iter().collect();
     sorted.sort_unstable();
     let wrong = |text: &str, token: &str| Err(BusError::Options(format!("{text}: {token}")));
-    if let Some([same, _]) = sorted.windows(2).find(|pair| matches!(pair, [a, b] if a == b)) {
+    if let Some([same, _]) = sorted
+        .windows(2)
+        .find(|pair| matches!(pair, [a, b] if a == b))
+    {
         return wrong("two hosts have one name on a bus, where . is _", same);
     }
     match tokens.iter().find(|token| *token == ALL) {
@@ -96,7 +104,10 @@ mod tests {
     fn subjects_name_site_and_host() {
         let names = Names::new("lab-1").expect("a name");
         assert_eq!(names.commands_to_all(), "lr.lab-1.cmd.all");
-        assert_eq!(names.results(&token("h1.rack"), "r"), "lr.lab-1.out.h1_rack.result.r");
+        assert_eq!(
+            names.results(&token("h1.rack"), "r"),
+            "lr.lab-1.out.h1_rack.result.r"
+        );
         assert_eq!(host_of(&names.live("h1")), Some("h1"));
         assert_eq!(host_of("lr"), None);
     }
@@ -106,8 +117,18 @@ mod tests {
         for site in ["", "Lab", "a.b", "*", ">", &"x".repeat(33)] {
             assert!(Names::new(site).is_err(), "{site}");
         }
-        let tokens_of = |hosts: &[&str]| tokens(&hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>());
-        assert_eq!(tokens_of(&["a.b", "a"]).map(|tokens| tokens.concat()), Ok("a_ba".to_owned()));
+        let tokens_of = |hosts: &[&str]| {
+            tokens(
+                &hosts
+                    .iter()
+                    .map(|host| (*host).to_owned())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(
+            tokens_of(&["a.b", "a"]).map(|tokens| tokens.concat()),
+            Ok("a_ba".to_owned())
+        );
         assert!(tokens_of(&["a.b", "c", "a_b"]).is_err());
         assert!(tokens_of(&["all"]).is_err());
     }

@@ -29,12 +29,18 @@ impl BusOptions {
     /// The broker at `url`, with what the system trusts and without credentials.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), ..Self::default() }
+        Self {
+            url: url.into(),
+            ..Self::default()
+        }
     }
 
     /// Host and port, without a password.
     pub(super) fn broker(&self) -> String {
-        self.address().map_or_else(|_| "broker".to_owned(), |address| format!("{}:{}", address.host(), address.port()))
+        self.address().map_or_else(
+            |_| "broker".to_owned(),
+            |address| format!("{}:{}", address.host(), address.port()),
+        )
     }
 
     /// Address of the broker, where it is one and no name.
@@ -63,19 +69,23 @@ impl BusOptions {
             return Ok(());
         }
         let broker = self.broker();
-        Err(BusError::Options(format!("{broker}: beyond this host a bus needs a client certificate or credentials")))
+        Err(BusError::Options(format!(
+            "{broker}: beyond this host a bus needs a client certificate or credentials"
+        )))
     }
 
     /// Options of the client. Beyond this host the way to a broker is TLS.
     pub(super) fn client(&self) -> Result<(ServerAddr, ConnectOptions), BusError> {
         self.check()?;
         let address = self.address()?;
-        let mut options = ConnectOptions::new().require_tls(!self.is_local() || address.tls_required());
+        let mut options =
+            ConnectOptions::new().require_tls(!self.is_local() || address.tls_required());
         if let (Some(user), Some(password)) = (address.username(), address.password()) {
             options = options.user_and_password(user.to_owned(), password.to_owned());
         }
         if let Some(path) = &self.credentials {
-            let unreadable = |error: std::io::Error| BusError::Options(format!("{}: {error}", path.display()));
+            let unreadable =
+                |error: std::io::Error| BusError::Options(format!("{}: {error}", path.display()));
             let text = file_system::read_text(path, CREDENTIALS_MAX_BYTES).map_err(unreadable)?;
             options = options.credentials(&text).map_err(unreadable)?;
         }
@@ -93,9 +103,15 @@ impl BusOptions {
 mod tests {
     use super::*;
 
-    fn options(url: &str, credentials: Option<&str>) -> Result<(ServerAddr, ConnectOptions), BusError> {
-        let options =
-            BusOptions { url: url.to_owned(), credentials: credentials.map(PathBuf::from), ..BusOptions::default() };
+    fn options(
+        url: &str,
+        credentials: Option<&str>,
+    ) -> Result<(ServerAddr, ConnectOptions), BusError> {
+        let options = BusOptions {
+            url: url.to_owned(),
+            credentials: credentials.map(PathBuf::from),
+            ..BusOptions::default()
+        };
         options.client()
     }
 
@@ -104,17 +120,30 @@ mod tests {
         assert!(options("nats://127.0.0.1:4222", None).is_ok());
         assert!(options("nats://localhost:4222", None).is_ok());
         assert!(options("nats://[::1]:4222", None).is_ok());
-        for url in ["nats://10.0.0.1:4222", "nats://broker:4222", "tls://broker:4222"] {
+        for url in [
+            "nats://10.0.0.1:4222",
+            "nats://broker:4222",
+            "tls://broker:4222",
+        ] {
             let refused = options(url, None).map(drop);
-            assert!(matches!(&refused, Err(BusError::Options(text)) if text.contains("certificate")), "{refused:?}");
+            assert!(
+                matches!(&refused, Err(BusError::Options(text)) if text.contains("certificate")),
+                "{refused:?}"
+            );
         }
         let missing = options("nats://broker:4222", Some("/nonexistent.creds")).map(drop);
-        assert!(matches!(&missing, Err(BusError::Options(text)) if text.contains("/nonexistent.creds")), "{missing:?}");
+        assert!(
+            matches!(&missing, Err(BusError::Options(text)) if text.contains("/nonexistent.creds")),
+            "{missing:?}"
+        );
     }
 
     #[test]
     fn passwords_are_in_no_message() {
-        let options = BusOptions { url: "nats://user:secret@127.0.0.1:4223".to_owned(), ..BusOptions::default() };
+        let options = BusOptions {
+            url: "nats://user:secret@127.0.0.1:4223".to_owned(),
+            ..BusOptions::default()
+        };
         assert_eq!(options.broker(), "127.0.0.1:4223");
     }
 }

@@ -25,15 +25,23 @@ pub(super) struct Results {
 impl Results {
     /// All lines with this subject.
     pub(super) fn new(stream: Stream, subject: String) -> Self {
-        Self { stream, subject, next: 1 }
+        Self {
+            stream,
+            subject,
+            next: 1,
+        }
     }
 
     /// The lines that are there now.
     pub(super) async fn present(&mut self) -> Vec<(String, Vec<u8>)> {
-        let Some((count, mut lines)) = self.begin().await else { return Vec::new() };
+        let Some((count, mut lines)) = self.begin().await else {
+            return Vec::new();
+        };
         let mut present = Vec::new();
         while (present.len() as u64) < count {
-            let Ok(Some(Ok(line))) = timeout(REPLY_TIMEOUT, lines.next()).await else { break };
+            let Ok(Some(Ok(line))) = timeout(REPLY_TIMEOUT, lines.next()).await else {
+                break;
+            };
             self.note(&line);
             present.push((line.subject.to_string(), line.payload.to_vec()));
         }
@@ -61,8 +69,14 @@ impl Results {
 
     /// Begins to read at the next line, with the number of lines that wait.
     async fn begin(&self) -> Option<(u64, Ordered)> {
-        let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence: self.next };
-        let config = OrderedConfig { filter_subject: self.subject.clone(), deliver_policy, ..OrderedConfig::default() };
+        let deliver_policy = DeliverPolicy::ByStartSequence {
+            start_sequence: self.next,
+        };
+        let config = OrderedConfig {
+            filter_subject: self.subject.clone(),
+            deliver_policy,
+            ..OrderedConfig::default()
+        };
         let consumer = self.stream.create_consumer(config).await.ok()?;
         let count = consumer.cached_info().num_pending;
         Some((count, consumer.messages().await.ok()?))

@@ -61,15 +61,24 @@ mod tests {
         let file = cache.join("input");
         fs::write(&file, input).expect("written");
         let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", line]).env("PATH", "/usr/bin:/bin").env("XDG_CACHE_HOME", cache);
-        shell.stdin(Stdio::from(fs::File::open(file).expect("a file"))).output().expect("a shell")
+        shell
+            .args(["-c", line])
+            .env("PATH", "/usr/bin:/bin")
+            .env("XDG_CACHE_HOME", cache);
+        shell
+            .stdin(Stdio::from(fs::File::open(file).expect("a file")))
+            .output()
+            .expect("a shell")
     }
 
     #[test]
     fn commands_are_one_line_that_every_login_shell_passes_on() {
         for line in [start(HASH, ARGUMENTS), copy(HASH), shell()] {
             assert_eq!(line.matches('\'').count(), 2, "{line}");
-            assert!(line.starts_with("exec sh -c '") && line.ends_with('\''), "{line}");
+            assert!(
+                line.starts_with("exec sh -c '") && line.ends_with('\''),
+                "{line}"
+            );
             assert!(!line.contains(['!', '\n', '"', '\\', '`']), "{line}");
         }
     }
@@ -81,11 +90,18 @@ mod tests {
         fs::create_dir(&cache).expect("a folder");
         let without = at_host(&cache, &start(HASH, ARGUMENTS), "");
         assert_eq!(without.status.code(), Some(NEED_CODE));
-        assert!(String::from_utf8_lossy(&without.stdout).starts_with("LRFLEET need Linux "), "{without:?}");
+        assert!(
+            String::from_utf8_lossy(&without.stdout).starts_with("LRFLEET need Linux "),
+            "{without:?}"
+        );
         let copied = at_host(&cache, &copy(HASH), "#!/bin/sh\necho $*\n");
         assert_eq!(copied.status.code(), Some(0), "{copied:?}");
         let started = at_host(&cache, &start(HASH, ARGUMENTS), "");
-        assert_eq!(String::from_utf8_lossy(&started.stdout), "fleet agent --stdio\n", "{started:?}");
+        assert_eq!(
+            String::from_utf8_lossy(&started.stdout),
+            "fleet agent --stdio\n",
+            "{started:?}"
+        );
     }
 
     #[test]
@@ -96,15 +112,31 @@ mod tests {
             let folder = agents.join(name);
             fs::create_dir_all(&folder).expect("a folder");
             let time = SystemTime::now() - Duration::from_secs(age * 3600);
-            fs::File::open(&folder).and_then(|folder| folder.set_modified(time)).expect("a time");
+            fs::File::open(&folder)
+                .and_then(|folder| folder.set_modified(time))
+                .expect("a time");
         }
         let broken = at_host(cache.path(), &copy(HASH), "no program\0");
-        assert_eq!(broken.status.code(), Some(NOT_EXECUTABLE_CODE), "{broken:?}");
-        assert_eq!(fs::read_dir(agents.join(HASH)).expect("a folder").count(), 0);
+        assert_eq!(
+            broken.status.code(),
+            Some(NOT_EXECUTABLE_CODE),
+            "{broken:?}"
+        );
+        assert_eq!(
+            fs::read_dir(agents.join(HASH)).expect("a folder").count(),
+            0
+        );
         at_host(cache.path(), &copy(HASH), "#!/bin/sh\n");
-        let mode = fs::metadata(agents.join(HASH).join("linerate")).expect("a file").permissions().mode();
+        let mode = fs::metadata(agents.join(HASH).join("linerate"))
+            .expect("a file")
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o700);
-        let mut left: Vec<_> = fs::read_dir(&agents).expect("a folder").flatten().map(|one| one.file_name()).collect();
+        let mut left: Vec<_> = fs::read_dir(&agents)
+            .expect("a folder")
+            .flatten()
+            .map(|one| one.file_name())
+            .collect();
         left.sort_unstable();
         assert_eq!(left, [HASH, "a", "b"]);
     }

@@ -16,7 +16,12 @@ pub(super) enum Failure {
 /// Of the messages that ssh has at `LogLevel=ERROR`.
 pub(super) fn classify(errors: &str) -> Failure {
     let has = |text: &str| errors.contains(text);
-    let is_final = ["Permission denied", "Host key verification failed", "REMOTE HOST IDENTIFICATION", "open failed"];
+    let is_final = [
+        "Permission denied",
+        "Host key verification failed",
+        "REMOTE HOST IDENTIFICATION",
+        "open failed",
+    ];
     if is_final.into_iter().any(has) {
         Failure::Final
     } else if has("timed out") {
@@ -35,17 +40,32 @@ pub(super) fn advice(errors: &str) -> Option<&'static str> {
             "Permission denied",
             "`ssh -o BatchMode=yes HOST true` has to work; a key with a passphrase needs ssh-agent(1): `ssh-add KEY`",
         ),
-        ("Host key verification failed", "`ssh HOST` once shows the key of the host and accepts it"),
-        ("Connection refused", "is sshd running there, and is its port the one of ssh_config(5)?"),
+        (
+            "Host key verification failed",
+            "`ssh HOST` once shows the key of the host and accepts it",
+        ),
+        (
+            "Connection refused",
+            "is sshd running there, and is its port the one of ssh_config(5)?",
+        ),
         ("timed out", "is the host up, and is its ssh port open?"),
     ];
-    steps.into_iter().find(|(message, _)| errors.contains(message)).map(|(_, step)| step)
+    steps
+        .into_iter()
+        .find(|(message, _)| errors.contains(message))
+        .map(|(_, step)| step)
 }
 
 /// Before the login; behind it the message is `Connection to HOST closed by remote host.`
 fn is_closed_early(line: &str) -> bool {
-    let begins = ["kex_exchange_identification", "Connection closed by ", "Connection reset by "];
-    begins.into_iter().any(|begin| line.trim_start().starts_with(begin))
+    let begins = [
+        "kex_exchange_identification",
+        "Connection closed by ",
+        "Connection reset by ",
+    ];
+    begins
+        .into_iter()
+        .any(|begin| line.trim_start().starts_with(begin))
 }
 
 impl Failure {
@@ -64,7 +84,9 @@ pub(super) fn of_copy(code: Option<i32>, errors: Option<String>) -> String {
     let detail = errors.map(|text| format!(": {text}")).unwrap_or_default();
     match code {
         Some(NOT_EXECUTABLE_CODE) => {
-            format!("the copied agent does not run there{detail}; is the file system of the cache mounted noexec?")
+            format!(
+                "the copied agent does not run there{detail}; is the file system of the cache mounted noexec?"
+            )
         }
         _ => format!("copy of the agent failed{detail}"),
     }
@@ -77,28 +99,58 @@ mod tests {
     #[test]
     fn refused_logins_come_with_a_next_step() {
         let denied = advice("root@10.0.0.1: Permission denied (publickey).").expect("a step");
-        assert!(denied.contains("passphrase") && denied.contains("ssh-add"), "{denied}");
+        assert!(
+            denied.contains("passphrase") && denied.contains("ssh-add"),
+            "{denied}"
+        );
         assert!(advice("ssh: connect to host 10.0.0.1 port 22: Connection refused").is_some());
-        assert_eq!(advice("Connection to 10.0.0.1 closed by remote host."), None);
+        assert_eq!(
+            advice("Connection to 10.0.0.1 closed by remote host."),
+            None
+        );
     }
 
     #[test]
     fn only_connections_closed_before_the_login_and_timeouts_are_repeated() {
         let rows = [
-            (Failure::Closed, "kex_exchange_identification: Connection closed by remote host\r\n"),
+            (
+                Failure::Closed,
+                "kex_exchange_identification: Connection closed by remote host\r\n",
+            ),
             (
                 Failure::Closed,
                 "kex_exchange_identification: read: Connection reset by peer\nConnection reset by 10.0.0.1 port 22",
             ),
             (Failure::Closed, "Connection closed by 10.0.0.1 port 22\r\n"),
-            (Failure::TimedOut, "ssh: connect to host 10.0.0.1 port 22: Connection timed out"),
-            (Failure::TimedOut, "Connection timed out during banner exchange"),
-            (Failure::Final, "ssh: connect to host 10.0.0.1 port 22: Connection refused"),
-            (Failure::Final, "root@10.0.0.1: Permission denied (publickey).\r\nConnection closed by 10.0.0.1"),
+            (
+                Failure::TimedOut,
+                "ssh: connect to host 10.0.0.1 port 22: Connection timed out",
+            ),
+            (
+                Failure::TimedOut,
+                "Connection timed out during banner exchange",
+            ),
+            (
+                Failure::Final,
+                "ssh: connect to host 10.0.0.1 port 22: Connection refused",
+            ),
+            (
+                Failure::Final,
+                "root@10.0.0.1: Permission denied (publickey).\r\nConnection closed by 10.0.0.1",
+            ),
             (Failure::Final, "Host key verification failed.\r\n"),
-            (Failure::Final, "ssh: Could not resolve hostname h9: Name or service not known"),
-            (Failure::Final, "channel 0: open failed: connect failed\nConnection closed by UNKNOWN port 65535"),
-            (Failure::Final, "Connection to 10.0.0.1 closed by remote host."),
+            (
+                Failure::Final,
+                "ssh: Could not resolve hostname h9: Name or service not known",
+            ),
+            (
+                Failure::Final,
+                "channel 0: open failed: connect failed\nConnection closed by UNKNOWN port 65535",
+            ),
+            (
+                Failure::Final,
+                "Connection to 10.0.0.1 closed by remote host.",
+            ),
             (Failure::Final, ""),
         ];
         for (expected, errors) in rows {

@@ -72,7 +72,11 @@ enum Phase {
     /// `ssh -G`, with what it has printed.
     Resolve(String),
     /// The agent's first line is awaited.
-    Connect { opening: OpeningReader, need: Option<String>, error: Option<String> },
+    Connect {
+        opening: OpeningReader,
+        need: Option<String>,
+        error: Option<String>,
+    },
     /// The program is copied to a host with this system and machine.
     Copy(String),
     /// The agent is there.
@@ -81,7 +85,11 @@ enum Phase {
 
 impl Phase {
     fn connect() -> Self {
-        Self::Connect { opening: OpeningReader::default(), need: None, error: None }
+        Self::Connect {
+            opening: OpeningReader::default(),
+            need: None,
+            error: None,
+        }
     }
 }
 
@@ -97,7 +105,13 @@ impl SshCarrier {
     ) -> io::Result<Self> {
         let epoll = Epoll::new().map_err(|error| error.source)?;
         let hosts = destinations.into_iter().map(Host::new).collect();
-        Ok(Self { options, remote, epoll, slots: Slots::default(), hosts })
+        Ok(Self {
+            options,
+            remote,
+            epoll,
+            slots: Slots::default(),
+            hosts,
+        })
     }
 
     /// Starts what may start now.
@@ -127,14 +141,22 @@ impl SshCarrier {
 
 impl Carrier for SshCarrier {
     fn send(&mut self, host: usize, line: &str) {
-        let Some(host) = self.hosts.get_mut(host).filter(|host| matches!(host.phase, Phase::Ready)) else { return };
+        let Some(host) = self
+            .hosts
+            .get_mut(host)
+            .filter(|host| matches!(host.phase, Phase::Ready))
+        else {
+            return;
+        };
         if let Some(link) = &mut host.link {
             link.send(line, &self.epoll);
         }
     }
 
     fn close(&mut self, host: usize) {
-        let Some(host) = self.hosts.get_mut(host) else { return };
+        let Some(host) = self.hosts.get_mut(host) else {
+            return;
+        };
         host.is_closed = true;
         if let Some(link) = &mut host.link {
             link.close(monotonic_ns());
@@ -147,7 +169,8 @@ impl Carrier for SshCarrier {
 
     fn deadline_ns(&self) -> Option<u64> {
         // A host that waits for a slot is started when another one gives it back, which is an event.
-        let waits = |host: &Host| (!host.is_closed && host.link.is_none()).then_some(host.start_at_ns);
+        let waits =
+            |host: &Host| (!host.is_closed && host.link.is_none()).then_some(host.start_at_ns);
         let of_host = |host: &Host| match &host.link {
             Some(link) => link.deadline_ns(),
             None => waits(host).filter(|at_ns| *at_ns > 0),
@@ -158,16 +181,27 @@ impl Carrier for SshCarrier {
     fn poll(&mut self, now_ns: u64) -> Vec<(usize, HostEvent)> {
         let mut events = Vec::new();
         for (index, token) in ready(&self.epoll) {
-            let Some(host) = self.hosts.get_mut(index) else { continue };
+            let Some(host) = self.hosts.get_mut(index) else {
+                continue;
+            };
             let Some(link) = &mut host.link else { continue };
             let mut received = Vec::new();
             link.handle_ready(token, now_ns, &self.epoll, &mut received);
             for one in received {
-                events.extend(host.receive(one, now_ns, &mut self.slots).map(|event| (index, event)));
+                events.extend(
+                    host.receive(one, now_ns, &mut self.slots)
+                        .map(|event| (index, event)),
+                );
             }
         }
         for (index, host) in self.hosts.iter_mut().enumerate() {
-            let Some(code) = host.link.as_mut().and_then(|link| link.handle_timeout(now_ns)) else { continue };
+            let Some(code) = host
+                .link
+                .as_mut()
+                .and_then(|link| link.handle_timeout(now_ns))
+            else {
+                continue;
+            };
             host.free(&mut self.slots);
             events.extend(host.end(code, now_ns).map(|event| (index, event)));
         }
@@ -203,11 +237,17 @@ impl Host {
         epoll: &Epoll,
     ) -> Result<Link, String> {
         let (command, feed) = match (&self.phase, remote) {
-            (Phase::Resolve(_), _) => (options::print_configuration(options, &self.destination), Feed::Nothing),
+            (Phase::Resolve(_), _) => (
+                options::print_configuration(options, &self.destination),
+                Feed::Nothing,
+            ),
             (Phase::Copy(machine), Remote::Agent(program)) => {
                 let file = program.open_for(machine)?;
                 let remote = command::copy(&program.sha256);
-                (options::connect(options, &self.destination, &remote), Feed::File(file))
+                (
+                    options::connect(options, &self.destination, &remote),
+                    Feed::File(file),
+                )
             }
             _ => {
                 self.attempts += 1;
@@ -215,7 +255,10 @@ impl Host {
                     Remote::Agent(program) => command::start(&program.sha256, &program.arguments),
                     Remote::Shell => command::shell(),
                 };
-                (options::connect(options, &self.destination, &remote), Feed::Lines)
+                (
+                    options::connect(options, &self.destination, &remote),
+                    Feed::Lines,
+                )
             }
         };
         Link::start(command, feed, first_token, epoll).map_err(|error| format!("ssh: {error}"))
@@ -224,7 +267,9 @@ impl Host {
     /// Takes output of the process.
     fn receive(&mut self, received: Received, now_ns: u64, slots: &mut Slots) -> Option<HostEvent> {
         match (&mut self.phase, received) {
-            (Phase::Ready, Received::Line(line)) => (!self.is_closed).then_some(HostEvent::Line(line)),
+            (Phase::Ready, Received::Line(line)) => {
+                (!self.is_closed).then_some(HostEvent::Line(line))
+            }
             (Phase::Ready, Received::TooLong) => (!self.is_closed).then_some(HostEvent::TooLong),
             (Phase::Resolve(text), Received::Line(line)) => {
                 // The configuration of one host is short.
@@ -244,7 +289,14 @@ impl Host {
 
     /// Looks for the agent's first line.
     fn open(&mut self, received: Received, now_ns: u64, slots: &mut Slots) {
-        let Phase::Connect { opening, need, error } = &mut self.phase else { return };
+        let Phase::Connect {
+            opening,
+            need,
+            error,
+        } = &mut self.phase
+        else {
+            return;
+        };
         let mut line = match received {
             Received::Line(line) => line,
             Received::TooLong | Received::End => vec![b'x'; linerate_fleet::line::NOISE_MAX_BYTES],
@@ -268,23 +320,39 @@ impl Host {
 
     /// The process of the phase has ended: what follows.
     fn end(&mut self, code: Option<i32>, now_ns: u64) -> Option<HostEvent> {
-        let errors = self.link.take().map(|link| link.error_text()).unwrap_or_default();
+        let errors = self
+            .link
+            .take()
+            .map(|link| link.error_text())
+            .unwrap_or_default();
         let phase = std::mem::replace(&mut self.phase, Phase::connect());
         match phase {
             Phase::Resolve(configuration) => {
                 self.jump = options::jump_host(&configuration);
                 None
             }
-            Phase::Connect { need: Some(machine), .. } if !self.has_copied => {
+            Phase::Connect {
+                need: Some(machine),
+                ..
+            } if !self.has_copied => {
                 self.phase = Phase::Copy(machine);
                 None
             }
-            Phase::Connect { need: Some(_), .. } => self.lose("the copied agent was not found on the host".to_owned()),
-            Phase::Connect { error: Some(error), .. } => self.lose(error),
+            Phase::Connect { need: Some(_), .. } => {
+                self.lose("the copied agent was not found on the host".to_owned())
+            }
+            Phase::Connect {
+                error: Some(error), ..
+            } => self.lose(error),
             Phase::Connect { .. } => {
-                let failure = if code == Some(SSH_ERROR_CODE) { classify(&errors) } else { Failure::Final };
+                let failure = if code == Some(SSH_ERROR_CODE) {
+                    classify(&errors)
+                } else {
+                    Failure::Final
+                };
                 if self.attempts < failure.attempts_max() {
-                    self.start_at_ns = now_ns.saturating_add(fastrand::u64(RETRY_NS..=4 * RETRY_NS));
+                    self.start_at_ns =
+                        now_ns.saturating_add(fastrand::u64(RETRY_NS..=4 * RETRY_NS));
                     return None;
                 }
                 let reason = last_line(&errors).unwrap_or_else(|| ended(code));
@@ -298,7 +366,8 @@ impl Host {
                 None
             }
             Phase::Copy(_) => self.lose(failure::of_copy(code, last_line(&errors))),
-            Phase::Ready => self.lose(last_line(&errors).unwrap_or_else(|| format!("the agent {}", ended(code)))),
+            Phase::Ready => self
+                .lose(last_line(&errors).unwrap_or_else(|| format!("the agent {}", ended(code)))),
         }
     }
 

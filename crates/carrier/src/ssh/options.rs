@@ -60,8 +60,14 @@ fn ssh(options: &SshOptions) -> Command {
 
 /// The jump host of a destination in the output of `ssh -G`; `None` without one. A chain counts by its first host.
 pub(super) fn jump_host(configuration: &str) -> Option<String> {
-    let value = |line: &str| line.strip_prefix("proxyjump ").map(|jumps| jumps.trim().to_owned());
-    let jumps = configuration.lines().find_map(value).filter(|jumps| !jumps.is_empty() && jumps != "none")?;
+    let value = |line: &str| {
+        line.strip_prefix("proxyjump ")
+            .map(|jumps| jumps.trim().to_owned())
+    };
+    let jumps = configuration
+        .lines()
+        .find_map(value)
+        .filter(|jumps| !jumps.is_empty() && jumps != "none")?;
     jumps.split(',').next().map(str::to_owned)
 }
 
@@ -70,7 +76,10 @@ mod tests {
     use super::*;
 
     fn arguments(command: &Command) -> Vec<String> {
-        command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect()
+        command
+            .get_args()
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .collect()
     }
 
     #[test]
@@ -80,10 +89,28 @@ mod tests {
                         -o ForwardX11=no -o PermitLocalCommand=no -o LogLevel=ERROR -o ServerAliveInterval=1 -- h1 COMMAND";
         let separate = connect(&SshOptions::default(), "h1", "COMMAND");
         assert_eq!(arguments(&separate).join(" "), expected);
-        let shared = SshOptions { config: Some("/tmp/config".into()), is_path_shared: true };
-        let expected = format!("-F /tmp/config {}", expected.replace("Interval=1", "Interval=5"));
-        assert_eq!(arguments(&connect(&shared, "h1", "COMMAND")).join(" "), expected);
-        for forbidden in ["HostKey", "KnownHosts", "Cipher", "Identity", "Kex", "MACs", "Agent=yes", "Persist"] {
+        let shared = SshOptions {
+            config: Some("/tmp/config".into()),
+            is_path_shared: true,
+        };
+        let expected = format!(
+            "-F /tmp/config {}",
+            expected.replace("Interval=1", "Interval=5")
+        );
+        assert_eq!(
+            arguments(&connect(&shared, "h1", "COMMAND")).join(" "),
+            expected
+        );
+        for forbidden in [
+            "HostKey",
+            "KnownHosts",
+            "Cipher",
+            "Identity",
+            "Kex",
+            "MACs",
+            "Agent=yes",
+            "Persist",
+        ] {
             assert!(!expected.contains(forbidden), "{forbidden}");
         }
     }
@@ -91,7 +118,12 @@ mod tests {
     #[test]
     fn destination_that_looks_like_an_option_is_none() {
         let command = connect(&SshOptions::default(), "-oProxyCommand=x", "COMMAND");
-        assert_eq!(arguments(&command).split_last_chunk::<3>().map(|(_, last)| last[0].clone()), Some("--".to_owned()));
+        assert_eq!(
+            arguments(&command)
+                .split_last_chunk::<3>()
+                .map(|(_, last)| last[0].clone()),
+            Some("--".to_owned())
+        );
     }
 
     #[test]

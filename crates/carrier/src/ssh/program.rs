@@ -38,7 +38,11 @@ impl AgentProgram {
     /// The file is not readable.
     pub fn own(sha256: String, arguments: String) -> io::Result<Self> {
         let mut file = File::open(OWN)?;
-        Ok(Self { sha256, kind: kind_of(&mut file)?, arguments })
+        Ok(Self {
+            sha256,
+            kind: kind_of(&mut file)?,
+            arguments,
+        })
     }
 
     /// The file, if a host with this system and machine can run it.
@@ -49,14 +53,17 @@ impl AgentProgram {
         let needed = || format!("no linerate on the host ({system_and_machine})");
         match self.kind {
             ProgramKind::Static(machine) if system_and_machine == format!("Linux {machine}") => {
-                File::open(OWN).map_err(|error| format!("{}, and {OWN} is not readable: {error}", needed()))
+                File::open(OWN)
+                    .map_err(|error| format!("{}, and {OWN} is not readable: {error}", needed()))
             }
-            ProgramKind::Static(machine) => {
-                Err(format!("{}, and this one is for {machine}; install it there", needed()))
-            }
-            ProgramKind::Dynamic => {
-                Err(format!("{}, and this one needs libraries; use the static one of `make dist`", needed()))
-            }
+            ProgramKind::Static(machine) => Err(format!(
+                "{}, and this one is for {machine}; install it there",
+                needed()
+            )),
+            ProgramKind::Dynamic => Err(format!(
+                "{}, and this one needs libraries; use the static one of `make dist`",
+                needed()
+            )),
             ProgramKind::Other => Err(format!("{}; install it there", needed())),
         }
     }
@@ -75,22 +82,39 @@ fn kind_of(file: &mut (impl Read + Seek)) -> io::Result<ProgramKind> {
         Some(243) => "riscv64",
         _ => return Ok(ProgramKind::Other),
     };
-    let (offset, size, count) = (number(&header, 32, 8), number(&header, 54, 2), number(&header, 56, 2));
-    let (Some(offset), Some(size @ 1..), Some(count)) = (offset, size, count) else { return Ok(ProgramKind::Other) };
-    let bytes = usize::try_from(size.saturating_mul(count)).unwrap_or(usize::MAX).min(HEADERS_MAX);
+    let (offset, size, count) = (
+        number(&header, 32, 8),
+        number(&header, 54, 2),
+        number(&header, 56, 2),
+    );
+    let (Some(offset), Some(size @ 1..), Some(count)) = (offset, size, count) else {
+        return Ok(ProgramKind::Other);
+    };
+    let bytes = usize::try_from(size.saturating_mul(count))
+        .unwrap_or(usize::MAX)
+        .min(HEADERS_MAX);
     let mut table = vec![0; bytes];
     file.seek(SeekFrom::Start(offset))?;
     file.read_exact(&mut table)?;
     let entry_bytes = usize::try_from(size).unwrap_or(usize::MAX);
     let is_interpreter = |entry: &[u8]| number(entry, 0, 4) == Some(u64::from(PT_INTERP));
     let is_dynamic = table.chunks(entry_bytes).any(is_interpreter);
-    Ok(if is_dynamic { ProgramKind::Dynamic } else { ProgramKind::Static(machine) })
+    Ok(if is_dynamic {
+        ProgramKind::Dynamic
+    } else {
+        ProgramKind::Static(machine)
+    })
 }
 
 /// A little-endian number of some bytes.
 fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
     let bytes = bytes.get(at..at.checked_add(len)?)?;
-    Some(bytes.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte)))
+    Some(
+        bytes
+            .iter()
+            .rev()
+            .fold(0, |all, byte| all << 8 | u64::from(*byte)),
+    )
 }
 
 #[cfg(test)]
@@ -122,11 +146,29 @@ mod tests {
 
     #[test]
     fn only_a_static_program_of_the_machine_is_sent() {
-        let own = |kind| AgentProgram { sha256: String::new(), kind, arguments: String::new() };
-        assert!(own(ProgramKind::Static("x86_64")).open_for("Linux x86_64").is_ok());
-        assert!(own(ProgramKind::Static("x86_64")).open_for("Linux aarch64").is_err());
-        assert!(own(ProgramKind::Static("x86_64")).open_for("FreeBSD x86_64").is_err());
-        let refused = own(ProgramKind::Dynamic).open_for("Linux x86_64").map(|_| ());
+        let own = |kind| AgentProgram {
+            sha256: String::new(),
+            kind,
+            arguments: String::new(),
+        };
+        assert!(
+            own(ProgramKind::Static("x86_64"))
+                .open_for("Linux x86_64")
+                .is_ok()
+        );
+        assert!(
+            own(ProgramKind::Static("x86_64"))
+                .open_for("Linux aarch64")
+                .is_err()
+        );
+        assert!(
+            own(ProgramKind::Static("x86_64"))
+                .open_for("FreeBSD x86_64")
+                .is_err()
+        );
+        let refused = own(ProgramKind::Dynamic)
+            .open_for("Linux x86_64")
+            .map(|_| ());
         assert!(refused.is_err_and(|text| text.contains("make dist")));
     }
 }

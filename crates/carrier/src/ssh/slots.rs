@@ -17,7 +17,10 @@ pub(super) struct Slots {
 impl Slots {
     /// Takes a slot, if one is free.
     pub(super) fn take(&mut self, jump: Option<&str>) -> bool {
-        let used = jump.and_then(|jump| self.jumps.get(jump)).copied().unwrap_or(0);
+        let used = jump
+            .and_then(|jump| self.jumps.get(jump))
+            .copied()
+            .unwrap_or(0);
         if self.all >= ALL_MAX || used >= PER_JUMP_MAX {
             return false;
         }

@@ -22,33 +22,49 @@ fn result(task: u32) -> String {
 
 #[test]
 fn lines_arrive_at_their_host_alone_or_at_all() {
-    let Some(broker) = Broker::start() else { return };
+    let Some(broker) = Broker::start() else {
+        return;
+    };
     let (mut coordinator, _) = coordinator(&setup(&broker, "lab", &["h1.rack", "h2"], None));
     let mut hosts = agents(&broker, "lab", &["h1.rack", "h2"]);
     let mut queued = Vec::new();
     // Their first lines show that they are subscribed.
     hosts.send(0, "one");
     hosts.send(1, "two");
-    let mut first = [next_line(&mut coordinator, &mut queued), next_line(&mut coordinator, &mut queued)];
+    let mut first = [
+        next_line(&mut coordinator, &mut queued),
+        next_line(&mut coordinator, &mut queued),
+    ];
     first.sort();
     assert_eq!(first, [(0, "one".to_owned()), (1, "two".to_owned())]);
     coordinator.send(1, "to the second");
-    assert_eq!(next_line(&mut hosts, &mut queued), (1, "to the second".to_owned()));
+    assert_eq!(
+        next_line(&mut hosts, &mut queued),
+        (1, "to the second".to_owned())
+    );
     coordinator.send_all(&[0, 1], "to all");
-    let mut both = [next_line(&mut hosts, &mut queued).0, next_line(&mut hosts, &mut queued).0];
+    let mut both = [
+        next_line(&mut hosts, &mut queued).0,
+        next_line(&mut hosts, &mut queued).0,
+    ];
     both.sort_unstable();
     assert_eq!(both, [0, 1]);
     coordinator.close(1);
     coordinator.send_all(&[0, 1], "to the first");
     hosts.send(1, "nothing of a closed host is reported");
-    assert_eq!(next_line(&mut hosts, &mut queued), (0, "to the first".to_owned()));
+    assert_eq!(
+        next_line(&mut hosts, &mut queued),
+        (0, "to the first".to_owned())
+    );
     expect_quiet(&mut coordinator, MOMENT);
     expect_quiet(&mut hosts, MOMENT);
 }
 
 #[test]
 fn results_sent_while_the_broker_is_away_arrive_once_and_in_order() {
-    let Some(mut broker) = Broker::start() else { return };
+    let Some(mut broker) = Broker::start() else {
+        return;
+    };
     let (mut coordinator, _) = coordinator(&setup(&broker, "lab", &["a"], None));
     let mut hosts = agents(&broker, "lab", &["a"]);
     let mut queued = Vec::new();
@@ -68,11 +84,16 @@ fn results_sent_while_the_broker_is_away_arrive_once_and_in_order() {
 
 #[test]
 fn second_coordinator_stands_by_until_the_first_has_ended() {
-    let Some(broker) = Broker::start() else { return };
+    let Some(broker) = Broker::start() else {
+        return;
+    };
     let (mut first, term) = coordinator(&setup(&broker, "lab", &["a"], Some("plan")));
     let mut other = BusCarrier::start(&setup(&broker, "lab", &["a"], None)).expect("a carrier");
     let refused = standing(&mut other);
-    assert!(matches!(refused, Standing::Failed(BusError::Held { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Standing::Failed(BusError::Held { .. })),
+        "{refused:?}"
+    );
 
     let mut of_second = setup(&broker, "lab", &["a"], Some("plan"));
     of_second.run = run_id(2);
@@ -80,9 +101,20 @@ fn second_coordinator_stands_by_until_the_first_has_ended() {
     assert!(matches!(standing(&mut second), Standing::Standby));
     first.close(0);
     let released = Instant::now();
-    let Standing::Held(next) = standing(&mut second) else { panic!("in charge") };
-    assert!(released.elapsed() < Duration::from_secs(5), "{:?}", released.elapsed());
-    assert!(next.epoch > term.epoch, "{} after {}", next.epoch, term.epoch);
+    let Standing::Held(next) = standing(&mut second) else {
+        panic!("in charge")
+    };
+    assert!(
+        released.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        released.elapsed()
+    );
+    assert!(
+        next.epoch > term.epoch,
+        "{} after {}",
+        next.epoch,
+        term.epoch
+    );
     // A run that has ended is not continued.
     assert_eq!((next.run, next.history), (run_id(2), Vec::new()));
 }

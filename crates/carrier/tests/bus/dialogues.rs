@@ -60,7 +60,10 @@ impl<M: Carrier> OverBus<M> {
             let mut arrived = Vec::new();
             let begun = std::time::Instant::now();
             while arrived.is_empty() {
-                assert!(begun.elapsed() < CONNECT_MAX, "agent {host} is not connected");
+                assert!(
+                    begun.elapsed() < CONNECT_MAX,
+                    "agent {host} is not connected"
+                );
                 self.coordinator.send(host, "ready?");
                 std::thread::sleep(std::time::Duration::from_millis(5));
                 arrived = self.agents.poll(0);
@@ -74,7 +77,10 @@ impl<M: Carrier> OverBus<M> {
     }
 
     fn host(&self, name: &str) -> usize {
-        self.names.iter().position(|known| known == name).unwrap_or(0)
+        self.names
+            .iter()
+            .position(|known| known == name)
+            .unwrap_or(0)
     }
 
     /// A line of an agent, at the coordinator; `None` where the broker or the coordinator does not take it.
@@ -148,24 +154,35 @@ impl<M: Carrier> Carrier for OverBus<M> {
 
 #[test]
 fn every_dialogue_goes_as_written_over_a_bus() {
-    let Some(broker) = Broker::start() else { return };
+    let Some(broker) = Broker::start() else {
+        return;
+    };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fleet/tests/dialogues");
     let entries = fs::read_dir(folder).expect("the folder is there");
     let (mut count, mut failed) = (0, Vec::new());
     for path in entries.map(|entry| entry.expect("an entry").path()) {
-        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let name = path
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let dialogue = parse(&fs::read_to_string(&path).expect("a dialogue"));
         count += 1;
         // Results of one dialogue are none of another one.
         let site = format!("dialogue-{count}");
         let played = match &dialogue.machine {
-            Machine::Agent { is_bus } => {
-                play(&dialogue, &mut OverBus::new(&broker, &site, AgentPipe::new(*is_bus), &["a"], true))
-            }
-            Machine::Coordinator { hosts, is_solicited } => {
+            Machine::Agent { is_bus } => play(
+                &dialogue,
+                &mut OverBus::new(&broker, &site, AgentPipe::new(*is_bus), &["a"], true),
+            ),
+            Machine::Coordinator {
+                hosts,
+                is_solicited,
+            } => {
                 let names: Vec<&str> = hosts.iter().map(String::as_str).collect();
                 let machine = CoordinatorPipe::new(hosts, *is_solicited);
-                play(&dialogue, &mut OverBus::new(&broker, &site, machine, &names, false))
+                play(
+                    &dialogue,
+                    &mut OverBus::new(&broker, &site, machine, &names, false),
+                )
             }
         };
         failed.extend(played.err().map(|text| format!("{name}: {text}")));

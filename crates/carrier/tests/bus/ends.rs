@@ -51,7 +51,12 @@ pub(crate) fn standing(carrier: &mut BusCarrier) -> Standing {
             return standing;
         }
         assert!(Instant::now() < until, "no change");
-        wait_fd(carrier.fd(), Interest::READ, Some(Duration::from_millis(100))).expect("a descriptor");
+        wait_fd(
+            carrier.fd(),
+            Interest::READ,
+            Some(Duration::from_millis(100)),
+        )
+        .expect("a descriptor");
     }
 }
 
@@ -60,17 +65,27 @@ pub(crate) fn agents(broker: &Broker, site: &str, hosts: &[&str]) -> BusAgents {
 }
 
 /// The next line and its host.
-pub(crate) fn next_line(carrier: &mut dyn Carrier, queued: &mut Vec<(usize, HostEvent)>) -> (usize, String) {
+pub(crate) fn next_line(
+    carrier: &mut dyn Carrier,
+    queued: &mut Vec<(usize, HostEvent)>,
+) -> (usize, String) {
     let until = Instant::now() + TIMEOUT;
     loop {
         if !queued.is_empty() {
             match queued.remove(0) {
-                (host, HostEvent::Line(line)) => return (host, String::from_utf8(line).expect("UTF-8")),
+                (host, HostEvent::Line(line)) => {
+                    return (host, String::from_utf8(line).expect("UTF-8"));
+                }
                 other => panic!("{other:?}"),
             }
         }
         assert!(Instant::now() < until, "no line");
-        wait_fd(carrier.fd(), Interest::READ, Some(Duration::from_millis(100))).expect("a descriptor");
+        wait_fd(
+            carrier.fd(),
+            Interest::READ,
+            Some(Duration::from_millis(100)),
+        )
+        .expect("a descriptor");
         queued.extend(carrier.poll(0));
     }
 }

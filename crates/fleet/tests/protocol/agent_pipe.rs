@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use linerate_fleet::TaskId;
 use linerate_fleet::agent::{Action, Agent, Finish, Input, Service};
 use linerate_fleet::message::{
-    Done, Ended, Hello, JsonText, LINE_MAX_BYTES, Outcome, Preflighted, ProbeOutcome, ProbeReport, Sample, TaskEnd,
-    TaskRate, Versions,
+    Done, Ended, Hello, JsonText, LINE_MAX_BYTES, Outcome, Preflighted, ProbeOutcome, ProbeReport,
+    Sample, TaskEnd, TaskRate, Versions,
 };
 
 use crate::player::Carrier;
@@ -37,7 +37,11 @@ const MS_NS: u64 = 1_000_000;
 
 impl AgentPipe {
     pub(crate) fn new(is_bus: bool) -> Self {
-        let service = if is_bus { Service::Bus } else { Service::Stream };
+        let service = if is_bus {
+            Service::Bus
+        } else {
+            Service::Stream
+        };
         let mut pipe = Self {
             agent: Agent::new(0, service, hello()),
             now_ns: 0,
@@ -63,10 +67,21 @@ impl AgentPipe {
             self.obey_one(action);
         }
         if self.starting > 0 && self.mode != Mode::Silent {
-            let pids = (0..std::mem::take(&mut self.starting)).map(|index| 100 + index).collect();
-            let refused = Input::ArmFailed { text: "no worker".to_owned() };
-            let armed = Input::Armed { ports: vec![5201], pids };
-            self.input(if self.mode == Mode::Refuses { refused } else { armed });
+            let pids = (0..std::mem::take(&mut self.starting))
+                .map(|index| 100 + index)
+                .collect();
+            let refused = Input::ArmFailed {
+                text: "no worker".to_owned(),
+            };
+            let armed = Input::Armed {
+                ports: vec![5201],
+                pids,
+            };
+            self.input(if self.mode == Mode::Refuses {
+                refused
+            } else {
+                armed
+            });
         }
     }
 
@@ -77,34 +92,62 @@ impl AgentPipe {
                 return self.lines.push_back(line);
             }
             Action::Describe => ("Describe".to_owned(), Some(Input::Hello(Box::new(hello())))),
-            Action::Prepare(_) if self.mode == Mode::Refuses => {
-                ("Prepare".to_owned(), Some(Input::PlanRefused { text: "no port".to_owned() }))
-            }
-            Action::Prepare(plan) => {
-                (format!("Prepare {}", plan.lease_ms), Some(Input::Planned { ports: vec![plan.ports.first] }))
-            }
-            Action::Probe(preflight) => {
-                ("Probe".to_owned(), Some(Input::Preflighted(Box::new(report(&preflight.peers)))))
-            }
+            Action::Prepare(_) if self.mode == Mode::Refuses => (
+                "Prepare".to_owned(),
+                Some(Input::PlanRefused {
+                    text: "no port".to_owned(),
+                }),
+            ),
+            Action::Prepare(plan) => (
+                format!("Prepare {}", plan.lease_ms),
+                Some(Input::Planned {
+                    ports: vec![plan.ports.first],
+                }),
+            ),
+            Action::Probe(preflight) => (
+                "Probe".to_owned(),
+                Some(Input::Preflighted(Box::new(report(&preflight.peers)))),
+            ),
             Action::ReadClock { c1_ns, a2_ns } => {
                 let a3_ns = a2_ns + 1;
-                (format!("ReadClock {c1_ns}"), Some(Input::Clock { c1_ns, a2_ns, a3_ns }))
+                (
+                    format!("ReadClock {c1_ns}"),
+                    Some(Input::Clock {
+                        c1_ns,
+                        a2_ns,
+                        a3_ns,
+                    }),
+                )
             }
             Action::Admit(addresses) => (format!("Admit {}", addresses.len()), None),
             Action::StartWorker { round, task } => {
                 self.starting += 1;
-                (format!("StartWorker {round} {} {:?}", task.task, task.role), None)
+                (
+                    format!("StartWorker {round} {} {:?}", task.task, task.role),
+                    None,
+                )
             }
-            Action::ReadHost { round, is_after: false } => (format!("ReadHost {round} before"), None),
-            Action::ReadHost { round, .. } => (format!("ReadHost {round} after"), window().map(Input::HostWindow)),
+            Action::ReadHost {
+                round,
+                is_after: false,
+            } => (format!("ReadHost {round} before"), None),
+            Action::ReadHost { round, .. } => (
+                format!("ReadHost {round} after"),
+                window().map(Input::HostWindow),
+            ),
             Action::BeginAt { task, at_ns } => {
                 self.begins.push((at_ns, task));
                 (format!("BeginAt {task} {at_ns}"), None)
             }
-            Action::StopTask { task, reason } => (format!("StopTask {task} {}", reason.as_str()), None),
+            Action::StopTask { task, reason } => {
+                (format!("StopTask {task} {}", reason.as_str()), None)
+            }
             Action::StopRound { round, reason } => {
                 self.begins.clear();
-                (format!("StopRound {round} {}", reason.as_str()), Some(stopped(Some(round))))
+                (
+                    format!("StopRound {round} {}", reason.as_str()),
+                    Some(stopped(Some(round))),
+                )
             }
             Action::StopAll { reason } => {
                 self.begins.clear();
@@ -122,8 +165,13 @@ impl AgentPipe {
     }
 
     fn finish(&mut self, words: &[&str]) {
-        let number = words.first().and_then(|word| word.parse().ok()).expect("a task");
-        let record_bytes: usize = words.get(1).map_or(2, |word| word.parse().expect("a length"));
+        let number = words
+            .first()
+            .and_then(|word| word.parse().ok())
+            .expect("a task");
+        let record_bytes: usize = words
+            .get(1)
+            .map_or(2, |word| word.parse().expect("a length"));
         let end = TaskEnd {
             outcome: Outcome::Done,
             reason: None,
@@ -134,7 +182,11 @@ impl AgentPipe {
             elapsed_ns: 2_000_000_000,
         };
         let record = format!("\"{}\"", "x".repeat(record_bytes.saturating_sub(2)));
-        self.input(Input::Finished(Box::new(Finish { task: TaskId(number), end, record })));
+        self.input(Input::Finished(Box::new(Finish {
+            task: TaskId(number),
+            end,
+            record,
+        })));
     }
 }
 
@@ -153,13 +205,25 @@ impl Carrier for AgentPipe {
         for turn in 0.. {
             assert!(turn < 10_000, "timers make no progress");
             let timer_ns = self.agent.poll_timeout();
-            let begin_ns = self.begins.iter().map(|(at_ns, _)| *at_ns).min().filter(|_| self.mode != Mode::Silent);
-            let Some(next_ns) = timer_ns.into_iter().chain(begin_ns).min().filter(|at_ns| *at_ns <= end_ns) else {
+            let begin_ns = self
+                .begins
+                .iter()
+                .map(|(at_ns, _)| *at_ns)
+                .min()
+                .filter(|_| self.mode != Mode::Silent);
+            let Some(next_ns) = timer_ns
+                .into_iter()
+                .chain(begin_ns)
+                .min()
+                .filter(|at_ns| *at_ns <= end_ns)
+            else {
                 break;
             };
             self.now_ns = self.now_ns.max(next_ns);
-            if let Some(at) =
-                self.begins.iter().position(|(at_ns, _)| begin_ns == Some(*at_ns) && *at_ns <= self.now_ns)
+            if let Some(at) = self
+                .begins
+                .iter()
+                .position(|(at_ns, _)| begin_ns == Some(*at_ns) && *at_ns <= self.now_ns)
             {
                 let (at_ns, task) = self.begins.remove(at);
                 self.input(Input::Started { task, at_ns });
@@ -178,16 +242,25 @@ impl Carrier for AgentPipe {
             ["refuse"] => self.mode = Mode::Refuses,
             ["finish", words @ ..] => self.finish(words),
             ["sample", count] => {
-                let rate = TaskRate { task: TaskId(1), bps: 1_000_000_000 };
+                let rate = TaskRate {
+                    task: TaskId(1),
+                    bps: 1_000_000_000,
+                };
                 let tasks = vec![rate; count.parse().expect("a number")];
-                self.input(Input::Sample(Sample { tasks, cpu_permille: 1, dropped: 0 }));
+                self.input(Input::Sample(Sample {
+                    tasks,
+                    cpu_permille: 1,
+                    dropped: 0,
+                }));
             }
             ["eof"] => {
                 self.agent.handle_lost(self.now_ns);
                 self.obey();
             }
             ["stopped", words @ ..] => {
-                self.input(stopped(words.first().map(|word| word.parse().expect("a round"))));
+                self.input(stopped(
+                    words.first().map(|word| word.parse().expect("a round")),
+                ));
             }
             ["long"] => {
                 self.agent.handle_too_long();
@@ -196,7 +269,8 @@ impl Carrier for AgentPipe {
             ["repeat", words @ ..] => {
                 // A dialogue that needs more room than a line: the same line many times.
                 let (count, line) = words.split_first().expect("a number");
-                (0..count.parse().expect("a number")).for_each(|_: u32| self.feed("", &line.join(" ")));
+                (0..count.parse().expect("a number"))
+                    .for_each(|_: u32| self.feed("", &line.join(" ")));
             }
             _ => panic!("{command}: not known"),
         }
@@ -208,12 +282,24 @@ impl Carrier for AgentPipe {
 }
 
 fn hello() -> Hello {
-    Hello { protocol: Versions { min: 1, max: 1 }, version: "0.2.0".to_owned(), ..Hello::default() }
+    Hello {
+        protocol: Versions { min: 1, max: 1 },
+        version: "0.2.0".to_owned(),
+        ..Hello::default()
+    }
 }
 
 fn stopped(round: Option<u32>) -> Input {
-    let ended = vec![Ended { pid: 100, signal: Some(15) }];
-    Input::Stopped(Box::new(Done { ended, closed: vec![5201], round, ..Done::default() }))
+    let ended = vec![Ended {
+        pid: 100,
+        signal: Some(15),
+    }];
+    Input::Stopped(Box::new(Done {
+        ended,
+        closed: vec![5201],
+        round,
+        ..Done::default()
+    }))
 }
 
 fn window() -> Option<JsonText> {
@@ -231,5 +317,8 @@ fn report(peers: &[linerate_fleet::message::ProbeTarget]) -> Preflighted {
         mtu_bytes: Some(1500),
         bridge_port: None,
     };
-    Preflighted { peers: peers.iter().map(probed).collect(), facts: window() }
+    Preflighted {
+        peers: peers.iter().map(probed).collect(),
+        facts: window(),
+    }
 }

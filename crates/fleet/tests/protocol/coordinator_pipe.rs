@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use linerate_fleet::TaskId;
-use linerate_fleet::coordinator::{Action, Coordinator, End, Input, RoundPlan, RoundTask, Settings};
+use linerate_fleet::coordinator::{
+    Action, Coordinator, End, Input, RoundPlan, RoundTask, Settings,
+};
 use linerate_fleet::message::{ArmTask, FactsDepth, Plan, Preflight};
 use serde_json::{Value, json};
 
@@ -33,7 +35,10 @@ impl CoordinatorPipe {
             is_solicited,
             clock_budget_ns: 10 * MS_NS,
         };
-        let hosts = names.iter().map(|name| name.parse().expect("a host")).collect();
+        let hosts = names
+            .iter()
+            .map(|name| name.parse().expect("a host"))
+            .collect();
         let mut pipe = Self {
             coordinator: Coordinator::new(0, settings, hosts),
             now_ns: 0,
@@ -47,7 +52,10 @@ impl CoordinatorPipe {
     }
 
     fn host(&self, name: &str) -> usize {
-        self.names.iter().position(|known| known == name).unwrap_or_else(|| panic!("{name:?}: no host"))
+        self.names
+            .iter()
+            .position(|known| known == name)
+            .unwrap_or_else(|| panic!("{name:?}: no host"))
     }
 
     fn name(&self, host: usize) -> &str {
@@ -55,7 +63,11 @@ impl CoordinatorPipe {
     }
 
     fn joined(&self, hosts: &[usize]) -> String {
-        hosts.iter().map(|host| self.name(*host)).collect::<Vec<_>>().join(",")
+        hosts
+            .iter()
+            .map(|host| self.name(*host))
+            .collect::<Vec<_>>()
+            .join(",")
     }
 
     fn drain(&mut self) {
@@ -63,7 +75,9 @@ impl CoordinatorPipe {
             assert!(!self.has_finished, "nothing follows the end: {action:?}");
             let text = match action {
                 Action::Send { hosts, line } => {
-                    hosts.iter().for_each(|host| self.lines[*host].push_back(line.clone()));
+                    hosts
+                        .iter()
+                        .for_each(|host| self.lines[*host].push_back(line.clone()));
                     continue;
                 }
                 Action::Dropped { host, reason } => format!("Dropped {} {reason}", self.name(host)),
@@ -72,22 +86,40 @@ impl CoordinatorPipe {
                 Action::Preflighted { host, report } => {
                     format!("Preflighted {} {}", self.name(host), report.peers.len())
                 }
-                Action::Failed { host, fail } => format!("Failed {} {:?}", self.name(host), fail.code),
-                Action::Started { host, task, at_ns } => format!("Started {} {task} {at_ns:?}", self.name(host)),
-                Action::Sample { host, sample } => format!("Sample {} {}", self.name(host), sample.tasks.len()),
+                Action::Failed { host, fail } => {
+                    format!("Failed {} {:?}", self.name(host), fail.code)
+                }
+                Action::Started { host, task, at_ns } => {
+                    format!("Started {} {task} {at_ns:?}", self.name(host))
+                }
+                Action::Sample { host, sample } => {
+                    format!("Sample {} {}", self.name(host), sample.tasks.len())
+                }
                 Action::Result(result) => {
                     let (role, outcome) = (result.role, result.end.outcome);
-                    let plausible = if result.is_plausible { "plausible" } else { "implausible" };
+                    let plausible = if result.is_plausible {
+                        "plausible"
+                    } else {
+                        "implausible"
+                    };
                     let (host, len) = (self.name(result.host), result.record.len());
-                    format!("Result {host} {} {role:?} {outcome:?} {plausible} {len}", result.task)
+                    format!(
+                        "Result {host} {} {role:?} {outcome:?} {plausible} {len}",
+                        result.task
+                    )
                 }
                 Action::NotRun { task, reason } => {
-                    format!("NotRun {task} {reason}{}", if reason.may_retry() { " retry" } else { "" })
+                    format!(
+                        "NotRun {task} {reason}{}",
+                        if reason.may_retry() { " retry" } else { "" }
+                    )
                 }
                 Action::RoundDone { round, unconfirmed } => {
                     format!("RoundDone {round} [{}]", self.joined(&unconfirmed))
                 }
-                Action::Ended { host, done } => format!("Ended {} {}", self.name(host), done.ended.len()),
+                Action::Ended { host, done } => {
+                    format!("Ended {} {}", self.name(host), done.ended.len())
+                }
                 Action::Finished { unconfirmed } => {
                     self.has_finished = true;
                     format!("Finished [{}]", self.joined(&unconfirmed))
@@ -105,7 +137,10 @@ impl CoordinatorPipe {
     }
 
     fn plan(&mut self, host: usize) {
-        self.input(Input::Plan { host, plan: Box::new(plan()) });
+        self.input(Input::Plan {
+            host,
+            plan: Box::new(plan()),
+        });
     }
 
     /// `1 a>b b>c`: tasks with the numbers 0x11, 0x12, …
@@ -115,8 +150,13 @@ impl CoordinatorPipe {
         let tasks = (1..).zip(pairs).map(|(index, pair)| {
             let (client, server) = pair.split_once('>').expect("a pair");
             let id = u64::from(number) * 16 + index;
-            let end = |name: &str, role: &str| End { host: self.host(name), spec: arm_task(id, role) };
-            let server = Some(server).filter(|server| *server != "-").map(|server| end(server, "server"));
+            let end = |name: &str, role: &str| End {
+                host: self.host(name),
+                spec: arm_task(id, role),
+            };
+            let server = Some(server)
+                .filter(|server| *server != "-")
+                .map(|server| end(server, "server"));
             RoundTask {
                 task: TaskId(id.into()),
                 client: end(client, "client"),
@@ -124,18 +164,25 @@ impl CoordinatorPipe {
                 nominal_bps: Some(1_000_000_000),
             }
         });
-        Input::Round(Box::new(RoundPlan { number, tasks: tasks.collect(), data_rtt_ns: 0 }))
+        Input::Round(Box::new(RoundPlan {
+            number,
+            tasks: tasks.collect(),
+            data_rtt_ns: 0,
+        }))
     }
 
     fn everyone<T>(&self, of_each: impl Fn() -> T) -> Vec<(usize, T)> {
-        (0..self.names.len()).map(|host| (host, of_each())).collect()
+        (0..self.names.len())
+            .map(|host| (host, of_each()))
+            .collect()
     }
 }
 
 impl Carrier for CoordinatorPipe {
     fn feed(&mut self, host: &str, line: &str) {
         let host = self.host(host);
-        self.coordinator.handle_line(self.now_ns, host, line.as_bytes());
+        self.coordinator
+            .handle_line(self.now_ns, host, line.as_bytes());
         self.drain();
     }
 
@@ -148,7 +195,13 @@ impl Carrier for CoordinatorPipe {
         let end_ns = ms * MS_NS;
         for turn in 0.. {
             assert!(turn < 10_000, "timers make no progress");
-            let Some(at_ns) = self.coordinator.poll_timeout().filter(|at_ns| *at_ns <= end_ns) else { break };
+            let Some(at_ns) = self
+                .coordinator
+                .poll_timeout()
+                .filter(|at_ns| *at_ns <= end_ns)
+            else {
+                break;
+            };
             self.now_ns = self.now_ns.max(at_ns);
             self.coordinator.handle_timeout(self.now_ns);
             self.drain();
@@ -166,10 +219,16 @@ impl Carrier for CoordinatorPipe {
             ["plan", hosts @ ..] => hosts.iter().for_each(|host| self.plan(self.host(host))),
             ["plans-sent"] => self.input(Input::PlansSent),
             ["preflight"] => {
-                let preflight = || Preflight { partners: Vec::new(), peers: Vec::new(), facts: FactsDepth::Quick };
+                let preflight = || Preflight {
+                    partners: Vec::new(),
+                    peers: Vec::new(),
+                    facts: FactsDepth::Quick,
+                };
                 self.input(Input::Preflight(self.everyone(preflight)));
             }
-            ["clocks", count] => self.input(Input::Clocks { exchanges: count.parse().expect("a number") }),
+            ["clocks", count] => self.input(Input::Clocks {
+                exchanges: count.parse().expect("a number"),
+            }),
             ["round", words @ ..] => self.input(self.round(words)),
             ["cancel"] => self.input(Input::Cancel),
             ["lost", host] => {
@@ -177,11 +236,13 @@ impl Carrier for CoordinatorPipe {
                 self.drain();
             }
             ["long", host] => {
-                self.coordinator.handle_too_long(self.now_ns, self.host(host));
+                self.coordinator
+                    .handle_too_long(self.now_ns, self.host(host));
                 self.drain();
             }
             ["repeat", count, host, line @ ..] => {
-                (0..count.parse().expect("a number")).for_each(|_: u32| self.feed(host, &line.join(" ")));
+                (0..count.parse().expect("a number"))
+                    .for_each(|_: u32| self.feed(host, &line.join(" ")));
             }
             _ => panic!("{command}: not known"),
         }

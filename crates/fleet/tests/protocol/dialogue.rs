@@ -29,17 +29,34 @@ pub(crate) struct Dialogue {
 
 /// The machine under test.
 pub(crate) enum Machine {
-    Agent { is_bus: bool },
-    Coordinator { hosts: Vec<String>, is_solicited: bool },
+    Agent {
+        is_bus: bool,
+    },
+    Coordinator {
+        hosts: Vec<String>,
+        is_solicited: bool,
+    },
 }
 
 /// A step.
 pub(crate) enum Step {
     Time(u64),
-    Feed { host: String, line: String },
-    Expect { host: String, kind: String, body: Value },
-    ExpectRaw { host: String, line: String },
-    Quiet { host: String },
+    Feed {
+        host: String,
+        line: String,
+    },
+    Expect {
+        host: String,
+        kind: String,
+        body: Value,
+    },
+    ExpectRaw {
+        host: String,
+        line: String,
+    },
+    Quiet {
+        host: String,
+    },
     Owner(String),
     Action(String),
     NoAction(String),
@@ -48,7 +65,9 @@ pub(crate) enum Step {
 /// Reads a dialogue.
 pub(crate) fn parse(text: &str) -> Dialogue {
     let lines = text.lines().map(str::trim);
-    let mut lines = (1..).zip(lines).filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let mut lines = (1..)
+        .zip(lines)
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let (_, header) = lines.next().expect("a machine");
     let (machine, prologue) = machine_of(header);
     let mut seq = 100;
@@ -64,21 +83,55 @@ fn machine_of(header: &str) -> (Machine, String) {
         ["agent", service, state @ ..] => {
             let is_bus = *service == "bus";
             let stages = ["planned", "armed", "running"];
-            let reached = state.first().map_or(0, |state| 1 + stages.iter().position(|s| s == state).expect("a state"));
-            let hello = if is_bus { "< hello" } else { "raw< LRFLEET/1\n< hello" };
+            let reached = state.first().map_or(0, |state| {
+                1 + stages.iter().position(|s| s == state).expect("a state")
+            });
+            let hello = if is_bus {
+                "< hello"
+            } else {
+                "raw< LRFLEET/1\n< hello"
+            };
             let planned = "> plan 1\n< planned\n> preflight 2\n< preflighted";
-            let all = [hello, planned, "> arm 3\n< armed", "> go 4\nt 1000\n< started"];
-            let prologue = if reached == 0 { String::new() } else { all.get(..=reached).expect("stages").join("\n") };
+            let all = [
+                hello,
+                planned,
+                "> arm 3\n< armed",
+                "> go 4\nt 1000\n< started",
+            ];
+            let prologue = if reached == 0 {
+                String::new()
+            } else {
+                all.get(..=reached).expect("stages").join("\n")
+            };
             (Machine::Agent { is_bus }, prologue)
         }
         ["coordinator", hosts @ ..] => {
             let is_planned = hosts.last() == Some(&"planned");
             let is_solicited = hosts.last() == Some(&"solicits");
-            let names = hosts.iter().filter(|host| !["planned", "solicits"].contains(host));
+            let names = hosts
+                .iter()
+                .filter(|host| !["planned", "solicits"].contains(host));
             let hosts: Vec<String> = names.map(|host| (*host).to_owned()).collect();
-            let each = |line: &str| hosts.iter().map(|host| format!("{host}{line}\n")).collect::<String>();
-            let prologue = [each("> hello"), "do plan\n".to_owned(), each("< plan"), each("> planned")].concat();
-            (Machine::Coordinator { hosts, is_solicited }, if is_planned { prologue } else { String::new() })
+            let each = |line: &str| {
+                hosts
+                    .iter()
+                    .map(|host| format!("{host}{line}\n"))
+                    .collect::<String>()
+            };
+            let prologue = [
+                each("> hello"),
+                "do plan\n".to_owned(),
+                each("< plan"),
+                each("> planned"),
+            ]
+            .concat();
+            (
+                Machine::Coordinator {
+                    hosts,
+                    is_solicited,
+                },
+                if is_planned { prologue } else { String::new() },
+            )
         }
         _ => panic!("{header}: no machine"),
     }
@@ -98,20 +151,40 @@ fn step(line: &str, seq: &mut u64) -> Step {
         return Step::Action(action.to_owned());
     }
     if let Some(host) = line.strip_suffix("quiet") {
-        return Step::Quiet { host: host.trim().to_owned() };
+        return Step::Quiet {
+            host: host.trim().to_owned(),
+        };
     }
-    let at = line.find(['<', '>']).unwrap_or_else(|| panic!("{line}: no step"));
+    let at = line
+        .find(['<', '>'])
+        .unwrap_or_else(|| panic!("{line}: no step"));
     let (left, right) = line.split_at(at);
     let (arrow, rest) = right.split_at(1);
-    let (host, is_raw) = left.trim_end().strip_suffix("raw").map_or((left, false), |host| (host, true));
+    let (host, is_raw) = left
+        .trim_end()
+        .strip_suffix("raw")
+        .map_or((left, false), |host| (host, true));
     let (host, rest) = (host.trim().to_owned(), rest.trim());
     match (arrow, is_raw) {
-        (">", true) => Step::Feed { host, line: rest.to_owned() },
-        (">", false) => Step::Feed { host, line: message(rest, seq) },
-        (_, true) => Step::ExpectRaw { host, line: rest.to_owned() },
+        (">", true) => Step::Feed {
+            host,
+            line: rest.to_owned(),
+        },
+        (">", false) => Step::Feed {
+            host,
+            line: message(rest, seq),
+        },
+        (_, true) => Step::ExpectRaw {
+            host,
+            line: rest.to_owned(),
+        },
         (_, false) => {
             let (kind, body) = rest.split_once(' ').unwrap_or((rest, "{}"));
-            Step::Expect { host, kind: kind.to_owned(), body: serde_json::from_str(body).expect("JSON") }
+            Step::Expect {
+                host,
+                kind: kind.to_owned(),
+                body: serde_json::from_str(body).expect("JSON"),
+            }
         }
     }
 }
@@ -138,7 +211,8 @@ fn message(text: &str, seq: &mut u64) -> String {
     let mut whole = usual(kind);
     whole.extend(given);
     let run = (run > 0).then(|| run_id(run));
-    json!({ "v": version, "run": run, "epoch": epoch, "seq": number, "type": kind, "body": whole }).to_string()
+    json!({ "v": version, "run": run, "epoch": epoch, "seq": number, "type": kind, "body": whole })
+        .to_string()
 }
 
 /// Ids of runs.
@@ -170,7 +244,9 @@ fn usual(kind: &str) -> Map<String, Value> {
         "hello" => json!({ "protocol": {"min": 1, "max": 1}, "version": "0.2.0" }),
         "planned" => json!({ "ports": [5201] }),
         "preflighted" => json!({ "peers": [] }),
-        "armed" | "started" => json!({ "round": 1, "task": "00000000000000000000000000000011", "at_ns": 1 }),
+        "armed" | "started" => {
+            json!({ "round": 1, "task": "00000000000000000000000000000011", "at_ns": 1 })
+        }
         "sample" => json!({ "tasks": [{"task": "00000000000000000000000000000011", "bps": 5}] }),
         "result" => json!({
             "round": 1, "task": "00000000000000000000000000000011", "part": 0, "parts": 1, "record": ["{}"],

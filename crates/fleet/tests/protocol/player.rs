@@ -42,10 +42,13 @@ fn play_step(step: &Step, carrier: &mut dyn Carrier, seen: &mut usize) -> Result
         Step::Owner(command) => carrier.own(command),
         Step::ExpectRaw { host, line } => {
             let found = carrier.next_line(host);
-            require(found.as_ref() == Some(line), || format!("{found:?}, {line:?} expected"))?;
+            require(found.as_ref() == Some(line), || {
+                format!("{found:?}, {line:?} expected")
+            })?;
         }
         Step::Expect { host, kind, body } => {
-            let found = next_message(carrier, host, kind).ok_or_else(|| format!("no line, {kind} expected"))?;
+            let found = next_message(carrier, host, kind)
+                .ok_or_else(|| format!("no line, {kind} expected"))?;
             let fits = found["type"] == *kind && is_within(body, &found["body"]);
             require(fits, || format!("{found}\nexpected: {kind} {body}"))?;
         }
@@ -56,10 +59,15 @@ fn play_step(step: &Step, carrier: &mut dyn Carrier, seen: &mut usize) -> Result
         Step::Action(wanted) => {
             let mut later = carrier.actions().iter().skip(*seen);
             let found = later.position(|action| action.starts_with(wanted.as_str()));
-            *seen += 1 + found.ok_or_else(|| format!("no {wanted:?} after {seen} of {:#?}", carrier.actions()))?;
+            *seen += 1 + found
+                .ok_or_else(|| format!("no {wanted:?} after {seen} of {:#?}", carrier.actions()))?;
         }
         Step::NoAction(unwanted) => {
-            let found = carrier.actions().iter().skip(*seen).find(|action| action.starts_with(unwanted.as_str()));
+            let found = carrier
+                .actions()
+                .iter()
+                .skip(*seen)
+                .find(|action| action.starts_with(unwanted.as_str()));
             require(found.is_none(), || format!("{found:?}"))?;
         }
     }
@@ -84,11 +92,15 @@ fn next_message(carrier: &mut dyn Carrier, host: &str, wanted: &str) -> Option<V
 /// All members of `wanted` are in `found`; arrays have equal lengths.
 fn is_within(wanted: &Value, found: &Value) -> bool {
     match (wanted, found) {
-        (Value::Object(wanted), Value::Object(found)) => {
-            wanted.iter().all(|(key, value)| is_within(value, found.get(key).unwrap_or(&Value::Null)))
-        }
+        (Value::Object(wanted), Value::Object(found)) => wanted
+            .iter()
+            .all(|(key, value)| is_within(value, found.get(key).unwrap_or(&Value::Null))),
         (Value::Array(wanted), Value::Array(found)) => {
-            wanted.len() == found.len() && wanted.iter().zip(found).all(|(wanted, found)| is_within(wanted, found))
+            wanted.len() == found.len()
+                && wanted
+                    .iter()
+                    .zip(found)
+                    .all(|(wanted, found)| is_within(wanted, found))
         }
         _ => wanted == found,
     }
