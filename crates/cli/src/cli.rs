@@ -41,7 +41,9 @@ mod watch;
 use std::io::{self, Write};
 
 #[cfg(not(feature = "full"))]
-use absent::{compare, doctor, expect, fleet, history, http, record, report, sweep, systemd, test, watch};
+use absent::{
+    compare, doctor, expect, fleet, history, http, record, report, sweep, systemd, test, watch,
+};
 use linerate::Outcome;
 use linerate_model::printable::printable_lines;
 
@@ -78,7 +80,10 @@ pub(crate) fn exit_code(outcome: Outcome) -> u8 {
 #[cfg(feature = "full")]
 fn check_files<'a>(paths: impl IntoIterator<Item = &'a std::path::PathBuf>) -> Result<(), String> {
     for path in paths {
-        let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        let opened = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path);
         opened.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
     Ok(())

@@ -10,9 +10,15 @@ const VARIABLE: &str = "LINERATE_LOG";
 
 /// Starts the log if the variable names a level.
 pub(crate) fn start() {
-    let level = std::env::var(VARIABLE).ok().and_then(|level| level.parse().ok());
+    let level = std::env::var(VARIABLE)
+        .ok()
+        .and_then(|level| level.parse().ok());
     if let Some(level) = level.filter(|level: &LevelFilter| *level != LevelFilter::OFF) {
-        tracing_subscriber::fmt().with_max_level(level).with_writer(|| StandardError).with_ansi(false).init();
+        tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_writer(|| StandardError)
+            .with_ansi(false)
+            .init();
     }
 }
 

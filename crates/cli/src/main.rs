@@ -34,8 +34,12 @@ fn dispatch(argv: &[OsString]) -> Outcome {
         (Dialect::Iperf3, words) => cli::iperf3::main(program, words),
         (Dialect::Iperf2, words) => cli::iperf2::main(program, words),
         // Everything behind the word belongs to the dialect, so the native parser must not look at it.
-        (Dialect::Native, [first, words @ ..]) if first == "iperf3" => cli::iperf3::main(first, words),
-        (Dialect::Native, [first, words @ ..]) if first == "iperf2" => cli::iperf2::main(first, words),
+        (Dialect::Native, [first, words @ ..]) if first == "iperf3" => {
+            cli::iperf3::main(first, words)
+        }
+        (Dialect::Native, [first, words @ ..]) if first == "iperf2" => {
+            cli::iperf2::main(first, words)
+        }
         (Dialect::Native, words) => cli::native::main(words),
     }
 }

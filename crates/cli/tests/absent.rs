@@ -4,7 +4,10 @@
 use std::process::{Command, Output};
 
 fn run(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_linerate")).args(words).output().expect("the program was just built")
+    Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .args(words)
+        .output()
+        .expect("the program was just built")
 }
 
 #[test]
@@ -18,15 +21,35 @@ fn a_command_of_the_full_program_is_refused_by_name() {
         &["compare", "last~1", "last"],
         &["report", "last"],
         &["watch", "--every", "5m", "--", "iperf3", "-c", "192.0.2.7"],
-        &["generate", "systemd", "--every", "5m", "--", "iperf3", "-c", "192.0.2.7"],
+        &[
+            "generate",
+            "systemd",
+            "--every",
+            "5m",
+            "--",
+            "iperf3",
+            "-c",
+            "192.0.2.7",
+        ],
         &["serve", "--record"],
     ] {
         let output = run(words);
         let text = String::from_utf8_lossy(&output.stderr);
-        let name = words.iter().rfind(|word| ["systemd", "--record"].contains(word)).or(words.first()).expect("words");
+        let name = words
+            .iter()
+            .rfind(|word| ["systemd", "--record"].contains(word))
+            .or(words.first())
+            .expect("words");
         assert!(text.contains(name), "{words:?}: {text}");
-        assert!(text.contains("is not in this build; the full program `linerate` has it\n"), "{words:?}: {text}");
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{words:?}");
+        assert!(
+            text.contains("is not in this build; the full program `linerate` has it\n"),
+            "{words:?}: {text}"
+        );
+        assert_eq!(
+            (output.status.code(), output.stdout.len()),
+            (Some(2), 0),
+            "{words:?}"
+        );
     }
 }
 
@@ -41,22 +64,38 @@ fn an_option_of_the_full_program_is_refused_as_the_dialect_refuses_values() {
     ] {
         let output = run(words);
         let text = String::from_utf8_lossy(&output.stderr);
-        assert!(text.contains("is not in this build; the full program `linerate` has it\n"), "{words:?}: {text}");
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{words:?}");
+        assert!(
+            text.contains("is not in this build; the full program `linerate` has it\n"),
+            "{words:?}: {text}"
+        );
+        assert_eq!(
+            (output.status.code(), output.stdout.len()),
+            (Some(1), 0),
+            "{words:?}"
+        );
     }
 }
 
 #[test]
 fn the_help_lists_only_what_is_there() {
     let help = String::from_utf8(run(&["--help"]).stdout).expect("our own texts are UTF-8");
-    for absent in ["doctor", "sweep", "compare", "history", "http", "watch", "report "] {
-        assert!(!help.contains(&format!("  {absent}")) && !help.contains(&format!("linerate {absent}")), "{help}");
+    for absent in [
+        "doctor", "sweep", "compare", "history", "http", "watch", "report ",
+    ] {
+        assert!(
+            !help.contains(&format!("  {absent}")) && !help.contains(&format!("linerate {absent}")),
+            "{help}"
+        );
     }
     for present in ["iperf3", "iperf2", "serve", "try", "links", "generate"] {
-        assert!(help.contains(&format!("\n  {present} ")), "{present}: {help}");
+        assert!(
+            help.contains(&format!("\n  {present} ")),
+            "{present}: {help}"
+        );
     }
     for (command, absent) in [("serve", "--record"), ("generate", "generate systemd")] {
-        let help = String::from_utf8(run(&[command, "--help"]).stdout).expect("our own texts are UTF-8");
+        let help =
+            String::from_utf8(run(&[command, "--help"]).stdout).expect("our own texts are UTF-8");
         assert!(!help.contains(absent), "{help}");
     }
 }

@@ -88,13 +88,20 @@ fn clients_without_a_server_get_the_recorded_answer() {
 }
 
 fn client_line<'a>(port: &'a str, options: &'a str) -> Vec<&'a str> {
-    ["-c", "127.0.0.1", "-p", port].into_iter().chain(options.split(' ')).collect()
+    ["-c", "127.0.0.1", "-p", port]
+        .into_iter()
+        .chain(options.split(' '))
+        .collect()
 }
 
 /// A port of the loopback interface without a listener.
 fn unused_port() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("a bound socket").port().to_string()
+    listener
+        .local_addr()
+        .expect("a bound socket")
+        .port()
+        .to_string()
 }
 
 fn assert_recorded(case: &str, output: &Output) {
@@ -119,18 +126,27 @@ enum Answer {
 #[test]
 fn options_are_read_as_getopt_long_reads_them() {
     use Answer::{Accepted, Refused, Version};
-    let streams = "iperf3: parameter error - invalid number of parallel streams (min = 1, max = 128)";
+    let streams =
+        "iperf3: parameter error - invalid number of parallel streams (min = 1, max = 128)";
     let rows = [
         ("-v --bogus", Version),
         ("foo -v", Version),
         ("-v foo", Version),
         (
             "--vers -c",
-            Refused("iperf3: option '--vers' is ambiguous; possibilities: '--version' '--version4' '--version6'"),
+            Refused(
+                "iperf3: option '--vers' is ambiguous; possibilities: '--version' '--version4' '--version6'",
+            ),
         ),
         ("--version", Version),
-        ("--bogus -v", Refused("iperf3: unrecognized option '--bogus'")),
-        ("--bogus=1 -v", Refused("iperf3: unrecognized option '--bogus=1'")),
+        (
+            "--bogus -v",
+            Refused("iperf3: unrecognized option '--bogus'"),
+        ),
+        (
+            "--bogus=1 -v",
+            Refused("iperf3: unrecognized option '--bogus=1'"),
+        ),
         (
             "--ver",
             Refused(
@@ -150,14 +166,26 @@ fn options_are_read_as_getopt_long_reads_them() {
         ("-d=2", Refused("iperf3: invalid option -- '='")),
         ("-d2", Refused("iperf3: invalid option -- '2'")),
         ("-c 127.0.0.1 -p 9 --debug=2", Accepted),
-        ("-t -5", Refused("iperf3: parameter error - test duration valid values are 0 to 86400 seconds")),
+        (
+            "-t -5",
+            Refused("iperf3: parameter error - test duration valid values are 0 to 86400 seconds"),
+        ),
         ("-c 127.0.0.1 -p 9 -t 5x a b", Accepted),
         ("-c 127.0.0.1 -p 9 -- --bogus", Accepted),
         ("-t", Refused("iperf3: option requires an argument -- 't'")),
-        ("--time", Refused("iperf3: option '--time' requires an argument")),
-        ("--server=1", Refused("iperf3: option '--server' doesn't allow an argument")),
+        (
+            "--time",
+            Refused("iperf3: option '--time' requires an argument"),
+        ),
+        (
+            "--server=1",
+            Refused("iperf3: option '--server' doesn't allow an argument"),
+        ),
         ("-q", Refused("iperf3: invalid option -- 'q'")),
-        ("", Refused("iperf3: parameter error - must either be a client (-c) or server (-s)")),
+        (
+            "",
+            Refused("iperf3: parameter error - must either be a client (-c) or server (-s)"),
+        ),
     ];
     for (line, expected) in rows {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -166,7 +194,10 @@ fn options_are_read_as_getopt_long_reads_them() {
         match expected {
             Version => {
                 assert_eq!(output.status.code(), Some(0), "{line}");
-                assert!(output.stdout.starts_with(b"iperf 3.22 (linerate "), "{line}");
+                assert!(
+                    output.stdout.starts_with(b"iperf 3.22 (linerate "),
+                    "{line}"
+                );
                 assert_eq!(stderr, "", "{line}");
             }
             Refused(first) => {
@@ -174,7 +205,10 @@ fn options_are_read_as_getopt_long_reads_them() {
                 assert_eq!(output.status.code(), Some(1), "{line}");
                 assert!(output.stdout.is_empty(), "{line}");
             }
-            Accepted => assert!(!stderr.contains("parameter error") && !stderr.contains("Usage"), "{line}: {stderr}"),
+            Accepted => assert!(
+                !stderr.contains("parameter error") && !stderr.contains("Usage"),
+                "{line}: {stderr}"
+            ),
         }
     }
 }
@@ -182,10 +216,17 @@ fn options_are_read_as_getopt_long_reads_them() {
 #[test]
 fn reading_errors_quote_the_program_as_it_was_called() {
     let output = call_as("/no/such/dir/iperf3-x", &["--bogus"]);
-    let usage = "\n\nUsage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n";
-    assert_eq!(stderr(&output), format!("/no/such/dir/iperf3-x: unrecognized option '--bogus'{usage}"));
+    let usage =
+        "\n\nUsage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n";
+    assert_eq!(
+        stderr(&output),
+        format!("/no/such/dir/iperf3-x: unrecognized option '--bogus'{usage}")
+    );
     let output = call_as("linerate", &["iperf3", "--bogus"]);
-    assert_eq!(stderr(&output), format!("iperf3: unrecognized option '--bogus'{usage}"));
+    assert_eq!(
+        stderr(&output),
+        format!("iperf3: unrecognized option '--bogus'{usage}")
+    );
     let output = call_as("/no/such/dir/iperf3-x", &["-t", "-1"]);
     assert!(stderr(&output).starts_with("iperf3: parameter error - "));
 }
@@ -197,5 +238,9 @@ fn bytes_that_are_no_text_come_back_unchanged() {
         .arg(OsStr::from_bytes(b"--\xff\xfe"))
         .output()
         .expect("the program was just built");
-    assert!(output.stderr.starts_with(b"iperf3: unrecognized option '--\xff\xfe'\n"));
+    assert!(
+        output
+            .stderr
+            .starts_with(b"iperf3: unrecognized option '--\xff\xfe'\n")
+    );
 }

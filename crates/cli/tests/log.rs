@@ -21,10 +21,13 @@ fn stderr_of_server(level: Option<&str>) -> String {
         command.env("LINERATE_LOG", level);
     }
     let mut server = command.spawn().expect("the program was just built");
-    let mut client = TcpStream::connect(("127.0.0.1", port(&mut server))).expect("the server listens");
+    let mut client =
+        TcpStream::connect(("127.0.0.1", port(&mut server))).expect("the server listens");
     client.write_all(COOKIE).expect("the server reads");
     let mut answer = [0];
-    client.read_exact(&mut answer).expect("the server admits the client");
+    client
+        .read_exact(&mut answer)
+        .expect("the server admits the client");
     assert_eq!(answer, [PARAM_EXCHANGE]);
     server.kill().expect("it runs");
     let output = server.wait_with_output().expect("it was started");
@@ -35,21 +38,36 @@ fn stderr_of_server(level: Option<&str>) -> String {
 fn port(server: &mut Child) -> u16 {
     let mut line = String::new();
     let stdout = server.stdout.as_mut().expect("it is a pipe");
-    BufReader::new(stdout).read_line(&mut line).expect("a line of the log");
+    BufReader::new(stdout)
+        .read_line(&mut line)
+        .expect("a line of the log");
     let digits = line.rsplit(':').next().unwrap_or_default();
     let digits: String = digits.chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().unwrap_or_else(|_| panic!("no port in {line:?}"))
+    digits
+        .parse()
+        .unwrap_or_else(|_| panic!("no port in {line:?}"))
 }
 
 #[test]
 fn debug_log_holds_the_steps_of_a_connection_in_order() {
     let log = stderr_of_server(Some("debug"));
     let mut rest = log.as_str();
-    for event in ["listening", "connection accepted", "dialect recognised", "admission decided", "state sent"] {
-        let found = rest.find(event).unwrap_or_else(|| panic!("no {event:?} in order in {log}"));
+    for event in [
+        "listening",
+        "connection accepted",
+        "dialect recognised",
+        "admission decided",
+        "state sent",
+    ] {
+        let found = rest
+            .find(event)
+            .unwrap_or_else(|| panic!("no {event:?} in order in {log}"));
         rest = &rest[found..];
     }
-    assert!(log.contains("peer=127.0.0.1:") && !log.contains('\x1b'), "{log}");
+    assert!(
+        log.contains("peer=127.0.0.1:") && !log.contains('\x1b'),
+        "{log}"
+    );
 }
 
 #[test]

@@ -68,7 +68,11 @@ Exit codes: 0 same or better, 1 not completed, 2 wrong command line, 5 a limit o
 /// Carries out the command line.
 pub(crate) fn main(args: &CompareArgs) -> Outcome {
     let Some(margin) = share(&args.margin) else {
-        return complain(COMMAND, &format!("--margin {}: expected a percentage, as 5%", args.margin), Outcome::Usage);
+        return complain(
+            COMMAND,
+            &format!("--margin {}: expected a percentage, as 5%", args.margin),
+            Outcome::Usage,
+        );
     };
     let mut spec = CompareSpec::new(args.a.as_str(), args.b.as_str());
     spec.store = args.store.clone();
@@ -81,26 +85,37 @@ pub(crate) fn main(args: &CompareArgs) -> Outcome {
         Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
     };
     let comparison = &found.comparison;
-    let text = if args.json { report::json(comparison) } else { report::text(comparison, style()) };
+    let text = if args.json {
+        report::json(comparison)
+    } else {
+        report::text(comparison, style())
+    };
     if let Err(text) = print(&text) {
         return complain(COMMAND, &text, Outcome::NotCompleted);
     }
     if let Some(path) = &args.html
         && let Err(error) = fs::write(path, report::html(comparison))
     {
-        return complain(COMMAND, &format!("{}: {error}", path.display()), Outcome::NotCompleted);
+        return complain(
+            COMMAND,
+            &format!("{}: {error}", path.display()),
+            Outcome::NotCompleted,
+        );
     }
     let outcome = match comparison.conclusion {
         None => Outcome::NotComparable,
         Some(Verdict::Worse) => Outcome::Worse,
-        Some(Verdict::Undecided { .. } | Verdict::TooFew) if !args.allow_undecided => Outcome::Undecided,
+        Some(Verdict::Undecided { .. } | Verdict::TooFew) if !args.allow_undecided => {
+            Outcome::Undecided
+        }
         Some(_) => Outcome::Done,
     };
     missed(COMMAND, args.expect.as_ref(), &found.missed, outcome)
 }
 
 pub(super) fn measure(name: &str) -> Result<MeasureName, String> {
-    name.parse().map_err(|()| linerate_lab::expect::unknown_measure(name))
+    name.parse()
+        .map_err(|()| linerate_lab::expect::unknown_measure(name))
 }
 
 /// A percentage above 0 as a share; the sign may be left out.

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate::diagnose::{ProofSpec, Query, Source, ceilings, diagnose, diagnose_recorded, explanation, prove};
+use linerate::diagnose::{
+    ProofSpec, Query, Source, ceilings, diagnose, diagnose_recorded, explanation, prove,
+};
 use linerate::progress::style;
 use linerate::{Error, Outcome, Progress};
 use linerate_model::facts;
@@ -124,7 +126,12 @@ pub(crate) fn main(args: &DoctorArgs) -> Outcome {
         (false, false) => report::text(&diagnosis, args.verbose, style()),
     };
     let written = print(&text);
-    let is_found = |level: FailOn| diagnosis.findings.iter().any(|found| found.severity >= level.into());
+    let is_found = |level: FailOn| {
+        diagnosis
+            .findings
+            .iter()
+            .any(|found| found.severity >= level.into())
+    };
     if written == Outcome::Done && args.fail_on.is_some_and(is_found) {
         return Outcome::CheckFailed;
     }
@@ -137,7 +144,12 @@ fn prove_fix(args: &DoctorArgs, id: &str, server: &str) -> Outcome {
     spec.port = args.port.unwrap_or(spec.port);
     spec.budget = args.budget.unwrap_or(spec.budget);
     spec.is_confirmed = args.yes;
-    let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup, Signal::Quit]) {
+    let signals = match Signals::new(&[
+        Signal::Interrupt,
+        Signal::Terminate,
+        Signal::Hangup,
+        Signal::Quit,
+    ]) {
         Ok(signals) => signals,
         Err(error) => return complain(COMMAND, &error.text(), Outcome::NotCompleted),
     };
@@ -158,14 +170,20 @@ fn explain(id: &str) -> Outcome {
 /// Explains the fact of a key, or lists the keys of all facts.
 fn explain_fact(key: &str) -> Outcome {
     if key.is_empty() {
-        let lines = facts::all().map(|fact| format!("{:<34} {:<14} {}\n", fact.pattern, fact.unit, fact.meaning));
+        let lines = facts::all()
+            .map(|fact| format!("{:<34} {:<14} {}\n", fact.pattern, fact.unit, fact.meaning));
         return print(&lines.collect::<String>());
     }
     match facts::find(key) {
-        Some(fact) => {
-            print(&format!("{}  {}\n\nunit    {}\nsource  {}\n", fact.pattern, fact.meaning, fact.unit, fact.source))
-        }
-        None => complain(COMMAND, &format!("there is no fact {key}; --explain-fact lists all"), Outcome::Usage),
+        Some(fact) => print(&format!(
+            "{}  {}\n\nunit    {}\nsource  {}\n",
+            fact.pattern, fact.meaning, fact.unit, fact.source
+        )),
+        None => complain(
+            COMMAND,
+            &format!("there is no fact {key}; --explain-fact lists all"),
+            Outcome::Usage,
+        ),
     }
 }
 
@@ -185,7 +203,8 @@ impl DoctorArgs {
     fn named_files(&self) -> Option<Vec<PathBuf>> {
         let is_plain = self.to.is_none() && self.window.is_none() && !self.interfaces.is_empty();
         let is_file = |name: &String| !is_interface(name) && Path::new(name).exists();
-        (is_plain && self.interfaces.iter().all(is_file)).then(|| self.interfaces.iter().map(PathBuf::from).collect())
+        (is_plain && self.interfaces.iter().all(is_file))
+            .then(|| self.interfaces.iter().map(PathBuf::from).collect())
     }
 
     fn query(&self) -> Query {
@@ -193,7 +212,11 @@ impl DoctorArgs {
             ([a, b], _) => Source::Compared([a.clone(), b.clone()]),
             (_, Some(files)) => Source::Files(files),
             _ if !self.from.is_empty() => Source::Files(self.from.clone()),
-            _ => Source::Host { interfaces: self.interfaces.clone(), peer: self.to.clone(), period: self.window },
+            _ => Source::Host {
+                interfaces: self.interfaces.clone(),
+                peer: self.to.clone(),
+                period: self.window,
+            },
         };
         let mut query = Query::of(source);
         query.line_rate_mbps = self.line_rate;
@@ -241,7 +264,10 @@ impl From<FailOn> for Severity {
 const WINDOW_SECONDS_MAX: f64 = 86_400.0;
 
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
+    let (number, unit) = text.split_at(
+        text.find(|c: char| c.is_ascii_alphabetic())
+            .unwrap_or(text.len()),
+    );
     let factor = match unit {
         "" | "s" => 1.0,
         "ms" => 1e-3,
@@ -263,7 +289,11 @@ fn rate_mbps(text: &str) -> Result<f64, String> {
         _ => (text, 1e-6),
     };
     let rate = number.parse::<f64>().map_err(|error| error.to_string())? * factor;
-    if rate.is_finite() && rate > 0.0 { Ok(rate) } else { Err("expected a positive rate, for example 1G".to_owned()) }
+    if rate.is_finite() && rate > 0.0 {
+        Ok(rate)
+    } else {
+        Err("expected a positive rate, for example 1G".to_owned())
+    }
 }
 
 #[cfg(test)]

@@ -7,11 +7,18 @@ use linerate_lab::expect::Missed;
 use super::complain;
 
 /// Reports the limits that were missed on standard error, one a line.
-pub(super) fn missed(command: &str, limits: Option<&Expectations>, missed: &[Missed], outcome: Outcome) -> Outcome {
+pub(super) fn missed(
+    command: &str,
+    limits: Option<&Expectations>,
+    missed: &[Missed],
+    outcome: Outcome,
+) -> Outcome {
     for note in limits.into_iter().flat_map(Expectations::notes) {
         complain(command, &note, outcome);
     }
-    missed.iter().fold(outcome, |_, missed| complain(command, &missed.to_string(), Outcome::ObjectiveMissed))
+    missed.iter().fold(outcome, |_, missed| {
+        complain(command, &missed.to_string(), Outcome::ObjectiveMissed)
+    })
 }
 
 /// The same of the test of a client. A test that failed has its own exit code.

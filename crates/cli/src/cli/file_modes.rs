@@ -30,7 +30,10 @@ mod tests {
     #[test]
     fn only_what_others_may_read_or_change_is_reported() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        let set = |mode| fs::set_permissions(file.path(), fs::Permissions::from_mode(mode)).expect("the file is ours");
+        let set = |mode| {
+            fs::set_permissions(file.path(), fs::Permissions::from_mode(mode))
+                .expect("the file is ours")
+        };
         for (mode, is_secret, is_trusted) in [
             (0o600, true, true),
             (0o400, true, true),
@@ -41,10 +44,17 @@ mod tests {
         ] {
             set(mode);
             assert_eq!(secret("key", file.path()).is_none(), is_secret, "{mode:o}");
-            assert_eq!(trusted("users", file.path()).is_none(), is_trusted, "{mode:o}");
+            assert_eq!(
+                trusted("users", file.path()).is_none(),
+                is_trusted,
+                "{mode:o}"
+            );
         }
         let text = secret("private key", file.path()).expect("a warning");
-        assert!(text.contains("mode 0602") && text.contains("chmod 600"), "{text}");
+        assert!(
+            text.contains("mode 0602") && text.contains("chmod 600"),
+            "{text}"
+        );
         assert_eq!(secret("key", Path::new("/dev/null")), None);
         assert_eq!(secret("key", Path::new("/nowhere")), None);
     }

@@ -151,7 +151,10 @@ fn manual(args: &ManArgs, pages: &[ManualPage]) -> Outcome {
 
 fn unknown_page(page: &str, pages: &[ManualPage]) -> Outcome {
     let names: Vec<&str> = pages.iter().map(|page| page.name.as_str()).collect();
-    let text = format!("the manual has no page {page:?}\nhint: its pages are {}", names.join(", "));
+    let text = format!(
+        "the manual has no page {page:?}\nhint: its pages are {}",
+        names.join(", ")
+    );
     complain("linerate", &text, Outcome::Usage)
 }
 
@@ -171,9 +174,13 @@ fn write_manual(directory: &Path, pages: &[ManualPage]) -> Result<String, String
 
 fn completions(args: &CompletionArgs, program: &mut Command) -> Vec<u8> {
     let shell = match (args.program, args.shell) {
-        (CompletedProgram::Iperf3, CompletionShell::Bash) => return completion::bash().into_bytes(),
+        (CompletedProgram::Iperf3, CompletionShell::Bash) => {
+            return completion::bash().into_bytes();
+        }
         (CompletedProgram::Iperf3, CompletionShell::Zsh) => return completion::zsh().into_bytes(),
-        (CompletedProgram::Iperf3, CompletionShell::Fish) => return completion::fish().into_bytes(),
+        (CompletedProgram::Iperf3, CompletionShell::Fish) => {
+            return completion::fish().into_bytes();
+        }
         (CompletedProgram::Linerate, CompletionShell::Bash) => Shell::Bash,
         (CompletedProgram::Linerate, CompletionShell::Zsh) => Shell::Zsh,
         (CompletedProgram::Linerate, CompletionShell::Fish) => Shell::Fish,
@@ -189,7 +196,8 @@ fn user(name: &str) -> Outcome {
         .map_err(|error| (Outcome::Usage, error.to_string()))
         .and_then(|()| password().map_err(|text| (Outcome::NotCompleted, text)))
         .and_then(|password| {
-            auth::users_file_line(name, &password).map_err(|error| (Outcome::NotCompleted, error.to_string()))
+            auth::users_file_line(name, &password)
+                .map_err(|error| (Outcome::NotCompleted, error.to_string()))
         });
     match line {
         Ok(line) => write_out(format!("{line}\n").as_bytes()),
@@ -213,17 +221,25 @@ fn password() -> Result<String, String> {
 fn password_line(input: impl BufRead) -> Result<String, String> {
     let mut line = String::new();
     let mut input = input.take(PASSWORD_LINE_BYTES_MAX);
-    input
-        .read_line(&mut line)
-        .map_err(|error| format!("cannot read the password from the standard input: {}", io_text(&error)))?;
+    input.read_line(&mut line).map_err(|error| {
+        format!(
+            "cannot read the password from the standard input: {}",
+            io_text(&error)
+        )
+    })?;
     if input.limit() == 0 {
-        return Err(format!("the password is longer than {PASSWORD_LINE_BYTES_MAX} bytes"));
+        return Err(format!(
+            "the password is longer than {PASSWORD_LINE_BYTES_MAX} bytes"
+        ));
     }
     Ok(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
 pub(super) fn write_out(text: &[u8]) -> Outcome {
-    match io::stdout().write_all(text).and_then(|()| io::stdout().flush()) {
+    match io::stdout()
+        .write_all(text)
+        .and_then(|()| io::stdout().flush())
+    {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             let text = format!("cannot write to the standard output: {}", io_text(&error));
             complain("linerate", &text, Outcome::NotCompleted)
@@ -238,7 +254,12 @@ mod tests {
 
     #[test]
     fn a_password_is_one_line() {
-        let rows = [("rossi\nmore", "rossi"), ("rossi", "rossi"), ("rossi\r\n", "rossi"), ("", "")];
+        let rows = [
+            ("rossi\nmore", "rossi"),
+            ("rossi", "rossi"),
+            ("rossi\r\n", "rossi"),
+            ("", ""),
+        ];
         for (input, expected) in rows {
             assert_eq!(password_line(input.as_bytes()).as_deref(), Ok(expected));
         }

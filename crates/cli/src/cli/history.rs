@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use linerate::history::{
-    Dialect, Filter, History, Keep, Label, ListForm, RunForm, Sort, by_name, local_time, parse_label, since,
+    Dialect, Filter, History, Keep, Label, ListForm, RunForm, Sort, by_name, local_time,
+    parse_label, since,
 };
 use linerate::import::import_file;
 use linerate::model::measure::MeasureName;
@@ -71,7 +72,9 @@ enum HistoryCommand {
     )]
     List(ListArgs),
     /// Show runs
-    #[command(after_help = "Examples:\n  linerate history show last --as iperf3    the last run as iperf3 prints it")]
+    #[command(
+        after_help = "Examples:\n  linerate history show last --as iperf3    the last run as iperf3 prints it"
+    )]
     Show(ShowArgs),
     /// Set labels (KEY=VALUE) and remove labels (-KEY)
     #[command(
@@ -79,11 +82,17 @@ enum HistoryCommand {
     )]
     Label {
         /// The runs, then KEY=VALUE or -KEY
-        #[arg(required = true, allow_hyphen_values = true, value_name = "RUN|KEY=VALUE|-KEY")]
+        #[arg(
+            required = true,
+            allow_hyphen_values = true,
+            value_name = "RUN|KEY=VALUE|-KEY"
+        )]
         words: Vec<String>,
     },
     /// Add a note to a run
-    #[command(after_help = "Examples:\n  linerate history note last new cable    add a sentence to the last run")]
+    #[command(
+        after_help = "Examples:\n  linerate history note last new cable    add a sentence to the last run"
+    )]
     Note {
         /// The run
         run: String,
@@ -98,7 +107,9 @@ enum HistoryCommand {
     )]
     Baseline(BaselineCommand),
     /// Write runs for other programs on the standard output
-    #[command(after_help = "Examples:\n  linerate history export last --form csv    the measures for a spreadsheet")]
+    #[command(
+        after_help = "Examples:\n  linerate history export last --form csv    the measures for a spreadsheet"
+    )]
     Export {
         /// The runs
         #[arg(required = true, value_name = "RUN")]
@@ -126,7 +137,9 @@ enum HistoryCommand {
     )]
     Trend(TrendArgs),
     /// Examine the database and every checksum
-    #[command(after_help = "Examples:\n  linerate history check    one line, and one for each problem")]
+    #[command(
+        after_help = "Examples:\n  linerate history check    one line, and one for each problem"
+    )]
     Check,
     /// Copy every run that can be read into a new database; the old file is kept under another name
     #[command(after_help = "Examples:\n  linerate history repair    after a check found damage")]
@@ -137,7 +150,11 @@ enum HistoryCommand {
     )]
     Prune {
         /// How long: values over time (points) and runs; units d, w, mo, y
-        #[arg(long, value_name = "points=AGE,runs=AGE", default_value = "points=14d,runs=396d")]
+        #[arg(
+            long,
+            value_name = "points=AGE,runs=AGE",
+            default_value = "points=14d,runs=396d"
+        )]
         keep: Keep,
         /// Remove nothing
         #[arg(long)]
@@ -153,7 +170,9 @@ enum HistoryCommand {
 #[derive(Debug, Subcommand)]
 enum BaselineCommand {
     /// Name a run; the name moves from the run that had it
-    #[command(after_help = "Examples:\n  linerate history baseline set before last    name the last run @before")]
+    #[command(
+        after_help = "Examples:\n  linerate history baseline set before last    name the last run @before"
+    )]
     Set {
         /// The name, later @NAME
         name: String,
@@ -161,7 +180,9 @@ enum BaselineCommand {
         run: String,
     },
     /// Remove a name; the run stays
-    #[command(after_help = "Examples:\n  linerate history baseline remove before    remove the name @before")]
+    #[command(
+        after_help = "Examples:\n  linerate history baseline remove before    remove the name @before"
+    )]
     Remove {
         /// The name
         name: String,
@@ -303,22 +324,39 @@ fn run(mut args: HistoryArgs) -> Result<Outcome, Error> {
     }
     let history = History::find(args.store.as_deref())?;
     if args.command.is_some() && args.list != ListArgs::default() {
-        return Err(Error::usage("options of a list belong behind list, or stand without another command"));
+        return Err(Error::usage(
+            "options of a list belong behind list, or stand without another command",
+        ));
     }
     match args.command.unwrap_or(HistoryCommand::List(args.list)) {
         HistoryCommand::List(list) => return self::list(&history, list),
         HistoryCommand::Show(show) => {
             let outcome = self::show(&history, &show)?;
-            let Some(limits) = &show.expect else { return Ok(outcome) };
-            return Ok(missed(COMMAND, Some(limits), &history.missed(&show.runs, limits)?, outcome));
+            let Some(limits) = &show.expect else {
+                return Ok(outcome);
+            };
+            return Ok(missed(
+                COMMAND,
+                Some(limits),
+                &history.missed(&show.runs, limits)?,
+                outcome,
+            ));
         }
         HistoryCommand::Label { words } => labels(&history, &words)?,
         HistoryCommand::Note { run, text } => history.note(&run, &text.join(" "))?,
-        HistoryCommand::Baseline(BaselineCommand::Set { name, run }) => history.set_baseline(&name, &run)?,
-        HistoryCommand::Baseline(BaselineCommand::Remove { name }) => history.remove_baseline(&name)?,
+        HistoryCommand::Baseline(BaselineCommand::Set { name, run }) => {
+            history.set_baseline(&name, &run)?
+        }
+        HistoryCommand::Baseline(BaselineCommand::Remove { name }) => {
+            history.remove_baseline(&name)?
+        }
         HistoryCommand::Baseline(BaselineCommand::List) => return print(&history.baselines()?),
-        HistoryCommand::Export { runs, form } => return print(&history.show(&runs, form.into(), style())?),
-        HistoryCommand::Import { label, files } => return import(args.store.as_deref(), &files, &label),
+        HistoryCommand::Export { runs, form } => {
+            return print(&history.show(&runs, form.into(), style())?);
+        }
+        HistoryCommand::Import { label, files } => {
+            return import(args.store.as_deref(), &files, &label);
+        }
         HistoryCommand::Trend(trend) => return self::trend(args.store.as_deref(), &trend),
         HistoryCommand::Check => return verdict(&history.check()?),
         HistoryCommand::Repair => return verdict(&history.repair()?),
@@ -331,7 +369,11 @@ fn run(mut args: HistoryArgs) -> Result<Outcome, Error> {
 /// The trend that a run belongs to.
 fn trend(store: Option<&str>, args: &TrendArgs) -> Result<Outcome, Error> {
     let trend = linerate::trend::trend(store, &args.run, args.measure)?;
-    print(&if args.json { report::json(&trend) } else { report::text(&trend, &local_time, style()) })?;
+    print(&if args.json {
+        report::json(&trend)
+    } else {
+        report::text(&trend, &local_time, style())
+    })?;
     if let Some(path) = &args.html {
         let written = fs::write(path, report::html(&trend, &local_time));
         written.map_err(|error| Error::failed(format!("{}: {error}", path.display())))?;
@@ -391,7 +433,9 @@ fn replay(history: &History, args: &ShowArgs, dialect: Dialect) -> Result<Outcom
 
 /// Takes `--store PLACE` out of the words of `label`: clap takes it for a label to remove, as these begin with a hyphen.
 fn store_among(words: &mut Vec<String>) -> Option<String> {
-    let at = words.iter().position(|word| word == "--store" || word.starts_with("--store="))?;
+    let at = words
+        .iter()
+        .position(|word| word == "--store" || word.starts_with("--store="))?;
     if let Some(place) = words[at].strip_prefix("--store=").map(str::to_owned) {
         words.remove(at);
         return Some(place);
@@ -404,26 +448,41 @@ fn store_among(words: &mut Vec<String>) -> Option<String> {
 
 /// Labels stand behind the runs. A run can be named by a label that it has: `label:KEY=VALUE`.
 fn labels(history: &History, words: &[String]) -> Result<(), Error> {
-    let is_label = |word: &String| word.starts_with('-') || (word.contains('=') && !word.starts_with("label:"));
+    let is_label = |word: &String| {
+        word.starts_with('-') || (word.contains('=') && !word.starts_with("label:"))
+    };
     let first = words.iter().position(is_label).unwrap_or(words.len());
     let (runs, labels) = words.split_at(first);
     if runs.is_empty() || labels.is_empty() {
-        return Err(Error::usage("name the runs, then the labels: linerate history label RUN... KEY=VALUE|-KEY..."));
+        return Err(Error::usage(
+            "name the runs, then the labels: linerate history label RUN... KEY=VALUE|-KEY...",
+        ));
     }
 
-    let (remove, set): (Vec<&String>, Vec<&String>) = labels.iter().partition(|label| label.starts_with('-'));
+    let (remove, set): (Vec<&String>, Vec<&String>) =
+        labels.iter().partition(|label| label.starts_with('-'));
     let set: Result<Vec<Label>, _> = set.into_iter().map(|label| parse_label(label)).collect();
-    let remove: Vec<String> = remove.iter().filter_map(|label| label.strip_prefix('-')).map(str::to_owned).collect();
+    let remove: Vec<String> = remove
+        .iter()
+        .filter_map(|label| label.strip_prefix('-'))
+        .map(str::to_owned)
+        .collect();
     history.label(runs, &set.map_err(Error::usage)?, &remove)
 }
 
 fn verdict((report, is_sound): &(String, bool)) -> Result<Outcome, Error> {
     print(report)?;
-    Ok(if *is_sound { Outcome::Done } else { Outcome::NotCompleted })
+    Ok(if *is_sound {
+        Outcome::Done
+    } else {
+        Outcome::NotCompleted
+    })
 }
 
 fn print(text: &str) -> Result<Outcome, Error> {
-    super::print(text).map(|()| Outcome::Done).map_err(Error::failed)
+    super::print(text)
+        .map(|()| Outcome::Done)
+        .map_err(Error::failed)
 }
 
 impl ListArgs {

@@ -29,11 +29,28 @@ pub(crate) fn main(program: &OsStr, words: &[OsString]) -> Outcome {
     show(&parsed.messages);
     match parsed.request {
         Request::Run(Command::Client { spec, output, .. }) => run_client(&spec, &output),
-        Request::Run(Command::Server { spec, daemon, output, .. }) => run_server(&spec, daemon, &output),
-        Request::Print { text, is_output, is_success } => {
+        Request::Run(Command::Server {
+            spec,
+            daemon,
+            output,
+            ..
+        }) => run_server(&spec, daemon, &output),
+        Request::Print {
+            text,
+            is_output,
+            is_success,
+        } => {
             // There is nowhere left to complain if both are gone.
-            let _ = if is_output { io::stdout().write_all(&text) } else { io::stderr().write_all(&text) };
-            if is_success { Outcome::Done } else { Outcome::NotCompleted }
+            let _ = if is_output {
+                io::stdout().write_all(&text)
+            } else {
+                io::stderr().write_all(&text)
+            };
+            if is_success {
+                Outcome::Done
+            } else {
+                Outcome::NotCompleted
+            }
         }
     }
 }
@@ -64,9 +81,14 @@ fn run_client(spec: &ClientSpec, output: &OutputOptions) -> Outcome {
     };
     let live = output.tui.then(Live::default);
     let view = live.as_ref().and_then(View::open);
-    let stream = view.as_ref().filter(|_| output.file.is_none()).map_or(stream, View::output);
-    let mut sink = iperf2::client_sink(output.report_options(Endpoint::Client, &spec.local), stream);
-    let mut recording = record::of_drop_in(output.record.as_ref()).map(|to| TestRecording::begin(to, spec));
+    let stream = view
+        .as_ref()
+        .filter(|_| output.file.is_none())
+        .map_or(stream, View::output);
+    let mut sink =
+        iperf2::client_sink(output.report_options(Endpoint::Client, &spec.local), stream);
+    let mut recording =
+        record::of_drop_in(output.record.as_ref()).map(|to| TestRecording::begin(to, spec));
     let mut limited = output.expect.clone().map(LimitedTest::new);
     let mut shown = view.as_ref().and(live.as_ref()).map(Live::sink);
     let mut observers = Tee(Tee(recording.as_mut(), limited.as_mut()), shown.as_mut());
@@ -74,7 +96,9 @@ fn run_client(spec: &ClientSpec, output: &OutputOptions) -> Outcome {
     if let Some(view) = view {
         view.close();
     }
-    let is_interrupted = result.as_ref().is_err_and(|failure| failure.kind == FailureKind::Interrupted);
+    let is_interrupted = result
+        .as_ref()
+        .is_err_and(|failure| failure.kind == FailureKind::Interrupted);
     record::report(recording.and_then(|recording| recording.finish(is_interrupted, None).message));
     // It has been reported.
     let outcome = match result {
@@ -89,12 +113,19 @@ fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> Outcom
     if daemon && let Err(error) = process::daemonize(true) {
         return refuse(&error.text());
     }
-    let notice = DroppedNotice::error(|lines| format!("WARN: {lines} lines of the report could not be written\n"));
-    let (stream, signals) = match start(output, || Output::for_server(output.file.as_deref(), notice)) {
+    let notice = DroppedNotice::error(|lines| {
+        format!("WARN: {lines} lines of the report could not be written\n")
+    });
+    let (stream, signals) = match start(output, || {
+        Output::for_server(output.file.as_deref(), notice)
+    }) {
         Ok(started) => started,
         Err(text) => return refuse(&text),
     };
-    let reporter = iperf2::server_reporter(output.report_options(Endpoint::Server, &spec.local), stream.clone());
+    let reporter = iperf2::server_reporter(
+        output.report_options(Endpoint::Server, &spec.local),
+        stream.clone(),
+    );
     let records = record::of_drop_in(output.record.as_ref()).map(SessionRecords::new);
     let mut reporter = SessionRecords::observe(records.as_ref(), reporter);
     let outcome = server::run_iperf2(spec, &mut *reporter, &signals);
@@ -113,10 +144,17 @@ fn refuse(text: &str) -> Outcome {
     complain("ERROR", text, Outcome::NotCompleted)
 }
 
-fn start(output: &OutputOptions, open: impl FnOnce() -> io::Result<Output>) -> Result<(Output, Signals), String> {
+fn start(
+    output: &OutputOptions,
+    open: impl FnOnce() -> io::Result<Output>,
+) -> Result<(Output, Signals), String> {
     // Before any thread starts: threads inherit the block.
-    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]).map_err(|e| e.text())?;
-    let name = output.file.as_deref().unwrap_or(Path::new("standard output"));
+    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])
+        .map_err(|e| e.text())?;
+    let name = output
+        .file
+        .as_deref()
+        .unwrap_or(Path::new("standard output"));
     let stream = open().map_err(|e| format!("{}: {e}", name.display()))?;
     // Thousands of streams need as many descriptors; without the right to raise the limit fewer fit.
     let _ = process::raise_fd_limit();

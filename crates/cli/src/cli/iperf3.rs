@@ -36,8 +36,18 @@ pub(crate) fn main(program: &OsStr, words: &[OsString]) -> Outcome {
                 let _ = writeln!(io::stderr(), "{warning}");
             }
             match *command {
-                Command::Client { spec, process, output, .. } => run_client(&spec, &process, &output),
-                Command::Server { spec, process, output, .. } => run_server(&spec, &process, &output),
+                Command::Client {
+                    spec,
+                    process,
+                    output,
+                    ..
+                } => run_client(&spec, &process, &output),
+                Command::Server {
+                    spec,
+                    process,
+                    output,
+                    ..
+                } => run_server(&spec, &process, &output),
             }
         }
         Ok(Request::Print(text)) => {
@@ -57,25 +67,47 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
         Some(path) => Output::log_file(path),
         None => Ok(Output::standard()),
     });
-    let Started { output: stream, signals, pidfile: _pidfile } = match started {
+    let Started {
+        output: stream,
+        signals,
+        pidfile: _pidfile,
+    } = match started {
         Ok(started) => started,
         Err(failure) => return refuse(&failure),
     };
     let live = process.tui.then(Live::default);
     let view = live.as_ref().and_then(View::open);
-    let stream = view.as_ref().filter(|_| output.logfile.is_none()).map_or(stream, View::output);
-    let mut recording = record::of_drop_in(process.record.as_deref()).map(|to| TestRecording::begin(to, spec));
+    let stream = view
+        .as_ref()
+        .filter(|_| output.logfile.is_none())
+        .map_or(stream, View::output);
+    let mut recording =
+        record::of_drop_in(process.record.as_deref()).map(|to| TestRecording::begin(to, spec));
     let mut report = iperf3::client_sink(output.report_options(Endpoint::Client), stream);
     let mut limited = process.expect.clone().map(LimitedTest::new);
     let mut shown = view.as_ref().and(live.as_ref()).map(Live::sink);
-    let mut report = Tee(Tee(Tee(recording.as_mut(), limited.as_mut()), shown.as_mut()), &mut *report);
-    let Reported { outcome: result, diagnosis, .. } =
-        Client::new(spec.clone()).report(&mut report, output.verbose, &signals);
+    let mut report = Tee(
+        Tee(Tee(recording.as_mut(), limited.as_mut()), shown.as_mut()),
+        &mut *report,
+    );
+    let Reported {
+        outcome: result,
+        diagnosis,
+        ..
+    } = Client::new(spec.clone()).report(&mut report, output.verbose, &signals);
     if let Some(view) = view {
         view.close();
     }
-    record::report(recording.and_then(|recording| recording.finish(is_interrupted(&result), diagnosis).message));
-    expect::missed_by_test("iperf3", process.expect.as_ref(), limited, outcome_of(&result))
+    record::report(
+        recording
+            .and_then(|recording| recording.finish(is_interrupted(&result), diagnosis).message),
+    );
+    expect::missed_by_test(
+        "iperf3",
+        process.expect.as_ref(),
+        limited,
+        outcome_of(&result),
+    )
 }
 
 /// Serves clients.
@@ -85,16 +117,29 @@ fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOption
     {
         return refuse(&ErrorCode::Daemon.failure(Some(&error.text())));
     }
-    let notice = DroppedNotice::error(|lines| format!("iperf3: {lines} lines of the report could not be written\n"));
-    let Started { output: stream, signals, pidfile: _pidfile } =
-        match start(process, || Output::for_server(output.logfile.as_deref(), notice)) {
-            Ok(started) => started,
-            Err(failure) => return refuse(&failure),
-        };
+    let notice = DroppedNotice::error(|lines| {
+        format!("iperf3: {lines} lines of the report could not be written\n")
+    });
+    let Started {
+        output: stream,
+        signals,
+        pidfile: _pidfile,
+    } = match start(process, || {
+        Output::for_server(output.logfile.as_deref(), notice)
+    }) {
+        Ok(started) => started,
+        Err(failure) => return refuse(&failure),
+    };
     let options = output.report_options(Endpoint::Server);
     let records = record::of_drop_in(process.record.as_deref()).map(SessionRecords::new);
-    let outcome =
-        server::run_iperf3(spec, options.clone(), stream.clone(), process.metrics, records.as_ref(), &signals);
+    let outcome = server::run_iperf3(
+        spec,
+        options.clone(),
+        stream.clone(),
+        process.metrics,
+        records.as_ref(),
+        &signals,
+    );
     if let Err(failure) = &outcome {
         // Nothing is left to be done when the report of the end cannot be written.
         let _ = iperf3::report_failure(options, stream.clone(), failure);
@@ -115,20 +160,36 @@ struct Started {
     pidfile: Option<Pidfile>,
 }
 
-fn start(process: &ProcessOptions, open: impl FnOnce() -> io::Result<Output>) -> Result<Started, Failure> {
+fn start(
+    process: &ProcessOptions,
+    open: impl FnOnce() -> io::Result<Output>,
+) -> Result<Started, Failure> {
     // Before any thread starts: threads inherit the block.
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])
         .map_err(|e| ErrorCode::InitTest.failure(Some(&e.text())))?;
-    let output = open().map_err(|e| ErrorCode::LogFile.failure(Some(&linerate_sys::error::io_text(&e))))?;
-    let pidfile = process.pidfile.as_deref().map(Pidfile::create).transpose()?;
+    let output =
+        open().map_err(|e| ErrorCode::LogFile.failure(Some(&linerate_sys::error::io_text(&e))))?;
+    let pidfile = process
+        .pidfile
+        .as_deref()
+        .map(Pidfile::create)
+        .transpose()?;
     // Thousands of streams need as many descriptors; without the right to raise the limit fewer fit.
     let _ = process::raise_fd_limit();
-    Ok(Started { output, signals, pidfile })
+    Ok(Started {
+        output,
+        signals,
+        pidfile,
+    })
 }
 
 /// A failure before there is a writer.
 fn refuse(failure: &Failure) -> Outcome {
-    complain("iperf3", &format!("error - {failure}"), Outcome::NotCompleted)
+    complain(
+        "iperf3",
+        &format!("error - {failure}"),
+        Outcome::NotCompleted,
+    )
 }
 
 /// A test that the user ended has done what he wanted, as since iperf3 3.19.
@@ -141,5 +202,7 @@ fn outcome_of(result: &Result<(), Failure>) -> Outcome {
 }
 
 fn is_interrupted(result: &Result<(), Failure>) -> bool {
-    result.as_ref().is_err_and(|failure| failure.kind == FailureKind::Interrupted)
+    result
+        .as_ref()
+        .is_err_and(|failure| failure.kind == FailureKind::Interrupted)
 }

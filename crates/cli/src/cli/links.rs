@@ -44,13 +44,20 @@ pub(crate) fn main(args: &LinksArgs) -> Outcome {
         }
     };
     if !args.directory.is_dir() {
-        let text = format!("{} is no directory; create it, or choose another one", args.directory.display());
+        let text = format!(
+            "{} is no directory; create it, or choose another one",
+            args.directory.display()
+        );
         return complain("linerate", &text, Outcome::NotCompleted);
     }
     let mut outcome = Outcome::Done;
     for name in NAMES {
         let path = args.directory.join(name);
-        match if args.remove { remove(&program, &path) } else { link(&program, &path) } {
+        match if args.remove {
+            remove(&program, &path)
+        } else {
+            link(&program, &path)
+        } {
             Ok(line) => drop(writeln!(io::stdout(), "{}", printable(&line))),
             Err(text) => outcome = complain("linerate", &text, Outcome::NotCompleted),
         }
@@ -70,7 +77,9 @@ fn link(program: &Path, path: &Path) -> Result<String, String> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             Err(format!("cannot create {shown}: {}", io_text(&error)))
         }
-        Err(_) if leads_to(path, program) => Ok(format!("already there: {shown} -> {}", program.display())),
+        Err(_) if leads_to(path, program) => {
+            Ok(format!("already there: {shown} -> {}", program.display()))
+        }
         Err(_) => Err(format!(
             "cannot create {shown}: something else is already there\nhint: move it away, or choose another directory"
         )),
@@ -82,14 +91,20 @@ fn remove(program: &Path, path: &Path) -> Result<String, String> {
     let shown = path.display();
     let failed = |error| format!("cannot remove {shown}: {}", io_text(&error));
     match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && path.parent().is_some_and(Path::is_dir) => {
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound
+                && path.parent().is_some_and(Path::is_dir) =>
+        {
             Ok(format!("not there: {shown}"))
         }
         Err(error) => Err(failed(error)),
-        Ok(_) if !leads_to(path, program) => {
-            Ok(format!("left in place: {shown}, which is not a link to {}", program.display()))
-        }
-        Ok(_) => fs::remove_file(path).map(|()| format!("removed {shown}")).map_err(failed),
+        Ok(_) if !leads_to(path, program) => Ok(format!(
+            "left in place: {shown}, which is not a link to {}",
+            program.display()
+        )),
+        Ok(_) => fs::remove_file(path)
+            .map(|()| format!("removed {shown}"))
+            .map_err(failed),
     }
 }
 
@@ -109,7 +124,9 @@ fn found_first(search_path: &OsStr, program: &Path, directory: &Path, is_removal
     let mut is_shadowed = false;
     for name in NAMES {
         let found = first_on_path(search_path, name);
-        let is_ours = found.as_deref().is_some_and(|found| is_same_file(found, program));
+        let is_ours = found
+            .as_deref()
+            .is_some_and(|found| is_same_file(found, program));
         is_shadowed |= !is_ours;
         text += &match found {
             Some(found) if is_ours => format!("{name} starts linerate ({})\n", found.display()),
@@ -135,9 +152,13 @@ fn absolute(directory: &Path) -> PathBuf {
 
 /// The first executable file of this name (environ(7)); an empty entry is the working directory.
 fn first_on_path(search_path: &OsStr, name: &str) -> Option<PathBuf> {
-    let is_executable =
-        |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
-    std::env::split_paths(search_path).map(|directory| directory.join(name)).find(is_executable)
+    let is_executable = |path: &PathBuf| {
+        fs::metadata(path)
+            .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(search_path)
+        .map(|directory| directory.join(name))
+        .find(is_executable)
 }
 
 #[cfg(test)]
@@ -157,21 +178,44 @@ mod tests {
         let program = program_in(directory.path());
 
         let path = directory.path().join("iperf3");
-        assert!(link(&program, &path).expect("nothing in the way").starts_with("created "));
+        assert!(
+            link(&program, &path)
+                .expect("nothing in the way")
+                .starts_with("created ")
+        );
         assert_eq!(fs::read_link(&path).expect("a link"), program);
-        assert!(link(&program, &path).expect("our own link").starts_with("already there: "));
+        assert!(
+            link(&program, &path)
+                .expect("our own link")
+                .starts_with("already there: ")
+        );
 
         let occupied = directory.path().join("occupied");
         fs::write(&occupied, "precious").expect("a writable directory");
-        assert!(link(&program, &occupied).expect_err("a file").contains("something else is already there"));
-        assert_eq!(fs::read_to_string(&occupied).expect("still there"), "precious");
+        assert!(
+            link(&program, &occupied)
+                .expect_err("a file")
+                .contains("something else is already there")
+        );
+        assert_eq!(
+            fs::read_to_string(&occupied).expect("still there"),
+            "precious"
+        );
 
         let dangling = directory.path().join("dangling");
         symlink("nowhere", &dangling).expect("a writable directory");
-        assert!(link(&program, &dangling).expect_err("a link").contains("something else is already there"));
+        assert!(
+            link(&program, &dangling)
+                .expect_err("a link")
+                .contains("something else is already there")
+        );
 
         let missing = directory.path().join("no/such/directory");
-        assert!(link(&program, &missing).expect_err("no directory").ends_with("No such file or directory"));
+        assert!(
+            link(&program, &missing)
+                .expect_err("no directory")
+                .ends_with("No such file or directory")
+        );
     }
 
     #[test]
@@ -179,28 +223,52 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let program = program_in(directory.path());
         let path = directory.path().join("iperf3");
-        assert!(remove(&program, &path).expect("nothing there").starts_with("not there: "));
+        assert!(
+            remove(&program, &path)
+                .expect("nothing there")
+                .starts_with("not there: ")
+        );
         link(&program, &path).expect("nothing in the way");
-        assert!(remove(&program, &path).expect("our own link").starts_with("removed "));
+        assert!(
+            remove(&program, &path)
+                .expect("our own link")
+                .starts_with("removed ")
+        );
         assert!(fs::symlink_metadata(&path).is_err());
 
         for target in ["elsewhere", "nowhere"] {
             let other = directory.path().join("other");
             fs::write(directory.path().join("elsewhere"), "").expect("a writable directory");
             symlink(target, &other).expect("a writable directory");
-            assert!(remove(&program, &other).expect(target).starts_with("left in place: "), "{target}");
+            assert!(
+                remove(&program, &other)
+                    .expect(target)
+                    .starts_with("left in place: "),
+                "{target}"
+            );
             fs::remove_file(&other).expect("it was left");
         }
-        assert!(remove(&program, &program).expect("not a link").starts_with("left in place: "));
+        assert!(
+            remove(&program, &program)
+                .expect("not a link")
+                .starts_with("left in place: ")
+        );
         assert!(program.exists());
         let missing = directory.path().join("no/such/directory/iperf3");
-        assert!(remove(&program, &missing).expect_err("no directory").ends_with("No such file or directory"));
+        assert!(
+            remove(&program, &missing)
+                .expect_err("no directory")
+                .ends_with("No such file or directory")
+        );
     }
 
     #[test]
     fn the_first_executable_on_the_path_counts() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let (ours, theirs) = (directory.path().join("ours"), directory.path().join("theirs"));
+        let (ours, theirs) = (
+            directory.path().join("ours"),
+            directory.path().join("theirs"),
+        );
         for folder in [&ours, &theirs] {
             fs::create_dir(folder).expect("a writable directory");
         }
@@ -210,11 +278,21 @@ mod tests {
 
         let path = |folders: [&Path; 2]| std::env::join_paths(folders).expect("plain names");
         let not_executable = path([&theirs, &ours]);
-        assert_eq!(first_on_path(&not_executable, "iperf3"), Some(ours.join("iperf3")));
-        fs::set_permissions(theirs.join("iperf3"), fs::Permissions::from_mode(0o755)).expect("our own file");
+        assert_eq!(
+            first_on_path(&not_executable, "iperf3"),
+            Some(ours.join("iperf3"))
+        );
+        fs::set_permissions(theirs.join("iperf3"), fs::Permissions::from_mode(0o755))
+            .expect("our own file");
         let shadowed = found_first(&path([&theirs, &ours]), &program, &ours, false);
-        assert!(shadowed.starts_with("iperf3 starts another program ("), "{shadowed}");
-        assert!(shadowed.contains("iperf is not on the PATH\n"), "{shadowed}");
+        assert!(
+            shadowed.starts_with("iperf3 starts another program ("),
+            "{shadowed}"
+        );
+        assert!(
+            shadowed.contains("iperf is not on the PATH\n"),
+            "{shadowed}"
+        );
         assert!(shadowed.contains("export PATH="), "{shadowed}");
         let first = found_first(&path([&ours, &theirs]), &program, &ours, false);
         assert!(first.starts_with("iperf3 starts linerate ("), "{first}");

@@ -21,7 +21,11 @@ pub(crate) fn pages(program: Command) -> Vec<ManualPage> {
     program.build();
     let mut pages = Vec::new();
     collect(&program, None, &mut pages);
-    pages.push(ManualPage { name: how_to::LOGINS.to_owned(), section: 7, text: how_to::logins() });
+    pages.push(ManualPage {
+        name: how_to::LOGINS.to_owned(),
+        section: 7,
+        text: how_to::logins(),
+    });
     pages
 }
 
@@ -32,7 +36,11 @@ fn collect(command: &Command, parent: Option<&str>, pages: &mut Vec<ManualPage>)
         "linerate-iperf2" => iperf2::man::man_page(),
         _ => command_page(command, &name, parent),
     };
-    pages.push(ManualPage { name: name.clone(), section: 1, text });
+    pages.push(ManualPage {
+        name: name.clone(),
+        section: 1,
+        text,
+    });
     for subcommand in subcommands(command) {
         collect(subcommand, Some(&name), pages);
     }
@@ -40,15 +48,23 @@ fn collect(command: &Command, parent: Option<&str>, pages: &mut Vec<ManualPage>)
 
 /// `linerate-http-serve` for `linerate http serve`.
 fn page_name(command: &Command) -> String {
-    command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
+    command
+        .get_display_name()
+        .unwrap_or_else(|| command.get_name())
+        .to_owned()
 }
 
 fn subcommands(command: &Command) -> impl Iterator<Item = &Command> {
-    command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set())
+    command
+        .get_subcommands()
+        .filter(|subcommand| !subcommand.is_hide_set())
 }
 
 fn command_page(command: &Command, name: &str, parent: Option<&str>) -> String {
-    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let about = command
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let mut page = Page::new(&[name], 1, &about);
     page.section("Synopsis");
     let usage = command.clone().render_usage().to_string();
@@ -59,11 +75,17 @@ fn command_page(command: &Command, name: &str, parent: Option<&str>) -> String {
     if subcommands(command).next().is_some() {
         page.section("Commands");
         for subcommand in subcommands(command) {
-            let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
+            let about = subcommand
+                .get_about()
+                .map(ToString::to_string)
+                .unwrap_or_default();
             page.item(&reference(&format!("{}(1)", page_name(subcommand))), &about);
         }
     }
-    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let after = command
+        .get_after_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     closing_sections(&mut page, &after);
     page.references(&related(name, parent));
     page.finish()
@@ -71,16 +93,24 @@ fn command_page(command: &Command, name: &str, parent: Option<&str>) -> String {
 
 /// The command in bold, what follows it as it is.
 fn synopsis(usage: &str) -> String {
-    let end = usage.find([' ', '\n']).map_or(usage.len(), |_| usage.find(['[', '<']).unwrap_or(usage.len()));
+    let end = usage.find([' ', '\n']).map_or(usage.len(), |_| {
+        usage.find(['[', '<']).unwrap_or(usage.len())
+    });
     let (command, rest) = usage.split_at(end);
     format!("`{}` {rest}", command.trim_end())
 }
 
 fn options(page: &mut Page, command: &Command) {
     let mut heading = None;
-    let visible = || command.get_arguments().filter(|argument| !argument.is_hide_set());
-    let (with_heading, without): (Vec<&Arg>, Vec<&Arg>) = visible().partition(|arg| arg.get_help_heading().is_some());
-    let (positional, named): (Vec<&Arg>, Vec<&Arg>) = without.into_iter().partition(|arg| arg.is_positional());
+    let visible = || {
+        command
+            .get_arguments()
+            .filter(|argument| !argument.is_hide_set())
+    };
+    let (with_heading, without): (Vec<&Arg>, Vec<&Arg>) =
+        visible().partition(|arg| arg.get_help_heading().is_some());
+    let (positional, named): (Vec<&Arg>, Vec<&Arg>) =
+        without.into_iter().partition(|arg| arg.is_positional());
     for (title, arguments) in [("Arguments", positional), ("Options", named)] {
         if !arguments.is_empty() {
             page.section(title);
@@ -102,15 +132,26 @@ fn option(page: &mut Page, argument: &Arg) {
     let names: Vec<String> = short.into_iter().chain(long).collect();
     let value = value_names(argument);
     let term = if names.is_empty() {
-        option_term(&[], &format!(" {value}")).trim_start().to_owned()
+        option_term(&[], &format!(" {value}"))
+            .trim_start()
+            .to_owned()
     } else {
-        option_term(&names, &if value.is_empty() { value } else { format!(" {value}") })
+        option_term(
+            &names,
+            &if value.is_empty() {
+                value
+            } else {
+                format!(" {value}")
+            },
+        )
     };
     page.item(&term, &meaning(argument));
 }
 
 fn value_names(argument: &Arg) -> String {
-    let takes_value = argument.get_num_args().is_some_and(|range| range.takes_values());
+    let takes_value = argument
+        .get_num_args()
+        .is_some_and(|range| range.takes_values());
     let names = argument.get_value_names().filter(|_| takes_value);
     names.map(|names| names.join(" ")).unwrap_or_default()
 }
@@ -121,13 +162,22 @@ fn meaning(argument: &Arg) -> String {
     let mut text = help.map(ToString::to_string).unwrap_or_default();
     let takes_value = !value_names(argument).is_empty();
     let values = argument.get_possible_values();
-    for value in values.iter().filter(|value| takes_value && !value.is_hide_set()) {
-        let help = value.get_help().map(|help| format!(": {help}")).unwrap_or_default();
+    for value in values
+        .iter()
+        .filter(|value| takes_value && !value.is_hide_set())
+    {
+        let help = value
+            .get_help()
+            .map(|help| format!(": {help}"))
+            .unwrap_or_default();
         text.push_str(&format!("\n\n`{}`{help}", value.get_name()));
     }
     let defaults = argument.get_default_values();
     if takes_value && !argument.is_hide_default_value_set() && !defaults.is_empty() {
-        let defaults: Vec<_> = defaults.iter().map(|value| value.to_string_lossy()).collect();
+        let defaults: Vec<_> = defaults
+            .iter()
+            .map(|value| value.to_string_lossy())
+            .collect();
         text.push_str(&format!("\n\nDefault: {}.", defaults.join(", ")));
     }
     text
@@ -168,8 +218,14 @@ fn list(paragraph: &str) -> Option<(&str, impl Iterator<Item = (&str, &str)>)> {
 }
 
 fn related(name: &str, parent: Option<&str>) -> Vec<String> {
-    let mut related: Vec<String> = parent.map(|parent| format!("{parent}(1)")).into_iter().collect();
-    if matches!(name, "linerate" | "linerate-serve" | "linerate-generate-user") {
+    let mut related: Vec<String> = parent
+        .map(|parent| format!("{parent}(1)"))
+        .into_iter()
+        .collect();
+    if matches!(
+        name,
+        "linerate" | "linerate-serve" | "linerate-generate-user"
+    ) {
         related.push(format!("{}(7)", how_to::LOGINS));
     }
     if related.is_empty() || parent.is_some_and(|parent| parent != "linerate") {

@@ -63,7 +63,12 @@ Exit codes: 0 done, 1 not completed, 2 wrong command line, 3 a check failed, 4 n
 /// A text without the examples of commands that this build leaves out.
 pub(super) fn of_this_build(text: &str) -> String {
     let is_there = |words: &str| match words {
-        _ if ["doctor", "sweep", "test"].iter().any(|command| words.starts_with(command)) => cfg!(feature = "full"),
+        _ if ["doctor", "sweep", "test"]
+            .iter()
+            .any(|command| words.starts_with(command)) =>
+        {
+            cfg!(feature = "full")
+        }
         _ if words.starts_with("compare") || words.starts_with("watch") => cfg!(feature = "full"),
         _ => cfg!(feature = "full") || !words.starts_with("generate systemd"),
     };
@@ -75,7 +80,10 @@ pub(super) fn of_this_build(text: &str) -> String {
         }
         is_kept
     };
-    text.lines().filter(|line| kept(line)).collect::<Vec<_>>().join("\n")
+    text.lines()
+        .filter(|line| kept(line))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 const TRY_EXAMPLES: &str = "\
@@ -194,7 +202,10 @@ pub(crate) fn main(words: &[OsString]) -> Outcome {
 #[cfg(feature = "full")]
 pub(super) fn run_length(words: &[OsString]) -> Result<std::time::Duration, String> {
     let argv = std::iter::once(OsString::from("linerate")).chain(words.iter().cloned());
-    let length = match Cli::try_parse_from(argv).map_err(|error| error.to_string().trim_end().to_owned())?.command {
+    let length = match Cli::try_parse_from(argv)
+        .map_err(|error| error.to_string().trim_end().to_owned())?
+        .command
+    {
         Command::Test(args) => super::test::run_length(*args),
         Command::Sweep(args) => super::sweep::run_length(&args),
         Command::Http(args) => super::http::run_length(&args),
@@ -211,11 +222,15 @@ fn show(answer: &clap::Error, words: &[OsString]) -> Outcome {
         let _ = answer.print();
         return Outcome::Done;
     }
-    let quotes_acting = words.iter().any(|word| word.to_string_lossy().contains(acts));
+    let quotes_acting = words
+        .iter()
+        .any(|word| word.to_string_lossy().contains(acts));
     match misplaced_options(words) {
         Some(text) => drop(io::stderr().write_all(printable_lines(&text).as_bytes())),
         // The styled message is a sequence of control characters itself.
-        None if quotes_acting => drop(io::stderr().write_all(printable_lines(&answer.render().to_string()).as_bytes())),
+        None if quotes_acting => {
+            drop(io::stderr().write_all(printable_lines(&answer.render().to_string()).as_bytes()))
+        }
         None => drop(answer.print()),
     }
     Outcome::Usage
@@ -245,29 +260,51 @@ mod tests {
 
     /// Commands of this program that the texts of a source file quote, with one space between words.
     fn quoted_commands(source: &str) -> Vec<String> {
-        let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let code = source
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"));
         let text = code.collect::<Vec<_>>().join("\n").replace("\\\n", " ");
-        let parts = text.split("`linerate ").skip(1).filter_map(|rest| rest.split_once('`'));
-        let commands = parts.map(|(command, _)| command.split_whitespace().collect::<Vec<_>>().join(" "));
-        commands.filter(|command| !command.starts_with('{') && !command.contains(['"', '\n'])).collect()
+        let parts = text
+            .split("`linerate ")
+            .skip(1)
+            .filter_map(|rest| rest.split_once('`'));
+        let commands =
+            parts.map(|(command, _)| command.split_whitespace().collect::<Vec<_>>().join(" "));
+        commands
+            .filter(|command| !command.starts_with('{') && !command.contains(['"', '\n']))
+            .collect()
     }
 
     /// The name of a command may stand alone, without what it requires; an option that is named has to exist.
     #[test]
     fn commands_that_texts_quote_are_those_of_the_program() {
         let mut files = Vec::new();
-        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut files);
+        sources(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
+            &mut files,
+        );
         let mut count = 0;
-        for file in files.iter().filter(|file| file.iter().any(|part| part == "src")) {
+        for file in files
+            .iter()
+            .filter(|file| file.iter().any(|part| part == "src"))
+        {
             for command in quoted_commands(&fs::read_to_string(file).expect("a source")) {
-                let filled =
-                    command.replace("{}", "x").replace(['{', '}'], "").replace(" RATE", " 1G").replace(" N", " 1");
-                if ["iperf3", "iperf2"].iter().any(|dialect| filled.starts_with(dialect)) {
+                let filled = command
+                    .replace("{}", "x")
+                    .replace(['{', '}'], "")
+                    .replace(" RATE", " 1G")
+                    .replace(" N", " 1");
+                if ["iperf3", "iperf2"]
+                    .iter()
+                    .any(|dialect| filled.starts_with(dialect))
+                {
                     continue;
                 }
                 count += 1;
                 let words = std::iter::once("linerate").chain(filled.split(' '));
-                let Err(error) = Cli::try_parse_from(words) else { continue };
+                let Err(error) = Cli::try_parse_from(words) else {
+                    continue;
+                };
                 let is_short = matches!(
                     error.kind(),
                     ErrorKind::MissingRequiredArgument
@@ -288,9 +325,16 @@ mod tests {
     #[test]
     fn every_page_has_examples_and_every_reference_a_page() {
         let pages = man::pages(Cli::command());
-        let known: Vec<String> = pages.iter().map(|page| format!("{}({})", page.name, page.section)).collect();
+        let known: Vec<String> = pages
+            .iter()
+            .map(|page| format!("{}({})", page.name, page.section))
+            .collect();
         for page in &pages {
-            let text = page.text.replace(r"\-", "-").replace(r"\fB", "").replace(r"\fR", "");
+            let text = page
+                .text
+                .replace(r"\-", "-")
+                .replace(r"\fB", "")
+                .replace(r"\fR", "");
             for section in [".SH NAME\n", ".SH DESCRIPTION\n", ".SH SEE ALSO\n"] {
                 assert!(text.contains(section), "{}: {section}", page.name);
             }
@@ -298,11 +342,23 @@ mod tests {
             assert!(has_examples || page.section == 7, "{}", page.name);
             let words = text.split(|c: char| c.is_whitespace() || c == ',');
             let references = words.map(|word| word.trim_end_matches('.'));
-            for reference in references.filter(|word| word.starts_with("linerate") && word.ends_with(')')) {
-                assert!(known.iter().any(|known| known == reference), "{}: {reference}", page.name);
+            for reference in
+                references.filter(|word| word.starts_with("linerate") && word.ends_with(')'))
+            {
+                assert!(
+                    known.iter().any(|known| known == reference),
+                    "{}: {reference}",
+                    page.name
+                );
             }
         }
-        for name in ["linerate", "linerate-serve", "linerate-http-lab", "linerate-iperf2", "linerate-logins"] {
+        for name in [
+            "linerate",
+            "linerate-serve",
+            "linerate-http-lab",
+            "linerate-iperf2",
+            "linerate-logins",
+        ] {
             assert!(pages.iter().any(|page| page.name == name), "{name}");
         }
     }

@@ -36,7 +36,15 @@ impl RecordArgs {
             labels.extend(record::labels(label).map_err(|error| format!("--label {error}"))?);
         }
         let is_off = typed == Some("off") || typed.is_none() && !is_usual;
-        Ok(placed(if is_off { Some("off") } else { self.store.as_deref() }, self.title.clone(), labels))
+        Ok(placed(
+            if is_off {
+                Some("off")
+            } else {
+                self.store.as_deref()
+            },
+            self.title.clone(),
+            labels,
+        ))
     }
 
     /// Where the records of a server's tests go; `None` for nowhere.

@@ -78,18 +78,29 @@ pub(crate) fn main(args: &ReportArgs) -> Outcome {
         Ok(text) => text,
         Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
     };
-    let summary = env::var_os("GITHUB_STEP_SUMMARY").map(PathBuf::from).filter(|_| form == FormName::Github);
+    let summary = env::var_os("GITHUB_STEP_SUMMARY")
+        .map(PathBuf::from)
+        .filter(|_| form == FormName::Github);
     let written = match (&args.output, summary) {
-        (Some(path), _) => fs::write(path, text).map_err(|error| format!("{}: {error}", path.display())),
+        (Some(path), _) => {
+            fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+        }
         (None, Some(path)) => append(&path, &text),
         (None, None) => print(&text),
     };
-    written.map_or_else(|text| complain(COMMAND, &text, Outcome::NotCompleted), |()| Outcome::Done)
+    written.map_or_else(
+        |text| complain(COMMAND, &text, Outcome::NotCompleted),
+        |()| Outcome::Done,
+    )
 }
 
 impl ReportArgs {
     fn form(&self) -> FormName {
-        let extension = self.output.as_deref().and_then(Path::extension).and_then(|extension| extension.to_str());
+        let extension = self
+            .output
+            .as_deref()
+            .and_then(Path::extension)
+            .and_then(|extension| extension.to_str());
         self.form.unwrap_or(match extension {
             Some("html" | "htm") => FormName::Html,
             Some("md") => FormName::Markdown,
@@ -121,7 +132,10 @@ impl ReportArgs {
 fn append(path: &Path, text: &str) -> Result<(), String> {
     let used = fs::metadata(path).map_or(0, |metadata| metadata.len());
     if used + text.len() as u64 > STEP_SUMMARY_BYTES_MAX {
-        return Err(format!("{}: the summary of a step has at most {STEP_SUMMARY_BYTES_MAX} bytes", path.display()));
+        return Err(format!(
+            "{}: the summary of a step has at most {STEP_SUMMARY_BYTES_MAX} bytes",
+            path.display()
+        ));
     }
     let file = OpenOptions::new().append(true).create(true).open(path);
     let written = file.and_then(|mut file| file.write_all(text.as_bytes()));

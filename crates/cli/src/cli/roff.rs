@@ -13,9 +13,16 @@ impl Page {
     /// Begins a page of this section of the manual; `names` are what the page is about, its own name first.
     pub(crate) fn new(names: &[&str], section: u8, about: &str) -> Self {
         let title = names.first().copied().unwrap_or_default().to_uppercase();
-        let manual = if section == 1 { "User Commands" } else { "Miscellanea" };
-        let mut text =
-            format!(".TH {} {section} \"\" \"linerate {}\" \"{manual}\"\n", escape(&title), env!("CARGO_PKG_VERSION"));
+        let manual = if section == 1 {
+            "User Commands"
+        } else {
+            "Miscellanea"
+        };
+        let mut text = format!(
+            ".TH {} {section} \"\" \"linerate {}\" \"{manual}\"\n",
+            escape(&title),
+            env!("CARGO_PKG_VERSION")
+        );
         let names = escape(&names.join(", "));
         let _ = write!(text, ".SH NAME\n{names} \\- {}\n", inline(about));
         Self { text }
@@ -36,7 +43,11 @@ impl Page {
     /// An entry of a list: a term with its markup, and what it means.
     pub(crate) fn item(&mut self, term: &str, text: &str) {
         let _ = writeln!(self.text, ".TP\n{term}");
-        for (number, paragraph) in text.split("\n\n").filter(|part| !part.is_empty()).enumerate() {
+        for (number, paragraph) in text
+            .split("\n\n")
+            .filter(|part| !part.is_empty())
+            .enumerate()
+        {
             let break_before = if number > 0 { ".sp\n" } else { "" };
             let _ = writeln!(self.text, "{break_before}{}", inline(&joined(paragraph)));
         }
@@ -49,13 +60,20 @@ impl Page {
             let short = option.short.map(|letter| format!("-{letter}"));
             let longs = option.longs.iter().map(|name| format!("--{name}"));
             let names: Vec<String> = short.into_iter().chain(longs).collect();
-            self.item(&option_term(&names, &option.value.placeholder()), option.help);
+            self.item(
+                &option_term(&names, &option.value.placeholder()),
+                option.help,
+            );
         }
     }
 
     /// Lines that are shown as they are.
     pub(crate) fn literal(&mut self, lines: &str) {
-        let _ = writeln!(self.text, ".PP\n.RS 4\n.nf\n{}\n.fi\n.RE", escape(lines.trim_end()));
+        let _ = writeln!(
+            self.text,
+            ".PP\n.RS 4\n.nf\n{}\n.fi\n.RE",
+            escape(lines.trim_end())
+        );
     }
 
     /// References to other pages, `name(section)`.
@@ -76,7 +94,10 @@ impl Page {
 /// An option's names and value as the term of an entry.
 pub(crate) fn option_term(names: &[String], placeholder: &str) -> String {
     let names: Vec<String> = names.iter().map(|name| bold(name)).collect();
-    let value = match placeholder.strip_prefix("[=").and_then(|rest| rest.strip_suffix(']')) {
+    let value = match placeholder
+        .strip_prefix("[=")
+        .and_then(|rest| rest.strip_suffix(']'))
+    {
         Some(optional) => format!("[={}]", italic(optional)),
         None if placeholder.is_empty() => String::new(),
         None => format!(" {}", italic(placeholder.trim_start())),
@@ -176,6 +197,9 @@ mod tests {
         let names = ["-d".to_owned(), "--debug".to_owned()];
         assert_eq!(option_term(&names, ""), r"\fB\-d\fR, \fB\-\-debug\fR");
         assert_eq!(option_term(&names[1..], " N"), r"\fB\-\-debug\fR \fIN\fR");
-        assert_eq!(option_term(&names[1..], "[=N]"), r"\fB\-\-debug\fR[=\fIN\fR]");
+        assert_eq!(
+            option_term(&names[1..], "[=N]"),
+            r"\fB\-\-debug\fR[=\fIN\fR]"
+        );
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use linerate_iperf3::auth::Authenticator;
 use linerate_model::policy::{
-    AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, LIST_BYTES_MAX, Liveness, NativePolicy,
-    ServerLimits,
+    AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, LIST_BYTES_MAX, Liveness,
+    NativePolicy, ServerLimits,
 };
 use linerate_model::spec::{AcceptedPadding, LocalOptions, ServerAuth, ServerSpec};
 use linerate_report::service::{Format, Level, LogOptions};
@@ -247,7 +247,11 @@ impl ServeArgs {
         let iperf2 = self.iperf2_listener();
         let mut local = LocalOptions::default();
         local.port = self.one_port.map_or(self.port, |address| address.port());
-        local.bind.host = self.one_port.map(|address| address.ip()).or(self.bind).map(|address| address.to_string());
+        local.bind.host = self
+            .one_port
+            .map(|address| address.ip())
+            .or(self.bind)
+            .map(|address| address.to_string());
         local.interval = Some(SAMPLE_INTERVAL);
         let native = self.native(&mut warnings);
         let serves_iperf3 = self.serves_iperf3();
@@ -297,7 +301,9 @@ impl ServeArgs {
         let mut default = || match linerate::path::host_key_file() {
             Ok(file) => Some(file),
             Err(error) => {
-                warnings.push(format!("clients will not recognise this server after a restart: {error}"));
+                warnings.push(format!(
+                    "clients will not recognise this server after a restart: {error}"
+                ));
                 None
             }
         };
@@ -333,7 +339,8 @@ impl ServeArgs {
         }
 
         // Clients of iperf3 can log in, those of iperf 2 cannot.
-        let iperf3 = (self.serves_iperf3() && self.private_key.is_none()).then_some(("iperf3", "--no-iperf3"));
+        let iperf3 = (self.serves_iperf3() && self.private_key.is_none())
+            .then_some(("iperf3", "--no-iperf3"));
         let iperf2 = match self.iperf2_listener() {
             Iperf2Listener::Refused => None,
             _ if self.one_port.is_some() => Some(("iperf 2", "--port instead of --one-port")),
@@ -355,7 +362,11 @@ impl ServeArgs {
     }
 
     #[cfg(not(feature = "full"))]
-    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "the full program has options for it")]
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "the full program has options for it"
+    )]
     fn check_tokens(&self) -> Result<(), String> {
         Ok(())
     }
@@ -374,7 +385,11 @@ impl ServeArgs {
             Iperf2Listener::Port(other) => [Some(port), Some(other)],
             _ => [Some(port), None],
         };
-        match ports.into_iter().flatten().find(|port| (1..first).contains(port)) {
+        match ports
+            .into_iter()
+            .flatten()
+            .find(|port| (1..first).contains(port))
+        {
             Some(port) => Err(format!(
                 "--user: only root can bind port {port}, and UDP streams bind it again while tests run; choose {first} or above"
             )),
@@ -393,11 +408,18 @@ impl ServeArgs {
 
     /// Address and token of the live page.
     fn web_spec(&self) -> Result<Option<WebSpec>, String> {
-        let Some(address) = self.web else { return Ok(None) };
+        let Some(address) = self.web else {
+            return Ok(None);
+        };
         let Some(path) = &self.token_file else {
             let is_for_this_host = address.ip().is_loopback();
-            let why = || format!("--web {address}: other hosts may come there, so it needs --token-file");
-            return if is_for_this_host { Ok(Some(WebSpec::new(address))) } else { Err(why()) };
+            let why =
+                || format!("--web {address}: other hosts may come there, so it needs --token-file");
+            return if is_for_this_host {
+                Ok(Some(WebSpec::new(address)))
+            } else {
+                Err(why())
+            };
         };
         if let Some(exposed) = file_modes::secret("token file", path) {
             return Err(exposed);
@@ -427,13 +449,20 @@ impl ServeArgs {
         let (Some(key), Some(users_file)) = (&self.private_key, &self.users) else {
             return Ok(None);
         };
-        let named = |path: &PathBuf, error: std::io::Error| format!("{}: {}", path.display(), io_text(&error));
-        let private_key_pem = file_system::read_text(key, KEY_BYTES_MAX).map_err(|e| named(key, e))?;
+        let named = |path: &PathBuf, error: std::io::Error| {
+            format!("{}: {}", path.display(), io_text(&error))
+        };
+        let private_key_pem =
+            file_system::read_text(key, KEY_BYTES_MAX).map_err(|e| named(key, e))?;
         // It is read at every login, and one that cannot be read then refuses every user.
         file_system::read_text(users_file, LIST_BYTES_MAX).map_err(|e| named(users_file, e))?;
         let mut auth = ServerAuth::new(private_key_pem, users_file);
         auth.max_skew = self.max_skew;
-        auth.padding = if self.accept_both_paddings { AcceptedPadding::Both } else { AcceptedPadding::Oaep };
+        auth.padding = if self.accept_both_paddings {
+            AcceptedPadding::Both
+        } else {
+            AcceptedPadding::Oaep
+        };
         // The server checks it once more, with the words of iperf3 alone.
         Authenticator::new(&auth.private_key_pem, auth.padding, auth.max_skew)
             .map_err(|error| format!("{}: {error}", key.display()))?;

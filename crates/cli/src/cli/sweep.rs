@@ -40,7 +40,13 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
     let live = output.tui.then(Live::default);
     let view = live.as_ref().and_then(View::open);
     let progress = Progress::new(output.quiet || view.is_some());
-    let result = linerate::sweep(&spec, record, &signals, progress, view.as_ref().and(live.as_ref()));
+    let result = linerate::sweep(
+        &spec,
+        record,
+        &signals,
+        progress,
+        view.as_ref().and(live.as_ref()),
+    );
     if let Some(view) = view {
         view.close();
     }
@@ -52,11 +58,22 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
     let written = write_reports(&output, &result.recorded.record, result.has_result);
     match (result.ended_by, written) {
         _ if result.is_interrupted => Outcome::Interrupted,
-        (Some(reason), _) if result.is_unreachable => complain(COMMAND, &reason, Outcome::Unreachable),
-        (Some(reason), _) | (None, Err(reason)) => complain(COMMAND, &reason, Outcome::NotCompleted),
+        (Some(reason), _) if result.is_unreachable => {
+            complain(COMMAND, &reason, Outcome::Unreachable)
+        }
+        (Some(reason), _) | (None, Err(reason)) => {
+            complain(COMMAND, &reason, Outcome::NotCompleted)
+        }
         (None, Ok(())) => {
-            let found = limits.iter().flat_map(|limits| missed_by_run(limits, &result.recorded.record));
-            missed(COMMAND, limits.as_ref(), &found.collect::<Vec<_>>(), Outcome::Done)
+            let found = limits
+                .iter()
+                .flat_map(|limits| missed_by_run(limits, &result.recorded.record));
+            missed(
+                COMMAND,
+                limits.as_ref(),
+                &found.collect::<Vec<_>>(),
+                Outcome::Done,
+            )
         }
     }
 }
@@ -197,7 +214,8 @@ impl SweepArgs {
     /// # Errors
     /// The first contradiction, in words.
     fn resolve(self) -> Result<(SweepSpec, RecordOptions, OutputArgs), String> {
-        let over = grammar::factors(&self.over, self.udp).map_err(|error| format!("--over {error}"))?;
+        let over =
+            grammar::factors(&self.over, self.udp).map_err(|error| format!("--over {error}"))?;
         let mut held = TestSettings::default();
         held.streams = self.streams;
         held.length_bytes = self.length;
@@ -226,7 +244,9 @@ impl SweepArgs {
             );
         }
         if self.udp && held.rate_bps.is_none() && !over.iter().any(|swept| swept.name == "rate") {
-            return Err("-u needs a rate: -b 1G, -b 0 for as fast as possible, or --over rate".to_owned());
+            return Err(
+                "-u needs a rate: -b 1G, -b 0 for as fast as possible, or --over rate".to_owned(),
+            );
         }
         let mut spec = SweepSpec::to(&self.host, self.port);
         spec.over = over;
@@ -263,8 +283,14 @@ fn write_reports(output: &OutputArgs, record: &RunRecord, has_result: bool) -> R
     let write = |path: &Path, text: String| {
         fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
     };
-    let csv = output.csv.as_deref().map_or(Ok(()), |path| write(path, report::csv(sweep, &runs)));
-    let html = output.html.as_deref().map_or(Ok(()), |path| write(path, report::html(sweep, &runs)));
+    let csv = output
+        .csv
+        .as_deref()
+        .map_or(Ok(()), |path| write(path, report::csv(sweep, &runs)));
+    let html = output
+        .html
+        .as_deref()
+        .map_or(Ok(()), |path| write(path, report::html(sweep, &runs)));
     printed.and(csv).and(html)
 }
 
@@ -277,8 +303,13 @@ fn check_held(over: &[SweptFactor], held: &TestSettings) -> Result<(), String> {
         ("rate", held.rate_bps.is_some(), "-b"),
         ("congestion", held.congestion.is_some(), "-C"),
     ];
-    match rows.iter().find(|(name, is_held, _)| *is_held && over.iter().any(|swept| swept.name == *name)) {
-        Some((name, _, option)) => Err(format!("{name} is varied: leave out {option}, or --over {name}")),
+    match rows
+        .iter()
+        .find(|(name, is_held, _)| *is_held && over.iter().any(|swept| swept.name == *name))
+    {
+        Some((name, _, option)) => Err(format!(
+            "{name} is varied: leave out {option}, or --over {name}"
+        )),
         None => Ok(()),
     }
 }
@@ -286,7 +317,9 @@ fn check_held(over: &[SweptFactor], held: &TestSettings) -> Result<(), String> {
 /// What only TCP has, and lengths that only it can carry.
 fn check_udp(over: &[SweptFactor], held: &TestSettings) -> Result<(), String> {
     if over.iter().any(|swept| swept.name == "congestion") {
-        return Err("--over congestion: it is TCP that has congestion control: leave out -u".to_owned());
+        return Err(
+            "--over congestion: it is TCP that has congestion control: leave out -u".to_owned(),
+        );
     }
     match held.length_bytes {
         Some(length) if !grammar::UDP_LENGTH.contains(&length) => Err(format!(
@@ -319,7 +352,10 @@ mod tests {
     #[test]
     fn a_host_is_enough() {
         let spec = resolve("192.0.2.7").expect("a host");
-        assert_eq!((spec.port, spec.time_s, spec.omit_s, spec.repetitions), (5201, 3, 1, 3));
+        assert_eq!(
+            (spec.port, spec.time_s, spec.omit_s, spec.repetitions),
+            (5201, 3, 1, 3)
+        );
         assert_eq!(spec.over.len(), 1);
         assert_eq!(spec.over[0].name, "streams");
         assert_eq!(spec.budget, Duration::from_secs(900));

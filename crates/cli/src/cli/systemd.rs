@@ -43,7 +43,12 @@ pub(super) fn main(args: &SystemdArgs) -> Outcome {
     let files = [("service", &units.service), ("timer", &units.timer)];
     let named = files.map(|(ending, text)| (format!("{}.{ending}", units.name), text));
     let Some(directory) = &args.dir else {
-        return write_out(named.map(|(name, text)| format!("# {name}\n{text}")).join("\n").as_bytes());
+        return write_out(
+            named
+                .map(|(name, text)| format!("# {name}\n{text}"))
+                .join("\n")
+                .as_bytes(),
+        );
     };
     for (name, text) in named {
         let path = directory.join(name);

@@ -20,7 +20,8 @@ use super::record::RecordArgs;
 use super::{check_files, complain, exit_code, print, record};
 use linerate::expect::missed_by_run;
 use linerate::path::{
-    IdentityOptions, Login, Observers, PathResult, PathTest, SideProbe, Target, forget, host_and_port, test_path,
+    IdentityOptions, Login, Observers, PathResult, PathTest, SideProbe, Target, forget,
+    host_and_port, test_path,
 };
 use linerate::progress::style;
 use linerate::{Outcome, Progress};
@@ -58,8 +59,12 @@ pub(crate) fn main(args: TestArgs) -> Outcome {
     if let Err(reason) = write_reports(&output, &result) {
         return complain(COMMAND, &reason, Outcome::NotCompleted);
     }
-    let judged = limits.iter().filter(|_| result.outcome != Outcome::Interrupted);
-    let found: Vec<Missed> = judged.flat_map(|limits| missed_by_run(limits, &result.recorded.record)).collect();
+    let judged = limits
+        .iter()
+        .filter(|_| result.outcome != Outcome::Interrupted);
+    let found: Vec<Missed> = judged
+        .flat_map(|limits| missed_by_run(limits, &result.recorded.record))
+        .collect();
     let outcome = missed(COMMAND, limits.as_ref(), &found, result.outcome);
     lines.write(&PathEvent::Verdict {
         exit_code: exit_code(outcome),
@@ -81,7 +86,10 @@ struct JsonLines {
 
 impl JsonLines {
     fn new(is_wanted: bool) -> Self {
-        Self { is_wanted, failure: None }
+        Self {
+            is_wanted,
+            failure: None,
+        }
     }
 
     fn write(&mut self, event: &PathEvent<'_>) {
@@ -290,7 +298,9 @@ fn login(user: String) -> Result<Login, String> {
     let password = match std::env::var(PASSWORD_VARIABLE) {
         Ok(password) => password,
         Err(_) => process::read_password("Password: ").map_err(|error| {
-            format!("--username: no password in {PASSWORD_VARIABLE}, and none from a terminal: {error}")
+            format!(
+                "--username: no password in {PASSWORD_VARIABLE}, and none from a terminal: {error}"
+            )
         })?,
     };
     Ok(Login::new(user, password))
@@ -305,16 +315,25 @@ enum Resolved {
 impl TestArgs {
     fn resolve(self) -> Result<Resolved, String> {
         if self.raw && self.transport == TransportArg::Tls {
-            return Err("--raw and --transport tls exclude each other: TLS has records of its own".to_owned());
+            return Err(
+                "--raw and --transport tls exclude each other: TLS has records of its own"
+                    .to_owned(),
+            );
         }
         let (host, port) = host_and_port(&self.host, PORT)?;
         if self.identity.forget {
             return Ok(Resolved::Forget { host, port });
         }
-        self.congestion.as_deref().map_or(Ok(()), check_congestion)?;
+        self.congestion
+            .as_deref()
+            .map_or(Ok(()), check_congestion)?;
         let record = self.record.resolve(true)?;
         let bind = self.bind_spec();
-        let control_via = self.control_via.as_deref().map(|text| host_and_port(text, port)).transpose()?;
+        let control_via = self
+            .control_via
+            .as_deref()
+            .map(|text| host_and_port(text, port))
+            .transpose()?;
         let mut target = Target::new(host, port, CONNECT_TIMEOUT);
         target.control_via = control_via;
         target.bind = bind;
@@ -370,10 +389,15 @@ impl TestArgs {
             (_, true) => Some(AddressFamily::V6),
             _ => None,
         };
-        let (host, device) = match self.bind.as_deref().map(|bind| bind.split_once('%').unwrap_or((bind, ""))) {
-            Some((host, device)) => {
-                (Some(host).filter(|host| !host.is_empty()), Some(device).filter(|d| !d.is_empty()))
-            }
+        let (host, device) = match self
+            .bind
+            .as_deref()
+            .map(|bind| bind.split_once('%').unwrap_or((bind, "")))
+        {
+            Some((host, device)) => (
+                Some(host).filter(|host| !host.is_empty()),
+                Some(device).filter(|d| !d.is_empty()),
+            ),
             None => (None, None),
         };
         let mut bind = BindSpec::default();
@@ -389,7 +413,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn phase(text: &str) -> Result<PhaseKind, String> {
     let known = || PhaseKind::ALL.map(PhaseKind::name).join(", ");
-    PhaseKind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| format!("the phases are {}", known()))
+    PhaseKind::ALL
+        .into_iter()
+        .find(|kind| kind.name() == text)
+        .ok_or_else(|| format!("the phases are {}", known()))
 }
 
 fn side_probe(text: &str) -> Result<SideProbe, String> {
@@ -406,7 +433,11 @@ fn side_probe(text: &str) -> Result<SideProbe, String> {
 fn forget_key(host: &str, port: u16) -> Outcome {
     match forget(host, port) {
         Ok(true) => Outcome::Done,
-        Ok(false) => complain(COMMAND, &format!("no key of {host} port {port} is known"), Outcome::NotCompleted),
+        Ok(false) => complain(
+            COMMAND,
+            &format!("no key of {host} port {port} is known"),
+            Outcome::NotCompleted,
+        ),
         Err(error) => complain(COMMAND, &error.to_string(), error.outcome),
     }
 }
@@ -417,16 +448,29 @@ fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String>
         fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
     };
     if let Some(path) = &output.html {
-        to_file(path, report::html(&result.report, result.diagnosis.as_ref()))?;
+        to_file(
+            path,
+            report::html(&result.report, result.diagnosis.as_ref()),
+        )?;
     }
     let text = match &output.json {
         _ if output.jsonl => return Ok(()),
         Some(None) => json(),
         Some(Some(path)) => {
             to_file(path, json())?;
-            report::text(&result.report, result.diagnosis.as_ref(), output.verbose, style())
+            report::text(
+                &result.report,
+                result.diagnosis.as_ref(),
+                output.verbose,
+                style(),
+            )
         }
-        None => report::text(&result.report, result.diagnosis.as_ref(), output.verbose, style()),
+        None => report::text(
+            &result.report,
+            result.diagnosis.as_ref(),
+            output.verbose,
+            style(),
+        ),
     };
     print(&text)
 }
@@ -436,7 +480,12 @@ fn check_congestion(name: &str) -> Result<(), String> {
     let socket = socket::open(&any_address, Protocol::Tcp).map_err(|error| error.text())?;
 
     sockopt::set_congestion(&socket, name).map_err(|error| {
-        let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-        format!("--congestion {name}: {}; this host has: {}", error.text(), available.trim())
+        let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+            .unwrap_or_default();
+        format!(
+            "--congestion {name}: {}; this host has: {}",
+            error.text(),
+            available.trim()
+        )
     })
 }

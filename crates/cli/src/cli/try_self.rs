@@ -14,15 +14,23 @@ pub(crate) fn main() -> Outcome {
     let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]) {
         Ok(signals) => signals,
         Err(error) => {
-            return answer(&report::not_sound("start of the server", &error.to_string()), Outcome::NotCompleted);
+            return answer(
+                &report::not_sound("start of the server", &error.to_string()),
+                Outcome::NotCompleted,
+            );
         }
     };
-    match trial::run(&signals, &mut |title| writeln!(io::stdout(), "\n== {title} ==")) {
+    match trial::run(&signals, &mut |title| {
+        writeln!(io::stdout(), "\n== {title} ==")
+    }) {
         Ok([a, b, c, d]) => answer(&report::sound([a, b], [c, d]), Outcome::Done),
-        Err(Unsound { failure, .. }) if failure.kind == FailureKind::Interrupted => Outcome::Interrupted,
-        Err(Unsound { title, failure, .. }) => {
-            answer(&report::not_sound(title, &failure.message), Outcome::NotCompleted)
+        Err(Unsound { failure, .. }) if failure.kind == FailureKind::Interrupted => {
+            Outcome::Interrupted
         }
+        Err(Unsound { title, failure, .. }) => answer(
+            &report::not_sound(title, &failure.message),
+            Outcome::NotCompleted,
+        ),
     }
 }
 

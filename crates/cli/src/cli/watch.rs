@@ -104,7 +104,11 @@ pub(crate) fn main(args: WatchArgs) -> Outcome {
 
 impl WatchArgs {
     fn resolve(self) -> Result<WatchSpec, String> {
-        let Self { repeat, once, count } = self;
+        let Self {
+            repeat,
+            once,
+            count,
+        } = self;
         let name = repeat.name();
         let (quiet, expect, otlp) = (repeat.quiet()?, repeat.expect()?, repeat.otlp()?);
         let (command, run_length) = recorded(repeat.command)?;
@@ -125,9 +129,17 @@ impl RepeatArgs {
     /// The name, or one made of the command.
     pub(super) fn name(&self) -> String {
         self.name.clone().unwrap_or_else(|| {
-            let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
+            let words: Vec<_> = self
+                .command
+                .iter()
+                .map(|word| word.to_string_lossy())
+                .collect();
             let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-            let text: String = words.join("-").chars().map(|c| if is_allowed(c) { c } else { '_' }).collect();
+            let text: String = words
+                .join("-")
+                .chars()
+                .map(|c| if is_allowed(c) { c } else { '_' })
+                .collect();
             text.chars().take(NAME_CHARS_MAX).collect()
         })
     }
@@ -150,28 +162,52 @@ impl RepeatArgs {
             ("--otlp", self.otlp.as_ref()),
             ("--store", self.store.as_ref()),
         ];
-        let typed = options.into_iter().filter_map(|(option, value)| Some([option.to_owned(), value?.clone()]));
-        let command = self.command.iter().map(|word| word.to_string_lossy().into_owned());
-        Ok(typed.flatten().chain(["--".to_owned()]).chain(command).collect())
+        let typed = options
+            .into_iter()
+            .filter_map(|(option, value)| Some([option.to_owned(), value?.clone()]));
+        let command = self
+            .command
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned());
+        Ok(typed
+            .flatten()
+            .chain(["--".to_owned()])
+            .chain(command)
+            .collect())
     }
 
     fn quiet(&self) -> Result<Quiet, String> {
-        self.quiet.as_deref().map_or_else(|| Ok(Quiet::default()), str::parse)
+        self.quiet
+            .as_deref()
+            .map_or_else(|| Ok(Quiet::default()), str::parse)
     }
 
     fn expect(&self) -> Result<Option<Expectations>, String> {
-        self.expect.as_deref().map(|limits| limits.parse().map_err(|error: ExpectError| error.to_string())).transpose()
+        self.expect
+            .as_deref()
+            .map(|limits| {
+                limits
+                    .parse()
+                    .map_err(|error: ExpectError| error.to_string())
+            })
+            .transpose()
     }
 
     fn otlp(&self) -> Result<Option<Target>, String> {
-        self.otlp.as_deref().map(|url| url.parse().map_err(|error: TargetError| error.to_string())).transpose()
+        self.otlp
+            .as_deref()
+            .map(|url| url.parse().map_err(|error: TargetError| error.to_string()))
+            .transpose()
     }
 }
 
 /// The command with recording on, and how long it takes.
 fn recorded(mut command: Vec<OsString>) -> Result<(Vec<OsString>, Duration), String> {
     let run_length = run_length(&command)?;
-    if command.first().is_some_and(|first| first == "iperf3" || first == "iperf2") {
+    if command
+        .first()
+        .is_some_and(|first| first == "iperf3" || first == "iperf2")
+    {
         command.insert(1, "--lr-record".into());
     }
     Ok((command, run_length))
@@ -181,7 +217,12 @@ fn recorded(mut command: Vec<OsString>) -> Result<(Vec<OsString>, Duration), Str
 fn run_length(command: &[OsString]) -> Result<Duration, String> {
     let of = |spec: &ClientSpec| spec.test.end.duration().unwrap_or_default() + spec.test.omit;
     let (first, words) = command.split_first().ok_or("no command")?;
-    let no_client = || format!("`{}` is no client: its run has no end", first.to_string_lossy());
+    let no_client = || {
+        format!(
+            "`{}` is no client: its run has no end",
+            first.to_string_lossy()
+        )
+    };
     match first.to_str() {
         Some("iperf3") => match iperf3::parse(first, words) {
             Ok(iperf3::Request::Run(command, _)) => match *command {
@@ -193,9 +234,11 @@ fn run_length(command: &[OsString]) -> Result<Duration, String> {
         },
         Some("iperf2") => match iperf2::parse(first, words).request {
             iperf2::Request::Run(iperf2::Command::Client { spec, .. }) => Ok(of(&spec)),
-            iperf2::Request::Print { text, is_success: false, .. } => {
-                Err(String::from_utf8_lossy(&text).trim_end().to_owned())
-            }
+            iperf2::Request::Print {
+                text,
+                is_success: false,
+                ..
+            } => Err(String::from_utf8_lossy(&text).trim_end().to_owned()),
             _ => Err(no_client()),
         },
         _ => native::run_length(command),
@@ -203,7 +246,10 @@ fn run_length(command: &[OsString]) -> Result<Duration, String> {
 }
 
 fn metrics_target(text: String) -> MetricsTarget {
-    text.parse::<SocketAddr>().map_or_else(|_| MetricsTarget::File(PathBuf::from(text)), MetricsTarget::Address)
+    text.parse::<SocketAddr>().map_or_else(
+        |_| MetricsTarget::File(PathBuf::from(text)),
+        MetricsTarget::Address,
+    )
 }
 
 fn name(text: &str) -> Result<String, String> {
@@ -246,7 +292,13 @@ mod tests {
             let spec = resolve(&format!("--every 5m -- {command}")).expect(command);
             assert_eq!(spec.run_length, Duration::from_secs(seconds), "{command}");
             let is_dialect = command.starts_with("iperf");
-            assert_eq!(spec.command.get(1).is_some_and(|word| word == "--lr-record"), is_dialect, "{command}");
+            assert_eq!(
+                spec.command
+                    .get(1)
+                    .is_some_and(|word| word == "--lr-record"),
+                is_dialect,
+                "{command}"
+            );
         }
         let spec = resolve("--every 5m -- iperf3 -c 192.0.2.7 -t 5").expect("a watch");
         assert_eq!(spec.name, "iperf3--c-192.0.2.7--t-5");
@@ -270,7 +322,13 @@ mod tests {
 
     #[test]
     fn metrics_go_to_an_address_or_a_file() {
-        assert_eq!(metrics_target("127.0.0.1:9101".to_owned()), MetricsTarget::Address(([127, 0, 0, 1], 9101).into()));
-        assert_eq!(metrics_target("a.prom".to_owned()), MetricsTarget::File("a.prom".into()));
+        assert_eq!(
+            metrics_target("127.0.0.1:9101".to_owned()),
+            MetricsTarget::Address(([127, 0, 0, 1], 9101).into())
+        );
+        assert_eq!(
+            metrics_target("a.prom".to_owned()),
+            MetricsTarget::File("a.prom".into())
+        );
     }
 }

@@ -22,19 +22,31 @@ pub(super) struct AgentArgs {
     #[arg(long, value_name = "NAME", requires = "bus")]
     host: Option<String>,
     /// This many agents that test nothing, sim1, sim2 and so on, for measurements of a bus
-    #[arg(long, value_name = "N", hide = true, requires = "bus", conflicts_with = "host")]
+    #[arg(
+        long,
+        value_name = "N",
+        hide = true,
+        requires = "bus",
+        conflicts_with = "host"
+    )]
     simulate: Option<u32>,
 }
 
 impl AgentArgs {
     pub(super) fn run(self) -> Result<(), Error> {
-        let Some(bus) = self.bus.resolve()? else { return agent::run_stdio() };
+        let Some(bus) = self.bus.resolve()? else {
+            return agent::run_stdio();
+        };
         match self.simulate {
             Some(count) => {
                 let names: Vec<String> = (1..=count).map(|number| format!("sim{number}")).collect();
                 agent::simulate(&bus, &self.site, &names)
             }
-            None => agent::run_bus(&bus, &self.site, self.host.unwrap_or_else(|| process::uname().node)),
+            None => agent::run_bus(
+                &bus,
+                &self.site,
+                self.host.unwrap_or_else(|| process::uname().node),
+            ),
         }
     }
 }

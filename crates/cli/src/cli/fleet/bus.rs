@@ -49,7 +49,9 @@ impl BusArgs {
     #[cfg(not(feature = "bus"))]
     pub(super) fn resolve(self) -> Result<Option<BusOptions>, Error> {
         match self.bus {
-            Some(_) => Err(Error::usage("--bus is not in this build; `cargo build --features bus` has it")),
+            Some(_) => Err(Error::usage(
+                "--bus is not in this build; `cargo build --features bus` has it",
+            )),
             None => Ok(None),
         }
     }

@@ -28,11 +28,26 @@ impl CancelArgs {
     }
 
     fn carry_out(self) -> Result<Outcome, Error> {
-        let Cancelled { run, confirmed, unconfirmed, .. } = cancel(self.run.as_deref(), self.store.as_deref())?;
-        let hosts = |hosts: &[String]| if hosts.is_empty() { "none".to_owned() } else { hosts.join(" ") };
+        let Cancelled {
+            run,
+            confirmed,
+            unconfirmed,
+            ..
+        } = cancel(self.run.as_deref(), self.store.as_deref())?;
+        let hosts = |hosts: &[String]| {
+            if hosts.is_empty() {
+                "none".to_owned()
+            } else {
+                hosts.join(" ")
+            }
+        };
         let mut text = match confirmed.is_empty() && unconfirmed.is_empty() {
             true => format!("run {} cancelled before its first round\n", run.short()),
-            false => format!("run {} cancelled; end confirmed by: {}\n", run.short(), hosts(&confirmed)),
+            false => format!(
+                "run {} cancelled; end confirmed by: {}\n",
+                run.short(),
+                hosts(&confirmed)
+            ),
         };
         if !unconfirmed.is_empty() {
             text += &format!("not confirmed by: {}\n", hosts(&unconfirmed));
@@ -42,6 +57,10 @@ impl CancelArgs {
             text += &format!("next: linerate fleet leftovers {run} -i INVENTORY\n");
         }
         print(&text).map_err(Error::failed)?;
-        Ok(if is_sure { Outcome::Done } else { Outcome::NotCompleted })
+        Ok(if is_sure {
+            Outcome::Done
+        } else {
+            Outcome::NotCompleted
+        })
     }
 }

@@ -75,9 +75,9 @@ impl HostArgs {
             (Some(path), _, _) => from_file(path),
             (None, Some(list), _) => from_list(list),
             (None, None, Some(pattern)) => from_ssh(pattern, self.ssh_config.as_deref()),
-            (None, None, None) => {
-                Err(Error::usage("no hosts; name them with -i FILE, --hosts LIST or --ssh-hosts PATTERN"))
-            }
+            (None, None, None) => Err(Error::usage(
+                "no hosts; name them with -i FILE, --hosts LIST or --ssh-hosts PATTERN",
+            )),
         }
     }
 }

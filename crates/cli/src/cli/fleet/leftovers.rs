@@ -39,9 +39,15 @@ impl LeftoverArgs {
     }
 
     fn carry_out(self) -> Result<Outcome, Error> {
-        let run = self.run.as_deref().map(|name| run_named(name, self.store.as_deref())).transpose()?;
+        let run = self
+            .run
+            .as_deref()
+            .map(|name| run_named(name, self.store.as_deref()))
+            .transpose()?;
         if self.stdio {
-            return print(&here(run, self.end)).map(|()| Outcome::Done).map_err(Error::failed);
+            return print(&here(run, self.end))
+                .map(|()| Outcome::Done)
+                .map_err(Error::failed);
         }
         let hosts = self.hosts.resolve()?;
         let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);

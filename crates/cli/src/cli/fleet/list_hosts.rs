@@ -29,7 +29,11 @@ impl ListArgs {
 
     fn carry_out(self) -> Result<(), Error> {
         let hosts = self.hosts.resolve()?;
-        let text = if self.json { fleet::hosts::json(&hosts) } else { fleet::hosts::text(&hosts, style()) };
+        let text = if self.json {
+            fleet::hosts::json(&hosts)
+        } else {
+            fleet::hosts::text(&hosts, style())
+        };
         print(&text).map_err(Error::failed)
     }
 }

@@ -41,7 +41,12 @@ impl ResumeArgs {
     fn carry_out(self) -> Result<Outcome, Error> {
         let record = self.record.resolve(true).map_err(Error::usage)?;
         let bus = self.bus.resolve()?;
-        let Self { run, ssh_config, output, .. } = self;
+        let Self {
+            run,
+            ssh_config,
+            output,
+            ..
+        } = self;
         output.run(|signals, progress| resume(&run, ssh_config, bus, record, signals, progress))
     }
 }

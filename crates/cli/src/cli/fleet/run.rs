@@ -74,7 +74,12 @@ struct MatrixArgs {
     #[arg(long, value_name = "A:B[,...]", value_delimiter = ',', value_parser = pair)]
     pairs: Vec<(HostId, HostId)>,
     /// Paths of the inventory
-    #[arg(long, value_name = "NAME[,...]", value_delimiter = ',', conflicts_with = "path")]
+    #[arg(
+        long,
+        value_name = "NAME[,...]",
+        value_delimiter = ',',
+        conflicts_with = "path"
+    )]
     paths: Vec<String>,
     /// A setting and its levels: cc=cubic,bbr for congestion control
     #[arg(long, value_name = "NAME=LEVEL[,...]", value_parser = levels, required_unless_present = "paths")]
@@ -129,9 +134,16 @@ impl RunArgs {
 }
 
 fn carry_out(run_of: Resolved) -> Result<Outcome, Error> {
-    let Resolved { spec, is_dry, output, record } = run_of;
+    let Resolved {
+        spec,
+        is_dry,
+        output,
+        record,
+    } = run_of;
     if is_dry {
-        return print(&format!("{}\n", dry_run(&spec)?)).map(|()| Outcome::Done).map_err(Error::failed);
+        return print(&format!("{}\n", dry_run(&spec)?))
+            .map(|()| Outcome::Done)
+            .map_err(Error::failed);
     }
     output.run(|signals, progress| run(&spec, record, signals, progress))
 }
@@ -142,8 +154,12 @@ impl KindArgs {
             Self::Mesh(args) => paired(args.common, args.pairing, Topology::Mesh),
             Self::Pairs(args) => paired(args.common, args.pairing, Topology::Pairs(args.pairs)),
             Self::Matrix(args) => args.resolve(),
-            Self::Incast(IncastArgs { sink, ladder }) => ladder.resolve(Topology::Incast(sink.clone()), sink),
-            Self::Fanout(FanoutArgs { source, ladder }) => ladder.resolve(Topology::Fanout(source.clone()), source),
+            Self::Incast(IncastArgs { sink, ladder }) => {
+                ladder.resolve(Topology::Incast(sink.clone()), sink)
+            }
+            Self::Fanout(FanoutArgs { source, ladder }) => {
+                ladder.resolve(Topology::Fanout(source.clone()), source)
+            }
             Self::Baseline(common) => baseline(common),
         }
     }
@@ -159,14 +175,22 @@ fn baseline(common: CommonArgs) -> Result<Resolved, Error> {
     let mut resolved = common.resolve(Topology::Mesh, TIME_S, BASELINE_REPETITIONS)?;
     let spec = &mut resolved.spec;
     let is_small = spec.hosts.inventory.hosts.len() <= BASELINE_ISOLATED_MAX;
-    spec.mode = if is_small { FleetMode::Isolated } else { FleetMode::Rounds };
+    spec.mode = if is_small {
+        FleetMode::Isolated
+    } else {
+        FleetMode::Rounds
+    };
     spec.sample_rounds = Some(BASELINE_PARTNERS);
     Ok(resolved)
 }
 
 impl MatrixArgs {
     fn resolve(self) -> Result<Resolved, Error> {
-        let topology = if self.pairs.is_empty() { Topology::Mesh } else { Topology::Pairs(self.pairs) };
+        let topology = if self.pairs.is_empty() {
+            Topology::Mesh
+        } else {
+            Topology::Pairs(self.pairs)
+        };
         let mut resolved = paired(self.common, self.pairing, topology)?;
         if !self.paths.is_empty() {
             resolved.spec.hosts.paths = self.paths;
@@ -178,7 +202,11 @@ impl MatrixArgs {
 
 impl LadderArgs {
     fn resolve(self, topology: Topology, hub: HostId) -> Result<Resolved, Error> {
-        let topology = if self.both { Topology::IncastAndFanout(hub) } else { topology };
+        let topology = if self.both {
+            Topology::IncastAndFanout(hub)
+        } else {
+            topology
+        };
         let mut resolved = self.common.resolve(topology, LADDER_TIME_S, 1)?;
         resolved.spec.mode = FleetMode::Ladder;
         resolved.spec.test.stagger = self.stagger.unwrap_or_default();
@@ -195,13 +223,20 @@ fn pair(text: &str) -> Result<(HostId, HostId), String> {
 
 /// `cc=cubic,bbr`
 fn levels(text: &str) -> Result<Levels, String> {
-    let names = text.strip_prefix("cc=").ok_or_else(|| "only cc can be varied, for example cc=cubic,bbr".to_owned())?;
+    let names = text
+        .strip_prefix("cc=")
+        .ok_or_else(|| "only cc can be varied, for example cc=cubic,bbr".to_owned())?;
     let mut variants: Vec<String> = Vec::new();
     for name in names.split(',') {
-        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let is_name = !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let variant = format!("cc={name}");
         if !is_name || variants.contains(&variant) {
-            return Err(format!("{name:?} is no congestion control, or occurs twice"));
+            return Err(format!(
+                "{name:?} is no congestion control, or occurs twice"
+            ));
         }
         variants.push(variant);
     }
@@ -221,7 +256,10 @@ mod tests {
 
     #[test]
     fn levels_are_variants_of_the_one_setting() {
-        assert_eq!(levels("cc=cubic,bbr").map(|levels| levels.0), Ok(vec!["cc=cubic".to_owned(), "cc=bbr".to_owned()]));
+        assert_eq!(
+            levels("cc=cubic,bbr").map(|levels| levels.0),
+            Ok(vec!["cc=cubic".to_owned(), "cc=bbr".to_owned()])
+        );
         for wrong in ["", "cc=", "cc=a,", "cc=a,a", "cc=a b", "mtu=9000", "cubic"] {
             assert!(levels(wrong).is_err(), "{wrong}");
         }

@@ -38,7 +38,9 @@ impl AgentArgs {
     /// # Errors
     /// No such process, or no listener on the port.
     pub(crate) fn resolve(&self) -> Result<AgentSpec, String> {
-        let control = self.control.resolve(self.listen_port.unwrap_or(PORT_BEFORE))?;
+        let control = self
+            .control
+            .resolve(self.listen_port.unwrap_or(PORT_BEFORE))?;
         AgentSpec::find(self.pid, self.listen_port, control).map_err(|error| error.to_string())
     }
 }
@@ -49,7 +51,8 @@ impl AgentArgs {
 /// A channel that cannot be opened.
 pub(super) fn run(spec: &AgentSpec) -> Result<Outcome, Error> {
     // Before any thread starts: threads inherit the signal mask.
-    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]).map_err(Error::failed)?;
+    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])
+        .map_err(Error::failed)?;
     let agent = RunningAgent::start(spec)?;
     for warning in agent.warnings() {
         warn("linerate http", &format!("warning - {warning}"));

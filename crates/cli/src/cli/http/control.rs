@@ -35,7 +35,9 @@ impl ControlArgs {
     /// An address that other hosts reach, without a rule which of them have access.
     pub(crate) fn resolve(&self, port: u16) -> Result<ControlChannel, String> {
         let is_for_this_host = self.token_file.is_none() && self.control_allow.is_empty();
-        let address = self.control.unwrap_or_else(|| default_address(port, is_for_this_host));
+        let address = self
+            .control
+            .unwrap_or_else(|| default_address(port, is_for_this_host));
         if is_for_this_host && !address.ip().is_loopback() {
             return Err(format!(
                 "without --token-file only this host has access, so listening on {address} needs --control-allow"
@@ -77,7 +79,10 @@ mod tests {
 
     fn resolve(line: &str) -> Result<ControlChannel, String> {
         let words = std::iter::once("x").chain(line.split_whitespace());
-        Line::try_parse_from(words).map_err(|error| error.to_string())?.args.resolve(8080)
+        Line::try_parse_from(words)
+            .map_err(|error| error.to_string())?
+            .args
+            .resolve(8080)
     }
 
     #[test]
@@ -90,7 +95,11 @@ mod tests {
             ("--control 0.0.0.0:9 --token-file t", "0.0.0.0:9"),
         ];
         for (line, expected) in rows {
-            assert_eq!(resolve(line).expect(line).address.to_string(), expected, "{line}");
+            assert_eq!(
+                resolve(line).expect(line).address.to_string(),
+                expected,
+                "{line}"
+            );
         }
         assert_eq!(default_address(u16::MAX, true).port(), u16::MAX - 1);
         assert_eq!(default_address(0, true).port(), 0);

@@ -116,7 +116,10 @@ impl LabArgs {
     /// What is wrong with the command line or the plan file.
     pub(crate) fn resolve(&self, phases: &str) -> Result<LabSpec, String> {
         let (url, file) = positional(self.url.as_deref(), self.plan.as_deref());
-        let kept = self.resume.as_ref().map(|directory| directory.join(PLAN_FILE));
+        let kept = self
+            .resume
+            .as_ref()
+            .map(|directory| directory.join(PLAN_FILE));
         let mut plan = read_plan(file.as_deref().or(kept.as_deref()))?;
         if self.quick {
             plan = plan.quick();
@@ -178,7 +181,13 @@ fn read_plan(path: Option<&Path>) -> Result<Plan, String> {
     let Some(path) = path else {
         return Ok(Plan::default());
     };
-    let trouble = |error: std::io::Error| format!("cannot read the plan {}: {}", path.display(), io_text(&error));
+    let trouble = |error: std::io::Error| {
+        format!(
+            "cannot read the plan {}: {}",
+            path.display(),
+            io_text(&error)
+        )
+    };
     let text = file_system::read_text(path, TEXT_BYTES_MAX as u64).map_err(trouble)?;
     Plan::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
@@ -195,7 +204,10 @@ fn server(
     let Some(url) = &plan.target else {
         return match stage {
             // A plan may leave the server to those who use it.
-            Stage::PrintPlan => Ok((PLACEHOLDER.parse().map_err(|error| format!("{error}"))?, Protocol::default())),
+            Stage::PrintPlan => Ok((
+                PLACEHOLDER.parse().map_err(|error| format!("{error}"))?,
+                Protocol::default(),
+            )),
             _ => Err("no server: name it as http://HOST:PORT, or as target in the plan".to_owned()),
         };
     };

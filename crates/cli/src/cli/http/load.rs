@@ -233,10 +233,22 @@ impl LoadArgs {
     /// # Errors
     /// A load that could not be made.
     pub(super) fn run(&self, plan: &LoadPlan) -> Result<Outcome, Error> {
-        let LoadEnd { outcome, trial, record_message, .. } = load::run(plan)?;
+        let LoadEnd {
+            outcome,
+            trial,
+            record_message,
+            ..
+        } = load::run(plan)?;
         record::report(record_message);
-        let (Some(limits), Some(trial), Outcome::Done) = (&self.expect, &trial, outcome) else { return Ok(outcome) };
-        Ok(missed("linerate http load", Some(limits), &limits.missed(&[trial]), outcome))
+        let (Some(limits), Some(trial), Outcome::Done) = (&self.expect, &trial, outcome) else {
+            return Ok(outcome);
+        };
+        Ok(missed(
+            "linerate http load",
+            Some(limits),
+            &limits.missed(&[trial]),
+            outcome,
+        ))
     }
 
     /// # Errors
@@ -271,7 +283,9 @@ impl LoadArgs {
             ramp_per_s: opening.ramp,
             connects_in_flight: opening.inflight_connects,
             connect_timeout_ns: nanoseconds(
-                opening.connect_timeout.unwrap_or_else(|| CONNECT_TIMEOUT.min(self.pace.timeout)),
+                opening
+                    .connect_timeout
+                    .unwrap_or_else(|| CONNECT_TIMEOUT.min(self.pace.timeout)),
             ),
             timeout_ns: nanoseconds(self.pace.timeout),
             warmup_ns: nanoseconds(self.warmup),
@@ -280,9 +294,11 @@ impl LoadArgs {
             resets_at_end: false,
             verifies: self.request.verify,
             spins: self.pace.spin,
-            tcp_keepalive_s: opening
-                .tcp_keepalive
-                .map(|pause| u32::try_from(pause.as_secs()).unwrap_or(u32::MAX).clamp(1, KEEPALIVE_MAX_S)),
+            tcp_keepalive_s: opening.tcp_keepalive.map(|pause| {
+                u32::try_from(pause.as_secs())
+                    .unwrap_or(u32::MAX)
+                    .clamp(1, KEEPALIVE_MAX_S)
+            }),
             seed: self.pace.seed,
             port_range: None,
             ports_skipped: Vec::new(),
@@ -312,7 +328,9 @@ impl LoadArgs {
             } else {
                 "--h2 --streams N has as many under way on each connection"
             };
-            return Err(format!("--pipeline is for HTTP/1.1 in plain text; {instead}"));
+            return Err(format!(
+                "--pipeline is for HTTP/1.1 in plain text; {instead}"
+            ));
         }
         if self.pace.spin {
             return Err("--spin is for HTTP/1.1 in plain text".to_owned());
@@ -330,12 +348,19 @@ impl LoadArgs {
                     ArrivalArg::Poisson => Arrivals::Poisson,
                 },
             },
-            None if pace.idle => {
-                Mode::Idle { heartbeat_ns: pace.heartbeat.map(nanoseconds).filter(|period_ns| *period_ns > 0) }
-            }
+            None if pace.idle => Mode::Idle {
+                heartbeat_ns: pace
+                    .heartbeat
+                    .map(nanoseconds)
+                    .filter(|period_ns| *period_ns > 0),
+            },
             None => Mode::Closed {
                 // A stream carries one request.
-                pipeline: if protocol.is_http2 { streams } else { pace.pipeline },
+                pipeline: if protocol.is_http2 {
+                    streams
+                } else {
+                    pace.pipeline
+                },
                 think_ns: nanoseconds(pace.think),
             },
         }
@@ -370,7 +395,11 @@ impl OpeningArgs {
             "auto" => None,
             number => match number.parse() {
                 Ok(count) if (1..=PROCESSES_MAX).contains(&count) => Some(count),
-                _ => return Err(format!("--procs takes auto or a number from 1 to {PROCESSES_MAX}")),
+                _ => {
+                    return Err(format!(
+                        "--procs takes auto or a number from 1 to {PROCESSES_MAX}"
+                    ));
+                }
             },
         };
         opening.source_device = self.src_dev.clone();
@@ -390,7 +419,9 @@ impl OpeningArgs {
 }
 
 fn read_body(path: &Path) -> Result<Vec<u8>, String> {
-    let trouble = |error: std::io::Error| format!("cannot read --body {}: {}", path.display(), io_text(&error));
+    let trouble = |error: std::io::Error| {
+        format!("cannot read --body {}: {}", path.display(), io_text(&error))
+    };
     file_system::read_bytes(path, BODY_MAX_BYTES).map_err(trouble)
 }
 

@@ -126,7 +126,9 @@ pub(crate) fn main(args: &HttpArgs) -> Outcome {
 /// Writes at once; a closed pipe does not stop a server.
 fn say(text: &str) {
     let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    let _ = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
 }
 
 /// Returns when one of the signals arrives.

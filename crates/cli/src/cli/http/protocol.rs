@@ -36,7 +36,11 @@ impl ProtocolArgs {
     /// Options that contradict each other or the plan.
     pub(crate) fn over(&self, plan: &Protocol) -> Result<Protocol, String> {
         let wanted = Protocol {
-            version: if self.h2 { HttpVersion::Http2 } else { plan.version },
+            version: if self.h2 {
+                HttpVersion::Http2
+            } else {
+                plan.version
+            },
             streams: self.streams.unwrap_or(plan.streams),
             trust: self.trust()?.unwrap_or_else(|| plan.trust.clone()),
         };
@@ -53,10 +57,16 @@ impl ProtocolArgs {
     fn trust(&self) -> Result<Option<Trust>, String> {
         let file = self.cacert.as_ref().map(|path| {
             let name = path.to_str().ok_or("--cacert: its name is no UTF-8")?;
-            file_name(name).map(|name| Trust::File(name.into())).map_err(|error| format!("--cacert: {error}"))
+            file_name(name)
+                .map(|name| Trust::File(name.into()))
+                .map_err(|error| format!("--cacert: {error}"))
         });
         let pinned = self.pin_sha256.map(Trust::Pinned);
-        Ok(self.insecure.then_some(Trust::Anything).or(file.transpose()?).or(pinned))
+        Ok(self
+            .insecure
+            .then_some(Trust::Anything)
+            .or(file.transpose()?)
+            .or(pinned))
     }
 }
 
@@ -66,11 +76,21 @@ impl ProtocolArgs {
 /// Options without a meaning for the URL, or a protocol that is not in this build.
 pub(crate) fn resolve(wanted: &Protocol, target: &Target) -> Result<protocol::Protocol, String> {
     if wanted.trust != Trust::System && !target.is_tls {
-        return Err("--insecure, --cacert and --pin-sha256 are about certificates, which only https has".to_owned());
+        return Err(
+            "--insecure, --cacert and --pin-sha256 are about certificates, which only https has"
+                .to_owned(),
+        );
     }
     let protocol = protocol::Protocol {
         is_http2: wanted.version == HttpVersion::Http2,
-        tls: target.is_tls.then(|| TlsPeer { name: target.host.clone(), trust: wanted.trust.clone() }),
+        tls: target.is_tls.then(|| TlsPeer {
+            name: target.host.clone(),
+            trust: wanted.trust.clone(),
+        }),
     };
-    if protocol.is_built() { Ok(protocol) } else { Err("this build speaks neither TLS nor HTTP/2".to_owned()) }
+    if protocol.is_built() {
+        Ok(protocol)
+    } else {
+        Err("this build speaks neither TLS nor HTTP/2".to_owned())
+    }
 }

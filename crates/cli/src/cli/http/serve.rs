@@ -109,13 +109,20 @@ impl ServeArgs {
     /// Invalid options.
     pub(crate) fn resolve(&self) -> Result<ServePlan, String> {
         let port = self.bind.first().map_or(PORT, SocketAddr::port);
-        let mut control = (!self.no_control).then(|| self.control.resolve(port)).transpose()?;
+        let mut control = (!self.no_control)
+            .then(|| self.control.resolve(port))
+            .transpose()?;
         if let Some(channel) = &mut control {
             self.narrow(channel);
         }
         let spec = self.spec();
         let tcp = self.tcp.filter(|port| *port != 0).map(|port| {
-            let allow = spec.access.networks().into_iter().map(AccessSource::Network).collect();
+            let allow = spec
+                .access
+                .networks()
+                .into_iter()
+                .map(AccessSource::Network)
+                .collect();
             let mut tcp = TcpSpec::new(port, AccessRules::new(allow, Vec::new()));
             tcp.host = self.bind.first().map(|address| address.ip().to_string());
             tcp
@@ -135,15 +142,25 @@ impl ServeArgs {
 
     fn spec(&self) -> ServerSpec {
         let mut spec = ServerSpec::default();
-        spec.listen = if self.bind.is_empty() { Listen::Everywhere(PORT) } else { Listen::At(self.bind.clone()) };
+        spec.listen = if self.bind.is_empty() {
+            Listen::Everywhere(PORT)
+        } else {
+            Listen::At(self.bind.clone())
+        };
         spec.threads = self.threads.map(usize::from);
         spec.backlog = self.backlog;
         spec.connections_max = self.max_conns.and_then(|count| usize::try_from(count).ok());
         spec.idle_timeout = self.idle_timeout;
         spec.body_bytes_max = self.max_body;
         spec.allow_tiny_chunks = self.allow_tiny_chunks;
-        spec.access = if self.allow.is_empty() { Access::LocalNetworks } else { Access::Networks(self.allow.clone()) };
-        spec.server_header = self.server_header.then(|| concat!("linerate/", env!("CARGO_PKG_VERSION")).to_owned());
+        spec.access = if self.allow.is_empty() {
+            Access::LocalNetworks
+        } else {
+            Access::Networks(self.allow.clone())
+        };
+        spec.server_header = self
+            .server_header
+            .then(|| concat!("linerate/", env!("CARGO_PKG_VERSION")).to_owned());
         spec.without_date = self.no_date;
         spec.socket = SocketSpec {
             send_buffer_bytes: self.sndbuf,

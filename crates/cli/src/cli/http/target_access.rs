@@ -26,7 +26,9 @@ impl ControlAccess {
     pub(crate) fn resolve(&self) -> Result<ControlPath, String> {
         if let Some(path) = self.token_file.as_deref().filter(|path| !path.exists()) {
             let path = path.display();
-            return Err(format!("--token-file {path}: no such file; the server creates it: copy it from there"));
+            return Err(format!(
+                "--token-file {path}: no such file; the server creates it: copy it from there"
+            ));
         }
         let mut path = ControlPath::default();
         path.server = self.control.clone();
@@ -63,9 +65,16 @@ impl SafetyArgs {
             None => false,
             Some(host) if host.eq_ignore_ascii_case(&target.host) => true,
             Some(host) => {
-                return Err(format!("--i-own-this-target names {host:?}, but the URL's host is {:?}", target.host));
+                return Err(format!(
+                    "--i-own-this-target names {host:?}, but the URL's host is {:?}",
+                    target.host
+                ));
             }
         };
-        Ok(TargetOwnership { is_ours: false, is_owned, allows_large: self.allow_large })
+        Ok(TargetOwnership {
+            is_ours: false,
+            is_owned,
+            allows_large: self.allow_large,
+        })
     }
 }

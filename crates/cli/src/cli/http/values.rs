@@ -6,7 +6,9 @@ use std::time::Duration;
 
 /// `10s`, `500ms`, `2m`, or seconds without a unit.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| c.is_ascii_alphabetic())
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let scale_s = match unit {
         "ms" => 0.001,
@@ -15,7 +17,9 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         "h" => 3600.0,
         _ => return Err("the unit is none of ms, s, m, h".to_owned()),
     };
-    let number: f64 = number.parse().map_err(|_| "not a number with a unit, such as 10s".to_owned())?;
+    let number: f64 = number
+        .parse()
+        .map_err(|_| "not a number with a unit, such as 10s".to_owned())?;
     let seconds = number * scale_s;
     if !(0.0..=DURATION_MAX_S).contains(&seconds) {
         return Err("not between 0 and 24h".to_owned());
@@ -39,7 +43,9 @@ pub(super) fn rate(text: &str) -> Result<f64, String> {
     let text = text.strip_suffix("/s").unwrap_or(text);
     let (number, scale) = match text.strip_suffix(['k', 'K']) {
         Some(number) => (number, 1e3),
-        None => text.strip_suffix(['m', 'M']).map_or((text, 1.0), |number| (number, 1e6)),
+        None => text
+            .strip_suffix(['m', 'M'])
+            .map_or((text, 1.0), |number| (number, 1e6)),
     };
     match number.parse::<f64>().map(|number| number * scale) {
         Ok(rate) if (RATE_MIN_PER_S..=RATE_MAX_PER_S).contains(&rate) => Ok(rate),
@@ -49,7 +55,9 @@ pub(super) fn rate(text: &str) -> Result<f64, String> {
 
 /// `NAME: VALUE`.
 pub(super) fn field(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once(':').ok_or("no colon between name and value")?;
+    let (name, value) = text
+        .split_once(':')
+        .ok_or("no colon between name and value")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
@@ -58,8 +66,14 @@ pub(super) fn resolve(text: &str) -> Result<Resolved, String> {
     let mut parts = text.splitn(3, ':');
     let (host, port, address) = (parts.next(), parts.next(), parts.next());
     let address = address.map(|address| address.trim_start_matches('[').trim_end_matches(']'));
-    match (host, port.and_then(|port| port.parse().ok()), address.and_then(|a| a.parse().ok())) {
-        (Some(host), Some(port), Some(address)) if !host.is_empty() => Ok(Resolved::new(host, port, address)),
+    match (
+        host,
+        port.and_then(|port| port.parse().ok()),
+        address.and_then(|a| a.parse().ok()),
+    ) {
+        (Some(host), Some(port), Some(address)) if !host.is_empty() => {
+            Ok(Resolved::new(host, port, address))
+        }
         _ => Err("not HOST:PORT:ADDRESS".to_owned()),
     }
 }
@@ -79,7 +93,9 @@ pub(super) fn address_range(text: &str) -> Result<Vec<IpAddr>, String> {
     if last < first || last.to_bits() - first.to_bits() >= SOURCES_MAX {
         return Err(format!("from low to high, at most {SOURCES_MAX} addresses"));
     }
-    Ok((first.to_bits()..=last.to_bits()).map(|bits| IpAddr::V4(bits.into())).collect())
+    Ok((first.to_bits()..=last.to_bits())
+        .map(|bits| IpAddr::V4(bits.into()))
+        .collect())
 }
 
 const DURATION_MAX_S: f64 = 86_400.0;
@@ -123,7 +139,10 @@ mod tests {
     #[test]
     fn resolving_by_hand_takes_both_families() {
         let v6 = resolve("h:80:[::1]").expect("an address");
-        assert_eq!((v6.port, v6.address), (80, "::1".parse().expect("an address")));
+        assert_eq!(
+            (v6.port, v6.address),
+            (80, "::1".parse().expect("an address"))
+        );
         assert!(resolve("h:80").is_err());
     }
 }

@@ -4,10 +4,22 @@ use crate::cli::roff::{Page, bold};
 use linerate::command_line::iperf2::{option_groups, options_without_effect, variables};
 
 const EXAMPLES: [(&str, &str); 9] = [
-    ("linerate iperf2 -s", "Serve TCP tests on port 5001 until interrupted."),
-    ("linerate iperf2 -s -u -i 1", "Serve UDP tests, and report every second."),
-    ("linerate iperf2 -c 192.0.2.7 -i 1", "Send TCP to that server for 10 seconds."),
-    ("linerate iperf2 -c 192.0.2.7 -P 4 -R", "Receive on 4 TCP streams."),
+    (
+        "linerate iperf2 -s",
+        "Serve TCP tests on port 5001 until interrupted.",
+    ),
+    (
+        "linerate iperf2 -s -u -i 1",
+        "Serve UDP tests, and report every second.",
+    ),
+    (
+        "linerate iperf2 -c 192.0.2.7 -i 1",
+        "Send TCP to that server for 10 seconds.",
+    ),
+    (
+        "linerate iperf2 -c 192.0.2.7 -P 4 -R",
+        "Receive on 4 TCP streams.",
+    ),
     (
         "linerate iperf2 -c 192.0.2.7 -u -b 100m -l 1400",
         "Send UDP datagrams of 1400 bytes at 100 Mbit/s, and show the server's report.",
@@ -16,9 +28,18 @@ const EXAMPLES: [(&str, &str); 9] = [
         "linerate iperf2 -c 192.0.2.7 -e --trip-times",
         "Report more columns, and one-way delays on the server; the clocks must agree.",
     ),
-    ("linerate iperf2 -c 192.0.2.7 --bounceback=20", "Measure the round-trip time of 20 requests per second."),
-    ("linerate iperf2 -c 192.0.2.7 -u --isochronous=60:20m,2m", "Send 60 video frames per second at 20 Mbit/s."),
-    ("linerate iperf2 -c 192.0.2.7 -y C", "Report as comma-separated values."),
+    (
+        "linerate iperf2 -c 192.0.2.7 --bounceback=20",
+        "Measure the round-trip time of 20 requests per second.",
+    ),
+    (
+        "linerate iperf2 -c 192.0.2.7 -u --isochronous=60:20m,2m",
+        "Send 60 video frames per second at 20 Mbit/s.",
+    ),
+    (
+        "linerate iperf2 -c 192.0.2.7 -y C",
+        "Report as comma-separated values.",
+    ),
 ];
 
 /// The page in the roff language of man(7).
@@ -44,8 +65,13 @@ pub(crate) fn man_page() -> String {
     );
     let mut groups = option_groups();
     let refused = groups.pop().map(|group| group.options).unwrap_or_default();
-    groups.iter().for_each(|group| page.options(group.title, &group.options));
-    page.options("Refused or without effect", &[options_without_effect(), refused].concat());
+    groups
+        .iter()
+        .for_each(|group| page.options(group.title, &group.options));
+    page.options(
+        "Refused or without effect",
+        &[options_without_effect(), refused].concat(),
+    );
     page.section("Environment");
     page.paragraphs(
         "These variables hold defaults of options; the command line has precedence. For an option without a value the \
@@ -55,7 +81,9 @@ pub(crate) fn man_page() -> String {
         page.item(&bold(variable), &format!("The default of --{long}."));
     }
     page.section("Exit status");
-    page.paragraphs("0, even when a test failed, as with iperf 2; 1 when the command line was wrong.");
+    page.paragraphs(
+        "0, even when a test failed, as with iperf 2; 1 when the command line was wrong.",
+    );
     page.section("Examples");
     for (command, text) in EXAMPLES {
         page.item(&bold(command), text);

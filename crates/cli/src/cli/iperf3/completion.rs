@@ -34,7 +34,10 @@ pub(crate) fn zsh() -> String {
         if let Some(letter) = option.short {
             script.push_str(&format!("  '-{letter}[{summary}]{short_value}' \\\n"));
         }
-        script.push_str(&format!("  '--{}{long_mark}[{summary}]{long_value}' \\\n", long(&option)));
+        script.push_str(&format!(
+            "  '--{}{long_mark}[{summary}]{long_value}' \\\n",
+            long(&option)
+        ));
     }
     script.push_str("  '*: :_files'\n");
     script
@@ -43,10 +46,20 @@ pub(crate) fn zsh() -> String {
 /// For fish.
 pub(crate) fn fish() -> String {
     options().fold(String::new(), |script, option| {
-        let short = option.short.map(|letter| format!(" -s {letter}")).unwrap_or_default();
-        let value = if matches!(option.value, Value::Required(_)) { " -r" } else { "" };
+        let short = option
+            .short
+            .map(|letter| format!(" -s {letter}"))
+            .unwrap_or_default();
+        let value = if matches!(option.value, Value::Required(_)) {
+            " -r"
+        } else {
+            ""
+        };
         let summary = summary(&option).replace('\'', "\\'");
-        format!("{script}complete -c iperf3{short} -l {}{value} -d '{summary}'\n", long(&option))
+        format!(
+            "{script}complete -c iperf3{short} -l {}{value} -d '{summary}'\n",
+            long(&option)
+        )
     })
 }
 
@@ -60,7 +73,10 @@ fn long(option: &OptionHelp) -> &'static str {
 
 fn spellings(option: &OptionHelp) -> Vec<String> {
     let short = option.short.map(|letter| format!("-{letter}"));
-    short.into_iter().chain([format!("--{}", long(option))]).collect()
+    short
+        .into_iter()
+        .chain([format!("--{}", long(option))])
+        .collect()
 }
 
 /// The first sentence, without the remark in parentheses at its end.

@@ -29,7 +29,9 @@ impl Pidfile {
             return Err(Failure::new(FailureKind::Error, message));
         }
         write(path).map_err(|e| ErrorCode::PidFile.failure(Some(&io_text(&e))))?;
-        Ok(Self { path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()) })
+        Ok(Self {
+            path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+        })
     }
 }
 
@@ -43,7 +45,12 @@ impl Drop for Pidfile {
 /// Only the owner may read and write it, as with the original.
 fn write(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(std::process::id().to_string().as_bytes())
 }
 
@@ -51,5 +58,7 @@ fn write(path: &Path) -> io::Result<()> {
 fn read(path: &Path) -> Option<i32> {
     let content = file_system::read_bytes(path, CONTENT_MAX_BYTES).ok()?;
     let text = std::str::from_utf8(&content).ok()?;
-    text.trim_matches(|c: char| c == '\0' || c.is_whitespace()).parse().ok()
+    text.trim_matches(|c: char| c == '\0' || c.is_whitespace())
+        .parse()
+        .ok()
 }

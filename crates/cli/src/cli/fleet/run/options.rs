@@ -124,7 +124,12 @@ pub(super) struct Resolved {
 
 impl CommonArgs {
     /// A run of pairs in rounds, both ways at once. `time_s` is the usual time of a test in s.
-    pub(super) fn resolve(self, topology: Topology, time_s: u32, repetitions: u32) -> Result<Resolved, Error> {
+    pub(super) fn resolve(
+        self,
+        topology: Topology,
+        time_s: u32,
+        repetitions: u32,
+    ) -> Result<Resolved, Error> {
         let seconds = |count: u32| Duration::from_secs(count.into());
         let mut hosts = self.hosts.resolve()?;
         if self.shared_path {
@@ -140,7 +145,12 @@ impl CommonArgs {
         spec.budget = self.budget;
         spec.bytes_max = self.max_bytes;
         let record = self.record.resolve(true).map_err(Error::usage)?;
-        Ok(Resolved { spec, is_dry: self.dry_run, output: self.output, record })
+        Ok(Resolved {
+            spec,
+            is_dry: self.dry_run,
+            output: self.output,
+            record,
+        })
     }
 }
 
@@ -152,7 +162,11 @@ impl PairingArgs {
             ModeArg::RackSafe => FleetMode::RackSafe,
             ModeArg::Stress => FleetMode::Stress,
         };
-        spec.direction = if self.one_way { PairDirection::OneWay } else { PairDirection::Both };
+        spec.direction = if self.one_way {
+            PairDirection::OneWay
+        } else {
+            PairDirection::Both
+        };
         spec.sample_rounds = self.rounds;
     }
 }
@@ -173,7 +187,11 @@ impl OutputArgs {
     }
 
     fn write(&self, run: &FleetReport) -> Result<(), Error> {
-        let text = if self.json { report::json(run) } else { report::text(run, self.verbose, style()) };
+        let text = if self.json {
+            report::json(run)
+        } else {
+            report::text(run, self.verbose, style())
+        };
         let printed = print(&text).map_err(Error::failed);
         let write = |path: &Path, text: String| {
             fs::write(path, text).map_err(|error| {
@@ -182,14 +200,24 @@ impl OutputArgs {
                 Error::failed(format!("cannot write {}: {error}", path.display()))
             })
         };
-        let csv = self.csv.as_deref().map_or(Ok(()), |path| write(path, report::csv(run)));
-        let html = self.html.as_deref().map_or(Ok(()), |path| write(path, report::html(run)));
+        let csv = self
+            .csv
+            .as_deref()
+            .map_or(Ok(()), |path| write(path, report::csv(run)));
+        let html = self
+            .html
+            .as_deref()
+            .map_or(Ok(()), |path| write(path, report::html(run)));
         printed.and(csv).and(html)
     }
 
     /// The outcome of a run that is done, by its findings.
     fn outcome(&self, run: &FleetReport, outcome: Outcome) -> Outcome {
-        let is_found = |level: FailOn| run.findings.iter().any(|found| found.severity >= level.into());
+        let is_found = |level: FailOn| {
+            run.findings
+                .iter()
+                .any(|found| found.severity >= level.into())
+        };
         match outcome {
             Outcome::Done if self.fail_on.is_some_and(is_found) => Outcome::CheckFailed,
             outcome => outcome,
