@@ -49,7 +49,12 @@ impl Transport {
 /// Best goodput of a link with full-size packets, in the unit of `speed`: 941.5 of 1000 with IPv4, timestamps and an MTU of
 /// 1500; `None` when the headers do not fit.
 #[must_use]
-pub fn goodput_ceiling(speed: f64, mtu_bytes: f64, network: Network, transport: Transport) -> Option<f64> {
+pub fn goodput_ceiling(
+    speed: f64,
+    mtu_bytes: f64,
+    network: Network,
+    transport: Transport,
+) -> Option<f64> {
     let payload_bytes = mtu_bytes - network.header_bytes() - transport.header_bytes();
     (payload_bytes > 0.0).then(|| speed * (payload_bytes / (mtu_bytes + ETHERNET_OVERHEAD_BYTES)))
 }
@@ -105,7 +110,9 @@ fn near(a: f64, b: f64) -> bool {
 #[must_use]
 pub fn pcie_generation(gigatransfers: f64) -> Option<u8> {
     let speeds = [2.5, 5.0, 8.0, 16.0, 32.0, 64.0];
-    let at = speeds.iter().position(|speed| near(*speed, gigatransfers))?;
+    let at = speeds
+        .iter()
+        .position(|speed| near(*speed, gigatransfers))?;
     u8::try_from(at + 1).ok()
 }
 
@@ -145,7 +152,9 @@ pub fn expected_queues(flows: f64, queues: f64) -> f64 {
 }
 
 /// Speeds most Ethernet links have, Mbit/s.
-pub const COMMON_SPEEDS_MBPS: [f64; 9] = [10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 100_000.0];
+pub const COMMON_SPEEDS_MBPS: [f64; 9] = [
+    10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 100_000.0,
+];
 
 #[cfg(test)]
 mod tests {
@@ -167,11 +176,22 @@ mod tests {
             (1500.0, [949.3, 941.5, 936.3, 928.5, 957.1, 944.1]),
             (9000.0, [991.4, 990.0, 989.2, 987.8, 992.7, 990.5]),
         ];
-        let columns = [(V4, Tcp), (V4, TcpTimestamps), (V6, Tcp), (V6, TcpTimestamps), (V4, Udp), (V6, Udp)];
+        let columns = [
+            (V4, Tcp),
+            (V4, TcpTimestamps),
+            (V6, Tcp),
+            (V6, TcpTimestamps),
+            (V4, Udp),
+            (V6, Udp),
+        ];
         for (mtu, expected) in rows {
             for ((network, transport), expected) in columns.iter().zip(expected) {
-                let found = goodput_ceiling(1000.0, mtu, *network, *transport).expect("the headers fit");
-                assert!((found - expected).abs() < 0.06, "{mtu} {network:?} {transport:?}: {found} {expected}");
+                let found =
+                    goodput_ceiling(1000.0, mtu, *network, *transport).expect("the headers fit");
+                assert!(
+                    (found - expected).abs() < 0.06,
+                    "{mtu} {network:?} {transport:?}: {found} {expected}"
+                );
             }
         }
         assert_eq!(goodput_ceiling(1000.0, 40.0, V4, Tcp), None);
@@ -199,7 +219,10 @@ mod tests {
         ];
         for (speed, lanes, payload, expected) in rows {
             let usable = pcie_usable_bps(speed, lanes, payload).expect("a known generation") / 1e9;
-            assert!((usable - expected).abs() < 0.01, "{speed} x{lanes}: {usable}");
+            assert!(
+                (usable - expected).abs() < 0.01,
+                "{speed} x{lanes}: {usable}"
+            );
         }
         assert_eq!(pcie_usable_bps(3.0, 1.0, 128.0), None);
         assert_eq!(pcie_generation(8.0), Some(3));
@@ -207,8 +230,14 @@ mod tests {
 
     #[test]
     fn windows_loss_and_hashing() {
-        assert_eq!(rounded(window_ceiling_bps(65_536.0, 20_000.0) / 1e6, 1), 26.2);
-        assert_eq!(rounded(window_ceiling_bps(1_048_576.0, 100_000.0) / 1e6, 1), 83.9);
+        assert_eq!(
+            rounded(window_ceiling_bps(65_536.0, 20_000.0) / 1e6, 1),
+            26.2
+        );
+        assert_eq!(
+            rounded(window_ceiling_bps(1_048_576.0, 100_000.0) / 1e6, 1),
+            83.9
+        );
         assert_eq!(bdp_bytes(1e9, 20_000.0), 2_500_000.0);
         assert_eq!(buffer_bytes(1e9, 20_000.0), 5_000_000.0);
         assert_eq!(rounded(expected_queues(10.0, 8.0), 1), 5.9);

@@ -128,12 +128,34 @@ const NAMES: &[(Class, &[&str])] = &[
             "pause_tx_frames",
         ],
     ),
-    (Class::PauseStorm, &["tx_pause_storm_warning_events", "tx_pause_storm_error_events"]),
+    (
+        Class::PauseStorm,
+        &[
+            "tx_pause_storm_warning_events",
+            "tx_pause_storm_error_events",
+        ],
+    ),
     (
         Class::TxStall,
-        &["tx_queue_stopped", "tx_restart_queue", "tx_busy", "ring full", "tx_send_full", "stop_queue", "tx_stop[#]"],
+        &[
+            "tx_queue_stopped",
+            "tx_restart_queue",
+            "tx_busy",
+            "ring full",
+            "tx_send_full",
+            "stop_queue",
+            "tx_stop[#]",
+        ],
     ),
-    (Class::TxTimeout, &["tx_timeout_count", "tx_tx_timeouts", "tx_queue_#_tx_timeouts", "tx timeout count"]),
+    (
+        Class::TxTimeout,
+        &[
+            "tx_timeout_count",
+            "tx_tx_timeouts",
+            "tx_queue_#_tx_timeouts",
+            "tx timeout count",
+        ],
+    ),
     (
         Class::PciStall,
         &[
@@ -154,7 +176,15 @@ const NAMES: &[(Class, &[&str])] = &[
             "linklocal_allowance_exceeded",
         ],
     ),
-    (Class::SteerDrop, &["rx_steer_missed_packets", "veb.rx_discards", "xdp_drops", "rx_queue_#_xdp_drops"]),
+    (
+        Class::SteerDrop,
+        &[
+            "rx_steer_missed_packets",
+            "veb.rx_discards",
+            "xdp_drops",
+            "rx_queue_#_xdp_drops",
+        ],
+    ),
 ];
 
 /// Names that mean an overflow with these drivers only.
@@ -168,7 +198,10 @@ pub fn classify(driver: Option<&str>, name: &str) -> Option<Class> {
         return Some(Class::RxRingFull);
     }
     let named = |names: &[&str]| names.iter().any(|pattern| matches(pattern, leaf));
-    NAMES.iter().find(|(_, names)| named(names)).map(|(class, _)| *class)
+    NAMES
+        .iter()
+        .find(|(_, names)| named(names))
+        .map(|(class, _)| *class)
 }
 
 /// Whether `name` matches `pattern`, in which every `#` is one or more digits.
@@ -186,7 +219,11 @@ fn matches(pattern: &str, name: &str) -> bool {
 #[must_use]
 pub fn looks_like_trouble(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    ["drop", "miss", "discard", "no_buf", "overr", "fifo", "oob", "err"].iter().any(|word| name.contains(word))
+    [
+        "drop", "miss", "discard", "no_buf", "overr", "fifo", "oob", "err",
+    ]
+    .iter()
+    .any(|word| name.contains(word))
 }
 
 /// Bits after which a driver's counter wraps; `None` for 64. The r8169 family keeps its tallies in 16 bits
@@ -194,8 +231,13 @@ pub fn looks_like_trouble(name: &str) -> bool {
 #[must_use]
 pub fn width(driver: Option<&str>, name: &str) -> Option<u8> {
     match (driver?, name) {
-        ("r8169" | "r8152", "rx_missed" | "align_errors" | "tx_aborted" | "tx_underrun") => Some(16),
-        ("r8169" | "r8152", "rx_errors" | "tx_single_collisions" | "tx_multi_collisions" | "multicast") => Some(32),
+        ("r8169" | "r8152", "rx_missed" | "align_errors" | "tx_aborted" | "tx_underrun") => {
+            Some(16)
+        }
+        (
+            "r8169" | "r8152",
+            "rx_errors" | "tx_single_collisions" | "tx_multi_collisions" | "multicast",
+        ) => Some(32),
         _ => None,
     }
 }
@@ -212,7 +254,11 @@ mod tests {
             (None, "rx3_drops", Some(Class::RxRingFull)),
             (None, "rx_queue_drop_cnt[7]", Some(Class::RxRingFull)),
             (None, "Rx Queue#0/pkts rx OOB", Some(Class::RxRingFull)),
-            (None, "Rx Queue#0/drv dropped rx total/fcs", Some(Class::RxPhyError)),
+            (
+                None,
+                "Rx Queue#0/drv dropped rx total/fcs",
+                Some(Class::RxPhyError),
+            ),
             (None, "tx_queue_0_tx_timeouts", Some(Class::TxTimeout)),
             (None, "rx_queue_0_packets", None),
             (None, "rx_dropped", None),

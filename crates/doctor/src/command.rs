@@ -31,7 +31,10 @@ pub(crate) fn assignment(variable: &str, value: &str) -> Option<Command> {
     }
 
     let quote = if words.len() > 1 { "\"" } else { "" };
-    Some(Command(format!("sysctl -w {variable}={quote}{}{quote}", words.join(" "))))
+    Some(Command(format!(
+        "sysctl -w {variable}={quote}{}{quote}",
+        words.join(" ")
+    )))
 }
 
 impl Command {
@@ -79,14 +82,16 @@ mod tests {
 
     #[test]
     fn values_of_others_are_tokens_or_there_is_no_command() {
-        let line = |name: &str| command("tc qdisc del dev {} root", &[&name]).map(|command| command.0);
+        let line =
+            |name: &str| command("tc qdisc del dev {} root", &[&name]).map(|command| command.0);
         for name in ["eth0", "enp3s0f0np0", "br-lan", "eth0.100", "wl_0", "lan@1"] {
             assert_eq!(line(name), Some(format!("tc qdisc del dev {name} root")));
         }
         let hostile = "eth0 root netem loss 100% #";
-        for name in
-            [hostile, "", "-batch", ".", "..", "a b", "a#", "a!", "a/b", "$x", "a;b", "a'", "a\n", "é", "=a", "~"]
-        {
+        for name in [
+            hostile, "", "-batch", ".", "..", "a b", "a#", "a!", "a/b", "$x", "a;b", "a'", "a\n",
+            "é", "=a", "~",
+        ] {
             assert_eq!(line(name), None, "{name:?}");
         }
     }
@@ -107,9 +112,15 @@ mod tests {
 
     #[test]
     fn parameters_are_replaced_as_a_whole() {
-        let before = command("tc qdisc replace dev {} root tbf burst 5 limit 50", &[&"e"]).expect("a token");
-        let after = before.with_parameter("limit", "50", 7.0).expect("it has the parameter");
-        assert_eq!(after.line(), "tc qdisc replace dev e root tbf burst 5 limit 7");
+        let before =
+            command("tc qdisc replace dev {} root tbf burst 5 limit 50", &[&"e"]).expect("a token");
+        let after = before
+            .with_parameter("limit", "50", 7.0)
+            .expect("it has the parameter");
+        assert_eq!(
+            after.line(),
+            "tc qdisc replace dev e root tbf burst 5 limit 7"
+        );
         assert_eq!(before.with_parameter("limit", "5", 7.0), None);
         assert_eq!(before.with_parameter("rate", "50", 7.0), None);
     }

@@ -14,7 +14,11 @@ const SRC: &str = "derived";
 #[must_use]
 pub fn derive(mut snapshot: Snapshot) -> Snapshot {
     drop_shell_words(&mut snapshot);
-    let names: Vec<String> = snapshot.interfaces().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = snapshot
+        .interfaces()
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     for name in names {
         let nic = format!("nic.{name}");
         link_speeds(&mut snapshot, &nic);
@@ -34,13 +38,21 @@ const ABOVE_SPEED: f64 = 1.02;
 
 /// The speed of a virtual machine's NIC is what its driver makes up, and a test can be faster.
 fn contradicted_speeds(snapshot: &mut Snapshot) {
-    let host = Host { snapshot, period: None, other: None };
+    let host = Host {
+        snapshot,
+        period: None,
+        other: None,
+    };
     let exceeded = |run: &Run<'_>| {
         let speed = run.nic()?.speed_mbps().ok()?;
         let rate = run.goodput_bps().ok()?;
         (rate.value > ABOVE_SPEED * speed.value * 1e6).then_some(speed.key)
     };
-    let keys: Vec<String> = host.runs().filter(|run| !run.is("same_host")).filter_map(|run| exceeded(&run)).collect();
+    let keys: Vec<String> = host
+        .runs()
+        .filter(|run| !run.is("same_host"))
+        .filter_map(|run| exceeded(&run))
+        .collect();
     for key in keys {
         snapshot.qualify(&key, Quality::Contradicted);
     }
@@ -49,10 +61,15 @@ fn contradicted_speeds(snapshot: &mut Snapshot) {
 /// The CPUs of the NIC's node, where only the nodes were listed.
 fn local_cpus(snapshot: &mut Snapshot, nic: &str) {
     let key = format!("{nic}.numa.local_cpulist");
-    let Some(node) = snapshot.whole(&format!("{nic}.numa.node")).filter(|_| snapshot.value(&key).is_none()) else {
+    let Some(node) = snapshot
+        .whole(&format!("{nic}.numa.node"))
+        .filter(|_| snapshot.value(&key).is_none())
+    else {
         return;
     };
-    let cpus = snapshot.text(&format!("numa.node.{node}.cpus")).map(str::to_owned);
+    let cpus = snapshot
+        .text(&format!("numa.node.{node}.cpus"))
+        .map(str::to_owned);
     snapshot.set_known(key, cpus, SRC);
 }
 
@@ -63,10 +80,18 @@ fn drop_shell_words(snapshot: &mut Snapshot) {
     snapshot.counters.retain(|key, _| is_plain(key));
     snapshot.facts.retain(|key, _| is_plain(key));
     for fact in snapshot.facts.values_mut() {
-        if let Fact::Known { v: Value::Text(text), src, .. } = fact
+        if let Fact::Known {
+            v: Value::Text(text),
+            src,
+            ..
+        } = fact
             && !is_plain(text)
         {
-            *fact = Fact::Absent { absent: Absence::ParseError, errno: None, src: std::mem::take(src) };
+            *fact = Fact::Absent {
+                absent: Absence::ParseError,
+                errno: None,
+                src: std::mem::take(src),
+            };
         }
     }
 }
@@ -78,7 +103,9 @@ fn nominal_speed(snapshot: &mut Snapshot, nic: &str, name: &str) {
         snapshot.set(&kind_key, "loopback", SRC);
     }
     let is_virtual = snapshot.text(&kind_key).is_some_and(is_software_kind)
-        || snapshot.text(&format!("{nic}.drv.name")).is_some_and(is_software_kind);
+        || snapshot
+            .text(&format!("{nic}.drv.name"))
+            .is_some_and(is_software_kind);
     if is_virtual {
         snapshot.qualify(&format!("{nic}.link.speed_mbps"), Quality::Nominal);
     }
@@ -90,10 +117,24 @@ fn link_speeds(snapshot: &mut Snapshot, nic: &str) {
         _ => Vec::new(),
     };
     let (ours, peer) = (modes("ours"), modes("peer"));
-    let common = ours.iter().filter(|mode| peer.contains(mode)).cloned().collect();
-    for (side, modes) in [("supported", modes("supported")), ("common", common), ("ours", ours), ("peer", peer)] {
+    let common = ours
+        .iter()
+        .filter(|mode| peer.contains(mode))
+        .cloned()
+        .collect();
+    for (side, modes) in [
+        ("supported", modes("supported")),
+        ("common", common),
+        ("ours", ours),
+        ("peer", peer),
+    ] {
         if let Some(fastest) = modes.iter().filter_map(mode_speed_mbps).max() {
-            snapshot.set_in(format!("{nic}.link.modes.{side}_max_mbps"), fastest, "Mbit/s", SRC);
+            snapshot.set_in(
+                format!("{nic}.link.modes.{side}_max_mbps"),
+                fastest,
+                "Mbit/s",
+                SRC,
+            );
         }
     }
     chip_speed(snapshot, nic);
@@ -124,10 +165,15 @@ fn chip_speed(snapshot: &mut Snapshot, nic: &str) {
         snapshot.set_in(key, fastest, "Mbit/s", SRC);
         return;
     }
-    let firmware = snapshot.text(&format!("{nic}.drv.firmware")).unwrap_or_default();
-    let driver = snapshot.text(&format!("{nic}.drv.name")).unwrap_or_default();
-    let chip =
-        CHIPS.iter().find(|(chip, _)| (chip.starts_with("rtl") && firmware.starts_with(chip)) || driver == *chip);
+    let firmware = snapshot
+        .text(&format!("{nic}.drv.firmware"))
+        .unwrap_or_default();
+    let driver = snapshot
+        .text(&format!("{nic}.drv.name"))
+        .unwrap_or_default();
+    let chip = CHIPS.iter().find(|(chip, _)| {
+        (chip.starts_with("rtl") && firmware.starts_with(chip)) || driver == *chip
+    });
     if let Some((_, speed)) = chip {
         snapshot.set_in(&key, *speed, "Mbit/s", SRC);
         snapshot.qualify(&key, Quality::Inferred);
@@ -140,7 +186,11 @@ fn pause_resolution(snapshot: &mut Snapshot, nic: &str) {
     if matches!(snapshot.facts.get(&key), Some(Fact::Known { src, .. }) if src != SRC) {
         return; // ethtool or the kernel reported the result
     }
-    let words = |side: &str| snapshot.text(&format!("{nic}.pause.{side}")).map(str::to_owned);
+    let words = |side: &str| {
+        snapshot
+            .text(&format!("{nic}.pause.{side}"))
+            .map(str::to_owned)
+    };
     let Some(ours) = words("advertised").as_deref().and_then(pause_bits) else {
         return;
     };
@@ -153,7 +203,12 @@ fn pause_resolution(snapshot: &mut Snapshot, nic: &str) {
     let resolved = match (ours, words("partner").as_deref().and_then(pause_bits)) {
         ((false, false), _) => "none",
         (_, None) => {
-            snapshot.set_absent(format!("{nic}.pause.partner"), Absence::NotReported, None, SRC);
+            snapshot.set_absent(
+                format!("{nic}.pause.partner"),
+                Absence::NotReported,
+                None,
+                SRC,
+            );
             return;
         }
         ((true, _), Some((true, _))) => "rx+tx",
@@ -190,13 +245,23 @@ fn interrupts(snapshot: &mut Snapshot, nic: &str) {
     if vectors.is_empty() {
         return;
     }
-    let total = per_cpu.values().fold(0_u64, |sum, v| sum.saturating_add(*v));
+    let total = per_cpu
+        .values()
+        .fold(0_u64, |sum, v| sum.saturating_add(*v));
     let used = per_cpu.values().filter(|count| **count > 0).count();
     snapshot.set(format!("{prefix}vectors"), vectors.len(), SRC);
     snapshot.set(format!("{prefix}total"), total, SRC);
     snapshot.set(format!("{prefix}cpus_used"), used, SRC);
-    if let Some((cpu, _)) = per_cpu.iter().max_by_key(|(_, count)| **count).filter(|_| total > 0) {
-        snapshot.set(format!("{prefix}busiest_cpu"), cpu.parse::<i64>().unwrap_or(-1), SRC);
+    if let Some((cpu, _)) = per_cpu
+        .iter()
+        .max_by_key(|(_, count)| **count)
+        .filter(|_| total > 0)
+    {
+        snapshot.set(
+            format!("{prefix}busiest_cpu"),
+            cpu.parse::<i64>().unwrap_or(-1),
+            SRC,
+        );
     }
 }
 
@@ -217,7 +282,10 @@ fn bus_speed(snapshot: &mut Snapshot, nic: &str) {
         let key = format!("{nic}.pci.{side}_speed_gts");
         let width_key = format!("{nic}.pci.{side}_width");
         // A device that is no PCI Express device reports 0 or 255 lanes.
-        if snapshot.number(&width_key).is_some_and(|width| !(1.0..=32.0).contains(&width)) {
+        if snapshot
+            .number(&width_key)
+            .is_some_and(|width| !(1.0..=32.0).contains(&width))
+        {
             for key in [key, width_key] {
                 snapshot.facts.remove(&key);
                 snapshot.set_absent(key, Absence::NotApplicableToKind, None, SRC);
@@ -238,7 +306,9 @@ mod tests {
         if let Some(partner) = partner {
             snapshot.set("nic.x.pause.partner", partner, "test");
         }
-        derive(snapshot).text("nic.x.pause.resolved").map(str::to_owned)
+        derive(snapshot)
+            .text("nic.x.pause.resolved")
+            .map(str::to_owned)
     }
 
     #[test]
@@ -254,7 +324,11 @@ mod tests {
             ("No", None, Some("none")),
         ];
         for (ours, partner, expected) in rows {
-            assert_eq!(resolved(ours, partner).as_deref(), expected, "{ours} {partner:?}");
+            assert_eq!(
+                resolved(ours, partner).as_deref(),
+                expected,
+                "{ours} {partner:?}"
+            );
         }
     }
 
@@ -275,21 +349,41 @@ mod tests {
         snapshot.count("nic.`reboot`.drv.rx_missed", 1, None);
         let derived = derive(snapshot);
         assert!(derived.interfaces().is_empty());
-        assert_eq!(derived.absence("sysctl.net.ipv4.tcp_rmem"), Some(Absence::ParseError));
-        assert_eq!(derived.text("sysctl.net.ipv4.tcp_wmem"), Some("4096 16384 4194304"));
+        assert_eq!(
+            derived.absence("sysctl.net.ipv4.tcp_rmem"),
+            Some(Absence::ParseError)
+        );
+        assert_eq!(
+            derived.text("sysctl.net.ipv4.tcp_wmem"),
+            Some("4096 16384 4194304")
+        );
     }
 
     #[test]
     fn speeds_come_from_modes_or_from_the_chip() {
         let mut snapshot = Snapshot::new("a", Source::Live);
         let modes = |names: &[&str]| Value::List(names.iter().map(|name| (*name).into()).collect());
-        snapshot.set("nic.x.link.modes.ours", modes(&["100baseT/Full", "10000baseT/Full"]), "test");
+        snapshot.set(
+            "nic.x.link.modes.ours",
+            modes(&["100baseT/Full", "10000baseT/Full"]),
+            "test",
+        );
         snapshot.set("nic.x.link.modes.peer", modes(&["100baseT/Full"]), "test");
         snapshot.set("nic.y.drv.firmware", "rtl8168h-2_0.0.2", "test");
         let derived = derive(snapshot);
-        assert_eq!(derived.number("nic.x.link.modes.ours_max_mbps"), Some(10_000.0));
-        assert_eq!(derived.number("nic.x.link.modes.common_max_mbps"), Some(100.0));
+        assert_eq!(
+            derived.number("nic.x.link.modes.ours_max_mbps"),
+            Some(10_000.0)
+        );
+        assert_eq!(
+            derived.number("nic.x.link.modes.common_max_mbps"),
+            Some(100.0)
+        );
         assert_eq!(derived.number("nic.y.link.max_speed_mbps"), Some(1000.0));
-        assert_eq!(derive(derived.clone()), derived, "deriving twice changes nothing");
+        assert_eq!(
+            derive(derived.clone()),
+            derived,
+            "deriving twice changes nothing"
+        );
     }
 }

@@ -22,12 +22,17 @@ pub fn compare(a: &Observed, b: &Observed, only: &[String]) -> Diagnosis {
         None => diagnose(&[a.clone(), b.clone()], only),
     };
     let b = later.as_ref().unwrap_or(b);
-    let (of_a, of_b) = (diagnose(std::slice::from_ref(a), only), diagnose(std::slice::from_ref(b), only));
+    let (of_a, of_b) = (
+        diagnose(std::slice::from_ref(a), only),
+        diagnose(std::slice::from_ref(b), only),
+    );
     let mut comparison = facts(&left, &right);
     rules_of_one(&mut comparison, &of_a.findings, &of_b.findings);
     rates(&mut comparison, &left, &right);
     add_receive_aggregation(&mut diagnosis, left, right, only);
-    comparison.changed.sort_by(|x, y| y.impact.cmp(&x.impact).then_with(|| x.key.cmp(&y.key)));
+    comparison
+        .changed
+        .sort_by(|x, y| y.impact.cmp(&x.impact).then_with(|| x.key.cmp(&y.key)));
     diagnosis.differences = Some(comparison.changed.clone());
     diagnosis.comparison = Some(comparison);
     diagnosis
@@ -37,15 +42,26 @@ pub fn compare(a: &Observed, b: &Observed, only: &[String]) -> Diagnosis {
 /// without a test between the moments.
 fn around_test(a: &Observed, b: &Observed) -> Option<Observed> {
     let (before, after) = (&a.snapshot, &b.snapshot);
-    let is_one_host = before.host == after.host && [before, after].iter().all(|one| one.source == Source::Import);
+    let is_one_host = before.host == after.host
+        && [before, after]
+            .iter()
+            .all(|one| one.source == Source::Import);
     if !is_one_host || b.period.is_some() {
         return None;
     }
 
     let is_length = |key: &str| key.starts_with("run.") && key.ends_with(".seconds");
-    let seconds = after.facts.keys().filter(|key| is_length(key)).filter_map(|key| after.number(key)).sum();
+    let seconds = after
+        .facts
+        .keys()
+        .filter(|key| is_length(key))
+        .filter_map(|key| after.number(key))
+        .sum();
     let period = Period::around_test(before, after, seconds)?;
-    Some(Observed { snapshot: after.clone(), period: Some(period) })
+    Some(Observed {
+        snapshot: after.clone(),
+        period: Some(period),
+    })
 }
 
 fn facts(a: &Snapshot, b: &Snapshot) -> Comparison {
@@ -71,7 +87,10 @@ pub(crate) fn normalised(snapshot: &Snapshot) -> BTreeMap<String, Value> {
         Fact::Known { v, .. } => Some((key, v)),
         Fact::Absent { .. } => None,
     });
-    known.filter(|(key, _)| !is_momentary(key)).map(|(key, value)| (by_role(key, tested), value.clone())).collect()
+    known
+        .filter(|(key, _)| !is_momentary(key))
+        .map(|(key, value)| (by_role(key, tested), value.clone()))
+        .collect()
 }
 
 /// The interface a comparison is about: the one on the test's route, or the only one with a wire.
@@ -80,10 +99,16 @@ fn test_interface(snapshot: &Snapshot) -> Option<&str> {
         return Some(device);
     }
     let wired = |name: &&str| {
-        let kind = snapshot.text(&format!("nic.{name}.net.kind")).unwrap_or_default();
+        let kind = snapshot
+            .text(&format!("nic.{name}.net.kind"))
+            .unwrap_or_default();
         !is_software_kind(kind)
     };
-    let names: Vec<&str> = snapshot.interfaces().into_iter().filter(|name| *name != "lo").collect();
+    let names: Vec<&str> = snapshot
+        .interfaces()
+        .into_iter()
+        .filter(|name| *name != "lo")
+        .collect();
     let with_wire: Vec<&str> = names.iter().copied().filter(wired).collect();
     match (with_wire.as_slice(), names.as_slice()) {
         ([only], _) | ([], [only]) => Some(only),
@@ -92,7 +117,11 @@ fn test_interface(snapshot: &Snapshot) -> Option<&str> {
 }
 
 fn by_role(key: &str, tested: Option<&str>) -> String {
-    let own = tested.and_then(|name| key.strip_prefix("nic.")?.strip_prefix(name)?.strip_prefix('.'));
+    let own = tested.and_then(|name| {
+        key.strip_prefix("nic.")?
+            .strip_prefix(name)?
+            .strip_prefix('.')
+    });
     own.map_or_else(|| key.to_owned(), |rest| format!("nic.*.{rest}"))
 }
 
@@ -110,7 +139,10 @@ fn is_momentary(key: &str) -> bool {
         ".pci.addr",
         ".pci.upstream",
     ];
-    PARTS.iter().any(|part| key.contains(part)) || ["run.", "irq.", "mem."].iter().any(|group| key.starts_with(group))
+    PARTS.iter().any(|part| key.contains(part))
+        || ["run.", "irq.", "mem."]
+            .iter()
+            .any(|group| key.starts_with(group))
 }
 
 /// Equal in effect: sizes as numbers, triples element by element.
@@ -120,7 +152,9 @@ fn same(a: &Value, b: &Value) -> bool {
     }
     match (a, b) {
         (Value::Text(x), Value::Text(y)) => x.split_whitespace().eq(y.split_whitespace()),
-        (Value::List(x), Value::List(y)) => x.len() == y.len() && x.iter().all(|value| y.contains(value)),
+        (Value::List(x), Value::List(y)) => {
+            x.len() == y.len() && x.iter().all(|value| y.contains(value))
+        }
         _ => a == b,
     }
 }
@@ -132,7 +166,11 @@ fn difference(key: &str, a: &Value, b: &Value) -> Difference {
     let mut difference = Difference::new(
         key,
         if alike { 0 } else { impact },
-        if alike { "off on both; only whether it can be changed differs" } else { why },
+        if alike {
+            "off on both; only whether it can be changed differs"
+        } else {
+            why
+        },
     );
     difference.a = Some(a.to_string());
     difference.b = Some(b.to_string());
@@ -153,8 +191,16 @@ const IMPACTS: [(&str, u8, &str); 26] = [
     ("feat.tcp-segmentation-offload", 2, "cost of sending"),
     ("feat.generic-segmentation-offload", 2, "cost of sending"),
     ("feat.generic-receive-offload", 2, "cost of receiving"),
-    ("feat.rx-gro-hw", 2, "received packets are merged by the NIC or not"),
-    ("feat.large-receive-offload", 2, "received packets are merged by the NIC or not"),
+    (
+        "feat.rx-gro-hw",
+        2,
+        "received packets are merged by the NIC or not",
+    ),
+    (
+        "feat.large-receive-offload",
+        2,
+        "received packets are merged by the NIC or not",
+    ),
     ("feat.scatter-gather", 2, "cost of sending"),
     ("feat.tx-checksum", 2, "cost of sending"),
     ("feat.rx-checksum", 2, "cost of receiving"),
@@ -179,7 +225,12 @@ pub(crate) fn impact(key: &str) -> (u8, &'static str) {
 }
 
 fn rules_of_one(comparison: &mut Comparison, a: &[Finding], b: &[Finding]) {
-    let ids = |findings: &[Finding]| findings.iter().map(|finding| finding.id.clone()).collect::<BTreeSet<_>>();
+    let ids = |findings: &[Finding]| {
+        findings
+            .iter()
+            .map(|finding| finding.id.clone())
+            .collect::<BTreeSet<_>>()
+    };
     let (a, b) = (ids(a), ids(b));
     comparison.rules_only_a = a.difference(&b).cloned().collect();
     comparison.rules_only_b = b.difference(&a).cloned().collect();
@@ -194,13 +245,18 @@ fn rates(comparison: &mut Comparison, a: &Snapshot, b: &Snapshot) {
     let Some(period) = Period::over(&[a.clone(), b.clone()]) else {
         return;
     };
-    for (key, delta) in
-        period.deltas().filter(|(key, delta)| delta.value > 0 && key.starts_with("nic.") && !key.contains(".irq."))
+    for (key, delta) in period
+        .deltas()
+        .filter(|(key, delta)| delta.value > 0 && key.starts_with("nic.") && !key.contains(".irq."))
     {
         let trouble = crate::classes::looks_like_trouble(key);
         let impact = if trouble { 2 } else { 0 };
-        let mut difference = Difference::new(key, impact, "counter that grew between the two moments");
-        difference.b = Some(format!("+{:.1}/s", crate::scope::to_f64(delta.value) / period.seconds));
+        let mut difference =
+            Difference::new(key, impact, "counter that grew between the two moments");
+        difference.b = Some(format!(
+            "+{:.1}/s",
+            crate::scope::to_f64(delta.value) / period.seconds
+        ));
         comparison.changed.push(difference);
     }
 }
@@ -212,17 +268,29 @@ fn add_receive_aggregation(diagnosis: &mut Diagnosis, a: Snapshot, b: Snapshot, 
     }
     let snapshots = [a, b];
     let scope = scope(&snapshots, &[None, None]);
-    let [left, right] = scope.hosts.as_slice() else { return };
+    let [left, right] = scope.hosts.as_slice() else {
+        return;
+    };
     let tested = |host: &crate::scope::Host<'_>| test_interface(host.snapshot).map(str::to_owned);
     let (Some(x), Some(y)) = (tested(left), tested(right)) else {
         return;
     };
-    let pair = (left.nics().find(|nic| nic.name == x), right.nics().find(|nic| nic.name == y));
+    let pair = (
+        left.nics().find(|nic| nic.name == x),
+        right.nics().find(|nic| nic.name == y),
+    );
     let (Some(x), Some(y)) = pair else { return };
-    diagnosis.not_evaluated.retain(|entry| entry.id != "VIRT-02");
+    diagnosis
+        .not_evaluated
+        .retain(|entry| entry.id != "VIRT-02");
     let Some(rule) = rules::all().find(|(_, rule)| rule.id == "VIRT-02") else {
         return;
     };
     let subject = format!("{} against {}", left.name(), right.name());
-    crate::judge::append(diagnosis, rule, subject, rules::receive_aggregation_differs(&x, &y));
+    crate::judge::append(
+        diagnosis,
+        rule,
+        subject,
+        rules::receive_aggregation_differs(&x, &y),
+    );
 }

@@ -48,13 +48,24 @@ struct End<'a> {
 
 impl<'a> End<'a> {
     fn new(scope: &Scope<'a>, run: &Run<'a>, part: &str) -> Option<Self> {
-        let plays = |host: &&Host<'a>| host.runs().any(|own| own.index == run.index && own.part() == Some(part));
+        let plays = |host: &&Host<'a>| {
+            host.runs()
+                .any(|own| own.index == run.index && own.part() == Some(part))
+        };
         let host = *scope.hosts.iter().find(plays)?;
-        let share =
-            |figure: &str| host.number(&run.key(&format!("{part}_thread_{figure}"))).ok().map(|share| share.value);
+        let share = |figure: &str| {
+            host.number(&run.key(&format!("{part}_thread_{figure}")))
+                .ok()
+                .map(|share| share.value)
+        };
         let thread = share("cpu");
         let is_cpu_known = thread.is_some() || run.number(&format!("{part}_process_cpu")).is_ok();
-        Some(Self { host, thread, is_cpu_known, wait: share("wait").unwrap_or(0.0) })
+        Some(Self {
+            host,
+            thread,
+            is_cpu_known,
+            wait: share("wait").unwrap_or(0.0),
+        })
     }
 
     fn is_thread_full(&self) -> bool {
@@ -66,12 +77,17 @@ impl<'a> End<'a> {
         let loads = self.host.cpu_loads().unwrap_or_default();
         let usable: Vec<_> = loads.iter().filter(|load| self.may_use(load.cpu)).collect();
         !usable.is_empty()
-            && usable.iter().map(|load| 1.0 - load.busy).sum::<f64>() < IDLE_MIN * to_f64(usable.len() as u64)
+            && usable.iter().map(|load| 1.0 - load.busy).sum::<f64>()
+                < IDLE_MIN * to_f64(usable.len() as u64)
     }
 
     fn may_use(&self, cpu: u32) -> bool {
         let pinned = self.host.runs().find_map(|run| {
-            let fact = if run.is_client() { "client_cpus" } else { "server_cpus" };
+            let fact = if run.is_client() {
+                "client_cpus"
+            } else {
+                "server_cpus"
+            };
             run.text(fact).ok().map(|list| list.value)
         });
         pinned.is_none_or(|list| cpu_list(list).contains(&cpu))
@@ -86,28 +102,47 @@ impl<'a> End<'a> {
     /// CPU time of all programs over the slice on the CPUs this end may use, in CPUs.
     fn programs_cpus(&self) -> f64 {
         let loads = self.host.cpu_loads().unwrap_or_default();
-        loads.iter().filter(|load| self.may_use(load.cpu)).map(|load| load.busy - load.softirq - load.steal).sum()
+        loads
+            .iter()
+            .filter(|load| self.may_use(load.cpu))
+            .map(|load| load.busy - load.softirq - load.steal)
+            .sum()
     }
 
     /// Whether both may use a CPU of this host.
     fn shares_cpus(&self, other: &End<'_>) -> bool {
         let loads = self.host.cpu_loads().unwrap_or_default();
-        loads.iter().any(|load| self.may_use(load.cpu) && other.may_use(load.cpu))
+        loads
+            .iter()
+            .any(|load| self.may_use(load.cpu) && other.may_use(load.cpu))
     }
 
     /// CPUs that the hypervisor gave to others.
     fn stolen_cpus(&self) -> f64 {
         let loads = self.host.cpu_loads().unwrap_or_default();
-        loads.iter().filter(|load| self.may_use(load.cpu)).map(|load| load.steal).sum()
+        loads
+            .iter()
+            .filter(|load| self.may_use(load.cpu))
+            .map(|load| load.steal)
+            .sum()
     }
 
     fn softirq(&self) -> f64 {
-        self.host.cpu_loads().unwrap_or_default().iter().map(|load| load.softirq).fold(0.0, f64::max)
+        self.host
+            .cpu_loads()
+            .unwrap_or_default()
+            .iter()
+            .map(|load| load.softirq)
+            .fold(0.0, f64::max)
     }
 
     /// Whether everything was measured that could limit a test in this host.
     fn is_measured(&self) -> bool {
-        let is_unlimited = || self.host.text("cgroup.cpu.max").is_ok_and(|quota| quota.value.starts_with("max"));
+        let is_unlimited = || {
+            self.host
+                .text("cgroup.cpu.max")
+                .is_ok_and(|quota| quota.value.starts_with("max"))
+        };
         let is_quota_known = self.host.delta("cgroup.throttled_ns").is_ok() || is_unlimited();
         let is_firewall_known = self.host.delta("firewall.drops").is_ok();
         self.is_cpu_known && self.host.cpu_loads().is_ok() && is_quota_known && is_firewall_known
@@ -115,7 +150,9 @@ impl<'a> End<'a> {
 
     fn is_throttled(&self) -> bool {
         let seconds = self.host.period.map_or(1.0, |period| period.seconds);
-        self.host.delta("cgroup.throttled_ns").is_ok_and(|ns| ns / 1e9 >= THROTTLED_MIN * seconds)
+        self.host
+            .delta("cgroup.throttled_ns")
+            .is_ok_and(|ns| ns / 1e9 >= THROTTLED_MIN * seconds)
     }
 
     /// Packets that this host's own firewall dropped.
@@ -126,19 +163,27 @@ impl<'a> End<'a> {
 
 /// Whether both ends were measured for everything that is eliminated in favour of a limit. Otherwise no limit is certain.
 pub(crate) fn are_rivals_measured(scope: &Scope<'_>, run: &Run<'_>) -> bool {
-    ["sender", "receiver"].into_iter().all(|part| End::new(scope, run, part).is_some_and(|end| end.is_measured()))
+    ["sender", "receiver"]
+        .into_iter()
+        .all(|part| End::new(scope, run, part).is_some_and(|end| end.is_measured()))
 }
 
 /// What limited a direction in a slice; `None` where the facts do not decide.
 pub(crate) fn limit_of(scope: &Scope<'_>, run: &Run<'_>) -> Option<&'static str> {
     let [sender, receiver] = ["sender", "receiver"].map(|part| End::new(scope, run, part));
     let ends: Vec<End<'_>> = [sender, receiver].into_iter().flatten().collect();
-    if run.is_udp() { udp_limit(run, sender, &ends) } else { tcp_limit(run, sender, receiver, &ends) }
+    if run.is_udp() {
+        udp_limit(run, sender, &ends)
+    } else {
+        tcp_limit(run, sender, receiver, &ends)
+    }
 }
 
 fn udp_limit(run: &Run<'_>, sender: Option<End<'_>>, ends: &[End<'_>]) -> Option<&'static str> {
     match place_of_loss(run) {
-        Some(limit::RECEIVER_CPU) | None if ends.iter().any(End::is_throttled) => Some(limit::QUOTA),
+        Some(limit::RECEIVER_CPU) | None if ends.iter().any(End::is_throttled) => {
+            Some(limit::QUOTA)
+        }
         // Without loss the receiver has no effect on the rate.
         None => cpu_limit(run, sender, None, sender.as_slice()),
         place => place,
@@ -161,14 +206,22 @@ fn tcp_limit<'a>(
     let window_min = if is_path { WINDOW_MOSTLY } else { WINDOW_ALONE };
     if number("rwnd_limited_share")? >= window_min {
         let is_late = receiver.is_some_and(|end| end.is_thread_full());
-        return Some(if is_late { limit::RECEIVER_CPU } else { limit::RECEIVER_WINDOW });
+        return Some(if is_late {
+            limit::RECEIVER_CPU
+        } else {
+            limit::RECEIVER_WINDOW
+        });
     }
     let is_small = number("sndbuf_bytes").is_some_and(|bytes| bytes < SMALL_BUFFER_BYTES);
     if number("sndbuf_limited_share")? >= if is_small { WINDOW_ALONE } else { window_min } {
         return Some(limit::SENDER_WINDOW);
     }
     if busy >= BUSY && is_path {
-        return Some(if is_filtered { limit::FIREWALL } else { limit::PATH });
+        return Some(if is_filtered {
+            limit::FIREWALL
+        } else {
+            limit::PATH
+        });
     }
     if let Some(cpu) = cpu_limit(run, sender, receiver, ends) {
         return Some(cpu);
@@ -180,10 +233,15 @@ fn tcp_limit<'a>(
         _ if is_path => Some(limit::PATH),
         _ if busy < BUSY && run.is_buffer_below_block() => Some(limit::SENDER_WINDOW),
         // A paced sender waits for its next turn.
-        _ if busy < BUSY && run.reaches_of_its_target(NEARLY_TARGET) => Some(limit::CONFIGURED_RATE),
+        _ if busy < BUSY && run.reaches_of_its_target(NEARLY_TARGET) => {
+            Some(limit::CONFIGURED_RATE)
+        }
         _ if busy < BUSY => Some(limit::APPLICATION),
         // The ends of one host that run in turn leave each of its CPUs some idle time.
-        Some(end) if run.is("same_host") && end.host.busiest_cpu().is_ok_and(|busy| busy >= HOST_BUSY) => {
+        Some(end)
+            if run.is("same_host")
+                && end.host.busiest_cpu().is_ok_and(|busy| busy >= HOST_BUSY) =>
+        {
             Some(limit::HOST_CPU)
         }
         Some(_) if !run.is("same_host") && run.spurious().is_some() => Some(limit::REORDERING),
@@ -196,8 +254,15 @@ fn tcp_limit<'a>(
 /// be distinguished from the path.
 pub(crate) fn place_of_loss(run: &Run<'_>) -> Option<&'static str> {
     run.datagram_loss()?;
-    let lost_in = |place: &str| run.number(&format!("lost_in_{place}")).map_or(0.0, |lost| lost.value);
-    let network = if run.number("lost_in_socket").is_ok() { limit::PATH } else { limit::PATH_OR_RECEIVER };
+    let lost_in = |place: &str| {
+        run.number(&format!("lost_in_{place}"))
+            .map_or(0.0, |lost| lost.value)
+    };
+    let network = if run.number("lost_in_socket").is_ok() {
+        limit::PATH
+    } else {
+        limit::PATH_OR_RECEIVER
+    };
     let places = [
         (network, "network"),
         (limit::SENDER_QUEUE, "sender"),
@@ -206,7 +271,9 @@ pub(crate) fn place_of_loss(run: &Run<'_>) -> Option<&'static str> {
         (limit::RECEIVER_SOFTIRQ, "backlog"),
         (limit::RECEIVER_CPU, "socket"),
     ];
-    let most = places.into_iter().max_by(|(_, a), (_, b)| lost_in(a).total_cmp(&lost_in(b)))?;
+    let most = places
+        .into_iter()
+        .max_by(|(_, a), (_, b)| lost_in(a).total_cmp(&lost_in(b)))?;
     (lost_in(most.1) > 0.0).then_some(most.0)
 }
 
@@ -217,11 +284,16 @@ fn cpu_limit(
     ends: &[End<'_>],
 ) -> Option<&'static str> {
     let own: f64 = ends.iter().filter_map(End::own_cpus).sum();
-    let is_full = |end: &&End<'_>| end.are_cpus_full() && (own >= CPU_NEED_MIN || end.is_thread_full());
+    let is_full =
+        |end: &&End<'_>| end.are_cpus_full() && (own >= CPU_NEED_MIN || end.is_thread_full());
     if let Some(end) = ends.iter().find(|end| end.wait >= WAIT_MIN || is_full(end)) {
         // The ends of a test on one host that are not bound to CPUs of their own are programs of the same CPUs.
         let is_shared = run.is("same_host") && ends.iter().all(|other| end.shares_cpus(other));
-        let of_test = if is_shared { own } else { end.own_cpus().unwrap_or(0.0) };
+        let of_test = if is_shared {
+            own
+        } else {
+            end.own_cpus().unwrap_or(0.0)
+        };
         let others = end.programs_cpus() - of_test;
         if end.stolen_cpus() >= OTHERS_MIN_CPUS.max(others) {
             return Some(limit::STEAL);
@@ -236,11 +308,19 @@ fn cpu_limit(
         }
     }
     if sender.is_some_and(|end| end.is_thread_full()) {
-        return Some(if run.is("same_host") { limit::HOST_CPU } else { limit::SENDER_CPU });
+        return Some(if run.is("same_host") {
+            limit::HOST_CPU
+        } else {
+            limit::SENDER_CPU
+        });
     }
     let receiver = receiver?;
     if receiver.is_thread_full() {
-        return Some(if run.is("same_host") { limit::HOST_CPU } else { limit::RECEIVER_CPU });
+        return Some(if run.is("same_host") {
+            limit::HOST_CPU
+        } else {
+            limit::RECEIVER_CPU
+        });
     }
     (receiver.softirq() >= 0.85).then_some(limit::RECEIVER_SOFTIRQ)
 }
@@ -264,7 +344,11 @@ mod tests {
     }
 
     /// The same where these ends were observed.
-    fn limit_seen_by(ends: &[&str], busy_percent: [u64; 2], facts: &[(&str, Value)]) -> Option<&'static str> {
+    fn limit_seen_by(
+        ends: &[&str],
+        busy_percent: [u64; 2],
+        facts: &[(&str, Value)],
+    ) -> Option<&'static str> {
         let clean: [(&str, Value); 8] = [
             ("tool", "linerate".into()),
             ("transport", "tcp".into()),
@@ -301,31 +385,60 @@ mod tests {
     #[test]
     fn a_window_counts_from_a_fifth_of_the_time_where_nothing_is_lost() {
         let waited = ("rwnd_limited_share", 0.4.into());
-        assert_eq!(limit_with(std::slice::from_ref(&waited)), Some(limit::RECEIVER_WINDOW));
-        let lost = [waited.clone(), ("retransmits", 9_i64.into()), ("retransmit_share", 0.01.into())];
+        assert_eq!(
+            limit_with(std::slice::from_ref(&waited)),
+            Some(limit::RECEIVER_WINDOW)
+        );
+        let lost = [
+            waited.clone(),
+            ("retransmits", 9_i64.into()),
+            ("retransmit_share", 0.01.into()),
+        ];
         assert_eq!(limit_with(&lost), Some(limit::PATH));
-        assert_eq!(limit_with(&[("rwnd_limited_share", 0.1.into())]), Some(limit::PATH));
-        assert_eq!(limit_with(&[waited, ("receiver_thread_cpu", 0.95.into())]), Some(limit::RECEIVER_CPU));
+        assert_eq!(
+            limit_with(&[("rwnd_limited_share", 0.1.into())]),
+            Some(limit::PATH)
+        );
+        assert_eq!(
+            limit_with(&[waited, ("receiver_thread_cpu", 0.95.into())]),
+            Some(limit::RECEIVER_CPU)
+        );
     }
 
     #[test]
     fn paced_sender_that_has_nothing_to_send_is_limited_by_its_rate() {
-        let paced = |rate: f64| [("busy_share", 0.5.into()), ("target_bps", 5e7.into()), ("received_bps", rate.into())];
+        let paced = |rate: f64| {
+            [
+                ("busy_share", 0.5.into()),
+                ("target_bps", 5e7.into()),
+                ("received_bps", rate.into()),
+            ]
+        };
         assert_eq!(limit_with(&paced(4.8e7)), Some(limit::CONFIGURED_RATE));
         assert_eq!(limit_with(&paced(3e7)), Some(limit::APPLICATION));
-        assert_eq!(limit_with(&[("busy_share", 0.5.into())]), Some(limit::APPLICATION));
+        assert_eq!(
+            limit_with(&[("busy_share", 0.5.into())]),
+            Some(limit::APPLICATION)
+        );
     }
 
     #[test]
     fn segments_that_arrived_twice_were_late_and_not_lost() {
         let repeated = |twice: i64| {
-            [("retransmits", 100_i64.into()), ("retransmit_share", 0.02.into()), ("dsack_segments", twice.into())]
+            [
+                ("retransmits", 100_i64.into()),
+                ("retransmit_share", 0.02.into()),
+                ("dsack_segments", twice.into()),
+            ]
         };
         assert_eq!(limit_with(&repeated(90)), Some(limit::REORDERING));
         assert_eq!(limit_with(&repeated(10)), Some(limit::PATH));
         let [a, b, c] = repeated(90);
         let same_host = ("same_host", true.into());
-        assert_eq!(limit_at([80, 70], &[a, b, c, same_host.clone()]), Some(limit::HOST_CPU));
+        assert_eq!(
+            limit_at([80, 70], &[a, b, c, same_host.clone()]),
+            Some(limit::HOST_CPU)
+        );
         let [a, b, c] = repeated(10);
         assert_eq!(limit_with(&[a, b, c, same_host]), Some(limit::PATH));
     }
@@ -333,25 +446,52 @@ mod tests {
     #[test]
     fn a_host_that_runs_both_ends_is_the_limit_where_its_cpus_are_busy() {
         let same_host = ("same_host", true.into());
-        assert_eq!(limit_at([5, 3], std::slice::from_ref(&same_host)), Some(limit::PATH));
-        assert_eq!(limit_at([80, 70], std::slice::from_ref(&same_host)), Some(limit::HOST_CPU));
+        assert_eq!(
+            limit_at([5, 3], std::slice::from_ref(&same_host)),
+            Some(limit::PATH)
+        );
+        assert_eq!(
+            limit_at([80, 70], std::slice::from_ref(&same_host)),
+            Some(limit::HOST_CPU)
+        );
         // Both use 0.4 CPUs: 1.2 are others'.
-        assert_eq!(limit_at([100, 100], std::slice::from_ref(&same_host)), Some(limit::OTHER_PROGRAMS));
-        let bound = [same_host, ("client_cpus", "0".into()), ("server_cpus", "1".into())];
+        assert_eq!(
+            limit_at([100, 100], std::slice::from_ref(&same_host)),
+            Some(limit::OTHER_PROGRAMS)
+        );
+        let bound = [
+            same_host,
+            ("client_cpus", "0".into()),
+            ("server_cpus", "1".into()),
+        ];
         assert_eq!(limit_at([40, 100], &bound), Some(limit::OTHER_PROGRAMS));
     }
 
     #[test]
     fn an_end_on_this_host_that_was_not_observed_is_no_other_program() {
         let same_host = [("same_host", true.into())];
-        assert_eq!(limit_seen_by(&["sender"], [100, 100], &same_host), Some(limit::HOST_CPU));
-        assert_eq!(limit_seen_by(&["sender"], [100, 100], &[]), Some(limit::OTHER_PROGRAMS));
+        assert_eq!(
+            limit_seen_by(&["sender"], [100, 100], &same_host),
+            Some(limit::HOST_CPU)
+        );
+        assert_eq!(
+            limit_seen_by(&["sender"], [100, 100], &[]),
+            Some(limit::OTHER_PROGRAMS)
+        );
     }
 
     #[test]
     fn thread_that_waits_for_a_cpu_lacks_cpu_time_although_cpus_are_idle() {
-        let waits = |share: f64| [("busy_share", 0.7.into()), ("receiver_thread_wait", share.into())];
-        assert_eq!(limit_at([100, 60], &waits(0.3)), Some(limit::OTHER_PROGRAMS));
+        let waits = |share: f64| {
+            [
+                ("busy_share", 0.7.into()),
+                ("receiver_thread_wait", share.into()),
+            ]
+        };
+        assert_eq!(
+            limit_at([100, 60], &waits(0.3)),
+            Some(limit::OTHER_PROGRAMS)
+        );
         assert_eq!(limit_at([100, 60], &waits(0.02)), Some(limit::APPLICATION));
         // This end uses 0.4 CPUs, and nothing else does.
         assert_eq!(limit_at([40, 0], &waits(0.3)), Some(limit::APPLICATION));
@@ -360,11 +500,17 @@ mod tests {
     #[test]
     fn place_that_lost_most_datagrams_is_the_limit() {
         let udp = |share: f64, places: &[(&'static str, i64)]| {
-            let given: [(&str, Value); 2] = [("transport", "udp".into()), ("loss_share", share.into())];
+            let given: [(&str, Value); 2] =
+                [("transport", "udp".into()), ("loss_share", share.into())];
             let places = places.iter().map(|(place, lost)| (*place, (*lost).into()));
             limit_with(&given.into_iter().chain(places).collect::<Vec<_>>())
         };
-        let watched = [("lost_in_network", 40), ("lost_in_sender", 9), ("lost_in_nic", 0), ("lost_in_socket", 3)];
+        let watched = [
+            ("lost_in_network", 40),
+            ("lost_in_sender", 9),
+            ("lost_in_nic", 0),
+            ("lost_in_socket", 3),
+        ];
         assert_eq!(udp(0.05, &watched), Some(limit::PATH));
         assert_eq!(udp(0.0001, &watched), None);
         assert_eq!(udp(0.05, &watched[..2]), Some(limit::PATH_OR_RECEIVER));
@@ -376,14 +522,25 @@ mod tests {
             ("lost_in_socket", limit::RECEIVER_CPU),
         ] {
             let places = [&watched[..1], &[(place, 41), ("lost_in_socket", 3)][..]].concat();
-            assert_eq!(udp(0.05, &places[..if place == "lost_in_socket" { 2 } else { 3 }]), Some(expected), "{place}");
+            assert_eq!(
+                udp(
+                    0.05,
+                    &places[..if place == "lost_in_socket" { 2 } else { 3 }]
+                ),
+                Some(expected),
+                "{place}"
+            );
         }
     }
 
     #[test]
     fn small_buffer_is_the_limit_although_packets_are_lost() {
-        let lost = [("sndbuf_limited_share", 0.3.into()), ("retransmit_share", 0.01.into())];
-        let limit = |bytes: i64| limit_with(&[&lost[..], &[("sndbuf_bytes", bytes.into())]].concat());
+        let lost = [
+            ("sndbuf_limited_share", 0.3.into()),
+            ("retransmit_share", 0.01.into()),
+        ];
+        let limit =
+            |bytes: i64| limit_with(&[&lost[..], &[("sndbuf_bytes", bytes.into())]].concat());
         assert_eq!(limit(4096), Some(limit::SENDER_WINDOW));
         assert_eq!(limit(2_097_152), Some(limit::PATH));
     }
@@ -391,7 +548,13 @@ mod tests {
     #[test]
     fn a_buffer_that_takes_no_block_is_no_lack_of_data() {
         let idle = ("busy_share", 0.6.into());
-        assert_eq!(limit_with(&[idle.clone(), ("sndbuf_bytes", 2048_i64.into())]), Some(limit::SENDER_WINDOW));
-        assert_eq!(limit_with(&[idle, ("sndbuf_bytes", 2_097_152_i64.into())]), Some(limit::APPLICATION));
+        assert_eq!(
+            limit_with(&[idle.clone(), ("sndbuf_bytes", 2048_i64.into())]),
+            Some(limit::SENDER_WINDOW)
+        );
+        assert_eq!(
+            limit_with(&[idle, ("sndbuf_bytes", 2_097_152_i64.into())]),
+            Some(limit::APPLICATION)
+        );
     }
 }

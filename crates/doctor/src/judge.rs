@@ -38,18 +38,37 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
     name_target(&mut votes, observed, only);
     let mut observed = observed.to_vec();
     if let Some(name) = vote::winner(&votes) {
-        observed.iter_mut().for_each(|one| crate::slices::conclude(&mut one.snapshot, &name));
+        observed
+            .iter_mut()
+            .for_each(|one| crate::slices::conclude(&mut one.snapshot, &name));
     }
     let observed = observed.as_slice();
-    let (outcomes, (verdict, placement, tests, is_silent)) = judged(observed, only, |scope, findings| {
-        (verdict::verdict(scope, findings), placements(scope), read_tests(scope), is_silent(scope))
-    });
-    let is_watched = |one: &Observed| one.period.as_ref().is_some_and(|period| !period.is_around_test);
+    let (outcomes, (verdict, placement, tests, is_silent)) =
+        judged(observed, only, |scope, findings| {
+            (
+                verdict::verdict(scope, findings),
+                placements(scope),
+                read_tests(scope),
+                is_silent(scope),
+            )
+        });
+    let is_watched = |one: &Observed| {
+        one.period
+            .as_ref()
+            .is_some_and(|period| !period.is_around_test)
+    };
     // A test that moved nothing has no intervals to vote, and more of them would show no more.
     let watched = observed.iter().any(is_watched) && !is_silent;
     let mut diagnosis = Diagnosis::new(vote::decide(verdict, &votes, watched));
-    diagnosis.hosts = observed.iter().map(|one| one.snapshot.host.clone()).collect();
-    diagnosis.findings = outcomes.findings.into_iter().map(|(_, finding)| finding).collect();
+    diagnosis.hosts = observed
+        .iter()
+        .map(|one| one.snapshot.host.clone())
+        .collect();
+    diagnosis.findings = outcomes
+        .findings
+        .into_iter()
+        .map(|(_, finding)| finding)
+        .collect();
     diagnosis.ruled_out = outcomes.ruled_out;
     diagnosis.not_evaluated = outcomes.not_evaluated;
     diagnosis.placement = placement;
@@ -63,7 +82,9 @@ fn name_path(votes: &mut [(f64, Verdict)], observed: &[Observed], only: &[String
     if !votes.iter().any(|(_, vote)| is_path(vote)) {
         return;
     }
-    let (_, named) = judged(observed, only, |scope, _| verdict::path_of_examination(scope));
+    let (_, named) = judged(observed, only, |scope, _| {
+        verdict::path_of_examination(scope)
+    });
     let Some(named) = named else { return };
     for (_, vote) in votes.iter_mut().filter(|(_, vote)| is_path(vote)) {
         let confidence = vote.confidence;
@@ -74,9 +95,12 @@ fn name_path(votes: &mut [(f64, Verdict)], observed: &[Observed], only: &[String
 
 /// A load that reaches its target as a whole is limited by it, also in seconds that were late and made up for later.
 fn name_target(votes: &mut [(f64, Verdict)], observed: &[Observed], only: &[String]) {
-    let (_, reached) = judged(observed, only, |scope, _| verdict::target_of_examination(scope));
+    let (_, reached) = judged(observed, only, |scope, _| {
+        verdict::target_of_examination(scope)
+    });
     let Some(reached) = reached else { return };
-    let is_eliminated = |vote: &Verdict| Limit::of(&vote.verdict).is_some_and(|limit| !limit.is_certain);
+    let is_eliminated =
+        |vote: &Verdict| Limit::of(&vote.verdict).is_some_and(|limit| !limit.is_certain);
     for (_, vote) in votes.iter_mut().filter(|(_, vote)| is_eliminated(vote)) {
         *vote = reached.clone();
     }
@@ -93,11 +117,15 @@ fn judged<T>(
     only: &[String],
     verdict: impl FnOnce(&Scope<'_>, &[(Layer, Finding)]) -> T,
 ) -> (Outcomes, T) {
-    let snapshots: Vec<Snapshot> = observed.iter().map(|one| derive(one.snapshot.clone())).collect();
+    let snapshots: Vec<Snapshot> = observed
+        .iter()
+        .map(|one| derive(one.snapshot.clone()))
+        .collect();
     let periods: Vec<Option<&Period>> = observed.iter().map(|one| one.period.as_ref()).collect();
     let scope = scope(&snapshots, &periods);
     let mut outcomes = Outcomes::default();
-    let is_wanted = |id: &str| only.is_empty() || only.iter().any(|wanted| wanted.eq_ignore_ascii_case(id));
+    let is_wanted =
+        |id: &str| only.is_empty() || only.iter().any(|wanted| wanted.eq_ignore_ascii_case(id));
     for (layer, rule) in rules::all().filter(|(_, rule)| is_wanted(rule.id)) {
         for (subject, ruling) in apply(rule, &scope) {
             outcomes.add(layer, rule, subject, ruling);
@@ -111,16 +139,31 @@ fn judged<T>(
 /// Joins snapshots that were derived already.
 pub(crate) fn scope<'a>(snapshots: &'a [Snapshot], periods: &[Option<&'a Period>]) -> Scope<'a> {
     let other = |index: usize| (snapshots.len() == 2).then(|| &snapshots[1 - index]);
-    let host =
-        |(index, snapshot)| Host { snapshot, period: periods.get(index).copied().flatten(), other: other(index) };
-    Scope { hosts: snapshots.iter().enumerate().map(host).collect() }
+    let host = |(index, snapshot)| Host {
+        snapshot,
+        period: periods.get(index).copied().flatten(),
+        other: other(index),
+    };
+    Scope {
+        hosts: snapshots.iter().enumerate().map(host).collect(),
+    }
 }
 
 fn apply(rule: &Rule, scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     match rule.judge {
-        Judge::Nic(judge) => scope.nics().map(|nic| (nic.subject(), judge(&nic))).collect(),
-        Judge::Host(judge) => scope.hosts.iter().map(|host| (host.name().to_owned(), judge(host))).collect(),
-        Judge::Run(judge) => scope.runs().map(|run| (run.subject(), judge(&run))).collect(),
+        Judge::Nic(judge) => scope
+            .nics()
+            .map(|nic| (nic.subject(), judge(&nic)))
+            .collect(),
+        Judge::Host(judge) => scope
+            .hosts
+            .iter()
+            .map(|host| (host.name().to_owned(), judge(host)))
+            .collect(),
+        Judge::Run(judge) => scope
+            .runs()
+            .map(|run| (run.subject(), judge(&run)))
+            .collect(),
         Judge::Scope(judge) => judge(scope),
     }
 }
@@ -192,16 +235,22 @@ impl Outcomes {
         self.suppress();
         self.demote_behind_line_rate(scope);
         self.hold_back_remedies();
-        self.findings.sort_by(|(left_phase, left), (right_phase, right)| {
-            let strength = |finding: &Finding| (finding.severity, finding.confidence);
-            strength(right).cmp(&strength(left)).then(left_phase.cmp(right_phase))
-        });
+        self.findings
+            .sort_by(|(left_phase, left), (right_phase, right)| {
+                let strength = |finding: &Finding| (finding.severity, finding.confidence);
+                strength(right)
+                    .cmp(&strength(left))
+                    .then(left_phase.cmp(right_phase))
+            });
     }
 
     /// What another finding explains is no finding of its own.
     fn suppress(&mut self) {
         for (cause, explained) in EXPLAINS {
-            let causes = self.findings.iter().filter(|(_, finding)| finding.id == cause);
+            let causes = self
+                .findings
+                .iter()
+                .filter(|(_, finding)| finding.id == cause);
             let hosts: Vec<String> = causes.map(|(_, cause)| host_of(cause).to_owned()).collect();
             let is_explained = |(_, finding): &(Layer, Finding)| {
                 let here = hosts.iter().any(|host| host == host_of(finding));
@@ -213,7 +262,8 @@ impl Outcomes {
             let (gone, kept): (Vec<_>, Vec<_>) = findings.into_iter().partition(is_explained);
             self.findings = kept;
             self.ruled_out.extend(gone.into_iter().map(|(_, finding)| {
-                let mut ruled_out = RuledOut::new(finding.id, finding.subject, format!("explained by {cause}"));
+                let mut ruled_out =
+                    RuledOut::new(finding.id, finding.subject, format!("explained by {cause}"));
                 ruled_out.inapplicable = Some(Inapplicable::Explained);
                 ruled_out
             }));
@@ -226,9 +276,17 @@ impl Outcomes {
             let runs = host.runs().filter(|run| run.goodput_bps().is_ok()).count();
             // Where the speed of the link was concluded from the rate, nothing is known to be full.
             let is_line_rate = |finding: &Finding| {
-                finding.id == "TOP-01" && finding.confidence == Confidence::High && host_of(finding) == host.name()
+                finding.id == "TOP-01"
+                    && finding.confidence == Confidence::High
+                    && host_of(finding) == host.name()
             };
-            runs > 0 && self.findings.iter().filter(|(_, finding)| is_line_rate(finding)).count() >= runs
+            runs > 0
+                && self
+                    .findings
+                    .iter()
+                    .filter(|(_, finding)| is_line_rate(finding))
+                    .count()
+                    >= runs
         };
         let full: Vec<&str> = scope.hosts.iter().filter(is_full).map(Host::name).collect();
         for (layer, finding) in &mut self.findings {
@@ -243,8 +301,13 @@ impl Outcomes {
 
     /// A remedy whose input an earlier layer changes is not printed: first repair the link, then measure windows.
     fn hold_back_remedies(&mut self) {
-        let broken = self.findings.iter().filter(|(layer, f)| *layer <= Layer::Link && f.severity >= Severity::High);
-        let Some((first, cause)) = broken.min_by_key(|(layer, _)| *layer).map(|(layer, f)| (*layer, f.id.clone()))
+        let broken = self
+            .findings
+            .iter()
+            .filter(|(layer, f)| *layer <= Layer::Link && f.severity >= Severity::High);
+        let Some((first, cause)) = broken
+            .min_by_key(|(layer, _)| *layer)
+            .map(|(layer, f)| (*layer, f.id.clone()))
         else {
             return;
         };
@@ -260,11 +323,17 @@ impl Outcomes {
 
 fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
     let has_commands = !matched.remedy.is_empty();
-    let needs = if has_commands { matched.needs } else { Vec::new() };
+    let needs = if has_commands {
+        matched.needs
+    } else {
+        Vec::new()
+    };
     let mut found = Finding::new(
         rule.id,
         matched.severity.unwrap_or(rule.severity),
-        matched.cap.map_or(rule.confidence, |cap| cap.min(rule.confidence)),
+        matched
+            .cap
+            .map_or(rule.confidence, |cap| cap.min(rule.confidence)),
         subject,
     );
     found.title = rule.title.to_owned();
@@ -281,11 +350,20 @@ fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
 }
 
 /// Adds one more outcome to a finished diagnosis.
-pub(crate) fn append(diagnosis: &mut Diagnosis, (layer, rule): (Layer, &Rule), subject: String, ruling: Ruling) {
+pub(crate) fn append(
+    diagnosis: &mut Diagnosis,
+    (layer, rule): (Layer, &Rule),
+    subject: String,
+    ruling: Ruling,
+) {
     let mut outcomes = Outcomes::default();
     outcomes.add(layer, rule, subject, ruling);
-    diagnosis.findings.extend(outcomes.findings.into_iter().map(|(_, finding)| finding));
+    diagnosis
+        .findings
+        .extend(outcomes.findings.into_iter().map(|(_, finding)| finding));
     diagnosis.ruled_out.append(&mut outcomes.ruled_out);
     diagnosis.not_evaluated.append(&mut outcomes.not_evaluated);
-    diagnosis.findings.sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.confidence)));
+    diagnosis
+        .findings
+        .sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.confidence)));
 }

@@ -56,7 +56,9 @@ pub use timeline::TestTimeline;
 pub mod http {
     pub use crate::rules::cell::cell_verdict;
     pub use crate::rules::flags::run_flags;
-    pub use crate::rules::preflight::{Preflight, descriptors_for, too_many_connections, worker_processes};
+    pub use crate::rules::preflight::{
+        Preflight, descriptors_for, too_many_connections, worker_processes,
+    };
 }
 
 /// Every rule, in the order in which a reader should think about them.

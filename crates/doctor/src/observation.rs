@@ -47,7 +47,10 @@ impl EndpointObservation {
     pub fn from_peer(text: &str) -> Result<Self, serde_json::Error> {
         let mut observation: Self = serde_json::from_str(text)?;
         let is_plain = |key: &str| !key.contains(acts);
-        observation.snapshot.facts.retain(|key, _| is_plain(key) && !key.starts_with("run."));
+        observation
+            .snapshot
+            .facts
+            .retain(|key, _| is_plain(key) && !key.starts_with("run."));
         observation.snapshot.counters.retain(|key, _| is_plain(key));
         Ok(observation)
     }
@@ -55,23 +58,53 @@ impl EndpointObservation {
 
 /// Diagnoses a test by the observations of its client and, if it sent one, its server.
 #[must_use]
-pub fn diagnose_test(client: EndpointObservation, server: Option<EndpointObservation>) -> Diagnosis {
+pub fn diagnose_test(
+    client: EndpointObservation,
+    server: Option<EndpointObservation>,
+) -> Diagnosis {
     let runs = [
-        joined(&client, server.as_ref(), |observation| observation.forward.as_ref()),
-        joined(&client, server.as_ref(), |observation| observation.reverse.as_ref()),
+        joined(&client, server.as_ref(), |observation| {
+            observation.forward.as_ref()
+        }),
+        joined(&client, server.as_ref(), |observation| {
+            observation.reverse.as_ref()
+        }),
     ];
     let timelines: Vec<Vec<TestInterval>> = [
-        timeline(&client, server.as_ref(), |observation| &observation.forward_intervals, runs[0].is_some()),
-        timeline(&client, server.as_ref(), |observation| &observation.reverse_intervals, runs[1].is_some()),
+        timeline(
+            &client,
+            server.as_ref(),
+            |observation| &observation.forward_intervals,
+            runs[0].is_some(),
+        ),
+        timeline(
+            &client,
+            server.as_ref(),
+            |observation| &observation.reverse_intervals,
+            runs[1].is_some(),
+        ),
     ]
     .into_iter()
     .flatten()
     .collect();
-    let same_host = is_same_host(&client.snapshot, server.as_ref().map(|server| &server.snapshot));
-    let mut observed = vec![end("client", client, &runs, ["sender", "receiver"], same_host)];
-    observed.extend(server.map(|server| end("server", server, &runs, ["receiver", "sender"], same_host)));
+    let same_host = is_same_host(
+        &client.snapshot,
+        server.as_ref().map(|server| &server.snapshot),
+    );
+    let mut observed = vec![end(
+        "client",
+        client,
+        &runs,
+        ["sender", "receiver"],
+        same_host,
+    )];
+    observed.extend(
+        server.map(|server| end("server", server, &runs, ["receiver", "sender"], same_host)),
+    );
     let loss = loss(&observed, &runs);
-    observed.iter_mut().for_each(|one| record_loss(&mut one.snapshot, &loss));
+    observed
+        .iter_mut()
+        .for_each(|one| record_loss(&mut one.snapshot, &loss));
     let loss = loss.into_iter().map(|(_, split)| split).collect();
     let mut diagnosis = diagnose_with(&observed, &[], &slices(&observed, &timelines));
     diagnosis.loss = loss;
@@ -141,7 +174,12 @@ fn timeline(
     for interval in &mut intervals {
         let middle = f64::midpoint(interval.start_s, interval.end_s);
         let covers = |other: &&TestInterval| other.start_s <= middle && middle < other.end_s;
-        for (name, value) in reported.iter().find(covers).into_iter().flat_map(|other| &other.facts) {
+        for (name, value) in reported
+            .iter()
+            .find(covers)
+            .into_iter()
+            .flat_map(|other| &other.facts)
+        {
             let receives = name == "received_bps" && !interval.facts.contains_key(name);
             if receives || REPORTED_BY_PEER.contains(&name.as_str()) {
                 interval.facts.insert(name.clone(), value.clone());
@@ -201,7 +239,11 @@ fn end(
     same_host: Option<bool>,
 ) -> Observed {
     const SRC: &str = "test";
-    let EndpointObservation { mut snapshot, period, .. } = observation;
+    let EndpointObservation {
+        mut snapshot,
+        period,
+        ..
+    } = observation;
     snapshot.host = name.to_owned();
     for (run, part) in runs.iter().zip(parts) {
         let Some(run) = run else { continue };
@@ -245,7 +287,9 @@ fn black_hole(snapshot: &mut Snapshot, facts: &BTreeMap<String, Value>) {
     if received > 0.0 || sent <= 0.0 || !repeated {
         return;
     }
-    let device = snapshot.text("route.peer.dev").map(|name| format!("nic.{name}.net.mtu"));
+    let device = snapshot
+        .text("route.peer.dev")
+        .map(|name| format!("nic.{name}.net.mtu"));
     let mtu = device.and_then(|key| snapshot.number(&key));
     if let (Some(mtu), Some(path)) = (mtu, number("pmtu_bytes")) {
         snapshot.set("path.told_mtu", path < mtu, SRC);
@@ -254,19 +298,33 @@ fn black_hole(snapshot: &mut Snapshot, facts: &BTreeMap<String, Value>) {
 
 /// Where the datagrams of a test were lost: the number of the run and its parts.
 fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<(usize, LossSplit)> {
-    let snapshots: Vec<Snapshot> = observed.iter().map(|one| derive(one.snapshot.clone())).collect();
+    let snapshots: Vec<Snapshot> = observed
+        .iter()
+        .map(|one| derive(one.snapshot.clone()))
+        .collect();
     let periods: Vec<Option<&Period>> = observed.iter().map(|one| one.period.as_ref()).collect();
     let scope = scope(&snapshots, &periods);
     let mut splits = Vec::new();
-    let directions =
-        runs.iter().zip([true, false]).filter_map(|(run, sender_first)| Some((run.as_ref()?, sender_first)));
+    let directions = runs
+        .iter()
+        .zip([true, false])
+        .filter_map(|(run, sender_first)| Some((run.as_ref()?, sender_first)));
     for (index, (run, sender_first)) in directions.enumerate() {
         let number = |name: &str| run.get(name)?.number();
-        let Some(lost) = number("lost_packets") else { continue };
+        let Some(lost) = number("lost_packets") else {
+            continue;
+        };
         let (client, server) = (scope.hosts.first(), scope.hosts.get(1));
-        let (sender, receiver) = if sender_first { (client, server) } else { (server, client) };
+        let (sender, receiver) = if sender_first {
+            (client, server)
+        } else {
+            (server, client)
+        };
         let mut loss = LossSplit::default();
-        loss.label = run.get("label").map(ToString::to_string).unwrap_or_default();
+        loss.label = run
+            .get("label")
+            .map(ToString::to_string)
+            .unwrap_or_default();
         loss.lost = whole(lost);
         loss.sender = sender.and_then(|host| sender_drops(host, number("sent_packets")));
         loss.nic = receiver.and_then(nic_drops);
@@ -285,8 +343,19 @@ fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<(usize, Loss
 /// distinguished. Counters of a whole host may include other traffic, so no part exceeds what is left.
 fn split_loss(mut split: LossSplit) -> LossSplit {
     split.network = split.lost;
-    let LossSplit { socket, firewall, backlog, nic, sender, network, .. } = &mut split;
-    for part in [socket, firewall, backlog, nic, sender].into_iter().flatten() {
+    let LossSplit {
+        socket,
+        firewall,
+        backlog,
+        nic,
+        sender,
+        network,
+        ..
+    } = &mut split;
+    for part in [socket, firewall, backlog, nic, sender]
+        .into_iter()
+        .flatten()
+    {
         *part = (*part).min(*network);
         *network -= *part;
     }
@@ -316,25 +385,44 @@ fn firewall_drops(host: &Host<'_>, payload_bytes: Option<f64>) -> Option<u64> {
 /// Drops of all sockets, because those of a socket are last read before it is closed; none where no socket of the test dropped.
 fn socket_drops(host: &Host<'_>) -> Option<u64> {
     let own = host.own_socket_drops().filter(|drops| *drops == 0);
-    own.or_else(|| growth(host, &["net.snmp.Udp.RcvbufErrors", "net.snmp6.Udp6RcvbufErrors"]))
+    own.or_else(|| {
+        growth(
+            host,
+            &["net.snmp.Udp.RcvbufErrors", "net.snmp6.Udp6RcvbufErrors"],
+        )
+    })
 }
 
 fn nic_drops(host: &Host<'_>) -> Option<u64> {
     host.period?;
-    let drops: Vec<u64> =
-        host.nics().filter_map(|nic| nic.growth(Class::RxRingFull).ok()).map(|growth| growth.value).collect();
+    let drops: Vec<u64> = host
+        .nics()
+        .filter_map(|nic| nic.growth(Class::RxRingFull).ok())
+        .map(|growth| growth.value)
+        .collect();
     (!drops.is_empty()).then(|| drops.iter().sum())
 }
 
 /// Datagrams the sender's own socket or queueing discipline refused. The kernel counts packets, each of which may be several
 /// datagrams that it cuts later, and a packet that the discipline dropped at the socket as well.
 fn sender_drops(host: &Host<'_>, datagrams: Option<f64>) -> Option<u64> {
-    let socket = growth(host, &["net.snmp.Udp.SndbufErrors", "net.snmp6.Udp6SndbufErrors"]);
-    let queues = host.nics().filter_map(|nic| growth(host, &[&nic.key("qdisc.root.drops")]));
+    let socket = growth(
+        host,
+        &["net.snmp.Udp.SndbufErrors", "net.snmp6.Udp6SndbufErrors"],
+    );
+    let queues = host
+        .nics()
+        .filter_map(|nic| growth(host, &[&nic.key("qdisc.root.drops")]));
     let dropped = socket.max(queues.reduce(u64::saturating_add))?;
-    let sent = growth(host, &["net.snmp.Udp.OutDatagrams", "net.snmp6.Udp6OutDatagrams"]).unwrap_or(0);
+    let sent = growth(
+        host,
+        &["net.snmp.Udp.OutDatagrams", "net.snmp6.Udp6OutDatagrams"],
+    )
+    .unwrap_or(0);
     let packets = to_f64(sent.saturating_add(socket.unwrap_or(0)));
-    let joined = datagrams.filter(|_| packets > 0.0).map_or(1.0, |datagrams| (datagrams / packets).max(1.0));
+    let joined = datagrams
+        .filter(|_| packets > 0.0)
+        .map_or(1.0, |datagrams| (datagrams / packets).max(1.0));
     Some(whole(to_f64(dropped) * joined))
 }
 
@@ -352,7 +440,9 @@ mod tests {
             snapshot.count(*key, *grown, None);
             period.set(*key, Delta::of(*grown));
         }
-        let facts = run.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        let facts = run
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()));
         EndpointObservation {
             snapshot,
             period: Some(period),
@@ -365,17 +455,38 @@ mod tests {
 
     #[test]
     fn test_with_loss_names_its_place_or_what_decides() {
-        let loss = |target_bps: f64| [("target_bps", target_bps.into()), ("loss_share", 0.02.into())];
-        let client =
-            |target_bps| observation(&[&udp()[..], &loss(target_bps)].concat(), &[("nic.e.qdisc.root.drops", 0)]);
-        let server = |socket| observation(&[], &[("net.snmp.Udp.RcvbufErrors", socket), ("softnet.dropped", 0)]);
+        let loss = |target_bps: f64| {
+            [
+                ("target_bps", target_bps.into()),
+                ("loss_share", 0.02.into()),
+            ]
+        };
+        let client = |target_bps| {
+            observation(
+                &[&udp()[..], &loss(target_bps)].concat(),
+                &[("nic.e.qdisc.root.drops", 0)],
+            )
+        };
+        let server = |socket| {
+            observation(
+                &[],
+                &[
+                    ("net.snmp.Udp.RcvbufErrors", socket),
+                    ("softnet.dropped", 0),
+                ],
+            )
+        };
         let verdict = |mut client: EndpointObservation, server| {
             client.forward_intervals = intervals(&[98e6, 98e6]);
             diagnose_test(client, server).verdict
         };
         for target_bps in [1e8, 3e8] {
             let path = verdict(client(target_bps), Some(server(0)));
-            assert_eq!((path.verdict.as_str(), path.sentence.contains("PATH-11")), ("path", true), "{path:?}");
+            assert_eq!(
+                (path.verdict.as_str(), path.sentence.contains("PATH-11")),
+                ("path", true),
+                "{path:?}"
+            );
             let socket = verdict(client(target_bps), Some(server(900)));
             assert_eq!(
                 (socket.verdict.as_str(), socket.sentence.contains("UDP-01")),
@@ -383,7 +494,12 @@ mod tests {
                 "{socket:?}"
             );
             let alone = verdict(client(target_bps), None);
-            assert!(alone.sentence.starts_with("undecided between the path and the receiver: "), "{alone:?}");
+            assert!(
+                alone
+                    .sentence
+                    .starts_with("undecided between the path and the receiver: "),
+                "{alone:?}"
+            );
             assert_eq!(alone.confidence, linerate_model::finding::Confidence::Low);
         }
     }
@@ -391,19 +507,33 @@ mod tests {
     #[test]
     fn packet_that_the_sender_drops_is_all_datagrams_in_it() {
         let sent = [&udp()[..], &[("sent_packets", 2000_i64.into())]].concat();
-        let counters =
-            [("net.snmp.Udp.OutDatagrams", 150), ("net.snmp.Udp.SndbufErrors", 50), ("nic.e.qdisc.root.drops", 50)];
-        let split = diagnose_test(observation(&sent, &counters), Some(observation(&[], &[]))).loss.remove(0);
+        let counters = [
+            ("net.snmp.Udp.OutDatagrams", 150),
+            ("net.snmp.Udp.SndbufErrors", 50),
+            ("nic.e.qdisc.root.drops", 50),
+        ];
+        let split = diagnose_test(observation(&sent, &counters), Some(observation(&[], &[])))
+            .loss
+            .remove(0);
         assert_eq!((split.sender, split.network), (Some(500), 500));
     }
 
     #[test]
     fn drops_of_other_programs_are_not_those_of_the_test() {
-        let server = observation(&[], &[("net.snmp.Udp.RcvbufErrors", 900), ("self.udp.7.drops", 0)]);
+        let server = observation(
+            &[],
+            &[("net.snmp.Udp.RcvbufErrors", 900), ("self.udp.7.drops", 0)],
+        );
         let diagnosis = diagnose_test(observation(&udp(), &[]), Some(server));
-        assert_eq!((diagnosis.loss[0].socket, diagnosis.loss[0].network), (Some(0), 1000));
+        assert_eq!(
+            (diagnosis.loss[0].socket, diagnosis.loss[0].network),
+            (Some(0), 1000)
+        );
         assert!(
-            diagnosis.ruled_out.iter().any(|rule| rule.id == "UDP-01" && rule.subject == "server"),
+            diagnosis
+                .ruled_out
+                .iter()
+                .any(|rule| rule.id == "UDP-01" && rule.subject == "server"),
             "{diagnosis:?}"
         );
     }
@@ -421,22 +551,51 @@ mod tests {
 
     #[test]
     fn lost_datagrams_are_found_at_both_ends() {
-        let client = observation(&udp(), &[("net.snmp.Udp.SndbufErrors", 0), ("nic.e.qdisc.root.drops", 100)]);
-        let server = observation(&[], &[("net.snmp.Udp.RcvbufErrors", 700), ("nic.e.drv.rx_missed_errors", 150)]);
+        let client = observation(
+            &udp(),
+            &[
+                ("net.snmp.Udp.SndbufErrors", 0),
+                ("nic.e.qdisc.root.drops", 100),
+            ],
+        );
+        let server = observation(
+            &[],
+            &[
+                ("net.snmp.Udp.RcvbufErrors", 700),
+                ("nic.e.drv.rx_missed_errors", 150),
+            ],
+        );
         let mut filtered = server.clone();
         let diagnosis = diagnose_test(client.clone(), Some(server));
         let [split] = diagnosis.loss.as_slice() else {
             panic!("one direction");
         };
         assert_eq!(
-            (split.lost, split.sender, split.nic, split.socket, split.network),
+            (
+                split.lost,
+                split.sender,
+                split.nic,
+                split.socket,
+                split.network
+            ),
             (1000, Some(100), Some(150), Some(700), 50)
         );
-        assert!(diagnosis.findings.iter().any(|f| f.id == "UDP-01" && f.subject == "server"));
+        assert!(
+            diagnosis
+                .findings
+                .iter()
+                .any(|f| f.id == "UDP-01" && f.subject == "server")
+        );
         let alone = diagnose_test(client.clone(), None);
         assert_eq!((alone.loss[0].socket, alone.loss[0].network), (None, 900));
-        filtered.period.as_mut().expect("watched").set("firewall.drops", Delta::of(40));
-        let firewall = diagnose_test(client.clone(), Some(filtered.clone())).loss.remove(0);
+        filtered
+            .period
+            .as_mut()
+            .expect("watched")
+            .set("firewall.drops", Delta::of(40));
+        let firewall = diagnose_test(client.clone(), Some(filtered.clone()))
+            .loss
+            .remove(0);
         assert_eq!((firewall.firewall, firewall.network), (Some(40), 10));
         // Two packets of 23 datagrams each.
         let period = filtered.period.as_mut().expect("watched");
@@ -458,12 +617,29 @@ mod tests {
             ],
             &[],
         );
-        let server =
-            observation(&[("receiver_thread_cpu", 0.97.into()), ("received_bps", 5.0.into())], &[("cpu.0.user", 500)]);
+        let server = observation(
+            &[
+                ("receiver_thread_cpu", 0.97.into()),
+                ("received_bps", 5.0.into()),
+            ],
+            &[("cpu.0.user", 500)],
+        );
         let diagnosis = diagnose_test(client, Some(server));
-        let cause = diagnosis.findings.iter().find(|finding| finding.id == "CPU-02").expect("found");
-        assert_eq!((cause.subject.as_str(), cause.evidence[0].value.as_str()), ("server", "0.97"));
-        assert!(diagnosis.findings.iter().all(|finding| finding.subject != "client"));
+        let cause = diagnosis
+            .findings
+            .iter()
+            .find(|finding| finding.id == "CPU-02")
+            .expect("found");
+        assert_eq!(
+            (cause.subject.as_str(), cause.evidence[0].value.as_str()),
+            ("server", "0.97")
+        );
+        assert!(
+            diagnosis
+                .findings
+                .iter()
+                .all(|finding| finding.subject != "client")
+        );
     }
 
     #[test]
@@ -502,9 +678,15 @@ mod tests {
 
     #[test]
     fn test_that_moved_no_data_is_not_healthy() {
-        let client = observation(&[("tool", "linerate".into()), ("received_bps", 0.0.into())], &[]);
+        let client = observation(
+            &[("tool", "linerate".into()), ("received_bps", 0.0.into())],
+            &[],
+        );
         let sentence = diagnose_test(client, None).verdict.sentence;
-        assert_eq!(sentence, "the test moved no data, and no cause was found among what could be checked");
+        assert_eq!(
+            sentence,
+            "the test moved no data, and no cause was found among what could be checked"
+        );
     }
 
     #[test]
@@ -518,9 +700,15 @@ mod tests {
             let split = split_loss(loss);
             (split.sender, split.nic, split.socket, split.network)
         };
-        assert_eq!(parts(1000, Some(10), Some(200), Some(600)), (Some(10), Some(200), Some(600), 190));
+        assert_eq!(
+            parts(1000, Some(10), Some(200), Some(600)),
+            (Some(10), Some(200), Some(600), 190)
+        );
         // Drops of other traffic do not count.
-        assert_eq!(parts(100, None, Some(5000), Some(60)), (None, Some(40), Some(60), 0));
+        assert_eq!(
+            parts(100, None, Some(5000), Some(60)),
+            (None, Some(40), Some(60), 0)
+        );
         assert_eq!(parts(7, None, None, None), (None, None, None, 7));
     }
 
@@ -550,10 +738,16 @@ mod tests {
         };
         // As a whole the test missed its target; three seconds of four it did not.
         let voted = verdict(&[1e8, 1e8, 2e7, 1e8]);
-        assert_eq!((voted.verdict.as_str(), voted.share_of_time_percent), ("configured-rate", Some(75)));
+        assert_eq!(
+            (voted.verdict.as_str(), voted.share_of_time_percent),
+            ("configured-rate", Some(75))
+        );
         assert_eq!(voted.timeline.len(), 3, "{voted:?}");
         let missed = verdict(&[2e7, 2e7]);
-        assert_eq!((missed.verdict.as_str(), missed.share_of_time_percent), ("unknown", None));
+        assert_eq!(
+            (missed.verdict.as_str(), missed.share_of_time_percent),
+            ("unknown", None)
+        );
         assert_eq!(verdict(&[1e8]).verdict, "unknown", "one second is no vote");
     }
 
@@ -561,25 +755,50 @@ mod tests {
     fn intervals_of_server_and_client_are_merged() {
         let mut client = observation(&udp(), &[]);
         client.forward_intervals = intervals(&[1.0, 2.0]);
-        client.forward_intervals.iter_mut().for_each(|interval| interval.facts.clear());
+        client
+            .forward_intervals
+            .iter_mut()
+            .for_each(|interval| interval.facts.clear());
         let mut server = observation(&[], &[]);
         server.forward_intervals = intervals(&[5.0, 7.0]);
-        let joined = timeline(&client, Some(&server), |observation| &observation.forward_intervals, true);
+        let joined = timeline(
+            &client,
+            Some(&server),
+            |observation| &observation.forward_intervals,
+            true,
+        );
         assert_eq!(joined, Some(server.forward_intervals.clone()));
-        assert_eq!(timeline(&client, Some(&server), |observation| &observation.forward_intervals, false), None);
+        assert_eq!(
+            timeline(
+                &client,
+                Some(&server),
+                |observation| &observation.forward_intervals,
+                false
+            ),
+            None
+        );
     }
 
     #[test]
     fn observation_round_trips_and_garbage_is_rejected() {
         let sent = observation(&udp(), &[("net.snmp.Udp.RcvbufErrors", 7)]);
         let text = serde_json::to_string(&sent).expect("plain data");
-        assert_eq!(EndpointObservation::from_peer(&text).expect("our own"), sent);
+        assert_eq!(
+            EndpointObservation::from_peer(&text).expect("our own"),
+            sent
+        );
         let mut forged = sent.clone();
         forged.snapshot.set("run.0.tool", "forged", "test");
         let text = serde_json::to_string(&forged).expect("plain data");
-        assert_eq!(EndpointObservation::from_peer(&text).expect("an observation"), sent);
+        assert_eq!(
+            EndpointObservation::from_peer(&text).expect("an observation"),
+            sent
+        );
         for garbage in ["", "{}", "[]", "{\"snapshot\":1}"] {
-            assert!(EndpointObservation::from_peer(garbage).is_err(), "{garbage}");
+            assert!(
+                EndpointObservation::from_peer(garbage).is_err(),
+                "{garbage}"
+            );
         }
     }
 }

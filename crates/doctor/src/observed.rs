@@ -18,6 +18,9 @@ impl Observed {
     /// A host that was read once.
     #[must_use]
     pub const fn once(snapshot: Snapshot) -> Self {
-        Self { snapshot, period: None }
+        Self {
+            snapshot,
+            period: None,
+        }
     }
 }

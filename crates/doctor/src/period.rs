@@ -55,7 +55,10 @@ pub struct Delta {
 }
 
 /// Most counters of a healthy host did not grow, and a host has hundreds.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature serde asks for"
+)]
 const fn is_off(flag: &bool) -> bool {
     !*flag
 }
@@ -77,10 +80,19 @@ impl Period {
     /// Growth between a moment before a test of `seconds` and one behind it, which are not known; `None` without a counter of
     /// both.
     pub(crate) fn around_test(before: &Snapshot, after: &Snapshot, seconds: f64) -> Option<Self> {
-        let mut period = Self { seconds, intervals: 1, is_around_test: true, ..Self::default() };
+        let mut period = Self {
+            seconds,
+            intervals: 1,
+            is_around_test: true,
+            ..Self::default()
+        };
         for (key, to) in &after.counters {
             if let Some(from) = before.counters.get(key) {
-                period.deltas.entry(key.clone()).or_default().add(*from, *to);
+                period
+                    .deltas
+                    .entry(key.clone())
+                    .or_default()
+                    .add(*from, *to);
             }
         }
         (seconds > 0.0 && !period.deltas.is_empty()).then_some(period)
@@ -95,7 +107,11 @@ impl Period {
         }
         #[expect(clippy::cast_precision_loss, reason = "a window lasts seconds")]
         let seconds = (to - from) as f64 / 1e9;
-        let mut step = Self { seconds, intervals: 1, ..Self::default() };
+        let mut step = Self {
+            seconds,
+            intervals: 1,
+            ..Self::default()
+        };
         self.seconds += seconds;
         self.intervals += 1;
         for (key, to) in &after.counters {
@@ -108,7 +124,10 @@ impl Period {
         }
         for key in after.facts.keys().filter(|key| key.ends_with(LEVEL)) {
             if let Some(value) = after.whole(key) {
-                let level = Level { sum: value, readings: 1 };
+                let level = Level {
+                    sum: value,
+                    readings: 1,
+                };
                 step.levels.insert(key.clone(), level);
                 self.levels.entry(key.clone()).or_default().add(level);
             }
@@ -158,7 +177,10 @@ impl Delta {
     /// Growth that was read once.
     #[must_use]
     pub fn of(value: u64) -> Self {
-        Self { value, ..Self::default() }
+        Self {
+            value,
+            ..Self::default()
+        }
     }
 
     fn add(&mut self, from: Counter, to: Counter) {
@@ -194,7 +216,8 @@ mod tests {
 
     #[test]
     fn growth_adds_up_over_the_intervals() {
-        let period = Period::over(&[at(0, 5, None), at(1, 9, None), at(3, 9, None)]).expect("three readings");
+        let period = Period::over(&[at(0, 5, None), at(1, 9, None), at(3, 9, None)])
+            .expect("three readings");
         assert_eq!((period.seconds, period.intervals), (3.0, 2));
         let delta = period.delta("x").expect("read at both ends");
         assert_eq!((delta.value, delta.at_least), (4, false));
@@ -202,10 +225,18 @@ mod tests {
 
     #[test]
     fn every_interval_is_a_period_of_its_own() {
-        let period = Period::over(&[at(0, 5, None), at(1, 9, None), at(3, 9, None)]).expect("three readings");
-        let grown: Vec<_> =
-            period.steps().iter().map(|step| (step.seconds, step.delta("x").map(|d| d.value))).collect();
-        assert_eq!(grown, [(1.0, Some(4)), (2.0, None)], "what did not grow is left out");
+        let period = Period::over(&[at(0, 5, None), at(1, 9, None), at(3, 9, None)])
+            .expect("three readings");
+        let grown: Vec<_> = period
+            .steps()
+            .iter()
+            .map(|step| (step.seconds, step.delta("x").map(|d| d.value)))
+            .collect();
+        assert_eq!(
+            grown,
+            [(1.0, Some(4)), (2.0, None)],
+            "what did not grow is left out"
+        );
         let travelled = serde_json::to_string(&period).expect("plain data");
         assert!(!travelled.contains("steps"), "{travelled}");
     }
@@ -217,10 +248,19 @@ mod tests {
             snapshot.set("nic.e.qdisc.root.backlog", backlog, "test");
             snapshot
         };
-        let period = Period::over(&[with(0, 9_000), with(1, 100), with(2, 300)]).expect("three readings");
-        assert_eq!(period.level("nic.e.qdisc.root.backlog"), Some(200.0), "the first reading is before the period");
+        let period =
+            Period::over(&[with(0, 9_000), with(1, 100), with(2, 300)]).expect("three readings");
+        assert_eq!(
+            period.level("nic.e.qdisc.root.backlog"),
+            Some(200.0),
+            "the first reading is before the period"
+        );
         assert_eq!(period.level("x"), None);
-        let steps: Vec<_> = period.steps().iter().map(|step| step.level("nic.e.qdisc.root.backlog")).collect();
+        let steps: Vec<_> = period
+            .steps()
+            .iter()
+            .map(|step| step.level("nic.e.qdisc.root.backlog"))
+            .collect();
         assert_eq!(steps, [Some(100.0), Some(300.0)]);
         let text = serde_json::to_string(&period).expect("plain data");
         let sent: Period = serde_json::from_str(&text).expect("our own");
@@ -229,9 +269,13 @@ mod tests {
 
     #[test]
     fn narrow_counter_wraps_and_wide_one_was_reset() {
-        let narrow = Period::over(&[at(0, 65_530, Some(16)), at(1, 4, Some(16))]).expect("two readings");
+        let narrow =
+            Period::over(&[at(0, 65_530, Some(16)), at(1, 4, Some(16))]).expect("two readings");
         let delta = narrow.delta("x").expect("read");
-        assert_eq!((delta.value, delta.at_least, delta.reset), (10, true, false));
+        assert_eq!(
+            (delta.value, delta.at_least, delta.reset),
+            (10, true, false)
+        );
         let wide = Period::over(&[at(0, 65_530, None), at(1, 4, None)]).expect("two readings");
         assert!(wide.delta("x").expect("read").reset);
     }
@@ -242,7 +286,12 @@ mod tests {
         other.boot_id = Some("other".into());
         let mut timeless = at(1, 9, None);
         timeless.monotonic_ns = None;
-        for second in [vec![other], vec![timeless], vec![at(0, 9, None)], Vec::new()] {
+        for second in [
+            vec![other],
+            vec![timeless],
+            vec![at(0, 9, None)],
+            Vec::new(),
+        ] {
             let snapshots = [vec![at(0, 5, None)], second].concat();
             assert_eq!(Period::over(&snapshots), None, "{snapshots:?}");
         }

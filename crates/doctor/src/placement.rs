@@ -18,7 +18,12 @@ pub(crate) type Shares = Vec<(u32, f64)>;
 
 /// The placement of every end of the tests, where counters were read over them.
 pub(crate) fn placements(scope: &Scope<'_>) -> Vec<Placement> {
-    scope.hosts.iter().filter(|host| host.period.is_some()).filter_map(placement).collect()
+    scope
+        .hosts
+        .iter()
+        .filter(|host| host.period.is_some())
+        .filter_map(placement)
+        .collect()
 }
 
 fn placement(host: &Host<'_>) -> Option<Placement> {
@@ -29,12 +34,22 @@ fn placement(host: &Host<'_>) -> Option<Placement> {
     placement.end = run.part().map(str::to_owned);
     placement.device = nic.map(|nic| nic.name.to_owned());
     placement.worker = in_percent(worker_shares(host));
-    placement.interrupts = nic.filter(|nic| nic.wired().is_ok()).map(|nic| in_percent(irq_shares(&nic)));
+    placement.interrupts = nic
+        .filter(|nic| nic.wired().is_ok())
+        .map(|nic| in_percent(irq_shares(&nic)));
     placement.softirq = in_percent(softirq_shares(host));
-    let own = [&placement.worker, &placement.softirq].into_iter().chain(&placement.interrupts);
-    let own = own.flat_map(|shares| shares.cpus.iter().take(CPUS_SHOWN)).map(|share| share.cpu);
-    let other_end = other_end(host).and_then(|other| worker_shares(&other).ok()).unwrap_or_default();
-    let mut cpus: Vec<u32> = own.chain(other_end.iter().take(CPUS_SHOWN).map(|(cpu, _)| *cpu)).collect();
+    let own = [&placement.worker, &placement.softirq]
+        .into_iter()
+        .chain(&placement.interrupts);
+    let own = own
+        .flat_map(|shares| shares.cpus.iter().take(CPUS_SHOWN))
+        .map(|share| share.cpu);
+    let other_end = other_end(host)
+        .and_then(|other| worker_shares(&other).ok())
+        .unwrap_or_default();
+    let mut cpus: Vec<u32> = own
+        .chain(other_end.iter().take(CPUS_SHOWN).map(|(cpu, _)| *cpu))
+        .collect();
     cpus.sort_unstable();
     cpus.dedup();
     placement.shared = shared(host, &cpus);
@@ -46,10 +61,17 @@ fn in_percent(shares: Result<Shares, NoMatch>) -> CpuShares {
     match shares {
         Ok(shares) => {
             // A share is at most 1.
-            let percent = |(cpu, share): (u32, f64)| CpuShare::new(cpu, (share * 100.0).round() as u32);
-            found.cpus = shares.into_iter().map(percent).filter(|share| share.percent > 0).collect();
+            let percent =
+                |(cpu, share): (u32, f64)| CpuShare::new(cpu, (share * 100.0).round() as u32);
+            found.cpus = shares
+                .into_iter()
+                .map(percent)
+                .filter(|share| share.percent > 0)
+                .collect();
         }
-        Err(NoMatch::Clear(reason) | NoMatch::NotApplicable(_, reason)) => found.absent = Some(reason),
+        Err(NoMatch::Clear(reason) | NoMatch::NotApplicable(_, reason)) => {
+            found.absent = Some(reason)
+        }
         Err(NoMatch::Unknown(unknown)) => {
             found.absent = unknown.missing.into_iter().next().map(|(_, reason)| reason);
         }
@@ -59,27 +81,44 @@ fn in_percent(shares: Result<Shares, NoMatch>) -> CpuShares {
 
 /// The other end of a test whose ends run on one host.
 pub(crate) fn other_end<'a>(host: &Host<'a>) -> Option<Host<'a>> {
-    let snapshot = host.other.filter(|_| host.runs().any(|run| run.is("same_host")))?;
-    Some(Host { snapshot, period: None, other: Some(host.snapshot) })
+    let snapshot = host
+        .other
+        .filter(|_| host.runs().any(|run| run.is("same_host")))?;
+    Some(Host {
+        snapshot,
+        period: None,
+        other: Some(host.snapshot),
+    })
 }
 
 /// CPU time of the worker threads.
 pub(crate) fn worker_shares(host: &Host<'_>) -> Result<Shares, NoMatch> {
-    let facts = host.snapshot.facts_under("self.on_cpu.").filter_map(|(key, _)| {
-        let cpu = key.strip_suffix(".percent")?.parse().ok()?;
-        Some((cpu, host.snapshot.number(&format!("self.on_cpu.{key}"))?))
-    });
+    let facts = host
+        .snapshot
+        .facts_under("self.on_cpu.")
+        .filter_map(|(key, _)| {
+            let cpu = key.strip_suffix(".percent")?.parse().ok()?;
+            Some((cpu, host.snapshot.number(&format!("self.on_cpu.{key}"))?))
+        });
     let percent: BTreeMap<u32, f64> = facts.collect();
-    shares(percent).map_or_else(|| unknown("self.on_cpu.*.percent", host.reason("self.on_cpu")), Ok)
+    shares(percent).map_or_else(
+        || unknown("self.on_cpu.*.percent", host.reason("self.on_cpu")),
+        Ok,
+    )
 }
 
 /// Receive soft interrupts.
 pub(crate) fn softirq_shares(host: &Host<'_>) -> Result<Shares, NoMatch> {
-    let deltas = host
-        .period()?
-        .deltas()
-        .filter_map(|(key, delta)| Some((key.strip_prefix("softirq.net_rx.cpu")?.parse().ok()?, to_f64(delta.value))));
-    shares(deltas.collect()).map_or_else(|| unknown("softirq.net_rx.cpu*", host.reason("softirq.net_rx")), Ok)
+    let deltas = host.period()?.deltas().filter_map(|(key, delta)| {
+        Some((
+            key.strip_prefix("softirq.net_rx.cpu")?.parse().ok()?,
+            to_f64(delta.value),
+        ))
+    });
+    shares(deltas.collect()).map_or_else(
+        || unknown("softirq.net_rx.cpu*", host.reason("softirq.net_rx")),
+        Ok,
+    )
 }
 
 /// Share of the interrupts of this interface each CPU took, the largest first.
@@ -87,22 +126,33 @@ pub(crate) fn irq_shares(nic: &Nic<'_>) -> Result<Shares, NoMatch> {
     let prefix = nic.key("irq.");
     let mut per_cpu = BTreeMap::<u32, f64>::new();
     for (key, counter) in nic.host.snapshot.counters_under(&prefix) {
-        let Some(cpu) = key.rsplit_once(".cpu").and_then(|(_, cpu)| cpu.parse().ok()) else {
+        let Some(cpu) = key
+            .rsplit_once(".cpu")
+            .and_then(|(_, cpu)| cpu.parse().ok())
+        else {
             continue;
         };
         let grown = match nic.host.period {
-            Some(period) => period.delta(&format!("{prefix}{key}")).map_or(0, |delta| delta.value),
+            Some(period) => period
+                .delta(&format!("{prefix}{key}"))
+                .map_or(0, |delta| delta.value),
             None => counter.v,
         };
         *per_cpu.entry(cpu).or_default() += to_f64(grown);
     }
-    shares(per_cpu).map_or_else(|| unknown(nic.key("irq.total"), nic.host.reason(&nic.key("irq"))), Ok)
+    shares(per_cpu).map_or_else(
+        || unknown(nic.key("irq.total"), nic.host.reason(&nic.key("irq"))),
+        Ok,
+    )
 }
 
 /// Parts of the sum, the largest first; `None` where it is zero.
 pub(crate) fn shares(amounts: BTreeMap<u32, f64>) -> Option<Shares> {
     let total: f64 = amounts.values().sum();
-    let mut shares: Shares = amounts.into_iter().map(|(cpu, amount)| (cpu, amount / total)).collect();
+    let mut shares: Shares = amounts
+        .into_iter()
+        .map(|(cpu, amount)| (cpu, amount / total))
+        .collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));
     (total > 0.0).then_some(shares)
 }
@@ -112,8 +162,14 @@ fn shared(host: &Host<'_>, cpus: &[u32]) -> Vec<SharedCpus> {
     let mut found: Vec<SharedCpus> = Vec::new();
     for resource in ["core", "l2", "l3", "node"] {
         for group in groups(host, resource) {
-            let members: Vec<u32> = cpus.iter().copied().filter(|cpu| group.contains(cpu)).collect();
-            let is_new = !found.iter().any(|known| members.iter().all(|cpu| known.cpus.contains(cpu)));
+            let members: Vec<u32> = cpus
+                .iter()
+                .copied()
+                .filter(|cpu| group.contains(cpu))
+                .collect();
+            let is_new = !found
+                .iter()
+                .any(|known| members.iter().all(|cpu| known.cpus.contains(cpu)));
             if members.len() > 1 && is_new {
                 found.push(SharedCpus::new(resource, members));
             }
@@ -132,5 +188,8 @@ fn groups<'a>(host: &Host<'a>, resource: &str) -> impl Iterator<Item = Vec<u32>>
         Some(Value::List(lists)) => lists.as_slice(),
         _ => &[],
     };
-    lists.iter().take(GROUPS_MAX).map(|list| cpu_list(&list.to_string()))
+    lists
+        .iter()
+        .take(GROUPS_MAX)
+        .map(|list| cpu_list(&list.to_string()))
 }

@@ -7,8 +7,11 @@ use crate::scope::{Run, Scope};
 
 /// The tests of hosts whose facts were imported.
 pub(crate) fn read_tests(scope: &Scope<'_>) -> Vec<ReadTest> {
-    let runs = scope.runs().filter(|run| run.host.snapshot.source == Source::Import);
-    runs.map(|run| ReadTest::new(run.subject(), values(&run))).collect()
+    let runs = scope
+        .runs()
+        .filter(|run| run.host.snapshot.source == Source::Import);
+    runs.map(|run| ReadTest::new(run.subject(), values(&run)))
+        .collect()
 }
 
 fn values(run: &Run<'_>) -> Vec<Evidence> {
@@ -20,14 +23,28 @@ fn values(run: &Run<'_>) -> Vec<Evidence> {
         (false, true) => &["sent_bps"],
         (false, false) => &["received_bps"],
     };
-    let others = ["seconds", "retransmits", "loss_share", "stalled_share", "later_spread"];
-    let known = rates.iter().chain(&others).filter_map(|fact| Some((*fact, run.number(fact).ok()?)));
-    let is_shown = |fact: &str, value: f64| value > 0.0 || !["stalled_share", "later_spread"].contains(&fact);
+    let others = [
+        "seconds",
+        "retransmits",
+        "loss_share",
+        "stalled_share",
+        "later_spread",
+    ];
+    let known = rates
+        .iter()
+        .chain(&others)
+        .filter_map(|fact| Some((*fact, run.number(fact).ok()?)));
+    let is_shown =
+        |fact: &str, value: f64| value > 0.0 || !["stalled_share", "later_spread"].contains(&fact);
 
     known
         .filter(|(fact, reading)| is_shown(fact, reading.value))
         .map(|(fact, reading)| {
-            let value = if fact == "seconds" { (reading.value * 100.0).round() / 100.0 } else { reading.value };
+            let value = if fact == "seconds" {
+                (reading.value * 100.0).round() / 100.0
+            } else {
+                reading.value
+            };
             Evidence::new(reading.key, value.to_string(), "")
         })
         .collect()

@@ -58,22 +58,50 @@ pub struct Rule {
 
 impl Rule {
     const fn new(id: Text, severity: Severity, title: Text, judge: Judge) -> Self {
-        Self { id, title, severity, confidence: Confidence::High, explanation: "", reference: "", judge }
+        Self {
+            id,
+            title,
+            severity,
+            confidence: Confidence::High,
+            explanation: "",
+            reference: "",
+            judge,
+        }
     }
 
-    pub(crate) const fn nic(id: Text, severity: Severity, title: Text, judge: fn(&Nic<'_>) -> Ruling) -> Self {
+    pub(crate) const fn nic(
+        id: Text,
+        severity: Severity,
+        title: Text,
+        judge: fn(&Nic<'_>) -> Ruling,
+    ) -> Self {
         Self::new(id, severity, title, Judge::Nic(judge))
     }
 
-    pub(crate) const fn host(id: Text, severity: Severity, title: Text, judge: fn(&Host<'_>) -> Ruling) -> Self {
+    pub(crate) const fn host(
+        id: Text,
+        severity: Severity,
+        title: Text,
+        judge: fn(&Host<'_>) -> Ruling,
+    ) -> Self {
         Self::new(id, severity, title, Judge::Host(judge))
     }
 
-    pub(crate) const fn run(id: Text, severity: Severity, title: Text, judge: fn(&Run<'_>) -> Ruling) -> Self {
+    pub(crate) const fn run(
+        id: Text,
+        severity: Severity,
+        title: Text,
+        judge: fn(&Run<'_>) -> Ruling,
+    ) -> Self {
         Self::new(id, severity, title, Judge::Run(judge))
     }
 
-    pub(crate) const fn scope(id: Text, severity: Severity, title: Text, judge: ScopeJudge) -> Self {
+    pub(crate) const fn scope(
+        id: Text,
+        severity: Severity,
+        title: Text,
+        judge: ScopeJudge,
+    ) -> Self {
         Self::new(id, severity, title, Judge::Scope(judge))
     }
 
@@ -138,7 +166,10 @@ pub(crate) struct Unknown {
 impl NoMatch {
     /// The rule cannot be checked without `fact`.
     pub(crate) fn missing(fact: impl Into<String>, why: impl Into<String>) -> Self {
-        Self::Unknown(Unknown { missing: vec![(fact.into(), why.into())], ..Unknown::default() })
+        Self::Unknown(Unknown {
+            missing: vec![(fact.into(), why.into())],
+            ..Unknown::default()
+        })
     }
 }
 
@@ -149,7 +180,11 @@ pub(crate) fn clear<T>(reason: impl Into<String>) -> Result<T, NoMatch> {
 
 /// Continues when `holds`, otherwise the rule is ruled out.
 pub(crate) fn require(holds: bool, reason: impl FnOnce() -> String) -> Result<(), NoMatch> {
-    if holds { Ok(()) } else { Err(NoMatch::Clear(reason())) }
+    if holds {
+        Ok(())
+    } else {
+        Err(NoMatch::Clear(reason()))
+    }
 }
 
 /// The rule does not apply, because of `reason`.
@@ -171,9 +206,10 @@ pub(crate) trait Suspect {
 impl<T> Suspect for Result<T, NoMatch> {
     fn suspect(self, suspicion: impl FnOnce() -> String) -> Self {
         self.map_err(|stop| match stop {
-            NoMatch::Unknown(unknown) => {
-                NoMatch::Unknown(Unknown { suspicion: Some(unknown.suspicion.unwrap_or_else(suspicion)), ..unknown })
-            }
+            NoMatch::Unknown(unknown) => NoMatch::Unknown(Unknown {
+                suspicion: Some(unknown.suspicion.unwrap_or_else(suspicion)),
+                ..unknown
+            }),
             other => other,
         })
     }
@@ -202,14 +238,18 @@ pub(crate) fn matched() -> Match {
 
 impl Match {
     /// Quotes a fact and what it was compared with.
-    #[expect(clippy::needless_pass_by_value, reason = "callers pass numbers and texts alike")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers pass numbers and texts alike"
+    )]
     pub(crate) fn because(
         mut self,
         fact: impl Into<String>,
         value: impl ToString,
         threshold: impl Into<String>,
     ) -> Self {
-        self.evidence.push(Evidence::new(fact, value.to_string(), threshold));
+        self.evidence
+            .push(Evidence::new(fact, value.to_string(), threshold));
         self
     }
 
@@ -247,13 +287,20 @@ impl Match {
         let host = host.into();
         // A report has it behind each command.
         let is_plain = host.split(' ').all(is_token);
-        self.remedy_host = Some(if is_plain { host } else { "the host of the finding".to_owned() });
+        self.remedy_host = Some(if is_plain {
+            host
+        } else {
+            "the host of the finding".to_owned()
+        });
         self
     }
 
     pub(crate) fn advice(mut self, advice: impl Into<String>) -> Self {
         let advice = advice.into();
-        self.advice = Some(self.advice.map_or_else(|| advice.clone(), |former| format!("{former}; {advice}")));
+        self.advice = Some(
+            self.advice
+                .map_or_else(|| advice.clone(), |former| format!("{former}; {advice}")),
+        );
         self
     }
 

@@ -38,7 +38,11 @@ impl Match {
 
     /// A command and its undo, or advice where there is no such pair.
     pub(crate) fn change_or(self, change: Option<Change>, advice: impl FnOnce() -> String) -> Self {
-        if change.is_some() { self.change(change) } else { self.advice(advice()) }
+        if change.is_some() {
+            self.change(change)
+        } else {
+            self.advice(advice())
+        }
     }
 
     /// Sets a kernel variable.
@@ -49,15 +53,17 @@ impl Match {
     /// Sets a kernel variable whose value is `old`.
     pub(crate) fn variable(self, key: &str, old: Option<impl ToString>, value: &str) -> Self {
         let plain = |value: &str| value.split_whitespace().collect::<Vec<_>>().join(" ");
-        let Some(new) = assignment(key, value) else { return self.advice(NO_COMMAND) };
+        let Some(new) = assignment(key, value) else {
+            return self.advice(NO_COMMAND);
+        };
         match old.map(|old| plain(&old.to_string())) {
             None => self.advice(new.line()),
             Some(old) if old == plain(value) => self,
             Some(old) => match assignment(key, &old) {
                 None => self.advice(NO_COMMAND),
-                Some(undo) => self
-                    .fix((new, undo))
-                    .persist("write the same line without `sysctl -w` to /etc/sysctl.d/90-network.conf"),
+                Some(undo) => self.fix((new, undo)).persist(
+                    "write the same line without `sysctl -w` to /etc/sysctl.d/90-network.conf",
+                ),
             },
         }
     }
@@ -82,7 +88,9 @@ impl Nic<'_> {
         let stated = self.text("qdisc.root.command").ok()?.value;
         let words: Vec<&str> = stated.split(' ').collect();
         match words.as_slice() {
-            ["tc", "qdisc", "replace", "dev", device, "root", rest @ ..] if *device == self.name => {
+            ["tc", "qdisc", "replace", "dev", device, "root", rest @ ..]
+                if *device == self.name =>
+            {
                 command("tc qdisc replace dev {} root", &[&self.name])?.with_words(rest)
             }
             ["tc", "qdisc", "del", "dev", device, "root"] if *device == self.name => {
@@ -95,9 +103,13 @@ impl Nic<'_> {
     /// Replaces the root discipline. `None` where the kernel may lack the new one, or the old one cannot be restored.
     pub(crate) fn replace_root(&self, kind: &str, parameters: &str) -> Option<Change> {
         let is_kind = |known: &Value| matches!(known, Value::Text(name) if name == kind);
-        let Some(Value::List(kinds)) = self.host.value("kernel.qdiscs") else { return None };
+        let Some(Value::List(kinds)) = self.host.value("kernel.qdiscs") else {
+            return None;
+        };
         let undo = kinds.iter().any(is_kind).then(|| self.root_command())??;
-        let words: Vec<&str> = std::iter::once(kind).chain(parameters.split_whitespace()).collect();
+        let words: Vec<&str> = std::iter::once(kind)
+            .chain(parameters.split_whitespace())
+            .collect();
         let new = command("tc qdisc replace dev {} root", &[&self.name])?.with_words(&words)?;
         Some((new, undo))
     }

@@ -22,11 +22,19 @@ const LATE: f64 = 1.2;
 /// Cuts observations into slices. `timelines` are the intervals of each run, in the order of the runs. The samples of
 /// the first host set the grid; without any, the intervals do.
 pub(crate) fn slices(observed: &[Observed], timelines: &[Vec<TestInterval>]) -> Vec<Slice> {
-    let steps = observed.first().and_then(|one| one.period.as_ref()).map_or(&[][..], Period::steps);
+    let steps = observed
+        .first()
+        .and_then(|one| one.period.as_ref())
+        .map_or(&[][..], Period::steps);
     if steps.is_empty() {
         let intervals = timelines.first().map_or(&[][..], Vec::as_slice);
-        let spans = intervals.iter().take(STEPS_MAX).map(|interval| (interval.start_s, interval.end_s));
-        return spans.map(|span| slice(observed, timelines, span, |_| None)).collect();
+        let spans = intervals
+            .iter()
+            .take(STEPS_MAX)
+            .map(|interval| (interval.start_s, interval.end_s));
+        return spans
+            .map(|span| slice(observed, timelines, span, |_| None))
+            .collect();
     }
     let lengths: Vec<f64> = steps.iter().map(|step| step.seconds).collect();
     let grid = median(&lengths).unwrap_or(f64::INFINITY);
@@ -58,14 +66,23 @@ fn slice(
             part.period = Some(period);
         }
         for (run, timeline) in timelines.iter().enumerate() {
-            let covers = |interval: &&TestInterval| interval.start_s <= middle && middle < interval.end_s;
-            for (fact, value) in timeline.iter().find(covers).into_iter().flat_map(|interval| &interval.facts) {
+            let covers =
+                |interval: &&TestInterval| interval.start_s <= middle && middle < interval.end_s;
+            for (fact, value) in timeline
+                .iter()
+                .find(covers)
+                .into_iter()
+                .flat_map(|interval| &interval.facts)
+            {
                 overlay(&mut part.snapshot, run, fact, value);
             }
         }
         part
     });
-    Slice { seconds: to - from, observed: observed.collect() }
+    Slice {
+        seconds: to - from,
+        observed: observed.collect(),
+    }
 }
 
 /// Records what limited every run for most of the time, for the rules that explain it.
@@ -86,18 +103,33 @@ fn overlay(snapshot: &mut Snapshot, run: usize, fact: &str, value: &Value) {
 fn threads(snapshot: &mut Snapshot, step: &Period) {
     let most = |suffix: &str| {
         let of_threads = |key: &str| key.starts_with("self.thread.") && key.ends_with(suffix);
-        step.deltas().filter_map(|(key, delta)| of_threads(key).then_some(delta.value)).max()
+        step.deltas()
+            .filter_map(|(key, delta)| of_threads(key).then_some(delta.value))
+            .max()
     };
     let share = |seconds: f64| (seconds / step.seconds).min(1.0);
     let shares = [
-        ("cpu", most(".ticks").map(|ticks| share(crate::scope::to_f64(ticks) / TICKS_PER_SECOND))),
-        ("wait", most(".wait_ns").map(|ns| share(crate::scope::to_f64(ns) / 1e9))),
+        (
+            "cpu",
+            most(".ticks").map(|ticks| share(crate::scope::to_f64(ticks) / TICKS_PER_SECOND)),
+        ),
+        (
+            "wait",
+            most(".wait_ns").map(|ns| share(crate::scope::to_f64(ns) / 1e9)),
+        ),
     ];
     for run in 0..crate::runs::count(snapshot) {
-        let Some(part) = snapshot.text(&format!("run.{run}.end")).map(str::to_owned) else { continue };
+        let Some(part) = snapshot.text(&format!("run.{run}.end")).map(str::to_owned) else {
+            continue;
+        };
         for (name, value) in &shares {
             if let Some(value) = value {
-                overlay(snapshot, run, &format!("{part}_thread_{name}"), &(*value).into());
+                overlay(
+                    snapshot,
+                    run,
+                    &format!("{part}_thread_{name}"),
+                    &(*value).into(),
+                );
             }
         }
     }

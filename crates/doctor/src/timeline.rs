@@ -9,7 +9,9 @@ use linerate_model::interval::StreamInterval;
 use linerate_model::snapshot::Value;
 use linerate_model::summary::{EndpointTotals, StreamSummary};
 use linerate_model::units::{ns_to_s, rate_bps};
-use linerate_model::{Event, Flow, IntervalReport, Stream, StreamRole, Summary, TestSpec, Transport, measure};
+use linerate_model::{
+    Event, Flow, IntervalReport, Stream, StreamRole, Summary, TestSpec, Transport, measure,
+};
 
 use direction::DirectionStats;
 pub use direction::TestInterval;
@@ -51,7 +53,8 @@ impl TestTimeline {
         };
         let flows = [Flow::Forward, Flow::Reverse].into_iter();
         let used = flows.filter(|flow| self.streams.iter().any(|stream| stream.flow == *flow));
-        used.map(|flow| (flow, self.run(header, flow, busiest_thread_share))).collect()
+        used.map(|flow| (flow, self.run(header, flow, busiest_thread_share)))
+            .collect()
     }
 
     /// The intervals of a direction, as far as this end saw them.
@@ -68,9 +71,19 @@ impl TestTimeline {
     }
 
     fn interval(&mut self, report: &IntervalReport) {
-        let omit_s = self.header.as_ref().map_or(0.0, |header| header.spec.omit.as_secs_f64());
-        for (flow, direction) in [(Flow::Forward, &mut self.forward), (Flow::Reverse, &mut self.reverse)] {
-            let rows: Vec<&StreamInterval> = report.streams.iter().filter(|row| row.flow == flow).collect();
+        let omit_s = self
+            .header
+            .as_ref()
+            .map_or(0.0, |header| header.spec.omit.as_secs_f64());
+        for (flow, direction) in [
+            (Flow::Forward, &mut self.forward),
+            (Flow::Reverse, &mut self.reverse),
+        ] {
+            let rows: Vec<&StreamInterval> = report
+                .streams
+                .iter()
+                .filter(|row| row.flow == flow)
+                .collect();
             if let Some(sum) = report.sum(flow) {
                 let (start_s, end_s) = (ns_to_s(sum.start_ns), ns_to_s(sum.end_ns));
                 let seconds = ns_to_s(sum.end_ns.saturating_sub(sum.start_ns));
@@ -90,7 +103,13 @@ impl TestTimeline {
         direction.describe(&mut facts);
         if let Some(summary) = &self.summary {
             totals(&mut facts, summary, flow, header.spec.transport, direction);
-            self.cpu_times(&mut facts, header.endpoint, flow, summary, busiest_thread_share);
+            self.cpu_times(
+                &mut facts,
+                header.endpoint,
+                flow,
+                summary,
+                busiest_thread_share,
+            );
         }
         facts
     }
@@ -101,10 +120,16 @@ impl TestTimeline {
         };
         // A report may not name its ends.
         if !stream.remote.ip().is_unspecified() {
-            let family = if stream.remote.is_ipv4() { "ipv4" } else { "ipv6" };
+            let family = if stream.remote.is_ipv4() {
+                "ipv4"
+            } else {
+                "ipv6"
+            };
             facts.insert("family".into(), family.into());
         }
-        let ends = [stream.local.ip(), stream.remote.ip()].into_iter().filter(|end| !end.is_unspecified());
+        let ends = [stream.local.ip(), stream.remote.ip()]
+            .into_iter()
+            .filter(|end| !end.is_unspecified());
         let mut ends: Vec<String> = ends.map(|end| end.to_string()).collect();
         ends.sort_unstable();
         if !ends.is_empty() {
@@ -151,7 +176,11 @@ fn options(facts: &mut RunFacts, spec: &TestSpec, flow: Flow) {
         Flow::Forward => "test, client to server",
         Flow::Reverse => "test, server to client",
     };
-    for (name, words) in [("tool", "linerate"), ("label", label), ("transport", transport)] {
+    for (name, words) in [
+        ("tool", "linerate"),
+        ("label", label),
+        ("transport", transport),
+    ] {
         facts.insert(name.into(), words.into());
     }
     facts.insert("reverse".into(), (flow == Flow::Reverse).into());
@@ -159,19 +188,43 @@ fn options(facts: &mut RunFacts, spec: &TestSpec, flow: Flow) {
     facts.insert("streams".into(), spec.streams.into());
     facts.insert("block_len_bytes".into(), spec.block_len_bytes.into());
     facts.insert("omit_seconds".into(), spec.omit.as_secs_f64().into());
-    insert(facts, "window_bytes", spec.socket.window_bytes.map(Value::from));
-    insert(facts, "fq_rate_bps", spec.pacing.fq_rate_bps.map(Value::from));
+    insert(
+        facts,
+        "window_bytes",
+        spec.socket.window_bytes.map(Value::from),
+    );
+    insert(
+        facts,
+        "fq_rate_bps",
+        spec.pacing.fq_rate_bps.map(Value::from),
+    );
     // The default rate of UDP is no target; an explicit rate is.
-    let target = spec.pacing.rate_bps.filter(|rate| spec.transport != Transport::Udp || *rate != UDP_DEFAULT_BPS);
+    let target = spec
+        .pacing
+        .rate_bps
+        .filter(|rate| spec.transport != Transport::Udp || *rate != UDP_DEFAULT_BPS);
     insert(facts, "target_bps", target.map(Value::from));
 }
 
 /// Rate of a UDP test without `-b`.
 const UDP_DEFAULT_BPS: u64 = 1 << 20;
 
-fn totals(facts: &mut RunFacts, summary: &Summary, flow: Flow, transport: Transport, direction: &DirectionStats) {
-    let streams: Vec<&StreamSummary> = summary.streams.iter().filter(|stream| stream.flow == flow).collect();
-    let (sent, received) = (measure::sent(summary, flow), measure::received(summary, flow));
+fn totals(
+    facts: &mut RunFacts,
+    summary: &Summary,
+    flow: Flow,
+    transport: Transport,
+    direction: &DirectionStats,
+) {
+    let streams: Vec<&StreamSummary> = summary
+        .streams
+        .iter()
+        .filter(|stream| stream.flow == flow)
+        .collect();
+    let (sent, received) = (
+        measure::sent(summary, flow),
+        measure::received(summary, flow),
+    );
     for (name, total) in [("sent", sent), ("received", received)] {
         if let Some(total) = total {
             facts.insert(format!("{name}_bytes"), total.bytes.into());
@@ -185,7 +238,11 @@ fn totals(facts: &mut RunFacts, summary: &Summary, flow: Flow, transport: Transp
         let datagrams = measure::datagrams_with_warm_up(summary, flow);
         let share = datagrams.and_then(|datagrams| datagrams.lost_share());
         insert(facts, "loss_share", share.map(Value::from));
-        insert(facts, "lost_packets", datagrams.map(|datagrams| datagrams.lost.into()));
+        insert(
+            facts,
+            "lost_packets",
+            datagrams.map(|datagrams| datagrams.lost.into()),
+        );
         let packets = sent.and_then(|total| total.udp).map(|udp| udp.packets);
         insert(facts, "sent_packets", packets.map(Value::from));
     } else {
@@ -203,19 +260,31 @@ fn retransmissions(
 ) {
     let tcp: Vec<_> = streams.iter().filter_map(|stream| stream.tcp).collect();
     let all = tcp.len() == streams.len() && !tcp.is_empty();
-    let reordered = tcp.iter().map(|tcp| tcp.reorder_events).sum::<Option<u64>>().filter(|_| all);
+    let reordered = tcp
+        .iter()
+        .map(|tcp| tcp.reorder_events)
+        .sum::<Option<u64>>()
+        .filter(|_| all);
     insert(facts, "reordered_segments", reordered.map(Value::from));
-    let twice = tcp.iter().map(|tcp| tcp.dsack_segments).sum::<Option<u64>>().filter(|_| all);
+    let twice = tcp
+        .iter()
+        .map(|tcp| tcp.dsack_segments)
+        .sum::<Option<u64>>()
+        .filter(|_| all);
     insert(facts, "dsack_segments", twice.map(Value::from));
     let distance = tcp.iter().filter_map(|tcp| tcp.reordering_segments).max();
     insert(facts, "reordering", distance.map(Value::from));
     let share = repeated.zip(direction.mss_bytes);
-    let share = share.and_then(|((repeated, sent), mss)| measure::retransmit_share(repeated, sent.bytes, mss));
+    let share = share
+        .and_then(|((repeated, sent), mss)| measure::retransmit_share(repeated, sent.bytes, mss));
     insert(facts, "retransmit_share", share.map(Value::from));
     let mean = tcp.iter().filter_map(|tcp| tcp.mean_rtt_us).max();
     insert(facts, "rtt_us", mean.map(Value::from));
     if let (Some(mean), Some(least)) = (mean, direction.min_rtt_us.filter(|rtt| *rtt > 0)) {
-        facts.insert("rtt_inflation".into(), (f64::from(mean) / f64::from(least)).into());
+        facts.insert(
+            "rtt_inflation".into(),
+            (f64::from(mean) / f64::from(least)).into(),
+        );
     }
 }
 
@@ -286,7 +355,13 @@ mod tests {
     fn a_test_becomes_the_facts_of_a_run() {
         let mut timeline = TestTimeline::default();
         let warm_up = second(0, 9_000_000, true);
-        let events = [header(), opened(), warm_up, second(0, 1_000_000, false), second(1, 2_000_000, false)];
+        let events = [
+            header(),
+            opened(),
+            warm_up,
+            second(0, 1_000_000, false),
+            second(1, 2_000_000, false),
+        ];
         for event in events.iter().chain([&summary(50.0)]) {
             timeline.note(event);
         }
@@ -316,7 +391,13 @@ mod tests {
         }
         let runs = timeline.runs(None);
         let (_, facts) = &runs[0];
-        for absent in ["received_bps", "busy_share", "first_second_bps", "sender_thread_cpu", "retransmits"] {
+        for absent in [
+            "received_bps",
+            "busy_share",
+            "first_second_bps",
+            "sender_thread_cpu",
+            "retransmits",
+        ] {
             assert!(!facts.contains_key(absent), "{absent}");
         }
     }

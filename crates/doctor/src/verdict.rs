@@ -34,12 +34,16 @@ pub(crate) fn verdict(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdi
 pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Option<Verdict> {
     let tested = scope.runs().any(|run| run.goodput_bps().is_ok());
     let cause = (tested || !is_idle(scope)).then(|| cause(scope, findings))?;
-    let is_certain = Limit::of(&cause.verdict).is_some_and(|limit| limit.is_certain) || cause.verdict == SLOW_START;
+    let is_certain = Limit::of(&cause.verdict).is_some_and(|limit| limit.is_certain)
+        || cause.verdict == SLOW_START;
     if is_certain && !scope.runs().any(|run| is_about_loss(&cause, &run)) {
         return Some(cause);
     }
-    let eliminated = scope.runs().find_map(|run| Some((elimination::limit_of(scope, &run)?, run)));
-    let eliminated = eliminated.and_then(|(name, run)| Some((more_specific(scope, findings, name, &run)?, run)));
+    let eliminated = scope
+        .runs()
+        .find_map(|run| Some((elimination::limit_of(scope, &run)?, run)));
+    let eliminated =
+        eliminated.and_then(|(name, run)| Some((more_specific(scope, findings, name, &run)?, run)));
     Some(eliminated.map_or(cause, |(name, run)| {
         if name == limit::CONFIGURED_RATE {
             return limited(name, TARGET_REACHED, Confidence::High, &run.label());
@@ -58,8 +62,17 @@ pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Opti
 pub(crate) fn path_of_examination(scope: &Scope<'_>) -> Option<Verdict> {
     let mut loads = scope.runs().filter(Run::is_examined).peekable();
     let label = loads.peek()?.label();
-    let name = if loads.any(|run| narrowest_hop(scope, &run).is_ok()) { limit::PATH_RATE } else { limit::PATH };
-    Some(limited(name, limit_sentence(name), Confidence::High, &label))
+    let name = if loads.any(|run| narrowest_hop(scope, &run).is_ok()) {
+        limit::PATH_RATE
+    } else {
+        limit::PATH
+    };
+    Some(limited(
+        name,
+        limit_sentence(name),
+        Confidence::High,
+        &label,
+    ))
 }
 
 /// That the loads of an examination reach the rate that the user set; `None` where one does not.
@@ -67,7 +80,14 @@ pub(crate) fn target_of_examination(scope: &Scope<'_>) -> Option<Verdict> {
     let mut loads = scope.runs().filter(Run::is_examined).peekable();
     let label = loads.peek()?.label();
     let is_reached = loads.all(|run| run.reaches_its_target());
-    is_reached.then(|| limited(limit::CONFIGURED_RATE, TARGET_REACHED, Confidence::High, &label))
+    is_reached.then(|| {
+        limited(
+            limit::CONFIGURED_RATE,
+            TARGET_REACHED,
+            Confidence::High,
+            &label,
+        )
+    })
 }
 
 /// The limit that was found by elimination, or what explains it. `None` for the path of an examination in which facts are
@@ -79,7 +99,9 @@ fn more_specific(
     run: &Run<'_>,
 ) -> Option<&'static str> {
     match name {
-        limit::HOST_CPU | limit::SENDER_CPU if strongest(findings, "OFF-01").is_some() => Some(limit::OFFLOAD),
+        limit::HOST_CPU | limit::SENDER_CPU if strongest(findings, "OFF-01").is_some() => {
+            Some(limit::OFFLOAD)
+        }
         limit::PATH if run.text("phase").is_ok() => match narrowest_hop(scope, run) {
             Ok(_) => Some(limit::PATH_RATE),
             Err(NoMatch::Unknown(_)) => None,
@@ -103,27 +125,38 @@ pub(crate) const SLOW_START: &str = "slow-start";
 
 /// What limits, given that there was load.
 fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
-    let invalid = findings.iter().any(|(_, finding)| finding.severity == Severity::Blocker);
+    let invalid = findings
+        .iter()
+        .any(|(_, finding)| finding.severity == Severity::Blocker);
     // A sender of datagrams reaches its rate whatever becomes of them.
     let is_reached = |run: &Run<'_>| {
         run.reaches_its_target()
             && run.datagram_loss().is_none()
-            && run.limit().is_none_or(|limit| limit == limit::CONFIGURED_RATE)
+            && run
+                .limit()
+                .is_none_or(|limit| limit == limit::CONFIGURED_RATE)
     };
     if let Some(run) = scope.runs().find(is_reached).filter(|_| !invalid) {
-        return limited(limit::CONFIGURED_RATE, TARGET_REACHED, Confidence::High, &run.label());
+        return limited(
+            limit::CONFIGURED_RATE,
+            TARGET_REACHED,
+            Confidence::High,
+            &run.label(),
+        );
     }
     if let Some(concluded) = concluded(scope, findings) {
         return concluded;
     }
     let mut found = candidates(scope, findings).into_iter();
     let Some((limit, finding)) = found.next() else {
-        return starting(scope).or_else(|| unplaced_loss(findings)).unwrap_or_else(|| {
-            let mut verdict = Verdict::default();
-            verdict.verdict = UNKNOWN.to_owned();
-            verdict.sentence = "no limit found among what could be checked".to_owned();
-            verdict
-        });
+        return starting(scope)
+            .or_else(|| unplaced_loss(findings))
+            .unwrap_or_else(|| {
+                let mut verdict = Verdict::default();
+                verdict.verdict = UNKNOWN.to_owned();
+                verdict.sentence = "no limit found among what could be checked".to_owned();
+                verdict
+            });
     };
     if !limit.holds_in_slow_start
         && let Some(starting) = starting(scope)
@@ -133,45 +166,79 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     let runner_up = found.next();
     let mut decided = Verdict::default();
     decided.verdict = limit.name.to_owned();
-    decided.sentence = format!("{} ({} on {})", limit.sentence(), finding.id, finding.subject);
+    decided.sentence = format!(
+        "{} ({} on {})",
+        limit.sentence(),
+        finding.id,
+        finding.subject
+    );
     decided.confidence = confidence(scope, limit, finding);
-    decided.runner_up = runner_up.map(|(limit, finding)| format!("{} ({})", limit.name, finding.id));
+    decided.runner_up =
+        runner_up.map(|(limit, finding)| format!("{} ({})", limit.name, finding.id));
     decided.what_if = runner_up.map(|(limit, _)| format!("without it: {}", limit.sentence()));
     decided
 }
 
 /// Datagrams that a report lost, on the path or in the receiver.
 fn unplaced_loss(findings: &[(Layer, Finding)]) -> Option<Verdict> {
-    let (_, finding) = findings.iter().find(|(_, finding)| finding.id == "PATH-11")?;
+    let (_, finding) = findings
+        .iter()
+        .find(|(_, finding)| finding.id == "PATH-11")?;
     let name = limit::PATH_OR_RECEIVER;
     let subject = format!("{} on {}", finding.id, finding.subject);
-    Some(limited(name, limit_sentence(name), Confidence::Low, &subject))
+    Some(limited(
+        name,
+        limit_sentence(name),
+        Confidence::Low,
+        &subject,
+    ))
 }
 
 /// Limits with the finding that explains each, the best explanation first: what was measured in the order of the limits, then
 /// what totals in a pasted text suggest, then guesses. A guess never outranks a counter.
-fn candidates<'a>(scope: &Scope<'_>, findings: &'a [(Layer, Finding)]) -> Vec<(&'static Limit, &'a Finding)> {
+fn candidates<'a>(
+    scope: &Scope<'_>,
+    findings: &'a [(Layer, Finding)],
+) -> Vec<(&'static Limit, &'a Finding)> {
     let is_pasted = scope.hosts.iter().all(Host::is_pasted);
-    let here: Vec<&Finding> =
-        findings.iter().map(|(_, finding)| finding).filter(|finding| !is_elsewhere(scope, finding)).collect();
+    let here: Vec<&Finding> = findings
+        .iter()
+        .map(|(_, finding)| finding)
+        .filter(|finding| !is_elsewhere(scope, finding))
+        .collect();
     let mut found: Vec<(u8, &'static Limit, &'a Finding)> = Vec::new();
     for limit in limit::ALL {
         let ranked = |id: &&str| {
-            let of_rule = here.iter().copied().filter(|finding| finding.id == **id && explains(limit, finding));
+            let of_rule = here
+                .iter()
+                .copied()
+                .filter(|finding| finding.id == **id && explains(limit, finding));
             of_rule
                 .filter_map(|finding| Some((rank(limit, finding, is_pasted)?, finding)))
                 .min_by_key(|(rank, _)| *rank)
         };
-        let best = limit.rules.iter().filter_map(ranked).min_by_key(|(rank, _)| *rank);
+        let best = limit
+            .rules
+            .iter()
+            .filter_map(ranked)
+            .min_by_key(|(rank, _)| *rank);
         found.extend(best.map(|(rank, finding)| (rank, limit, finding)));
     }
     found.sort_by_key(|(rank, ..)| *rank);
-    found.into_iter().map(|(_, limit, finding)| (limit, finding)).collect()
+    found
+        .into_iter()
+        .map(|(_, limit, finding)| (limit, finding))
+        .collect()
 }
 
 /// Place of a finding among the candidates; `None` where it explains nothing.
 fn rank(limit: &Limit, finding: &Finding, is_pasted: bool) -> Option<u8> {
-    let is_total = || finding.evidence.iter().any(|seen| seen.threshold.starts_with("total since boot"));
+    let is_total = || {
+        finding
+            .evidence
+            .iter()
+            .any(|seen| seen.threshold.starts_with("total since boot"))
+    };
     match finding.confidence {
         // The speed of the link was concluded from the rate alone.
         Confidence::Medium if limit.name == limit::LINE_RATE => Some(2),
@@ -187,17 +254,32 @@ fn rank(limit: &Limit, finding: &Finding, is_pasted: bool) -> Option<u8> {
 fn is_elsewhere(scope: &Scope<'_>, finding: &Finding) -> bool {
     let nic = scope.nics().find(|nic| nic.subject() == finding.subject);
     // The data of a test passes software interfaces on its way, as an ifb with a shaper.
-    let Some(nic) = nic.filter(|nic| nic.wired().is_ok()) else { return false };
+    let Some(nic) = nic.filter(|nic| nic.wired().is_ok()) else {
+        return false;
+    };
     let mut runs = nic.host.runs().peekable();
-    let members = |used: &str| nic.text("net.master").is_ok_and(|master| master.value == used);
-    runs.peek().is_some() && runs.all(|run| run.nic().is_some_and(|used| used.name != nic.name && !members(used.name)))
+    let members = |used: &str| {
+        nic.text("net.master")
+            .is_ok_and(|master| master.value == used)
+    };
+    runs.peek().is_some()
+        && runs.all(|run| {
+            run.nic()
+                .is_some_and(|used| used.name != nic.name && !members(used.name))
+        })
 }
 
 /// Whether a finding explains this of two limits of one rule: a thread that reads too slowly, or interrupt work; loss between the
 /// hosts, or one whose place is not known.
 fn explains(limit: &Limit, finding: &Finding) -> bool {
-    let is_softirq = finding.evidence.first().is_some_and(|seen| seen.fact.ends_with(".softirq"));
-    let is_unplaced = !finding.evidence.iter().any(|seen| seen.fact.contains("lost_in_"));
+    let is_softirq = finding
+        .evidence
+        .first()
+        .is_some_and(|seen| seen.fact.ends_with(".softirq"));
+    let is_unplaced = !finding
+        .evidence
+        .iter()
+        .any(|seen| seen.fact.contains("lost_in_"));
     let is_of_other = (limit.name == limit::RECEIVER_CPU && finding.id == "CPU-02" && is_softirq)
         || (limit.name == limit::PATH && finding.id == "PATH-11" && is_unplaced);
     !is_of_other
@@ -205,18 +287,33 @@ fn explains(limit: &Limit, finding: &Finding) -> bool {
 
 /// A sender that is still finding out what the path carries.
 fn starting(scope: &Scope<'_>) -> Option<Verdict> {
-    let run = scope.runs().find(|run| run.flag("slow_start").is_ok_and(|flag| flag.value))?;
+    let run = scope
+        .runs()
+        .find(|run| run.flag("slow_start").is_ok_and(|flag| flag.value))?;
     let sentence = "the sender is in slow start";
-    Some(limited(SLOW_START, sentence, Confidence::Medium, &run.label()))
+    Some(limited(
+        SLOW_START,
+        sentence,
+        Confidence::Medium,
+        &run.label(),
+    ))
 }
 
 /// The limit of most of the time, with the finding that explains it.
 fn concluded(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Option<Verdict> {
     let name = scope.runs().find_map(|run| run.limit())?;
     let limit = Limit::of(name)?;
-    let (_, finding) = limit.rules.iter().find_map(|id| findings.iter().find(|(_, finding)| finding.id == *id))?;
+    let (_, finding) = limit
+        .rules
+        .iter()
+        .find_map(|id| findings.iter().find(|(_, finding)| finding.id == *id))?;
     let subject = format!("{} on {}", finding.id, finding.subject);
-    Some(limited(name, limit.sentence(), confidence(scope, limit, finding), &subject))
+    Some(limited(
+        name,
+        limit.sentence(),
+        confidence(scope, limit, finding),
+        &subject,
+    ))
 }
 
 fn limited(name: &str, sentence: &str, confidence: Confidence, subject: &str) -> Verdict {
@@ -228,14 +325,23 @@ fn limited(name: &str, sentence: &str, confidence: Confidence, subject: &str) ->
 }
 
 fn strongest<'a>(findings: &'a [(Layer, Finding)], id: &str) -> Option<&'a Finding> {
-    findings.iter().map(|(_, finding)| finding).find(|finding| finding.id == id && finding.confidence > Confidence::Low)
+    findings
+        .iter()
+        .map(|(_, finding)| finding)
+        .find(|finding| finding.id == id && finding.confidence > Confidence::Low)
 }
 
 /// One end alone cannot be more than half sure about what happens at the other, and no limit is certain by elimination while
 /// one of its rivals was not measured.
 fn confidence(scope: &Scope<'_>, limit: &Limit, finding: &Finding) -> Confidence {
-    let are_observed = scope.hosts.len() > 1 && scope.hosts.iter().all(|host| host.period.is_some());
-    let is_proven = || limit.is_certain || scope.runs().all(|run| elimination::are_rivals_measured(scope, &run));
+    let are_observed =
+        scope.hosts.len() > 1 && scope.hosts.iter().all(|host| host.period.is_some());
+    let is_proven = || {
+        limit.is_certain
+            || scope
+                .runs()
+                .all(|run| elimination::are_rivals_measured(scope, &run))
+    };
     let both = are_observed && is_proven();
     // Datagrams that were lost in the receiver's buffer were not lost elsewhere.
     let is_all_of_it = finding.id == "UDP-01" && scope.runs().any(|run| socket_took_the_loss(&run));
@@ -254,7 +360,11 @@ fn refusal(scope: &Scope<'_>) -> Option<String> {
     if scope.runs().any(|run| run.moved_nothing()) {
         return Some(NO_DATA.to_owned());
     }
-    let periods: Vec<_> = scope.hosts.iter().filter_map(|host| host.period.map(|period| (host, period))).collect();
+    let periods: Vec<_> = scope
+        .hosts
+        .iter()
+        .filter_map(|host| host.period.map(|period| (host, period)))
+        .collect();
     if periods.is_empty() {
         return Some("no load was measured: only settings and totals were checked".to_owned());
     }
@@ -266,36 +376,68 @@ fn refusal(scope: &Scope<'_>) -> Option<String> {
 
 /// Whether a test moved nothing because of a cause that is certain.
 fn is_blocked(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> bool {
-    let is_found = |limit: &Limit| limit.rules.iter().any(|id| strongest(findings, id).is_some());
-    scope.runs().next().is_some() && limit::ALL.iter().any(|limit| limit.is_certain && is_found(limit))
+    let is_found = |limit: &Limit| {
+        limit
+            .rules
+            .iter()
+            .any(|id| strongest(findings, id).is_some())
+    };
+    scope.runs().next().is_some()
+        && limit::ALL
+            .iter()
+            .any(|limit| limit.is_certain && is_found(limit))
 }
 
 /// Whether nothing worth explaining crossed an interface of any host.
 pub(crate) fn is_idle(scope: &Scope<'_>) -> bool {
-    let periods = scope.hosts.iter().filter_map(|host| Some((host, host.period?)));
-    periods.into_iter().all(|(host, period)| bytes(host) < IDLE_BYTES_PER_SECOND * period.seconds)
+    let periods = scope
+        .hosts
+        .iter()
+        .filter_map(|host| Some((host, host.period?)));
+    periods
+        .into_iter()
+        .all(|(host, period)| bytes(host) < IDLE_BYTES_PER_SECOND * period.seconds)
 }
 
 fn bytes(host: &Host<'_>) -> f64 {
-    host.nics().flat_map(|nic| [nic.bytes("rx"), nic.bytes("tx")]).flatten().sum()
+    host.nics()
+        .flat_map(|nic| [nic.bytes("rx"), nic.bytes("tx")])
+        .flatten()
+        .sum()
 }
 
 fn summary(findings: &[(Layer, Finding)], refusal: &str) -> String {
-    let serious: Vec<&Finding> =
-        findings.iter().map(|(_, finding)| finding).filter(|finding| finding.severity >= Severity::Medium).collect();
+    let serious: Vec<&Finding> = findings
+        .iter()
+        .map(|(_, finding)| finding)
+        .filter(|finding| finding.severity >= Severity::Medium)
+        .collect();
     match serious.as_slice() {
-        [] if refusal == NO_DATA => format!("{refusal}, and no cause was found among what could be checked"),
+        [] if refusal == NO_DATA => {
+            format!("{refusal}, and no cause was found among what could be checked")
+        }
         [] => format!("no problem found; {refusal}"),
         [first, second] if first.title == second.title => {
-            format!("{} on {} and {}; {refusal}", first.title, first.subject, second.subject)
+            format!(
+                "{} on {} and {}; {refusal}",
+                first.title, first.subject, second.subject
+            )
         }
         [only] => format!("{} on {}; {refusal}", only.title, only.subject),
         [first, second] => {
             let second_title = without_capital(&second.title);
-            format!("{} on {}, and {second_title} on {}; {refusal}", first.title, first.subject, second.subject)
+            format!(
+                "{} on {}, and {second_title} on {}; {refusal}",
+                first.title, first.subject, second.subject
+            )
         }
         [first, others @ ..] => {
-            format!("{} on {}, and {} more; {refusal}", first.title, first.subject, others.len())
+            format!(
+                "{} on {}, and {} more; {refusal}",
+                first.title,
+                first.subject,
+                others.len()
+            )
         }
     }
 }
@@ -304,7 +446,17 @@ fn summary(findings: &[(Layer, Finding)], refusal: &str) -> String {
 fn without_capital(title: &str) -> String {
     let mut characters = title.chars();
     let first = characters.next();
-    let is_word = !characters.clone().next().is_some_and(|second| second.is_uppercase());
-    let lowered = first.filter(|_| is_word).into_iter().flat_map(char::to_lowercase);
-    if is_word { lowered.chain(characters).collect() } else { title.to_owned() }
+    let is_word = !characters
+        .clone()
+        .next()
+        .is_some_and(|second| second.is_uppercase());
+    let lowered = first
+        .filter(|_| is_word)
+        .into_iter()
+        .flat_map(char::to_lowercase);
+    if is_word {
+        lowered.chain(characters).collect()
+    } else {
+        title.to_owned()
+    }
 }

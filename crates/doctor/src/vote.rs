@@ -42,15 +42,27 @@ pub(crate) fn decide(whole: Verdict, votes: &[(f64, Verdict)], watched: bool) ->
 }
 
 /// The verdict of the limit that held longest, with its share of the time, against the next one.
-fn ranked(whole: Verdict, (share, winner): (f64, Verdict), second: Option<(f64, Verdict)>) -> Verdict {
-    let mut verdict = if whole.verdict == winner.verdict { whole } else { winner };
+fn ranked(
+    whole: Verdict,
+    (share, winner): (f64, Verdict),
+    second: Option<(f64, Verdict)>,
+) -> Verdict {
+    let mut verdict = if whole.verdict == winner.verdict {
+        whole
+    } else {
+        winner
+    };
     let mut sure = confidence(share);
     if let Some((part, rival)) = second {
         if share - part < CLEAR_LEAD {
             verdict.sentence = undecided(&verdict, &rival.verdict);
             sure = Confidence::Low;
         }
-        verdict.runner_up = Some(format!("{} ({} % of the time)", rival.verdict, percent(part)));
+        verdict.runner_up = Some(format!(
+            "{} ({} % of the time)",
+            rival.verdict,
+            percent(part)
+        ));
         verdict.what_if = Some(format!("without it: {}", rival.sentence));
     }
     verdict.confidence = verdict.confidence.min(sure);
@@ -69,7 +81,10 @@ fn confidence(share: f64) -> Confidence {
 /// The sentence of two limits of about the same time, with the finding that the winner's sentence names at its end.
 fn undecided(winner: &Verdict, rival: &str) -> String {
     let experiment = Limit::of(rival).map_or(LONGER, |limit| limit.experiment);
-    let named = winner.sentence.rfind(" (").map_or("", |at| &winner.sentence[at..]);
+    let named = winner
+        .sentence
+        .rfind(" (")
+        .map_or("", |at| &winner.sentence[at..]);
     let (winner, rival) = (limit_name(&winner.verdict), limit_name(rival));
     format!("undecided between {winner} and {rival}: {experiment} to tell them apart{named}")
 }
@@ -77,25 +92,41 @@ fn undecided(winner: &Verdict, rival: &str) -> String {
 /// What limited for most of the time, where there is a vote.
 pub(crate) fn winner(votes: &[(f64, Verdict)]) -> Option<String> {
     let is_enough = votes.len() >= SLICES_MIN;
-    is_enough.then(|| limits(steady(votes)).next()).flatten().map(|(_, verdict)| verdict.verdict)
+    is_enough
+        .then(|| limits(steady(votes)).next())
+        .flatten()
+        .map(|(_, verdict)| verdict.verdict)
 }
 
 /// The limits that are known, the longest first.
 fn limits(votes: Vec<(f64, Verdict)>) -> impl Iterator<Item = (f64, Verdict)> {
-    tally(votes).into_iter().filter(|(_, verdict)| verdict.verdict != UNKNOWN)
+    tally(votes)
+        .into_iter()
+        .filter(|(_, verdict)| verdict.verdict != UNKNOWN)
 }
 
 /// The slices after slow start; all where the test is no longer than that.
 fn steady(votes: &[(f64, Verdict)]) -> Vec<(f64, Verdict)> {
-    let steady: Vec<_> = votes.iter().filter(|(_, vote)| vote.verdict != SLOW_START).cloned().collect();
-    if steady.is_empty() { votes.to_vec() } else { steady }
+    let steady: Vec<_> = votes
+        .iter()
+        .filter(|(_, vote)| vote.verdict != SLOW_START)
+        .cloned()
+        .collect();
+    if steady.is_empty() {
+        votes.to_vec()
+    } else {
+        steady
+    }
 }
 
 /// What the totals suggest and no single interval shows.
 fn unproven(whole: &Verdict) -> Verdict {
     let mut decided = Verdict::default();
     decided.verdict = UNKNOWN.to_owned();
-    decided.sentence = format!("no interval shows a limit; the totals suggest that {}", whole.sentence);
+    decided.sentence = format!(
+        "no interval shows a limit; the totals suggest that {}",
+        whole.sentence
+    );
     decided.runner_up = Some(whole.verdict.clone());
     decided
 }
@@ -104,7 +135,10 @@ fn unproven(whole: &Verdict) -> Verdict {
 fn tally(votes: Vec<(f64, Verdict)>) -> Vec<(f64, Verdict)> {
     let mut tally: Vec<(f64, Verdict)> = Vec::new();
     for (seconds, vote) in votes {
-        match tally.iter_mut().find(|(_, known)| known.verdict == vote.verdict) {
+        match tally
+            .iter_mut()
+            .find(|(_, known)| known.verdict == vote.verdict)
+        {
             Some((sum, known)) => {
                 *sum += seconds;
                 if vote.confidence > known.confidence {
@@ -126,7 +160,10 @@ fn limit_periods(votes: &[(f64, Verdict)]) -> Vec<LimitPeriod> {
         if length_ms == 0 {
             continue;
         }
-        match limit_periods.last_mut().filter(|period| period.verdict == vote.verdict) {
+        match limit_periods
+            .last_mut()
+            .filter(|period| period.verdict == vote.verdict)
+        {
             Some(period) => period.length_ms = period.length_ms.saturating_add(length_ms),
             None => limit_periods.push(LimitPeriod::new(vote.verdict.clone(), length_ms)),
         }
@@ -152,20 +189,41 @@ mod tests {
     }
 
     fn votes(names: &[(f64, &str)]) -> Vec<(f64, Verdict)> {
-        names.iter().map(|(seconds, name)| (*seconds, verdict(name))).collect()
+        names
+            .iter()
+            .map(|(seconds, name)| (*seconds, verdict(name)))
+            .collect()
     }
 
     #[test]
     fn longest_limit_wins_and_the_next_is_runner_up() {
-        let names = [(1.0, "slow-start"), (1.0, "receiver-cpu-app"), (1.0, "line-rate"), (1.0, "receiver-cpu-app")];
+        let names = [
+            (1.0, "slow-start"),
+            (1.0, "receiver-cpu-app"),
+            (1.0, "line-rate"),
+            (1.0, "receiver-cpu-app"),
+        ];
         let decided = decide(verdict("line-rate"), &votes(&names), true);
         assert_eq!(decided.verdict, "receiver-cpu-app");
-        assert_eq!((decided.share_of_time_percent, decided.confidence), (Some(67), Confidence::Medium));
-        assert_eq!(decided.runner_up.as_deref(), Some("line-rate (33 % of the time)"));
-        let timeline: Vec<_> =
-            decided.timeline.iter().map(|period| (period.verdict.as_str(), period.length_ms)).collect();
-        let expected =
-            [("slow-start", 1000), ("receiver-cpu-app", 1000), ("line-rate", 1000), ("receiver-cpu-app", 1000)];
+        assert_eq!(
+            (decided.share_of_time_percent, decided.confidence),
+            (Some(67), Confidence::Medium)
+        );
+        assert_eq!(
+            decided.runner_up.as_deref(),
+            Some("line-rate (33 % of the time)")
+        );
+        let timeline: Vec<_> = decided
+            .timeline
+            .iter()
+            .map(|period| (period.verdict.as_str(), period.length_ms))
+            .collect();
+        let expected = [
+            ("slow-start", 1000),
+            ("receiver-cpu-app", 1000),
+            ("line-rate", 1000),
+            ("receiver-cpu-app", 1000),
+        ];
         assert_eq!(timeline, expected);
     }
 
@@ -177,21 +235,37 @@ mod tests {
             verdict
         };
         let of = |seconds: [f64; 2]| {
-            let votes: Vec<_> = seconds.into_iter().zip(["sender-cpu", "path"].map(named)).collect();
+            let votes: Vec<_> = seconds
+                .into_iter()
+                .zip(["sender-cpu", "path"].map(named))
+                .collect();
             let decided = decide(named("sender-cpu"), &votes, true);
             (decided.sentence, decided.confidence)
         };
         let sentence = "undecided between the sender's CPU and the path: measure other hosts over the same path to tell them \
                         apart (CPU-01 on x)";
         assert_eq!(of([2.9, 2.1]), (sentence.to_owned(), Confidence::Low));
-        assert_eq!(of([3.1, 1.9]), ("about sender-cpu (CPU-01 on x)".to_owned(), Confidence::Medium));
+        assert_eq!(
+            of([3.1, 1.9]),
+            (
+                "about sender-cpu (CPU-01 on x)".to_owned(),
+                Confidence::Medium
+            )
+        );
     }
 
     #[test]
     fn time_counts_and_not_the_number_of_intervals() {
-        let names = [(0.2, "flow-control"), (0.2, "flow-control"), (5.0, "sender-cpu")];
+        let names = [
+            (0.2, "flow-control"),
+            (0.2, "flow-control"),
+            (5.0, "sender-cpu"),
+        ];
         let decided = decide(verdict("flow-control"), &votes(&names), true);
-        assert_eq!((decided.verdict.as_str(), decided.share_of_time_percent), ("sender-cpu", Some(93)));
+        assert_eq!(
+            (decided.verdict.as_str(), decided.share_of_time_percent),
+            ("sender-cpu", Some(93))
+        );
         assert_eq!(decided.confidence, Confidence::High);
     }
 
@@ -199,22 +273,49 @@ mod tests {
     fn two_samples_without_spread_are_no_vote() {
         for votes in [Vec::new(), votes(&[(1.0, "line-rate")])] {
             let decided = decide(verdict("sender-cpu"), &votes, true);
-            assert_eq!((decided.verdict.as_str(), decided.confidence), ("sender-cpu", Confidence::Low));
-            assert_eq!((decided.share_of_time_percent, decided.timeline.len()), (None, 0));
+            assert_eq!(
+                (decided.verdict.as_str(), decided.confidence),
+                ("sender-cpu", Confidence::Low)
+            );
+            assert_eq!(
+                (decided.share_of_time_percent, decided.timeline.len()),
+                (None, 0)
+            );
         }
         // A pasted report has no samples of its own; its totals keep their confidence.
-        assert_eq!(decide(verdict("line-rate"), &[], false), verdict("line-rate"));
+        assert_eq!(
+            decide(verdict("line-rate"), &[], false),
+            verdict("line-rate")
+        );
     }
 
     #[test]
     fn slices_without_verdict_abstain_and_totals_alone_have_low_confidence() {
         let names = [(1.0, UNKNOWN), (1.0, UNKNOWN), (1.0, "policer")];
         let decided = decide(verdict("policer"), &votes(&names), true);
-        assert_eq!((decided.verdict.as_str(), decided.share_of_time_percent), ("policer", Some(33)));
-        assert_eq!(decided.confidence, Confidence::Low, "a third of the time is a guess");
-        let decided = decide(verdict("nic-queue-tx"), &votes(&[(1.0, UNKNOWN), (1.0, UNKNOWN)]), true);
-        assert_eq!((decided.verdict.as_str(), decided.runner_up.as_deref()), (UNKNOWN, Some("nic-queue-tx")));
-        let idle = decide(verdict(NO_LOAD), &votes(&[(1.0, "line-rate"), (1.0, "line-rate")]), true);
+        assert_eq!(
+            (decided.verdict.as_str(), decided.share_of_time_percent),
+            ("policer", Some(33))
+        );
+        assert_eq!(
+            decided.confidence,
+            Confidence::Low,
+            "a third of the time is a guess"
+        );
+        let decided = decide(
+            verdict("nic-queue-tx"),
+            &votes(&[(1.0, UNKNOWN), (1.0, UNKNOWN)]),
+            true,
+        );
+        assert_eq!(
+            (decided.verdict.as_str(), decided.runner_up.as_deref()),
+            (UNKNOWN, Some("nic-queue-tx"))
+        );
+        let idle = decide(
+            verdict(NO_LOAD),
+            &votes(&[(1.0, "line-rate"), (1.0, "line-rate")]),
+            true,
+        );
         assert_eq!(idle.verdict, NO_LOAD);
     }
 }

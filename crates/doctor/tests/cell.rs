@@ -40,9 +40,19 @@ fn judged(facts: Value) -> CellVerdict {
 
 /// `cpu-bound-total high network-loss`: class, confidence and contributing classes.
 fn summary(verdict: &CellVerdict) -> String {
-    let contributing = verdict.contributing.iter().map(|judgement| stored_name(judgement.class));
-    let words = [stored_name(verdict.primary.class), stored_name(verdict.confidence)];
-    words.into_iter().chain(contributing).collect::<Vec<_>>().join(" ")
+    let contributing = verdict
+        .contributing
+        .iter()
+        .map(|judgement| stored_name(judgement.class));
+    let words = [
+        stored_name(verdict.primary.class),
+        stored_name(verdict.confidence),
+    ];
+    words
+        .into_iter()
+        .chain(contributing)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[test]
@@ -52,20 +62,34 @@ fn every_scenario_has_its_verdict_and_its_evidence() {
         let mut facts = healthy();
         facts::set(&mut facts, words);
         let verdict = judged(facts);
-        let all: Vec<&_> = std::iter::once(&verdict.primary).chain(&verdict.contributing).collect();
+        let all: Vec<&_> = std::iter::once(&verdict.primary)
+            .chain(&verdict.contributing)
+            .collect();
         let text: Vec<String> = all
             .iter()
-            .flat_map(|one| one.evidence.iter().map(ToString::to_string).chain([one.advice.clone()]))
+            .flat_map(|one| {
+                one.evidence
+                    .iter()
+                    .map(ToString::to_string)
+                    .chain([one.advice.clone()])
+            })
             .collect();
         let text = text.join("\n");
         let is_repeated = |advice: &str| {
             let parts: Vec<&str> = advice.split("; ").collect();
             (1..parts.len()).any(|place| parts[..place].contains(&parts[place]))
         };
-        let is_complete =
-            all.iter().all(|one| !one.evidence.is_empty() && !one.advice.is_empty() && !is_repeated(&one.advice));
-        if summary(&verdict) != expected || !is_complete || !texts.split(", ").all(|part| text.contains(part)) {
-            wrong.push(format!("{words}: {expected} {texts}\n{}\n{text}", summary(&verdict)));
+        let is_complete = all.iter().all(|one| {
+            !one.evidence.is_empty() && !one.advice.is_empty() && !is_repeated(&one.advice)
+        });
+        if summary(&verdict) != expected
+            || !is_complete
+            || !texts.split(", ").all(|part| text.contains(part))
+        {
+            wrong.push(format!(
+                "{words}: {expected} {texts}\n{}\n{text}",
+                summary(&verdict)
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
@@ -81,15 +105,23 @@ fn removing_a_fact_makes_no_other_cause_a_sure_verdict() {
         let mut allowed = vec![before.primary.class, VerdictClass::Unknown];
         allowed.extend(before.contributing.iter().map(|judgement| judgement.class));
         for endpoint in ["client", "server"] {
-            let members: Vec<String> =
-                facts[endpoint].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+            let members: Vec<String> = facts[endpoint]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.clone())
+                .collect();
             for member in members {
                 let mut less = facts.clone();
                 less[endpoint][&member] = Value::Null;
                 let after = judged(less);
-                let is_allowed = after.confidence == Confidence::Low || allowed.contains(&after.primary.class);
+                let is_allowed =
+                    after.confidence == Confidence::Low || allowed.contains(&after.primary.class);
                 if !is_allowed && facts["position"]["is_queueing"] != true {
-                    wrong.push(format!("{words} without {endpoint}.{member}: {}", summary(&after)));
+                    wrong.push(format!(
+                        "{words} without {endpoint}.{member}: {}",
+                        summary(&after)
+                    ));
                 }
             }
         }

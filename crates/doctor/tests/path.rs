@@ -13,8 +13,8 @@ use linerate_doctor::{EndpointObservation, Observed};
 use linerate_model::finding::{Confidence, Diagnosis, Severity};
 use linerate_model::interval::{TcpInterval, TcpLimits};
 use linerate_model::path::{
-    Delay, EndpointPhase, IdleDelays, LoadPhase, LoadSample, Marks, PathDirection, PathReport, PhaseKind, SizeResult,
-    SizeSignal, StreamTotals,
+    Delay, EndpointPhase, IdleDelays, LoadPhase, LoadSample, Marks, PathDirection, PathReport,
+    PhaseKind, SizeResult, SizeSignal, StreamTotals,
 };
 use linerate_model::stored_name;
 use serde_json::json;
@@ -25,9 +25,19 @@ const HOST: &str = "route.peer.dev=e nic.e.net.mtu=1500 nic.e.link.speed_mbps=10
                     nic.e.qdisc.root.backlog=0 cgroup.cpu.max=max_100000 +firewall.drops=0 @cpu0:user=4";
 /// Of every report.
 const REPORT: &str = "idle.rtt=12 idle.tcp=12";
-const PHASE: &str = "lost=0 spread=0.4 retransmits=0 notsent=50000 rwnd=0 cpu_here=0.04 cpu_there=0.04";
+const PHASE: &str =
+    "lost=0 spread=0.4 retransmits=0 notsent=50000 rwnd=0 cpu_here=0.04 cpu_there=0.04";
 /// Members of a phase that a test of iperf3 lacks.
-const NATIVE_ONLY: [&str; 8] = ["rtt", "tcp", "lost", "retransmits", "notsent", "rwnd", "cpu_there", "in_band"];
+const NATIVE_ONLY: [&str; 8] = [
+    "rtt",
+    "tcp",
+    "lost",
+    "retransmits",
+    "notsent",
+    "rwnd",
+    "cpu_there",
+    "in_band",
+];
 
 struct Scenario {
     name: &'static str,
@@ -37,12 +47,14 @@ struct Scenario {
 }
 
 fn scenarios() -> impl Iterator<Item = Scenario> {
-    facts::rows(include_str!("path.txt")).into_iter().map(|[name, words, verdict, findings]| Scenario {
-        name,
-        words: words.split_whitespace().collect(),
-        verdict,
-        findings: findings.split_whitespace().collect(),
-    })
+    facts::rows(include_str!("path.txt"))
+        .into_iter()
+        .map(|[name, words, verdict, findings]| Scenario {
+            name,
+            words: words.split_whitespace().collect(),
+            verdict,
+            findings: findings.split_whitespace().collect(),
+        })
 }
 
 /// The words with those of every scenario, by their keys.
@@ -50,15 +62,30 @@ fn complete(words: &[&str]) -> Vec<String> {
     let key = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
     let given: BTreeSet<String> = words.iter().map(|word| key(word)).collect();
     let is_iperf3 = words.contains(&"dialect=iperf3");
-    let mut all: Vec<String> = REPORT.split_whitespace().filter(|_| !is_iperf3).map(str::to_owned).collect();
-    for phase in ["down", "up", "both"].into_iter().filter(|phase| given.contains(&format!("{phase}.rate"))) {
+    let mut all: Vec<String> = REPORT
+        .split_whitespace()
+        .filter(|_| !is_iperf3)
+        .map(str::to_owned)
+        .collect();
+    for phase in ["down", "up", "both"]
+        .into_iter()
+        .filter(|phase| given.contains(&format!("{phase}.rate")))
+    {
         let is_known = |word: &&str| !is_iperf3 || !NATIVE_ONLY.contains(&key(word).as_str());
-        all.extend(PHASE.split_whitespace().filter(is_known).map(|word| format!("{phase}.{word}")));
+        all.extend(
+            PHASE
+                .split_whitespace()
+                .filter(is_known)
+                .map(|word| format!("{phase}.{word}")),
+        );
     }
     let hosts = ["client", "server"]
         .into_iter()
         .filter(|host| *host == "client" || words.iter().any(|word| word.starts_with(host)));
-    all.extend(hosts.flat_map(|host| HOST.split_whitespace().map(move |word| format!("{host}:{word}"))));
+    all.extend(hosts.flat_map(|host| {
+        HOST.split_whitespace()
+            .map(move |word| format!("{host}:{word}"))
+    }));
     all.retain(|word| !given.contains(&key(word)));
     all.extend(words.iter().map(|word| (*word).to_owned()));
     all
@@ -125,7 +152,10 @@ fn report(words: &[String]) -> PathReport {
     let ways = [("up", PathDirection::Up), ("down", PathDirection::Down)];
     let ecn = ways.iter().filter_map(|(name, way)| {
         let treatment = given.0.get(format!("ecn.{name}").as_str())?;
-        Some((*way, serde_json::from_value(json!(treatment)).expect("a treatment")))
+        Some((
+            *way,
+            serde_json::from_value(json!(treatment)).expect("a treatment"),
+        ))
     });
     let dscp = ways.iter().filter_map(|(name, way)| {
         let (sent, received) = given.pair(&format!("dscp.{name}"))?;
@@ -135,8 +165,10 @@ fn report(words: &[String]) -> PathReport {
     marks.dscp = dscp.collect();
     marks.ecn = ecn.collect();
     report.marks = Some(marks).filter(|marks| *marks != Marks::default());
-    report.phases =
-        [PhaseKind::Down, PhaseKind::Up, PhaseKind::Both].into_iter().filter_map(|kind| phase(&given, kind)).collect();
+    report.phases = [PhaseKind::Down, PhaseKind::Up, PhaseKind::Both]
+        .into_iter()
+        .filter_map(|kind| phase(&given, kind))
+        .collect();
     report
 }
 
@@ -144,8 +176,11 @@ fn phase(given: &ScenarioWords<'_>, kind: PhaseKind) -> Option<LoadPhase> {
     let key = |figure: &str| format!("{}.{figure}", kind.name());
     let rate_bps = given.number(&key("rate"))? * 1e6;
     let spread = given.number(&key("spread"));
-    let ceiling = given.number(&key("target")).map(|mbps| json!({"rate_bps": mbps * 1e6, "by": "rate"}));
-    let whole = json!({"kind": kind.name(), "confidence": "high", "streams": 4, "ceiling": ceiling});
+    let ceiling = given
+        .number(&key("target"))
+        .map(|mbps| json!({"rate_bps": mbps * 1e6, "by": "rate"}));
+    let whole =
+        json!({"kind": kind.name(), "confidence": "high", "streams": 4, "ceiling": ceiling});
     let mut phase: LoadPhase = serde_json::from_value(whole).expect("a phase");
     (phase.down_bps, phase.up_bps) = (Some(rate_bps), Some(rate_bps));
     let lost = given.number(&key("lost"));
@@ -154,13 +189,20 @@ fn phase(given: &ScenarioWords<'_>, kind: PhaseKind) -> Option<LoadPhase> {
     phase.queue_down = given.delay(&key("queue_down"), None);
     phase.tcp = given.delay(&key("tcp"), None);
     phase.in_band = given.delay(&key("in_band"), None);
-    phase.cpu_cores = given.number(&key("cpu_here")).map(|here| (here, given.number(&key("cpu_there"))));
+    phase.cpu_cores = given
+        .number(&key("cpu_here"))
+        .map(|here| (here, given.number(&key("cpu_there"))));
     phase.stream_info = vec![stream(given, kind, PathDirection::Up)];
     let mut bytes = 0.0;
     let samples = (1..=SECONDS * 10).map(|tenth| {
         let sign = if (tenth - 1) / 10 % 2 == 0 { 1.0 } else { -1.0 };
         bytes += rate_bps / 80.0 * (1.0 + sign * spread.unwrap_or(0.0) / 200.0);
-        LoadSample { at_ns: tenth * 100_000_000, down_bytes: bytes as u64, up_bytes: bytes as u64, streams: 4 }
+        LoadSample {
+            at_ns: tenth * 100_000_000,
+            down_bytes: bytes as u64,
+            up_bytes: bytes as u64,
+            streams: 4,
+        }
     });
     phase.series = spread.map(|_| samples.collect()).unwrap_or_default();
     Some(phase)
@@ -170,14 +212,20 @@ fn stream(given: &ScenarioWords<'_>, kind: PhaseKind, direction: PathDirection) 
     let number = |figure: &str| given.number(&format!("{}.{figure}", kind.name()));
     let rate_bps = number("rate").unwrap_or_default() * 1e6;
     let busy_us = SECONDS * 1_000_000;
-    let tcp = number("retransmits").zip(number("rwnd")).map(|(retransmits, rwnd)| {
-        let mut segments = TcpInterval::default();
-        segments.retransmits = retransmits as u64;
-        segments.mss_bytes = 1448;
-        segments.pmtu_bytes = 1500;
-        segments.limits = Some(TcpLimits::new(busy_us, (rwnd / 100.0 * busy_us as f64) as u64, 0));
-        segments
-    });
+    let tcp = number("retransmits")
+        .zip(number("rwnd"))
+        .map(|(retransmits, rwnd)| {
+            let mut segments = TcpInterval::default();
+            segments.retransmits = retransmits as u64;
+            segments.mss_bytes = 1448;
+            segments.pmtu_bytes = 1500;
+            segments.limits = Some(TcpLimits::new(
+                busy_us,
+                (rwnd / 100.0 * busy_us as f64) as u64,
+                0,
+            ));
+            segments
+        });
     let mut totals = StreamTotals::default();
     totals.direction = Some(direction);
     totals.bytes = (rate_bps / 8.0) as u64 * SECONDS;
@@ -198,7 +246,14 @@ fn observation(words: &[String], name: &str) -> Option<EndpointObservation> {
     }
     let Observed { snapshot, period } = host(&own);
     let (forward_intervals, reverse_intervals) = (Vec::new(), Vec::new());
-    Some(EndpointObservation { snapshot, period, forward: None, reverse: None, forward_intervals, reverse_intervals })
+    Some(EndpointObservation {
+        snapshot,
+        period,
+        forward: None,
+        reverse: None,
+        forward_intervals,
+        reverse_intervals,
+    })
 }
 
 fn diagnosed(words: &[String]) -> Diagnosis {
@@ -219,7 +274,11 @@ fn diagnosed(words: &[String]) -> Diagnosis {
 }
 
 fn found(diagnosis: &Diagnosis) -> BTreeSet<String> {
-    diagnosis.findings.iter().map(|finding| format!("{}:{}", finding.id, stored_name(finding.severity))).collect()
+    diagnosis
+        .findings
+        .iter()
+        .map(|finding| format!("{}:{}", finding.id, stored_name(finding.severity)))
+        .collect()
 }
 
 #[test]
@@ -258,19 +317,40 @@ fn removing_a_fact_never_makes_a_rule_fire() {
     for scenario in scenarios() {
         let words = complete(&scenario.words);
         let ids = |diagnosis: &Diagnosis| -> BTreeSet<String> {
-            let severe = diagnosis.findings.iter().filter(|finding| finding.severity > Severity::Info);
+            let severe = diagnosis
+                .findings
+                .iter()
+                .filter(|finding| finding.severity > Severity::Info);
             severe.map(|finding| finding.id.clone()).collect()
         };
-        let before: BTreeSet<String> = diagnosed(&words).findings.into_iter().map(|finding| finding.id).collect();
+        let before: BTreeSet<String> = diagnosed(&words)
+            .findings
+            .into_iter()
+            .map(|finding| finding.id)
+            .collect();
         // A phase or a target rate less is no missing fact but another test. A link of unknown speed counts as a hop of the path, so the limit
         // moves from the link to the path.
-        let is_fact = |word: &str| ![".rate=", ".target=", ".link.speed_mbps="].iter().any(|key| word.contains(key));
+        let is_fact = |word: &str| {
+            ![".rate=", ".target=", ".link.speed_mbps="]
+                .iter()
+                .any(|key| word.contains(key))
+        };
         for left_out in (0..words.len()).filter(|at| is_fact(&words[*at])) {
-            let rest: Vec<String> =
-                words.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, word)| word.clone()).collect();
-            let more: Vec<String> = ids(&diagnosed(&rest)).difference(&before).cloned().collect();
+            let rest: Vec<String> = words
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| *at != left_out)
+                .map(|(_, word)| word.clone())
+                .collect();
+            let more: Vec<String> = ids(&diagnosed(&rest))
+                .difference(&before)
+                .cloned()
+                .collect();
             if !more.is_empty() {
-                wrong.push(format!("{} without {} fires {more:?}", scenario.name, words[left_out]));
+                wrong.push(format!(
+                    "{} without {} fires {more:?}",
+                    scenario.name, words[left_out]
+                ));
             }
         }
     }
@@ -280,7 +360,9 @@ fn removing_a_fact_never_makes_a_rule_fire() {
 /// The diagnosis of the scenario of this name.
 fn of_scenario(name: &str) -> Diagnosis {
     let scenario = scenarios().find(|scenario| scenario.name == name);
-    diagnosed(&complete(&scenario.unwrap_or_else(|| panic!("{name}")).words))
+    diagnosed(&complete(
+        &scenario.unwrap_or_else(|| panic!("{name}")).words,
+    ))
 }
 
 #[test]
@@ -310,26 +392,42 @@ fn verdict_is_one_sentence_over_all_phases() {
         ),
     ] {
         let verdict = of_scenario(scenario).verdict;
-        assert_eq!((verdict.sentence.as_str(), verdict.confidence), (sentence, confidence), "{scenario}");
+        assert_eq!(
+            (verdict.sentence.as_str(), verdict.confidence),
+            (sentence, confidence),
+            "{scenario}"
+        );
     }
 }
 
 /// The diagnosis of a scenario without some of its words.
 fn of_scenario_without(name: &str, left_out: &[&str]) -> Diagnosis {
-    let scenario = scenarios().find(|scenario| scenario.name == name).unwrap_or_else(|| panic!("{name}"));
+    let scenario = scenarios()
+        .find(|scenario| scenario.name == name)
+        .unwrap_or_else(|| panic!("{name}"));
     let is_left_out = |word: &String| left_out.iter().any(|text| word.contains(text));
-    let words: Vec<String> = complete(&scenario.words).into_iter().filter(|word| !is_left_out(word)).collect();
+    let words: Vec<String> = complete(&scenario.words)
+        .into_iter()
+        .filter(|word| !is_left_out(word))
+        .collect();
     diagnosed(&words)
 }
 
 #[test]
 fn path_is_no_certain_limit_while_a_rival_was_not_measured() {
     const NAME: &str = "narrow hop with a short queue";
-    for left_out in
-        [&["cgroup.cpu.max"][..], &["firewall.drops"], &["client:cgroup.cpu.max"], &["server:+firewall.drops"]]
-    {
+    for left_out in [
+        &["cgroup.cpu.max"][..],
+        &["firewall.drops"],
+        &["client:cgroup.cpu.max"],
+        &["server:+firewall.drops"],
+    ] {
         let verdict = of_scenario_without(NAME, left_out).verdict;
-        assert_eq!((verdict.verdict.as_str(), verdict.confidence), ("path-rate", Confidence::Medium), "{left_out:?}");
+        assert_eq!(
+            (verdict.verdict.as_str(), verdict.confidence),
+            ("path-rate", Confidence::Medium),
+            "{left_out:?}"
+        );
     }
     assert_eq!(of_scenario(NAME).verdict.confidence, Confidence::High);
 }
@@ -340,26 +438,48 @@ fn options(text: &str) -> impl Iterator<Item = &str> {
     let outside = text.split('`').step_by(2);
     let words = outside.flat_map(|part| part.split([' ', '(', ')', ',', ';', ':']));
     words.filter(|word| {
-        word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c == '-' || c.is_ascii_alphabetic()))
+        word.strip_prefix('-')
+            .is_some_and(|rest| rest.starts_with(|c: char| c == '-' || c.is_ascii_alphabetic()))
     })
 }
 
 #[test]
 fn advice_on_a_path_names_options_that_its_test_has() {
     const HELP: &str = include_str!("../../cli/tests/snapshots/test-help.txt");
-    let has = |option: &str| HELP.split([' ', ',']).any(|word| word.trim_end_matches([',', '.']) == option);
+    let has = |option: &str| {
+        HELP.split([' ', ','])
+            .any(|word| word.trim_end_matches([',', '.']) == option)
+    };
     assert!(has("-P") && !has("-A"), "{HELP}");
     let mut wrong = Vec::new();
-    let busy =
-        "server: client:@cpu0:user=97 client:+self.thread.7.ticks=970 up.rate=9000 up.cpu_here=0.97 down.rate=9000";
-    let more = ["", "client:route.peer.is_here=true", "client:cpu.program.1.name=x client:cpu.program.1.cpus=1"];
+    let busy = "server: client:@cpu0:user=97 client:+self.thread.7.ticks=970 up.rate=9000 up.cpu_here=0.97 down.rate=9000";
+    let more = [
+        "",
+        "client:route.peer.is_here=true",
+        "client:cpu.program.1.name=x client:cpu.program.1.cpus=1",
+    ];
     let words = scenarios().map(|scenario| complete(&scenario.words));
-    let words = words.chain(more.map(|more| complete(&[busy, more].join(" ").split_whitespace().collect::<Vec<_>>())));
+    let words = words.chain(more.map(|more| {
+        complete(
+            &[busy, more]
+                .join(" ")
+                .split_whitespace()
+                .collect::<Vec<_>>(),
+        )
+    }));
     for words in words {
         let diagnosis = diagnosed(&words);
-        let texts = diagnosis.findings.iter().filter_map(|finding| finding.advice.as_deref());
+        let texts = diagnosis
+            .findings
+            .iter()
+            .filter_map(|finding| finding.advice.as_deref());
         let texts = texts.chain([diagnosis.verdict.sentence.as_str()]);
-        wrong.extend(texts.flat_map(options).filter(|option| !has(option)).map(str::to_owned));
+        wrong.extend(
+            texts
+                .flat_map(options)
+                .filter(|option| !has(option))
+                .map(str::to_owned),
+        );
     }
     assert!(wrong.is_empty(), "{wrong:?}");
 }
@@ -380,20 +500,37 @@ fn queue_has_its_size_and_who_shares_it() {
         (
             "queue of the load, new connections pass it",
             "client up",
-            ["queue 62.0 ms up", "queue holds 723 KiB at 95.5 Mbit/s", "per flow: new connections 2.0 ms more"],
+            [
+                "queue 62.0 ms up",
+                "queue holds 723 KiB at 95.5 Mbit/s",
+                "per flow: new connections 2.0 ms more",
+            ],
         ),
         (
             "queue per flow",
             "client up",
-            ["queue per flow 62.8 ms", "run.0.in_band_us 80000", "run.0.rtt_loaded_us 13000"],
+            [
+                "queue per flow 62.8 ms",
+                "run.0.in_band_us 80000",
+                "run.0.rtt_loaded_us 13000",
+            ],
         ),
     ] {
         let diagnosis = of_scenario(scenario);
-        let finding = diagnosis.findings.iter().find(|finding| finding.id == "LAT-02" && finding.subject == subject);
-        let evidence: Vec<String> =
-            finding.into_iter().flat_map(|finding| &finding.evidence).map(ToString::to_string).collect();
+        let finding = diagnosis
+            .findings
+            .iter()
+            .find(|finding| finding.id == "LAT-02" && finding.subject == subject);
+        let evidence: Vec<String> = finding
+            .into_iter()
+            .flat_map(|finding| &finding.evidence)
+            .map(ToString::to_string)
+            .collect();
         for text in texts {
-            assert!(evidence.iter().any(|seen| seen.starts_with(text)), "{scenario}: no {text} in {evidence:#?}");
+            assert!(
+                evidence.iter().any(|seen| seen.starts_with(text)),
+                "{scenario}: no {text} in {evidence:#?}"
+            );
         }
     }
 }
@@ -401,12 +538,25 @@ fn queue_has_its_size_and_who_shares_it() {
 #[test]
 fn queue_of_a_host_has_a_setting_with_its_undo() {
     let with = |scenario: &str, words: &[&'static str]| {
-        let mut scenario = scenarios().find(|known| known.name == scenario).expect("a scenario");
+        let mut scenario = scenarios()
+            .find(|known| known.name == scenario)
+            .expect("a scenario");
         scenario.words.extend(words);
         let diagnosis = diagnosed(&complete(&scenario.words));
-        let finding = diagnosis.findings.into_iter().find(|finding| finding.id == "LAT-01").expect("found");
-        assert!(finding.remedy.len() == finding.undo.len() && (!finding.undo.is_empty() || finding.advice.is_some()));
-        finding.remedy.into_iter().zip(finding.undo).collect::<Vec<_>>()
+        let finding = diagnosis
+            .findings
+            .into_iter()
+            .find(|finding| finding.id == "LAT-01")
+            .expect("found");
+        assert!(
+            finding.remedy.len() == finding.undo.len()
+                && (!finding.undo.is_empty() || finding.advice.is_some())
+        );
+        finding
+            .remedy
+            .into_iter()
+            .zip(finding.undo)
+            .collect::<Vec<_>>()
     };
     let pair = |command: &str, undo: &str| vec![(command.to_owned(), undo.to_owned())];
     let tbf = "tc qdisc replace dev e root handle 1: tbf rate 100000000bit burst 32000 limit";
@@ -414,22 +564,47 @@ fn queue_of_a_host_has_a_setting_with_its_undo() {
     assert_eq!(with("shaper of the client", &[]), shorter);
     let own = "queue of the own interface";
     assert_eq!(with(own, &[]), []);
-    let known = ["client:kernel.qdiscs=fq_codel", "client:nic.e.qdisc.root.command=tc_qdisc_del_dev_e_root"];
-    assert_eq!(with(own, &known), pair("tc qdisc replace dev e root fq_codel", "tc qdisc del dev e root"));
+    let known = [
+        "client:kernel.qdiscs=fq_codel",
+        "client:nic.e.qdisc.root.command=tc_qdisc_del_dev_e_root",
+    ];
+    assert_eq!(
+        with(own, &known),
+        pair(
+            "tc qdisc replace dev e root fq_codel",
+            "tc qdisc del dev e root"
+        )
+    );
     let socket = "data in the own socket";
     assert_eq!(with(socket, &[]), []);
     let unlimited = ["client:sysctl.net.ipv4.tcp_notsent_lowat=4294967295"];
     let key = "sysctl -w net.ipv4.tcp_notsent_lowat";
-    assert_eq!(with(socket, &unlimited), pair(&format!("{key}=131072"), &format!("{key}=4294967295")));
+    assert_eq!(
+        with(socket, &unlimited),
+        pair(&format!("{key}=131072"), &format!("{key}=4294967295"))
+    );
 }
 
 #[test]
 fn report_without_phases_has_no_verdict_and_impossible_numbers_have_no_effect() {
     let none = diagnosed(&complete(&[]));
-    assert_eq!((none.verdict.verdict.as_str(), none.findings.len()), ("no-load", 0));
-    let mut report = report(&complete(&["up.rate=95", "up.rtt=12", "down.rate=95", "down.rtt=12"]));
+    assert_eq!(
+        (none.verdict.verdict.as_str(), none.findings.len()),
+        ("no-load", 0)
+    );
+    let mut report = report(&complete(&[
+        "up.rate=95",
+        "up.rtt=12",
+        "down.rate=95",
+        "down.rtt=12",
+    ]));
     for phase in &mut report.phases {
-        let sample = |at_ns| LoadSample { at_ns, up_bytes: u64::MAX, down_bytes: u64::MAX, streams: u32::MAX };
+        let sample = |at_ns| LoadSample {
+            at_ns,
+            up_bytes: u64::MAX,
+            down_bytes: u64::MAX,
+            streams: u32::MAX,
+        };
         phase.series = [0, u64::MAX, 3, u64::MAX, 0].map(sample).to_vec();
         let mut delay = Delay::default();
         delay.n = u64::MAX;

@@ -47,8 +47,15 @@ fn key(name: &Value) -> Value {
 fn checks(words: &str) -> Vec<Check> {
     let mut facts = healthy();
     facts::set(&mut facts, words);
-    facts["cells"] = facts["cells"].as_array().expect("cells").iter().map(key).collect();
-    serde_json::from_value::<Preflight>(facts).expect("facts of a plan").checks()
+    facts["cells"] = facts["cells"]
+        .as_array()
+        .expect("cells")
+        .iter()
+        .map(key)
+        .collect();
+    serde_json::from_value::<Preflight>(facts)
+        .expect("facts of a plan")
+        .checks()
 }
 
 fn summary(check: &Check) -> String {
@@ -60,14 +67,32 @@ fn every_scenario_has_its_check_its_cells_and_its_remedy() {
     let mut wrong = Vec::new();
     for [words, expected, cells, remedies] in facts::rows(include_str!("preflight.txt")) {
         let cells = if cells == "all" { "" } else { cells };
-        let found: Vec<Check> = checks(words).into_iter().filter(|check| check.status != CheckStatus::Pass).collect();
-        let help = |check: &Check| [&check.fix[..], &check.undo, std::slice::from_ref(&check.advice)].concat();
+        let found: Vec<Check> = checks(words)
+            .into_iter()
+            .filter(|check| check.status != CheckStatus::Pass)
+            .collect();
+        let help = |check: &Check| {
+            [
+                &check.fix[..],
+                &check.undo,
+                std::slice::from_ref(&check.advice),
+            ]
+            .concat()
+        };
         let text: String = found.iter().flat_map(help).collect::<Vec<_>>().join("\n");
-        let is_undone =
-            |check: &Check| check.fix.len() == check.undo.len() && check.fix != check.undo || check.fix.is_empty();
+        let is_undone = |check: &Check| {
+            check.fix.len() == check.undo.len() && check.fix != check.undo || check.fix.is_empty()
+        };
         assert!(found.iter().all(is_undone), "{found:#?}");
-        let is_found = found.iter().map(summary).eq((!expected.is_empty()).then(|| expected.to_owned()));
-        let names: Vec<&str> = found.iter().flat_map(|check| &check.cells).map(String::as_str).collect();
+        let is_found = found
+            .iter()
+            .map(summary)
+            .eq((!expected.is_empty()).then(|| expected.to_owned()));
+        let names: Vec<&str> = found
+            .iter()
+            .flat_map(|check| &check.cells)
+            .map(String::as_str)
+            .collect();
         let is_remedied = remedies.split(", ").all(|part| text.contains(part));
         if !is_found || names.join(" ") != cells || !is_remedied {
             wrong.push(format!("{words}: {expected} {cells}\n{found:#?}"));
@@ -79,33 +104,53 @@ fn every_scenario_has_its_check_its_cells_and_its_remedy() {
 #[test]
 fn healthy_hosts_pass_and_have_and_need_are_named() {
     let all = checks("");
-    assert!(all.len() > 25 && all.iter().all(|check| check.status == CheckStatus::Pass), "{all:#?}");
-    let check = checks("server.nofile_hard=1024").into_iter().find(|check| check.status == CheckStatus::Fail);
+    assert!(
+        all.len() > 25 && all.iter().all(|check| check.status == CheckStatus::Pass),
+        "{all:#?}"
+    );
+    let check = checks("server.nofile_hard=1024")
+        .into_iter()
+        .find(|check| check.status == CheckStatus::Fail);
     let check = check.expect("too few descriptors");
-    assert_eq!((check.have.as_str(), check.need.as_str()), ("1,024", "at least 20,096"));
-    let check = checks("is_plain_http1=false").into_iter().find(|check| check.id == "protocol");
+    assert_eq!(
+        (check.have.as_str(), check.need.as_str()),
+        ("1,024", "at least 20,096")
+    );
+    let check = checks("is_plain_http1=false")
+        .into_iter()
+        .find(|check| check.id == "protocol");
     let check = check.expect("a bound of the protocol");
     assert_eq!(check.need, "20,000 connections");
-    assert!(check.have.contains("10,000 connections and 65,536 streams"), "{check:#?}");
+    assert!(
+        check.have.contains("10,000 connections and 65,536 streams"),
+        "{check:#?}"
+    );
 }
 
 #[test]
 fn missing_facts_are_unknown_and_block_nothing() {
     let nothing = r#"{"version":"","is_loopback":false,"is_wireless_or_tunnel":false,"can_raise_nofile":false,"listening_ports":[],"missing":[]}"#;
     let checks = checks(&format!("client={nothing} server={nothing}"));
-    let unknown = checks.iter().filter(|check| check.status == CheckStatus::Unknown);
+    let unknown = checks
+        .iter()
+        .filter(|check| check.status == CheckStatus::Unknown);
     assert!(unknown.clone().count() > 10, "{checks:#?}");
-    assert!(unknown.clone().all(|check| check.have == "could not be read"));
+    assert!(
+        unknown
+            .clone()
+            .all(|check| check.have == "could not be read")
+    );
     assert!(checks.iter().all(|check| check.status != CheckStatus::Fail));
 }
 
 #[test]
 fn one_host_and_its_unread_clock_warn_and_no_route_is_checked() {
-    let found: Vec<String> = checks(r#"server_address="192.168.5.20" device="enp9s0" clock_error_ns=null"#)
-        .iter()
-        .filter(|check| check.status != CheckStatus::Pass)
-        .map(summary)
-        .collect();
+    let found: Vec<String> =
+        checks(r#"server_address="192.168.5.20" device="enp9s0" clock_error_ns=null"#)
+            .iter()
+            .filter(|check| check.status != CheckStatus::Pass)
+            .map(summary)
+            .collect();
     assert_eq!(found, ["same_host client warn", "clock server warn"]);
 }
 
@@ -124,15 +169,25 @@ fn worker_processes_have_room_for_their_connections() {
         (u32::MAX, u32::MAX, 0, None),
     ] {
         let workers = worker_processes(connections, threads, limit);
-        assert_eq!(workers, expected, "{connections} over {threads} threads within {limit}");
+        assert_eq!(
+            workers, expected,
+            "{connections} over {threads} threads within {limit}"
+        );
     }
 }
 
 #[test]
 fn generators_of_tls_and_http_2_have_fewer_connections() {
-    for (connections, streams, is_allowed) in
-        [(10_000, 1, true), (10_001, 1, false), (1024, 64, true), (1025, 64, false)]
-    {
-        assert_eq!(too_many_connections(connections, streams).is_none(), is_allowed, "{connections} x {streams}");
+    for (connections, streams, is_allowed) in [
+        (10_000, 1, true),
+        (10_001, 1, false),
+        (1024, 64, true),
+        (1025, 64, false),
+    ] {
+        assert_eq!(
+            too_many_connections(connections, streams).is_none(),
+            is_allowed,
+            "{connections} x {streams}"
+        );
     }
 }

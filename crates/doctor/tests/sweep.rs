@@ -28,13 +28,31 @@ fn every_scenario_has_its_reasons() {
         facts["here"]["received_bps"] = 1e9.into();
         facts::set(&mut facts, words);
         let best: Option<SettingFacts> = read(&facts["best"]);
-        let reasons = sweep_reasons(best.as_ref(), &read(&facts["here"]), &read::<Hosts>(&facts["hosts"]));
-        let names: Vec<String> = reasons.iter().map(|reason| stored_name(reason.name)).collect();
-        let text: String = reasons.iter().map(|reason| reason.sentence.as_str()).collect::<Vec<_>>().join("; ");
-        let is_window =
-            reasons.iter().all(|reason| reason.window.is_some() == (reason.name == ReasonName::WindowBelowBdp));
-        if names.join(" ") != expected || !texts.split(", ").all(|part| text.contains(part)) || !is_window {
-            wrong.push(format!("{words}: {expected} {texts}\n{} {text}", names.join(" ")));
+        let reasons = sweep_reasons(
+            best.as_ref(),
+            &read(&facts["here"]),
+            &read::<Hosts>(&facts["hosts"]),
+        );
+        let names: Vec<String> = reasons
+            .iter()
+            .map(|reason| stored_name(reason.name))
+            .collect();
+        let text: String = reasons
+            .iter()
+            .map(|reason| reason.sentence.as_str())
+            .collect::<Vec<_>>()
+            .join("; ");
+        let is_window = reasons
+            .iter()
+            .all(|reason| reason.window.is_some() == (reason.name == ReasonName::WindowBelowBdp));
+        if names.join(" ") != expected
+            || !texts.split(", ").all(|part| text.contains(part))
+            || !is_window
+        {
+            wrong.push(format!(
+                "{words}: {expected} {texts}\n{} {text}",
+                names.join(" ")
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));

@@ -10,11 +10,25 @@ use crate::verdict::{NO_DATA, NO_LOAD, SLOW_START, UNKNOWN};
 /// has no other. Directions of one limit are one sentence; otherwise each has its part, and the verdict is named after the
 /// limit that explains first.
 pub(super) fn conclude(phases: &[(PhaseKind, Verdict)], findings: &[Finding]) -> Verdict {
-    let alone: Vec<_> = phases.iter().filter(|(kind, _)| *kind != PhaseKind::Both).collect();
+    let alone: Vec<_> = phases
+        .iter()
+        .filter(|(kind, _)| *kind != PhaseKind::Both)
+        .collect();
     let both = phases.iter().find(|(kind, _)| *kind == PhaseKind::Both);
-    let mut ranked: Vec<_> = if alone.is_empty() { both.into_iter().collect() } else { alone };
-    ranked.sort_by_key(|(_, verdict)| (rank(&verdict.verdict), std::cmp::Reverse(verdict.confidence)));
-    let Some(((kind, first), others)) = ranked.split_first().map(|(first, others)| (*first, others)) else {
+    let mut ranked: Vec<_> = if alone.is_empty() {
+        both.into_iter().collect()
+    } else {
+        alone
+    };
+    ranked.sort_by_key(|(_, verdict)| {
+        (
+            rank(&verdict.verdict),
+            std::cmp::Reverse(verdict.confidence),
+        )
+    });
+    let Some(((kind, first), others)) =
+        ranked.split_first().map(|(first, others)| (*first, others))
+    else {
         let sentence = "no load was measured: only settings and totals were checked".to_owned();
         let mut without = Verdict::default();
         without.verdict = NO_LOAD.to_owned();
@@ -22,11 +36,18 @@ pub(super) fn conclude(phases: &[(PhaseKind, Verdict)], findings: &[Finding]) ->
         return without;
     };
     let mut verdict = first.clone();
-    match others.iter().find(|(_, other)| other.verdict != first.verdict) {
+    match others
+        .iter()
+        .find(|(_, other)| other.verdict != first.verdict)
+    {
         Some((other, second)) => {
             // What the other direction shows is the likely cause of one in which nothing arrived.
             let is_silent = second.sentence.starts_with(NO_DATA);
-            let second_text = if is_silent { "no byte arrived" } else { plain(&second.sentence) };
+            let second_text = if is_silent {
+                "no byte arrived"
+            } else {
+                plain(&second.sentence)
+            };
             let parts = (other.name(), second_text, kind.name(), &first.sentence);
             verdict.sentence = format!("{}: {}; {}: {}", parts.0, parts.1, parts.2, parts.3);
             verdict.runner_up = Some(format!("{} ({})", second.verdict, other.name()));
@@ -38,7 +59,10 @@ pub(super) fn conclude(phases: &[(PhaseKind, Verdict)], findings: &[Finding]) ->
         }
     }
     let concurrent = both.filter(|(_, both)| {
-        rank(&both.verdict) < limit::ALL.len() && !ranked.iter().any(|(_, alone)| alone.verdict == both.verdict)
+        rank(&both.verdict) < limit::ALL.len()
+            && !ranked
+                .iter()
+                .any(|(_, alone)| alone.verdict == both.verdict)
     });
     if let Some((_, both)) = concurrent {
         verdict.runner_up = Some(format!("{} (both directions at once)", both.verdict));
@@ -64,7 +88,10 @@ fn rank(name: &str) -> usize {
 
 /// The sentence and the finding that it names at its end.
 fn parted(sentence: &str) -> (&str, &str) {
-    sentence.rfind(" (").filter(|_| sentence.ends_with(')')).map_or((sentence, ""), |at| sentence.split_at(at))
+    sentence
+        .rfind(" (")
+        .filter(|_| sentence.ends_with(')'))
+        .map_or((sentence, ""), |at| sentence.split_at(at))
 }
 
 fn plain(sentence: &str) -> &str {
@@ -73,7 +100,9 @@ fn plain(sentence: &str) -> &str {
 
 /// Adds how long the queues of the path are, where that matters.
 fn with_queues(sentence: &str, findings: &[Finding]) -> String {
-    let long = findings.iter().filter(|finding| finding.id == "LAT-02" && finding.severity >= Severity::Medium);
+    let long = findings
+        .iter()
+        .filter(|finding| finding.id == "LAT-02" && finding.severity >= Severity::Medium);
     let of_one_direction = long.filter(|finding| !finding.subject.ends_with("both"));
     let mut queues: Vec<&str> = of_one_direction
         .filter_map(|finding| finding.evidence.iter().find(|seen| seen.fact == "queue"))
@@ -85,13 +114,18 @@ fn with_queues(sentence: &str, findings: &[Finding]) -> String {
         return sentence.to_owned();
     }
     let (text, finding) = parted(sentence);
-    format!("{text}, and its queues hold {}{finding}", queues.join(" and "))
+    format!(
+        "{text}, and its queues hold {}{finding}",
+        queues.join(" and ")
+    )
 }
 
 fn timeline(phases: &[(PhaseKind, Verdict)]) -> Vec<LimitPeriod> {
     let of_load = |(kind, verdict): &(PhaseKind, Verdict)| {
         let mut periods = verdict.timeline.clone();
-        periods.iter_mut().for_each(|period| period.load = Some(kind.name().to_owned()));
+        periods
+            .iter_mut()
+            .for_each(|period| period.load = Some(kind.name().to_owned()));
         periods
     };
     phases.iter().flat_map(of_load).collect()
@@ -105,7 +139,12 @@ fn share_percent(timeline: &[LimitPeriod], name: &str) -> Option<u32> {
     };
     let all = length(&|verdict| verdict != SLOW_START);
     let own = length(&|verdict| verdict == name);
-    u32::try_from(own.saturating_mul(100).saturating_add(all / 2).checked_div(all)?).ok()
+    u32::try_from(
+        own.saturating_mul(100)
+            .saturating_add(all / 2)
+            .checked_div(all)?,
+    )
+    .ok()
 }
 
 #[cfg(test)]
@@ -124,8 +163,17 @@ mod tests {
     }
 
     fn concluded(phases: &[(PhaseKind, &str)]) -> (String, String, Option<String>, Option<u32>) {
-        let phases: Vec<_> = phases.iter().map(|(kind, name)| (*kind, verdict(name, Confidence::High, 1000))).collect();
-        let Verdict { verdict, sentence, runner_up, share_of_time_percent, .. } = conclude(&phases, &[]);
+        let phases: Vec<_> = phases
+            .iter()
+            .map(|(kind, name)| (*kind, verdict(name, Confidence::High, 1000)))
+            .collect();
+        let Verdict {
+            verdict,
+            sentence,
+            runner_up,
+            share_of_time_percent,
+            ..
+        } = conclude(&phases, &[]);
         (verdict, sentence, runner_up, share_of_time_percent)
     }
 
@@ -134,7 +182,13 @@ mod tests {
         use PhaseKind::{Both, Down, Up};
         let text = |name: &str| format!("about {name} (X-01 on x)");
         for (phases, name, sentence, runner_up, share) in [
-            (&[(Down, "path-rate"), (Up, "path-rate")][..], "path-rate", text("path-rate"), None, 100),
+            (
+                &[(Down, "path-rate"), (Up, "path-rate")][..],
+                "path-rate",
+                text("path-rate"),
+                None,
+                100,
+            ),
             (
                 &[(Down, "path"), (Up, "configured-rate")],
                 "configured-rate",
@@ -156,10 +210,21 @@ mod tests {
                 Some("host-cpu (both directions at once)"),
                 67,
             ),
-            (&[(Down, "path"), (Both, UNKNOWN)], "path", text("path"), None, 50),
+            (
+                &[(Down, "path"), (Both, UNKNOWN)],
+                "path",
+                text("path"),
+                None,
+                50,
+            ),
             (&[(Both, "path")], "path", text("path"), None, 100),
         ] {
-            let expected = (name.to_owned(), sentence, runner_up.map(str::to_owned), Some(share));
+            let expected = (
+                name.to_owned(),
+                sentence,
+                runner_up.map(str::to_owned),
+                Some(share),
+            );
             assert_eq!(concluded(phases), expected, "{phases:?}");
         }
         assert_eq!(conclude(&[], &[]).verdict, NO_LOAD);

@@ -3,8 +3,8 @@
 use linerate_model::interval::{TcpInterval, TcpLimits};
 use linerate_model::measure;
 use linerate_model::path::{
-    Delay, EcnTreatment, IdleDelays, LoadPhase, LoadSample, PathDirection, PathReport, PhaseKind, SizeResult,
-    SizeSignal, StreamTotals,
+    Delay, EcnTreatment, IdleDelays, LoadPhase, LoadSample, PathDirection, PathReport, PhaseKind,
+    SizeResult, SizeSignal, StreamTotals,
 };
 use linerate_model::snapshot::{Snapshot, Value};
 use linerate_model::units::{ns_to_s, rate_bps};
@@ -39,12 +39,23 @@ pub fn path_runs(report: &PathReport) -> Vec<PathRun> {
         PhaseKind::Both => &[PathDirection::Up, PathDirection::Down],
         _ => &[],
     };
-    let runs = report.phases.iter().flat_map(|phase| directions(phase.kind).iter().map(move |way| (phase, *way)));
+    let runs = report
+        .phases
+        .iter()
+        .flat_map(|phase| directions(phase.kind).iter().map(move |way| (phase, *way)));
     runs.map(|(phase, direction)| {
         let seconds = seconds(&phase.series, direction);
         let facts = run_facts(report, phase, direction, &seconds);
-        let intervals = seconds.into_iter().map(|second| interval(&second)).collect();
-        PathRun { phase: phase.kind, direction, facts, intervals }
+        let intervals = seconds
+            .into_iter()
+            .map(|second| interval(&second))
+            .collect();
+        PathRun {
+            phase: phase.kind,
+            direction,
+            facts,
+            intervals,
+        }
     })
     .collect()
 }
@@ -54,7 +65,11 @@ pub fn record_path(report: &PathReport, sends: PathDirection, snapshot: &mut Sna
     let mtu = |size: Option<SizeResult>| size.map(|size| i64::from(size.mtu));
     snapshot.set_known_in("path.forward_mtu", mtu(report.size.up), "bytes", SRC);
     snapshot.set_known_in("path.reverse_mtu", mtu(report.size.down), "bytes", SRC);
-    let own = if sends == PathDirection::Up { report.size.up } else { report.size.down };
+    let own = if sends == PathDirection::Up {
+        report.size.up
+    } else {
+        report.size.down
+    };
     if let Some(size) = own {
         snapshot.set("path.small_passes", true, SRC);
         let is_limited_by_path = matches!(size.how, SizeSignal::Reported | SizeSignal::BlackHole);
@@ -62,9 +77,16 @@ pub fn record_path(report: &PathReport, sends: PathDirection, snapshot: &mut Sna
         snapshot.set("path.told_mtu", size.how == SizeSignal::Reported, SRC);
     }
     let Some(marks) = &report.marks else { return };
-    let ecn = marks.ecn.iter().map(|(direction, treatment)| (*direction, treatment_name(*treatment).to_owned()));
+    let ecn = marks
+        .ecn
+        .iter()
+        .map(|(direction, treatment)| (*direction, treatment_name(*treatment).to_owned()));
     let dscp = marks.dscp.iter().map(|(direction, sent, received)| {
-        let text = if sent == received { KEPT.to_owned() } else { format!("{sent} changed to {received}") };
+        let text = if sent == received {
+            KEPT.to_owned()
+        } else {
+            format!("{sent} changed to {received}")
+        };
         (*direction, text)
     });
     snapshot.set_known("path.ecn", by_direction(ecn), SRC);
@@ -89,8 +111,10 @@ fn by_direction(marks: impl Iterator<Item = (PathDirection, String)>) -> Option<
     if marks.iter().all(|(_, text)| text == KEPT) {
         return (!marks.is_empty()).then(|| KEPT.to_owned());
     }
-    let mut words: Vec<String> =
-        marks.iter().map(|(direction, text)| format!("{} {text}", direction_name(*direction))).collect();
+    let mut words: Vec<String> = marks
+        .iter()
+        .map(|(direction, text)| format!("{} {text}", direction_name(*direction)))
+        .collect();
     words.dedup();
     words.truncate(LISTED_MAX);
     Some(words.join(", "))
@@ -103,11 +127,20 @@ fn direction_name(direction: PathDirection) -> &'static str {
     }
 }
 
-fn run_facts(report: &PathReport, phase: &LoadPhase, direction: PathDirection, seconds: &[Second]) -> RunFacts {
+fn run_facts(
+    report: &PathReport,
+    phase: &LoadPhase,
+    direction: PathDirection,
+    seconds: &[Second],
+) -> RunFacts {
     let mut facts = RunFacts::new();
     let is_up = direction == PathDirection::Up;
     let name = direction_name(direction);
-    let label = if phase.kind == PhaseKind::Both { format!("{name} of both") } else { name.to_owned() };
+    let label = if phase.kind == PhaseKind::Both {
+        format!("{name} of both")
+    } else {
+        name.to_owned()
+    };
     let fixed: [(&str, Value); 7] = [
         ("tool", "linerate".into()),
         ("phase", phase.kind.name().into()),
@@ -119,17 +152,35 @@ fn run_facts(report: &PathReport, phase: &LoadPhase, direction: PathDirection, s
     ];
     facts.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
     // The report of a speed test does not have their number.
-    insert(&mut facts, "streams", (phase.streams > 0).then(|| phase.streams.into()));
+    insert(
+        &mut facts,
+        "streams",
+        (phase.streams > 0).then(|| phase.streams.into()),
+    );
     let cpu = phase.cpu_cores;
     let (client, server) = (cpu.map(|(own, _)| own), cpu.and_then(|(_, other)| other));
-    let (sender, receiver) = if is_up { (client, server) } else { (server, client) };
+    let (sender, receiver) = if is_up {
+        (client, server)
+    } else {
+        (server, client)
+    };
     // A rate that the user set is that of all streams together.
-    let of_user = phase.ceiling.as_ref().filter(|ceiling| ceiling.by == BY_USER).map(|ceiling| ceiling.rate_bps);
+    let of_user = phase
+        .ceiling
+        .as_ref()
+        .filter(|ceiling| ceiling.by == BY_USER)
+        .map(|ceiling| ceiling.rate_bps);
     let known: [(&str, Option<f64>); 6] = [
-        ("target_bps", of_user.map(|rate| rate / f64::from(phase.streams.max(1)))),
+        (
+            "target_bps",
+            of_user.map(|rate| rate / f64::from(phase.streams.max(1))),
+        ),
         ("received_bps", received_bps(phase, direction)),
         ("single_stream_bps", phase.single_stream_bps),
-        ("ceiling_bps", phase.ceiling.as_ref().map(|ceiling| ceiling.rate_bps)),
+        (
+            "ceiling_bps",
+            phase.ceiling.as_ref().map(|ceiling| ceiling.rate_bps),
+        ),
         ("sender_process_cpu", sender),
         ("receiver_process_cpu", receiver),
     ];
@@ -149,10 +200,17 @@ fn run_facts(report: &PathReport, phase: &LoadPhase, direction: PathDirection, s
 
 /// What this end sent and the server received. Where no packet sizes were probed they show whether full-size packets pass.
 fn volumes(facts: &mut RunFacts, phase: &LoadPhase) {
-    let senders = phase.stream_info.iter().filter(|stream| stream.direction == Some(PathDirection::Up));
+    let senders = phase
+        .stream_info
+        .iter()
+        .filter(|stream| stream.direction == Some(PathDirection::Up));
     let sent = senders.fold(0_u64, |sum, stream| sum.saturating_add(stream.bytes));
     insert(facts, "sent_bytes", Some(sent.into()));
-    insert(facts, "received_bytes", phase.series.last().map(|last| last.up_bytes.into()));
+    insert(
+        facts,
+        "received_bytes",
+        phase.series.last().map(|last| last.up_bytes.into()),
+    );
 }
 
 /// Goodput; 0 of streams that carried nothing, which is a cause to look for and no rate for a report.
@@ -168,12 +226,18 @@ fn received_bps(phase: &LoadPhase, direction: PathDirection) -> Option<f64> {
 /// Adds what is known. A figure that is no number is not.
 fn set<const N: usize>(facts: &mut RunFacts, known: [(&str, Option<f64>); N]) {
     for (name, value) in known {
-        insert(facts, name, value.filter(|value| value.is_finite()).map(Value::from));
+        insert(
+            facts,
+            name,
+            value.filter(|value| value.is_finite()).map(Value::from),
+        );
     }
 }
 
 fn addresses(facts: &mut RunFacts, streams: &[StreamTotals]) {
-    let ends = streams.iter().find_map(|stream| stream.local.zip(stream.remote));
+    let ends = streams
+        .iter()
+        .find_map(|stream| stream.local.zip(stream.remote));
     if let Some((local, remote)) = ends {
         let mut ends = [local.ip().to_string(), remote.ip().to_string()];
         ends.sort_unstable();
@@ -190,14 +254,22 @@ fn delays(facts: &mut RunFacts, idle: Option<&IdleDelays>, phase: &LoadPhase) {
         (phase.tls, idle.and_then(|idle| idle.tls)),
     ];
     // With and without load the same part of a new connection is compared.
-    let foreign = kinds.into_iter().find(|(loaded, _)| median_us(*loaded).is_some());
+    let foreign = kinds
+        .into_iter()
+        .find(|(loaded, _)| median_us(*loaded).is_some());
     let known = [
         ("rtt_idle_us", median_us(unloaded)),
         ("rtt_loaded_us", median_us(phase.rtt)),
         ("queue_up_us", median_us(phase.queue_up)),
         ("queue_down_us", median_us(phase.queue_down)),
-        ("foreign_idle_us", foreign.and_then(|(_, idle)| median_us(idle))),
-        ("foreign_us", foreign.and_then(|(loaded, _)| median_us(loaded))),
+        (
+            "foreign_idle_us",
+            foreign.and_then(|(_, idle)| median_us(idle)),
+        ),
+        (
+            "foreign_us",
+            foreign.and_then(|(loaded, _)| median_us(loaded)),
+        ),
         ("in_band_us", median_us(phase.in_band)),
         ("probe_loss_idle_share", unloaded.and_then(lost_share)),
         ("probe_loss_share", phase.rtt.and_then(lost_share)),
@@ -229,11 +301,19 @@ fn seconds(series: &[LoadSample], direction: PathDirection) -> Vec<Second> {
     let mut seconds = Vec::new();
     let (mut start_ns, mut before) = (0, 0);
     for sample in series {
-        let bytes = if direction == PathDirection::Up { sample.up_bytes } else { sample.down_bytes };
+        let bytes = if direction == PathDirection::Up {
+            sample.up_bytes
+        } else {
+            sample.down_bytes
+        };
         let length_ns = sample.at_ns.saturating_sub(start_ns);
         if length_ns >= SECOND_NS && seconds.len() < STEPS_MAX {
             let rate_bps = rate_bps(bytes.saturating_sub(before), ns_to_s(length_ns));
-            seconds.push(Second { start_ns, end_ns: sample.at_ns, rate_bps });
+            seconds.push(Second {
+                start_ns,
+                end_ns: sample.at_ns,
+                rate_bps,
+            });
             (start_ns, before) = (sample.at_ns, bytes);
         }
     }
@@ -255,17 +335,33 @@ fn over_time(facts: &mut RunFacts, seconds: &[Second]) {
     const LAST_MIN: usize = 3;
     let rates: Vec<f64> = seconds.iter().map(|second| second.rate_bps).collect();
     let length_s = seconds.last().map(|last| ns_to_s(last.end_ns));
-    let [first, later @ ..] = rates.as_slice() else { return };
-    let last = later.get(later.len().saturating_sub(LAST)..).unwrap_or_default();
+    let [first, later @ ..] = rates.as_slice() else {
+        return;
+    };
+    let last = later
+        .get(later.len().saturating_sub(LAST)..)
+        .unwrap_or_default();
     let spread = median(last)
         .filter(|middle| last.len() >= LAST_MIN && *middle > 0.0)
-        .map(|middle| last.iter().map(|rate| (rate - middle).abs()).fold(0.0, f64::max) / middle);
-    let later_spread = median(later)
-        .filter(|middle| *middle > 0.0)
-        .map(|middle| later.iter().map(|rate| (rate - middle).abs()).fold(0.0, f64::max) / middle);
+        .map(|middle| {
+            last.iter()
+                .map(|rate| (rate - middle).abs())
+                .fold(0.0, f64::max)
+                / middle
+        });
+    let later_spread = median(later).filter(|middle| *middle > 0.0).map(|middle| {
+        later
+            .iter()
+            .map(|rate| (rate - middle).abs())
+            .fold(0.0, f64::max)
+            / middle
+    });
     let known = [
         ("seconds", length_s),
-        ("omit_seconds", seconds.first().map(|first| ns_to_s(first.end_ns))),
+        (
+            "omit_seconds",
+            seconds.first().map(|first| ns_to_s(first.end_ns)),
+        ),
         ("first_second_bps", Some(*first)),
         ("later_median_bps", median(later)),
         ("later_spread", later_spread),
@@ -277,43 +373,89 @@ fn over_time(facts: &mut RunFacts, seconds: &[Second]) {
 /// What the kernel of a sender reports about its streams of one direction, over a phase of `elapsed_ns`. Empty without streams
 /// in that direction.
 #[must_use]
-pub fn sender_facts(streams: &[StreamTotals], direction: PathDirection, elapsed_ns: u64) -> RunFacts {
+pub fn sender_facts(
+    streams: &[StreamTotals],
+    direction: PathDirection,
+    elapsed_ns: u64,
+) -> RunFacts {
     let mut facts = RunFacts::new();
-    let senders: Vec<&StreamTotals> = streams.iter().filter(|stream| stream.direction == Some(direction)).collect();
+    let senders: Vec<&StreamTotals> = streams
+        .iter()
+        .filter(|stream| stream.direction == Some(direction))
+        .collect();
     let tcp: Vec<TcpInterval> = senders.iter().filter_map(|stream| stream.tcp).collect();
     let waiting = senders.iter().map(|stream| stream.notsent_bytes);
-    let waiting = waiting.reduce(|sum, own| Some(sum?.saturating_add(own?))).flatten();
+    let waiting = waiting
+        .reduce(|sum, own| Some(sum?.saturating_add(own?)))
+        .flatten();
     insert(&mut facts, "notsent_bytes", waiting.map(Value::from));
     if tcp.is_empty() || tcp.len() < senders.len() {
         return facts;
     }
     waited_for(&mut facts, &tcp, elapsed_ns);
     let sum = |of: fn(&TcpInterval) -> Option<u64>| {
-        tcp.iter().map(of).try_fold(0_u64, |sum, own| Some(sum.saturating_add(own?)))
+        tcp.iter()
+            .map(of)
+            .try_fold(0_u64, |sum, own| Some(sum.saturating_add(own?)))
     };
     let repeated = sum(|tcp| Some(tcp.retransmits));
-    let bytes = senders.iter().fold(0_u64, |sum, stream| sum.saturating_add(stream.bytes));
-    let mss = tcp.iter().map(|tcp| tcp.mss_bytes).max().filter(|mss| *mss > 0);
-    let rtt = tcp.iter().map(|tcp| tcp.rtt_us).max().filter(|rtt| *rtt > 0);
-    let least = tcp.iter().filter_map(|tcp| tcp.min_rtt_us).min().filter(|rtt| *rtt > 0);
-    let share = repeated.zip(mss).and_then(|(repeated, mss)| measure::retransmit_share(repeated, bytes, mss));
-    let pmtu = tcp.iter().map(|tcp| tcp.pmtu_bytes).min().filter(|pmtu| *pmtu > 0);
+    let bytes = senders
+        .iter()
+        .fold(0_u64, |sum, stream| sum.saturating_add(stream.bytes));
+    let mss = tcp
+        .iter()
+        .map(|tcp| tcp.mss_bytes)
+        .max()
+        .filter(|mss| *mss > 0);
+    let rtt = tcp
+        .iter()
+        .map(|tcp| tcp.rtt_us)
+        .max()
+        .filter(|rtt| *rtt > 0);
+    let least = tcp
+        .iter()
+        .filter_map(|tcp| tcp.min_rtt_us)
+        .min()
+        .filter(|rtt| *rtt > 0);
+    let share = repeated
+        .zip(mss)
+        .and_then(|(repeated, mss)| measure::retransmit_share(repeated, bytes, mss));
+    let pmtu = tcp
+        .iter()
+        .map(|tcp| tcp.pmtu_bytes)
+        .min()
+        .filter(|pmtu| *pmtu > 0);
     let known: [(&str, Option<Value>); 10] = [
         ("retransmits", repeated.map(Value::from)),
         ("retransmit_share", share.map(Value::from)),
-        ("dsack_segments", sum(|tcp| tcp.dsack_segments).map(Value::from)),
-        ("reordered_segments", sum(|tcp| tcp.reorder_events).map(Value::from)),
-        ("snd_wnd_bytes", sum(|tcp| tcp.snd_wnd_bytes).map(Value::from)),
+        (
+            "dsack_segments",
+            sum(|tcp| tcp.dsack_segments).map(Value::from),
+        ),
+        (
+            "reordered_segments",
+            sum(|tcp| tcp.reorder_events).map(Value::from),
+        ),
+        (
+            "snd_wnd_bytes",
+            sum(|tcp| tcp.snd_wnd_bytes).map(Value::from),
+        ),
         ("mss_bytes", mss.map(Value::from)),
         ("pmtu_bytes", pmtu.map(Value::from)),
         ("rtt_us", rtt.map(Value::from)),
         ("min_rtt_us", least.map(Value::from)),
-        ("rtt_inflation", rtt.zip(least).map(|(rtt, least)| (f64::from(rtt) / f64::from(least)).into())),
+        (
+            "rtt_inflation",
+            rtt.zip(least)
+                .map(|(rtt, least)| (f64::from(rtt) / f64::from(least)).into()),
+        ),
     ];
     for (name, value) in known {
         insert(&mut facts, name, value);
     }
-    let congestion = senders.iter().find_map(|stream| stream.congestion.as_deref());
+    let congestion = senders
+        .iter()
+        .find_map(|stream| stream.congestion.as_deref());
     insert(&mut facts, "congestion", congestion.map(Value::from));
     facts
 }
@@ -322,7 +464,11 @@ pub fn sender_facts(streams: &[StreamTotals], direction: PathDirection, elapsed_
 fn waited_for(facts: &mut RunFacts, tcp: &[TcpInterval], elapsed_ns: u64) {
     let limits: Option<Vec<TcpLimits>> = tcp.iter().map(|tcp| tcp.limits).collect();
     let Some(limits) = limits else { return };
-    let busiest_us = limits.iter().map(|limits| limits.busy_us).max().unwrap_or(0);
+    let busiest_us = limits
+        .iter()
+        .map(|limits| limits.busy_us)
+        .max()
+        .unwrap_or(0);
     shares(facts, Some(added_up(limits)), 0.0);
     if elapsed_ns > 0 && busiest_us > 0 {
         let busy = (to_f64(busiest_us) / (to_f64(elapsed_ns) / 1e3)).min(1.0);
@@ -334,7 +480,11 @@ fn waited_for(facts: &mut RunFacts, tcp: &[TcpInterval], elapsed_ns: u64) {
 /// Run time of the busiest thread of the program over a period, of one CPU; `None` where its threads were not read.
 pub(super) fn busiest_thread(period: &Period) -> Option<f64> {
     let is_ticks = |key: &str| key.starts_with("self.thread.") && key.ends_with(".ticks");
-    let most = period.deltas().filter(|(key, _)| is_ticks(key)).map(|(_, delta)| delta.value).max()?;
+    let most = period
+        .deltas()
+        .filter(|(key, _)| is_ticks(key))
+        .map(|(_, delta)| delta.value)
+        .max()?;
     (period.seconds > 0.0).then(|| (to_f64(most) / TICKS_PER_SECOND / period.seconds).min(1.0))
 }
 
@@ -344,19 +494,36 @@ mod tests {
 
     #[test]
     fn rate_over_time_ends_with_the_spread_of_its_last_seconds() {
-        let bytes = [5_000_000_u64, 9_000_000, 10_000_000, 10_000_000, 9_500_000, 10_000_000];
+        let bytes = [
+            5_000_000_u64,
+            9_000_000,
+            10_000_000,
+            10_000_000,
+            9_500_000,
+            10_000_000,
+        ];
         let mut down_bytes = 0;
         let samples = bytes.iter().zip(1_u64..).map(|(more, second)| {
             down_bytes += more;
-            LoadSample { at_ns: second * 1_000_000_000, down_bytes, ..LoadSample::default() }
+            LoadSample {
+                at_ns: second * 1_000_000_000,
+                down_bytes,
+                ..LoadSample::default()
+            }
         });
         let seconds = seconds(&samples.collect::<Vec<_>>(), PathDirection::Down);
         let mut facts = RunFacts::new();
         over_time(&mut facts, &seconds);
         let number = |name: &str| facts.get(name).and_then(Value::number);
-        assert_eq!((number("first_second_bps"), number("later_median_bps")), (Some(40e6), Some(80e6)));
+        assert_eq!(
+            (number("first_second_bps"), number("later_median_bps")),
+            (Some(40e6), Some(80e6))
+        );
         // Of 80, 80, 76, 80 the median is 80.
-        assert_eq!((number("end_spread"), number("later_spread")), (Some(0.05), Some(0.1)));
+        assert_eq!(
+            (number("end_spread"), number("later_spread")),
+            (Some(0.05), Some(0.1))
+        );
         let mut short = RunFacts::new();
         over_time(&mut short, &seconds[..3]);
         assert_eq!(short.get("end_spread"), None, "two seconds have no spread");
@@ -379,24 +546,44 @@ mod tests {
             totals
         };
         let (up, down) = (PathDirection::Up, PathDirection::Down);
-        let streams =
-            [stream(up, Some(100), 8_000_000, 0), stream(up, Some(50), 4_000_000, 3_000_000), stream(down, None, 1, 1)];
+        let streams = [
+            stream(up, Some(100), 8_000_000, 0),
+            stream(up, Some(50), 4_000_000, 3_000_000),
+            stream(down, None, 1, 1),
+        ];
         let facts = sender_facts(&streams, up, 8_000_000_000);
         let number = |name: &str| facts.get(name).and_then(Value::number);
-        assert_eq!((number("notsent_bytes"), number("busy_share")), (Some(150.0), Some(1.0)));
-        assert_eq!((number("rwnd_limited_share"), number("rtt_inflation")), (Some(0.25), Some(3.0)));
-        assert_eq!((number("retransmits"), number("retransmit_share")), (Some(10.0), Some(0.005)));
-        assert_eq!(sender_facts(&streams, down, 0).get("notsent_bytes"), None, "one stream did not report it");
+        assert_eq!(
+            (number("notsent_bytes"), number("busy_share")),
+            (Some(150.0), Some(1.0))
+        );
+        assert_eq!(
+            (number("rwnd_limited_share"), number("rtt_inflation")),
+            (Some(0.25), Some(3.0))
+        );
+        assert_eq!(
+            (number("retransmits"), number("retransmit_share")),
+            (Some(10.0), Some(0.005))
+        );
+        assert_eq!(
+            sender_facts(&streams, down, 0).get("notsent_bytes"),
+            None,
+            "one stream did not report it"
+        );
         assert_eq!(sender_facts(&[], up, 1), RunFacts::new());
     }
 
     #[test]
     fn marks_are_named_by_direction_where_they_are_not_kept() {
-        let named =
-            |marks: &[(PathDirection, &str)]| by_direction(marks.iter().map(|(way, text)| (*way, (*text).to_owned())));
+        let named = |marks: &[(PathDirection, &str)]| {
+            by_direction(marks.iter().map(|(way, text)| (*way, (*text).to_owned())))
+        };
         let (up, down) = (PathDirection::Up, PathDirection::Down);
         assert_eq!(named(&[]), None);
         assert_eq!(named(&[(up, KEPT), (down, KEPT)]).as_deref(), Some("kept"));
-        assert_eq!(named(&[(up, "cleared"), (down, KEPT)]).as_deref(), Some("up cleared, down kept"));
+        assert_eq!(
+            named(&[(up, "cleared"), (down, KEPT)]).as_deref(),
+            Some("up cleared, down kept")
+        );
     }
 }

@@ -45,17 +45,32 @@ pub fn diagnose_path(report: &PathReport, mut observed: Vec<ObservedPhase>) -> D
     for phase in &report.phases {
         let at = observed.iter().position(|one| one.kind == phase.kind);
         let seen = at.map(|at| observed.swap_remove(at));
-        let (client, server, remote) = seen.map_or((None, None, None), |seen| (seen.client, seen.server, seen.remote));
+        let (client, server, remote) = seen.map_or((None, None, None), |seen| {
+            (seen.client, seen.server, seen.remote)
+        });
         let mut client = client.unwrap_or_else(|| unobserved("client"));
         let mut server = server;
         record_path(report, PathDirection::Up, &mut client.snapshot);
         if let Some(server) = &mut server {
             record_path(report, PathDirection::Down, &mut server.snapshot);
         }
-        hosts = (client.snapshot.clone(), server.as_ref().map(|server| server.snapshot.clone()).or(hosts.1));
+        hosts = (
+            client.snapshot.clone(),
+            server
+                .as_ref()
+                .map(|server| server.snapshot.clone())
+                .or(hosts.1),
+        );
         for run in runs.iter_mut().filter(|run| run.phase == phase.kind) {
-            if let Some(remote) = remote.as_ref().filter(|_| run.direction == PathDirection::Down) {
-                run.facts.extend(sender_facts(&remote.streams, PathDirection::Down, remote.elapsed_ns));
+            if let Some(remote) = remote
+                .as_ref()
+                .filter(|_| run.direction == PathDirection::Down)
+            {
+                run.facts.extend(sender_facts(
+                    &remote.streams,
+                    PathDirection::Down,
+                    remote.elapsed_ns,
+                ));
             }
             give(run, &mut client, server.as_mut());
         }
@@ -63,7 +78,10 @@ pub fn diagnose_path(report: &PathReport, mut observed: Vec<ObservedPhase>) -> D
     }
     let across = across(&runs, hosts);
     let mut diagnosis = merge::merged(parts.iter().map(|(_, part)| part).chain([&across]));
-    let verdicts: Vec<_> = parts.into_iter().map(|(kind, part)| (kind, part.verdict)).collect();
+    let verdicts: Vec<_> = parts
+        .into_iter()
+        .map(|(kind, part)| (kind, part.verdict))
+        .collect();
     diagnosis.verdict = conclusion::conclude(&verdicts, &diagnosis.findings);
     diagnosis
 }
@@ -87,10 +105,16 @@ fn give(run: &PathRun, client: &mut EndpointObservation, server: Option<&mut End
     let add = |end: &mut EndpointObservation, sends: bool| {
         let part = if sends { "sender" } else { "receiver" };
         let thread = end.period.as_ref().and_then(busiest_thread);
-        let run = if is_up { &mut end.forward } else { &mut end.reverse };
+        let run = if is_up {
+            &mut end.forward
+        } else {
+            &mut end.reverse
+        };
         let facts = run.get_or_insert_default();
         if let Some(share) = thread {
-            facts.entry(format!("{part}_thread_cpu")).or_insert_with(|| share.into());
+            facts
+                .entry(format!("{part}_thread_cpu"))
+                .or_insert_with(|| share.into());
         }
     };
     add(client, is_up);
@@ -109,7 +133,11 @@ fn give(run: &PathRun, client: &mut EndpointObservation, server: Option<&mut End
     // A load begins with the streams that it may have; its target rate is that of those at its end, and its rate that of the report,
     // which leaves out the time in which streams are added.
     for name in ["streams", "target_bps", "received_bps"] {
-        own.extend(run.facts.get(name).map(|value| (name.to_owned(), value.clone())));
+        own.extend(
+            run.facts
+                .get(name)
+                .map(|value| (name.to_owned(), value.clone())),
+        );
     }
     if timeline.is_empty() {
         *timeline = intervals;
@@ -124,8 +152,16 @@ fn across(runs: &[PathRun], (client, server): (Snapshot, Option<Snapshot>)) -> D
         snapshot.host = name.to_owned();
         snapshot.counters.clear();
         for run in alone() {
-            let part = if run.direction == sends { "sender" } else { "receiver" };
-            let facts = run.facts.clone().into_iter().chain([("end".to_owned(), part.into())]);
+            let part = if run.direction == sends {
+                "sender"
+            } else {
+                "receiver"
+            };
+            let facts = run
+                .facts
+                .clone()
+                .into_iter()
+                .chain([("end".to_owned(), part.into())]);
             runs::add(&mut snapshot, SRC, facts);
         }
         Observed::once(snapshot)

@@ -64,7 +64,10 @@ const FULL: f64 = 0.985;
 fn top_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     let is_shaped = scope.nics().any(|nic| super::qdisc::is_shaped(&nic));
     let judged = |run: &Run<'_>| {
-        require(!is_shaped, || "a shaper of these hosts sets the rate (QD-01)".to_owned()).and_then(|()| line_rate(run))
+        require(!is_shaped, || {
+            "a shaper of these hosts sets the rate (QD-01)".to_owned()
+        })
+        .and_then(|()| line_rate(run))
     };
     let runs = scope.runs().map(|run| (run.subject(), judged(&run)));
     runs.chain(payload_rows(scope, payload_row)).collect()
@@ -73,14 +76,22 @@ fn top_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 /// Whether the link of this host is full.
 pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
     if run.is("same_host") {
-        return inapplicable(Inapplicable::Test, "both ends are on one host, which has no line rate");
+        return inapplicable(
+            Inapplicable::Test,
+            "both ends are on one host, which has no line rate",
+        );
     }
     let goodput = run.goodput_bps()?;
     let known = known_speed_mbps(run);
     // The rate of a hop between the hosts looks like that of a link; an examined path has rules of its own for it. A text about
     // a NIC that lacks its speed, or has a wrong one, is no ground for a guess.
-    let is_guessed = run.text("phase").is_err() && !(run.host.is_pasted() && run.host.nics().next().is_some());
-    let inferred = || is_guessed.then(|| inferred_speed_mbps(goodput.value / 1e6)).flatten();
+    let is_guessed =
+        run.text("phase").is_err() && !(run.host.is_pasted() && run.host.nics().next().is_some());
+    let inferred = || {
+        is_guessed
+            .then(|| inferred_speed_mbps(goodput.value / 1e6))
+            .flatten()
+    };
     let Some(speed) = known.or_else(inferred) else {
         let speed = run.nic().map(|nic| nic.speed_mbps());
         return Err(speed
@@ -88,11 +99,20 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
             .unwrap_or_else(|| NoMatch::missing("nic.*.link.speed_mbps", run.host.reason("nic"))));
     };
     let mtu = run.nic().map_or(1500.0, |nic| nic.mtu());
-    let transport = if run.is_udp() { Transport::Udp } else { Transport::TcpTimestamps };
+    let transport = if run.is_udp() {
+        Transport::Udp
+    } else {
+        Transport::TcpTimestamps
+    };
     let ceiling = goodput_ceiling(speed * 1e6, mtu, Network::V4, transport).unwrap_or(0.0);
-    require(goodput.value >= FULL * ceiling, || format!("{:.1} of {:.1} Mbit/s", goodput.value / 1e6, ceiling / 1e6))?;
+    require(goodput.value >= FULL * ceiling, || {
+        format!("{:.1} of {:.1} Mbit/s", goodput.value / 1e6, ceiling / 1e6)
+    })?;
     if let Some(slower) = slower_direction(run, goodput.value) {
-        return clear(format!("only in this direction: {:.1} Mbit/s in the other", slower / 1e6));
+        return clear(format!(
+            "only in this direction: {:.1} Mbit/s in the other",
+            slower / 1e6
+        ));
     }
     let bare = goodput_ceiling(speed * 1e6, mtu, Network::V4, Transport::Tcp).unwrap_or(0.0);
     let matched = matched().because(
@@ -104,9 +124,14 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
             bare / 1e6
         ),
     );
-    let matched = if known.is_some() { matched } else { matched.cap(Confidence::Medium) };
+    let matched = if known.is_some() {
+        matched
+    } else {
+        matched.cap(Confidence::Medium)
+    };
     Ok(if goodput.value > 1.001 * ceiling && !run.is_udp() {
-        matched.advice("more than timestamps allow: they are probably off, or the interval is rounded")
+        matched
+            .advice("more than timestamps allow: they are probably off, or the interval is rounded")
     } else {
         matched
     })
@@ -116,14 +141,25 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
 fn slower_direction(run: &Run<'_>, goodput_bps: f64) -> Option<f64> {
     let (path, reverse) = (run.text("path").ok()?, run.flag("reverse").ok()?);
     let opposite = |other: &Run<'_>| {
-        let same = |fact: &str| other.host.value(&other.key(fact)) == run.host.value(&run.key(fact));
-        other.text("path").is_ok_and(|other| other.value == path.value)
-            && other.flag("reverse").is_ok_and(|other| other.value != reverse.value)
+        let same =
+            |fact: &str| other.host.value(&other.key(fact)) == run.host.value(&run.key(fact));
+        other
+            .text("path")
+            .is_ok_and(|other| other.value == path.value)
+            && other
+                .flag("reverse")
+                .is_ok_and(|other| other.value != reverse.value)
             && same("streams")
             && same("transport")
     };
-    let mut rates = run.host.runs().filter(opposite).filter_map(|other| other.goodput_bps().ok());
-    rates.find(|rate| rate.value < 0.9 * goodput_bps).map(|rate| rate.value)
+    let mut rates = run
+        .host
+        .runs()
+        .filter(opposite)
+        .filter_map(|other| other.goodput_bps().ok());
+    rates
+        .find(|rate| rate.value < 0.9 * goodput_bps)
+        .map(|rate| rate.value)
 }
 
 fn known_speed_mbps(run: &Run<'_>) -> Option<f64> {
@@ -137,7 +173,8 @@ fn inferred_speed_mbps(goodput_mbps: f64) -> Option<f64> {
     COMMON_SPEEDS_MBPS.into_iter().find(|speed| {
         let with = tcp_ceiling(*speed, 1500.0);
         let without = goodput_ceiling(*speed, 1500.0, Network::V4, Transport::Tcp);
-        goodput_mbps >= FULL * with && without.is_some_and(|without| goodput_mbps <= 1.005 * without)
+        goodput_mbps >= FULL * with
+            && without.is_some_and(|without| goodput_mbps <= 1.005 * without)
     })
 }
 
@@ -158,18 +195,28 @@ fn payload_row(host: &Host<'_>, row: &str) -> Ruling {
     let best = host.number(&format!("http.row.{row}.best_bytes_per_second"))?;
     let speed = host.number("path.line_rate_mbps")?;
     let ceiling = tcp_ceiling(speed.value * 1e6, 1500.0) / 8.0;
-    require(best.value >= FULL * ceiling, || format!("{:.1} of {:.1} MB/s", best.value / 1e6, ceiling / 1e6))?;
+    require(best.value >= FULL * ceiling, || {
+        format!("{:.1} of {:.1} MB/s", best.value / 1e6, ceiling / 1e6)
+    })?;
     Ok(matched().because(
         best.key,
         format!("{:.1} MB/s", best.value / 1e6),
-        format!("ceiling of {} Mbit/s: {:.1} MB/s", speed.value, ceiling / 1e6),
+        format!(
+            "ceiling of {} Mbit/s: {:.1} MB/s",
+            speed.value,
+            ceiling / 1e6
+        ),
     ))
 }
 
 fn sys_01(host: &Host<'_>) -> Ruling {
     let limit = host.number("limits.nofile.soft")?;
-    let needed = host.number("load.connections").suspect(|| format!("{} descriptors", limit.value))?;
-    require(needed.value + 64.0 > limit.value, || format!("{} for {} connections", limit.value, needed.value))?;
+    let needed = host
+        .number("load.connections")
+        .suspect(|| format!("{} descriptors", limit.value))?;
+    require(needed.value + 64.0 > limit.value, || {
+        format!("{} for {} connections", limit.value, needed.value)
+    })?;
     Ok(matched()
         .read(&limit, format!("at least {}", needed.value + 64.0))
         .read(&needed, "connections")
@@ -183,19 +230,28 @@ fn port_range(host: &Host<'_>) -> Result<Reading<f64>, NoMatch> {
         return Ok(count);
     }
     let range = host.text("sysctl.net.ipv4.ip_local_port_range")?;
-    let mut ends = range.value.split_whitespace().filter_map(|end| end.parse::<f64>().ok());
+    let mut ends = range
+        .value
+        .split_whitespace()
+        .filter_map(|end| end.parse::<f64>().ok());
     match (ends.next(), ends.next()) {
-        (Some(low), Some(high)) if high >= low => {
-            Ok(Reading { key: range.key, value: high - low + 1.0, inferred: false })
-        }
+        (Some(low), Some(high)) if high >= low => Ok(Reading {
+            key: range.key,
+            value: high - low + 1.0,
+            inferred: false,
+        }),
         _ => unknown(range.key, "not a range"),
     }
 }
 
 fn sys_02(host: &Host<'_>) -> Ruling {
     let ports = port_range(host)?;
-    let used = host.number("load.ports_used").suspect(|| format!("{} local ports", ports.value))?;
-    require(used.value > 0.9 * ports.value, || format!("{} of {} ports", used.value, ports.value))?;
+    let used = host
+        .number("load.ports_used")
+        .suspect(|| format!("{} local ports", ports.value))?;
+    require(used.value > 0.9 * ports.value, || {
+        format!("{} of {} ports", used.value, ports.value)
+    })?;
     Ok(matched()
         .read(&ports, "local ports per address and destination")
         .read(&used, format!("at most {:.0}", 0.9 * ports.value))
@@ -206,7 +262,9 @@ fn sys_02(host: &Host<'_>) -> Ruling {
 fn sys_03(host: &Host<'_>) -> Ruling {
     let ports = port_range(host)?;
     let waiting = host.number("sock.tcp.tw")?;
-    require(waiting.value > 0.5 * ports.value, || format!("{} connections in TIME-WAIT", waiting.value))?;
+    require(waiting.value > 0.5 * ports.value, || {
+        format!("{} connections in TIME-WAIT", waiting.value)
+    })?;
     Ok(matched()
         .read(&waiting, format!("at most half of {} ports", ports.value))
         .sysctl(host, "net.ipv4.tcp_tw_reuse", "1")
@@ -215,9 +273,15 @@ fn sys_03(host: &Host<'_>) -> Ruling {
 
 fn sys_04(host: &Host<'_>) -> Ruling {
     // The kernel counts what overflows among the dropped connections as well.
-    let keys =
-        ["net.netstat.TcpExt.ListenOverflows", "net.netstat.TcpExt.TCPReqQFullDrop", "net.netstat.TcpExt.ListenDrops"];
-    let counted = keys.iter().filter_map(|key| host.growth(key).ok()).find(|growth| growth.value > 0);
+    let keys = [
+        "net.netstat.TcpExt.ListenOverflows",
+        "net.netstat.TcpExt.TCPReqQFullDrop",
+        "net.netstat.TcpExt.ListenDrops",
+    ];
+    let counted = keys
+        .iter()
+        .filter_map(|key| host.growth(key).ok())
+        .find(|growth| growth.value > 0);
     let overflows = counted.map_or_else(|| host.growth_of(&keys), Ok)?;
     overflows.or_clear("overflows of an accept queue")?;
     let somaxconn = host.number("sysctl.net.core.somaxconn");
@@ -226,7 +290,9 @@ fn sys_04(host: &Host<'_>) -> Ruling {
         overflows.in_period("totals", |total| format!("{total} since boot"))?;
     }
     let found = match somaxconn {
-        Ok(most) if is_small => matched().grew(&overflows).read(&most, format!("{SOMAXCONN}, as since Linux 5.4")),
+        Ok(most) if is_small => matched()
+            .grew(&overflows)
+            .read(&most, format!("{SOMAXCONN}, as since Linux 5.4")),
         _ => matched().grew(&overflows),
     };
     Ok(found
@@ -242,7 +308,9 @@ const OVERFLOWS_MANY: u64 = 100;
 fn sys_05(host: &Host<'_>) -> Ruling {
     let max = host.number_if_any("limits.conntrack.max", "connections are not tracked")?;
     let count = host.number("limits.conntrack.count")?;
-    require(count.value > 0.9 * max.value, || format!("{} of {}", count.value, max.value))?;
+    require(count.value > 0.9 * max.value, || {
+        format!("{} of {}", count.value, max.value)
+    })?;
     let tracked = |most: f64| assignment("net.netfilter.nf_conntrack_max", &format!("{most:.0}"));
     let mut found = matched().read(&count, format!("at most 0.9 of {}", max.value));
     if let Ok(logged) = host.growth("conntrack.log_full") {
@@ -257,15 +325,18 @@ fn sys_06(host: &Host<'_>) -> Ruling {
     let drops = host.growth("conntrack.drop")?;
     drops.or_clear("packets dropped by connection tracking")?;
     drops.in_period("totals", |packets| format!("{packets} packets since boot"))?;
-    Ok(matched()
-        .grew(&drops)
-        .advice("raise net.netfilter.nf_conntrack_max, or exempt the test port from tracking (notrack)"))
+    Ok(matched().grew(&drops).advice(
+        "raise net.netfilter.nf_conntrack_max, or exempt the test port from tracking (notrack)",
+    ))
 }
 
 /// Rows of a table over concurrency: a rate does not rise although the concurrency doubles.
 fn http_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     let rows = payload_rows(scope, queueing);
-    let without = scope.hosts.iter().filter(|host| host.snapshot.facts_under("http.row.").next().is_none());
+    let without = scope
+        .hosts
+        .iter()
+        .filter(|host| host.snapshot.facts_under("http.row.").next().is_none());
     let missing = |host: &Host<'_>| {
         let key = "http.row.*.best_bytes_per_second";
         (host.name().to_owned(), unknown(key, host.reason(key)))
@@ -275,20 +346,34 @@ fn http_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 
 fn queueing(host: &Host<'_>, row: &str) -> Ruling {
     let key = |fact: &str| format!("http.row.{row}.{fact}");
-    let (best, most) = (host.number(&key("best_concurrency"))?, host.number(&key("flat_concurrency"))?);
-    require(most.value >= 2.0 * best.value, || format!("the rate rises up to {} requests at once", most.value))?;
+    let (best, most) = (
+        host.number(&key("best_concurrency"))?,
+        host.number(&key("flat_concurrency"))?,
+    );
+    require(most.value >= 2.0 * best.value, || {
+        format!("the rate rises up to {} requests at once", most.value)
+    })?;
     let rate = host.number(&key("best_bytes_per_second"))?;
     Ok(matched()
-        .because(rate.key, format!("{:.1} MB/s", rate.value / 1e6), "the highest rate of the row")
+        .because(
+            rate.key,
+            format!("{:.1} MB/s", rate.value / 1e6),
+            "the highest rate of the row",
+        )
         .read(&best, "the lowest concurrency within 2 % of it")
-        .read(&most, "the highest with the same rate: each request waits that many times longer")
+        .read(
+            &most,
+            "the highest with the same rate: each request waits that many times longer",
+        )
         .advice(format!("use a concurrency of {}", best.value)))
 }
 
 fn http_02(host: &Host<'_>) -> Ruling {
     let wanted = host.number("load.connections")?;
     let hit = host.text("load.client_limit")?;
-    require(hit.value != "none", || "the client opened its connections".to_owned())?;
+    require(hit.value != "none", || {
+        "the client opened its connections".to_owned()
+    })?;
     Ok(matched()
         .read(&wanted, "connections that the load needs")
         .read_text(&hit, "none: the limit of the client that was reached first")
@@ -299,9 +384,13 @@ fn app_01(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
     if run.is_limited_by(&[limit::APPLICATION])? {
         let busy = run.number("busy_share")?;
-        return Ok(matched().read(&busy, "all of the time").advice("look at disk, generator or target rate"));
+        return Ok(matched()
+            .read(&busy, "all of the time")
+            .advice("look at disk, generator or target rate"));
     }
-    require(!run.host.has_full_cpu(), || "a CPU is fully used: the sender may have waited for it".to_owned())?;
+    require(!run.host.has_full_cpu(), || {
+        "a CPU is fully used: the sender may have waited for it".to_owned()
+    })?;
     require(!run.reaches_its_target(), || {
         "the target rate is reached: a paced sender has nothing to send most of the time".to_owned()
     })?;
@@ -313,6 +402,13 @@ fn app_01(run: &Run<'_>) -> Ruling {
             .advice("look at disk, generator or target rate"));
     }
     let busy = run.number("busy_share")?;
-    require(busy.value < 0.8, || format!("TCP had data to send {:.0} % of the time", busy.value * 100.0))?;
-    Ok(matched().read(&busy, "at least 0.8 of the time").advice("look at disk, generator or target rate"))
+    require(busy.value < 0.8, || {
+        format!(
+            "TCP had data to send {:.0} % of the time",
+            busy.value * 100.0
+        )
+    })?;
+    Ok(matched()
+        .read(&busy, "at least 0.8 of the time")
+        .advice("look at disk, generator or target rate"))
 }

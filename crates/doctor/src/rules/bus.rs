@@ -50,12 +50,18 @@ fn pci_01(nic: &Nic<'_>) -> Ruling {
     let max_speed = nic.number("pci.max_speed_gts")?;
     let max_width = nic.number("pci.max_width")?;
     let best = |own: &Reading<f64>, upstream: &str| {
-        nic.number(upstream).map_or(own.value, |upstream| own.value.min(upstream.value))
+        nic.number(upstream)
+            .map_or(own.value, |upstream| own.value.min(upstream.value))
     };
-    let (best_speed, best_width) =
-        (best(&max_speed, "pci.upstream_max_speed_gts"), best(&max_width, "pci.upstream_max_width"));
+    let (best_speed, best_width) = (
+        best(&max_speed, "pci.upstream_max_speed_gts"),
+        best(&max_width, "pci.upstream_max_width"),
+    );
     require(speed.value < best_speed || width.value < best_width, || {
-        format!("{} GT/s x{}: what card and slot can do", speed.value, width.value)
+        format!(
+            "{} GT/s x{}: what card and slot can do",
+            speed.value, width.value
+        )
     })?;
     Ok(matched()
         .read(&speed, format!("{best_speed} GT/s"))
@@ -65,15 +71,21 @@ fn pci_01(nic: &Nic<'_>) -> Ruling {
 
 fn pci_02_everywhere(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     let nics = scope.nics().map(|nic| (nic.subject(), pci_02(&nic)));
-    let noted = scope.hosts.iter().filter(|host| host.value("cards.pci.speed_gts").is_some());
-    nics.chain(noted.map(|host| (format!("card of {}", host.name()), noted_slot(host)))).collect()
+    let noted = scope
+        .hosts
+        .iter()
+        .filter(|host| host.value("cards.pci.speed_gts").is_some());
+    nics.chain(noted.map(|host| (format!("card of {}", host.name()), noted_slot(host))))
+        .collect()
 }
 
 fn pci_02(nic: &Nic<'_>) -> Ruling {
     let (speed, width) = express(nic)?;
     let usable = usable_bps(&speed, &width, max_payload_bytes(nic))?;
     // What the port could do is enough; what it does today may be less.
-    let port = nic.number("link.max_speed_mbps").or_else(|_| nic.speed_mbps())?;
+    let port = nic
+        .number("link.max_speed_mbps")
+        .or_else(|_| nic.speed_mbps())?;
     let need = 1.05 * port.value * 1e6;
     require(usable < need, || {
         format!(
@@ -84,17 +96,29 @@ fn pci_02(nic: &Nic<'_>) -> Ruling {
         )
     })?;
     Ok(matched()
-        .read(&speed, format!("with x{} it carries {:.2} Gbit/s", width.value, usable / 1e9))
+        .read(
+            &speed,
+            format!(
+                "with x{} it carries {:.2} Gbit/s",
+                width.value,
+                usable / 1e9
+            ),
+        )
         .read(&width, "wide enough for the port")
         .read(&port, "speed of the port, Mbit/s")
         .advice("use a wider or faster slot"))
 }
 
 fn max_payload_bytes(nic: &Nic<'_>) -> f64 {
-    nic.number("pci.mps_bytes").map_or(MAX_PAYLOAD_BYTES, |mps| mps.value)
+    nic.number("pci.mps_bytes")
+        .map_or(MAX_PAYLOAD_BYTES, |mps| mps.value)
 }
 
-fn usable_bps(speed: &Reading<f64>, width: &Reading<f64>, max_payload_bytes: f64) -> Result<f64, NoMatch> {
+fn usable_bps(
+    speed: &Reading<f64>,
+    width: &Reading<f64>,
+    max_payload_bytes: f64,
+) -> Result<f64, NoMatch> {
     match pcie_usable_bps(speed.value, width.value, max_payload_bytes) {
         Some(usable) => Ok(usable),
         None => unknown(&speed.key, "not a speed of PCI Express"),
@@ -116,33 +140,59 @@ fn noted_slot(host: &Host<'_>) -> Ruling {
     let ports = host.number("cards.ports_in_use")?;
     let usable = usable_bps(&speed, &width, MAX_PAYLOAD_BYTES)?;
     let need = 1.05 * port.value * ports.value * 1e6;
-    require(usable < need, || format!("carries {:.1} Gbit/s", usable / 1e9))?;
+    require(usable < need, || {
+        format!("carries {:.1} Gbit/s", usable / 1e9)
+    })?;
     Ok(matched()
-        .read(&speed, format!("with x{} it carries {:.1} Gbit/s", width.value, usable / 1e9))
+        .read(
+            &speed,
+            format!(
+                "with x{} it carries {:.1} Gbit/s",
+                width.value,
+                usable / 1e9
+            ),
+        )
         .read(&port, format!("{} such ports in use", ports.value))
         .cap(Confidence::Medium)
         .advice("use one port per card, or a wider slot"))
 }
 
 fn pci_03(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
-    let noted = scope.hosts.iter().filter(|host| host.value("cards.same_card_bps").is_some());
+    let noted = scope
+        .hosts
+        .iter()
+        .filter(|host| host.value("cards.same_card_bps").is_some());
     let noted = noted.map(|host| (format!("card of {}", host.name()), shared_card_noted(host)));
-    noted.chain(scope.nics().map(|nic| (nic.subject(), shared_card(&nic)))).collect()
+    noted
+        .chain(scope.nics().map(|nic| (nic.subject(), shared_card(&nic))))
+        .collect()
 }
 
 /// Throughput with both ports on one card against throughput with two cards, all else equal.
 fn shared_card_noted(host: &Host<'_>) -> Ruling {
     let same = host.number("cards.same_card_bps")?;
     let apart = host.number("cards.two_cards_bps")?;
-    require(same.value < 0.9 * apart.value, || "as fast as over two cards".to_owned())?;
+    require(same.value < 0.9 * apart.value, || {
+        "as fast as over two cards".to_owned()
+    })?;
     let speed = host.number("cards.pci.speed_gts")?;
     let width = host.number("cards.pci.width")?;
     let usable = usable_bps(&speed, &width, MAX_PAYLOAD_BYTES)?;
     let crossing = 2.0 * same.value;
-    require(crossing > 0.85 * usable, || "the shared link has room".to_owned())?;
+    require(crossing > 0.85 * usable, || {
+        "the shared link has room".to_owned()
+    })?;
     Ok(matched()
-        .because(same.key, format!("{:.1} Gbit/s", same.value / 1e9), "at least 0.9 of the rate over two cards")
-        .because(apart.key, format!("{:.1} Gbit/s", apart.value / 1e9), "the same path over two cards")
+        .because(
+            same.key,
+            format!("{:.1} Gbit/s", same.value / 1e9),
+            "at least 0.9 of the rate over two cards",
+        )
+        .because(
+            apart.key,
+            format!("{:.1} Gbit/s", apart.value / 1e9),
+            "the same path over two cards",
+        )
         .because(
             "cards.pci",
             format!("{:.1} Gbit/s", usable / 1e9),
@@ -154,9 +204,15 @@ fn shared_card_noted(host: &Host<'_>) -> Ruling {
 fn shared_card(nic: &Nic<'_>) -> Ruling {
     let (speed, width) = express(nic)?;
     let siblings = nic.number("pci.siblings")?;
-    require(siblings.value > 0.0, || "no other port behind the same link".to_owned())?;
+    require(siblings.value > 0.0, || {
+        "no other port behind the same link".to_owned()
+    })?;
     let slot = nic.text("pci.upstream")?;
-    let shares = |other: &Nic<'_>| other.text("pci.upstream").is_ok_and(|other| other.value == slot.value);
+    let shares = |other: &Nic<'_>| {
+        other
+            .text("pci.upstream")
+            .is_ok_and(|other| other.value == slot.value)
+    };
     let period = nic.host.period()?;
     let mut bits = 0.0;
     for port in nic.host.nics().filter(shares) {
@@ -164,7 +220,9 @@ fn shared_card(nic: &Nic<'_>) -> Ruling {
     }
     let rate = bits / period.seconds;
     let usable = usable_bps(&speed, &width, max_payload_bytes(nic))?;
-    require(rate > 0.85 * usable, || format!("{:.1} of {:.1} Gbit/s in use", rate / 1e9, usable / 1e9))?;
+    require(rate > 0.85 * usable, || {
+        format!("{:.1} of {:.1} Gbit/s in use", rate / 1e9, usable / 1e9)
+    })?;
     Ok(matched()
         .because(slot.key, slot.value, "shared by several ports")
         .because(
@@ -178,13 +236,19 @@ fn shared_card(nic: &Nic<'_>) -> Ruling {
 fn pci_04(nic: &Nic<'_>) -> Ruling {
     let (speed, width) = express(nic)?;
     let payload = nic.number("pci.mps_bytes")?;
-    require(payload.value <= 128.0, || format!("{} bytes", payload.value))?;
+    require(payload.value <= 128.0, || {
+        format!("{} bytes", payload.value)
+    })?;
     let supported = nic.number("pci.mps_supported_bytes")?;
-    require(supported.value >= 256.0, || "the card supports no more".to_owned())?;
+    require(supported.value >= 256.0, || {
+        "the card supports no more".to_owned()
+    })?;
     let bridge = nic
         .number("pci.upstream_mps_supported_bytes")
         .suspect(|| format!("the card supports {} bytes", supported.value))?;
-    require(bridge.value >= 256.0, || "the bridge supports no more".to_owned())?;
+    require(bridge.value >= 256.0, || {
+        "the bridge supports no more".to_owned()
+    })?;
     let period = nic.host.period()?;
     let bytes = nic.bytes("rx")?.max(nic.bytes("tx")?);
     let rate = 8.0 * bytes / period.seconds;
@@ -193,16 +257,26 @@ fn pci_04(nic: &Nic<'_>) -> Ruling {
     Ok(matched()
         .read(&payload, "256 or more")
         .read(&supported, "supported by the card")
-        .because("traffic", format!("{:.1} Gbit/s", rate / 1e9), format!("above 0.8 of {:.1} Gbit/s", usable / 1e9))
+        .because(
+            "traffic",
+            format!("{:.1} Gbit/s", rate / 1e9),
+            format!("above 0.8 of {:.1} Gbit/s", usable / 1e9),
+        )
         .advice("boot with pci=pcie_bus_perf; remove it to undo"))
 }
 
 fn pci_05(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let speed = nic.speed_mbps()?;
-    require(speed.value >= 25_000.0, || format!("{} Mbit/s: no effect below 25000 Mbit/s", speed.value))?;
-    let translation = nic.text("pci.iommu").or_else(|_| nic.host.text("iommu.mode"))?;
-    require(translation.value == "strict", || format!("the IOMMU is {}", translation.value))?;
+    require(speed.value >= 25_000.0, || {
+        format!("{} Mbit/s: no effect below 25000 Mbit/s", speed.value)
+    })?;
+    let translation = nic
+        .text("pci.iommu")
+        .or_else(|_| nic.host.text("iommu.mode"))?;
+    require(translation.value == "strict", || {
+        format!("the IOMMU is {}", translation.value)
+    })?;
     Ok(matched()
         .read(&speed, "25000 and more")
         .read_text(&translation, "passthrough or lazy")

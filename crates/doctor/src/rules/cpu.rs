@@ -69,26 +69,38 @@ pub(super) const RULES: &[Rule] = &[
 fn cpu_01(run: &Run<'_>) -> Ruling {
     run.is_limited_by(&[limit::SENDER_CPU])?;
     let thread = run.number("sender_thread_cpu")?;
-    require(thread.value >= 0.9, || format!("the sender uses {:.0} % of a CPU", thread.value * 100.0))?;
+    require(thread.value >= 0.9, || {
+        format!("the sender uses {:.0} % of a CPU", thread.value * 100.0)
+    })?;
     if run.is_udp() {
-        return Ok(matched().read(&thread, "below 0.9 of a CPU").advice("larger datagrams (-l), more streams (-P)"));
+        return Ok(matched()
+            .read(&thread, "below 0.9 of a CPU")
+            .advice("larger datagrams (-l), more streams (-P)"));
     }
     let window = run.number("rwnd_limited_share")?;
-    require(window.value < 0.2, || "the receive window is the limit".to_owned())?;
+    require(window.value < 0.2, || {
+        "the receive window is the limit".to_owned()
+    })?;
     let buffer = run.number("sndbuf_limited_share")?;
-    require(buffer.value < 0.2, || "the send buffer is the limit".to_owned())?;
-    Ok(matched().read(&thread, "below 0.9 of a CPU").read(&window, "below 0.2: the receiver is not the limit").advice(
-        if run.is_examined() {
+    require(buffer.value < 0.2, || {
+        "the send buffer is the limit".to_owned()
+    })?;
+    Ok(matched()
+        .read(&thread, "below 0.9 of a CPU")
+        .read(&window, "below 0.2: the receiver is not the limit")
+        .advice(if run.is_examined() {
             "more streams (-P), or loads without frames (--raw)"
         } else {
             "larger writes (-l 1M), zero copy (-Z), more streams (-P)"
-        },
-    ))
+        }))
 }
 
 fn cpu_02(host: &Host<'_>) -> Ruling {
     let received = || host.runs().filter(|run| run.part() != Some("sender"));
-    if let Some(thread) = received().find_map(|run| run.number("receiver_thread_cpu").ok()).filter(|t| t.value >= 0.9) {
+    if let Some(thread) = received()
+        .find_map(|run| run.number("receiver_thread_cpu").ok())
+        .filter(|t| t.value >= 0.9)
+    {
         return Ok(matched()
             .read(&thread, "below 0.9 of a CPU: the application is the limit")
             .advice("more receiving threads, larger reads, application and interrupts on different CPUs of one node"));
@@ -117,25 +129,36 @@ fn cpu_02(host: &Host<'_>) -> Ruling {
 }
 
 fn cpu_03(host: &Host<'_>) -> Ruling {
-    let governor = host.text("cpu.freq.governor").suspect(|| match host.text("svc.tuned_profile") {
-        Ok(profile) => format!("tuned runs the profile {}; the clock was not read", profile.value),
-        Err(_) => "the governor is not known".to_owned(),
-    })?;
+    let governor =
+        host.text("cpu.freq.governor")
+            .suspect(|| match host.text("svc.tuned_profile") {
+                Ok(profile) => format!(
+                    "tuned runs the profile {}; the clock was not read",
+                    profile.value
+                ),
+                Err(_) => "the governor is not known".to_owned(),
+            })?;
     let driver = host.text("cpu.freq.driver")?;
     let saving = match governor.value {
         "powersave" => driver.value == "acpi-cpufreq",
         "ondemand" | "schedutil" | "conservative" => true,
         _ => false,
     };
-    require(saving, || format!("{} with {}", governor.value, driver.value))?;
+    require(saving, || {
+        format!("{} with {}", governor.value, driver.value)
+    })?;
     let cur = host.number("cpu.freq.cur_khz")?;
     let max = host.number("cpu.freq.max_khz")?;
     // This governor keeps the lowest clock whatever the load is; the others raise it with the load.
     if governor.value != "powersave" || !host.is_pasted() {
         let busiest = host.busiest_cpu()?;
-        require(busiest >= 0.85, || format!("busiest CPU at {:.0} %", busiest * 100.0))?;
+        require(busiest >= 0.85, || {
+            format!("busiest CPU at {:.0} %", busiest * 100.0)
+        })?;
     }
-    require(cur.value < 0.8 * max.value, || "the clock is not reduced".to_owned())?;
+    require(cur.value < 0.8 * max.value, || {
+        "the clock is not reduced".to_owned()
+    })?;
     Ok(matched()
         .read_text(&governor, "performance, while the CPU is near its limit")
         .read(&cur, format!("at least 0.8 of {} kHz", max.value))
@@ -156,11 +179,17 @@ fn cpu_04(host: &Host<'_>) -> Ruling {
         let periods = host.number_of_periods()?;
         let share = to_f64(throttled.value) / to_f64(periods.max(1));
         if share < THROTTLED_MANY {
-            throttled.in_period("throttled periods", |total| format!("{total} of {periods} periods were throttled"))?;
+            throttled.in_period("throttled periods", |total| {
+                format!("{total} of {periods} periods were throttled")
+            })?;
         }
         // A group that used up its quota nearly always is limited by it now.
         found = found
-            .because("throttled periods", format!("{:.0} %", share * 100.0), format!("of {periods} periods"))
+            .because(
+                "throttled periods",
+                format!("{:.0} %", share * 100.0),
+                format!("of {periods} periods"),
+            )
             .cap(Confidence::Medium);
     }
     if let Ok(quota) = host.text("cgroup.cpu.max") {
@@ -178,11 +207,20 @@ const STOLEN_MANY: f64 = 0.1;
 
 /// Stolen time in samples of other programs, otherwise since boot.
 fn stolen_in_text(host: &Host<'_>) -> Ruling {
-    let sampled = host.snapshot.facts_under("cpu.load.").filter(|(key, _)| key.ends_with(".steal_share"));
+    let sampled = host
+        .snapshot
+        .facts_under("cpu.load.")
+        .filter(|(key, _)| key.ends_with(".steal_share"));
     let shares = sampled.filter_map(|(key, _)| host.number(&format!("cpu.load.{key}")).ok());
     if let Some(most) = shares.max_by(|a, b| a.value.total_cmp(&b.value)) {
-        require(most.value > STOLEN_MIN, || format!("{:.1} % stolen", most.value * 100.0))?;
-        let severity = if most.value >= STOLEN_MANY { Severity::High } else { Severity::Low };
+        require(most.value > STOLEN_MIN, || {
+            format!("{:.1} % stolen", most.value * 100.0)
+        })?;
+        let severity = if most.value >= STOLEN_MANY {
+            Severity::High
+        } else {
+            Severity::Low
+        };
         return Ok(matched()
             .severity(severity)
             .read(&most, "at most 5 %")
@@ -190,23 +228,42 @@ fn stolen_in_text(host: &Host<'_>) -> Ruling {
     }
 
     let sum = |state: &str| {
-        let of_cpus = host.snapshot.counters.iter().filter(|(key, _)| is_time_of_cpu(key, state));
+        let of_cpus = host
+            .snapshot
+            .counters
+            .iter()
+            .filter(|(key, _)| is_time_of_cpu(key, state));
         of_cpus.fold(0_u64, |sum, (_, counter)| sum.saturating_add(counter.v))
     };
-    let all = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"].map(sum);
+    let all = [
+        "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
+    ]
+    .map(sum);
     let stolen = host.growth("cpu.0.steal")?;
     let share = to_f64(sum("steal")) / to_f64(all.into_iter().fold(0, u64::saturating_add).max(1));
-    require(share > STOLEN_MIN, || format!("{:.1} % stolen since boot", share * 100.0))?;
+    require(share > STOLEN_MIN, || {
+        format!("{:.1} % stolen since boot", share * 100.0)
+    })?;
     Ok(matched()
         .grew(&stolen)
-        .severity(if share >= STOLEN_MANY { Severity::Medium } else { Severity::Low })
-        .because("stolen since boot", format!("{:.0} %", share * 100.0), "at most 5 %")
+        .severity(if share >= STOLEN_MANY {
+            Severity::Medium
+        } else {
+            Severity::Low
+        })
+        .because(
+            "stolen since boot",
+            format!("{:.0} %", share * 100.0),
+            "at most 5 %",
+        )
         .advice("request a less loaded host or reserved CPUs"))
 }
 
 /// `cpu.0.steal` for the state `steal`.
 fn is_time_of_cpu(key: &str, state: &str) -> bool {
-    let cpu = key.strip_prefix("cpu.").and_then(|rest| rest.strip_suffix(state)?.strip_suffix('.'));
+    let cpu = key
+        .strip_prefix("cpu.")
+        .and_then(|rest| rest.strip_suffix(state)?.strip_suffix('.'));
     cpu.is_some_and(|cpu| cpu.parse::<u32>().is_ok())
 }
 
@@ -218,10 +275,16 @@ fn cpu_09(host: &Host<'_>) -> Ruling {
     let Some(worst) = loads.into_iter().max_by(|a, b| a.busy.total_cmp(&b.busy)) else {
         return unknown("cpu.0.steal", "no CPU was sampled");
     };
-    require(worst.steal > STOLEN_MIN, || format!("{:.1} % stolen on the busiest CPU", worst.steal * 100.0))?;
+    require(worst.steal > STOLEN_MIN, || {
+        format!("{:.1} % stolen on the busiest CPU", worst.steal * 100.0)
+    })?;
     let is_limit = host.runs().any(|run| run.limit() == Some(limit::STEAL));
     Ok(matched()
-        .severity(if is_limit { Severity::High } else { Severity::Low })
+        .severity(if is_limit {
+            Severity::High
+        } else {
+            Severity::Low
+        })
         .because(
             format!("cpu.{}.steal", worst.cpu),
             format!("{:.0} %", worst.steal * 100.0),
@@ -235,21 +298,44 @@ const NAMED_MIN_CPUS: f64 = 0.05;
 
 fn cpu_07(run: &Run<'_>) -> Ruling {
     let limit = run.concluded(limit::OTHER_PROGRAMS)?;
-    let mut matched = matched().read_text(&limit, "CPUs without idle time, most of it not this test's");
+    let mut matched =
+        matched().read_text(&limit, "CPUs without idle time, most of it not this test's");
     // Both ends of a test on one host see the same programs.
-    let hosts = [Some(run.host.snapshot), run.host.other.filter(|_| !run.is("same_host"))];
-    for (host, rank) in hosts.into_iter().flatten().flat_map(|host| (1..=3).map(move |rank| (host, rank))) {
+    let hosts = [
+        Some(run.host.snapshot),
+        run.host.other.filter(|_| !run.is("same_host")),
+    ];
+    for (host, rank) in hosts
+        .into_iter()
+        .flatten()
+        .flat_map(|host| (1..=3).map(move |rank| (host, rank)))
+    {
         let program = format!("cpu.program.{rank}");
         // The other end of a test on one host is no other program.
-        let is_end = |name: &&str| run.is("same_host") && ["linerate", "iperf3", "iperf"].contains(name);
-        let name = host.text(&format!("{program}.name")).filter(|name| !is_end(name));
-        let cpus = host.number(&format!("{program}.cpus")).filter(|cpus| *cpus >= NAMED_MIN_CPUS);
+        let is_end =
+            |name: &&str| run.is("same_host") && ["linerate", "iperf3", "iperf"].contains(name);
+        let name = host
+            .text(&format!("{program}.name"))
+            .filter(|name| !is_end(name));
+        let cpus = host
+            .number(&format!("{program}.cpus"))
+            .filter(|cpus| *cpus >= NAMED_MIN_CPUS);
         if let (Some(name), Some(cpus)) = (name, cpus) {
-            matched = matched.because(format!("{}: {name}", host.host), format!("{cpus:.2} CPUs"), "another program");
+            matched = matched.because(
+                format!("{}: {name}", host.host),
+                format!("{cpus:.2} CPUs"),
+                "another program",
+            );
         }
     }
-    let own_cpus = if run.is_examined() { "`taskset -c`" } else { "-A" };
-    Ok(matched.advice(format!("end these programs, or give the test CPUs of its own ({own_cpus}), and measure again")))
+    let own_cpus = if run.is_examined() {
+        "`taskset -c`"
+    } else {
+        "-A"
+    };
+    Ok(matched.advice(format!(
+        "end these programs, or give the test CPUs of its own ({own_cpus}), and measure again"
+    )))
 }
 
 fn cpu_08(run: &Run<'_>) -> Ruling {
@@ -266,11 +352,20 @@ fn cpu_08(run: &Run<'_>) -> Ruling {
     }
     for load in run.host.cpu_loads().unwrap_or_default() {
         let key = format!("cpu.{} busy", load.cpu);
-        matched = matched.because(key, format!("{:.0} %", load.busy * 100.0), "both ends together, and interrupts");
+        matched = matched.because(
+            key,
+            format!("{:.0} %", load.busy * 100.0),
+            "both ends together, and interrupts",
+        );
     }
-    let own_cpus =
-        if run.is_examined() { "`taskset -c 0` for the server, `taskset -c 1` for the client" } else { "-A 0,1" };
-    Ok(matched.advice(format!("run the ends on two hosts, or on CPUs of their own ({own_cpus})")))
+    let own_cpus = if run.is_examined() {
+        "`taskset -c 0` for the server, `taskset -c 1` for the client"
+    } else {
+        "-A 0,1"
+    };
+    Ok(matched.advice(format!(
+        "run the ends on two hosts, or on CPUs of their own ({own_cpus})"
+    )))
 }
 
 fn cpu_05(run: &Run<'_>) -> Ruling {
@@ -278,11 +373,20 @@ fn cpu_05(run: &Run<'_>) -> Ruling {
     require(nodes.value > 1.0, || "one NUMA node".to_owned())?;
     let workers = worker_shares(&run.host)?;
     let Some(nic) = run.nic() else {
-        return unknown("route.peer.dev", "which interface the test used is not known");
+        return unknown(
+            "route.peer.dev",
+            "which interface the test used is not known",
+        );
     };
     let near = cpu_list(nic.text("numa.local_cpulist")?.value);
-    let far: f64 = workers.iter().filter(|(cpu, _)| !near.contains(cpu)).map(|(_, share)| share).sum();
-    require(far > 0.5, || "most of the worker threads' time is on the NIC's node".to_owned())?;
+    let far: f64 = workers
+        .iter()
+        .filter(|(cpu, _)| !near.contains(cpu))
+        .map(|(_, share)| share)
+        .sum();
+    require(far > 0.5, || {
+        "most of the worker threads' time is on the NIC's node".to_owned()
+    })?;
     Ok(matched()
         .because(
             "worker threads on other nodes",
@@ -296,7 +400,10 @@ fn cpu_06(run: &Run<'_>) -> Ruling {
     let hybrid = run.host.flag("cpu.hybrid")?;
     require(hybrid.value, || "all CPUs have the same speed".to_owned())?;
     let saturated = ["sender_thread_cpu", "receiver_thread_cpu"];
-    let saturated = saturated.iter().map(|fact| run.number(fact)).find(|r| r.as_ref().is_ok_and(|r| r.value >= 0.9));
+    let saturated = saturated
+        .iter()
+        .map(|fact| run.number(fact))
+        .find(|r| r.as_ref().is_ok_and(|r| r.value >= 0.9));
     let Some(Ok(thread)) = saturated else {
         run.number("sender_thread_cpu")?;
         run.number("receiver_thread_cpu")?;

@@ -27,12 +27,20 @@ pub fn run_flags(load: &LoadResult) -> Vec<Flag> {
 fn is_unsteady(load: &LoadResult) -> bool {
     const DEVIATIONS: f64 = 3.0;
     let whole_seconds = usize::try_from(load.window_ns / 1_000_000_000).unwrap_or(usize::MAX);
-    let measured: Vec<u64> =
-        load.seconds.iter().skip(load.warmup_seconds as usize).take(whole_seconds).map(|second| second.ok).collect();
+    let measured: Vec<u64> = load
+        .seconds
+        .iter()
+        .skip(load.warmup_seconds as usize)
+        .take(whole_seconds)
+        .map(|second| second.ok)
+        .collect();
     let half = measured.len() / 2;
     let sum = |seconds: &[u64]| seconds.iter().sum::<u64>() as f64;
     // The middle second of an odd number belongs to neither half.
-    let (first, second) = (sum(&measured[..half]), sum(&measured[measured.len() - half..]));
+    let (first, second) = (
+        sum(&measured[..half]),
+        sum(&measured[measured.len() - half..]),
+    );
     let both = first + second;
     let apart = (first - second).abs();
     apart > STEADY * both / 2.0 && apart > DEVIATIONS * both.sqrt()
@@ -41,13 +49,22 @@ fn is_unsteady(load: &LoadResult) -> bool {
 /// Little's law: in a closed loop without pauses, answers per second times mean latency are the requests in flight.
 /// Where they are not, connections were idle or something was counted wrongly.
 fn breaks_littles_law(load: &LoadResult) -> bool {
-    let Mode::Closed { pipeline, think_ns: 0 } = load.mode else {
+    let Mode::Closed {
+        pipeline,
+        think_ns: 0,
+    } = load.mode
+    else {
         return false;
     };
-    let in_flight = load.connections.opened.saturating_mul(u64::from(pipeline.max(1)));
+    let in_flight = load
+        .connections
+        .opened
+        .saturating_mul(u64::from(pipeline.max(1)));
     let has_enough = in_flight > 0
         && load.ok >= in_flight.saturating_mul(LITTLE_ANSWERS_MIN)
-        && load.error_share().is_some_and(|share| share <= LITTLE_ERRORS_MAX);
+        && load
+            .error_share()
+            .is_some_and(|share| share <= LITTLE_ERRORS_MAX);
     let Some(ok_per_s) = load.ok_per_s().filter(|_| has_enough) else {
         return false;
     };
@@ -64,7 +81,10 @@ mod tests {
 
     /// A closed loop of 64 connections with 1,000 responses per second and the latency that belongs to them.
     fn load(seconds: &[u64]) -> LoadResult {
-        let seconds: Vec<_> = seconds.iter().map(|ok| json!({ "ok": ok, "p99_ns": null, "errors": 0 })).collect();
+        let seconds: Vec<_> = seconds
+            .iter()
+            .map(|ok| json!({ "ok": ok, "p99_ns": null, "errors": 0 }))
+            .collect();
         let load = json!({
             "mode": { "kind": "closed", "pipeline": 1, "think_ns": 0 },
             "connections": { "wanted": 64, "opened": 64, "open_at_end": 64, "reconnects": 0, "dropped": 0 },
@@ -97,7 +117,11 @@ mod tests {
             load.window_ns = window_s * 1_000_000_000;
             load.warmup_seconds = warmup_seconds;
             load.ok = 0;
-            assert_eq!(run_flags(&load).contains(&Flag::Unsteady), expected, "{seconds:?}");
+            assert_eq!(
+                run_flags(&load).contains(&Flag::Unsteady),
+                expected,
+                "{seconds:?}"
+            );
         }
     }
 
@@ -111,7 +135,10 @@ mod tests {
             (
                 "pipelined",
                 |load| {
-                    load.mode = Mode::Closed { pipeline: 2, think_ns: 0 };
+                    load.mode = Mode::Closed {
+                        pipeline: 2,
+                        think_ns: 0,
+                    };
                     load.latency.mean_ns = 128e6;
                 },
                 false,
@@ -119,12 +146,19 @@ mod tests {
             (
                 "with pauses",
                 |load| {
-                    load.mode = Mode::Closed { pipeline: 1, think_ns: 5 };
+                    load.mode = Mode::Closed {
+                        pipeline: 1,
+                        think_ns: 5,
+                    };
                 },
                 false,
             ),
             ("few responses", |load| load.ok = 19 * 64, false),
-            ("failing", |load| (0..200).for_each(|_| load.errors.add(ErrorClass::Timeout, String::new)), false),
+            (
+                "failing",
+                |load| (0..200).for_each(|_| load.errors.add(ErrorClass::Timeout, String::new)),
+                false,
+            ),
         ];
         for (name, spoil, expected) in spoil {
             let mut load = load(&[]);

@@ -59,7 +59,9 @@ fn pau_01(nic: &Nic<'_>) -> Ruling {
         (found, _) => found?,
     };
     let (losses, _) = losses_behind_step(nic)?;
-    let losses = losses.because_all(without.evidence).change_or(pause_change(nic), || pause_on(nic));
+    let losses = losses
+        .because_all(without.evidence)
+        .change_or(pause_change(nic), || pause_on(nic));
     Ok(losses
         .advice("enable 802.3x at both ends and on every switch port of the path, or pace the sender instead (LNK-03)"))
 }
@@ -70,10 +72,14 @@ fn without_pause(nic: &Nic<'_>) -> Ruling {
         && !rx.value
         && !tx.value
     {
-        return Ok(matched().because(rx.key, "off", "on").because(tx.key, "off", "on"));
+        return Ok(matched()
+            .because(rx.key, "off", "on")
+            .because(tx.key, "off", "on"));
     }
     let resolved = nic.text("pause.resolved")?;
-    require(resolved.value == "none", || format!("{} negotiated", resolved.value))?;
+    require(resolved.value == "none", || {
+        format!("{} negotiated", resolved.value)
+    })?;
     Ok(matched().read_text(&resolved, "pause in at least one direction"))
 }
 
@@ -83,7 +89,11 @@ fn pause_on(nic: &Nic<'_>) -> String {
 
 /// Flow control on.
 fn pause_change(nic: &Nic<'_>) -> Option<Change> {
-    let settings = [("autoneg", "pause.autoneg", "on"), ("rx", "pause.rx", "on"), ("tx", "pause.tx", "on")];
+    let settings = [
+        ("autoneg", "pause.autoneg", "on"),
+        ("rx", "pause.rx", "on"),
+        ("tx", "pause.tx", "on"),
+    ];
     nic.set("ethtool -A {}", &settings)
 }
 
@@ -97,17 +107,27 @@ fn pau_02(nic: &Nic<'_>) -> Ruling {
     nic.supports("pause", "the driver has no pause operation")?;
     let rx = nic.flag("pause.rx")?;
     let tx = nic.flag("pause.tx")?;
-    require(rx.value || tx.value, || "pause is not configured".to_owned())?;
+    require(rx.value || tx.value, || {
+        "pause is not configured".to_owned()
+    })?;
     if nic.text("pause.resolved").is_err() && nic.text("pause.advertised").is_ok() {
-        return unknown(nic.key("pause.partner"), nic.host.reason(&nic.key("pause.partner")))
-            .suspect(|| "the driver does not show what the partner advertised: look at the switch port".to_owned());
+        return unknown(
+            nic.key("pause.partner"),
+            nic.host.reason(&nic.key("pause.partner")),
+        )
+        .suspect(|| {
+            "the driver does not show what the partner advertised: look at the switch port"
+                .to_owned()
+        });
     }
     let resolved = nic.text("pause.resolved")?;
     Ok(matched()
         .because(rx.key, Value::Bool(rx.value), "configured")
         .because(tx.key, Value::Bool(tx.value), "configured")
         .read_text(&resolved, "must match the configuration")
-        .change_or(pause_change(nic), || format!("negotiate again: ethtool -r {}", nic.word()))
+        .change_or(pause_change(nic), || {
+            format!("negotiate again: ethtool -r {}", nic.word())
+        })
         .need("link flap of about 2 s")
         .advice("enable 802.3x on the switch port as well"))
 }
@@ -125,46 +145,74 @@ fn pau_06(nic: &Nic<'_>) -> Ruling {
         .change_or(pause_change(nic), || {
             "enable 802.3x flow control on the switch port, then `ethtool -r` here".to_owned()
         })
-        .advice(format!("or pace the sender below what {} can store", nic.word())))
+        .advice(format!(
+            "or pace the sender below what {} can store",
+            nic.word()
+        )))
 }
 
 fn pau_03(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let paused = nic.growth(Class::PauseRx);
     let paused = if nic.host.value("fanout.step_mbps").is_some() {
-        paused
-            .suspect(|| "the sum of the flows moves in steps of one flow: pause frames would couple them".to_owned())?
+        paused.suspect(|| {
+            "the sum of the flows moves in steps of one flow: pause frames would couple them"
+                .to_owned()
+        })?
     } else {
         paused?
     };
-    paused.in_period("pause frames", |total| format!("{total} pause frames received since boot"))?;
+    paused.in_period("pause frames", |total| {
+        format!("{total} pause frames received since boot")
+    })?;
     let rate = paused.rate("pause frames")?;
-    require(rate > PAUSES_PER_SECOND, || format!("{rate:.1} pause frames per second"))?;
-    let matched = matched().grew(&paused).because("rate of pause frames", format!("{rate:.0}/s"), "at most 10/s");
+    require(rate > PAUSES_PER_SECOND, || {
+        format!("{rate:.1} pause frames per second")
+    })?;
+    let matched = matched().grew(&paused).because(
+        "rate of pause frames",
+        format!("{rate:.0}/s"),
+        "at most 10/s",
+    );
     if let (Some(run), Ok(speed)) = (nic.host.runs().next(), nic.speed_mbps())
         && let Ok(goodput) = run.goodput_bps()
     {
         let ceiling = tcp_ceiling(speed.value * 1e6, nic.mtu());
-        require(goodput.value < 0.9 * ceiling, || "paused, and still near line rate".to_owned())?;
+        require(goodput.value < 0.9 * ceiling, || {
+            "paused, and still near line rate".to_owned()
+        })?;
     }
-    Ok(matched.advice("find the slow port downstream; separate traffic classes, or pace per destination"))
+    Ok(matched
+        .advice("find the slow port downstream; separate traffic classes, or pace per destination"))
 }
 
 fn pau_04(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
-    let hosts = scope.hosts.iter().filter(|host| host.value("clients.count").is_some());
-    hosts.map(|host| (format!("clients of {}", host.name()), slow_receiver(host))).collect()
+    let hosts = scope
+        .hosts
+        .iter()
+        .filter(|host| host.value("clients.count").is_some());
+    hosts
+        .map(|host| (format!("clients of {}", host.name()), slow_receiver(host)))
+        .collect()
 }
 
 fn slow_receiver(host: &Host<'_>) -> Ruling {
     let slowest = host.number("clients.link_mbps_min")?;
     let observed = host.number("clients.observed_mbps")?;
     require(observed.value <= 1.05 * slowest.value, || {
-        format!("stations reach {} Mbit/s, more than the slowest link", observed.value)
+        format!(
+            "stations reach {} Mbit/s, more than the slowest link",
+            observed.value
+        )
     })?;
     let paused = host.nics().find_map(|nic| pau_03(&nic).ok());
     let Some(paused) = paused else {
-        return unknown("nic.*.drv.* (pause_rx)", host.reason("nic"))
-            .suspect(|| format!("all stations converge to {} Mbit/s, the speed of the slowest link", slowest.value));
+        return unknown("nic.*.drv.* (pause_rx)", host.reason("nic")).suspect(|| {
+            format!(
+                "all stations converge to {} Mbit/s, the speed of the slowest link",
+                slowest.value
+            )
+        });
     };
     Ok(matched()
         .because_all(paused.evidence)
@@ -186,11 +234,19 @@ fn pau_05(nic: &Nic<'_>) -> Ruling {
             .advice("the NIC detected a pause storm: look for a receiver that hangs"));
     }
     let pausing = nic.growth(Class::PauseTx)?;
-    pausing.in_period("pause frames", |total| format!("{total} pause frames sent since boot"))?;
+    pausing.in_period("pause frames", |total| {
+        format!("{total} pause frames sent since boot")
+    })?;
     let rate = pausing.rate("pause frames sent")?;
-    require(rate > PAUSES_PER_SECOND, || format!("{rate:.1} pause frames per second"))?;
+    require(rate > PAUSES_PER_SECOND, || {
+        format!("{rate:.1} pause frames per second")
+    })?;
     Ok(matched()
         .grew(&pausing)
-        .because("rate of pause frames sent", format!("{rate:.0}/s"), "at most 10/s")
+        .because(
+            "rate of pause frames sent",
+            format!("{rate:.0}/s"),
+            "at most 10/s",
+        )
         .advice("see CHN-01, IRQ-01 and NIC-01 for what keeps this host from draining its ring"))
 }

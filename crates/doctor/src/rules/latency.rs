@@ -50,11 +50,20 @@ struct OwnQueue<'a> {
 
 /// The queue of the sending host's interface; `None` where nothing of that host is known.
 fn own_queue<'a>(run: &Run<'a>) -> Result<Option<OwnQueue<'a>>, NoMatch> {
-    let Some(sender) = run.end("sender") else { return Ok(None) };
+    let Some(sender) = run.end("sender") else {
+        return Ok(None);
+    };
     // The period belongs to the host of the run.
-    let sender = if sender.name() == run.host.name() { run.host } else { sender };
+    let sender = if sender.name() == run.host.name() {
+        run.host
+    } else {
+        sender
+    };
     let Some(nic) = run.at(sender).nic() else {
-        return unknown("route.peer.dev", "which interface the test used is not known");
+        return unknown(
+            "route.peer.dev",
+            "which interface the test used is not known",
+        );
     };
     let backlog = nic.backlog_bytes()?;
     let us = run.time_us(backlog.value)?;
@@ -74,7 +83,11 @@ fn ready_us(run: &Run<'_>) -> f64 {
     const READY_BYTES: f64 = 16_384.0;
     let of_streams = |streams: Reading<f64>| run.time_us(READY_BYTES * streams.value);
     let is_path_load = run.text("phase").is_ok();
-    run.number("streams").and_then(of_streams).ok().filter(|_| is_path_load).unwrap_or(0.0)
+    run.number("streams")
+        .and_then(of_streams)
+        .ok()
+        .filter(|_| is_path_load)
+        .unwrap_or(0.0)
 }
 
 fn lat_01(run: &Run<'_>) -> Ruling {
@@ -86,12 +99,19 @@ fn lat_01(run: &Run<'_>) -> Ruling {
         return Ok(in_discipline(queue));
     }
     match &socket {
-        Ok((waiting, us)) if *us - ready_us(run) >= SOCKET_MIN_US => return Ok(in_socket(run, waiting, *us)),
+        Ok((waiting, us)) if *us - ready_us(run) >= SOCKET_MIN_US => {
+            return Ok(in_socket(run, waiting, *us));
+        }
         _ => {}
     }
     let (_, socket_us) = socket?;
     match discipline? {
-        Some(queue) => clear(format!("{} in the sockets, {} in {}", ms(socket_us), ms(queue.us), queue.nic.name)),
+        Some(queue) => clear(format!(
+            "{} in the sockets, {} in {}",
+            ms(socket_us),
+            ms(queue.us),
+            queue.nic.name
+        )),
         None => unknown("nic.*.qdisc.root.backlog", "the sender sent no facts"),
     }
 }
@@ -99,7 +119,11 @@ fn lat_01(run: &Run<'_>) -> Ruling {
 fn in_discipline(queue: &OwnQueue<'_>) -> Match {
     let OwnQueue { nic, backlog, us } = queue;
     let name = nic.word();
-    let severity = if *us >= QUEUE_LONG_US { Severity::Medium } else { Severity::Low };
+    let severity = if *us >= QUEUE_LONG_US {
+        Severity::Medium
+    } else {
+        Severity::Low
+    };
     matched()
         .severity(severity)
         .because("wait in the queueing discipline", ms(*us), "below 5 ms at the rate of the test")
@@ -118,9 +142,19 @@ fn in_socket(run: &Run<'_>, waiting: &Reading<f64>, us: f64) -> Match {
     const LOWAT_BYTES: f64 = 131_072.0;
     const KEY: &str = "net.ipv4.tcp_notsent_lowat";
     let matched = matched()
-        .because("wait in the sockets", ms(us), "below 10 ms at the rate of the test")
-        .read(waiting, "bytes that the programs have written and the kernel has not sent");
-    let is_high = |host: &Host<'_>| host.number(&format!("sysctl.{KEY}")).is_ok_and(|old| old.value > LOWAT_BYTES);
+        .because(
+            "wait in the sockets",
+            ms(us),
+            "below 10 ms at the rate of the test",
+        )
+        .read(
+            waiting,
+            "bytes that the programs have written and the kernel has not sent",
+        );
+    let is_high = |host: &Host<'_>| {
+        host.number(&format!("sysctl.{KEY}"))
+            .is_ok_and(|old| old.value > LOWAT_BYTES)
+    };
     match run.end("sender").filter(is_high) {
         Some(sender) => matched.on(sender.name()).sysctl(&sender, KEY, &format!("{LOWAT_BYTES}")),
         None => matched.advice(format!(
@@ -143,13 +177,22 @@ fn shorter_queue(nic: &Nic<'_>) -> Option<Change> {
 fn shorter_tbf(bucket: &Command) -> Option<Change> {
     const QUEUE_S: f64 = 0.02;
     let words: Vec<&str> = bucket.line().split(' ').collect();
-    let after = |name: &str| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1)).copied();
+    let after = |name: &str| {
+        words
+            .iter()
+            .position(|word| *word == name)
+            .and_then(|at| words.get(at + 1))
+            .copied()
+    };
     let number = |name: &str, unit: &str| after(name)?.trim_end_matches(unit).parse::<f64>().ok();
     let limit = number("burst", "")? + number("rate", "bit")? / 8.0 * QUEUE_S;
     if limit >= number("limit", "")? {
         return None;
     }
-    Some((bucket.with_parameter("limit", after("limit")?, limit)?, bucket.clone()))
+    Some((
+        bucket.with_parameter("limit", after("limit")?, limit)?,
+        bucket.clone(),
+    ))
 }
 
 /// Bytes of an Ethernet frame, which a shaper counts, per byte of TCP payload: 1514 bytes bear 1448 with time stamps.
@@ -169,19 +212,29 @@ fn lat_02(run: &Run<'_>) -> Ruling {
     let own = own_queue(run)?;
     let own_us = own.as_ref().map_or(0.0, |queue| queue.us);
     let queues = path_queues(run, own_us)?;
-    let Some(queue) = queues.into_iter().max_by(|a, b| a.us.total_cmp(&b.us)).filter(|queue| queue.us >= QUEUE_MIN_US)
+    let Some(queue) = queues
+        .into_iter()
+        .max_by(|a, b| a.us.total_cmp(&b.us))
+        .filter(|queue| queue.us >= QUEUE_MIN_US)
     else {
         return queue_per_flow(run, own_us);
     };
     let rate = run.goodput_bps()?.value;
-    let severity = if queue.us >= QUEUE_LONG_US { Severity::Medium } else { Severity::Low };
+    let severity = if queue.us >= QUEUE_LONG_US {
+        Severity::Medium
+    } else {
+        Severity::Low
+    };
     let amount = format!("{} {}", ms(queue.us), queue.direction);
-    let size = format!("{:.0} KiB at {:.1} Mbit/s", rate * queue.us / 8e6 / 1024.0, rate / 1e6);
-    let mut matched = matched().severity(severity).because("queue", amount.trim_end(), "below 5 ms").because(
-        "queue holds",
-        size,
-        "rate times delay",
+    let size = format!(
+        "{:.0} KiB at {:.1} Mbit/s",
+        rate * queue.us / 8e6 / 1024.0,
+        rate / 1e6
     );
+    let mut matched = matched()
+        .severity(severity)
+        .because("queue", amount.trim_end(), "below 5 ms")
+        .because("queue holds", size, "rate times delay");
     for reading in &queue.read {
         matched = matched.read(reading, "median of the probes");
     }
@@ -204,7 +257,10 @@ fn lat_02(run: &Run<'_>) -> Ruling {
 /// Longest queue on the path, microseconds.
 pub(super) fn longest_queue_us(run: &Run<'_>) -> Result<f64, NoMatch> {
     let own_us = own_queue(run)?.map_or(0.0, |queue| queue.us);
-    Ok(path_queues(run, own_us)?.iter().map(|queue| queue.us).fold(0.0, f64::max))
+    Ok(path_queues(run, own_us)?
+        .iter()
+        .map(|queue| queue.us)
+        .fold(0.0, f64::max))
 }
 
 /// Queues on the path by direction; where only round trips are known, both together.
@@ -213,33 +269,62 @@ fn path_queues(run: &Run<'_>, own_us: f64) -> Result<Vec<PathQueue>, NoMatch> {
     if up.is_err() && down.is_err() {
         let (idle, loaded) = (run.number("rtt_idle_us")?, run.number("rtt_loaded_us")?);
         let us = loaded.value - idle.value - own_us;
-        return Ok(vec![PathQueue { direction: "", us, read: vec![idle, loaded] }]);
+        return Ok(vec![PathQueue {
+            direction: "",
+            us,
+            read: vec![idle, loaded],
+        }]);
     }
     let (up, down) = (up?, down?);
     let loaded = if run.is("reverse") { "down" } else { "up" };
     // What a load in both directions does to the other one is that run's queue.
     let is_both = run.text("phase").is_ok_and(|phase| phase.value == "both");
-    let queues = [("up", up), ("down", down)].into_iter().filter(|(direction, _)| !is_both || *direction == loaded);
+    let queues = [("up", up), ("down", down)]
+        .into_iter()
+        .filter(|(direction, _)| !is_both || *direction == loaded);
     Ok(queues
         .map(|(direction, read)| {
-            let us = if direction == loaded { read.value - own_us } else { read.value };
-            PathQueue { direction, us, read: vec![read] }
+            let us = if direction == loaded {
+                read.value - own_us
+            } else {
+                read.value
+            };
+            PathQueue {
+                direction,
+                us,
+                read: vec![read],
+            }
         })
         .collect())
 }
 
 /// Whether new connections wait as long as the streams of the load.
 fn sharing(run: &Run<'_>, matched: Match) -> Match {
-    let added = |loaded: &str, idle: &str| Some(run.number(loaded).ok()?.value - run.number(idle).ok()?.value);
-    let (Some(new), Some(own)) = (added("foreign_us", "foreign_idle_us"), added("in_band_us", "rtt_idle_us")) else {
+    let added = |loaded: &str, idle: &str| {
+        Some(run.number(loaded).ok()?.value - run.number(idle).ok()?.value)
+    };
+    let (Some(new), Some(own)) = (
+        added("foreign_us", "foreign_idle_us"),
+        added("in_band_us", "rtt_idle_us"),
+    ) else {
         return matched;
     };
-    let text = format!("{} more under load, the streams of the load {}", ms(new.max(0.0)), ms(own.max(0.0)));
+    let text = format!(
+        "{} more under load, the streams of the load {}",
+        ms(new.max(0.0)),
+        ms(own.max(0.0))
+    );
     match own > 0.0 {
-        true if new >= SHARED_MIN * own => {
-            matched.because("shared by all flows: new connections", text, "one queue for all")
-        }
-        true => matched.because("per flow: new connections", text, "a queue for each flow, or priority for new ones"),
+        true if new >= SHARED_MIN * own => matched.because(
+            "shared by all flows: new connections",
+            text,
+            "one queue for all",
+        ),
+        true => matched.because(
+            "per flow: new connections",
+            text,
+            "a queue for each flow, or priority for new ones",
+        ),
         false => matched,
     }
 }
@@ -250,11 +335,16 @@ fn queue_per_flow(run: &Run<'_>, own_us: f64) -> Ruling {
     let (_, socket_us) = socket_queue(run)?;
     for part in ["sender", "receiver"] {
         let is_full = run.end(part).is_some_and(|host| host.has_full_cpu());
-        require(!is_full, || format!("a CPU of the {part} is fully used: echoes may wait for it"))?;
+        require(!is_full, || {
+            format!("a CPU of the {part} is fully used: echoes may wait for it")
+        })?;
     }
     let waits_us = in_band.value - probes.value - socket_us - own_us;
     require(waits_us >= FLOW_QUEUE_MIN_US, || {
-        format!("probes wait less than 5 ms on the path, the streams of the load {} more", ms(waits_us.max(0.0)))
+        format!(
+            "probes wait less than 5 ms on the path, the streams of the load {} more",
+            ms(waits_us.max(0.0))
+        )
     })?;
     Ok(matched()
         .severity(Severity::Low)
@@ -267,17 +357,23 @@ fn queue_per_flow(run: &Run<'_>, own_us: f64) -> Ruling {
 fn ecn_01(host: &Host<'_>) -> Ruling {
     let (ecn, dscp) = (host.text("path.ecn"), host.text("path.dscp"));
     let is_lost = |marks: &Result<Reading<&str>, NoMatch>| {
-        marks.as_ref().is_ok_and(|marks| ["cleared", "changed"].iter().any(|word| marks.value.contains(word)))
+        marks.as_ref().is_ok_and(|marks| {
+            ["cleared", "changed"]
+                .iter()
+                .any(|word| marks.value.contains(word))
+        })
     };
     let mut found = matched();
-    for (marks, threshold) in [(&ecn, "kept in both directions"), (&dscp, "kept in both directions")] {
+    for (marks, threshold) in [
+        (&ecn, "kept in both directions"),
+        (&dscp, "kept in both directions"),
+    ] {
         if let (true, Ok(marks)) = (is_lost(marks), marks) {
             found = found.read_text(marks, threshold);
         }
     }
     if is_lost(&ecn) {
-        let advice =
-            "look for a router, tunnel or firewall rule that writes the whole TOS byte; only it can be changed";
+        let advice = "look for a router, tunnel or firewall rule that writes the whole TOS byte; only it can be changed";
         return Ok(found.advice(advice));
     }
     if is_lost(&dscp) {
@@ -301,16 +397,27 @@ mod tests {
     #[test]
     fn token_bucket_keeps_its_rate_and_gets_a_queue_of_20_ms() {
         let bucket = |limit: u32| {
-            const BUCKET: &str = "tc qdisc replace dev e root handle 1: tbf rate 100000000bit burst 32000 limit {}";
+            const BUCKET: &str =
+                "tc qdisc replace dev e root handle 1: tbf rate 100000000bit burst 32000 limit {}";
             command(BUCKET, &[&limit]).expect("a token")
         };
         // 32,000 bytes of burst and 100 Mbit/s over 20 ms, which is 250,000 bytes.
-        assert_eq!(shorter_tbf(&bucket(1_250_000)), Some((bucket(282_000), bucket(1_250_000))));
+        assert_eq!(
+            shorter_tbf(&bucket(1_250_000)),
+            Some((bucket(282_000), bucket(1_250_000)))
+        );
         assert_eq!(shorter_tbf(&bucket(282_000)), None);
-        for unreadable in
-            ["", "tc qdisc del dev e root", "tbf rate xbit burst 1 limit 2", "tbf rate 1bit burst 1 limit"]
-        {
-            assert_eq!(shorter_tbf(&command(unreadable, &[]).expect("no values")), None, "{unreadable}");
+        for unreadable in [
+            "",
+            "tc qdisc del dev e root",
+            "tbf rate xbit burst 1 limit 2",
+            "tbf rate 1bit burst 1 limit",
+        ] {
+            assert_eq!(
+                shorter_tbf(&command(unreadable, &[]).expect("no values")),
+                None,
+                "{unreadable}"
+            );
         }
     }
 }

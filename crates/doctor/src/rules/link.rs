@@ -70,8 +70,12 @@ pub(super) const RULES: &[Rule] = &[
 
 fn lnk_01_everywhere(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     let nics = scope.nics().map(|nic| (nic.subject(), lnk_01(&nic)));
-    let clients = scope.hosts.iter().filter(|host| host.value("clients.count").is_some());
-    nics.chain(clients.map(|host| (format!("clients of {}", host.name()), slow_client(host)))).collect()
+    let clients = scope
+        .hosts
+        .iter()
+        .filter(|host| host.value("clients.count").is_some());
+    nics.chain(clients.map(|host| (format!("clients of {}", host.name()), slow_client(host))))
+        .collect()
 }
 
 fn lnk_01(nic: &Nic<'_>) -> Ruling {
@@ -82,18 +86,25 @@ fn lnk_01(nic: &Nic<'_>) -> Ruling {
     let best = match nic.number("link.modes.common_max_mbps") {
         Ok(common) => common,
         Err(_) if nic.number("link.modes.peer_max_mbps").is_ok() => {
-            return unknown(nic.key("link.modes.common_max_mbps"), "no mode is common to both advertisements");
+            return unknown(
+                nic.key("link.modes.common_max_mbps"),
+                "no mode is common to both advertisements",
+            );
         }
         Err(_) => {
             let ours = nic.number("link.modes.ours_max_mbps")?;
             if speed.value < ours.value {
                 let negotiated = nic.flag("link.autoneg")?;
-                require(negotiated.value, || "the speed is set by hand or by the driver".to_owned())?;
+                require(negotiated.value, || {
+                    "the speed is set by hand or by the driver".to_owned()
+                })?;
             }
             ours
         }
     };
-    require(speed.value < best.value, || format!("{} of {} Mbit/s", speed.value, best.value))?;
+    require(speed.value < best.value, || {
+        format!("{} of {} Mbit/s", speed.value, best.value)
+    })?;
     Ok(matched()
         .read(&speed, format!("at least {} Mbit/s", best.value))
         .read(&best, "the fastest mode that is advertised")
@@ -104,12 +115,18 @@ fn lnk_01(nic: &Nic<'_>) -> Ruling {
 
 /// A port with autonegotiation switched off that runs below its speed.
 fn set_by_hand(nic: &Nic<'_>, speed: &Reading<f64>) -> Option<Match> {
-    let could = nic.flag("link.autoneg_supported").ok().filter(|could| could.value)?;
+    let could = nic
+        .flag("link.autoneg_supported")
+        .ok()
+        .filter(|could| could.value)?;
     let does = nic.flag("link.autoneg").ok().filter(|does| !does.value)?;
     let best = nic.number("link.modes.supported_max_mbps").ok()?;
     (speed.value < best.value).then(|| {
         matched()
-            .read(speed, format!("at least {} Mbit/s, which the port supports", best.value))
+            .read(
+                speed,
+                format!("at least {} Mbit/s, which the port supports", best.value),
+            )
             .because(does.key, "off", format!("on, as {} shows", could.key))
             .change_or(negotiation(nic), || negotiate(nic))
             .need("link flap of about 2 s")
@@ -121,9 +138,14 @@ fn set_by_hand(nic: &Nic<'_>, speed: &Reading<f64>) -> Option<Match> {
 fn slow_client(host: &Host<'_>) -> Ruling {
     let slowest = host.number("clients.link_mbps_min")?;
     let fastest = host.number("clients.link_mbps_max")?;
-    require(slowest.value < fastest.value, || "all stations have the same speed".to_owned())?;
+    require(slowest.value < fastest.value, || {
+        "all stations have the same speed".to_owned()
+    })?;
     Ok(matched()
-        .read(&slowest, format!("{} Mbit/s, as the other stations", fastest.value))
+        .read(
+            &slowest,
+            format!("{} Mbit/s, as the other stations", fastest.value),
+        )
         .cap(Confidence::Medium)
         .advice("reseat or replace the cable of the slow station"))
 }
@@ -137,7 +159,9 @@ fn lnk_02(nic: &Nic<'_>) -> Ruling {
     if duplex.value != "full" {
         return unknown(duplex.key, "not reported by the driver");
     }
-    let autoneg = nic.flag("link.autoneg").suspect(|| "full duplex here".to_owned())?;
+    let autoneg = nic
+        .flag("link.autoneg")
+        .suspect(|| "full duplex here".to_owned())?;
     if autoneg.value {
         // A negotiating port falls back to half duplex when its partner does not negotiate, so full means both do.
         return clear("negotiated full duplex");
@@ -147,7 +171,11 @@ fn lnk_02(nic: &Nic<'_>) -> Ruling {
             let matched = matched().because(autoneg.key, "off", "on, as at the other end");
             Ok(full_duplex(
                 nic,
-                matched.because(peer.key, "on", "the other end negotiates and falls back to half duplex"),
+                matched.because(
+                    peer.key,
+                    "on",
+                    "the other end negotiates and falls back to half duplex",
+                ),
             ))
         }
         Some(Ok(_)) => clear("both ends are set by hand"),
@@ -156,7 +184,10 @@ fn lnk_02(nic: &Nic<'_>) -> Ruling {
 }
 
 fn full_duplex(nic: &Nic<'_>, matched: Match) -> Match {
-    matched.change(negotiation(nic)).need("link flap of about 2 s").advice("let both ends negotiate")
+    matched
+        .change(negotiation(nic))
+        .need("link flap of about 2 s")
+        .advice("let both ends negotiate")
 }
 
 fn negotiate(nic: &Nic<'_>) -> String {
@@ -165,9 +196,16 @@ fn negotiate(nic: &Nic<'_>) -> String {
 
 /// Autonegotiation on, where speed and duplex were set by hand.
 fn negotiation(nic: &Nic<'_>) -> Option<Change> {
-    let by_hand = nic.flag("link.autoneg").ok().filter(|negotiates| !negotiates.value);
-    let (speed, duplex) =
-        by_hand.and_then(|_| Some((nic.number("link.speed_mbps").ok()?, nic.text("link.duplex").ok()?)))?;
+    let by_hand = nic
+        .flag("link.autoneg")
+        .ok()
+        .filter(|negotiates| !negotiates.value);
+    let (speed, duplex) = by_hand.and_then(|_| {
+        Some((
+            nic.number("link.speed_mbps").ok()?,
+            nic.text("link.duplex").ok()?,
+        ))
+    })?;
     const BY_HAND: &str = "ethtool -s {} speed {} duplex {} autoneg off";
     let undo = command(BY_HAND, &[&nic.name, &speed.value, &duplex.value])?;
     Some((command("ethtool -s {} autoneg on", &[&nic.name])?, undo))
@@ -176,14 +214,24 @@ fn negotiation(nic: &Nic<'_>) -> Option<Change> {
 fn lnk_03(nic: &Nic<'_>) -> Ruling {
     let (losses, ours) = losses_behind_step(nic)?;
     let sender = nic.peer();
-    let (host, device) =
-        sender.as_ref().map_or(("the sender", "SENDER_DEVICE"), |peer| (peer.host.name(), peer.word()));
+    let (host, device) = sender
+        .as_ref()
+        .map_or(("the sender", "SENDER_DEVICE"), |peer| {
+            (peer.host.name(), peer.word())
+        });
     let parameters = pace_parameters(ours);
     Ok(losses
         .on(host)
-        .change_or(sender.and_then(|peer| peer.replace_root("tbf", &parameters)), || pace_command(device, ours))
-        .advice(format!("run the command on {host}; keep the rate below what the slower wire carries"))
-        .persist(format!("repeat the command from the network configuration of {host}")))
+        .change_or(
+            sender.and_then(|peer| peer.replace_root("tbf", &parameters)),
+            || pace_command(device, ours),
+        )
+        .advice(format!(
+            "run the command on {host}; keep the rate below what the slower wire carries"
+        ))
+        .persist(format!(
+            "repeat the command from the network configuration of {host}"
+        )))
 }
 
 /// What the slower end of a wire or path loses because its peer sends faster, as evidence, and the speed of that end in
@@ -200,8 +248,15 @@ pub(super) fn losses_behind_step(nic: &Nic<'_>) -> Result<(Match, f64), NoMatch>
             "only one end of the wire is known".to_owned()
         }
     })?;
-    require(peers.value > ours.value, || format!("no step: {} Mbit/s here, {} Mbit/s there", ours.value, peers.value))?;
-    let step = matched().read(&ours, "the slower end").read(&peers, "the faster end");
+    require(peers.value > ours.value, || {
+        format!(
+            "no step: {} Mbit/s here, {} Mbit/s there",
+            ours.value, peers.value
+        )
+    })?;
+    let step = matched()
+        .read(&ours, "the slower end")
+        .read(&peers, "the faster end");
     let losses = match (slow_towards(nic, ours.value), drops) {
         (Ok(tests), _) => step.because_all(tests.evidence),
         (Err(_), Ok(drops)) => {
@@ -215,27 +270,50 @@ pub(super) fn losses_behind_step(nic: &Nic<'_>) -> Result<(Match, f64), NoMatch>
 
 /// Tests of both directions: towards this end slow and with retransmissions, away from it near line rate.
 fn slow_towards(nic: &Nic<'_>, mbps: f64) -> Ruling {
-    let other = nic.host.other.map(|snapshot| Host { snapshot, period: None, other: Some(nic.host.snapshot) });
+    let other = nic.host.other.map(|snapshot| Host {
+        snapshot,
+        period: None,
+        other: Some(nic.host.snapshot),
+    });
     let tests = |receives: bool| {
-        let here = nic.host.runs().filter(move |run| receives_in(run) == Some(receives));
+        let here = nic
+            .host
+            .runs()
+            .filter(move |run| receives_in(run) == Some(receives));
         let there = other.into_iter().flat_map(|host| host.runs());
-        here.chain(there.filter(move |run| receives_in(run) == Some(!receives))).filter(|run| !run.is_udp())
+        here.chain(there.filter(move |run| receives_in(run) == Some(!receives)))
+            .filter(|run| !run.is_udp())
     };
     let ceiling = 0.9 * tcp_ceiling(mbps * 1e6, nic.mtu());
-    let Some((inbound, retransmits)) =
-        tests(true).find_map(|run| Some((run.goodput_bps().ok()?, run.number("retransmits").ok()?)))
+    let Some((inbound, retransmits)) = tests(true)
+        .find_map(|run| Some((run.goodput_bps().ok()?, run.number("retransmits").ok()?)))
     else {
-        return unknown("run.*.retransmits", "needs a TCP test towards the slower end");
+        return unknown(
+            "run.*.retransmits",
+            "needs a TCP test towards the slower end",
+        );
     };
     let Some(outbound) = tests(false).find_map(|run| run.goodput_bps().ok()) else {
         return unknown("run.*.reverse", "needs a TCP test in each direction");
     };
     require(inbound.value < ceiling && retransmits.value > 0.0, || {
-        format!("{:.0} Mbit/s towards the slower end, {} retransmissions", inbound.value / 1e6, retransmits.value)
+        format!(
+            "{:.0} Mbit/s towards the slower end, {} retransmissions",
+            inbound.value / 1e6,
+            retransmits.value
+        )
     })?;
-    require(outbound.value >= ceiling, || format!("{:.0} Mbit/s in the other direction", outbound.value / 1e6))?;
+    require(outbound.value >= ceiling, || {
+        format!("{:.0} Mbit/s in the other direction", outbound.value / 1e6)
+    })?;
     Ok(matched()
-        .read(&inbound, format!("towards the slower end: at least {:.0} Mbit/s", ceiling / 1e6))
+        .read(
+            &inbound,
+            format!(
+                "towards the slower end: at least {:.0} Mbit/s",
+                ceiling / 1e6
+            ),
+        )
         .read(&retransmits, "none on a path without losses")
         .read(&outbound, "the other direction is near line rate"))
 }
@@ -244,20 +322,30 @@ fn slow_towards(nic: &Nic<'_>, mbps: f64) -> Ruling {
 fn receives_in(run: &Run<'_>) -> Option<bool> {
     match run.part() {
         Some(part) => Some(part == "receiver"),
-        None => run.flag("reverse").ok().map(|reverse| reverse.value != run.is("server")),
+        None => run
+            .flag("reverse")
+            .ok()
+            .map(|reverse| reverse.value != run.is("server")),
     }
 }
 
 /// Speeds of this end and of the other.
 fn step_to_peer(nic: &Nic<'_>) -> Result<(Reading<f64>, Reading<f64>), NoMatch> {
     let peers = nic.peer_number("link.speed_mbps")?;
-    Ok((nic.speed_mbps().or_else(|_| nic.number("link.max_speed_mbps"))?, peers))
+    Ok((
+        nic.speed_mbps()
+            .or_else(|_| nic.number("link.max_speed_mbps"))?,
+        peers,
+    ))
 }
 
 /// Shapes a sender to what a slower link carries. A tbf counts 14 bytes per packet and the wire 38, so the rate stays
 /// at 0.95 of the link's.
 pub(super) fn pace_command(device: &str, slow_mbps: f64) -> String {
-    format!("tc qdisc replace dev {device} root tbf {}", pace_parameters(slow_mbps))
+    format!(
+        "tc qdisc replace dev {device} root tbf {}",
+        pace_parameters(slow_mbps)
+    )
 }
 
 fn pace_parameters(slow_mbps: f64) -> String {
@@ -268,14 +356,19 @@ fn lnk_04(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let errors = nic.growth(Class::RxPhyError)?;
     errors.or_clear("damaged frames")?;
-    let frames = match nic.host.growth_of(&[&nic.key("stats64.rx_packets"), &nic.key("drv.rx_packets")]) {
+    let frames = match nic
+        .host
+        .growth_of(&[&nic.key("stats64.rx_packets"), &nic.key("drv.rx_packets")])
+    {
         Ok(frames) => frames,
         // A sound link of 10 Gbit/s needs days of load for as many.
         Err(_) if errors.value >= DAMAGED_MANY => return Ok(damaged(nic, &errors)),
         Err(stop) => return Err(stop),
     };
     let share = to_f64(errors.value) / to_f64(frames.value.max(1));
-    require(share >= 1e-6, || format!("{share:.1e} of the frames: what the standard allows"))?;
+    require(share >= 1e-6, || {
+        format!("{share:.1e} of the frames: what the standard allows")
+    })?;
     Ok(damaged(nic, &errors).because(
         nic.key("stats64.rx_packets"),
         frames.value,
@@ -288,14 +381,20 @@ const DAMAGED_MANY: u64 = 1000;
 
 fn damaged(nic: &Nic<'_>, errors: &Growth) -> Match {
     let advice = "clean or replace cable and optic; errors that persist at a tenth of the load are no overrun";
-    let found = matched().because_all(errors.evidence.clone()).advice(advice);
+    let found = matched()
+        .because_all(errors.evidence.clone())
+        .advice(advice);
     if !errors.total {
         return found;
     }
     // A test that loses segments makes totals since boot more than a remainder of former days.
     let is_lossy = |run: &Run<'_>| run.number("retransmits").is_ok_and(|lost| lost.value > 0.0);
     let is_seen = errors.value >= DAMAGED_MANY && nic.host.runs().any(|run| is_lossy(&run));
-    found.cap(if is_seen { Confidence::Medium } else { Confidence::Low })
+    found.cap(if is_seen {
+        Confidence::Medium
+    } else {
+        Confidence::Low
+    })
 }
 
 /// A link that came up ten times within its first day is not stable.
@@ -309,19 +408,28 @@ const LOGGED_DOWNS_MIN: u64 = 2;
 fn logged_flaps(nic: &Nic<'_>) -> Ruling {
     let downs = nic.host.growth(&nic.key("link.log_downs"))?;
     let seconds = nic.number("link.log_seconds")?;
-    require(downs.value >= LOGGED_DOWNS_MIN && seconds.value < DAY_SECONDS, || {
-        format!("{} losses of the carrier in the log", downs.value)
-    })?;
+    require(
+        downs.value >= LOGGED_DOWNS_MIN && seconds.value < DAY_SECONDS,
+        || format!("{} losses of the carrier in the log", downs.value),
+    )?;
     let mut found = matched()
-        .because(nic.key("link.log_downs"), downs.value, "0 in the kernel's log")
+        .because(
+            nic.key("link.log_downs"),
+            downs.value,
+            "0 in the kernel's log",
+        )
         .read(&seconds, "from the first to the last change");
     if let Some(speeds) = nic.host.value(&nic.key("link.log_speeds")) {
         found = found.because(nic.key("link.log_speeds"), speeds, "one speed");
     }
     if nic.flag("link.eee.active").is_ok_and(|active| active.value) {
-        found = found.advice("switch Energy Efficient Ethernet off: some pairs of ports lose the link with it");
+        found = found.advice(
+            "switch Energy Efficient Ethernet off: some pairs of ports lose the link with it",
+        );
     }
-    Ok(found.advice("check cable, plug and firmware").change(energy_saving_off(nic)))
+    Ok(found
+        .advice("check cable, plug and firmware")
+        .change(energy_saving_off(nic)))
 }
 
 fn lnk_05(nic: &Nic<'_>) -> Ruling {
@@ -334,12 +442,18 @@ fn lnk_05(nic: &Nic<'_>) -> Ruling {
         let uptime = nic.host.number("uptime_seconds")?;
         let flaps = to_f64(changes.value);
         require(flaps > FLAPS_MAX && uptime.value < DAY_SECONDS, || {
-            format!("{flaps:.0} changes of the carrier in {:.0} h", uptime.value / 3600.0)
+            format!(
+                "{flaps:.0} changes of the carrier in {:.0} h",
+                uptime.value / 3600.0
+            )
         })?;
     } else {
         changes.or_clear("changes of the carrier")?;
     }
-    Ok(matched().grew(&changes).advice("check cable, plug and firmware first").change(energy_saving_off(nic)))
+    Ok(matched()
+        .grew(&changes)
+        .advice("check cable, plug and firmware first")
+        .change(energy_saving_off(nic)))
 }
 
 fn lnk_06(nic: &Nic<'_>) -> Ruling {
@@ -358,26 +472,33 @@ fn lnk_07(nic: &Nic<'_>) -> Ruling {
     nic.supports("link.eee", "the driver has no energy saving")?;
     let active = nic.flag("link.eee.active")?;
     require(active.value, || "not active".to_owned())?;
-    let latency = nic
-        .host
-        .flag("complaint.latency")
-        .suspect(|| "energy saving is active; it matters when latency is the complaint".to_owned())?;
+    let latency = nic.host.flag("complaint.latency").suspect(|| {
+        "energy saving is active; it matters when latency is the complaint".to_owned()
+    })?;
     require(latency.value, || "latency is not the complaint".to_owned())?;
     Ok(matched()
         .because(active.key, "on", "off where latency matters")
-        .change_or(energy_saving_off(nic), || format!("ethtool --set-eee {} eee off", nic.word()))
+        .change_or(energy_saving_off(nic), || {
+            format!("ethtool --set-eee {} eee off", nic.word())
+        })
         .need("link flap of about 2 s"))
 }
 
 fn energy_saving_off(nic: &Nic<'_>) -> Option<Change> {
-    nic.set("ethtool --set-eee {}", &[("eee", "link.eee.enabled", "off")])
+    nic.set(
+        "ethtool --set-eee {}",
+        &[("eee", "link.eee.enabled", "off")],
+    )
 }
 
 fn lnk_08(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let up = nic.flag("link.up")?;
     require(!up.value, || "the link is up".to_owned())?;
-    let is_route = nic.host.text("route.peer.dev").is_ok_and(|device| device.value == nic.name);
+    let is_route = nic
+        .host
+        .text("route.peer.dev")
+        .is_ok_and(|device| device.value == nic.name);
     // A spare port without a cable is no fault.
     if !is_route && is_spare(nic) {
         return unknown(nic.key("link"), "no carrier");
@@ -390,10 +511,16 @@ fn lnk_08(nic: &Nic<'_>) -> Ruling {
 
 /// Whether another port carries what this one does not: of this host, or of the other host in a pasted text.
 fn is_spare(nic: &Nic<'_>) -> bool {
-    let is_up = |other: &Nic<'_>| other.wired().is_ok() && !other.flag("link.up").is_ok_and(|up| !up.value);
+    let is_up =
+        |other: &Nic<'_>| other.wired().is_ok() && !other.flag("link.up").is_ok_and(|up| !up.value);
     let other_host = nic.host.other.filter(|_| nic.host.is_pasted());
-    let other_host = other_host.map(|snapshot| Host { snapshot, period: None, other: None });
-    nic.host.nics().any(|other| is_up(&other)) || other_host.is_some_and(|host| host.nics().any(|nic| is_up(&nic)))
+    let other_host = other_host.map(|snapshot| Host {
+        snapshot,
+        period: None,
+        other: None,
+    });
+    nic.host.nics().any(|other| is_up(&other))
+        || other_host.is_some_and(|host| host.nics().any(|nic| is_up(&nic)))
 }
 
 /// Received signal below which the bit rate falls.
@@ -412,11 +539,17 @@ fn lnk_09(nic: &Nic<'_>) -> Ruling {
     if let (Ok(sent), Ok(repeated)) = (frames("tx_packets"), frames("tx_retries")) {
         let share = to_f64(repeated.value) / to_f64(sent.value.max(1));
         is_slow |= share >= REPEATED_MANY;
-        found = found.because("frames sent again", format!("{:.0} %", share * 100.0), "below 30 %");
+        found = found.because(
+            "frames sent again",
+            format!("{:.0} %", share * 100.0),
+            "below 30 %",
+        );
     }
     if let Some((rate, goodput)) = air_rate(nic) {
         is_slow |= goodput.value >= AIR_FULL * rate.value * 1e6;
-        found = found.read(&rate, "TCP gets about half of it").read(&goodput, "in the test");
+        found = found
+            .read(&rate, "TCP gets about half of it")
+            .read(&goodput, "in the test");
     }
     require(is_slow, || format!("a signal of {} dBm", signal.value))?;
     Ok(found.advice("move closer to the access point, use another channel or band, or a cable"))
@@ -424,7 +557,14 @@ fn lnk_09(nic: &Nic<'_>) -> Ruling {
 
 /// The bit rate of a test's direction over this interface, and what the test reached.
 fn air_rate(nic: &Nic<'_>) -> Option<(Reading<f64>, Reading<f64>)> {
-    let run = nic.host.runs().find(|run| run.nic().is_some_and(|used| used.name == nic.name))?;
-    let rate = if receives_in(&run)? { nic.number("wifi.rx_mbps") } else { nic.number("wifi.tx_mbps") };
+    let run = nic
+        .host
+        .runs()
+        .find(|run| run.nic().is_some_and(|used| used.name == nic.name))?;
+    let rate = if receives_in(&run)? {
+        nic.number("wifi.rx_mbps")
+    } else {
+        nic.number("wifi.tx_mbps")
+    };
     Some((rate.ok()?, run.goodput_bps().ok()?))
 }

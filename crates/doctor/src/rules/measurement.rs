@@ -75,20 +75,26 @@ const FIRST_THREADED: (u32, u32) = (3, 16);
 
 fn tool_01(run: &Run<'_>) -> Ruling {
     let tool = run.text("tool")?;
-    require(tool.value == "iperf3", || format!("{} is not iperf3", tool.value))?;
+    require(tool.value == "iperf3", || {
+        format!("{} is not iperf3", tool.value)
+    })?;
     let streams = run.number("streams")?;
     require(streams.value > 1.0, || "one stream".to_owned())?;
     let version = run.text("version")?;
     let Some(number) = version_number(version.value) else {
         return unknown(version.key, "no version number");
     };
-    require(number < FIRST_THREADED, || format!("iperf3 {} has a thread per stream", version.value))?;
+    require(number < FIRST_THREADED, || {
+        format!("iperf3 {} has a thread per stream", version.value)
+    })?;
     let matched = matched()
         .read_text(&version, "before 3.16: one thread for all streams")
         .read(&streams, "more than one stream")
         .advice("use linerate on both ends, or one iperf3 process per stream on different ports");
     if let Ok(cpu) = run.number("thread_cpu") {
-        require(cpu.value >= 0.9, || format!("its thread uses {:.0} % of a CPU", cpu.value * 100.0))?;
+        require(cpu.value >= 0.9, || {
+            format!("its thread uses {:.0} % of a CPU", cpu.value * 100.0)
+        })?;
         return Ok(matched.read(&cpu, "at least 0.9 of a CPU"));
     }
     match faster_tool(run)? {
@@ -97,7 +103,10 @@ fn tool_01(run: &Run<'_>) -> Ruling {
             format!("{:.1} Gbit/s", rate / 1e9),
             "another tool on the same path is more than 1.3 times as fast",
         )),
-        None => unknown(run.key("thread_cpu"), run.host.reason(&run.key("thread_cpu"))),
+        None => unknown(
+            run.key("thread_cpu"),
+            run.host.reason(&run.key("thread_cpu")),
+        ),
     }
 }
 
@@ -107,14 +116,24 @@ const FIRST_SAFE: (u32, u32) = (3, 22);
 /// The version of a server is that of its own report, or of the report that its client received.
 fn tool_08(run: &Run<'_>) -> Ruling {
     let tool = run.text("tool")?;
-    require(tool.value == "iperf3", || format!("{} is not iperf3", tool.value))?;
+    require(tool.value == "iperf3", || {
+        format!("{} is not iperf3", tool.value)
+    })?;
     let is_of_server = run.flag("server").is_ok_and(|server| server.value);
-    let version = run.text(if is_of_server { "version" } else { "peer_version" })?;
-    require(!version.value.contains("linerate"), || "the server is linerate".to_owned())?;
+    let version = run.text(if is_of_server {
+        "version"
+    } else {
+        "peer_version"
+    })?;
+    require(!version.value.contains("linerate"), || {
+        "the server is linerate".to_owned()
+    })?;
     let Some(number) = version_number(version.value) else {
         return unknown(version.key, "no version number");
     };
-    require(number < FIRST_SAFE, || format!("no vulnerability of iperf3 {} is known", version.value))?;
+    require(number < FIRST_SAFE, || {
+        format!("no vulnerability of iperf3 {} is known", version.value)
+    })?;
     Ok(matched().read_text(&version, "3.22 or later").advice(
         "install iperf3 3.22 on the server, or run `linerate serve` there; until then let only known addresses reach its port",
     ))
@@ -132,25 +151,42 @@ fn faster_tool(run: &Run<'_>) -> Result<Option<(String, f64)>, crate::rule::NoMa
     let path = run.text("path")?;
     let others = run.host.runs().filter(|other| {
         other.text("tool").is_ok_and(|tool| tool.value != "iperf3")
-            && other.text("path").is_ok_and(|other| other.value == path.value)
+            && other
+                .text("path")
+                .is_ok_and(|other| other.value == path.value)
     });
-    let faster = others.filter_map(|other| other.goodput_bps().ok()).find(|rate| rate.value > 1.3 * ours.value);
+    let faster = others
+        .filter_map(|other| other.goodput_bps().ok())
+        .find(|rate| rate.value > 1.3 * ours.value);
     Ok(faster.map(|rate| (rate.key, rate.value)))
 }
 
 fn tool_02(host: &Host<'_>) -> Ruling {
     let sweep = sweep(host);
-    let Some((best_streams, best_rate)) = sweep.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)) else {
+    let Some((best_streams, best_rate)) = sweep.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))
+    else {
         return unknown("sweep.streams", host.reason("sweep.streams"));
     };
     let after = sweep.iter().filter(|(streams, _)| *streams > best_streams);
     let Some((streams, rate)) = after.copied().min_by(|a, b| a.1.total_cmp(&b.1)) else {
-        return clear(format!("the best of the sweep, {best_streams:.0} streams, is also its largest"));
+        return clear(format!(
+            "the best of the sweep, {best_streams:.0} streams, is also its largest"
+        ));
     };
-    require(rate < 0.9 * best_rate, || "throughput does not fall with more streams".to_owned())?;
+    require(rate < 0.9 * best_rate, || {
+        "throughput does not fall with more streams".to_owned()
+    })?;
     Ok(matched()
-        .because(format!("rate with {best_streams:.0} streams"), gbits(best_rate), "the maximum of the sweep")
-        .because(format!("rate with {streams:.0} streams"), gbits(rate), "more than 10 % below the maximum")
+        .because(
+            format!("rate with {best_streams:.0} streams"),
+            gbits(best_rate),
+            "the maximum of the sweep",
+        )
+        .because(
+            format!("rate with {streams:.0} streams"),
+            gbits(rate),
+            "more than 10 % below the maximum",
+        )
         .advice(format!("test with -P {best_streams:.0}")))
 }
 
@@ -174,21 +210,30 @@ fn gbits(rate_bps: f64) -> String {
 
 fn tool_03(run: &Run<'_>) -> Ruling {
     let same_host = run.flag("same_host")?;
-    require(same_host.value, || "client and server run on different hosts".to_owned())?;
-    let server = run
-        .text("server_cpus")
-        .or_else(|stop| unpinned(run).map_or(Err(stop), |why| inapplicable(Inapplicable::Test, why)))?;
+    require(same_host.value, || {
+        "client and server run on different hosts".to_owned()
+    })?;
+    let server = run.text("server_cpus").or_else(|stop| {
+        unpinned(run).map_or(Err(stop), |why| inapplicable(Inapplicable::Test, why))
+    })?;
     let confined = cpu_list(server.value);
     // A client that was not pinned may run everywhere, also where the server is.
     let client = run.text("client_cpus");
-    let elsewhere = client.as_ref().is_ok_and(|client| !shares(client.value, &confined));
-    require(!elsewhere, || format!("server on CPUs {}, the client on others", server.value))?;
+    let elsewhere = client
+        .as_ref()
+        .is_ok_and(|client| !shares(client.value, &confined));
+    require(!elsewhere, || {
+        format!("server on CPUs {}, the client on others", server.value)
+    })?;
     let client = match client {
         Ok(client) => client,
         Err(stop) => return unpinned(run).map_or(Err(stop), |_| crowded(run, &server, &confined)),
     };
     Ok(matched()
-        .read_text(&client, format!("shares a CPU with the server, on {}", server.value))
+        .read_text(
+            &client,
+            format!("shares a CPU with the server, on {}", server.value),
+        )
         .read_text(&server, "must not share a CPU with the client")
         .advice("give both disjoint lists with -A or `taskset -c`, or drop the pinning"))
 }
@@ -207,7 +252,12 @@ fn crowded(run: &Run<'_>, server: &Reading<&str>, confined: &[u32]) -> Ruling {
     let streams = run.number("streams")?;
     let busy = run.number("receiver_thread_cpu")?;
     let few = to_f64(confined.len() as u64) < streams.value;
-    require(few || busy.value >= 0.9, || format!("CPUs {} are enough for {} streams", server.value, streams.value))?;
+    require(few || busy.value >= 0.9, || {
+        format!(
+            "CPUs {} are enough for {} streams",
+            server.value, streams.value
+        )
+    })?;
     Ok(matched()
         .read_text(server, "enough CPUs for every stream")
         .read(&streams, "streams")
@@ -217,7 +267,10 @@ fn crowded(run: &Run<'_>, server: &Reading<&str>, confined: &[u32]) -> Ruling {
 
 fn tool_04(run: &Run<'_>) -> Ruling {
     if run.text("phase").is_ok() {
-        return inapplicable(Inapplicable::Test, "`linerate test` states the confidence of each load");
+        return inapplicable(
+            Inapplicable::Test,
+            "`linerate test` states the confidence of each load",
+        );
     }
     let seconds = run.number("seconds")?;
     if seconds.value < 5.0 {
@@ -225,12 +278,17 @@ fn tool_04(run: &Run<'_>) -> Ruling {
             .read(&seconds, "at least 5 s")
             .advice("test for at least 10 s and leave out the first two: -t 10 -O 2"));
     }
-    if run.number("omit_seconds").is_ok_and(|omit| omit.value > 0.0) {
+    if run
+        .number("omit_seconds")
+        .is_ok_and(|omit| omit.value > 0.0)
+    {
         return clear("the first seconds are left out");
     }
     let first = run.number("first_second_bps")?;
     let rest = run.number("later_median_bps")?;
-    require(first.value < 0.8 * rest.value, || "the first second is as fast as the others".to_owned())?;
+    require(first.value < 0.8 * rest.value, || {
+        "the first second is as fast as the others".to_owned()
+    })?;
     Ok(matched()
         .read(&first, "at least 0.8 of the median of the other seconds")
         .read(&rest, "median of the other seconds")
@@ -238,35 +296,57 @@ fn tool_04(run: &Run<'_>) -> Ruling {
 }
 
 fn tool_05(run: &Run<'_>) -> Ruling {
-    if run.flag("interrupted").is_ok_and(|interrupted| !interrupted.value) && run.part().is_some() {
+    if run
+        .flag("interrupted")
+        .is_ok_and(|interrupted| !interrupted.value)
+        && run.part().is_some()
+    {
         return clear("the run came to its end, and both sides have totals");
     }
-    let is_stalled = run.number("stalled_share").is_ok_and(|share| share.value > 0.0);
-    if is_stalled && run.flag("interrupted").is_ok_and(|interrupted| !interrupted.value) {
+    let is_stalled = run
+        .number("stalled_share")
+        .is_ok_and(|share| share.value > 0.0);
+    if is_stalled
+        && run
+            .flag("interrupted")
+            .is_ok_and(|interrupted| !interrupted.value)
+    {
         return clear("nothing arrived: the test stalled and came to its end");
     }
     let advice = "let the test run to its end, or use the intervals of the other side";
     let received = match run.number("received_bytes") {
         Err(_) if run.part().is_none() && run.is("interrupted") => {
             let sent = run.number("sent_bytes")?;
-            return Ok(matched().read(&sent, "the receiver's total is missing: the test was ended").advice(advice));
+            return Ok(matched()
+                .read(&sent, "the receiver's total is missing: the test was ended")
+                .advice(advice));
         }
         received => received?,
     };
-    require(received.value == 0.0, || "both sides have totals".to_owned())?;
+    require(received.value == 0.0, || {
+        "both sides have totals".to_owned()
+    })?;
     let sent = run.number("sent_bytes")?;
     require(sent.value > 0.0, || "nothing was sent".to_owned())?;
-    Ok(matched().read(&received, "0 although data was sent").read(&sent, "more than 0").advice(advice))
+    Ok(matched()
+        .read(&received, "0 although data was sent")
+        .read(&sent, "more than 0")
+        .advice(advice))
 }
 
 fn tool_06(run: &Run<'_>) -> Ruling {
     run.over_udp()?;
-    if run.number("target_bps").is_ok_and(|target| target.value > 0.0) {
+    if run
+        .number("target_bps")
+        .is_ok_and(|target| target.value > 0.0)
+    {
         return clear("a target rate was given");
     }
     let rate = run.goodput_bps()?;
     let default = 1.05e6;
-    require((rate.value - default).abs() <= 0.05 * default, || "not at the default rate".to_owned())?;
+    require((rate.value - default).abs() <= 0.05 * default, || {
+        "not at the default rate".to_owned()
+    })?;
     Ok(matched()
         .read(&rate, "within 5 % of 1.05 Mbit/s, the default")
         .advice("give a target rate: -b 1G, or -b 0 for as fast as possible"))
@@ -275,11 +355,18 @@ fn tool_06(run: &Run<'_>) -> Ruling {
 fn tool_07(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
     let size = run.number("block_len_bytes")?;
-    require(size.value < 1448.0, || format!("writes of {} bytes", size.value))?;
-    let cpu = run
-        .number("sender_thread_cpu")
-        .suspect(|| format!("writes of {} bytes: the rate of system calls may be the limit", size.value))?;
-    require(cpu.value >= 0.9, || "the sender's CPU is not saturated".to_owned())?;
+    require(size.value < 1448.0, || {
+        format!("writes of {} bytes", size.value)
+    })?;
+    let cpu = run.number("sender_thread_cpu").suspect(|| {
+        format!(
+            "writes of {} bytes: the rate of system calls may be the limit",
+            size.value
+        )
+    })?;
+    require(cpu.value >= 0.9, || {
+        "the sender's CPU is not saturated".to_owned()
+    })?;
     Ok(matched()
         .read(&size, "less than one segment of 1448 bytes")
         .read(&cpu, "at least 0.9 of a CPU")
@@ -289,9 +376,13 @@ fn tool_07(run: &Run<'_>) -> Ruling {
 fn meta_01(nic: &Nic<'_>) -> Ruling {
     let prefix = nic.key("drv.");
     if let Some(period) = nic.host.period {
-        let odd = period.deltas().find(|(key, delta)| key.starts_with(&prefix) && (delta.reset || delta.at_least));
+        let odd = period
+            .deltas()
+            .find(|(key, delta)| key.starts_with(&prefix) && (delta.reset || delta.at_least));
         return match odd {
-            Some((key, delta)) => Ok(matched().because(key, delta.value, "went backwards: reset, or wrapped")),
+            Some((key, delta)) => {
+                Ok(matched().because(key, delta.value, "went backwards: reset, or wrapped"))
+            }
             None => clear("no counter went backwards"),
         };
     }
@@ -301,22 +392,39 @@ fn meta_01(nic: &Nic<'_>) -> Ruling {
     let Some((name, counter)) = narrow.min_by_key(|(_, counter)| counter.width) else {
         return match nic.host.snapshot.counters_under(&prefix).next() {
             Some(_) => clear("no counter of 16 or 32 bits is above zero"),
-            None => unknown(format!("{prefix}*"), nic.host.reason(&nic.key("drv.counters"))),
+            None => unknown(
+                format!("{prefix}*"),
+                nic.host.reason(&nic.key("drv.counters")),
+            ),
         };
     };
     let bits = counter.width.unwrap_or(64);
     Ok(matched()
-        .because(format!("{prefix}{name}"), counter.v, format!("kept in {bits} bits, so it may have wrapped"))
+        .because(
+            format!("{prefix}{name}"),
+            counter.v,
+            format!("kept in {bits} bits, so it may have wrapped"),
+        )
         .advice("sample it more often: linerate doctor --window 10s"))
 }
 
 fn meta_03(run: &Run<'_>) -> Ruling {
-    require(!run.is("same_host"), || "both ends are on one host".to_owned())?;
-    let Some(nic) = run.nic() else { return unknown("nic.*.link.speed_mbps", run.host.reason("nic")) };
+    require(!run.is("same_host"), || {
+        "both ends are on one host".to_owned()
+    })?;
+    let Some(nic) = run.nic() else {
+        return unknown("nic.*.link.speed_mbps", run.host.reason("nic"));
+    };
     nic.wired()?;
     let (speed, rate) = (nic.number("link.speed_mbps")?, run.goodput_bps()?);
     let is_contradicted = nic.host.snapshot.quality(&speed.key) == Some(Quality::Contradicted);
-    require(is_contradicted, || format!("{:.0} Mbit/s over a link of {} Mbit/s", rate.value / 1e6, speed.value))?;
+    require(is_contradicted, || {
+        format!(
+            "{:.0} Mbit/s over a link of {} Mbit/s",
+            rate.value / 1e6,
+            speed.value
+        )
+    })?;
     Ok(matched()
         .because(rate.key, format!("{:.1} Mbit/s", rate.value / 1e6), "more than the link could carry")
         .read(&speed, "what the driver reports, Mbit/s")
@@ -325,7 +433,9 @@ fn meta_03(run: &Run<'_>) -> Ruling {
 
 fn meta_02(host: &Host<'_>) -> Ruling {
     let kpps = host.number("ovs.pmd.kpps_max")?;
-    require(kpps.value <= 0.0, || format!("taken under load: up to {} kpps", kpps.value))?;
+    require(kpps.value <= 0.0, || {
+        format!("taken under load: up to {} kpps", kpps.value)
+    })?;
     let idle = host.number("ovs.pmd.idle_min")?;
     require(idle.value >= 99.9, || "the CPUs were not idle".to_owned())?;
     Ok(matched()
@@ -342,7 +452,10 @@ fn meta_02(host: &Host<'_>) -> Ruling {
 /// Whether per-packet statistics of a virtual switch may be judged at all.
 pub(super) fn under_load(host: &Host<'_>) -> Result<(), crate::rule::NoMatch> {
     match meta_02(host) {
-        Ok(_) => unknown("ovs.pmd.* under load", "META-02: the sample was taken without load"),
+        Ok(_) => unknown(
+            "ovs.pmd.* under load",
+            "META-02: the sample was taken without load",
+        ),
         Err(missing @ crate::rule::NoMatch::Unknown(_)) => Err(missing),
         Err(_) => Ok(()),
     }

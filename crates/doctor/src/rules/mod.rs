@@ -51,5 +51,7 @@ const CATALOGUE: [(Layer, &[Rule]); 16] = [
 
 /// Every rule with its layer.
 pub(crate) fn all() -> impl Iterator<Item = (Layer, &'static Rule)> {
-    CATALOGUE.into_iter().flat_map(|(layer, rules)| rules.iter().map(move |rule| (layer, rule)))
+    CATALOGUE
+        .into_iter()
+        .flat_map(|(layer, rules)| rules.iter().map(move |rule| (layer, rule)))
 }

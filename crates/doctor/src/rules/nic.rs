@@ -51,7 +51,9 @@ pub(super) const RULES: &[Rule] = &[
 fn nic_01(nic: &Nic<'_>) -> Ruling {
     let cur = nic.number_if_any("ring.rx.cur", "the driver has no ring setting")?;
     let max = nic.number("ring.rx.max")?;
-    require(cur.value < max.value, || format!("the ring cannot grow ({} of {})", cur.value, max.value))?;
+    require(cur.value < max.value, || {
+        format!("the ring cannot grow ({} of {})", cur.value, max.value)
+    })?;
     let drops = nic.growth(Class::RxRingFull)?;
     drops.or_clear("overflows of the receive ring")?;
     Ok(matched()
@@ -65,26 +67,36 @@ fn nic_01(nic: &Nic<'_>) -> Ruling {
 
 /// A ring of this size in the place of the present one.
 fn ring(nic: &Nic<'_>, way: &str, new: &Reading<f64>, old: &Reading<f64>) -> Option<Change> {
-    let size = |size: &Reading<f64>| command("ethtool -G {} {} {}", &[&nic.name, &way, &size.value]);
+    let size =
+        |size: &Reading<f64>| command("ethtool -G {} {} {}", &[&nic.name, &way, &size.value]);
     size(new).zip(size(old))
 }
 
 fn nic_02(nic: &Nic<'_>) -> Ruling {
     let cur = nic.number_if_any("ring.rx.cur", "the driver has no ring setting")?;
     let max = nic.number("ring.rx.max")?;
-    require(cur.value >= max.value, || format!("the ring can grow ({} of {})", cur.value, max.value))?;
+    require(cur.value >= max.value, || {
+        format!("the ring can grow ({} of {})", cur.value, max.value)
+    })?;
     let drops = nic.growth(Class::RxRingFull)?;
     drops.or_clear("overflows of the receive ring")?;
-    let speed = nic.number("link.speed_mbps").or_else(|_| nic.number("link.max_speed_mbps"));
-    let mut matched =
-        matched().grew(&drops).read(&cur, "the maximum, so it cannot grow").read(&max, "the maximum of the device");
+    let speed = nic
+        .number("link.speed_mbps")
+        .or_else(|_| nic.number("link.max_speed_mbps"));
+    let mut matched = matched()
+        .grew(&drops)
+        .read(&cur, "the maximum, so it cannot grow")
+        .read(&max, "the maximum of the device");
     if let Ok(speed) = speed {
         let bridged = ring_time_us(cur.value, nic.mtu(), speed.value * 1e6) / 1000.0;
         matched = matched
             .because(
                 "ring time",
                 format!("{bridged:.1} ms"),
-                format!("what {} full-size frames last at {} Mbit/s", cur.value, speed.value),
+                format!(
+                    "what {} full-size frames last at {} Mbit/s",
+                    cur.value, speed.value
+                ),
             )
             .advice(pace_command("SENDER_DEVICE", speed.value));
     }
@@ -100,7 +112,11 @@ fn nic_03(nic: &Nic<'_>) -> Ruling {
     Ok(match nic.host.number("sysctl.vm.min_free_kbytes") {
         Ok(reserve) => {
             let doubled = format!("{:.0}", reserve.value * 2.0);
-            matched.read(&reserve, "twice as much").sysctl(&nic.host, "vm.min_free_kbytes", &doubled)
+            matched.read(&reserve, "twice as much").sysctl(
+                &nic.host,
+                "vm.min_free_kbytes",
+                &doubled,
+            )
         }
         Err(_) => matched.advice("raise vm.min_free_kbytes, or use a smaller MTU or ring"),
     })
@@ -115,29 +131,42 @@ fn nic_04(nic: &Nic<'_>) -> Ruling {
             .severity(Severity::Blocker)
             .advice("update driver and firmware; check the cable"));
     }
-    let stalls = nic.growth(Class::TxStall).or_else(|_| nic.growth(Class::TxTimeout))?;
+    let stalls = nic
+        .growth(Class::TxStall)
+        .or_else(|_| nic.growth(Class::TxTimeout))?;
     stalls.or_clear("stalls of a transmit queue")?;
     let rate = stalls.rate("transmit stalls")?;
     require(rate > 100.0, || format!("{rate:.0} stalls per second"))?;
     let busiest = nic.host.busiest_cpu()?;
-    require(busiest < 0.9, || "the queue fills because the CPU is busy".to_owned())?;
-    let matched = matched().grew(&stalls).because("rate of stalls", format!("{rate:.0}/s"), "at most 100/s");
-    Ok(match (nic.number("ring.tx.cur"), nic.number("ring.tx.max")) {
-        (Ok(cur), Ok(max)) if cur.value < max.value => {
-            matched.read(&cur, format!("up to {}", max.value)).fix_of_tokens(ring(nic, "tx", &max, &cur))
-        }
-        _ => matched.advice("update driver and firmware"),
-    })
+    require(busiest < 0.9, || {
+        "the queue fills because the CPU is busy".to_owned()
+    })?;
+    let matched =
+        matched()
+            .grew(&stalls)
+            .because("rate of stalls", format!("{rate:.0}/s"), "at most 100/s");
+    Ok(
+        match (nic.number("ring.tx.cur"), nic.number("ring.tx.max")) {
+            (Ok(cur), Ok(max)) if cur.value < max.value => matched
+                .read(&cur, format!("up to {}", max.value))
+                .fix_of_tokens(ring(nic, "tx", &max, &cur)),
+            _ => matched.advice("update driver and firmware"),
+        },
+    )
 }
 
 fn nic_05(nic: &Nic<'_>) -> Ruling {
     let errors = nic.host.growth(&nic.key("drv.rx_errors"))?;
     errors.or_clear("receive errors")?;
     let overflow = nic.growth(Class::RxRingFull)?;
-    let damage = nic.growth(Class::RxPhyError).map_or(0, |damage| damage.value);
+    let damage = nic
+        .growth(Class::RxPhyError)
+        .map_or(0, |damage| damage.value);
     let explained = overflow.value.saturating_add(damage);
     let rest = errors.value.saturating_sub(explained);
-    require(rest > explained.saturating_mul(10).max(1), || "overflow and damage explain the errors".to_owned())?;
+    require(rest > explained.saturating_mul(10).max(1), || {
+        "overflow and damage explain the errors".to_owned()
+    })?;
     Ok(matched()
         .grew(&errors)
         .because("overruns and damaged frames", explained, format!("at least a tenth of {}", to_f64(errors.value)))
@@ -148,12 +177,19 @@ fn nic_06(nic: &Nic<'_>) -> Ruling {
     let shaped = match nic.growth(Class::Shaped) {
         Err(crate::rule::NoMatch::Unknown(_))
             if nic.host.snapshot.source == Source::Live
-                && nic.host.snapshot.counters_under(&nic.key("drv.")).next().is_some() =>
+                && nic
+                    .host
+                    .snapshot
+                    .counters_under(&nic.key("drv."))
+                    .next()
+                    .is_some() =>
         {
             return inapplicable(Inapplicable::Device, "the driver knows no allowance");
         }
         other => other?,
     };
     shaped.or_clear("exceeded allowances")?;
-    Ok(matched().grew(&shaped).advice("use a larger type of instance, or fewer and larger packets"))
+    Ok(matched()
+        .grew(&shaped)
+        .advice("use a larger type of instance, or fewer and larger packets"))
 }

@@ -44,17 +44,28 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
             _ => NoMatch::Clear(format!("TSO {}, GSO {}", tso.value, gso.value)),
         })?
     } else {
-        let off: Vec<&str> =
-            SWITCHES.iter().filter(|(_, of)| is_switched_off(nic, of)).map(|(name, _)| *name).collect();
-        require(!off.is_empty(), || "fixed off: it cannot be switched on here (VIRT-01)".to_owned())?;
+        let off: Vec<&str> = SWITCHES
+            .iter()
+            .filter(|(_, of)| is_switched_off(nic, of))
+            .map(|(name, _)| *name)
+            .collect();
+        require(!off.is_empty(), || {
+            "fixed off: it cannot be switched on here (VIRT-01)".to_owned()
+        })?;
         let switch = |to: &str| {
             let words: Vec<&str> = off.iter().flat_map(|name| [name, to]).collect();
             command("ethtool -K {}", &[&nic.name])?.with_words(&words)
         };
-        (matched().read_text(&tso, "on").read_text(&gso, "on"), switch("on").zip(switch("off")))
+        (
+            matched().read_text(&tso, "on").read_text(&gso, "on"),
+            switch("on").zip(switch("off")),
+        )
     };
     let has = |fact: &str| nic.host.runs().any(|run| run.number(fact).is_ok());
-    require(has("sender_thread_cpu") || !has("receiver_thread_cpu"), || "this host only receives".to_owned())?;
+    require(
+        has("sender_thread_cpu") || !has("receiver_thread_cpu"),
+        || "this host only receives".to_owned(),
+    )?;
     let thread = match thread_or_cpu_load(&nic.host, "sender_thread_cpu") {
         Ok(thread) => thread,
         // All of them are seldom off without a reason, and a text of a slow test seldom has the load.
@@ -65,41 +76,92 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
                 .advice("it matters where the sender's CPU is busy: look at `mpstat -P ALL 1` during a test"));
         }
         Err(stop) => {
-            return Err(stop)
-                .suspect(|| "segmentation offload is off; it matters when the sender's CPU is busy".to_owned());
+            return Err(stop).suspect(|| {
+                "segmentation offload is off; it matters when the sender's CPU is busy".to_owned()
+            });
         }
     };
     // Small packets cost most where interrupts and the other end handle them, which is no time of the sender's thread. Beside
     // a thread that is idle a busy CPU has other work.
-    let cpu = nic.host.busiest_cpu().ok().filter(|_| thread >= SENDER_ACTIVE);
+    let cpu = nic
+        .host
+        .busiest_cpu()
+        .ok()
+        .filter(|_| thread >= SENDER_ACTIVE);
     let busy = cpu.map_or(thread, |cpu| cpu.max(thread));
     // Samples of the test can show what its mean does not.
-    let is_limit = nic.host.runs().any(|run| run.limit() == Some(limit::OFFLOAD));
-    require(is_limit || busy >= SMALL_PACKETS_BUSY, || format!("the sender is {:.0} % busy", busy * 100.0))?;
-    Ok(matched.because("load of the sender", format!("{:.0} %", busy * 100.0), "below 50 %").fix_of_tokens(change))
+    let is_limit = nic
+        .host
+        .runs()
+        .any(|run| run.limit() == Some(limit::OFFLOAD));
+    require(is_limit || busy >= SMALL_PACKETS_BUSY, || {
+        format!("the sender is {:.0} % busy", busy * 100.0)
+    })?;
+    Ok(matched
+        .because(
+            "load of the sender",
+            format!("{:.0} %", busy * 100.0),
+            "below 50 %",
+        )
+        .fix_of_tokens(change))
 }
 
 /// What segmentation needs, as ethtool(8) names it, and the kernel's features behind each name.
 const SWITCHES: [(&str, &[&str]); 4] = [
-    ("tx", &["tx-checksum-ip-generic", "tx-checksum-ipv4", "tx-checksum-ipv6", "tx-checksumming"]),
+    (
+        "tx",
+        &[
+            "tx-checksum-ip-generic",
+            "tx-checksum-ipv4",
+            "tx-checksum-ipv6",
+            "tx-checksumming",
+        ],
+    ),
     ("sg", &["tx-scatter-gather", "scatter-gather"]),
-    ("tso", &["tx-tcp-segmentation", "tx-tcp6-segmentation", "tcp-segmentation-offload"]),
+    (
+        "tso",
+        &[
+            "tx-tcp-segmentation",
+            "tx-tcp6-segmentation",
+            "tcp-segmentation-offload",
+        ],
+    ),
     ("gso", &["generic-segmentation-offload"]),
 ];
 
 /// Whether the first feature that can be switched is off, and on request: one that waits for another returns with it.
 fn is_switched_off(nic: &Nic<'_>, features: &[&str]) -> bool {
-    let words = |feature: &&str| nic.text(&format!("feat.{feature}")).ok().map(|words| words.value);
-    features.iter().filter_map(words).find(|words| !words.contains("[fixed]")) == Some("off")
+    let words = |feature: &&str| {
+        nic.text(&format!("feat.{feature}"))
+            .ok()
+            .map(|words| words.value)
+    };
+    features
+        .iter()
+        .filter_map(words)
+        .find(|words| !words.contains("[fixed]"))
+        == Some("off")
 }
 
 /// Packets before segmentation hold fewer segments than the interface can take.
 fn few_segments(nic: &Nic<'_>) -> Result<(Match, Option<Change>), NoMatch> {
     let segments = nic.number("net.gso_max_segs")?;
-    let most = nic.number("net.tso_max_segs").map_or(SEGMENTS_MAX, |most| most.value.min(SEGMENTS_MAX));
-    require(segments.value < SEGMENTS_FEW.min(most), || format!("{} segments", segments.value))?;
-    let limit = |segments: f64| command("ip link set dev {} gso_max_segs {}", &[&nic.name, &segments]);
-    Ok((matched().read(&segments, format!("up to {most}")), limit(most).zip(limit(segments.value))))
+    let most = nic
+        .number("net.tso_max_segs")
+        .map_or(SEGMENTS_MAX, |most| most.value.min(SEGMENTS_MAX));
+    require(segments.value < SEGMENTS_FEW.min(most), || {
+        format!("{} segments", segments.value)
+    })?;
+    let limit = |segments: f64| {
+        command(
+            "ip link set dev {} gso_max_segs {}",
+            &[&nic.name, &segments],
+        )
+    };
+    Ok((
+        matched().read(&segments, format!("up to {most}")),
+        limit(most).zip(limit(segments.value)),
+    ))
 }
 
 /// The kernel's limit of segments in one packet (`GSO_MAX_SEGS`).
@@ -110,8 +172,12 @@ const SEGMENTS_FEW: f64 = 16.0;
 fn off_02(nic: &Nic<'_>) -> Ruling {
     let gro = nic.feature("generic-receive-offload")?;
     require(!gro.value, || "GRO is on".to_owned())?;
-    let is_fixed = nic.text("feat.generic-receive-offload").is_ok_and(|words| words.value.contains("[fixed]"));
-    require(!is_fixed, || "fixed off: it cannot be switched on here".to_owned())?;
+    let is_fixed = nic
+        .text("feat.generic-receive-offload")
+        .is_ok_and(|words| words.value.contains("[fixed]"));
+    require(!is_fixed, || {
+        "fixed off: it cannot be switched on here".to_owned()
+    })?;
     let forwards = nic.host.forwards()?;
     require(!forwards, || "this host forwards".to_owned())?;
     if nic.host.period.is_some() {
@@ -121,10 +187,16 @@ fn off_02(nic: &Nic<'_>) -> Ruling {
     }
     let busy = thread_or_cpu_load(&nic.host, "receiver_thread_cpu")
         .suspect(|| "GRO is off; it matters when the receiver's CPU is busy".to_owned())?;
-    require(busy >= 0.7, || format!("the receiver is {:.0} % busy", busy * 100.0))?;
+    require(busy >= 0.7, || {
+        format!("the receiver is {:.0} % busy", busy * 100.0)
+    })?;
     let matched = matched()
         .because(gro.key, "off", "on")
-        .because("load of the receiver", format!("{:.0} %", busy * 100.0), "below 70 %")
+        .because(
+            "load of the receiver",
+            format!("{:.0} %", busy * 100.0),
+            "below 70 %",
+        )
         .fix_of_tokens(feature(nic, "gro", ["on", "off"]));
     Ok(match nic.text("net.kind") {
         Ok(kind) if kind.value == "veth" => matched.advice("veth pairs have GRO off by default"),
@@ -140,11 +212,16 @@ pub(super) fn feature(nic: &Nic<'_>, name: &str, [new, old]: [&str; 2]) -> Optio
 
 /// A virtual NIC hands over the sender's packets before segmentation; nothing is left to join.
 fn arrive_one_by_one(nic: &Nic<'_>, received_bytes: f64) -> Result<(), NoMatch> {
-    let packets = nic.host.delta(&nic.key("stats64.rx_packets")).unwrap_or_default();
+    let packets = nic
+        .host
+        .delta(&nic.key("stats64.rx_packets"))
+        .unwrap_or_default();
     let mtu = nic.number("net.mtu").map_or(f64::INFINITY, |mtu| mtu.value);
     let mean_bytes = received_bytes / packets.max(1.0);
     require(packets < 1.0 || mean_bytes <= JOINED_MTUS * mtu, || {
-        format!("received packets are joined already: {mean_bytes:.0} bytes on average, the MTU is {mtu:.0}")
+        format!(
+            "received packets are joined already: {mean_bytes:.0} bytes on average, the MTU is {mtu:.0}"
+        )
     })
 }
 
@@ -154,7 +231,10 @@ const JOINED_MTUS: f64 = 2.0;
 fn off_03(nic: &Nic<'_>) -> Ruling {
     let lro = nic.feature("large-receive-offload")?;
     require(lro.value, || "LRO is off".to_owned())?;
-    if !nic.text("net.master_kind").is_ok_and(|kind| kind.value == "bridge") {
+    if !nic
+        .text("net.master_kind")
+        .is_ok_and(|kind| kind.value == "bridge")
+    {
         forwarding(nic)?;
     }
     Ok(matched()
@@ -164,6 +244,11 @@ fn off_03(nic: &Nic<'_>) -> Ruling {
 }
 
 fn forwarding(nic: &Nic<'_>) -> Result<(), NoMatch> {
-    let forwards = nic.host.forwards().suspect(|| "LRO is on; it matters on a host that forwards".to_owned())?;
-    require(forwards, || "LRO is on, and this host does not forward".to_owned())
+    let forwards = nic
+        .host
+        .forwards()
+        .suspect(|| "LRO is on; it matters on a host that forwards".to_owned())?;
+    require(forwards, || {
+        "LRO is on, and this host does not forward".to_owned()
+    })
 }

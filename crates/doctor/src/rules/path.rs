@@ -58,16 +58,25 @@ pub(super) const RULES: &[Rule] = &[
 
 fn addr_01(nic: &Nic<'_>) -> Ruling {
     let duplicates = nic.text("net.duplicates")?;
-    require(duplicates.value != "none", || "no address failed duplicate address detection".to_owned())?;
+    require(duplicates.value != "none", || {
+        "no address failed duplicate address detection".to_owned()
+    })?;
     let address = duplicates.value.split(' ').next().unwrap_or_default();
     Ok(matched()
-        .read_text(&duplicates, "none: another host on the link has the address")
-        .advice(format!("give one of the two hosts another address; then remove {address} here and add it again")))
+        .read_text(
+            &duplicates,
+            "none: another host on the link has the address",
+        )
+        .advice(format!(
+            "give one of the two hosts another address; then remove {address} here and add it again"
+        )))
 }
 
 fn addr_02(host: &Host<'_>) -> Ruling {
     let changes = host.number("route.peer.lladdr_changes")?;
-    require(changes.value > 0.0, || "the next hop kept its MAC address".to_owned())?;
+    require(changes.value > 0.0, || {
+        "the next hop kept its MAC address".to_owned()
+    })?;
     let mut matched = matched().read(&changes, "0");
     for fact in ["route.peer.lladdr", "route.peer.lladdr_former"] {
         if let Ok(address) = host.text(fact) {
@@ -76,7 +85,11 @@ fn addr_02(host: &Host<'_>) -> Ruling {
     }
     // A router that fails over moves its address once, and no connection through it is reset.
     let is_failover = changes.value < 2.0 && !host.runs().any(|run| run.is("interrupted"));
-    let matched = if is_failover { matched.severity(Severity::Medium).cap(Confidence::Low) } else { matched };
+    let matched = if is_failover {
+        matched.severity(Severity::Medium).cap(Confidence::Low)
+    } else {
+        matched
+    };
     Ok(matched.advice(
         "find both hosts by their MAC addresses (ip neigh, the switch's forwarding table) and change one's address",
     ))
@@ -85,48 +98,91 @@ fn addr_02(host: &Host<'_>) -> Ruling {
 fn path_04(host: &Host<'_>) -> Ruling {
     let route = host.text("route.peer.dev")?;
     let wanted = host.text("route.wanted_dev")?;
-    require(route.value != wanted.value, || format!("the route to the peer uses {}", route.value))?;
-    Ok(matched().read_text(&route, format!("the selected interface is {}", wanted.value)).advice(format!(
-        "use the peer's address behind {}, or bind the test to it: -B ADDRESS%{}",
-        wanted.value,
-        token_or(wanted.value, "DEVICE")
-    )))
+    require(route.value != wanted.value, || {
+        format!("the route to the peer uses {}", route.value)
+    })?;
+    Ok(matched()
+        .read_text(
+            &route,
+            format!("the selected interface is {}", wanted.value),
+        )
+        .advice(format!(
+            "use the peer's address behind {}, or bind the test to it: -B ADDRESS%{}",
+            wanted.value,
+            token_or(wanted.value, "DEVICE")
+        )))
 }
 
 fn mtu_01(nic: &Nic<'_>) -> Ruling {
     nic.wired_or_pair()?;
     let mtu = nic.number("net.mtu")?;
-    let is_route = nic.host.text("route.peer.dev").is_ok_and(|dev| dev.value == nic.name);
-    let route = nic.host.number("route.peer.mtu").ok().filter(|route| is_route && route.value > 0.0);
-    let run = nic.host.runs().find(|run| run.nic().is_some_and(|used| used.name == nic.name));
+    let is_route = nic
+        .host
+        .text("route.peer.dev")
+        .is_ok_and(|dev| dev.value == nic.name);
+    let route = nic
+        .host
+        .number("route.peer.mtu")
+        .ok()
+        .filter(|route| is_route && route.value > 0.0);
+    let run = nic
+        .host
+        .runs()
+        .find(|run| run.nic().is_some_and(|used| used.name == nic.name));
     let path = run.and_then(|run| run.number("pmtu_bytes").ok());
     for (path, threshold) in [
-        (route, "the path MTU is smaller than the MTU of the interface"),
-        (path, "the path MTU is smaller than the MTU of the interface"),
+        (
+            route,
+            "the path MTU is smaller than the MTU of the interface",
+        ),
+        (
+            path,
+            "the path MTU is smaller than the MTU of the interface",
+        ),
     ] {
         if let Some(path) = path.filter(|path| path.value < mtu.value) {
-            let matched = matched().read(&path, threshold).read(&mtu, "MTU of the interface");
+            let matched = matched()
+                .read(&path, threshold)
+                .read(&mtu, "MTU of the interface");
             return Ok(common_mtu(nic, matched, mtu.value));
         }
     }
     let peer = nic.peer_number("net.mtu").suspect(|| {
         if mtu.value < 1500.0 {
-            format!("an MTU of {} on Ethernet looks like a work-around for a smaller MTU elsewhere", mtu.value)
+            format!(
+                "an MTU of {} on Ethernet looks like a work-around for a smaller MTU elsewhere",
+                mtu.value
+            )
         } else {
             "only this end is known".to_owned()
         }
     })?;
-    require(peer.value != mtu.value, || format!("both ends use {}", mtu.value))?;
-    Ok(common_mtu(nic, matched().read(&mtu, "must equal the peer's MTU").read(&peer, "MTU of the peer"), mtu.value))
+    require(peer.value != mtu.value, || {
+        format!("both ends use {}", mtu.value)
+    })?;
+    Ok(common_mtu(
+        nic,
+        matched()
+            .read(&mtu, "must equal the peer's MTU")
+            .read(&peer, "MTU of the peer"),
+        mtu.value,
+    ))
 }
 
 fn common_mtu(nic: &Nic<'_>, matched: Match, old: f64) -> Match {
     let set = |mtu: f64| set_mtu(nic.name, mtu);
-    let smaller = matched.evidence.iter().filter_map(|e| e.value.parse::<f64>().ok()).fold(old, f64::min);
+    let smaller = matched
+        .evidence
+        .iter()
+        .filter_map(|e| e.value.parse::<f64>().ok())
+        .fold(old, f64::min);
     matched
-        .change_or((smaller < old).then(|| set(smaller).zip(set(old))).flatten(), || {
-            format!("use {old} at the other end")
-        })
+        .change_or(
+            (smaller < old)
+                .then(|| set(smaller).zip(set(old)))
+                .flatten(),
+            || format!("use {old} at the other end"),
+        )
         .advice("give both ends and everything between them the same MTU")
         .persist("set the MTU in the network configuration of both hosts")
 }
@@ -141,27 +197,40 @@ fn mtu_02(host: &Host<'_>) -> Ruling {
     let reported = host.flag("path.told_mtu")?;
     require(!reported.value, || "ICMP reports the path MTU".to_owned())?;
     let mut found = matched();
-    for (fact, meaning) in
-        [("path.passed_bytes", "the largest that passed"), ("path.failed_bytes", "must pass as well")]
-    {
+    for (fact, meaning) in [
+        ("path.passed_bytes", "the largest that passed"),
+        ("path.failed_bytes", "must pass as well"),
+    ] {
         if let Ok(size) = host.number(fact) {
             found = found.read(&size, meaning);
         }
     }
     found = found
         .because(small.key, "on", "small packets pass")
-        .because(large.key, "off", "full-size packets must pass or cause an ICMP error")
+        .because(
+            large.key,
+            "off",
+            "full-size packets must pass or cause an ICMP error",
+        )
         .because(reported.key, "off", "no ICMP message reports the path MTU");
     for (fact, meaning) in [
-        ("path.forward_mtu", "largest packet to the server that passed"),
-        ("path.reverse_mtu", "largest packet from the server that passed"),
+        (
+            "path.forward_mtu",
+            "largest packet to the server that passed",
+        ),
+        (
+            "path.reverse_mtu",
+            "largest packet from the server that passed",
+        ),
     ] {
         if let Ok(mtu) = host.number(fact) {
             found = found.read(&mtu, meaning);
         }
     }
     if let Some(change) = smaller_mtu(host) {
-        found = found.change(Some(change)).advice("or give every hop the larger MTU");
+        found = found
+            .change(Some(change))
+            .advice("or give every hop the larger MTU");
     }
     Ok(found
         .raise(host, "net.ipv4.tcp_mtu_probing", 1.0)
@@ -173,9 +242,14 @@ fn mtu_02(host: &Host<'_>) -> Ruling {
 fn clamp(host: &Host<'_>) -> String {
     /// IPv4 and TCP without options.
     const HEADERS_BYTES: f64 = 40.0;
-    let passes = ["path.forward_mtu", "path.reverse_mtu"].into_iter().filter_map(|fact| host.number(fact).ok());
+    let passes = ["path.forward_mtu", "path.reverse_mtu"]
+        .into_iter()
+        .filter_map(|fact| host.number(fact).ok());
     let least = passes.map(|mtu| mtu.value).reduce(f64::min);
-    let size = least.map_or_else(|| "rt mtu".to_owned(), |mtu| format!("{}", mtu - HEADERS_BYTES));
+    let size = least.map_or_else(
+        || "rt mtu".to_owned(),
+        |mtu| format!("{}", mtu - HEADERS_BYTES),
+    );
     format!(
         "or clamp the MSS on a router of the path: nft add rule ip TABLE FORWARD tcp flags syn tcp option maxseg size set {size}"
     )
@@ -183,9 +257,16 @@ fn clamp(host: &Host<'_>) -> String {
 
 /// The only NIC with the MTU of the packets that vanish gets that of those that pass.
 fn smaller_mtu(host: &Host<'_>) -> Option<Change> {
-    let (passed, failed) = (host.number("path.passed_bytes").ok()?, host.number("path.failed_bytes").ok()?);
-    let has_failed_size =
-        |nic: &Nic<'_>| nic.wired().is_ok() && nic.number("net.mtu").is_ok_and(|mtu| mtu.value == failed.value);
+    let (passed, failed) = (
+        host.number("path.passed_bytes").ok()?,
+        host.number("path.failed_bytes").ok()?,
+    );
+    let has_failed_size = |nic: &Nic<'_>| {
+        nic.wired().is_ok()
+            && nic
+                .number("net.mtu")
+                .is_ok_and(|mtu| mtu.value == failed.value)
+    };
     let mut nics = host.nics().filter(has_failed_size);
     let nic = nics.next().filter(|_| nics.next().is_none())?;
     set_mtu(nic.name, passed.value).zip(set_mtu(nic.name, failed.value))
@@ -208,40 +289,60 @@ const TUNNELS: [(&str, f64); 7] = [
 ];
 
 fn mtu_03(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
-    let upper = scope.nics().filter_map(|nic| Some((nic.subject(), larger_than_below(&nic, tunnel(&nic)?))));
+    let upper = scope
+        .nics()
+        .filter_map(|nic| Some((nic.subject(), larger_than_below(&nic, tunnel(&nic)?))));
     upper.collect()
 }
 
 /// Kind of a tunnel or a bridge, and the bytes that it adds to a packet.
 fn tunnel(nic: &Nic<'_>) -> Option<(&'static str, f64)> {
-    let kind = nic.text("net.kind").or_else(|_| nic.text("drv.name")).ok()?;
+    let kind = nic
+        .text("net.kind")
+        .or_else(|_| nic.text("drv.name"))
+        .ok()?;
     TUNNELS.into_iter().find(|(known, _)| *known == kind.value)
 }
 
 fn larger_than_below(nic: &Nic<'_>, (kind, overhead): (&str, f64)) -> Ruling {
     let mtu = nic.number("net.mtu")?;
-    let below: Vec<Nic<'_>> = nic.host.nics().filter(|nic| nic.carrier().is_ok()).collect();
-    let sizes = below.iter().filter_map(|nic| Some((nic.name, nic.number("net.mtu").ok()?)));
+    let below: Vec<Nic<'_>> = nic
+        .host
+        .nics()
+        .filter(|nic| nic.carrier().is_ok())
+        .collect();
+    let sizes = below
+        .iter()
+        .filter_map(|nic| Some((nic.name, nic.number("net.mtu").ok()?)));
     let Some((below, largest)) = sizes.max_by(|a, b| a.1.value.total_cmp(&b.1.value)) else {
         return unknown("nic.*.net.mtu", "no NIC with an MTU is known");
     };
     let most = largest.value - overhead;
-    require(mtu.value > most, || format!("an MTU of {} over a NIC with {}", mtu.value, largest.value))?;
+    require(mtu.value > most, || {
+        format!("an MTU of {} over a NIC with {}", mtu.value, largest.value)
+    })?;
     let change = |wanted: f64| set_mtu(nic.name, wanted).zip(set_mtu(nic.name, mtu.value));
     let named = |name: &str, mtu: &Reading<f64>| format!("{name}: {}", mtu.key);
-    let found = matched().because(named(nic.name, &mtu), mtu.value, format!("at most {most}")).because(
-        named(below, &largest),
-        largest.value,
-        "MTU of the NIC below",
-    );
+    let found = matched()
+        .because(named(nic.name, &mtu), mtu.value, format!("at most {most}"))
+        .because(
+            named(below, &largest),
+            largest.value,
+            "MTU of the NIC below",
+        );
     Ok(if overhead == 0.0 {
         let advice = "give the bridge and its containers the MTU of the NIC, for Docker with \"mtu\" in daemon.json";
         found.fix_of_tokens(change(most)).advice(advice)
     } else {
-        let advice =
-            format!("a tunnel adds at least {overhead} bytes to each packet; both ends of it need the smaller MTU");
+        let advice = format!(
+            "a tunnel adds at least {overhead} bytes to each packet; both ends of it need the smaller MTU"
+        );
         // WireGuard over IPv6 adds 20 bytes more.
-        let safe = if kind == "wireguard" { most - 20.0 } else { most };
+        let safe = if kind == "wireguard" {
+            most - 20.0
+        } else {
+            most
+        };
         found.fix_of_tokens(change(safe)).advice(advice)
     })
 }
@@ -259,16 +360,24 @@ fn mtu_04(run: &Run<'_>) -> Ruling {
         return inapplicable(Inapplicable::Test, "the test does not stall");
     }
     let window = run.number("cwnd_min_bytes")?;
-    require(window.value <= ONE_SEGMENT_BYTES, || format!("the window is {} bytes at least", window.value))?;
-    let found = matched().read(&stalled, "data in every interval").read(&window, "several segments");
+    require(window.value <= ONE_SEGMENT_BYTES, || {
+        format!("the window is {} bytes at least", window.value)
+    })?;
+    let found = matched()
+        .read(&stalled, "data in every interval")
+        .read(&window, "several segments");
 
-    let tunnel = run.host.nics().find_map(|nic| Some((larger_than_below(&nic, tunnel(&nic)?).ok()?, nic)));
+    let tunnel = run
+        .host
+        .nics()
+        .find_map(|nic| Some((larger_than_below(&nic, tunnel(&nic)?).ok()?, nic)));
     let mtu = run.nic().map_or(1500.0, |nic| nic.mtu());
     let peer = run.remote().unwrap_or("HOST");
     let found = match tunnel {
-        Some((tunnel, nic)) => found
-            .because_all(tunnel.evidence)
-            .advice(format!("{} has a larger MTU than the NIC below it can carry (MTU-03)", nic.word())),
+        Some((tunnel, nic)) => found.because_all(tunnel.evidence).advice(format!(
+            "{} has a larger MTU than the NIC below it can carry (MTU-03)",
+            nic.word()
+        )),
         None => found.cap(Confidence::Low),
     };
     Ok(found.advice(format!(
@@ -279,15 +388,23 @@ fn mtu_04(run: &Run<'_>) -> Ruling {
 
 fn path_05(host: &Host<'_>) -> Ruling {
     let family = |wanted: &str| {
-        let of_family = |run: &Run<'_>| run.text("family").is_ok_and(|family| family.value == wanted);
+        let of_family = |run: &Run<'_>| {
+            run.text("family")
+                .is_ok_and(|family| family.value == wanted)
+        };
         match host.runs().find(of_family) {
             Some(run) => run.goodput_bps(),
-            None => unknown(format!("run.*.family = {wanted}"), "needs a run over each family"),
+            None => unknown(
+                format!("run.*.family = {wanted}"),
+                "needs a run over each family",
+            ),
         }
     };
     let (v4, v6) = (family("ipv4")?, family("ipv6")?);
     let (low, high) = (v4.value.min(v6.value), v4.value.max(v6.value));
-    require(low < 0.8 * high, || "both families are equally fast".to_owned())?;
+    require(low < 0.8 * high, || {
+        "both families are equally fast".to_owned()
+    })?;
     Ok(matched()
         .read(&v4, "within 20 % of the other family")
         .read(&v6, "within 20 % of the other family")

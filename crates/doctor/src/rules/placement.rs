@@ -27,29 +27,59 @@ const IDLE: f64 = 0.7;
 const SOFTIRQ_MIN: f64 = 0.1;
 
 fn cpu_10(host: &Host<'_>) -> Ruling {
-    require(!host.runs().any(|run| run.reaches_its_target()), || "the configured rate is reached".to_owned())?;
+    require(!host.runs().any(|run| run.reaches_its_target()), || {
+        "the configured rate is reached".to_owned()
+    })?;
     let (cpu, part) = mostly(&worker_shares(host)?, "the workers")?;
     let load = host.cpu_load(cpu)?;
-    require(load.busy >= BUSY, || format!("CPU {cpu} of the workers is {:.0} % busy", load.busy * 100.0))?;
+    require(load.busy >= BUSY, || {
+        format!(
+            "CPU {cpu} of the workers is {:.0} % busy",
+            load.busy * 100.0
+        )
+    })?;
     let rival = rival(host)?;
     let is_same = rival.cpu == cpu;
     require(is_same || share(host, "core", [cpu, rival.cpu]), || {
-        format!("the workers ran on CPU {cpu}, {} on CPU {}", rival.name, rival.cpu)
+        format!(
+            "the workers ran on CPU {cpu}, {} on CPU {}",
+            rival.name, rival.cpu
+        )
     })?;
     let idle = idle_cpu(host, [cpu, rival.cpu])?;
-    let is_bound = |run: Run<'_>| run.text("client_cpus").or_else(|_| run.text("server_cpus")).is_ok();
+    let is_bound = |run: Run<'_>| {
+        run.text("client_cpus")
+            .or_else(|_| run.text("server_cpus"))
+            .is_ok()
+    };
     let is_lasting = other_end(host).is_none() || host.runs().any(is_bound);
     let idle_percent = (1.0 - idle.busy) * 100.0;
     Ok(matched()
-        .severity(if is_same && is_lasting { Severity::Medium } else { Severity::Low })
-        .because(format!("workers on CPU {cpu}"), percent(part), "on a CPU of their own")
+        .severity(if is_same && is_lasting {
+            Severity::Medium
+        } else {
+            Severity::Low
+        })
+        .because(
+            format!("workers on CPU {cpu}"),
+            percent(part),
+            "on a CPU of their own",
+        )
         .because(
             format!("{} on CPU {}", rival.name, rival.cpu),
             percent(rival.part),
-            if is_same { "on another CPU" } else { "on another core" },
+            if is_same {
+                "on another CPU"
+            } else {
+                "on another core"
+            },
         )
         .because(format!("CPU {cpu} busy"), percent(load.busy), "below 90 %")
-        .because(format!("CPU {} idle", idle.cpu), format!("{idle_percent:.0} %"), "below 70 %")
+        .because(
+            format!("CPU {} idle", idle.cpu),
+            format!("{idle_percent:.0} %"),
+            "below 70 %",
+        )
         .advice(advice(host, cpu, idle.cpu)))
 }
 
@@ -60,7 +90,10 @@ fn percent(part: f64) -> String {
 /// The CPU that did most of the work, and its part.
 fn mostly(shares: &[(u32, f64)], work: &str) -> Result<(u32, f64), NoMatch> {
     let most = shares.first().filter(|(_, part)| *part >= MOSTLY);
-    most.map_or_else(|| clear(format!("{work} ran on several CPUs")), |most| Ok(*most))
+    most.map_or_else(
+        || clear(format!("{work} ran on several CPUs")),
+        |most| Ok(*most),
+    )
 }
 
 /// What may delay the workers.
@@ -73,57 +106,104 @@ struct Rival {
 /// The other end on the same host; otherwise the soft interrupts of the NIC.
 fn rival(host: &Host<'_>) -> Result<Rival, NoMatch> {
     if let Some(other) = other_end(host) {
-        require(host.runs().any(|run| run.is_client()), || "the client on the same host can be moved".to_owned())?;
+        require(host.runs().any(|run| run.is_client()), || {
+            "the client on the same host can be moved".to_owned()
+        })?;
         let (cpu, part) = mostly(&worker_shares(&other)?, "the server's workers")?;
-        return Ok(Rival { name: "the server's workers", cpu, part });
+        return Ok(Rival {
+            name: "the server's workers",
+            cpu,
+            part,
+        });
     }
     let Some(nic) = host.runs().find_map(|run| run.nic()) else {
-        return unknown("route.peer.dev", "which interface the test used is not known");
+        return unknown(
+            "route.peer.dev",
+            "which interface the test used is not known",
+        );
     };
-    require(nic.wired().is_ok(), || "soft interrupts of a virtual interface run where the sender does".to_owned())?;
-    let follows = host.number("sysctl.net.core.rps_sock_flow_entries").is_ok_and(|entries| entries.value > 0.0);
-    require(!follows, || "receive flow steering (RFS) moves soft interrupts to the CPU of the workers".to_owned())?;
+    require(nic.wired().is_ok(), || {
+        "soft interrupts of a virtual interface run where the sender does".to_owned()
+    })?;
+    let follows = host
+        .number("sysctl.net.core.rps_sock_flow_entries")
+        .is_ok_and(|entries| entries.value > 0.0);
+    require(!follows, || {
+        "receive flow steering (RFS) moves soft interrupts to the CPU of the workers".to_owned()
+    })?;
     let (cpu, part) = mostly(&softirq_shares(host)?, "soft interrupts")?;
     let load = host.cpu_load(cpu)?;
-    require(load.softirq >= SOFTIRQ_MIN, || format!("CPU {cpu} spends {} in soft interrupts", percent(load.softirq)))?;
-    Ok(Rival { name: "soft interrupts", cpu, part })
+    require(load.softirq >= SOFTIRQ_MIN, || {
+        format!(
+            "CPU {cpu} spends {} in soft interrupts",
+            percent(load.softirq)
+        )
+    })?;
+    Ok(Rival {
+        name: "soft interrupts",
+        cpu,
+        part,
+    })
 }
 
 /// The best of the CPUs that the workers may use and that are idle: on another core and on the same node, if there is one.
 fn idle_cpu(host: &Host<'_>, used: [u32; 2]) -> Result<CpuLoad, NoMatch> {
-    let allowed = cpu_list(host.text("self.cpus")?.value).into_iter().filter(|cpu| !used.contains(cpu));
-    let loads: Vec<CpuLoad> = allowed.map(|cpu| host.cpu_load(cpu)).collect::<Result<_, _>>()?;
+    let allowed = cpu_list(host.text("self.cpus")?.value)
+        .into_iter()
+        .filter(|cpu| !used.contains(cpu));
+    let loads: Vec<CpuLoad> = allowed
+        .map(|cpu| host.cpu_load(cpu))
+        .collect::<Result<_, _>>()?;
     let is_sibling = |load: &CpuLoad| used.iter().any(|cpu| share(host, "core", [*cpu, load.cpu]));
     let rank = |load: &CpuLoad| (is_sibling(load), !share(host, "node", [used[0], load.cpu]));
-    let is_better = |load: &CpuLoad| load.busy <= 1.0 - IDLE && (used[0] == used[1] || !is_sibling(load));
+    let is_better =
+        |load: &CpuLoad| load.busy <= 1.0 - IDLE && (used[0] == used[1] || !is_sibling(load));
     let idle = loads.into_iter().filter(is_better);
     let best = idle.min_by(|a, b| rank(a).cmp(&rank(b)).then(a.busy.total_cmp(&b.busy)));
-    best.map_or_else(|| clear("no other CPU that the workers may use is 70 % idle"), Ok)
+    best.map_or_else(
+        || clear("no other CPU that the workers may use is 70 % idle"),
+        Ok,
+    )
 }
 
 /// The option that moves the workers of this end, and the sweep that compares both placements.
 fn advice(host: &Host<'_>, cpu: u32, idle: u32) -> String {
     if host.runs().any(|run| run.is_examined()) {
-        let end = if host.runs().any(|run| run.is_client()) { "client" } else { "server" };
+        let end = if host.runs().any(|run| run.is_client()) {
+            "client"
+        } else {
+            "server"
+        };
         return format!("start the {end} with `taskset -c {idle}`");
     }
-    let other = host.other.map(|snapshot| Host { snapshot, period: None, other: None });
+    let other = host.other.map(|snapshot| Host {
+        snapshot,
+        period: None,
+        other: None,
+    });
     let other_cpu = other.and_then(|other| Some(mostly(&worker_shares(&other).ok()?, "").ok()?.0));
     let (option, levels) = match (host.runs().any(|run| run.is_client()), other_cpu) {
         (true, Some(server)) if other_end(host).is_some() => (
             format!("-A {idle},{server} (client on CPU {idle}, server on CPU {server})"),
             [cpu, idle].map(|client| format!("{client}/{server}")),
         ),
-        (true, _) => (format!("-A {idle} (client on CPU {idle})"), [cpu, idle].map(|client| client.to_string())),
+        (true, _) => (
+            format!("-A {idle} (client on CPU {idle})"),
+            [cpu, idle].map(|client| client.to_string()),
+        ),
         (false, Some(client)) => (
             format!("-A {client},{idle} (client on CPU {client}, server on CPU {idle})"),
             [cpu, idle].map(|server| format!("{client}/{server}")),
         ),
-        (false, None) => {
-            (format!("-A {idle} at the server (CPU {idle})"), [cpu, idle].map(|server| format!("any/{server}")))
-        }
+        (false, None) => (
+            format!("-A {idle} at the server (CPU {idle})"),
+            [cpu, idle].map(|server| format!("any/{server}")),
+        ),
     };
-    format!("try {option}; linerate sweep HOST --over affinity={} measures both placements", levels.join(","))
+    format!(
+        "try {option}; linerate sweep HOST --over affinity={} measures both placements",
+        levels.join(",")
+    )
 }
 
 #[cfg(test)]
@@ -141,7 +221,11 @@ mod tests {
         snapshot.boot_id = Some("one boot".to_owned());
         snapshot.set(format!("self.on_cpu.{worker_cpu}.percent"), 98_i64, "test");
         snapshot.set("self.cpus", "0,1,2,3", "test");
-        snapshot.set("cpu.shared.core", Value::List(vec!["0-1".into(), "2-3".into()]), "test");
+        snapshot.set(
+            "cpu.shared.core",
+            Value::List(vec!["0-1".into(), "2-3".into()]),
+            "test",
+        );
         let mut period = Period::default();
         (period.seconds, period.intervals) = (10.0, 10);
         for (cpu, busy) in busy_percent.into_iter().enumerate() {
@@ -151,12 +235,19 @@ mod tests {
             period.set(format!("cpu.{cpu}.user"), Delta::of(busy * 10));
             period.set(format!("cpu.{cpu}.idle"), Delta::of(1000 - busy * 10));
         }
-        let run =
-            [("tool", "linerate".into()), ("transport", "tcp".into())].iter().chain(run).cloned().collect::<Vec<_>>();
+        let run = [("tool", "linerate".into()), ("transport", "tcp".into())]
+            .iter()
+            .chain(run)
+            .cloned()
+            .collect::<Vec<_>>();
         EndpointObservation {
             snapshot,
             period: Some(period),
-            forward: Some(run.into_iter().map(|(fact, value)| (fact.to_owned(), value)).collect()),
+            forward: Some(
+                run.into_iter()
+                    .map(|(fact, value)| (fact.to_owned(), value))
+                    .collect(),
+            ),
             reverse: None,
             forward_intervals: Vec::new(),
             reverse_intervals: Vec::new(),
@@ -164,13 +255,26 @@ mod tests {
     }
 
     /// Both ends on one host.
-    fn judged(client_cpu: u32, server_cpu: u32, busy_percent: [u64; 4], run: &[(&str, Value)]) -> Diagnosis {
-        diagnose_test(end(client_cpu, busy_percent, run), Some(end(server_cpu, busy_percent, run)))
+    fn judged(
+        client_cpu: u32,
+        server_cpu: u32,
+        busy_percent: [u64; 4],
+        run: &[(&str, Value)],
+    ) -> Diagnosis {
+        diagnose_test(
+            end(client_cpu, busy_percent, run),
+            Some(end(server_cpu, busy_percent, run)),
+        )
     }
 
     fn advised(diagnosis: &Diagnosis) -> Option<(Severity, String)> {
-        let mut found = diagnosis.findings.iter().filter(|finding| finding.id == "CPU-10");
-        let advised = found.next().map(|finding| (finding.severity, finding.advice.clone().unwrap_or_default()));
+        let mut found = diagnosis
+            .findings
+            .iter()
+            .filter(|finding| finding.id == "CPU-10");
+        let advised = found
+            .next()
+            .map(|finding| (finding.severity, finding.advice.clone().unwrap_or_default()));
         assert!(found.next().is_none(), "{diagnosis:#?}");
         advised
     }
@@ -181,11 +285,21 @@ mod tests {
         let advice = "try -A 2,0 (client on CPU 2, server on CPU 0); linerate sweep HOST --over affinity=0/0,2/0 measures both \
                       placements";
         let diagnosis = judged(0, 0, [100, 5, 10, 90], &bound);
-        assert_eq!(advised(&diagnosis), Some((Severity::Medium, advice.to_owned())));
-        let ends: Vec<_> = diagnosis.placement.iter().map(|end| (end.host.as_str(), end.worker.cpus[0].cpu)).collect();
+        assert_eq!(
+            advised(&diagnosis),
+            Some((Severity::Medium, advice.to_owned()))
+        );
+        let ends: Vec<_> = diagnosis
+            .placement
+            .iter()
+            .map(|end| (end.host.as_str(), end.worker.cpus[0].cpu))
+            .collect();
         assert_eq!(ends, [("client", 0), ("server", 0)]);
         // The scheduler places threads that are not bound anew in every test.
-        assert_eq!(advised(&judged(0, 0, [100, 5, 10, 90], &[])), Some((Severity::Low, advice.to_owned())));
+        assert_eq!(
+            advised(&judged(0, 0, [100, 5, 10, 90], &[])),
+            Some((Severity::Low, advice.to_owned()))
+        );
         // The other thread of the core is better than the same CPU.
         let advice = advised(&judged(0, 0, [100, 5, 60, 90], &bound));
         assert!(advice.is_some_and(|(_, advice)| advice.starts_with("try -A 1,0 ")));
@@ -195,10 +309,18 @@ mod tests {
     fn ends_on_one_core_are_moved_to_another_core() {
         let diagnosis = judged(0, 1, [100, 95, 10, 20], &[]);
         assert!(advised(&diagnosis).is_some_and(|(severity, advice)| {
-            severity == Severity::Low && advice.starts_with("try -A 2,1 ") && advice.contains("affinity=0/1,2/1 ")
+            severity == Severity::Low
+                && advice.starts_with("try -A 2,1 ")
+                && advice.contains("affinity=0/1,2/1 ")
         }));
         let neighbours = &diagnosis.placement[0].shared;
-        assert_eq!((neighbours[0].resource.as_str(), neighbours[0].cpus.as_slice()), ("core", &[0, 1][..]));
+        assert_eq!(
+            (
+                neighbours[0].resource.as_str(),
+                neighbours[0].cpus.as_slice()
+            ),
+            ("core", &[0, 1][..])
+        );
     }
 
     #[test]
@@ -212,8 +334,16 @@ mod tests {
             (0, 0, [100, 5, 10, 5], &reached),
         ] {
             let diagnosis = judged(client, server, busy_percent, run);
-            assert_eq!(advised(&diagnosis), None, "{client} {server} {busy_percent:?}");
-            let out = diagnosis.ruled_out.iter().filter(|rule| rule.id == "CPU-10").count();
+            assert_eq!(
+                advised(&diagnosis),
+                None,
+                "{client} {server} {busy_percent:?}"
+            );
+            let out = diagnosis
+                .ruled_out
+                .iter()
+                .filter(|rule| rule.id == "CPU-10")
+                .count();
             assert_eq!(out, 2, "{diagnosis:#?}");
         }
     }
@@ -224,6 +354,13 @@ mod tests {
         server.snapshot.facts.remove("self.on_cpu.0.percent");
         let diagnosis = diagnose_test(end(0, [100, 5, 5, 5], &[]), Some(server));
         assert_eq!(advised(&diagnosis), None);
-        assert_eq!(diagnosis.not_evaluated.iter().filter(|rule| rule.id == "CPU-10").count(), 2);
+        assert_eq!(
+            diagnosis
+                .not_evaluated
+                .iter()
+                .filter(|rule| rule.id == "CPU-10")
+                .count(),
+            2
+        );
     }
 }

@@ -60,37 +60,67 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
     };
     let rate = shaper.number("rate_bps")?;
     if let Ok(speed) = nic.speed_mbps() {
-        require(rate.value < 0.98 * speed.value * 1e6, || "the shaper is faster than the link".to_owned())?;
+        require(rate.value < 0.98 * speed.value * 1e6, || {
+            "the shaper is faster than the link".to_owned()
+        })?;
     }
     let payload = payload_bps(nic, rate.value);
-    let goodput = goodput(nic, shaper, payload)
-        .suspect(|| format!("{} lets {:.1} Mbit/s of payload through", shaper.kind, payload / 1e6))?;
+    let goodput = goodput(nic, shaper, payload).suspect(|| {
+        format!(
+            "{} lets {:.1} Mbit/s of payload through",
+            shaper.kind,
+            payload / 1e6
+        )
+    })?;
     // Where it held for most seconds, others may have been slower.
-    let is_shaped = |run: &Run<'_>| run.limit() == Some(CONFIGURED_RATE) && !run.reaches_its_target();
+    let is_shaped =
+        |run: &Run<'_>| run.limit() == Some(CONFIGURED_RATE) && !run.reaches_its_target();
     let is_concluded = nic.host.runs().any(|run| is_shaped(&run));
     require(is_concluded || is_at(goodput, payload), || {
-        format!("{:.1} Mbit/s are not the {:.1} of the shaper", goodput / 1e6, payload / 1e6)
+        format!(
+            "{:.1} Mbit/s are not the {:.1} of the shaper",
+            goodput / 1e6,
+            payload / 1e6
+        )
     })?;
     let matched = match (shaper.kind, nic.root_command().filter(|_| shaper.is_root())) {
-        ("police", _) => {
-            matched().advice(format!("find the filter with the policer: tc filter show dev {} ingress", nic.word()))
-        }
-        (_, Some(undo)) => matched().fix_of_tokens(command("tc qdisc del dev {} root", &[&nic.name]).zip(Some(undo))),
+        ("police", _) => matched().advice(format!(
+            "find the filter with the policer: tc filter show dev {} ingress",
+            nic.word()
+        )),
+        (_, Some(undo)) => matched()
+            .fix_of_tokens(command("tc qdisc del dev {} root", &[&nic.name]).zip(Some(undo))),
         (_, None) => matched().advice(removal(nic)),
     };
-    Ok(matched.read(&rate, format!("{} lets {:.1} Mbit/s of payload through", shaper.kind, payload / 1e6)).because(
-        "goodput",
-        format!("{:.1} Mbit/s", goodput / 1e6),
-        "within 5 % of what the shaper lets through, most of the time",
-    ))
+    Ok(matched
+        .read(
+            &rate,
+            format!(
+                "{} lets {:.1} Mbit/s of payload through",
+                shaper.kind,
+                payload / 1e6
+            ),
+        )
+        .because(
+            "goodput",
+            format!("{:.1} Mbit/s", goodput / 1e6),
+            "within 5 % of what the shaper lets through, most of the time",
+        ))
 }
 
 /// Payload that a shaper lets through: of the datagrams of a UDP test, otherwise of full segments.
 fn payload_bps(nic: &Nic<'_>, rate_bps: f64) -> f64 {
     /// Ethernet, IPv4 and UDP.
     const HEADERS_BYTES: f64 = 42.0;
-    let datagram = nic.host.runs().find(Run::is_udp).and_then(|run| run.number("block_len_bytes").ok());
-    match datagram.map(|bytes| bytes.value).filter(|bytes| *bytes > 0.0 && bytes + HEADERS_BYTES <= nic.mtu() + 14.0) {
+    let datagram = nic
+        .host
+        .runs()
+        .find(Run::is_udp)
+        .and_then(|run| run.number("block_len_bytes").ok());
+    match datagram
+        .map(|bytes| bytes.value)
+        .filter(|bytes| *bytes > 0.0 && bytes + HEADERS_BYTES <= nic.mtu() + 14.0)
+    {
         Some(bytes) => rate_bps * bytes / (bytes + HEADERS_BYTES),
         None => shaper_payload(rate_bps, nic.mtu()),
     }
@@ -112,14 +142,20 @@ fn is_at(goodput_bps: f64, payload_bps: f64) -> bool {
 /// Whether a shaper on this interface has the rate of this run of its host.
 pub(super) fn sets_rate_of(nic: &Nic<'_>, run: &Run<'_>) -> Result<bool, NoMatch> {
     let qdiscs = nic.qdiscs()?;
-    let Some(shaper) = narrowest(&qdiscs)? else { return Ok(false) };
+    let Some(shaper) = narrowest(&qdiscs)? else {
+        return Ok(false);
+    };
     let payload = payload_bps(nic, shaper.number("rate_bps")?.value);
     Ok(run.part() != Some(part_it_misses(shaper)) && is_at(run.goodput_bps()?.value, payload))
 }
 
 /// The end of a test whose data does not pass the shaper.
 fn part_it_misses(shaper: &Qdisc<'_>) -> &'static str {
-    if shaper.kind == "police" { "sender" } else { "receiver" }
+    if shaper.kind == "police" {
+        "sender"
+    } else {
+        "receiver"
+    }
 }
 
 /// Whether a shaper on this interface is the limit.
@@ -148,7 +184,10 @@ fn narrowest<'a, 'b>(qdiscs: &'b [Qdisc<'a>]) -> Result<Option<&'b Qdisc<'a>>, N
 pub(super) fn shaped_payload_bps(nic: &Nic<'_>) -> Option<f64> {
     let qdiscs = nic.qdiscs().ok()?;
     let shaper = narrowest(&qdiscs).ok()??;
-    Some(shaper_payload(shaper.number("rate_bps").ok()?.value, nic.mtu()))
+    Some(shaper_payload(
+        shaper.number("rate_bps").ok()?.value,
+        nic.mtu(),
+    ))
 }
 
 /// Goodput of a run over this interface, of several the one nearest to what the shaper lets through; without one, what passed
@@ -159,9 +198,15 @@ fn goodput(nic: &Nic<'_>, shaper: &Qdisc<'_>, payload_bps: f64) -> Result<f64, N
         _ => ("stats64.tx_bytes", "stats64.tx_packets"),
     };
     let passes = |run: &Run<'_>| {
-        run.part() != Some(part_it_misses(shaper)) && run.nic().is_none_or(|used| used.name == nic.name)
+        run.part() != Some(part_it_misses(shaper))
+            && run.nic().is_none_or(|used| used.name == nic.name)
     };
-    let rates: Vec<_> = nic.host.runs().filter(passes).map(|run| run.goodput_bps()).collect();
+    let rates: Vec<_> = nic
+        .host
+        .runs()
+        .filter(passes)
+        .map(|run| run.goodput_bps())
+        .collect();
     let known = rates.iter().flatten().map(|rate| rate.value);
     let distance = |rate: &f64| (rate - payload_bps).abs();
     if let Some(nearest) = known.min_by(|a, b| distance(a).total_cmp(&distance(b))) {
@@ -175,7 +220,9 @@ fn goodput(nic: &Nic<'_>, shaper: &Qdisc<'_>, payload_bps: f64) -> Result<f64, N
     let packets = nic.host.delta(&nic.key(packets))?;
     // What the interface counts carries 14 bytes of header per packet, which are no payload; 52 more are IP and TCP.
     let payload = (bytes - 66.0 * (packets.min(bytes / (nic.mtu() + 14.0)))).max(0.0);
-    require(payload * 8.0 / period.seconds > 1e5, || "no traffic in the window".to_owned())?;
+    require(payload * 8.0 / period.seconds > 1e5, || {
+        "no traffic in the window".to_owned()
+    })?;
     Ok(payload * 8.0 / period.seconds)
 }
 
@@ -184,12 +231,21 @@ const DROPS_MIN: f64 = 1e-5;
 
 fn qd_02(nic: &Nic<'_>) -> Ruling {
     let qdiscs = nic.qdiscs()?;
-    require(!qdiscs.iter().any(|qdisc| qdisc.kind == "netem"), || "netem drops on purpose (QD-03)".to_owned())?;
-    let drops = nic.host.growth_of(&counters(nic, &qdiscs, "drops").iter().map(String::as_str).collect::<Vec<_>>())?;
+    require(!qdiscs.iter().any(|qdisc| qdisc.kind == "netem"), || {
+        "netem drops on purpose (QD-03)".to_owned()
+    })?;
+    let drops = nic.host.growth_of(
+        &counters(nic, &qdiscs, "drops")
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>(),
+    )?;
     drops.or_clear("drops of the qdiscs")?;
     if let Ok(sent) = nic.host.growth(&nic.key("stats64.tx_packets")) {
         let share = to_f64(drops.value) / to_f64(sent.value.max(1));
-        require(share >= DROPS_MIN, || format!("{} of {} packets", drops.value, sent.value))?;
+        require(share >= DROPS_MIN, || {
+            format!("{} of {} packets", drops.value, sent.value)
+        })?;
     }
     Ok(matched().grew(&drops).change_or(longer_queue(nic), || {
         "use a longer queue: the limit of the discipline, or txqueuelen of the interface where it has no limit of its own"
@@ -201,7 +257,12 @@ fn qd_02(nic: &Nic<'_>) -> Ruling {
 fn counters(nic: &Nic<'_>, qdiscs: &[Qdisc<'_>], counter: &str) -> Vec<String> {
     let key = |qdisc: &Qdisc<'_>| format!("{}.{counter}", qdisc.key);
     let is_known = |key: &String| nic.host.snapshot.counters.contains_key(key);
-    let below: Vec<String> = qdiscs.iter().filter(|qdisc| !qdisc.is_root()).map(key).filter(is_known).collect();
+    let below: Vec<String> = qdiscs
+        .iter()
+        .filter(|qdisc| !qdisc.is_root())
+        .map(key)
+        .filter(is_known)
+        .collect();
     if !below.is_empty() {
         return below;
     }
@@ -212,10 +273,17 @@ fn counters(nic: &Nic<'_>, qdiscs: &[Qdisc<'_>], counter: &str) -> Vec<String> {
 
 fn qd_07(nic: &Nic<'_>) -> Ruling {
     let qdiscs = nic.qdiscs()?;
-    let fair: Vec<Qdisc<'_>> = qdiscs.into_iter().filter(|qdisc| qdisc.kind == "fq").collect();
+    let fair: Vec<Qdisc<'_>> = qdiscs
+        .into_iter()
+        .filter(|qdisc| qdisc.kind == "fq")
+        .collect();
     require(!fair.is_empty(), || "no fq".to_owned())?;
-    let drops =
-        nic.host.growth_of(&counters(nic, &fair, "flows_plimit").iter().map(String::as_str).collect::<Vec<_>>())?;
+    let drops = nic.host.growth_of(
+        &counters(nic, &fair, "flows_plimit")
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>(),
+    )?;
     drops.or_clear("packets beyond flow_limit")?;
     let mut found = matched().grew(&drops);
     let mut limits = fair.iter().map(|qdisc| format!("{}.flow_limit", qdisc.key));
@@ -241,9 +309,10 @@ fn longer_queue(nic: &Nic<'_>) -> Option<Change> {
             let (_, limit) = undo.line().rsplit_once(" limit ")?;
             Some((undo.with_parameter("limit", limit, PACKETS)?, undo))
         }
-        "pfifo_fast" if is_short("net.txqlen") => {
-            nic.set("ip link set dev {}", &[("txqueuelen", "net.txqlen", "1000")])
-        }
+        "pfifo_fast" if is_short("net.txqlen") => nic.set(
+            "ip link set dev {}",
+            &[("txqueuelen", "net.txqlen", "1000")],
+        ),
         "mq" | "multiq" | "fq_codel" => None,
         _ => nic.replace_root("fq_codel", ""),
     }
@@ -254,22 +323,41 @@ fn qd_03(nic: &Nic<'_>) -> Ruling {
     let Some(netem) = qdiscs.iter().find(|qdisc| qdisc.kind == "netem") else {
         return clear("no netem");
     };
-    Ok(matched().because(format!("{}.kind", netem.key), "netem", "no netem outside a lab").advice(removal(nic)))
+    Ok(matched()
+        .because(
+            format!("{}.kind", netem.key),
+            "netem",
+            "no netem outside a lab",
+        )
+        .advice(removal(nic)))
 }
 
 fn qd_04(nic: &Nic<'_>) -> Ruling {
     let qdiscs = nic.qdiscs()?;
-    require(qdiscs.iter().any(|qdisc| qdisc.kind == "multiq"), || "no multiq".to_owned())?;
+    require(qdiscs.iter().any(|qdisc| qdisc.kind == "multiq"), || {
+        "no multiq".to_owned()
+    })?;
     let filters = nic.number("qdisc.filter.skbedit_count")?;
-    require(filters.value > 0.0, || "no filter maps onto queues".to_owned())?;
+    require(filters.value > 0.0, || {
+        "no filter maps onto queues".to_owned()
+    })?;
     let priorities = nic.number("qdisc.filter.priorities")?;
-    let clients = nic.host.number("clients.count").suspect(|| "multiq with fixed mapping".to_owned())?;
-    require(priorities.value < clients.value, || "every filter has its own priority".to_owned())?;
+    let clients = nic
+        .host
+        .number("clients.count")
+        .suspect(|| "multiq with fixed mapping".to_owned())?;
+    require(priorities.value < clients.value, || {
+        "every filter has its own priority".to_owned()
+    })?;
     let slowest = nic.host.number("clients.link_mbps_min")?;
     let fastest = nic.host.number("clients.link_mbps_max")?;
-    require(slowest.value < fastest.value, || "all links have one speed".to_owned())?;
+    require(slowest.value < fastest.value, || {
+        "all links have one speed".to_owned()
+    })?;
     let observed = nic.host.number("clients.observed_mbps")?;
-    require(observed.value <= 1.05 * slowest.value, || "the others are faster than the slow one".to_owned())?;
+    require(observed.value <= 1.05 * slowest.value, || {
+        "the others are faster than the slow one".to_owned()
+    })?;
     Ok(matched()
         .because(nic.key("qdisc"), "multiq", "mq, or one priority per filter")
         .read(&priorities, format!("one per destination ({})", clients.value))
@@ -280,27 +368,46 @@ fn qd_04(nic: &Nic<'_>) -> Ruling {
 
 fn qd_05(nic: &Nic<'_>) -> Ruling {
     let sent = || nic.host.runs().filter(|run| run.part() != Some("receiver"));
-    let asked = sent().find_map(|run| run.number("fq_rate_bps").ok().map(|rate| (rate.key, rate.value.to_string())));
-    let by_algorithm = || sent().find_map(|run| run.text("congestion").ok().filter(|cc| cc.value == "bbr"));
-    let Some((key, value)) = asked.or_else(|| by_algorithm().map(|cc| (cc.key, cc.value.to_owned()))) else {
+    let asked = sent().find_map(|run| {
+        run.number("fq_rate_bps")
+            .ok()
+            .map(|rate| (rate.key, rate.value.to_string()))
+    });
+    let by_algorithm =
+        || sent().find_map(|run| run.text("congestion").ok().filter(|cc| cc.value == "bbr"));
+    let Some((key, value)) =
+        asked.or_else(|| by_algorithm().map(|cc| (cc.key, cc.value.to_owned())))
+    else {
         return match sent().next() {
             Some(run) => clear(format!("{} does not pace", run.text("congestion")?.value)),
             None => unknown("run.0.fq_rate_bps", "needs a test"),
         };
     };
     let qdiscs = nic.qdiscs()?;
-    require(!qdiscs.iter().any(|qdisc| qdisc.kind == "fq"), || "fq is in use".to_owned())?;
+    require(!qdiscs.iter().any(|qdisc| qdisc.kind == "fq"), || {
+        "fq is in use".to_owned()
+    })?;
     if let Some(shaper) = narrowest(&qdiscs)? {
         return clear(format!("{} spaces the packets", shaper.kind));
     }
-    let old = nic.host.snapshot.kernel.as_deref().and_then(version_number).is_some_and(|version| version < (4, 20));
+    let old = nic
+        .host
+        .snapshot
+        .kernel
+        .as_deref()
+        .and_then(version_number)
+        .is_some_and(|version| version < (4, 20));
     let matched = matched()
         .because(key, value, "paced packets, which fq on the interface would spread")
         .change_or(nic.replace_root("fq", ""), || {
             "give the interface fq where the kernel has it, in the place of what `tc qdisc show` prints".to_owned()
         })
         .persist("write net.core.default_qdisc=fq to /etc/sysctl.d/90-network.conf");
-    Ok(if old { matched.severity(Severity::High) } else { matched })
+    Ok(if old {
+        matched.severity(Severity::High)
+    } else {
+        matched
+    })
 }
 
 /// Rules of a firewall that cost nothing worth talking about.
@@ -309,7 +416,9 @@ const FILTER_RULES_MAX: f64 = 1000.0;
 fn qd_06(nic: &Nic<'_>) -> Ruling {
     let xdp = nic.text("net.xdp")?;
     if xdp.value == "generic" {
-        return Ok(matched().read_text(&xdp, "native").advice("load the program in native mode, or unload it"));
+        return Ok(matched()
+            .read_text(&xdp, "native")
+            .advice("load the program in native mode, or unload it"));
     }
     let rules = nic.host.number("svc.firewall_rules")?;
     if rules.value > FILTER_RULES_MAX {
@@ -318,10 +427,19 @@ fn qd_06(nic: &Nic<'_>) -> Ruling {
             .advice("exempt the test port from tracking (notrack) and accept it first"));
     }
     let tracking = nic.host.flag("svc.conntrack")?;
-    require(tracking.value, || format!("{} firewall rules, no tracking, XDP {}", rules.value, xdp.value))?;
+    require(tracking.value, || {
+        format!(
+            "{} firewall rules, no tracking, XDP {}",
+            rules.value, xdp.value
+        )
+    })?;
     // Most hosts with containers track connections, and few of them notice.
     Ok(matched()
-        .because(tracking.key, true, "no tracking of the test port, if packets per second matter")
+        .because(
+            tracking.key,
+            true,
+            "no tracking of the test port, if packets per second matter",
+        )
         .severity(Severity::Info)
         .advice("exempt the test port from tracking (notrack)"))
 }

@@ -4,7 +4,9 @@ use linerate_model::finding::{Confidence, Severity};
 use linerate_model::placement::cpu_list;
 use linerate_model::snapshot::{Absence, Source};
 
-use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, expected_queues, goodput_ceiling, tcp_ceiling};
+use crate::arithmetic::{
+    COMMON_SPEEDS_MBPS, Network, Transport, expected_queues, goodput_ceiling, tcp_ceiling,
+};
 use crate::classes::Class;
 use crate::command::command;
 use crate::placement::irq_shares;
@@ -76,11 +78,17 @@ fn chn_01(nic: &Nic<'_>) -> Ruling {
     let cur = nic.number_if_any("chan.combined.cur", "the driver offers no channel setting")?;
     let max = nic.number_if_any("chan.combined.max", "the driver offers no channel setting")?;
     let cores = local_cores(nic);
-    let useful = cores.as_ref().map_or(max.value, |cores| max.value.min(cores.value));
-    require(cur.value < useful, || format!("{} of {} useful queues", cur.value, useful))?;
+    let useful = cores
+        .as_ref()
+        .map_or(max.value, |cores| max.value.min(cores.value));
+    require(cur.value < useful, || {
+        format!("{} of {} useful queues", cur.value, useful)
+    })?;
     let channels = |count: f64| command("ethtool -L {} combined {}", &[&nic.name, &count]);
     let matched = crowded(nic, &cur)?;
-    let mut matched = matched.read(&cur, format!("up to {useful}")).read(&max, "the maximum of the device");
+    let mut matched = matched
+        .read(&cur, format!("up to {useful}"))
+        .read(&max, "the maximum of the device");
     matched = match cores {
         Some(cores) => matched.read(&cores, "CPUs that can serve queues"),
         None => matched.cap(Confidence::Medium),
@@ -93,7 +101,9 @@ fn chn_01(nic: &Nic<'_>) -> Ruling {
 }
 
 fn local_cores(nic: &Nic<'_>) -> Option<Reading<f64>> {
-    nic.number("numa.local_cpus").or_else(|_| nic.host.number("cpu.count")).ok()
+    nic.number("numa.local_cpus")
+        .or_else(|_| nic.host.number("cpu.count"))
+        .ok()
 }
 
 /// Evidence that the few queues are a problem: a saturated CPU, or more flows than queues. Imported text without load
@@ -102,16 +112,24 @@ fn crowded(nic: &Nic<'_>, queues: &Reading<f64>) -> Result<Match, NoMatch> {
     if let Ok(flows) = nic.host.number("fanout.destinations")
         && flows.value > queues.value
     {
-        return Ok(matched().read(&flows, format!("at most as many flows as the {} queues", queues.value)));
+        return Ok(matched().read(
+            &flows,
+            format!("at most as many flows as the {} queues", queues.value),
+        ));
     }
     let loads = match nic.host.cpu_loads() {
         Ok(loads) => loads,
         Err(_) if nic.host.snapshot.source == Source::Import && nic.host.period.is_none() => {
             return Ok(matched().cap(Confidence::Low));
         }
-        Err(stop) => return Err(stop).suspect(|| format!("{} queues in use; matters under load", queues.value)),
+        Err(stop) => {
+            return Err(stop)
+                .suspect(|| format!("{} queues in use; matters under load", queues.value));
+        }
     };
-    let busiest = loads.into_iter().max_by(|a, b| a.softirq.total_cmp(&b.softirq));
+    let busiest = loads
+        .into_iter()
+        .max_by(|a, b| a.softirq.total_cmp(&b.softirq));
     match busiest.filter(|load| load.softirq >= SATURATED) {
         Some(load) => Ok(matched().because(
             format!("cpu.{}.softirq", load.cpu),
@@ -124,17 +142,29 @@ fn crowded(nic: &Nic<'_>, queues: &Reading<f64>) -> Result<Match, NoMatch> {
 
 /// A sum near a whole multiple of one flow's rate means that whole flows share.
 fn chn_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
-    let noted = scope.hosts.iter().filter(|host| host.value("fanout.destinations").is_some());
+    let noted = scope
+        .hosts
+        .iter()
+        .filter(|host| host.value("fanout.destinations").is_some());
     let mut rulings = Vec::new();
     for host in noted {
         rulings.push((format!("{} to its clients", host.name()), collision(host)));
         if let Ok(back) = host.number("fanout.reverse_sum_mbps") {
-            rulings.push((format!("clients to {}", host.name()), receive_direction(&back)));
+            rulings.push((
+                format!("clients to {}", host.name()),
+                receive_direction(&back),
+            ));
         }
     }
     if rulings.is_empty() {
         let nics = scope.nics().map(|nic| {
-            (nic.subject(), unknown("fanout.destinations", "needs rates per flow and bytes per transmit queue"))
+            (
+                nic.subject(),
+                unknown(
+                    "fanout.destinations",
+                    "needs rates per flow and bytes per transmit queue",
+                ),
+            )
         });
         rulings.extend(nics);
     }
@@ -143,8 +173,11 @@ fn chn_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 
 /// The sum of the flows towards the fast host is the ceiling of its link.
 fn receive_direction(sum: &Reading<f64>) -> Ruling {
-    let bare = |speed: f64| goodput_ceiling(speed, 1500.0, Network::V4, Transport::Tcp).unwrap_or(0.0);
-    let is_ceiling = |speed: &f64| (0.985 * tcp_ceiling(*speed, 1500.0)..=1.005 * bare(*speed)).contains(&sum.value);
+    let bare =
+        |speed: f64| goodput_ceiling(speed, 1500.0, Network::V4, Transport::Tcp).unwrap_or(0.0);
+    let is_ceiling = |speed: &f64| {
+        (0.985 * tcp_ceiling(*speed, 1500.0)..=1.005 * bare(*speed)).contains(&sum.value)
+    };
     match COMMON_SPEEDS_MBPS.into_iter().find(is_ceiling) {
         Some(speed) => clear(format!(
             "receive direction: {} of {:.0} to {:.0} Mbit/s, which a link of {speed} Mbit/s carries",
@@ -152,18 +185,25 @@ fn receive_direction(sum: &Reading<f64>) -> Ruling {
             tcp_ceiling(speed, 1500.0),
             bare(speed)
         )),
-        None => unknown("path.line_rate_mbps", format!("{} Mbit/s are the ceiling of no usual link", sum.value)),
+        None => unknown(
+            "path.line_rate_mbps",
+            format!("{} Mbit/s are the ceiling of no usual link", sum.value),
+        ),
     }
 }
 
 fn collision(host: &Host<'_>) -> Ruling {
     let flows = host.number("fanout.destinations")?;
-    require(flows.value >= 4.0, || "fewer than four destinations".to_owned())?;
+    require(flows.value >= 4.0, || {
+        "fewer than four destinations".to_owned()
+    })?;
     let step = host.number("fanout.step_mbps")?;
     let low = host.number("fanout.sum_mbps_min")?;
     let queues = host.number("fanout.queues")?;
     let full = flows.value * step.value;
-    require(low.value < 0.9 * full, || "the sum is what all flows together can reach".to_owned())?;
+    require(low.value < 0.9 * full, || {
+        "the sum is what all flows together can reach".to_owned()
+    })?;
     let used = expected_queues(flows.value, queues.value);
     Ok(matched()
         .read(&low, format!("near {full} Mbit/s; it moves in steps of {} Mbit/s", step.value))
@@ -177,17 +217,31 @@ fn chn_03(nic: &Nic<'_>) -> Ruling {
         Ok(queues) => queues,
         Err(missing) => match nic.number("chan.combined.cur") {
             Ok(combined) => combined,
-            Err(_) if nic.host.absence(&nic.key("chan.combined.cur")) == Absence::UnsupportedByDriver => {
-                Reading { key: nic.key("chan"), value: 1.0, inferred: false }
+            Err(_)
+                if nic.host.absence(&nic.key("chan.combined.cur"))
+                    == Absence::UnsupportedByDriver =>
+            {
+                Reading {
+                    key: nic.key("chan"),
+                    value: 1.0,
+                    inferred: false,
+                }
             }
             Err(_) => return Err(missing),
         },
     };
-    require(queues.value <= 1.0, || format!("{} receive queues", queues.value))?;
+    require(queues.value <= 1.0, || {
+        format!("{} receive queues", queues.value)
+    })?;
     let matched = matched().read(&queues, "several receive queues");
-    let saturated =
-        irq_cpu(nic).and_then(|(cpu, _)| nic.host.cpu_load(cpu)).is_ok_and(|load| load.softirq >= SATURATED);
-    let matched = if saturated { matched.severity(Severity::High) } else { matched };
+    let saturated = irq_cpu(nic)
+        .and_then(|(cpu, _)| nic.host.cpu_load(cpu))
+        .is_ok_and(|load| load.softirq >= SATURATED);
+    let matched = if saturated {
+        matched.severity(Severity::High)
+    } else {
+        matched
+    };
     Ok(matched.advice("spread the work in software if its CPU saturates (IRQ-02)"))
 }
 
@@ -204,12 +258,19 @@ fn irq_01(nic: &Nic<'_>) -> Ruling {
     let vectors = nic.number("irq.vectors")?;
     require(vectors.value >= 2.0, || "a single vector".to_owned())?;
     let (cpu, share) = irq_cpu(nic)?;
-    require(share >= 0.8, || format!("CPU {cpu} takes {:.0} % of them", share * 100.0))?;
-    let load = nic
-        .host
-        .cpu_load(cpu)
-        .suspect(|| format!("CPU {cpu} takes {:.0} % of the interrupts of {} vectors", share * 100.0, vectors.value))?;
-    require(load.softirq >= SATURATED, || format!("CPU {cpu} is not saturated"))?;
+    require(share >= 0.8, || {
+        format!("CPU {cpu} takes {:.0} % of them", share * 100.0)
+    })?;
+    let load = nic.host.cpu_load(cpu).suspect(|| {
+        format!(
+            "CPU {cpu} takes {:.0} % of the interrupts of {} vectors",
+            share * 100.0,
+            vectors.value
+        )
+    })?;
+    require(load.softirq >= SATURATED, || {
+        format!("CPU {cpu} is not saturated")
+    })?;
     Ok(matched()
         .read(&vectors, "spread over several CPUs")
         .because(nic.key("irq.busiest_cpu"), cpu, format!("takes {:.0} %, at most 80 %", share * 100.0))
@@ -222,23 +283,51 @@ fn irq_02(nic: &Nic<'_>) -> Ruling {
     let (cpu, _) = irq_cpu(nic)?;
     let load = nic.host.cpu_load(cpu).suspect(|| {
         let total = nic.number("irq.total").map_or(0.0, |total| total.value);
-        format!("one CPU takes all {total:.0} interrupts of the only queue; its load was not sampled")
+        format!(
+            "one CPU takes all {total:.0} interrupts of the only queue; its load was not sampled"
+        )
     })?;
-    require(load.softirq >= SATURATED, || format!("CPU {cpu} spends {:.0} % in interrupts", load.softirq * 100.0))?;
-    let masks = nic.host.number("cpu.count").ok().zip(nic.text("queue.rx-0.rps_cpus").ok());
-    let write = |mask: &str| command("echo {} > /sys/class/net/{}/queues/rx-0/rps_cpus", &[&mask, &nic.name]);
-    let change = masks.and_then(|(count, old)| write(&rps_mask(count.value, cpu)).zip(write(old.value)));
+    require(load.softirq >= SATURATED, || {
+        format!(
+            "CPU {cpu} spends {:.0} % in interrupts",
+            load.softirq * 100.0
+        )
+    })?;
+    let masks = nic
+        .host
+        .number("cpu.count")
+        .ok()
+        .zip(nic.text("queue.rx-0.rps_cpus").ok());
+    let write = |mask: &str| {
+        command(
+            "echo {} > /sys/class/net/{}/queues/rx-0/rps_cpus",
+            &[&mask, &nic.name],
+        )
+    };
+    let change =
+        masks.and_then(|(count, old)| write(&rps_mask(count.value, cpu)).zip(write(old.value)));
     Ok(matched()
-        .because(format!("cpu.{cpu}.softirq"), format!("{:.0} %", load.softirq * 100.0), "below 85 %")
+        .because(
+            format!("cpu.{cpu}.softirq"),
+            format!("{:.0} %", load.softirq * 100.0),
+            "below 85 %",
+        )
         .change_or(change, || {
-            format!("write the mask of the other CPUs to /sys/class/net/{}/queues/rx-0/rps_cpus", nic.word())
+            format!(
+                "write the mask of the other CPUs to /sys/class/net/{}/queues/rx-0/rps_cpus",
+                nic.word()
+            )
         })
         .persist("repeat the command at boot, for example from a udev rule"))
 }
 
 /// Every CPU but one, as a mask in hexadecimal; at most the first 32 CPUs, which is enough for one queue.
 fn rps_mask(cpus: f64, except: u32) -> String {
-    let count = if cpus >= 32.0 { 32 } else { cpus.max(1.0) as u32 };
+    let count = if cpus >= 32.0 {
+        32
+    } else {
+        cpus.max(1.0) as u32
+    };
     let all = (1_u64 << count) - 1;
     format!("{:x}", all & !(1_u64 << except.min(63)))
 }
@@ -251,63 +340,112 @@ fn irq_03(nic: &Nic<'_>) -> Ruling {
     require(nodes.value > 1.0, || "one NUMA node".to_owned())?;
     let local = nic.text("numa.local_cpulist")?;
     let near = cpu_list(local.value);
-    let remote: f64 = irq_shares(nic)?.iter().filter(|(cpu, _)| !near.contains(cpu)).map(|(_, share)| share).sum();
-    require(remote > 0.5, || format!("{:.0} % of the interrupts are local", (1.0 - remote) * 100.0))?;
+    let remote: f64 = irq_shares(nic)?
+        .iter()
+        .filter(|(cpu, _)| !near.contains(cpu))
+        .map(|(_, share)| share)
+        .sum();
+    require(remote > 0.5, || {
+        format!(
+            "{:.0} % of the interrupts are local",
+            (1.0 - remote) * 100.0
+        )
+    })?;
     Ok(matched()
         .read(&node, "the NIC's node")
-        .because(nic.key("irq.remote_share"), format!("{:.0} %", remote * 100.0), "at most 50 % on other nodes")
-        .advice(format!("write {} into the smp_affinity_list of its interrupts", local.value)))
+        .because(
+            nic.key("irq.remote_share"),
+            format!("{:.0} %", remote * 100.0),
+            "at most 50 % on other nodes",
+        )
+        .advice(format!(
+            "write {} into the smp_affinity_list of its interrupts",
+            local.value
+        )))
 }
 
 fn irq_04(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let mask = nic.text("queue.rx-0.rps_cpus")?;
-    let steers = mask.value.chars().any(|c| c.is_ascii_hexdigit() && c != '0');
+    let steers = mask
+        .value
+        .chars()
+        .any(|c| c.is_ascii_hexdigit() && c != '0');
     require(steers, || "no software steering".to_owned())?;
     let queues = nic.number("queue.rx_count")?;
     let cpus = nic.host.number("cpu.count")?;
-    require(queues.value >= cpus.value, || format!("{} queues for {} CPUs", queues.value, cpus.value))?;
+    require(queues.value >= cpus.value, || {
+        format!("{} queues for {} CPUs", queues.value, cpus.value)
+    })?;
     const LOOP: &str = "for f in /sys/class/net/{}/queues/rx-*/rps_cpus; do echo {} > $f; done";
     let write = |mask: &str| command(LOOP, &[&nic.name, &mask]);
-    let alike = (0..queues.value as u32)
-        .all(|queue| nic.text(&format!("queue.rx-{queue}.rps_cpus")).is_ok_and(|other| other.value == mask.value));
+    let alike = (0..queues.value as u32).all(|queue| {
+        nic.text(&format!("queue.rx-{queue}.rps_cpus"))
+            .is_ok_and(|other| other.value == mask.value)
+    });
     Ok(matched()
         .read_text(&mask, "0, because the hardware spreads already")
         .read(&queues, format!("as many as CPUs ({})", cpus.value))
-        .change_or(alike.then(|| write("0").zip(write(mask.value))).flatten(), || {
-            format!("write 0 to /sys/class/net/{}/queues/rx-*/rps_cpus", nic.word())
-        }))
+        .change_or(
+            alike.then(|| write("0").zip(write(mask.value))).flatten(),
+            || {
+                format!(
+                    "write 0 to /sys/class/net/{}/queues/rx-*/rps_cpus",
+                    nic.word()
+                )
+            },
+        ))
 }
 
 fn irq_05(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let usecs = nic.number_if_any("coal.rx_usecs", "the driver has no interrupt moderation")?;
-    if nic.flag("coal.adaptive_rx").is_ok_and(|adaptive| adaptive.value) {
+    if nic
+        .flag("coal.adaptive_rx")
+        .is_ok_and(|adaptive| adaptive.value)
+    {
         return clear("adaptive moderation is on");
     }
-    if nic.text("drv.name").is_ok_and(|driver| driver.value == "virtio_net") {
+    if nic
+        .text("drv.name")
+        .is_ok_and(|driver| driver.value == "virtio_net")
+    {
         return clear("with virtio the host decides on interrupt moderation");
     }
     let fix = |matched: Match| {
         let on = command("ethtool -C {} adaptive-rx on", &[&nic.name]);
-        let off = command("ethtool -C {} adaptive-rx off rx-usecs {}", &[&nic.name, &usecs.value]);
+        let off = command(
+            "ethtool -C {} adaptive-rx off rx-usecs {}",
+            &[&nic.name, &usecs.value],
+        );
         let adaptive = nic.flag("coal.adaptive_rx").is_ok().then(|| on.zip(off));
-        matched.change_or(adaptive.flatten(), || "set rx-usecs of ethtool -C".to_owned())
+        matched.change_or(adaptive.flatten(), || {
+            "set rx-usecs of ethtool -C".to_owned()
+        })
     };
     if usecs.value >= 100.0 {
-        let latency =
-            nic.host.flag("complaint.latency").suspect(|| format!("every packet may wait {} us", usecs.value))?;
+        let latency = nic
+            .host
+            .flag("complaint.latency")
+            .suspect(|| format!("every packet may wait {} us", usecs.value))?;
         require(latency.value, || "latency is not the complaint".to_owned())?;
-        return Ok(fix(matched().read(&usecs, "below 100 where latency matters")));
+        return Ok(fix(
+            matched().read(&usecs, "below 100 where latency matters")
+        ));
     }
     require(usecs.value == 0.0, || format!("{} us", usecs.value))?;
     let queues = nic.number("irq.vectors")?;
     let period = nic.host.period()?;
     let prefix = nic.key("irq.");
-    let grown: f64 =
-        period.deltas().filter(|(key, _)| key.starts_with(&prefix)).map(|(_, delta)| to_f64(delta.value)).sum();
+    let grown: f64 = period
+        .deltas()
+        .filter(|(key, _)| key.starts_with(&prefix))
+        .map(|(_, delta)| to_f64(delta.value))
+        .sum();
     let rate = grown / period.seconds / queues.value.max(1.0);
-    require(rate > 100_000.0, || format!("{rate:.0} interrupts per second and queue"))?;
+    require(rate > 100_000.0, || {
+        format!("{rate:.0} interrupts per second and queue")
+    })?;
     Ok(fix(matched().read(&usecs, "moderation on").because(
         "interrupts per second and queue",
         format!("{rate:.0}"),
@@ -318,7 +456,9 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
 fn soft_01(host: &Host<'_>) -> Ruling {
     let dropped = host.growth("softnet.dropped")?;
     dropped.or_clear("drops of the backlog")?;
-    Ok(matched().grew(&dropped).raise(host, "net.core.netdev_max_backlog", 10_000.0))
+    Ok(matched()
+        .grew(&dropped)
+        .raise(host, "net.core.netdev_max_backlog", 10_000.0))
 }
 
 fn soft_02(host: &Host<'_>) -> Ruling {
@@ -326,7 +466,9 @@ fn soft_02(host: &Host<'_>) -> Ruling {
     squeezed.or_clear("exhausted budgets")?;
     let received = host.growth("softnet.processed")?;
     let share = to_f64(squeezed.value) / to_f64(received.value.max(1));
-    require(share > 0.01, || format!("{:.2} % of the rounds", share * 100.0))?;
+    require(share > 0.01, || {
+        format!("{:.2} % of the rounds", share * 100.0)
+    })?;
     let dropped = drops_behind(host)?;
     Ok(matched()
         .grew(&squeezed)

@@ -8,7 +8,8 @@ const NOFILE_USUAL: u64 = 200_000;
 pub(super) const MORE_PORTS: &str =
     "--ports explicit, which needs no setting, or --src with further addresses of this host";
 /// What follows a longer queue of connections that wait to be accepted.
-pub(super) const LONGER_BACKLOG: &str = "restart the server with a longer backlog (nginx: listen 80 backlog=65535)";
+pub(super) const LONGER_BACKLOG: &str =
+    "restart the server with a longer backlog (nginx: listen 80 backlog=65535)";
 
 /// A higher limit of descriptors. It is inherited from whatever starts the program, so no command changes it alone.
 pub(super) fn descriptors(need: u64) -> String {
@@ -21,7 +22,9 @@ pub(super) fn descriptors(need: u64) -> String {
 
 /// A way past connection tracking for the traffic of the server's port.
 pub(super) fn untracked(port: u16) -> String {
-    format!("exempt TCP port {port} from connection tracking (notrack in the raw chains of nftables)")
+    format!(
+        "exempt TCP port {port} from connection tracking (notrack in the raw chains of nftables)"
+    )
 }
 
 impl Match {

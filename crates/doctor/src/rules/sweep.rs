@@ -38,16 +38,30 @@ type SweepRule = (ReasonName, fn(&Case<'_>) -> Ruling);
 
 const RULES: [SweepRule; 13] = [
     (ReasonName::SenderLimited, |case| case.sender_limited()),
-    (ReasonName::SenderBackPressure, |case| case.sender_back_pressure()),
+    (ReasonName::SenderBackPressure, |case| {
+        case.sender_back_pressure()
+    }),
     (ReasonName::WindowBelowBdp, |case| case.window_below_bdp()),
     (ReasonName::SendBuffer, |case| case.send_buffer()),
-    (ReasonName::StreamsBeyondCores, |case| case.streams_beyond_cores(Endpoint::Client)),
-    (ReasonName::StreamsBeyondCores, |case| case.streams_beyond_cores(Endpoint::Server)),
+    (ReasonName::StreamsBeyondCores, |case| {
+        case.streams_beyond_cores(Endpoint::Client)
+    }),
+    (ReasonName::StreamsBeyondCores, |case| {
+        case.streams_beyond_cores(Endpoint::Server)
+    }),
     (ReasonName::CoresBusy, |case| case.shared_cores_busy()),
-    (ReasonName::CoresBusy, |case| case.cores_busy(Endpoint::Client)),
-    (ReasonName::CoreSaturated, |case| case.core_saturated(Endpoint::Client)),
-    (ReasonName::CoresBusy, |case| case.cores_busy(Endpoint::Server)),
-    (ReasonName::CoreSaturated, |case| case.core_saturated(Endpoint::Server)),
+    (ReasonName::CoresBusy, |case| {
+        case.cores_busy(Endpoint::Client)
+    }),
+    (ReasonName::CoreSaturated, |case| {
+        case.core_saturated(Endpoint::Client)
+    }),
+    (ReasonName::CoresBusy, |case| {
+        case.cores_busy(Endpoint::Server)
+    }),
+    (ReasonName::CoreSaturated, |case| {
+        case.core_saturated(Endpoint::Server)
+    }),
     (ReasonName::RetransmitsRise, |case| case.retransmits_rise()),
     (ReasonName::Loss, |case| case.loss()),
 ];
@@ -55,14 +69,21 @@ const RULES: [SweepRule; 13] = [
 /// Why `here` is worse than `best`, with the facts that are missing where no rule matches. Without `best`: what limits
 /// `here`; empty where that is not known, as with a full link.
 #[must_use]
-pub fn sweep_reasons(best: Option<&SettingFacts>, here: &SettingFacts, hosts: &Hosts) -> Vec<Reason> {
+pub fn sweep_reasons(
+    best: Option<&SettingFacts>,
+    here: &SettingFacts,
+    hosts: &Hosts,
+) -> Vec<Reason> {
     let case = Case { best, here, hosts };
     let (mut reasons, mut missing) = (Vec::new(), Vec::new());
     for (name, rule) in RULES {
         match rule(&case) {
             Ok(found) => reasons.extend(found.evidence.iter().map(|evidence| {
                 let mut reason = Reason::new(name, evidence.to_string());
-                reason.window = case.window_deficit().ok().filter(|_| name == ReasonName::WindowBelowBdp);
+                reason.window = case
+                    .window_deficit()
+                    .ok()
+                    .filter(|_| name == ReasonName::WindowBelowBdp);
                 reason
             })),
             Err(NoMatch::Unknown(unknown)) => missing.extend(unknown.missing),
@@ -70,9 +91,15 @@ pub fn sweep_reasons(best: Option<&SettingFacts>, here: &SettingFacts, hosts: &H
         }
     }
     if reasons.is_empty() && best.is_some() {
-        let listed = LISTED.into_iter().filter(|fact| missing.iter().any(|(known, _)| known == fact));
+        let listed = LISTED
+            .into_iter()
+            .filter(|fact| missing.iter().any(|(known, _)| known == fact));
         let listed: Vec<&str> = listed.collect();
-        let separator = if listed.is_empty() { "" } else { "; not reported: " };
+        let separator = if listed.is_empty() {
+            ""
+        } else {
+            "; not reported: "
+        };
         let sentence = format!("not known{separator}{}", listed.join(", "));
         reasons.push(Reason::new(ReasonName::NotKnown, sentence));
     }
@@ -101,7 +128,9 @@ fn given<T>(value: Option<T>) -> Result<T, NoMatch> {
 impl Case<'_> {
     /// A limit on what is sent explains nothing where more was received.
     fn is_slower(&self) -> Result<(), NoMatch> {
-        let is_slower = self.best.is_none_or(|best| self.here.received_bps < best.received_bps);
+        let is_slower = self
+            .best
+            .is_none_or(|best| self.here.received_bps < best.received_bps);
         require(is_slower, || "not slower".to_owned())
     }
 
@@ -109,8 +138,13 @@ impl Case<'_> {
         self.is_slower()?;
         let each_bps = given(self.here.stream_rate_bps)? as f64;
         let limit_bps = each_bps * f64::from(self.here.streams);
-        require(self.here.received_bps >= LIMIT_REACHED * limit_bps, || "below the limit".to_owned())?;
-        reason(format!("each stream is at its rate limit of {}", rate(each_bps)))
+        require(self.here.received_bps >= LIMIT_REACHED * limit_bps, || {
+            "below the limit".to_owned()
+        })?;
+        reason(format!(
+            "each stream is at its rate limit of {}",
+            rate(each_bps)
+        ))
     }
 
     /// A sender of datagrams that sends less than it was asked for, and has the CPU time for more, waits for its socket
@@ -119,9 +153,14 @@ impl Case<'_> {
         given(self.here.lost_percent)?;
         let limit_bps = given(self.here.stream_rate_bps)? as f64 * f64::from(self.here.streams);
         let sent_bps = given(self.here.sent_bps)?;
-        require(sent_bps < LIMIT_REACHED * limit_bps, || "at the limit".to_owned())?;
+        require(sent_bps < LIMIT_REACHED * limit_bps, || {
+            "at the limit".to_owned()
+        })?;
         for end in [Endpoint::Client, Endpoint::Server] {
-            require(self.core_saturated(end).is_err() && self.cores_busy(end).is_err(), || "CPU".to_owned())?;
+            require(
+                self.core_saturated(end).is_err() && self.cores_busy(end).is_err(),
+                || "CPU".to_owned(),
+            )?;
         }
         require(self.shared_cores_busy().is_err(), || "CPU".to_owned())?;
         reason(format!(
@@ -149,14 +188,21 @@ impl Case<'_> {
         let rtt_us = read(RTT, self.here.rtt_us)?;
         let stream_rate_bps = best.received_bps / f64::from(self.here.streams.max(1));
         let deficit = WindowDeficit::new(window_bytes, rtt_us, stream_rate_bps);
-        require((window_bytes as f64) < deficit.bdp_bytes, || "the window suffices".to_owned())?;
+        require((window_bytes as f64) < deficit.bdp_bytes, || {
+            "the window suffices".to_owned()
+        })?;
         Ok(deficit)
     }
 
     /// The window that was asked for, or the announced one where senders waited for it.
     fn window_bytes(&self) -> Option<u64> {
-        let announced = self.here.announced_window_bytes.filter(|_| is_limit(self.here.window_limited_share));
-        self.here.window_bytes.or(announced.map(|bytes| bytes as u64))
+        let announced = self
+            .here
+            .announced_window_bytes
+            .filter(|_| is_limit(self.here.window_limited_share));
+        self.here
+            .window_bytes
+            .or(announced.map(|bytes| bytes as u64))
     }
 
     fn send_buffer(&self) -> Ruling {
@@ -164,7 +210,9 @@ impl Case<'_> {
         self.is_slower()?;
         require(self.window_deficit().is_err(), || "the window".to_owned())?;
         let share = given(self.here.buffer_limited_share)?;
-        require(is_limit(Some(share)), || "room in the send buffer".to_owned())?;
+        require(is_limit(Some(share)), || {
+            "room in the send buffer".to_owned()
+        })?;
         reason(format!(
             "senders wait for room in their send buffers for {:.0} % of the time: net.ipv4.tcp_wmem limits them",
             share * 100.0
@@ -173,7 +221,9 @@ impl Case<'_> {
 
     fn streams_beyond_cores(&self, end: Endpoint) -> Ruling {
         let streams = self.here.streams;
-        require(streams > given(self.best)?.streams, || "no more streams".to_owned())?;
+        require(streams > given(self.best)?.streams, || {
+            "no more streams".to_owned()
+        })?;
         let cores = match end {
             Endpoint::Client => given(self.cores(end))?,
             Endpoint::Server => read(SERVER_CORES, self.cores(end))?,
@@ -182,17 +232,24 @@ impl Case<'_> {
         let is_crowded = self.load_percent(end)? >= CORES_CROWDED * 100.0 * f64::from(cores);
         require(is_crowded, || "the CPUs are not fully used".to_owned())?;
         let name = name(end);
-        reason(format!("{streams} streams are more than the {cores} CPUs of the {name}, which are busy"))
+        reason(format!(
+            "{streams} streams are more than the {cores} CPUs of the {name}, which are busy"
+        ))
     }
 
     fn shared_cores_busy(&self) -> Ruling {
         require(self.hosts.is_same_host, || "two hosts".to_owned())?;
-        let (percent, cores) = (self.load_percent(Endpoint::Client)?, given(self.cores(Endpoint::Client))?);
+        let (percent, cores) = (
+            self.load_percent(Endpoint::Client)?,
+            given(self.cores(Endpoint::Client))?,
+        );
         all_busy("host that is both client and server", percent, cores)
     }
 
     fn cores_busy(&self, end: Endpoint) -> Ruling {
-        require(self.shared_cores_busy().is_err(), || "the CPUs of the host are fully used".to_owned())?;
+        require(self.shared_cores_busy().is_err(), || {
+            "the CPUs of the host are fully used".to_owned()
+        })?;
         let percent = self.cpu_percent(end)?;
         all_busy(name(end), percent, given(self.cores(end))?)
     }
@@ -202,7 +259,10 @@ impl Case<'_> {
         let is_host_full = self.shared_cores_busy().is_ok() || self.cores_busy(end).is_ok();
         require(!is_host_full, || "all CPUs are busy".to_owned())?;
         let percent = self.cpu_percent(end)?;
-        require((CORE_FULL_PERCENT..=ONE_CORE_PERCENT).contains(&percent), || format!("{percent:.0} % of one CPU"))?;
+        require(
+            (CORE_FULL_PERCENT..=ONE_CORE_PERCENT).contains(&percent),
+            || format!("{percent:.0} % of one CPU"),
+        )?;
         let name = name(end);
         reason(match self.here.streams {
             1 => format!("one CPU of the {name} is fully used ({percent:.0} %) by one stream"),
@@ -218,16 +278,25 @@ impl Case<'_> {
         require(self.here.lost_percent.is_none(), || "not TCP".to_owned())?;
         let here_per_s = read(RETRANSMITS, self.here.retransmits_per_s)?;
         let best_per_s = given(best.retransmits_per_s)?;
-        let has_risen = here_per_s >= RETRANSMITS_PER_S_MIN && here_per_s > RETRANSMITS_RISE * best_per_s;
+        let has_risen =
+            here_per_s >= RETRANSMITS_PER_S_MIN && here_per_s > RETRANSMITS_RISE * best_per_s;
         require(has_risen, || format!("{here_per_s:.0} per second"))?;
-        reason(format!("retransmissions rise from {best_per_s:.0} to {here_per_s:.0} per second"))
+        reason(format!(
+            "retransmissions rise from {best_per_s:.0} to {here_per_s:.0} per second"
+        ))
     }
 
     fn loss(&self) -> Ruling {
         let best = given(self.best.map_or(Some(0.0), |best| best.lost_percent))?;
         let here = given(self.here.lost_percent)?;
-        require(here >= best + LOSS_PERCENT_MIN, || format!("{here:.2} % lost"))?;
-        let at_best = if best > 0.0 { format!(", {best:.2} % at the best setting") } else { String::new() };
+        require(here >= best + LOSS_PERCENT_MIN, || {
+            format!("{here:.2} % lost")
+        })?;
+        let at_best = if best > 0.0 {
+            format!(", {best:.2} % at the best setting")
+        } else {
+            String::new()
+        };
         reason(format!("{here:.2} % of the datagrams are lost{at_best}"))
     }
 
@@ -239,7 +308,12 @@ impl Case<'_> {
     }
 
     fn cores(&self, end: Endpoint) -> Option<u32> {
-        let Hosts { client_cores, server_cores, is_same_host, .. } = *self.hosts;
+        let Hosts {
+            client_cores,
+            server_cores,
+            is_same_host,
+            ..
+        } = *self.hosts;
         match end {
             Endpoint::Client => client_cores,
             Endpoint::Server => server_cores.or(client_cores.filter(|_| is_same_host)),
@@ -260,12 +334,16 @@ fn is_limit(share: Option<f64>) -> bool {
 }
 
 fn all_busy(whose: &str, percent: f64, cores: u32) -> Ruling {
-    require(percent >= CORE_FULL_PERCENT * f64::from(cores), || format!("{percent:.0} % of {cores} CPUs"))?;
+    require(percent >= CORE_FULL_PERCENT * f64::from(cores), || {
+        format!("{percent:.0} % of {cores} CPUs")
+    })?;
     let (all, are) = match cores {
         1 => ("the only CPU".to_owned(), "is"),
         cores => (format!("all {cores} CPUs"), "are"),
     };
-    reason(format!("{all} of the {whose} {are} busy ({percent:.0} % of {cores}00 %)"))
+    reason(format!(
+        "{all} of the {whose} {are} busy ({percent:.0} % of {cores}00 %)"
+    ))
 }
 
 const fn name(end: Endpoint) -> &'static str {

@@ -51,7 +51,9 @@ fn virt_01(nic: &Nic<'_>) -> Ruling {
     let mut matched = matched();
     for (name, expected) in MARKS {
         let found = nic.text(&format!("feat.{name}"))?;
-        require(found.value == expected, || format!("{name} is {}", found.value))?;
+        require(found.value == expected, || {
+            format!("{name} is {}", found.value)
+        })?;
         matched = matched.read_text(&found, "offered by the host");
     }
     Ok(matched.advice(
@@ -62,19 +64,37 @@ fn virt_01(nic: &Nic<'_>) -> Ruling {
 
 /// One host has nothing to differ from; a comparison uses [`receive_aggregation_differs`].
 fn virt_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
-    let nics = scope.nics().filter(|nic| nic.text("feat.rx-gro-hw").is_ok());
-    nics.map(|nic| (nic.subject(), unknown("a second host", "compare two hosts with --diff"))).collect()
+    let nics = scope
+        .nics()
+        .filter(|nic| nic.text("feat.rx-gro-hw").is_ok());
+    nics.map(|nic| {
+        (
+            nic.subject(),
+            unknown("a second host", "compare two hosts with --diff"),
+        )
+    })
+    .collect()
 }
 
 /// VIRT-02 on two interfaces that were mapped onto each other.
 pub(crate) fn receive_aggregation_differs(a: &Nic<'_>, b: &Nic<'_>) -> Ruling {
     let (left, right) = (a.text("feat.rx-gro-hw")?, b.text("feat.rx-gro-hw")?);
     let on = |words: &str| words.starts_with("on");
-    require(on(left.value) != on(right.value), || format!("{} on both", left.value))?;
+    require(on(left.value) != on(right.value), || {
+        format!("{} on both", left.value)
+    })?;
     let active = if on(left.value) { a } else { b };
     let matched: Match = matched()
-        .because(format!("{}: {}", a.host.name(), left.key), left.value, "equal on both")
-        .because(format!("{}: {}", b.host.name(), right.key), right.value, "equal on both")
+        .because(
+            format!("{}: {}", a.host.name(), left.key),
+            left.value,
+            "equal on both",
+        )
+        .because(
+            format!("{}: {}", b.host.name(), right.key),
+            right.value,
+            "equal on both",
+        )
         .advice("align kernel and back end, or switch it off where it is on and compare again");
     Ok(matched.fix_of_tokens(feature(active, "rx-gro-hw", ["off", "on"])))
 }
@@ -85,16 +105,26 @@ fn virt_03(host: &Host<'_>) -> Ruling {
     let median = host.number("ovs.pmd.kpps_median")?;
     if max.value > 2.0 * median.value {
         return Ok(matched()
-            .read(&max, format!("at most twice the median of {} kpps", median.value))
+            .read(
+                &max,
+                format!("at most twice the median of {} kpps", median.value),
+            )
             .advice("ovs-appctl dpif-netdev/pmd-rxq-rebalance assigns the queues anew"));
     }
     let node = host.number("ovs.vm_node")?;
     let nodes = host.text("ovs.pmd.numa_nodes")?;
-    require(!nodes.value.split(", ").any(|pmd| pmd == node.value.to_string()), || {
-        "a thread polls on the guest's node".to_owned()
-    })?;
+    require(
+        !nodes
+            .value
+            .split(", ")
+            .any(|pmd| pmd == node.value.to_string()),
+        || "a thread polls on the guest's node".to_owned(),
+    )?;
     Ok(matched()
-        .read_text(&nodes, format!("node {} of the guest among them", node.value))
+        .read_text(
+            &nodes,
+            format!("node {} of the guest among them", node.value),
+        )
         .advice("add CPUs of that node to pmd-cpu-mask"))
 }
 

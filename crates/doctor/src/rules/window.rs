@@ -73,7 +73,10 @@ fn is_explained(share: f64) -> bool {
 
 /// Whether the receive buffers of a host overflowed as often as a test lost datagrams.
 pub(super) fn socket_explains(host: &Host<'_>, lost: f64) -> bool {
-    lost > 0.0 && host.growth_of(&SOCKET_OVERFLOWS).is_ok_and(|grown| is_explained(to_f64(grown.value) / lost))
+    lost > 0.0
+        && host
+            .growth_of(&SOCKET_OVERFLOWS)
+            .is_ok_and(|grown| is_explained(to_f64(grown.value) / lost))
 }
 
 /// Share of the busy time from which on a limit counts.
@@ -99,38 +102,60 @@ struct TooSmall {
 
 /// Continues when a window limits: it holds less than `products` times rate and round trip of the path; where the rate of
 /// the path is unknown, when the measured rate is what this window permits.
-fn too_small(run: &Run<'_>, window: &Reading<f64>, rtt_us: f64, products: f64) -> Result<TooSmall, NoMatch> {
+fn too_small(
+    run: &Run<'_>,
+    window: &Reading<f64>,
+    rtt_us: f64,
+    products: f64,
+) -> Result<TooSmall, NoMatch> {
     let goodput = run.goodput_bps()?.value;
     if let Some(ceiling) = attainable_bps(run) {
         require(goodput < 0.985 * ceiling, || "line rate reached".to_owned())?;
         let needed = products * bdp_bytes(ceiling, rtt_us);
-        require(window.value < needed, || "it holds the bandwidth-delay product".to_owned())?;
+        require(window.value < needed, || {
+            "it holds the bandwidth-delay product".to_owned()
+        })?;
         return Ok(TooSmall {
             threshold: format!("at least {needed:.0} bytes for this path"),
             ceiling_bps: Some(ceiling),
         });
     }
     let permitted = window_ceiling_bps(window.value, rtt_us);
-    let steady = run.number("later_median_bps").map_or(goodput, |rate| rate.value);
+    let steady = run
+        .number("later_median_bps")
+        .map_or(goodput, |rate| rate.value);
     if (steady - permitted).abs() > 0.2 * permitted {
         return unknown(
             "path.line_rate_mbps",
-            format!("{:.0} Mbit/s are not what the window permits; use --line-rate", steady / 1e6),
+            format!(
+                "{:.0} Mbit/s are not what the window permits; use --line-rate",
+                steady / 1e6
+            ),
         );
     }
     Ok(TooSmall {
-        threshold: format!("permits {:.0} Mbit/s, and {:.0} are reached", permitted / 1e6, steady / 1e6),
+        threshold: format!(
+            "permits {:.0} Mbit/s, and {:.0} are reached",
+            permitted / 1e6,
+            steady / 1e6
+        ),
         ceiling_bps: None,
     })
 }
 
 fn win_01(run: &Run<'_>) -> Ruling {
-    let (share, window) = (run.number("rwnd_limited_share"), run.number("snd_wnd_bytes"));
+    let (share, window) = (
+        run.number("rwnd_limited_share"),
+        run.number("snd_wnd_bytes"),
+    );
     limited(run, share, window, 1.2, ("receiver", "window"), "tcp_rmem")
 }
 
 fn win_02(run: &Run<'_>) -> Ruling {
-    let (share, buffer) = (run.number("sndbuf_limited_share"), run.number("sndbuf_bytes"));
+    let (share, buffer) = (
+        run.number("sndbuf_limited_share"),
+        run.number("sndbuf_bytes"),
+    );
     limited(run, share, buffer, 2.0, ("sender", "buffer"), "tcp_wmem")
 }
 
@@ -144,29 +169,51 @@ fn limited(
     sysctl: &str,
 ) -> Ruling {
     run.over_tcp()?;
-    let is_concluded =
-        run.is_limited_by(&[if end == "receiver" { limit::RECEIVER_WINDOW } else { limit::SENDER_WINDOW }])?;
+    let is_concluded = run.is_limited_by(&[if end == "receiver" {
+        limit::RECEIVER_WINDOW
+    } else {
+        limit::SENDER_WINDOW
+    }])?;
     let share = share?;
     // The kernel takes a sender whose buffer is empty for one without data.
     let is_below_block = is_concluded && run.is_buffer_below_block();
-    require(share.value >= LIMITED || is_below_block, || format!("{:.0} % of the time", share.value * 100.0))?;
+    require(share.value >= LIMITED || is_below_block, || {
+        format!("{:.0} % of the time", share.value * 100.0)
+    })?;
     let (window, rtt) = (window?, run.number("rtt_us")?);
     let small = match too_small(run, &window, rtt.value, products) {
-        Err(_) if is_concluded => TooSmall { threshold: "the sender waited for it".to_owned(), ceiling_bps: None },
+        Err(_) if is_concluded => TooSmall {
+            threshold: "the sender waited for it".to_owned(),
+            ceiling_bps: None,
+        },
         small => small?,
     };
     let matched = match run.number("idle_share") {
-        Ok(idle) if is_below_block => matched().read(&idle, "the buffer was empty for this part of the time"),
+        Ok(idle) if is_below_block => {
+            matched().read(&idle, "the buffer was empty for this part of the time")
+        }
         _ => matched().read(&share, "below 0.2 of the busy time"),
     };
-    let matched = matched.read(&window, small.threshold).read(&rtt, "round trip, microseconds");
+    let matched = matched
+        .read(&window, small.threshold)
+        .read(&rtt, "round trip, microseconds");
     if run.number("window_bytes").is_ok() {
         return Ok(matched.advice(format!("omit -w, so that the {end}'s {name} can grow")));
     }
-    let needed = small.ceiling_bps.map_or(BUFFER_MAX_DEFAULT_BYTES, |ceiling| buffer_bytes(ceiling, rtt.value));
-    let matched = if run.part() == Some(end) { matched } else { matched.on(format!("the {end}")) };
+    let needed = small
+        .ceiling_bps
+        .map_or(BUFFER_MAX_DEFAULT_BYTES, |ceiling| {
+            buffer_bytes(ceiling, rtt.value)
+        });
+    let matched = if run.part() == Some(end) {
+        matched
+    } else {
+        matched.on(format!("the {end}"))
+    };
     let Some(host) = run.end(end) else {
-        return Ok(matched.advice(format!("let net.ipv4.{sysctl} of the {end} allow {needed:.0} bytes")));
+        return Ok(matched.advice(format!(
+            "let net.ipv4.{sysctl} of the {end} allow {needed:.0} bytes"
+        )));
     };
     Ok(match buffer_triple(&host, sysctl, needed) {
         Some(triple) => {
@@ -181,11 +228,24 @@ fn limited(
 
 /// The kernel's triple with a larger maximum; `None` where the maximum is as large.
 fn buffer_triple(host: &Host<'_>, name: &str, maximum: f64) -> Option<String> {
-    let old = host.text(&format!("sysctl.net.ipv4.{name}")).map_or("4096 131072 0", |old| old.value);
+    let old = host
+        .text(&format!("sysctl.net.ipv4.{name}"))
+        .map_or("4096 131072 0", |old| old.value);
     let mut parts = old.split_whitespace();
-    let (low, default) = (parts.next().unwrap_or("4096"), parts.next().unwrap_or("131072"));
-    let present: f64 = parts.next().and_then(|most| most.parse().ok()).unwrap_or(0.0);
-    (present < maximum).then(|| format!("{low} {default} {:.0}", maximum.max(default.parse().unwrap_or(0.0))))
+    let (low, default) = (
+        parts.next().unwrap_or("4096"),
+        parts.next().unwrap_or("131072"),
+    );
+    let present: f64 = parts
+        .next()
+        .and_then(|most| most.parse().ok())
+        .unwrap_or(0.0);
+    (present < maximum).then(|| {
+        format!(
+            "{low} {default} {:.0}",
+            maximum.max(default.parse().unwrap_or(0.0))
+        )
+    })
 }
 
 fn win_03(run: &Run<'_>) -> Ruling {
@@ -195,17 +255,24 @@ fn win_03(run: &Run<'_>) -> Ruling {
         Err(_) if run.is("options_known") => return clear("no -w: the window can grow"),
         Err(stop) => return Err(stop),
     };
-    let matched = matched().read(&window, "no -w, so that the window can grow").read_text(&tool, "was called with -w");
+    let matched = matched()
+        .read(&window, "no -w, so that the window can grow")
+        .read_text(&tool, "was called with -w");
     if let Ok(limit) = run.host.number("sysctl.net.core.rmem_max")
         && window.value > limit.value
     {
         return Ok(matched
-            .read(&limit, "smaller than the requested size, so the kernel reduced it")
+            .read(
+                &limit,
+                "smaller than the requested size, so the kernel reduced it",
+            )
             .raise(&run.host, "net.core.rmem_max", window.value)
             .raise(&run.host, "net.core.wmem_max", window.value));
     }
     // Of a ping that was pasted with the test.
-    let rtt = run.number("rtt_us").or_else(|stop| run.host.number("path.rtt_us").map_err(|_| stop));
+    let rtt = run
+        .number("rtt_us")
+        .or_else(|stop| run.host.number("path.rtt_us").map_err(|_| stop));
     let rtt = rtt.suspect(|| format!("-w {:.0} switches autotuning off", window.value))?;
     let small = too_small(run, &window, rtt.value, 2.0)?;
     Ok(matched.read(&rtt, small.threshold).advice("leave -w out"))
@@ -214,16 +281,23 @@ fn win_03(run: &Run<'_>) -> Ruling {
 fn win_04(host: &Host<'_>) -> Ruling {
     let scaling = host.flag("sysctl.net.ipv4.tcp_window_scaling");
     let sack = host.flag("sysctl.net.ipv4.tcp_sack");
-    let off = |reading: &Result<Reading<bool>, NoMatch>| reading.as_ref().is_ok_and(|reading| !reading.value);
+    let off = |reading: &Result<Reading<bool>, NoMatch>| {
+        reading.as_ref().is_ok_and(|reading| !reading.value)
+    };
     if !off(&scaling) && !off(&sack) {
         scaling?;
         sack?;
         return clear("window scaling and selective acknowledgements are on");
     }
     let mut matched = matched();
-    for (is_off, key) in [(off(&scaling), "net.ipv4.tcp_window_scaling"), (off(&sack), "net.ipv4.tcp_sack")] {
+    for (is_off, key) in [
+        (off(&scaling), "net.ipv4.tcp_window_scaling"),
+        (off(&sack), "net.ipv4.tcp_sack"),
+    ] {
         if is_off {
-            matched = matched.because(format!("sysctl.{key}"), 0, "1").sysctl(host, key, "1");
+            matched = matched
+                .because(format!("sysctl.{key}"), 0, "1")
+                .sysctl(host, key, "1");
         }
     }
     Ok(matched)
@@ -238,27 +312,42 @@ const PRESSURE: [&str; 5] = [
 ];
 
 /// Those of [`PRESSURE`] that drop data, or keep buffers small.
-const PRESSURE_WITH_LOSS: [&str; 3] =
-    ["net.netstat.TcpExt.TCPMemoryPressures", "net.netstat.TcpExt.RcvPruned", "net.netstat.TcpExt.TCPBacklogDrop"];
+const PRESSURE_WITH_LOSS: [&str; 3] = [
+    "net.netstat.TcpExt.TCPMemoryPressures",
+    "net.netstat.TcpExt.RcvPruned",
+    "net.netstat.TcpExt.TCPBacklogDrop",
+];
 
 fn win_05(host: &Host<'_>) -> Ruling {
     let pressure = host.growth_of(&PRESSURE)?;
     pressure.or_clear("memory pressure")?;
     // Every host that has run for weeks has pruned a queue once.
     pressure.in_period("totals", |total| format!("{total} events since boot"))?;
-    let matched = matched().grew(&pressure).advice("raise net.ipv4.tcp_mem, or let the application read faster");
+    let matched = matched()
+        .grew(&pressure)
+        .advice("raise net.ipv4.tcp_mem, or let the application read faster");
     // A queue of small packets is collapsed without loss.
-    let is_lossless = host.growth_of(&PRESSURE_WITH_LOSS).is_ok_and(|lost| lost.value == 0);
-    Ok(if is_lossless { matched.severity(Severity::Medium) } else { matched })
+    let is_lossless = host
+        .growth_of(&PRESSURE_WITH_LOSS)
+        .is_ok_and(|lost| lost.value == 0);
+    Ok(if is_lossless {
+        matched.severity(Severity::Medium)
+    } else {
+        matched
+    })
 }
 
 fn win_06(host: &Host<'_>) -> Ruling {
     let restart = host.flag("sysctl.net.ipv4.tcp_slow_start_after_idle")?;
     require(restart.value, || "no slow start after idle".to_owned())?;
-    require(!host.has_full_cpu(), || "a CPU is fully used: the sender may have waited for it".to_owned())?;
+    require(!host.has_full_cpu(), || {
+        "a CPU is fully used: the sender may have waited for it".to_owned()
+    })?;
     // A target rate leaves pauses on purpose, and so does the bound of unsent data of a load of `linerate test`.
     let is_paused = |run: &Run<'_>| run.number("target_bps").is_ok() || run.text("phase").is_ok();
-    let sent = host.runs().filter(|run| run.part() != Some("receiver") && !is_paused(run));
+    let sent = host
+        .runs()
+        .filter(|run| run.part() != Some("receiver") && !is_paused(run));
     let bursty = { sent }.find_map(|run| run.number("idle_share").ok());
     let Some(idle) = bursty else {
         return unknown("run.0.idle_share", host.reason("run.0.idle_share"));
@@ -275,8 +364,13 @@ fn udp_01(host: &Host<'_>) -> Ruling {
     let keys = SOCKET_OVERFLOWS;
     let overflows = host.growth_of(&keys)?;
     overflows.or_clear("overflows of UDP socket buffers")?;
-    let lost = host.runs().find_map(|run| run.number("lost_packets").ok()).filter(|lost| lost.value > 0.0);
-    let share = lost.as_ref().map(|lost| to_f64(overflows.value) / lost.value);
+    let lost = host
+        .runs()
+        .find_map(|run| run.number("lost_packets").ok())
+        .filter(|lost| lost.value > 0.0);
+    let share = lost
+        .as_ref()
+        .map(|lost| to_f64(overflows.value) / lost.value);
     // A total that is the loss of the pasted test has grown in it.
     if !share.is_some_and(is_explained) {
         overflows.in_period("totals", |total| format!("{total} datagrams since boot"))?;
@@ -286,16 +380,26 @@ fn udp_01(host: &Host<'_>) -> Ruling {
     })?;
     // Totals alone are a guess, those that are the loss of a test are not.
     let mut matched = match overflows.total {
-        true => matched().because_all(overflows.evidence).cap(Confidence::Medium),
+        true => matched()
+            .because_all(overflows.evidence)
+            .cap(Confidence::Medium),
         false => matched().grew(&overflows),
     };
     if let (Some(lost), Some(share)) = (lost, share) {
         let percent = format!("{:.0} % of the loss", share.min(1.0) * 100.0);
         matched = matched
-            .read(&lost, format!("{:.0} % of the reported loss happened in this buffer", share.min(1.0) * 100.0))
+            .read(
+                &lost,
+                format!(
+                    "{:.0} % of the reported loss happened in this buffer",
+                    share.min(1.0) * 100.0
+                ),
+            )
             .because("socket buffer:", percent, "less of it");
     }
-    let is_rare = host.runs().any(|run| run.number("loss_share").is_ok() && run.datagram_loss().is_none());
+    let is_rare = host
+        .runs()
+        .any(|run| run.number("loss_share").is_ok() && run.datagram_loss().is_none());
     Ok(if is_rare { matched.severity(Severity::Low) } else { matched }
         .raise(host, "net.core.rmem_max", 8_388_608.0)
         .advice("and request the buffer: -w 4M; if that does not help, the receiver's CPU is the limit (CPU-02)"))
@@ -303,7 +407,10 @@ fn udp_01(host: &Host<'_>) -> Ruling {
 
 /// Whether the receive buffers of the run's host overflowed during it as often as it lost datagrams.
 pub(crate) fn socket_took_the_loss(run: &Run<'_>) -> bool {
-    let lost = run.number("lost_packets").map(|lost| lost.value).unwrap_or_default();
+    let lost = run
+        .number("lost_packets")
+        .map(|lost| lost.value)
+        .unwrap_or_default();
     run.host.period.is_some() && socket_explains(&run.host, lost)
 }
 
@@ -319,12 +426,24 @@ fn udp_02(run: &Run<'_>) -> Ruling {
 fn fragmented(run: &Run<'_>) -> Result<(Reading<f64>, Reading<f64>, f64), NoMatch> {
     run.over_udp()?;
     let length = run.number("block_len_bytes")?;
-    let headers = if run.text("family").is_ok_and(|family| family.value == "ipv6") { 48.0 } else { 28.0 };
+    let headers = if run
+        .text("family")
+        .is_ok_and(|family| family.value == "ipv6")
+    {
+        48.0
+    } else {
+        28.0
+    };
     let Some(nic) = run.nic() else {
-        return unknown("route.peer.dev", "which interface the test used is not known");
+        return unknown(
+            "route.peer.dev",
+            "which interface the test used is not known",
+        );
     };
     let mtu = nic.number("net.mtu")?;
-    require(length.value + headers > mtu.value, || format!("{} bytes fit an MTU of {}", length.value, mtu.value))?;
+    require(length.value + headers > mtu.value, || {
+        format!("{} bytes fit an MTU of {}", length.value, mtu.value)
+    })?;
     let most = mtu.value - headers;
     Ok((length, mtu, most))
 }
@@ -333,7 +452,9 @@ fn udp_03(run: &Run<'_>) -> Ruling {
     const NEARLY_ALL: f64 = 0.99;
     let (length, mtu, most) = fragmented(run)?;
     let lost = run.number("loss_share")?;
-    require(lost.value >= NEARLY_ALL, || format!("{:.1} % of the datagrams were lost", lost.value * 100.0))?;
+    require(lost.value >= NEARLY_ALL, || {
+        format!("{:.1} % of the datagrams were lost", lost.value * 100.0)
+    })?;
     Ok(matched()
         .read(&lost, "below 99 %")
         .read(&length, format!("at most {most} bytes"))

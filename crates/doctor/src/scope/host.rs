@@ -32,15 +32,26 @@ impl<'a> Host<'a> {
     }
 
     /// A number; not applicable where the driver or the kind of device has no such thing.
-    pub(crate) fn number_if_any(&self, key: &str, otherwise: &str) -> Result<Reading<f64>, NoMatch> {
+    pub(crate) fn number_if_any(
+        &self,
+        key: &str,
+        otherwise: &str,
+    ) -> Result<Reading<f64>, NoMatch> {
         self.number(key).map_err(|stop| {
-            if self.lacks(key) { NoMatch::NotApplicable(Inapplicable::Device, otherwise.to_owned()) } else { stop }
+            if self.lacks(key) {
+                NoMatch::NotApplicable(Inapplicable::Device, otherwise.to_owned())
+            } else {
+                stop
+            }
         })
     }
 
     /// Whether the driver or the kind of device has no such fact or group of facts at all.
     pub(crate) fn lacks(&self, key: &str) -> bool {
-        matches!(self.absence(key), Absence::UnsupportedByDriver | Absence::NotApplicableToKind)
+        matches!(
+            self.absence(key),
+            Absence::UnsupportedByDriver | Absence::NotApplicableToKind
+        )
     }
 
     pub(crate) fn flag(&self, key: &str) -> Result<Reading<bool>, NoMatch> {
@@ -138,7 +149,9 @@ impl<'a> Host<'a> {
     pub(crate) fn period(&self) -> Result<&'a Period, NoMatch> {
         match self.period {
             Some(period) => Ok(period),
-            None if self.snapshot.source == Source::Import => unknown("counters over a window", "not-in-import"),
+            None if self.snapshot.source == Source::Import => {
+                unknown("counters over a window", "not-in-import")
+            }
             None => unknown("counters over a window", "only one sample; use --window"),
         }
     }
@@ -153,43 +166,88 @@ impl<'a> Host<'a> {
 
     /// Datagrams that the UDP sockets of the test dropped over the period; `None` where none was read twice.
     pub(crate) fn own_socket_drops(&self) -> Option<u64> {
-        let own = self.period?.deltas().filter(|(key, _)| key.starts_with("self.udp."));
-        own.map(|(_, delta)| delta.value).reduce(u64::saturating_add)
+        let own = self
+            .period?
+            .deltas()
+            .filter(|(key, _)| key.starts_with("self.udp."));
+        own.map(|(_, delta)| delta.value)
+            .reduce(u64::saturating_add)
     }
 
     /// Load of one CPU over the period, or in the samples of another program.
     pub(crate) fn cpu_load(&self, cpu: u32) -> Result<CpuLoad, NoMatch> {
         if self.period.is_none() {
-            let sampled = self.sampled_loads()?.into_iter().find(|load| load.cpu == cpu);
-            return sampled.map_or_else(|| unknown(format!("cpu.load.{cpu}.busy_share"), "not sampled"), Ok);
+            let sampled = self
+                .sampled_loads()?
+                .into_iter()
+                .find(|load| load.cpu == cpu);
+            return sampled.map_or_else(
+                || unknown(format!("cpu.load.{cpu}.busy_share"), "not sampled"),
+                Ok,
+            );
         }
         let state = |name: &str| self.delta(&format!("cpu.{cpu}.{name}"));
-        let (user, system, idle) = (state("user")? + state("nice")?, state("system")?, state("idle")?);
-        let (wait, irq, softirq, steal) = (state("iowait")?, state("irq")?, state("softirq")?, state("steal")?);
+        let (user, system, idle) = (
+            state("user")? + state("nice")?,
+            state("system")?,
+            state("idle")?,
+        );
+        let (wait, irq, softirq, steal) = (
+            state("iowait")?,
+            state("irq")?,
+            state("softirq")?,
+            state("steal")?,
+        );
         let total = user + system + idle + wait + irq + softirq + steal;
         if total <= 0.0 {
             return unknown(format!("cpu.{cpu}"), "no tick passed in the window");
         }
-        Ok(CpuLoad { cpu, softirq: (irq + softirq) / total, busy: 1.0 - (idle + wait) / total, steal: steal / total })
+        Ok(CpuLoad {
+            cpu,
+            softirq: (irq + softirq) / total,
+            busy: 1.0 - (idle + wait) / total,
+            steal: steal / total,
+        })
     }
 
     /// Loads that a text has of each CPU.
     fn sampled_loads(&self) -> Result<Vec<CpuLoad>, NoMatch> {
-        let keys = self.snapshot.facts_under("cpu.load.").filter_map(|(key, _)| key.strip_suffix(".busy_share"));
-        let loads: Vec<CpuLoad> = keys.filter_map(|cpu| self.sampled_load(cpu.parse().ok()?)).collect();
-        if loads.is_empty() { self.period().map(|_| loads) } else { Ok(loads) }
+        let keys = self
+            .snapshot
+            .facts_under("cpu.load.")
+            .filter_map(|(key, _)| key.strip_suffix(".busy_share"));
+        let loads: Vec<CpuLoad> = keys
+            .filter_map(|cpu| self.sampled_load(cpu.parse().ok()?))
+            .collect();
+        if loads.is_empty() {
+            self.period().map(|_| loads)
+        } else {
+            Ok(loads)
+        }
     }
 
     fn sampled_load(&self, cpu: u32) -> Option<CpuLoad> {
-        let share = |state: &str| self.snapshot.number(&format!("cpu.load.{cpu}.{state}_share"));
-        Some(CpuLoad { cpu, softirq: share("softirq")?, busy: share("busy")?, steal: share("steal")? })
+        let share = |state: &str| {
+            self.snapshot
+                .number(&format!("cpu.load.{cpu}.{state}_share"))
+        };
+        Some(CpuLoad {
+            cpu,
+            softirq: share("softirq")?,
+            busy: share("busy")?,
+            steal: share("steal")?,
+        })
     }
 
     /// Load of every CPU over the period, or in the samples of another program.
     pub(crate) fn cpu_loads(&self) -> Result<Vec<CpuLoad>, NoMatch> {
-        let Some(period) = self.period else { return self.sampled_loads() };
-        let cpus: std::collections::BTreeSet<u32> =
-            period.deltas().filter_map(|(key, _)| key.strip_prefix("cpu.")?.split('.').next()?.parse().ok()).collect();
+        let Some(period) = self.period else {
+            return self.sampled_loads();
+        };
+        let cpus: std::collections::BTreeSet<u32> = period
+            .deltas()
+            .filter_map(|(key, _)| key.strip_prefix("cpu.")?.split('.').next()?.parse().ok())
+            .collect();
         if cpus.is_empty() {
             return unknown("cpu.0.user", "not read at both ends of the window");
         }
@@ -198,7 +256,11 @@ impl<'a> Host<'a> {
 
     /// Load of the busiest CPU over the period.
     pub(crate) fn busiest_cpu(&self) -> Result<f64, NoMatch> {
-        Ok(self.cpu_loads()?.into_iter().map(|load| load.busy).fold(0.0, f64::max))
+        Ok(self
+            .cpu_loads()?
+            .into_iter()
+            .map(|load| load.busy)
+            .fold(0.0, f64::max))
     }
 
     /// Whether some CPU had no time left over the period. A thread that waits for it appears idle.
@@ -210,7 +272,10 @@ impl<'a> Host<'a> {
     /// Periods of a CPU quota in which the control group ran, since it was made.
     pub(crate) fn number_of_periods(&self) -> Result<u64, NoMatch> {
         let key = "cgroup.nr_periods";
-        self.snapshot.counters.get(key).map_or_else(|| unknown(key, self.reason(key)), |counter| Ok(counter.v))
+        self.snapshot
+            .counters
+            .get(key)
+            .map_or_else(|| unknown(key, self.reason(key)), |counter| Ok(counter.v))
     }
 
     /// Whether all that is known of it was pasted, and nothing was read twice.

@@ -19,7 +19,10 @@ pub(crate) struct Nic<'a> {
 impl<'a> Host<'a> {
     pub(crate) fn nics(&self) -> impl Iterator<Item = Nic<'a>> + use<'a> {
         let host = *self;
-        self.snapshot.interfaces().into_iter().map(move |name| Nic { host, name })
+        self.snapshot
+            .interfaces()
+            .into_iter()
+            .map(move |name| Nic { host, name })
     }
 }
 
@@ -41,13 +44,21 @@ impl<'a> Nic<'a> {
     }
 
     /// A number; not applicable where the driver or the kind of device has no such thing.
-    pub(crate) fn number_if_any(&self, fact: &str, otherwise: &str) -> Result<Reading<f64>, NoMatch> {
+    pub(crate) fn number_if_any(
+        &self,
+        fact: &str,
+        otherwise: &str,
+    ) -> Result<Reading<f64>, NoMatch> {
         self.host.number_if_any(&self.key(fact), otherwise)
     }
 
     /// Continues unless the driver or the kind of device has no such group of facts at all.
     pub(crate) fn supports(&self, group: &str, otherwise: &str) -> Result<(), NoMatch> {
-        if self.host.lacks(&self.key(group)) { inapplicable(Inapplicable::Device, otherwise) } else { Ok(()) }
+        if self.host.lacks(&self.key(group)) {
+            inapplicable(Inapplicable::Device, otherwise)
+        } else {
+            Ok(())
+        }
     }
 
     /// How reports name it.
@@ -67,14 +78,25 @@ impl<'a> Nic<'a> {
     /// Whether a feature is active.
     pub(crate) fn feature(&self, name: &str) -> Result<Reading<bool>, NoMatch> {
         let words = self.text(&format!("feat.{name}"))?;
-        Ok(Reading { value: words.value.starts_with("on"), key: words.key, inferred: false })
+        Ok(Reading {
+            value: words.value.starts_with("on"),
+            key: words.key,
+            inferred: false,
+        })
     }
 
     /// Continues only for a physical interface.
     pub(crate) fn wired(&self) -> Result<(), NoMatch> {
         for fact in ["net.kind", "drv.name"] {
-            if let Some(kind) = self.text(fact).ok().filter(|kind| is_software_kind(kind.value)) {
-                return inapplicable(Inapplicable::VirtualInterface, format!("{} has no link", kind.value));
+            if let Some(kind) = self
+                .text(fact)
+                .ok()
+                .filter(|kind| is_software_kind(kind.value))
+            {
+                return inapplicable(
+                    Inapplicable::VirtualInterface,
+                    format!("{} has no link", kind.value),
+                );
             }
         }
         Ok(())
@@ -106,10 +128,18 @@ impl<'a> Nic<'a> {
         let prefix = self.key("drv.");
         let names = self.host.snapshot.counters_under(&prefix);
         let of_class = names.filter(|(name, _)| classify(driver, name) == Some(class));
-        let mut keys: Vec<String> = of_class.map(|(name, _)| format!("{prefix}{name}")).collect();
+        let mut keys: Vec<String> = of_class
+            .map(|(name, _)| format!("{prefix}{name}"))
+            .collect();
         if class == Class::RxRingFull && keys.is_empty() {
             let fallback = self.key("stats64.rx_missed_errors");
-            keys.extend(self.host.snapshot.counters.contains_key(&fallback).then_some(fallback));
+            keys.extend(
+                self.host
+                    .snapshot
+                    .counters
+                    .contains_key(&fallback)
+                    .then_some(fallback),
+            );
         }
         if keys.is_empty() {
             let key = format!("{prefix}* ({})", class.name());
@@ -122,8 +152,14 @@ impl<'a> Nic<'a> {
     /// The interface at the other end of the wire, when exactly two hosts with one such interface in use each are known.
     pub(crate) fn peer(&self) -> Option<Self> {
         let snapshot = self.host.other?;
-        let host = Host { snapshot, period: None, other: Some(self.host.snapshot) };
-        let is_used = |nic: &Nic<'_>| nic.wired_or_pair().is_ok() && !nic.flag("link.up").is_ok_and(|up| !up.value);
+        let host = Host {
+            snapshot,
+            period: None,
+            other: Some(self.host.snapshot),
+        };
+        let is_used = |nic: &Nic<'_>| {
+            nic.wired_or_pair().is_ok() && !nic.flag("link.up").is_ok_and(|up| !up.value)
+        };
         if self.host.nics().filter(is_used).count() != 1 {
             return None;
         }
@@ -145,25 +181,35 @@ impl<'a> Nic<'a> {
 
     /// Bytes of one direction over the period: `rx` or `tx`.
     pub(crate) fn bytes(&self, direction: &str) -> Result<f64, NoMatch> {
-        self.host.delta(&self.key(&format!("stats64.{direction}_bytes")))
+        self.host
+            .delta(&self.key(&format!("stats64.{direction}_bytes")))
     }
 
     /// Length of the queue of its root discipline, bytes: mean over the period, otherwise at the last reading.
     pub(crate) fn backlog_bytes(&self) -> Result<Reading<f64>, NoMatch> {
         let kind = self.text("qdisc.root.kind");
         if let Some(kind) = kind.ok().filter(|kind| kind.value == "noqueue") {
-            return Ok(Reading { key: kind.key, value: 0.0, inferred: false });
+            return Ok(Reading {
+                key: kind.key,
+                value: 0.0,
+                inferred: false,
+            });
         }
         let key = self.key("qdisc.root.backlog");
         match self.host.period.and_then(|period| period.level(&key)) {
-            Some(value) => Ok(Reading { key, value, inferred: false }),
+            Some(value) => Ok(Reading {
+                key,
+                value,
+                inferred: false,
+            }),
             None => self.host.number(&key),
         }
     }
 
     /// MTU, or Ethernet's where it is unknown.
     pub(crate) fn mtu(&self) -> f64 {
-        self.number("net.mtu").map_or(1500.0, |reading| reading.value)
+        self.number("net.mtu")
+            .map_or(1500.0, |reading| reading.value)
     }
 
     /// The queueing disciplines of this interface: handle, kind and their facts' prefix.
@@ -171,12 +217,23 @@ impl<'a> Nic<'a> {
         let prefix = self.key("qdisc.");
         let mut found: Vec<Qdisc<'a>> = Vec::new();
         for (key, fact) in &self.host.snapshot.facts {
-            let Some(handle) = key.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(".kind")) else {
+            let Some(handle) = key
+                .strip_prefix(&prefix)
+                .and_then(|rest| rest.strip_suffix(".kind"))
+            else {
                 continue;
             };
-            if let Fact::Known { v: Value::Text(kind), .. } = fact {
+            if let Fact::Known {
+                v: Value::Text(kind),
+                ..
+            } = fact
+            {
                 let key = format!("{prefix}{handle}");
-                found.push(Qdisc { nic: *self, kind, key });
+                found.push(Qdisc {
+                    nic: *self,
+                    kind,
+                    key,
+                });
             }
         }
         if found.is_empty() {

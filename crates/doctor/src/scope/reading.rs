@@ -20,7 +20,11 @@ impl Match {
     pub(crate) fn read(self, reading: &Reading<f64>, threshold: impl Into<String>) -> Self {
         let value = Value::Real(reading.value);
         let matched = self.because(reading.key.clone(), value, threshold);
-        if reading.inferred { matched.cap(Confidence::Medium) } else { matched }
+        if reading.inferred {
+            matched.cap(Confidence::Medium)
+        } else {
+            matched
+        }
     }
 
     /// Quotes a text that was read.
@@ -31,7 +35,11 @@ impl Match {
     /// Quotes how counters grew; totals since boot are weak evidence.
     pub(crate) fn grew(self, growth: &Growth) -> Self {
         let matched = self.because_all(growth.evidence.clone());
-        if growth.total { matched.cap(Confidence::Low) } else { matched }
+        if growth.total {
+            matched.cap(Confidence::Low)
+        } else {
+            matched
+        }
     }
 }
 
@@ -57,17 +65,28 @@ impl Growth {
 
     /// The rule is ruled out when nothing grew.
     pub(crate) fn or_clear(&self, what: &str) -> Result<(), NoMatch> {
-        let span = if self.total { "since boot".to_owned() } else { format!("in {:.1} s", self.seconds) };
+        let span = if self.total {
+            "since boot".to_owned()
+        } else {
+            format!("in {:.1} s", self.seconds)
+        };
         require(self.value > 0, || format!("{what}: none {span}"))
     }
 
     /// A total since boot decides nothing: it is a `suspicion` at most.
-    pub(crate) fn in_period(&self, totals: &str, suspicion: impl FnOnce(u64) -> String) -> Result<(), NoMatch> {
+    pub(crate) fn in_period(
+        &self,
+        totals: &str,
+        suspicion: impl FnOnce(u64) -> String,
+    ) -> Result<(), NoMatch> {
         if !self.total {
             return Ok(());
         }
-        unknown("counters over a window", format!("{totals} since boot say nothing about now"))
-            .suspect(|| suspicion(self.value))
+        unknown(
+            "counters over a window",
+            format!("{totals} since boot say nothing about now"),
+        )
+        .suspect(|| suspicion(self.value))
     }
 
     pub(super) fn add(&mut self, key: &str, grown: &Delta, period: &Period) {
@@ -75,7 +94,10 @@ impl Growth {
         self.seconds = period.seconds;
         if grown.value > 0 {
             let least = if grown.at_least { "at least " } else { "" };
-            let threshold = format!("grew by {least}{} in {:.1} s, must not grow", grown.value, period.seconds);
+            let threshold = format!(
+                "grew by {least}{} in {:.1} s, must not grow",
+                grown.value, period.seconds
+            );
             self.push(key, grown.value, threshold);
         }
     }
@@ -92,7 +114,8 @@ impl Growth {
         // A device with a hundred queues must not fill the screen.
         const QUOTED_COUNTERS_MAX: usize = 6;
         if self.evidence.len() < QUOTED_COUNTERS_MAX {
-            self.evidence.push(Evidence::new(key, value.to_string(), threshold));
+            self.evidence
+                .push(Evidence::new(key, value.to_string(), threshold));
         }
     }
 }

@@ -75,7 +75,9 @@ impl<'a> Run<'a> {
     /// Continues when this is what limited it for most of the time.
     pub(crate) fn concluded(&self, limit: &str) -> Result<Reading<&'a str>, NoMatch> {
         let concluded = self.text("limit")?;
-        require(concluded.value == limit, || format!("the limit is {}", concluded.value))?;
+        require(concluded.value == limit, || {
+            format!("the limit is {}", concluded.value)
+        })?;
         Ok(concluded)
     }
 
@@ -93,17 +95,36 @@ impl<'a> Run<'a> {
         let (idle, loaded) = (self.number("rtt_idle_us"), self.number("rtt_loaded_us"));
         if idle.is_err() && loaded.is_err() {
             let (times, loaded) = (self.number("rtt_inflation")?, self.number("rtt_us"));
-            return Ok(Inflation { times: times.value, read: times, loaded });
+            return Ok(Inflation {
+                times: times.value,
+                read: times,
+                loaded,
+            });
         }
         let (idle, loaded) = (idle?, loaded?);
-        let times = if idle.value > 0.0 { loaded.value / idle.value } else { 1.0 };
-        Ok(Inflation { times, read: idle, loaded: Ok(loaded) })
+        let times = if idle.value > 0.0 {
+            loaded.value / idle.value
+        } else {
+            1.0
+        };
+        Ok(Inflation {
+            times,
+            read: idle,
+            loaded: Ok(loaded),
+        })
     }
 
     /// The same where it shows a queue.
     pub(crate) fn queue(&self) -> Option<Inflation> {
-        let is_long = |grown: &Inflation| grown.loaded.as_ref().is_ok_and(|rtt| rtt.value >= QUEUE_RTT_MIN_US);
-        self.inflation().ok().filter(|grown| grown.times >= QUEUE_INFLATION_MIN && is_long(grown))
+        let is_long = |grown: &Inflation| {
+            grown
+                .loaded
+                .as_ref()
+                .is_ok_and(|rtt| rtt.value >= QUEUE_RTT_MIN_US)
+        };
+        self.inflation()
+            .ok()
+            .filter(|grown| grown.times >= QUEUE_INFLATION_MIN && is_long(grown))
     }
 
     /// A round trip that grows more than the work of the hosts explains, also where the queue is short.
@@ -111,36 +132,51 @@ impl<'a> Run<'a> {
         const TIMES_MIN: f64 = 1.3;
         const GROWTH_MIN_US: f64 = 1_000.0;
         self.inflation().is_ok_and(|grown| {
-            let growth = grown.loaded.map_or(0.0, |rtt| rtt.value * (1.0 - 1.0 / grown.times.max(1.0)));
+            let growth = grown
+                .loaded
+                .map_or(0.0, |rtt| rtt.value * (1.0 - 1.0 / grown.times.max(1.0)));
             grown.times >= TIMES_MIN && growth >= GROWTH_MIN_US
         })
     }
 
     /// How many of the retransmitted segments the receiver had already, where most were: they came late and were not lost.
     fn undone(&self) -> Option<(Reading<f64>, Reading<f64>)> {
-        let (twice, repeated) = self.number("dsack_segments").ok().zip(self.number("retransmits").ok())?;
-        (repeated.value > 0.0 && twice.value >= SPURIOUS_MIN * repeated.value).then_some((twice, repeated))
+        let (twice, repeated) = self
+            .number("dsack_segments")
+            .ok()
+            .zip(self.number("retransmits").ok())?;
+        (repeated.value > 0.0 && twice.value >= SPURIOUS_MIN * repeated.value)
+            .then_some((twice, repeated))
     }
 
     /// The same where there are enough of them to show reordering.
     pub(crate) fn spurious(&self) -> Option<(Reading<f64>, Reading<f64>)> {
-        self.undone().filter(|(_, repeated)| repeated.value >= SPURIOUS_SEGMENTS_MIN)
+        self.undone()
+            .filter(|(_, repeated)| repeated.value >= SPURIOUS_SEGMENTS_MIN)
     }
 
     /// The share of the segments that was retransmitted, where it shows loss.
     pub(crate) fn loss(&self) -> Option<Reading<f64>> {
-        let share = self.number("retransmit_share").ok().filter(|share| share.value >= LOSS_MIN);
+        let share = self
+            .number("retransmit_share")
+            .ok()
+            .filter(|share| share.value >= LOSS_MIN);
         share.filter(|_| self.undone().is_none())
     }
 
     /// The part of the datagrams that was lost, where it shows more than a chance event.
     pub(crate) fn datagram_loss(&self) -> Option<Reading<f64>> {
-        self.number("loss_share").ok().filter(|share| share.value >= LOSS_MIN)
+        self.number("loss_share")
+            .ok()
+            .filter(|share| share.value >= LOSS_MIN)
     }
 
     /// Whether the send buffer takes no whole block: each write sleeps until acknowledgements make room.
     pub(crate) fn is_buffer_below_block(&self) -> bool {
-        let sizes = self.number("sndbuf_bytes").ok().zip(self.number("block_len_bytes").ok());
+        let sizes = self
+            .number("sndbuf_bytes")
+            .ok()
+            .zip(self.number("block_len_bytes").ok());
         sizes.is_some_and(|(buffer, block)| buffer.value < block.value)
     }
 
@@ -168,14 +204,22 @@ impl<'a> Run<'a> {
         };
         match self.host.other.filter(|_| own != end) {
             // Also of one machine, where each end has its network namespace.
-            Some(snapshot) => Some(Host { snapshot, period: None, other: Some(self.host.snapshot) }),
+            Some(snapshot) => Some(Host {
+                snapshot,
+                period: None,
+                other: Some(self.host.snapshot),
+            }),
             None => (own == end || self.is_over_loopback()).then_some(self.host),
         }
     }
 
     /// Both ends are in one network namespace. Ends of one machine in different ones share its CPUs, but no interface.
     fn is_over_loopback(&self) -> bool {
-        self.is("same_host") && self.host.text("route.peer.dev").is_ok_and(|device| device.value == "lo")
+        self.is("same_host")
+            && self
+                .host
+                .text("route.peer.dev")
+                .is_ok_and(|device| device.value == "lo")
     }
 
     /// A load of `linerate test`, which has fewer options than iperf3.
@@ -185,7 +229,10 @@ impl<'a> Run<'a> {
 
     /// The same run as the other host has it.
     pub(crate) fn at(&self, host: Host<'a>) -> Self {
-        Self { host, index: self.index }
+        Self {
+            host,
+            index: self.index,
+        }
     }
 
     /// Time that an amount of data takes at the rate of this run, microseconds.
@@ -196,16 +243,25 @@ impl<'a> Run<'a> {
     /// Continues only for a UDP test.
     pub(crate) fn over_udp(&self) -> Result<(), NoMatch> {
         let transport = self.text("transport")?;
-        if transport.value == "udp" { Ok(()) } else { inapplicable(Inapplicable::Test, "not UDP") }
+        if transport.value == "udp" {
+            Ok(())
+        } else {
+            inapplicable(Inapplicable::Test, "not UDP")
+        }
     }
 
     /// Continues unless it is a UDP test.
     pub(crate) fn over_tcp(&self) -> Result<(), NoMatch> {
-        if self.is_udp() { inapplicable(Inapplicable::Test, "not TCP") } else { Ok(()) }
+        if self.is_udp() {
+            inapplicable(Inapplicable::Test, "not TCP")
+        } else {
+            Ok(())
+        }
     }
 
     pub(crate) fn is_udp(&self) -> bool {
-        self.text("transport").is_ok_and(|reading| reading.value == "udp")
+        self.text("transport")
+            .is_ok_and(|reading| reading.value == "udp")
     }
 
     /// A target rate of payload, or a pacing rate of packets, was given and reached.
@@ -218,8 +274,10 @@ impl<'a> Run<'a> {
         let streams = self.number("streams").map_or(1.0, |streams| streams.value);
         let reaches = |fact: &str, part: f64| {
             let target = self.number(fact).ok().filter(|target| target.value > 0.0);
-            target
-                .is_some_and(|target| self.goodput_bps().is_ok_and(|rate| rate.value >= part * target.value * streams))
+            target.is_some_and(|target| {
+                self.goodput_bps()
+                    .is_ok_and(|rate| rate.value >= part * target.value * streams)
+            })
         };
         reaches("target_bps", share) || reaches("fq_rate_bps", PACED_PAYLOAD)
     }
@@ -228,13 +286,17 @@ impl<'a> Run<'a> {
     pub(crate) fn goodput_bps(&self) -> Result<Reading<f64>, NoMatch> {
         match self.number("received_bps") {
             Ok(received) if received.value > 0.0 => Ok(received),
-            _ => unknown(self.key("received_bps"), "the receiver's total is not known"),
+            _ => unknown(
+                self.key("received_bps"),
+                "the receiver's total is not known",
+            ),
         }
     }
 
     /// No byte arrived.
     pub(crate) fn moved_nothing(&self) -> bool {
-        self.number("received_bps").is_ok_and(|received| received.value <= 0.0)
+        self.number("received_bps")
+            .is_ok_and(|received| received.value <= 0.0)
     }
 
     /// Address of the other host.
@@ -263,9 +325,17 @@ impl<'a> Run<'a> {
             return host.nics().find(|nic| nic.name == device.value);
         }
         // Nothing passes a port without carrier, and what passes a member passes its bond.
-        let is_bond = |name: &str| host.nics().any(|nic| nic.name == name && nic.wired().is_ok());
-        let is_member = |nic: &Nic<'_>| nic.text("net.master").is_ok_and(|master| is_bond(master.value));
-        let mut candidates = host.nics().filter(|nic| nic.carrier().is_ok() && !is_member(nic));
+        let is_bond = |name: &str| {
+            host.nics()
+                .any(|nic| nic.name == name && nic.wired().is_ok())
+        };
+        let is_member = |nic: &Nic<'_>| {
+            nic.text("net.master")
+                .is_ok_and(|master| is_bond(master.value))
+        };
+        let mut candidates = host
+            .nics()
+            .filter(|nic| nic.carrier().is_ok() && !is_member(nic));
         let first = candidates.next()?;
         candidates.next().is_none().then_some(first)
     }

@@ -45,7 +45,13 @@ pub struct TestInterval {
 const RATES_MAX: usize = 100_000;
 
 impl DirectionStats {
-    pub(super) fn add_totals(&mut self, rows: &[&StreamInterval], seconds: f64, rate_bps: f64, last: bool) {
+    pub(super) fn add_totals(
+        &mut self,
+        rows: &[&StreamInterval],
+        seconds: f64,
+        rate_bps: f64,
+        last: bool,
+    ) {
         if self.rates_bps.is_empty() {
             self.first_seconds = seconds;
         }
@@ -56,16 +62,39 @@ impl DirectionStats {
             self.rates_bps.push(rate_bps);
         }
         let facts: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
-        let limits = facts.iter().filter_map(|tcp| tcp.limits).chain(self.limits).collect::<Vec<_>>();
+        let limits = facts
+            .iter()
+            .filter_map(|tcp| tcp.limits)
+            .chain(self.limits)
+            .collect::<Vec<_>>();
         self.limits = (!limits.is_empty()).then(|| added_up(limits));
         self.seconds += rows.iter().map(|row| row.seconds()).sum::<f64>();
-        let windows = facts.iter().map(|tcp| tcp.snd_wnd_bytes).sum::<Option<u64>>();
-        self.windows_bytes = self.windows_bytes.max(windows.filter(|_| !facts.is_empty()));
-        self.min_rtt_us = facts.iter().filter_map(|tcp| tcp.min_rtt_us).chain(self.min_rtt_us).min();
+        let windows = facts
+            .iter()
+            .map(|tcp| tcp.snd_wnd_bytes)
+            .sum::<Option<u64>>();
+        self.windows_bytes = self
+            .windows_bytes
+            .max(windows.filter(|_| !facts.is_empty()));
+        self.min_rtt_us = facts
+            .iter()
+            .filter_map(|tcp| tcp.min_rtt_us)
+            .chain(self.min_rtt_us)
+            .min();
         // Sizes of 0 are not known.
         let is_known = |bytes: &u32| *bytes > 0;
-        self.mss_bytes = facts.iter().map(|tcp| tcp.mss_bytes).filter(is_known).chain(self.mss_bytes).max();
-        self.pmtu_bytes = facts.iter().map(|tcp| tcp.pmtu_bytes).filter(is_known).min().or(self.pmtu_bytes);
+        self.mss_bytes = facts
+            .iter()
+            .map(|tcp| tcp.mss_bytes)
+            .filter(is_known)
+            .chain(self.mss_bytes)
+            .max();
+        self.pmtu_bytes = facts
+            .iter()
+            .map(|tcp| tcp.pmtu_bytes)
+            .filter(is_known)
+            .min()
+            .or(self.pmtu_bytes);
     }
 
     fn note_loss(&mut self, rows: &[&StreamInterval]) {
@@ -73,9 +102,15 @@ impl DirectionStats {
         if tcp.is_empty() {
             return;
         }
-        let cwnd_bytes: u64 = tcp.iter().map(|tcp| tcp.snd_cwnd_bytes).fold(0, u64::saturating_add);
+        let cwnd_bytes: u64 = tcp
+            .iter()
+            .map(|tcp| tcp.snd_cwnd_bytes)
+            .fold(0, u64::saturating_add);
         if cwnd_bytes > 0 {
-            self.cwnd_min_bytes = Some(self.cwnd_min_bytes.map_or(cwnd_bytes, |least| least.min(cwnd_bytes)));
+            self.cwnd_min_bytes = Some(
+                self.cwnd_min_bytes
+                    .map_or(cwnd_bytes, |least| least.min(cwnd_bytes)),
+            );
         }
         if !self.rates_bps.is_empty() {
             self.later += 1;
@@ -83,37 +118,65 @@ impl DirectionStats {
         }
     }
 
-    pub(super) fn add_interval(&mut self, rows: &[&StreamInterval], start_s: f64, end_s: f64, rate_bps: f64) {
+    pub(super) fn add_interval(
+        &mut self,
+        rows: &[&StreamInterval],
+        start_s: f64,
+        end_s: f64,
+        rate_bps: f64,
+    ) {
         if self.intervals.len() >= STEPS_MAX {
             return;
         }
         let mut facts = RunFacts::new();
         // What a UDP sender sends is not what arrives.
-        let arrives = rows.iter().all(|row| row.role == StreamRole::Receiver || row.udp.is_none());
+        let arrives = rows
+            .iter()
+            .all(|row| row.role == StreamRole::Receiver || row.udp.is_none());
         insert(&mut facts, "received_bps", arrives.then(|| rate_bps.into()));
         datagrams(&mut facts, rows);
         let tcp: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
         let limits: Option<Vec<TcpLimits>> = tcp.iter().map(|tcp| tcp.limits).collect();
         let seconds = rows.iter().map(|row| row.seconds()).sum();
-        shares(&mut facts, limits.filter(|limits| !limits.is_empty()).map(added_up), seconds);
+        shares(
+            &mut facts,
+            limits.filter(|limits| !limits.is_empty()).map(added_up),
+            seconds,
+        );
         let windows = tcp.iter().map(|tcp| tcp.snd_wnd_bytes).sum::<Option<u64>>();
-        insert(&mut facts, "snd_wnd_bytes", windows.filter(|_| !tcp.is_empty()).map(Value::from));
+        insert(
+            &mut facts,
+            "snd_wnd_bytes",
+            windows.filter(|_| !tcp.is_empty()).map(Value::from),
+        );
         let again: u64 = tcp.iter().map(|tcp| tcp.retransmits).sum();
         let bytes: u64 = rows.iter().map(|row| row.bytes).sum();
-        let mss_bytes = tcp.iter().map(|tcp| tcp.mss_bytes).filter(|mss| *mss > 0).max();
+        let mss_bytes = tcp
+            .iter()
+            .map(|tcp| tcp.mss_bytes)
+            .filter(|mss| *mss > 0)
+            .max();
         let share = mss_bytes.and_then(|mss| measure::retransmit_share(again, bytes, mss));
         insert(&mut facts, "retransmit_share", share.map(Value::from));
         if !tcp.is_empty() {
             facts.insert("retransmits".into(), again.into());
         }
-        let twice = tcp.iter().map(|tcp| tcp.dsack_segments).sum::<Option<u64>>().filter(|_| !tcp.is_empty());
+        let twice = tcp
+            .iter()
+            .map(|tcp| tcp.dsack_segments)
+            .sum::<Option<u64>>()
+            .filter(|_| !tcp.is_empty());
         insert(&mut facts, "dsack_segments", twice.map(Value::from));
         let cwnd_bytes = tcp.iter().map(|tcp| tcp.snd_cwnd_bytes).sum();
         // Whether it was slow start is known once the rate of the rest is; until then it may have been.
         let opening = cwnd_bytes > self.cwnd_bytes && again == 0 && !tcp.is_empty();
         insert(&mut facts, SLOW_START, opening.then(|| true.into()));
         self.cwnd_bytes = cwnd_bytes;
-        self.intervals.push(TestInterval { start_s, end_s, facts });
+        self.intervals.push(TestInterval {
+            start_s,
+            end_s,
+            facts,
+        });
     }
 
     /// The intervals. Those in which the window opened are marked if they are within the duration of slow start.
@@ -146,18 +209,27 @@ impl DirectionStats {
             facts.insert("first_second_bps".into(), (*first).into());
             facts.insert("later_median_bps".into(), median.into());
             if median > 0.0 {
-                let widest = later.iter().map(|rate| (rate - median).abs()).fold(0.0, f64::max);
+                let widest = later
+                    .iter()
+                    .map(|rate| (rate - median).abs())
+                    .fold(0.0, f64::max);
                 facts.insert("later_spread".into(), (widest / median).into());
             }
         }
         if self.rates_bps.len() > 1 {
             let stalls = self.rates_bps.iter().filter(|rate| **rate == 0.0).count();
-            let share = crate::scope::to_f64(stalls as u64) / crate::scope::to_f64(self.rates_bps.len() as u64);
+            let share = crate::scope::to_f64(stalls as u64)
+                / crate::scope::to_f64(self.rates_bps.len() as u64);
             facts.insert("stalled_share".into(), share.into());
         }
-        let lossy = (self.later > 0).then(|| f64::from(self.later_with_loss) / f64::from(self.later));
+        let lossy =
+            (self.later > 0).then(|| f64::from(self.later_with_loss) / f64::from(self.later));
         insert(facts, "lossy_seconds_share", lossy.map(Value::from));
-        insert(facts, "cwnd_min_bytes", self.cwnd_min_bytes.map(Value::from));
+        insert(
+            facts,
+            "cwnd_min_bytes",
+            self.cwnd_min_bytes.map(Value::from),
+        );
         shares(facts, self.limits, self.seconds);
         insert(facts, "snd_wnd_bytes", self.windows_bytes.map(Value::from));
         insert(facts, "min_rtt_us", self.min_rtt_us.map(Value::from));
@@ -171,7 +243,8 @@ const SLOW_START: &str = "slow_start";
 
 /// The sum of what several senders waited for.
 pub(crate) fn added_up(rows: Vec<TcpLimits>) -> TcpLimits {
-    rows.into_iter().fold(TcpLimits::default(), TcpLimits::saturating_add)
+    rows.into_iter()
+        .fold(TcpLimits::default(), TcpLimits::saturating_add)
 }
 
 /// What senders waited for, of the time they had something to send; and how much of `seconds` that was.
@@ -183,7 +256,10 @@ pub(crate) fn shares(facts: &mut RunFacts, limits: Option<TcpLimits>, seconds: f
     let busy = in_s(limits.busy_us);
     let share = |us: u64| Value::from(in_s(us) / busy);
     facts.insert("rwnd_limited_share".into(), share(limits.rwnd_limited_us));
-    facts.insert("sndbuf_limited_share".into(), share(limits.sndbuf_limited_us));
+    facts.insert(
+        "sndbuf_limited_share".into(),
+        share(limits.sndbuf_limited_us),
+    );
     if seconds > 0.0 {
         facts.insert("busy_share".into(), (busy / seconds).min(1.0).into());
         facts.insert("idle_share".into(), (1.0 - busy / seconds).max(0.0).into());
@@ -193,16 +269,32 @@ pub(crate) fn shares(facts: &mut RunFacts, limits: Option<TcpLimits>, seconds: f
 /// Datagrams of an interval: those that a sender sent, and those that a receiver saw, received and missed.
 fn datagrams(facts: &mut RunFacts, rows: &[&StreamInterval]) {
     let of = |role: StreamRole| {
-        let udp: Vec<_> = rows.iter().filter(|row| row.role == role).filter_map(|row| row.udp).collect();
+        let udp: Vec<_> = rows
+            .iter()
+            .filter(|row| row.role == role)
+            .filter_map(|row| row.udp)
+            .collect();
         let packets: u64 = udp.iter().map(|row| row.packets).sum();
         // Late datagrams take back losses of the interval before.
-        let lost = udp.iter().map(|row| row.lost).sum::<i64>().max(0).unsigned_abs();
+        let lost = udp
+            .iter()
+            .map(|row| row.lost)
+            .sum::<i64>()
+            .max(0)
+            .unsigned_abs();
         (!udp.is_empty()).then_some((packets, lost))
     };
 
-    insert(facts, "sent_packets", of(StreamRole::Sender).map(|(packets, _)| packets.into()));
+    insert(
+        facts,
+        "sent_packets",
+        of(StreamRole::Sender).map(|(packets, _)| packets.into()),
+    );
     if let Some((packets, lost)) = of(StreamRole::Receiver) {
-        facts.insert("received_packets".into(), packets.saturating_sub(lost).into());
+        facts.insert(
+            "received_packets".into(),
+            packets.saturating_sub(lost).into(),
+        );
         insert(facts, "loss_share", loss_share(lost, packets));
     }
 }

@@ -4,10 +4,14 @@ use serde_json::Value;
 
 /// Columns of a table's rows, of which the last may contain the separator; `#` begins a comment.
 pub(crate) fn rows<const N: usize>(table: &'static str) -> Vec<[&'static str; N]> {
-    let lines = table.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines = table
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
     let columns = |line: &'static str| {
         let columns: Vec<&str> = line.splitn(N, '|').map(str::trim).collect();
-        columns.try_into().unwrap_or_else(|_| panic!("{N} columns: {line}"))
+        columns
+            .try_into()
+            .unwrap_or_else(|_| panic!("{N} columns: {line}"))
     };
     lines.map(columns).collect()
 }

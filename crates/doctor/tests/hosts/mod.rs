@@ -16,24 +16,39 @@ pub(crate) fn host(words: &[&str]) -> Observed {
             snapshot.count(key, value.parse().expect("a number"), None);
         } else if let Some(key) = key.strip_prefix('+') {
             any_growth = true;
-            grow(&mut snapshot, &mut period, key, value.parse().expect("a number"));
+            grow(
+                &mut snapshot,
+                &mut period,
+                key,
+                value.parse().expect("a number"),
+            );
         } else if let Some(load) = key.strip_prefix("@cpu") {
             any_growth = true;
             let (cpu, state) = load.split_once(':').expect("a state");
             let share: u64 = value.parse().expect("per cent");
-            for name in ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"] {
+            for name in [
+                "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
+            ] {
                 let ticks = match name {
                     name if name == state => share * 10,
                     "idle" => (100 - share) * 10,
                     _ => 0,
                 };
-                grow(&mut snapshot, &mut period, &format!("cpu.{cpu}.{name}"), ticks);
+                grow(
+                    &mut snapshot,
+                    &mut period,
+                    &format!("cpu.{cpu}.{name}"),
+                    ticks,
+                );
             }
         } else {
             snapshot.set(key, typed(key, value), "test");
         }
     }
-    Observed { snapshot, period: any_growth.then_some(period) }
+    Observed {
+        snapshot,
+        period: any_growth.then_some(period),
+    }
 }
 
 fn grow(snapshot: &mut Snapshot, period: &mut Period, key: &str, value: u64) {
@@ -46,8 +61,10 @@ fn typed(key: &str, text: &str) -> Value {
         return Value::List(text.split(',').map(Value::from).collect());
     }
     // Words that look like numbers and are lists of CPUs, masks or versions.
-    let is_text =
-        key.ends_with("cpus") || key.ends_with("cpulist") || key.ends_with("version") || key.ends_with("numa_nodes");
+    let is_text = key.ends_with("cpus")
+        || key.ends_with("cpulist")
+        || key.ends_with("version")
+        || key.ends_with("numa_nodes");
     match text {
         "true" => true.into(),
         "false" => false.into(),
@@ -62,5 +79,7 @@ fn typed(key: &str, text: &str) -> Value {
 
 /// Blanks are written as `_`.
 fn words(text: &str) -> Value {
-    text.replace('_', " ").replace("pfifo fast", "pfifo_fast").into()
+    text.replace('_', " ")
+        .replace("pfifo fast", "pfifo_fast")
+        .into()
 }

@@ -38,7 +38,10 @@ impl CpuAttribution {
         let end = endpoint(facts, side)?;
         let (Some(cpus), Some(share)) = (end.cpus, end.cpu_busy) else {
             let whose = name(side);
-            return unknown(format!("how busy the {whose}'s CPUs were"), "could not be read");
+            return unknown(
+                format!("how busy the {whose}'s CPUs were"),
+                "could not be read",
+            );
         };
         let cpus = f64::from(cpus);
         let program = |of: Side| {
@@ -50,7 +53,17 @@ impl CpuAttribution {
         let busy = (share - end.steal.unwrap_or(0.0)).max(0.0) * cpus;
         let others = f64::INFINITY;
         let is_generators_host = server.zip(generator).is_some_and(outweighs);
-        Ok(Self { side, busy, core: None, server, generator, interrupts, others, is_generators_host }.fitted())
+        Ok(Self {
+            side,
+            busy,
+            core: None,
+            server,
+            generator,
+            interrupts,
+            others,
+            is_generators_host,
+        }
+        .fitted())
     }
 
     /// Attributes the busiest CPU of a host.
@@ -62,20 +75,40 @@ impl CpuAttribution {
         };
         let of = |of: Side| {
             let other = endpoint(facts, of).ok()?;
-            let is_same = |other: &EndpointFacts| facts.is_one_host && other.core.is_some() && other.core == end.core;
-            (of == side || is_same(other)).then_some(other.core_own).flatten()
+            let is_same = |other: &EndpointFacts| {
+                facts.is_one_host && other.core.is_some() && other.core == end.core
+            };
+            (of == side || is_same(other))
+                .then_some(other.core_own)
+                .flatten()
         };
-        let (server, generator, interrupts) = (of(Side::Server), of(Side::Client), end.core_softirq);
+        let (server, generator, interrupts) =
+            (of(Side::Server), of(Side::Client), end.core_softirq);
         // Threads are sampled; all others together did not do more here than on the whole host.
-        Ok(Self { busy, core: end.core, server, generator, interrupts, ..host }.fitted())
+        Ok(Self {
+            busy,
+            core: end.core,
+            server,
+            generator,
+            interrupts,
+            ..host
+        }
+        .fitted())
     }
 
     /// The parts add up to the whole at most. Kernels that do not time interrupts apart count them for programs as well, so
     /// they give way first; what is left is other programs', up to what is known of these.
     fn fitted(mut self) -> Self {
         let own = self.server.unwrap_or(0.0) + self.generator.unwrap_or(0.0);
-        let scale = if own > self.busy { self.busy / own } else { 1.0 };
-        for part in [&mut self.server, &mut self.generator].into_iter().flatten() {
+        let scale = if own > self.busy {
+            self.busy / own
+        } else {
+            1.0
+        };
+        for part in [&mut self.server, &mut self.generator]
+            .into_iter()
+            .flatten()
+        {
             *part *= scale;
         }
         let rest = (self.busy - own).max(0.0);
@@ -86,13 +119,20 @@ impl CpuAttribution {
 
     /// Whether programs outside the test are the largest part.
     pub(super) fn are_others(&self) -> bool {
-        let largest = [self.server, self.generator, self.interrupts].into_iter().flatten().fold(0.0, f64::max);
+        let largest = [self.server, self.generator, self.interrupts]
+            .into_iter()
+            .flatten()
+            .fold(0.0, f64::max);
         self.busy > 0.0 && self.others >= (MAIN_PART * self.busy).max(largest)
     }
 
     /// Whether no part of this end is counted for other programs because it is not known.
     pub(super) fn is_whole(&self) -> bool {
-        let own = if self.side == Side::Server { self.server } else { self.generator };
+        let own = if self.side == Side::Server {
+            self.server
+        } else {
+            self.generator
+        };
         own.is_some() && self.interrupts.is_some()
     }
 
@@ -115,8 +155,10 @@ impl CpuAttribution {
             ("interrupts", self.interrupts),
             ("other programs", Some(self.others)),
         ];
-        let parts: Vec<String> =
-            parts.into_iter().filter_map(|(name, part)| Some(format!("{name} {}", rounded(part?)))).collect();
+        let parts: Vec<String> = parts
+            .into_iter()
+            .filter_map(|(name, part)| Some(format!("{name} {}", rounded(part?))))
+            .collect();
         format!("{what}: {}", parts.join(", "))
     }
 
@@ -127,7 +169,9 @@ impl CpuAttribution {
             Side::Server => "; what the server works through (a database, say) is among them",
             Side::Client => "",
         };
-        format!("quit the other programs on the {whose}'s host (`top` names them) and run it again{own}")
+        format!(
+            "quit the other programs on the {whose}'s host (`top` names them) and run it again{own}"
+        )
     }
 }
 
@@ -140,7 +184,10 @@ fn program_cpus(facts: &CellFacts, side: Side) -> Result<f64, NoMatch> {
         Some(cpus) => Ok(cpus),
         None => unknown(
             "whose work filled the CPUs",
-            format!("is not known: the time of the {}'s program could not be read", name(side)),
+            format!(
+                "is not known: the time of the {}'s program could not be read",
+                name(side)
+            ),
         ),
     }
 }

@@ -16,32 +16,56 @@ const SERVER_BUSY: f64 = 0.9;
 const MORE_CLIENT: &str = "more --threads or --procs, more --src, or a second client host";
 
 pub(super) fn limit(facts: &CellFacts) -> Ruling {
-    require(!flow::is_met(facts), || "the offered rate was met".to_owned())?;
+    require(!flow::is_met(facts), || {
+        "the offered rate was met".to_owned()
+    })?;
     let mut found = Vec::new();
-    let fds = at_least("descriptors of the client as a share of its limit", fullness(facts.client.fds), FDS_FULL);
+    let fds = at_least(
+        "descriptors of the client as a share of its limit",
+        fullness(facts.client.fds),
+        FDS_FULL,
+    );
     found.extend(fds.map(|condition| (condition, descriptors(facts))));
     found.extend(late(facts).map(|condition| (condition, sooner(facts))));
-    if found.is_empty() { busy(facts) } else { any(found) }
+    if found.is_empty() {
+        busy(facts)
+    } else {
+        any(found)
+    }
 }
 
 /// Runs in which the generator sent late, unless other programs kept it from its CPU.
 fn late(facts: &CellFacts) -> Option<Condition> {
     let what = "runs in which the generator itself sent late";
-    let late =
-        happened(what, Some(facts.flagged(Flag::GeneratorLate)).filter(|_| facts.is_mostly(Flag::GeneratorLate)))?;
+    let late = happened(
+        what,
+        Some(facts.flagged(Flag::GeneratorLate)).filter(|_| facts.is_mostly(Flag::GeneratorLate)),
+    )?;
     let is_full = facts.client.core_busy.map(|busy| busy >= CORE_FULL);
     let attribution = || CpuAttribution::of_core(facts, Side::Client).ok();
-    match is_full.and_then(|is_full| if is_full { Some(attribution()?.are_others()) } else { Some(false) }) {
+    match is_full.and_then(|is_full| {
+        if is_full {
+            Some(attribution()?.are_others())
+        } else {
+            Some(false)
+        }
+    }) {
         Some(true) => None,
         Some(false) => Some(late),
-        None => Some(Condition::unsure(format!("{what}; whose work filled its CPU is not known"))),
+        None => Some(Condition::unsure(format!(
+            "{what}; whose work filled its CPU is not known"
+        ))),
     }
 }
 
 /// Connections for which this host had no port, descriptor or memory.
 pub(super) fn exhausted(facts: &CellFacts) -> Ruling {
     let remedies = [
-        (ErrorClass::FdLimit, "connections for which there was no descriptor", descriptors(facts)),
+        (
+            ErrorClass::FdLimit,
+            "connections for which there was no descriptor",
+            descriptors(facts),
+        ),
         (
             ErrorClass::AddrNotAvail,
             "connections for which there was no local port",
@@ -54,13 +78,17 @@ pub(super) fn exhausted(facts: &CellFacts) -> Ruling {
         ),
     ];
     let remedies = remedies.into_iter();
-    let found =
-        remedies.filter_map(|(class, what, advice)| Some((happened(what, Some(facts.errors.count(class)))?, advice)));
+    let found = remedies.filter_map(|(class, what, advice)| {
+        Some((happened(what, Some(facts.errors.count(class)))?, advice))
+    });
     any(found.collect())
 }
 
 fn descriptors(facts: &CellFacts) -> String {
-    format!("{}; or --procs auto", remedies::descriptors(u64::from(facts.key.connections).saturating_mul(2)))
+    format!(
+        "{}; or --procs auto",
+        remedies::descriptors(u64::from(facts.key.connections).saturating_mul(2))
+    )
 }
 
 /// What makes a late generator send in time.
@@ -76,7 +104,11 @@ fn sooner(facts: &CellFacts) -> String {
 /// A CPU or a thread of the generator is full while the server has room and the link too.
 fn busy(facts: &CellFacts) -> Ruling {
     let client = &facts.client;
-    let of_thread = at_least("busiest thread of the generator", client.thread_busy, CORE_FULL);
+    let of_thread = at_least(
+        "busiest thread of the generator",
+        client.thread_busy,
+        CORE_FULL,
+    );
     let is_own_thread = of_thread.is_some();
     let whole = client.cpu_busy.filter(|_| facts.is_one_host);
     let what = "busy share of all CPUs of the host of both ends";
@@ -85,7 +117,10 @@ fn busy(facts: &CellFacts) -> Ruling {
         of_thread,
         at_least(what, whole, TOTAL_FULL),
     ];
-    let full = full.into_iter().flatten().map(|condition| (condition, MORE_CLIENT.to_owned()));
+    let full = full
+        .into_iter()
+        .flatten()
+        .map(|condition| (condition, MORE_CLIENT.to_owned()));
     let found = any(full.collect())?.and(server_has_room(facts)?);
     let found = network::has_room(facts, found, network::ROOM)?;
     let attribution = match client.core_busy {
@@ -102,8 +137,13 @@ fn busy(facts: &CellFacts) -> Ruling {
     let not_generator = || "the generator does not fill the CPUs of both ends".to_owned();
     require(attribution.is_ok() || !facts.is_one_host, not_generator)?;
     let attribution = attribution?;
-    require(!attribution.are_others(), || "other programs fill the client's CPUs".to_owned())?;
-    require(attribution.is_generator() || !facts.is_one_host, not_generator)?;
+    require(!attribution.are_others(), || {
+        "other programs fill the client's CPUs".to_owned()
+    })?;
+    require(
+        attribution.is_generator() || !facts.is_one_host,
+        not_generator,
+    )?;
     Ok(found.note(attribution.text()))
 }
 
@@ -111,12 +151,20 @@ fn busy(facts: &CellFacts) -> Ruling {
 fn server_has_room(facts: &CellFacts) -> Result<Condition, NoMatch> {
     let server = facts.server.as_ref();
     let (what, busy) = if facts.is_one_host {
-        ("busiest thread of the server", server.and_then(|server| server.thread_busy))
+        (
+            "busiest thread of the server",
+            server.and_then(|server| server.thread_busy),
+        )
     } else {
-        ("busiest CPU of the server", server.and_then(|server| server.core_busy))
+        (
+            "busiest CPU of the server",
+            server.and_then(|server| server.core_busy),
+        )
     };
     if busy.is_none() {
-        return Ok(Condition::unsure("how busy the server's CPUs were is not known"));
+        return Ok(Condition::unsure(
+            "how busy the server's CPUs were is not known",
+        ));
     }
     less_than(what, busy, SERVER_BUSY).map_or_else(|| clear("the server is busy as well"), Ok)
 }

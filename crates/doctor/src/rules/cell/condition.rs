@@ -22,17 +22,26 @@ pub(super) struct Condition {
 impl Condition {
     /// A comparison of shares or counts without a scale.
     pub(super) fn certain(text: impl Into<String>) -> Self {
-        Self { evidence: Evidence::statement(text), confidence: Confidence::High }
+        Self {
+            evidence: Evidence::statement(text),
+            confidence: Confidence::High,
+        }
     }
 
     /// A missing measurement that could contradict the match.
     pub(super) fn unsure(text: impl Into<String>) -> Self {
-        Self { confidence: Confidence::Low, ..Self::certain(text) }
+        Self {
+            confidence: Confidence::Low,
+            ..Self::certain(text)
+        }
     }
 
     /// The same confidence for a statement.
     pub(super) fn stating(self, text: impl Into<String>) -> Self {
-        Self { evidence: Evidence::statement(text), ..self }
+        Self {
+            evidence: Evidence::statement(text),
+            ..self
+        }
     }
 
     fn compared(what: &str, share: f64, threshold: String, distance: f64) -> Self {
@@ -50,39 +59,65 @@ impl Condition {
 /// Holds when a share is at least a threshold.
 pub(super) fn at_least(what: &str, share: Option<f64>, threshold: f64) -> Option<Condition> {
     let share = share.filter(|share| *share >= threshold)?;
-    let room = if threshold > 1.0 - ROOM && threshold < 1.0 { ROOM / (1.0 - threshold) } else { 1.0 };
+    let room = if threshold > 1.0 - ROOM && threshold < 1.0 {
+        ROOM / (1.0 - threshold)
+    } else {
+        1.0
+    };
     let distance = (share - threshold) * room;
-    Some(Condition::compared(what, share, format!("at least {threshold}"), distance))
+    Some(Condition::compared(
+        what,
+        share,
+        format!("at least {threshold}"),
+        distance,
+    ))
 }
 
 /// Holds when a share is less than a threshold.
 pub(super) fn less_than(what: &str, share: Option<f64>, threshold: f64) -> Option<Condition> {
     let share = share.filter(|share| *share < threshold)?;
     let distance = threshold - share;
-    Some(Condition::compared(what, share, format!("less than {threshold}"), distance))
+    Some(Condition::compared(
+        what,
+        share,
+        format!("less than {threshold}"),
+        distance,
+    ))
 }
 
 /// Holds when something happened at all.
 pub(super) fn happened(what: &str, count: Option<u64>) -> Option<Condition> {
     let count = count.filter(|count| *count > 0)?;
-    Some(Condition { evidence: Evidence::new(what, grouped(count), ""), confidence: Confidence::High })
+    Some(Condition {
+        evidence: Evidence::new(what, grouped(count), ""),
+        confidence: Confidence::High,
+    })
 }
 
 /// Matches because of any of these conditions, each with its advice. The most certain one sets the confidence.
 pub(super) fn any(conditions: Vec<(Condition, String)>) -> Ruling {
-    let Some(confidence) = conditions.iter().map(|(condition, _)| condition.confidence).max() else {
+    let Some(confidence) = conditions
+        .iter()
+        .map(|(condition, _)| condition.confidence)
+        .max()
+    else {
         return clear("none of its conditions holds");
     };
     let found = conditions
         .into_iter()
-        .fold(matched(), |found, (condition, advice)| found.because_all(vec![condition.evidence]).also_advise(&advice));
+        .fold(matched(), |found, (condition, advice)| {
+            found
+                .because_all(vec![condition.evidence])
+                .also_advise(&advice)
+        });
     Ok(found.cap(confidence))
 }
 
 impl Match {
     /// One more condition that has to hold.
     pub(super) fn and(self, condition: Condition) -> Self {
-        self.because_all(vec![condition.evidence]).cap(condition.confidence)
+        self.because_all(vec![condition.evidence])
+            .cap(condition.confidence)
     }
 
     /// Evidence that decides nothing.

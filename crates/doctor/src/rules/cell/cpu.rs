@@ -25,37 +25,68 @@ pub(super) fn total(facts: &CellFacts) -> Ruling {
         return clear("the CPUs of the server have room");
     };
     let advice = "a cheaper framework, sendfile for large bodies, or more CPUs";
-    let found = network::has_room(facts, matched().and(condition).advice(advice), network::ROOM)?;
+    let found = network::has_room(
+        facts,
+        matched().and(condition).advice(advice),
+        network::ROOM,
+    )?;
     owned(facts, found, CpuAttribution::of_host(facts, Side::Server)?)
 }
 
 /// Programs outside the test fill the CPUs of an end, or one of them.
 pub(super) fn others(facts: &CellFacts) -> Ruling {
-    require(!flow::is_met(facts), || "the offered rate was met".to_owned())?;
-    let sides: &[Side] = if facts.is_one_host { &[Side::Server] } else { &[Side::Server, Side::Client] };
-    let found: Vec<_> = sides.iter().filter_map(|side| full_of_others(facts, *side)).collect();
+    require(!flow::is_met(facts), || {
+        "the offered rate was met".to_owned()
+    })?;
+    let sides: &[Side] = if facts.is_one_host {
+        &[Side::Server]
+    } else {
+        &[Side::Server, Side::Client]
+    };
+    let found: Vec<_> = sides
+        .iter()
+        .filter_map(|side| full_of_others(facts, *side))
+        .collect();
     network::has_room(facts, any(found)?, network::ROOM)
 }
 
 fn full_of_others(facts: &CellFacts, side: Side) -> Option<(Condition, String)> {
     let end = endpoint(facts, side).ok()?;
     // A thread that is never without work is limited by itself.
-    let core_busy = end.core_busy.filter(|_| end.thread_busy.is_none_or(|thread| thread < CORE_FULL));
+    let core_busy = end
+        .core_busy
+        .filter(|_| end.thread_busy.is_none_or(|thread| thread < CORE_FULL));
     let of_all = at_least("busy share of all CPUs", end.cpu_busy, TOTAL_FULL);
     let is_core = of_all.is_none();
     let condition = of_all.or_else(|| at_least("busiest CPU", core_busy, CORE_FULL))?;
-    let attribution = if is_core { CpuAttribution::of_core(facts, side) } else { CpuAttribution::of_host(facts, side) };
+    let attribution = if is_core {
+        CpuAttribution::of_core(facts, side)
+    } else {
+        CpuAttribution::of_host(facts, side)
+    };
     let attribution = attribution.ok().filter(CpuAttribution::are_others)?;
     let is_sure = attribution.is_whole() && (end.thread_busy.is_some() || !is_core);
-    let what = format!("other programs on the {}'s host fill its CPUs: {}", name(side), attribution.text());
-    let condition = if is_sure { condition.stating(what) } else { Condition::unsure(what) };
+    let what = format!(
+        "other programs on the {}'s host fill its CPUs: {}",
+        name(side),
+        attribution.text()
+    );
+    let condition = if is_sure {
+        condition.stating(what)
+    } else {
+        Condition::unsure(what)
+    };
     Some((condition, attribution.quit_others()))
 }
 
 /// Matches where it is the server's own work that fills the CPUs.
 fn owned(facts: &CellFacts, found: Match, attribution: CpuAttribution) -> Ruling {
-    require(!attribution.are_others(), || "which is other programs' work".to_owned())?;
-    require(!attribution.is_generator(), || "which is the client's limit".to_owned())?;
+    require(!attribution.are_others(), || {
+        "which is other programs' work".to_owned()
+    })?;
+    require(!attribution.is_generator(), || {
+        "which is the client's limit".to_owned()
+    })?;
     let found = found.note(attribution.text());
     Ok(if facts.is_one_host {
         found.also_advise("both ends share these CPUs: run the generator on another host")
@@ -69,12 +100,24 @@ pub(super) fn core(facts: &CellFacts) -> Ruling {
     if server.core_busy.is_none() && server.thread_busy.is_none() {
         return unknown("the server's single CPUs", "could not be read");
     }
-    let core = server.core.map_or_else(String::new, |core| format!(" {core}"));
-    let of_core = at_least(&format!("CPU{core} of the server"), server.core_busy, CORE_FULL);
-    let of_thread = at_least("busiest thread of the server", server.thread_busy, CORE_FULL);
+    let core = server
+        .core
+        .map_or_else(String::new, |core| format!(" {core}"));
+    let of_core = at_least(
+        &format!("CPU{core} of the server"),
+        server.core_busy,
+        CORE_FULL,
+    );
+    let of_thread = at_least(
+        "busiest thread of the server",
+        server.thread_busy,
+        CORE_FULL,
+    );
     let is_own_thread = of_thread.is_some();
     let full = [of_core, of_thread].into_iter().flatten();
-    let found = any(full.map(|condition| (condition, advice(server, &core))).collect())?;
+    let found = any(full
+        .map(|condition| (condition, advice(server, &core)))
+        .collect())?;
     let Some(rest) = less_than(BUSY, Some(busy), TOTAL_FULL) else {
         return clear("all CPUs of the server are busy");
     };
@@ -104,7 +147,8 @@ fn advice(server: &EndpointFacts, core: &str) -> String {
         );
     }
     if server.threads == Some(1) {
-        return "the server has one thread: give it more, with SO_REUSEPORT for each a listener".to_owned();
+        return "the server has one thread: give it more, with SO_REUSEPORT for each a listener"
+            .to_owned();
     }
     match server.imbalance.filter(|imbalance| *imbalance > IMBALANCE) {
         Some(imbalance) => format!(

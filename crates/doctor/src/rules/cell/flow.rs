@@ -20,7 +20,9 @@ const AS_ALONE: f64 = 1.5;
 const MET: f64 = 0.999;
 
 pub(super) fn queueing(facts: &CellFacts) -> Ruling {
-    require(facts.position.is_queueing, || "not past the knee".to_owned())?;
+    require(facts.position.is_queueing, || {
+        "not past the knee".to_owned()
+    })?;
     let advice = match facts.position.best_stable_connections {
         Some(best) => format!("lower the connections to {best}, which are as fast"),
         None => "lower the connections".to_owned(),
@@ -31,11 +33,16 @@ pub(super) fn queueing(facts: &CellFacts) -> Ruling {
 
 pub(super) fn concurrency(facts: &CellFacts) -> Ruling {
     let (position, ok_per_s) = (&facts.position, facts.medians.ok_per_s);
-    let of_best = ok_per_s.zip(position.best_larger_per_s).map(|(ok, best)| ok / best);
+    let of_best = ok_per_s
+        .zip(position.best_larger_per_s)
+        .map(|(ok, best)| ok / best);
     let what = "answers as a share of the best with more connections";
     let below = less_than(what, of_best, FAR_BELOW);
-    let in_flight = ok_per_s.zip(facts.medians.p50_ns).map(|(ok, p50_ns)| ok * p50_ns as f64 / 1e9);
-    let slots = f64::from(facts.key.connections.max(1)) * f64::from(facts.mode.map_or(1, Mode::streams));
+    let in_flight = ok_per_s
+        .zip(facts.medians.p50_ns)
+        .map(|(ok, p50_ns)| ok * p50_ns as f64 / 1e9);
+    let slots =
+        f64::from(facts.key.connections.max(1)) * f64::from(facts.mode.map_or(1, Mode::streams));
     let what = "share of the connections that waited for an answer";
     let busy = at_least(what, in_flight.map(|in_flight| in_flight / slots), BUSY);
     let (Some(below), Some(busy)) = (below, busy) else {
@@ -43,11 +50,18 @@ pub(super) fn concurrency(facts: &CellFacts) -> Ruling {
     };
     let advice = match position.predicted_connections {
         Some(connections) => {
-            format!("more connections; Little's law predicts {} for the best", rounded(connections.ceil()))
+            format!(
+                "more connections; Little's law predicts {} for the best",
+                rounded(connections.ceil())
+            )
         }
         None => "more connections".to_owned(),
     };
-    Ok(matched().and(below).and(busy).and(idle(facts)?).advice(advice))
+    Ok(matched()
+        .and(below)
+        .and(busy)
+        .and(idle(facts)?)
+        .advice(advice))
 }
 
 /// An offered rate that its connections cannot carry by arithmetic: each has one request at a time, and a response takes as
@@ -59,12 +73,19 @@ pub(super) fn too_few(facts: &CellFacts) -> Ruling {
     else {
         return clear("no offered rate, or no response without load");
     };
-    require(service_ns > 0.0 && service_ns <= AS_ALONE * alone_ns, || "responses take longer under load".to_owned())?;
-    require(!is_path_full(facts), || "a CPU or a thread of the server or the link is full".to_owned())?;
+    require(
+        service_ns > 0.0 && service_ns <= AS_ALONE * alone_ns,
+        || "responses take longer under load".to_owned(),
+    )?;
+    require(!is_path_full(facts), || {
+        "a CPU or a thread of the server or the link is full".to_owned()
+    })?;
 
     let connections = f64::from(facts.key.connections.max(1));
     let allowed_per_s = connections * 1e9 / service_ns;
-    require(allowed_per_s < rate_per_s, || "the connections are not too few".to_owned())?;
+    require(allowed_per_s < rate_per_s, || {
+        "the connections are not too few".to_owned()
+    })?;
 
     let [allowed, offered] = [allowed_per_s, rate_per_s].map(rate_text);
     let each = time_name(service_ns);
@@ -74,12 +95,18 @@ pub(super) fn too_few(facts: &CellFacts) -> Ruling {
         time_name(alone_ns)
     );
     let needed = grouped((rate_per_s * service_ns / 1e9).ceil() as u64);
-    let found = matched().and(Condition::certain(text)).advice(format!("at least {needed} connections (-c {needed})"));
+    let found = matched()
+        .and(Condition::certain(text))
+        .advice(format!("at least {needed} connections (-c {needed})"));
     let is_server_known = facts.server.as_ref().is_some_and(|server| {
         let shares = [server.cpu_busy, server.core_busy, server.thread_busy];
         shares.iter().all(Option::is_some)
     });
-    Ok(if is_server_known { found } else { found.cap(Confidence::Low) })
+    Ok(if is_server_known {
+        found
+    } else {
+        found.cap(Confidence::Low)
+    })
 }
 
 /// `2/s`, `12.5/s`, `50,000/s`
@@ -92,13 +119,20 @@ fn rate_text(per_s: f64) -> String {
 
 /// Whether more requests in flight would only wait. A busy client does not slow responses that take as long as one alone.
 fn is_path_full(facts: &CellFacts) -> bool {
-    let of_server = facts.server.iter().flat_map(|server| [server.cpu_busy, server.core_busy, server.thread_busy]);
-    of_server.chain([network::used_share(facts)]).flatten().any(|used| used >= IDLE)
+    let of_server = facts
+        .server
+        .iter()
+        .flat_map(|server| [server.cpu_busy, server.core_busy, server.thread_busy]);
+    of_server
+        .chain([network::used_share(facts)])
+        .flatten()
+        .any(|used| used >= IDLE)
 }
 
 /// Whether an offered rate was answered.
 pub(super) fn is_met(facts: &CellFacts) -> bool {
-    matches!(facts.mode, Some(Mode::Open { .. })) && facts.answered_share.is_some_and(|share| share >= MET)
+    matches!(facts.mode, Some(Mode::Open { .. }))
+        && facts.answered_share.is_some_and(|share| share >= MET)
 }
 
 pub(super) fn not_saturated(facts: &CellFacts) -> Ruling {
@@ -113,8 +147,9 @@ pub(super) fn not_saturated(facts: &CellFacts) -> Ruling {
         percent(share),
         grouped(rate_per_s as u64)
     );
-    let used = headroom(facts)
-        .map_or_else(String::new, |used| format!("; the fullest resource was used to {}", percent(used)));
+    let used = headroom(facts).map_or_else(String::new, |used| {
+        format!("; the fullest resource was used to {}", percent(used))
+    });
     let advice = format!("no limit was hit at this rate{used}");
     Ok(matched().and(Condition::certain(text)).advice(advice))
 }
@@ -129,13 +164,19 @@ pub(super) fn internal(facts: &CellFacts) -> Ruling {
 /// More load would not give more throughput.
 fn saturated(facts: &CellFacts) -> Result<Condition, NoMatch> {
     let condition = if matches!(facts.mode, Some(Mode::Open { .. })) {
-        let is_overload = facts.is_mostly(Flag::Overload) || facts.answered_share.is_some_and(|share| share < MET);
+        let is_overload = facts.is_mostly(Flag::Overload)
+            || facts.answered_share.is_some_and(|share| share < MET);
         is_overload.then(|| Condition::certain("the offered rate was not met"))
     } else if let Some(ok_per_s) = facts.medians.ok_per_s {
-        match (facts.position.best_larger_per_s, facts.position.best_smaller_per_s) {
-            (Some(larger), _) => {
-                at_least("answers as a share of the best with more connections", Some(ok_per_s / larger), FAR_BELOW)
-            }
+        match (
+            facts.position.best_larger_per_s,
+            facts.position.best_smaller_per_s,
+        ) {
+            (Some(larger), _) => at_least(
+                "answers as a share of the best with more connections",
+                Some(ok_per_s / larger),
+                FAR_BELOW,
+            ),
             (None, Some(smaller)) => less_than(
                 "answers as a multiple of the best with fewer connections",
                 Some(ok_per_s / smaller),
@@ -154,15 +195,25 @@ fn saturated(facts: &CellFacts) -> Result<Condition, NoMatch> {
 
 /// Nothing is used to 90 %.
 fn idle(facts: &CellFacts) -> Result<Condition, NoMatch> {
-    if facts.server.as_ref().and_then(|server| server.cpu_busy).is_none() {
+    if facts
+        .server
+        .as_ref()
+        .and_then(|server| server.cpu_busy)
+        .is_none()
+    {
         return unknown(SERVER_CPUS, "is not known");
     }
     let what = "the fullest of CPUs, threads and link";
     let Some(condition) = less_than(what, headroom(facts), IDLE) else {
         return clear("a CPU, a thread or the link is full");
     };
-    let is_link_unknown = facts.network != Network::Loopback && network::used_share(facts).is_none();
-    Ok(if is_link_unknown { Condition::unsure(format!("no CPU is full; {}", network::NOT_JUDGED)) } else { condition })
+    let is_link_unknown =
+        facts.network != Network::Loopback && network::used_share(facts).is_none();
+    Ok(if is_link_unknown {
+        Condition::unsure(format!("no CPU is full; {}", network::NOT_JUDGED))
+    } else {
+        condition
+    })
 }
 
 /// The fullest of what is known: CPUs and threads of both endpoints, and the link.

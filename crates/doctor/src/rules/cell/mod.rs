@@ -13,7 +13,9 @@ mod server;
 mod validity;
 
 use linerate_model::finding::{Confidence, Evidence};
-use linerate_model::http::{CellFacts, CellVerdict, EndpointFacts, Flag, Judgement, Network, Peak, Side, VerdictClass};
+use linerate_model::http::{
+    CellFacts, CellVerdict, EndpointFacts, Flag, Judgement, Network, Peak, Side, VerdictClass,
+};
 
 use crate::rule::{Match, NoMatch, Ruling, Unknown, matched, unknown};
 
@@ -38,8 +40,10 @@ const RULES: [CellRule; 14] = [
 ];
 
 /// Applied only where none of the others matches.
-const UNEXPLAINED: [CellRule; 2] =
-    [(VerdictClass::NotSaturated, flow::not_saturated), (VerdictClass::ServerInternal, flow::internal)];
+const UNEXPLAINED: [CellRule; 2] = [
+    (VerdictClass::NotSaturated, flow::not_saturated),
+    (VerdictClass::ServerInternal, flow::internal),
+];
 
 /// Applies all rules to a cell.
 #[must_use]
@@ -64,14 +68,16 @@ impl Outcomes {
         for (class, rule) in rules {
             // Latency beyond the knee has its cause in the limit of the host.
             // So have halves that differ and connections that were not opened.
-            let is_caused =
-                matches!(class, VerdictClass::QueueingBound | VerdictClass::Invalid) && self.has_host_limit();
+            let is_caused = matches!(class, VerdictClass::QueueingBound | VerdictClass::Invalid)
+                && self.has_host_limit();
             if is_caused || self.matches.iter().any(|(matched, _)| matched == class) {
                 continue;
             }
             match rule(facts) {
                 Ok(found) => self.matches.push((*class, found)),
-                Err(NoMatch::Unknown(unknown)) if self.matches.is_empty() && !self.unknown.contains(&unknown) => {
+                Err(NoMatch::Unknown(unknown))
+                    if self.matches.is_empty() && !self.unknown.contains(&unknown) =>
+                {
                     self.unknown.push(unknown);
                 }
                 Err(_) => {}
@@ -80,11 +86,16 @@ impl Outcomes {
     }
 
     fn has_host_limit(&self) -> bool {
-        self.matches.iter().any(|(class, _)| *class <= VerdictClass::ServerLimit)
+        self.matches
+            .iter()
+            .any(|(class, _)| *class <= VerdictClass::ServerLimit)
     }
 
     fn verdict(mut self, facts: &CellFacts) -> CellVerdict {
-        let is_met = self.matches.first().is_some_and(|(class, _)| *class == VerdictClass::NotSaturated);
+        let is_met = self
+            .matches
+            .first()
+            .is_some_and(|(class, _)| *class == VerdictClass::NotSaturated);
         if self.matches.is_empty() || !(self.unknown.is_empty() || is_met) {
             let unknown = undecided(facts, &self.unknown);
             self.matches.insert(0, (VerdictClass::Unknown, unknown));
@@ -92,11 +103,16 @@ impl Outcomes {
         let (primary, found) = self.matches.remove(0);
         // Measurements of an invalid run say nothing about its limits.
         self.matches.retain(|_| primary != VerdictClass::Invalid);
-        let confidence =
-            if facts.is_mostly(Flag::Little) { Confidence::Low } else { found.cap.unwrap_or(Confidence::High) };
+        let confidence = if facts.is_mostly(Flag::Little) {
+            Confidence::Low
+        } else {
+            found.cap.unwrap_or(Confidence::High)
+        };
         let rest = self.matches.into_iter();
         let mut verdict = CellVerdict::new(judgement(primary, found), confidence);
-        verdict.contributing = rest.map(|(class, found)| contributing(class, found, primary)).collect();
+        verdict.contributing = rest
+            .map(|(class, found)| contributing(class, found, primary))
+            .collect();
         verdict
     }
 }
@@ -128,7 +144,10 @@ fn undecided(facts: &CellFacts, unknown: &[Unknown]) -> Match {
     if reasons.is_empty() {
         reasons.push(Evidence::statement("no rule fits the figures"));
     }
-    let advice: Vec<&str> = unknown.iter().filter_map(|unknown| unknown.advice.as_deref()).collect();
+    let advice: Vec<&str> = unknown
+        .iter()
+        .filter_map(|unknown| unknown.advice.as_deref())
+        .collect();
     let advice = if !advice.is_empty() {
         advice.join("; ")
     } else if facts.server.is_none() {
@@ -136,7 +155,10 @@ fn undecided(facts: &CellFacts, unknown: &[Unknown]) -> Match {
     } else {
         "try other numbers of connections, and look at the figures of both ends".to_owned()
     };
-    matched().because_all(reasons).advice(advice).cap(Confidence::Low)
+    matched()
+        .because_all(reasons)
+        .advice(advice)
+        .cap(Confidence::Low)
 }
 
 const fn name(side: Side) -> &'static str {

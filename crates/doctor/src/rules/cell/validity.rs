@@ -19,25 +19,44 @@ const AGAIN: &str = "run it again";
 /// Runs without a result: none finished, or no answer was one to the question.
 pub(super) fn unusable(facts: &CellFacts) -> Ruling {
     if facts.medians.runs == 0 {
-        let why = facts.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-        return Ok(matched().and(Condition::certain(format!("no finished run{why}"))).advice(AGAIN));
+        let why = facts
+            .reason
+            .as_ref()
+            .map_or_else(String::new, |why| format!(": {why}"));
+        return Ok(matched()
+            .and(Condition::certain(format!("no finished run{why}")))
+            .advice(AGAIN));
     }
-    let refusals = facts.errors.count(ErrorClass::Status3xx) + facts.errors.count(ErrorClass::Status4xx);
-    require(facts.answered_share.is_some_and(|share| share <= 0.0) && refusals > facts.ended / 2, || {
-        "there were answers".to_owned()
-    })?;
-    let status = |(_, error): (_, &ErrorCount)| error.texts.first()?.strip_prefix("status ").map(str::to_owned);
+    let refusals =
+        facts.errors.count(ErrorClass::Status3xx) + facts.errors.count(ErrorClass::Status4xx);
+    require(
+        facts.answered_share.is_some_and(|share| share <= 0.0) && refusals > facts.ended / 2,
+        || "there were answers".to_owned(),
+    )?;
+    let status = |(_, error): (_, &ErrorCount)| {
+        error
+            .texts
+            .first()?
+            .strip_prefix("status ")
+            .map(str::to_owned)
+    };
     let mut statuses = facts.errors.iter().filter_map(status);
     let status = statuses.next().filter(|_| statuses.next().is_none());
     let (status, advice) = match status.as_deref() {
         Some("404" | "405" | "410") => (status.as_deref(), "check the path of the URL"),
-        Some("401" | "403" | "407") => {
-            (status.as_deref(), "check what the server demands (-H \"Authorization: ...\") and allows")
+        Some("401" | "403" | "407") => (
+            status.as_deref(),
+            "check what the server demands (-H \"Authorization: ...\") and allows",
+        ),
+        Some(redirection) if redirection.starts_with('3') => {
+            (status.as_deref(), "load the URL to which it redirects")
         }
-        Some(redirection) if redirection.starts_with('3') => (status.as_deref(), "load the URL to which it redirects"),
         status => (status, "look at the first answer with `curl -v`"),
     };
-    let text = format!("every answer was {}: {advice}", status.unwrap_or("a refusal"));
+    let text = format!(
+        "every answer was {}: {advice}",
+        status.unwrap_or("a refusal")
+    );
     Ok(matched().and(Condition::certain(text)).advice(advice))
 }
 
@@ -46,23 +65,46 @@ pub(super) fn disturbed(facts: &CellFacts) -> Ruling {
     let mut found = Vec::new();
     found.extend(not_open(facts));
     let flags = [
-        (Flag::ControlLost, "runs without the server's figures, because the control channel was lost"),
-        (Flag::Unsteady, "runs whose two halves differ by more than 5 %"),
+        (
+            Flag::ControlLost,
+            "runs without the server's figures, because the control channel was lost",
+        ),
+        (
+            Flag::Unsteady,
+            "runs whose two halves differ by more than 5 %",
+        ),
     ];
     for (flag, what) in flags.into_iter().filter(|(flag, _)| facts.is_mostly(*flag)) {
-        found.extend(happened(what, Some(facts.flagged(flag))).map(|condition| (condition, AGAIN.to_owned())));
+        found.extend(
+            happened(what, Some(facts.flagged(flag)))
+                .map(|condition| (condition, AGAIN.to_owned())),
+        );
     }
     found.extend(held_up(facts));
-    let broken =
-        happened("answers that were no HTTP or not the body announced", Some(facts.errors.count(ErrorClass::Protocol)));
-    found.extend(broken.map(|condition| (condition, "look at the first answer with `curl -v`".to_owned())));
+    let broken = happened(
+        "answers that were no HTTP or not the body announced",
+        Some(facts.errors.count(ErrorClass::Protocol)),
+    );
+    found.extend(broken.map(|condition| {
+        (
+            condition,
+            "look at the first answer with `curl -v`".to_owned(),
+        )
+    }));
     any(found)
 }
 
 /// Connections that could not be opened, unless this host had none left, which is a verdict of its own.
 fn not_open(facts: &CellFacts) -> Option<(Condition, String)> {
-    let is_client_limit = facts.errors.iter().any(|(class, _)| class.is_client_limit());
-    let condition = less_than("share of the connections that were open", facts.open_share, OPEN_MIN)?;
+    let is_client_limit = facts
+        .errors
+        .iter()
+        .any(|(class, _)| class.is_client_limit());
+    let condition = less_than(
+        "share of the connections that were open",
+        facts.open_share,
+        OPEN_MIN,
+    )?;
     (!is_client_limit).then(|| (condition, format!("{AGAIN}{}", most_frequent_error(facts))))
 }
 
@@ -76,15 +118,25 @@ fn most_frequent_error(facts: &CellFacts) -> String {
 }
 
 fn held_up(facts: &CellFacts) -> Vec<(Condition, String)> {
-    let ends = [("client", Some(&facts.client)), ("server", facts.server.as_ref())];
+    let ends = [
+        ("client", Some(&facts.client)),
+        ("server", facts.server.as_ref()),
+    ];
     let mut found = Vec::new();
-    for (name, end) in ends.into_iter().filter_map(|(name, end)| Some((name, end?))) {
+    for (name, end) in ends
+        .into_iter()
+        .filter_map(|(name, end)| Some((name, end?)))
+    {
         let what = format!("share of the {name}'s time that the hypervisor gave to others");
         let steal = at_least(&what, end.steal, STEAL_MAX);
-        found.extend(steal.map(|condition| (condition, format!("{AGAIN} when the hypervisor is quiet"))));
+        found.extend(
+            steal.map(|condition| (condition, format!("{AGAIN} when the hypervisor is quiet"))),
+        );
         let what = format!("share of the time the {name}'s control group was throttled");
         let throttled = at_least(&what, end.throttled, THROTTLED_MAX);
-        found.extend(throttled.map(|condition| (condition, format!("lift the CPU quota of the {name}"))));
+        found.extend(
+            throttled.map(|condition| (condition, format!("lift the CPU quota of the {name}"))),
+        );
     }
     found
 }

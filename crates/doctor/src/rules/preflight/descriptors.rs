@@ -43,7 +43,9 @@ pub(super) fn checks(preflight: &Preflight, side: Side, host: &Environment) -> V
         preflight,
         side,
         threads,
-        need: preflight.largest(|key| descriptors_for(key.connections, threads)).max(descriptors_for(0, threads)),
+        need: preflight
+            .largest(|key| descriptors_for(key.connections, threads))
+            .max(descriptors_for(0, threads)),
     };
     let at_least = |id, need| at_least(id, side, need);
     let all = process.need.saturating_mul(2);
@@ -51,21 +53,37 @@ pub(super) fn checks(preflight: &Preflight, side: Side, host: &Environment) -> V
         at_least("nofile.soft", process.need).check(|soft| {
             let limit = soft.read(host.nofile_soft)?;
             let remedy = advise("raised by linerate itself as far as the hard limit allows");
-            soft.ruling(limit >= process.need, Severity::Info, grouped(limit), remedy)
+            soft.ruling(
+                limit >= process.need,
+                Severity::Info,
+                grouped(limit),
+                remedy,
+            )
         }),
         at_least("nofile.hard", process.need).check(|hard| {
-            process.hard(hard, host.nofile_hard, host.can_raise_nofile, advise(remedies::descriptors(process.need)))
+            process.hard(
+                hard,
+                host.nofile_hard,
+                host.can_raise_nofile,
+                advise(remedies::descriptors(process.need)),
+            )
         }),
         at_least("fs.nr_open", process.need).check(|kernel| {
             let least = process.need.max(NR_OPEN_USUAL);
-            process.hard(kernel, host.nr_open, false, |found| found.raise_variable("fs.nr_open", host.nr_open, least))
+            process.hard(kernel, host.nr_open, false, |found| {
+                found.raise_variable("fs.nr_open", host.nr_open, least)
+            })
         }),
         // A limit of the kernel on all processes together.
         at_least("fs.file_max", all).check(|kernel| {
             let limit = kernel.read(host.file_max)?;
             let cells = preflight.cells_where(|key| process.of_cell(key).saturating_mul(2) > limit);
-            let remedy = |found: Match| found.raise_variable("fs.file-max", host.file_max, all.max(2 * NR_OPEN_USUAL));
-            Ok(kernel.ruling(limit >= all, Severity::Blocker, grouped(limit), remedy)?.subjects(cells))
+            let remedy = |found: Match| {
+                found.raise_variable("fs.file-max", host.file_max, all.max(2 * NR_OPEN_USUAL))
+            };
+            Ok(kernel
+                .ruling(limit >= all, Severity::Blocker, grouped(limit), remedy)?
+                .subjects(cells))
         }),
     ]
 }
@@ -93,7 +111,8 @@ impl Process<'_> {
     ) -> Ruling {
         let limit = requirement.read(limit)?;
         let is_met = limit >= self.need;
-        let info = |text: &str| requirement.ruling(is_met, Severity::Info, grouped(limit), advise(text));
+        let info =
+            |text: &str| requirement.ruling(is_met, Severity::Info, grouped(limit), advise(text));
         if may_raise {
             return info("raised by linerate itself, which may do so");
         }
@@ -104,9 +123,20 @@ impl Process<'_> {
             Side::Client => self.preflight.cells_where(|key| workers(key).is_none()),
         };
         if self.side == Side::Server || !impossible.is_empty() {
-            return Ok(requirement.ruling(is_met, Severity::Blocker, grouped(limit), help)?.subjects(impossible));
+            return Ok(requirement
+                .ruling(is_met, Severity::Blocker, grouped(limit), help)?
+                .subjects(impossible));
         }
-        let most = self.preflight.cells.iter().filter_map(workers).max().unwrap_or(1);
-        Ok(info(&format!("{most} worker processes will be used, each with a limit of its own"))?.subjects(beyond))
+        let most = self
+            .preflight
+            .cells
+            .iter()
+            .filter_map(workers)
+            .max()
+            .unwrap_or(1);
+        Ok(info(&format!(
+            "{most} worker processes will be used, each with a limit of its own"
+        ))?
+        .subjects(beyond))
     }
 }

@@ -69,7 +69,11 @@ impl Preflight {
         }
         checks.extend(protocol::check(self));
         checks.extend(ports::checks(self));
-        checks.extend(self.server.iter().flat_map(|server| queues::checks(self, server)));
+        checks.extend(
+            self.server
+                .iter()
+                .flat_map(|server| queues::checks(self, server)),
+        );
         checks.extend(path::checks(self));
         checks.sort_by_key(|check| check.side);
         checks
@@ -129,7 +133,11 @@ impl<'a> Requirement<'a> {
         if is_met {
             return clear(have);
         }
-        Ok(help(matched().severity(severity).because(self.id, have, &self.need)))
+        Ok(help(
+            matched()
+                .severity(severity)
+                .because(self.id, have, &self.need),
+        ))
     }
 
     fn check(self, rule: impl FnOnce(&Self) -> Ruling) -> Check {
@@ -158,7 +166,11 @@ impl<'a> Requirement<'a> {
                     Some(Severity::Info) => CheckStatus::Info,
                     _ => CheckStatus::Warn,
                 };
-                let have = found.evidence.iter().map(|evidence| evidence.value.as_str()).collect();
+                let have = found
+                    .evidence
+                    .iter()
+                    .map(|evidence| evidence.value.as_str())
+                    .collect();
                 check(status, have, found)
             }
         }
@@ -167,5 +179,9 @@ impl<'a> Requirement<'a> {
 
 /// A requirement of the whole of these: a value of the host is at least the need.
 fn at_least(id: &'static str, side: Side, need: u64) -> Requirement<'static> {
-    Requirement::new(id, side, format!("at least {}", linerate_model::http::units::grouped(need)))
+    Requirement::new(
+        id,
+        side,
+        format!("at least {}", linerate_model::http::units::grouped(need)),
+    )
 }

@@ -32,7 +32,10 @@ fn pairs(preflight: &Preflight) -> u64 {
 
 fn range(preflight: &Preflight) -> Check {
     let need = preflight.connections().div_ceil(pairs(preflight));
-    let need_text = format!("{} ports for each pair of address and destination", grouped(need));
+    let need_text = format!(
+        "{} ports for each pair of address and destination",
+        grouped(need)
+    );
     Requirement::new("ip_local_port_range", Side::Client, need_text)
         .check(|requirement| enough_ports(requirement, preflight, need))
 }
@@ -41,7 +44,9 @@ fn enough_ports(requirement: &Requirement<'_>, preflight: &Preflight, need: u64)
     let (low, high) = requirement.read(preflight.client.port_range)?;
     let reserved = reserved_list(&preflight.client).into_iter();
     let taken = reserved.filter(|port| (low..=high).contains(port)).count() as u64;
-    let ports = (u64::from(high) + 1).saturating_sub(u64::from(low)).saturating_sub(taken);
+    let ports = (u64::from(high) + 1)
+        .saturating_sub(u64::from(low))
+        .saturating_sub(taken);
     let valid = (ports as f64 * USABLE) as u64;
     let have = format!("{low} to {high}, {} valid", grouped(valid));
     let is_met = need <= valid || preflight.ports == Ports::Explicit;
@@ -53,7 +58,9 @@ fn enough_ports(requirement: &Requirement<'_>, preflight: &Preflight, need: u64)
     let cells = preflight.cells_where(|key| u64::from(key.connections).div_ceil(pairs) > valid);
     let old = format!("{low} {high}");
     let ruling = requirement.ruling(is_met, Severity::Blocker, have, |found| {
-        found.variable("net.ipv4.ip_local_port_range", Some(old), "1024 65535").advice(MORE_PORTS)
+        found
+            .variable("net.ipv4.ip_local_port_range", Some(old), "1024 65535")
+            .advice(MORE_PORTS)
     })?;
     Ok(ruling.subjects(cells))
 }
@@ -77,10 +84,18 @@ fn reserved(preflight: &Preflight) -> Check {
     let own = client.reserved_ports.as_deref().map_or("", str::trim);
     let separator = if own.is_empty() { "" } else { "," };
     let list = format!("{own}{separator}{listed}");
-    let have = if open.is_empty() { "none".to_owned() } else { listed };
+    let have = if open.is_empty() {
+        "none".to_owned()
+    } else {
+        listed
+    };
     Requirement::new("ip_local_reserved_ports", Side::Client, need).check(|it| {
         it.ruling(open.is_empty(), Severity::Medium, have, |found| {
-            found.variable("net.ipv4.ip_local_reserved_ports", client.reserved_ports.as_deref(), &list)
+            found.variable(
+                "net.ipv4.ip_local_reserved_ports",
+                client.reserved_ports.as_deref(),
+                &list,
+            )
         })
     })
 }
@@ -90,7 +105,10 @@ fn reserved_list(host: &Environment) -> Vec<u16> {
     let words = host.reserved_ports.as_deref().unwrap_or("").split(',');
     words
         .filter_map(|word| {
-            let (low, high) = word.trim().split_once('-').unwrap_or((word.trim(), word.trim()));
+            let (low, high) = word
+                .trim()
+                .split_once('-')
+                .unwrap_or((word.trim(), word.trim()));
             Some(low.parse::<u16>().ok()?..=high.parse::<u16>().ok()?)
         })
         .flatten()
@@ -107,7 +125,12 @@ fn time_wait(preflight: &Preflight) -> Check {
     let buckets = client.time_wait.and_then(|sockets| sockets.limit);
     let of_buckets = buckets.map(|buckets| (buckets as f64 * TIME_WAIT_OF_BUCKETS) as u64);
     let most = of_buckets.into_iter().fold(of_ports as u64, u64::min);
-    Requirement::new("time_wait", Side::Client, format!("at most {}", grouped(most))).check(|it| {
+    Requirement::new(
+        "time_wait",
+        Side::Client,
+        format!("at most {}", grouped(most)),
+    )
+    .check(|it| {
         let Peak { peak, .. } = it.read(client.time_wait)?;
         it.ruling(peak <= most, Severity::Medium, grouped(peak), |found| {
             let found = match client.timestamps {

@@ -19,7 +19,10 @@ const PLAIN: &str = "HTTP/1.1 in plain text (http:// without --h2) holds more";
 #[must_use]
 pub fn too_many_connections(connections: u32, streams: u32) -> Option<String> {
     exceeds(connections, streams).then(|| {
-        format!("inside TLS and in HTTP/2 a connection takes tens of kilobytes: at most {}; {PLAIN}", limits())
+        format!(
+            "inside TLS and in HTTP/2 a connection takes tens of kilobytes: at most {}; {PLAIN}",
+            limits()
+        )
     })
 }
 
@@ -39,7 +42,11 @@ pub(super) fn check(preflight: &Preflight) -> Option<Check> {
     let cells = preflight.cells_where(|key| exceeds(key.connections, streams));
     let remedy = advise(format!("{fewer}; {PLAIN}"));
     let requirement = Requirement::new("protocol", Side::Client, need);
-    Some(requirement.check(|it| Ok(it.ruling(cells.is_empty(), Severity::Blocker, have, remedy)?.subjects(cells))))
+    Some(requirement.check(|it| {
+        Ok(it
+            .ruling(cells.is_empty(), Severity::Blocker, have, remedy)?
+            .subjects(cells))
+    }))
 }
 
 fn exceeds(connections: u32, streams: u32) -> bool {
@@ -47,5 +54,9 @@ fn exceeds(connections: u32, streams: u32) -> bool {
 }
 
 fn limits() -> String {
-    format!("{} connections and {} streams together", grouped(u64::from(CONNECTIONS_MAX)), grouped(SLOTS_MAX))
+    format!(
+        "{} connections and {} streams together",
+        grouped(u64::from(CONNECTIONS_MAX)),
+        grouped(SLOTS_MAX)
+    )
 }

@@ -20,23 +20,37 @@ const QUEUE_LONG: u64 = 65_535;
 
 pub(super) fn checks(preflight: &Preflight, server: &Environment) -> [Check; 2] {
     let need = queued(preflight, preflight.connections());
-    let syn_need = format!("at least {} above {FAST_RAMP_PER_S} connections per second", grouped(SYN_BACKLOG_MIN));
+    let syn_need = format!(
+        "at least {} above {FAST_RAMP_PER_S} connections per second",
+        grouped(SYN_BACKLOG_MIN)
+    );
     [
         at_least("backlog", Side::Server, need).check(|queue| {
             // The kernel takes the lesser of the program's backlog and `somaxconn`.
             let backlog = queue.read(server.backlog.into_iter().chain(server.somaxconn).min())?;
-            let cells = preflight.cells_where(|key| queued(preflight, u64::from(key.connections)) > backlog);
+            let cells = preflight
+                .cells_where(|key| queued(preflight, u64::from(key.connections)) > backlog);
             let remedy = |found: Match| {
-                found.raise_variable("net.core.somaxconn", server.somaxconn, QUEUE_LONG).advice(LONGER_BACKLOG)
+                found
+                    .raise_variable("net.core.somaxconn", server.somaxconn, QUEUE_LONG)
+                    .advice(LONGER_BACKLOG)
             };
-            Ok(queue.ruling(backlog >= need, Severity::Medium, grouped(backlog), remedy)?.subjects(cells))
+            Ok(queue
+                .ruling(backlog >= need, Severity::Medium, grouped(backlog), remedy)?
+                .subjects(cells))
         }),
         Requirement::new("tcp_max_syn_backlog", Side::Server, syn_need).check(|queue| {
             let backlog = queue.read(server.max_syn_backlog)?;
-            let is_slow = preflight.ramp_per_s.is_some_and(|rate| rate <= FAST_RAMP_PER_S);
+            let is_slow = preflight
+                .ramp_per_s
+                .is_some_and(|rate| rate <= FAST_RAMP_PER_S);
             let is_met = backlog >= SYN_BACKLOG_MIN || is_slow;
             queue.ruling(is_met, Severity::Medium, grouped(backlog), |found| {
-                found.variable("net.ipv4.tcp_max_syn_backlog", Some(backlog), &QUEUE_LONG.to_string())
+                found.variable(
+                    "net.ipv4.tcp_max_syn_backlog",
+                    Some(backlog),
+                    &QUEUE_LONG.to_string(),
+                )
             })
         }),
     ]

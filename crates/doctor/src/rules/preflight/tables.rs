@@ -31,9 +31,14 @@ pub(super) fn checks(preflight: &Preflight, side: Side, host: &Environment) -> [
     let memory_need = format!("{}, at most half of it", bytes_name(bytes as f64));
     let pages_need = format!("{} pages before the kernel saves memory", grouped(pages));
     [
-        Requirement::new("conntrack", side, format!("{} free entries", grouped(entries)))
-            .check(|requirement| conntrack(requirement, preflight, host)),
-        Requirement::new("memory", side, memory_need).check(|requirement| memory(requirement, preflight, host, bytes)),
+        Requirement::new(
+            "conntrack",
+            side,
+            format!("{} free entries", grouped(entries)),
+        )
+        .check(|requirement| conntrack(requirement, preflight, host)),
+        Requirement::new("memory", side, memory_need)
+            .check(|requirement| memory(requirement, preflight, host, bytes)),
         Requirement::new("tcp_mem", side, pages_need)
             .check(|requirement| socket_memory(requirement, preflight, host, pages)),
     ]
@@ -52,10 +57,15 @@ fn conntrack(requirement: &Requirement<'_>, preflight: &Preflight, host: &Enviro
     let have = format!("{} of {} in use", grouped(table.peak), grouped(limit));
     let is_met = free >= tracked(preflight.connections());
     let cells = preflight.cells_where(|key| tracked(u64::from(key.connections)) > free);
-    let least = table.peak.saturating_add(tracked(preflight.connections())).max(CONNTRACK_USUAL);
+    let least = table
+        .peak
+        .saturating_add(tracked(preflight.connections()))
+        .max(CONNTRACK_USUAL);
     let ruling = requirement.ruling(is_met, Severity::Blocker, have, |found| {
         let advice = format!("or {}", untracked(preflight.port));
-        found.raise_variable("net.netfilter.nf_conntrack_max", Some(limit), least).advice(advice)
+        found
+            .raise_variable("net.netfilter.nf_conntrack_max", Some(limit), least)
+            .advice(advice)
     })?;
     Ok(ruling.subjects(cells))
 }
@@ -71,21 +81,37 @@ fn socket_bytes(key: &CellKey) -> u64 {
 
 /// Bytes of a cell in sockets and in a program.
 fn bytes(preflight: &Preflight, key: &CellKey) -> u64 {
-    let user_bytes = if preflight.is_plain_http1 { USER_BYTES } else { USER_BYTES_HYPER };
+    let user_bytes = if preflight.is_plain_http1 {
+        USER_BYTES
+    } else {
+        USER_BYTES_HYPER
+    };
     socket_bytes(key).saturating_add(u64::from(key.connections) * user_bytes)
 }
 
-fn memory(requirement: &Requirement<'_>, preflight: &Preflight, host: &Environment, need: u64) -> Ruling {
+fn memory(
+    requirement: &Requirement<'_>,
+    preflight: &Preflight,
+    host: &Environment,
+    need: u64,
+) -> Ruling {
     let available = requirement.read(host.memory_available_bytes)?;
     let most = (available as f64 * MEMORY_SHARE) as u64;
     let have = format!("{} available", bytes_name(available as f64));
     let cells = preflight.cells_where(|key| bytes(preflight, key) > most);
     let remedy = advise("fewer connections or smaller payloads in the plan");
-    Ok(requirement.ruling(need <= most, Severity::Blocker, have, remedy)?.subjects(cells))
+    Ok(requirement
+        .ruling(need <= most, Severity::Blocker, have, remedy)?
+        .subjects(cells))
 }
 
 /// Above the second value of `tcp_mem` the kernel saves memory, which slows all connections down.
-fn socket_memory(requirement: &Requirement<'_>, preflight: &Preflight, host: &Environment, need: u64) -> Ruling {
+fn socket_memory(
+    requirement: &Requirement<'_>,
+    preflight: &Preflight,
+    host: &Environment,
+    need: u64,
+) -> Ruling {
     let old = requirement.read(host.tcp_mem_pages)?;
     let [_, pressure, _] = old;
     let have = format!("{} pages", grouped(pressure));
