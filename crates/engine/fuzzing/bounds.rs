@@ -14,7 +14,10 @@ use crate::server::limits::resource_quota::{Capacity, ResourceQuota};
 /// Datagrams of any addresses in any order never make the table of half-open flows larger than its bound, and open only
 /// flows whose first datagram was held. Returns how many were opened.
 pub fn half_open_flows(script: &[u8]) -> usize {
-    let bounds = PendingBounds { total: 8, per_source: 3 };
+    let bounds = PendingBounds {
+        total: 8,
+        per_source: 3,
+    };
     let mut table = HalfOpenFlows::new(bounds);
     let (mut held, mut opened, mut now_ns) = (HashSet::new(), 0, 0);
     let mut rest = script;
@@ -60,7 +63,11 @@ pub fn quotas(script: &[u8]) -> usize {
             let requirements = Requirements {
                 descriptors: u64::from(amount & 15),
                 allotted: 0,
-                memory_bytes: if *amount == u8::MAX { u64::MAX } else { u64::from(amount >> 4) },
+                memory_bytes: if *amount == u8::MAX {
+                    u64::MAX
+                } else {
+                    u64::from(amount >> 4)
+                },
                 is_unproven: kind & 4 != 0,
             };
             let address = Network::of_client([192, 0, 2, kind >> 5].into());
@@ -75,12 +82,20 @@ pub fn quotas(script: &[u8]) -> usize {
 }
 
 fn check(quota: &ResourceQuota, capacity: &Capacity) {
-    let sum = |of: &dyn Fn(&(Network, Requirements)) -> u64| quota.taken().map(|taken| of(&taken)).sum::<u64>();
+    let sum = |of: &dyn Fn(&(Network, Requirements)) -> u64| {
+        quota.taken().map(|taken| of(&taken)).sum::<u64>()
+    };
     assert!(sum(&|(_, requirements)| requirements.descriptors) <= capacity.descriptors);
     assert!(sum(&|(_, requirements)| requirements.memory_bytes) <= capacity.memory_bytes);
-    assert!(sum(&|(_, requirements)| u64::from(requirements.is_unproven)) <= capacity.unproven_tests);
+    assert!(
+        sum(&|(_, requirements)| u64::from(requirements.is_unproven)) <= capacity.unproven_tests
+    );
     let unproven = |requirements: &Requirements| {
-        if requirements.is_unproven { requirements.descriptors } else { 0 }
+        if requirements.is_unproven {
+            requirements.descriptors
+        } else {
+            0
+        }
     };
     assert!(sum(&|(_, requirements)| unproven(requirements)) <= capacity.unproven_descriptors);
     for (address, _) in quota.taken() {
@@ -110,7 +125,9 @@ mod tests {
         let mut state = 7_u64;
         (0..500).map(move |len| {
             let byte = |_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
                 (state >> 56) as u8
             };
             (0..len).map(byte).collect()
@@ -119,7 +136,12 @@ mod tests {
 
     #[test]
     fn half_open_flows_stay_within_their_bounds() {
-        assert!(scripts().map(|script| half_open_flows(&script)).sum::<usize>() > 100);
+        assert!(
+            scripts()
+                .map(|script| half_open_flows(&script))
+                .sum::<usize>()
+                > 100
+        );
     }
 
     #[test]

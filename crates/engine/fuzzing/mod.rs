@@ -22,7 +22,9 @@ pub use bounds::{half_open_flows, quotas};
 /// Any events on several sessions at once leave every session with exactly one end, and the registry with no more sessions
 /// than the rules allow. Returns how many tests ran.
 pub fn sessions(script: &[u8]) -> usize {
-    let Some((&[rules, ..], script)) = script.split_first_chunk::<1>() else { return 0 };
+    let Some((&[rules, ..], script)) = script.split_first_chunk::<1>() else {
+        return 0;
+    };
     let mut harness = Harness::new(&policy(rules), rules & 0x80 != 0);
     play(script, |client, event| harness.play(client, event));
     harness.empty();
@@ -44,7 +46,11 @@ pub fn independence(script: &[u8]) {
                 alone.play(other, event);
             }
         });
-        assert_eq!(alone.log.get(&client), together.log.get(&client), "client {client}");
+        assert_eq!(
+            alone.log.get(&client),
+            together.log.get(&client),
+            "client {client}"
+        );
     }
 }
 
@@ -85,7 +91,9 @@ fn play(script: &[u8], mut step: impl FnMut(u8, Event<'_>)) {
                 rest = tail;
                 Event::Bytes(bytes)
             }
-            7 if *argument > 160 => Event::State(State::ALL[usize::from(*argument) % State::ALL.len()]),
+            7 if *argument > 160 => {
+                Event::State(State::ALL[usize::from(*argument) % State::ALL.len()])
+            }
             8 if *argument > 160 => Event::Parameters(*argument),
             9 if *argument > 200 => Event::Results,
             10 if *argument > 200 => Event::Eof,
@@ -94,7 +102,11 @@ fn play(script: &[u8], mut step: impl FnMut(u8, Event<'_>)) {
             7..=12 => Event::Next(*argument),
             13 | 14 => Event::Hello,
             // Mostly short times, so that few deadlines pass.
-            _ => Event::Time(if *argument > 230 { *argument } else { *argument % 8 }),
+            _ => Event::Time(if *argument > 230 {
+                *argument
+            } else {
+                *argument % 8
+            }),
         };
         step((kind >> 4) % CLIENTS, event);
     }
@@ -123,9 +135,11 @@ struct Harness {
 impl Harness {
     fn new(policy: &ServerPolicy, one_off: bool) -> Self {
         let places = match (one_off, policy.admission) {
-            (false, policy::Admission::Parallel { tests_max } | policy::Admission::Queue { tests_max, .. }) => {
-                tests_max as usize
-            }
+            (
+                false,
+                policy::Admission::Parallel { tests_max }
+                | policy::Admission::Queue { tests_max, .. },
+            ) => tests_max as usize,
             _ => 1,
         };
         Self {
@@ -151,19 +165,28 @@ impl Harness {
             Event::State(state) => self.control(client, &[state.byte()]),
             Event::Parameters(kind) => self.control(client, &parameters(kind)),
             Event::Results => self.control(client, &frame(&results().to_json())),
-            Event::Eof => self.with(client, |registry, now, id| registry.handle_control_eof(now, id)),
+            Event::Eof => self.with(client, |registry, now, id| {
+                registry.handle_control_eof(now, id)
+            }),
             Event::Error => {
                 self.with(client, |registry, now, id| {
                     registry.handle_control_error(now, id, "Connection reset by peer");
                 });
             }
             Event::Fail => {
-                let input = ServerInput::Failed { code: ErrorCode::NoMsg, errno: 0, cause: None };
-                self.with(client, |registry, now, id| registry.handle_local(now, id, input));
+                let input = ServerInput::Failed {
+                    code: ErrorCode::NoMsg,
+                    errno: 0,
+                    cause: None,
+                };
+                self.with(client, |registry, now, id| {
+                    registry.handle_local(now, id, input)
+                });
             }
             Event::Hello => {
                 if let Some(owner) = self.registry.udp_stream_owner(self.address(client).ip()) {
-                    self.registry.handle_local(self.now, owner, ServerInput::StreamOpened);
+                    self.registry
+                        .handle_local(self.now, owner, ServerInput::StreamOpened);
                 }
             }
             Event::Time(seconds) => {
@@ -194,10 +217,13 @@ impl Harness {
             }
         }
         // The streams of a UDP test come without a connection.
-        if let Some(owner) =
-            self.registry.udp_stream_owner(self.address(client).ip()).filter(|owner| Some(*owner) == id)
+        if let Some(owner) = self
+            .registry
+            .udp_stream_owner(self.address(client).ip())
+            .filter(|owner| Some(*owner) == id)
         {
-            self.registry.handle_local(self.now, owner, ServerInput::StreamOpened);
+            self.registry
+                .handle_local(self.now, owner, ServerInput::StreamOpened);
         }
     }
 
@@ -205,10 +231,21 @@ impl Harness {
         let id = self.next_id;
         self.next_id += 1;
         let peer = self.address(client);
-        match self.registry.admit_connection(self.now, id, peer, cookie(client), &mut self.admission) {
+        match self.registry.admit_connection(
+            self.now,
+            id,
+            peer,
+            cookie(client),
+            &mut self.admission,
+        ) {
             AdmissionDecision::Stream(owner) => {
-                assert_eq!(self.ids.get(&client), Some(&owner), "a stream belongs to who named it");
-                self.registry.handle_local(self.now, owner, ServerInput::StreamOpened);
+                assert_eq!(
+                    self.ids.get(&client),
+                    Some(&owner),
+                    "a stream belongs to who named it"
+                );
+                self.registry
+                    .handle_local(self.now, owner, ServerInput::StreamOpened);
             }
             AdmissionDecision::Admitted => {
                 self.ids.insert(client, id);
@@ -222,7 +259,9 @@ impl Harness {
     }
 
     fn control(&mut self, client: u8, bytes: &[u8]) {
-        self.with(client, |registry, now, id| registry.handle_control(now, id, bytes));
+        self.with(client, |registry, now, id| {
+            registry.handle_control(now, id, bytes)
+        });
     }
 
     fn with(&mut self, client: u8, act: impl FnOnce(&mut SessionRegistry, Instant, u64)) {
@@ -253,12 +292,16 @@ impl Harness {
         let client = self.client(id);
         self.note(client, format!("{action:?}"));
         let answer = match action {
-            ServerAction::Accepted(test) => {
-                self.registry.agree(self.now, id, test, &mut self.admission).then_some(ServerInput::Prepared)
-            }
+            ServerAction::Accepted(test) => self
+                .registry
+                .agree(self.now, id, test, &mut self.admission)
+                .then_some(ServerInput::Prepared),
             ServerAction::StopData => {
                 // The number of concurrent tests is reported to a client on purpose.
-                let results = Results { linerate: !self.apart, ..results() };
+                let results = Results {
+                    linerate: !self.apart,
+                    ..results()
+                };
                 Some(ServerInput::Results(Box::new(results)))
             }
             ServerAction::StartData => {
@@ -267,7 +310,10 @@ impl Harness {
                 None
             }
             ServerAction::Close(_) => {
-                assert!(self.registry.poll_action(id).is_none(), "nothing follows the end");
+                assert!(
+                    self.registry.poll_action(id).is_none(),
+                    "nothing follows the end"
+                );
                 self.running.remove(&id);
                 self.ids.remove(&client);
                 self.registry.remove(self.now, id, &mut self.admission);
@@ -281,16 +327,33 @@ impl Harness {
     }
 
     fn check(&mut self) {
-        assert!(self.running.len() <= self.places, "no more tests than places");
-        let positions: BTreeSet<u32> = self.running.iter().map(|id| self.registry.first_position(*id)).collect();
-        assert_eq!(positions.len(), self.running.len(), "every running test has numbers of its own");
-        assert!(self.ids.values().all(|id| self.registry.stage(*id).is_some()));
+        assert!(
+            self.running.len() <= self.places,
+            "no more tests than places"
+        );
+        let positions: BTreeSet<u32> = self
+            .running
+            .iter()
+            .map(|id| self.registry.first_position(*id))
+            .collect();
+        assert_eq!(
+            positions.len(),
+            self.running.len(),
+            "every running test has numbers of its own"
+        );
+        assert!(
+            self.ids
+                .values()
+                .all(|id| self.registry.stage(*id).is_some())
+        );
     }
 
     /// All clients leave; no state is left.
     fn empty(&mut self) {
         for client in 0..CLIENTS {
-            self.with(client, |registry, now, id| registry.handle_control_eof(now, id));
+            self.with(client, |registry, now, id| {
+                registry.handle_control_eof(now, id)
+            });
             self.take_actions();
         }
         // Answers to failed logins and waits in the queue are over by then.
@@ -321,7 +384,10 @@ fn policy(rules: u8) -> ServerPolicy {
     let admission = match rules % 4 {
         0 => policy::Admission::default(),
         1 => policy::Admission::Parallel { tests_max: 2 },
-        2 => policy::Admission::Queue { tests_max: 1 + u32::from(rules >> 6), wait_max: Duration::from_secs(25) },
+        2 => policy::Admission::Queue {
+            tests_max: 1 + u32::from(rules >> 6),
+            wait_max: Duration::from_secs(25),
+        },
         _ => policy::Admission::Exclusive,
     };
     let mut policy = ServerPolicy::default();
@@ -338,7 +404,10 @@ fn policy(rules: u8) -> ServerPolicy {
 fn setup(client: u8) -> ServerSetup {
     ServerSetup {
         cookie: cookie(client),
-        policy: Policy { handshake_timeout: Duration::from_secs(5), ..Policy::default() },
+        policy: Policy {
+            handshake_timeout: Duration::from_secs(5),
+            ..Policy::default()
+        },
         unix_s: 1_800_000_000,
     }
 }

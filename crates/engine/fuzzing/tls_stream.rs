@@ -33,13 +33,17 @@ pub fn tls_stream(script: &[u8]) -> usize {
             read_handshake(&mut theirs, &mut client);
             client.take_outgoing()
         } else {
-            let Some([kind, amount]) = steps.next() else { break };
+            let Some([kind, amount]) = steps.next() else {
+                break;
+            };
             step(&mut client, *kind, *amount)
         };
         // What has no room is cut off: the rest is an invalid record.
         let _ = theirs.write(&outgoing);
 
-        let Some(plaintext_bytes) = turns(&mut stream, &ours) else { break };
+        let Some(plaintext_bytes) = turns(&mut stream, &ours) else {
+            break;
+        };
         arrived += plaintext_bytes;
         if outgoing.is_empty() && client.is_handshaking() {
             break;
@@ -60,10 +64,17 @@ fn turns(stream: &mut TlsStream, socket: &UnixStream) -> Option<usize> {
         let before = stream.moved().received_bytes;
         let plaintext = stream.receive(socket.as_fd()).ok()?;
         let read = stream.moved().received_bytes - before;
-        assert!(read <= OF_CLIENTS.turn_bytes as u64, "{read} bytes in a turn");
+        assert!(
+            read <= OF_CLIENTS.turn_bytes as u64,
+            "{read} bytes in a turn"
+        );
         assert!(stream.received.is_empty(), "plaintext stays behind");
         // A record that was not complete before adds at most its length.
-        assert!(plaintext.len() <= 16 * 1024 + OF_CLIENTS.turn_bytes, "{} bytes of plaintext", plaintext.len());
+        assert!(
+            plaintext.len() <= 16 * 1024 + OF_CLIENTS.turn_bytes,
+            "{} bytes of plaintext",
+            plaintext.len()
+        );
 
         sum += plaintext.len();
         if read == 0 {
@@ -108,7 +119,10 @@ mod tests {
     fn short_and_long_records_arrive_and_floods_end() {
         assert_eq!(tls_stream(&[1, 99]), 100);
         assert!(tls_stream(&[2, 0, 1, 9]) >= 16 * 1024);
-        assert!(tls_stream(&[0xfc, 0].repeat(20)) < 1000, "records of one byte");
+        assert!(
+            tls_stream(&[0xfc, 0].repeat(20)) < 1000,
+            "records of one byte"
+        );
         assert!(tls_stream(&[0xfe, 0].repeat(50)) < 300_000, "long records");
         assert_eq!(tls_stream(&[3, 22, 7, 23, 255, 0]), 0, "no records");
     }

@@ -19,7 +19,9 @@ const ANSWER: [u8; 16] = *b"answer of a head";
 /// # Panics
 /// When one of these promises is broken.
 pub fn transactions(script: &[u8]) -> u64 {
-    let Some(([request, response, amount], steps)) = script.split_first_chunk() else { return 0 };
+    let Some(([request, response, amount], steps)) = script.split_first_chunk() else {
+        return 0;
+    };
     let spec = TransactionSpec {
         request_bytes: u32::from(*request) + 1,
         response_bytes: (u32::from(*response) + 1) << (response & 7),
@@ -52,10 +54,15 @@ pub fn transactions(script: &[u8]) -> u64 {
         let totals = meter.totals();
         let complete = totals.received_bytes / u64::from(spec.request_bytes);
         assert!(totals.received_bytes <= sent);
-        assert!(totals.sent_bytes <= ANSWER.len() as u64 + complete * u64::from(spec.response_bytes));
+        assert!(
+            totals.sent_bytes <= ANSWER.len() as u64 + complete * u64::from(spec.response_bytes)
+        );
         // The first byte beyond the amount shows that there is more; a read or write that has begun ends.
         let most = allowed.map_or(u64::MAX, |bytes| bytes + 1 + ANSWER.len() as u64);
-        assert!(totals.received_bytes + totals.sent_bytes <= most, "{totals:?} of {allowed:?}");
+        assert!(
+            totals.received_bytes + totals.sent_bytes <= most,
+            "{totals:?} of {allowed:?}"
+        );
     }
     received.saturating_sub(ANSWER.len() as u64)
 }

@@ -11,10 +11,16 @@ use crate::server::access::AccessError;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EngineError {
     #[error("unable to {operation}: {}", .source.text())]
-    System { operation: Operation, source: OsError },
+    System {
+        operation: Operation,
+        source: OsError,
+    },
     /// A host name has no address.
     #[error("unable to {operation}")]
-    Resolve { operation: Operation, source: Option<ResolveError> },
+    Resolve {
+        operation: Operation,
+        source: Option<ResolveError>,
+    },
     /// A list of addresses cannot be used.
     #[error("{0}")]
     Access(#[from] AccessError),
@@ -86,7 +92,10 @@ pub(crate) enum Operation {
 impl Operation {
     /// The failure of this operation.
     pub(crate) fn failed(self) -> impl Fn(OsError) -> EngineError {
-        move |source| EngineError::System { operation: self, source }
+        move |source| EngineError::System {
+            operation: self,
+            source,
+        }
     }
 }
 
@@ -110,7 +119,10 @@ impl EngineError {
 }
 
 /// A failure of this end without a code.
-#[expect(clippy::needless_pass_by_value, reason = "errors are passed by `map_err`")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "errors are passed by `map_err`"
+)]
 pub(crate) fn failure(message: impl ToString) -> Failure {
     Failure::new(FailureKind::Error, message.to_string())
 }

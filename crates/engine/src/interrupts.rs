@@ -47,12 +47,16 @@ impl StopHandle {
     /// # Errors
     /// When the system has no descriptor left.
     pub fn new() -> linerate_sys::Result<Self> {
-        Ok(Self { event: Arc::new(EventFd::new()?), requested: Arc::default() })
+        Ok(Self {
+            event: Arc::new(EventFd::new()?),
+            requested: Arc::default(),
+        })
     }
 
     /// Requests a stop.
     pub fn stop(&self) {
-        self.requested.store(true, std::sync::atomic::Ordering::Release);
+        self.requested
+            .store(true, std::sync::atomic::Ordering::Release);
         self.event.signal();
     }
 }
@@ -64,6 +68,8 @@ impl Interrupts for StopHandle {
 
     fn take(&self) -> Option<String> {
         self.event.drain();
-        self.requested.swap(false, std::sync::atomic::Ordering::AcqRel).then(|| "Stop(0)".to_owned())
+        self.requested
+            .swap(false, std::sync::atomic::Ordering::AcqRel)
+            .then(|| "Stop(0)".to_owned())
     }
 }

@@ -21,7 +21,12 @@ impl<'a> Reporter<'a> {
     }
 
     pub(crate) fn boxed(sink: Box<dyn EventSink + 'a>) -> Self {
-        Self { sink, report: None, facts: None, failed: None }
+        Self {
+            sink,
+            report: None,
+            facts: None,
+            failed: None,
+        }
     }
 
     pub(crate) fn emit(&mut self, event: &Event) {

@@ -59,8 +59,9 @@ pub(crate) fn wait(
     let deadline = timeout.map(|t| Instant::now() + t);
     loop {
         let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-        let [is_ready, is_interrupted] = poll::wait_fds([(fd, interest), (interrupts.fd(), Interest::READ)], left)
-            .map_err(|source| WaitError::Os(OsError::new("wait", "", source)))?;
+        let [is_ready, is_interrupted] =
+            poll::wait_fds([(fd, interest), (interrupts.fd(), Interest::READ)], left)
+                .map_err(|source| WaitError::Os(OsError::new("wait", "", source)))?;
         if is_interrupted && let Some(signal_text) = interrupts.take() {
             return Err(WaitError::Interrupted(signal_text));
         }

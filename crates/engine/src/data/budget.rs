@@ -27,7 +27,11 @@ const UNARMED: u64 = u64::MAX;
 
 impl Budget {
     pub(crate) fn new(unit: Unit, amount: u64) -> Self {
-        Self { unit, left: AtomicU64::new(UNARMED), amount: amount.min(UNARMED - 1) }
+        Self {
+            unit,
+            left: AtomicU64::new(UNARMED),
+            amount: amount.min(UNARMED - 1),
+        }
     }
 
     /// Starts counting from the full amount.
@@ -38,21 +42,23 @@ impl Budget {
     /// Takes up to `blocks` blocks of `block_len` bytes; returns how many may be sent, 0 when the amount is used up.
     pub(crate) fn take(&self, blocks: u64, block_len: u64) -> u64 {
         let mut granted = 0;
-        let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-            if left == UNARMED {
-                granted = blocks;
-                return None;
-            }
-            granted = match self.unit {
-                Unit::Bytes | Unit::ExactBytes => blocks.min(left.div_ceil(block_len.max(1))),
-                Unit::Blocks => blocks.min(left),
-            };
-            let used = match self.unit {
-                Unit::Bytes | Unit::ExactBytes => granted.saturating_mul(block_len),
-                Unit::Blocks => granted,
-            };
-            Some(left.saturating_sub(used))
-        });
+        let _ = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                if left == UNARMED {
+                    granted = blocks;
+                    return None;
+                }
+                granted = match self.unit {
+                    Unit::Bytes | Unit::ExactBytes => blocks.min(left.div_ceil(block_len.max(1))),
+                    Unit::Blocks => blocks.min(left),
+                };
+                let used = match self.unit {
+                    Unit::Bytes | Unit::ExactBytes => granted.saturating_mul(block_len),
+                    Unit::Blocks => granted,
+                };
+                Some(left.saturating_sub(used))
+            });
         granted
     }
 
@@ -63,10 +69,16 @@ impl Budget {
         }
         let want = blocks.saturating_mul(block_len);
         let mut granted = want;
-        let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-            granted = if left == UNARMED { want } else { want.min(left) };
-            (left != UNARMED).then(|| left - granted)
-        });
+        let _ = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                granted = if left == UNARMED {
+                    want
+                } else {
+                    want.min(left)
+                };
+                (left != UNARMED).then(|| left - granted)
+            });
         granted
     }
 }
@@ -78,10 +90,18 @@ mod tests {
     #[test]
     fn bytes_are_granted_in_whole_blocks_until_the_amount_is_reached() {
         let budget = Budget::new(Unit::Bytes, 1000);
-        assert_eq!(budget.take(5, 400), 5, "nothing is counted before the warm-up ends");
+        assert_eq!(
+            budget.take(5, 400),
+            5,
+            "nothing is counted before the warm-up ends"
+        );
         budget.arm();
         assert_eq!(budget.take(2, 400), 2);
-        assert_eq!(budget.take(2, 400), 1, "the last block completes the amount");
+        assert_eq!(
+            budget.take(2, 400),
+            1,
+            "the last block completes the amount"
+        );
         assert_eq!(budget.take(2, 400), 0);
     }
 
@@ -98,6 +118,9 @@ mod tests {
     fn blocks_are_shared_exactly() {
         let budget = Budget::new(Unit::Blocks, 3);
         budget.arm();
-        assert_eq!((budget.take(2, 9), budget.take(2, 9), budget.take(2, 9)), (2, 1, 0));
+        assert_eq!(
+            (budget.take(2, 9), budget.take(2, 9), budget.take(2, 9)),
+            (2, 1, 0)
+        );
     }
 }

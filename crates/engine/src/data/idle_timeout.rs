@@ -16,7 +16,11 @@ impl IdleTimeout {
     /// `timeout` is `None` on an end that receives nothing.
     pub(crate) fn new(timeout: Option<Duration>, now_ns: u64) -> Self {
         let timeout_ns = timeout.map(as_ns);
-        Self { timeout_ns, seen_bytes: 0, changed_ns: now_ns }
+        Self {
+            timeout_ns,
+            seen_bytes: 0,
+            changed_ns: now_ns,
+        }
     }
 
     /// When it expires.

@@ -17,13 +17,17 @@ impl Schedule {
     /// `rate_bps` must not be 0.
     pub(crate) fn new(start_ns: u64, rate_bps: u64) -> Self {
         debug_assert!(rate_bps > 0, "a schedule needs a rate");
-        Self { start_ns, rate_bps: rate_bps.max(1) }
+        Self {
+            start_ns,
+            rate_bps: rate_bps.max(1),
+        }
     }
 
     /// When the byte after the first `bytes` may be sent, monotonic ns; rounded up, so that it is allowed then.
     pub(crate) fn due_ns(&self, bytes: u64) -> u64 {
         let after = (u128::from(bytes) * 8 * NS_PER_S).div_ceil(u128::from(self.rate_bps));
-        self.start_ns.saturating_add(u64::try_from(after).unwrap_or(u64::MAX))
+        self.start_ns
+            .saturating_add(u64::try_from(after).unwrap_or(u64::MAX))
     }
 
     /// How many bytes in total are due at `now_ns`: the first byte after them is not.
@@ -35,7 +39,8 @@ impl Schedule {
 
     /// Bytes that become due in `ns`.
     pub(crate) fn bytes_in(&self, ns: u64) -> u64 {
-        u64::try_from(u128::from(self.rate_bps) * u128::from(ns) / (8 * NS_PER_S)).unwrap_or(u64::MAX)
+        u64::try_from(u128::from(self.rate_bps) * u128::from(ns) / (8 * NS_PER_S))
+            .unwrap_or(u64::MAX)
     }
 }
 

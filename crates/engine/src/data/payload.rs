@@ -16,7 +16,10 @@ use crate::random::Sequence;
 pub(crate) fn block(payload: Payload, len: usize) -> Result<PageBuffer> {
     let mut block = PageBuffer::zeroed(len)?;
     match payload {
-        Payload::Repeating => block.iter_mut().zip((b'0'..=b'9').cycle()).for_each(|(byte, digit)| *byte = digit),
+        Payload::Repeating => block
+            .iter_mut()
+            .zip((b'0'..=b'9').cycle())
+            .for_each(|(byte, digit)| *byte = digit),
         _ => fill_random(&mut block),
     }
     Ok(block)
@@ -61,7 +64,10 @@ mod tests {
     fn block_begins_at_a_page_boundary() {
         for payload in [Payload::Repeating, Payload::Random] {
             let block = block(payload, 128 * 1024 + 1).expect("memory");
-            assert_eq!(block.as_ptr().addr() % linerate_sys::page_buffer::PAGE_ALIGNMENT, 0);
+            assert_eq!(
+                block.as_ptr().addr() % linerate_sys::page_buffer::PAGE_ALIGNMENT,
+                0
+            );
         }
     }
 
@@ -71,7 +77,10 @@ mod tests {
         let (one, other) = (shared(3_000_000), shared(4 << 20));
         assert!(Arc::ptr_eq(&one, &other) && one.len() == 4 << 20);
         assert!(!Arc::ptr_eq(&one, &shared(2 << 20)));
-        assert_eq!(shared_block(3_000_000, 100).expect("memory").len(), (4 << 20) + 100);
+        assert_eq!(
+            shared_block(3_000_000, 100).expect("memory").len(),
+            (4 << 20) + 100
+        );
         let first = Arc::downgrade(&one);
         drop((one, other));
         assert!(first.upgrade().is_none());

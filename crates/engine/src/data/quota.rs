@@ -55,7 +55,10 @@ impl Quota {
     pub(crate) fn new(rates: Vec<Arc<SharedRate>>, amount_bytes: Option<u64>) -> Self {
         // The first byte beyond the amount shows that the test is larger; it is counted, and nothing follows it.
         let left = |bytes: u64| Arc::new(AtomicU64::new(bytes.saturating_add(1)));
-        Self { rates, amount: amount_bytes.map(left) }
+        Self {
+            rates,
+            amount: amount_bytes.map(left),
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -68,16 +71,24 @@ impl Quota {
     }
 
     pub(crate) fn grant(&self, now_ns: u64, traffic: Traffic) -> Grant {
-        let left = self.amount.as_ref().map_or(u64::MAX, |a| a.load(Ordering::Relaxed));
+        let left = self
+            .amount
+            .as_ref()
+            .map_or(u64::MAX, |a| a.load(Ordering::Relaxed));
         if left == 0 {
             return Grant::UsedUp;
         }
-        let paid_until_ns = self.rates.iter().map(|rate| rate.paid_until_ns(traffic).load(Ordering::Relaxed));
+        let paid_until_ns = self
+            .rates
+            .iter()
+            .map(|rate| rate.paid_until_ns(traffic).load(Ordering::Relaxed));
         match paid_until_ns.max() {
             Some(t) if t > now_ns => Grant::NotBefore(t),
             _ => {
                 let portion = self.rates.iter().map(|rate| rate.portion_bytes()).min();
-                Grant::Bytes(usize::try_from(left.min(portion.unwrap_or(u64::MAX))).unwrap_or(usize::MAX))
+                Grant::Bytes(
+                    usize::try_from(left.min(portion.unwrap_or(u64::MAX))).unwrap_or(usize::MAX),
+                )
             }
         }
     }
@@ -89,14 +100,20 @@ impl Quota {
             rate.charge(now_ns, traffic, bytes);
         }
         if let Some(left) = &self.amount {
-            let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |l| Some(l.saturating_sub(bytes)));
+            let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |l| {
+                Some(l.saturating_sub(bytes))
+            });
         }
     }
 }
 
 impl SharedRate {
     pub(crate) fn new(rate_bps: u64) -> Self {
-        Self { rate_bps: rate_bps.max(1), paid_until_ns: AtomicU64::new(0), probes_paid_until_ns: AtomicU64::new(0) }
+        Self {
+            rate_bps: rate_bps.max(1),
+            paid_until_ns: AtomicU64::new(0),
+            probes_paid_until_ns: AtomicU64::new(0),
+        }
     }
 
     fn paid_until_ns(&self, traffic: Traffic) -> &AtomicU64 {
@@ -108,17 +125,28 @@ impl SharedRate {
 
     fn portion_bytes(&self) -> u64 {
         let bytes = u128::from(self.rate_bps) * u128::from(PORTION_NS) / 8_000_000_000;
-        u64::try_from(bytes).unwrap_or(u64::MAX).max(PORTION_MIN_BYTES)
+        u64::try_from(bytes)
+            .unwrap_or(u64::MAX)
+            .max(PORTION_MIN_BYTES)
     }
 
     fn charge(&self, now_ns: u64, traffic: Traffic, bytes: u64) {
         let cost_ns = u128::from(bytes) * 8_000_000_000 / u128::from(self.rate_bps);
         let cost_ns = u64::try_from(cost_ns).unwrap_or(u64::MAX);
-        let pay =
-            |paid_until_ns: u64| Some(paid_until_ns.max(now_ns.saturating_sub(CREDIT_NS)).saturating_add(cost_ns));
-        let _ = self.paid_until_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay);
+        let pay = |paid_until_ns: u64| {
+            Some(
+                paid_until_ns
+                    .max(now_ns.saturating_sub(CREDIT_NS))
+                    .saturating_add(cost_ns),
+            )
+        };
+        let _ = self
+            .paid_until_ns
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay);
         if traffic == Traffic::Probes {
-            let _ = self.probes_paid_until_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay);
+            let _ =
+                self.probes_paid_until_ns
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay);
         }
     }
 }
@@ -180,7 +208,10 @@ mod tests {
             }
         }
         assert_eq!(denied, 0);
-        assert!((9_900_000..10_200_000).contains(&(load + probes)), "{load} {probes}");
+        assert!(
+            (9_900_000..10_200_000).contains(&(load + probes)),
+            "{load} {probes}"
+        );
     }
 
     #[test]
@@ -204,7 +235,10 @@ mod tests {
         assert_eq!(quota.grant(0, Traffic::Load), Grant::Bytes(1));
         quota.charge(0, Traffic::Load, 1);
         assert_eq!(quota.grant(0, Traffic::Load), Grant::UsedUp);
-        assert_eq!(Quota::default().grant(0, Traffic::Load), Grant::Bytes(usize::MAX));
+        assert_eq!(
+            Quota::default().grant(0, Traffic::Load),
+            Grant::Bytes(usize::MAX)
+        );
     }
 
     #[test]

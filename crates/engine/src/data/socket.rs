@@ -45,7 +45,11 @@ pub(crate) fn tune(
         tune_datagram(fd, spec, reporter)?;
     }
     if tuning.tos != 0 {
-        let operation = if socket::is_ipv4_socket(fd) { Operation::Tos } else { Operation::TrafficClass };
+        let operation = if socket::is_ipv4_socket(fd) {
+            Operation::Tos
+        } else {
+            Operation::TrafficClass
+        };
         sockopt::set_tos(fd, tuning.tos).map_err(operation.failed())?;
     }
     smooth_writes(fd, spec);
@@ -65,18 +69,28 @@ fn smooth_writes(fd: BorrowedFd<'_>, spec: &TestSpec) {
     }
 }
 
-fn tune_stream(fd: BorrowedFd<'_>, spec: &TestSpec, snd_timeout: Option<Duration>) -> Result<(), EngineError> {
+fn tune_stream(
+    fd: BorrowedFd<'_>,
+    spec: &TestSpec,
+    snd_timeout: Option<Duration>,
+) -> Result<(), EngineError> {
     let tuning = &spec.socket;
     if spec.transport == Transport::Sctp {
-        sockopt::SCTP_NODELAY.set(fd, tuning.no_delay).map_err(Operation::NoDelay.failed())?;
+        sockopt::SCTP_NODELAY
+            .set(fd, tuning.no_delay)
+            .map_err(Operation::NoDelay.failed())?;
         return Ok(());
     }
     // Small paced writes would wait for acknowledgements of earlier ones and leave in bursts.
     if tuning.no_delay || paces_below_block(spec) {
-        sockopt::TCP_NODELAY.set(fd, true).map_err(Operation::NoDelay.failed())?;
+        sockopt::TCP_NODELAY
+            .set(fd, true)
+            .map_err(Operation::NoDelay.failed())?;
     }
     if let Some(mss_bytes) = tuning.mss_bytes {
-        sockopt::TCP_MAXSEG.set(fd, mss_bytes).map_err(Operation::Mss.failed())?;
+        sockopt::TCP_MAXSEG
+            .set(fd, mss_bytes)
+            .map_err(Operation::Mss.failed())?;
     }
     if let Some(timeout) = snd_timeout {
         limit_idle_time(fd, timeout).map_err(Operation::UserTimeout.failed())?;
@@ -86,17 +100,29 @@ fn tune_stream(fd: BorrowedFd<'_>, spec: &TestSpec, snd_timeout: Option<Duration
 
 /// A window the kernel would silently shrink is an error: the test would measure something else than requested.
 fn set_window(fd: BorrowedFd<'_>, bytes: u32) -> Result<(), EngineError> {
-    sockopt::SO_SNDBUF.set(fd, bytes).map_err(Operation::Buffer.failed())?;
-    sockopt::SO_RCVBUF.set(fd, bytes).map_err(Operation::Buffer.failed())?;
-    let granted_send = sockopt::SO_SNDBUF.get(fd).map_err(Operation::Buffer.failed())?;
-    let granted_receive = sockopt::SO_RCVBUF.get(fd).map_err(Operation::Buffer.failed())?;
+    sockopt::SO_SNDBUF
+        .set(fd, bytes)
+        .map_err(Operation::Buffer.failed())?;
+    sockopt::SO_RCVBUF
+        .set(fd, bytes)
+        .map_err(Operation::Buffer.failed())?;
+    let granted_send = sockopt::SO_SNDBUF
+        .get(fd)
+        .map_err(Operation::Buffer.failed())?;
+    let granted_receive = sockopt::SO_RCVBUF
+        .get(fd)
+        .map_err(Operation::Buffer.failed())?;
     if granted_send < bytes || granted_receive < bytes {
         return Err(EngineError::BufferSize);
     }
     Ok(())
 }
 
-fn tune_datagram(fd: BorrowedFd<'_>, spec: &TestSpec, reporter: &mut Reporter<'_>) -> Result<(), EngineError> {
+fn tune_datagram(
+    fd: BorrowedFd<'_>,
+    spec: &TestSpec,
+    reporter: &mut Reporter<'_>,
+) -> Result<(), EngineError> {
     if spec.socket.window_bytes.is_none() {
         // What is not granted shows up as loss that the receiver counts; nothing else depends on it.
         let _ = sockopt::force_receive_buffer(fd, UDP_RECEIVE_BUFFER_BYTES);
@@ -104,19 +130,31 @@ fn tune_datagram(fd: BorrowedFd<'_>, spec: &TestSpec, reporter: &mut Reporter<'_
     let len = spec.block_len_bytes;
     let grow = |what: &str, granted: u32, reporter: &mut Reporter<'_>| {
         let wanted = len + 1024;
-        reporter.emit(&Event::Warning(format!("Block size {len} > {what} socket buffer size {granted}")));
-        reporter.emit(&Event::Warning(format!("Increasing socket buffer size to {wanted}")));
+        reporter.emit(&Event::Warning(format!(
+            "Block size {len} > {what} socket buffer size {granted}"
+        )));
+        reporter.emit(&Event::Warning(format!(
+            "Increasing socket buffer size to {wanted}"
+        )));
         wanted
     };
-    let granted = sockopt::SO_SNDBUF.get(fd).map_err(Operation::Buffer.failed())?;
+    let granted = sockopt::SO_SNDBUF
+        .get(fd)
+        .map_err(Operation::Buffer.failed())?;
     if granted < len {
         let wanted = grow("sending", granted, reporter);
-        sockopt::SO_SNDBUF.set(fd, wanted).map_err(Operation::Buffer.failed())?;
+        sockopt::SO_SNDBUF
+            .set(fd, wanted)
+            .map_err(Operation::Buffer.failed())?;
     }
-    let granted = sockopt::SO_RCVBUF.get(fd).map_err(Operation::Buffer.failed())?;
+    let granted = sockopt::SO_RCVBUF
+        .get(fd)
+        .map_err(Operation::Buffer.failed())?;
     if granted < len {
         let wanted = grow("receiving", granted, reporter);
-        sockopt::SO_RCVBUF.set(fd, wanted).map_err(Operation::Buffer.failed())?;
+        sockopt::SO_RCVBUF
+            .set(fd, wanted)
+            .map_err(Operation::Buffer.failed())?;
     }
     // Coalescing is invisible to the peer and to the results: every datagram's number is still read. It is not to the
     // kernel's counters, which count a dropped buffer once, however many datagrams are in it.
@@ -130,15 +168,26 @@ fn tune_datagram(fd: BorrowedFd<'_>, spec: &TestSpec, reporter: &mut Reporter<'_
 /// Selects the congestion control algorithm; TCP only.
 pub(crate) fn set_congestion(fd: BorrowedFd<'_>, spec: &TestSpec) -> Result<(), EngineError> {
     match (&spec.socket.congestion, spec.transport) {
-        (Some(name), Transport::Tcp) => sockopt::set_congestion(fd, name).map_err(Operation::Congestion.failed()),
+        (Some(name), Transport::Tcp) => {
+            sockopt::set_congestion(fd, name).map_err(Operation::Congestion.failed())
+        }
         _ => Ok(()),
     }
 }
 
 /// A connected data socket as the report shows it.
-pub(crate) fn describe(fd: &OwnedFd, id: StreamId, spec: &TestSpec, role: StreamRole, flow: Flow) -> OsResult<Stream> {
+pub(crate) fn describe(
+    fd: &OwnedFd,
+    id: StreamId,
+    spec: &TestSpec,
+    role: StreamRole,
+    flow: Flow,
+) -> OsResult<Stream> {
     let effective = effective(fd.as_fd(), spec.transport);
-    let (local, remote) = (socket::local_addr(fd.as_fd())?, socket::peer_addr(fd.as_fd())?);
+    let (local, remote) = (
+        socket::local_addr(fd.as_fd())?,
+        socket::peer_addr(fd.as_fd())?,
+    );
     let mut stream = Stream::new(id, role, flow, local, remote);
     stream.effective = effective;
     Ok(stream)
@@ -149,7 +198,9 @@ pub(crate) fn effective(fd: BorrowedFd<'_>, transport: Transport) -> EffectiveOp
     let mut effective = EffectiveOptions::default();
     effective.send_buffer_bytes = sockopt::SO_SNDBUF.get(fd).ok();
     effective.receive_buffer_bytes = sockopt::SO_RCVBUF.get(fd).ok();
-    effective.congestion = (transport == Transport::Tcp).then(|| sockopt::congestion(fd).ok()).flatten();
+    effective.congestion = (transport == Transport::Tcp)
+        .then(|| sockopt::congestion(fd).ok())
+        .flatten();
     effective
 }
 

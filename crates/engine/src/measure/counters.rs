@@ -43,7 +43,10 @@ pub(crate) struct Counts {
 impl StreamCounters {
     /// Counters of a stream; `paced` for a sender with a rate.
     pub(crate) fn new(paced: bool) -> Self {
-        Self { observations: Observations::new(paced), ..Self::default() }
+        Self {
+            observations: Observations::new(paced),
+            ..Self::default()
+        }
     }
 
     pub(crate) fn read(&self) -> Counts {
@@ -60,7 +63,8 @@ impl StreamCounters {
     /// Worker only: adds moved payload.
     pub(crate) fn add(&self, bytes: u64, blocks: u64) {
         self.bytes.store(self.bytes.load(Relaxed) + bytes, Relaxed);
-        self.blocks.store(self.blocks.load(Relaxed) + blocks, Relaxed);
+        self.blocks
+            .store(self.blocks.load(Relaxed) + blocks, Relaxed);
     }
 
     /// Worker only: publishes the number of datagrams sent.

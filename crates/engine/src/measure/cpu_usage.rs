@@ -12,14 +12,18 @@ pub(crate) struct CpuMeter {
 
 impl CpuMeter {
     pub(crate) fn start(now_ns: u64) -> Self {
-        Self { started_ns: now_ns, before: cpu::process_time() }
+        Self {
+            started_ns: now_ns,
+            before: cpu::process_time(),
+        }
     }
 
     /// CPU time of the whole process since the start in ns.
     #[cfg(feature = "native")]
     pub(crate) fn cpu_ns(&self) -> u64 {
         let now = cpu::process_time();
-        let used = now.user.saturating_sub(self.before.user) + now.system.saturating_sub(self.before.system);
+        let used = now.user.saturating_sub(self.before.user)
+            + now.system.saturating_sub(self.before.system);
         linerate_sys::clock::as_ns(used)
     }
 
@@ -31,7 +35,12 @@ impl CpuMeter {
         }
         let now = cpu::process_time();
         let user_percent = now.user.saturating_sub(self.before.user).as_secs_f64() / wall_s * 100.0;
-        let system_percent = now.system.saturating_sub(self.before.system).as_secs_f64() / wall_s * 100.0;
-        Some(CpuUsage::new(user_percent + system_percent, user_percent, system_percent))
+        let system_percent =
+            now.system.saturating_sub(self.before.system).as_secs_f64() / wall_s * 100.0;
+        Some(CpuUsage::new(
+            user_percent + system_percent,
+            user_percent,
+            system_percent,
+        ))
     }
 }

@@ -13,7 +13,10 @@ pub(crate) struct Observations {
 
 impl Observations {
     pub(crate) fn new(paced: bool) -> Self {
-        Self { lateness: paced.then(Histogram::default), ..Self::default() }
+        Self {
+            lateness: paced.then(Histogram::default),
+            ..Self::default()
+        }
     }
 
     /// Worker only: a portion left this much after it was due.
@@ -25,13 +28,20 @@ impl Observations {
 
     /// Worker only: send calls whose lent memory came back, and whether the kernel had copied it after all.
     pub(crate) fn note_completions(&self, calls: u32, copied: bool) {
-        let counter = if copied { &self.copied_calls } else { &self.zerocopy_calls };
+        let counter = if copied {
+            &self.copied_calls
+        } else {
+            &self.zerocopy_calls
+        };
         counter.store(counter.load(Relaxed) + u64::from(calls), Relaxed);
     }
 
     /// Share of calls whose memory the kernel copied although it was lent, 0..=1; `None` when nothing came back.
     pub(crate) fn copied_share(&self) -> Option<f64> {
-        let (lent, copied) = (self.zerocopy_calls.load(Relaxed), self.copied_calls.load(Relaxed));
+        let (lent, copied) = (
+            self.zerocopy_calls.load(Relaxed),
+            self.copied_calls.load(Relaxed),
+        );
         (lent + copied > 0).then(|| copied as f64 / (lent + copied) as f64)
     }
 }
@@ -48,7 +58,9 @@ const BUCKETS: usize = 512;
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { buckets: (0..BUCKETS).map(|_| AtomicU32::new(0)).collect() }
+        Self {
+            buckets: (0..BUCKETS).map(|_| AtomicU32::new(0)).collect(),
+        }
     }
 }
 
@@ -62,13 +74,19 @@ impl Histogram {
     /// Adds the values of another one.
     pub(crate) fn add(&self, other: &Self) {
         for (own, other) in self.buckets.iter().zip(&other.buckets) {
-            own.store(own.load(Relaxed).saturating_add(other.load(Relaxed)), Relaxed);
+            own.store(
+                own.load(Relaxed).saturating_add(other.load(Relaxed)),
+                Relaxed,
+            );
         }
     }
 
     /// Number of values.
     pub(crate) fn count(&self) -> u64 {
-        self.buckets.iter().map(|b| u64::from(b.load(Relaxed))).sum()
+        self.buckets
+            .iter()
+            .map(|b| u64::from(b.load(Relaxed)))
+            .sum()
     }
 
     /// The value below or at which this share of the values lies, ns; `None` without values.
@@ -117,8 +135,11 @@ mod tests {
         assert_eq!(histogram.quantile_ns(0.5), None);
         (1..=100).for_each(|ns| histogram.record(ns));
         assert_eq!(histogram.count(), 100);
-        let [half, most, all] = [0.5, 0.99, 1.0].map(|share| histogram.quantile_ns(share).unwrap_or_default());
-        assert!((50..=55).contains(&half) && (99..=111).contains(&most) && (100..=112).contains(&all));
+        let [half, most, all] =
+            [0.5, 0.99, 1.0].map(|share| histogram.quantile_ns(share).unwrap_or_default());
+        assert!(
+            (50..=55).contains(&half) && (99..=111).contains(&most) && (100..=112).contains(&all)
+        );
     }
 
     #[test]

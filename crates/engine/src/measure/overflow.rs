@@ -7,7 +7,11 @@ use linerate_sys::sockopt;
 /// Times the receive buffers of these sockets overflowed; `None` when the kernel does not report it, or there are none.
 pub(crate) fn count<'a>(sockets: impl Iterator<Item = BorrowedFd<'a>>) -> Option<u64> {
     sockets
-        .map(|fd| sockopt::receive_memory(fd).ok().map(|memory| u64::from(memory.dropped_messages)))
+        .map(|fd| {
+            sockopt::receive_memory(fd)
+                .ok()
+                .map(|memory| u64::from(memory.dropped_messages))
+        })
         .reduce(|sum, next| Some(sum? + next?))
         .flatten()
 }

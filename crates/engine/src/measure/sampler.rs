@@ -3,7 +3,9 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use linerate_model::interval::{IntervalReport, StreamInterval, TcpInterval, TcpLimits, UdpInterval};
+use linerate_model::interval::{
+    IntervalReport, StreamInterval, TcpInterval, TcpLimits, UdpInterval,
+};
 use linerate_model::metrics::{StreamMetrics, WriteCounts};
 use linerate_model::summary::{EndpointTotals, TcpSummary, UdpTotals};
 use linerate_model::{Stream, StreamId, StreamRole, Transport};
@@ -74,7 +76,11 @@ struct RttRange {
 
 impl Sampler {
     pub(crate) fn new(transport: Transport) -> Self {
-        Self { tracks: Vec::new(), transport, origin_ns: 0 }
+        Self {
+            tracks: Vec::new(),
+            transport,
+            origin_ns: 0,
+        }
     }
 
     pub(crate) fn add(
@@ -85,7 +91,10 @@ impl Sampler {
         stats: Option<Arc<StreamStats>>,
     ) {
         // A stream that joins a running test is counted from the start of the test, as all others are.
-        let start = Sample { at_ns: self.origin_ns, ..Sample::default() };
+        let start = Sample {
+            at_ns: self.origin_ns,
+            ..Sample::default()
+        };
         self.tracks.push(Track {
             stream,
             fd,
@@ -127,15 +136,29 @@ impl Sampler {
         let mut streams = Vec::with_capacity(self.tracks.len());
         // Before the first system call: with hundreds of streams those take milliseconds.
         let at_ns = clock::monotonic_ns();
-        let counts: Vec<Counts> = self.tracks.iter().map(|track| track.counters.read()).collect();
-        let open = self.tracks.iter_mut().zip(counts).filter(|(track, _)| !matches!(track.life, Life::Ended));
+        let counts: Vec<Counts> = self
+            .tracks
+            .iter()
+            .map(|track| track.counters.read())
+            .collect();
+        let open = self
+            .tracks
+            .iter_mut()
+            .zip(counts)
+            .filter(|(track, _)| !matches!(track.life, Life::Ended));
         for (track, counts) in open {
             let blocks = track.last.counts.blocks;
             let taken = track.stats.as_ref().map(|stats| stats.take_interval(at_ns));
-            let counts = taken.as_ref().and_then(|(_, counts)| *counts).unwrap_or(counts);
+            let counts = taken
+                .as_ref()
+                .and_then(|(_, counts)| *counts)
+                .unwrap_or(counts);
             let mut row = track.close_interval(transport, origin_ns, at_ns, counts);
             row.metrics = taken.map(|(mut metrics, _)| {
-                track.complete(&mut metrics, track.last.counts.blocks.saturating_sub(blocks));
+                track.complete(
+                    &mut metrics,
+                    track.last.counts.blocks.saturating_sub(blocks),
+                );
                 Box::new(metrics)
             });
             streams.push(row);
@@ -159,7 +182,11 @@ impl Sampler {
     /// The measured time is over: what receivers count from here on arrived late.
     pub(crate) fn end_time(&mut self) {
         let transport = self.transport;
-        for track in self.tracks.iter_mut().filter(|track| matches!(track.life, Life::Running)) {
+        for track in self
+            .tracks
+            .iter_mut()
+            .filter(|track| matches!(track.life, Life::Running))
+        {
             track.timed_end = Some(track.read(transport));
         }
     }
@@ -171,7 +198,10 @@ impl Sampler {
 
     /// The same, receiving streams only.
     pub(crate) fn received_bytes(&self) -> u64 {
-        let receivers = self.tracks.iter().filter(|t| t.stream.role == StreamRole::Receiver);
+        let receivers = self
+            .tracks
+            .iter()
+            .filter(|t| t.stream.role == StreamRole::Receiver);
         receivers.map(|t| t.counters.read().bytes).sum()
     }
 
@@ -180,9 +210,13 @@ impl Sampler {
         if self.transport != Transport::Tcp {
             return 0;
         }
-        let disturbed =
-            |info: TcpInfo| u64::from(info.retransmits_total) + info.out_of_order_total.map_or(0, u64::from);
-        let infos = self.tracks.iter().filter_map(|t| tcp_info(t.fd.as_fd()).ok());
+        let disturbed = |info: TcpInfo| {
+            u64::from(info.retransmits_total) + info.out_of_order_total.map_or(0, u64::from)
+        };
+        let infos = self
+            .tracks
+            .iter()
+            .filter_map(|t| tcp_info(t.fd.as_fd()).ok());
         infos.map(disturbed).sum()
     }
 
@@ -227,10 +261,21 @@ impl Track {
             StreamRole::Receiver => Some(counts.bytes),
         };
         let repeated = self.tcp.as_ref().map(Repeated::of).unwrap_or_default();
-        Sample { at_ns, counts, repeated, delivered_bytes }
+        Sample {
+            at_ns,
+            counts,
+            repeated,
+            delivered_bytes,
+        }
     }
 
-    fn close_interval(&mut self, transport: Transport, origin_ns: u64, at_ns: u64, counts: Counts) -> StreamInterval {
+    fn close_interval(
+        &mut self,
+        transport: Transport,
+        origin_ns: u64,
+        at_ns: u64,
+        counts: Counts,
+    ) -> StreamInterval {
         let now = match self.life {
             Life::Ending(last) => {
                 self.life = Life::Ended;
@@ -249,11 +294,16 @@ impl Track {
             UdpInterval::new(
                 now.counts.packets.saturating_sub(before.counts.packets),
                 now.counts.lost as i64 - before.counts.lost as i64,
-                now.counts.out_of_order.saturating_sub(before.counts.out_of_order),
+                now.counts
+                    .out_of_order
+                    .saturating_sub(before.counts.out_of_order),
                 now.counts.jitter_s,
             )
         });
-        let (start_ns, end_ns) = (before.at_ns.saturating_sub(origin_ns), now.at_ns.saturating_sub(origin_ns));
+        let (start_ns, end_ns) = (
+            before.at_ns.saturating_sub(origin_ns),
+            now.at_ns.saturating_sub(origin_ns),
+        );
         let bytes = now.counts.bytes.saturating_sub(before.counts.bytes);
         let mut interval = StreamInterval::new(&self.stream, start_ns, end_ns, bytes);
         interval.tcp = tcp;
@@ -264,7 +314,13 @@ impl Track {
     /// What the worker measured since the stream began; `None` if it measures nothing beyond bytes.
     fn metrics(&self) -> Option<StreamMetrics> {
         let mut metrics = self.stats.as_ref()?.total();
-        self.complete(&mut metrics, self.last.counts.blocks.saturating_sub(self.base.counts.blocks));
+        self.complete(
+            &mut metrics,
+            self.last
+                .counts
+                .blocks
+                .saturating_sub(self.base.counts.blocks),
+        );
         Some(metrics)
     }
 
@@ -294,7 +350,12 @@ impl Track {
         let (now, base) = (&self.last, &self.base);
         let udp = (transport == Transport::Udp).then(|| {
             let counts = &now.counts;
-            let mut udp = UdpTotals::new(counts.packets, counts.lost, counts.out_of_order, counts.jitter_s);
+            let mut udp = UdpTotals::new(
+                counts.packets,
+                counts.lost,
+                counts.out_of_order,
+                counts.jitter_s,
+            );
             udp.omitted_packets = Some(base.counts.packets);
             udp.omitted_lost = Some(base.counts.lost);
             udp
@@ -311,7 +372,11 @@ impl Track {
         };
         let base = self.base;
         let bytes = end.delivered_bytes?.saturating_sub(base.delivered_bytes?);
-        Some(EndpointTotals::new(bytes, end.at_ns.saturating_sub(base.at_ns), None))
+        Some(EndpointTotals::new(
+            bytes,
+            end.at_ns.saturating_sub(base.at_ns),
+            None,
+        ))
     }
 
     fn tcp_summary(&self) -> Option<TcpSummary> {
@@ -336,7 +401,11 @@ impl Track {
 #[cfg(feature = "native")]
 pub(crate) fn tcp_since_connect(fd: impl AsFd) -> Option<TcpInterval> {
     let info = tcp_info(fd).ok()?;
-    Some(tcp_interval(&info, Repeated::of(&info), TcpLimits::default()))
+    Some(tcp_interval(
+        &info,
+        Repeated::of(&info),
+        TcpLimits::default(),
+    ))
 }
 
 fn tcp_interval(info: &TcpInfo, repeated: Repeated, held_before: TcpLimits) -> TcpInterval {
@@ -364,26 +433,39 @@ struct Repeated {
 
 impl Repeated {
     fn of(info: &TcpInfo) -> Self {
-        Self { retransmits: info.retransmits_total.into(), dsack_segments: info.dsack_segments.map(u64::from) }
+        Self {
+            retransmits: info.retransmits_total.into(),
+            dsack_segments: info.dsack_segments.map(u64::from),
+        }
     }
 
     fn since(self, before: Self) -> Self {
         let dsack_before = before.dsack_segments.unwrap_or(0);
         Self {
             retransmits: self.retransmits.saturating_sub(before.retransmits),
-            dsack_segments: self.dsack_segments.map(|now| now.saturating_sub(dsack_before)),
+            dsack_segments: self
+                .dsack_segments
+                .map(|now| now.saturating_sub(dsack_before)),
         }
     }
 }
 
 /// What held a connection back since it began.
 fn limits(info: &TcpInfo) -> Option<TcpLimits> {
-    Some(TcpLimits::new(info.busy_us?, info.rwnd_limited_us?, info.sndbuf_limited_us?))
+    Some(TcpLimits::new(
+        info.busy_us?,
+        info.rwnd_limited_us?,
+        info.sndbuf_limited_us?,
+    ))
 }
 
 impl RttRange {
     fn add(&mut self, rtt_us: u32) {
-        self.min_us = if self.samples == 0 { rtt_us } else { self.min_us.min(rtt_us) };
+        self.min_us = if self.samples == 0 {
+            rtt_us
+        } else {
+            self.min_us.min(rtt_us)
+        };
         self.max_us = self.max_us.max(rtt_us);
         self.sum_us += u64::from(rtt_us);
         self.samples += 1;
@@ -394,7 +476,9 @@ impl RttRange {
     }
 
     fn mean_us(self) -> Option<u32> {
-        self.sum_us.checked_div(u64::from(self.samples)).and_then(|mean| u32::try_from(mean).ok())
+        self.sum_us
+            .checked_div(u64::from(self.samples))
+            .and_then(|mean| u32::try_from(mean).ok())
     }
 }
 
@@ -409,12 +493,20 @@ mod tests {
 
     fn stream(id: u32) -> Stream {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        Stream::new(StreamId(id), StreamRole::Receiver, Flow::Forward, address, address)
+        Stream::new(
+            StreamId(id),
+            StreamRole::Receiver,
+            Flow::Forward,
+            address,
+            address,
+        )
     }
 
     #[test]
     fn all_streams_share_the_end_of_an_interval() {
-        let fd = Arc::new(OwnedFd::from(File::open("/dev/null").expect("every system has it")));
+        let fd = Arc::new(OwnedFd::from(
+            File::open("/dev/null").expect("every system has it"),
+        ));
         let mut sampler = Sampler::new(Transport::Tcp);
         for id in 0..100 {
             sampler.add(stream(id), Arc::clone(&fd), Arc::default(), None);
@@ -423,7 +515,8 @@ mod tests {
         for _ in 0..3 {
             let report = sampler.close_interval(false, false);
             let first = &report.streams[0];
-            let is_same = |row: &StreamInterval| (row.start_ns, row.end_ns) == (first.start_ns, first.end_ns);
+            let is_same =
+                |row: &StreamInterval| (row.start_ns, row.end_ns) == (first.start_ns, first.end_ns);
             assert!(report.streams.iter().all(is_same), "{report:?}");
         }
     }

@@ -8,7 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linerate_model::metrics::{
-    Distribution, FrameCounts, Histogram, HistogramKind, ReadCounts, RoundTrips, StreamMetrics, WriteCounts,
+    Distribution, FrameCounts, Histogram, HistogramKind, ReadCounts, RoundTrips, StreamMetrics,
+    WriteCounts,
 };
 use linerate_model::spread::Spread;
 use linerate_model::workload::HistogramSpec;
@@ -92,7 +93,10 @@ impl StreamStats {
     /// Intervals end every `interval` after `start_ns`, so that [`StreamStats::end_interval_before`] knows where.
     pub(crate) fn set_grid(&self, start_ns: u64, interval: Duration) {
         let interval_ns = as_ns(interval).max(1);
-        self.lock().grid = Some(Grid { next_ns: start_ns.saturating_add(interval_ns), interval_ns });
+        self.lock().grid = Some(Grid {
+            next_ns: start_ns.saturating_add(interval_ns),
+            interval_ns,
+        });
     }
 
     /// What is counted from here on began at `now_ns`: if an interval ended before and the sampler has not come yet,
@@ -102,7 +106,10 @@ impl StreamStats {
         let has_ended = both.grid.is_some_and(|grid| grid.next_ns <= now_ns);
         if has_ended && both.ended.is_none() {
             let fresh = both.interval.emptied();
-            both.ended = Some((std::mem::replace(&mut both.interval, fresh), counters.read()));
+            both.ended = Some((
+                std::mem::replace(&mut both.interval, fresh),
+                counters.read(),
+            ));
         }
     }
 
@@ -114,13 +121,18 @@ impl StreamStats {
             && grid.next_ns <= now_ns
         {
             let passed = (now_ns - grid.next_ns) / grid.interval_ns + 1;
-            grid.next_ns = grid.next_ns.saturating_add(passed.saturating_mul(grid.interval_ns));
+            grid.next_ns = grid
+                .next_ns
+                .saturating_add(passed.saturating_mul(grid.interval_ns));
         }
         if let Some((samples, counts)) = both.ended.take() {
             return (samples.measured(false), Some(counts));
         }
         let fresh = both.interval.emptied();
-        (std::mem::replace(&mut both.interval, fresh).measured(false), None)
+        (
+            std::mem::replace(&mut both.interval, fresh).measured(false),
+            None,
+        )
     }
 
     /// What was measured since the stream began.
@@ -146,7 +158,11 @@ impl Samples {
             writes: self.writes.map(|_| WriteCounts::default()),
             datagrams_received: self.datagrams_received.map(|_| 0),
             frames: self.frames.map(|_| FrameCounts::default()),
-            bins: self.bins.iter().map(|bins| Bins::new(bins.kind, bins.spec)).collect(),
+            bins: self
+                .bins
+                .iter()
+                .map(|bins| Bins::new(bins.kind, bins.spec))
+                .collect(),
             ..Self::default()
         }
     }
@@ -159,7 +175,9 @@ impl Samples {
     }
 
     fn measured(self, is_total: bool) -> StreamMetrics {
-        let burst_mean_bytes = self.burst_bytes.checked_div(self.one_way.count.max(self.burst_transfer.count));
+        let burst_mean_bytes = self
+            .burst_bytes
+            .checked_div(self.one_way.count.max(self.burst_transfer.count));
         let round_trips = (self.round_trips.count > 0 || self.sent_bytes > 0).then(|| {
             let mut trips = RoundTrips::default();
             trips.round_trip = distribution(&self.round_trips);
@@ -183,8 +201,12 @@ impl Samples {
         metrics.round_trips = round_trips;
         metrics.frames = self.frames;
         metrics.frame_delay = known(&self.frame_delay);
-        metrics.histograms =
-            self.bins.into_iter().filter(|bins| is_total || !bins.counts.is_empty()).map(Bins::histogram).collect();
+        metrics.histograms = self
+            .bins
+            .into_iter()
+            .filter(|bins| is_total || !bins.counts.is_empty())
+            .map(Bins::histogram)
+            .collect();
         metrics
     }
 }
@@ -209,7 +231,14 @@ const THREE_SIGMA_PERCENT: f64 = 99.7;
 
 impl Bins {
     fn new(kind: HistogramKind, spec: HistogramSpec) -> Self {
-        Self { kind, spec, counts: BTreeMap::new(), below: 0, beyond: 0, largest: None }
+        Self {
+            kind,
+            spec,
+            counts: BTreeMap::new(),
+            below: 0,
+            beyond: 0,
+            largest: None,
+        }
     }
 
     fn add(&mut self, value_s: f64, unix_s: f64) {
@@ -228,9 +257,14 @@ impl Bins {
 
     fn histogram(self) -> Histogram {
         let (low, high) = (self.spec.lower_percent, self.spec.upper_percent);
-        let percentiles = [low, high, THREE_SIGMA_PERCENT].map(|percent| (percent, self.bin_of(percent)));
+        let percentiles =
+            [low, high, THREE_SIGMA_PERCENT].map(|percent| (percent, self.bin_of(percent)));
         let outliers = self.outliers();
-        let mut histogram = Histogram::new(self.kind, self.spec.bin_width_us, self.counts.into_iter().collect());
+        let mut histogram = Histogram::new(
+            self.kind,
+            self.spec.bin_width_us,
+            self.counts.into_iter().collect(),
+        );
         histogram.percentiles = percentiles;
         histogram.outliers = outliers;
         histogram.below = self.below;
@@ -256,7 +290,10 @@ impl Bins {
     fn outliers(&self) -> u64 {
         let (low, high) = (self.bin_of(10.0), self.bin_of(90.0));
         let fence = high.saturating_add(3 * (high - low.min(high)));
-        self.counts.range(fence.saturating_add(1)..).map(|(_, count)| count).sum()
+        self.counts
+            .range(fence.saturating_add(1)..)
+            .map(|(_, count)| count)
+            .sum()
     }
 }
 
@@ -269,7 +306,11 @@ mod tests {
         let stats = StreamStats::default();
         stats.update(|r| r.reads.get_or_insert_default().calls += 2);
         assert_eq!(stats.take_interval(1).0.reads.map(|r| r.calls), Some(2));
-        assert_eq!(stats.take_interval(2).0.reads.map(|r| r.calls), Some(0), "measured, and nothing came");
+        assert_eq!(
+            stats.take_interval(2).0.reads.map(|r| r.calls),
+            Some(0),
+            "measured, and nothing came"
+        );
         stats.update(|r| r.reads.get_or_insert_default().calls += 3);
         assert_eq!(stats.total().reads.map(|r| r.calls), Some(5));
         assert_eq!(stats.total().one_way, None);
@@ -288,7 +329,10 @@ mod tests {
         move_one(1099);
         move_one(1100);
         let (first, counts) = stats.take_interval(1107);
-        assert_eq!((first.reads.map(|r| r.calls), counts.map(|c| c.bytes)), (Some(2), Some(20)));
+        assert_eq!(
+            (first.reads.map(|r| r.calls), counts.map(|c| c.bytes)),
+            (Some(2), Some(20))
+        );
         move_one(1150);
         let (second, counts) = stats.take_interval(1203);
         assert_eq!((second.reads.map(|r| r.calls), counts), (Some(2), None));
@@ -297,14 +341,19 @@ mod tests {
     #[test]
     fn values_are_sorted_into_bins() {
         let spec = HistogramSpec::new(100, 10);
-        let stats = StreamStats::with_histograms(&[HistogramKind::Datagrams, HistogramKind::Bursts], Some(spec));
+        let stats = StreamStats::with_histograms(
+            &[HistogramKind::Datagrams, HistogramKind::Bursts],
+            Some(spec),
+        );
         for us in [0, 99, 100, 150, 999, 1000, 5000] {
             stats.update(|r| r.add_to_histogram(HistogramKind::Bursts, f64::from(us) / 1e6, 7.0));
         }
         stats.update(|r| r.add_to_histogram(HistogramKind::Bursts, -1.0, 7.0));
         stats.update(|r| r.add_to_histogram(HistogramKind::Writes, 1.0, 7.0));
         let total = stats.total();
-        let [datagrams, histogram] = total.histograms.as_slice() else { panic!("two") };
+        let [datagrams, histogram] = total.histograms.as_slice() else {
+            panic!("two")
+        };
         assert!(datagrams.bins.is_empty());
         assert_eq!(histogram.bins, [(1, 2), (2, 2), (10, 1)]);
         assert_eq!((histogram.below, histogram.beyond), (1, 2));

@@ -40,7 +40,12 @@ const LAST_TICK_GRACE: u32 = 2;
 const TICK_BEFORE_END_NS: u64 = 1_000_000;
 
 impl Timeline {
-    pub(crate) fn new(spec: &TestSpec, interval: Option<Duration>, decides_end: bool, now_ns: u64) -> Self {
+    pub(crate) fn new(
+        spec: &TestSpec,
+        interval: Option<Duration>,
+        decides_end: bool,
+        now_ns: u64,
+    ) -> Self {
         let omit_end_ns = (!spec.omit.is_zero()).then(|| now_ns.saturating_add(as_ns(spec.omit)));
         let mut timeline = Self {
             part_start_ns: now_ns,
@@ -74,7 +79,14 @@ impl Timeline {
 
     /// The earliest deadline.
     pub(crate) fn next_ns(&self) -> Option<u64> {
-        [self.next_tick_ns, self.omit_end_ns, self.end_ns().filter(|_| self.decides_end)].into_iter().flatten().min()
+        [
+            self.next_tick_ns,
+            self.omit_end_ns,
+            self.end_ns().filter(|_| self.decides_end),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// One deadline that has passed, the most important first; call again until there is none.
@@ -86,8 +98,13 @@ impl Timeline {
             self.next_tick_ns = self.tick_after(now_ns);
             return Some(Due::OmitEnd);
         }
-        let has_tick_before = |end_ns| self.keeps_grid && self.next_tick_ns.is_some_and(|tick_ns| tick_ns <= end_ns);
-        if self.decides_end && self.end_ns().is_some_and(|t| t <= now_ns && !has_tick_before(t)) {
+        let has_tick_before =
+            |end_ns| self.keeps_grid && self.next_tick_ns.is_some_and(|tick_ns| tick_ns <= end_ns);
+        if self.decides_end
+            && self
+                .end_ns()
+                .is_some_and(|t| t <= now_ns && !has_tick_before(t))
+        {
             self.next_tick_ns = None;
             self.duration = None;
             return Some(Due::End);
@@ -113,7 +130,9 @@ impl Timeline {
     fn tick_after(&self, now_ns: u64) -> Option<u64> {
         let step = as_ns(self.interval?);
         let index = now_ns.saturating_sub(self.part_start_ns) / step + 1;
-        let tick = self.part_start_ns.saturating_add(index.saturating_mul(step));
+        let tick = self
+            .part_start_ns
+            .saturating_add(index.saturating_mul(step));
         let part_end = self.omit_end_ns.or(self.end_ns());
         let near_end = part_end.is_some_and(|end| tick.saturating_add(TICK_BEFORE_END_NS) > end);
         if !near_end || self.keeps_grid {
@@ -154,14 +173,24 @@ mod tests {
 
     #[test]
     fn a_missed_tick_is_skipped_and_the_grid_stays() {
-        let mut t = Timeline::new(&spec(0, EndCondition::Unlimited), Some(Duration::from_secs(1)), true, 0);
+        let mut t = Timeline::new(
+            &spec(0, EndCondition::Unlimited),
+            Some(Duration::from_secs(1)),
+            true,
+            0,
+        );
         assert_eq!(t.take_due(3 * S + S / 2), Some(Due::Tick));
         assert_eq!(t.next_ns(), Some(4 * S));
     }
 
     #[test]
     fn the_warm_up_has_its_own_grid_and_the_measured_part_starts_at_zero() {
-        let mut t = Timeline::new(&spec(1, seconds(1)), Some(Duration::from_millis(500)), true, 0);
+        let mut t = Timeline::new(
+            &spec(1, seconds(1)),
+            Some(Duration::from_millis(500)),
+            true,
+            0,
+        );
         assert_eq!(t.take_due(S / 2), Some(Due::Tick));
         assert!(t.omitting());
         assert_eq!(t.next_ns(), Some(S), "no sliver before the warm-up ends");
@@ -182,7 +211,10 @@ mod tests {
         assert_eq!((t.take_due(9 * S), t.next_ns()), (None, None));
 
         let mut t = Timeline::new(&spec(0, seconds(2)), Some(second), false, 0).on_grid();
-        assert_eq!([S, 2 * S, 3 * S].map(|now_ns| t.take_due(now_ns)), [Some(Due::Tick); 3]);
+        assert_eq!(
+            [S, 2 * S, 3 * S].map(|now_ns| t.take_due(now_ns)),
+            [Some(Due::Tick); 3]
+        );
     }
 
     #[test]
@@ -191,6 +223,10 @@ mod tests {
         assert_eq!(t.take_due(S), Some(Due::Tick));
         assert_eq!(t.next_ns(), Some(2 * S + S / 2));
         assert_eq!(t.take_due(2 * S + S / 2), Some(Due::Tick));
-        assert_eq!(t.next_ns(), Some(3 * S + S / 2), "a peer that goes on is still reported");
+        assert_eq!(
+            t.next_ns(),
+            Some(3 * S + S / 2),
+            "a peer that goes on is still reported"
+        );
     }
 }

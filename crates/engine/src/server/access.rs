@@ -30,7 +30,8 @@ pub(crate) enum AccessError {
     TooMany { path: PathBuf },
 }
 
-const WIDER_RANGES: &str = "join neighbouring ranges to wider ones, or filter in the host's firewall";
+const WIDER_RANGES: &str =
+    "join neighbouring ranges to wider ones, or filter in the host's firewall";
 
 impl AccessList {
     /// Reads the rules; `read` returns the text of a file.
@@ -42,7 +43,10 @@ impl AccessList {
         read: impl Fn(&Path) -> io::Result<String> + Copy,
     ) -> Result<Self, AccessError> {
         let allow = (!rules.allow.is_empty()).then(|| networks(&rules.allow, read));
-        Ok(Self { allow: allow.transpose()?, deny: networks(&rules.deny, read)? })
+        Ok(Self {
+            allow: allow.transpose()?,
+            deny: networks(&rules.deny, read)?,
+        })
     }
 
     pub(crate) fn admits(&self, address: IpAddr) -> bool {
@@ -51,7 +55,10 @@ impl AccessList {
     }
 }
 
-fn networks(sources: &[AccessSource], read: impl Fn(&Path) -> io::Result<String>) -> Result<Vec<Network>, AccessError> {
+fn networks(
+    sources: &[AccessSource],
+    read: impl Fn(&Path) -> io::Result<String>,
+) -> Result<Vec<Network>, AccessError> {
     let mut networks = Vec::new();
 
     for source in sources {
@@ -71,8 +78,13 @@ fn add_file(
     networks: &mut Vec<Network>,
 ) -> Result<(), AccessError> {
     let text = read(path).map_err(|source| match source.kind() {
-        io::ErrorKind::FileTooLarge => AccessError::TooLong { path: path.to_owned() },
-        _ => AccessError::Read { path: path.to_owned(), source },
+        io::ErrorKind::FileTooLarge => AccessError::TooLong {
+            path: path.to_owned(),
+        },
+        _ => AccessError::Read {
+            path: path.to_owned(),
+            source,
+        },
     })?;
 
     for line in text.lines() {
@@ -81,9 +93,14 @@ fn add_file(
             continue;
         }
         if networks.len() >= RANGES_MAX {
-            return Err(AccessError::TooMany { path: path.to_owned() });
+            return Err(AccessError::TooMany {
+                path: path.to_owned(),
+            });
         }
-        let network = range.parse().map_err(|source| AccessError::Parse { path: path.to_owned(), source })?;
+        let network = range.parse().map_err(|source| AccessError::Parse {
+            path: path.to_owned(),
+            source,
+        })?;
         networks.push(network);
     }
 
@@ -120,19 +137,36 @@ mod tests {
     #[test]
     fn a_denial_outweighs_a_permission() {
         let list = list(&["192.0.2.0/24", "::1"], &["192.0.2.7"]);
-        assert!(admits(&list, "192.0.2.8") && admits(&list, "::ffff:192.0.2.8") && admits(&list, "::1"));
-        assert!(!admits(&list, "192.0.2.7") && !admits(&list, "203.0.113.9") && !admits(&list, "::2"));
+        assert!(
+            admits(&list, "192.0.2.8") && admits(&list, "::ffff:192.0.2.8") && admits(&list, "::1")
+        );
+        assert!(
+            !admits(&list, "192.0.2.7") && !admits(&list, "203.0.113.9") && !admits(&list, "::2")
+        );
     }
 
     #[test]
     fn files_hold_one_range_per_line_and_comments() {
         let rules = AccessRules::new(vec![AccessSource::File("list".into())], Vec::new());
         let loaded = |text: &'static str| AccessList::load(&rules, move |_| Ok(text.to_owned()));
-        let list = loaded("# our lab\n192.0.2.0/24 # wired\n\n2001:db8::/32\n").expect("valid lines");
-        assert!(admits(&list, "192.0.2.1") && admits(&list, "2001:db8::1") && !admits(&list, "198.51.100.1"));
+        let list =
+            loaded("# our lab\n192.0.2.0/24 # wired\n\n2001:db8::/32\n").expect("valid lines");
+        assert!(
+            admits(&list, "192.0.2.1")
+                && admits(&list, "2001:db8::1")
+                && !admits(&list, "198.51.100.1")
+        );
         let none = loaded("# everybody was removed\n").expect("an empty list");
-        assert!(!admits(&none, "192.0.2.1"), "an empty list of allowed addresses admits no address");
-        assert!(loaded("192.0.2.0/24\nlab\n").expect_err("a word").to_string().starts_with("list: \"lab\""));
+        assert!(
+            !admits(&none, "192.0.2.1"),
+            "an empty list of allowed addresses admits no address"
+        );
+        assert!(
+            loaded("192.0.2.0/24\nlab\n")
+                .expect_err("a word")
+                .to_string()
+                .starts_with("list: \"lab\"")
+        );
         let missing = AccessList::load(&rules, |_| Err(io::ErrorKind::NotFound.into()));
         assert!(missing.is_err());
     }
@@ -143,16 +177,30 @@ mod tests {
         let file = || AccessSource::File("list".into());
         let lines = |count: usize| "# remark\n".repeat(5) + &"192.0.2.1\n".repeat(count);
         let loaded = |sources: Vec<AccessSource>, text: &str| {
-            AccessList::load(&AccessRules::new(Vec::new(), sources), |_| Ok(text.to_owned())).map_err(|e| e.to_string())
+            AccessList::load(&AccessRules::new(Vec::new(), sources), |_| {
+                Ok(text.to_owned())
+            })
+            .map_err(|e| e.to_string())
         };
         assert!(loaded(vec![file()], &lines(RANGES_MAX)).is_ok());
         let error = loaded(vec![file()], &lines(RANGES_MAX + 1)).expect_err("one range too many");
-        assert!(error.starts_with("list: ") && error.contains("100000 ranges; join"), "{error}");
+        assert!(
+            error.starts_with("list: ") && error.contains("100000 ranges; join"),
+            "{error}"
+        );
         let half = lines(RANGES_MAX / 2 + 1);
-        assert!(loaded(vec![file(), file()], &half).is_err(), "the bound is that of all lists together");
+        assert!(
+            loaded(vec![file(), file()], &half).is_err(),
+            "the bound is that of all lists together"
+        );
 
         let rules = AccessRules::new(Vec::new(), vec![AccessSource::File("/dev/zero".into())]);
-        let error = AccessList::load(&rules, read_text).expect_err("longer than 16 MiB").to_string();
-        assert!(error.contains("/dev/zero: longer than 16 MiB; join"), "{error}");
+        let error = AccessList::load(&rules, read_text)
+            .expect_err("longer than 16 MiB")
+            .to_string();
+        assert!(
+            error.contains("/dev/zero: longer than 16 MiB; join"),
+            "{error}"
+        );
     }
 }

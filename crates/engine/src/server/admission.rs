@@ -69,8 +69,13 @@ impl Admission {
     /// Without bounds on the resources of this host.
     pub(crate) fn new(policy: &ServerPolicy, one_off: bool) -> Self {
         // A server for one test has no place for a second one.
-        let kind = if one_off { policy::Admission::Exclusive } else { policy.admission };
-        let quotas = Quotas::new(with_places(&policy.limits, kind)).with_anonymous_time_max(policy.anonymous_time_max);
+        let kind = if one_off {
+            policy::Admission::Exclusive
+        } else {
+            policy.admission
+        };
+        let quotas = Quotas::new(with_places(&policy.limits, kind))
+            .with_anonymous_time_max(policy.anonymous_time_max);
         Self {
             kind,
             quotas,
@@ -127,7 +132,10 @@ impl Admission {
     }
 
     fn negotiate(&mut self, id: u64) {
-        self.active.insert(id, TestTime::Planned(Some(AdmissionQueue::DEFAULT_TEST_TIME)));
+        self.active.insert(
+            id,
+            TestTime::Planned(Some(AdmissionQueue::DEFAULT_TEST_TIME)),
+        );
     }
 
     fn decision(&mut self, id: u64, address: Network, now: Instant) -> Decision {
@@ -139,7 +147,10 @@ impl Admission {
         }
         match self.kind {
             policy::Admission::Parallel { .. } => Decision::Admitted,
-            policy::Admission::Queue { tests_max, wait_max } => {
+            policy::Admission::Queue {
+                tests_max,
+                wait_max,
+            } => {
                 let places = tests_max as usize;
                 let remaining = self.active.values().map(|time| time.left(now));
                 if self.queue.is_empty() && self.active.len() < places {
@@ -167,7 +178,11 @@ impl Admission {
     /// The waiting client for which there is a place.
     pub(crate) fn turn_of(&self) -> Option<u64> {
         match self.kind {
-            policy::Admission::Queue { tests_max, .. } if self.active.len() < tests_max as usize => self.queue.first(),
+            policy::Admission::Queue { tests_max, .. }
+                if self.active.len() < tests_max as usize =>
+            {
+                self.queue.first()
+            }
             _ => None,
         }
     }
@@ -175,7 +190,9 @@ impl Admission {
     /// Place of a waiting client; `None` when it does not wait. The protocol of iperf3 has no message for it.
     #[cfg(feature = "native")]
     pub(crate) fn turn(&self, id: u64, now: Instant) -> Option<Turn> {
-        let policy::Admission::Queue { tests_max, .. } = self.kind else { return None };
+        let policy::Admission::Queue { tests_max, .. } = self.kind else {
+            return None;
+        };
         let remaining = self.active.values().map(|time| time.left(now));
         let (ahead, wait) = self.queue.turn(id, remaining, tests_max as usize)?;
         Some(Turn { ahead, wait })
@@ -217,12 +234,17 @@ const ADDRESS_TESTS_MIN: u32 = 8;
 /// Places a server has by its kind of admission count like any other limit.
 fn with_places(limits: &ServerLimits, kind: policy::Admission) -> ServerLimits {
     let places = match kind {
-        policy::Admission::Parallel { tests_max } | policy::Admission::Queue { tests_max, .. } => tests_max,
+        policy::Admission::Parallel { tests_max } | policy::Admission::Queue { tests_max, .. } => {
+            tests_max
+        }
         _ => 1,
     };
     let mut limits = limits.clone();
     let places = limits.server.tests.map_or(places, |max| max.min(places));
     limits.server.tests = Some(places);
-    limits.address.tests.get_or_insert((places / 10).max(ADDRESS_TESTS_MIN));
+    limits
+        .address
+        .tests
+        .get_or_insert((places / 10).max(ADDRESS_TESTS_MIN));
     limits
 }

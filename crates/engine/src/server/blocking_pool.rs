@@ -91,7 +91,10 @@ impl<W: Send + 'static, O: Send + 'static> BlockingPool<W, O> {
                 notice.signal();
             }
         };
-        thread::Builder::new().name("checks".to_owned()).spawn(body).map(drop)
+        thread::Builder::new()
+            .name("checks".to_owned())
+            .spawn(body)
+            .map(drop)
     }
 }
 
@@ -105,7 +108,8 @@ mod tests {
 
     fn outcome(pool: &mut BlockingPool<u8, u8>) -> Vec<(u64, u8)> {
         assert!(
-            poll::wait_fd(pool.fd(), Interest::READ, Some(Duration::from_secs(60))).expect("the notice can be awaited")
+            poll::wait_fd(pool.fd(), Interest::READ, Some(Duration::from_secs(60)))
+                .expect("the notice can be awaited")
         );
         pool.take_outcomes()
     }
@@ -123,7 +127,10 @@ mod tests {
             assert!(pool.has_room());
             pool.begin(id as u64, 7);
         }
-        assert!(!pool.has_room() && pool.take_outcomes().is_empty(), "the work waits and its caller does not");
+        assert!(
+            !pool.has_room() && pool.take_outcomes().is_empty(),
+            "the work waits and its caller does not"
+        );
         release.send(()).expect("the pool lives");
         assert!(matches!(outcome(&mut pool)[..], [(0 | 1, 7)]));
         assert!(pool.has_room());

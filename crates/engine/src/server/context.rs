@@ -37,13 +37,18 @@ pub(crate) struct ServerContext<'a> {
 }
 
 impl<'a> ServerContext<'a> {
-    pub(super) fn new(spec: &ServerSpec, out: &'a mut dyn ServerReporter) -> Result<Self, EngineError> {
+    pub(super) fn new(
+        spec: &ServerSpec,
+        out: &'a mut dyn ServerReporter,
+    ) -> Result<Self, EngineError> {
         // Raising the limit again returns the limit in force.
         let descriptors = process::raise_fd_limit().unwrap_or(1024);
         let bounds = PendingBounds::of_host(descriptors, memory::limit_bytes().unwrap_or(u64::MAX));
         let epoll = Epoll::new().map_err(Operation::Init.failed())?;
         let udp = UdpListener::new()?;
-        epoll.add(udp.fd(), UDP_LISTENER, Interest::READ).map_err(Operation::Init.failed())?;
+        epoll
+            .add(udp.fd(), UDP_LISTENER, Interest::READ)
+            .map_err(Operation::Init.failed())?;
         Ok(Self {
             access: AccessList::load(&spec.policy.access, read_text)?,
             admission: Admission::new(&spec.policy, spec.one_off).within_host(),
@@ -66,11 +71,18 @@ impl<'a> ServerContext<'a> {
     }
 
     pub(crate) fn log_refusal(&mut self, peer: SocketAddr, reason: RefusalReason) {
-        self.out.server_event(&ServerEvent::Refused { peer, reason });
+        self.out
+            .server_event(&ServerEvent::Refused { peer, reason });
     }
 
     /// Refuses a connection with a last message, or without one.
-    pub(crate) fn refuse(&mut self, fd: OwnedFd, peer: SocketAddr, reason: RefusalReason, message: &[u8]) {
+    pub(crate) fn refuse(
+        &mut self,
+        fd: OwnedFd,
+        peer: SocketAddr,
+        reason: RefusalReason,
+        message: &[u8],
+    ) {
         self.log_refusal(peer, reason);
         if !message.is_empty() {
             self.close_with(fd, message);

@@ -17,7 +17,8 @@ use super::limits::quotas::CHECK_NS;
 use super::listeners::accept_pause::AcceptPause;
 use super::listeners::acceptor::{Accepted, Acceptor, Progress};
 use super::{
-    CLOSING, DIALECT, INTERRUPT, Intake, KINDS, LISTENER, PENDING, ServerDialect, Session, Stopped, UDP_LISTENER,
+    CLOSING, DIALECT, INTERRUPT, Intake, KINDS, LISTENER, PENDING, ServerDialect, Session, Stopped,
+    UDP_LISTENER,
 };
 use crate::error::{EngineError, Operation, failure};
 use crate::interrupts::Interrupts;
@@ -56,7 +57,9 @@ impl<'a> Server<'a> {
         interrupts: &'a dyn Interrupts,
     ) -> Result<Self, EngineError> {
         let context = ServerContext::new(spec, out)?;
-        let watched = context.epoll.add(interrupts.fd(), INTERRUPT, Interest::READ);
+        let watched = context
+            .epoll
+            .add(interrupts.fd(), INTERRUPT, Interest::READ);
         watched.map_err(Operation::Init.failed())?;
         Ok(Self {
             spec: spec.clone(),
@@ -100,7 +103,10 @@ impl<'a> Server<'a> {
     }
 
     /// Serves until all dialects are over, or until a signal; calls `opened` before the first client is accepted.
-    pub(crate) fn run(mut self, opened: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    pub(crate) fn run(
+        mut self,
+        opened: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         // Clients wait for answers of this thread while hundreds of others move data; without the favour they wait
         // longer. It needs a privilege that `opened` may give up.
         let _ = scheduling::wake_soon();
@@ -127,7 +133,9 @@ impl<'a> Server<'a> {
                 self.on_datagrams();
             }
             if self.is_over() {
-                return self.stopping.map_or(Ok(()), |signal| Err(interruption(&signal)));
+                return self
+                    .stopping
+                    .map_or(Ok(()), |signal| Err(interruption(&signal)));
             }
             if self.idle_for_too_long()? {
                 return Ok(());
@@ -136,9 +144,18 @@ impl<'a> Server<'a> {
     }
 
     fn watch_listeners(&mut self) {
-        let ServerContext { listeners, epoll, admission, .. } = &mut self.context;
+        let ServerContext {
+            listeners,
+            epoll,
+            admission,
+            ..
+        } = &mut self.context;
         let dialects = &self.dialects;
-        let intake = |index: usize| dialects.get(index).map_or(Intake::Closed, |d| d.intake(admission));
+        let intake = |index: usize| {
+            dialects
+                .get(index)
+                .map_or(Intake::Closed, |d| d.intake(admission))
+        };
         listeners.watch(epoll, !self.pause.is_on(), intake);
     }
 
@@ -154,13 +171,20 @@ impl<'a> Server<'a> {
         ];
         // A dialect that has advanced before another one released a place advances again.
         let turn = self.context.admission.turn_of().map(|_| Instant::now());
-        let dialects = self.dialects.iter().filter_map(|d| d.deadline()).chain(turn);
+        let dialects = self
+            .dialects
+            .iter()
+            .filter_map(|d| d.deadline())
+            .chain(turn);
         let nearest = dialects.chain(others.into_iter().flatten()).min();
         let timeout = nearest.map(|t| t.saturating_duration_since(Instant::now()).min(WAIT_MAX));
-        self.context
-            .epoll
-            .wait(events, timeout)
-            .map_err(|error| self.failure(Operation::Poll.failed()(OsError::new("epoll_wait", "", error))))
+        self.context.epoll.wait(events, timeout).map_err(|error| {
+            self.failure(Operation::Poll.failed()(OsError::new(
+                "epoll_wait",
+                "",
+                error,
+            )))
+        })
     }
 
     /// True when the server ends.
@@ -182,7 +206,10 @@ impl<'a> Server<'a> {
     fn on_datagrams(&mut self) {
         loop {
             for datagram in self.context.udp.take() {
-                let owner = self.dialects.iter_mut().find(|dialect| dialect.recognises_datagram(&datagram.bytes));
+                let owner = self
+                    .dialects
+                    .iter_mut()
+                    .find(|dialect| dialect.recognises_datagram(&datagram.bytes));
                 if let Some(dialect) = owner {
                     dialect.first_datagram(&datagram, &mut self.context);
                 }
@@ -196,7 +223,9 @@ impl<'a> Server<'a> {
 
     fn accept(&mut self, listener: u64) -> Result<(), Failure> {
         let mut accepted = Vec::new();
-        let Some((dialect, is_shared, outcome)) = self.context.listeners.accept(listener, &mut accepted) else {
+        let Some((dialect, is_shared, outcome)) =
+            self.context.listeners.accept(listener, &mut accepted)
+        else {
             return Ok(());
         };
         for (fd, peer) in accepted {
@@ -212,7 +241,9 @@ impl<'a> Server<'a> {
     /// Existing sessions continue; the largest source of pending connections loses its oldest.
     fn out_of_descriptors(&mut self, error: &std::io::Error) {
         if self.pause.begin(Instant::now()) {
-            self.context.out.warning(&format!("unable to accept a connection: {error}"));
+            self.context
+                .out
+                .warning(&format!("unable to accept a connection: {error}"));
         }
         self.context.closing.close_all();
         if let Some(victim) = self.context.pending_limit.oldest_of_largest_source() {
@@ -221,7 +252,13 @@ impl<'a> Server<'a> {
     }
 
     /// A new connection is refused, or belongs to the dialect of its listener, or its first bytes decide.
-    fn accept_from(&mut self, fd: OwnedFd, peer: SocketAddr, dialect: usize, is_shared: bool) -> Result<(), Failure> {
+    fn accept_from(
+        &mut self,
+        fd: OwnedFd,
+        peer: SocketAddr,
+        dialect: usize,
+        is_shared: bool,
+    ) -> Result<(), Failure> {
         let has_room = self.make_room(dialect);
         let Some(owner) = self.dialects.get_mut(dialect) else {
             return Ok(());
@@ -233,16 +270,24 @@ impl<'a> Server<'a> {
         };
         if let Some(reason) = refused {
             if reason != RefusalReason::Address {
-                self.context.admission.refuse(Network::of_client(peer.ip()), Instant::now());
+                self.context
+                    .admission
+                    .refuse(Network::of_client(peer.ip()), Instant::now());
             }
-            self.context.refuse(fd, peer, reason, &owner.refusal(reason));
+            self.context
+                .refuse(fd, peer, reason, &owner.refusal(reason));
             return Ok(());
         }
         let id = self.context.new_id();
         if let Some(victim) = self.context.pending_limit.enter(id, peer.ip(), dialect) {
             self.evict(victim);
         }
-        let connection = Accepted { id, fd, peer, first_bytes: Vec::new() };
+        let connection = Accepted {
+            id,
+            fd,
+            peer,
+            first_bytes: Vec::new(),
+        };
         if is_shared {
             self.acceptor.add(connection, &self.context.epoll);
             return Ok(());
@@ -255,7 +300,11 @@ impl<'a> Server<'a> {
     fn make_room(&mut self, dialect: usize) -> bool {
         let admission = &mut self.context.admission;
         let busy = Intake::Refused(RefusalReason::Busy);
-        if self.dialects.get(dialect).is_none_or(|owner| owner.intake(admission) != busy) {
+        if self
+            .dialects
+            .get(dialect)
+            .is_none_or(|owner| owner.intake(admission) != busy)
+        {
             return false;
         }
         admission.want_place(Instant::now());
@@ -276,7 +325,11 @@ impl<'a> Server<'a> {
         let reason = RefusalReason::Crowded;
         match self.acceptor.take(id, &self.context.epoll) {
             Some(Accepted { fd, peer, .. }) => {
-                let message = self.dialects.first().map(|d| d.refusal(reason)).unwrap_or_default();
+                let message = self
+                    .dialects
+                    .first()
+                    .map(|d| d.refusal(reason))
+                    .unwrap_or_default();
                 self.context.refuse(fd, peer, reason, &message);
             }
             None => {
@@ -315,9 +368,10 @@ impl<'a> Server<'a> {
     fn on_header_timeouts(&mut self, now: Instant) -> Result<(), Failure> {
         for id in self.acceptor.late(now) {
             self.context.pending_limit.leave(id);
-            if let (Some(connection), Some(dialect)) =
-                (self.acceptor.take(id, &self.context.epoll), self.dialects.first_mut())
-            {
+            if let (Some(connection), Some(dialect)) = (
+                self.acceptor.take(id, &self.context.epoll),
+                self.dialects.first_mut(),
+            ) {
                 let message = dialect.header_timeout(connection.peer, &mut self.context)?;
                 self.context.close_with(connection.fd, &message);
             }
@@ -349,7 +403,9 @@ impl<'a> Server<'a> {
     }
 
     fn session(&mut self, id: u64) -> Option<&mut dyn Session> {
-        self.dialects.iter_mut().find_map(|dialect| dialect.session(id))
+        self.dialects
+            .iter_mut()
+            .find_map(|dialect| dialect.session(id))
     }
 
     fn report_progress_when_due(&mut self, now: Instant) {
@@ -388,8 +444,11 @@ impl<'a> Server<'a> {
         let Some(signal_text) = signal else {
             return Ok(false);
         };
-        self.context.out.server_event(&ServerEvent::Stopping { signal_text: signal_text.clone() });
-        let stop = |dialect: &mut Box<dyn ServerDialect>| dialect.stop(&signal_text, &mut self.context);
+        self.context.out.server_event(&ServerEvent::Stopping {
+            signal_text: signal_text.clone(),
+        });
+        let stop =
+            |dialect: &mut Box<dyn ServerDialect>| dialect.stop(&signal_text, &mut self.context);
         let stopped: Vec<Stopped> = self.dialects.iter_mut().map(stop).collect();
         if stopped.contains(&Stopped::Draining) {
             self.stopping = Some(signal_text);
@@ -470,5 +529,8 @@ impl<'a> Server<'a> {
 }
 
 fn interruption(signal_text: &str) -> Failure {
-    Failure::new(FailureKind::Interrupted, format!("the server has terminated by signal {signal_text}"))
+    Failure::new(
+        FailureKind::Interrupted,
+        format!("the server has terminated by signal {signal_text}"),
+    )
 }

@@ -26,7 +26,13 @@ const CHECK_GAP_MAX_NS: u64 = 2_000_000_000;
 impl Liveness {
     /// Nothing is expected before `now_ns`, which may lie ahead.
     pub(crate) fn new(limits: policy::Liveness, now_ns: u64) -> Self {
-        Self { limits, progress_bytes_min: 1, progress_bytes: 0, changed_ns: now_ns, checked_ns: now_ns }
+        Self {
+            limits,
+            progress_bytes_min: 1,
+            progress_bytes: 0,
+            changed_ns: now_ns,
+            checked_ns: now_ns,
+        }
     }
 
     /// Takes only this much for progress.
@@ -36,7 +42,12 @@ impl Liveness {
     }
 
     /// The limit that was exceeded without progress. Counters may be read late, so only a new highest value counts.
-    pub(crate) fn exceeded(&mut self, now_ns: u64, progress_bytes: u64, is_place_wanted: bool) -> Option<Duration> {
+    pub(crate) fn exceeded(
+        &mut self,
+        now_ns: u64,
+        progress_bytes: u64,
+        is_place_wanted: bool,
+    ) -> Option<Duration> {
         // A server that was stopped has not seen what its client did.
         let gap_ns = now_ns.saturating_sub(self.checked_ns);
         if gap_ns > CHECK_GAP_MAX_NS {
@@ -48,7 +59,11 @@ impl Liveness {
             self.progress_bytes = progress_bytes;
             self.changed_ns = self.changed_ns.max(now_ns);
         }
-        let limit = if is_place_wanted { self.limits.while_wanted } else { self.limits.otherwise };
+        let limit = if is_place_wanted {
+            self.limits.while_wanted
+        } else {
+            self.limits.otherwise
+        };
         (now_ns >= self.changed_ns.saturating_add(as_ns(limit))).then_some(limit)
     }
 }
@@ -73,8 +88,12 @@ pub(crate) fn limits_of(spec: &TestSpec, liveness: policy::Liveness) -> policy::
         return liveness;
     };
     let blocks = u64::from(spec.pacing.burst_blocks.unwrap_or(1)).saturating_mul(BLOCKS);
-    let bits = u64::from(spec.block_len_bytes).saturating_mul(8).saturating_mul(blocks);
-    liveness.at_least(Duration::from_millis(bits.saturating_mul(1000).div_ceil(rate_bps)))
+    let bits = u64::from(spec.block_len_bytes)
+        .saturating_mul(8)
+        .saturating_mul(blocks);
+    liveness.at_least(Duration::from_millis(
+        bits.saturating_mul(1000).div_ceil(rate_bps),
+    ))
 }
 
 #[cfg(test)]
@@ -92,7 +111,8 @@ mod tests {
     #[test]
     fn only_progress_renews_the_timeout() {
         let mut liveness = Liveness::new(limits(100, 100), 0);
-        let mut is_over = |now_ns, progress_bytes| liveness.exceeded(now_ns, progress_bytes, false).is_some();
+        let mut is_over =
+            |now_ns, progress_bytes| liveness.exceeded(now_ns, progress_bytes, false).is_some();
         assert!(!is_over(90, 5));
         assert!(!is_over(150, 4), "a reading that is behind the truth");
         assert!(!is_over(189, 5));
@@ -103,8 +123,14 @@ mod tests {
     fn a_place_that_another_client_wants_is_kept_for_a_shorter_time() {
         let mut liveness = Liveness::new(limits(100, 500), 0);
         assert_eq!(liveness.exceeded(499, 0, false), None);
-        assert_eq!(liveness.exceeded(499, 0, true), Some(Duration::from_nanos(100)));
-        assert_eq!(liveness.exceeded(500, 0, false), Some(Duration::from_nanos(500)));
+        assert_eq!(
+            liveness.exceeded(499, 0, true),
+            Some(Duration::from_nanos(100))
+        );
+        assert_eq!(
+            liveness.exceeded(500, 0, false),
+            Some(Duration::from_nanos(500))
+        );
     }
 
     #[test]
@@ -112,7 +138,11 @@ mod tests {
         let second_ns = 1_000_000_000;
         let mut liveness = Liveness::new(limits(10 * second_ns, 20 * second_ns), 0);
         assert_eq!(liveness.exceeded(second_ns, 0, true), None);
-        assert_eq!(liveness.exceeded(31 * second_ns, 0, true), None, "30 s without a check");
+        assert_eq!(
+            liveness.exceeded(31 * second_ns, 0, true),
+            None,
+            "30 s without a check"
+        );
         let mut seconds = 32..;
         let ends = seconds.find(|second| liveness.exceeded(second * second_ns, 0, true).is_some());
         assert_eq!(ends, Some(40));
@@ -127,7 +157,8 @@ mod tests {
         spec.pacing.rate_bps = Some(1);
         assert_eq!(progress_bytes_min(&spec, TEN), 1);
         let mut liveness = Liveness::new(limits(100, 100), 0).demanding(10);
-        let mut is_over = |now_ns, progress_bytes| liveness.exceeded(now_ns, progress_bytes, false).is_some();
+        let mut is_over =
+            |now_ns, progress_bytes| liveness.exceeded(now_ns, progress_bytes, false).is_some();
         assert!((1..10).all(|bytes| !is_over(bytes * 10, bytes)));
         assert!(is_over(100, 9));
         assert!(!is_over(100, 10) && !is_over(199, 11));
@@ -136,7 +167,8 @@ mod tests {
     #[test]
     fn slow_tests_are_given_the_time_of_three_blocks() {
         let mut spec = TestSpec::default();
-        let while_wanted = |spec: &TestSpec| limits_of(spec, policy::Liveness::always(TEN)).while_wanted;
+        let while_wanted =
+            |spec: &TestSpec| limits_of(spec, policy::Liveness::always(TEN)).while_wanted;
         assert_eq!(while_wanted(&spec), TEN);
         spec.pacing.rate_bps = Some(100_000_000);
         assert_eq!(while_wanted(&spec), TEN);

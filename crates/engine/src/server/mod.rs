@@ -61,7 +61,11 @@ pub(crate) trait ServerDialect {
     fn intake(&self, admission: &Admission) -> Intake;
 
     /// Takes a connection that is of this dialect, with the bytes read from it.
-    fn accept(&mut self, connection: Accepted, server: &mut ServerContext<'_>) -> Result<(), Failure>;
+    fn accept(
+        &mut self,
+        connection: Accepted,
+        server: &mut ServerContext<'_>,
+    ) -> Result<(), Failure>;
 
     /// Whether a datagram to the server's port that begins with these bytes is of this dialect.
     fn recognises_datagram(&self, _first_bytes: &[u8]) -> bool {
@@ -77,7 +81,11 @@ pub(crate) trait ServerDialect {
     }
 
     /// No dialect recognised a connection in time. Returns the last message to it.
-    fn header_timeout(&mut self, _peer: SocketAddr, _server: &mut ServerContext<'_>) -> Result<Vec<u8>, Failure> {
+    fn header_timeout(
+        &mut self,
+        _peer: SocketAddr,
+        _server: &mut ServerContext<'_>,
+    ) -> Result<Vec<u8>, Failure> {
         Ok(Vec::new())
     }
 

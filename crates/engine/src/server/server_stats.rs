@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use linerate_model::service::{ClientProgress, Outcome, Progress, TestFacts, TestRecord, TransportTotal};
+use linerate_model::service::{
+    ClientProgress, Outcome, Progress, TestFacts, TestRecord, TransportTotal,
+};
 use linerate_model::{Failure, StreamRole, Summary, Transport, measure};
 
 use crate::data::run::TestRun;
@@ -18,7 +20,10 @@ pub(crate) struct ByteTotals {
 impl ByteTotals {
     pub(crate) fn of(run: &TestRun) -> Self {
         let received_bytes = run.received_bytes();
-        Self { received_bytes, sent_bytes: run.total_bytes().saturating_sub(received_bytes) }
+        Self {
+            received_bytes,
+            sent_bytes: run.total_bytes().saturating_sub(received_bytes),
+        }
     }
 }
 
@@ -45,7 +50,12 @@ const TRANSPORTS: [Transport; 3] = [Transport::Tcp, Transport::Udp, Transport::S
 
 impl ServerStats {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { running: BTreeMap::new(), totals: [ByteTotals::default(); 3], started: 0, since: now }
+        Self {
+            running: BTreeMap::new(),
+            totals: [ByteTotals::default(); 3],
+            started: 0,
+            since: now,
+        }
     }
 
     /// Registers a started test; sets its number and the number of concurrent tests.
@@ -71,8 +81,12 @@ impl ServerStats {
 
     /// Records the bytes a test has moved in total.
     pub(crate) fn update(&mut self, id: u64, moved: ByteTotals) {
-        let Some(entry) = self.running.get_mut(&id) else { return };
-        let received_bytes = moved.received_bytes.saturating_sub(entry.counted.received_bytes);
+        let Some(entry) = self.running.get_mut(&id) else {
+            return;
+        };
+        let received_bytes = moved
+            .received_bytes
+            .saturating_sub(entry.counted.received_bytes);
         let sent_bytes = moved.sent_bytes.saturating_sub(entry.counted.sent_bytes);
         entry.counted = moved;
         let position = TRANSPORTS.iter().position(|t| *t == entry.facts.transport);
@@ -85,7 +99,9 @@ impl ServerStats {
 
     /// Most tests of any dialect that have run beside this one.
     pub(crate) fn concurrent_max(&self, id: u64) -> u32 {
-        self.running.get(&id).map_or(0, |entry| entry.concurrent_max)
+        self.running
+            .get(&id)
+            .map_or(0, |entry| entry.concurrent_max)
     }
 
     /// A test is over; what it was, if it had begun.
@@ -140,13 +156,19 @@ pub(crate) fn record(
     outcome: &Result<(), Failure>,
     ran_beside_max: u32,
 ) -> TestRecord {
-    let counted = |role| summary.and_then(|summary| measure::counted_here(summary, role)).unwrap_or_default();
+    let counted = |role| {
+        summary
+            .and_then(|summary| measure::counted_here(summary, role))
+            .unwrap_or_default()
+    };
     let (received, sent) = (counted(StreamRole::Receiver), counted(StreamRole::Sender));
     let mut record = TestRecord::new(
         facts,
         match outcome {
             Ok(()) => Outcome::Complete,
-            Err(failure) => Outcome::Partial { reason: failure.message.clone() },
+            Err(failure) => Outcome::Partial {
+                reason: failure.message.clone(),
+            },
         },
     );
     record.cookie = cookie;
@@ -163,11 +185,19 @@ mod tests {
     use linerate_model::Direction;
 
     fn facts(port: u16, transport: Transport) -> TestFacts {
-        TestFacts::new(([192, 0, 2, 1], port).into(), transport, Direction::Forward, 2)
+        TestFacts::new(
+            ([192, 0, 2, 1], port).into(),
+            transport,
+            Direction::Forward,
+            2,
+        )
     }
 
     fn moved(received_bytes: u64, sent_bytes: u64) -> ByteTotals {
-        ByteTotals { received_bytes, sent_bytes }
+        ByteTotals {
+            received_bytes,
+            sent_bytes,
+        }
     }
 
     #[test]
@@ -179,13 +209,20 @@ mod tests {
         stats.update(7, moved(100, 0));
         stats.update(9, moved(0, 10));
         let progress = stats.progress(now + Duration::from_secs(1));
-        assert_eq!((progress.tests, progress.streams, progress.elapsed.as_secs()), (2, 4, 1));
+        assert_eq!(
+            (progress.tests, progress.streams, progress.elapsed.as_secs()),
+            (2, 4, 1)
+        );
         stats.update(7, moved(150, 0));
         assert_eq!(stats.end(7).map(|f| f.number), Some(1));
         assert_eq!(stats.end(7), None);
         let progress = stats.progress(now + Duration::from_secs(2));
         assert_eq!(progress.clients.len(), 1);
-        let totals: Vec<_> = progress.totals.iter().map(|t| (t.received_bytes, t.sent_bytes)).collect();
+        let totals: Vec<_> = progress
+            .totals
+            .iter()
+            .map(|t| (t.received_bytes, t.sent_bytes))
+            .collect();
         assert_eq!(totals, [(150, 0), (0, 10), (0, 0)]);
     }
 
@@ -193,8 +230,16 @@ mod tests {
     fn every_test_keeps_its_maximum_of_concurrent_tests() {
         let now = Instant::now();
         let mut stats = ServerStats::new(now);
-        let beside = |stats: &mut ServerStats, id| stats.start(id, now, facts(1, Transport::Tcp)).running_beside;
-        assert_eq!([7, 8, 9].map(|id| beside(&mut stats, id)), [0, 1, 2], "those that run already");
+        let beside = |stats: &mut ServerStats, id| {
+            stats
+                .start(id, now, facts(1, Transport::Tcp))
+                .running_beside
+        };
+        assert_eq!(
+            [7, 8, 9].map(|id| beside(&mut stats, id)),
+            [0, 1, 2],
+            "those that run already"
+        );
         stats.end(8);
         assert_eq!(beside(&mut stats, 10), 2);
         stats.end(9);

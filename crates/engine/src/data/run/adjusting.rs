@@ -46,7 +46,9 @@ impl TestRun {
             disturbed_segments: self.sampler.disturbed_segments(),
             receivers: pool.receivers(),
             do_polls_compete: pool.do_receivers_share_cpus()
-                || pool.only_cpu().is_some_and(|cpu| incoming_cpus::only(&self.streams) == Some(cpu)),
+                || pool
+                    .only_cpu()
+                    .is_some_and(|cpu| incoming_cpus::only(&self.streams) == Some(cpu)),
         });
         self.control.set_strategy(setting.io);
         if before.limits_unsent != setting.limits_unsent {
@@ -59,16 +61,31 @@ impl TestRun {
 }
 
 /// What a test leaves open to this end.
-pub(super) fn adjustable(settings: &RunSettings, streams: &[OpenStream], pool: &WorkerPool) -> Adjustable {
-    let RunSettings { spec, measures_cpu, .. } = settings;
-    let receiving = streams.iter().filter(|open| open.stream.role == StreamRole::Receiver).count();
+pub(super) fn adjustable(
+    settings: &RunSettings,
+    streams: &[OpenStream],
+    pool: &WorkerPool,
+) -> Adjustable {
+    let RunSettings {
+        spec, measures_cpu, ..
+    } = settings;
+    let receiving = streams
+        .iter()
+        .filter(|open| open.stream.role == StreamRole::Receiver)
+        .count();
     let may_spin = receiving >= SPIN_STREAMS_MIN && !measures_cpu;
     Adjustable {
         blocks: is_adjustable(spec) && receiving < streams.len(),
-        receive_waits: if receiving > 0 { receive_waits(spec, may_spin) } else { &[ReceiveWait::Event] },
+        receive_waits: if receiving > 0 {
+            receive_waits(spec, may_spin)
+        } else {
+            &[ReceiveWait::Event]
+        },
         receivers: pool.receivers(),
         receivers_max: pool.receivers_max(),
-        unsent_limit: is_adjustable(spec) && spec.socket.window_bytes.is_none() && limitable(streams).next().is_some(),
+        unsent_limit: is_adjustable(spec)
+            && spec.socket.window_bytes.is_none()
+            && limitable(streams).next().is_some(),
     }
 }
 
@@ -82,13 +99,16 @@ pub(super) fn receives_large_blocks(spec: &TestSpec) -> bool {
 
 /// Whether senders without a rate write small blocks, or pages that are not copied.
 pub(super) fn makes_short_calls(spec: &TestSpec) -> bool {
-    let is_short = spec.send_path == SendPath::SendFile || usual_call_bytes(spec) < LARGE_BLOCK_MIN_BYTES as usize;
+    let is_short = spec.send_path == SendPath::SendFile
+        || usual_call_bytes(spec) < LARGE_BLOCK_MIN_BYTES as usize;
     is_short && spec.transport == Transport::Tcp && spec.pacing.rate_bps.is_none()
 }
 
 /// Whether the kernel paces a sender by timers, as it does for BBR.
 pub(super) fn has_pacing_timers(streams: &[OpenStream]) -> bool {
-    streams.iter().any(|open| open.stream.role == StreamRole::Sender && is_paced_by_bbr(open))
+    streams
+        .iter()
+        .any(|open| open.stream.role == StreamRole::Sender && is_paced_by_bbr(open))
 }
 
 fn is_paced_by_bbr(open: &OpenStream) -> bool {
@@ -98,14 +118,22 @@ fn is_paced_by_bbr(open: &OpenStream) -> bool {
 /// Senders whose sockets may be limited. A dialect that makes its pumps sets the options of their sockets too. BBR paces: what waits
 /// in a socket leaves by timers, each an interrupt, and with less than a call of this end waiting there are three times as many.
 fn limitable(streams: &[OpenStream]) -> impl Iterator<Item = &OpenStream> {
-    let is_sender = |open: &&OpenStream| open.stream.role == StreamRole::Sender && !open.has_own_pump;
-    streams.iter().filter(is_sender).filter(|open| !is_paced_by_bbr(open))
+    let is_sender =
+        |open: &&OpenStream| open.stream.role == StreamRole::Sender && !open.has_own_pump;
+    streams
+        .iter()
+        .filter(is_sender)
+        .filter(|open| !is_paced_by_bbr(open))
 }
 
 /// Lets the sockets of senders hold little that is not sent yet, or what the host allows.
 pub(super) fn limit_unsent(streams: &[OpenStream], is_limited: bool) {
     const HOST_DEFAULT: u32 = 0;
-    let bytes = if is_limited { UNSENT_LIMIT_BYTES } else { HOST_DEFAULT };
+    let bytes = if is_limited {
+        UNSENT_LIMIT_BYTES
+    } else {
+        HOST_DEFAULT
+    };
     for open in limitable(streams) {
         // Without it the data takes the same way in longer queues.
         let _ = sockopt::TCP_NOTSENT_LOWAT.set(open.fd.as_fd(), bytes);
@@ -136,6 +164,9 @@ mod tests {
         assert!(!explicit(64 << 10, |_| {}));
         assert!(!explicit(32, |spec| spec.coalesce = true));
         assert!(!explicit(32, |spec| spec.transport = Transport::Udp));
-        assert!(!explicit(32, |spec| spec.pacing.rate_bps = Some(1_000_000)), "senders sleep");
+        assert!(
+            !explicit(32, |spec| spec.pacing.rate_bps = Some(1_000_000)),
+            "senders sleep"
+        );
     }
 }

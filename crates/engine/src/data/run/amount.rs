@@ -20,9 +20,16 @@ impl Amount {
         let spec = &settings.spec;
         let (unit, amount, bytes) = match spec.end {
             EndCondition::Bytes(n) => (Unit::Bytes, n, n),
-            EndCondition::Blocks(n) => (Unit::Blocks, n, n.saturating_mul(u64::from(spec.block_len_bytes))),
+            EndCondition::Blocks(n) => (
+                Unit::Blocks,
+                n,
+                n.saturating_mul(u64::from(spec.block_len_bytes)),
+            ),
             EndCondition::Duration(_) | EndCondition::Unlimited => {
-                return Self { budget: None, target: None };
+                return Self {
+                    budget: None,
+                    target: None,
+                };
             }
         };
         // A sender that does not decide the end may only stop by itself when both ends count the same bytes: nothing
@@ -31,7 +38,9 @@ impl Amount {
         let limited = settings.decides_end || counts_alike;
         Self {
             budget: limited.then(|| Arc::new(Budget::new(unit, amount))),
-            target: settings.decides_end.then(|| Arc::new(Target::new(Arc::clone(control), bytes))),
+            target: settings
+                .decides_end
+                .then(|| Arc::new(Target::new(Arc::clone(control), bytes))),
         }
     }
 

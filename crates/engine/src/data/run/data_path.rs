@@ -33,7 +33,11 @@ pub(super) struct ThreadsUsed {
 impl ThreadsUsed {
     /// One thread may send and receive in turns.
     fn note(self, role: StreamRole) -> String {
-        let threads = if role == StreamRole::Sender { self.senders } else { self.receivers };
+        let threads = if role == StreamRole::Sender {
+            self.senders
+        } else {
+            self.receivers
+        };
         match threads {
             0 | 1 => "; 1 thread".to_owned(),
             _ => format!("; {threads} threads"),
@@ -42,18 +46,27 @@ impl ThreadsUsed {
 }
 
 /// How the data of these streams moved, one path per role.
-pub(super) fn paths(spec: &TestSpec, streams: &[OpenStream], used: StrategyUsed) -> impl Iterator<Item = DataPath> {
-    [StreamRole::Sender, StreamRole::Receiver].into_iter().filter_map(move |role| {
-        let first = streams.iter().find(|s| s.stream.role == role)?;
-        let mut path = match (spec.transport, role) {
-            (Transport::Udp, StreamRole::Sender) => datagrams_out(spec, first.peer_coalesces),
-            (Transport::Udp, StreamRole::Receiver) => datagrams_in(spec, used),
-            (_, StreamRole::Sender) => bytes_out(spec, used),
-            (_, StreamRole::Receiver) => bytes_in(spec, used),
-        };
-        path.description += &used.threads.map(|threads| threads.note(role)).unwrap_or_default();
-        Some(path)
-    })
+pub(super) fn paths(
+    spec: &TestSpec,
+    streams: &[OpenStream],
+    used: StrategyUsed,
+) -> impl Iterator<Item = DataPath> {
+    [StreamRole::Sender, StreamRole::Receiver]
+        .into_iter()
+        .filter_map(move |role| {
+            let first = streams.iter().find(|s| s.stream.role == role)?;
+            let mut path = match (spec.transport, role) {
+                (Transport::Udp, StreamRole::Sender) => datagrams_out(spec, first.peer_coalesces),
+                (Transport::Udp, StreamRole::Receiver) => datagrams_in(spec, used),
+                (_, StreamRole::Sender) => bytes_out(spec, used),
+                (_, StreamRole::Receiver) => bytes_in(spec, used),
+            };
+            path.description += &used
+                .threads
+                .map(|threads| threads.note(role))
+                .unwrap_or_default();
+            Some(path)
+        })
 }
 
 fn bytes_out(spec: &TestSpec, used: StrategyUsed) -> DataPath {
@@ -63,8 +76,11 @@ fn bytes_out(spec: &TestSpec, used: StrategyUsed) -> DataPath {
         _ => (Method::Copy, "copied from memory"),
     };
     let block = spec.block_len_bytes as usize;
-    let call =
-        if is_adjustable(spec) { block * usize::from(used.strategy.blocks_per_call) } else { usual_call_bytes(spec) };
+    let call = if is_adjustable(spec) {
+        block * usize::from(used.strategy.blocks_per_call)
+    } else {
+        usual_call_bytes(spec)
+    };
     let size = match call / block.max(1) {
         _ if call % block.max(1) != 0 => format!("{call} bytes per call, for a smooth rate"),
         1 => format!("one block of {block} bytes per call"),
@@ -75,8 +91,15 @@ fn bytes_out(spec: &TestSpec, used: StrategyUsed) -> DataPath {
         _ if spec.coalesce && spec.block_len_explicit => "; small writes are gathered".to_owned(),
         _ => String::new(),
     };
-    let unsent = used.unsent_limit_bytes.map(|bytes| format!("; at most {bytes} bytes unsent")).unwrap_or_default();
-    let mut path = DataPath::new(StreamRole::Sender, method, format!("Send path: {how}, {size}{note}{unsent}"));
+    let unsent = used
+        .unsent_limit_bytes
+        .map(|bytes| format!("; at most {bytes} bytes unsent"))
+        .unwrap_or_default();
+    let mut path = DataPath::new(
+        StreamRole::Sender,
+        method,
+        format!("Send path: {how}, {size}{note}{unsent}"),
+    );
     path.per_call = Some(PerCall::Bytes(call));
     path
 }
@@ -96,16 +119,27 @@ fn bytes_in(spec: &TestSpec, used: StrategyUsed) -> DataPath {
     } else {
         (Method::Copy, "copied to memory, as an application does")
     };
-    received(method, &format!("{how}; {}", waiting(spec, used, "segment")))
+    received(
+        method,
+        &format!("{how}; {}", waiting(spec, used, "segment")),
+    )
 }
 
 /// What a receiver does when its queue is empty.
 fn waiting(spec: &TestSpec, used: StrategyUsed, unit: &str) -> String {
     let may_pause = may_pause(spec);
-    let note = used.trials.filter(|_| may_pause).map(chosen).unwrap_or_default();
+    let note = used
+        .trials
+        .filter(|_| may_pause)
+        .map(chosen)
+        .unwrap_or_default();
     match used.strategy.receive_wait {
-        ReceiveWait::Pause(us) if may_pause => format!("pauses {us} us when the queue is empty{note}"),
-        ReceiveWait::Spin if may_pause => format!("polls without sleep when the queue is empty{note}"),
+        ReceiveWait::Pause(us) if may_pause => {
+            format!("pauses {us} us when the queue is empty{note}")
+        }
+        ReceiveWait::Spin if may_pause => {
+            format!("polls without sleep when the queue is empty{note}")
+        }
         _ => format!("waits for each {unit}{note}"),
     }
 }
@@ -114,9 +148,10 @@ fn datagrams_out(spec: &TestSpec, peer_coalesces: bool) -> DataPath {
     let most = datagrams_per_call(spec, spec.block_len_bytes as usize, peer_coalesces);
     let (method, how) = match most {
         1 => (Method::SingleDatagrams, "one datagram per call".to_owned()),
-        _ => {
-            (Method::SegmentedDatagrams, format!("up to {most} datagrams per call (UDP_SEGMENT), as the rate needs it"))
-        }
+        _ => (
+            Method::SegmentedDatagrams,
+            format!("up to {most} datagrams per call (UDP_SEGMENT), as the rate needs it"),
+        ),
     };
     let mut path = DataPath::new(StreamRole::Sender, method, format!("Send path: {how}"));
     path.per_call = Some(PerCall::Datagrams(most));
@@ -132,7 +167,10 @@ fn datagrams_in(spec: &TestSpec, used: StrategyUsed) -> DataPath {
         _ => (Method::JoinedDatagrams, "every number is checked"),
     };
     let when = waiting(spec, used, "datagram");
-    received(method, &format!("datagrams joined by the kernel (UDP_GRO), {how}; {when}"))
+    received(
+        method,
+        &format!("datagrams joined by the kernel (UDP_GRO), {how}; {when}"),
+    )
 }
 
 fn received(method: Method, how: &str) -> DataPath {
@@ -147,8 +185,12 @@ pub(super) fn remarks(streams: &[OpenStream]) -> impl Iterator<Item = String> {
 /// How well the rate was kept: a portion that leaves late makes a gap and then a burst.
 fn pacing(streams: &[OpenStream]) -> Option<String> {
     let lateness = Histogram::default();
-    streams.iter().filter_map(|s| s.counters.observations.lateness.as_ref()).for_each(|one| lateness.add(one));
-    let [median_us, most_us] = [0.5, 0.99].map(|share| lateness.quantile_ns(share).map(|ns| ns as f64 / 1e3));
+    streams
+        .iter()
+        .filter_map(|s| s.counters.observations.lateness.as_ref())
+        .for_each(|one| lateness.add(one));
+    let [median_us, most_us] =
+        [0.5, 0.99].map(|share| lateness.quantile_ns(share).map(|ns| ns as f64 / 1e3));
     Some(format!(
         "Pacing: {} portions left at most {:.0} us (median) and {:.0} us (99 %) after they were due",
         lateness.count(),
@@ -159,13 +201,26 @@ fn pacing(streams: &[OpenStream]) -> Option<String> {
 
 fn copies(streams: &[OpenStream]) -> Option<String> {
     // What came back after the last call; the workers are through.
-    for stream in streams.iter().filter(|s| s.stream.role == StreamRole::Sender) {
+    for stream in streams
+        .iter()
+        .filter(|s| s.stream.role == StreamRole::Sender)
+    {
         while let Ok(returned) = zerocopy::take_completion(stream.fd.as_fd()) {
-            stream.counters.observations.note_completions(returned.calls, returned.copied);
+            stream
+                .counters
+                .observations
+                .note_completions(returned.calls, returned.copied);
         }
     }
-    let shares: Vec<f64> = streams.iter().filter_map(|s| s.counters.observations.copied_share()).collect();
+    let shares: Vec<f64> = streams
+        .iter()
+        .filter_map(|s| s.counters.observations.copied_share())
+        .collect();
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-    (!shares.is_empty())
-        .then(|| format!("Zero copy: the kernel copied {:.0} % of the lent memory after all", mean * 100.0))
+    (!shares.is_empty()).then(|| {
+        format!(
+            "Zero copy: the kernel copied {:.0} % of the lent memory after all",
+            mean * 100.0
+        )
+    })
 }

@@ -13,12 +13,20 @@ const SAMPLED_STREAMS: usize = 64;
 /// The CPUs on which segments or datagrams of the streams of this role arrive; none where that is not known.
 pub(super) fn of_role(streams: &[OpenStream], role: StreamRole) -> Vec<u32> {
     let of_role = streams.iter().filter(|open| open.stream.role == role);
-    used_cpus(of_role.filter_map(|open| sockopt::incoming_cpu(&open.fd)).take(SAMPLED_STREAMS))
+    used_cpus(
+        of_role
+            .filter_map(|open| sockopt::incoming_cpu(&open.fd))
+            .take(SAMPLED_STREAMS),
+    )
 }
 
 /// The CPU on which what is received arrives, if it is one.
 pub(super) fn only(streams: &[OpenStream]) -> Option<u32> {
-    if let [only] = of_role(streams, StreamRole::Receiver)[..] { Some(only) } else { None }
+    if let [only] = of_role(streams, StreamRole::Receiver)[..] {
+        Some(only)
+    } else {
+        None
+    }
 }
 
 /// CPUs that have at least half of an equal part of the streams: a thread of the peer that moves leaves some behind.
@@ -29,7 +37,11 @@ fn used_cpus(cpu_of_each: impl Iterator<Item = u32>) -> Vec<u32> {
     }
     let streams: usize = streams_of.values().sum();
     let cpus = streams_of.len();
-    streams_of.into_iter().filter(|(_, count)| 2 * count * cpus >= streams).map(|(cpu, _)| cpu).collect()
+    streams_of
+        .into_iter()
+        .filter(|(_, count)| 2 * count * cpus >= streams)
+        .map(|(cpu, _)| cpu)
+        .collect()
 }
 
 #[cfg(test)]
@@ -42,8 +54,9 @@ mod tests {
 
     #[test]
     fn a_cpu_counts_from_half_of_an_equal_part_of_the_streams_on() {
-        let used =
-            |on_first, on_second| used_cpus(std::iter::repeat_n(0, on_first).chain(std::iter::repeat_n(1, on_second)));
+        let used = |on_first, on_second| {
+            used_cpus(std::iter::repeat_n(0, on_first).chain(std::iter::repeat_n(1, on_second)))
+        };
         assert_eq!([used(64, 0), used(49, 15), used(15, 49)], [[0], [0], [1]]);
         assert_eq!([used(48, 16), used(1, 1)], [[0, 1]; 2]);
         assert!(used(0, 0).is_empty());

@@ -28,7 +28,9 @@ use linerate_sys::{OsError, clock, sockopt};
 
 use crate::data::idle_timeout::IdleTimeout;
 use crate::data::quota::Quota;
-use crate::data::worker::{DatagramFormat, Ended, Notice, Placement, Pump, RunControl, StreamAssignment, WorkerPool};
+use crate::data::worker::{
+    DatagramFormat, Ended, Notice, Placement, Pump, RunControl, StreamAssignment, WorkerPool,
+};
 use crate::error::{EngineError, Operation};
 use crate::measure::counters::{Counts, StreamCounters};
 use crate::measure::cpu_usage::CpuMeter;
@@ -53,7 +55,10 @@ pub(crate) enum RunEvent {
     /// A stream failed or nothing was received for too long; the test cannot continue.
     Failed(EngineError),
     /// Of independent streams: this one has ended, or failed.
-    StreamEnded { id: StreamId, error: Option<io::Error> },
+    StreamEnded {
+        id: StreamId,
+        error: Option<io::Error>,
+    },
 }
 
 /// What decides how a run goes, fixed before it starts.
@@ -150,7 +155,10 @@ const STOP_TIMEOUT_NS: u64 = 2_000_000_000;
 
 impl TestRun {
     pub(crate) fn new(settings: RunSettings) -> linerate_sys::Result<Self> {
-        let strategy = settings.local.io_strategy.unwrap_or(strategy_trials::INITIAL);
+        let strategy = settings
+            .local
+            .io_strategy
+            .unwrap_or(strategy_trials::INITIAL);
         let control = RunControl::new(strategy)?;
         let amount = Amount::new(&settings, &control);
         let sampler = Sampler::new(settings.spec.transport);
@@ -179,7 +187,10 @@ impl TestRun {
         if stream.role == StreamRole::Sender
             && let Some(rate_bps) = self.quota.rate_bps()
         {
-            let wanted = sockopt::get_max_pacing_rate(fd).ok().flatten().unwrap_or(u64::MAX);
+            let wanted = sockopt::get_max_pacing_rate(fd)
+                .ok()
+                .flatten()
+                .unwrap_or(u64::MAX);
             // Workers keep to the rate where the kernel cannot.
             let _ = sockopt::set_max_pacing_rate(fd, wanted.min((rate_bps / 8).max(1)));
         }
@@ -189,7 +200,8 @@ impl TestRun {
     /// With `peer_coalesces` the other end takes large bursts of datagrams.
     pub(crate) fn add(&mut self, stream: Stream, fd: OwnedFd, peer_coalesces: bool) {
         self.pace(&stream, fd.as_fd());
-        let paced = self.settings.spec.pacing.rate_bps.is_some() && stream.role == StreamRole::Sender;
+        let paced =
+            self.settings.spec.pacing.rate_bps.is_some() && stream.role == StreamRole::Sender;
         if self.settings.spec.transport == Transport::Udp && stream.role == StreamRole::Receiver {
             // Without it datagrams count as arrived when they are read.
             let _ = sockopt::SO_TIMESTAMPNS.set(fd.as_fd(), true);
@@ -222,26 +234,41 @@ impl TestRun {
         self.pace(&stream, fd.as_fd());
         let (counters, build_pump) = (Arc::new(StreamCounters::default()), Some(build_pump));
         counters.add(moved, 0);
-        let open =
-            OpenStream { stream, fd, counters, peer_coalesces: false, build_pump, has_own_pump: true, ended: false };
+        let open = OpenStream {
+            stream,
+            fd,
+            counters,
+            peer_coalesces: false,
+            build_pump,
+            has_own_pump: true,
+            ended: false,
+        };
         self.open(open, Some(stats));
     }
 
     fn open(&mut self, open: OpenStream, stats: Option<Arc<StreamStats>>) {
-        self.sampler.add(open.stream.clone(), Arc::clone(&open.fd), Arc::clone(&open.counters), stats);
+        self.sampler.add(
+            open.stream.clone(),
+            Arc::clone(&open.fd),
+            Arc::clone(&open.counters),
+            stats,
+        );
         self.streams.push(open);
     }
 
     /// Starts the data of a stream that joined a running test.
     pub(crate) fn start_stream(&mut self, id: StreamId) -> Result<(), EngineError> {
         let start_ns = clock::monotonic_ns();
-        let mut pump_factory = PumpFactory::new(&self.settings, &self.amount, &self.quota, start_ns);
+        let mut pump_factory =
+            PumpFactory::new(&self.settings, &self.amount, &self.quota, start_ns);
         let Some(open) = self.streams.iter_mut().find(|s| s.stream.id == id) else {
             return Ok(());
         };
         let assignment = pump_factory.assignment(open)?;
         match &mut self.pool {
-            Some(pool) => pool.add(assignment).map_err(Operation::CreateThread.failed()),
+            Some(pool) => pool
+                .add(assignment)
+                .map_err(Operation::CreateThread.failed()),
             None => self.start_workers(vec![assignment]),
         }
     }
@@ -269,7 +296,10 @@ impl TestRun {
     pub(crate) fn stop_senders(&mut self) {
         // What is still on its way is part of the last interval.
         if let Some(started) = &mut self.started
-            && self.streams.iter().all(|s| s.stream.role == StreamRole::Sender)
+            && self
+                .streams
+                .iter()
+                .all(|s| s.stream.role == StreamRole::Sender)
         {
             started.timeline.stop_ticks();
         }
@@ -308,13 +338,25 @@ impl TestRun {
 
     /// Starts the clock; warm-up and rates count from here.
     pub(crate) fn start_clock(&mut self, now_ns: u64) {
-        let RunSettings { spec, local, decides_end, .. } = &self.settings;
+        let RunSettings {
+            spec,
+            local,
+            decides_end,
+            ..
+        } = &self.settings;
         self.sampler.begin(now_ns);
-        let receives = self.streams.iter().any(|s| s.stream.role == StreamRole::Receiver);
+        let receives = self
+            .streams
+            .iter()
+            .any(|s| s.stream.role == StreamRole::Receiver);
         let timeline = Timeline::new(spec, local.interval, *decides_end, now_ns);
         self.started = Some(Started {
             start_ns: now_ns,
-            timeline: if self.settings.keeps_grid { timeline.on_grid() } else { timeline },
+            timeline: if self.settings.keeps_grid {
+                timeline.on_grid()
+            } else {
+                timeline
+            },
             cpu: CpuMeter::start(now_ns),
             silence: IdleTimeout::new(receives.then_some(local.rcv_timeout), now_ns),
             end: End::NotReached,
@@ -326,9 +368,17 @@ impl TestRun {
 
     /// Starts the workers.
     pub(crate) fn start_data(&mut self) -> Result<(), EngineError> {
-        let start_ns = self.started.as_ref().map_or_else(clock::monotonic_ns, |s| s.start_ns);
-        let mut pump_factory = PumpFactory::new(&self.settings, &self.amount, &self.quota, start_ns);
-        let assignments = self.streams.iter_mut().map(|s| pump_factory.assignment(s)).collect::<Result<Vec<_>, _>>()?;
+        let start_ns = self
+            .started
+            .as_ref()
+            .map_or_else(clock::monotonic_ns, |s| s.start_ns);
+        let mut pump_factory =
+            PumpFactory::new(&self.settings, &self.amount, &self.quota, start_ns);
+        let assignments = self
+            .streams
+            .iter_mut()
+            .map(|s| pump_factory.assignment(s))
+            .collect::<Result<Vec<_>, _>>()?;
         self.start_workers(assignments)
     }
 
@@ -347,8 +397,17 @@ impl TestRun {
             let adjustable = adjusting::adjustable(&self.settings, &self.streams, &pool);
             adjusting::limit_unsent(&self.streams, adjustable.unsent_limit);
             let now_ns = clock::monotonic_ns();
-            let end_ns = self.started.as_ref().and_then(|started| started.timeline.planned_end_ns());
-            self.trials = StrategyTrials::new(&adjustable, self.streams.len(), now_ns, end_ns, Sequence::seeded());
+            let end_ns = self
+                .started
+                .as_ref()
+                .and_then(|started| started.timeline.planned_end_ns());
+            self.trials = StrategyTrials::new(
+                &adjustable,
+                self.streams.len(),
+                now_ns,
+                end_ns,
+                Sequence::seeded(),
+            );
         }
         self.pool = Some(pool);
         Ok(())
@@ -361,16 +420,26 @@ impl TestRun {
             Stop::Waiting { deadline_ns, .. } => Some(deadline_ns),
             Stop::NotAsked | Stop::Done => None,
         };
-        let started = self.started.as_ref().filter(|_| matches!(self.stop, Stop::NotAsked));
+        let started = self
+            .started
+            .as_ref()
+            .filter(|_| matches!(self.stop, Stop::NotAsked));
         let timeline = started.and_then(|s| s.timeline.next_ns());
         let silence = started.and_then(|s| s.silence.next_ns());
         let flush = started.and_then(|s| match s.end {
             End::Draining(ref drain) => Some(drain.poll_ns()),
             End::NotReached | End::Reached => None,
         });
-        let trial = started.and(self.trials.as_ref()).map(StrategyTrials::next_ns);
-        let workers = started.and(self.pool.as_ref()).and_then(WorkerPool::next_check_ns);
-        [stopping, timeline, silence, flush, trial, workers].into_iter().flatten().min()
+        let trial = started
+            .and(self.trials.as_ref())
+            .map(StrategyTrials::next_ns);
+        let workers = started
+            .and(self.pool.as_ref())
+            .and_then(WorkerPool::next_check_ns);
+        [stopping, timeline, silence, flush, trial, workers]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Handles notices and deadlines.
@@ -390,7 +459,10 @@ impl TestRun {
         }
         match self.stop {
             Stop::NotAsked => self.on_deadlines(now_ns, reporter, &mut events),
-            Stop::Waiting { missing, deadline_ns } if missing == 0 || now_ns >= deadline_ns => {
+            Stop::Waiting {
+                missing,
+                deadline_ns,
+            } if missing == 0 || now_ns >= deadline_ns => {
                 self.stop = Stop::Done;
                 events.push(RunEvent::Stopped);
             }
@@ -442,7 +514,11 @@ impl TestRun {
 
     fn on_sender_end(&mut self, id: StreamId, now_ns: u64) {
         self.mark_ended(id);
-        let all_ended = self.streams.iter().filter(|s| s.stream.role == StreamRole::Sender).all(|s| s.ended);
+        let all_ended = self
+            .streams
+            .iter()
+            .filter(|s| s.stream.role == StreamRole::Sender)
+            .all(|s| s.ended);
         if let Some(started) = &mut self.started
             && all_ended
             && self.settings.decides_end
@@ -468,8 +544,17 @@ impl TestRun {
         !events.is_empty()
     }
 
-    fn on_deadlines(&mut self, now_ns: u64, reporter: &mut Reporter<'_>, events: &mut Vec<RunEvent>) {
-        while let Some(due) = self.started.as_mut().and_then(|s| s.timeline.take_due(now_ns)) {
+    fn on_deadlines(
+        &mut self,
+        now_ns: u64,
+        reporter: &mut Reporter<'_>,
+        events: &mut Vec<RunEvent>,
+    ) {
+        while let Some(due) = self
+            .started
+            .as_mut()
+            .and_then(|s| s.timeline.take_due(now_ns))
+        {
             match due {
                 Due::Tick => {
                     let omitting = self.started.as_ref().is_some_and(|s| s.timeline.omitting());
@@ -491,7 +576,12 @@ impl TestRun {
     }
 
     /// Closes the current interval and reports it.
-    pub(crate) fn report_interval(&mut self, omitting: bool, last: bool, reporter: &mut Reporter<'_>) {
+    pub(crate) fn report_interval(
+        &mut self,
+        omitting: bool,
+        last: bool,
+        reporter: &mut Reporter<'_>,
+    ) {
         let report = self.sampler.close_interval(omitting, last);
         if !report.streams.is_empty() {
             reporter.emit(&Event::Interval(report));
@@ -523,6 +613,9 @@ impl TestRun {
 
     /// Streams on which nothing has moved yet.
     pub(crate) fn untouched(&self) -> impl Iterator<Item = &Stream> {
-        self.streams.iter().filter(|s| s.counters.read().bytes == 0).map(|s| &s.stream)
+        self.streams
+            .iter()
+            .filter(|s| s.counters.read().bytes == 0)
+            .map(|s| &s.stream)
     }
 }

@@ -14,8 +14,9 @@ use crate::data::files;
 use crate::data::payload;
 use crate::data::quota::Quota;
 use crate::data::worker::{
-    DatagramFormat, DatagramReceiver, DatagramSender, Datagrams, Metered, Pump, RepeatedBlock, SUBMISSION_BYTES, Sink,
-    Source, StreamAssignment, StreamReceiver, StreamSender, blocks_per_memory, may_pause,
+    DatagramFormat, DatagramReceiver, DatagramSender, Datagrams, Metered, Pump, RepeatedBlock,
+    SUBMISSION_BYTES, Sink, Source, StreamAssignment, StreamReceiver, StreamSender,
+    blocks_per_memory, may_pause,
 };
 use crate::error::{EngineError, Operation};
 
@@ -30,18 +31,37 @@ pub(super) struct PumpFactory<'a> {
 }
 
 impl<'a> PumpFactory<'a> {
-    pub(super) fn new(settings: &'a RunSettings, amount: &'a Amount, quota: &'a Quota, start_ns: u64) -> Self {
-        Self { settings, amount, quota, start_ns, memory: None, pages: None }
+    pub(super) fn new(
+        settings: &'a RunSettings,
+        amount: &'a Amount,
+        quota: &'a Quota,
+        start_ns: u64,
+    ) -> Self {
+        Self {
+            settings,
+            amount,
+            quota,
+            start_ns,
+            memory: None,
+            pages: None,
+        }
     }
 
-    pub(super) fn assignment(&mut self, open: &mut OpenStream) -> Result<StreamAssignment, EngineError> {
+    pub(super) fn assignment(
+        &mut self,
+        open: &mut OpenStream,
+    ) -> Result<StreamAssignment, EngineError> {
         let pump = self.pump(open)?;
         let counters = Arc::clone(&open.counters);
         Ok(StreamAssignment {
             id: open.stream.id,
             fd: Arc::clone(&open.fd),
             role: open.stream.role,
-            pump: if self.quota.is_empty() { pump } else { Box::new(Metered::new(pump, counters, self.quota.clone())) },
+            pump: if self.quota.is_empty() {
+                pump
+            } else {
+                Box::new(Metered::new(pump, counters, self.quota.clone()))
+            },
         })
     }
 
@@ -49,7 +69,12 @@ impl<'a> PumpFactory<'a> {
         let (fd, counters) = (Arc::clone(&open.fd), Arc::clone(&open.counters));
         if let Some(build_pump) = open.build_pump.take() {
             let start_ns = self.start_ns;
-            return build_pump(PumpInputs { fd, counters, start_ns }).map_err(Operation::InitStream.failed());
+            return build_pump(PumpInputs {
+                fd,
+                counters,
+                start_ns,
+            })
+            .map_err(Operation::InitStream.failed());
         }
         let spec = &self.settings.spec;
         Ok(match (spec.transport, open.stream.role) {
@@ -60,21 +85,37 @@ impl<'a> PumpFactory<'a> {
                     peer_coalesces: open.peer_coalesces,
                     sequence: (self.datagrams().writer)(spec),
                 };
-                let sender = DatagramSender::new(fd, counters, datagrams, spec, self.start_ns, budget);
+                let sender =
+                    DatagramSender::new(fd, counters, datagrams, spec, self.start_ns, budget);
                 Box::new(sender.map_err(Operation::InitStream.failed())?)
             }
             (Transport::Udp, StreamRole::Receiver) => {
                 let sequence = (self.datagrams().reader)(spec);
-                let receiver = DatagramReceiver::new(fd, counters, sequence, self.amount.target.clone());
+                let receiver =
+                    DatagramReceiver::new(fd, counters, sequence, self.amount.target.clone());
                 Box::new(receiver.pausing(may_pause(spec)))
             }
             (_, StreamRole::Sender) => {
                 let (source, budget) = (self.source(fd.as_fd())?, self.amount.budget.clone());
-                Box::new(StreamSender::new(fd, counters, source, spec, self.start_ns, budget))
+                Box::new(StreamSender::new(
+                    fd,
+                    counters,
+                    source,
+                    spec,
+                    self.start_ns,
+                    budget,
+                ))
             }
             (_, StreamRole::Receiver) => {
                 let (sink, target) = (self.sink()?, self.amount.target.clone());
-                Box::new(StreamReceiver::new(fd, counters, sink, spec.block_len_bytes, may_pause(spec), target))
+                Box::new(StreamReceiver::new(
+                    fd,
+                    counters,
+                    sink,
+                    spec.block_len_bytes,
+                    may_pause(spec),
+                    target,
+                ))
             }
         })
     }
@@ -102,7 +143,8 @@ impl<'a> PumpFactory<'a> {
         let blocks = blocks_per_memory(&self.settings.spec);
         let mut memory = self.block(more)?;
         if blocks > 1 {
-            memory = PageBuffer::repeated(&memory, blocks).map_err(Operation::InitStream.failed())?;
+            memory =
+                PageBuffer::repeated(&memory, blocks).map_err(Operation::InitStream.failed())?;
         }
         Ok(Arc::clone(self.memory.insert(Arc::new(memory))))
     }
@@ -110,7 +152,11 @@ impl<'a> PumpFactory<'a> {
     /// That memory, to send copies from. A single block has room for its shifts.
     fn repeated_block(&mut self) -> Result<RepeatedBlock, EngineError> {
         let is_single = blocks_per_memory(&self.settings.spec) == 1;
-        let room = if is_single { RepeatedBlock::room_for_shifts(self.block_len()) } else { 0 };
+        let room = if is_single {
+            RepeatedBlock::room_for_shifts(self.block_len())
+        } else {
+            0
+        };
         let memory = self.memory(room)?;
         let len = memory.len() - room;
         Ok(RepeatedBlock::new(memory, len))
@@ -120,7 +166,8 @@ impl<'a> PumpFactory<'a> {
     fn source(&mut self, fd: BorrowedFd<'_>) -> Result<Source, EngineError> {
         let spec = &self.settings.spec;
         if let Some(path) = &self.settings.local.file {
-            return files::source(path, spec.block_len_bytes as usize).map_err(Operation::OpenFile.failed());
+            return files::source(path, spec.block_len_bytes as usize)
+                .map_err(Operation::OpenFile.failed());
         }
         match spec.send_path {
             SendPath::ZeroCopy => {
@@ -139,7 +186,9 @@ impl<'a> PumpFactory<'a> {
         let block = self.memory(0)?;
         let copies = (SUBMISSION_BYTES / block.len()).max(1);
         let pages = SourceFile::filled("linerate-block", &block.repeat(copies));
-        Ok(Arc::clone(self.pages.insert(Arc::new(pages.map_err(Operation::InitStream.failed())?))))
+        Ok(Arc::clone(self.pages.insert(Arc::new(
+            pages.map_err(Operation::InitStream.failed())?,
+        ))))
     }
 
     fn sink(&self) -> Result<Sink, EngineError> {

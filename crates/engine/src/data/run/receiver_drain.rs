@@ -65,7 +65,8 @@ impl ReceiverDrain {
             self.changed_ns = now_ns;
         }
         self.poll_ns = now_ns.saturating_add(POLL_NS);
-        self.expected_bytes.is_some_and(|expected| received_bytes >= expected)
+        self.expected_bytes
+            .is_some_and(|expected| received_bytes >= expected)
             || now_ns >= self.deadline_ns
             || now_ns.saturating_sub(self.changed_ns) >= IDLE_NS
     }
@@ -84,24 +85,33 @@ mod tests {
 
     #[test]
     fn the_announced_amount_ends_the_wait() {
-        let mut drain = ReceiverDrain::of(&spec(EndCondition::Bytes(100)), 0).expect("a limited test");
+        let mut drain =
+            ReceiverDrain::of(&spec(EndCondition::Bytes(100)), 0).expect("a limited test");
         assert!(!drain.is_over(1, 99));
         assert!(drain.is_over(2, 100));
     }
 
     #[test]
     fn idle_stream_or_timeout_ends_the_wait() {
-        let mut drain = ReceiverDrain::of(&spec(EndCondition::Bytes(100)), 0).expect("a limited test");
+        let mut drain =
+            ReceiverDrain::of(&spec(EndCondition::Bytes(100)), 0).expect("a limited test");
         assert!(!drain.is_over(IDLE_NS - 1, 1));
         assert!(!drain.is_over(IDLE_NS + 1, 1));
         assert!(drain.is_over(2 * IDLE_NS, 1));
-        let mut trickle = ReceiverDrain::of(&spec(EndCondition::Bytes(100)), 0).expect("a limited test");
-        assert!((1..).take_while(|i| i * IDLE_NS / 2 < TIMEOUT_NS).all(|i| !trickle.is_over(i * IDLE_NS / 2, i)));
+        let mut trickle =
+            ReceiverDrain::of(&spec(EndCondition::Bytes(100)), 0).expect("a limited test");
+        assert!(
+            (1..)
+                .take_while(|i| i * IDLE_NS / 2 < TIMEOUT_NS)
+                .all(|i| !trickle.is_over(i * IDLE_NS / 2, i))
+        );
         assert!(trickle.is_over(TIMEOUT_NS, 50));
     }
 
     #[test]
     fn the_receiver_of_a_timed_test_knows_no_amount() {
-        assert!(ReceiverDrain::of(&spec(EndCondition::Duration(Duration::from_secs(1))), 0).is_none());
+        assert!(
+            ReceiverDrain::of(&spec(EndCondition::Duration(Duration::from_secs(1))), 0).is_none()
+        );
     }
 }

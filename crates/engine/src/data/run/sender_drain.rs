@@ -20,12 +20,20 @@ const TIMED_TIMEOUT_NS: u64 = 2_000_000_000;
 impl SenderDrain {
     /// As long as the peer takes anything.
     pub(super) fn new(now_ns: u64) -> Self {
-        Self { outstanding_bytes: u64::MAX, progress_ns: now_ns, poll_ns: now_ns, deadline_ns: u64::MAX }
+        Self {
+            outstanding_bytes: u64::MAX,
+            progress_ns: now_ns,
+            poll_ns: now_ns,
+            deadline_ns: u64::MAX,
+        }
     }
 
     /// With a limit, for a test whose time is up.
     pub(crate) fn timed(now_ns: u64) -> Self {
-        Self { deadline_ns: now_ns.saturating_add(TIMED_TIMEOUT_NS), ..Self::new(now_ns) }
+        Self {
+            deadline_ns: now_ns.saturating_add(TIMED_TIMEOUT_NS),
+            ..Self::new(now_ns)
+        }
     }
 
     /// When to call [`SenderDrain::is_over`] next.
@@ -53,7 +61,10 @@ mod tests {
     fn an_empty_queue_or_a_stuck_peer_ends_it() {
         let mut drain = SenderDrain::new(0);
         assert!(!drain.is_over(1, 500));
-        assert!(!drain.is_over(TIMEOUT_NS, 400), "progress renews the timeout");
+        assert!(
+            !drain.is_over(TIMEOUT_NS, 400),
+            "progress renews the timeout"
+        );
         assert!(!drain.is_over(2 * TIMEOUT_NS, 400));
         assert!(drain.is_over(2 * TIMEOUT_NS + 1, 400));
         assert!(SenderDrain::new(0).is_over(0, 0));

@@ -8,7 +8,8 @@ pub(super) const PAIRS_MIN: usize = 5;
 pub(super) const PAIRS_MAX: usize = 16;
 /// How many Walsh averages lie outside of either end of a one-sided 95 % interval, by number of pairs from [`PAIRS_MIN`] on
 /// (critical values of the signed-rank statistic).
-const RANKS_OUTSIDE: [usize; PAIRS_MAX - PAIRS_MIN + 1] = [0, 2, 3, 5, 8, 10, 13, 17, 21, 25, 30, 35];
+const RANKS_OUTSIDE: [usize; PAIRS_MAX - PAIRS_MIN + 1] =
+    [0, 2, 3, 5, 8, 10, 13, 17, 21, 25, 30, 35];
 /// A gain below 1 % is none.
 const GAIN_MIN: f64 = 0.01;
 /// Rates that differ by less are equal where CPU time decides.
@@ -109,6 +110,9 @@ mod tests {
     #[test]
     fn interval_of_a_few_values() {
         let interval = Interval::of([1.0, 2.0, 3.0, 4.0, 5.0].into_iter(), 0);
-        assert_eq!((interval.low, interval.middle, interval.high), (1.0, 3.0, 5.0));
+        assert_eq!(
+            (interval.low, interval.middle, interval.high),
+            (1.0, 3.0, 5.0)
+        );
     }
 }

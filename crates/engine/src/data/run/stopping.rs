@@ -35,8 +35,13 @@ impl TestRun {
         if self.settings.spec.transport == Transport::Udp {
             return 0;
         }
-        let senders = self.streams.iter().filter(|s| s.stream.role == StreamRole::Sender);
-        senders.map(|s| sockopt::outq_bytes(s.fd.as_fd()).map_or(0, u64::from)).sum()
+        let senders = self
+            .streams
+            .iter()
+            .filter(|s| s.stream.role == StreamRole::Sender);
+        senders
+            .map(|s| sockopt::outq_bytes(s.fd.as_fd()).map_or(0, u64::from))
+            .sum()
     }
 
     /// The peer has ended the test: receives what it sent before, then stops. [`RunEvent::Stopped`] follows.
@@ -44,7 +49,10 @@ impl TestRun {
         if !matches!(self.stop, Stop::NotAsked) {
             return;
         }
-        let receives = self.streams.iter().any(|s| s.stream.role == StreamRole::Receiver);
+        let receives = self
+            .streams
+            .iter()
+            .any(|s| s.stream.role == StreamRole::Receiver);
         match ReceiverDrain::of(&self.settings.spec, now_ns) {
             Some(drain) if receives && self.pool.is_some() => self.stop = Stop::Draining(drain),
             _ => self.stop_workers(now_ns, true),
@@ -62,7 +70,10 @@ impl TestRun {
         }
         // Without workers no notice wakes the owner.
         let timeout_ns = if missing == 0 { 0 } else { STOP_TIMEOUT_NS };
-        self.stop = Stop::Waiting { missing, deadline_ns: now_ns.saturating_add(timeout_ns) };
+        self.stop = Stop::Waiting {
+            missing,
+            deadline_ns: now_ns.saturating_add(timeout_ns),
+        };
     }
 
     /// Stops the senders and waits until it is done; a matter of microseconds.
@@ -73,7 +84,11 @@ impl TestRun {
             if matches!(self.stop, Stop::Waiting { .. }) {
                 let left_ns = deadline_ns.saturating_sub(clock::monotonic_ns());
                 // An error ends in the deadline.
-                let _ = poll::wait_fd(self.notice_fd(), Interest::READ, Some(Duration::from_nanos(left_ns)));
+                let _ = poll::wait_fd(
+                    self.notice_fd(),
+                    Interest::READ,
+                    Some(Duration::from_nanos(left_ns)),
+                );
             }
         }
     }
@@ -82,14 +97,21 @@ impl TestRun {
     pub(crate) fn end_senders(&mut self, reporter: &mut Reporter<'_>) {
         self.stop_now(reporter);
         self.sampler.end_time();
-        for stream in self.streams.iter().filter(|s| s.stream.role == StreamRole::Sender) {
+        for stream in self
+            .streams
+            .iter()
+            .filter(|s| s.stream.role == StreamRole::Sender)
+        {
             self.sampler.end_stream(stream.stream.id);
         }
     }
 
     /// Every byte stream that is received here has been read to its end.
     pub(crate) fn has_read_all_streams(&self) -> bool {
-        let mut receivers = self.streams.iter().filter(|s| s.stream.role == StreamRole::Receiver);
+        let mut receivers = self
+            .streams
+            .iter()
+            .filter(|s| s.stream.role == StreamRole::Receiver);
         receivers.all(|s| s.ended || has_nothing_left(s.fd.as_fd()))
     }
 

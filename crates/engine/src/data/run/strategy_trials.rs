@@ -105,8 +105,15 @@ fn receiver_counts(initial: usize, max: usize) -> Vec<Option<usize>> {
         return vec![None];
     }
     let doubled = std::iter::successors(Some(1_usize), |count| count.checked_mul(2));
-    let mut counts: Vec<_> = doubled.take_while(|count| *count < max).chain([max]).collect();
-    let begin = counts.iter().copied().find(|count| *count >= initial).unwrap_or(max);
+    let mut counts: Vec<_> = doubled
+        .take_while(|count| *count < max)
+        .chain([max])
+        .collect();
+    let begin = counts
+        .iter()
+        .copied()
+        .find(|count| *count >= initial)
+        .unwrap_or(max);
     counts.sort_by_key(|count| (*count).max(begin) / (*count).min(begin));
     counts.into_iter().map(Some).collect()
 }
@@ -114,7 +121,10 @@ fn receiver_counts(initial: usize, max: usize) -> Vec<Option<usize>> {
 /// Blocks per call that are compared, in the order of their trials; one is plain.
 const BLOCKS: [u16; 3] = [8, 1, 32];
 /// What a test begins with: the send call that was fastest in most measurements, and no pause, which is right for slow paths.
-pub(super) const INITIAL: IoStrategy = IoStrategy { blocks_per_call: 8, receive_wait: ReceiveWait::Event };
+pub(super) const INITIAL: IoStrategy = IoStrategy {
+    blocks_per_call: 8,
+    receive_wait: ReceiveWait::Event,
+};
 
 /// What frequent sleeps lead to. Each spares the sender an interrupt of another CPU, which costs most in a virtual machine, and
 /// tests too short for a trial gain too: 10 µs were never much behind the best pause, a longer one sometimes was.
@@ -159,18 +169,35 @@ const WAITS_PER_S_PLAIN: f64 = 2_000.0;
 impl Adjustable {
     /// Every combination, in the order of the trials.
     fn settings(&self) -> Vec<Setting> {
-        let blocks = if self.blocks { &BLOCKS[..] } else { &[INITIAL.blocks_per_call] };
-        let strategies = || blocks.iter().flat_map(|blocks| self.receive_waits.iter().map(|wait| (*blocks, *wait)));
-        let limits = if self.unsent_limit { &[true, false][..] } else { &[false] };
-        let settings = receiver_counts(self.receivers, self.receivers_max).into_iter().flat_map(|receivers| {
-            limits.iter().flat_map(move |limits_unsent| {
-                strategies().map(move |(blocks_per_call, receive_wait)| Setting {
-                    io: IoStrategy { blocks_per_call, receive_wait },
-                    receivers,
-                    limits_unsent: *limits_unsent,
+        let blocks = if self.blocks {
+            &BLOCKS[..]
+        } else {
+            &[INITIAL.blocks_per_call]
+        };
+        let strategies = || {
+            blocks
+                .iter()
+                .flat_map(|blocks| self.receive_waits.iter().map(|wait| (*blocks, *wait)))
+        };
+        let limits = if self.unsent_limit {
+            &[true, false][..]
+        } else {
+            &[false]
+        };
+        let settings = receiver_counts(self.receivers, self.receivers_max)
+            .into_iter()
+            .flat_map(|receivers| {
+                limits.iter().flat_map(move |limits_unsent| {
+                    strategies().map(move |(blocks_per_call, receive_wait)| Setting {
+                        io: IoStrategy {
+                            blocks_per_call,
+                            receive_wait,
+                        },
+                        receivers,
+                        limits_unsent: *limits_unsent,
+                    })
                 })
-            })
-        });
+            });
         settings.collect()
     }
 }
@@ -184,18 +211,34 @@ impl StrategyTrials {
         end_ns: Option<u64>,
         random: Sequence,
     ) -> Option<Self> {
-        let slot_ns = SLOT_PER_STREAM_NS.saturating_mul(streams as u64).clamp(SLOT_MIN_NS, SLOT_MAX_NS);
+        let slot_ns = SLOT_PER_STREAM_NS
+            .saturating_mul(streams as u64)
+            .clamp(SLOT_MIN_NS, SLOT_MAX_NS);
         let settings = adjustable.settings().into_iter();
-        let candidates: Vec<Candidate> =
-            settings.map(|setting| Candidate { setting, retry_ns: 0, backoff_ns: BACKOFF_MIN_NS }).collect();
+        let candidates: Vec<Candidate> = settings
+            .map(|setting| Candidate {
+                setting,
+                retry_ns: 0,
+                backoff_ns: BACKOFF_MIN_NS,
+            })
+            .collect();
         let receivers = candidates.first()?.setting.receivers;
-        let initial = Setting { io: INITIAL, receivers, limits_unsent: adjustable.unsent_limit };
-        let current = candidates.iter().position(|candidate| candidate.setting == initial)?;
+        let initial = Setting {
+            io: INITIAL,
+            receivers,
+            limits_unsent: adjustable.unsent_limit,
+        };
+        let current = candidates
+            .iter()
+            .position(|candidate| candidate.setting == initial)?;
         (candidates.len() > 1).then(|| Self {
             candidates,
             current,
             state: State::Holding {
-                since: LoadSample { at_ns: now_ns, ..LoadSample::default() },
+                since: LoadSample {
+                    at_ns: now_ns,
+                    ..LoadSample::default()
+                },
                 until_ns: now_ns.saturating_add(EARLY_CHECK_NS),
             },
             trials_from_ns: now_ns.saturating_add(SLOTS_BEFORE_TRIALS * slot_ns),
@@ -230,7 +273,11 @@ impl StrategyTrials {
         if now.at_ns < self.next_ns() {
             return self.in_force();
         }
-        if self.in_force().receivers.is_some_and(|receivers| receivers != now.receivers) {
+        if self
+            .in_force()
+            .receivers
+            .is_some_and(|receivers| receivers != now.receivers)
+        {
             self.follow_growth(now);
             return self.in_force();
         }
@@ -256,18 +303,31 @@ impl StrategyTrials {
     fn hold(&self, since: LoadSample) -> State {
         let is_early = self.presumes_pause && since.at_ns < self.trials_from_ns;
         let period_ns = if is_early { EARLY_CHECK_NS } else { HOLD_NS };
-        State::Holding { since, until_ns: since.at_ns.saturating_add(period_ns) }
+        State::Holding {
+            since,
+            until_ns: since.at_ns.saturating_add(period_ns),
+        }
     }
 
     /// Saturated workers were relieved by more: compares from there.
     fn follow_growth(&mut self, now: LoadSample) {
         let current = self.current();
         let enough = |candidate: &Candidate| {
-            let receivers = candidate.setting.receivers.filter(|receivers| *receivers >= now.receivers)?;
-            (Setting { receivers: current.receivers, ..candidate.setting } == current).then_some(receivers)
+            let receivers = candidate
+                .setting
+                .receivers
+                .filter(|receivers| *receivers >= now.receivers)?;
+            (Setting {
+                receivers: current.receivers,
+                ..candidate.setting
+            } == current)
+                .then_some(receivers)
         };
-        let nearest =
-            self.candidates.iter().enumerate().filter_map(|(index, candidate)| Some((enough(candidate)?, index)));
+        let nearest = self
+            .candidates
+            .iter()
+            .enumerate()
+            .filter_map(|(index, candidate)| Some((enough(candidate)?, index)));
         if let Some((_, index)) = nearest.min() {
             self.current = index;
         }
@@ -285,7 +345,8 @@ impl StrategyTrials {
         if cpu_share < CPU_SHARE_MIN || is_disturbed(since, now) {
             return;
         }
-        if self.presumes_pause && waits_per_s >= WAITS_PER_S_PAUSE && self.presume_wait(since, now) {
+        if self.presumes_pause && waits_per_s >= WAITS_PER_S_PAUSE && self.presume_wait(since, now)
+        {
             self.presumes_pause = false;
             return;
         }
@@ -312,7 +373,10 @@ impl StrategyTrials {
             self.set_wait(PRESUMED);
             self.set_wait(PRESUMED_OF_SEVERAL);
         }
-        let (bytes, waits) = (now.bytes.saturating_sub(since.bytes), now.waits.saturating_sub(since.waits));
+        let (bytes, waits) = (
+            now.bytes.saturating_sub(since.bytes),
+            now.waits.saturating_sub(since.waits),
+        );
         let reads_little = bytes < waits.saturating_mul(LITTLE_PER_WAIT_BYTES);
         if reads_little {
             self.set_wait(PRESUMED_OF_SMALL_READS);
@@ -323,14 +387,25 @@ impl StrategyTrials {
     /// The shortest trial would be over before the end of the test: otherwise it could only cost.
     fn can_decide_before_end(&self, now_ns: u64) -> bool {
         let shortest_ns = 2 * PAIRS_MIN as u64 * (self.slot_ns + self.slot_ns / 4);
-        self.end_ns.is_none_or(|end_ns| now_ns.saturating_add(shortest_ns) < end_ns)
+        self.end_ns
+            .is_none_or(|end_ns| now_ns.saturating_add(shortest_ns) < end_ns)
     }
 
     /// The same strategy with this wait is current from now on, if it is a candidate.
     fn set_wait(&mut self, receive_wait: ReceiveWait) {
         let current = self.current();
-        let wanted = Setting { io: IoStrategy { receive_wait, ..current.io }, ..current };
-        if let Some(index) = self.candidates.iter().position(|candidate| candidate.setting == wanted) {
+        let wanted = Setting {
+            io: IoStrategy {
+                receive_wait,
+                ..current.io
+            },
+            ..current
+        };
+        if let Some(index) = self
+            .candidates
+            .iter()
+            .position(|candidate| candidate.setting == wanted)
+        {
             self.current = index;
         }
     }
@@ -339,8 +414,15 @@ impl StrategyTrials {
     fn due_challenger(&self, now: LoadSample, waits_per_s: f64) -> Option<usize> {
         let current = self.current();
         let is_due = |candidate: &Candidate| {
-            let Setting { io: IoStrategy { blocks_per_call, receive_wait }, receivers, limits_unsent } =
-                candidate.setting;
+            let Setting {
+                io:
+                    IoStrategy {
+                        blocks_per_call,
+                        receive_wait,
+                    },
+                receivers,
+                limits_unsent,
+            } = candidate.setting;
             let differences = [
                 blocks_per_call != current.io.blocks_per_call,
                 receive_wait != current.io.receive_wait,
@@ -356,11 +438,20 @@ impl StrategyTrials {
                 && may_poll
                 && candidate.retry_ns <= now.at_ns
         };
-        let due = self.candidates.iter().enumerate().filter(|(_, candidate)| is_due(candidate));
+        let due = self
+            .candidates
+            .iter()
+            .enumerate()
+            .filter(|(_, candidate)| is_due(candidate));
         // Of those not tried yet another wait is first: a test begins with one that was presumed.
-        let order =
-            |candidate: &Candidate| (candidate.retry_ns, candidate.setting.io.receive_wait == current.io.receive_wait);
-        due.min_by_key(|(_, candidate)| order(candidate)).map(|(index, _)| index)
+        let order = |candidate: &Candidate| {
+            (
+                candidate.retry_ns,
+                candidate.setting.io.receive_wait == current.io.receive_wait,
+            )
+        };
+        due.min_by_key(|(_, candidate)| order(candidate))
+            .map(|(index, _)| index)
     }
 
     fn end_slot(&mut self, mut trial: Trial, now: LoadSample) {
@@ -375,7 +466,11 @@ impl StrategyTrials {
         match trial.first.take() {
             None => trial.first = Some(slot),
             Some(first) => {
-                let (challenger, current) = if trial.is_challenger_first { (first, slot) } else { (slot, first) };
+                let (challenger, current) = if trial.is_challenger_first {
+                    (first, slot)
+                } else {
+                    (slot, first)
+                };
                 trial.pairs.push(Pair::of(challenger, current));
                 trial.is_challenger_first = self.random.coin();
                 if let Some(is_better) = is_better(&trial.pairs) {
@@ -391,7 +486,11 @@ impl StrategyTrials {
 
     fn decide(&mut self, trial: &Trial, is_better: bool, now_ns: u64) {
         self.decided += 1;
-        let loser = if is_better { self.current } else { trial.challenger };
+        let loser = if is_better {
+            self.current
+        } else {
+            trial.challenger
+        };
         if is_better {
             self.current = trial.challenger;
             self.candidates[loser].backoff_ns = BACKOFF_MIN_NS;
@@ -399,7 +498,11 @@ impl StrategyTrials {
         self.postpone(loser, now_ns);
         if let State::Holding { until_ns, .. } = &mut self.state {
             // A better strategy may be one step from another.
-            let hold_ns = if is_better { self.slot_ns } else { trial.hold_ns(now_ns) };
+            let hold_ns = if is_better {
+                self.slot_ns
+            } else {
+                trial.hold_ns(now_ns)
+            };
             *until_ns = now_ns.saturating_add(hold_ns);
         }
     }
@@ -429,7 +532,9 @@ impl Trial {
 
 /// Whether congestion control may have set the rate between two samples.
 fn is_disturbed(begin: LoadSample, end: LoadSample) -> bool {
-    let segments = end.disturbed_segments.saturating_sub(begin.disturbed_segments);
+    let segments = end
+        .disturbed_segments
+        .saturating_sub(begin.disturbed_segments);
     segments.saturating_mul(PAYLOAD_PER_DISTURBANCE_BYTES) > end.bytes.saturating_sub(begin.bytes)
 }
 

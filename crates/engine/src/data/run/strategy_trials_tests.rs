@@ -2,13 +2,29 @@
 
 use super::*;
 
-const PAUSES: &[ReceiveWait] = &[ReceiveWait::Pause(100), ReceiveWait::Pause(10), ReceiveWait::Event];
+const PAUSES: &[ReceiveWait] = &[
+    ReceiveWait::Pause(100),
+    ReceiveWait::Pause(10),
+    ReceiveWait::Event,
+];
 const EVENT: &[ReceiveWait] = &[ReceiveWait::Event];
-const WITH_SPIN: &[ReceiveWait] = &[ReceiveWait::Spin, ReceiveWait::Pause(10), ReceiveWait::Event];
-const BOTH: Adjustable =
-    Adjustable { blocks: true, receive_waits: PAUSES, receivers: 1, receivers_max: 1, unsent_limit: false };
+const WITH_SPIN: &[ReceiveWait] = &[
+    ReceiveWait::Spin,
+    ReceiveWait::Pause(10),
+    ReceiveWait::Event,
+];
+const BOTH: Adjustable = Adjustable {
+    blocks: true,
+    receive_waits: PAUSES,
+    receivers: 1,
+    receivers_max: 1,
+    unsent_limit: false,
+};
 /// What trials begin with where sleeps are frequent.
-const WITH_PAUSE: IoStrategy = IoStrategy { receive_wait: PRESUMED, ..INITIAL };
+const WITH_PAUSE: IoStrategy = IoStrategy {
+    receive_wait: PRESUMED,
+    ..INITIAL
+};
 
 fn pause_us(strategy: IoStrategy) -> u16 {
     match strategy.receive_wait {
@@ -49,18 +65,26 @@ fn run_settings(
     noise: f64,
     path: impl Fn(Setting) -> (f64, f64),
 ) -> StrategyTrials {
-    let mut trials = StrategyTrials::new(adjustable, 1, 0, None, Sequence::new(seed)).expect("something is adjustable");
+    let mut trials = StrategyTrials::new(adjustable, 1, 0, None, Sequence::new(seed))
+        .expect("something is adjustable");
     let mut random = Sequence::new(seed.wrapping_add(77));
     let (mut now, mut setting) = (LoadSample::default(), trials.current());
     while now.at_ns < seconds * 1_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         // A sum of uniform numbers is close to a normal one; their standard deviation is 1.
-        let normal: f64 = (0..12).map(|_| (random.next() % 1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
+        let normal: f64 = (0..12)
+            .map(|_| (random.next() % 1_000_000) as f64 / 1e6)
+            .sum::<f64>()
+            - 6.0;
         let (bytes_per_ns, cpu_ns_per_byte) = path(setting);
         let bytes = elapsed_ns as f64 * bytes_per_ns * (normal * noise).exp();
         let cpu_ns = now.cpu_ns + (bytes * cpu_ns_per_byte) as u64;
         let receivers = setting.receivers.unwrap_or_default();
-        now = LoadSample { cpu_ns, receivers, ..now.after(elapsed_ns, bytes as u64) };
+        now = LoadSample {
+            cpu_ns,
+            receivers,
+            ..now.after(elapsed_ns, bytes as u64)
+        };
         setting = trials.advance(now);
     }
     trials
@@ -74,18 +98,30 @@ fn first_check(trials: &mut StrategyTrials) -> (LoadSample, IoStrategy) {
 }
 
 fn plain_is_best(strategy: IoStrategy) -> (f64, f64) {
-    let loss = if strategy.blocks_per_call > 1 { 0.7 } else { 1.0 } * if pause_us(strategy) > 0 { 0.6 } else { 1.0 };
+    let loss = if strategy.blocks_per_call > 1 {
+        0.7
+    } else {
+        1.0
+    } * if pause_us(strategy) > 0 { 0.6 } else { 1.0 };
     (5.0 * loss, 0.2)
 }
 
 fn long_pause_is_best(strategy: IoStrategy) -> (f64, f64) {
-    (3.0 + f64::from(pause_us(strategy)) / 100.0 + f64::from(strategy.blocks_per_call.min(8)) / 16.0, 0.2)
+    (
+        3.0 + f64::from(pause_us(strategy)) / 100.0
+            + f64::from(strategy.blocks_per_call.min(8)) / 16.0,
+        0.2,
+    )
 }
 
 #[test]
 fn best_strategy_is_found_within_seconds_on_a_noisy_machine() {
     for seed in 1..=20 {
-        assert_eq!(run(&BOTH, seed, 6, 0.2, plain_is_best).current().io, IoStrategy::PLAIN, "{seed}");
+        assert_eq!(
+            run(&BOTH, seed, 6, 0.2, plain_is_best).current().io,
+            IoStrategy::PLAIN,
+            "{seed}"
+        );
         let found = run(&BOTH, seed, 4, 0.1, long_pause_is_best).current().io;
         assert_eq!(pause_us(found), 100, "{seed}");
     }
@@ -94,23 +130,43 @@ fn best_strategy_is_found_within_seconds_on_a_noisy_machine() {
 #[test]
 fn cpu_time_decides_between_equal_rates() {
     let path = |strategy: IoStrategy| (2.0, if pause_us(strategy) == 10 { 0.15 } else { 0.3 });
-    let pause = Adjustable { blocks: false, ..BOTH };
+    let pause = Adjustable {
+        blocks: false,
+        ..BOTH
+    };
     assert_eq!(pause_us(run(&pause, 5, 3, 0.01, path).current().io), 10);
 }
 
 #[test]
 fn a_receiver_spins_only_where_that_is_faster() {
-    let spin = Adjustable { blocks: false, receive_waits: WITH_SPIN, ..BOTH };
+    let spin = Adjustable {
+        blocks: false,
+        receive_waits: WITH_SPIN,
+        ..BOTH
+    };
     let spins = |strategy: IoStrategy| strategy.receive_wait == ReceiveWait::Spin;
-    let faster = |strategy| if spins(strategy) { (5.5, 0.18) } else { (5.0, 0.14) };
+    let faster = |strategy| {
+        if spins(strategy) {
+            (5.5, 0.18)
+        } else {
+            (5.0, 0.14)
+        }
+    };
     assert!(spins(run(&spin, 5, 3, 0.01, faster).current().io));
-    let equal = |strategy| if spins(strategy) { (5.0, 0.2) } else { (5.0, 0.14) };
+    let equal = |strategy| {
+        if spins(strategy) {
+            (5.0, 0.2)
+        } else {
+            (5.0, 0.14)
+        }
+    };
     assert_eq!(pause_us(run(&spin, 5, 3, 0.01, equal).current().io), 10);
 }
 
 #[test]
 fn trials_take_a_small_part_of_a_long_test() {
-    let mut trials = StrategyTrials::new(&BOTH, 1, 0, None, Sequence::new(3)).expect("something is adjustable");
+    let mut trials =
+        StrategyTrials::new(&BOTH, 1, 0, None, Sequence::new(3)).expect("something is adjustable");
     let (mut now, mut in_trials_ns) = (LoadSample::default(), 0);
     while now.at_ns < 60_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
@@ -127,7 +183,8 @@ fn trials_take_a_small_part_of_a_long_test() {
 #[test]
 fn challengers_cost_little_however_slow_they_are() {
     let slow = |strategy: IoStrategy| if strategy == WITH_PAUSE { 5.0 } else { 1.0 };
-    let mut trials = StrategyTrials::new(&BOTH, 1, 0, None, Sequence::new(9)).expect("something is adjustable");
+    let mut trials =
+        StrategyTrials::new(&BOTH, 1, 0, None, Sequence::new(9)).expect("something is adjustable");
     let (mut now, mut strategy) = first_check(&mut trials);
     while now.at_ns < 10_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
@@ -142,7 +199,12 @@ fn challengers_cost_little_however_slow_they_are() {
 
 /// How receivers wait after the first check, when a worker slept every `wait_ns`.
 fn after_first_check(adjustable: &Adjustable, wait_ns: u64, do_polls_compete: bool) -> ReceiveWait {
-    after_first_check_of(8 * LITTLE_PER_WAIT_BYTES, adjustable, wait_ns, do_polls_compete)
+    after_first_check_of(
+        8 * LITTLE_PER_WAIT_BYTES,
+        adjustable,
+        wait_ns,
+        do_polls_compete,
+    )
 }
 
 /// The same, when this much arrived after each sleep.
@@ -157,43 +219,95 @@ fn after_first_check_of(
     let at_ns = trials.next_ns();
     let waits = at_ns / wait_ns;
     let bytes = waits * bytes_per_wait;
-    let sample = LoadSample { at_ns, bytes, cpu_ns: at_ns, waits, do_polls_compete, ..LoadSample::default() };
+    let sample = LoadSample {
+        at_ns,
+        bytes,
+        cpu_ns: at_ns,
+        waits,
+        do_polls_compete,
+        ..LoadSample::default()
+    };
     trials.advance(sample).io.receive_wait
 }
 
 #[test]
 fn frequent_sleeps_lead_to_a_short_pause_before_any_trial() {
     assert_eq!(after_first_check(&BOTH, 100_000, false), PRESUMED);
-    assert_eq!(after_first_check(&BOTH, 1_000_000, false), ReceiveWait::Event, "a sleep each millisecond");
-    assert_eq!(after_first_check(&BOTH, 100_000, true), ReceiveWait::Event, "polls compete");
-    let without = Adjustable { receive_waits: EVENT, ..BOTH };
-    assert_eq!(after_first_check(&without, 100_000, false), ReceiveWait::Event, "pauses are not adjustable");
+    assert_eq!(
+        after_first_check(&BOTH, 1_000_000, false),
+        ReceiveWait::Event,
+        "a sleep each millisecond"
+    );
+    assert_eq!(
+        after_first_check(&BOTH, 100_000, true),
+        ReceiveWait::Event,
+        "polls compete"
+    );
+    let without = Adjustable {
+        receive_waits: EVENT,
+        ..BOTH
+    };
+    assert_eq!(
+        after_first_check(&without, 100_000, false),
+        ReceiveWait::Event,
+        "pauses are not adjustable"
+    );
 }
 
 #[test]
 fn frequent_sleeps_for_little_lead_to_a_long_pause_also_where_polls_compete() {
     for do_polls_compete in [false, true] {
-        assert_eq!(after_first_check_of(320, &BOTH, 100_000, do_polls_compete), ReceiveWait::Pause(100));
-        assert_eq!(after_first_check_of(320, &BOTH, 1_000_000, do_polls_compete), ReceiveWait::Event);
+        assert_eq!(
+            after_first_check_of(320, &BOTH, 100_000, do_polls_compete),
+            ReceiveWait::Pause(100)
+        );
+        assert_eq!(
+            after_first_check_of(320, &BOTH, 1_000_000, do_polls_compete),
+            ReceiveWait::Event
+        );
     }
-    let without = Adjustable { receive_waits: WITH_SPIN, ..BOTH };
-    assert_eq!(after_first_check_of(320, &without, 100_000, false), ReceiveWait::Spin, "it is not a candidate");
+    let without = Adjustable {
+        receive_waits: WITH_SPIN,
+        ..BOTH
+    };
+    assert_eq!(
+        after_first_check_of(320, &without, 100_000, false),
+        ReceiveWait::Spin,
+        "it is not a candidate"
+    );
 }
 
 #[test]
 fn receivers_that_may_spin_do_so_before_any_trial() {
-    let spin = Adjustable { receive_waits: WITH_SPIN, ..BOTH };
+    let spin = Adjustable {
+        receive_waits: WITH_SPIN,
+        ..BOTH
+    };
     let wait = |wait_ns, is_one_cpu| after_first_check(&spin, wait_ns, is_one_cpu);
     assert_eq!(wait(100_000, false), ReceiveWait::Spin);
-    assert_eq!(wait(1_000_000, false), ReceiveWait::Event, "a sleep each millisecond");
+    assert_eq!(
+        wait(1_000_000, false),
+        ReceiveWait::Event,
+        "a sleep each millisecond"
+    );
     assert_eq!(wait(100_000, true), ReceiveWait::Event, "polls compete");
 }
 
 #[test]
 fn the_first_trial_compares_spinning_with_a_pause() {
-    let both = Adjustable { receive_waits: WITH_SPIN, receivers: 1, receivers_max: 4, unsent_limit: true, ..BOTH };
-    let mut trials = StrategyTrials::new(&both, 8, 0, None, Sequence::new(4)).expect("something is adjustable");
-    let mut now = LoadSample { receivers: 1, ..LoadSample::default() };
+    let both = Adjustable {
+        receive_waits: WITH_SPIN,
+        receivers: 1,
+        receivers_max: 4,
+        unsent_limit: true,
+        ..BOTH
+    };
+    let mut trials =
+        StrategyTrials::new(&both, 8, 0, None, Sequence::new(4)).expect("something is adjustable");
+    let mut now = LoadSample {
+        receivers: 1,
+        ..LoadSample::default()
+    };
     let challenger = loop {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         now = now.after(elapsed_ns, elapsed_ns * 5);
@@ -204,15 +318,30 @@ fn the_first_trial_compares_spinning_with_a_pause() {
     };
     let current = trials.current();
     assert_eq!(current.io.receive_wait, ReceiveWait::Spin);
-    assert_eq!(challenger, Setting { io: IoStrategy { receive_wait: PRESUMED, ..current.io }, ..current });
+    assert_eq!(
+        challenger,
+        Setting {
+            io: IoStrategy {
+                receive_wait: PRESUMED,
+                ..current.io
+            },
+            ..current
+        }
+    );
 }
 
 #[test]
 fn a_receiver_never_spins_where_polls_compete() {
-    let spin = Adjustable { receive_waits: WITH_SPIN, ..BOTH };
+    let spin = Adjustable {
+        receive_waits: WITH_SPIN,
+        ..BOTH
+    };
     let trials = StrategyTrials::new(&spin, 2, 0, None, Sequence::new(4));
     let mut trials = trials.expect("something is adjustable");
-    let mut now = LoadSample { do_polls_compete: true, ..LoadSample::default() };
+    let mut now = LoadSample {
+        do_polls_compete: true,
+        ..LoadSample::default()
+    };
     while now.at_ns < 10_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         now = now.after(elapsed_ns, elapsed_ns * 5);
@@ -223,23 +352,32 @@ fn a_receiver_never_spins_where_polls_compete() {
 
 #[test]
 fn streams_that_begin_late_in_the_first_check_pause_after_the_next() {
-    let mut trials = StrategyTrials::new(&BOTH, 64, 0, None, Sequence::new(4)).expect("something is adjustable");
-    let idle = LoadSample { at_ns: trials.next_ns(), ..LoadSample::default() };
+    let mut trials =
+        StrategyTrials::new(&BOTH, 64, 0, None, Sequence::new(4)).expect("something is adjustable");
+    let idle = LoadSample {
+        at_ns: trials.next_ns(),
+        ..LoadSample::default()
+    };
     assert_eq!(trials.advance(idle).io, INITIAL);
     let elapsed_ns = trials.next_ns() - idle.at_ns;
     assert!(elapsed_ns < HOLD_NS);
-    assert_eq!(trials.advance(idle.after(elapsed_ns, elapsed_ns * 5)).io, WITH_PAUSE);
+    assert_eq!(
+        trials.advance(idle.after(elapsed_ns, elapsed_ns * 5)).io,
+        WITH_PAUSE
+    );
 }
 
 #[test]
 fn equal_strategies_are_not_exchanged_because_of_noise() {
-    let changed = (1..=100).filter(|seed| run(&BOTH, *seed, 1, 0.3, |_| (5.0, 0.2)).current().io != WITH_PAUSE);
+    let changed = (1..=100)
+        .filter(|seed| run(&BOTH, *seed, 1, 0.3, |_| (5.0, 0.2)).current().io != WITH_PAUSE);
     assert!(changed.count() < 30);
 }
 
 #[test]
 fn many_streams_have_long_slots_and_short_tests_of_them_no_trials() {
-    let trials = StrategyTrials::new(&BOTH, 1_000, 0, None, Sequence::new(2)).expect("something is adjustable");
+    let trials = StrategyTrials::new(&BOTH, 1_000, 0, None, Sequence::new(2))
+        .expect("something is adjustable");
     assert_eq!(trials.slot_ns, SLOT_MAX_NS);
     assert!(trials.trials_from_ns >= 2_000_000_000);
 }
@@ -248,8 +386,8 @@ fn many_streams_have_long_slots_and_short_tests_of_them_no_trials() {
 fn no_trial_begins_that_could_not_come_to_a_decision_before_the_end() {
     const END_NS: u64 = 1_000_000_000;
     let has_compared = |streams, end_ns| {
-        let mut trials =
-            StrategyTrials::new(&BOTH, streams, 0, end_ns, Sequence::new(2)).expect("something is adjustable");
+        let mut trials = StrategyTrials::new(&BOTH, streams, 0, end_ns, Sequence::new(2))
+            .expect("something is adjustable");
         let mut now = LoadSample::default();
         while now.at_ns < END_NS {
             let elapsed_ns = trials.next_ns() - now.at_ns;
@@ -277,7 +415,11 @@ fn slow_path_is_left_alone() {
 fn pause_ends_when_data_becomes_rare() {
     let mut trials = run(&BOTH, 4, 2, 0.05, long_pause_is_best);
     assert!(pause_us(trials.current().io) > 0);
-    let mut now = LoadSample { at_ns: trials.next_ns(), bytes: u64::MAX / 2, ..LoadSample::default() };
+    let mut now = LoadSample {
+        at_ns: trials.next_ns(),
+        bytes: u64::MAX / 2,
+        ..LoadSample::default()
+    };
     // A trial that runs ends first, because nothing moves.
     for _ in 0..3 {
         now.at_ns = trials.next_ns();
@@ -289,12 +431,21 @@ fn pause_ends_when_data_becomes_rare() {
 /// What is in force after 10 s with this number of disturbed segments in each slot of a trial, and trials that were decided. The
 /// challenger would win.
 fn disturbed(segments: u64) -> (IoStrategy, u32) {
-    let mut trials = StrategyTrials::new(&BOTH, 1, 0, None, Sequence::new(6)).expect("something is adjustable");
+    let mut trials =
+        StrategyTrials::new(&BOTH, 1, 0, None, Sequence::new(6)).expect("something is adjustable");
     let (mut now, _) = first_check(&mut trials);
     while now.at_ns < 10_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         let is_comparing = matches!(trials.state, State::Comparing(_));
-        now = now.after(elapsed_ns, elapsed_ns * if trials.in_force().io == WITH_PAUSE { 2 } else { 5 });
+        now = now.after(
+            elapsed_ns,
+            elapsed_ns
+                * if trials.in_force().io == WITH_PAUSE {
+                    2
+                } else {
+                    5
+                },
+        );
         now.disturbed_segments += if is_comparing { segments } else { 0 };
         trials.advance(now);
     }
@@ -309,17 +460,31 @@ fn retransmissions_that_set_the_rate_end_a_trial_without_a_decision() {
 #[test]
 fn few_retransmissions_at_a_high_rate_do_not_prevent_decisions() {
     let (current, decided) = disturbed(2);
-    assert!(current != WITH_PAUSE && decided > 4, "{current:?}, {decided}");
+    assert!(
+        current != WITH_PAUSE && decided > 4,
+        "{current:?}, {decided}"
+    );
 }
 
 #[test]
 fn nothing_adjustable_needs_no_trials() {
-    let none = Adjustable { blocks: false, receive_waits: EVENT, receivers: 1, receivers_max: 1, unsent_limit: false };
+    let none = Adjustable {
+        blocks: false,
+        receive_waits: EVENT,
+        receivers: 1,
+        receivers_max: 1,
+        unsent_limit: false,
+    };
     assert!(StrategyTrials::new(&none, 1, 0, None, Sequence::new(1)).is_none());
 }
 
-const RECEIVERS: Adjustable =
-    Adjustable { blocks: false, receive_waits: EVENT, receivers: 1, receivers_max: 4, unsent_limit: false };
+const RECEIVERS: Adjustable = Adjustable {
+    blocks: false,
+    receive_waits: EVENT,
+    receivers: 1,
+    receivers_max: 4,
+    unsent_limit: false,
+};
 
 #[test]
 fn number_of_receivers_with_the_highest_rate_is_found() {
@@ -327,16 +492,26 @@ fn number_of_receivers_with_the_highest_rate_is_found() {
     for best in [1, 2, 4] {
         let path = |setting| (if receivers(setting) == best { 5.0 } else { 4.0 }, 0.2);
         for seed in 1..=20 {
-            assert_eq!(run_settings(&RECEIVERS, seed, 4, 0.05, path).current().receivers, Some(best), "{seed}");
+            assert_eq!(
+                run_settings(&RECEIVERS, seed, 4, 0.05, path)
+                    .current()
+                    .receivers,
+                Some(best),
+                "{seed}"
+            );
         }
     }
 }
 
 #[test]
 fn trials_go_on_from_the_number_of_receivers_that_relief_led_to() {
-    let mut trials = StrategyTrials::new(&RECEIVERS, 1, 0, None, Sequence::new(3)).expect("something is adjustable");
+    let mut trials = StrategyTrials::new(&RECEIVERS, 1, 0, None, Sequence::new(3))
+        .expect("something is adjustable");
     assert_eq!(trials.current().receivers, Some(1));
-    let sample = LoadSample { receivers: 3, ..LoadSample::default().after(trials.next_ns(), 1 << 30) };
+    let sample = LoadSample {
+        receivers: 3,
+        ..LoadSample::default().after(trials.next_ns(), 1 << 30)
+    };
     assert_eq!(trials.advance(sample).receivers, Some(4));
 }
 
@@ -344,17 +519,42 @@ fn trials_go_on_from_the_number_of_receivers_that_relief_led_to() {
 fn numbers_of_receivers_double_up_to_the_most_and_begin_where_the_test_does() {
     assert_eq!(receiver_counts(1, 4), [Some(1), Some(2), Some(4)]);
     assert_eq!(receiver_counts(2, 4), [Some(2), Some(1), Some(4)]);
-    assert_eq!(receiver_counts(3, 10), [Some(4), Some(2), Some(8), Some(10), Some(1)]);
+    assert_eq!(
+        receiver_counts(3, 10),
+        [Some(4), Some(2), Some(8), Some(10), Some(1)]
+    );
     assert_eq!(receiver_counts(1, 1), [None]);
 }
 
 #[test]
 fn unsent_data_is_limited_unless_that_costs_rate() {
-    let unsent = Adjustable { blocks: false, receive_waits: EVENT, receivers: 1, receivers_max: 1, unsent_limit: true };
+    let unsent = Adjustable {
+        blocks: false,
+        receive_waits: EVENT,
+        receivers: 1,
+        receivers_max: 1,
+        unsent_limit: true,
+    };
     for is_faster in [true, false] {
-        let path = |setting: Setting| (if setting.limits_unsent == is_faster { 5.0 } else { 4.0 }, 0.2);
-        assert_eq!(run_settings(&unsent, 8, 3, 0.05, path).current().limits_unsent, is_faster);
+        let path = |setting: Setting| {
+            (
+                if setting.limits_unsent == is_faster {
+                    5.0
+                } else {
+                    4.0
+                },
+                0.2,
+            )
+        };
+        assert_eq!(
+            run_settings(&unsent, 8, 3, 0.05, path)
+                .current()
+                .limits_unsent,
+            is_faster
+        );
     }
-    let first = StrategyTrials::new(&unsent, 1, 0, None, Sequence::new(1)).expect("something is adjustable").current();
+    let first = StrategyTrials::new(&unsent, 1, 0, None, Sequence::new(1))
+        .expect("something is adjustable")
+        .current();
     assert!(first.limits_unsent);
 }

@@ -43,7 +43,10 @@ impl TestRun {
             row.delivered = totals.delivered;
             row.tcp = totals.tcp;
             row.file = file_name.map(|path| {
-                FileSummary::new(path.display().to_string(), std::fs::metadata(path).map_or(0, |m| m.len()))
+                FileSummary::new(
+                    path.display().to_string(),
+                    std::fs::metadata(path).map_or(0, |m| m.len()),
+                )
             });
             row.local_metrics = totals.metrics.map(Box::new);
             summary.streams.push(row);
@@ -53,28 +56,45 @@ impl TestRun {
     }
 
     fn strategy_used(&self) -> StrategyUsed {
-        let limits_unsent = self.trials.as_ref().is_some_and(|trials| trials.current().limits_unsent);
-        let fixed = || self.settings.local.io_strategy.unwrap_or(strategy_trials::INITIAL);
+        let limits_unsent = self
+            .trials
+            .as_ref()
+            .is_some_and(|trials| trials.current().limits_unsent);
+        let fixed = || {
+            self.settings
+                .local
+                .io_strategy
+                .unwrap_or(strategy_trials::INITIAL)
+        };
         StrategyUsed {
-            strategy: self.trials.as_ref().map_or_else(fixed, |trials| trials.current().io),
+            strategy: self
+                .trials
+                .as_ref()
+                .map_or_else(fixed, |trials| trials.current().io),
             trials: self.trials.as_ref().map(StrategyTrials::decided),
             unsent_limit_bytes: limits_unsent.then_some(UNSENT_LIMIT_BYTES),
-            threads: self
-                .pool
-                .as_ref()
-                .map(|pool| ThreadsUsed { senders: pool.senders(), receivers: pool.receivers() }),
+            threads: self.pool.as_ref().map(|pool| ThreadsUsed {
+                senders: pool.senders(),
+                receivers: pool.receivers(),
+            }),
         }
     }
 
     fn overflows(&self) -> Option<u64> {
         let udp = self.settings.spec.transport == Transport::Udp;
-        let receivers = self.streams.iter().filter(|s| udp && s.stream.role == StreamRole::Receiver);
+        let receivers = self
+            .streams
+            .iter()
+            .filter(|s| udp && s.stream.role == StreamRole::Receiver);
         overflow::count(receivers.map(|s| s.fd.as_fd()))
     }
 
     fn name_congestion(&self, summary: &mut Summary) {
-        let main =
-            if self.streams.iter().any(|s| s.stream.flow == Flow::Forward) { Flow::Forward } else { Flow::Reverse };
+        let main = if self.streams.iter().any(|s| s.stream.flow == Flow::Forward) {
+            Flow::Forward
+        } else {
+            Flow::Reverse
+        };
         let Some(first) = self.streams.iter().find(|s| s.stream.flow == main) else {
             return;
         };
@@ -100,7 +120,10 @@ impl TestRun {
     pub(crate) fn progress_bytes(&self) -> Option<u64> {
         let received_bytes = self.sampler.received_bytes();
         if self.settings.spec.transport == Transport::Udp {
-            let receives = self.streams.iter().any(|s| s.stream.role == StreamRole::Receiver);
+            let receives = self
+                .streams
+                .iter()
+                .any(|s| s.stream.role == StreamRole::Receiver);
             return receives.then_some(received_bytes);
         }
         let sent_bytes = self.sampler.total_bytes().saturating_sub(received_bytes);
@@ -111,6 +134,9 @@ impl TestRun {
 /// A last interval of less than a tenth of the grid in which nothing moved is a sliver.
 fn worth_reporting(report: &linerate_model::IntervalReport, interval: Option<Duration>) -> bool {
     let moved = report.streams.iter().any(|s| s.bytes > 0);
-    let length_s = report.streams.first().map_or(0.0, linerate_model::StreamInterval::seconds);
+    let length_s = report
+        .streams
+        .first()
+        .map_or(0.0, linerate_model::StreamInterval::seconds);
     moved || interval.is_none_or(|i| length_s >= i.as_secs_f64() / 10.0)
 }

@@ -80,7 +80,10 @@ impl RunControl {
 
     /// Queues a notice for the control thread.
     pub(crate) fn notify(&self, notice: Notice) {
-        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+        self.notices
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(notice);
         self.wake.signal();
     }
 
@@ -114,5 +117,8 @@ fn unpacked(packed: u32) -> IoStrategy {
         SPIN => ReceiveWait::Spin,
         us => ReceiveWait::Pause(us),
     };
-    IoStrategy { blocks_per_call: (packed >> u16::BITS) as u16, receive_wait }
+    IoStrategy {
+        blocks_per_call: (packed >> u16::BITS) as u16,
+        receive_wait,
+    }
 }

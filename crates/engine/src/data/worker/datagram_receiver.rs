@@ -90,7 +90,10 @@ impl DatagramReceiver {
     /// The first head of a buffer stands for all its datagrams.
     fn take_first(&mut self, message: &Message<'_>, arrival_ns: u64) -> (u64, u64) {
         let datagrams = message.datagrams() as u64;
-        match self.sequence.take_burst(message.data, datagrams, arrival_ns) {
+        match self
+            .sequence
+            .take_burst(message.data, datagrams, arrival_ns)
+        {
             DatagramKind::Data => {}
             DatagramKind::Foreign => return (0, 0),
             DatagramKind::Last => self.is_over = true,
@@ -146,14 +149,15 @@ impl Pump for DatagramReceiver {
                 SequenceCheck::FirstOfBurst => scratch.headers(),
                 _ => scratch.datagrams(),
             };
-            let (batch, messages) = match batch.and_then(|batch| batch.recv(fd.as_fd()).map(|n| (batch, n))) {
-                Ok(received) => received,
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Pumped::Blocked,
-                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                // A datagram of ours bounced; what the peer sends is not affected.
-                Err(e) if e.kind() == ErrorKind::ConnectionRefused => continue,
-                Err(e) => return Pumped::Ended(Ended::Failed(e)),
-            };
+            let (batch, messages) =
+                match batch.and_then(|batch| batch.recv(fd.as_fd()).map(|n| (batch, n))) {
+                    Ok(received) => received,
+                    Err(e) if e.kind() == ErrorKind::WouldBlock => return Pumped::Blocked,
+                    Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                    // A datagram of ours bounced; what the peer sends is not affected.
+                    Err(e) if e.kind() == ErrorKind::ConnectionRefused => continue,
+                    Err(e) => return Pumped::Ended(Ended::Failed(e)),
+                };
             self.offset.refresh();
             let read_ns = clock::monotonic_ns();
             let (mut bytes, mut datagrams) = (0, 0);
@@ -192,7 +196,9 @@ struct PauseGuard {
 impl PauseGuard {
     /// Looks at the buffer before it is read again.
     fn check(&mut self, fd: BorrowedFd<'_>, now_ns: u64) {
-        let is_full = |memory: sockopt::ReceiveMemory| memory.used_bytes > memory.limit_bytes / FULL_SHARE_MAX;
+        let is_full = |memory: sockopt::ReceiveMemory| {
+            memory.used_bytes > memory.limit_bytes / FULL_SHARE_MAX
+        };
         if std::mem::take(&mut self.is_due) && sockopt::receive_memory(fd).map_or(true, is_full) {
             self.not_before_ns = now_ns.saturating_add(NO_PAUSE_NS);
         }
@@ -220,13 +226,21 @@ mod tests {
     fn receiver_pauses_until_a_pause_has_filled_its_buffer() {
         let (sender, receiver) = connected();
         let memory = sockopt::receive_memory(&receiver).expect("Linux 4.12 or later");
-        let receiver = DatagramReceiver::new(Arc::new(receiver.into()), Arc::default(), Box::new(Everything), None);
+        let receiver = DatagramReceiver::new(
+            Arc::new(receiver.into()),
+            Arc::default(),
+            Box::new(Everything),
+            None,
+        );
         let (mut receiver, mut scratch) = (receiver.pausing(true), Scratch::default());
         let mut pump = |now_ns| receiver.pump(now_ns, &mut scratch);
         sender.send(&[7; 100]).expect("room");
         assert!(matches!(pump(1), Pumped::Drained));
         sender.send(&[7; 100]).expect("room");
-        assert!(matches!(pump(2), Pumped::Drained), "a little was in the buffer");
+        assert!(
+            matches!(pump(2), Pumped::Drained),
+            "a little was in the buffer"
+        );
         // Half of the buffer at least: what a message occupies is more than its bytes.
         let messages = memory.limit_bytes / 2 / 8192;
         (0..messages).for_each(|_| {
@@ -234,8 +248,14 @@ mod tests {
         });
         while matches!(pump(3), Pumped::Again) {}
         sender.send(&[7; 100]).expect("room");
-        assert!(matches!(pump(4), Pumped::Blocked), "half of the buffer was full");
+        assert!(
+            matches!(pump(4), Pumped::Blocked),
+            "half of the buffer was full"
+        );
         sender.send(&[7; 100]).expect("room");
-        assert!(matches!(pump(4 + NO_PAUSE_NS), Pumped::Drained), "later it is tried again");
+        assert!(
+            matches!(pump(4 + NO_PAUSE_NS), Pumped::Drained),
+            "later it is tried again"
+        );
     }
 }

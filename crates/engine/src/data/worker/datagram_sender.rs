@@ -80,9 +80,16 @@ impl DatagramSender {
         start_ns: u64,
         budget: Option<Arc<Budget>>,
     ) -> Result<Self, OsError> {
-        let Datagrams { block, peer_coalesces, sequence } = datagrams;
+        let Datagrams {
+            block,
+            peer_coalesces,
+            sequence,
+        } = datagrams;
         let datagram_len = block.len().max(1);
-        let schedule = spec.pacing.rate_bps.map(|rate| Schedule::new(start_ns, rate));
+        let schedule = spec
+            .pacing
+            .rate_bps
+            .map(|rate| Schedule::new(start_ns, rate));
         let gap_ns = schedule.map(|s| s.due_ns(datagram_len as u64).saturating_sub(start_ns));
         let batch = datagrams_per_call(spec, datagram_len, peer_coalesces);
         Ok(Self {
@@ -93,7 +100,11 @@ impl DatagramSender {
             sequence,
             batch,
             burst: u64::from(spec.pacing.burst_blocks.unwrap_or(1).max(1)),
-            batching: if batch > 1 { Batching::Segmented } else { Batching::Single },
+            batching: if batch > 1 {
+                Batching::Segmented
+            } else {
+                Batching::Single
+            },
             spins: gap_ns.is_some_and(|gap| gap >= SPIN_THRESHOLD_NS),
             schedule,
             budget,
@@ -113,17 +124,25 @@ impl DatagramSender {
         let due_ns = schedule.due_ns(sent_bytes);
         if due_ns > now_ns {
             let gap_ns = schedule.due_ns(sent_bytes + len) - due_ns;
-            let ahead =
-                if gap_ns < TICK_THRESHOLD_NS && !self.spins { schedule.bytes_in(TICK_NS) / len * len } else { 0 };
+            let ahead = if gap_ns < TICK_THRESHOLD_NS && !self.spins {
+                schedule.bytes_in(TICK_NS) / len * len
+            } else {
+                0
+            };
             return Err(schedule.due_ns(sent_bytes + ahead.saturating_sub(len)));
         }
         self.counters.observations.note_lateness(now_ns - due_ns);
-        let due = schedule.allowed_bytes(now_ns).saturating_sub(sent_bytes).div_ceil(len);
+        let due = schedule
+            .allowed_bytes(now_ns)
+            .saturating_sub(sent_bytes)
+            .div_ceil(len);
         Ok(due.next_multiple_of(self.burst))
     }
 
     fn grant(&mut self, want: u64) -> Option<u64> {
-        let Some(budget) = &self.budget else { return Some(want) };
+        let Some(budget) = &self.budget else {
+            return Some(want);
+        };
         if self.granted == 0 {
             self.granted = budget.take(want, self.datagram_len as u64);
         }
@@ -132,7 +151,11 @@ impl DatagramSender {
 
     /// Sends up to `count` datagrams in one call; returns how many the kernel took.
     fn send(&mut self, count: usize, now_ns: u64) -> io::Result<usize> {
-        let count = if self.batching == Batching::Single { 1 } else { count.min(self.batch) };
+        let count = if self.batching == Batching::Single {
+            1
+        } else {
+            count.min(self.batch)
+        };
         self.number(count, now_ns);
         let fd = self.fd.as_fd();
         let bytes = &self.buffer[..count * self.datagram_len];
@@ -145,8 +168,14 @@ impl DatagramSender {
 
     /// Writes the headers; numbers of datagrams that the kernel refuses are used again.
     fn number(&mut self, count: usize, now_ns: u64) {
-        for (i, datagram) in self.buffer.chunks_exact_mut(self.datagram_len).take(count).enumerate() {
-            self.sequence.write(datagram, self.sent + 1 + i as u64, now_ns);
+        for (i, datagram) in self
+            .buffer
+            .chunks_exact_mut(self.datagram_len)
+            .take(count)
+            .enumerate()
+        {
+            self.sequence
+                .write(datagram, self.sent + 1 + i as u64, now_ns);
         }
     }
 
@@ -162,7 +191,14 @@ impl DatagramSender {
     fn degrade(&mut self, error: &io::Error) -> bool {
         let refused = matches!(
             error.raw_os_error(),
-            Some(errno::EINVAL | errno::EIO | errno::EMSGSIZE | errno::ENOPROTOOPT | errno::EOPNOTSUPP | errno::ENOSYS)
+            Some(
+                errno::EINVAL
+                    | errno::EIO
+                    | errno::EMSGSIZE
+                    | errno::ENOPROTOOPT
+                    | errno::EOPNOTSUPP
+                    | errno::ENOSYS
+            )
         );
         self.batching = match self.batching {
             Batching::Segmented if refused => Batching::Many,
@@ -175,12 +211,18 @@ impl DatagramSender {
 
 /// Most datagrams per call. An explicit option decides; otherwise it depends on what the
 /// receiver can take.
-pub(crate) fn datagrams_per_call(spec: &TestSpec, datagram_len: usize, peer_coalesces: bool) -> usize {
+pub(crate) fn datagrams_per_call(
+    spec: &TestSpec,
+    datagram_len: usize,
+    peer_coalesces: bool,
+) -> usize {
     let len = u32::try_from(datagram_len).unwrap_or(u32::MAX);
     let buffer_bytes = match spec.udp.gso {
         Some(gso) => gso.buffer_bytes,
         None if peer_coalesces => Segmentation::of_datagrams(len).buffer_bytes,
-        None => len.saturating_mul(BATCH_DEFAULT).min(Segmentation::BUFFER_MAX_BYTES),
+        None => len
+            .saturating_mul(BATCH_DEFAULT)
+            .min(Segmentation::BUFFER_MAX_BYTES),
     };
     (buffer_bytes / len.max(1)).clamp(1, Segmentation::DATAGRAMS_MAX) as usize
 }

@@ -63,7 +63,13 @@ impl WorkerGroup {
         streams: Vec<StreamAssignment>,
         pin_to: Option<u32>,
     ) -> linerate_sys::Result<Self> {
-        let mut group = Self { control: Arc::clone(control), workers: Vec::new(), active: 0, limits, pin_to };
+        let mut group = Self {
+            control: Arc::clone(control),
+            workers: Vec::new(),
+            active: 0,
+            limits,
+            pin_to,
+        };
         let size = streams.len().min(limits.initial);
         let mut shares: Vec<Vec<StreamAssignment>> = (0..size).map(|_| Vec::new()).collect();
         for (i, stream) in streams.into_iter().enumerate() {
@@ -80,7 +86,10 @@ impl WorkerGroup {
         if self.active == self.workers.len() && self.active < self.limits.initial {
             return self.spawn(vec![stream]);
         }
-        let Some(worker) = self.workers[..self.active].iter_mut().min_by_key(|worker| worker.streams) else {
+        let Some(worker) = self.workers[..self.active]
+            .iter_mut()
+            .min_by_key(|worker| worker.streams)
+        else {
             return Ok(());
         };
         worker.streams += 1;
@@ -92,7 +101,9 @@ impl WorkerGroup {
     /// Workers that hardly waited since the last call, `period_ns` ago.
     pub(super) fn saturated(&mut self, period_ns: u64) -> Vec<usize> {
         let active = self.workers[..self.active].iter_mut().enumerate();
-        active.filter_map(|(index, worker)| worker.was_saturated(period_ns).then_some(index)).collect()
+        active
+            .filter_map(|(index, worker)| worker.was_saturated(period_ns).then_some(index))
+            .collect()
     }
 
     /// Each of these workers gives half of its streams to another one, as long as there are at most `more_max` more. True if one did.
@@ -171,7 +182,10 @@ impl WorkerGroup {
 
     /// There may be more active workers.
     pub(super) fn can_grow(&self) -> bool {
-        self.active < self.limits.max && self.workers[..self.active].iter().any(|worker| worker.streams > 1)
+        self.active < self.limits.max
+            && self.workers[..self.active]
+                .iter()
+                .any(|worker| worker.streams > 1)
     }
 
     /// Starts one more worker when all are active.
@@ -194,7 +208,14 @@ impl WorkerGroup {
             })
             .map_err(|source| OsError::new("create thread", "", source))?;
         let streams = stream_count;
-        self.workers.push(WorkerHandle { wake, inbox, load, streams, checked: (0, 0), thread: Some(thread) });
+        self.workers.push(WorkerHandle {
+            wake,
+            inbox,
+            load,
+            streams,
+            checked: (0, 0),
+            thread: Some(thread),
+        });
         self.active += 1;
         Ok(())
     }
@@ -202,7 +223,9 @@ impl WorkerGroup {
     /// CPU time of the workers so far in ns, and how often they had nothing to do.
     pub(super) fn load(&self) -> (u64, u64) {
         let loads = self.workers.iter().map(|worker| &worker.load);
-        loads.fold((0, 0), |(cpu_ns, waits), load| (cpu_ns + load.cpu_ns(), waits + load.waits()))
+        loads.fold((0, 0), |(cpu_ns, waits), load| {
+            (cpu_ns + load.cpu_ns(), waits + load.waits())
+        })
     }
 
     pub(super) fn size(&self) -> usize {

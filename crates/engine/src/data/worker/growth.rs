@@ -29,7 +29,12 @@ const IDLE_SHARE_MIN: u64 = 8;
 
 impl Growth {
     pub(super) fn new(now_ns: u64, idle_time: IdleTime) -> Self {
-        Self { checked_ns: now_ns, period_ns: CHECK_MIN_NS, idle_time, idle: None }
+        Self {
+            checked_ns: now_ns,
+            period_ns: CHECK_MIN_NS,
+            idle_time,
+            idle: None,
+        }
     }
 
     /// When the next check is due, monotonic ns.
@@ -39,22 +44,33 @@ impl Growth {
 
     /// Time since the last check, ns.
     pub(super) fn end_period(&mut self, now_ns: u64) -> u64 {
-        now_ns.saturating_sub(std::mem::replace(&mut self.checked_ns, now_ns)).max(1)
+        now_ns
+            .saturating_sub(std::mem::replace(&mut self.checked_ns, now_ns))
+            .max(1)
     }
 
     /// Number of CPUs that had time for one more thread since the last call; none at the first one, when a peer on this machine may
     /// not be at work yet. To ask costs milliseconds on a machine with hundreds of CPUs.
     pub(super) fn idle_cpus(&mut self, now_ns: u64) -> usize {
-        let Some(idle) = (self.idle_time)() else { return usize::MAX };
+        let Some(idle) = (self.idle_time)() else {
+            return usize::MAX;
+        };
         let before = self.idle.replace((now_ns, idle));
         before.map_or(0, |(since_ns, before)| {
-            idle_cpus(clock::as_ns(idle.saturating_sub(before)), now_ns.saturating_sub(since_ns))
+            idle_cpus(
+                clock::as_ns(idle.saturating_sub(before)),
+                now_ns.saturating_sub(since_ns),
+            )
         })
     }
 
     /// Sets when the next check is due.
     pub(super) fn begin_period(&mut self, has_grown: bool) {
-        self.period_ns = if has_grown { CHECK_MIN_NS } else { (2 * self.period_ns).min(CHECK_MAX_NS) };
+        self.period_ns = if has_grown {
+            CHECK_MIN_NS
+        } else {
+            (2 * self.period_ns).min(CHECK_MAX_NS)
+        };
     }
 }
 
@@ -88,7 +104,11 @@ mod tests {
             (330, 320, 2),
             (2_550, 40, 64),
         ] {
-            assert_eq!(idle_cpus(idle_ms * MS, elapsed_ms * MS), cpus, "{idle_ms} of {elapsed_ms} ms");
+            assert_eq!(
+                idle_cpus(idle_ms * MS, elapsed_ms * MS),
+                cpus,
+                "{idle_ms} of {elapsed_ms} ms"
+            );
         }
     }
 

@@ -68,9 +68,17 @@ impl Inbox {
         let kept = self.kept.load(Ordering::Acquire);
         let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
         let streams = std::mem::take(&mut contents.streams);
-        let is_due = contents.requests.front().is_some_and(|request| request.after_kept <= kept);
-        let request = if is_due { contents.requests.pop_front() } else { None };
-        self.is_full.store(!contents.requests.is_empty(), Ordering::Release);
+        let is_due = contents
+            .requests
+            .front()
+            .is_some_and(|request| request.after_kept <= kept);
+        let request = if is_due {
+            contents.requests.pop_front()
+        } else {
+            None
+        };
+        self.is_full
+            .store(!contents.requests.is_empty(), Ordering::Release);
         (streams, request.map(|request| request.share))
     }
 

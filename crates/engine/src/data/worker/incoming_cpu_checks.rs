@@ -31,7 +31,12 @@ const CHECKS_MIN: u32 = 6;
 impl IncomingCpuChecks {
     pub(super) fn new(now_ns: u64) -> Self {
         let next_ns = now_ns.saturating_add(PERIOD_MIN_NS);
-        Self { next_ns, checks: 0, senders: Findings::default(), receivers: Findings::default() }
+        Self {
+            next_ns,
+            checks: 0,
+            senders: Findings::default(),
+            receivers: Findings::default(),
+        }
     }
 
     /// When the next check is due, monotonic ns.
@@ -42,7 +47,10 @@ impl IncomingCpuChecks {
     /// Sets when the next check is due.
     pub(super) fn end_period(&mut self, now_ns: u64) {
         self.checks = self.checks.saturating_add(1);
-        let doublings = self.checks.saturating_sub(CLOSE_CHECKS).min(PERIOD_MAX_NS.ilog2());
+        let doublings = self
+            .checks
+            .saturating_sub(CLOSE_CHECKS)
+            .min(PERIOD_MAX_NS.ilog2());
         self.next_ns = now_ns.saturating_add((PERIOD_MIN_NS << doublings).min(PERIOD_MAX_NS));
     }
 }
@@ -50,8 +58,16 @@ impl IncomingCpuChecks {
 impl Findings {
     /// Takes what a check found: this many workers, and CPUs, 0 where that is not known.
     pub(super) fn take(&mut self, workers: usize, cpus: usize) {
-        self.more = if cpus > workers { self.more.saturating_add(1) } else { 0 };
-        self.fewer = if (1..workers).contains(&cpus) { self.fewer.saturating_add(1) } else { 0 };
+        self.more = if cpus > workers {
+            self.more.saturating_add(1)
+        } else {
+            0
+        };
+        self.fewer = if (1..workers).contains(&cpus) {
+            self.fewer.saturating_add(1)
+        } else {
+            0
+        };
     }
 
     /// The CPUs stay more than the workers.
@@ -83,9 +99,18 @@ mod tests {
         assert!(lasting.are_workers_too_many() && !lasting.are_workers_too_few());
         let lasting = found(&[2; 6], 1);
         assert!(lasting.are_workers_too_few() && !lasting.are_workers_too_many());
-        for cpus in [&[1, 1, 1, 1, 1][..], &[1, 1, 1, 1, 1, 2, 1], &[1, 1, 1, 1, 1, 0], &[0; 9], &[2; 9]] {
+        for cpus in [
+            &[1, 1, 1, 1, 1][..],
+            &[1, 1, 1, 1, 1, 2, 1],
+            &[1, 1, 1, 1, 1, 0],
+            &[0; 9],
+            &[2; 9],
+        ] {
             let passing = found(cpus, 2);
-            assert!(!passing.are_workers_too_many() && !passing.are_workers_too_few(), "{cpus:?}");
+            assert!(
+                !passing.are_workers_too_many() && !passing.are_workers_too_few(),
+                "{cpus:?}"
+            );
         }
     }
 
@@ -97,7 +122,10 @@ mod tests {
             times_ns.push(checks.next_ns());
             checks.end_period(checks.next_ns());
         }
-        let early = times_ns.iter().filter(|at_ns| **at_ns <= 32_000_000).count();
+        let early = times_ns
+            .iter()
+            .filter(|at_ns| **at_ns <= 32_000_000)
+            .count();
         assert_eq!(early, 32);
         assert!(times_ns.len() < 64, "{times_ns:?}");
     }

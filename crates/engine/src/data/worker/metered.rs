@@ -19,7 +19,12 @@ const USED_UP_PAUSE_NS: u64 = 100_000_000;
 
 impl Metered {
     pub(crate) fn new(inner: Box<dyn Pump>, counters: Arc<StreamCounters>, quota: Quota) -> Self {
-        Self { inner, counters, quota, charged_bytes: 0 }
+        Self {
+            inner,
+            counters,
+            quota,
+            charged_bytes: 0,
+        }
     }
 }
 
@@ -41,7 +46,11 @@ impl Pump for Metered {
         let pumped = self.inner.pump(now_ns, scratch);
         scratch.set_room(usize::MAX);
         let moved_bytes = self.counters.read().bytes + self.inner.other_bytes();
-        self.quota.charge(now_ns, Traffic::Load, moved_bytes.saturating_sub(self.charged_bytes));
+        self.quota.charge(
+            now_ns,
+            Traffic::Load,
+            moved_bytes.saturating_sub(self.charged_bytes),
+        );
         self.charged_bytes = moved_bytes;
         pumped
     }

@@ -42,7 +42,8 @@ pub(crate) use scratch::Scratch;
 pub(crate) use sequence::{DatagramFormat, DatagramKind, SequenceReader, SequenceWriter};
 pub(crate) use stream_receiver::{Sink, StreamReceiver, may_pause, receive_waits};
 pub(crate) use stream_sender::{
-    SUBMISSION_BYTES, Source, StreamSender, blocks_per_memory, is_adjustable, paces_below_block, usual_call_bytes,
+    SUBMISSION_BYTES, Source, StreamSender, blocks_per_memory, is_adjustable, paces_below_block,
+    usual_call_bytes,
 };
 pub(crate) use target::Target;
 
@@ -104,7 +105,9 @@ mod tests {
     /// A sender and the receiver it is connected to.
     pub(super) fn connected() -> (UdpSocket, UdpSocket) {
         let [sender, receiver] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a port"));
-        sender.connect(receiver.local_addr().expect("an address")).expect("a route");
+        sender
+            .connect(receiver.local_addr().expect("an address"))
+            .expect("a route");
         (sender, receiver)
     }
 }

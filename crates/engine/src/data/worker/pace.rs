@@ -78,7 +78,9 @@ impl Portion {
         Some(match spec.pacing.burst_blocks {
             Some(burst) => Self::Bytes(block_len.saturating_mul(u64::from(burst.max(1)))),
             // An SCTP send is one message: it is taken whole or refused.
-            None if spec.block_len_explicit || spec.transport == Transport::Sctp => Self::Bytes(block_len),
+            None if spec.block_len_explicit || spec.transport == Transport::Sctp => {
+                Self::Bytes(block_len)
+            }
             None => Self::Period(period_ns(&schedule)),
         })
     }
@@ -97,7 +99,10 @@ fn period_ns(schedule: &Schedule) -> u64 {
         return FAST_PERIOD_NS;
     }
     let fits = |period: &&u64| schedule.bytes_in(**period) >= PORTION_MIN_BYTES;
-    *PERIODS_NS.iter().find(fits).unwrap_or(&PERIODS_NS[PERIODS_NS.len() - 1])
+    *PERIODS_NS
+        .iter()
+        .find(fits)
+        .unwrap_or(&PERIODS_NS[PERIODS_NS.len() - 1])
 }
 
 /// Limit for the kernel's pacing of a stream whose portions are bursts, bytes per second: a quarter above the rate, because
@@ -106,7 +111,8 @@ pub(crate) fn kernel_pacing_bytes_per_s(spec: &TestSpec) -> Option<u64> {
     let rate_bps = spec.pacing.rate_bps?;
     let own = spec.transport == Transport::Tcp && spec.pacing.fq_rate_bps.is_none();
     // A block length that the user fixed leaves as it is written, as with the original.
-    let is_burst = |p: Portion| matches!(p, Portion::Period(_)) && p.bytes(rate_bps) > BURST_MAX_BYTES;
+    let is_burst =
+        |p: Portion| matches!(p, Portion::Period(_)) && p.bytes(rate_bps) > BURST_MAX_BYTES;
     (own && Portion::of(spec).is_some_and(is_burst)).then(|| (rate_bps / 32).saturating_mul(5))
 }
 
@@ -142,7 +148,11 @@ impl Pace {
         // A stream that is behind its schedule catches up.
         let (end, is_closing) = self.end_of_portion(sent, due_ns.max(now_ns));
         self.portion_end = end;
-        Turn::Begin { bytes: self.portion_end - sent, is_closing, late_ns: now_ns - due_ns }
+        Turn::Begin {
+            bytes: self.portion_end - sent,
+            is_closing,
+            late_ns: now_ns - due_ns,
+        }
     }
 
     /// When the byte behind `sent` bytes is due; what falls into the margin before an end is due at its beginning.
@@ -156,7 +166,10 @@ impl Pace {
     }
 
     fn part_end_after(&self, at_ns: u64) -> Option<u64> {
-        [self.warm_up_end_ns, self.end_ns].into_iter().flatten().find(|end| at_ns < *end)
+        [self.warm_up_end_ns, self.end_ns]
+            .into_iter()
+            .flatten()
+            .find(|end| at_ns < *end)
     }
 
     /// Where a portion that begins now ends, and whether that completes the last block of a part.
@@ -166,11 +179,17 @@ impl Pace {
             Portion::Bytes(bytes) => return (sent.saturating_add(bytes), false),
             Portion::Period(period) => period,
         };
-        let plain = self.schedule.bytes_in(self.grid_point_after(now_ns, period)).max(sent + 1);
+        let plain = self
+            .schedule
+            .bytes_in(self.grid_point_after(now_ns, period))
+            .max(sent + 1);
         match self.part_end_after(now_ns) {
             Some(end) if self.schedule.due_ns(plain).saturating_add(self.margin_ns) >= end => {
                 let due = self.schedule.allowed_bytes(end - 1).max(sent + 1);
-                (due.div_ceil(self.block_len).saturating_mul(self.block_len), true)
+                (
+                    due.div_ceil(self.block_len).saturating_mul(self.block_len),
+                    true,
+                )
             }
             _ => (plain, false),
         }
@@ -180,7 +199,9 @@ impl Pace {
     /// read at multiples of the period do not race with a write. A point that is reached within a quarter of a period is
     /// skipped: due times are rounded.
     fn grid_point_after(&self, now_ns: u64, period: u64) -> u64 {
-        let elapsed = now_ns.saturating_sub(self.start_ns).saturating_add(period / 4);
+        let elapsed = now_ns
+            .saturating_sub(self.start_ns)
+            .saturating_add(period / 4);
         let points = elapsed.saturating_add(period / 2) / period;
         points.saturating_mul(period).saturating_add(period / 2)
     }
@@ -233,7 +254,11 @@ mod tests {
             (10, 1, 1),
         ] {
             let writes = writes(&spec(rate_bps, seconds));
-            assert_eq!(total(&writes), blocks * BLOCK, "{rate_bps} bit/s for {seconds} s");
+            assert_eq!(
+                total(&writes),
+                blocks * BLOCK,
+                "{rate_bps} bit/s for {seconds} s"
+            );
             let last_ns = writes.last().expect("a write").0;
             assert!(last_ns <= seconds * S - MARGIN_NS, "{rate_bps}: {last_ns}");
         }
@@ -289,7 +314,10 @@ mod tests {
     #[test]
     fn only_bursts_are_left_to_the_kernel() {
         assert_eq!(kernel_pacing_bytes_per_s(&spec(1_000_000, 1)), None);
-        assert_eq!(kernel_pacing_bytes_per_s(&spec(100_000_000, 1)), Some(15_625_000));
+        assert_eq!(
+            kernel_pacing_bytes_per_s(&spec(100_000_000, 1)),
+            Some(15_625_000)
+        );
         let mut fixed = spec(100_000_000, 1);
         fixed.block_len_explicit = true;
         assert_eq!(kernel_pacing_bytes_per_s(&fixed), None);
@@ -298,7 +326,9 @@ mod tests {
     #[test]
     fn a_stream_behind_its_schedule_catches_up_and_keeps_the_rest_of_a_portion() {
         let mut pace = Pace::new(&spec(80_000_000, 9), 0, Duration::ZERO).expect("a rate");
-        let Turn::Begin { bytes, late_ns, .. } = pace.turn(0, S) else { panic!("a portion is due") };
+        let Turn::Begin { bytes, late_ns, .. } = pace.turn(0, S) else {
+            panic!("a portion is due")
+        };
         assert!(bytes >= 10_000_000 && late_ns == S, "{bytes}");
         assert_eq!(pace.turn(10, S), Turn::Continue { bytes: bytes - 10 });
         assert!(matches!(pace.turn(bytes, S), Turn::Wait(_)));

@@ -44,7 +44,9 @@ const STREAMS_PER_FREE_SENDER: usize = 4;
 pub(crate) fn threads_max(streams: usize) -> usize {
     let cpus = cpu::online_cpus();
     let senders_max = STREAMS_WITH_SENDER_EACH_MAX.max(SENDERS_PER_CPU * cpus);
-    streams.min(senders_max + RECEIVERS_PER_CPU_MAX * cpus).max(1)
+    streams
+        .min(senders_max + RECEIVERS_PER_CPU_MAX * cpus)
+        .max(1)
 }
 
 /// What decides how streams are shared out.
@@ -66,9 +68,13 @@ pub(crate) struct Placement {
 
 /// CPUs that workers may use; none where the kernel does not report them.
 fn usable_cpus(pin_to: Option<u32>) -> Vec<u32> {
-    let of_process = || cpu::affinity().map_or_else(|_| Vec::new(), |usable| usable.cpus().collect());
+    let of_process =
+        || cpu::affinity().map_or_else(|_| Vec::new(), |usable| usable.cpus().collect());
     let usable = pin_to.map_or_else(of_process, |cpu| vec![cpu as usize]);
-    usable.into_iter().filter_map(|cpu| u32::try_from(cpu).ok()).collect()
+    usable
+        .into_iter()
+        .filter_map(|cpu| u32::try_from(cpu).ok())
+        .collect()
 }
 
 /// On one CPU a stream each way is faster in one thread that sends and reads in turns: a queue holds one portion then, not all that is
@@ -88,21 +94,37 @@ impl WorkerPool {
         let cpus = usable_cpus(placement.pin_to);
         let cpu_count = cpus.len().max(1);
         let takes_turns = take_turns(&streams, cpu_count, placement.is_paced);
-        let (senders, receivers): (Vec<_>, Vec<_>) =
-            streams.into_iter().partition(|stream| takes_turns || stream.role == StreamRole::Sender);
+        let (senders, receivers): (Vec<_>, Vec<_>) = streams
+            .into_iter()
+            .partition(|stream| takes_turns || stream.role == StreamRole::Sender);
         // More receivers than senders would take the CPU from these where a test has both.
         let may_share_cpus = placement.receives_large_blocks && senders.is_empty();
         let receiver_count = ReceiverCount::new(cpus.clone(), may_share_cpus);
         let start = |size, streams| WorkerGroup::start(control, size, streams, placement.pin_to);
-        let has_sender_each = placement.makes_short_calls && senders.len() <= STREAMS_WITH_SENDER_EACH_MAX;
-        let senders_max = if has_sender_each { STREAMS_WITH_SENDER_EACH_MAX } else { SENDERS_PER_CPU * cpu_count };
+        let has_sender_each =
+            placement.makes_short_calls && senders.len() <= STREAMS_WITH_SENDER_EACH_MAX;
+        let senders_max = if has_sender_each {
+            STREAMS_WITH_SENDER_EACH_MAX
+        } else {
+            SENDERS_PER_CPU * cpu_count
+        };
         let have_many_streams = senders.len() > STREAMS_PER_FREE_SENDER * senders_max;
         let do_timers_interrupt = placement.has_pacing_timers && have_many_streams;
-        let senders_initial = if do_timers_interrupt { senders_max.div_ceil(2) } else { senders_max };
+        let senders_initial = if do_timers_interrupt {
+            senders_max.div_ceil(2)
+        } else {
+            senders_max
+        };
         let now_ns = clock::monotonic_ns();
         Ok(Self {
             control: Arc::clone(control),
-            senders: start(GroupSize { initial: senders_initial, max: senders_max }, senders)?,
+            senders: start(
+                GroupSize {
+                    initial: senders_initial,
+                    max: senders_max,
+                },
+                senders,
+            )?,
             receivers: start(receiver_count.size(placement.incoming_cpu), receivers)?,
             cpus,
             receiver_count,
@@ -117,11 +139,15 @@ impl WorkerPool {
     /// When to call [`WorkerPool::relieve_saturated`] or [`WorkerPool::follow_incoming_cpus`] next, monotonic ns; `None` when the number
     /// of workers stays.
     pub(crate) fn next_check_ns(&self) -> Option<u64> {
-        self.next_relief_ns().into_iter().chain(self.next_cpu_check_ns()).min()
+        self.next_relief_ns()
+            .into_iter()
+            .chain(self.next_cpu_check_ns())
+            .min()
     }
 
     fn next_relief_ns(&self) -> Option<u64> {
-        let can_grow = self.senders.can_grow() || !self.are_receivers_in_trial && self.receivers.can_grow();
+        let can_grow =
+            self.senders.can_grow() || !self.are_receivers_in_trial && self.receivers.can_grow();
         (can_grow && self.is_running()).then(|| self.growth.next_ns())
     }
 
@@ -133,7 +159,11 @@ impl WorkerPool {
         }
         let elapsed_ns = self.growth.end_period(now_ns);
         let saturated = self.senders.saturated(elapsed_ns);
-        let idle_cpus = if saturated.is_empty() { 0 } else { self.growth.idle_cpus(now_ns) };
+        let idle_cpus = if saturated.is_empty() {
+            0
+        } else {
+            self.growth.idle_cpus(now_ns)
+        };
         let mut has_grown = self.senders.relieve(&saturated, idle_cpus);
         if !self.are_receivers_in_trial {
             let saturated = self.receivers.saturated(elapsed_ns);
@@ -161,16 +191,28 @@ impl WorkerPool {
     /// where that is not known. Where it stays different, there is a receiver for each of the CPUs from then on, or several of large
     /// blocks where all that workers may use are among them. Where the senders of many streams stay more, they become fewer, once:
     /// saturated ones are relieved again where a CPU is idle.
-    pub(crate) fn follow_incoming_cpus(&mut self, now_ns: u64, incoming_cpus: impl Fn(StreamRole) -> Vec<u32>) {
-        if self.next_cpu_check_ns().is_none_or(|due_ns| now_ns < due_ns) {
+    pub(crate) fn follow_incoming_cpus(
+        &mut self,
+        now_ns: u64,
+        incoming_cpus: impl Fn(StreamRole) -> Vec<u32>,
+    ) {
+        if self
+            .next_cpu_check_ns()
+            .is_none_or(|due_ns| now_ns < due_ns)
+        {
             return;
         }
         self.incoming_cpus.end_period(now_ns);
         if self.may_follow_with_receivers() {
-            let wanted = self.receiver_count.of(&incoming_cpus(StreamRole::Receiver)).min(self.receivers_max());
+            let wanted = self
+                .receiver_count
+                .of(&incoming_cpus(StreamRole::Receiver))
+                .min(self.receivers_max());
             let found = &mut self.incoming_cpus.receivers;
             found.take(self.receivers.active(), wanted);
-            if found.are_workers_too_few() || found.are_workers_too_many() && !self.were_receivers_saturated {
+            if found.are_workers_too_few()
+                || found.are_workers_too_many() && !self.were_receivers_saturated
+            {
                 self.receivers.set_active(wanted);
             }
         }
@@ -186,7 +228,11 @@ impl WorkerPool {
 
     /// The CPU of all workers, if they may use no other.
     pub(crate) fn only_cpu(&self) -> Option<u32> {
-        if let [only] = self.cpus[..] { Some(only) } else { None }
+        if let [only] = self.cpus[..] {
+            Some(only)
+        } else {
+            None
+        }
     }
 
     /// There are more receivers than CPUs.
@@ -240,7 +286,11 @@ impl WorkerPool {
 
     /// Stops the senders; with `drain` the receivers read what has arrived before they acknowledge.
     pub(crate) fn request_stop(&self, drain: bool) {
-        self.set_phase(if drain { Phase::StopAndDrain } else { Phase::StopSending });
+        self.set_phase(if drain {
+            Phase::StopAndDrain
+        } else {
+            Phase::StopSending
+        });
     }
 
     /// No stop has been requested: each worker that runs then acknowledges it, and there may be no more.

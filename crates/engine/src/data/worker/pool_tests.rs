@@ -89,32 +89,62 @@ impl Pump for Draining {
     }
 }
 
-fn assignment(index: usize, socket: &UnixStream, role: StreamRole, pump: Box<dyn Pump>) -> StreamAssignment {
+fn assignment(
+    index: usize,
+    socket: &UnixStream,
+    role: StreamRole,
+    pump: Box<dyn Pump>,
+) -> StreamAssignment {
     let fd = Arc::new(OwnedFd::from(socket.try_clone().expect("a descriptor")));
-    StreamAssignment { id: StreamId(u32::try_from(index).expect("a small number")), fd, role, pump }
+    StreamAssignment {
+        id: StreamId(u32::try_from(index).expect("a small number")),
+        fd,
+        role,
+        pump,
+    }
 }
 
 fn threads(roles: &[StreamRole], placement: Placement) -> usize {
     let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
     let (socket, _peer) = UnixStream::pair().expect("two sockets");
-    let streams = roles.iter().enumerate().map(|(index, role)| assignment(index, &socket, *role, Box::new(Idle)));
-    WorkerPool::start(&control, streams.collect(), placement).expect("threads").size()
+    let streams = roles
+        .iter()
+        .enumerate()
+        .map(|(index, role)| assignment(index, &socket, *role, Box::new(Idle)));
+    WorkerPool::start(&control, streams.collect(), placement)
+        .expect("threads")
+        .size()
 }
 
 /// A pool whose workers always have more to do, and their calls.
-fn saturated(streams: usize, role: StreamRole, placement: Placement) -> (WorkerPool, Receiver<(usize, ThreadId)>) {
+fn saturated(
+    streams: usize,
+    role: StreamRole,
+    placement: Placement,
+) -> (WorkerPool, Receiver<(usize, ThreadId)>) {
     let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
     let (socket, _peer) = UnixStream::pair().expect("two sockets");
     let (calls, received) = mpsc::channel();
     let streams = (0..streams).map(|index| {
-        let pump = Busy { index, calls: calls.clone() };
+        let pump = Busy {
+            index,
+            calls: calls.clone(),
+        };
         assignment(index, &socket, role, Box::new(pump))
     });
-    (WorkerPool::start(&control, streams.collect(), placement).expect("threads"), received)
+    (
+        WorkerPool::start(&control, streams.collect(), placement).expect("threads"),
+        received,
+    )
 }
 
 /// Waits until the last calls of all streams came from this number of threads.
-fn wait_for_threads(threads: usize, streams: usize, calls: &Receiver<(usize, ThreadId)>, mut meanwhile: impl FnMut()) {
+fn wait_for_threads(
+    threads: usize,
+    streams: usize,
+    calls: &Receiver<(usize, ThreadId)>,
+    mut meanwhile: impl FnMut(),
+) {
     let (deadline, mut last) = (Instant::now() + DEADLINE, vec![None; streams]);
     loop {
         meanwhile();
@@ -129,7 +159,11 @@ fn wait_for_threads(threads: usize, streams: usize, calls: &Receiver<(usize, Thr
         if last.iter().all(Option::is_some) && distinct.len() == threads {
             return;
         }
-        assert!(Instant::now() < deadline, "{} threads instead of {threads}", distinct.len());
+        assert!(
+            Instant::now() < deadline,
+            "{} threads instead of {threads}",
+            distinct.len()
+        );
     }
 }
 
@@ -143,31 +177,69 @@ fn a_test_begins_with_a_thread_of_each_role_per_cpu_and_no_more_than_streams() {
 
 #[test]
 fn half_as_many_senders_begin_with_many_streams_that_timers_pace() {
-    let (by_timers, cpus) = (Placement { has_pacing_timers: true, ..ANY_CPU }, cpu::online_cpus());
-    assert_eq!(threads(&vec![StreamRole::Sender; 4 * cpus + 1], by_timers), cpus.div_ceil(2));
-    assert_eq!(threads(&vec![StreamRole::Sender; 4 * cpus], by_timers), cpus, "each has few");
+    let (by_timers, cpus) = (
+        Placement {
+            has_pacing_timers: true,
+            ..ANY_CPU
+        },
+        cpu::online_cpus(),
+    );
+    assert_eq!(
+        threads(&vec![StreamRole::Sender; 4 * cpus + 1], by_timers),
+        cpus.div_ceil(2)
+    );
+    assert_eq!(
+        threads(&vec![StreamRole::Sender; 4 * cpus], by_timers),
+        cpus,
+        "each has few"
+    );
 }
 
 #[test]
 fn a_sender_for_each_stream_begins_where_calls_are_short() {
-    let short = Placement { makes_short_calls: true, ..ANY_CPU };
+    let short = Placement {
+        makes_short_calls: true,
+        ..ANY_CPU
+    };
     assert_eq!(threads(&[StreamRole::Sender; 10], short), 10);
-    assert_eq!(threads(&[StreamRole::Sender; STREAMS_WITH_SENDER_EACH_MAX], short), STREAMS_WITH_SENDER_EACH_MAX);
-    assert_eq!(threads(&[StreamRole::Sender; STREAMS_WITH_SENDER_EACH_MAX + 1], short), cpu::online_cpus());
-    assert_eq!(threads(&[StreamRole::Receiver; 128], short), cpu::online_cpus());
+    assert_eq!(
+        threads(&[StreamRole::Sender; STREAMS_WITH_SENDER_EACH_MAX], short),
+        STREAMS_WITH_SENDER_EACH_MAX
+    );
+    assert_eq!(
+        threads(
+            &[StreamRole::Sender; STREAMS_WITH_SENDER_EACH_MAX + 1],
+            short
+        ),
+        cpu::online_cpus()
+    );
+    assert_eq!(
+        threads(&[StreamRole::Receiver; 128], short),
+        cpu::online_cpus()
+    );
 }
 
 /// The first CPUs that this thread may use, then others.
 fn cpus(count: usize) -> Vec<u32> {
     let usable = cpu::affinity().expect("an affinity");
-    let others = usable.cpus().max().map_or(0..0, |last| last + 1..last + 1 + count);
-    usable.cpus().chain(others).take(count).map(|cpu| u32::try_from(cpu).expect("a small number")).collect()
+    let others = usable
+        .cpus()
+        .max()
+        .map_or(0..0, |last| last + 1..last + 1 + count);
+    usable
+        .cpus()
+        .chain(others)
+        .take(count)
+        .map(|cpu| u32::try_from(cpu).expect("a small number"))
+        .collect()
 }
 
 /// Checks until the number of workers has stayed for a while, with segments on these CPUs.
 fn follow(pool: &mut WorkerPool, incoming_cpus: &[u32]) {
     for _ in 0..20 {
-        let Some(due_ns) = pool.next_cpu_check_ns() else { return };
+        let Some(due_ns) = pool.next_cpu_check_ns() else {
+            return;
+        };
         pool.follow_incoming_cpus(due_ns, |_| incoming_cpus.to_vec());
     }
 }
@@ -175,20 +247,30 @@ fn follow(pool: &mut WorkerPool, incoming_cpus: &[u32]) {
 fn many(role: StreamRole, placement: Placement) -> WorkerPool {
     let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
     let (socket, _peer) = UnixStream::pair().expect("two sockets");
-    let streams = (0..20 * cpu::online_cpus()).map(|index| assignment(index, &socket, role, Box::new(Idle)));
+    let streams =
+        (0..20 * cpu::online_cpus()).map(|index| assignment(index, &socket, role, Box::new(Idle)));
     WorkerPool::start(&control, streams.collect(), placement).expect("threads")
 }
 
 #[test]
 fn there_is_a_receiver_for_each_cpu_that_data_arrives_on() {
     let (mut pool, online) = (many(StreamRole::Receiver, ANY_CPU), cpu::online_cpus());
-    for (arrives_on, receivers) in [(1, 1), (0, 1), (online, online), (1, 1), (4 * online, online)] {
+    for (arrives_on, receivers) in [
+        (1, 1),
+        (0, 1),
+        (online, online),
+        (1, 1),
+        (4 * online, online),
+    ] {
         follow(&mut pool, &cpus(arrives_on));
         assert_eq!(pool.receivers(), receivers, "{arrives_on} CPUs");
     }
 }
 
-const LARGE: Placement = Placement { receives_large_blocks: true, ..ANY_CPU };
+const LARGE: Placement = Placement {
+    receives_large_blocks: true,
+    ..ANY_CPU
+};
 
 #[test]
 fn there_are_several_receivers_of_large_blocks_per_cpu_where_data_arrives_on_all() {
@@ -209,25 +291,58 @@ fn there_are_several_receivers_of_large_blocks_per_cpu_where_data_arrives_on_all
 #[test]
 fn a_receiver_for_each_stream_begins_where_data_arrives_on_the_only_cpu() {
     let roles = [StreamRole::Receiver; 100];
-    let on_first = Placement { pin_to: Some(0), incoming_cpu: Some(0), ..LARGE };
+    let on_first = Placement {
+        pin_to: Some(0),
+        incoming_cpu: Some(0),
+        ..LARGE
+    };
     assert_eq!(threads(&roles[..8], on_first), 8);
     assert_eq!(threads(&roles, on_first), 64);
-    assert_eq!(threads(&roles, Placement { receives_large_blocks: false, ..on_first }), 1, "each is woken often");
+    assert_eq!(
+        threads(
+            &roles,
+            Placement {
+                receives_large_blocks: false,
+                ..on_first
+            }
+        ),
+        1,
+        "each is woken often"
+    );
     for incoming_cpu in [None, Some(1)] {
-        assert_eq!(threads(&roles, Placement { incoming_cpu, ..on_first }), 1);
+        assert_eq!(
+            threads(
+                &roles,
+                Placement {
+                    incoming_cpu,
+                    ..on_first
+                }
+            ),
+            1
+        );
     }
 }
 
 #[test]
 fn receivers_of_a_test_both_ways_are_no_more_than_its_senders() {
     let roles = [[StreamRole::Receiver; 8], [StreamRole::Sender; 8]].concat();
-    let on_first = Placement { pin_to: Some(0), incoming_cpu: Some(0), ..LARGE };
+    let on_first = Placement {
+        pin_to: Some(0),
+        incoming_cpu: Some(0),
+        ..LARGE
+    };
     assert_eq!(threads(&roles, on_first), 2);
 }
 
 #[test]
 fn receivers_follow_data_from_and_to_the_only_cpu() {
-    let mut pool = many(StreamRole::Receiver, Placement { pin_to: Some(0), ..LARGE });
+    let mut pool = many(
+        StreamRole::Receiver,
+        Placement {
+            pin_to: Some(0),
+            ..LARGE
+        },
+    );
     let streams = 20 * cpu::online_cpus();
     for (arrives_on, receivers) in [(0, streams.min(64)), (1, 1)] {
         follow(&mut pool, &[arrives_on]);
@@ -247,8 +362,18 @@ fn senders_of_many_streams_become_as_few_as_the_cpus_of_their_receiver() {
 
 #[test]
 fn senders_of_few_streams_or_with_a_rate_stay() {
-    let mut paced = many(StreamRole::Sender, Placement { is_paced: true, ..ANY_CPU });
-    let (mut few, _calls) = saturated(STREAMS_PER_FREE_SENDER * cpu::online_cpus(), StreamRole::Sender, ANY_CPU);
+    let mut paced = many(
+        StreamRole::Sender,
+        Placement {
+            is_paced: true,
+            ..ANY_CPU
+        },
+    );
+    let (mut few, _calls) = saturated(
+        STREAMS_PER_FREE_SENDER * cpu::online_cpus(),
+        StreamRole::Sender,
+        ANY_CPU,
+    );
     for pool in [&mut paced, &mut few] {
         follow(pool, &cpus(1));
         assert_eq!(pool.senders(), cpu::online_cpus());
@@ -267,9 +392,21 @@ fn receivers_whose_number_a_trial_decides_do_not_follow() {
 #[test]
 fn a_stream_each_way_on_one_cpu_has_one_thread_unless_it_keeps_a_rate() {
     let both = [StreamRole::Sender, StreamRole::Receiver];
-    let on_first = Placement { pin_to: Some(0), ..ANY_CPU };
+    let on_first = Placement {
+        pin_to: Some(0),
+        ..ANY_CPU
+    };
     assert_eq!(threads(&both, on_first), 1);
-    assert_eq!(threads(&both, Placement { is_paced: true, ..on_first }), 2);
+    assert_eq!(
+        threads(
+            &both,
+            Placement {
+                is_paced: true,
+                ..on_first
+            }
+        ),
+        2
+    );
     assert_eq!(threads(&[both, both].concat(), on_first), 2);
 }
 
@@ -278,7 +415,9 @@ fn saturated_receivers_get_up_to_two_threads_per_cpu() {
     let most = 2 * cpu::online_cpus();
     let streams = 4 * most;
     let (mut pool, calls) = saturated(streams, StreamRole::Receiver, ANY_CPU);
-    wait_for_threads(most, streams, &calls, || pool.relieve_saturated(clock::monotonic_ns()));
+    wait_for_threads(most, streams, &calls, || {
+        pool.relieve_saturated(clock::monotonic_ns())
+    });
     assert_eq!(pool.size(), most);
     assert_eq!(pool.next_relief_ns(), None);
 }
@@ -313,9 +452,18 @@ impl Drop for Hogs {
 fn a_receiver_is_relieved_that_has_a_tenth_of_its_cpu() {
     let first = cpus(1)[0];
     let streams = 4;
-    let (mut pool, calls) = saturated(streams, StreamRole::Receiver, Placement { pin_to: Some(first), ..LARGE });
+    let (mut pool, calls) = saturated(
+        streams,
+        StreamRole::Receiver,
+        Placement {
+            pin_to: Some(first),
+            ..LARGE
+        },
+    );
     let _hogs = Hogs::on(first as usize, 9);
-    wait_for_threads(streams, streams, &calls, || pool.relieve_saturated(clock::monotonic_ns()));
+    wait_for_threads(streams, streams, &calls, || {
+        pool.relieve_saturated(clock::monotonic_ns())
+    });
 }
 
 #[test]
@@ -351,14 +499,18 @@ fn saturated_senders_that_became_fewer_get_no_more_threads_while_no_cpu_is_idle(
     }
     assert_eq!(pool.senders(), 1);
     pool.growth = Growth::new(clock::monotonic_ns(), || None);
-    wait_for_threads(cpu::online_cpus(), streams, &calls, || pool.relieve_saturated(clock::monotonic_ns()));
+    wait_for_threads(cpu::online_cpus(), streams, &calls, || {
+        pool.relieve_saturated(clock::monotonic_ns())
+    });
 }
 
 #[test]
 fn threads_that_wait_get_no_help() {
     let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
     let (socket, _peer) = UnixStream::pair().expect("two sockets");
-    let streams = (0..8).map(|index| assignment(index, &socket, StreamRole::Receiver, Box::new(Idle))).collect();
+    let streams = (0..8)
+        .map(|index| assignment(index, &socket, StreamRole::Receiver, Box::new(Idle)))
+        .collect();
     let mut pool = WorkerPool::start(&control, streams, ANY_CPU).expect("threads");
     let size = pool.size();
     for _ in 0..20 {
@@ -382,12 +534,24 @@ fn streams_follow_the_number_of_receivers_up_and_down() {
 }
 
 /// A stream that has received `sent` bytes, which are counted when they are read, and its peer.
-fn with_data(index: usize, sent: usize, counted: &Arc<AtomicUsize>, delay: Duration) -> (StreamAssignment, UnixStream) {
+fn with_data(
+    index: usize,
+    sent: usize,
+    counted: &Arc<AtomicUsize>,
+    delay: Duration,
+) -> (StreamAssignment, UnixStream) {
     let (socket, mut peer) = UnixStream::pair().expect("two sockets");
     socket.set_nonblocking(true).expect("an option");
     peer.write_all(&vec![0; sent]).expect("room in the buffer");
-    let pump = Counting { socket: socket.try_clone().expect("a descriptor"), bytes: Arc::clone(counted), delay };
-    (assignment(index, &socket, StreamRole::Receiver, Box::new(pump)), peer)
+    let pump = Counting {
+        socket: socket.try_clone().expect("a descriptor"),
+        bytes: Arc::clone(counted),
+        delay,
+    };
+    (
+        assignment(index, &socket, StreamRole::Receiver, Box::new(pump)),
+        peer,
+    )
 }
 
 fn wait_for_stop(control: &RunControl, mut missing: usize) {
@@ -395,7 +559,11 @@ fn wait_for_stop(control: &RunControl, mut missing: usize) {
     while missing > 0 {
         assert!(Instant::now() < deadline, "{missing} workers do not stop");
         poll::wait_fd(control.notice_fd(), Interest::READ, Some(DEADLINE)).expect("a descriptor");
-        missing -= control.take_notices().iter().filter(|notice| matches!(notice, Notice::Stopped)).count();
+        missing -= control
+            .take_notices()
+            .iter()
+            .filter(|notice| matches!(notice, Notice::Stopped))
+            .count();
     }
 }
 
@@ -406,8 +574,9 @@ fn a_stop_while_streams_change_threads_still_reads_all_that_has_arrived() {
     for _ in 0..100 {
         let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
         let bytes = Arc::new(AtomicUsize::new(0));
-        let (streams, _peers): (Vec<_>, Vec<_>) =
-            (0..STREAMS).map(|index| with_data(index, BYTES, &bytes, Duration::ZERO)).unzip();
+        let (streams, _peers): (Vec<_>, Vec<_>) = (0..STREAMS)
+            .map(|index| with_data(index, BYTES, &bytes, Duration::ZERO))
+            .unzip();
         let mut pool = WorkerPool::start(&control, streams, ANY_CPU).expect("threads");
         pool.set_receivers(2);
         pool.request_stop(true);
@@ -426,8 +595,15 @@ fn a_stop_waits_for_streams_that_are_promised() {
     let pool = WorkerPool::start(&control, vec![first], ANY_CPU).expect("threads");
     let share = pool.receivers.promise_to_first();
     pool.request_stop(true);
-    let early = poll::wait_fd(control.notice_fd(), Interest::READ, Some(Duration::from_millis(50)));
-    assert!(!early.expect("a descriptor"), "it has not all of its streams");
+    let early = poll::wait_fd(
+        control.notice_fd(),
+        Interest::READ,
+        Some(Duration::from_millis(50)),
+    );
+    assert!(
+        !early.expect("a descriptor"),
+        "it has not all of its streams"
+    );
     share.give(promised);
     drop(share);
     wait_for_stop(&control, pool.size());
@@ -446,12 +622,18 @@ fn no_thread_starts_after_a_stop() {
 
 #[test]
 fn a_receiver_that_spins_sleeps_when_no_data_arrives_and_wakes_when_some_does() {
-    let spin = IoStrategy { receive_wait: ReceiveWait::Spin, ..IoStrategy::PLAIN };
+    let spin = IoStrategy {
+        receive_wait: ReceiveWait::Spin,
+        ..IoStrategy::PLAIN
+    };
     let control = RunControl::new(spin).expect("a descriptor");
     let (socket, mut peer) = UnixStream::pair().expect("two sockets");
     socket.set_nonblocking(true).expect("an option");
     let bytes = Arc::new(AtomicUsize::new(0));
-    let pump = Draining { socket: socket.try_clone().expect("a descriptor"), bytes: Arc::clone(&bytes) };
+    let pump = Draining {
+        socket: socket.try_clone().expect("a descriptor"),
+        bytes: Arc::clone(&bytes),
+    };
     let stream = assignment(0, &socket, StreamRole::Receiver, Box::new(pump));
     let pool = WorkerPool::start(&control, vec![stream], ANY_CPU).expect("threads");
     let wait_until = |what: &str, is_so: &dyn Fn() -> bool| {
@@ -464,7 +646,11 @@ fn a_receiver_that_spins_sleeps_when_no_data_arrives_and_wakes_when_some_does() 
     for sent in 1..=3 {
         let waits_before = pool.load().1;
         peer.write_all(&[0]).expect("room in the buffer");
-        wait_until("what arrives is read", &|| bytes.load(Ordering::Relaxed) == sent);
-        wait_until("it polls, then it sleeps", &|| pool.load().1 >= waits_before + 2);
+        wait_until("what arrives is read", &|| {
+            bytes.load(Ordering::Relaxed) == sent
+        });
+        wait_until("it polls, then it sleeps", &|| {
+            pool.load().1 >= waits_before + 2
+        });
     }
 }

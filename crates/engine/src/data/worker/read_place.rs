@@ -35,7 +35,9 @@ impl ReadPlace {
     /// first one, and after a slow one.
     pub(super) fn take(&mut self, elapsed_ns: u64, bytes: usize) {
         let ps = elapsed_ns.saturating_mul(1_000) / (bytes as u64).max(1);
-        let is_slow = self.fastest_ps.is_none_or(|fastest_ps| ps > SLOW_FACTOR * fastest_ps);
+        let is_slow = self
+            .fastest_ps
+            .is_none_or(|fastest_ps| ps > SLOW_FACTOR * fastest_ps);
         if is_slow {
             self.shift = (self.shift + STEP_BYTES) % PAGE_ALIGNMENT;
         }
@@ -54,7 +56,10 @@ mod tests {
         let place = ReadPlace::default();
         for total in [0, 1, 4095, 4096, 65_160, u64::MAX] {
             let range = place.range(total, LEN);
-            assert_eq!((range.start as u64 % 4096, range.len()), (total % 4096, LEN));
+            assert_eq!(
+                (range.start as u64 % 4096, range.len()),
+                (total % 4096, LEN)
+            );
             assert!(range.end <= LEN + PLACES_BYTES);
         }
     }
@@ -73,7 +78,11 @@ mod tests {
             for (elapsed_ns, is_left) in reads {
                 let before = place.range(0, LEN);
                 place.take(*elapsed_ns, LEN);
-                assert_eq!(place.range(0, LEN) != before, *is_left, "{elapsed_ns} ns of {reads:?}");
+                assert_eq!(
+                    place.range(0, LEN) != before,
+                    *is_left,
+                    "{elapsed_ns} ns of {reads:?}"
+                );
             }
         }
     }

@@ -20,20 +20,38 @@ pub(super) struct ReceiverCount {
 
 impl ReceiverCount {
     pub(super) fn new(cpus: Vec<u32>, may_share_cpus: bool) -> Self {
-        Self { cpus, may_share_cpus }
+        Self {
+            cpus,
+            may_share_cpus,
+        }
     }
 
     /// At the start, and at most. `incoming_cpu` is the CPU on which all data arrived before the start, if it is one.
     pub(super) fn size(&self, incoming_cpu: Option<u32>) -> GroupSize {
         let cpus = self.cpus.len().max(1);
-        let initial = if self.are_all_among(incoming_cpu.as_slice()) { self.on_all_cpus() } else { cpus };
-        let per_cpu_max = if self.may_share_cpus { RECEIVERS_PER_CPU_MAX } else { RECEIVERS_PER_CPU_MAX_WHERE_FEW };
-        GroupSize { initial, max: per_cpu_max * cpus }
+        let initial = if self.are_all_among(incoming_cpu.as_slice()) {
+            self.on_all_cpus()
+        } else {
+            cpus
+        };
+        let per_cpu_max = if self.may_share_cpus {
+            RECEIVERS_PER_CPU_MAX
+        } else {
+            RECEIVERS_PER_CPU_MAX_WHERE_FEW
+        };
+        GroupSize {
+            initial,
+            max: per_cpu_max * cpus,
+        }
     }
 
     /// For data that arrives on these CPUs; 0 where none is known.
     pub(super) fn of(&self, incoming_cpus: &[u32]) -> usize {
-        if self.are_all_among(incoming_cpus) { self.on_all_cpus() } else { incoming_cpus.len().min(self.cpus.len()) }
+        if self.are_all_among(incoming_cpus) {
+            self.on_all_cpus()
+        } else {
+            incoming_cpus.len().min(self.cpus.len())
+        }
     }
 
     /// Data arrives on all CPUs that workers may use.

@@ -29,12 +29,20 @@ const SHIFTS_BYTES: usize = STEP_BYTES * 64;
 impl RepeatedBlock {
     /// The first `len` bytes of the memory. Without [`RepeatedBlock::room_for_shifts`] behind them they are sent from one place.
     pub(crate) fn new(memory: Arc<PageBuffer>, len: usize) -> Self {
-        Self { memory, len, shift: 0 }
+        Self {
+            memory,
+            len,
+            shift: 0,
+        }
     }
 
     /// Bytes that the memory of a block should have behind it. Blocks of less than a page change the distance by themselves.
     pub(crate) fn room_for_shifts(len: usize) -> usize {
-        if len > PAGE_ALIGNMENT { SHIFTS_BYTES } else { 0 }
+        if len > PAGE_ALIGNMENT {
+            SHIFTS_BYTES
+        } else {
+            0
+        }
     }
 
     /// Sends `want` bytes or fewer in one call, from `offset` in the block on: what the socket takes, and at most
@@ -42,7 +50,12 @@ impl RepeatedBlock {
     ///
     /// # Errors
     /// As [`stream_io::send`].
-    pub(crate) fn send(&mut self, fd: BorrowedFd<'_>, offset: usize, want: usize) -> io::Result<usize> {
+    pub(crate) fn send(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        offset: usize,
+        want: usize,
+    ) -> io::Result<usize> {
         let block = &self.memory[self.shift..][..self.len];
         let rest = &block[offset..];
         let sent = match rest.get(..want) {
@@ -57,7 +70,12 @@ impl RepeatedBlock {
 }
 
 /// Sends `rest` and then `block` as often as `want` bytes need it.
-fn send_gathered(fd: BorrowedFd<'_>, rest: &[u8], block: &[u8], mut want: usize) -> io::Result<usize> {
+fn send_gathered(
+    fd: BorrowedFd<'_>,
+    rest: &[u8],
+    block: &[u8],
+    mut want: usize,
+) -> io::Result<usize> {
     let mut slices = [IoSlice::new(&[]); GATHERED_COPIES_MAX];
     let mut count = 0;
     let mut part = rest;
@@ -85,7 +103,11 @@ mod tests {
     const LEN: usize = 2 * PAGE_ALIGNMENT;
 
     /// What arrives of `calls` writes of one block each.
-    fn blocks(payload: Payload, memory_len: usize, calls: usize) -> (Arc<PageBuffer>, Vec<Vec<u8>>) {
+    fn blocks(
+        payload: Payload,
+        memory_len: usize,
+        calls: usize,
+    ) -> (Arc<PageBuffer>, Vec<Vec<u8>>) {
         let memory = Arc::new(payload::block(payload, memory_len).expect("memory"));
         let (sender, receiver) = connected();
         let mut repeated = RepeatedBlock::new(Arc::clone(&memory), LEN);
@@ -104,10 +126,21 @@ mod tests {
     #[test]
     fn no_distance_of_destination_and_source_lasts() {
         let (memory, blocks) = blocks(Payload::Random, LEN + SHIFTS_BYTES, 64);
-        let place = |block: &Vec<u8>| memory.windows(LEN).position(|window| window == block).expect("from the memory");
-        let distances: BTreeSet<usize> = blocks.iter().map(|block| place(block) % PAGE_ALIGNMENT).collect();
+        let place = |block: &Vec<u8>| {
+            memory
+                .windows(LEN)
+                .position(|window| window == block)
+                .expect("from the memory")
+        };
+        let distances: BTreeSet<usize> = blocks
+            .iter()
+            .map(|block| place(block) % PAGE_ALIGNMENT)
+            .collect();
         assert_eq!(distances.len(), 64, "each once");
-        assert!(distances.iter().all(|distance| distance % 64 == 0), "aligned to cache lines");
+        assert!(
+            distances.iter().all(|distance| distance % 64 == 0),
+            "aligned to cache lines"
+        );
     }
 
     #[test]

@@ -28,7 +28,12 @@ const HEADER_SLOT_BYTES: usize = 64;
 
 impl Default for Scratch {
     fn default() -> Self {
-        Self { bytes: None, datagrams: None, headers: None, room_bytes: usize::MAX }
+        Self {
+            bytes: None,
+            datagrams: None,
+            headers: None,
+            room_bytes: usize::MAX,
+        }
     }
 }
 
@@ -51,7 +56,8 @@ impl Scratch {
         match &mut self.bytes {
             Some(bytes) => Ok(bytes),
             place => {
-                let bytes = PageBuffer::zeroed(RECEIVE_BYTES + PLACES_BYTES).map_err(|error| error.source)?;
+                let bytes = PageBuffer::zeroed(RECEIVE_BYTES + PLACES_BYTES)
+                    .map_err(|error| error.source)?;
                 Ok(place.insert(bytes))
             }
         }
@@ -103,13 +109,19 @@ mod tests {
         let (sender, receiver) = connected();
         let mut scratch = Scratch::default();
         for batch in [Scratch::datagrams, Scratch::headers] {
-            let sent: Vec<usize> = (0..RECEIVE_SLOTS).map(|_| udp::send(&sender, &[7; 48]).expect("room")).collect();
+            let sent: Vec<usize> = (0..RECEIVE_SLOTS)
+                .map(|_| udp::send(&sender, &[7; 48]).expect("room"))
+                .collect();
             let batch = batch(&mut scratch).expect("memory");
             // Datagrams on loopback are in the receiver's queue when the send call returns.
             assert_eq!(batch.recv(&receiver).expect("datagrams"), sent.len());
             for index in 0..sent.len() {
                 let message = batch.message(index);
-                assert_eq!((message.data, message.data.as_ptr().addr() % PAGE_ALIGNMENT), (&[7; 48][..], 0), "{index}");
+                assert_eq!(
+                    (message.data, message.data.as_ptr().addr() % PAGE_ALIGNMENT),
+                    (&[7; 48][..], 0),
+                    "{index}"
+                );
             }
         }
     }

@@ -25,7 +25,11 @@ impl Share {
     /// A promise to the worker with this inbox, which `wake` wakes.
     pub(super) fn promise(part: Part, inbox: &Arc<Inbox>, wake: &Arc<EventFd>) -> Self {
         inbox.expect_share();
-        Self { part, inbox: Arc::clone(inbox), wake: Arc::clone(wake) }
+        Self {
+            part,
+            inbox: Arc::clone(inbox),
+            wake: Arc::clone(wake),
+        }
     }
 
     pub(super) fn part(&self) -> Part {

@@ -50,9 +50,17 @@ pub(crate) struct StreamReceiver {
 const PAUSE_MIN_RATE_BPS: u64 = 2_000_000_000;
 /// How receivers may wait, in the order in which they are compared: what may gain most is first. The longest pause bounds how much
 /// later data is read. Spinning and the short pause come first, since a test begins with either of them.
-const STREAM_WAITS: [ReceiveWait; 4] =
-    [ReceiveWait::Spin, ReceiveWait::Pause(10), ReceiveWait::Pause(100), ReceiveWait::Event];
-const STREAM_WAITS_ASLEEP: [ReceiveWait; 3] = [ReceiveWait::Pause(100), ReceiveWait::Pause(10), ReceiveWait::Event];
+const STREAM_WAITS: [ReceiveWait; 4] = [
+    ReceiveWait::Spin,
+    ReceiveWait::Pause(10),
+    ReceiveWait::Pause(100),
+    ReceiveWait::Event,
+];
+const STREAM_WAITS_ASLEEP: [ReceiveWait; 3] = [
+    ReceiveWait::Pause(100),
+    ReceiveWait::Pause(10),
+    ReceiveWait::Event,
+];
 /// What does not fit into the buffer of a UDP socket is lost, so its pauses are short.
 const DATAGRAM_WAITS: [ReceiveWait; 2] = [ReceiveWait::Pause(10), ReceiveWait::Event];
 /// Calls per pump, so that a flood on one stream leaves its neighbours their turn.
@@ -118,21 +126,28 @@ impl StreamReceiver {
     /// Most bytes of this call of a pump: a queue that the calls before it did not empty is long.
     fn capacity(&self, call: u32) -> usize {
         match self.sink {
-            Sink::Memory | Sink::File(_) => self.read_len.min(FIRST_READ_BYTES.saturating_mul(1 << call)),
+            Sink::Memory | Sink::File(_) => self
+                .read_len
+                .min(FIRST_READ_BYTES.saturating_mul(1 << call)),
             Sink::Discard => DISCARD_BYTES,
         }
     }
 
     /// The queue is empty after `taken` bytes.
     fn emptied(&self, taken: usize) -> Pumped {
-        if self.may_pause && (1..PAUSE_TAKEN_MAX_BYTES).contains(&taken) { Pumped::Drained } else { Pumped::Blocked }
+        if self.may_pause && (1..PAUSE_TAKEN_MAX_BYTES).contains(&taken) {
+            Pumped::Drained
+        } else {
+            Pumped::Blocked
+        }
     }
 
     /// Counts every byte read. Blocks are derived from bytes, because the sizes of reads mean nothing.
     fn account(&mut self, n: usize) {
         let blocks_before = self.total / self.block_len;
         self.total += n as u64;
-        self.counters.add(n as u64, self.total / self.block_len - blocks_before);
+        self.counters
+            .add(n as u64, self.total / self.block_len - blocks_before);
         if let Some(target) = &self.target {
             target.add(n as u64);
         }
@@ -168,7 +183,10 @@ impl Pump for StreamReceiver {
             }
         }
         if let Some((since_ns, before)) = timed_from {
-            self.place.take(clock::monotonic_ns().saturating_sub(since_ns), taken - before);
+            self.place.take(
+                clock::monotonic_ns().saturating_sub(since_ns),
+                taken - before,
+            );
         }
         Pumped::Again
     }
@@ -176,17 +194,27 @@ impl Pump for StreamReceiver {
 
 /// Most bytes of one read of a connection whose sender writes blocks of `block_len` bytes.
 fn longest_read(fd: BorrowedFd<'_>, block_len: usize) -> usize {
-    let are_segments_small = sockopt::TCP_MAXSEG.get(fd).is_ok_and(|mss| mss as usize <= SMALL_BLOCK_READ_BYTES);
-    if are_segments_small && block_len <= SMALL_BLOCK_READ_BYTES { SMALL_BLOCK_READ_BYTES } else { RECEIVE_BYTES }
+    let are_segments_small = sockopt::TCP_MAXSEG
+        .get(fd)
+        .is_ok_and(|mss| mss as usize <= SMALL_BLOCK_READ_BYTES);
+    if are_segments_small && block_len <= SMALL_BLOCK_READ_BYTES {
+        SMALL_BLOCK_READ_BYTES
+    } else {
+        RECEIVE_BYTES
+    }
 }
 
 /// How receivers of a test may wait. They sleep until data arrives where a delay is what is measured, with a window that the user
 /// fixed, which is small compared to what arrives during a pause, and with a rate so low that little is gained.
 pub(crate) fn receive_waits(spec: &TestSpec, may_spin: bool) -> &'static [ReceiveWait] {
     let workload = &spec.workload;
-    let measures_delay =
-        workload.trip_times || workload.histogram.is_some() || matches!(workload.shape, Shape::BounceBack(_));
-    let is_fast = spec.pacing.rate_bps.is_none_or(|rate| rate >= PAUSE_MIN_RATE_BPS);
+    let measures_delay = workload.trip_times
+        || workload.histogram.is_some()
+        || matches!(workload.shape, Shape::BounceBack(_));
+    let is_fast = spec
+        .pacing
+        .rate_bps
+        .is_none_or(|rate| rate >= PAUSE_MIN_RATE_BPS);
     if measures_delay || spec.socket.window_bytes.is_some() || !is_fast {
         &[ReceiveWait::Event]
     } else if spec.transport == Transport::Udp {
@@ -223,7 +251,10 @@ mod tests {
 
     impl ReadObserver for Reads {
         fn observe(&mut self, bytes: &[u8]) {
-            self.0.lock().expect("no panic").push((bytes.as_ptr().addr() % PAGE_ALIGNMENT, bytes.len()));
+            self.0
+                .lock()
+                .expect("no panic")
+                .push((bytes.as_ptr().addr() % PAGE_ALIGNMENT, bytes.len()));
         }
     }
 
@@ -233,8 +264,14 @@ mod tests {
     /// A receiver into memory with what observes it.
     fn observed(receiver: TcpStream, block_len: u32) -> (StreamReceiver, Reads) {
         let reads = Reads::default();
-        let mut pump =
-            StreamReceiver::new(Arc::new(receiver.into()), Arc::default(), Sink::Memory, block_len, true, None);
+        let mut pump = StreamReceiver::new(
+            Arc::new(receiver.into()),
+            Arc::default(),
+            Sink::Memory,
+            block_len,
+            true,
+            None,
+        );
         pump.observer = Some(Box::new(reads.clone()));
         (pump, reads)
     }
@@ -248,10 +285,15 @@ mod tests {
     fn queued_in_segments(mss_bytes: Option<u32>) -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         if let Some(mss_bytes) = mss_bytes {
-            sockopt::TCP_MAXSEG.set(listener.as_fd(), mss_bytes).expect("a segment size");
+            sockopt::TCP_MAXSEG
+                .set(listener.as_fd(), mss_bytes)
+                .expect("a segment size");
         }
-        sockopt::SO_RCVBUF.set(listener.as_fd(), 1 << 20).expect("a buffer");
-        let mut sender = TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
+        sockopt::SO_RCVBUF
+            .set(listener.as_fd(), 1 << 20)
+            .expect("a buffer");
+        let mut sender =
+            TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
         let (receiver, _) = listener.accept().expect("a connection");
         sender.set_nonblocking(true).expect("a socket");
         receiver.set_nonblocking(true).expect("a socket");
@@ -275,11 +317,19 @@ mod tests {
             let (_sender, receiver) = queued_in_segments(mss_bytes);
             let (mut pump, reads) = observed(receiver, block_len);
             pump.pump(0, &mut Scratch::default());
-            reads.all().iter().map(|(_, len)| *len).max().expect("a read")
+            reads
+                .all()
+                .iter()
+                .map(|(_, len)| *len)
+                .max()
+                .expect("a read")
         };
         assert_eq!(longest(Some(1448), SMALL_BLOCK), 16 << 10);
         assert!(longest(Some(1448), LARGE_BLOCK) > 64 << 10);
-        assert!(longest(None, SMALL_BLOCK) > 64 << 10, "one segment of a loopback holds several blocks");
+        assert!(
+            longest(None, SMALL_BLOCK) > 64 << 10,
+            "one segment of a loopback holds several blocks"
+        );
     }
 
     #[test]
@@ -289,7 +339,10 @@ mod tests {
         pump.read_len = 10_000;
         pump.pump(0, &mut Scratch::default());
         let begins: Vec<_> = reads.all().iter().map(|(begin, _)| *begin).collect();
-        assert_eq!(begins[..4], [0, 10_000 % 4096, 20_000 % 4096, 30_000 % 4096]);
+        assert_eq!(
+            begins[..4],
+            [0, 10_000 % 4096, 20_000 % 4096, 30_000 % 4096]
+        );
     }
 
     #[test]
@@ -298,7 +351,10 @@ mod tests {
         let (mut pump, reads) = observed(receiver, LARGE_BLOCK);
         pump.read_len = 4096;
         for _ in 0..2 {
-            assert!(matches!(pump.pump(0, &mut Scratch::default()), Pumped::Again));
+            assert!(matches!(
+                pump.pump(0, &mut Scratch::default()),
+                Pumped::Again
+            ));
         }
         let reads = reads.all();
         assert!(reads.iter().all(|(_, len)| *len == 4096));

@@ -27,7 +27,12 @@ pub(crate) enum Source {
     /// Pages of a memory file that holds the block as often as fits one submission (`sendfile(2)`).
     Pages(Arc<SourceFile>),
     /// A file, once.
-    File { file: File, buffer: PageBuffer, filled: usize, sent: usize },
+    File {
+        file: File,
+        buffer: PageBuffer,
+        filled: usize,
+        sent: usize,
+    },
 }
 
 /// Sends blocks until stopped.
@@ -103,15 +108,28 @@ impl StreamSender {
             Source::ZeroCopy(memory) => {
                 let copies = (want / memory.len()).max(1);
                 let end = (self.offset + want).min(memory.len());
-                let portion = if copies > 1 && self.offset == 0 { &memory[..] } else { &memory[self.offset..end] };
-                let copies = if portion.len() == memory.len() { copies } else { 1 };
+                let portion = if copies > 1 && self.offset == 0 {
+                    &memory[..]
+                } else {
+                    &memory[self.offset..end]
+                };
+                let copies = if portion.len() == memory.len() {
+                    copies
+                } else {
+                    1
+                };
                 lend(fd, portion, copies, &self.counters.observations).map(Some)
             }
             Source::Pages(pages) => {
                 let mut position = self.offset as u64;
                 stream_io::send_file(fd, pages.as_fd(), &mut position, want).map(Some)
             }
-            Source::File { file, buffer, filled, sent } => {
+            Source::File {
+                file,
+                buffer,
+                filled,
+                sent,
+            } => {
                 if sent == filled {
                     *filled = file.read(buffer)?;
                     *sent = 0;
@@ -135,13 +153,19 @@ impl StreamSender {
         let due = match pace.turn(self.sent, now_ns) {
             Turn::Wait(due_ns) => return Err(Pumped::Until(due_ns)),
             Turn::Continue { bytes } => bytes,
-            Turn::Begin { bytes, is_closing, late_ns } => {
+            Turn::Begin {
+                bytes,
+                is_closing,
+                late_ns,
+            } => {
                 self.counters.observations.note_lateness(late_ns);
                 self.limit_kernel_pacing(is_closing);
                 bytes
             }
         };
-        Ok(usize::try_from(due).unwrap_or(usize::MAX).min(self.submission))
+        Ok(usize::try_from(due)
+            .unwrap_or(usize::MAX)
+            .min(self.submission))
     }
 
     /// The last block of a part has to arrive before its end, so the kernel does not spread it.
@@ -151,7 +175,10 @@ impl StreamSender {
         {
             self.is_unlimited = is_closing;
             // Without it the last block may come late; nothing else depends on it.
-            let _ = sockopt::set_max_pacing_rate(self.fd.as_fd(), if is_closing { u64::MAX } else { limit });
+            let _ = sockopt::set_max_pacing_rate(
+                self.fd.as_fd(),
+                if is_closing { u64::MAX } else { limit },
+            );
         }
     }
 
@@ -166,7 +193,9 @@ impl StreamSender {
 
     /// Takes from the budget; `None` when it is used up.
     fn grant(&mut self, want: usize) -> Option<usize> {
-        let Some(budget) = &self.budget else { return Some(want) };
+        let Some(budget) = &self.budget else {
+            return Some(want);
+        };
         if self.granted == 0 {
             let blocks = (want / self.block_len).max(1) as u64;
             self.granted = budget.take_bytes(blocks, self.block_len as u64);
@@ -176,7 +205,8 @@ impl StreamSender {
 
     fn account(&mut self, n: usize) {
         let position = self.offset + n;
-        self.counters.add(n as u64, (position / self.block_len) as u64);
+        self.counters
+            .add(n as u64, (position / self.block_len) as u64);
         self.offset = position % self.block_len;
         self.sent += n as u64;
         self.granted = self.granted.saturating_sub(n as u64);
@@ -223,7 +253,12 @@ impl Pump for StreamSender {
 }
 
 /// Lends memory to the kernel, which returns that of earlier calls first.
-fn lend(fd: BorrowedFd<'_>, portion: &[u8], copies: usize, observations: &Observations) -> io::Result<usize> {
+fn lend(
+    fd: BorrowedFd<'_>,
+    portion: &[u8],
+    copies: usize,
+    observations: &Observations,
+) -> io::Result<usize> {
     while let Ok(returned) = zerocopy::take_completion(fd) {
         observations.note_completions(returned.calls, returned.copied);
     }
@@ -308,7 +343,9 @@ mod tests {
         let mut lengths = Vec::new();
         let mut content = Vec::new();
         while now_ns < 1_000_000_000 {
-            let Pumped::Until(due_ns) = pump.pump(now_ns, &mut scratch) else { panic!("portions leave at once") };
+            let Pumped::Until(due_ns) = pump.pump(now_ns, &mut scratch) else {
+                panic!("portions leave at once")
+            };
             while let Ok(len) = receiver.recv(&mut buffer) {
                 lengths.push(len);
                 content.extend_from_slice(&buffer[..len]);

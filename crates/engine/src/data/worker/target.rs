@@ -19,7 +19,11 @@ const UNARMED: u64 = 1 << 63;
 
 impl Target {
     pub(crate) fn new(control: Arc<RunControl>, amount_bytes: u64) -> Self {
-        Self { control, amount_bytes: amount_bytes.clamp(1, UNARMED - 1), counted: AtomicU64::new(UNARMED) }
+        Self {
+            control,
+            amount_bytes: amount_bytes.clamp(1, UNARMED - 1),
+            counted: AtomicU64::new(UNARMED),
+        }
     }
 
     /// Starts counting from zero.
@@ -50,6 +54,9 @@ mod tests {
         assert!(control.take_notices().is_empty());
         target.add(1);
         target.add(500);
-        assert!(matches!(control.take_notices()[..], [Notice::TargetReached]));
+        assert!(matches!(
+            control.take_notices()[..],
+            [Notice::TargetReached]
+        ));
     }
 }

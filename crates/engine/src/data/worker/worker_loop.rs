@@ -48,7 +48,10 @@ pub(super) struct WorkerLoad {
 impl WorkerLoad {
     /// CPU time in ns; 0 before the thread runs and after it has ended.
     pub(super) fn cpu_ns(&self) -> u64 {
-        self.cpu.get().and_then(|clock| clock.read_ns()).unwrap_or_default()
+        self.cpu
+            .get()
+            .and_then(|clock| clock.read_ns())
+            .unwrap_or_default()
     }
 
     /// How often it had nothing to do: it has slept, paused or polled.
@@ -95,18 +98,45 @@ impl Worker {
         load: Arc<WorkerLoad>,
     ) -> linerate_sys::Result<Self> {
         let epoll = Epoll::new()?;
-        epoll.add(wake.as_fd(), WAKE_TOKEN, Interest { read: true, write: false, edge: false })?;
-        Ok(Self { slots: Vec::new(), strategy: control.strategy(), load, control, wake, inbox, epoll, stopped: false })
+        epoll.add(
+            wake.as_fd(),
+            WAKE_TOKEN,
+            Interest {
+                read: true,
+                write: false,
+                edge: false,
+            },
+        )?;
+        Ok(Self {
+            slots: Vec::new(),
+            strategy: control.strategy(),
+            load,
+            control,
+            wake,
+            inbox,
+            epoll,
+            stopped: false,
+        })
     }
 
     pub(super) fn assign(&mut self, share: Vec<StreamAssignment>) -> linerate_sys::Result<()> {
         for mut stream in share {
-            stream.pump.set_blocks_per_call(self.strategy.blocks_per_call);
+            stream
+                .pump
+                .set_blocks_per_call(self.strategy.blocks_per_call);
             let sends = stream.role == StreamRole::Sender;
             let both = stream.pump.is_duplex();
-            let interest = Interest { read: !sends || both, write: sends || both, edge: true };
-            self.epoll.add(&stream.fd, self.slots.len() as u64, interest)?;
-            self.slots.push(Slot { stream, state: SlotState::Ready });
+            let interest = Interest {
+                read: !sends || both,
+                write: sends || both,
+                edge: true,
+            };
+            self.epoll
+                .add(&stream.fd, self.slots.len() as u64, interest)?;
+            self.slots.push(Slot {
+                stream,
+                state: SlotState::Ready,
+            });
         }
         Ok(())
     }
@@ -139,11 +169,17 @@ impl Worker {
     /// Gives some streams to another worker. Those that stay are assigned anew, because their tokens are their places.
     fn give(&mut self, share: &Share) {
         let mut kept = Vec::new();
-        let open = std::mem::take(&mut self.slots).into_iter().filter(|slot| slot.state != SlotState::Done);
+        let open = std::mem::take(&mut self.slots)
+            .into_iter()
+            .filter(|slot| slot.state != SlotState::Done);
         for (index, slot) in open.enumerate() {
             // The descriptor is open: the stream holds it.
             let _ = self.epoll.remove(&slot.stream.fd);
-            if share.part().contains(index) { share.give(slot.stream) } else { kept.push(slot.stream) }
+            if share.part().contains(index) {
+                share.give(slot.stream)
+            } else {
+                kept.push(slot.stream)
+            }
         }
         self.assign_each(kept);
     }
@@ -179,7 +215,9 @@ impl Worker {
         let strategy = self.control.strategy();
         if strategy.blocks_per_call != self.strategy.blocks_per_call {
             for slot in &mut self.slots {
-                slot.stream.pump.set_blocks_per_call(strategy.blocks_per_call);
+                slot.stream
+                    .pump
+                    .set_blocks_per_call(strategy.blocks_per_call);
             }
         }
         self.strategy = strategy;
@@ -222,7 +260,9 @@ impl Worker {
                 }
                 Some(Duration::ZERO)
             }
-            Wait::Until(t) => Some(Duration::from_nanos(t.saturating_sub(clock::monotonic_ns()))),
+            Wait::Until(t) => Some(Duration::from_nanos(
+                t.saturating_sub(clock::monotonic_ns()),
+            )),
             Wait::Events => {
                 self.load.count_wait();
                 None
@@ -246,7 +286,11 @@ impl Worker {
         }
     }
 
-    fn take_events(&mut self, events: &mut Vec<Ready>, timeout: Option<Duration>) -> io::Result<()> {
+    fn take_events(
+        &mut self,
+        events: &mut Vec<Ready>,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
         for slot in &mut self.slots {
             // The next wait without data lasts until there is some.
             if slot.state == SlotState::Drained {
@@ -274,7 +318,9 @@ impl Worker {
         for slot in &mut self.slots {
             match slot.stream.role {
                 StreamRole::Sender => slot.finish(&self.epoll),
-                StreamRole::Receiver if drain => slot.drain(until_ns, scratch, &self.control, &self.epoll),
+                StreamRole::Receiver if drain => {
+                    slot.drain(until_ns, scratch, &self.control, &self.epoll)
+                }
                 StreamRole::Receiver => {}
             }
         }
@@ -284,7 +330,8 @@ impl Worker {
     fn fail_all(&mut self, error: &io::Error) {
         for slot in &mut self.slots {
             let copy = io::Error::from(error.kind());
-            self.control.notify(Notice::Ended(slot.stream.id, Ended::Failed(copy)));
+            self.control
+                .notify(Notice::Ended(slot.stream.id, Ended::Failed(copy)));
         }
     }
 }
@@ -300,9 +347,10 @@ impl Slot {
             Pumped::Again => SlotState::Ready,
             Pumped::Blocked => SlotState::Blocked,
             Pumped::Until(t) => SlotState::Until(t),
-            Pumped::Precisely(due_ns) => {
-                SlotState::Precisely { due_ns, wake_ns: due_ns.saturating_sub(spin_ns(due_ns.saturating_sub(now_ns))) }
-            }
+            Pumped::Precisely(due_ns) => SlotState::Precisely {
+                due_ns,
+                wake_ns: due_ns.saturating_sub(spin_ns(due_ns.saturating_sub(now_ns))),
+            },
             Pumped::Drained => SlotState::Drained,
             Pumped::Ended(why) => {
                 self.finish(epoll);

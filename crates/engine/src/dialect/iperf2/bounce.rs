@@ -131,7 +131,12 @@ impl BounceClient {
         bounce: &BounceBack,
         stats: Arc<StreamStats>,
     ) -> Result<Self, OsError> {
-        let requester = Requester::new(Instant::now(), bounce_head(bounce, spec), bounce.burst, bounce.period);
+        let requester = Requester::new(
+            Instant::now(),
+            bounce_head(bounce, spec),
+            bounce.burst,
+            bounce.period,
+        );
         let time = spec.end.duration().unwrap_or(Duration::MAX);
         Ok(Self {
             ends_ns: inputs.start_ns.saturating_add(clock::as_ns(time)),
@@ -167,19 +172,27 @@ impl BounceClient {
             None => {
                 let due = self.requester.due().unwrap_or_else(Instant::now);
                 let wait = due.saturating_duration_since(Instant::now());
-                Ok(Some(Pumped::Until(now_ns.saturating_add(clock::as_ns(wait)).min(self.ends_ns))))
+                Ok(Some(Pumped::Until(
+                    now_ns.saturating_add(clock::as_ns(wait)).min(self.ends_ns),
+                )))
             }
         }
     }
 
     fn take_reply(&mut self) -> io::Result<Option<Pumped>> {
         let wanted = self.requester.missing();
-        let Some(mut bytes) = self.line.read(wanted, &mut self.scratch)? else { return Ok(Some(Pumped::Blocked)) };
+        let Some(mut bytes) = self.line.read(wanted, &mut self.scratch)? else {
+            return Ok(Some(Pumped::Blocked));
+        };
         if bytes.is_empty() {
             return Ok(Some(Pumped::Ended(Ended::Eof)));
         }
         self.line.count(0, bytes.len() as u64);
-        if let Some(trip) = self.requester.read(Instant::now(), wall(), &mut bytes).map_err(io::Error::other)? {
+        if let Some(trip) = self
+            .requester
+            .read(Instant::now(), wall(), &mut bytes)
+            .map_err(io::Error::other)?
+        {
             note(&self.line.stats, &trip, self.has_delays);
         }
         Ok(None)
@@ -259,7 +272,11 @@ impl BounceServer {
 
     fn take(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.uncounted_bytes = self.uncounted_bytes.saturating_add(bytes.len() as u64);
-        if let Some(reply) = self.responder.read(wall(), &mut bytes).map_err(io::Error::other)? {
+        if let Some(reply) = self
+            .responder
+            .read(wall(), &mut bytes)
+            .map_err(io::Error::other)?
+        {
             let request_bytes = std::mem::take(&mut self.uncounted_bytes);
             let hold = match &reply {
                 Reply::Send(head) => {
@@ -269,7 +286,10 @@ impl BounceServer {
                 // The request that ends the test is no part of its amount.
                 Reply::Stop => Duration::ZERO,
             };
-            self.held = Some((clock::monotonic_ns().saturating_add(clock::as_ns(hold)), reply));
+            self.held = Some((
+                clock::monotonic_ns().saturating_add(clock::as_ns(hold)),
+                reply,
+            ));
         }
         Ok(())
     }

@@ -9,9 +9,13 @@ use crate::reporter::Reporter;
 
 /// Reports the bursts of these connections that have arrived since the last call.
 pub(super) fn report(connections: &[Connection], run: &TestRun, reporter: &mut Reporter<'_>) {
-    let Some(start_ns) = run.start_ns() else { return };
-    let mut rows: Vec<StreamInterval> =
-        connections.iter().flat_map(|connection| rows_of(connection, start_ns)).collect();
+    let Some(start_ns) = run.start_ns() else {
+        return;
+    };
+    let mut rows: Vec<StreamInterval> = connections
+        .iter()
+        .flat_map(|connection| rows_of(connection, start_ns))
+        .collect();
     if rows.is_empty() {
         return;
     }

@@ -32,7 +32,11 @@ use crate::reporter::{Reporter, test_header};
 ///
 /// # Errors
 /// What went wrong; it has been reported as [`Event::Failed`], or as a warning where the test went on.
-pub fn run(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> Result<(), Failure> {
+pub fn run(
+    spec: &ClientSpec,
+    sink: &mut dyn EventSink,
+    interrupts: &dyn Interrupts,
+) -> Result<(), Failure> {
     let mut reporter = Reporter::new(sink);
     let outcome = Client { spec, interrupts }.run(&mut reporter);
     match &outcome {
@@ -64,16 +68,24 @@ const BACK_TIMEOUT: Duration = Duration::from_secs(2);
 impl Client<'_> {
     fn run(&self, reporter: &mut Reporter<'_>) -> Result<TestResult, Failure> {
         let origin = self.origin();
-        pumps::check(&origin).map_err(|e| failure(format!("Unable to open the file stream: {}", io_text(&e))))?;
+        pumps::check(&origin)
+            .map_err(|e| failure(format!("Unable to open the file stream: {}", io_text(&e))))?;
         let server = connect::resolve(self.spec)?;
         let (listener, listener_facts) = self.listen(server, reporter)?.unzip();
         let mut retries = ConnectRetries::new(self.spec.local.end.connect_retry);
-        let unconnected =
-            (0..self.streams()).map(|index| connect::open(self.spec, server, index)).collect::<Result<Vec<_>, _>>()?;
+        let unconnected = (0..self.streams())
+            .map(|index| connect::open(self.spec, server, index))
+            .collect::<Result<Vec<_>, _>>()?;
         let first_socket = unconnected.first();
-        let first_socket = first_socket.map(|first| sockets::facts(first.fd.as_fd(), self.spec.test.transport));
-        let refused: Vec<String> = unconnected.first().map(|o| o.refused.clone()).unwrap_or_default();
-        refused.into_iter().for_each(|text| reporter.emit(&Event::Warning(text)));
+        let first_socket =
+            first_socket.map(|first| sockets::facts(first.fd.as_fd(), self.spec.test.transport));
+        let refused: Vec<String> = unconnected
+            .first()
+            .map(|o| o.refused.clone())
+            .unwrap_or_default();
+        refused
+            .into_iter()
+            .for_each(|text| reporter.emit(&Event::Warning(text)));
         let (host, local) = (self.spec.host.clone(), &self.spec.local);
         let mut header = test_header(Endpoint::Client, host, local.port, &self.spec.test, local);
         header.first_socket = first_socket;
@@ -85,7 +97,11 @@ impl Client<'_> {
         let mut connected = connect::connect_all(unconnected, self.spec, self.interrupts)?;
         while connected.iter().all(Result::is_err) && retries.wait(self.interrupts)? {
             let again = (0..self.streams()).map(|index| connect::open(self.spec, server, index));
-            connected = connect::connect_all(again.collect::<Result<Vec<_>, _>>()?, self.spec, self.interrupts)?;
+            connected = connect::connect_all(
+                again.collect::<Result<Vec<_>, _>>()?,
+                self.spec,
+                self.interrupts,
+            )?;
         }
         let load = self.load();
         let load = load.as_ref().map(|spec| Client { spec, ..*self });
@@ -95,7 +111,13 @@ impl Client<'_> {
         };
         let mut session = self.open_session(connected, &origin, server, reporter)?;
         if let Some(load) = load
-            && let Some(failure) = load.add_streams(&mut session, connected_load, &Origin::Pattern, server, reporter)?
+            && let Some(failure) = load.add_streams(
+                &mut session,
+                connected_load,
+                &Origin::Pattern,
+                server,
+                reporter,
+            )?
         {
             reporter.emit(&Event::Warning(failure.message));
         }
@@ -111,10 +133,18 @@ impl Client<'_> {
     }
 
     /// Connects the streams of this client behind `first` others of the same test.
-    fn connect_beside(&self, first: u32, server: SocketAddr) -> Result<Vec<Result<Connected, Failure>>, Failure> {
-        let unconnected =
-            (first..first.saturating_add(self.streams())).map(|index| connect::open(self.spec, server, index));
-        connect::connect_all(unconnected.collect::<Result<Vec<_>, _>>()?, self.spec, self.interrupts)
+    fn connect_beside(
+        &self,
+        first: u32,
+        server: SocketAddr,
+    ) -> Result<Vec<Result<Connected, Failure>>, Failure> {
+        let unconnected = (first..first.saturating_add(self.streams()))
+            .map(|index| connect::open(self.spec, server, index));
+        connect::connect_all(
+            unconnected.collect::<Result<Vec<_>, _>>()?,
+            self.spec,
+            self.interrupts,
+        )
     }
 
     fn streams(&self) -> u32 {
@@ -139,21 +169,32 @@ impl Client<'_> {
         reporter: &mut Reporter<'_>,
     ) -> Result<Option<(OwnedFd, ListenerFacts)>, Failure> {
         let (test, end) = (&self.spec.test, &self.spec.local);
-        if !matches!(test.workload.pairing, Pairing::ConnectBack | Pairing::ConnectBackAfterwards) {
+        if !matches!(
+            test.workload.pairing,
+            Pairing::ConnectBack | Pairing::ConnectBackAfterwards
+        ) {
             return Ok(None);
         }
         let port = test.workload.back_port.unwrap_or(end.port);
         let address = socket::wildcard(socket::Family::of(&server), port);
         let fail = |e: &linerate_sys::OsError| os("listener bind", e);
         let fd = socket::open(&address, sockets::protocol(test.transport)).map_err(|e| fail(&e))?;
-        sockopt::SO_REUSEADDR.set(fd.as_fd(), true).map_err(|e| fail(&e))?;
+        sockopt::SO_REUSEADDR
+            .set(fd.as_fd(), true)
+            .map_err(|e| fail(&e))?;
         let refused = sockets::prepare(fd.as_fd(), test, false, true);
-        refused.into_iter().for_each(|text| reporter.emit(&Event::Warning(text)));
+        refused
+            .into_iter()
+            .for_each(|text| reporter.emit(&Event::Warning(text)));
         socket::bind(fd.as_fd(), &address).map_err(|e| fail(&e))?;
         if test.transport != Transport::Udp {
             socket::listen(fd.as_fd(), i32::MAX).map_err(|e| fail(&e))?;
         }
-        let facts = ListenerFacts::new(port, sockets::facts(fd.as_fd(), test.transport), address.is_ipv6());
+        let facts = ListenerFacts::new(
+            port,
+            sockets::facts(fd.as_fd(), test.transport),
+            address.is_ipv6(),
+        );
         Ok(Some((fd, facts)))
     }
 
@@ -165,7 +206,8 @@ impl Client<'_> {
         reporter: &mut Reporter<'_>,
     ) -> Result<Session, Failure> {
         let test = &self.spec.test;
-        let mut session = Session::new(true, test.clone(), &self.spec.local, true).map_err(|e| os("test", &e))?;
+        let mut session =
+            Session::new(true, test.clone(), &self.spec.local, true).map_err(|e| os("test", &e))?;
         session.wait_until(test.workload.start);
         match self.add_streams(&mut session, connected, origin, server, reporter)? {
             Some(failure) if session.connections.is_empty() => Err(failure),
@@ -201,12 +243,14 @@ impl Client<'_> {
                 }
             };
             let machine = self.machine(header.as_ref(), server);
-            let mut connection =
-                Connection::new(one.fd, machine, number, test.clone()).map_err(|e| os("getpeername", &e))?;
+            let mut connection = Connection::new(one.fd, machine, number, test.clone())
+                .map_err(|e| os("getpeername", &e))?;
             connection.header.clone_from(&header);
             connection.origin = origin.clone();
             let has_handshake = test.transport == Transport::Tcp;
-            connection.connect_us = u32::try_from(one.took.as_micros()).ok().filter(|_| has_handshake);
+            connection.connect_us = u32::try_from(one.took.as_micros())
+                .ok()
+                .filter(|_| has_handshake);
             session.add(connection, reporter);
             self.report_delayed_start(number, reporter);
         }
@@ -240,7 +284,11 @@ impl Client<'_> {
             Start::After(time) => now_unix_us.saturating_add(micros(time)),
             Start::Now | Start::AtMonotonic(_) => return,
         };
-        reporter.emit(&Event::DelayedStart(DelayedStart::new(number, at_unix_us, now_unix_us)));
+        reporter.emit(&Event::DelayedStart(DelayedStart::new(
+            number,
+            at_unix_us,
+            now_unix_us,
+        )));
     }
 
     /// Drives the session, and the one that comes back afterwards if there is one.
@@ -255,7 +303,11 @@ impl Client<'_> {
             client: self,
             server_ip: session.connections.first().map(|c| c.remote.ip()),
             next_number: session.connections.len() as u32 + 1,
-            back_missing: if listener.is_some() { session.connections.len() } else { 0 },
+            back_missing: if listener.is_some() {
+                session.connections.len()
+            } else {
+                0
+            },
             session,
             listener,
             reader: reader.transpose().map_err(|e| os("test", &e))?,
@@ -284,8 +336,11 @@ impl TestLoop<'_> {
         // Intervals end when this thread reads the counters; without a short scheduling slice that is late.
         let _ = scheduling::wake_soon();
         let epoll = Epoll::new().map_err(|e| os("test", &e))?;
-        let add =
-            |fd: std::os::fd::BorrowedFd<'_>, token| epoll.add(fd, token, Interest::READ).map_err(|e| os("test", &e));
+        let add = |fd: std::os::fd::BorrowedFd<'_>, token| {
+            epoll
+                .add(fd, token, Interest::READ)
+                .map_err(|e| os("test", &e))
+        };
         add(self.session.fd(), SESSION)?;
         add(self.client.interrupts.fd(), INTERRUPT)?;
         if let Some(listener) = &self.listener {
@@ -309,8 +364,13 @@ impl TestLoop<'_> {
                 self.await_back(&epoll, reporter)?;
                 continue;
             }
-            let left = self.session.deadline().map(|t| t.saturating_duration_since(Instant::now()));
-            epoll.wait(&mut events, left).map_err(|e| failure(e.to_string()))?;
+            let left = self
+                .session
+                .deadline()
+                .map(|t| t.saturating_duration_since(Instant::now()));
+            epoll
+                .wait(&mut events, left)
+                .map_err(|e| failure(e.to_string()))?;
             for event in &events {
                 match event.token {
                     INTERRUPT => self.on_interrupt()?,
@@ -340,7 +400,8 @@ impl TestLoop<'_> {
 
     fn new_session(&self) -> Result<Session, Failure> {
         let spec = &self.client.spec;
-        let session = Session::new(true, spec.test.clone(), &spec.local, true).map_err(|e| os("test", &e))?;
+        let session =
+            Session::new(true, spec.test.clone(), &spec.local, true).map_err(|e| os("test", &e))?;
         Ok(session.following(&self.session))
     }
 
@@ -351,9 +412,13 @@ impl TestLoop<'_> {
         while self.back_missing > 0 {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(failure("ERROR: expected reverse connect did not occur".to_owned()));
+                return Err(failure(
+                    "ERROR: expected reverse connect did not occur".to_owned(),
+                ));
             }
-            epoll.wait(&mut events, Some(left)).map_err(|e| failure(e.to_string()))?;
+            epoll
+                .wait(&mut events, Some(left))
+                .map_err(|e| failure(e.to_string()))?;
             if events.iter().any(|e| e.token == INTERRUPT) {
                 self.on_interrupt()?;
             }
@@ -375,7 +440,12 @@ impl TestLoop<'_> {
                 continue;
             }
             let machine = StreamServer::new(Instant::now(), wall(), back_policy());
-            self.take_back(fd, Machine::StreamServer(Box::new(machine)), Vec::new(), reporter)?;
+            self.take_back(
+                fd,
+                Machine::StreamServer(Box::new(machine)),
+                Vec::new(),
+                reporter,
+            )?;
         }
         Ok(())
     }
@@ -386,18 +456,26 @@ impl TestLoop<'_> {
         };
         let mut arrived = Vec::new();
         reader.drain(listener, &mut arrived);
-        arrived.retain(|one| self.back_missing > 0 && Some(socket::unmap(one.from).ip()) == self.server_ip);
+        arrived.retain(|one| {
+            self.back_missing > 0 && Some(socket::unmap(one.from).ip()) == self.server_ip
+        });
         let mut first = None;
         for one in &arrived {
-            first = FlowServer::new(Instant::now(), wall(), back_policy(), &one.datagram, false).ok();
+            first =
+                FlowServer::new(Instant::now(), wall(), back_policy(), &one.datagram, false).ok();
             if first.is_some() {
                 socket::connect(listener.as_fd(), &one.from).map_err(|e| os("connect", &e))?;
                 break;
             }
         }
-        let early = arrived.into_iter().map(|one| (one.datagram, one.at_ns)).collect();
+        let early = arrived
+            .into_iter()
+            .map(|one| (one.datagram, one.at_ns))
+            .collect();
         let Some(machine) = first else { return Ok(()) };
-        let Some(fd) = self.listener.take() else { return Ok(()) };
+        let Some(fd) = self.listener.take() else {
+            return Ok(());
+        };
         self.take_back(fd, Machine::FlowServer(machine), early, reporter)
     }
 
@@ -410,7 +488,8 @@ impl TestLoop<'_> {
     ) -> Result<(), Failure> {
         let mut spec = self.client.spec.test.clone();
         spec.workload.trip_times = false;
-        let mut connection = Connection::new(fd, machine, self.next_number, spec).map_err(|e| os("accept", &e))?;
+        let mut connection =
+            Connection::new(fd, machine, self.next_number, spec).map_err(|e| os("accept", &e))?;
         connection.is_back = true;
         connection.early = early;
         self.next_number += 1;
@@ -422,5 +501,9 @@ impl TestLoop<'_> {
 
 /// A flow or connection back was requested, so that its address needs no proof.
 fn back_policy() -> Policy {
-    Policy { may_connect_back: false, datagrams_before_sending: 0, ..Policy::default() }
+    Policy {
+        may_connect_back: false,
+        datagrams_before_sending: 0,
+        ..Policy::default()
+    }
 }

@@ -34,16 +34,31 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where the server is.
 pub(super) fn resolve(spec: &ClientSpec) -> Result<SocketAddr, Failure> {
-    let found = socket::resolve(&spec.host, spec.local.port, spec.local.bind.family.map(family));
-    let first = found.ok().and_then(|addresses| addresses.into_iter().next());
-    first.ok_or_else(|| Failure::error(UNKNOWN_HOST, format!("{}: Host name lookup failure", spec.host)))
+    let found = socket::resolve(
+        &spec.host,
+        spec.local.port,
+        spec.local.bind.family.map(family),
+    );
+    let first = found
+        .ok()
+        .and_then(|addresses| addresses.into_iter().next());
+    first.ok_or_else(|| {
+        Failure::error(
+            UNKNOWN_HOST,
+            format!("{}: Host name lookup failure", spec.host),
+        )
+    })
 }
 
 /// The one failure of a client with an exit code of its own in the original.
 const UNKNOWN_HOST: i32 = 1;
 
 /// The socket of one stream, bound and prepared.
-pub(super) fn open(spec: &ClientSpec, server: SocketAddr, index: u32) -> Result<Unconnected, Failure> {
+pub(super) fn open(
+    spec: &ClientSpec,
+    server: SocketAddr,
+    index: u32,
+) -> Result<Unconnected, Failure> {
     let fan_out = spec.test.workload.fan_out;
     let mut remote = server;
     if fan_out.destination_port {
@@ -52,7 +67,8 @@ pub(super) fn open(spec: &ClientSpec, server: SocketAddr, index: u32) -> Result<
     if fan_out.destination_address {
         remote.set_ip(raised(server.ip(), index));
     }
-    let fd = socket::open(&remote, sockets::protocol(spec.test.transport)).map_err(|e| os("socket", &e))?;
+    let fd = socket::open(&remote, sockets::protocol(spec.test.transport))
+        .map_err(|e| os("socket", &e))?;
     if let Some(device) = &spec.local.end.peer_device
         && !is_scoped(&remote)
     {
@@ -62,7 +78,11 @@ pub(super) fn open(spec: &ClientSpec, server: SocketAddr, index: u32) -> Result<
     let sends = spec.test.direction != linerate_model::Direction::Reverse;
     let receives = spec.test.direction != linerate_model::Direction::Forward;
     let refused = sockets::prepare(fd.as_fd(), &spec.test, sends, receives);
-    Ok(Unconnected { fd, remote, refused })
+    Ok(Unconnected {
+        fd,
+        remote,
+        refused,
+    })
 }
 
 fn bind(spec: &ClientSpec, fd: &OwnedFd, remote: &SocketAddr, index: u32) -> Result<(), Failure> {
@@ -74,7 +94,9 @@ fn bind(spec: &ClientSpec, fd: &OwnedFd, remote: &SocketAddr, index: u32) -> Res
     let address = match &wanted.host {
         Some(host) => {
             let found = socket::resolve(host, port, Some(Family::of(remote)));
-            let first = found.ok().and_then(|addresses| addresses.into_iter().next());
+            let first = found
+                .ok()
+                .and_then(|addresses| addresses.into_iter().next());
             first.ok_or_else(|| failure(format!("{host}: Host name lookup failure")))?
         }
         None if port > 0 => socket::wildcard(Family::of(remote), port),
@@ -84,7 +106,9 @@ fn bind(spec: &ClientSpec, fd: &OwnedFd, remote: &SocketAddr, index: u32) -> Res
     if fan_out.source_address {
         address.set_ip(raised(address.ip(), index));
     }
-    sockopt::SO_REUSEADDR.set(fd.as_fd(), true).map_err(|e| os("bind", &e))?;
+    sockopt::SO_REUSEADDR
+        .set(fd.as_fd(), true)
+        .map_err(|e| os("bind", &e))?;
     socket::bind(fd.as_fd(), &address).map_err(|e| os("bind", &e))
 }
 
@@ -125,7 +149,12 @@ pub(super) fn connect_all(
             Ok(Connect::Done) => Ok(()),
             Ok(Connect::InProgress) => {
                 let left = timeout.saturating_sub(start.elapsed());
-                match wait(unconnected.fd.as_fd(), Interest::WRITE, Some(left), interrupts) {
+                match wait(
+                    unconnected.fd.as_fd(),
+                    Interest::WRITE,
+                    Some(left),
+                    interrupts,
+                ) {
                     Ok(()) => socket::take_error(unconnected.fd.as_fd()),
                     Err(WaitError::Os(error)) => Err(error),
                     Err(WaitError::Interrupted(signal)) => return Err(interruption(&signal)),
@@ -134,8 +163,14 @@ pub(super) fn connect_all(
             Err(error) => Err(error),
         };
         connected.push(match outcome {
-            Ok(()) => Ok(Connected { took: start.elapsed(), fd: unconnected.fd }),
-            Err(error) => Err(os(&format!("{} connect", name(spec.test.transport)), &error)),
+            Ok(()) => Ok(Connected {
+                took: start.elapsed(),
+                fd: unconnected.fd,
+            }),
+            Err(error) => Err(os(
+                &format!("{} connect", name(spec.test.transport)),
+                &error,
+            )),
         });
     }
     Ok(connected)
@@ -150,15 +185,25 @@ pub(super) struct ConnectRetries {
 
 impl ConnectRetries {
     pub(super) fn new(retry: Option<ConnectRetry>) -> Self {
-        Self { retry, attempts: 0, began: Instant::now() }
+        Self {
+            retry,
+            attempts: 0,
+            began: Instant::now(),
+        }
     }
 
     /// Waits for the next attempt; false when there is none.
     pub(super) fn wait(&mut self, interrupts: &dyn Interrupts) -> Result<bool, Failure> {
-        let Some(retry) = self.retry else { return Ok(false) };
+        let Some(retry) = self.retry else {
+            return Ok(false);
+        };
         self.attempts += 1;
         let is_spent = retry.attempts.is_some_and(|max| self.attempts > max);
-        if is_spent || retry.within.is_some_and(|within| self.began.elapsed() >= within) {
+        if is_spent
+            || retry
+                .within
+                .is_some_and(|within| self.began.elapsed() >= within)
+        {
             return Ok(false);
         }
         match wait_unless_interrupted(retry.pause, interrupts) {
@@ -169,7 +214,10 @@ impl ConnectRetries {
 }
 
 /// Waits; the interruption that ended the wait early.
-pub(super) fn wait_unless_interrupted(time: Duration, interrupts: &dyn Interrupts) -> Option<Failure> {
+pub(super) fn wait_unless_interrupted(
+    time: Duration,
+    interrupts: &dyn Interrupts,
+) -> Option<Failure> {
     let until = Instant::now() + time;
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -188,7 +236,11 @@ pub(super) fn interruption(signal: &str) -> Failure {
 }
 
 fn name(transport: Transport) -> &'static str {
-    if transport == Transport::Udp { "udp" } else { "tcp" }
+    if transport == Transport::Udp {
+        "udp"
+    } else {
+        "tcp"
+    }
 }
 
 pub(super) fn os(what: &str, error: &OsError) -> Failure {

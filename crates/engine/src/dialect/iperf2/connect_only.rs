@@ -30,15 +30,26 @@ pub(super) fn run(
     let (mut times, mut errors, mut attempts) = (Spread::default(), 0, 0);
     let mut last = Ok(());
     let mut devices = DeviceCache::default();
-    while count.is_none_or(|count| attempts < count) && until.is_none_or(|until| Instant::now() < until) {
-        let due = spec.local.interval.map(|interval| Instant::now() + interval);
+    while count.is_none_or(|count| attempts < count)
+        && until.is_none_or(|until| Instant::now() < until)
+    {
+        let due = spec
+            .local
+            .interval
+            .map(|interval| Instant::now() + interval);
         attempts += 1;
         let unconnected = connect::open(spec, server, 0)?;
         for outcome in connect::connect_all(vec![unconnected], spec, interrupts)? {
             match outcome {
                 Ok(connected) => {
                     times.add(connected.took.as_secs_f64());
-                    announce(spec, &connected, StreamId(attempts - 1), &mut devices, reporter);
+                    announce(
+                        spec,
+                        &connected,
+                        StreamId(attempts - 1),
+                        &mut devices,
+                        reporter,
+                    );
                 }
                 Err(failure) => {
                     errors += 1;
@@ -49,12 +60,19 @@ pub(super) fn run(
         }
         let is_last = count.is_some_and(|count| attempts >= count);
         if let Some(due) = due.filter(|_| !is_last)
-            && connect::wait_unless_interrupted(due.saturating_duration_since(Instant::now()), interrupts).is_some()
+            && connect::wait_unless_interrupted(
+                due.saturating_duration_since(Instant::now()),
+                interrupts,
+            )
+            .is_some()
         {
             break;
         }
     }
-    reporter.emit(&Event::ConnectTimes(ConnectTimes::new(distribution(&times), errors)));
+    reporter.emit(&Event::ConnectTimes(ConnectTimes::new(
+        distribution(&times),
+        errors,
+    )));
     if times.count > 0 { Ok(()) } else { last }
 }
 
@@ -76,9 +94,18 @@ fn announce(
     // anything else that is done with it.
     let is_congestion_set = spec.test.socket.congestion.is_some();
     facts.connect_us = u32::try_from(connected.took.as_micros()).ok();
-    let mut stream = Stream::new(id, StreamRole::Sender, Flow::Forward, socket::unmap(local), socket::unmap(remote));
-    stream.effective =
-        if is_congestion_set { sockets::effective(fd, spec.test.transport) } else { EffectiveOptions::default() };
+    let mut stream = Stream::new(
+        id,
+        StreamRole::Sender,
+        Flow::Forward,
+        socket::unmap(local),
+        socket::unmap(remote),
+    );
+    stream.effective = if is_congestion_set {
+        sockets::effective(fd, spec.test.transport)
+    } else {
+        EffectiveOptions::default()
+    };
     stream.facts = Some(Box::new(facts));
     reporter.emit(&Event::StreamOpened(stream));
 }

@@ -95,7 +95,10 @@ impl Connection {
         number: u32,
         spec: TestSpec,
     ) -> Result<Self, linerate_sys::OsError> {
-        let (local, remote) = (socket::local_addr(fd.as_fd())?, socket::peer_addr(fd.as_fd())?);
+        let (local, remote) = (
+            socket::local_addr(fd.as_fd())?,
+            socket::peer_addr(fd.as_fd())?,
+        );
         Ok(Self {
             fd: Arc::new(fd),
             machine,
@@ -132,8 +135,15 @@ impl Connection {
     /// Applies the client's test to this connection.
     pub(super) fn accept(&mut self, test: AcceptedTest) {
         self.received_bytes = test.payload_bytes as u64;
-        self.width = if test.spec.udp.counters_64bit { NumberWidth::Wide } else { NumberWidth::Narrow };
-        self.peer_version = test.header.as_ref().map(|header| header.version.to_string());
+        self.width = if test.spec.udp.counters_64bit {
+            NumberWidth::Wide
+        } else {
+            NumberWidth::Narrow
+        };
+        self.peer_version = test
+            .header
+            .as_ref()
+            .map(|header| header.version.to_string());
         let own = std::mem::take(&mut self.spec);
         self.spec = with_own(test.spec, &own);
         self.header = test.header;
@@ -165,7 +175,11 @@ impl Connection {
     pub(super) fn create_directions(&mut self, is_client: bool, first_id: u32) {
         for (next_id, &flow) in (first_id..).zip(flows(&self.spec, self.is_back)) {
             let sends = is_client == (flow == Flow::Forward);
-            let role = if sends { StreamRole::Sender } else { StreamRole::Receiver };
+            let role = if sends {
+                StreamRole::Sender
+            } else {
+                StreamRole::Receiver
+            };
             let direction = self.direction(StreamId(next_id), role, flow);
             match role {
                 StreamRole::Sender => self.sender = Some(direction),
@@ -179,7 +193,10 @@ impl Connection {
         stream.effective = sockets::effective(self.fd.as_fd(), self.spec.transport);
         DirectionState {
             stream,
-            stats: Arc::new(StreamStats::with_histograms(self.histogram_kinds(role), self.distribution(role))),
+            stats: Arc::new(StreamStats::with_histograms(
+                self.histogram_kinds(role),
+                self.distribution(role),
+            )),
             is_wanted: false,
             started_ns: None,
             is_over: false,
@@ -192,9 +209,11 @@ impl Connection {
         // 2.1.8 has no distributions of one-way delays here.
         let has_delays = workload.trip_times && workload.release == Release::V2_2;
         match (&workload.shape, self.spec.transport, role) {
-            (Shape::BounceBack(_), ..) if has_delays => {
-                &[HistogramKind::Out, HistogramKind::Back, HistogramKind::RoundTrips]
-            }
+            (Shape::BounceBack(_), ..) if has_delays => &[
+                HistogramKind::Out,
+                HistogramKind::Back,
+                HistogramKind::RoundTrips,
+            ],
             (Shape::BounceBack(_), ..) => &[HistogramKind::RoundTrips],
             (Shape::Isochronous(_), Transport::Udp, StreamRole::Receiver) => {
                 &[HistogramKind::Datagrams, HistogramKind::Bursts]
@@ -208,7 +227,8 @@ impl Connection {
     /// A bounce-back client always keeps a distribution.
     fn distribution(&self, role: StreamRole) -> Option<HistogramSpec> {
         let workload = &self.spec.workload;
-        let is_requester = matches!(workload.shape, Shape::BounceBack(_)) && role == StreamRole::Sender;
+        let is_requester =
+            matches!(workload.shape, Shape::BounceBack(_)) && role == StreamRole::Sender;
         let wanted = workload.histogram;
         wanted.or(is_requester.then_some(ROUND_TRIPS))
     }
@@ -240,18 +260,26 @@ impl Connection {
     /// Nothing holds its data back.
     pub(super) fn is_ready(&self) -> bool {
         self.unsent.is_empty()
-            && self.directions().any(|direction| direction.is_wanted && direction.started_ns.is_none())
+            && self
+                .directions()
+                .any(|direction| direction.is_wanted && direction.started_ns.is_none())
     }
 
     /// The directions whose data start now: the stream, its statistics, its pump, and the bytes moved already.
-    pub(super) fn start(&mut self, now_ns: u64) -> Vec<(Stream, Arc<StreamStats>, PumpBuilder, u64)> {
+    pub(super) fn start(
+        &mut self,
+        now_ns: u64,
+    ) -> Vec<(Stream, Arc<StreamStats>, PumpBuilder, u64)> {
         let mut started = Vec::new();
         // A flow began with its first datagram.
         let only_receives = self.spec.direction == Direction::Forward;
         let first = self.early.first().filter(|_| only_receives);
         let began_ns = first.map_or(now_ns, |(_, arrived_ns)| *arrived_ns);
         for role in [StreamRole::Sender, StreamRole::Receiver] {
-            if !self.direction_of(role).is_some_and(|direction| direction.is_wanted && direction.started_ns.is_none()) {
+            if !self
+                .direction_of(role)
+                .is_some_and(|direction| direction.is_wanted && direction.started_ns.is_none())
+            {
                 continue;
             }
             sockets::tune(self.fd.as_fd(), &self.spec, role);
@@ -261,7 +289,12 @@ impl Connection {
             };
             if let (Some(direction), Some(build_pump)) = (self.direction_of(role), build_pump) {
                 direction.started_ns = Some(began_ns);
-                started.push((direction.stream.clone(), Arc::clone(&direction.stats), build_pump, moved));
+                started.push((
+                    direction.stream.clone(),
+                    Arc::clone(&direction.stats),
+                    build_pump,
+                    moved,
+                ));
             }
         }
         started
@@ -274,15 +307,32 @@ impl Connection {
         let stats = Arc::clone(&direction.stats);
         if self.spec.transport != Transport::Udp {
             let origin = std::mem::take(&mut self.origin);
-            return (Some(pumps::stream_sender(&self.spec, origin, &stats, self.sent_bytes)), self.sent_bytes);
+            return (
+                Some(pumps::stream_sender(
+                    &self.spec,
+                    origin,
+                    &stats,
+                    self.sent_bytes,
+                )),
+                self.sent_bytes,
+            );
         }
         self.template = self.datagram();
-        let version = self.header.as_ref().map_or(Version::V2_1_8, |header| header.version);
+        let version = self
+            .header
+            .as_ref()
+            .map_or(Version::V2_1_8, |header| header.version);
         let sent = u64::from(self.send_long_first());
         // A client knows its server's address; a server learned the address of a flow from a datagram.
         let ignores_unreachable = matches!(self.machine, Machine::FlowClient(_)) && !self.is_back;
-        let build_pump =
-            pumps::datagram_sender(&self.spec, &stats, self.template.clone(), version, sent, ignores_unreachable);
+        let build_pump = pumps::datagram_sender(
+            &self.spec,
+            &stats,
+            self.template.clone(),
+            version,
+            sent,
+            ignores_unreachable,
+        );
         (Some(build_pump), self.sent_bytes)
     }
 
@@ -299,7 +349,9 @@ impl Connection {
         let queue = self.bursts.clone();
         if self.spec.transport == Transport::Udp {
             let header = self.header.as_ref();
-            let frames_of = header.filter(|header| header.isochronous).map(|header| header.version);
+            let frames_of = header
+                .filter(|header| header.isochronous)
+                .map(|header| header.version);
             let early = std::mem::take(&mut self.early);
             let (build_pump, flow_totals) =
                 pumps::datagram_receiver(&stats, self.width, frames_of, early, queue, &self.spec);
@@ -307,7 +359,8 @@ impl Connection {
             return (Some(build_pump), 0);
         }
         let is_framed = self.header.as_ref().is_some_and(Header::frames_tcp_data);
-        let build_pump = pumps::stream_receiver(&self.spec, self.read_len_bytes, &stats, is_framed, queue);
+        let build_pump =
+            pumps::stream_receiver(&self.spec, self.read_len_bytes, &stats, is_framed, queue);
         (Some(build_pump), self.received_bytes)
     }
 
@@ -329,7 +382,11 @@ impl Connection {
             return false;
         }
         let mut first = linerate_iperf2::datagram::template(header, min);
-        DatagramHead { number: 1, sent: wall() }.write(&mut first);
+        DatagramHead {
+            number: 1,
+            sent: wall(),
+        }
+        .write(&mut first);
         if udp::send(self.fd.as_fd(), &first).is_ok() {
             self.sent_bytes += first.len() as u64;
         }
@@ -341,7 +398,11 @@ impl Connection {
         let mut last = self.template.clone();
         for copy in 1..=LAST_COPIES {
             let number = i64::try_from(datagrams.saturating_add(copy)).unwrap_or(i64::MAX);
-            DatagramHead { number: -number, sent: wall() }.write(&mut last);
+            DatagramHead {
+                number: -number,
+                sent: wall(),
+            }
+            .write(&mut last);
             // It is not acknowledged; a client that misses it has a timeout.
             let _ = udp::send(self.fd.as_fd(), &last);
         }
@@ -369,7 +430,9 @@ impl Connection {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => {
                     self.unsent.clear();
-                    return self.machine.failed(&format!("write failed: {}", io_text(&e)));
+                    return self
+                        .machine
+                        .failed(&format!("write failed: {}", io_text(&e)));
                 }
             }
         }
@@ -377,7 +440,10 @@ impl Connection {
 
     /// Who reads now. Where requests and replies take turns on one socket, their worker reads.
     fn read_mode(&self) -> ReadMode {
-        let is_at_work = self.sender.as_ref().is_some_and(|direction| !direction.is_over);
+        let is_at_work = self
+            .sender
+            .as_ref()
+            .is_some_and(|direction| !direction.is_over);
         match self.spec.workload.shape {
             Shape::BounceBack(_) if is_at_work => ReadMode::None,
             _ => self.machine.read_mode(),
@@ -391,7 +457,9 @@ impl Connection {
         for _ in 0..READS_PER_TURN {
             let outcome = match self.read_mode() {
                 ReadMode::None => return,
-                ReadMode::Bytes(wanted) => stream_io::recv(self.fd.as_fd(), &mut buffer[..wanted.clamp(1, READ_BYTES)]),
+                ReadMode::Bytes(wanted) => {
+                    stream_io::recv(self.fd.as_fd(), &mut buffer[..wanted.clamp(1, READ_BYTES)])
+                }
                 ReadMode::Datagrams => udp::recv(self.fd.as_fd(), &mut buffer),
             };
             match outcome {
@@ -404,7 +472,11 @@ impl Connection {
                 // The peer's port is closed; the machine has a timeout for that.
                 Err(_) if self.spec.transport == Transport::Udp => return,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return self.machine.failed(&format!("recv failed: {}", io_text(&e))),
+                Err(e) => {
+                    return self
+                        .machine
+                        .failed(&format!("recv failed: {}", io_text(&e)));
+                }
             }
         }
     }
@@ -462,7 +534,10 @@ pub(super) fn with_own(mut asked: TestSpec, own: &TestSpec) -> TestSpec {
         asked.block_len_bytes = own.block_len_bytes;
     }
     asked.skip_rx_copy = own.skip_rx_copy;
-    asked.workload.permit_key.clone_from(&own.workload.permit_key);
+    asked
+        .workload
+        .permit_key
+        .clone_from(&own.workload.permit_key);
     asked.workload.exact_reads = own.workload.exact_reads;
     asked.workload.histogram = own.workload.histogram;
     asked.workload.reports_frames = own.workload.reports_frames;
@@ -476,7 +551,9 @@ fn flows(spec: &TestSpec, is_back: bool) -> &'static [Flow] {
     match (spec.direction, spec.workload.pairing) {
         _ if is_back => &[Flow::Reverse],
         (Direction::Reverse, _) => &[Flow::Reverse],
-        (Direction::Bidirectional, Pairing::Shared | Pairing::Separate) => &[Flow::Forward, Flow::Reverse],
+        (Direction::Bidirectional, Pairing::Shared | Pairing::Separate) => {
+            &[Flow::Forward, Flow::Reverse]
+        }
         (Direction::Forward | Direction::Bidirectional, _) => &[Flow::Forward],
     }
 }

@@ -21,7 +21,9 @@ pub(super) struct HeadWriter {
 
 impl HeadWriter {
     pub(super) fn new() -> Self {
-        Self { offset: RealtimeOffset::read() }
+        Self {
+            offset: RealtimeOffset::read(),
+        }
     }
 }
 
@@ -115,8 +117,12 @@ impl HeadReader {
     }
 
     fn take_row(&mut self, datagram: &[u8], arrival_ns: u64, transit_ns: i64) {
-        let (Some(rows), Some(frames)) = (&mut self.rows, &self.frames) else { return };
-        let Some(words) = FrameWords::parse(datagram, frames.version) else { return };
+        let (Some(rows), Some(frames)) = (&mut self.rows, &self.frames) else {
+            return;
+        };
+        let Some(words) = FrameWords::parse(datagram, frames.version) else {
+            return;
+        };
         let datagram = FrameDatagram {
             frame: words.number,
             period_us: words.period_us,
@@ -131,8 +137,11 @@ impl HeadReader {
 
 impl SequenceReader for HeadReader {
     fn take(&mut self, datagram: &[u8], arrival_ns: u64) -> DatagramKind {
-        let head = DatagramHead::parse(datagram, self.width).filter(|head| head.number != 0 && !self.is_over);
-        let Some(head) = head else { return DatagramKind::Foreign };
+        let head = DatagramHead::parse(datagram, self.width)
+            .filter(|head| head.number != 0 && !self.is_over);
+        let Some(head) = head else {
+            return DatagramKind::Foreign;
+        };
         let arrived_ns = i64::try_from(self.offset.unix_ns(arrival_ns)).unwrap_or(i64::MAX);
         let sent_ns = i64::try_from(head.sent.unix_ns()).unwrap_or(i64::MAX);
         let transit_ns = arrived_ns.saturating_sub(sent_ns);
@@ -146,7 +155,8 @@ impl SequenceReader for HeadReader {
         if !head.is_last() {
             self.take_row(datagram, arrival_ns, transit_ns);
         }
-        self.tracker.on_datagram(head.number.saturating_abs(), transit_ns);
+        self.tracker
+            .on_datagram(head.number.saturating_abs(), transit_ns);
         self.unpublished.datagrams += 1;
         self.unpublished.delays.push(transit_ns as f64 / 1e9);
         if head.is_last() {
@@ -161,9 +171,16 @@ impl SequenceReader for HeadReader {
 
     fn publish(&mut self, counters: &StreamCounters) {
         let t = &self.tracker;
-        let jitter_s = if self.is_over { t.mean_jitter_s() } else { t.jitter_s() };
+        let jitter_s = if self.is_over {
+            t.mean_jitter_s()
+        } else {
+            t.jitter_s()
+        };
         counters.set_sequence(t.highest(), t.lost(), t.out_of_order(), jitter_s);
-        *self.flow_totals.lock().unwrap_or_else(PoisonError::into_inner) = FlowTotals {
+        *self
+            .flow_totals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = FlowTotals {
             datagrams: t.highest(),
             lost: t.lost(),
             out_of_order: t.out_of_order(),
@@ -171,7 +188,10 @@ impl SequenceReader for HeadReader {
             last_arrival_ns: self.last_arrival_ns,
         };
         let unpublished = &self.unpublished;
-        let frames = self.frames.as_mut().map(|frames| std::mem::take(&mut frames.counts));
+        let frames = self
+            .frames
+            .as_mut()
+            .map(|frames| std::mem::take(&mut frames.counts));
         let unix_s = clock::unix_ns() as f64 / 1e9;
         self.stats.update(|samples| {
             *samples.datagrams_received.get_or_insert(0) += unpublished.datagrams;
@@ -207,7 +227,11 @@ impl Frames {
         let is_new = words.number != self.number;
         if is_new {
             let skipped = words.number.saturating_sub(self.number).saturating_sub(1);
-            self.counts.missed += u64::from(if words.number > self.number { skipped } else { 0 });
+            self.counts.missed += u64::from(if words.number > self.number {
+                skipped
+            } else {
+                0
+            });
             self.number = words.number;
             self.received_bytes = 0;
             self.written_ns = sent_ns;
@@ -231,21 +255,30 @@ mod tests {
 
     fn datagram(number: i64) -> [u8; 64] {
         let mut bytes = [b'7'; 64];
-        DatagramHead { number, sent: Timestamp::from_unix_ns(clock::unix_ns()) }.write(&mut bytes);
+        DatagramHead {
+            number,
+            sent: Timestamp::from_unix_ns(clock::unix_ns()),
+        }
+        .write(&mut bytes);
         bytes
     }
 
     #[test]
     fn loss_order_and_copies_are_counted_apart_and_the_last_one_counts() {
         let stats = Arc::new(StreamStats::default());
-        let (mut reader, flow_totals) = HeadReader::new(NumberWidth::Wide, None, Arc::clone(&stats));
+        let (mut reader, flow_totals) =
+            HeadReader::new(NumberWidth::Wide, None, Arc::clone(&stats));
         let counters = StreamCounters::default();
         let now_ns = clock::monotonic_ns();
         for number in [1, 2, 5, 4, 4, 6] {
             assert_eq!(reader.take(&datagram(number), now_ns), DatagramKind::Data);
         }
         assert_eq!(reader.take(&datagram(-8), now_ns), DatagramKind::Last);
-        assert_eq!(reader.take(&datagram(-9), now_ns), DatagramKind::Foreign, "the flow is over");
+        assert_eq!(
+            reader.take(&datagram(-9), now_ns),
+            DatagramKind::Foreign,
+            "the flow is over"
+        );
         reader.publish(&counters);
         let seen = read(&flow_totals);
         assert_eq!((seen.datagrams, seen.lost, seen.out_of_order), (8, 2, 1));

@@ -41,12 +41,20 @@ pub(super) struct FrameDatagram {
 
 impl FrameRows {
     pub(super) fn new(queue: Arc<BurstQueue>) -> Self {
-        Self { queue, current: None, reported: [0; 3] }
+        Self {
+            queue,
+            current: None,
+            reported: [0; 3],
+        }
     }
 
     /// Takes a datagram that `tracker` does not know yet.
     pub(super) fn take(&mut self, datagram: &FrameDatagram, tracker: &SequenceTracker) {
-        if self.current.as_ref().is_some_and(|frame| frame.number != datagram.frame) {
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|frame| frame.number != datagram.frame)
+        {
             self.finish(tracker);
         }
         let current = self.current.get_or_insert_with(|| Current {
@@ -73,7 +81,14 @@ impl FrameRows {
 
     /// The frame that is arriving has ended.
     pub(super) fn finish(&mut self, tracker: &SequenceTracker) {
-        let Some(Current { mut burst, delays, first_delay_s, is_complete, .. }) = self.current.take() else {
+        let Some(Current {
+            mut burst,
+            delays,
+            first_delay_s,
+            is_complete,
+            ..
+        }) = self.current.take()
+        else {
             return;
         };
         let now = [tracker.highest(), tracker.lost(), tracker.out_of_order()];
@@ -81,7 +96,12 @@ impl FrameRows {
         // A datagram that was lost may arrive in a later frame.
         let lost = now[1] as i64 - self.reported[1] as i64;
         let datagrams = UdpInterval::new(since(0), lost, since(2), tracker.jitter_s());
-        burst.frame = Some(UdpFrame { datagrams, delays, first_delay_s, is_complete });
+        burst.frame = Some(UdpFrame {
+            datagrams,
+            delays,
+            first_delay_s,
+            is_complete,
+        });
         self.reported = now;
         self.queue.push(burst);
     }
@@ -113,8 +133,18 @@ mod tests {
             .take()
             .iter()
             .filter_map(|burst| Some((burst.bytes, burst.frame?)))
-            .map(|(bytes, frame)| (bytes, frame.datagrams.packets, frame.datagrams.lost, frame.is_complete))
+            .map(|(bytes, frame)| {
+                (
+                    bytes,
+                    frame.datagrams.packets,
+                    frame.datagrams.lost,
+                    frame.is_complete,
+                )
+            })
             .collect();
-        assert_eq!(seen, [(200, 2, 0, true), (100, 2, 1, true), (100, 1, 0, false)]);
+        assert_eq!(
+            seen,
+            [(200, 2, 0, true), (100, 2, 1, true), (100, 1, 0, false)]
+        );
     }
 }

@@ -16,7 +16,12 @@ pub(super) struct FrameSizes {
 
 impl FrameSizes {
     pub(super) fn fixed(size: usize) -> Self {
-        Self { mean: size as f64, deviation: 0.0, min: size, random: Sequence::new(SEED) }
+        Self {
+            mean: size as f64,
+            deviation: 0.0,
+            min: size,
+            random: Sequence::new(SEED),
+        }
     }
 
     /// Frames of this many bytes per second, none shorter than `min`.
@@ -66,9 +71,14 @@ mod tests {
         let mut sizes = FrameSizes::of_frames(&frames, 92);
         let drawn: Vec<f64> = (0..20_000).map(|_| sizes.next() as f64).collect();
         let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
-        let variance = drawn.iter().map(|size| (size - mean).powi(2)).sum::<f64>() / drawn.len() as f64;
+        let variance =
+            drawn.iter().map(|size| (size - mean).powi(2)).sum::<f64>() / drawn.len() as f64;
         assert!((mean / (20e6 / 480.0) - 1.0).abs() < 0.01, "{mean}");
-        assert!((variance.sqrt() / (4e6 / 480.0) - 1.0).abs() < 0.03, "{}", variance.sqrt());
+        assert!(
+            (variance.sqrt() / (4e6 / 480.0) - 1.0).abs() < 0.03,
+            "{}",
+            variance.sqrt()
+        );
     }
 
     #[test]

@@ -85,14 +85,20 @@ impl FramedDatagrams {
     }
 
     fn begin_frame(&mut self, now_ns: u64) -> Result<(), Pumped> {
-        let due_ns = self.start_ns.saturating_add(self.next.saturating_mul(self.period_ns));
+        let due_ns = self
+            .start_ns
+            .saturating_add(self.next.saturating_mul(self.period_ns));
         if due_ns > now_ns {
             return Err(Pumped::Precisely(due_ns));
         }
         let missed = (now_ns - due_ns) / self.period_ns;
         self.next += missed + 1;
         let previous = self.frame.number;
-        self.left = whole_datagrams(self.sizes.next(), self.datagram.len(), FrameWords::end(self.version));
+        self.left = whole_datagrams(
+            self.sizes.next(),
+            self.datagram.len(),
+            FrameWords::end(self.version),
+        );
         self.frame = FrameWords {
             period_us: u32::try_from(self.period_ns / 1000).unwrap_or(u32::MAX),
             start: self.wall_start,
@@ -108,8 +114,11 @@ impl FramedDatagrams {
     fn send(&mut self, now_ns: u64) -> std::io::Result<()> {
         self.frame.left_bytes = u32::try_from(self.left).unwrap_or(u32::MAX);
         self.frame.write(&mut self.datagram, self.version);
-        self.numbers.write(&mut self.datagram, self.sent + 1, now_ns);
-        let len = self.left.clamp(FrameWords::end(self.version), self.datagram.len());
+        self.numbers
+            .write(&mut self.datagram, self.sent + 1, now_ns);
+        let len = self
+            .left
+            .clamp(FrameWords::end(self.version), self.datagram.len());
         udp::send(self.fd.as_fd(), &self.datagram[..len])?;
         self.left = self.left.saturating_sub(len);
         self.sent += 1;
@@ -140,7 +149,11 @@ impl Pump for FramedDatagrams {
             {
                 return pumped;
             }
-            if self.budget.as_ref().is_some_and(|b| b.take(1, self.datagram.len() as u64) == 0) {
+            if self
+                .budget
+                .as_ref()
+                .is_some_and(|b| b.take(1, self.datagram.len() as u64) == 0)
+            {
                 return Pumped::Ended(Ended::AmountReached);
             }
             match self.send(now_ns) {
@@ -164,7 +177,14 @@ mod tests {
 
     #[test]
     fn the_last_datagram_of_a_frame_is_as_long_as_what_is_left_of_it() {
-        for (size, expected) in [(1470, 1470), (2940, 2940), (1471, 1578), (1577, 1578), (1578, 1578), (108, 108)] {
+        for (size, expected) in [
+            (1470, 1470),
+            (2940, 2940),
+            (1471, 1578),
+            (1577, 1578),
+            (1578, 1578),
+            (108, 108),
+        ] {
             assert_eq!(whole_datagrams(size, 1470, 108), expected);
         }
     }

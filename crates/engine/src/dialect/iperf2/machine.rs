@@ -4,12 +4,16 @@ use std::time::Instant;
 
 use linerate_iperf2::ack::{ClockCheck, ServerAck};
 use linerate_iperf2::client::{
-    FlowClientAction, FlowClientInput, FlowClientSetup, StreamClientAction, StreamClientInput, StreamClientSetup,
+    FlowClientAction, FlowClientInput, FlowClientSetup, StreamClientAction, StreamClientInput,
+    StreamClientSetup,
 };
 use linerate_iperf2::server::{
-    AcceptedTest, ConnectBack, FlowServerAction, FlowServerInput, StreamServerAction, StreamServerInput,
+    AcceptedTest, ConnectBack, FlowServerAction, FlowServerInput, StreamServerAction,
+    StreamServerInput,
 };
-use linerate_iperf2::{FinalReport, FlowClient, FlowServer, Header, StreamClient, StreamServer, Timestamp};
+use linerate_iperf2::{
+    FinalReport, FlowClient, FlowServer, Header, StreamClient, StreamServer, Timestamp,
+};
 use linerate_model::{Failure, TestSpec, Transport};
 use linerate_sys::clock;
 
@@ -73,10 +77,18 @@ impl Machine {
     pub(super) fn client(test: &TestSpec, header: Option<Header>, wants_report: bool) -> Self {
         let (now, time_limit) = (Instant::now(), test.end.duration());
         if test.transport != Transport::Udp {
-            return Self::StreamClient(StreamClient::new(now, StreamClientSetup { header, time_limit }));
+            return Self::StreamClient(StreamClient::new(
+                now,
+                StreamClientSetup { header, time_limit },
+            ));
         }
         let datagram_bytes = test.block_len_bytes as usize;
-        let setup = FlowClientSetup { header, datagram_bytes, time_limit, wants_report };
+        let setup = FlowClientSetup {
+            header,
+            datagram_bytes,
+            time_limit,
+            wants_report,
+        };
         Self::FlowClient(FlowClient::new(now, wall(), setup))
     }
 
@@ -87,7 +99,9 @@ impl Machine {
                 StreamClientAction::ServerAck(ack) => Action::ServerAck(ack),
                 StreamClientAction::ClockCheck(check) => Action::ClockCheck(check),
                 StreamClientAction::StartSending => Action::StartSending,
-                StreamClientAction::StartReceiving { header_bytes } => Action::StartReceiving(header_bytes),
+                StreamClientAction::StartReceiving { header_bytes } => {
+                    Action::StartReceiving(header_bytes)
+                }
                 StreamClientAction::FinishSending => Action::FinishSending,
                 StreamClientAction::Close(outcome) => Action::Close(outcome),
             },
@@ -145,7 +159,10 @@ impl Machine {
             Self::FlowClient(machine) => machine.handle_datagram(Instant::now(), bytes),
             // Any datagram of a client that only receives proves that it is reachable.
             Self::FlowServer(machine) => {
-                machine.handle_local(Instant::now(), FlowServerInput::DatagramArrived(bytes.len()));
+                machine.handle_local(
+                    Instant::now(),
+                    FlowServerInput::DatagramArrived(bytes.len()),
+                );
             }
         }
     }
@@ -165,7 +182,10 @@ impl Machine {
     pub(super) fn last_arrived(&mut self, report: FinalReport) {
         match self {
             Self::FlowServer(machine) => {
-                machine.handle_local(Instant::now(), FlowServerInput::LastArrived(Box::new(report)));
+                machine.handle_local(
+                    Instant::now(),
+                    FlowServerInput::LastArrived(Box::new(report)),
+                );
             }
             _ => self.eof(),
         }
@@ -173,8 +193,12 @@ impl Machine {
 
     pub(super) fn data_arrived(&mut self) {
         match self {
-            Self::FlowClient(machine) => machine.handle_local(Instant::now(), wall(), FlowClientInput::DataArrived),
-            Self::FlowServer(machine) => machine.handle_local(Instant::now(), FlowServerInput::DataArrived),
+            Self::FlowClient(machine) => {
+                machine.handle_local(Instant::now(), wall(), FlowClientInput::DataArrived)
+            }
+            Self::FlowServer(machine) => {
+                machine.handle_local(Instant::now(), FlowServerInput::DataArrived)
+            }
             Self::StreamClient(_) | Self::StreamServer(_) => {}
         }
     }
@@ -183,8 +207,12 @@ impl Machine {
     pub(super) fn sending_done(&mut self, datagrams: u64) {
         let now = Instant::now();
         match self {
-            Self::StreamClient(machine) => machine.handle_local(now, StreamClientInput::SendingDone),
-            Self::StreamServer(machine) => machine.handle_local(now, StreamServerInput::SendingDone),
+            Self::StreamClient(machine) => {
+                machine.handle_local(now, StreamClientInput::SendingDone)
+            }
+            Self::StreamServer(machine) => {
+                machine.handle_local(now, StreamServerInput::SendingDone)
+            }
             Self::FlowClient(machine) => {
                 let next_number = i64::try_from(datagrams.saturating_add(1)).unwrap_or(i64::MAX);
                 machine.handle_local(now, wall(), FlowClientInput::SendingDone { next_number });
@@ -199,8 +227,12 @@ impl Machine {
         match self {
             Self::StreamClient(machine) => machine.handle_error(now, cause),
             Self::StreamServer(machine) => machine.handle_error(now, cause),
-            Self::FlowClient(machine) => machine.handle_local(now, wall(), FlowClientInput::Failed(failure(cause))),
-            Self::FlowServer(machine) => machine.handle_local(now, FlowServerInput::Failed(failure(cause))),
+            Self::FlowClient(machine) => {
+                machine.handle_local(now, wall(), FlowClientInput::Failed(failure(cause)))
+            }
+            Self::FlowServer(machine) => {
+                machine.handle_local(now, FlowServerInput::Failed(failure(cause)))
+            }
         }
     }
 
@@ -208,9 +240,13 @@ impl Machine {
     pub(super) fn interrupted(&mut self) {
         let now = Instant::now();
         match self {
-            Self::StreamClient(machine) => machine.handle_local(now, StreamClientInput::Interrupted),
+            Self::StreamClient(machine) => {
+                machine.handle_local(now, StreamClientInput::Interrupted)
+            }
             Self::StreamServer(machine) => machine.handle_local(now, StreamServerInput::Terminated),
-            Self::FlowClient(machine) => machine.handle_local(now, wall(), FlowClientInput::Interrupted),
+            Self::FlowClient(machine) => {
+                machine.handle_local(now, wall(), FlowClientInput::Interrupted)
+            }
             Self::FlowServer(machine) => machine.handle_local(now, FlowServerInput::Terminated),
         }
     }

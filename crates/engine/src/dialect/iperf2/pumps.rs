@@ -22,7 +22,8 @@ use crate::data::files;
 use crate::data::payload;
 use crate::data::run::PumpBuilder;
 use crate::data::worker::{
-    DatagramReceiver, DatagramSender, Datagrams, RepeatedBlock, Sink, Source, StreamReceiver, StreamSender, may_pause,
+    DatagramReceiver, DatagramSender, Datagrams, RepeatedBlock, Sink, Source, StreamReceiver,
+    StreamSender, may_pause,
 };
 use crate::measure::stream_stats::StreamStats;
 
@@ -51,19 +52,27 @@ impl Origin {
 
 /// The amount of one stream, of which so many bytes are sent already.
 fn budget(end: EndCondition, unit: Unit, sent: u64) -> Option<Arc<Budget>> {
-    let EndCondition::Bytes(bytes) = end else { return None };
+    let EndCondition::Bytes(bytes) = end else {
+        return None;
+    };
     let budget = Budget::new(unit, bytes.saturating_sub(sent));
     budget.arm();
     Some(Arc::new(budget))
 }
 
 /// A sender on a byte stream; `sent` bytes of its amount have left already.
-pub(super) fn stream_sender(spec: &TestSpec, origin: Origin, stats: &Arc<StreamStats>, sent: u64) -> PumpBuilder {
+pub(super) fn stream_sender(
+    spec: &TestSpec,
+    origin: Origin,
+    stats: &Arc<StreamStats>,
+    sent: u64,
+) -> PumpBuilder {
     let (spec, stats) = (spec.clone(), Arc::clone(stats));
     Box::new(move |inputs| {
         let workload = &spec.workload;
         // With heads in the data the header comes on top of the amount.
-        let frames = workload.trip_times || matches!(workload.shape, Shape::Isochronous(_) | Shape::Bursts { .. });
+        let frames = workload.trip_times
+            || matches!(workload.shape, Shape::Isochronous(_) | Shape::Bursts { .. });
         let budget = budget(spec.end, Unit::ExactBytes, if frames { 0 } else { sent });
         if let Shape::BounceBack(bounce) = &workload.shape {
             return Ok(Box::new(BounceClient::new(inputs, &spec, bounce, stats)?));
@@ -76,7 +85,14 @@ pub(super) fn stream_sender(spec: &TestSpec, origin: Origin, stats: &Arc<StreamS
         let mut spec = spec.clone();
         // Reports name the length of a write and count writes, so a rate does not change that length.
         spec.block_len_explicit |= spec.pacing.rate_bps.is_some();
-        Ok(Box::new(StreamSender::new(inputs.fd, inputs.counters, source, &spec, inputs.start_ns, budget)))
+        Ok(Box::new(StreamSender::new(
+            inputs.fd,
+            inputs.counters,
+            source,
+            &spec,
+            inputs.start_ns,
+            budget,
+        )))
     })
 }
 
@@ -90,27 +106,46 @@ pub(super) fn stream_receiver(
 ) -> PumpBuilder {
     let (spec, stats) = (spec.clone(), Arc::clone(stats));
     Box::new(move |inputs| {
-        let sink = if spec.skip_rx_copy && !is_framed { Sink::Discard } else { Sink::Memory };
+        let sink = if spec.skip_rx_copy && !is_framed {
+            Sink::Discard
+        } else {
+            Sink::Memory
+        };
         let sees_data = matches!(sink, Sink::Memory);
-        let mut receiver = StreamReceiver::new(inputs.fd, inputs.counters, sink, block_len, may_pause(&spec), None);
+        let mut receiver = StreamReceiver::new(
+            inputs.fd,
+            inputs.counters,
+            sink,
+            block_len,
+            may_pause(&spec),
+            None,
+        );
         receiver.awaits_end = true;
         // Wherever bursts are reported the sizes of reads are, too.
         if spec.workload.exact_reads || is_framed {
             receiver.read_len = receiver.read_len.min(block_len.max(1) as usize);
         }
         if sees_data {
-            receiver.observer = Some(Box::new(ReadWatcher::new(stats, &spec, block_len, is_framed, queue)));
+            receiver.observer = Some(Box::new(ReadWatcher::new(
+                stats, &spec, block_len, is_framed, queue,
+            )));
         }
         Ok(Box::new(receiver))
     })
 }
 
 /// The server's end of a bounce-back test.
-pub(super) fn bounce_server(stats: &Arc<StreamStats>, quick_ack: bool, received: Vec<u8>) -> PumpBuilder {
+pub(super) fn bounce_server(
+    stats: &Arc<StreamStats>,
+    quick_ack: bool,
+    received: Vec<u8>,
+) -> PumpBuilder {
     let stats = Arc::clone(stats);
     Box::new(move |inputs| {
         let made = BounceServer::new(inputs, stats, quick_ack, &received);
-        Ok(Box::new(made.map_err(|source| OsError::new("bounce", "", source))?))
+        Ok(Box::new(
+            made.map_err(|source| OsError::new("bounce", "", source))?,
+        ))
     })
 }
 
@@ -127,16 +162,22 @@ pub(super) fn datagram_sender(
     let (mut spec, stats) = (spec.clone(), Arc::clone(stats));
     let len = template.len() as u64;
     if let Some(per_s) = spec.workload.datagrams_per_s {
-        spec.pacing.rate_bps = Some(per_s.saturating_mul(len).saturating_mul(8)).filter(|rate| *rate > 0);
+        spec.pacing.rate_bps =
+            Some(per_s.saturating_mul(len).saturating_mul(8)).filter(|rate| *rate > 0);
     }
     Box::new(move |inputs| {
         let budget = budget(spec.end, Unit::Bytes, sent.saturating_mul(len));
         if let Shape::Isochronous(frames) = &spec.workload.shape {
-            let mut sender = FramedDatagrams::new(inputs, frames, template, version, stats, budget)?;
+            let mut sender =
+                FramedDatagrams::new(inputs, frames, template, version, stats, budget)?;
             sender.ignores_unreachable = ignores_unreachable;
             return Ok(Box::new(sender));
         }
-        let datagrams = Datagrams { block: &template, peer_coalesces: false, sequence: Box::new(HeadWriter::new()) };
+        let datagrams = Datagrams {
+            block: &template,
+            peer_coalesces: false,
+            sequence: Box::new(HeadWriter::new()),
+        };
         let (fd, counters, start_ns) = (inputs.fd, inputs.counters, inputs.start_ns);
         let mut sender = DatagramSender::new(fd, counters, datagrams, &spec, start_ns, budget)?;
         (sender.sent, sender.ignores_unreachable) = (sent, ignores_unreachable);

@@ -50,7 +50,8 @@ impl ReadWatcher {
             bursts: is_framed.then(|| Bursts {
                 reader: BurstReader::default(),
                 began_ns: None,
-                has_delays: spec.workload.trip_times || matches!(spec.workload.shape, Shape::Isochronous(_)),
+                has_delays: spec.workload.trip_times
+                    || matches!(spec.workload.shape, Shape::Isochronous(_)),
                 begin_at_sender: spec.workload.trip_times,
                 reads: ReadCounts::default(),
                 queue,
@@ -59,7 +60,9 @@ impl ReadWatcher {
     }
 
     fn look_for_bursts(&mut self, bytes: &[u8]) {
-        let Some(bursts) = &mut self.bursts else { return };
+        let Some(bursts) = &mut self.bursts else {
+            return;
+        };
         let now_ns = clock::monotonic_ns();
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -117,7 +120,8 @@ fn add(stats: &StreamStats, burst: &ReceivedBurst, delay_s: Option<f64>, unix_s:
 impl ReadObserver for ReadWatcher {
     fn observe(&mut self, bytes: &[u8]) {
         let bin = (bytes.len().saturating_sub(1) / self.bin_bytes).min(7);
-        self.stats.update(|samples| count_read(samples.reads.get_or_insert_default(), bin));
+        self.stats
+            .update(|samples| count_read(samples.reads.get_or_insert_default(), bin));
         if let Some(bursts) = &mut self.bursts {
             count_read(&mut bursts.reads, bin);
         }
@@ -157,7 +161,10 @@ mod tests {
         let total = stats.total();
         assert_eq!(total.reads.map(|r| r.bins), Some([1, 0, 0, 0, 0, 0, 1, 0]));
         let delay = total.one_way.expect("one burst");
-        assert!(delay.count == 1 && delay.mean >= 0.005 && delay.mean < 1.0, "{delay:?}");
+        assert!(
+            delay.count == 1 && delay.mean >= 0.005 && delay.mean < 1.0,
+            "{delay:?}"
+        );
         assert_eq!(total.burst_mean_bytes, Some(800));
     }
 }

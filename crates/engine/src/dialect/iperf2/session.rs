@@ -13,7 +13,9 @@ use linerate_iperf2::server::ConnectBack;
 use linerate_model::event::ClockCheck;
 use linerate_model::spec::LocalOptions;
 use linerate_model::workload::{Shape, Start};
-use linerate_model::{Direction, Event, Failure, FailureKind, StreamId, StreamRole, Summary, TestSpec, Transport};
+use linerate_model::{
+    Direction, Event, Failure, FailureKind, StreamId, StreamRole, Summary, TestSpec, Transport,
+};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest, Ready};
 use linerate_sys::{OsError, clock, socket};
@@ -48,7 +50,10 @@ pub(super) struct Session {
 /// A request to the owner of a session.
 pub(super) enum Request {
     /// Open a connection or flow to this port of the client.
-    ConnectBack { port: u16, back: Option<Box<ConnectBack>> },
+    ConnectBack {
+        port: u16,
+        back: Option<Box<ConnectBack>>,
+    },
 }
 
 const NOTICE: u64 = u64::MAX;
@@ -116,7 +121,9 @@ impl Session {
             Start::Now => return,
             Start::After(time) => time,
             Start::At(time) => time.saturating_sub(Duration::from_nanos(clock::unix_ns())),
-            Start::AtMonotonic(time) => time.saturating_sub(Duration::from_nanos(clock::monotonic_ns())),
+            Start::AtMonotonic(time) => {
+                time.saturating_sub(Duration::from_nanos(clock::monotonic_ns()))
+            }
         };
         self.not_before = Instant::now().checked_add(wait);
     }
@@ -130,7 +137,8 @@ impl Session {
     pub(super) fn add(&mut self, mut connection: Connection, reporter: &mut Reporter<'_>) {
         connection.create_directions(self.is_client, self.next_id);
         self.next_id += connection.directions().count() as u32;
-        let waits_for_ack = self.is_client && connection.spec.workload.detect_peer && !connection.is_back;
+        let waits_for_ack =
+            self.is_client && connection.spec.workload.detect_peer && !connection.is_back;
         if !waits_for_ack {
             announce(&mut connection, &mut self.devices, reporter);
         }
@@ -139,20 +147,31 @@ impl Session {
 
     /// All connections are through.
     pub(super) fn is_over(&self) -> bool {
-        self.connections.iter().all(|connection| connection.closed.is_some())
+        self.connections
+            .iter()
+            .all(|connection| connection.closed.is_some())
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let open = || self.connections.iter().filter(|c| c.closed.is_none());
         let machines = open().filter_map(|c| c.machine.deadline());
-        let look = open().any(|c| c.machine.awaits_data()).then(|| Instant::now() + POLL);
+        let look = open()
+            .any(|c| c.machine.awaits_data())
+            .then(|| Instant::now() + POLL);
         let run = self.run.next_deadline_ns().map(|t| {
             let wait_ns = t.saturating_sub(clock::monotonic_ns());
             Instant::now() + Duration::from_nanos(wait_ns)
         });
-        let bursts = open().any(|c| c.bursts().is_some()).then(|| Instant::now() + BURST_POLL);
+        let bursts = open()
+            .any(|c| c.bursts().is_some())
+            .then(|| Instant::now() + BURST_POLL);
         let start = self.not_before.filter(|_| !self.run.has_started());
-        machines.chain(look).chain(run).chain(bursts).chain(start).min()
+        machines
+            .chain(look)
+            .chain(run)
+            .chain(bursts)
+            .chain(start)
+            .min()
     }
 
     /// Does what is to be done now.
@@ -163,7 +182,10 @@ impl Session {
             // An interrupted wait is repeated by the owner.
             let _ = self.epoll.wait(&mut events, Some(Duration::ZERO));
             for event in &events {
-                if let Some(connection) = self.connections.get_mut(usize::try_from(event.token).unwrap_or(usize::MAX)) {
+                if let Some(connection) = self
+                    .connections
+                    .get_mut(usize::try_from(event.token).unwrap_or(usize::MAX))
+                {
                     connection.on_ready();
                 }
             }
@@ -207,7 +229,11 @@ impl Session {
         if self.is_client || !is_udp || !self.connections.iter().any(is_gone) {
             return;
         }
-        for connection in self.connections.iter_mut().filter(|c| c.is_back && c.closed.is_none()) {
+        for connection in self
+            .connections
+            .iter_mut()
+            .filter(|c| c.is_back && c.closed.is_none())
+        {
             connection.machine.failed("the client is gone");
         }
     }
@@ -239,7 +265,11 @@ impl Session {
         let ids: Vec<StreamId> = self
             .connections
             .iter()
-            .filter_map(|c| c.sender.as_ref().filter(|p| p.started_ns.is_some() && !p.is_over))
+            .filter_map(|c| {
+                c.sender
+                    .as_ref()
+                    .filter(|p| p.started_ns.is_some() && !p.is_over)
+            })
             .map(|p| p.stream.id)
             .collect();
         ids.into_iter().for_each(|id| self.on_stream_end(id, None));
@@ -251,23 +281,34 @@ impl Session {
         let Some(connection) = self.connections.iter_mut().find(of_stream) else {
             return;
         };
-        let Some(direction) = connection.directions_mut().find(|p| p.stream.id == id && !p.is_over) else {
+        let Some(direction) = connection
+            .directions_mut()
+            .find(|p| p.stream.id == id && !p.is_over)
+        else {
             return;
         };
         direction.is_over = true;
-        let (role, is_udp) = (direction.stream.role, connection.spec.transport == Transport::Udp);
+        let (role, is_udp) = (
+            direction.stream.role,
+            connection.spec.transport == Transport::Udp,
+        );
         match (role, error) {
             // The peer's port is closed; the end of the flow reports it.
             (StreamRole::Sender, Some(error)) if !is_udp => {
-                connection.machine.failed(&format!("write failed: {}", io_text(error)));
+                connection
+                    .machine
+                    .failed(&format!("write failed: {}", io_text(error)));
             }
             (StreamRole::Receiver, Some(error)) => {
-                connection.machine.failed(&format!("recv failed: {}", io_text(error)));
+                connection
+                    .machine
+                    .failed(&format!("recv failed: {}", io_text(error)));
             }
             (StreamRole::Sender, _) => {
                 if is_udp {
                     // The datagram that ends the flow is one of it; the exchange that follows is not.
-                    self.run.count_last(id, u64::from(connection.spec.block_len_bytes));
+                    self.run
+                        .count_last(id, u64::from(connection.spec.block_len_bytes));
                     self.run.end_stream(id);
                 }
                 if matches!(connection.machine, Machine::FlowServer(_)) && error.is_none() {
@@ -306,7 +347,9 @@ impl Session {
                     Action::StartSending => connection.want_sending(),
                     Action::StartReceiving(header_bytes) => connection.want_receiving(header_bytes),
                     Action::StartBouncing(received) => connection.want_bouncing(received),
-                    Action::ConnectBack(port, back) => requests.push(Request::ConnectBack { port, back }),
+                    Action::ConnectBack(port, back) => {
+                        requests.push(Request::ConnectBack { port, back })
+                    }
                     Action::FinishSending => {
                         // A peer that is gone needs no good-bye.
                         let _ = socket::shutdown_write(connection.socket());
@@ -330,7 +373,9 @@ impl Session {
                         connection.number
                     ))),
                     Action::Close(outcome) => {
-                        connection.directions().for_each(|direction| self.run.end_stream(direction.stream.id));
+                        connection
+                            .directions()
+                            .for_each(|direction| self.run.end_stream(direction.stream.id));
                         if let Err(failure) = &outcome
                             && failure.kind != FailureKind::Interrupted
                         {
@@ -356,39 +401,56 @@ impl Session {
         }
         let now_ns = clock::monotonic_ns();
         if is_first {
-            let start_ns = self.clock_start_ns.map_or(now_ns, |start_ns| start_ns.max(now_ns));
+            let start_ns = self
+                .clock_start_ns
+                .map_or(now_ns, |start_ns| start_ns.max(now_ns));
             // A sender's schedule begins now: it has nothing to catch up with.
             let only_receives = self.spec.direction == Direction::Forward;
-            let first_datagrams = open().filter_map(|c| c.early.first().map(|(_, arrived_ns)| *arrived_ns));
+            let first_datagrams =
+                open().filter_map(|c| c.early.first().map(|(_, arrived_ns)| *arrived_ns));
             let began_ns = first_datagrams.min().filter(|_| only_receives);
             // A period of requests begins with the connection, and so do intervals; a header is read later.
-            let accepted_ns = open().filter_map(|c| c.accepted_ns.filter(|_| c.is_bouncing())).min();
+            let accepted_ns = open()
+                .filter_map(|c| c.accepted_ns.filter(|_| c.is_bouncing()))
+                .min();
             let start_ns = began_ns.or(accepted_ns).unwrap_or(start_ns);
             self.run.start_clock(start_ns);
-            reporter.emit(&Event::TestStarted { at_monotonic_ns: Some(start_ns) });
+            reporter.emit(&Event::TestStarted {
+                at_monotonic_ns: Some(start_ns),
+            });
         }
         let mut joined = Vec::new();
-        for connection in self.connections.iter_mut().filter(|c| c.closed.is_none() && c.is_ready()) {
+        for connection in self
+            .connections
+            .iter_mut()
+            .filter(|c| c.closed.is_none() && c.is_ready())
+        {
             let fd = Arc::clone(&connection.fd);
             for (stream, stats, build_pump, moved) in connection.start(now_ns) {
                 if connection.is_bouncing()
-                    && let (Some(start_ns), Some(interval)) = (self.run.start_ns(), self.run.interval())
+                    && let (Some(start_ns), Some(interval)) =
+                        (self.run.start_ns(), self.run.interval())
                 {
                     stats.set_grid(start_ns, interval);
                 }
                 joined.push(stream.id);
-                self.run.join(stream, Arc::clone(&fd), stats, build_pump, moved);
+                self.run
+                    .join(stream, Arc::clone(&fd), stats, build_pump, moved);
             }
         }
         let outcome = if self.has_data {
-            joined.into_iter().try_for_each(|id| self.run.start_stream(id))
+            joined
+                .into_iter()
+                .try_for_each(|id| self.run.start_stream(id))
         } else {
             self.has_data = true;
             self.run.start_data()
         };
         if let Err(error) = outcome {
             let text = error.to_string();
-            self.connections.iter_mut().for_each(|c| c.machine.failed(&text));
+            self.connections
+                .iter_mut()
+                .for_each(|c| c.machine.failed(&text));
         }
         true
     }
@@ -396,14 +458,23 @@ impl Session {
     /// Ends the test: senders finish as if their time were over.
     pub(super) fn interrupt(&mut self) {
         self.run.stop_senders();
-        let without_sender = |c: &&mut Connection| c.sender.as_ref().is_none_or(|p| p.started_ns.is_none());
-        self.connections.iter_mut().filter(without_sender).for_each(|c| c.machine.interrupted());
+        let without_sender =
+            |c: &&mut Connection| c.sender.as_ref().is_none_or(|p| p.started_ns.is_none());
+        self.connections
+            .iter_mut()
+            .filter(without_sender)
+            .for_each(|c| c.machine.interrupted());
     }
 
     /// Ends all connections at once.
     pub(super) fn terminate(&mut self) {
-        self.connections.iter_mut().for_each(|c| c.machine.interrupted());
-        self.connections.iter_mut().filter(|c| c.closed.is_none()).for_each(|c| c.machine.failed("the test was ended"));
+        self.connections
+            .iter_mut()
+            .for_each(|c| c.machine.interrupted());
+        self.connections
+            .iter_mut()
+            .filter(|c| c.closed.is_none())
+            .for_each(|c| c.machine.failed("the test was ended"));
     }
 }
 
@@ -413,7 +484,11 @@ fn announce(connection: &mut Connection, devices: &mut DeviceCache, reporter: &m
         return;
     }
     connection.is_open = true;
-    let mut facts = sockets::stream_facts(connection.socket(), connection.number, connection.spec.transport);
+    let mut facts = sockets::stream_facts(
+        connection.socket(),
+        connection.number,
+        connection.spec.transport,
+    );
     facts.connect_us = connection.connect_us;
     facts.peer_version.clone_from(&connection.peer_version);
     facts.is_connected_back = connection.is_back;

@@ -53,7 +53,10 @@ struct Burst {
 /// When bursts are due and how long they are.
 enum BurstTiming {
     /// By the schedule of bytes.
-    Steady { size: usize, schedule: Option<Schedule> },
+    Steady {
+        size: usize,
+        schedule: Option<Schedule>,
+    },
     /// Every so often.
     Grid {
         sizes: FrameSizes,
@@ -83,7 +86,8 @@ impl ShapedSender {
         let is_on_grid = matches!(workload.shape, Shape::Isochronous(_) | Shape::Bursts { .. });
         stats.update(|samples| {
             samples.writes = Some(WriteCounts::default());
-            samples.frames = matches!(workload.shape, Shape::Isochronous(_)).then(FrameCounts::default);
+            samples.frames =
+                matches!(workload.shape, Shape::Isochronous(_)).then(FrameCounts::default);
         });
         Ok(Self {
             fd: inputs.fd,
@@ -117,8 +121,15 @@ impl ShapedSender {
                 }
                 *size
             }
-            BurstTiming::Grid { sizes, period_ns, next, end_ns } => {
-                let due_ns = self.start_ns.saturating_add(next.saturating_mul(*period_ns));
+            BurstTiming::Grid {
+                sizes,
+                period_ns,
+                next,
+                end_ns,
+            } => {
+                let due_ns = self
+                    .start_ns
+                    .saturating_add(next.saturating_mul(*period_ns));
                 if due_ns > now_ns {
                     return Err(Pumped::Precisely(due_ns));
                 }
@@ -126,7 +137,11 @@ impl ShapedSender {
                 if let Some(end_ns) = end_ns.filter(|end_ns| due_ns >= *end_ns) {
                     let until_ns = end_ns.saturating_add(END_GRACE_NS);
                     let is_over = now_ns >= until_ns;
-                    return Err(if is_over { Pumped::Ended(Ended::AmountReached) } else { Pumped::Until(until_ns) });
+                    return Err(if is_over {
+                        Pumped::Ended(Ended::AmountReached)
+                    } else {
+                        Pumped::Until(until_ns)
+                    });
                 }
                 // Bursts whose time has passed are left out; the grid stays.
                 let missed = (now_ns - due_ns) / (*period_ns).max(1);
@@ -143,7 +158,11 @@ impl ShapedSender {
             return Err(Pumped::Ended(Ended::AmountReached));
         }
         self.number = self.number.wrapping_add(1);
-        self.burst = Burst { size, written: 0, write_began_ns: now_ns };
+        self.burst = Burst {
+            size,
+            written: 0,
+            write_began_ns: now_ns,
+        };
         if self.has_heads {
             self.write_head();
         }
@@ -222,20 +241,36 @@ pub(super) fn note_frame(stats: &StreamStats, missed: u64, late_ns: u64) {
 impl BurstTiming {
     fn of(spec: &TestSpec, start_ns: u64, block_len: usize) -> Self {
         let (sizes, period_s) = match &spec.workload.shape {
-            Shape::Isochronous(frames) => {
-                (FrameSizes::of_frames(frames, BURST_HEAD_LEN), 1.0 / frames.frames_per_s.max(1e-3))
-            }
-            Shape::Bursts { size_bytes, period } => {
-                (FrameSizes::fixed((*size_bytes as usize).max(BURST_HEAD_LEN)), period.as_secs_f64())
-            }
+            Shape::Isochronous(frames) => (
+                FrameSizes::of_frames(frames, BURST_HEAD_LEN),
+                1.0 / frames.frames_per_s.max(1e-3),
+            ),
+            Shape::Bursts { size_bytes, period } => (
+                FrameSizes::fixed((*size_bytes as usize).max(BURST_HEAD_LEN)),
+                period.as_secs_f64(),
+            ),
             _ => {
-                let schedule = spec.pacing.rate_bps.map(|rate| Schedule::new(start_ns, rate));
-                return Self::Steady { size: block_len, schedule };
+                let schedule = spec
+                    .pacing
+                    .rate_bps
+                    .map(|rate| Schedule::new(start_ns, rate));
+                return Self::Steady {
+                    size: block_len,
+                    schedule,
+                };
             }
         };
-        let end_ns = spec.end.duration().map(|time| start_ns.saturating_add(clock::as_ns(time)));
+        let end_ns = spec
+            .end
+            .duration()
+            .map(|time| start_ns.saturating_add(clock::as_ns(time)));
         // Conversions of floats saturate.
-        Self::Grid { sizes, period_ns: ((period_s * 1e9) as u64).max(1000), next: 0, end_ns }
+        Self::Grid {
+            sizes,
+            period_ns: ((period_s * 1e9) as u64).max(1000),
+            next: 0,
+            end_ns,
+        }
     }
 
     fn period_us(&self) -> u32 {

@@ -23,7 +23,12 @@ const UDP_RECEIVE_BUFFER_BYTES: u32 = 16 * 1024 * 1024;
 
 /// Options that are set before the connection stands. A sender's window is its send buffer, a receiver's its receive
 /// buffer. Options the system refuses are returned as text, and the test continues without them.
-pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &TestSpec, sends: bool, receives: bool) -> Vec<String> {
+pub(super) fn prepare(
+    fd: BorrowedFd<'_>,
+    spec: &TestSpec,
+    sends: bool,
+    receives: bool,
+) -> Vec<String> {
     let mut refused = Vec::new();
     let mut note = |outcome: Result<(), OsError>, what: &str| {
         if let Err(error) = outcome {
@@ -36,7 +41,10 @@ pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &TestSpec, sends: bool, receives
             note(sockopt::SO_SNDBUF.set(fd, bytes), "setting the send buffer");
         }
         if receives {
-            note(sockopt::SO_RCVBUF.set(fd, bytes), "setting the receive buffer");
+            note(
+                sockopt::SO_RCVBUF.set(fd, bytes),
+                "setting the receive buffer",
+            );
         }
     }
     if tuning.tos != 0 {
@@ -51,25 +59,41 @@ pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &TestSpec, sends: bool, receives
         note(sockopt::SO_DONTROUTE.set(fd, true), "setting SO_DONTROUTE");
     }
     if let Some(rate_bps) = spec.pacing.fq_rate_bps {
-        note(sockopt::set_max_pacing_rate(fd, rate_bps / 8), "setting the pacing rate");
+        note(
+            sockopt::set_max_pacing_rate(fd, rate_bps / 8),
+            "setting the pacing rate",
+        );
     }
     refused
 }
 
-fn prepare_stream(fd: BorrowedFd<'_>, spec: &TestSpec, note: &mut dyn FnMut(Result<(), OsError>, &str)) {
+fn prepare_stream(
+    fd: BorrowedFd<'_>,
+    spec: &TestSpec,
+    note: &mut dyn FnMut(Result<(), OsError>, &str),
+) {
     let (tuning, workload) = (&spec.socket, &spec.workload);
     if let Some(mss_bytes) = tuning.mss_bytes {
-        note(sockopt::TCP_MAXSEG.set(fd, mss_bytes), "setting the segment size");
+        note(
+            sockopt::TCP_MAXSEG.set(fd, mss_bytes),
+            "setting the segment size",
+        );
     }
     if let Some(name) = &tuning.congestion {
         let what = format!("Attempt to set '{name}' congestion control");
         note(sockopt::set_congestion(fd, name), &what);
     }
     if let Some(bytes) = workload.unsent_limit_bytes {
-        note(sockopt::TCP_NOTSENT_LOWAT.set(fd, bytes), "setting the prefetch limit");
+        note(
+            sockopt::TCP_NOTSENT_LOWAT.set(fd, bytes),
+            "setting the prefetch limit",
+        );
     }
     if let Some(bytes) = workload.window_clamp_bytes {
-        note(sockopt::TCP_WINDOW_CLAMP.set(fd, bytes), "setting the window clamp");
+        note(
+            sockopt::TCP_WINDOW_CLAMP.set(fd, bytes),
+            "setting the window clamp",
+        );
     }
     if tuning.no_delay {
         note(sockopt::TCP_NODELAY.set(fd, true), "setting TCP_NODELAY");
@@ -104,7 +128,9 @@ pub(super) fn facts(fd: BorrowedFd<'_>, transport: Transport) -> SocketFacts {
 /// A connected socket.
 pub(super) fn stream_facts(fd: BorrowedFd<'_>, number: u32, transport: Transport) -> StreamFacts {
     use std::os::fd::AsRawFd;
-    let info = (transport == Transport::Tcp).then(|| tcp_info::tcp_info(fd.as_fd()).ok()).flatten();
+    let info = (transport == Transport::Tcp)
+        .then(|| tcp_info::tcp_info(fd.as_fd()).ok())
+        .flatten();
     let mut facts = StreamFacts::default();
     facts.number = number;
     facts.descriptor = u32::try_from(fd.as_raw_fd()).ok();

@@ -29,7 +29,11 @@ pub(crate) enum Received<'a> {
 
 impl ControlConnection {
     pub(crate) fn new(fd: OwnedFd) -> Self {
-        Self { fd, unsent: Vec::new(), position: 0 }
+        Self {
+            fd,
+            unsent: Vec::new(),
+            position: 0,
+        }
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -70,7 +74,9 @@ impl ControlConnection {
         match stream_io::recv(self.fd.as_fd(), buffer) {
             Ok(0) => Received::Eof,
             Ok(n) => Received::Bytes(&buffer[..n]),
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Received::Nothing,
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Received::Nothing
+            }
             Err(e) => Received::Failed(e),
         }
     }
@@ -78,9 +84,14 @@ impl ControlConnection {
 
 /// Sets what the user specified for control connections; disables Nagle's algorithm.
 pub(super) fn prepare(fd: BorrowedFd<'_>, local: &LocalOptions) -> Result<(), EngineError> {
-    sockopt::TCP_NODELAY.set(fd, true).map_err(Operation::NoDelay.failed())?;
+    sockopt::TCP_NODELAY
+        .set(fd, true)
+        .map_err(Operation::NoDelay.failed())?;
     if let Some(timeout) = local.control_timeout.or(local.snd_timeout) {
         limit_idle_time(fd, timeout).map_err(Operation::UserTimeout.failed())?;
     }
-    local.control_keepalive.as_ref().map_or(Ok(()), |wanted| keepalive::apply(fd, wanted))
+    local
+        .control_keepalive
+        .as_ref()
+        .map_or(Ok(()), |wanted| keepalive::apply(fd, wanted))
 }

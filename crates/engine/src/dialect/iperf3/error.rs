@@ -11,31 +11,33 @@ use crate::error::{EngineError, Operation};
 impl From<&EngineError> for ErrorCode {
     fn from(error: &EngineError) -> Self {
         match error {
-            EngineError::System { operation, .. } | EngineError::Resolve { operation, .. } => match operation {
-                Operation::AcceptStream => Self::StreamAccept,
-                Operation::Buffer => Self::SetBuf,
-                Operation::Congestion => Self::SetCongestion,
-                Operation::CreateThread => Self::PthreadCreate,
-                Operation::DontFragment => Self::SetDontFragment,
-                Operation::Init => Self::InitTest,
-                Operation::InitStream => Self::InitStream,
-                Operation::Keepalive => Self::SetCntlKa,
-                Operation::KeepaliveCount => Self::SetCntlKaCount,
-                Operation::KeepaliveIdle => Self::SetCntlKaKeepIdle,
-                Operation::KeepaliveInterval => Self::SetCntlKaInterval,
-                Operation::Listen => Self::Listen,
-                Operation::ListenStream => Self::StreamListen,
-                Operation::Mss => Self::SetMss,
-                Operation::NoDelay => Self::SetNoDelay,
-                Operation::OpenFile => Self::File,
-                Operation::PinCpu => Self::Affinity,
-                Operation::Poll => Self::Select,
-                Operation::ReadStream => Self::StreamRead,
-                Operation::Tos => Self::SetTos,
-                Operation::TrafficClass => Self::SetCos,
-                Operation::UserTimeout => Self::SetUserTimeout,
-                Operation::WriteStream => Self::StreamWrite,
-            },
+            EngineError::System { operation, .. } | EngineError::Resolve { operation, .. } => {
+                match operation {
+                    Operation::AcceptStream => Self::StreamAccept,
+                    Operation::Buffer => Self::SetBuf,
+                    Operation::Congestion => Self::SetCongestion,
+                    Operation::CreateThread => Self::PthreadCreate,
+                    Operation::DontFragment => Self::SetDontFragment,
+                    Operation::Init => Self::InitTest,
+                    Operation::InitStream => Self::InitStream,
+                    Operation::Keepalive => Self::SetCntlKa,
+                    Operation::KeepaliveCount => Self::SetCntlKaCount,
+                    Operation::KeepaliveIdle => Self::SetCntlKaKeepIdle,
+                    Operation::KeepaliveInterval => Self::SetCntlKaInterval,
+                    Operation::Listen => Self::Listen,
+                    Operation::ListenStream => Self::StreamListen,
+                    Operation::Mss => Self::SetMss,
+                    Operation::NoDelay => Self::SetNoDelay,
+                    Operation::OpenFile => Self::File,
+                    Operation::PinCpu => Self::Affinity,
+                    Operation::Poll => Self::Select,
+                    Operation::ReadStream => Self::StreamRead,
+                    Operation::Tos => Self::SetTos,
+                    Operation::TrafficClass => Self::SetCos,
+                    Operation::UserTimeout => Self::SetUserTimeout,
+                    Operation::WriteStream => Self::StreamWrite,
+                }
+            }
             EngineError::Access(_) => Self::InitTest,
             EngineError::BufferSize => Self::SetBuf2,
             EngineError::KeepalivePeriod => Self::CntlKa,
@@ -64,7 +66,11 @@ impl From<EngineError> for Failure {
 pub(crate) fn input(error: &EngineError) -> ServerInput {
     match ErrorCode::from(error) {
         ErrorCode::AccessDenied => ServerInput::Busy,
-        code => ServerInput::Failed { code, errno: error.errno(), cause: error.cause() },
+        code => ServerInput::Failed {
+            code,
+            errno: error.errno(),
+            cause: error.cause(),
+        },
     }
 }
 

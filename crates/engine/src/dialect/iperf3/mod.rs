@@ -17,6 +17,17 @@ fn role_of(spec: &TestSpec, index: u32, is_client: bool) -> (StreamRole, Flow) {
         Direction::Reverse => false,
         Direction::Bidirectional => index < spec.streams,
     };
-    let role = if is_forward == is_client { StreamRole::Sender } else { StreamRole::Receiver };
-    (role, if is_forward { Flow::Forward } else { Flow::Reverse })
+    let role = if is_forward == is_client {
+        StreamRole::Sender
+    } else {
+        StreamRole::Receiver
+    };
+    (
+        role,
+        if is_forward {
+            Flow::Forward
+        } else {
+            Flow::Reverse
+        },
+    )
 }

@@ -8,7 +8,11 @@ use crate::data::worker::{DatagramFormat, DatagramKind, SequenceReader, Sequence
 use crate::measure::counters::StreamCounters;
 
 pub(super) const FORMAT: DatagramFormat = DatagramFormat {
-    writer: |spec| Box::new(HeaderWriter { wide: spec.udp.counters_64bit }),
+    writer: |spec| {
+        Box::new(HeaderWriter {
+            wide: spec.udp.counters_64bit,
+        })
+    },
     reader: |spec| Box::new(HeaderReader::new(spec.udp.counters_64bit, spec.udp.check)),
 };
 
@@ -33,7 +37,11 @@ struct HeaderReader {
 
 impl HeaderReader {
     fn new(wide: bool, check: SequenceCheck) -> Self {
-        Self { tracker: SequenceTracker::new(wide), wide, check }
+        Self {
+            tracker: SequenceTracker::new(wide),
+            wide,
+            check,
+        }
     }
 }
 
@@ -43,7 +51,8 @@ impl SequenceReader for HeaderReader {
         let Some(header) = UdpHeader::parse(datagram, self.wide) else {
             return DatagramKind::Foreign;
         };
-        self.tracker.on_datagram(header.counter, header.sent_ns(), arrival_ns);
+        self.tracker
+            .on_datagram(header.counter, header.sent_ns(), arrival_ns);
         DatagramKind::Data
     }
 
@@ -57,7 +66,8 @@ impl SequenceReader for HeaderReader {
         };
         for position in 0..datagrams {
             let counter = header.counter.saturating_add(position);
-            self.tracker.on_datagram(counter, header.sent_ns(), arrival_ns);
+            self.tracker
+                .on_datagram(counter, header.sent_ns(), arrival_ns);
         }
         DatagramKind::Data
     }

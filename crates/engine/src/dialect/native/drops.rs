@@ -13,7 +13,11 @@ pub(super) struct DropMeter {
 
 impl DropMeter {
     pub(super) fn start(read: &HostDropsReader, peer: IpAddr) -> Self {
-        Self { read: HostDropsReader::clone(read), peer, before: read(peer) }
+        Self {
+            read: HostDropsReader::clone(read),
+            peer,
+            before: read(peer),
+        }
     }
 
     /// Adds what was dropped since the start.

@@ -18,10 +18,18 @@ pub(super) struct IntakeLimits {
 
 /// Of a server, per connection: a message of 16 KiB, and eight of them per second. Clients send some ten short messages per
 /// phase, and one record per probe.
-pub(super) const OF_CLIENTS: IntakeLimits = IntakeLimits { turn_bytes: TURN_BYTES, units_per_s: 128, burst_units: 256 };
+pub(super) const OF_CLIENTS: IntakeLimits = IntakeLimits {
+    turn_bytes: TURN_BYTES,
+    units_per_s: 128,
+    burst_units: 256,
+};
 
 /// Of a client: results of up to 1 MiB.
-pub(super) const OF_SERVER: IntakeLimits = IntakeLimits { turn_bytes: 64 << 10, units_per_s: 4096, burst_units: 8192 };
+pub(super) const OF_SERVER: IntakeLimits = IntakeLimits {
+    turn_bytes: 64 << 10,
+    units_per_s: 4096,
+    burst_units: 8192,
+};
 
 /// Token bucket of one connection (GCRA).
 #[derive(Debug)]
@@ -36,7 +44,10 @@ const UNIT_BYTES: u64 = 1024;
 
 impl IntakeRate {
     pub(super) fn new(limits: IntakeLimits) -> Self {
-        Self { limits, full_at: None }
+        Self {
+            limits,
+            full_at: None,
+        }
     }
 
     /// Charges what has arrived; false when it is more than the connection may bring.
@@ -57,7 +68,11 @@ impl IntakeRate {
 mod tests {
     use super::*;
 
-    const LIMITS: IntakeLimits = IntakeLimits { turn_bytes: 4096, units_per_s: 10, burst_units: 20 };
+    const LIMITS: IntakeLimits = IntakeLimits {
+        turn_bytes: 4096,
+        units_per_s: 10,
+        burst_units: 20,
+    };
 
     #[test]
     fn burst_is_accepted_and_what_exceeds_it_is_not() {
@@ -80,7 +95,10 @@ mod tests {
         let now = Instant::now();
         let mut rate = IntakeRate::new(LIMITS);
         for tenth in 0..1000 {
-            assert!(rate.charge(now + Duration::from_millis(100) * tenth, 1, 500), "{tenth}");
+            assert!(
+                rate.charge(now + Duration::from_millis(100) * tenth, 1, 500),
+                "{tenth}"
+            );
         }
     }
 }

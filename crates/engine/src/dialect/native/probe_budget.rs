@@ -19,11 +19,20 @@ pub(super) struct ProbeShare {
 }
 
 /// UDP probes: IPv6 packets of 120 bytes.
-pub(super) const UDP: ProbeShare = ProbeShare { permille: 20, bits: 960 };
+pub(super) const UDP: ProbeShare = ProbeShare {
+    permille: 20,
+    bits: 960,
+};
 /// New connections with TLS handshake and echo, about 5,000 bytes each.
-pub(super) const CONNECTIONS: ProbeShare = ProbeShare { permille: 25, bits: 40_000 };
+pub(super) const CONNECTIONS: ProbeShare = ProbeShare {
+    permille: 25,
+    bits: 40_000,
+};
 /// Echoes within the load: a segment each.
-pub(super) const ECHOES: ProbeShare = ProbeShare { permille: 5, bits: 720 };
+pub(super) const ECHOES: ProbeShare = ProbeShare {
+    permille: 5,
+    bits: 720,
+};
 
 /// Data of this time gives a rate.
 const KNOWN_AFTER_NS: u64 = 1_000_000_000;
@@ -36,17 +45,27 @@ impl ProbeBudget {
         if sample.at_ns < KNOWN_AFTER_NS {
             return;
         }
-        let bytes = [sample.down_bytes, sample.up_bytes].into_iter().filter(|bytes| *bytes > 0).min().unwrap_or(0);
+        let bytes = [sample.down_bytes, sample.up_bytes]
+            .into_iter()
+            .filter(|bytes| *bytes > 0)
+            .min()
+            .unwrap_or(0);
         let bps = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(sample.at_ns);
-        self.rate_bps.store(u64::try_from(bps).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.rate_bps
+            .store(u64::try_from(bps).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Time between two probes of a kind whose `count` senders send one every `usual_ns` at most.
     pub(super) fn period_ns(&self, usual_ns: u64, share: ProbeShare, count: u64) -> u64 {
         let rate_bps = u128::from(self.rate_bps.load(Ordering::Relaxed));
         let ns = u128::from(share.bits * count) * 1_000_000_000 * 1_000;
-        let least_ns = ns.checked_div(rate_bps * u128::from(share.permille)).unwrap_or(0);
-        u64::try_from(least_ns).unwrap_or(u64::MAX).min(PERIOD_MAX_NS).max(usual_ns)
+        let least_ns = ns
+            .checked_div(rate_bps * u128::from(share.permille))
+            .unwrap_or(0);
+        u64::try_from(least_ns)
+            .unwrap_or(u64::MAX)
+            .min(PERIOD_MAX_NS)
+            .max(usual_ns)
     }
 }
 
@@ -78,7 +97,10 @@ mod tests {
         };
         let all: f64 = kinds.into_iter().map(bps).sum();
         assert!((0.045..=0.05).contains(&(all / rate_bps as f64)), "{all}");
-        assert_eq!(budget.period_ns(5 * MS, UDP, 2), 2 * budget.period_ns(5 * MS, UDP, 1));
+        assert_eq!(
+            budget.period_ns(5 * MS, UDP, 2),
+            2 * budget.period_ns(5 * MS, UDP, 1)
+        );
     }
 
     #[test]

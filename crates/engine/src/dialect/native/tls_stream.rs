@@ -90,7 +90,8 @@ impl TlsStream {
         match stream_io::recv(fd, &mut ciphertext) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(len) => self.feed_limited(ciphertext.get(..len).unwrap_or_default())?,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(error) => return Err(error),
         }
 
@@ -108,8 +109,14 @@ impl TlsStream {
         self.feed(ciphertext)?;
         let records = self.session.records_received() - before;
 
-        if !self.rate.charge(Instant::now(), records, ciphertext.len() as u64) {
-            let text = format!("more than {} TLS records or KiB per second", self.limits.units_per_s);
+        if !self
+            .rate
+            .charge(Instant::now(), records, ciphertext.len() as u64)
+        {
+            let text = format!(
+                "more than {} TLS records or KiB per second",
+                self.limits.units_per_s
+            );
             return Err(io::Error::new(ErrorKind::InvalidData, text));
         }
         Ok(())
@@ -188,7 +195,9 @@ impl TlsStream {
         let mut written = 0;
         for part in parts {
             let len = part.len().min(WRITE_BYTES_MAX - written);
-            self.session.send(part.get(..len).unwrap_or_default()).map_err(invalid)?;
+            self.session
+                .send(part.get(..len).unwrap_or_default())
+                .map_err(invalid)?;
             written += len;
         }
         would_block_is_ok(self.flush(fd))?;
@@ -227,7 +236,10 @@ fn would_block_is_ok(result: io::Result<()>) -> io::Result<()> {
 }
 
 /// The peer, or a bound of ours, ends the session.
-#[expect(clippy::needless_pass_by_value, reason = "errors are passed by `map_err`")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "errors are passed by `map_err`"
+)]
 fn invalid(error: TlsError) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, error.to_string())
 }

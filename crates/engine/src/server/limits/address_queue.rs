@@ -14,7 +14,10 @@ pub(crate) struct AddressQueue<T> {
 
 impl<T> Default for AddressQueue<T> {
     fn default() -> Self {
-        Self { waiting: HashMap::new(), turns: VecDeque::new() }
+        Self {
+            waiting: HashMap::new(),
+            turns: VecDeque::new(),
+        }
     }
 }
 
@@ -68,12 +71,17 @@ mod tests {
     }
 
     fn order(mut queue: AddressQueue<()>) -> Vec<u64> {
-        std::iter::from_fn(|| queue.next()).map(|(id, _)| id).collect()
+        std::iter::from_fn(|| queue.next())
+            .map(|(id, _)| id)
+            .collect()
     }
 
     #[test]
     fn addresses_take_turns() {
-        assert_eq!(order(queue(&[(1, 1), (2, 1), (3, 1), (4, 2), (5, 3)])), [1, 4, 5, 2, 3]);
+        assert_eq!(
+            order(queue(&[(1, 1), (2, 1), (3, 1), (4, 2), (5, 3)])),
+            [1, 4, 5, 2, 3]
+        );
     }
 
     #[test]

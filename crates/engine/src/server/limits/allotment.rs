@@ -16,13 +16,18 @@ pub(crate) struct Allotted(Arc<AtomicU64>);
 
 impl Allotment {
     pub(crate) fn new(max: u64) -> Self {
-        Self { open: Arc::default(), max }
+        Self {
+            open: Arc::default(),
+            max,
+        }
     }
 
     /// Takes one descriptor; `None` when all are open.
     pub(crate) fn take(&self) -> Option<Allotted> {
         let one_more = |open: u64| (open < self.max).then(|| open + 1);
-        self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        self.open
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
+            .ok()?;
         Some(Allotted(Arc::clone(&self.open)))
     }
 

@@ -28,13 +28,18 @@ const ADDRESSES_MAX: usize = 4096;
 impl FairTurns {
     /// Whether the free place is for this address: no other one, whose last turn is longer ago, was refused a moment ago.
     pub(crate) fn admits(&self, address: Network, now: Instant) -> bool {
-        let is_kept = self.freed_at.is_some_and(|freed_at| is_within(KEPT_FOR, freed_at, now));
+        let is_kept = self
+            .freed_at
+            .is_some_and(|freed_at| is_within(KEPT_FOR, freed_at, now));
         if !is_kept {
             return true;
         }
 
         let own = self.turn_ends.get(&address);
-        let mut waiting = self.refusals.iter().filter(|(_, refused_at)| is_within(COMES_AGAIN, **refused_at, now));
+        let mut waiting = self
+            .refusals
+            .iter()
+            .filter(|(_, refused_at)| is_within(COMES_AGAIN, **refused_at, now));
         // Without a turn comes before any turn.
         !waiting.any(|(other, _)| *other != address && self.turn_ends.get(other) < own)
     }
@@ -59,7 +64,12 @@ impl FairTurns {
     }
 }
 
-fn note(times: &mut HashMap<Network, Instant>, remembered: Duration, address: Network, now: Instant) {
+fn note(
+    times: &mut HashMap<Network, Instant>,
+    remembered: Duration,
+    address: Network,
+    now: Instant,
+) {
     if times.len() >= ADDRESSES_MAX {
         times.retain(|_, time| is_within(remembered, *time, now));
     }
@@ -96,12 +106,18 @@ mod tests {
         let mut turns = after_turns(&[1, 2], now);
         assert!(turns.admits(address(1), now), "nobody else wants it");
         turns.refuse(address(3), now);
-        assert!(!turns.admits(address(1), now) && !turns.admits(address(2), now) && turns.admits(address(3), now));
+        assert!(
+            !turns.admits(address(1), now)
+                && !turns.admits(address(2), now)
+                && turns.admits(address(3), now)
+        );
         turns.begin(3, address(3));
         turns.end(3, now + Duration::from_secs(1));
         turns.refuse(address(1), now);
         turns.refuse(address(2), now);
-        let admitted: Vec<u8> = (1..=4).filter(|last| turns.admits(address(*last), now)).collect();
+        let admitted: Vec<u8> = (1..=4)
+            .filter(|last| turns.admits(address(*last), now))
+            .collect();
         assert_eq!(admitted, [1, 4], "the longest ago, and who never had it");
     }
 
@@ -113,7 +129,10 @@ mod tests {
         assert!(turns.admits(address(1), now + KEPT_FOR + Duration::from_millis(1)));
         turns.begin(2, address(1));
         turns.end(2, now + COMES_AGAIN);
-        assert!(turns.admits(address(1), now + COMES_AGAIN), "the refusal is too long ago");
+        assert!(
+            turns.admits(address(1), now + COMES_AGAIN),
+            "the refusal is too long ago"
+        );
     }
 
     #[test]
@@ -121,7 +140,10 @@ mod tests {
         let now = Instant::now();
         let mut turns = FairTurns::default();
         for number in 0..10_000_u32 {
-            turns.refuse(Network::of_client(std::net::Ipv4Addr::from(number).into()), now);
+            turns.refuse(
+                Network::of_client(std::net::Ipv4Addr::from(number).into()),
+                now,
+            );
         }
         assert_eq!(turns.refusals.len(), ADDRESSES_MAX);
         turns.refuse(Network::of_client([192, 0, 2, 1].into()), now + COMES_AGAIN);

@@ -47,8 +47,14 @@ impl LoginGuard {
         if self.failures.len() >= ADDRESSES_MAX {
             self.make_room(now);
         }
-        let failures = self.failures.entry(Network::of_client(address)).or_insert(Failures { count: 0, at: now });
-        *failures = Failures { count: failures.count_at(now).saturating_add(1), at: now };
+        let failures = self
+            .failures
+            .entry(Network::of_client(address))
+            .or_insert(Failures { count: 0, at: now });
+        *failures = Failures {
+            count: failures.count_at(now).saturating_add(1),
+            at: now,
+        };
     }
 
     fn make_room(&mut self, now: Instant) {
@@ -66,7 +72,8 @@ impl LoginGuard {
 impl Failures {
     fn count_at(&self, now: Instant) -> u32 {
         let forgotten = now.saturating_duration_since(self.at).as_secs() / FORGET_ONE.as_secs();
-        self.count.saturating_sub(u32::try_from(forgotten).unwrap_or(u32::MAX))
+        self.count
+            .saturating_sub(u32::try_from(forgotten).unwrap_or(u32::MAX))
     }
 }
 
@@ -87,7 +94,10 @@ mod tests {
         assert!(guard.is_locked_out(MARIO, now) && !guard.is_locked_out(LUIGI, now));
         assert!(!guard.is_locked_out(MARIO, now + FORGET_ONE));
         guard.note_failure(MARIO, now + FORGET_ONE);
-        assert!(guard.is_locked_out(MARIO, now + FORGET_ONE), "one guess per period from then on");
+        assert!(
+            guard.is_locked_out(MARIO, now + FORGET_ONE),
+            "one guess per period from then on"
+        );
         assert!(!guard.is_locked_out(MARIO, now + FORGET_ONE * (FAILURES_MAX + 2)));
     }
 

@@ -31,13 +31,20 @@ impl PendingBounds {
     pub(crate) fn of_host(descriptors: u64, memory_bytes: u64) -> Self {
         let total = (descriptors / 4).min(memory_bytes / 8 / PENDING_BYTES);
         let total = usize::try_from(total).unwrap_or(usize::MAX).clamp(16, 2048);
-        Self { total, per_source: (total / 4).max(8) }
+        Self {
+            total,
+            per_source: (total / 4).max(8),
+        }
     }
 }
 
 impl PendingLimit {
     pub(crate) fn new(bounds: PendingBounds) -> Self {
-        Self { members: HashMap::new(), by_source: HashMap::new(), bounds }
+        Self {
+            members: HashMap::new(),
+            by_source: HashMap::new(),
+            bounds,
+        }
     }
 
     /// Adds a connection to this listener; returns the one to evict if there are too many: the oldest of this source if it
@@ -84,15 +91,30 @@ mod tests {
     }
 
     fn pending_limit() -> PendingLimit {
-        PendingLimit::new(PendingBounds { total: 6, per_source: 3 })
+        PendingLimit::new(PendingBounds {
+            total: 6,
+            per_source: 3,
+        })
     }
 
     #[test]
     fn bounds_follow_the_scarcer_of_descriptors_and_memory() {
         let bounds = PendingBounds::of_host(1024, u64::MAX);
-        assert_eq!(bounds, PendingBounds { total: 256, per_source: 64 });
+        assert_eq!(
+            bounds,
+            PendingBounds {
+                total: 256,
+                per_source: 64
+            }
+        );
         let bounds = PendingBounds::of_host(1 << 20, 48 << 20);
-        assert_eq!(bounds, PendingBounds { total: 128, per_source: 32 });
+        assert_eq!(
+            bounds,
+            PendingBounds {
+                total: 128,
+                per_source: 32
+            }
+        );
     }
 
     #[test]
@@ -101,15 +123,22 @@ mod tests {
         let rows: [(&str, &[(u8, usize)]); 3] = [
             ("one address", &[(9, 0), (1, 0), (1, 0), (1, 0), (1, 0)]),
             ("one listener", &[(1, 0), (1, 1), (1, 1), (1, 1), (1, 1)]),
-            ("many addresses", &[(9, 0), (1, 0), (1, 0), (1, 0), (2, 0), (3, 0), (4, 0)]),
+            (
+                "many addresses",
+                &[(9, 0), (1, 0), (1, 0), (1, 0), (2, 0), (3, 0), (4, 0)],
+            ),
         ];
         for (name, connections) in rows {
             let mut pending_limit = pending_limit();
-            let mut enter =
-                |(id, (last, listener)): (u64, &(u8, usize))| pending_limit.enter(id, address(*last), *listener);
+            let mut enter = |(id, (last, listener)): (u64, &(u8, usize))| {
+                pending_limit.enter(id, address(*last), *listener)
+            };
             let evicted: Vec<_> = (1..).zip(connections).map(&mut enter).collect();
             let (last, others) = evicted.split_last().expect("several");
-            assert!(others.iter().all(Option::is_none) && *last == Some(2), "{name}: {evicted:?}");
+            assert!(
+                others.iter().all(Option::is_none) && *last == Some(2),
+                "{name}: {evicted:?}"
+            );
             assert_eq!(pending_limit.oldest_of_largest_source(), Some(2), "{name}");
         }
     }

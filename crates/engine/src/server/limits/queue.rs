@@ -35,7 +35,11 @@ impl AdmissionQueue {
         wait_max: Duration,
     ) -> bool {
         let wait = expected_wait(remaining, self.waiting.len(), places);
-        let own = self.waiting.iter().filter(|(_, other)| *other == address).count();
+        let own = self
+            .waiting
+            .iter()
+            .filter(|(_, other)| *other == address)
+            .count();
         let has_room = self.waiting.len() < WAITING_MAX && own < WAITING_PER_ADDRESS_MAX;
         let welcome = has_room && wait <= wait_max;
         if welcome {
@@ -67,7 +71,11 @@ impl AdmissionQueue {
 }
 
 /// How long a new client waits if `ahead` others go first. A test without a known end may end at any moment.
-fn expected_wait(remaining: impl Iterator<Item = Option<Duration>>, ahead: usize, places: usize) -> Duration {
+fn expected_wait(
+    remaining: impl Iterator<Item = Option<Duration>>,
+    ahead: usize,
+    places: usize,
+) -> Duration {
     let mut ends: Vec<Duration> = remaining.map(Option::unwrap_or_default).collect();
     ends.resize(ends.len().max(places), Duration::ZERO);
     for _ in 0..ahead {
@@ -93,7 +101,8 @@ mod tests {
     #[test]
     fn one_address_does_not_fill_the_queue() {
         let mut queue = AdmissionQueue::default();
-        let mut enter = |id, last| queue.enter(id, address(last), [None].into_iter(), 1, Duration::MAX);
+        let mut enter =
+            |id, last| queue.enter(id, address(last), [None].into_iter(), 1, Duration::MAX);
         let entered = (0..1000).filter(|id| enter(*id, 1)).count();
         assert_eq!(entered, WAITING_PER_ADDRESS_MAX);
         assert!(enter(1000, 2));
@@ -122,7 +131,10 @@ mod tests {
         let turn = |queue: &AdmissionQueue, id| queue.turn(id, [seconds(10)].into_iter(), 1);
         assert_eq!(turn(&queue, 2), Some((1, Duration::from_secs(20))));
         queue.leave(1);
-        assert_eq!((queue.first(), turn(&queue, 2)), (Some(2), Some((0, Duration::from_secs(10)))));
+        assert_eq!(
+            (queue.first(), turn(&queue, 2)),
+            (Some(2), Some((0, Duration::from_secs(10))))
+        );
         queue.leave(2);
         assert_eq!((queue.first(), turn(&queue, 2)), (None, None));
     }

@@ -95,8 +95,16 @@ impl Quotas {
 
     /// Whether the address may start one more test, before its parameters are known.
     pub(crate) fn has_room(&self, address: Network) -> Result<(), RefusalReason> {
-        check_count(self.limits.server.tests, self.entries.len(), RefusalReason::Busy)?;
-        let own = self.entries.values().filter(|e| e.request.address == address).count();
+        check_count(
+            self.limits.server.tests,
+            self.entries.len(),
+            RefusalReason::Busy,
+        )?;
+        let own = self
+            .entries
+            .values()
+            .filter(|e| e.request.address == address)
+            .count();
         check_count(self.limits.address.tests, own, RefusalReason::AddressTests)
     }
 
@@ -104,18 +112,29 @@ impl Quotas {
     pub(crate) fn take(&mut self, id: u64, request: QuotaRequest) -> Result<(), RefusalReason> {
         self.has_room(request.address)?;
         if request.user.is_some() {
-            let own = self.entries.values().filter(|e| e.request.user == request.user).count();
+            let own = self
+                .entries
+                .values()
+                .filter(|e| e.request.user == request.user)
+                .count();
             check_count(self.limits.user.tests, own, RefusalReason::UserTests)?;
         }
         self.check_size(&request)?;
         self.check_rate(&request)?;
-        self.resources.take(id, request.address, request.requirements)?;
+        self.resources
+            .take(id, request.address, request.requirements)?;
         let rates = self.shared_rates(&request);
-        let bytes_max = smallest(&self.limits, &request, |l| l.bytes).map(|max| match request.bytes {
-            0 => max,
-            _ => max.saturating_add(request.last_blocks_bytes.min(max)),
-        });
-        let entry = Entry { request, rates, bytes_max, began_ns: None };
+        let bytes_max =
+            smallest(&self.limits, &request, |l| l.bytes).map(|max| match request.bytes {
+                0 => max,
+                _ => max.saturating_add(request.last_blocks_bytes.min(max)),
+            });
+        let entry = Entry {
+            request,
+            rates,
+            bytes_max,
+            began_ns: None,
+        };
         self.entries.insert(id, entry);
         Ok(())
     }
@@ -132,25 +151,39 @@ impl Quotas {
         let seconds = |time: Duration| format!("{:.0} s", time.as_secs_f64());
         let bytes_text = |count: u64| numbers::bytes(count as f64);
         let anonymous_time_max = self.anonymous_time_max.filter(|_| request.user.is_none());
-        let duration_max = smallest(&self.limits, request, |l| l.duration).into_iter().chain(anonymous_time_max).min();
+        let duration_max = smallest(&self.limits, request, |l| l.duration)
+            .into_iter()
+            .chain(anonymous_time_max)
+            .min();
 
         let numbers = match reason {
             RefusalReason::Duration => request.duration.map(seconds).zip(duration_max.map(seconds)),
             RefusalReason::Streams => {
                 let max = smallest(&self.limits, request, |l| l.streams);
-                max.map(|max| (format!("{} in both directions", request.streams), max.to_string()))
+                max.map(|max| {
+                    (
+                        format!("{} in both directions", request.streams),
+                        max.to_string(),
+                    )
+                })
             }
-            RefusalReason::Bytes => {
-                smallest(&self.limits, request, |l| l.bytes).map(|max| (bytes_text(request.bytes), bytes_text(max)))
-            }
+            RefusalReason::Bytes => smallest(&self.limits, request, |l| l.bytes)
+                .map(|max| (bytes_text(request.bytes), bytes_text(max))),
             RefusalReason::Rate => {
                 let max = smallest(&self.limits, request, |l| l.rate_bps);
-                max.map(|max| (numbers::rate(request.rate_bps as f64), numbers::rate(max as f64)))
+                max.map(|max| {
+                    (
+                        numbers::rate(request.rate_bps as f64),
+                        numbers::rate(max as f64),
+                    )
+                })
             }
             _ => None,
         };
         match numbers {
-            Some((requested, allowed)) => format!("{reason}: {requested} requested, at most {allowed} allowed"),
+            Some((requested, allowed)) => {
+                format!("{reason}: {requested} requested, at most {allowed} allowed")
+            }
             None => reason.to_string(),
         }
     }
@@ -160,24 +193,40 @@ impl Quotas {
         let Some(entry) = self.entries.get(&id) else {
             return Quota::default();
         };
-        let Rates { server, address, user } = entry.rates.clone();
-        Quota::new([server, address, user].into_iter().flatten().collect(), entry.bytes_max)
+        let Rates {
+            server,
+            address,
+            user,
+        } = entry.rates.clone();
+        Quota::new(
+            [server, address, user].into_iter().flatten().collect(),
+            entry.bytes_max,
+        )
     }
 
     /// Those of the running tests with the same scope, or new ones.
     fn shared_rates(&self, request: &QuotaRequest) -> Rates {
-        let shared =
-            |limits: &Limits, covers: &dyn Fn(&QuotaRequest) -> bool, rate: fn(&Rates) -> &Option<Arc<SharedRate>>| {
-                let rate_bps = limits.rate_bps?;
-                let running = self.entries.values().find(|e| covers(&e.request));
-                let running = running.and_then(|e| rate(&e.rates).clone());
-                Some(running.unwrap_or_else(|| Arc::new(SharedRate::new(rate_bps))))
-            };
-        let ServerLimits { server, address, user, .. } = &self.limits;
+        let shared = |limits: &Limits,
+                      covers: &dyn Fn(&QuotaRequest) -> bool,
+                      rate: fn(&Rates) -> &Option<Arc<SharedRate>>| {
+            let rate_bps = limits.rate_bps?;
+            let running = self.entries.values().find(|e| covers(&e.request));
+            let running = running.and_then(|e| rate(&e.rates).clone());
+            Some(running.unwrap_or_else(|| Arc::new(SharedRate::new(rate_bps))))
+        };
+        let ServerLimits {
+            server,
+            address,
+            user,
+            ..
+        } = &self.limits;
         Rates {
             server: shared(server, &|_| true, |r| &r.server),
             address: shared(address, &|c| c.address == request.address, |r| &r.address),
-            user: request.user.as_ref().and_then(|_| shared(user, &|c| c.user == request.user, |r| &r.user)),
+            user: request
+                .user
+                .as_ref()
+                .and_then(|_| shared(user, &|c| c.user == request.user, |r| &r.user)),
         }
     }
 
@@ -193,8 +242,15 @@ impl Quotas {
 
     /// Whether [`Quotas::check`] is needed.
     pub(crate) fn needs_checks(&self) -> bool {
-        let ServerLimits { server, address, user, .. } = &self.limits;
-        let has_bytes = [server, address, user].into_iter().any(|l| l.bytes.is_some());
+        let ServerLimits {
+            server,
+            address,
+            user,
+            ..
+        } = &self.limits;
+        let has_bytes = [server, address, user]
+            .into_iter()
+            .any(|l| l.bytes.is_some());
         !self.entries.is_empty() && (has_bytes || self.anonymous_time_max.is_some())
     }
 
@@ -204,15 +260,23 @@ impl Quotas {
     }
 
     /// Compares what the tests have moved with their limits; returns those that have to end, with the reason.
-    pub(crate) fn check(&mut self, now_ns: u64, totals: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, RefusalReason)> {
+    pub(crate) fn check(
+        &mut self,
+        now_ns: u64,
+        totals: impl Iterator<Item = (u64, u64)>,
+    ) -> Vec<(u64, RefusalReason)> {
         let mut over = Vec::new();
         for (id, bytes) in totals {
             let Some(entry) = self.entries.get_mut(&id) else {
                 continue;
             };
             let began_ns = *entry.began_ns.get_or_insert(now_ns);
-            let time_max = self.anonymous_time_max.filter(|_| entry.request.user.is_none());
-            if time_max.is_some_and(|max| now_ns.saturating_sub(began_ns) > as_ns(max.saturating_add(GRACE))) {
+            let time_max = self
+                .anonymous_time_max
+                .filter(|_| entry.request.user.is_none());
+            if time_max.is_some_and(|max| {
+                now_ns.saturating_sub(began_ns) > as_ns(max.saturating_add(GRACE))
+            }) {
                 over.push((id, RefusalReason::Duration));
             } else if entry.bytes_max.is_some_and(|max| bytes > max) {
                 over.push((id, RefusalReason::Bytes));
@@ -223,7 +287,10 @@ impl Quotas {
 
     fn check_size(&self, request: &QuotaRequest) -> Result<(), RefusalReason> {
         let exceeds = |max: Option<u64>, wanted: u64| max.is_some_and(|max| wanted > max);
-        if exceeds(smallest(&self.limits, request, |l| l.streams.map(u64::from)), request.streams.into()) {
+        if exceeds(
+            smallest(&self.limits, request, |l| l.streams.map(u64::from)),
+            request.streams.into(),
+        ) {
             return Err(RefusalReason::Streams);
         }
         let longest = smallest(&self.limits, request, |l| l.duration);
@@ -231,7 +298,10 @@ impl Quotas {
             return Err(RefusalReason::Duration);
         }
         let anonymous_time_max = self.anonymous_time_max.filter(|_| request.user.is_none());
-        if request.duration.is_some_and(|time| anonymous_time_max.is_some_and(|max| time > max)) {
+        if request
+            .duration
+            .is_some_and(|time| anonymous_time_max.is_some_and(|max| time > max))
+        {
             return Err(RefusalReason::Duration);
         }
         if exceeds(smallest(&self.limits, request, |l| l.bytes), request.bytes) {
@@ -243,22 +313,36 @@ impl Quotas {
     /// What was announced must fit; who announces nothing is slowed down.
     fn check_rate(&self, request: &QuotaRequest) -> Result<(), RefusalReason> {
         let fits = |(limits, covers): Scope<'_>| {
-            let announced = self.entries.values().filter(|e| covers(&e.request)).map(|e| e.request.rate_bps);
+            let announced = self
+                .entries
+                .values()
+                .filter(|e| covers(&e.request))
+                .map(|e| e.request.rate_bps);
             let sum = announced.fold(request.rate_bps, u64::saturating_add);
             limits.rate_bps.is_none_or(|max| sum <= max)
         };
         let scopes: [Scope<'_>; 3] = [
             (&self.limits.server, &|_| true),
             (&self.limits.address, &|c| c.address == request.address),
-            (&self.limits.user, &|c| c.user.is_some() && c.user == request.user),
+            (&self.limits.user, &|c| {
+                c.user.is_some() && c.user == request.user
+            }),
         ];
         let applicable = if request.user.is_some() { 3 } else { 2 };
         let all_fit = scopes.into_iter().take(applicable).all(fits);
-        if all_fit { Ok(()) } else { Err(RefusalReason::Rate) }
+        if all_fit {
+            Ok(())
+        } else {
+            Err(RefusalReason::Rate)
+        }
     }
 }
 
-fn check_count(max: Option<u32>, running: usize, reason: RefusalReason) -> Result<(), RefusalReason> {
+fn check_count(
+    max: Option<u32>,
+    running: usize,
+    reason: RefusalReason,
+) -> Result<(), RefusalReason> {
     if max.is_some_and(|max| running >= max as usize) {
         return Err(reason);
     }
@@ -266,9 +350,16 @@ fn check_count(max: Option<u32>, running: usize, reason: RefusalReason) -> Resul
 }
 
 /// The strictest limit of those that apply.
-fn smallest<T: Ord>(limits: &ServerLimits, request: &QuotaRequest, field: impl Fn(&Limits) -> Option<T>) -> Option<T> {
+fn smallest<T: Ord>(
+    limits: &ServerLimits,
+    request: &QuotaRequest,
+    field: impl Fn(&Limits) -> Option<T>,
+) -> Option<T> {
     let user = request.user.as_ref().and_then(|_| field(&limits.user));
-    [field(&limits.server), field(&limits.address), user].into_iter().flatten().min()
+    [field(&limits.server), field(&limits.address), user]
+        .into_iter()
+        .flatten()
+        .min()
 }
 
 #[cfg(test)]
@@ -305,13 +396,20 @@ mod tests {
     #[test]
     fn tests_are_counted_per_scope() {
         let mut limits = ServerLimits::default();
-        let [server, address, user] = [&mut limits.server, &mut limits.address, &mut limits.user].map(|l| &mut l.tests);
+        let [server, address, user] =
+            [&mut limits.server, &mut limits.address, &mut limits.user].map(|l| &mut l.tests);
         (*server, *address, *user) = (Some(4), Some(2), Some(1));
         let mut quotas = Quotas::new(limits);
         assert_eq!(quotas.take(1, request(1, Some("mario"))), Ok(()));
-        assert_eq!(quotas.take(2, request(2, Some("mario"))), Err(RefusalReason::UserTests));
+        assert_eq!(
+            quotas.take(2, request(2, Some("mario"))),
+            Err(RefusalReason::UserTests)
+        );
         assert_eq!(quotas.take(2, request(1, None)), Ok(()));
-        assert_eq!(quotas.take(3, request(1, None)), Err(RefusalReason::AddressTests));
+        assert_eq!(
+            quotas.take(3, request(1, None)),
+            Err(RefusalReason::AddressTests)
+        );
         assert_eq!(quotas.take(3, request(2, None)), Ok(()));
         assert_eq!(quotas.take(4, request(3, None)), Ok(()));
         assert_eq!(quotas.take(5, request(4, None)), Err(RefusalReason::Busy));
@@ -323,7 +421,11 @@ mod tests {
     fn the_strictest_size_decides() {
         let seconds = |s| Some(Duration::from_secs(s));
         let mut limits = ServerLimits::default();
-        (limits.server.streams, limits.server.duration, limits.server.bytes) = (Some(8), seconds(60), Some(1000));
+        (
+            limits.server.streams,
+            limits.server.duration,
+            limits.server.bytes,
+        ) = (Some(8), seconds(60), Some(1000));
         limits.address.streams = Some(4);
         limits.user.duration = seconds(20);
         let mut quotas = Quotas::new(limits);
@@ -331,13 +433,24 @@ mod tests {
             (None, 4, seconds(10), 0, Ok(())),
             (None, 5, seconds(10), 0, Err(RefusalReason::Streams)),
             (None, 1, seconds(30), 0, Ok(())),
-            (Some("mario"), 1, seconds(30), 0, Err(RefusalReason::Duration)),
+            (
+                Some("mario"),
+                1,
+                seconds(30),
+                0,
+                Err(RefusalReason::Duration),
+            ),
             (None, 1, None, 0, Err(RefusalReason::Duration)),
             (None, 1, seconds(10), 1000, Ok(())),
             (None, 1, seconds(10), 1001, Err(RefusalReason::Bytes)),
         ];
         for (user, streams, duration, bytes, expected) in rows {
-            let request = QuotaRequest { streams, duration, bytes, ..request(1, user) };
+            let request = QuotaRequest {
+                streams,
+                duration,
+                bytes,
+                ..request(1, user)
+            };
             assert_eq!(quotas.take(1, request.clone()), expected, "{request:?}");
         }
     }
@@ -345,28 +458,47 @@ mod tests {
     #[test]
     fn announced_rates_add_up_in_their_scope() {
         let mut quotas = limited_rates(100, 60);
-        let at = |last, rate_bps| QuotaRequest { rate_bps, ..request(last, None) };
+        let at = |last, rate_bps| QuotaRequest {
+            rate_bps,
+            ..request(last, None)
+        };
         assert_eq!(quotas.take(1, at(1, 50)), Ok(()));
         assert_eq!(quotas.take(2, at(1, 11)), Err(RefusalReason::Rate));
         assert_eq!(quotas.take(2, at(2, 50)), Ok(()));
         assert_eq!(quotas.take(3, at(3, 1)), Err(RefusalReason::Rate));
-        assert_eq!(quotas.take(3, at(3, 0)), Ok(()), "who announces nothing is slowed down");
+        assert_eq!(
+            quotas.take(3, at(3, 0)),
+            Ok(()),
+            "who announces nothing is slowed down"
+        );
     }
 
     #[test]
     fn tests_share_the_rates_of_their_scopes() {
         let mut quotas = limited_rates(8_000_000, 4_000_000);
         for (id, last) in [(1, 1), (2, 1), (3, 2)] {
-            quotas.take(id, request(last, None)).expect("no announced rate");
+            quotas
+                .take(id, request(last, None))
+                .expect("no announced rate");
         }
-        let is_blocked =
-            |quotas: &Quotas, id| matches!(quotas.quota(id).grant(NOW_NS, Traffic::Load), Grant::NotBefore(_));
+        let is_blocked = |quotas: &Quotas, id| {
+            matches!(
+                quotas.quota(id).grant(NOW_NS, Traffic::Load),
+                Grant::NotBefore(_)
+            )
+        };
         // 10 kB are 20 ms of the address's rate and 10 ms of the server's.
         const NOW_NS: u64 = 1_000_000_000;
         quotas.quota(1).charge(NOW_NS, Traffic::Load, 10_000);
-        assert_eq!([1, 2, 3].map(|id| is_blocked(&quotas, id)), [true, true, false]);
+        assert_eq!(
+            [1, 2, 3].map(|id| is_blocked(&quotas, id)),
+            [true, true, false]
+        );
         quotas.quota(3).charge(NOW_NS, Traffic::Load, 1_000);
-        assert!(is_blocked(&quotas, 3), "the server's rate is that of all addresses");
+        assert!(
+            is_blocked(&quotas, 3),
+            "the server's rate is that of all addresses"
+        );
         quotas.release(1);
         assert!(is_blocked(&quotas, 2), "what others moved is not forgotten");
     }
@@ -374,26 +506,50 @@ mod tests {
     #[test]
     fn an_announced_amount_may_end_with_a_block_of_each_stream() {
         let mut quotas = limited_bytes(1000);
-        let announced = QuotaRequest { bytes: 900, last_blocks_bytes: 300, ..request(1, None) };
-        quotas.take(1, announced.clone()).expect("within the limits");
-        let generous = QuotaRequest { last_blocks_bytes: u64::MAX, ..announced };
+        let announced = QuotaRequest {
+            bytes: 900,
+            last_blocks_bytes: 300,
+            ..request(1, None)
+        };
+        quotas
+            .take(1, announced.clone())
+            .expect("within the limits");
+        let generous = QuotaRequest {
+            last_blocks_bytes: u64::MAX,
+            ..announced
+        };
         quotas.take(2, generous).expect("within the limits");
         let mut over = |id, bytes| !quotas.check(0, [(id, bytes)].into_iter()).is_empty();
-        assert_eq!([over(1, 1300), over(1, 1301), over(2, 2000), over(2, 2001)], [false, true, false, true]);
+        assert_eq!(
+            [over(1, 1300), over(1, 1301), over(2, 2000), over(2, 2001)],
+            [false, true, false, true]
+        );
     }
 
     #[test]
     fn anonymous_tests_end_after_their_time_limit() {
         let hour = Duration::from_secs(3600);
         let mut quotas = Quotas::new(ServerLimits::default()).with_anonymous_time_max(Some(hour));
-        let lasting = |time, user| QuotaRequest { duration: time, ..request(1, user) };
-        assert_eq!(quotas.take(1, lasting(Some(2 * hour), None)), Err(RefusalReason::Duration));
+        let lasting = |time, user| QuotaRequest {
+            duration: time,
+            ..request(1, user)
+        };
+        assert_eq!(
+            quotas.take(1, lasting(Some(2 * hour), None)),
+            Err(RefusalReason::Duration)
+        );
         assert_eq!(quotas.take(1, lasting(None, None)), Ok(()));
-        assert_eq!(quotas.take(2, lasting(Some(2 * hour), Some("mario"))), Ok(()));
+        assert_eq!(
+            quotas.take(2, lasting(Some(2 * hour), Some("mario"))),
+            Ok(())
+        );
         let mut look = |now_ns| quotas.check(now_ns, [(1, 1), (2, 1)].into_iter());
         assert_eq!(look(5), []);
         assert_eq!(look(5 + as_ns(hour)), []);
-        assert_eq!(look(6 + as_ns(hour + GRACE)), [(1, RefusalReason::Duration)]);
+        assert_eq!(
+            look(6 + as_ns(hour + GRACE)),
+            [(1, RefusalReason::Duration)]
+        );
     }
 
     #[test]
@@ -403,7 +559,10 @@ mod tests {
         quotas.take(1, request(1, None)).expect("within the limits");
         assert!(quotas.needs_checks());
         assert_eq!(quotas.check(0, [(1, 1000)].into_iter()), []);
-        assert_eq!(quotas.check(0, [(1, 1001)].into_iter()), [(1, RefusalReason::Bytes)]);
+        assert_eq!(
+            quotas.check(0, [(1, 1001)].into_iter()),
+            [(1, RefusalReason::Bytes)]
+        );
         assert_eq!(quotas.quota(1).grant(0, Traffic::Load), Grant::Bytes(1001));
     }
 }

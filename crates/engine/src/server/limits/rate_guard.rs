@@ -68,7 +68,11 @@ mod tests {
     fn a_short_burst_is_averaged_over_the_window() {
         let limit = BitrateLimit::new(800, Duration::from_secs(2));
         let mut guard = RateGuard::new(&limit, Some(Duration::from_secs(1)), 0);
-        assert_eq!(guard.exceeded_bps(S, 190), None, "the window is not full yet");
+        assert_eq!(
+            guard.exceeded_bps(S, 190),
+            None,
+            "the window is not full yet"
+        );
         assert_eq!(guard.exceeded_bps(2 * S, 200), None);
         assert_eq!(guard.exceeded_bps(3 * S, 200), None);
         assert_eq!(guard.exceeded_bps(4 * S, 401), Some(804));

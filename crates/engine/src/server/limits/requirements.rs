@@ -92,7 +92,9 @@ impl Requirements {
         };
         let block_bytes = blocks.saturating_mul(spec.block_len_bytes.into());
         Self {
-            descriptors: DESCRIPTORS_PER_TEST + streams + workers.saturating_mul(DESCRIPTORS_PER_WORKER),
+            descriptors: DESCRIPTORS_PER_TEST
+                + streams
+                + workers.saturating_mul(DESCRIPTORS_PER_WORKER),
             allotted: 0,
             memory_bytes: BYTES_PER_TEST
                 .saturating_add(workers.saturating_mul(BYTES_PER_WORKER))
@@ -105,8 +107,13 @@ impl Requirements {
     #[cfg(feature = "native")]
     pub(crate) fn of_session(spec: &TestSpec, needs: SessionNeeds) -> Self {
         let load = Self::of(spec, needs.streams);
-        let [probes, transactions, flows] = [needs.probe_connections, needs.transactions, needs.flows].map(u64::from);
-        let spare = if probes + transactions > 0 { CONNECTIONS_SPARE } else { 0 };
+        let [probes, transactions, flows] =
+            [needs.probe_connections, needs.transactions, needs.flows].map(u64::from);
+        let spare = if probes + transactions > 0 {
+            CONNECTIONS_SPARE
+        } else {
+            0
+        };
         let allotted = probes + transactions + flows + spare;
 
         Self {
@@ -124,7 +131,10 @@ impl Requirements {
 
     /// The same without a control connection: a flow is known by its source address alone.
     pub(crate) fn without_control(spec: &TestSpec, streams: u32) -> Self {
-        Self { is_unproven: spec.transport == Transport::Udp, ..Self::of(spec, streams) }
+        Self {
+            is_unproven: spec.transport == Transport::Udp,
+            ..Self::of(spec, streams)
+        }
     }
 }
 

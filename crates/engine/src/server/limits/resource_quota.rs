@@ -50,7 +50,9 @@ impl Capacity {
         // Raising the limit again returns the limit in force.
         let descriptors = process::raise_fd_limit().unwrap_or(1024);
         let memory_bytes = memory::limit_bytes().map_or(u64::MAX, |bytes| bytes / 4);
-        let descriptors = (descriptors / 4).saturating_mul(3).saturating_sub(DESCRIPTORS_OF_SERVER);
+        let descriptors = (descriptors / 4)
+            .saturating_mul(3)
+            .saturating_sub(DESCRIPTORS_OF_SERVER);
         Self {
             descriptors,
             address_descriptors: descriptors / 4,
@@ -64,14 +66,22 @@ impl Capacity {
 
 impl ResourceQuota {
     pub(crate) fn new(capacity: Capacity) -> Self {
-        Self { capacity, taken: BTreeMap::new() }
+        Self {
+            capacity,
+            taken: BTreeMap::new(),
+        }
     }
 
     /// Takes what a test needs.
     ///
     /// # Errors
     /// What there is not enough of; then nothing is taken.
-    pub(crate) fn take(&mut self, id: u64, address: Network, requirements: Requirements) -> Result<(), RefusalReason> {
+    pub(crate) fn take(
+        &mut self,
+        id: u64,
+        address: Network,
+        requirements: Requirements,
+    ) -> Result<(), RefusalReason> {
         let capacity = &self.capacity;
         let fits = |sum: u64, more: u64, max: u64| sum.saturating_add(more) <= max;
         let all = self.reserved();
@@ -79,18 +89,34 @@ impl ResourceQuota {
         let (unproven_tests, unproven) = self.sum(|_, n| n.is_unproven);
         if requirements.is_unproven
             && !(fits(unproven_tests, 1, capacity.unproven_tests)
-                && fits(unproven.descriptors, requirements.descriptors, capacity.unproven_descriptors))
+                && fits(
+                    unproven.descriptors,
+                    requirements.descriptors,
+                    capacity.unproven_descriptors,
+                ))
         {
             return Err(RefusalReason::Flows);
         }
-        if !(fits(all.descriptors, requirements.descriptors, capacity.descriptors)
-            && fits(own.descriptors, requirements.descriptors, capacity.address_descriptors))
-        {
+        if !(fits(
+            all.descriptors,
+            requirements.descriptors,
+            capacity.descriptors,
+        ) && fits(
+            own.descriptors,
+            requirements.descriptors,
+            capacity.address_descriptors,
+        )) {
             return Err(RefusalReason::Descriptors);
         }
-        if !(fits(all.memory_bytes, requirements.memory_bytes, capacity.memory_bytes)
-            && fits(own.memory_bytes, requirements.memory_bytes, capacity.address_memory_bytes))
-        {
+        if !(fits(
+            all.memory_bytes,
+            requirements.memory_bytes,
+            capacity.memory_bytes,
+        ) && fits(
+            own.memory_bytes,
+            requirements.memory_bytes,
+            capacity.address_memory_bytes,
+        )) {
             return Err(RefusalReason::Memory);
         }
         self.taken.insert(id, (address, requirements));
@@ -119,12 +145,18 @@ impl ResourceQuota {
 
     /// How many tests `covers` names, and what they have taken.
     fn sum(&self, covers: impl Fn(Network, Requirements) -> bool) -> (u64, Requirements) {
-        let covered = self.taken.values().filter(|&&(address, requirements)| covers(address, requirements));
-        covered.fold((0, Requirements::default()), |(tests, mut sum), (_, requirements)| {
-            sum.descriptors = sum.descriptors.saturating_add(requirements.descriptors);
-            sum.memory_bytes = sum.memory_bytes.saturating_add(requirements.memory_bytes);
-            (tests + 1, sum)
-        })
+        let covered = self
+            .taken
+            .values()
+            .filter(|&&(address, requirements)| covers(address, requirements));
+        covered.fold(
+            (0, Requirements::default()),
+            |(tests, mut sum), (_, requirements)| {
+                sum.descriptors = sum.descriptors.saturating_add(requirements.descriptors);
+                sum.memory_bytes = sum.memory_bytes.saturating_add(requirements.memory_bytes);
+                (tests + 1, sum)
+            },
+        )
     }
 }
 
@@ -137,7 +169,11 @@ mod tests {
     }
 
     fn requirements(descriptors: u64, memory_bytes: u64) -> Requirements {
-        Requirements { descriptors, memory_bytes, ..Requirements::default() }
+        Requirements {
+            descriptors,
+            memory_bytes,
+            ..Requirements::default()
+        }
     }
 
     fn quota() -> ResourceQuota {
@@ -184,7 +220,10 @@ mod tests {
     fn flows_have_a_share_of_the_places() {
         let mut quota = quota();
         let mut take = |id, last, descriptors, is_unproven| {
-            let requirements = Requirements { is_unproven, ..requirements(descriptors, 1) };
+            let requirements = Requirements {
+                is_unproven,
+                ..requirements(descriptors, 1)
+            };
             quota.take(id, address(last), requirements)
         };
         assert_eq!(take(1, 1, 6, true), Err(RefusalReason::Flows));

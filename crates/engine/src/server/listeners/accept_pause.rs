@@ -19,7 +19,9 @@ impl AcceptPause {
     /// Begins a pause; true when a warning is due.
     pub(crate) fn begin(&mut self, now: Instant) -> bool {
         self.until = Some(now + PAUSE);
-        let is_due = self.warned_at.is_none_or(|t| now.saturating_duration_since(t) > WARNING_PERIOD);
+        let is_due = self
+            .warned_at
+            .is_none_or(|t| now.saturating_duration_since(t) > WARNING_PERIOD);
         if is_due {
             self.warned_at = Some(now);
         }

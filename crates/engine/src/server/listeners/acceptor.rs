@@ -54,7 +54,11 @@ impl Acceptor {
     }
 
     /// Reads what has arrived, and not a byte beyond what the dialects need: the rest is for the session.
-    pub(in crate::server) fn read(&mut self, id: u64, dialects: &[Box<dyn ServerDialect>]) -> Progress {
+    pub(in crate::server) fn read(
+        &mut self,
+        id: u64,
+        dialects: &[Box<dyn ServerDialect>],
+    ) -> Progress {
         let Some((connection, _)) = self.pending.get_mut(&id) else {
             return Progress::Incomplete;
         };
@@ -86,12 +90,17 @@ impl Acceptor {
 
     pub(in crate::server) fn next_deadline(&self) -> Option<Instant> {
         // Later connections have later deadlines.
-        self.pending.first_key_value().map(|(_, (_, deadline))| *deadline)
+        self.pending
+            .first_key_value()
+            .map(|(_, (_, deadline))| *deadline)
     }
 
     /// Connections whose time is up.
     pub(in crate::server) fn late(&self, now: Instant) -> Vec<u64> {
-        let late = self.pending.iter().take_while(|(_, (_, deadline))| *deadline <= now);
+        let late = self
+            .pending
+            .iter()
+            .take_while(|(_, (_, deadline))| *deadline <= now);
         late.map(|(&id, _)| id).collect()
     }
 }
@@ -104,7 +113,9 @@ fn recognise(dialects: &[Box<dyn ServerDialect>], bytes: &[u8]) -> Result<usize,
     for (index, dialect) in in_order.clone().skip(1).chain(in_order.take(1)) {
         match dialect.recognise(bytes) {
             Recognised::Mine => return Ok(index),
-            Recognised::NeedMore(len) => needed = Some(needed.map_or(len, |least: usize| least.min(len))),
+            Recognised::NeedMore(len) => {
+                needed = Some(needed.map_or(len, |least: usize| least.min(len)))
+            }
             Recognised::NotMine => {}
         }
     }

@@ -36,7 +36,11 @@ const DISCARD_BYTES: usize = 4096;
 
 impl ClosingConnections {
     pub(crate) fn new(closing_max: usize) -> Self {
-        Self { closing: Vec::new(), closing_max, next_look: None }
+        Self {
+            closing: Vec::new(),
+            closing_max,
+            next_look: None,
+        }
     }
 
     /// Closes all of them: their descriptors are needed.
@@ -46,13 +50,23 @@ impl ClosingConnections {
     }
 
     /// Takes a descriptor over, and others that are closed with it; its events have `token`.
-    pub(crate) fn add(&mut self, fd: OwnedFd, companions: Vec<Arc<OwnedFd>>, epoll: &Epoll, token: u64) {
+    pub(crate) fn add(
+        &mut self,
+        fd: OwnedFd,
+        companions: Vec<Arc<OwnedFd>>,
+        epoll: &Epoll,
+        token: u64,
+    ) {
         if self.closing.len() < self.closing_max && socket::shutdown_write(fd.as_fd()).is_ok() {
             // Without the event it is noticed at the next poll.
             let _ = epoll.add(fd.as_fd(), token, Interest::READ);
             let now = Instant::now();
             let deadline = now + TIMEOUT;
-            self.closing.push(Closing { fd, _companions: companions, deadline });
+            self.closing.push(Closing {
+                fd,
+                _companions: companions,
+                deadline,
+            });
             self.next_look.get_or_insert(now + LOOK);
         }
     }
@@ -80,7 +94,8 @@ impl ClosingConnections {
     /// Drops those whose peer has closed or whose time is up.
     pub(crate) fn look(&mut self, now: Instant) {
         let mut buffer = [0; DISCARD_BYTES];
-        self.closing.retain(|l| l.deadline > now && !peer_has_closed(&l.fd, &mut buffer));
+        self.closing
+            .retain(|l| l.deadline > now && !peer_has_closed(&l.fd, &mut buffer));
         self.next_look = (!self.closing.is_empty()).then(|| now + LOOK);
     }
 }

@@ -49,13 +49,20 @@ const BACKLOG: i32 = i32::MAX;
 
 impl Default for Listeners {
     fn default() -> Self {
-        Self { entries: BTreeMap::new(), next_index: SHARED_SCTP + 1, address: socket::wildcard(Family::V6, 0) }
+        Self {
+            entries: BTreeMap::new(),
+            next_index: SHARED_SCTP + 1,
+            address: socket::wildcard(Family::V6, 0),
+        }
     }
 }
 
 impl Listeners {
     /// Opens the shared TCP listener, or opens it again; the warning is set when IPv6 is missing.
-    pub(crate) fn open_shared(&mut self, local: &LocalOptions) -> Result<Option<String>, EngineError> {
+    pub(crate) fn open_shared(
+        &mut self,
+        local: &LocalOptions,
+    ) -> Result<Option<String>, EngineError> {
         if let Some(Listener { fd, .. }) = self.entries.get(&SHARED_TCP) {
             // A socket that no longer listens leaves the port to the next one.
             let _ = socket::shutdown_both(fd.as_fd());
@@ -63,10 +70,15 @@ impl Listeners {
         let fail = Operation::Listen.failed();
         let mut address = wanted_address(local)?;
         let (fd, warning) = match listener(local, address) {
-            Err(error) if error.errno() == Some(errno::EAFNOSUPPORT) && local.bind.family.is_none() => {
+            Err(error)
+                if error.errno() == Some(errno::EAFNOSUPPORT) && local.bind.family.is_none() =>
+            {
                 address = socket::wildcard(Family::V4, local.port);
                 let text = "this system does not seem to support IPv6 - trying IPv4";
-                (listener(local, address).map_err(&fail)?, Some(text.to_owned()))
+                (
+                    listener(local, address).map_err(&fail)?,
+                    Some(text.to_owned()),
+                )
             }
             result => (result.map_err(&fail)?, None),
         };
@@ -78,7 +90,8 @@ impl Listeners {
 
     /// Adds a listener all of whose connections belong to one dialect.
     pub(super) fn add(&mut self, fd: OwnedFd, dialect: usize) {
-        self.entries.insert(self.next_index, Listener::new(fd, dialect, false));
+        self.entries
+            .insert(self.next_index, Listener::new(fd, dialect, false));
         self.next_index += 1;
     }
 
@@ -103,7 +116,12 @@ impl Listeners {
     }
 
     /// Closes the listeners of dialects that have closed, and waits for connections where they are accepted now.
-    pub(super) fn watch(&mut self, epoll: &Epoll, may_accept: bool, intake: impl Fn(usize) -> Intake) {
+    pub(super) fn watch(
+        &mut self,
+        epoll: &Epoll,
+        may_accept: bool,
+        intake: impl Fn(usize) -> Intake,
+    ) {
         self.entries.retain(|_, listener| {
             let is_open = intake(listener.dialect) != Intake::Closed;
             if !is_open {
@@ -118,7 +136,11 @@ impl Listeners {
             }
             // It fails only when memory is short, and is tried again in the next turn.
             let outcome = if wanted {
-                epoll.add(listener.fd.as_fd(), index * KINDS + LISTENER, Interest::READ)
+                epoll.add(
+                    listener.fd.as_fd(),
+                    index * KINDS + LISTENER,
+                    Interest::READ,
+                )
             } else {
                 epoll.remove(listener.fd.as_fd())
             };
@@ -130,9 +152,13 @@ impl Listeners {
 
     /// Connections wait that are not accepted now.
     pub(crate) fn have_waiting(&self) -> bool {
-        let mut unwatched = self.entries.values().filter(|listener| !listener.is_watched);
+        let mut unwatched = self
+            .entries
+            .values()
+            .filter(|listener| !listener.is_watched);
         unwatched.any(|listener| {
-            poll::wait_fd(listener.fd.as_fd(), Interest::READ, Some(Duration::ZERO)).is_ok_and(|waits| waits)
+            poll::wait_fd(listener.fd.as_fd(), Interest::READ, Some(Duration::ZERO))
+                .is_ok_and(|waits| waits)
         })
     }
 
@@ -151,7 +177,12 @@ impl Listeners {
 
 impl Listener {
     fn new(fd: OwnedFd, dialect: usize, is_shared: bool) -> Self {
-        Self { fd, dialect, is_shared, is_watched: false }
+        Self {
+            fd,
+            dialect,
+            is_shared,
+            is_watched: false,
+        }
     }
 }
 
@@ -166,7 +197,11 @@ fn listener(local: &LocalOptions, address: SocketAddr) -> Result<OwnedFd, OsErro
 }
 
 /// A socket bound to the server's port, with the server's options; also used for UDP.
-pub(crate) fn open_bound(local: &LocalOptions, address: SocketAddr, protocol: Protocol) -> Result<OwnedFd, OsError> {
+pub(crate) fn open_bound(
+    local: &LocalOptions,
+    address: SocketAddr,
+    protocol: Protocol,
+) -> Result<OwnedFd, OsError> {
     let v6_only = local.bind.family == Some(AddressFamily::V6);
     open_bound_with(address, protocol, v6_only, |fd| match &local.bind.device {
         Some(device) => sockopt::bind_device(fd, device),
@@ -194,9 +229,13 @@ pub(crate) fn open_bound_with(
 /// What the server binds to: the user's address, or the wildcard that covers both families.
 fn wanted_address(local: &LocalOptions) -> Result<SocketAddr, EngineError> {
     let family = local.bind.family.map(family);
-    let unresolved = |source| EngineError::Resolve { operation: Operation::Listen, source };
+    let unresolved = |source| EngineError::Resolve {
+        operation: Operation::Listen,
+        source,
+    };
     if let Some(host) = &local.bind.host {
-        let addresses = socket::resolve(host, local.port, family).map_err(|e| unresolved(Some(e)))?;
+        let addresses =
+            socket::resolve(host, local.port, family).map_err(|e| unresolved(Some(e)))?;
         return addresses.into_iter().next().ok_or_else(|| unresolved(None));
     }
     Ok(socket::wildcard(family.unwrap_or(Family::V6), local.port))
@@ -224,6 +263,8 @@ fn accept(listener: BorrowedFd<'_>, accepted: &mut Vec<(OwnedFd, SocketAddr)>) -
 
 fn is_exhausted(error: &io::Error) -> bool {
     let code = error.raw_os_error();
-    [errno::EMFILE, errno::ENFILE, errno::ENOBUFS, errno::ENOMEM].into_iter().any(|e| code == Some(e))
+    [errno::EMFILE, errno::ENFILE, errno::ENOBUFS, errno::ENOMEM]
+        .into_iter()
+        .any(|e| code == Some(e))
         || error.kind() == ErrorKind::OutOfMemory
 }

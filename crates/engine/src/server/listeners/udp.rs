@@ -56,7 +56,12 @@ const DATAGRAMS_PER_TURN: usize = 256;
 impl UdpListener {
     pub(in crate::server) fn new() -> Result<Self, EngineError> {
         let epoll = Epoll::new().map_err(Operation::Init.failed())?;
-        Ok(Self { epoll, socket: None, users: BTreeSet::new(), waiting: VecDeque::new() })
+        Ok(Self {
+            epoll,
+            socket: None,
+            users: BTreeSet::new(),
+            waiting: VecDeque::new(),
+        })
     }
 
     pub(in crate::server) fn fd(&self) -> BorrowedFd<'_> {
@@ -72,7 +77,11 @@ impl UdpListener {
     ) -> Result<(), EngineError> {
         if self.socket.is_none() {
             let fd = self.bind(local, address)?;
-            self.socket = Some(Socket { fd, local: local.clone(), address });
+            self.socket = Some(Socket {
+                fd,
+                local: local.clone(),
+                address,
+            });
         }
         self.users.insert(user);
         Ok(())
@@ -111,10 +120,20 @@ impl UdpListener {
     pub(crate) fn accept(&mut self, first: &FirstDatagram) -> Result<OwnedFd, EngineError> {
         let fail = Operation::AcceptStream.failed();
         let Some(Socket { fd, local, address }) = self.socket.take() else {
-            return Err(fail(OsError::new("accept", first.from, ErrorKind::NotConnected.into())));
+            return Err(fail(OsError::new(
+                "accept",
+                first.from,
+                ErrorKind::NotConnected.into(),
+            )));
         };
         match self.bind(&local, address) {
-            Ok(next) => self.socket = Some(Socket { fd: next, local, address }),
+            Ok(next) => {
+                self.socket = Some(Socket {
+                    fd: next,
+                    local,
+                    address,
+                })
+            }
             Err(error) => {
                 self.socket = Some(Socket { fd, local, address });
                 return Err(error);
@@ -124,7 +143,11 @@ impl UdpListener {
         match socket::connect(fd.as_fd(), &first.raw).map_err(&fail)? {
             Connect::Done | Connect::InProgress => {}
         }
-        self.waiting.extend(read(fd.as_fd()).into_iter().filter(|datagram| datagram.from != first.from));
+        self.waiting.extend(
+            read(fd.as_fd())
+                .into_iter()
+                .filter(|datagram| datagram.from != first.from),
+        );
         Ok(fd)
     }
 
@@ -143,7 +166,9 @@ impl UdpListener {
     fn bind(&self, local: &LocalOptions, address: SocketAddr) -> Result<OwnedFd, EngineError> {
         let fail = Operation::ListenStream.failed();
         let fd = open_bound(local, address, Protocol::Udp).map_err(&fail)?;
-        self.epoll.add(fd.as_fd(), 0, Interest::READ).map_err(&fail)?;
+        self.epoll
+            .add(fd.as_fd(), 0, Interest::READ)
+            .map_err(&fail)?;
         Ok(fd)
     }
 }
@@ -157,7 +182,11 @@ pub(crate) fn read(fd: BorrowedFd<'_>) -> Vec<FirstDatagram> {
             break;
         };
         let bytes = buffer.get(..len).unwrap_or(&buffer).to_vec();
-        datagrams.push(FirstDatagram { from: socket::unmap(raw), raw, bytes });
+        datagrams.push(FirstDatagram {
+            from: socket::unmap(raw),
+            raw,
+            bytes,
+        });
     }
     datagrams
 }

@@ -83,10 +83,9 @@ impl ClientSession {
             reporter,
             header,
             accepted: Instant::now(),
-            until: spec
-                .end
-                .duration()
-                .and_then(|time| Instant::now().checked_add(time.saturating_mul(2).saturating_add(overtime))),
+            until: spec.end.duration().and_then(|time| {
+                Instant::now().checked_add(time.saturating_mul(2).saturating_add(overtime))
+            }),
             local: local.clone(),
             quota: Quota::default(),
             main,
@@ -106,17 +105,31 @@ impl ClientSession {
     }
 
     /// One more connection of the same test.
-    pub(super) fn expects(&self, peer: SocketAddr, spec: &TestSpec, header: Option<&Header>) -> bool {
+    pub(super) fn expects(
+        &self,
+        peer: SocketAddr,
+        spec: &TestSpec,
+        header: Option<&Header>,
+    ) -> bool {
         let (Some(own), Some(header)) = (&self.header, header) else {
             return false;
         };
-        let opened_by_client = self.main.connections.iter().filter(|connection| !connection.is_back);
+        let opened_by_client = self
+            .main
+            .connections
+            .iter()
+            .filter(|connection| !connection.is_back);
         let (here, limit) = (opened_by_client.count(), header.streams as usize);
         self.peer.ip() == peer.ip()
             && self.main.spec.transport == spec.transport
             && here < limit
             && (own.mode, own.streams, own.block_len_bytes, own.trip_times)
-                == (header.mode, header.streams, header.block_len_bytes, header.trip_times)
+                == (
+                    header.mode,
+                    header.streams,
+                    header.block_len_bytes,
+                    header.trip_times,
+                )
             && self.accepted.elapsed() < JOIN_PERIOD
             && !self.main.is_over()
     }
@@ -127,19 +140,33 @@ impl ClientSession {
 
     pub(super) fn has(&self, remote: SocketAddr) -> bool {
         let sessions = [Some(&self.main), self.back.as_ref()];
-        let mut connections = sessions.into_iter().flatten().flat_map(|session| &session.connections);
+        let mut connections = sessions
+            .into_iter()
+            .flatten()
+            .flat_map(|session| &session.connections);
         connections.any(|c| c.remote == remote && c.closed.is_none())
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.main.is_over() && self.dials.is_empty() && self.back.as_ref().is_none_or(Session::is_over)
+        self.main.is_over()
+            && self.dials.is_empty()
+            && self.back.as_ref().is_none_or(Session::is_over)
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let dials = self.dials.iter().map(Dial::deadline);
-        let sessions = [self.main.deadline(), self.back.as_ref().and_then(Session::deadline)];
+        let sessions = [
+            self.main.deadline(),
+            self.back.as_ref().and_then(Session::deadline),
+        ];
         let life = self.liveness.as_ref().map(|_| Instant::now() + POLL);
-        sessions.into_iter().flatten().chain(dials).chain(life).chain(self.until).min()
+        sessions
+            .into_iter()
+            .flatten()
+            .chain(dials)
+            .chain(life)
+            .chain(self.until)
+            .min()
     }
 
     /// Does what is to be done; `next_number` numbers connections back. True when a session was added.
@@ -164,7 +191,9 @@ impl ClientSession {
         if self.connection_count() > connections {
             // New connections have actions, and no event announces them.
             self.main.advance(&mut self.reporter);
-            self.back.iter_mut().for_each(|back| drop(back.advance(&mut self.reporter)));
+            self.back
+                .iter_mut()
+                .for_each(|back| drop(back.advance(&mut self.reporter)));
         }
         has_new_session
     }
@@ -192,10 +221,15 @@ impl ClientSession {
         for mut dial in std::mem::take(&mut self.dials) {
             match dial.advance() {
                 Progress::Pending => self.dials.push(dial),
-                Progress::Failed(text) => self.reporter.emit(&Event::Warning(format!("tcp connect failed: {text}"))),
+                Progress::Failed(text) => self
+                    .reporter
+                    .emit(&Event::Warning(format!("tcp connect failed: {text}"))),
                 Progress::Connected(fd) => {
                     let socket = sockets::facts(std::os::fd::AsFd::as_fd(&fd), dial.spec.transport);
-                    self.reporter.emit(&Event::ConnectingBack { remote: dial.remote, socket });
+                    self.reporter.emit(&Event::ConnectingBack {
+                        remote: dial.remote,
+                        socket,
+                    });
                     match self.connected_back(fd, dial) {
                         Ok(added) => is_new_session |= added,
                         Err(error) => self.reporter.emit(&Event::Warning(error.text())),
@@ -229,18 +263,25 @@ impl ClientSession {
 
     /// Ends the test when it takes too long, or has been silent for too long; true if it does.
     pub(super) fn check_liveness(&mut self, is_place_wanted: bool) -> bool {
-        if self.until.take_if(|until| *until <= Instant::now()).is_some() {
+        if self
+            .until
+            .take_if(|until| *until <= Instant::now())
+            .is_some()
+        {
             self.end_early("the test takes far longer than was announced");
             return true;
         }
-        let Some(liveness) = &mut self.liveness else { return false };
+        let Some(liveness) = &mut self.liveness else {
+            return false;
+        };
         if !self.main.run.has_started() || self.main.is_over() {
             return false;
         }
         let Some(progress_bytes) = self.main.run.progress_bytes() else {
             return false;
         };
-        let Some(limit) = liveness.exceeded(clock::monotonic_ns(), progress_bytes, is_place_wanted) else {
+        let Some(limit) = liveness.exceeded(clock::monotonic_ns(), progress_bytes, is_place_wanted)
+        else {
             return false;
         };
         self.end_early(&format!("no sign of life for {} s", limit.as_secs()));
@@ -284,7 +325,10 @@ impl ClientSession {
 impl server::Session for ClientSession {
     fn totals(&mut self) -> ByteTotals {
         let of = |session: &Session| ByteTotals::of(&session.run);
-        let (first, second) = (of(&self.main), self.back.as_ref().map(of).unwrap_or_default());
+        let (first, second) = (
+            of(&self.main),
+            self.back.as_ref().map(of).unwrap_or_default(),
+        );
         ByteTotals {
             received_bytes: first.received_bytes.saturating_add(second.received_bytes),
             sent_bytes: first.sent_bytes.saturating_add(second.sent_bytes),
@@ -301,7 +345,9 @@ fn wait_for_start(spec: &TestSpec) -> Duration {
     match spec.workload.start {
         Start::At(time) if spec.transport != Transport::Udp => {
             let wait = time.saturating_sub(Duration::from_nanos(clock::unix_ns()));
-            Some(wait).filter(|wait| *wait <= START_AHEAD_MAX).unwrap_or_default()
+            Some(wait)
+                .filter(|wait| *wait <= START_AHEAD_MAX)
+                .unwrap_or_default()
         }
         Start::At(_) | Start::AtMonotonic(_) | Start::After(_) | Start::Now => Duration::ZERO,
     }

@@ -39,7 +39,14 @@ const POLL: Duration = Duration::from_millis(5);
 impl Dial {
     pub(super) fn new(number: u32, remote: SocketAddr, spec: TestSpec) -> Self {
         let now = Instant::now();
-        Self { number, remote, spec, fd: None, until: now + TIMEOUT, again_at: now }
+        Self {
+            number,
+            remote,
+            spec,
+            fd: None,
+            until: now + TIMEOUT,
+            again_at: now,
+        }
     }
 
     pub(super) fn deadline(&self) -> Instant {
@@ -63,7 +70,10 @@ impl Dial {
         let Some(fd) = &self.fd else {
             return Progress::Pending;
         };
-        if !matches!(poll::wait_fd(fd.as_fd(), Interest::WRITE, Some(Duration::ZERO)), Ok(true)) {
+        if !matches!(
+            poll::wait_fd(fd.as_fd(), Interest::WRITE, Some(Duration::ZERO)),
+            Ok(true)
+        ) {
             if Instant::now() < self.until {
                 return Progress::Pending;
             }

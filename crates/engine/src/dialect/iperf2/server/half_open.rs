@@ -58,20 +58,32 @@ const HEAD_BYTES: usize = 256;
 
 impl Default for HalfOpenFlows {
     fn default() -> Self {
-        Self::new(PendingBounds { total: FLOWS_MAX, per_source: FLOWS_PER_ADDRESS_MAX })
+        Self::new(PendingBounds {
+            total: FLOWS_MAX,
+            per_source: FLOWS_PER_ADDRESS_MAX,
+        })
     }
 }
 
 impl HalfOpenFlows {
     pub(crate) fn new(bounds: PendingBounds) -> Self {
-        Self { ids: HashMap::new(), flows: BTreeMap::new(), pending_limit: PendingLimit::new(bounds), next_id: 0 }
+        Self {
+            ids: HashMap::new(),
+            flows: BTreeMap::new(),
+            pending_limit: PendingLimit::new(bounds),
+            next_id: 0,
+        }
     }
 
     /// Takes a datagram of an address that has no flow. Times do not decrease.
     pub(crate) fn take(&mut self, now_ns: u64, peer: SocketAddr, datagram: &[u8]) -> Step {
         self.expire(now_ns);
         if let Some(id) = self.ids.get(&peer).copied() {
-            if self.flows.get(&id).is_some_and(|flow| flow.is_followed_by(datagram)) {
+            if self
+                .flows
+                .get(&id)
+                .is_some_and(|flow| flow.is_followed_by(datagram))
+            {
                 return self.remove(id).map_or(Step::Foreign, HalfOpen::into_step);
             }
             return Step::Foreign;
@@ -127,7 +139,8 @@ impl HalfOpenFlows {
 impl HalfOpen {
     /// Clients that wait for an answer repeat their first datagram; the last one of a flow has a negative number.
     fn is_followed_by(&self, datagram: &[u8]) -> bool {
-        DatagramHead::parse(datagram, self.width).is_some_and(|head| head.number.saturating_abs() >= self.number)
+        DatagramHead::parse(datagram, self.width)
+            .is_some_and(|head| head.number.saturating_abs() >= self.number)
     }
 
     fn into_step(self) -> Step {
@@ -156,7 +169,10 @@ mod tests {
     }
 
     fn table() -> HalfOpenFlows {
-        HalfOpenFlows::new(PendingBounds { total: 4, per_source: 2 })
+        HalfOpenFlows::new(PendingBounds {
+            total: 4,
+            per_source: 2,
+        })
     }
 
     #[test]
@@ -164,8 +180,13 @@ mod tests {
         for second in [1, 2, 9, -2] {
             let mut table = table();
             assert_eq!(table.take(5, peer(1, 1), &datagram(1)), Step::Held);
-            assert_eq!(table.take(6, peer(1, 2), &datagram(2)), Step::Held, "another flow");
-            let Step::Follows(first, arrived_ns) = table.take(7, peer(1, 1), &datagram(second)) else {
+            assert_eq!(
+                table.take(6, peer(1, 2), &datagram(2)),
+                Step::Held,
+                "another flow"
+            );
+            let Step::Follows(first, arrived_ns) = table.take(7, peer(1, 1), &datagram(second))
+            else {
                 panic!("{second} follows");
             };
             assert_eq!((first, arrived_ns, table.len()), (datagram(1), 5, 1));
@@ -204,6 +225,10 @@ mod tests {
         table.take(0, peer(1, 1), &datagram(1));
         assert_eq!(table.take(10 * S, peer(2, 1), &datagram(1)), Step::Held);
         assert_eq!(table.len(), 1);
-        assert_eq!(table.take(10 * S, peer(1, 1), &datagram(2)), Step::Held, "a first datagram again");
+        assert_eq!(
+            table.take(10 * S, peer(1, 1), &datagram(2)),
+            Step::Held,
+            "a first datagram again"
+        );
     }
 }

@@ -114,7 +114,8 @@ impl Iperf2Server {
         test.transport = Transport::Udp;
         let is_known = |peer| self.sessions.values().any(|e| e.has(peer));
         let admits = |peer: SocketAddr| server.access.admits(peer.ip());
-        let new_flows = udp_listener.new_flows(&self.policy, &test, &mut self.half_open, is_known, admits);
+        let new_flows =
+            udp_listener.new_flows(&self.policy, &test, &mut self.half_open, is_known, admits);
         for (peer, refusal) in new_flows.refused {
             let reason = match refusal {
                 FlowRefusal::Amount => RefusalReason::Duration,
@@ -128,19 +129,34 @@ impl Iperf2Server {
         for flow in new_flows.flows {
             let mut machine = Machine::FlowServer(flow.machine);
             if let Some(Action::Accepted(test)) = machine.next() {
-                let accepted =
-                    AcceptedConnection { fd: flow.fd, peer: flow.peer, machine, accepted_ns: None, early: flow.early };
+                let accepted = AcceptedConnection {
+                    fd: flow.fd,
+                    peer: flow.peer,
+                    machine,
+                    accepted_ns: None,
+                    early: flow.early,
+                };
                 self.admit(accepted, *test, server);
             }
         }
     }
 
     /// A connection or flow joins the session of its client, or begins one.
-    fn admit(&mut self, accepted: AcceptedConnection, test: AcceptedTest, server: &mut ServerContext<'_>) {
-        let AcceptedConnection { fd, peer, machine, .. } = accepted;
+    fn admit(
+        &mut self,
+        accepted: AcceptedConnection,
+        test: AcceptedTest,
+        server: &mut ServerContext<'_>,
+    ) {
+        let AcceptedConnection {
+            fd, peer, machine, ..
+        } = accepted;
         let spec = with_own(test.spec.clone(), &self.defaults.test);
-        let expecting =
-            self.sessions.iter().find(|(_, e)| e.expects(peer, &spec, test.header.as_ref())).map(|(id, _)| *id);
+        let expecting = self
+            .sessions
+            .iter()
+            .find(|(_, e)| e.expects(peer, &spec, test.header.as_ref()))
+            .map(|(id, _)| *id);
         let id = match expecting {
             Some(id) => id,
             None => match self.open_session(peer, &spec, test.header.clone(), server) {
@@ -160,7 +176,9 @@ impl Iperf2Server {
             // A test is not lost with its TOS byte.
             let _ = sockopt::set_tos(fd.as_fd(), tos);
         }
-        let Ok(mut connection) = Connection::new(fd, machine, self.next_number, self.defaults.test.clone()) else {
+        let Ok(mut connection) =
+            Connection::new(fd, machine, self.next_number, self.defaults.test.clone())
+        else {
             // The client is gone already.
             return;
         };
@@ -169,7 +187,11 @@ impl Iperf2Server {
         connection.take_early(accepted.early);
         connection.accepted_ns = accepted.accepted_ns;
         session.add(connection);
-        if self.defaults.connections_max.is_some_and(|max| self.accepted >= max) {
+        if self
+            .defaults
+            .connections_max
+            .is_some_and(|max| self.accepted >= max)
+        {
             self.close();
         }
     }
@@ -183,7 +205,8 @@ impl Iperf2Server {
     ) -> Option<u64> {
         let id = server.new_id();
         let streams = header.as_ref().map_or(1, |h| h.streams.max(1));
-        let sent_both_ways = u32::from(spec.direction == linerate_model::Direction::Bidirectional) + 1;
+        let sent_both_ways =
+            u32::from(spec.direction == linerate_model::Direction::Bidirectional) + 1;
         let request = QuotaRequest {
             address: Network::of_client(peer.ip()),
             user: None,
@@ -191,7 +214,11 @@ impl Iperf2Server {
             duration: spec.end.duration(),
             bytes: 0,
             last_blocks_bytes: 0,
-            rate_bps: spec.pacing.rate_bps.unwrap_or(0).saturating_mul(u64::from(streams)),
+            rate_bps: spec
+                .pacing
+                .rate_bps
+                .unwrap_or(0)
+                .saturating_mul(u64::from(streams)),
             requirements: Requirements::without_control(spec, streams),
         };
         if let Err(reason) = server.admission.take(id, request) {
@@ -220,12 +247,19 @@ impl Iperf2Server {
     ) -> Result<ClientSession, Failure> {
         let sink = server.out.open_test().map_err(failure)?;
         let mut reporter = Reporter::boxed(sink);
-        let mut announced = test_header(Endpoint::Server, peer.ip().to_string(), peer.port(), spec, &self.spec.local);
+        let mut announced = test_header(
+            Endpoint::Server,
+            peer.ip().to_string(),
+            peer.port(),
+            spec,
+            &self.spec.local,
+        );
         announced.file_name = None;
         reporter.emit(&Event::TestAccepted(Box::new(announced)));
         let liveness = self.spec.policy.liveness;
-        let mut session = ClientSession::new(peer, reporter, header, spec, &self.spec.local, liveness)
-            .map_err(|e| failure(e.text()))?;
+        let mut session =
+            ClientSession::new(peer, reporter, header, spec, &self.spec.local, liveness)
+                .map_err(|e| failure(e.text()))?;
         session.limit(server.admission.quotas().quota(id));
         let token = id * KINDS + SESSION;
         let watched = self.epoll.add(session.main.fd(), token, Interest::READ);
@@ -256,7 +290,9 @@ impl Iperf2Server {
     }
 
     fn end_sessions(&mut self, why: &str) {
-        self.sessions.values_mut().for_each(|session| session.end_early(why));
+        self.sessions
+            .values_mut()
+            .for_each(|session| session.end_early(why));
     }
 
     fn end_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
@@ -266,7 +302,13 @@ impl Iperf2Server {
         let outcome = session.finish();
         server.admission.release(id, Instant::now());
         let totals = session.totals();
-        server.end_test(id, String::new(), totals, session.summaries().next(), &outcome);
+        server.end_test(
+            id,
+            String::new(),
+            totals,
+            session.summaries().next(),
+            &outcome,
+        );
     }
 }
 
@@ -282,7 +324,9 @@ impl ServerDialect for Iperf2Server {
     fn recognise(&self, first_bytes: &[u8]) -> Recognised {
         match opening::recognise(first_bytes) {
             _ if !self.shares_listener => Recognised::NotMine,
-            Opening::Header | Opening::BounceBack | Opening::Legacy | Opening::Data => Recognised::Mine,
+            Opening::Header | Opening::BounceBack | Opening::Legacy | Opening::Data => {
+                Recognised::Mine
+            }
             Opening::NeedMore => Recognised::NeedMore(OPENING_LEN),
             Opening::Foreign => Recognised::NotMine,
         }
@@ -299,7 +343,11 @@ impl ServerDialect for Iperf2Server {
         }
     }
 
-    fn accept(&mut self, connection: Accepted, server: &mut ServerContext<'_>) -> Result<(), Failure> {
+    fn accept(
+        &mut self,
+        connection: Accepted,
+        server: &mut ServerContext<'_>,
+    ) -> Result<(), Failure> {
         let (id, is_read) = (connection.id, !connection.first_bytes.is_empty());
         let pending = PendingConnection::new(connection, self.policy.clone());
         let token = id * KINDS + PENDING;
@@ -316,7 +364,9 @@ impl ServerDialect for Iperf2Server {
     }
 
     fn end_silent(&mut self) -> bool {
-        self.sessions.values_mut().any(|session| session.check_liveness(true))
+        self.sessions
+            .values_mut()
+            .any(|session| session.check_liveness(true))
     }
 
     fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) {
@@ -330,7 +380,10 @@ impl ServerDialect for Iperf2Server {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let pending = self.pending.values().filter_map(PendingConnection::deadline);
+        let pending = self
+            .pending
+            .values()
+            .filter_map(PendingConnection::deadline);
         let sessions = self.sessions.values().filter_map(|e| e.deadline());
         pending.chain(sessions).chain(self.ends).min()
     }
@@ -342,14 +395,20 @@ impl ServerDialect for Iperf2Server {
         for event in &events {
             let index = event.token / KINDS;
             match event.token % KINDS {
-                UDP_LISTENER => self.on_datagrams(usize::try_from(index).unwrap_or(usize::MAX), server),
+                UDP_LISTENER => {
+                    self.on_datagrams(usize::try_from(index).unwrap_or(usize::MAX), server)
+                }
                 PENDING => self.on_pending(index, server),
                 _ => {}
             }
         }
         let now = Instant::now();
         let is_late = |w: &PendingConnection| w.deadline().is_some_and(|t| t <= now);
-        let late = self.pending.iter().filter(|(_, w)| is_late(w)).map(|(id, _)| *id);
+        let late = self
+            .pending
+            .iter()
+            .filter(|(_, w)| is_late(w))
+            .map(|(id, _)| *id);
         for id in late.collect::<Vec<_>>() {
             self.on_pending(id, server);
         }
@@ -380,7 +439,11 @@ impl ServerDialect for Iperf2Server {
         }
         self.is_stopping = true;
         self.close();
-        if self.drains { Stopped::Draining } else { Stopped::Ended }
+        if self.drains {
+            Stopped::Draining
+        } else {
+            Stopped::Ended
+        }
     }
 
     fn failure(&self, error: EngineError) -> Failure {

@@ -29,7 +29,13 @@ const FLOW_SILENCE_MAX: Duration = Duration::from_secs(30);
 impl Iperf2Server {
     /// Opens the listeners of the specification.
     pub(super) fn open(spec: &ServerSpec, out: &mut dyn ServerReporter) -> Result<Self, Failure> {
-        let defaults = spec.local.end.defaults.as_deref().cloned().unwrap_or_default();
+        let defaults = spec
+            .local
+            .end
+            .defaults
+            .as_deref()
+            .cloned()
+            .unwrap_or_default();
         let mut server = Self::closed(spec, defaults)?;
         server.drains = true;
         let last_port = spec.local.end.last_port.unwrap_or(spec.local.port);
@@ -52,9 +58,13 @@ impl Iperf2Server {
             }
             address => address,
         };
-        let named = |transport: &str, f: Failure| failure(format!("port {port} (iperf 2, {transport}): {}", f.message));
+        let named = |transport: &str, f: Failure| {
+            failure(format!("port {port} (iperf 2, {transport}): {}", f.message))
+        };
         server.listen_tcp(address).map_err(|f| named("TCP", f))?;
-        server.open_udp_listener(address).map_err(|f| named("UDP", f))?;
+        server
+            .open_udp_listener(address)
+            .map_err(|f| named("UDP", f))?;
         Ok(server)
     }
 
@@ -72,13 +82,21 @@ impl Iperf2Server {
             version: Version::of(defaults.test.workload.release),
             permit_key: key.map(String::into_bytes),
             reports_delays: defaults.reports_delays,
-            idle_timeout: spec.policy.liveness.otherwise.clamp(Policy::default().idle_timeout, FLOW_SILENCE_MAX),
-            handshake_timeout: defaults.handshake_timeout.unwrap_or(Policy::default().handshake_timeout),
+            idle_timeout: spec
+                .policy
+                .liveness
+                .otherwise
+                .clamp(Policy::default().idle_timeout, FLOW_SILENCE_MAX),
+            handshake_timeout: defaults
+                .handshake_timeout
+                .unwrap_or(Policy::default().handshake_timeout),
             ..Policy::default()
         };
         Ok(Self {
             spec: spec.clone(),
-            ends: defaults.lifetime.and_then(|time| Instant::now().checked_add(time)),
+            ends: defaults
+                .lifetime
+                .and_then(|time| Instant::now().checked_add(time)),
             defaults,
             policy,
             epoll: Epoll::new().map_err(|e| os("listener", &e))?,
@@ -96,15 +114,24 @@ impl Iperf2Server {
         })
     }
 
-    fn listen(&mut self, port: u16, transport: Transport, out: &mut dyn ServerReporter) -> Result<(), Failure> {
+    fn listen(
+        &mut self,
+        port: u16,
+        transport: Transport,
+        out: &mut dyn ServerReporter,
+    ) -> Result<(), Failure> {
         let address = self.address(port)?;
         let facts = if transport == Transport::Udp {
             self.open_udp_listener(address)?;
-            self.udp_listeners.last().map(|udp_listener| sockets::facts(udp_listener.fd(), transport))
+            self.udp_listeners
+                .last()
+                .map(|udp_listener| sockets::facts(udp_listener.fd(), transport))
         } else {
             let refused = self.listen_tcp(address)?;
             refused.iter().for_each(|text| out.warning(text));
-            self.listeners.last().map(|fd| sockets::facts(fd.as_fd(), transport))
+            self.listeners
+                .last()
+                .map(|fd| sockets::facts(fd.as_fd(), transport))
         };
         let is_first = self.spec.local.port == port;
         let group = Some(address.ip()).filter(IpAddr::is_multicast);
@@ -112,7 +139,8 @@ impl Iperf2Server {
         listener.last_port = self.spec.local.end.last_port;
         listener.group = group;
         if is_first {
-            out.listener(&listener).map_err(|e| failure(e.to_string()))?;
+            out.listener(&listener)
+                .map_err(|e| failure(e.to_string()))?;
             out.server_event(&ServerEvent::Listening { address });
         }
         Ok(())
@@ -123,10 +151,15 @@ impl Iperf2Server {
         let wants_v6 = bind.family == Some(AddressFamily::V6) || self.defaults.dual_stack;
         if let Some(host) = &bind.host {
             let found = socket::resolve(host, port, None);
-            let first = found.ok().and_then(|addresses| addresses.into_iter().next());
+            let first = found
+                .ok()
+                .and_then(|addresses| addresses.into_iter().next());
             return first.ok_or_else(|| failure(format!("{host}: Host name lookup failure")));
         }
-        Ok(socket::wildcard(if wants_v6 { Family::V6 } else { Family::V4 }, port))
+        Ok(socket::wildcard(
+            if wants_v6 { Family::V6 } else { Family::V4 },
+            port,
+        ))
     }
 
     /// Opens a listener; returns what the system refused.
@@ -152,15 +185,25 @@ impl Iperf2Server {
         let fail = |e: OsError| os("listener bind", &e);
         let mut test = self.defaults.test.clone();
         test.transport = Transport::Udp;
-        let udp_listener = UdpListener::open(address, !self.defaults.dual_stack, &test).map_err(fail)?;
+        let udp_listener =
+            UdpListener::open(address, !self.defaults.dual_stack, &test).map_err(fail)?;
         if address.ip().is_multicast() {
-            let source = self.spec.local.end.multicast_source.as_ref().and_then(|s| s.parse().ok());
+            let source = self
+                .spec
+                .local
+                .end
+                .multicast_source
+                .as_ref()
+                .and_then(|s| s.parse().ok());
             // Where the kernel has no such option, datagrams to other groups of this host are taken for ours.
             let _ = sockopt::IP_MULTICAST_ALL.set(udp_listener.fd(), false);
-            sockopt::join_group(udp_listener.fd(), address.ip(), source).map_err(|e| os("multicast join", &e))?;
+            sockopt::join_group(udp_listener.fd(), address.ip(), source)
+                .map_err(|e| os("multicast join", &e))?;
         }
         let token = self.udp_listeners.len() as u64 * KINDS + UDP_LISTENER;
-        self.epoll.add(udp_listener.fd(), token, Interest::READ).map_err(fail)?;
+        self.epoll
+            .add(udp_listener.fd(), token, Interest::READ)
+            .map_err(fail)?;
         self.udp_listeners.push(udp_listener);
         Ok(())
     }
@@ -168,8 +211,15 @@ impl Iperf2Server {
 
 /// What a service allows clients that prove nothing.
 fn for_anonymous_clients(spec: &ServerSpec, policy: Policy) -> Policy {
-    let bounds = UdpReverse { silence_max: Some(SILENCE_MAX), ..UdpReverse::default() };
-    Policy { udp_reverse: spec.policy.iperf2_udp_reverse.then_some(bounds), answers_are_bounded: true, ..policy }
+    let bounds = UdpReverse {
+        silence_max: Some(SILENCE_MAX),
+        ..UdpReverse::default()
+    };
+    Policy {
+        udp_reverse: spec.policy.iperf2_udp_reverse.then_some(bounds),
+        answers_are_bounded: true,
+        ..policy
+    }
 }
 
 /// Longest silence of a client that sends and to which data are sent.

@@ -24,7 +24,11 @@ use iperf2_server::Iperf2Server;
 ///
 /// # Errors
 /// When the server cannot listen, cannot report, or was interrupted.
-pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dyn Interrupts) -> Result<(), Failure> {
+pub fn run(
+    spec: &ServerSpec,
+    reporter: &mut dyn ServerReporter,
+    interrupts: &dyn Interrupts,
+) -> Result<(), Failure> {
     let dialect = Iperf2Server::open(spec, reporter)?;
     let mut server = Server::new(spec, reporter, interrupts).map_err(failure)?;
     server.add(Box::new(dialect)).map_err(failure)?;
@@ -32,7 +36,9 @@ pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dy
 }
 
 /// Opens the listeners of the policy of a server with other dialects.
-pub(crate) fn beside_others(spec: &ServerSpec) -> Result<Option<impl crate::server::ServerDialect + use<>>, Failure> {
+pub(crate) fn beside_others(
+    spec: &ServerSpec,
+) -> Result<Option<impl crate::server::ServerDialect + use<>>, Failure> {
     match spec.policy.iperf2 {
         Iperf2Listener::Port(port) => Iperf2Server::open_both(spec, port).map(Some),
         Iperf2Listener::SamePort => Iperf2Server::open_without_listeners(spec).map(Some),

@@ -52,10 +52,19 @@ pub(super) struct NewFlows {
 const NEW_FLOWS_PER_TURN: usize = 64;
 
 impl UdpListener {
-    pub(super) fn open(address: SocketAddr, v6_only: bool, test: &TestSpec) -> Result<Self, OsError> {
+    pub(super) fn open(
+        address: SocketAddr,
+        v6_only: bool,
+        test: &TestSpec,
+    ) -> Result<Self, OsError> {
         let fd = bound(address, v6_only)?;
         sockets::prepare(fd.as_fd(), test, false, true);
-        Ok(Self { fd, address, v6_only, reader: DatagramReader::new()? })
+        Ok(Self {
+            fd,
+            address,
+            v6_only,
+            reader: DatagramReader::new()?,
+        })
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
@@ -76,7 +85,12 @@ impl UdpListener {
         let mut arrived = VecDeque::new();
         self.reader.drain(&self.fd, &mut arrived);
         let mut found: BTreeMap<SocketAddr, NewFlow> = BTreeMap::new();
-        while let Some(ReceivedDatagram { datagram, from, at_ns }) = arrived.pop_front() {
+        while let Some(ReceivedDatagram {
+            datagram,
+            from,
+            at_ns,
+        }) = arrived.pop_front()
+        {
             let peer = socket::unmap(from);
             if let Some(flow) = found.get_mut(&peer) {
                 flow.early.push((datagram, at_ns));
@@ -86,7 +100,9 @@ impl UdpListener {
                 continue;
             }
             let is_group = self.address.ip().is_multicast();
-            let machine = |first: &[u8]| FlowServer::new(Instant::now(), wall(), policy.clone(), first, is_group);
+            let machine = |first: &[u8]| {
+                FlowServer::new(Instant::now(), wall(), policy.clone(), first, is_group)
+            };
             let (first, first_ns) = match half_open.take(at_ns, peer, &datagram) {
                 Step::Follows(first, first_ns) => (first, first_ns),
                 Step::Held => {
@@ -95,7 +111,9 @@ impl UdpListener {
                 }
                 Step::Foreign => continue,
             };
-            let Ok(machine) = machine(&first) else { continue };
+            let Ok(machine) = machine(&first) else {
+                continue;
+            };
             let fd = match self.connect(from, test) {
                 Ok(fd) => fd,
                 Err(error) => {
@@ -106,9 +124,21 @@ impl UdpListener {
             self.reader.drain(&fd, &mut arrived);
             self.reader.drain(&self.fd, &mut arrived);
             let early = vec![(first, first_ns), (datagram, at_ns)];
-            found.insert(peer, NewFlow { fd, peer, machine, early });
+            found.insert(
+                peer,
+                NewFlow {
+                    fd,
+                    peer,
+                    machine,
+                    early,
+                },
+            );
         }
-        NewFlows { flows: found.into_values().collect(), refused, failed }
+        NewFlows {
+            flows: found.into_values().collect(),
+            refused,
+            failed,
+        }
     }
 
     fn connect(&self, remote: SocketAddr, test: &TestSpec) -> Result<OwnedFd, OsError> {

@@ -49,13 +49,25 @@ pub(super) fn take_over(spec: &ClientSpec, fd: OwnedFd) -> Result<Connection, Fa
     control_connection::prepare(fd.as_fd(), &spec.local)?;
     let local = socket::local_addr(&fd).map_err(&fail)?;
     let remote = socket::peer_addr(&fd).map_err(&fail)?;
-    Ok(Connection { fd, local, remote, handshake: None })
+    Ok(Connection {
+        fd,
+        local,
+        remote,
+        handshake: None,
+    })
 }
 
 /// Opens the control connection to the first address of the server that answers.
-pub(super) fn control(spec: &ClientSpec, interrupts: &dyn Interrupts) -> Result<Connection, Failure> {
-    let addresses = socket::resolve(&spec.host, spec.local.port, spec.local.bind.family.map(family))
-        .map_err(|e| ErrorCode::Connect.failure(Some(&e.to_string())))?;
+pub(super) fn control(
+    spec: &ClientSpec,
+    interrupts: &dyn Interrupts,
+) -> Result<Connection, Failure> {
+    let addresses = socket::resolve(
+        &spec.host,
+        spec.local.port,
+        spec.local.bind.family.map(family),
+    )
+    .map_err(|e| ErrorCode::Connect.failure(Some(&e.to_string())))?;
     let mut last = ErrorCode::Connect.failure(None);
     for remote in addresses {
         match connect_one(spec, remote, interrupts) {
@@ -67,16 +79,29 @@ pub(super) fn control(spec: &ClientSpec, interrupts: &dyn Interrupts) -> Result<
     Err(last)
 }
 
-fn connect_one(spec: &ClientSpec, remote: SocketAddr, interrupts: &dyn Interrupts) -> Result<Connection, Failure> {
+fn connect_one(
+    spec: &ClientSpec,
+    remote: SocketAddr,
+    interrupts: &dyn Interrupts,
+) -> Result<Connection, Failure> {
     let fail = failed(ErrorCode::Connect);
     let fd = socket::open(&remote, Protocol::Tcp).map_err(&fail)?;
     bind(fd.as_fd(), &spec.local.bind, None, &remote)?;
     control_connection::prepare(fd.as_fd(), &spec.local)?;
     let sent_ns = clock::monotonic_ns();
-    connect(fd.as_fd(), &remote, spec.connect_timeout, interrupts).map_err(|e| wait_failure(e, ErrorCode::Connect))?;
-    let handshake = Some(Handshake { sent_ns, established_ns: clock::monotonic_ns() });
+    connect(fd.as_fd(), &remote, spec.connect_timeout, interrupts)
+        .map_err(|e| wait_failure(e, ErrorCode::Connect))?;
+    let handshake = Some(Handshake {
+        sent_ns,
+        established_ns: clock::monotonic_ns(),
+    });
     let local = socket::local_addr(fd.as_fd()).map_err(&fail)?;
-    Ok(Connection { local, remote: socket::unmap(remote), fd, handshake })
+    Ok(Connection {
+        local,
+        remote: socket::unmap(remote),
+        fd,
+        handshake,
+    })
 }
 
 /// Binds a client socket as the options request; `port` is that of a data stream.
@@ -92,15 +117,20 @@ pub(super) fn bind(
     let family = Family::of(remote);
     let address = match (&wanted.host, port) {
         (Some(host), port) => {
-            let found = socket::resolve(host, port.unwrap_or(0), Some(family))
-                .map_err(|e: ResolveError| ErrorCode::StreamConnect.failure(Some(&e.to_string())))?;
+            let found = socket::resolve(host, port.unwrap_or(0), Some(family)).map_err(
+                |e: ResolveError| ErrorCode::StreamConnect.failure(Some(&e.to_string())),
+            )?;
             found.into_iter().next()
         }
         (None, Some(port)) => Some(socket::wildcard(family, port)),
         (None, None) => None,
     };
-    let Some(address) = address else { return Ok(()) };
-    sockopt::SO_REUSEADDR.set(fd, true).map_err(failed(ErrorCode::ReuseAddr))?;
+    let Some(address) = address else {
+        return Ok(());
+    };
+    sockopt::SO_REUSEADDR
+        .set(fd, true)
+        .map_err(failed(ErrorCode::ReuseAddr))?;
     socket::bind(fd, &address).map_err(failed(if port.is_some() {
         ErrorCode::StreamConnect
     } else {
@@ -112,8 +142,9 @@ pub(super) fn bind(
 pub(super) fn wait_failure(error: WaitError, code: ErrorCode) -> Failure {
     match error {
         WaitError::Os(error) => failed(code)(error),
-        WaitError::Interrupted(signal_text) => {
-            Failure::new(FailureKind::Interrupted, format!("the client has terminated by signal {signal_text}"))
-        }
+        WaitError::Interrupted(signal_text) => Failure::new(
+            FailureKind::Interrupted,
+            format!("the client has terminated by signal {signal_text}"),
+        ),
     }
 }

@@ -23,7 +23,10 @@ impl Ending {
     }
 
     pub(super) fn drain_receivers() -> Self {
-        Self::Receivers { drain: ReceiverDrain::of_closed_streams(clock::monotonic_ns()), was_read: false }
+        Self::Receivers {
+            drain: ReceiverDrain::of_closed_streams(clock::monotonic_ns()),
+            was_read: false,
+        }
     }
 
     /// When to poll again, monotonic ns.

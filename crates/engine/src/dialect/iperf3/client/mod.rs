@@ -75,7 +75,11 @@ impl ClientResult {
 }
 
 /// Runs one test and reports it to `sink`.
-pub fn run(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> ClientResult {
+pub fn run(
+    spec: &ClientSpec,
+    sink: &mut dyn EventSink,
+    interrupts: &dyn Interrupts,
+) -> ClientResult {
     let result = run_before_end(spec, sink, interrupts);
     // A failure to report the end cannot be reported.
     let _ = sink.event(&result.last_event());
@@ -83,7 +87,11 @@ pub fn run(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interru
 }
 
 /// As [`run`], but leaves [`ClientResult::last_event`] to the caller, who may add to the report before it.
-pub fn run_before_end(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> ClientResult {
+pub fn run_before_end(
+    spec: &ClientSpec,
+    sink: &mut dyn EventSink,
+    interrupts: &dyn Interrupts,
+) -> ClientResult {
     run_with(RunOptions::default(), spec, sink, interrupts)
 }
 
@@ -149,7 +157,11 @@ impl<'a> Client<'a> {
         }
         let started_at_unix_ms = clock::unix_ms();
         let (connection, greeting) = match options.established {
-            Some(Established { fd, cookie, received }) => (connect::take_over(spec, fd)?, Some((cookie, received))),
+            Some(Established {
+                fd,
+                cookie,
+                received,
+            }) => (connect::take_over(spec, fd)?, Some((cookie, received))),
             None => (connect::control(spec, interrupts)?, None),
         };
         check_file(spec)?;
@@ -172,7 +184,13 @@ impl<'a> Client<'a> {
         connected.mss_bytes = mss_bytes;
         connected.chosen_block_len_bytes = chosen_block_len_bytes;
         reporter.emit(&Event::ControlConnected(connected.clone()));
-        let mut header = test_header(Endpoint::Client, spec.host.clone(), spec.local.port, &spec.test, &spec.local);
+        let mut header = test_header(
+            Endpoint::Client,
+            spec.host.clone(),
+            spec.local.port,
+            &spec.test,
+            &spec.local,
+        );
         header.cookie = cookie.to_string();
         header.started_at_unix_ms = started_at_unix_ms;
         header.control_mss_bytes = mss_bytes;
@@ -221,9 +239,15 @@ impl<'a> Client<'a> {
     }
 
     fn watch(&self) -> Result<(), Failure> {
-        let fds = [(self.control.fd(), CONTROL), (self.interrupts.fd(), INTERRUPT), (self.run.notice_fd(), NOTICE)];
+        let fds = [
+            (self.control.fd(), CONTROL),
+            (self.interrupts.fd(), INTERRUPT),
+            (self.run.notice_fd(), NOTICE),
+        ];
         for (fd, token) in fds {
-            self.epoll.add(fd, token, Interest::READ).map_err(failed(ErrorCode::InitTest))?;
+            self.epoll
+                .add(fd, token, Interest::READ)
+                .map_err(failed(ErrorCode::InitTest))?;
         }
         Ok(())
     }
@@ -240,13 +264,15 @@ impl<'a> Client<'a> {
                 self.act(action, reporter);
             }
             if let Some(error) = reporter.take_failure() {
-                self.machine.handle_local(Instant::now(), ClientInput::Failed(failure(error)));
+                self.machine
+                    .handle_local(Instant::now(), ClientInput::Failed(failure(error)));
                 continue;
             }
             let wait = self.epoll.wait(&mut events, self.timeout());
             if let Err(error) = wait {
                 let failure = ErrorCode::Select.failure(Some(&error.to_string()));
-                self.machine.handle_local(Instant::now(), ClientInput::Failed(failure));
+                self.machine
+                    .handle_local(Instant::now(), ClientInput::Failed(failure));
                 continue;
             }
             for event in &events {
@@ -264,11 +290,20 @@ impl<'a> Client<'a> {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        let machine = self.machine.poll_timeout().map(|t| t.saturating_duration_since(Instant::now()));
+        let machine = self
+            .machine
+            .poll_timeout()
+            .map(|t| t.saturating_duration_since(Instant::now()));
         let ending = self.ending.as_ref().map(Ending::poll_ns);
         let steering = self.steering.as_ref().filter(|_| self.summary.is_none());
         let sample = steering.and_then(|steering| steering.next_ns(&self.run));
-        let run = self.run.next_deadline_ns().into_iter().chain(ending).chain(sample).min();
+        let run = self
+            .run
+            .next_deadline_ns()
+            .into_iter()
+            .chain(ending)
+            .chain(sample)
+            .min();
         let run = run.map(|t| Duration::from_nanos(t.saturating_sub(clock::monotonic_ns())));
         [machine, run].into_iter().flatten().min()
     }
@@ -282,12 +317,23 @@ impl<'a> Client<'a> {
                 }
                 self.send(&bytes);
             }
-            ClientAction::TestAccepted => reporter.emit(&Event::TestAccepted(Box::new(self.header.clone()))),
+            ClientAction::TestAccepted => {
+                reporter.emit(&Event::TestAccepted(Box::new(self.header.clone())))
+            }
             ClientAction::OpenStreams => {
                 let control = self.control.fd();
-                let context =
-                    streams::Context { spec: &self.spec, cookie: self.cookie, control, interrupts: self.interrupts };
-                let input = match streams::open_all(&context, &mut self.run, &mut self.handshakes, reporter) {
+                let context = streams::Context {
+                    spec: &self.spec,
+                    cookie: self.cookie,
+                    control,
+                    interrupts: self.interrupts,
+                };
+                let input = match streams::open_all(
+                    &context,
+                    &mut self.run,
+                    &mut self.handshakes,
+                    reporter,
+                ) {
                     Ok(()) => ClientInput::StreamsOpened,
                     Err(failure) => ClientInput::Failed(failure),
                 };
@@ -296,14 +342,19 @@ impl<'a> Client<'a> {
             ClientAction::StartClock => {
                 let now_ns = clock::monotonic_ns();
                 self.run.start_clock(now_ns);
-                reporter.emit(&Event::TestStarted { at_monotonic_ns: Some(now_ns) });
+                reporter.emit(&Event::TestStarted {
+                    at_monotonic_ns: Some(now_ns),
+                });
             }
             ClientAction::StartData => {
                 if let Err(error) = self.run.start_data() {
-                    self.machine.handle_local(now, ClientInput::Failed(error.into()));
+                    self.machine
+                        .handle_local(now, ClientInput::Failed(error.into()));
                 }
             }
-            ClientAction::CollectResults if self.summary.is_none() && self.run.receives_byte_streams() => {
+            ClientAction::CollectResults
+                if self.summary.is_none() && self.run.receives_byte_streams() =>
+            {
                 self.ending = Some(Ending::drain_receivers());
                 self.follow_ending(reporter);
             }
@@ -317,7 +368,8 @@ impl<'a> Client<'a> {
     fn send_results(&mut self, reporter: &mut Reporter<'_>) {
         let summary = self.stop_data(reporter).clone();
         let results = Results::from_summary(&summary, &self.spec.test, Endpoint::Client);
-        self.machine.handle_local(Instant::now(), ClientInput::Results(Box::new(results)));
+        self.machine
+            .handle_local(Instant::now(), ClientInput::Results(Box::new(results)));
     }
 
     /// The end condition is met: the senders stop, and the server learns of the end once it has what they wrote.
@@ -332,7 +384,9 @@ impl<'a> Client<'a> {
 
     fn follow_ending(&mut self, reporter: &mut Reporter<'_>) {
         match self.ending.take_if(|ending| ending.is_over(&self.run)) {
-            Some(Ending::Senders(_)) => self.machine.handle_local(Instant::now(), ClientInput::EndReached),
+            Some(Ending::Senders(_)) => self
+                .machine
+                .handle_local(Instant::now(), ClientInput::EndReached),
             Some(Ending::Receivers { .. }) => self.send_results(reporter),
             None => {}
         }
@@ -340,13 +394,18 @@ impl<'a> Client<'a> {
 
     fn send(&mut self, bytes: &[u8]) {
         if let Err(error) = self.control.send(bytes) {
-            self.machine.handle_control_error(Instant::now(), &io_text(&error));
+            self.machine
+                .handle_control_error(Instant::now(), &io_text(&error));
         }
         self.follow_unsent();
     }
 
     fn follow_unsent(&self) {
-        let interest = Interest { read: true, write: self.control.has_unsent(), edge: false };
+        let interest = Interest {
+            read: true,
+            write: self.control.has_unsent(),
+            edge: false,
+        };
         // Modifying a registered descriptor fails only when memory is short; the next send tries again.
         let _ = self.epoll.modify(self.control.fd(), CONTROL, interest);
     }
@@ -370,7 +429,8 @@ impl<'a> Client<'a> {
             if self.run.has_started() {
                 self.stop_data(reporter);
             }
-            self.machine.handle_local(Instant::now(), ClientInput::Interrupted { signal_text });
+            self.machine
+                .handle_local(Instant::now(), ClientInput::Interrupted { signal_text });
         }
     }
 
@@ -393,7 +453,9 @@ impl<'a> Client<'a> {
     }
 
     fn follow_steering(&mut self, reporter: &mut Reporter<'_>) {
-        let Some(steering) = self.steering.as_mut().filter(|_| self.summary.is_none()) else { return };
+        let Some(steering) = self.steering.as_mut().filter(|_| self.summary.is_none()) else {
+            return;
+        };
         if steering.is_over(&self.run, self.spec.test.total_streams()) && self.run.end_early() {
             self.end_data(reporter);
         }
@@ -406,7 +468,8 @@ impl<'a> Client<'a> {
             self.run.stop_now(reporter);
         }
         let run = &mut self.run;
-        self.summary.get_or_insert_with(|| run.finish(clock::monotonic_ns(), reporter))
+        self.summary
+            .get_or_insert_with(|| run.finish(clock::monotonic_ns(), reporter))
     }
 
     fn show_results(&mut self, reporter: &mut Reporter<'_>) {
@@ -415,11 +478,19 @@ impl<'a> Client<'a> {
         let (mut server_output, mut concurrent_tests) = (None, None);
         if let Some(results) = self.peer_results.take() {
             // The machine has checked the stream ids before it passed the results on.
-            let _ = linerate_iperf3::results::merge_peer(&mut summary, &self.spec.test, Endpoint::Client, &results);
+            let _ = linerate_iperf3::results::merge_peer(
+                &mut summary,
+                &self.spec.test,
+                Endpoint::Client,
+                &results,
+            );
             concurrent_tests = results.ran_beside;
             (server_output, self.peer_facts) = (results.server_output, results.facts);
         }
-        for (host, overflows) in [("this host", summary.overflows_local), ("the server", summary.overflows_remote)] {
+        for (host, overflows) in [
+            ("this host", summary.overflows_local),
+            ("the server", summary.overflows_remote),
+        ] {
             if let Some(text) = overflow::warning(host, overflows) {
                 reporter.emit(&Event::Notice(text));
             }
@@ -456,7 +527,9 @@ impl<'a> Client<'a> {
         let mut buffer = [0; CONTROL_READ_BYTES];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || poll::wait_fd(self.control.fd(), Interest::READ, Some(left)).is_err() {
+            if left.is_zero()
+                || poll::wait_fd(self.control.fd(), Interest::READ, Some(left)).is_err()
+            {
                 return;
             }
             match self.control.receive(&mut buffer) {

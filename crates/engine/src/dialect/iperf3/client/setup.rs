@@ -16,7 +16,11 @@ use crate::reporter::Reporter;
 
 /// The parameters for the server.
 pub(super) fn offer(spec: &ClientSpec, cookie: Cookie, token: Option<String>) -> ClientSetup {
-    ClientSetup { cookie, params: Params::from_client(spec, spec.test.block_len_bytes, token), spec: spec.test.clone() }
+    ClientSetup {
+        cookie,
+        params: Params::from_client(spec, spec.test.block_len_bytes, token),
+        spec: spec.test.clone(),
+    }
 }
 
 pub(super) fn token(spec: &ClientSpec) -> Result<Option<String>, Failure> {
@@ -24,7 +28,9 @@ pub(super) fn token(spec: &ClientSpec) -> Result<Option<String>, Failure> {
         return Ok(None);
     };
     let token = auth::make_token(credentials, unix_s());
-    token.map(Some).map_err(|e| ErrorCode::SetClientAuth.failure(Some(&e.to_string())))
+    token
+        .map(Some)
+        .map_err(|e| ErrorCode::SetClientAuth.failure(Some(&e.to_string())))
 }
 
 /// Sends the cookie, the machine's first action, unless the server has one.
@@ -36,12 +42,17 @@ pub(super) fn greet(
 ) -> Result<(Machine, Cookie), Failure> {
     let now = Instant::now();
     if let Some((cookie, _)) = greeting {
-        return Ok((Machine::introduced(now, offer(spec, *cookie, token)), *cookie));
+        return Ok((
+            Machine::introduced(now, offer(spec, *cookie, token)),
+            *cookie,
+        ));
     }
     let cookie = Cookie::from_random(random::bytes());
     let mut machine = Machine::new(now, offer(spec, cookie, token));
     if let Some(ClientAction::Send(bytes)) = machine.poll_action() {
-        control.send(&bytes).map_err(|e| ErrorCode::SendCookie.failure(Some(&io_text(&e))))?;
+        control
+            .send(&bytes)
+            .map_err(|e| ErrorCode::SendCookie.failure(Some(&io_text(&e))))?;
     }
     Ok((machine, cookie))
 }
@@ -74,7 +85,10 @@ pub(super) fn choose_block_len(
         None => FALLBACK,
     };
     spec.test.block_len_bytes = chosen;
-    for segmentation in [&mut spec.test.udp.gso, &mut spec.test.udp.gro].into_iter().flatten() {
+    for segmentation in [&mut spec.test.udp.gso, &mut spec.test.udp.gro]
+        .into_iter()
+        .flatten()
+    {
         *segmentation = Segmentation::of_datagrams(chosen);
     }
     Some(chosen)

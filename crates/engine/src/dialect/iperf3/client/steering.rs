@@ -17,18 +17,27 @@ pub(super) struct Steering<'a> {
 
 impl<'a> Steering<'a> {
     pub(super) fn new(control: &'a mut dyn LoadControl) -> Self {
-        Self { control, periods: 0 }
+        Self {
+            control,
+            periods: 0,
+        }
     }
 
     /// When the next sample is due, monotonic ns; `None` before the data starts.
     pub(super) fn next_ns(&self, run: &TestRun) -> Option<u64> {
-        Some(run.start_ns()?.saturating_add(self.periods.saturating_add(1).saturating_mul(SAMPLE_NS)))
+        Some(
+            run.start_ns()?
+                .saturating_add(self.periods.saturating_add(1).saturating_mul(SAMPLE_NS)),
+        )
     }
 
     /// Takes a sample if one is due; true when the load is to end.
     pub(super) fn is_over(&mut self, run: &TestRun, streams: u32) -> bool {
         let now_ns = clock::monotonic_ns();
-        let Some(start_ns) = run.start_ns().filter(|_| self.next_ns(run).is_some_and(|due_ns| now_ns >= due_ns)) else {
+        let Some(start_ns) = run
+            .start_ns()
+            .filter(|_| self.next_ns(run).is_some_and(|due_ns| now_ns >= due_ns))
+        else {
             return false;
         };
         let at_ns = now_ns.saturating_sub(start_ns);
@@ -43,5 +52,10 @@ impl<'a> Steering<'a> {
 fn sample(run: &TestRun, at_ns: u64, streams: u32) -> LoadSample {
     let down_bytes = run.received_bytes();
     let sent_bytes = run.total_bytes().saturating_sub(down_bytes);
-    LoadSample { at_ns, down_bytes, up_bytes: sent_bytes.saturating_sub(run.outstanding_bytes()), streams }
+    LoadSample {
+        at_ns,
+        down_bytes,
+        up_bytes: sent_bytes.saturating_sub(run.outstanding_bytes()),
+        streams,
+    }
 }

@@ -67,8 +67,9 @@ pub(super) fn open_all(
         }
         let (role, flow) = role_of(&context.spec.test, index, true);
         let opened = context.open(index, remote, reporter)?;
-        let stream = data_socket::describe(&opened.fd, StreamId(index), &context.spec.test, role, flow)
-            .map_err(failed(ErrorCode::InitStream))?;
+        let stream =
+            data_socket::describe(&opened.fd, StreamId(index), &context.spec.test, role, flow)
+                .map_err(failed(ErrorCode::InitStream))?;
         reporter.emit(&Event::StreamOpened(stream.clone()));
         run.add(stream, opened.fd, opened.peer_coalesces);
         handshakes.extend(opened.handshake);
@@ -94,12 +95,21 @@ enum HelloError {
 impl HelloError {
     fn of(code: ErrorCode, error: &std::io::Error) -> Self {
         let failure = code.failure(Some(&io_text(error)));
-        if error.kind() == ErrorKind::ConnectionRefused { Self::Refused(failure) } else { Self::Failed(failure) }
+        if error.kind() == ErrorKind::ConnectionRefused {
+            Self::Refused(failure)
+        } else {
+            Self::Failed(failure)
+        }
     }
 }
 
 impl Context<'_, '_> {
-    fn open(&self, index: u32, remote: SocketAddr, reporter: &mut Reporter<'_>) -> Result<Opened, Failure> {
+    fn open(
+        &self,
+        index: u32,
+        remote: SocketAddr,
+        reporter: &mut Reporter<'_>,
+    ) -> Result<Opened, Failure> {
         if self.spec.test.transport == Transport::Udp {
             return self.open_datagram(index, remote, reporter);
         }
@@ -111,15 +121,31 @@ impl Context<'_, '_> {
             }
             other => other,
         };
-        let (fd, handshake) = connected.map_err(|e| connect::wait_failure(e, ErrorCode::StreamConnect))?;
+        let (fd, handshake) =
+            connected.map_err(|e| connect::wait_failure(e, ErrorCode::StreamConnect))?;
         let is_tcp = self.spec.test.transport == Transport::Tcp;
-        Ok(Opened { fd: self.introduce(fd)?, peer_coalesces: false, handshake: is_tcp.then_some(handshake) })
+        Ok(Opened {
+            fd: self.introduce(fd)?,
+            peer_coalesces: false,
+            handshake: is_tcp.then_some(handshake),
+        })
     }
 
-    fn prepare(&self, index: u32, remote: SocketAddr, reporter: &mut Reporter<'_>) -> Result<OwnedFd, Failure> {
+    fn prepare(
+        &self,
+        index: u32,
+        remote: SocketAddr,
+        reporter: &mut Reporter<'_>,
+    ) -> Result<OwnedFd, Failure> {
         let spec = &self.spec.test;
-        let fd = socket::open(&remote, data_socket::protocol(spec)).map_err(failed(ErrorCode::StreamConnect))?;
-        let port = self.spec.local.bind.client_port.map(|p| p.wrapping_add(index as u16));
+        let fd = socket::open(&remote, data_socket::protocol(spec))
+            .map_err(failed(ErrorCode::StreamConnect))?;
+        let port = self
+            .spec
+            .local
+            .bind
+            .client_port
+            .map(|p| p.wrapping_add(index as u16));
         connect::bind(fd.as_fd(), &self.spec.local.bind, port, &remote)?;
         if spec.transport == Transport::Sctp {
             self.prepare_sctp(fd.as_fd(), remote)?;
@@ -131,7 +157,8 @@ impl Context<'_, '_> {
             let SocketAddr::V6(remote) = remote else {
                 return Err(ErrorCode::SetFlow.failure(None));
             };
-            sockopt::lease_flow_label(fd.as_fd(), &remote, label).map_err(failed(ErrorCode::SetFlow))?;
+            sockopt::lease_flow_label(fd.as_fd(), &remote, label)
+                .map_err(failed(ErrorCode::SetFlow))?;
         }
         Ok(fd)
     }
@@ -139,12 +166,14 @@ impl Context<'_, '_> {
     fn prepare_sctp(&self, fd: BorrowedFd<'_>, remote: SocketAddr) -> Result<(), Failure> {
         let tuning = &self.spec.test.socket;
         if let Some(streams) = tuning.sctp_streams {
-            sockopt::set_sctp_init_streams(fd, streams).map_err(failed(ErrorCode::SetSctpNStreams))?;
+            sockopt::set_sctp_init_streams(fd, streams)
+                .map_err(failed(ErrorCode::SetSctpNStreams))?;
         }
         let family = socket::Family::of(&remote);
         for name in &tuning.sctp_bind {
             let fail = |cause: String| ErrorCode::Unknown(SCTP_BINDX).failure(Some(&cause));
-            let addresses = socket::resolve(name, 0, Some(family)).map_err(|e| fail(e.to_string()))?;
+            let addresses =
+                socket::resolve(name, 0, Some(family)).map_err(|e| fail(e.to_string()))?;
             sockopt::sctp_bindx(fd, &addresses).map_err(|e| fail(e.text()))?;
         }
         Ok(())
@@ -159,8 +188,21 @@ impl Context<'_, '_> {
         let fd = self.prepare(index, remote, reporter)?;
         let labelled = labelled(remote, self.spec.test.socket.flow_label);
         let sent_ns = clock::monotonic_ns();
-        let connected = wait::connect(fd.as_fd(), &labelled, Some(CONNECT_TIMEOUT), self.interrupts);
-        Ok(connected.map(|()| (fd, Handshake { sent_ns, established_ns: clock::monotonic_ns() })))
+        let connected = wait::connect(
+            fd.as_fd(),
+            &labelled,
+            Some(CONNECT_TIMEOUT),
+            self.interrupts,
+        );
+        Ok(connected.map(|()| {
+            (
+                fd,
+                Handshake {
+                    sent_ns,
+                    established_ns: clock::monotonic_ns(),
+                },
+            )
+        }))
     }
 
     /// The cookie identifies the client of this stream. It fits the empty send buffer of a new connection.
@@ -174,7 +216,12 @@ impl Context<'_, '_> {
         Ok(fd)
     }
 
-    fn open_datagram(&self, index: u32, remote: SocketAddr, reporter: &mut Reporter<'_>) -> Result<Opened, Failure> {
+    fn open_datagram(
+        &self,
+        index: u32,
+        remote: SocketAddr,
+        reporter: &mut Reporter<'_>,
+    ) -> Result<Opened, Failure> {
         let fd = self.prepare(index, remote, reporter)?;
         let labelled = labelled(remote, self.spec.test.socket.flow_label);
         socket::connect(fd.as_fd(), &labelled).map_err(failed(ErrorCode::StreamConnect))?;
@@ -182,17 +229,26 @@ impl Context<'_, '_> {
         let peer_coalesces = loop {
             match self.send_hello(fd.as_fd()) {
                 // A hello that was refused has reached no server, so it may be repeated.
-                Err(HelloError::Refused(_)) if Instant::now() < deadline => self.pause(REFUSED_PAUSE)?,
-                Err(HelloError::Refused(failure) | HelloError::Failed(failure)) => return Err(failure),
+                Err(HelloError::Refused(_)) if Instant::now() < deadline => {
+                    self.pause(REFUSED_PAUSE)?
+                }
+                Err(HelloError::Refused(failure) | HelloError::Failed(failure)) => {
+                    return Err(failure);
+                }
                 Ok(peer_coalesces) => break peer_coalesces,
             }
         };
-        Ok(Opened { fd, peer_coalesces, handshake: None })
+        Ok(Opened {
+            fd,
+            peer_coalesces,
+            handshake: None,
+        })
     }
 
     /// Sends the hello and waits for its answer.
     fn send_hello(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
-        udp::send(fd, &udp_header::HELLO).map_err(|e| HelloError::of(ErrorCode::StreamWrite, &e))?;
+        udp::send(fd, &udp_header::HELLO)
+            .map_err(|e| HelloError::of(ErrorCode::StreamWrite, &e))?;
         self.await_reply(fd)
     }
 
@@ -219,21 +275,29 @@ impl Context<'_, '_> {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
                     let now = Instant::now();
                     if now >= deadline && explained_after.is_some() {
-                        return Err(HelloError::Failed(ErrorCode::StreamRead.failure(Some(absent::UDP_BLOCKED))));
+                        return Err(HelloError::Failed(
+                            ErrorCode::StreamRead.failure(Some(absent::UDP_BLOCKED)),
+                        ));
                     }
                     if now >= deadline {
                         return Err(read_failed(&e));
                     }
                     if now >= sent + repeat_after {
-                        udp::send(fd, &udp_header::HELLO).map_err(|e| HelloError::of(ErrorCode::StreamWrite, &e))?;
+                        udp::send(fd, &udp_header::HELLO)
+                            .map_err(|e| HelloError::of(ErrorCode::StreamWrite, &e))?;
                         repeat_after *= 2;
                     }
-                    let left = deadline.min(sent + repeat_after).saturating_duration_since(now);
+                    let left = deadline
+                        .min(sent + repeat_after)
+                        .saturating_duration_since(now);
                     match wait::wait(fd, Interest::READ, Some(left), self.interrupts) {
                         // A time-out is the receive error of the next turn.
                         Ok(()) | Err(WaitError::Os(_)) => {}
                         Err(interrupted) => {
-                            return Err(HelloError::Failed(connect::wait_failure(interrupted, ErrorCode::StreamRead)));
+                            return Err(HelloError::Failed(connect::wait_failure(
+                                interrupted,
+                                ErrorCode::StreamRead,
+                            )));
                         }
                     }
                 }
@@ -245,16 +309,28 @@ impl Context<'_, '_> {
 
     /// Waits for the start of the test on the monotonic clock, less the two round trips from the last stream to the data.
     fn hold(&self, handshakes: &[Handshake]) -> Result<(), Failure> {
-        let Start::AtMonotonic(start) = self.spec.test.workload.start else { return Ok(()) };
-        let round_trips = handshakes.iter().map(|known| known.established_ns.saturating_sub(known.sent_ns));
+        let Start::AtMonotonic(start) = self.spec.test.workload.start else {
+            return Ok(());
+        };
+        let round_trips = handshakes
+            .iter()
+            .map(|known| known.established_ns.saturating_sub(known.sent_ns));
         let rtt_ns = round_trips.min().unwrap_or(0);
         let until_ns = clock::as_ns(start).saturating_sub(rtt_ns.saturating_mul(2));
         let pause = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
-        if pause.is_zero() { Ok(()) } else { self.pause(pause.min(HOLD_MAX)) }
+        if pause.is_zero() {
+            Ok(())
+        } else {
+            self.pause(pause.min(HOLD_MAX))
+        }
     }
 
     fn pause(&self, pause: Duration) -> Result<(), Failure> {
-        let nothing = Interest { read: false, write: false, edge: false };
+        let nothing = Interest {
+            read: false,
+            write: false,
+            edge: false,
+        };
         match wait::wait(self.control, nothing, Some(pause), self.interrupts) {
             Ok(()) | Err(WaitError::Os(_)) => Ok(()),
             Err(interrupted) => Err(connect::wait_failure(interrupted, ErrorCode::StreamConnect)),

@@ -29,7 +29,9 @@ impl Iperf3Server {
             return Err(ErrorCode::RecvCookie.failure(None));
         };
         let cookie = Cookie::parse(bytes);
-        let decision = self.registry.admit_connection(Instant::now(), id, peer, cookie, &mut server.admission);
+        let decision =
+            self.registry
+                .admit_connection(Instant::now(), id, peer, cookie, &mut server.admission);
         // A client is pending until its parameters are known.
         if decision != AdmissionDecision::Admitted {
             server.pending_limit.leave(id);
@@ -41,7 +43,9 @@ impl Iperf3Server {
                 self.begin(id, server);
             }
             AdmissionDecision::Queued => self.open_session(id, fd, peer, cookie, server)?,
-            AdmissionDecision::Refused(reason) => server.refuse(fd, peer, reason, &self.refusal(reason)),
+            AdmissionDecision::Refused(reason) => {
+                server.refuse(fd, peer, reason, &self.refusal(reason))
+            }
         }
         Ok(())
     }
@@ -56,10 +60,15 @@ impl Iperf3Server {
     ) -> Result<(), Failure> {
         let sink = server.out.open_test().map_err(failure)?;
         let session = Session::new(fd, peer, cookie, sink, &self.context);
-        if self.epoll.add(session.control_fd(), id * KINDS + CONTROL, READ).is_ok() {
+        if self
+            .epoll
+            .add(session.control_fd(), id * KINDS + CONTROL, READ)
+            .is_ok()
+        {
             self.sessions.insert(id, session);
         } else {
-            self.registry.remove(Instant::now(), id, &mut server.admission);
+            self.registry
+                .remove(Instant::now(), id, &mut server.admission);
             server.pending_limit.leave(id);
         }
         Ok(())
@@ -67,7 +76,8 @@ impl Iperf3Server {
 
     pub(super) fn begin(&mut self, id: u64, server: &ServerContext<'_>) {
         if let Some(session) = self.sessions.get(&id) {
-            self.registry.begin(Instant::now(), id, self.context.setup(session.cookie));
+            self.registry
+                .begin(Instant::now(), id, self.context.setup(session.cookie));
             self.forward_inputs(id, server);
         }
     }
@@ -82,7 +92,11 @@ impl Iperf3Server {
 
     /// Accepts a UDP stream that is expected from this address. Other datagrams are dropped.
     pub(super) fn on_hello(&mut self, hello: &FirstDatagram, server: &mut ServerContext<'_>) {
-        if self.sessions.values_mut().any(|s| s.repeat_reply(hello.from)) {
+        if self
+            .sessions
+            .values_mut()
+            .any(|s| s.repeat_reply(hello.from))
+        {
             return;
         }
         let Some(owner) = self.registry.udp_stream_owner(hello.from.ip()) else {
@@ -103,9 +117,14 @@ impl Iperf3Server {
 }
 
 /// Accepts a flow and answers its hello.
-fn accept_flow(hello: &FirstDatagram, reply: &[u8], server: &mut ServerContext<'_>) -> Result<OwnedFd, EngineError> {
+fn accept_flow(
+    hello: &FirstDatagram,
+    reply: &[u8],
+    server: &mut ServerContext<'_>,
+) -> Result<OwnedFd, EngineError> {
     let flow = server.udp.accept(hello)?;
-    let sent = udp::send(flow.as_fd(), reply).map_err(|source| OsError::new("send", hello.from, source));
+    let sent =
+        udp::send(flow.as_fd(), reply).map_err(|source| OsError::new("send", hello.from, source));
     sent.map_err(Operation::WriteStream.failed())?;
     Ok(flow)
 }

@@ -27,7 +27,10 @@ impl Context {
         let authenticator = Authenticator::new(&auth.private_key_pem, auth.padding, auth.max_skew)
             .map_err(|e| ErrorCode::SetServerAuth.failure(Some(&e.to_string())))?;
         let users_file = auth.users_file.clone();
-        Ok(Some(LoginChecker { authenticator, users_file }))
+        Ok(Some(LoginChecker {
+            authenticator,
+            users_file,
+        }))
     }
 
     pub(super) fn setup(&self, cookie: Cookie) -> ServerSetup {
@@ -56,7 +59,12 @@ impl Context {
             login_required: self.spec.auth.is_some(),
             udp_refused: self.spec.local.file.is_some(),
             handshake_timeout: HEADER_TIMEOUT,
-            results_timeout: self.spec.policy.liveness.otherwise.clamp(HEADER_TIMEOUT, HANDSHAKE_TIMEOUT),
+            results_timeout: self
+                .spec
+                .policy
+                .liveness
+                .otherwise
+                .clamp(HEADER_TIMEOUT, HANDSHAKE_TIMEOUT),
             overtime: self.spec.policy.liveness.otherwise.min(OVERTIME),
             ..Policy::default()
         }

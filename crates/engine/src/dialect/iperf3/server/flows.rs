@@ -118,7 +118,9 @@ impl Flows {
             return;
         }
         match silent {
-            Some(silent) => self.flows.retain(|f| f.is_proven && silent.contains(&f.id) && f.replies < REPLIES_MAX),
+            Some(silent) => self
+                .flows
+                .retain(|f| f.is_proven && silent.contains(&f.id) && f.replies < REPLIES_MAX),
             None => {
                 let may_repeat = |f: &&mut Flow| f.role == StreamRole::Receiver && f.is_proven;
                 if let Some(last) = self.flows.last_mut().filter(may_repeat) {
@@ -165,11 +167,25 @@ mod tests {
             first.local_addr()?,
         );
         let (mut flows, epoll) = (Flows::default(), Epoll::new().map_err(io::Error::other)?);
-        flows.add(&stream, &server.into(), &udp_header::REPLY, first.local_addr()?.ip(), &epoll, 0);
+        flows.add(
+            &stream,
+            &server.into(),
+            &udp_header::REPLY,
+            first.local_addr()?.ip(),
+            &epoll,
+            0,
+        );
         let strays = flows.on_readable();
-        assert_eq!(strays.iter().map(|stray| stray.from).collect::<Vec<_>>(), [second.local_addr()?]);
+        assert_eq!(
+            strays.iter().map(|stray| stray.from).collect::<Vec<_>>(),
+            [second.local_addr()?]
+        );
         first.set_read_timeout(Some(Duration::from_secs(5)))?;
-        assert_eq!(first.recv(&mut [0; 64])?, udp_header::REPLY.len(), "its own sender is answered again");
+        assert_eq!(
+            first.recv(&mut [0; 64])?,
+            udp_header::REPLY.len(),
+            "its own sender is answered again"
+        );
         Ok(())
     }
 

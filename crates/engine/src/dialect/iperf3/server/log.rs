@@ -17,13 +17,26 @@ impl Iperf3Server {
     /// A test began.
     pub(super) fn log_start(&self, id: u64, server: &mut ServerContext<'_>) {
         let session = self.sessions.get(&id);
-        if let Some((session, test)) = session.and_then(|session| Some((session, session.test.as_ref()?))) {
-            server.start_test(id, session.peer, test.user.clone(), &test.spec, test.spec.total_streams());
+        if let Some((session, test)) =
+            session.and_then(|session| Some((session, session.test.as_ref()?)))
+        {
+            server.start_test(
+                id,
+                session.peer,
+                test.user.clone(),
+                &test.spec,
+                test.spec.total_streams(),
+            );
         }
     }
 
     /// The last action of a session: reports its end and lets it go.
-    pub(super) fn close_session(&mut self, id: u64, outcome: Result<(), Failure>, server: &mut ServerContext<'_>) {
+    pub(super) fn close_session(
+        &mut self,
+        id: u64,
+        outcome: Result<(), Failure>,
+        server: &mut ServerContext<'_>,
+    ) {
         if let Some(mut session) = self.sessions.remove(&id) {
             let outcome = session.close(outcome);
             self.count_end(self.registry.fell_silent(id));
@@ -37,7 +50,8 @@ impl Iperf3Server {
             server.close(control, streams);
         }
         server.pending_limit.leave(id);
-        self.registry.remove(Instant::now(), id, &mut server.admission);
+        self.registry
+            .remove(Instant::now(), id, &mut server.admission);
     }
 
     fn log_failed_start(
@@ -48,7 +62,11 @@ impl Iperf3Server {
         server: &mut ServerContext<'_>,
     ) {
         let event = if let Some(refusal) = self.registry.login_failure(id) {
-            ServerEvent::LoginFailed { peer, cause: refusal.label(), explanation: refusal.to_string() }
+            ServerEvent::LoginFailed {
+                peer,
+                cause: refusal.label(),
+                explanation: refusal.to_string(),
+            }
         } else if let Some(reason) = self.registry.refusal(id) {
             ServerEvent::Refused { peer, reason }
         } else {
@@ -56,7 +74,11 @@ impl Iperf3Server {
                 Ok(()) => "the client gave up".to_owned(),
                 Err(failure) => failure.message.clone(),
             };
-            ServerEvent::HandshakeFailed { peer, cause: cause(self.registry.stage(id), outcome), explanation }
+            ServerEvent::HandshakeFailed {
+                peer,
+                cause: cause(self.registry.stage(id), outcome),
+                explanation,
+            }
         };
         server.out.server_event(&event);
     }
@@ -70,9 +92,13 @@ impl Iperf3Server {
     }
 
     /// A connection without a complete header is reported as a failed test.
-    pub(super) fn report_header_timeout(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
+    pub(super) fn report_header_timeout(
+        &mut self,
+        server: &mut ServerContext<'_>,
+    ) -> Result<(), Failure> {
         let mut sink = server.out.open_test().map_err(failure)?;
-        sink.event(&Event::Failed(ErrorCode::RecvCookie.failure(None))).map_err(failure)?;
+        sink.event(&Event::Failed(ErrorCode::RecvCookie.failure(None)))
+            .map_err(failure)?;
         self.count_end(true);
         Ok(())
     }
@@ -89,7 +115,10 @@ impl Iperf3Server {
 fn cause(stage: Option<Stage>, outcome: &Result<(), Failure>) -> HandshakeCause {
     let left = match outcome {
         Ok(()) => true,
-        Err(failure) => matches!(failure.kind, FailureKind::PeerClosed | FailureKind::PeerTerminated),
+        Err(failure) => matches!(
+            failure.kind,
+            FailureKind::PeerClosed | FailureKind::PeerTerminated
+        ),
     };
     match stage {
         _ if left => HandshakeCause::ClientLeft,

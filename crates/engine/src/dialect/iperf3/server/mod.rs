@@ -75,7 +75,10 @@ pub(crate) fn listening<'a>(
 }
 
 /// The dialect of a server.
-pub(crate) fn dialect(spec: &ServerSpec, requests: PeerRequests) -> Result<impl ServerDialect + use<>, Failure> {
+pub(crate) fn dialect(
+    spec: &ServerSpec,
+    requests: PeerRequests,
+) -> Result<impl ServerDialect + use<>, Failure> {
     Iperf3Server::new(spec, requests)
 }
 
@@ -109,11 +112,16 @@ impl Iperf3Server {
         let epoll = Epoll::new().map_err(failed(ErrorCode::InitTest))?;
         let spec = spec.clone();
         let allow_split_address = spec.policy.allow_split_address;
-        let context = Context { spec, peer_requests };
+        let context = Context {
+            spec,
+            peer_requests,
+        };
         let checker = context.login_checker()?;
         let pool = BlockingPool::new(move |work| work::run(work, checker.as_ref()));
         let pool = pool.map_err(failed(ErrorCode::InitTest))?;
-        epoll.add(pool.fd(), POOL, READ).map_err(failed(ErrorCode::InitTest))?;
+        epoll
+            .add(pool.fd(), POOL, READ)
+            .map_err(failed(ErrorCode::InitTest))?;
         Ok(Self {
             registry: SessionRegistry::new(allow_split_address),
             context,
@@ -128,7 +136,9 @@ impl Iperf3Server {
 
     /// Tells that the server is idle. Every session since the last time was a test, as in the original.
     fn announce(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
-        self.test_number = self.test_number.saturating_add(std::mem::take(&mut self.ended));
+        self.test_number = self
+            .test_number
+            .saturating_add(std::mem::take(&mut self.ended));
         let port = self.context.spec.local.port;
         let announced = server.out.listening(port, self.test_number);
         announced.map_err(failure)
@@ -142,7 +152,9 @@ impl Iperf3Server {
                 match (token % KINDS, self.sessions.get_mut(&id)) {
                     (CONTROL, Some(_)) => self.on_control(id, server),
                     (FLOWS, Some(session)) => session.on_flows(&mut server.udp),
-                    (_, Some(session)) => session.on_time(server.admission.is_place_wanted(Instant::now())),
+                    (_, Some(session)) => {
+                        session.on_time(server.admission.is_place_wanted(Instant::now()))
+                    }
                     (_, None) => {}
                 }
                 self.forward_inputs(id, server);
@@ -160,7 +172,10 @@ impl Iperf3Server {
             Received::Bytes(bytes) => self.registry.handle_control(now, id, bytes),
             Received::Nothing => {}
             Received::Eof => self.registry.handle_control_eof(now, id),
-            Received::Failed(error) => self.registry.handle_control_error(now, id, &io_text(&error)),
+            Received::Failed(error) => {
+                self.registry
+                    .handle_control_error(now, id, &io_text(&error))
+            }
         }
         let sockets = ServerSockets::new(id, &self.epoll, server);
         session.pause_reading(self.registry.has_work(id), &sockets);
@@ -224,7 +239,9 @@ impl Iperf3Server {
             return self.close_session(id, outcome, server);
         }
         if let ServerAction::Accepted(test) = &action
-            && !self.registry.agree(Instant::now(), id, test, &mut server.admission)
+            && !self
+                .registry
+                .agree(Instant::now(), id, test, &mut server.admission)
         {
             return;
         }
@@ -232,8 +249,10 @@ impl Iperf3Server {
             return;
         };
         let starts = matches!(action, ServerAction::StartClock);
-        let admitted =
-            Admitted { first_position: self.registry.first_position(id), quota: server.admission.quotas().quota(id) };
+        let admitted = Admitted {
+            first_position: self.registry.first_position(id),
+            quota: server.admission.quotas().quota(id),
+        };
         let mut sockets = ServerSockets::new(id, &self.epoll, server);
         session.act(action, &self.context, admitted, &mut sockets);
         if starts {
@@ -257,7 +276,9 @@ impl Iperf3Server {
         let is_place_wanted = server.admission.is_place_wanted(now);
         self.registry.handle_timeout(now);
         let is_due = |s: &Session| s.due().is_some_and(|t| t <= now);
-        let due = |(&id, session): (&u64, &Session)| (is_due(session) || session.has_inputs()).then_some(id);
+        let due = |(&id, session): (&u64, &Session)| {
+            (is_due(session) || session.has_inputs()).then_some(id)
+        };
         let ids: Vec<u64> = self.sessions.iter().filter_map(due).collect();
         for id in ids {
             if let Some(session) = self.sessions.get_mut(&id).filter(|session| is_due(session)) {
@@ -282,7 +303,11 @@ impl ServerDialect for Iperf3Server {
 
     /// A connection that is no test of another dialect waits as a cookie that is not complete.
     fn recognise(&self, first_bytes: &[u8]) -> Recognised {
-        if first_bytes.len() < COOKIE_WIRE_LEN { Recognised::NeedMore(COOKIE_WIRE_LEN) } else { Recognised::Mine }
+        if first_bytes.len() < COOKIE_WIRE_LEN {
+            Recognised::NeedMore(COOKIE_WIRE_LEN)
+        } else {
+            Recognised::Mine
+        }
     }
 
     fn intake(&self, admission: &Admission) -> Intake {
@@ -295,7 +320,11 @@ impl ServerDialect for Iperf3Server {
         }
     }
 
-    fn accept(&mut self, connection: Accepted, server: &mut ServerContext<'_>) -> Result<(), Failure> {
+    fn accept(
+        &mut self,
+        connection: Accepted,
+        server: &mut ServerContext<'_>,
+    ) -> Result<(), Failure> {
         self.add_connection(connection, server)
     }
 
@@ -317,7 +346,11 @@ impl ServerDialect for Iperf3Server {
         }
     }
 
-    fn header_timeout(&mut self, peer: SocketAddr, server: &mut ServerContext<'_>) -> Result<Vec<u8>, Failure> {
+    fn header_timeout(
+        &mut self,
+        peer: SocketAddr,
+        server: &mut ServerContext<'_>,
+    ) -> Result<Vec<u8>, Failure> {
         self.log_header_timeout(peer, server);
         if !self.sessions.is_empty() || self.ended > 0 {
             return Ok(self.refusal(RefusalReason::Busy));
@@ -327,7 +360,9 @@ impl ServerDialect for Iperf3Server {
     }
 
     fn end_silent(&mut self) -> bool {
-        self.sessions.values_mut().any(|session| session.check_liveness(true))
+        self.sessions
+            .values_mut()
+            .any(|session| session.check_liveness(true))
     }
 
     fn evict(&mut self, id: u64, reason: RefusalReason, _server: &mut ServerContext<'_>) {
@@ -372,7 +407,11 @@ impl ServerDialect for Iperf3Server {
     }
 
     fn stop(&mut self, signal_text: &str, server: &mut ServerContext<'_>) -> Stopped {
-        let stopped = if self.sessions.is_empty() { Stopped::Ended } else { Stopped::Reported };
+        let stopped = if self.sessions.is_empty() {
+            Stopped::Ended
+        } else {
+            Stopped::Reported
+        };
         for session in self.sessions.values_mut() {
             session.stop_early();
         }

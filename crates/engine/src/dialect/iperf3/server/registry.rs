@@ -14,7 +14,9 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use linerate_iperf3::auth::Refusal;
-use linerate_iperf3::server::{AcceptedTest, Server as Machine, ServerAction, ServerInput, ServerSetup};
+use linerate_iperf3::server::{
+    AcceptedTest, Server as Machine, ServerAction, ServerInput, ServerSetup,
+};
 use linerate_iperf3::{Cookie, ErrorCode, State};
 use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
@@ -90,7 +92,8 @@ impl SessionRegistry {
 
     /// True when a new connection can be neither a new client nor a stream of one, so that it is refused unread.
     pub(crate) fn is_busy(&self, admission: &Admission) -> bool {
-        let expects = |g: &Client| g.stage == Stage::Opening && g.transport() != Some(Transport::Udp);
+        let expects =
+            |g: &Client| g.stage == Stage::Opening && g.transport() != Some(Transport::Udp);
         admission.is_exclusive() && !self.clients.is_empty() && !self.clients.values().any(expects)
     }
 
@@ -109,13 +112,19 @@ impl SessionRegistry {
                 _ => AdmissionDecision::Refused(RefusalReason::DuplicateCookie),
             };
         }
-        let (decision, stage, ends) = match admission.decide(id, Network::of_client(peer.ip()), now) {
+        let (decision, stage, ends) = match admission.decide(id, Network::of_client(peer.ip()), now)
+        {
             Decision::Admitted => (AdmissionDecision::Admitted, Stage::Negotiating, None),
-            Decision::Queued(wait_max) => (AdmissionDecision::Queued, Stage::Queued, now.checked_add(wait_max)),
+            Decision::Queued(wait_max) => (
+                AdmissionDecision::Queued,
+                Stage::Queued,
+                now.checked_add(wait_max),
+            ),
             Decision::Refused(reason) => return AdmissionDecision::Refused(reason),
         };
         self.by_cookie.insert(cookie, id);
-        self.clients.insert(id, Client::new(peer, cookie, stage, ends));
+        self.clients
+            .insert(id, Client::new(peer, cookie, stage, ends));
         decision
     }
 
@@ -208,7 +217,12 @@ impl SessionRegistry {
     /// Takes the time, at or after [`SessionRegistry::next_timeout`].
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let late = |g: &Client| g.next_timeout().is_some_and(|t| t <= now);
-        let ids: Vec<u64> = self.clients.iter().filter(|(_, g)| late(g)).map(|(&id, _)| id).collect();
+        let ids: Vec<u64> = self
+            .clients
+            .iter()
+            .filter(|(_, g)| late(g))
+            .map(|(&id, _)| id)
+            .collect();
         for id in ids {
             if let Some(client) = self.clients.get_mut(&id) {
                 if client.held_until.is_some_and(|t| t <= now) {
@@ -257,8 +271,15 @@ impl SessionRegistry {
             if let Some(client) = self.clients.get_mut(&id) {
                 client.held_until = None;
                 match client.machine {
-                    Some(_) => client.input(now, ServerInput::Terminated { signal_text: signal_text.to_owned() }),
-                    None => client.reject(State::ServerTerminate, ErrorCode::ServerTerm.failure(None)),
+                    Some(_) => client.input(
+                        now,
+                        ServerInput::Terminated {
+                            signal_text: signal_text.to_owned(),
+                        },
+                    ),
+                    None => {
+                        client.reject(State::ServerTerminate, ErrorCode::ServerTerm.failure(None))
+                    }
                 }
             }
             self.take_actions(now, id);
@@ -300,12 +321,21 @@ impl SessionRegistry {
 
     /// Position from which the streams of a client are shown.
     pub(crate) fn first_position(&self, id: u64) -> u32 {
-        self.clients.get(&id).and_then(|g| g.agreed).map_or(0, |t| t.first_position)
+        self.clients
+            .get(&id)
+            .and_then(|g| g.agreed)
+            .map_or(0, |t| t.first_position)
     }
 
     /// Enters the test of [`ServerAction::Accepted`], if it is within the limits. Otherwise its client is refused and the
     /// action is void.
-    pub(crate) fn agree(&mut self, now: Instant, id: u64, test: &AcceptedTest, admission: &mut Admission) -> bool {
+    pub(crate) fn agree(
+        &mut self,
+        now: Instant,
+        id: u64,
+        test: &AcceptedTest,
+        admission: &mut Admission,
+    ) -> bool {
         let Some(client) = self.clients.get_mut(&id) else {
             return false;
         };
@@ -337,11 +367,15 @@ impl SessionRegistry {
                 ServerAction::ExpectStreams(_) => {
                     client.stage = Stage::Opening;
                     client.awaits_since = Some(now);
-                    client.opens_since = (client.transport() == Some(Transport::Udp)).then_some(now);
+                    client.opens_since =
+                        (client.transport() == Some(Transport::Udp)).then_some(now);
                 }
                 ServerAction::StartClock => {
                     client.stage = Stage::Running;
-                    client.ends = client.agreed.and_then(|t| t.duration).and_then(|d| now.checked_add(d));
+                    client.ends = client
+                        .agreed
+                        .and_then(|t| t.duration)
+                        .and_then(|d| now.checked_add(d));
                     streams_are_open = true;
                 }
                 ServerAction::Close(_) => {

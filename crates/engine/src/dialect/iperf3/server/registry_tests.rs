@@ -26,7 +26,11 @@ fn cookie(n: u8) -> Cookie {
 }
 
 fn setup(n: u8) -> ServerSetup {
-    ServerSetup { cookie: cookie(n), policy: Policy::default(), unix_s: 0 }
+    ServerSetup {
+        cookie: cookie(n),
+        policy: Policy::default(),
+        unix_s: 0,
+    }
 }
 
 fn with_split_addresses() -> ServerPolicy {
@@ -41,7 +45,10 @@ fn admitting(admission: policy::Admission) -> ServerPolicy {
     policy
 }
 
-const ONE_AT_A_TIME: policy::Admission = policy::Admission::Queue { tests_max: 1, wait_max: Duration::from_secs(25) };
+const ONE_AT_A_TIME: policy::Admission = policy::Admission::Queue {
+    tests_max: 1,
+    wait_max: Duration::from_secs(25),
+};
 
 impl Harness {
     fn new(policy: &ServerPolicy) -> Self {
@@ -72,7 +79,8 @@ impl Harness {
     /// The connection `id` from the address with this last byte sends the cookie of client `n`.
     fn connect(&mut self, id: u64, last: u8, n: u8) -> AdmissionDecision {
         let peer = peer(last);
-        self.registry.admit_connection(self.now, id, peer, cookie(n), &mut self.admission)
+        self.registry
+            .admit_connection(self.now, id, peer, cookie(n), &mut self.admission)
     }
 
     fn udp_stream_owner(&self, last: u8) -> Option<u64> {
@@ -80,7 +88,8 @@ impl Harness {
     }
 
     fn params(&mut self, n: u8, json: &str) {
-        self.registry.handle_control(self.now, n.into(), &frame(json.as_bytes()));
+        self.registry
+            .handle_control(self.now, n.into(), &frame(json.as_bytes()));
     }
 
     /// All actions of a client, with `Accepted` answered at once; the connection is dropped when the client is through.
@@ -88,10 +97,14 @@ impl Harness {
         let mut all = Vec::new();
         while let Some(action) = self.registry.poll_action(n.into()) {
             if let ServerAction::Accepted(test) = &action {
-                if !self.registry.agree(self.now, n.into(), test, &mut self.admission) {
+                if !self
+                    .registry
+                    .agree(self.now, n.into(), test, &mut self.admission)
+                {
                     continue;
                 }
-                self.registry.handle_local(self.now, n.into(), ServerInput::Prepared);
+                self.registry
+                    .handle_local(self.now, n.into(), ServerInput::Prepared);
             }
             all.push(action);
         }
@@ -103,7 +116,8 @@ impl Harness {
     }
 
     fn remove(&mut self, n: u8) {
-        self.registry.remove(self.now, n.into(), &mut self.admission);
+        self.registry
+            .remove(self.now, n.into(), &mut self.admission);
     }
 
     fn sent(&mut self, n: u8) -> Vec<u8> {
@@ -111,11 +125,16 @@ impl Harness {
             ServerAction::Send(bytes) => Some(bytes),
             _ => None,
         };
-        self.actions(n).into_iter().filter_map(sent).flatten().collect()
+        self.actions(n)
+            .into_iter()
+            .filter_map(sent)
+            .flatten()
+            .collect()
     }
 
     fn open_stream(&mut self, n: u8) {
-        self.registry.handle_local(self.now, n.into(), ServerInput::StreamOpened);
+        self.registry
+            .handle_local(self.now, n.into(), ServerInput::StreamOpened);
     }
 }
 
@@ -135,7 +154,11 @@ fn data_connections_go_to_the_test_they_name() {
     assert_eq!(harness.sent(2), [1, 2]);
     assert_eq!(harness.connect(50, 9, 1), AdmissionDecision::Stream(1));
     let late = AdmissionDecision::Refused(RefusalReason::DuplicateCookie);
-    assert_eq!(harness.connect(50, 9, 2), late, "a running test takes no more streams");
+    assert_eq!(
+        harness.connect(50, 9, 2),
+        late,
+        "a running test takes no more streams"
+    );
 }
 
 #[test]
@@ -146,7 +169,11 @@ fn udp_tests_of_one_address_open_their_streams_one_after_the_other() {
         harness.params(n, UDP);
     }
     assert_eq!(harness.sent(1), [9, 10]);
-    assert_eq!(harness.sent(2), [9], "the other one of this address goes first");
+    assert_eq!(
+        harness.sent(2),
+        [9],
+        "the other one of this address goes first"
+    );
     assert_eq!(harness.sent(3), [9, 10], "another address need not wait");
     harness.open_stream(1);
     assert_eq!(harness.udp_stream_owner(1), Some(1));
@@ -154,7 +181,11 @@ fn udp_tests_of_one_address_open_their_streams_one_after_the_other() {
     harness.open_stream(1);
     assert_eq!(harness.sent(2), [10]);
     assert_eq!(harness.udp_stream_owner(1), Some(2));
-    assert_eq!(harness.udp_stream_owner(7), None, "no client expects a stream from there");
+    assert_eq!(
+        harness.udp_stream_owner(7),
+        None,
+        "no client expects a stream from there"
+    );
 }
 
 #[test]
@@ -168,7 +199,10 @@ fn client_without_streams_loses_its_udp_turn() {
     harness.now = harness.registry.next_timeout().expect("a deadline");
     assert_eq!(harness.now - began, UDP_TURN);
     harness.registry.handle_timeout(harness.now);
-    assert!(matches!(harness.actions(1).last(), Some(ServerAction::Close(Err(_)))));
+    assert!(matches!(
+        harness.actions(1).last(),
+        Some(ServerAction::Close(Err(_)))
+    ));
     assert_eq!(harness.sent(2), [10]);
 }
 
@@ -205,7 +239,11 @@ fn with_split_addresses_a_turn_takes_two_seconds_whatever_is_opened_in_it() {
 fn next_opener(harness: &mut Harness, clients: &[u8]) -> (Option<u64>, Duration) {
     let (opener, began) = (harness.udp_stream_owner(200), harness.now);
     while harness.udp_stream_owner(200) == opener {
-        harness.now = harness.registry.next_timeout().expect("a turn has an end").max(harness.now);
+        harness.now = harness
+            .registry
+            .next_timeout()
+            .expect("a turn has an end")
+            .max(harness.now);
         harness.registry.handle_timeout(harness.now);
         for n in clients {
             harness.actions(*n);
@@ -218,7 +256,10 @@ fn next_opener(harness: &mut Harness, clients: &[u8]) -> (Option<u64>, Duration)
 #[test]
 fn with_split_addresses_a_client_of_another_address_waits_for_one_turn() {
     let mut harness = Harness::new(&with_split_addresses());
-    harness.admission = Admission::new(&admitting(policy::Admission::Parallel { tests_max: 400 }), false);
+    harness.admission = Admission::new(
+        &admitting(policy::Admission::Parallel { tests_max: 400 }),
+        false,
+    );
     for n in 1..=30 {
         harness.start(n, 1, UDP);
     }
@@ -254,22 +295,37 @@ fn with_split_addresses_an_address_that_has_taken_its_time_gives_way_at_once() {
     harness.actions(3);
     assert_eq!(harness.udp_stream_owner(200), Some(2), "there is no other");
     harness.start(4, 3, UDP);
-    assert_eq!(next_opener(&mut harness, &[2, 4]), (Some(4), Duration::ZERO));
+    assert_eq!(
+        next_opener(&mut harness, &[2, 4]),
+        (Some(4), Duration::ZERO)
+    );
     harness.remove(4);
 
     harness.now += Duration::from_secs(60);
     harness.start(5, 1, UDP);
     harness.start(6, 3, UDP);
-    assert_eq!(next_opener(&mut harness, &[5, 6]), (Some(6), UDP_TURN), "a minute later it has a turn again");
+    assert_eq!(
+        next_opener(&mut harness, &[5, 6]),
+        (Some(6), UDP_TURN),
+        "a minute later it has a turn again"
+    );
 }
 
 #[test]
 fn a_server_sends_to_no_address_that_may_be_forged() {
     let mut harness = Harness::new(&with_split_addresses());
     for (n, direction) in [(1, "reverse"), (2, "bidirectional")] {
-        harness.start(n, n, &format!(r#"{{"udp":true,"time":10,"parallel":1,"len":1000,"{direction}":true}}"#));
+        harness.start(
+            n,
+            n,
+            &format!(r#"{{"udp":true,"time":10,"parallel":1,"len":1000,"{direction}":true}}"#),
+        );
         let own = harness.udp_stream_owner(n);
-        assert_eq!((own, harness.udp_stream_owner(200)), (Some(n.into()), None), "{direction}");
+        assert_eq!(
+            (own, harness.udp_stream_owner(200)),
+            (Some(n.into()), None),
+            "{direction}"
+        );
         harness.remove(n);
     }
 }
@@ -280,7 +336,10 @@ fn an_exclusive_server_is_busy_and_listens_only_while_streams_are_missing() {
     assert!(!harness.registry.is_busy(&harness.admission));
     harness.admit_connection(1, 1);
     assert!(harness.registry.is_busy(&harness.admission));
-    assert_eq!(harness.admit_connection(2, 2), AdmissionDecision::Refused(RefusalReason::Busy));
+    assert_eq!(
+        harness.admit_connection(2, 2),
+        AdmissionDecision::Refused(RefusalReason::Busy)
+    );
     harness.params(1, TCP);
     harness.actions(1);
     assert!(!harness.registry.is_busy(&harness.admission));
@@ -301,14 +360,21 @@ fn a_server_for_one_test_is_exclusive() {
 fn places_are_taken_by_tests_not_by_cookies() {
     let mut harness = Harness::new(&admitting(policy::Admission::Parallel { tests_max: 1 }));
     for n in 1..=3 {
-        assert_eq!(harness.admit_connection(n, n), AdmissionDecision::Admitted, "a cookie alone takes no place");
+        assert_eq!(
+            harness.admit_connection(n, n),
+            AdmissionDecision::Admitted,
+            "a cookie alone takes no place"
+        );
         assert_eq!(harness.sent(n), [9]);
     }
     harness.params(2, TCP);
     assert_eq!(harness.sent(2), [10]);
     harness.params(1, TCP);
     assert_eq!(harness.sent(1), [0xFF]);
-    assert_eq!(harness.admit_connection(4, 4), AdmissionDecision::Refused(RefusalReason::Busy));
+    assert_eq!(
+        harness.admit_connection(4, 4),
+        AdmissionDecision::Refused(RefusalReason::Busy)
+    );
 }
 
 #[test]
@@ -324,12 +390,18 @@ fn queued_clients_start_in_order() {
         AdmissionDecision::Refused(RefusalReason::QueueTooLong),
         "30 s are too long"
     );
-    assert!(harness.sent(2).is_empty(), "a stock client waits silently for this byte");
+    assert!(
+        harness.sent(2).is_empty(),
+        "a stock client waits silently for this byte"
+    );
     assert_eq!(harness.registry.next_turn(&mut harness.admission), None);
     harness.registry.handle_control_eof(harness.now, 1);
     harness.actions(1);
     harness.registry.handle_control_eof(harness.now, 2);
-    assert!(matches!(harness.actions(2)[..], [ServerAction::Close(Err(_))]), "who gave up is forgotten");
+    assert!(
+        matches!(harness.actions(2)[..], [ServerAction::Close(Err(_))]),
+        "who gave up is forgotten"
+    );
     assert_eq!(harness.registry.next_turn(&mut harness.admission), Some(3));
     harness.registry.begin(harness.now, 3, setup(3));
     assert_eq!(harness.sent(3), [9]);
@@ -341,10 +413,17 @@ fn queued_client_is_refused_after_the_timeout() {
     harness.start(1, 1, r#"{"tcp":true,"time":0}"#);
     harness.open_stream(1);
     harness.actions(1);
-    assert_eq!(harness.admit_connection(2, 2), AdmissionDecision::Queued, "the time left of the other test is unknown");
+    assert_eq!(
+        harness.admit_connection(2, 2),
+        AdmissionDecision::Queued,
+        "the time left of the other test is unknown"
+    );
     harness.now += Duration::from_secs(25);
     harness.registry.handle_timeout(harness.now);
-    assert_eq!(harness.registry.refusal(2), Some(RefusalReason::QueueTooLong));
+    assert_eq!(
+        harness.registry.refusal(2),
+        Some(RefusalReason::QueueTooLong)
+    );
     assert_eq!(harness.sent(2), [0xFF]);
 }
 
@@ -360,7 +439,11 @@ fn limits_refuse_with_errors_of_stock_servers() {
         (r#"{"parallel":3,"bandwidth":1}"#, RefusalReason::Streams, 6),
         (r#"{"time":21,"bandwidth":1}"#, RefusalReason::Duration, 37),
         (r#"{"time":0,"bandwidth":1}"#, RefusalReason::Duration, 37),
-        (r#"{"bandwidth":600000,"parallel":2}"#, RefusalReason::Rate, 27),
+        (
+            r#"{"bandwidth":600000,"parallel":2}"#,
+            RefusalReason::Rate,
+            27,
+        ),
     ];
     for (json, reason, code) in rows {
         let mut harness = Harness::new(&policy);
@@ -388,17 +471,25 @@ fn running_tests_are_shown_with_different_numbers() {
     for n in 1..=3 {
         harness.start(n, n, r#"{"tcp":true,"parallel":4}"#);
     }
-    let first: Vec<u32> = (1..=3).map(|n| harness.registry.first_position(n)).collect();
+    let first: Vec<u32> = (1..=3)
+        .map(|n| harness.registry.first_position(n))
+        .collect();
     assert_eq!(first, [0, 4, 8]);
 }
 
 /// A client whose login waits for its check.
 fn log_in(harness: &mut Harness, n: u8, last: u8) {
-    assert_eq!(harness.connect(n.into(), last, n), AdmissionDecision::Admitted);
+    assert_eq!(
+        harness.connect(n.into(), last, n),
+        AdmissionDecision::Admitted
+    );
     let mut setup = setup(n);
     setup.policy.login_required = true;
     harness.registry.begin(harness.now, n.into(), setup);
-    harness.params(n, r#"{"tcp":true,"time":10,"parallel":1,"authtoken":"token"}"#);
+    harness.params(
+        n,
+        r#"{"tcp":true,"time":10,"parallel":1,"authtoken":"token"}"#,
+    );
     assert_eq!(harness.sent(n), [9]);
 }
 
@@ -408,7 +499,9 @@ fn next_worker(harness: &mut Harness) -> Option<u64> {
 
 fn answer(harness: &mut Harness, n: u64, checked: Result<&str, Refusal>) {
     let checked = checked.map(str::to_owned);
-    harness.registry.handle_outcome(harness.now, n, ServerInput::LoginChecked(checked));
+    harness
+        .registry
+        .handle_outcome(harness.now, n, ServerInput::LoginChecked(checked));
 }
 
 #[test]
@@ -418,10 +511,17 @@ fn others_are_served_while_logins_are_checked() {
         log_in(&mut harness, n, 1);
     }
     assert_eq!(next_worker(&mut harness), Some(1));
-    assert!(harness.registry.has_work(1) && harness.sent(1).is_empty(), "the check is under way");
+    assert!(
+        harness.registry.has_work(1) && harness.sent(1).is_empty(),
+        "the check is under way"
+    );
     assert_eq!(harness.admit_connection(10, 2), AdmissionDecision::Admitted);
     harness.params(10, TCP);
-    assert_eq!(harness.sent(10), [9, 10], "a client without a login is served meanwhile");
+    assert_eq!(
+        harness.sent(10),
+        [9, 10],
+        "a client without a login is served meanwhile"
+    );
     log_in(&mut harness, 11, 3);
     assert_eq!(next_worker(&mut harness), Some(2));
     assert_eq!(next_worker(&mut harness), Some(11), "addresses take turns");
@@ -442,7 +542,10 @@ fn concurrent_logins_count_like_successive_ones() {
         answer(&mut harness, n, Err(Refusal::WrongPassword));
     }
     assert_eq!(guesses, 10);
-    assert_eq!(harness.registry.login_failure(30), Some(&Refusal::LockedOut));
+    assert_eq!(
+        harness.registry.login_failure(30),
+        Some(&Refusal::LockedOut)
+    );
 }
 
 #[test]
@@ -459,7 +562,11 @@ fn a_refused_login_is_answered_after_a_multiple_of_a_fixed_time() {
         assert_eq!(harness.registry.next_timeout(), Some(due), "{check_ms}");
         harness.now = due;
         harness.registry.handle_timeout(due);
-        assert_eq!(harness.sent(1), [0xfe, 0, 0, 0, 142, 0, 0, 0, 0], "{check_ms}");
+        assert_eq!(
+            harness.sent(1),
+            [0xfe, 0, 0, 0, 142, 0, 0, 0, 0],
+            "{check_ms}"
+        );
     }
 }
 
@@ -467,7 +574,9 @@ fn a_refused_login_is_answered_after_a_multiple_of_a_fixed_time() {
 fn work_of_a_removed_client_is_not_done() {
     let mut harness = Harness::new(&ServerPolicy::default());
     log_in(&mut harness, 1, 1);
-    harness.registry.evict(harness.now, 1, RefusalReason::Crowded);
+    harness
+        .registry
+        .evict(harness.now, 1, RefusalReason::Crowded);
     assert_eq!(harness.sent(1), [0xff]);
     assert_eq!(next_worker(&mut harness), None);
     answer(&mut harness, 1, Ok("mario"));
@@ -481,8 +590,9 @@ fn arbitrary_scripts_reach_running_tests() {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 24) as u8
     };
-    let ran: Vec<usize> =
-        (0..500).map(|_| crate::fuzzing::sessions(&(0..400).map(|_| byte()).collect::<Vec<_>>())).collect();
+    let ran: Vec<usize> = (0..500)
+        .map(|_| crate::fuzzing::sessions(&(0..400).map(|_| byte()).collect::<Vec<_>>()))
+        .collect();
     assert!(ran.iter().filter(|n| **n >= 2).count() > 100, "{ran:?}");
     assert!(ran.iter().any(|n| *n >= 3), "{ran:?}");
 }

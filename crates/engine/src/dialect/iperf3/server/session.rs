@@ -46,7 +46,12 @@ pub(super) struct ServerSockets<'s> {
 impl<'s> ServerSockets<'s> {
     /// For the session with this number.
     pub(super) fn new(id: u64, epoll: &'s Epoll, server: &'s mut ServerContext<'_>) -> Self {
-        Self { id, epoll, udp: &mut server.udp, listeners: &mut server.listeners }
+        Self {
+            id,
+            epoll,
+            udp: &mut server.udp,
+            listeners: &mut server.listeners,
+        }
     }
 
     /// Name of a descriptor of the session in the event loop.
@@ -105,7 +110,11 @@ impl Session {
             peer,
             cookie,
             reporter: Reporter::boxed(sink),
-            inputs: prepared.err().map(|error| input(&error)).into_iter().collect(),
+            inputs: prepared
+                .err()
+                .map(|error| input(&error))
+                .into_iter()
+                .collect(),
             test: None,
             run: None,
             flows: Flows::default(),
@@ -176,7 +185,10 @@ impl Session {
     /// Something arrived on a UDP stream whose data has not begun.
     pub(super) fn on_flows(&mut self, listener: &mut UdpListener) {
         if self.run.as_ref().is_some_and(|r| !r.has_started()) {
-            self.flows.on_readable().into_iter().for_each(|stray| listener.take_back(stray));
+            self.flows
+                .on_readable()
+                .into_iter()
+                .for_each(|stray| listener.take_back(stray));
         }
     }
 
@@ -243,7 +255,9 @@ impl Session {
         }
         let limit = context.spec.bitrate_limit.as_ref();
         self.rate_guard = limit.map(|l| RateGuard::new(l, context.spec.local.interval, now_ns));
-        self.reporter.emit(&Event::TestStarted { at_monotonic_ns: Some(now_ns) });
+        self.reporter.emit(&Event::TestStarted {
+            at_monotonic_ns: Some(now_ns),
+        });
     }
 
     fn on_run(&mut self) {
@@ -288,7 +302,8 @@ impl Session {
         if let Some(text) = overflow::warning("this host", summary.overflows_local) {
             self.reporter.emit(&Event::Notice(text));
         }
-        self.reporter.emit(&Event::Summary(Box::new(summary.clone())));
+        self.reporter
+            .emit(&Event::Summary(Box::new(summary.clone())));
         self.summary = Some(summary);
         (self.rate_guard, self.liveness) = (None, None);
         self.flows = Flows::default();
@@ -322,7 +337,11 @@ impl Session {
     fn send(&mut self, bytes: &[u8], sockets: &ServerSockets<'_>) {
         if let Err(error) = self.control.send(bytes) {
             let cause = Some(error::io_text(&error));
-            self.inputs.push(ServerInput::Failed { code: ErrorCode::SendMessage, errno: 0, cause });
+            self.inputs.push(ServerInput::Failed {
+                code: ErrorCode::SendMessage,
+                errno: 0,
+                cause,
+            });
         }
         self.follow_unsent(sockets);
     }
@@ -351,9 +370,16 @@ impl Session {
         }
         let wanted = self.control.has_unsent();
         if wanted != self.unsent_watched {
-            let interest = Interest { write: wanted, ..READ };
+            let interest = Interest {
+                write: wanted,
+                ..READ
+            };
             let fd = self.control.fd();
-            if sockets.epoll.modify(fd, sockets.token(CONTROL), interest).is_ok() {
+            if sockets
+                .epoll
+                .modify(fd, sockets.token(CONTROL), interest)
+                .is_ok()
+            {
                 self.unsent_watched = wanted;
             }
         }
@@ -375,5 +401,9 @@ impl server::Session for Session {
 }
 
 fn udp_reply(test: &AcceptedTest) -> &'static [u8] {
-    if test.params.peer_is_linerate() { &udp_header::REPLY_COALESCING } else { &udp_header::REPLY }
+    if test.params.peer_is_linerate() {
+        &udp_header::REPLY_COALESCING
+    } else {
+        &udp_header::REPLY
+    }
 }

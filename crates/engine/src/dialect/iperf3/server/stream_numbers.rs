@@ -34,7 +34,10 @@ mod tests {
     #[test]
     fn ranges_never_overlap_and_gaps_are_used_again() {
         let mut numbers = StreamNumbers::default();
-        assert_eq!([numbers.take(2), numbers.take(1), numbers.take(4)], [0, 2, 3]);
+        assert_eq!(
+            [numbers.take(2), numbers.take(1), numbers.take(4)],
+            [0, 2, 3]
+        );
         numbers.release(2);
         assert_eq!(numbers.take(2), 7, "the gap is too small");
         assert_eq!(numbers.take(1), 2);

@@ -28,7 +28,11 @@ impl LoginChecker {
     /// The users' file is read for every login, so that a change needs no restart.
     fn check(&self, login: &LoginAttempt) -> ServerInput {
         let users = read_text(&self.users_file).unwrap_or_default();
-        ServerInput::LoginChecked(self.authenticator.check(Some(&login.token), &users, login.unix_s))
+        ServerInput::LoginChecked(self.authenticator.check(
+            Some(&login.token),
+            &users,
+            login.unix_s,
+        ))
     }
 }
 

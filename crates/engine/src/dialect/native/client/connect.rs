@@ -67,19 +67,36 @@ pub fn open(
         let cookie = opening::cookie(random());
         let (answer, received) = exchange_cookies(&dialled, &cookie, interrupts)?;
         match answer {
-            Answer::Native => match native(target, dialled, demand, announcement, on_turn, interrupts) {
-                Err(NativeError::Refused { clause, .. }) if clause == BUSY && Instant::now() < end => {
-                    std::thread::sleep(BUSY_PAUSE);
+            Answer::Native => {
+                match native(target, dialled, demand, announcement, on_turn, interrupts) {
+                    Err(NativeError::Refused { clause, .. })
+                        if clause == BUSY && Instant::now() < end =>
+                    {
+                        std::thread::sleep(BUSY_PAUSE);
+                    }
+                    Err(NativeError::Refused { clause, text }) if clause == BUSY => {
+                        return Err(NativeError::Refused {
+                            clause,
+                            text: format!("{text}; try a longer --wait"),
+                        });
+                    }
+                    opened => return opened,
                 }
-                Err(NativeError::Refused { clause, text }) if clause == BUSY => {
-                    return Err(NativeError::Refused { clause, text: format!("{text}; try a longer --wait") });
-                }
-                opened => return opened,
-            },
+            }
             Answer::Iperf3 => {
                 refuse_downgrade(demand, target)?;
-                let Dialled { fd, remote, connect_time } = dialled;
-                return Ok(Opened::Iperf3(Established { fd, cookie, received, remote, connect_time }));
+                let Dialled {
+                    fd,
+                    remote,
+                    connect_time,
+                } = dialled;
+                return Ok(Opened::Iperf3(Established {
+                    fd,
+                    cookie,
+                    received,
+                    remote,
+                    connect_time,
+                }));
             }
             Answer::Busy if Instant::now() < end => std::thread::sleep(BUSY_PAUSE),
             Answer::Busy => {
@@ -97,7 +114,10 @@ pub fn open(
             }
             Answer::Incomplete | Answer::Foreign => {
                 let seen = received.escape_ascii();
-                let text = format!("{}: no server of tests answers there; it sent \"{seen}\"", target.host);
+                let text = format!(
+                    "{}: no server of tests answers there; it sent \"{seen}\"",
+                    target.host
+                );
                 return Err(NativeError::Unreachable(text));
             }
         }
@@ -126,7 +146,8 @@ fn exchange_cookies(
     cookie: &[u8; COOKIE_WIRE_LEN],
     interrupts: &dyn Interrupts,
 ) -> Result<(Answer, Vec<u8>), NativeError> {
-    let lost = |error: std::io::Error| NativeError::Unreachable(format!("{}: {error}", dialled.remote));
+    let lost =
+        |error: std::io::Error| NativeError::Unreachable(format!("{}: {error}", dialled.remote));
     stream_io::send(&dialled.fd, cookie).map_err(lost)?;
     let end = Instant::now() + ANSWER_TIMEOUT;
     let mut received = Vec::new();
@@ -139,7 +160,9 @@ fn exchange_cookies(
         match stream_io::recv(&dialled.fd, &mut byte) {
             Ok(0) => return Ok((Answer::Incomplete, received)),
             Ok(_) => received.extend(byte),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => wait_readable(&dialled.fd, end, interrupts)?,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                wait_readable(&dialled.fd, end, interrupts)?
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(lost(error)),
         }
@@ -159,19 +182,41 @@ fn native(
         Some(_) => Some(dial(target, interrupts)?),
         None => None,
     };
-    let is_split = data.as_ref().is_some_and(|data| local_ip(&data.fd) != local_ip(&dialled.fd));
-    let (remote, connect_time) =
-        data.map_or((dialled.remote, dialled.connect_time), |data| (data.remote, data.connect_time));
-    let Dialled { fd, remote: control, .. } = dialled;
+    let is_split = data
+        .as_ref()
+        .is_some_and(|data| local_ip(&data.fd) != local_ip(&dialled.fd));
+    let (remote, connect_time) = data.map_or((dialled.remote, dialled.connect_time), |data| {
+        (data.remote, data.connect_time)
+    });
+    let Dialled {
+        fd,
+        remote: control,
+        ..
+    } = dialled;
     let connection = handshake(fd, &config, interrupts)?;
-    let fingerprint = connection.tls.peer().ok_or_else(|| NativeError::Identity("the server has no key".to_owned()))?;
+    let fingerprint = connection
+        .tls
+        .peer()
+        .ok_or_else(|| NativeError::Identity("the server has no key".to_owned()))?;
     let mut identity = judge(demand, fingerprint, &target.to_string())?;
     if demand.token.is_some() && identity != Identity::Pinned {
         identity = Identity::Token;
     }
-    let peer = Peer { remote, control, identity, fingerprint, connect_time };
+    let peer = Peer {
+        remote,
+        control,
+        identity,
+        fingerprint,
+        connect_time,
+    };
     let login = login_for(demand, identity, target)?;
-    let mut client = NativeClient::new(target.clone(), peer, config, connection, demand.token.clone());
+    let mut client = NativeClient::new(
+        target.clone(),
+        peer,
+        config,
+        connection,
+        demand.token.clone(),
+    );
     client.greet(login, announcement, on_turn, interrupts)?;
     if is_split && !client.has_feature(SPLIT_ADDRESS) {
         client.close();
@@ -205,7 +250,11 @@ fn login_for<'a>(
     }
 }
 
-fn handshake(fd: OwnedFd, config: &ClientConfig, interrupts: &dyn Interrupts) -> Result<Connection, NativeError> {
+fn handshake(
+    fd: OwnedFd,
+    config: &ClientConfig,
+    interrupts: &dyn Interrupts,
+) -> Result<Connection, NativeError> {
     let failed = |error: std::io::Error| NativeError::Protocol(format!("TLS handshake: {error}"));
     let mut tls = TlsStream::client(ClientSession::new(config));
     let end = Instant::now() + ANSWER_TIMEOUT;
@@ -231,16 +280,26 @@ pub(super) fn reconnect(
     let cookie = opening::cookie(random());
     match exchange_cookies(&dialled, &cookie, interrupts)? {
         (Answer::Native, _) => {}
-        _ => return Err(NativeError::NotNative("the server answers in another protocol than before".to_owned())),
+        _ => {
+            return Err(NativeError::NotNative(
+                "the server answers in another protocol than before".to_owned(),
+            ));
+        }
     }
     let connection = handshake(dialled.fd, config, interrupts)?;
     if connection.tls.peer() != Some(peer.fingerprint) {
-        return Err(NativeError::Identity("the server has another key than before".to_owned()));
+        return Err(NativeError::Identity(
+            "the server has another key than before".to_owned(),
+        ));
     }
     Ok(connection)
 }
 
-fn wait_readable(fd: &OwnedFd, end: Instant, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
+fn wait_readable(
+    fd: &OwnedFd,
+    end: Instant,
+    interrupts: &dyn Interrupts,
+) -> Result<(), NativeError> {
     let left = end.saturating_duration_since(Instant::now());
     wait(fd.as_fd(), Interest::READ, Some(left), interrupts).map_err(|error| match error {
         WaitError::Interrupted(signal_text) => NativeError::Interrupted(signal_text),

@@ -37,12 +37,28 @@ pub(super) fn run(
     interrupts: &dyn Interrupts,
 ) -> io::Result<(Transacted, Vec<String>)> {
     let epoll = Epoll::new().map_err(io::Error::other)?;
-    epoll.add(interrupts.fd(), INTERRUPT, Interest::READ).map_err(io::Error::other)?;
-    let (open, done, notes, buffer) = (BTreeMap::new(), Transacted::default(), Vec::new(), vec![0; BUFFER_BYTES]);
-    let mut opening = Opening { plan, epoll, open, done, notes, buffer };
+    epoll
+        .add(interrupts.fd(), INTERRUPT, Interest::READ)
+        .map_err(io::Error::other)?;
+    let (open, done, notes, buffer) = (
+        BTreeMap::new(),
+        Transacted::default(),
+        Vec::new(),
+        vec![0; BUFFER_BYTES],
+    );
+    let mut opening = Opening {
+        plan,
+        epoll,
+        open,
+        done,
+        notes,
+        buffer,
+    };
     // A schedule of bytes at 8 bit each.
     let schedule = Schedule::new(clock::monotonic_ns(), per_s.saturating_mul(8));
-    let end_ns = schedule.due_ns(0).saturating_add(clock::as_ns(plan.duration));
+    let end_ns = schedule
+        .due_ns(0)
+        .saturating_add(clock::as_ns(plan.duration));
     let last_ns = end_ns.saturating_add(clock::as_ns(ANSWER_MAX));
     let (mut begun, mut events) = (0, Vec::new());
     loop {
@@ -54,13 +70,20 @@ pub(super) fn run(
             None => last_ns,
         };
         // An interrupted wait is repeated.
-        let _ = opening.epoll.wait(&mut events, Some(Duration::from_nanos(until_ns.saturating_sub(now_ns))));
+        let _ = opening.epoll.wait(
+            &mut events,
+            Some(Duration::from_nanos(until_ns.saturating_sub(now_ns))),
+        );
         if events.iter().any(|event| event.token == INTERRUPT) && interrupts.take().is_some() {
             return Err(ErrorKind::Interrupted.into());
         }
         opening.advance(&events);
         let now_ns = clock::monotonic_ns().min(end_ns.saturating_sub(1));
-        for _ in 0..schedule.allowed_bytes(now_ns).saturating_sub(begun).min(BATCH_MAX) {
+        for _ in 0..schedule
+            .allowed_bytes(now_ns)
+            .saturating_sub(begun)
+            .min(BATCH_MAX)
+        {
             opening.begin(begun, schedule.due_ns(begun));
             begun += 1;
         }
@@ -71,7 +94,10 @@ pub(super) fn run(
 impl Opening<'_> {
     fn begin(&mut self, number: u64, planned_ns: u64) {
         if self.open.len() >= self.plan.connections_max {
-            self.note(format!("{} connections wait for an answer, as many as may be open", self.plan.connections_max));
+            self.note(format!(
+                "{} connections wait for an answer, as many as may be open",
+                self.plan.connections_max
+            ));
             return self.done.add(planned_ns, None);
         }
         match Connection::open(self.plan, &self.epoll, number) {
@@ -85,15 +111,18 @@ impl Opening<'_> {
 
     fn advance(&mut self, events: &[Ready]) {
         for event in events {
-            let Some(connection) = self.open.get_mut(&event.token) else { continue };
-            let received_ns = match connection.advance(self.plan, &self.epoll, event.token, &mut self.buffer) {
-                Ok(Step::Nothing) => continue,
-                Ok(Step::Complete) => Some(clock::monotonic_ns()),
-                Err(error) => {
-                    self.done.refused += u64::from(connection.is_refused_by(self.plan, &error));
-                    None
-                }
+            let Some(connection) = self.open.get_mut(&event.token) else {
+                continue;
             };
+            let received_ns =
+                match connection.advance(self.plan, &self.epoll, event.token, &mut self.buffer) {
+                    Ok(Step::Nothing) => continue,
+                    Ok(Step::Complete) => Some(clock::monotonic_ns()),
+                    Err(error) => {
+                        self.done.refused += u64::from(connection.is_refused_by(self.plan, &error));
+                        None
+                    }
+                };
             let planned_ns = connection.since_ns();
             self.open.remove(&event.token);
             self.done.add(planned_ns, received_ns);

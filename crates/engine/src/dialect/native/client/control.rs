@@ -112,7 +112,13 @@ impl Retry {
             NativeError::ConnectionRefused(text) => {
                 let since = *self.refused_since.get_or_insert(now);
                 let has_ended = now.duration_since(since) >= REFUSED_MAX;
-                if has_ended { Err(NativeError::Protocol(format!("the server has ended: {text}"))) } else { Ok(()) }
+                if has_ended {
+                    Err(NativeError::Protocol(format!(
+                        "the server has ended: {text}"
+                    )))
+                } else {
+                    Ok(())
+                }
             }
             _ => {
                 self.refused_since = None;
@@ -170,19 +176,31 @@ impl NativeClient {
             wants_facts: announcement.wants_facts,
             ..Hello::default()
         };
-        self.give(Input::Hello { hello: Box::new(hello), server_proof });
+        self.give(Input::Hello {
+            hello: Box::new(hello),
+            server_proof,
+        });
         self.await_welcome(announcement.wait_max, on_turn, interrupts)
     }
 
     /// This end's proof of its token, and the one that the server has to answer; `None` without a token.
     fn token_proofs(&self) -> Result<Option<(TokenProof, [u8; 32])>, NativeError> {
-        let Some(token) = &self.token else { return Ok(None) };
-        let exporter = self.connection.as_ref().and_then(|connection| connection.tls.exporter());
+        let Some(token) = &self.token else {
+            return Ok(None);
+        };
+        let exporter = self
+            .connection
+            .as_ref()
+            .and_then(|connection| connection.tls.exporter());
         // Without keys there is no proof, and without a proof no session.
-        let exporter = exporter.ok_or_else(|| NativeError::Identity("the connection is not encrypted".to_owned()))?;
+        let exporter = exporter
+            .ok_or_else(|| NativeError::Identity("the connection is not encrypted".to_owned()))?;
 
         let own = proof(token, &exporter, Role::Client);
-        let own = TokenProof { name: token.name().to_owned(), proof: hex::encode(&own) };
+        let own = TokenProof {
+            name: token.name().to_owned(),
+            proof: hex::encode(&own),
+        };
         Ok(Some((own, proof(token, &exporter, Role::Server))))
     }
 
@@ -193,7 +211,8 @@ impl NativeClient {
         on_turn: &mut dyn FnMut(Turn),
         interrupts: &dyn Interrupts,
     ) -> Result<(), NativeError> {
-        let is_answer = |action: &Action| matches!(action, Action::Welcome(_) | Action::Queued { .. });
+        let is_answer =
+            |action: &Action| matches!(action, Action::Welcome(_) | Action::Queued { .. });
         let end = Instant::now() + wait_max;
         let mut timeout = ANSWER_TIMEOUT;
         let mut ahead = None;
@@ -207,7 +226,10 @@ impl NativeClient {
                 }
                 Ok(Some(Action::Queued { position, wait_ms })) => {
                     ahead = Some(position);
-                    on_turn(Turn { ahead: position, wait: Duration::from_millis(wait_ms) });
+                    on_turn(Turn {
+                        ahead: position,
+                        wait: Duration::from_millis(wait_ms),
+                    });
                 }
                 // It is silent between two positions in the queue.
                 Err(NativeError::Protocol(_)) if ahead.is_some() && left.is_zero() => {}
@@ -219,7 +241,10 @@ impl NativeClient {
                     "it was not free within {} s, and {ahead} others wait in front of this client",
                     wait_max.as_secs()
                 );
-                return Err(NativeError::Refused { clause: BUSY.to_owned(), text });
+                return Err(NativeError::Refused {
+                    clause: BUSY.to_owned(),
+                    text,
+                });
             }
             timeout = left.min(ANSWER_TIMEOUT);
         }
@@ -253,8 +278,13 @@ impl NativeClient {
     /// is not synchronised. The error is that of both wall clocks (`maxerror`, adjtimex(2)).
     #[must_use]
     pub fn disciplined_offset(&self) -> Option<(i64, u64)> {
-        let error_ns = clock::realtime_error_max_ns().ok()??.saturating_add(self.welcome.clock_error_ns?);
-        Some((clock::realtime_offset_ns().saturating_sub(self.welcome.realtime_offset_ns?), error_ns))
+        let error_ns = clock::realtime_error_max_ns()
+            .ok()??
+            .saturating_add(self.welcome.clock_error_ns?);
+        Some((
+            clock::realtime_offset_ns().saturating_sub(self.welcome.realtime_offset_ns?),
+            error_ns,
+        ))
     }
 
     /// The round trip without load, after which a load has drained.
@@ -269,7 +299,9 @@ impl NativeClient {
 
     /// Begins to count drops of this host, if that is possible.
     pub(super) fn drop_meter(&self) -> Option<DropMeter> {
-        self.host_drops.as_ref().map(|read| DropMeter::start(read, self.peer.remote.ip()))
+        self.host_drops
+            .as_ref()
+            .map(|read| DropMeter::start(read, self.peer.remote.ip()))
     }
 
     pub(super) fn idle_rtt_ns(&self) -> Option<i64> {
@@ -285,7 +317,11 @@ impl NativeClient {
     }
 
     pub(super) fn probe_target(&self, dscp: u8) -> ProbeTarget {
-        ProbeTarget { remote: self.peer.remote, bind: self.target.bind.clone(), dscp }
+        ProbeTarget {
+            remote: self.peer.remote,
+            bind: self.target.bind.clone(),
+            dscp,
+        }
     }
 
     pub(super) fn stream_plan(&self, spec: &PhaseSpec, echoes: &Arc<EchoSamples>) -> StreamPlan {
@@ -304,19 +340,29 @@ impl NativeClient {
     }
 
     /// Has the server prepare a phase.
-    pub(super) fn open_phase(&mut self, spec: &PhaseSpec, interrupts: &dyn Interrupts) -> Result<Ready, NativeError> {
+    pub(super) fn open_phase(
+        &mut self,
+        spec: &PhaseSpec,
+        interrupts: &dyn Interrupts,
+    ) -> Result<Ready, NativeError> {
         self.give(Input::OpenPhase(Box::new(spec.clone())));
-        let ready = self.await_action(ANSWER_TIMEOUT, interrupts, |action| matches!(action, Action::Ready(_)))?;
+        let ready = self.await_action(ANSWER_TIMEOUT, interrupts, |action| {
+            matches!(action, Action::Ready(_))
+        })?;
         match ready {
             Some(Action::Ready(ready)) => Ok(ready),
-            _ => Err(NativeError::Protocol("the server prepares no phase".to_owned())),
+            _ => Err(NativeError::Protocol(
+                "the server prepares no phase".to_owned(),
+            )),
         }
     }
 
     /// Has the server begin the phase.
     pub(super) fn start_phase(&mut self, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
         self.give(Input::Start);
-        self.await_action(ANSWER_TIMEOUT, interrupts, |action| matches!(action, Action::Started { .. }))?;
+        self.await_action(ANSWER_TIMEOUT, interrupts, |action| {
+            matches!(action, Action::Started { .. })
+        })?;
         Ok(())
     }
 
@@ -327,8 +373,16 @@ impl NativeClient {
     ) -> Result<Option<Box<EndpointPhase>>, NativeError> {
         self.give(Input::Stop);
         let timeout = RESUME_TIMEOUT.max(ANSWER_TIMEOUT);
-        let result = self.await_action(timeout, interrupts, |action| matches!(action, Action::PhaseResult(_)))?;
-        Ok(result.and_then(|action| if let Action::PhaseResult(result) = action { Some(result) } else { None }))
+        let result = self.await_action(timeout, interrupts, |action| {
+            matches!(action, Action::PhaseResult(_))
+        })?;
+        Ok(result.and_then(|action| {
+            if let Action::PhaseResult(result) = action {
+                Some(result)
+            } else {
+                None
+            }
+        }))
     }
 
     /// Facts of the server's host over the last load; `None` where it gives none.
@@ -337,9 +391,14 @@ impl NativeClient {
             return None;
         }
         self.give(Input::WantFacts);
-        let action =
-            self.await_action(ANSWER_TIMEOUT, interrupts, |action| matches!(action, Action::Facts(_))).ok()??;
-        let Action::Facts(facts) = action else { return None };
+        let action = self
+            .await_action(ANSWER_TIMEOUT, interrupts, |action| {
+                matches!(action, Action::Facts(_))
+            })
+            .ok()??;
+        let Action::Facts(facts) = action else {
+            return None;
+        };
         Some(facts).filter(|facts| facts != "null")
     }
 
@@ -355,7 +414,9 @@ impl NativeClient {
 
     /// Readable when [`Self::on_control`] has something to do.
     pub(super) fn control_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.connection.as_ref().map(|connection| connection.fd.as_fd())
+        self.connection
+            .as_ref()
+            .map(|connection| connection.fd.as_fd())
     }
 
     /// The connection is another one since the last call.
@@ -365,7 +426,9 @@ impl NativeClient {
 
     /// Reads what has arrived.
     pub(super) fn on_control(&mut self) {
-        let Some(connection) = &mut self.connection else { return };
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
         let now = Instant::now();
         match connection.tls.receive(connection.fd.as_fd()) {
             Ok(plaintext) if plaintext.is_empty() => {}
@@ -385,7 +448,9 @@ impl NativeClient {
         self.carry_out();
         self.resume_if_wanted(interrupts)?;
         match &self.failed {
-            Some(failure @ ProtocolFailure::Unproven) => Err(NativeError::Identity(failure.to_string())),
+            Some(failure @ ProtocolFailure::Unproven) => {
+                Err(NativeError::Identity(failure.to_string()))
+            }
             Some(failure) => Err(NativeError::Protocol(failure.to_string())),
             None => Ok(()),
         }
@@ -404,7 +469,9 @@ impl NativeClient {
     }
 
     fn send(&mut self, bytes: &[u8]) {
-        let Some(connection) = &mut self.connection else { return };
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
         if connection.tls.send(connection.fd.as_fd(), bytes).is_err() {
             self.drop_connection();
             self.machine.control_lost(Instant::now());
@@ -420,7 +487,11 @@ impl NativeClient {
 
     /// Connects again and continues the session.
     fn resume_if_wanted(&mut self, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
-        let Some(place) = self.arrived.iter().position(|action| matches!(action, Action::ConnectAgain)) else {
+        let Some(place) = self
+            .arrived
+            .iter()
+            .position(|action| matches!(action, Action::ConnectAgain))
+        else {
             return Ok(());
         };
         let now = Instant::now();
@@ -437,11 +508,14 @@ impl NativeClient {
         let secret = hex::decode(&self.welcome.resume_secret).unwrap_or_default();
         let point = self.machine.resume_point();
         let proved = connection.tls.exporter().zip(point);
-        let proof = proved.map(|(exporter, point)| resume_proof(&secret, &exporter, point.number, point.received));
+        let proof = proved.map(|(exporter, point)| {
+            resume_proof(&secret, &exporter, point.number, point.received)
+        });
         self.connection = Some(connection);
         self.has_new_connection = true;
         self.resumed += 1;
-        self.machine.resume(Instant::now(), &proof.unwrap_or_default());
+        self.machine
+            .resume(Instant::now(), &proof.unwrap_or_default());
         self.carry_out();
         Ok(())
     }
@@ -463,7 +537,9 @@ impl NativeClient {
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(NativeError::Protocol("the server does not answer".to_owned()));
+                return Err(NativeError::Protocol(
+                    "the server does not answer".to_owned(),
+                ));
             }
             self.wait(left.min(STEP), interrupts)?;
             self.on_time(interrupts)?;
@@ -475,8 +551,13 @@ impl NativeClient {
             std::thread::sleep(timeout.min(STEP));
             return Ok(());
         };
-        let waited =
-            poll::wait_fds([(connection.fd.as_fd(), Interest::READ), (interrupts.fd(), Interest::READ)], Some(timeout));
+        let waited = poll::wait_fds(
+            [
+                (connection.fd.as_fd(), Interest::READ),
+                (interrupts.fd(), Interest::READ),
+            ],
+            Some(timeout),
+        );
         match waited {
             Ok([is_readable, is_interrupted]) => {
                 if is_interrupted && let Some(signal_text) = interrupts.take() {
@@ -494,13 +575,18 @@ impl NativeClient {
 
     fn take_refusal(&mut self) -> Option<NativeError> {
         let place = self.arrived.iter().position(|action| {
-            matches!(action, Action::Refused { .. } | Action::PhaseRefused { .. } | Action::Close)
+            matches!(
+                action,
+                Action::Refused { .. } | Action::PhaseRefused { .. } | Action::Close
+            )
         })?;
         match self.arrived.remove(place)? {
             Action::Refused { clause, text, .. } | Action::PhaseRefused { clause, text, .. } => {
                 Some(NativeError::Refused { clause, text })
             }
-            _ => Some(NativeError::Protocol("the server ended the session".to_owned())),
+            _ => Some(NativeError::Protocol(
+                "the server ended the session".to_owned(),
+            )),
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_model::path::{CapacityFeedback, PathDirection, PhaseResult, PhaseSpec, RateControl, absent};
+use linerate_model::path::{
+    CapacityFeedback, PathDirection, PhaseResult, PhaseSpec, RateControl, absent,
+};
 use linerate_native::datagram::Feedback;
 use linerate_native::message::Ready;
 use linerate_sys::clock;
@@ -31,7 +33,9 @@ impl NativeClient {
         interrupts: &dyn Interrupts,
         result: &mut PhaseResult,
     ) -> Result<(), NativeError> {
-        let Some(mut run) = self.open_datagrams(spec, ready, interrupts, result)? else { return Ok(()) };
+        let Some(mut run) = self.open_datagrams(spec, ready, interrupts, result)? else {
+            return Ok(());
+        };
         let drops = self.drop_meter();
         self.start_phase(interrupts)?;
         run.start()?;
@@ -68,12 +72,16 @@ impl NativeClient {
         result: &mut PhaseResult,
     ) -> Result<(), NativeError> {
         let ready = self.open_phase(spec, interrupts)?;
-        let Some(mut run) = self.open_datagrams(spec, &ready, interrupts, result)? else { return Ok(()) };
+        let Some(mut run) = self.open_datagrams(spec, &ready, interrupts, result)? else {
+            return Ok(());
+        };
         self.start_phase(interrupts)?;
         run.steer(control.rate_bps());
         run.start()?;
         result.started_ns = run.start_ns();
-        let end_ns = run.start_ns().saturating_add(clock::as_ns(spec.duration_max));
+        let end_ns = run
+            .start_ns()
+            .saturating_add(clock::as_ns(spec.duration_max));
         let mut reports = Reports::new(run.start_ns(), run.header_bytes());
         let mut steered = Ok(());
         while steered.is_ok() && clock::monotonic_ns() < end_ns {
@@ -111,14 +119,29 @@ impl NativeClient {
             None => None,
         };
         let Some((granted, fd)) = opened else {
-            let reason = if granted.is_some() { absent::UDP_BLOCKED } else { "the server grants no flow" };
-            result.absent.push(("datagrams".to_owned(), reason.to_owned()));
+            let reason = if granted.is_some() {
+                absent::UDP_BLOCKED
+            } else {
+                "the server grants no flow"
+            };
+            result
+                .absent
+                .push(("datagrams".to_owned(), reason.to_owned()));
             self.stop_phase(interrupts)?;
             return Ok(None);
         };
         let is_sender = spec.direction == Some(PathDirection::Up);
-        let id = FlowId { flow: granted.flow, tag: granted.tag };
-        Ok(Some(DatagramRun::new(spec, id, fd, is_sender, Quota::default())?))
+        let id = FlowId {
+            flow: granted.flow,
+            tag: granted.tag,
+        };
+        Ok(Some(DatagramRun::new(
+            spec,
+            id,
+            fd,
+            is_sender,
+            Quota::default(),
+        )?))
     }
 }
 
@@ -133,7 +156,11 @@ struct Reports {
 
 impl Reports {
     fn new(now_ns: u64, header_bytes: u64) -> Self {
-        Self { last: None, taken_ns: now_ns, header_bytes }
+        Self {
+            last: None,
+            taken_ns: now_ns,
+            header_bytes,
+        }
     }
 
     /// Growth since the last report. `None` of the first one, of one that is not newer, and without a datagram: then it is
@@ -158,7 +185,8 @@ impl Reports {
 
     /// The next report is absent; true once per period.
     fn is_overdue(&mut self, now_ns: u64) -> bool {
-        let is_overdue = self.last.is_some() && now_ns.saturating_sub(self.taken_ns) > REPORT_DUE_NS;
+        let is_overdue =
+            self.last.is_some() && now_ns.saturating_sub(self.taken_ns) > REPORT_DUE_NS;
         if is_overdue {
             self.taken_ns = self.taken_ns.saturating_add(REPORT_PERIOD_NS);
         }
@@ -173,18 +201,40 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn report(received: u64, errors: u64) -> Feedback {
-        Feedback { received, bytes: received * 1222, errors, delay_range_ns: 7, ..Feedback::default() }
+        Feedback {
+            received,
+            bytes: received * 1222,
+            errors,
+            delay_range_ns: 7,
+            ..Feedback::default()
+        }
     }
 
     #[test]
     fn growth_is_that_between_two_reports_with_headers() {
         let mut reports = Reports::new(0, 28);
         assert_eq!(reports.take(1000, report(5, 0), MS), None, "the first one");
-        let expected =
-            CapacityFeedback { elapsed_ns: 50 * MS, bytes: 12_500, datagrams: 10, errors: 3, delay_range_ns: 7 };
-        assert_eq!(reports.take(1000 + 50 * MS, report(15, 3), 51 * MS), Some(expected));
-        assert_eq!(reports.take(1000 + 100 * MS, report(15, 3), 101 * MS), None, "nothing arrived");
-        assert_eq!(reports.take(1000 + 50 * MS, report(16, 3), 102 * MS), None, "no time has passed");
+        let expected = CapacityFeedback {
+            elapsed_ns: 50 * MS,
+            bytes: 12_500,
+            datagrams: 10,
+            errors: 3,
+            delay_range_ns: 7,
+        };
+        assert_eq!(
+            reports.take(1000 + 50 * MS, report(15, 3), 51 * MS),
+            Some(expected)
+        );
+        assert_eq!(
+            reports.take(1000 + 100 * MS, report(15, 3), 101 * MS),
+            None,
+            "nothing arrived"
+        );
+        assert_eq!(
+            reports.take(1000 + 50 * MS, report(16, 3), 102 * MS),
+            None,
+            "no time has passed"
+        );
     }
 
     #[test]
@@ -192,7 +242,10 @@ mod tests {
         let mut reports = Reports::new(0, 28);
         assert!(!reports.is_overdue(900 * MS), "the first one is under way");
         reports.take(1, report(1, 0), 1000 * MS);
-        let overdue: Vec<u64> = (100..140).map(|tick| tick * 10).filter(|ms| reports.is_overdue(ms * MS)).collect();
+        let overdue: Vec<u64> = (100..140)
+            .map(|tick| tick * 10)
+            .filter(|ms| reports.is_overdue(ms * MS))
+            .collect();
         assert_eq!(overdue, [1160, 1210, 1260, 1310, 1360]);
     }
 }

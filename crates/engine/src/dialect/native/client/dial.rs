@@ -36,15 +36,25 @@ impl Target {
     /// The server at `port` of `host`, from any local address; `timeout` is for all addresses of the host together.
     #[must_use]
     pub fn new(host: impl Into<String>, port: u16, timeout: Duration) -> Self {
-        Self { host: host.into(), port, control_via: None, bind: BindSpec::default(), timeout }
+        Self {
+            host: host.into(),
+            port,
+            control_via: None,
+            bind: BindSpec::default(),
+            timeout,
+        }
     }
 
     /// Where the control connection goes. To another host than the data it leaves by any local address.
     pub(super) fn control(&self) -> Self {
         match self.control_via.clone() {
-            Some((host, port)) => {
-                Self { host, port, control_via: None, bind: BindSpec::default(), timeout: self.timeout }
-            }
+            Some((host, port)) => Self {
+                host,
+                port,
+                control_via: None,
+                bind: BindSpec::default(),
+                timeout: self.timeout,
+            },
             None => self.clone(),
         }
     }
@@ -99,8 +109,9 @@ pub(super) fn dial_address(
 /// Addresses of the two families in turns, in the resolver's order (RFC 8305 section 4).
 fn interleaved(addresses: Vec<SocketAddr>) -> VecDeque<SocketAddr> {
     let first = addresses.first().map(SocketAddr::is_ipv6);
-    let (mut one, mut other): (VecDeque<_>, VecDeque<_>) =
-        addresses.into_iter().partition(|address| Some(address.is_ipv6()) == first);
+    let (mut one, mut other): (VecDeque<_>, VecDeque<_>) = addresses
+        .into_iter()
+        .partition(|address| Some(address.is_ipv6()) == first);
     let mut merged = VecDeque::new();
     while !one.is_empty() || !other.is_empty() {
         merged.extend(one.pop_front());
@@ -116,11 +127,16 @@ fn race(
 ) -> Result<Dialled, NativeError> {
     let system = |error: OsError| NativeError::System(error.text());
     let epoll = Epoll::new().map_err(system)?;
-    epoll.add(interrupts.fd(), INTERRUPT, Interest::READ).map_err(system)?;
+    epoll
+        .add(interrupts.fd(), INTERRUPT, Interest::READ)
+        .map_err(system)?;
     let end = Instant::now() + target.timeout;
     let mut attempts: Vec<Option<Attempt>> = Vec::new();
     let mut next = Instant::now();
-    let mut last_error = NativeError::Unreachable(format!("{}:{}: connection timed out", target.host, target.port));
+    let mut last_error = NativeError::Unreachable(format!(
+        "{}:{}: connection timed out",
+        target.host, target.port
+    ));
     let mut events = Vec::new();
     loop {
         let now = Instant::now();
@@ -132,7 +148,8 @@ fn race(
             next = now + HEAD_START;
             match begin(remote, target) {
                 Ok(attempt) => {
-                    let watched = epoll.add(attempt.fd.as_fd(), attempts.len() as u64, Interest::WRITE);
+                    let watched =
+                        epoll.add(attempt.fd.as_fd(), attempts.len() as u64, Interest::WRITE);
                     attempts.push(watched.is_ok().then_some(attempt));
                 }
                 Err(error) => last_error = failed(remote, &error),
@@ -142,7 +159,11 @@ fn race(
         if now >= end || none_open {
             return Err(last_error);
         }
-        let until = if addresses.is_empty() { end } else { end.min(next) };
+        let until = if addresses.is_empty() {
+            end
+        } else {
+            end.min(next)
+        };
         // An interrupted wait is repeated.
         let _ = epoll.wait(&mut events, Some(until.saturating_duration_since(now)));
         for event in &events {
@@ -152,7 +173,9 @@ fn race(
                 return Err(NativeError::Interrupted(signal_text));
             }
             let index = usize::try_from(event.token).unwrap_or(usize::MAX);
-            let Some(attempt) = attempts.get_mut(index).and_then(Option::take) else { continue };
+            let Some(attempt) = attempts.get_mut(index).and_then(Option::take) else {
+                continue;
+            };
             let _ = epoll.remove(&attempt.fd);
             match socket::take_error(&attempt.fd) {
                 Ok(()) => return Ok(attempt.won()),
@@ -174,7 +197,11 @@ impl Attempt {
     fn won(self) -> Dialled {
         let connect_time = self.started.elapsed();
         let _ = sockopt::TCP_NODELAY.set(&self.fd, true);
-        Dialled { fd: self.fd, remote: socket::unmap(self.remote), connect_time }
+        Dialled {
+            fd: self.fd,
+            remote: socket::unmap(self.remote),
+            connect_time,
+        }
     }
 }
 
@@ -194,7 +221,10 @@ fn begin(remote: SocketAddr, target: &Target) -> Result<Attempt, OsError> {
 const PORTS: RangeInclusive<u16> = 1024..=u16::MAX;
 
 fn is_taken(error: &OsError) -> bool {
-    matches!(error.errno(), Some(errno::EADDRINUSE | errno::EADDRNOTAVAIL))
+    matches!(
+        error.errno(),
+        Some(errno::EADDRINUSE | errno::EADDRNOTAVAIL)
+    )
 }
 
 /// Segments of a control connection, in both directions: the smallest MTU of IPv6 (RFC 8200, section 5) without IP and TCP headers.
@@ -213,7 +243,11 @@ fn connect(remote: SocketAddr, target: &Target, port: Option<u16>) -> Result<Att
     let started = Instant::now();
     match socket::connect(&fd, &remote)? {
         // Completed at once: the event follows all the same.
-        Connect::Done | Connect::InProgress => Ok(Attempt { fd, remote, started }),
+        Connect::Done | Connect::InProgress => Ok(Attempt {
+            fd,
+            remote,
+            started,
+        }),
     }
 }
 
@@ -225,9 +259,19 @@ pub fn bind(fd: BorrowedFd<'_>, wanted: &BindSpec, remote: &SocketAddr) -> Resul
     if let Some(device) = &wanted.device {
         sockopt::bind_device(fd, device)?;
     }
-    let Some(host) = &wanted.host else { return Ok(()) };
-    let found = socket::resolve(host, 0, Some(Family::of(remote))).ok().and_then(|found| found.into_iter().next());
-    let absent = || OsError::new("bind", host, std::io::Error::from_raw_os_error(errno::EADDRNOTAVAIL));
+    let Some(host) = &wanted.host else {
+        return Ok(());
+    };
+    let found = socket::resolve(host, 0, Some(Family::of(remote)))
+        .ok()
+        .and_then(|found| found.into_iter().next());
+    let absent = || {
+        OsError::new(
+            "bind",
+            host,
+            std::io::Error::from_raw_os_error(errno::EADDRNOTAVAIL),
+        )
+    };
     socket::bind(fd, &found.ok_or_else(absent)?)
 }
 
@@ -237,8 +281,12 @@ mod tests {
 
     #[test]
     fn families_take_turns_in_the_order_of_the_resolver() {
-        let addresses = ["[::1]:1", "[::2]:1", "127.0.0.1:1", "[::3]:1"].map(|text| text.parse().expect("an address"));
-        let texts: Vec<String> = interleaved(addresses.to_vec()).iter().map(ToString::to_string).collect();
+        let addresses = ["[::1]:1", "[::2]:1", "127.0.0.1:1", "[::3]:1"]
+            .map(|text| text.parse().expect("an address"));
+        let texts: Vec<String> = interleaved(addresses.to_vec())
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(texts, ["[::1]:1", "127.0.0.1:1", "[::2]:1", "[::3]:1"]);
     }
 }

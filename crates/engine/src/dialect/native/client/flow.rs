@@ -56,7 +56,11 @@ const KNOCK_PERIOD: Duration = Duration::from_millis(333);
 ///
 /// # Errors
 /// When this host has no socket for it.
-pub(super) fn open(remote: SocketAddr, from: &BindSpec, granted: Granted) -> Result<Option<OwnedFd>, EngineError> {
+pub(super) fn open(
+    remote: SocketAddr,
+    from: &BindSpec,
+    granted: Granted,
+) -> Result<Option<OwnedFd>, EngineError> {
     let fd = connected(remote, from)?;
     for _ in 0..KNOCKS {
         // What cannot be sent is not answered.
@@ -80,7 +84,12 @@ impl Spare {
     /// Begins to open it; `None` when this host has no socket for it.
     pub(super) fn open(self, now_ns: u64) -> Option<Opening> {
         let fd = connected(self.remote, &self.from).ok()?;
-        Some(Opening { fd, granted: self.granted, knocks_left: KNOCKS, next_ns: now_ns })
+        Some(Opening {
+            fd,
+            granted: self.granted,
+            knocks_left: KNOCKS,
+            next_ns: now_ns,
+        })
     }
 }
 
@@ -94,8 +103,14 @@ impl Opening {
             let _ = udp::send(&self.fd, &knock(self.granted, 0));
         }
         let mut buffer = [0; 2 * KNOCK_LEN_MIN];
-        let Ok(len) = udp::recv(&self.fd, &mut buffer) else { return false };
-        is_open_after(&self.fd, buffer.get(..len).unwrap_or_default(), self.granted)
+        let Ok(len) = udp::recv(&self.fd, &mut buffer) else {
+            return false;
+        };
+        is_open_after(
+            &self.fd,
+            buffer.get(..len).unwrap_or_default(),
+            self.granted,
+        )
     }
 
     /// The socket of the flow.
@@ -106,7 +121,8 @@ impl Opening {
 
 /// The server's answer to a knock; `None` for any other datagram.
 fn answer(datagram: &[u8], granted: Granted) -> Option<Answer> {
-    let head = DatagramHead::decode(datagram).filter(|head| (head.flow, head.tag) == (granted.flow, granted.tag))?;
+    let head = DatagramHead::decode(datagram)
+        .filter(|head| (head.flow, head.tag) == (granted.flow, granted.tag))?;
     match head.datagram_type {
         DatagramType::Open => Some(Answer::Open),
         DatagramType::Challenge => Some(Answer::Challenge(head.stamp)),
@@ -129,8 +145,15 @@ fn is_open_after(fd: &OwnedFd, datagram: &[u8], granted: Granted) -> bool {
 pub(super) fn close(fd: &OwnedFd, flow: u32, tag: u64) {
     let mut datagram = [0; HEAD_LEN];
     let stamp = clock::monotonic_ns();
-    DatagramHead { datagram_type: DatagramType::Bye, flags: 0, flow, tag, sequence: 0, stamp }
-        .encode_into(&mut datagram);
+    DatagramHead {
+        datagram_type: DatagramType::Bye,
+        flags: 0,
+        flow,
+        tag,
+        sequence: 0,
+        stamp,
+    }
+    .encode_into(&mut datagram);
     let _ = udp::send(fd, &datagram);
 }
 
@@ -146,7 +169,10 @@ fn knock(granted: Granted, proof: u64) -> [u8; KNOCK_LEN_MIN] {
         stamp: clock::monotonic_ns(),
     };
     head.encode_into(&mut datagram);
-    Knock { token: granted.token }.encode_into(&mut datagram);
+    Knock {
+        token: granted.token,
+    }
+    .encode_into(&mut datagram);
     datagram
 }
 

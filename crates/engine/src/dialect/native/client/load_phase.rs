@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
-use linerate_model::path::{LoadControl, LoadDecision, PathDirection, PhaseKind, PhaseResult, PhaseSpec};
+use linerate_model::path::{
+    LoadControl, LoadDecision, PathDirection, PhaseKind, PhaseResult, PhaseSpec,
+};
 use linerate_sys::clock;
 use linerate_sys::poll::{Epoll, Interest};
 
@@ -64,7 +66,13 @@ pub(super) fn run(
     let echoes = Arc::new(EchoSamples::new(Arc::clone(&budget)));
     let Steering { control, sink } = steering;
     let reporter = Reporter::boxed(sink);
-    let mut load = LoadRun::new(spec, Quota::default(), Endpoint::Client, client.remote(), reporter)?;
+    let mut load = LoadRun::new(
+        spec,
+        Quota::default(),
+        Endpoint::Client,
+        client.remote(),
+        reporter,
+    )?;
     let mut supply = Supply::new(client.stream_plan(spec, &echoes), spec, tokens);
     let streams = supply.open(control.first_streams());
     if streams.is_empty() {
@@ -82,7 +90,10 @@ pub(super) fn run(
         client,
         &mut load,
         &mut supply,
-        &Beside { prober: prober.as_ref(), budget: &budget },
+        &Beside {
+            prober: prober.as_ref(),
+            budget: &budget,
+        },
         control,
         interrupts,
     );
@@ -101,7 +112,9 @@ pub(super) fn run(
         result.is_drained = drain(&prober, client.idle_rtt_ns());
         client.take_probes(prober, result);
     }
-    interrupted.map_or(Ok(()), |signal_text| Err(NativeError::Interrupted(signal_text)))
+    interrupted.map_or(Ok(()), |signal_text| {
+        Err(NativeError::Interrupted(signal_text))
+    })
 }
 
 /// What runs beside a load.
@@ -121,11 +134,15 @@ fn drive(
 ) -> Result<(), NativeError> {
     let system = |error| NativeError::from(Operation::Poll.failed()(error));
     let epoll = Epoll::new().map_err(system)?;
-    epoll.add(load.notice_fd(), NOTICE, Interest::READ).map_err(system)?;
+    epoll
+        .add(load.notice_fd(), NOTICE, Interest::READ)
+        .map_err(system)?;
     // One that was made before the load began is watched like the first.
     client.takes_new_connection();
     watch_control(&epoll, client)?;
-    epoll.add(interrupts.fd(), INTERRUPT, Interest::READ).map_err(system)?;
+    epoll
+        .add(interrupts.fd(), INTERRUPT, Interest::READ)
+        .map_err(system)?;
     let mut events = Vec::new();
     loop {
         let wait_ns = load.deadline_ns().saturating_sub(clock::monotonic_ns());
@@ -146,7 +163,9 @@ fn drive(
         if client.takes_new_connection() {
             watch_control(&epoll, client)?;
         }
-        let Some(sample) = load.advance() else { continue };
+        let Some(sample) = load.advance() else {
+            continue;
+        };
         for stream in supply.take_opened() {
             load.add(stream)?;
         }
@@ -162,15 +181,23 @@ fn drive(
 
 /// A closed descriptor leaves the event loop by itself.
 fn watch_control(epoll: &Epoll, client: &NativeClient) -> Result<(), NativeError> {
-    let Some(fd) = client.control_fd() else { return Ok(()) };
-    epoll.add(fd, CONTROL, Interest::READ).map_err(|error| Operation::Poll.failed()(error).into())
+    let Some(fd) = client.control_fd() else {
+        return Ok(());
+    };
+    epoll
+        .add(fd, CONTROL, Interest::READ)
+        .map_err(|error| Operation::Poll.failed()(error).into())
 }
 
 /// Waits until the queue of the load has emptied; `None` where nothing shows it.
 fn drain(prober: &Prober, idle_rtt_ns: Option<i64>) -> Option<bool> {
     let idle_ns = idle_rtt_ns?;
     let limit_ns = idle_ns + (idle_ns / 10).max(DRAINED_NS);
-    let is_delayed = || prober.newest_rtt_ns().is_some_and(|rtt_ns| rtt_ns > limit_ns);
+    let is_delayed = || {
+        prober
+            .newest_rtt_ns()
+            .is_some_and(|rtt_ns| rtt_ns > limit_ns)
+    };
     let end = Instant::now() + DRAIN_MAX;
     while is_delayed() {
         if Instant::now() >= end {
@@ -188,7 +215,14 @@ impl Supply {
             PhaseKind::Up => vec![PathDirection::Up],
             _ => vec![PathDirection::Down, PathDirection::Up],
         };
-        Self { plan, directions, tokens, next: 0, opening: Vec::new(), failed: Vec::new() }
+        Self {
+            plan,
+            directions,
+            tokens,
+            next: 0,
+            opening: Vec::new(),
+            failed: Vec::new(),
+        }
     }
 
     /// The next streams, so many per direction.
@@ -196,8 +230,14 @@ impl Supply {
         let mut wanted = Vec::new();
         for _ in 0..count {
             for direction in &self.directions {
-                let Some(token) = self.tokens.pop() else { return wanted };
-                wanted.push(Wanted { number: self.next, direction: *direction, token });
+                let Some(token) = self.tokens.pop() else {
+                    return wanted;
+                };
+                wanted.push(Wanted {
+                    number: self.next,
+                    direction: *direction,
+                    token,
+                });
                 self.next += 1;
             }
         }
@@ -220,7 +260,8 @@ impl Supply {
     fn open_beside(&mut self, count: u32) {
         let wanted = self.wanted(count);
         // Without a thread the load stays as it is.
-        self.opening.extend(streams::open_beside(&self.plan, wanted).ok());
+        self.opening
+            .extend(streams::open_beside(&self.plan, wanted).ok());
     }
 
     fn take_opened(&mut self) -> Vec<LoadStream> {
@@ -243,7 +284,11 @@ impl Supply {
         for (number, error) in &self.failed {
             let is_refused = is_refusal(error);
             result.refused += u64::from(is_refused);
-            let reason = if is_refused { format!("the server refused it: {error}") } else { error.to_string() };
+            let reason = if is_refused {
+                format!("the server refused it: {error}")
+            } else {
+                error.to_string()
+            };
             result.absent.push((format!("stream {number}"), reason));
         }
     }

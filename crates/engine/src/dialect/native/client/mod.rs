@@ -57,14 +57,19 @@ impl Login {
     /// The user `user` with `password`.
     #[must_use]
     pub fn new(user: impl Into<String>, password: impl Into<String>) -> Self {
-        Self { user: user.into(), password: password.into() }
+        Self {
+            user: user.into(),
+            password: password.into(),
+        }
     }
 }
 
 impl std::fmt::Debug for Login {
     /// Without the password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+        f.debug_struct("Login")
+            .field("user", &self.user)
+            .finish_non_exhaustive()
     }
 }
 
@@ -135,7 +140,10 @@ impl From<crate::error::EngineError> for NativeError {
 /// A server that takes no stream with this token has closed the connection.
 fn is_refusal(error: &io::Error) -> bool {
     use ErrorKind as K;
-    matches!(error.kind(), K::ConnectionReset | K::ConnectionAborted | K::BrokenPipe | K::UnexpectedEof)
+    matches!(
+        error.kind(),
+        K::ConnectionReset | K::ConnectionAborted | K::BrokenPipe | K::UnexpectedEof
+    )
 }
 
 /// Decides whether a server's key is acceptable.
@@ -147,7 +155,9 @@ fn judge(demand: &IdentityDemand, found: Fingerprint, host: &str) -> Result<Iden
         return if pin == found {
             Ok(Identity::Pinned)
         } else {
-            Err(NativeError::Identity(format!("the key of {host} is {found}, not {pin} as demanded by --pin")))
+            Err(NativeError::Identity(format!(
+                "the key of {host} is {found}, not {pin} as demanded by --pin"
+            )))
         };
     }
     if demand.insecure {
@@ -182,18 +192,48 @@ mod tests {
     #[test]
     fn key_is_compared_with_the_pin_then_with_that_of_earlier_tests() {
         let key = |byte: u8| -> Fingerprint { Fingerprint::new([byte; 32]) };
-        let judged = |demand: &IdentityDemand| judge(demand, key(1), "host").map_err(|error| error.to_string());
+        let judged = |demand: &IdentityDemand| {
+            judge(demand, key(1), "host").map_err(|error| error.to_string())
+        };
         assert_eq!(
-            judged(&IdentityDemand { pin: Some(key(1)), known: Some(key(2)), ..Default::default() }),
+            judged(&IdentityDemand {
+                pin: Some(key(1)),
+                known: Some(key(2)),
+                ..Default::default()
+            }),
             Ok(Identity::Pinned)
         );
-        assert!(judged(&IdentityDemand { pin: Some(key(2)), insecure: true, ..Default::default() }).is_err());
-        assert_eq!(judged(&IdentityDemand { known: Some(key(1)), ..Default::default() }), Ok(Identity::Known));
-        let changed = judged(&IdentityDemand { known: Some(key(2)), ..Default::default() }).unwrap_err();
-        assert!(changed.contains(&key(1).to_string()) && changed.contains(&key(2).to_string()), "{changed}");
+        assert!(
+            judged(&IdentityDemand {
+                pin: Some(key(2)),
+                insecure: true,
+                ..Default::default()
+            })
+            .is_err()
+        );
+        assert_eq!(
+            judged(&IdentityDemand {
+                known: Some(key(1)),
+                ..Default::default()
+            }),
+            Ok(Identity::Known)
+        );
+        let changed = judged(&IdentityDemand {
+            known: Some(key(2)),
+            ..Default::default()
+        })
+        .unwrap_err();
+        assert!(
+            changed.contains(&key(1).to_string()) && changed.contains(&key(2).to_string()),
+            "{changed}"
+        );
         assert_eq!(judged(&IdentityDemand::default()), Ok(Identity::New));
         assert_eq!(
-            judged(&IdentityDemand { insecure: true, known: Some(key(2)), ..Default::default() }),
+            judged(&IdentityDemand {
+                insecure: true,
+                known: Some(key(2)),
+                ..Default::default()
+            }),
             Ok(Identity::Unproven)
         );
     }

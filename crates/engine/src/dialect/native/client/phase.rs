@@ -3,7 +3,9 @@
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use linerate_model::path::{ConcurrentProbes, EndpointPhase, PathDirection, PhaseKind, PhaseResult, PhaseSpec, absent};
+use linerate_model::path::{
+    ConcurrentProbes, EndpointPhase, PathDirection, PhaseKind, PhaseResult, PhaseSpec, absent,
+};
 use linerate_model::units::ns_to_s;
 use linerate_native::hex;
 use linerate_native::message::Ready;
@@ -47,7 +49,15 @@ impl NativeClient {
             (PhaseKind::Size, _) => self.examine_sizes(spec, &ready, dscps, interrupts, result),
             (PhaseKind::Down | PhaseKind::Up | PhaseKind::Both, Some(steering)) => {
                 let prober = self.start_prober(spec, &ready, dscps, result)?;
-                load_phase::run(self, spec, tokens(&ready.streams), prober, steering, interrupts, result)
+                load_phase::run(
+                    self,
+                    spec,
+                    tokens(&ready.streams),
+                    prober,
+                    steering,
+                    interrupts,
+                    result,
+                )
             }
             (PhaseKind::Datagrams | PhaseKind::Pace | PhaseKind::Pps, _) => {
                 self.run_datagrams(spec, &ready, interrupts, result)
@@ -78,15 +88,23 @@ impl NativeClient {
     }
 
     /// Lets a phase without a loop of its own pass.
-    pub(super) fn pause(&mut self, duration: Duration, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
+    pub(super) fn pause(
+        &mut self,
+        duration: Duration,
+        interrupts: &dyn Interrupts,
+    ) -> Result<(), NativeError> {
         let end = Instant::now() + duration;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());
             }
-            if poll::wait_fd(interrupts.fd(), Interest::READ, Some(left.min(Duration::from_millis(100))))
-                .unwrap_or(false)
+            if poll::wait_fd(
+                interrupts.fd(),
+                Interest::READ,
+                Some(left.min(Duration::from_millis(100))),
+            )
+            .unwrap_or(false)
                 && let Some(signal_text) = interrupts.take()
             {
                 return Err(NativeError::Interrupted(signal_text));
@@ -112,10 +130,18 @@ impl NativeClient {
             match self.open_flow(granted)? {
                 Some(fd) => {
                     let spare = spare.take();
-                    flows.push(FlowPlan { fd, flow: granted.flow, tag: granted.tag, dscp, spare });
+                    flows.push(FlowPlan {
+                        fd,
+                        flow: granted.flow,
+                        tag: granted.tag,
+                        dscp,
+                        spare,
+                    });
                 }
                 None => {
-                    result.absent.push(("udp".to_owned(), absent::UDP_BLOCKED.to_owned()));
+                    result
+                        .absent
+                        .push(("udp".to_owned(), absent::UDP_BLOCKED.to_owned()));
                     break;
                 }
             }
@@ -130,16 +156,24 @@ impl NativeClient {
         if flows.is_empty() && connections.is_none() {
             return Ok(None);
         }
-        let plan = ProbePlan { flows, period_ns: PROBE_PERIOD_NS, connections };
-        Prober::start(plan).map(Some).map_err(|error| NativeError::System(error.to_string()))
+        let plan = ProbePlan {
+            flows,
+            period_ns: PROBE_PERIOD_NS,
+            connections,
+        };
+        Prober::start(plan)
+            .map(Some)
+            .map_err(|error| NativeError::System(error.to_string()))
     }
 
     /// Moves what the probes found to the result.
     pub(super) fn take_probes(&self, prober: Prober, result: &mut PhaseResult) {
         let found = prober.finish();
         if found.replaced > 0 {
-            let text =
-                format!("no UDP probe was answered for {} s or more; the flow was opened anew", ns_to_s(SILENCE_NS));
+            let text = format!(
+                "no UDP probe was answered for {} s or more; the flow was opened anew",
+                ns_to_s(SILENCE_NS)
+            );
             result.local.notes.push(text.clone());
             result.absent.push((absent::PROBES.to_owned(), text));
         }
@@ -148,10 +182,21 @@ impl NativeClient {
         let tos = |direction| move |(sent, received): (u8, u8)| (direction, sent, received);
         let up = found.tos_up.into_iter().map(tos(PathDirection::Up));
         let down = found.tos_down.into_iter().map(tos(PathDirection::Down));
-        result.tos = size::distinct(result.tos.drain(..).chain(up).chain(down).collect::<Vec<_>>());
+        result.tos = size::distinct(
+            result
+                .tos
+                .drain(..)
+                .chain(up)
+                .chain(down)
+                .collect::<Vec<_>>(),
+        );
         let ConcurrentProbes { tcp, tls, echo } = found.connections;
         if found.refused > 0 && tls.iter().all(|sample| sample.received_ns.is_none()) {
-            let text = format!("the server refused {} of {} connections", found.refused, tcp.len());
+            let text = format!(
+                "the server refused {} of {} connections",
+                found.refused,
+                tcp.len()
+            );
             result.absent.push((absent::PROBES.to_owned(), text));
             result.refused += found.refused;
         }
@@ -161,17 +206,29 @@ impl NativeClient {
 
     pub(super) fn granted(&self, ready: &Ready) -> Vec<Granted> {
         let granted = ready.flows.iter().filter_map(|grant| {
-            Some(Granted { flow: grant.flow, token: hex::decode(&grant.token)?, tag: self.flow_tag(grant.flow) })
+            Some(Granted {
+                flow: grant.flow,
+                token: hex::decode(&grant.token)?,
+                tag: self.flow_tag(grant.flow),
+            })
         });
         granted.collect()
     }
 
     pub(super) fn open_flow(&self, granted: Granted) -> Result<Option<OwnedFd>, NativeError> {
-        Ok(flow::open(self.remote(), &self.probe_target(0).bind, granted)?)
+        Ok(flow::open(
+            self.remote(),
+            &self.probe_target(0).bind,
+            granted,
+        )?)
     }
 
     fn spare(&self, granted: Granted) -> Spare {
-        Spare { remote: self.remote(), from: self.probe_target(0).bind, granted }
+        Spare {
+            remote: self.remote(),
+            from: self.probe_target(0).bind,
+            granted,
+        }
     }
 
     fn examine_sizes(
@@ -191,12 +248,16 @@ impl NativeClient {
         match opened {
             Some((fd, granted)) => {
                 let is_v6 = self.remote().is_ipv6();
-                let marks: Vec<u8> = std::iter::once(spec.dscp).chain(dscps.iter().copied()).collect();
+                let marks: Vec<u8> = std::iter::once(spec.dscp)
+                    .chain(dscps.iter().copied())
+                    .collect();
                 let found = size::examine(&fd, granted, is_v6, self.first_rtt(), &marks);
                 flow::close(&fd, granted.flow, granted.tag);
                 (result.size, result.tos) = (found.size, found.tos);
             }
-            None => result.absent.push(("udp".to_owned(), absent::UDP_BLOCKED.to_owned())),
+            None => result
+                .absent
+                .push(("udp".to_owned(), absent::UDP_BLOCKED.to_owned())),
         }
         result.remote = self.stop_phase(interrupts)?.map(|remote| *remote);
         Ok(())
@@ -215,7 +276,9 @@ impl NativeClient {
         result: &mut PhaseResult,
     ) -> Result<(), NativeError> {
         let (Some(token), Some(sizes)) = (tokens(&ready.streams).pop(), spec.transaction) else {
-            return Err(NativeError::Protocol("the server grants no stream".to_owned()));
+            return Err(NativeError::Protocol(
+                "the server grants no stream".to_owned(),
+            ));
         };
         self.start_phase(interrupts)?;
         let target = self.probe_target(spec.dscp);
@@ -249,9 +312,15 @@ impl NativeClient {
 
 /// The same phase with a flow in reserve, if it has probes and the server grants another one.
 fn with_spare_flow(spec: &PhaseSpec) -> PhaseSpec {
-    let has_probes = matches!(spec.kind, PhaseKind::Idle | PhaseKind::Down | PhaseKind::Up | PhaseKind::Both);
+    let has_probes = matches!(
+        spec.kind,
+        PhaseKind::Idle | PhaseKind::Down | PhaseKind::Up | PhaseKind::Both
+    );
     let spare = u32::from(has_probes && (1..FLOWS_MAX).contains(&spec.probe_flows));
-    PhaseSpec { probe_flows: spec.probe_flows + spare, ..spec.clone() }
+    PhaseSpec {
+        probe_flows: spec.probe_flows + spare,
+        ..spec.clone()
+    }
 }
 
 fn tokens(texts: &[String]) -> Vec<[u8; 16]> {

@@ -108,16 +108,26 @@ impl Prober {
     pub(super) fn start(plan: ProbePlan) -> std::io::Result<Self> {
         let wake = Arc::new(EventFd::new().map_err(std::io::Error::other)?);
         let epoll = Epoll::new().map_err(std::io::Error::other)?;
-        epoll.add(wake.as_fd(), WAKE, Interest::READ).map_err(std::io::Error::other)?;
+        epoll
+            .add(wake.as_fd(), WAKE, Interest::READ)
+            .map_err(std::io::Error::other)?;
         let now_ns = clock::monotonic_ns();
         let mut flows = Vec::with_capacity(plan.flows.len());
         for (token, flow) in plan.flows.into_iter().enumerate().take(FLOWS_MAX as usize) {
-            epoll.add(flow.fd.as_fd(), token as u64, Interest::READ).map_err(std::io::Error::other)?;
+            epoll
+                .add(flow.fd.as_fd(), token as u64, Interest::READ)
+                .map_err(std::io::Error::other)?;
             // Flows take turns within a period.
-            flows.push(UdpFlow::new(flow, now_ns + token as u64 * plan.period_ns / FLOWS_MAX));
+            flows.push(UdpFlow::new(
+                flow,
+                now_ns + token as u64 * plan.period_ns / FLOWS_MAX,
+            ));
         }
         let udp = flows.iter().map(|flow| (flow.dscp(), Vec::new())).collect();
-        let results = Arc::new(Mutex::new(ProbeResults { udp, ..ProbeResults::default() }));
+        let results = Arc::new(Mutex::new(ProbeResults {
+            udp,
+            ..ProbeResults::default()
+        }));
         let phase = Arc::new(AtomicU8::new(PROBES));
         let budget = Arc::<ProbeBudget>::default();
         let worker = Worker {
@@ -130,8 +140,16 @@ impl Prober {
             period_ns: plan.period_ns,
             budget: Arc::clone(&budget),
         };
-        let thread = thread::Builder::new().name("native-prober".into()).spawn(move || worker.run())?;
-        Ok(Self { phase, wake, results, budget, thread: Some(thread) })
+        let thread = thread::Builder::new()
+            .name("native-prober".into())
+            .spawn(move || worker.run())?;
+        Ok(Self {
+            phase,
+            wake,
+            results,
+            budget,
+            thread: Some(thread),
+        })
     }
 
     /// What bounds the probes by the rate of the load beside them.
@@ -209,7 +227,9 @@ impl Worker {
     }
 
     fn send_due(&mut self, now_ns: u64) {
-        let period_ns = self.budget.period_ns(self.period_ns, probe_budget::UDP, self.flows.len() as u64);
+        let period_ns =
+            self.budget
+                .period_ns(self.period_ns, probe_budget::UDP, self.flows.len() as u64);
         for (index, flow) in self.flows.iter_mut().enumerate() {
             if flow.next_ns() <= now_ns {
                 let is_replaced = flow.replace_if_silent(now_ns);
@@ -236,9 +256,15 @@ impl Worker {
     fn on_ready(&mut self, event: Ready) {
         if event.token == WAKE {
             self.wake.drain();
-        } else if let Some(flow) = self.flows.get_mut(usize::try_from(event.token).unwrap_or(usize::MAX)) {
+        } else if let Some(flow) = self
+            .flows
+            .get_mut(usize::try_from(event.token).unwrap_or(usize::MAX))
+        {
             let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
-            flow.receive(usize::try_from(event.token).unwrap_or_default(), &mut results);
+            flow.receive(
+                usize::try_from(event.token).unwrap_or_default(),
+                &mut results,
+            );
         } else if let Some(connections) = &mut self.connections
             && connections.on_ready(event.token, &self.epoll) == Progress::Sampled
         {
@@ -257,20 +283,38 @@ impl Worker {
     /// How long replies are awaited after the last probe was sent.
     fn awaited_until_ns(&self, stopped_ns: u64) -> u64 {
         let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
-        results.udp.iter().map(|(_, samples)| awaited_until_ns(samples, stopped_ns)).max().unwrap_or(0)
+        results
+            .udp
+            .iter()
+            .map(|(_, samples)| awaited_until_ns(samples, stopped_ns))
+            .max()
+            .unwrap_or(0)
     }
 }
 
 /// The same of one flow. Probes that a later one has overtaken are awaited for a short time, those behind the newest reply for
 /// several times what the slowest recent one took.
 fn awaited_until_ns(samples: &[ProbeSample], stopped_ns: u64) -> u64 {
-    let recent = || samples.iter().rev().take_while(|sample| sample.sent_ns.saturating_add(LOST_NS) > stopped_ns);
-    let Some(first_open) = recent().position(|sample| sample.received_ns.is_none()) else { return 0 };
+    let recent = || {
+        samples
+            .iter()
+            .rev()
+            .take_while(|sample| sample.sent_ns.saturating_add(LOST_NS) > stopped_ns)
+    };
+    let Some(first_open) = recent().position(|sample| sample.received_ns.is_none()) else {
+        return 0;
+    };
     let newest_reply = recent().position(|sample| sample.received_ns.is_some());
     if newest_reply.is_some_and(|newest_reply| newest_reply < first_open) {
         return stopped_ns.saturating_add(OVERTAKEN_NS);
     }
-    let slowest_ns = samples.iter().rev().take(1000).filter_map(ProbeSample::rtt_ns).max().unwrap_or(0);
+    let slowest_ns = samples
+        .iter()
+        .rev()
+        .take(1000)
+        .filter_map(ProbeSample::rtt_ns)
+        .max()
+        .unwrap_or(0);
     let several_ns = u64::try_from(slowest_ns).unwrap_or(0).saturating_mul(4);
     stopped_ns.saturating_add(several_ns.clamp(OVERTAKEN_NS, LOST_NS))
 }
@@ -286,7 +330,12 @@ mod tests {
         let sample = |(number, rtt_ms): (u64, &Option<u64>)| {
             let sent_ns = 10_000 * MS + number * 100 * MS;
             let received_ns = rtt_ms.map(|ms| sent_ns + ms * MS);
-            ProbeSample { sent_ns, peer_received_ns: None, peer_sent_ns: None, received_ns }
+            ProbeSample {
+                sent_ns,
+                peer_received_ns: None,
+                peer_sent_ns: None,
+                received_ns,
+            }
         };
         (0..).zip(round_trips_ms).map(sample).collect()
     }
@@ -307,6 +356,10 @@ mod tests {
             let found_ns = awaited_until_ns(&samples(&round_trips_ms), stopped_ns);
             assert_eq!(found_ns, expected_ms * MS, "{round_trips_ms:?}");
         }
-        assert_eq!(awaited_until_ns(&samples(&[None]), 13_000 * MS), 0, "one of long ago");
+        assert_eq!(
+            awaited_until_ns(&samples(&[None]), 13_000 * MS),
+            0,
+            "one of long ago"
+        );
     }
 }

@@ -22,22 +22,36 @@ impl NativeClient {
         timeout: Duration,
         interrupts: &dyn Interrupts,
     ) -> Result<String, NativeError> {
-        let refused = |text: &str| NativeError::RequestRefused { clause: "request".to_owned(), text: text.to_owned() };
+        let refused = |text: &str| NativeError::RequestRefused {
+            clause: "request".to_owned(),
+            text: text.to_owned(),
+        };
         if !self.has_feature(REQUESTS) {
             return Err(refused("it handles no requests"));
         }
         let body = JsonText::new(body.to_owned()).ok_or_else(|| refused("its body is no JSON"))?;
-        self.give(Input::Request { name: name.to_owned(), body });
-        let is_outcome = |action: &Action| matches!(action, Action::Response(_) | Action::RequestRefused { .. });
+        self.give(Input::Request {
+            name: name.to_owned(),
+            body,
+        });
+        let is_outcome =
+            |action: &Action| matches!(action, Action::Response(_) | Action::RequestRefused { .. });
         match self.await_action(timeout, interrupts, is_outcome)? {
             Some(Action::Response(response)) => Ok(response),
-            Some(Action::RequestRefused { clause, text }) => Err(NativeError::RequestRefused { clause, text }),
-            _ => Err(NativeError::Protocol("the server does not respond".to_owned())),
+            Some(Action::RequestRefused { clause, text }) => {
+                Err(NativeError::RequestRefused { clause, text })
+            }
+            _ => Err(NativeError::Protocol(
+                "the server does not respond".to_owned(),
+            )),
         }
     }
 
     pub(super) fn has_feature(&self, name: &str) -> bool {
-        self.welcome().features.iter().any(|feature| feature == name)
+        self.welcome()
+            .features
+            .iter()
+            .any(|feature| feature == name)
     }
 
     /// Round trip of a message over the control connection.
@@ -47,9 +61,12 @@ impl NativeClient {
     pub fn round_trip(&mut self, interrupts: &dyn Interrupts) -> Result<Duration, NativeError> {
         let sent_ns = clock::monotonic_ns();
         self.give(Input::Clock { sent_ns });
-        let is_answer = |action: &Action| matches!(action, Action::Clock { sent_ns: of, .. } if *of == sent_ns);
+        let is_answer =
+            |action: &Action| matches!(action, Action::Clock { sent_ns: of, .. } if *of == sent_ns);
         self.await_action(ANSWER_TIMEOUT, interrupts, is_answer)?;
-        Ok(Duration::from_nanos(clock::monotonic_ns().saturating_sub(sent_ns)))
+        Ok(Duration::from_nanos(
+            clock::monotonic_ns().saturating_sub(sent_ns),
+        ))
     }
 
     /// Keeps a session without requests alive; to be called every few seconds.

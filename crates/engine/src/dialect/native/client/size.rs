@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use linerate_model::path::{PathDirection, SizeResult, SizeSignal};
 use linerate_native::datagram::{
-    DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN, SizeAnswer, TOS_UNKNOWN,
+    DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN,
+    SizeAnswer, TOS_UNKNOWN,
 };
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::{clock, errno, sockopt, udp};
@@ -57,17 +58,30 @@ const RESOLUTION_BYTES: u32 = 4;
 /// ECT(0), ECT(1) and CE, RFC 3168 section 5.
 const ECN: [u8; 3] = [2, 1, 3];
 /// Of several round trips, and within these bounds.
-const TIMEOUT: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_millis(500);
+const TIMEOUT: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_millis(500);
 
 /// Examines both directions on an open flow. `rtt` is the round trip of a probe, `dscps` are the marks to try.
-pub(super) fn examine(fd: &OwnedFd, granted: Granted, is_v6: bool, rtt: Duration, dscps: &[u8]) -> Sizes {
+pub(super) fn examine(
+    fd: &OwnedFd,
+    granted: Granted,
+    is_v6: bool,
+    rtt: Duration,
+    dscps: &[u8],
+) -> Sizes {
     // IPv4 and UDP headers have 28 bytes, IPv6 and UDP headers 48 (RFC 791, RFC 8200, RFC 768).
     let header_bytes = if is_v6 { 48 } else { 28 };
     let timeout = (rtt * 4).clamp(*TIMEOUT.start(), *TIMEOUT.end());
     let _ = sockopt::set_path_mtu_probe(fd);
     let _ = sockopt::set_receive_errors(fd, true);
     let _ = sockopt::set_receive_tos(fd, true);
-    let mut test = SizeTest { fd, granted, header_bytes, sequence: 0, timeout };
+    let mut test = SizeTest {
+        fd,
+        granted,
+        header_bytes,
+        sequence: 0,
+        timeout,
+    };
     let mut sizes = Sizes::default();
     for direction in [PathDirection::Up, PathDirection::Down] {
         if let Some(found) = test.largest(direction) {
@@ -95,7 +109,9 @@ impl SizeTest<'_> {
                 Fate::TooLarge { mtu: limit, how } => {
                     signal = how;
                     // The limit of an own device, or of a router, is exact if a packet of that size passes.
-                    if limit > passes? && limit < mtu && matches!(self.try_size(direction, limit), Fate::Arrived { .. })
+                    if limit > passes?
+                        && limit < mtu
+                        && matches!(self.try_size(direction, limit), Fate::Arrived { .. })
                     {
                         return Some(SizeResult::new(limit, signal));
                     }
@@ -125,7 +141,10 @@ impl SizeTest<'_> {
 
     fn try_size(&mut self, direction: PathDirection, mtu: u32) -> Fate {
         let tries = (0..TRIES).map(|_| self.send(direction, mtu, 0));
-        tries.into_iter().find(|fate| *fate != Fate::Lost).unwrap_or(Fate::Lost)
+        tries
+            .into_iter()
+            .find(|fate| *fate != Fate::Lost)
+            .unwrap_or(Fate::Lost)
     }
 
     /// Sends a packet of this size, or requests one.
@@ -133,7 +152,11 @@ impl SizeTest<'_> {
         let payload_bytes = mtu.saturating_sub(self.header_bytes);
         self.sequence += 1;
         let is_request = direction == PathDirection::Down;
-        let len = if is_request { HEAD_LEN + 8 } else { payload_bytes as usize };
+        let len = if is_request {
+            HEAD_LEN + 8
+        } else {
+            payload_bytes as usize
+        };
         let mut datagram = vec![0; len.max(HEAD_LEN)];
         let head = DatagramHead {
             datagram_type: DatagramType::SizeProbe,
@@ -145,14 +168,21 @@ impl SizeTest<'_> {
         };
         head.encode_into(&mut datagram);
         if is_request {
-            SizeAnswer { bytes: payload_bytes, tos }.encode_into(&mut datagram);
+            SizeAnswer {
+                bytes: payload_bytes,
+                tos,
+            }
+            .encode_into(&mut datagram);
         }
         let sent = udp::send_with_tos(self.fd, &datagram, if is_request { 0 } else { tos });
         match sent {
             Err(error) if error.raw_os_error() == Some(errno::EMSGSIZE) => {
                 while udp::take_error(self.fd, &mut [0; 64]).is_ok() {}
                 // This socket ignores what routers reported (`IP_PMTUDISC_PROBE`, ip(7)): the interface is the limit.
-                Fate::TooLarge { mtu: sockopt::path_mtu(self.fd).unwrap_or(0), how: SizeSignal::Interface }
+                Fate::TooLarge {
+                    mtu: sockopt::path_mtu(self.fd).unwrap_or(0),
+                    how: SizeSignal::Interface,
+                }
             }
             Err(_) => Fate::Lost,
             Ok(_) => self.await_answer(direction, payload_bytes),
@@ -164,7 +194,9 @@ impl SizeTest<'_> {
         let mut buffer = vec![0; 16 * 1024];
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() || !poll::wait_fd(self.fd, Interest::READ, Some(left)).unwrap_or(false) {
+            if left.is_zero()
+                || !poll::wait_fd(self.fd, Interest::READ, Some(left)).unwrap_or(false)
+            {
                 return Fate::Lost;
             }
             let message = match udp::recv_message(self.fd, &mut buffer) {
@@ -172,27 +204,49 @@ impl SizeTest<'_> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
                 Err(_) => match udp::take_error(self.fd, &mut [0; 64]) {
                     Ok(error) => match error.mtu_bytes() {
-                        Some(mtu) => return Fate::TooLarge { mtu, how: SizeSignal::Reported },
+                        Some(mtu) => {
+                            return Fate::TooLarge {
+                                mtu,
+                                how: SizeSignal::Reported,
+                            };
+                        }
                         None => continue,
                     },
                     Err(_) => continue,
                 },
             };
-            let Some(head) = DatagramHead::decode(message.data) else { continue };
-            if (head.flow, head.tag, head.sequence) != (self.granted.flow, self.granted.tag, self.sequence) {
+            let Some(head) = DatagramHead::decode(message.data) else {
+                continue;
+            };
+            if (head.flow, head.tag, head.sequence)
+                != (self.granted.flow, self.granted.tag, self.sequence)
+            {
                 continue;
             }
             match (head.datagram_type, SizeAnswer::decode(message.data)) {
                 (DatagramType::SizeAnswer, Some(answer)) if head.flags & FLAG_TOO_LARGE != 0 => {
                     let is_interface = head.flags & FLAG_INTERFACE != 0;
-                    let how = if is_interface { SizeSignal::Interface } else { SizeSignal::Reported };
-                    return Fate::TooLarge { mtu: answer.bytes, how };
+                    let how = if is_interface {
+                        SizeSignal::Interface
+                    } else {
+                        SizeSignal::Reported
+                    };
+                    return Fate::TooLarge {
+                        mtu: answer.bytes,
+                        how,
+                    };
                 }
                 (DatagramType::SizeAnswer, Some(answer)) if direction == PathDirection::Up => {
-                    return if answer.bytes == payload_bytes { Fate::Arrived { tos: answer.tos } } else { Fate::Lost };
+                    return if answer.bytes == payload_bytes {
+                        Fate::Arrived { tos: answer.tos }
+                    } else {
+                        Fate::Lost
+                    };
                 }
                 (DatagramType::SizeProbe, _) if direction == PathDirection::Down => {
-                    return Fate::Arrived { tos: message.tos.unwrap_or(TOS_UNKNOWN) };
+                    return Fate::Arrived {
+                        tos: message.tos.unwrap_or(TOS_UNKNOWN),
+                    };
                 }
                 _ => {}
             }
@@ -201,7 +255,10 @@ impl SizeTest<'_> {
 }
 
 /// Pairs of marks of one direction without repetition.
-pub(super) fn distinct(pairs: impl IntoIterator<Item = (PathDirection, u8, u8)>) -> Vec<(PathDirection, u8, u8)> {
-    let known: BTreeMap<(PathDirection, u8, u8), ()> = pairs.into_iter().map(|pair| (pair, ())).collect();
+pub(super) fn distinct(
+    pairs: impl IntoIterator<Item = (PathDirection, u8, u8)>,
+) -> Vec<(PathDirection, u8, u8)> {
+    let known: BTreeMap<(PathDirection, u8, u8), ()> =
+        pairs.into_iter().map(|pair| (pair, ())).collect();
     known.into_keys().collect()
 }

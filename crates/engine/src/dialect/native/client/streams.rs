@@ -49,14 +49,16 @@ pub(super) type Opened = (u16, io::Result<LoadStream>);
 pub(super) fn open_beside(plan: &StreamPlan, wanted: Vec<Wanted>) -> io::Result<Receiver<Opened>> {
     let (sender, receiver) = mpsc::channel();
     let plan = plan.clone();
-    thread::Builder::new().name("native-streams".into()).spawn(move || {
-        for stream in wanted {
-            // Without a receiver the phase is over.
-            if sender.send((stream.number, open(&plan, stream))).is_err() {
-                return;
+    thread::Builder::new()
+        .name("native-streams".into())
+        .spawn(move || {
+            for stream in wanted {
+                // Without a receiver the phase is over.
+                if sender.send((stream.number, open(&plan, stream))).is_err() {
+                    return;
+                }
             }
-        }
-    })?;
+        })?;
     Ok(receiver)
 }
 
@@ -67,9 +69,19 @@ pub(super) fn open_beside(plan: &StreamPlan, wanted: Vec<Wanted>) -> io::Result<
 pub(super) fn open(plan: &StreamPlan, wanted: Wanted) -> io::Result<LoadStream> {
     let end = Instant::now() + OPEN_TIMEOUT;
     let fd = connect(plan, end)?;
-    let flags = if wanted.direction == PathDirection::Down { FLAG_DOWN } else { 0 };
+    let flags = if wanted.direction == PathDirection::Down {
+        FLAG_DOWN
+    } else {
+        0
+    };
     let sent_ns = clock::monotonic_ns();
-    let head = StreamHead { kind: StreamKind::Load, flags, stream: wanted.number, token: wanted.token, sent_ns };
+    let head = StreamHead {
+        kind: StreamKind::Load,
+        flags,
+        stream: wanted.number,
+        token: wanted.token,
+        sent_ns,
+    };
     let wire = match plan.transport {
         PhaseTransport::Tls => {
             let mut stream = TlsStream::client(ClientSession::new(&plan.tls));
@@ -84,13 +96,30 @@ pub(super) fn open(plan: &StreamPlan, wanted: Wanted) -> io::Result<LoadStream> 
     };
     // Ends of a load handshake when it begins: the answer is all that comes before.
     read_answer(&fd, end)?;
-    let echo = plan.echoes.as_ref().map(|echoes| EchoSchedule::new(Arc::clone(echoes), clock::monotonic_ns()));
-    Ok(LoadStream { fd, number: wanted.number, direction: wanted.direction, wire, echo })
+    let echo = plan
+        .echoes
+        .as_ref()
+        .map(|echoes| EchoSchedule::new(Arc::clone(echoes), clock::monotonic_ns()));
+    Ok(LoadStream {
+        fd,
+        number: wanted.number,
+        direction: wanted.direction,
+        wire,
+        echo,
+    })
 }
 
 fn connect(plan: &StreamPlan, end: Instant) -> io::Result<OwnedFd> {
-    let ProbeTarget { remote, bind: from, dscp } = &plan.target;
-    let protocol = if plan.transport == PhaseTransport::Mptcp { Protocol::Mptcp } else { Protocol::Tcp };
+    let ProbeTarget {
+        remote,
+        bind: from,
+        dscp,
+    } = &plan.target;
+    let protocol = if plan.transport == PhaseTransport::Mptcp {
+        Protocol::Mptcp
+    } else {
+        Protocol::Tcp
+    };
     let fd = socket::open(remote, protocol).map_err(io::Error::other)?;
     bind(fd.as_fd(), from, remote).map_err(io::Error::other)?;
     let _ = sockopt::TCP_NODELAY.set(&fd, true);
@@ -124,11 +153,19 @@ fn read_answer(fd: &OwnedFd, end: Instant) -> io::Result<()> {
         }
     }
     let accepted = StreamAnswer::decode(&answer).is_some_and(|answer| answer.status == 0);
-    if accepted { Ok(()) } else { Err(ErrorKind::ConnectionAborted.into()) }
+    if accepted {
+        Ok(())
+    } else {
+        Err(ErrorKind::ConnectionAborted.into())
+    }
 }
 
 fn wait(fd: &OwnedFd, interest: Interest, end: Instant) -> io::Result<()> {
-    match poll::wait_fd(fd, interest, Some(end.saturating_duration_since(Instant::now())))? {
+    match poll::wait_fd(
+        fd,
+        interest,
+        Some(end.saturating_duration_since(Instant::now())),
+    )? {
         true => Ok(()),
         false => Err(ErrorKind::TimedOut.into()),
     }

@@ -101,7 +101,12 @@ impl Transacted {
     pub(super) fn add(&mut self, sent_ns: u64, received_ns: Option<u64>) {
         self.completed += u64::from(received_ns.is_some());
         if self.samples.len() < SAMPLES_MAX {
-            self.samples.push(ProbeSample { sent_ns, peer_received_ns: None, peer_sent_ns: None, received_ns });
+            self.samples.push(ProbeSample {
+                sent_ns,
+                peer_received_ns: None,
+                peer_sent_ns: None,
+                received_ns,
+            });
         }
     }
 }
@@ -113,7 +118,9 @@ impl Transacted {
 /// When this host has no event loop, or the user interrupts.
 pub(super) fn run(plan: &TransactionPlan, interrupts: &dyn Interrupts) -> io::Result<Transacted> {
     let epoll = Epoll::new().map_err(io::Error::other)?;
-    epoll.add(interrupts.fd(), INTERRUPT, Interest::READ).map_err(io::Error::other)?;
+    epoll
+        .add(interrupts.fd(), INTERRUPT, Interest::READ)
+        .map_err(io::Error::other)?;
     let mut connections = BTreeMap::new();
     for flow in 0..u64::from(plan.flows.max(1)) {
         connections.insert(flow, Connection::open(plan, &epoll, flow)?);
@@ -123,12 +130,17 @@ pub(super) fn run(plan: &TransactionPlan, interrupts: &dyn Interrupts) -> io::Re
     let mut buffer = vec![0; BUFFER_BYTES];
     while Instant::now() < end && !connections.is_empty() {
         // An interrupted wait is repeated.
-        let _ = epoll.wait(&mut events, Some(end.saturating_duration_since(Instant::now())));
+        let _ = epoll.wait(
+            &mut events,
+            Some(end.saturating_duration_since(Instant::now())),
+        );
         for event in &events {
             if event.token == INTERRUPT && interrupts.take().is_some() {
                 return Err(ErrorKind::Interrupted.into());
             }
-            let Some(connection) = connections.get_mut(&event.token) else { continue };
+            let Some(connection) = connections.get_mut(&event.token) else {
+                continue;
+            };
             let stepped = connection.advance(plan, &epoll, event.token, &mut buffer);
             if matches!(stepped, Ok(Step::Nothing)) {
                 continue;
@@ -154,7 +166,11 @@ pub(super) fn run(plan: &TransactionPlan, interrupts: &dyn Interrupts) -> io::Re
 impl Connection {
     pub(super) fn open(plan: &TransactionPlan, epoll: &Epoll, flow: u64) -> io::Result<Self> {
         let since_ns = clock::monotonic_ns();
-        let ProbeTarget { remote, bind: from, dscp } = &plan.target;
+        let ProbeTarget {
+            remote,
+            bind: from,
+            dscp,
+        } = &plan.target;
         let fd = socket::open(remote, Protocol::Tcp).map_err(io::Error::other)?;
         bind(fd.as_fd(), from, remote).map_err(io::Error::other)?;
         // Without it the ports of closed connections stay in TIME_WAIT.
@@ -164,10 +180,22 @@ impl Connection {
             let _ = sockopt::set_tos(&fd, dscp << 2);
         }
         socket::connect(&fd, remote).map_err(io::Error::other)?;
-        epoll.add(fd.as_fd(), flow, Interest::WRITE).map_err(io::Error::other)?;
-        let kind = if plan.kind == PhaseKind::Rr { StreamKind::Rr } else { StreamKind::Crr };
+        epoll
+            .add(fd.as_fd(), flow, Interest::WRITE)
+            .map_err(io::Error::other)?;
+        let kind = if plan.kind == PhaseKind::Rr {
+            StreamKind::Rr
+        } else {
+            StreamKind::Crr
+        };
         let stream = u16::try_from(flow).unwrap_or(u16::MAX);
-        let head = StreamHead { kind, flags: 0, stream, token: plan.token, sent_ns: since_ns };
+        let head = StreamHead {
+            kind,
+            flags: 0,
+            stream,
+            token: plan.token,
+            sent_ns: since_ns,
+        };
         Ok(Self {
             fd,
             since_ns,
@@ -223,7 +251,11 @@ impl Connection {
 
     /// Sends what fits of the opening or the request, and waits for room while a part of it is not sent.
     fn flush(&mut self, plan: &TransactionPlan, epoll: &Epoll, flow: u64) -> io::Result<()> {
-        let data = if self.opening.is_empty() { &plan.request } else { &self.opening };
+        let data = if self.opening.is_empty() {
+            &plan.request
+        } else {
+            &self.opening
+        };
         while let Some(unsent) = data.get(self.sent..).filter(|unsent| !unsent.is_empty()) {
             match stream_io::send(&self.fd, unsent) {
                 Ok(len) => self.sent += len,
@@ -232,10 +264,16 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
-        let interest = if self.sent < data.len() { Interest::BOTH } else { Interest::READ };
+        let interest = if self.sent < data.len() {
+            Interest::BOTH
+        } else {
+            Interest::READ
+        };
         if self.interest != interest {
             self.interest = interest;
-            epoll.modify(self.fd.as_fd(), flow, interest).map_err(io::Error::other)?;
+            epoll
+                .modify(self.fd.as_fd(), flow, interest)
+                .map_err(io::Error::other)?;
         }
         Ok(())
     }

@@ -91,20 +91,37 @@ impl DatagramRun {
         if spec.dscp != 0 {
             let _ = sockopt::set_tos(&fd, spec.dscp << 2);
         }
-        let role = if is_sender { StreamRole::Sender } else { StreamRole::Receiver };
+        let role = if is_sender {
+            StreamRole::Sender
+        } else {
+            StreamRole::Receiver
+        };
         let stream = data_socket::describe(&fd, StreamId(0), &test, role, Flow::Forward)
             .map_err(Operation::InitStream.failed())?;
         let (fd, shared) = (Arc::new(fd), Shared::default());
         let is_server = is_sender == (spec.direction == Some(PathDirection::Down));
         let build = match (is_sender, spec.kind) {
-            (true, PhaseKind::Capacity) => steered_sender(&test, id, is_server, header_bytes, &shared),
+            (true, PhaseKind::Capacity) => {
+                steered_sender(&test, id, is_server, header_bytes, &shared)
+            }
             (true, kind) => sender(test, id, kind == PhaseKind::Pace, &shared),
             (false, kind) => {
                 let reports = is_server && kind == PhaseKind::Capacity;
-                receiver(&test, id, reports.then(|| FeedbackSender::new(Arc::clone(&fd), id)), &shared)
+                receiver(
+                    &test,
+                    id,
+                    reports.then(|| FeedbackSender::new(Arc::clone(&fd), id)),
+                    &shared,
+                )
             }
         };
-        run.join(stream, Arc::clone(&fd), Arc::new(StreamStats::default()), build, 0);
+        run.join(
+            stream,
+            Arc::clone(&fd),
+            Arc::new(StreamStats::default()),
+            build,
+            0,
+        );
         Ok(Self {
             run,
             requests: FeedbackSender::new(Arc::clone(&fd), id),
@@ -139,7 +156,10 @@ impl DatagramRun {
     /// Handles notices.
     pub(super) fn advance(&mut self) {
         for event in self.run.poll(clock::monotonic_ns(), &mut Reporter::new(())) {
-            if let RunEvent::StreamEnded { error: Some(error), .. } = event {
+            if let RunEvent::StreamEnded {
+                error: Some(error), ..
+            } = event
+            {
                 self.notes.push(format!("datagrams ended early: {error}"));
             }
         }
@@ -148,7 +168,11 @@ impl DatagramRun {
     /// Bytes that were received and sent so far.
     pub(super) fn totals(&self) -> (u64, u64) {
         let bytes = self.run.counts(StreamId(0)).bytes;
-        if self.is_sender { (0, bytes) } else { (bytes, 0) }
+        if self.is_sender {
+            (0, bytes)
+        } else {
+            (bytes, 0)
+        }
     }
 
     /// The sender stops; the receiver continues.
@@ -161,7 +185,10 @@ impl DatagramRun {
 
     /// Has datagrams sent at this rate of IP packets: by this end, or by the other one on request.
     pub(super) fn steer(&mut self, rate_bps: u64) {
-        self.shared.steering.rate_bps.store(rate_bps, Ordering::Relaxed);
+        self.shared
+            .steering
+            .rate_bps
+            .store(rate_bps, Ordering::Relaxed);
     }
 
     /// Reports of the receiver since the last call, with the time up to which each counts on the clock of its end. A
@@ -175,10 +202,16 @@ impl DatagramRun {
             return Vec::new();
         }
         self.next_request_ns = now_ns + FEEDBACK_NS;
-        let (arrived_ns, report) = self.shared.received.lock().unwrap_or_else(PoisonError::into_inner).report();
+        let (arrived_ns, report) = self
+            .shared
+            .received
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .report();
         let rate_bps = self.shared.steering.rate_bps.load(Ordering::Relaxed);
         let stamp_ns = arrived_ns.unwrap_or(now_ns);
-        self.requests.send(stamp_ns, &Feedback { rate_bps, ..report });
+        self.requests
+            .send(stamp_ns, &Feedback { rate_bps, ..report });
         vec![(stamp_ns, report)]
     }
 
@@ -193,16 +226,37 @@ impl DatagramRun {
         let elapsed_ns = ended_ns.saturating_sub(self.start_ns);
         let cpu_ns = self.cpu.cpu_ns();
         let datagrams = self.run.counts(StreamId(0)).packets;
-        let socket_drops = if self.is_sender { None } else { overflow::count([self.fd.as_fd()].into_iter()) };
+        let socket_drops = if self.is_sender {
+            None
+        } else {
+            overflow::count([self.fd.as_fd()].into_iter())
+        };
         self.run.quit();
-        let mut phase =
-            EndpointPhase { elapsed_ns, cpu_ns, socket_drops, notes: self.notes, ..EndpointPhase::default() };
+        let mut phase = EndpointPhase {
+            elapsed_ns,
+            cpu_ns,
+            socket_drops,
+            notes: self.notes,
+            ..EndpointPhase::default()
+        };
         if self.is_sender {
             phase.datagrams_sent = datagrams;
-            let sent = std::mem::take(&mut *self.shared.sent.lock().unwrap_or_else(PoisonError::into_inner));
+            let sent = std::mem::take(
+                &mut *self
+                    .shared
+                    .sent
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner),
+            );
             phase.lateness = distribution(&sent.lateness_ns);
         } else {
-            let received = std::mem::take(&mut *self.shared.received.lock().unwrap_or_else(PoisonError::into_inner));
+            let received = std::mem::take(
+                &mut *self
+                    .shared
+                    .received
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner),
+            );
             received.fill(&mut phase);
         }
         phase
@@ -216,7 +270,9 @@ fn header_bytes(fd: &OwnedFd) -> u64 {
 
 /// One datagram per call where their times are what is measured.
 fn test_spec(spec: &PhaseSpec, header_bytes: u64) -> TestSpec {
-    let block_len_bytes = spec.datagram_bytes.clamp(HEAD_LEN as u32, DATAGRAM_BYTES_MAX);
+    let block_len_bytes = spec
+        .datagram_bytes
+        .clamp(HEAD_LEN as u32, DATAGRAM_BYTES_MAX);
     let payload = |rate_bps: u64| {
         let bits = u128::from(rate_bps) * u128::from(block_len_bytes)
             / (u128::from(block_len_bytes) + u128::from(header_bytes));
@@ -236,7 +292,10 @@ fn test_spec(spec: &PhaseSpec, header_bytes: u64) -> TestSpec {
 
 /// Distance of two datagrams in ns; `None` without a rate.
 fn gap_ns(test: &TestSpec) -> Option<u64> {
-    let schedule = test.pacing.rate_bps.map(|rate_bps| Schedule::new(0, rate_bps));
+    let schedule = test
+        .pacing
+        .rate_bps
+        .map(|rate_bps| Schedule::new(0, rate_bps));
     schedule.map(|schedule| schedule.due_ns(u64::from(test.block_len_bytes)))
 }
 
@@ -244,29 +303,76 @@ fn sender(test: TestSpec, id: FlowId, is_precise: bool, shared: &Shared) -> Pump
     let sent = Arc::clone(&shared.sent);
     Box::new(move |inputs| {
         let block = vec![0; test.block_len_bytes as usize];
-        let schedule = test.pacing.rate_bps.map(|rate_bps| Schedule::new(inputs.start_ns, rate_bps));
+        let schedule = test
+            .pacing
+            .rate_bps
+            .map(|rate_bps| Schedule::new(inputs.start_ns, rate_bps));
         let writer = HeadWriter { id, schedule, sent };
-        let datagrams = Datagrams { block: &block, peer_coalesces: false, sequence: Box::new(writer) };
-        let mut sender = DatagramSender::new(inputs.fd, inputs.counters, datagrams, &test, inputs.start_ns, None)?;
+        let datagrams = Datagrams {
+            block: &block,
+            peer_coalesces: false,
+            sequence: Box::new(writer),
+        };
+        let mut sender = DatagramSender::new(
+            inputs.fd,
+            inputs.counters,
+            datagrams,
+            &test,
+            inputs.start_ns,
+            None,
+        )?;
         sender.ignores_unreachable = true;
         sender.spins |= is_precise;
         Ok(Box::new(sender))
     })
 }
 
-fn steered_sender(test: &TestSpec, id: FlowId, is_server: bool, header_bytes: u64, shared: &Shared) -> PumpBuilder {
+fn steered_sender(
+    test: &TestSpec,
+    id: FlowId,
+    is_server: bool,
+    header_bytes: u64,
+    shared: &Shared,
+) -> PumpBuilder {
     let (steering, len) = (Arc::clone(&shared.steering), test.block_len_bytes as usize);
     Box::new(move |inputs| {
-        let PumpInputs { fd, counters, start_ns } = inputs;
-        Ok(Box::new(SteeredSender::new(fd, counters, id, steering, is_server, (len, header_bytes), start_ns)))
+        let PumpInputs {
+            fd,
+            counters,
+            start_ns,
+        } = inputs;
+        Ok(Box::new(SteeredSender::new(
+            fd,
+            counters,
+            id,
+            steering,
+            is_server,
+            (len, header_bytes),
+            start_ns,
+        )))
     })
 }
 
-fn receiver(test: &TestSpec, id: FlowId, reporter: Option<FeedbackSender>, shared: &Shared) -> PumpBuilder {
+fn receiver(
+    test: &TestSpec,
+    id: FlowId,
+    reporter: Option<FeedbackSender>,
+    shared: &Shared,
+) -> PumpBuilder {
     let (gap_ns, received) = (gap_ns(test), Arc::clone(&shared.received));
     Box::new(move |inputs| {
-        let reader = HeadReader { id, gap_ns, received, reporter };
-        Ok(Box::new(DatagramReceiver::new(inputs.fd, inputs.counters, Box::new(reader), None)))
+        let reader = HeadReader {
+            id,
+            gap_ns,
+            received,
+            reporter,
+        };
+        Ok(Box::new(DatagramReceiver::new(
+            inputs.fd,
+            inputs.counters,
+            Box::new(reader),
+            None,
+        )))
     })
 }
 

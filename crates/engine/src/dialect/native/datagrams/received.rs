@@ -42,8 +42,14 @@ impl Received {
         self.bytes += bytes;
         // The two clocks have different zeros, which the difference of two transit times does not contain.
         let transit_ns = (arrived_ns as i64).wrapping_sub(head.stamp as i64);
-        self.transit_min_ns = Some(self.transit_min_ns.map_or(transit_ns, |min| min.min(transit_ns)));
-        self.transit_max_ns = Some(self.transit_max_ns.map_or(transit_ns, |max| max.max(transit_ns)));
+        self.transit_min_ns = Some(
+            self.transit_min_ns
+                .map_or(transit_ns, |min| min.min(transit_ns)),
+        );
+        self.transit_max_ns = Some(
+            self.transit_max_ns
+                .map_or(transit_ns, |max| max.max(transit_ns)),
+        );
         if let Some(last) = self.last {
             let difference_ns = transit_ns.wrapping_sub(last.transit_ns).unsigned_abs() as f64;
             let jitter_ns = self.jitter_ns.unwrap_or(0.0);
@@ -51,7 +57,10 @@ impl Received {
             self.note_gap(arrived_ns.saturating_sub(last.arrived_ns), gap_ns);
         }
         self.first_arrival_ns.get_or_insert(arrived_ns);
-        self.last = Some(Arrival { arrived_ns, transit_ns });
+        self.last = Some(Arrival {
+            arrived_ns,
+            transit_ns,
+        });
     }
 
     fn note_gap(&mut self, gap_ns: u64, planned_ns: Option<u64>) {
@@ -68,14 +77,20 @@ impl Received {
     pub(super) fn report(&mut self) -> (Option<u64>, Feedback) {
         let (received, highest) = (self.sequence.distinct(), self.sequence.highest());
         let missing = highest.map_or(0, |highest| (highest + 1).saturating_sub(received));
-        let range_ns = self.transit_max_ns.take().zip(self.transit_min_ns).map(|(max, min)| max.wrapping_sub(min));
+        let range_ns = self
+            .transit_max_ns
+            .take()
+            .zip(self.transit_min_ns)
+            .map(|(max, min)| max.wrapping_sub(min));
         let feedback = Feedback {
             received,
             highest: highest.unwrap_or_default(),
             bytes: self.bytes,
             // One that arrives late is no longer missing, and reordered instead.
             errors: missing.saturating_add(self.sequence.reordered()),
-            delay_range_ns: range_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or_default(),
+            delay_range_ns: range_ns
+                .and_then(|ns| u64::try_from(ns).ok())
+                .unwrap_or_default(),
             rate_bps: 0,
         };
         (self.last.map(|last| last.arrived_ns), feedback)
@@ -147,7 +162,12 @@ pub(super) const FEEDBACK_NS: u64 = 50_000_000;
 
 impl FeedbackSender {
     pub(super) fn new(fd: Arc<OwnedFd>, id: FlowId) -> Self {
-        Self { fd, id, sent: 0, next_ns: 0 }
+        Self {
+            fd,
+            id,
+            sent: 0,
+            next_ns: 0,
+        }
     }
 
     fn report_if_due(&mut self, received: &mut Received) {
@@ -182,21 +202,38 @@ mod tests {
     use super::*;
 
     fn arrive(received: &mut Received, sequence: u64, stamp: u64, arrived_ns: u64) {
-        let head = DatagramHead { datagram_type: DatagramType::Data, flags: 0, flow: 1, tag: 2, sequence, stamp };
+        let head = DatagramHead {
+            datagram_type: DatagramType::Data,
+            flags: 0,
+            flow: 1,
+            tag: 2,
+            sequence,
+            stamp,
+        };
         received.take(&head, 100, arrived_ns, Some(1000));
     }
 
     #[test]
     fn report_counts_errors_and_the_delays_since_the_one_before() {
         let mut received = Received::default();
-        for (sequence, stamp, arrived_ns) in [(0, 1000, 9000), (1, 2000, 10_500), (4, 5000, 13_000), (3, 4000, 13_100)]
-        {
+        for (sequence, stamp, arrived_ns) in [
+            (0, 1000, 9000),
+            (1, 2000, 10_500),
+            (4, 5000, 13_000),
+            (3, 4000, 13_100),
+        ] {
             arrive(&mut received, sequence, stamp, arrived_ns);
         }
         let (arrived_ns, report) = received.report();
         assert_eq!(arrived_ns, Some(13_100));
         // 2 is missing, 3 came behind 4; delays of 8,000, 8,500, 8,000 and 9,100 ns.
-        let found = (report.received, report.highest, report.bytes, report.errors, report.delay_range_ns);
+        let found = (
+            report.received,
+            report.highest,
+            report.bytes,
+            report.errors,
+            report.delay_range_ns,
+        );
         assert_eq!(found, (4, 4, 400, 2, 1100));
         arrive(&mut received, 5, 6000, 14_200);
         let (_, report) = received.report();
@@ -207,11 +244,24 @@ mod tests {
     #[test]
     fn time_of_what_arrived_is_that_between_the_first_and_the_last() {
         let mut received = Received::default();
-        let mut phase = EndpointPhase { elapsed_ns: 99, ..EndpointPhase::default() };
+        let mut phase = EndpointPhase {
+            elapsed_ns: 99,
+            ..EndpointPhase::default()
+        };
         (0..11).for_each(|n| arrive(&mut received, n, n * 1000, 5000 + n * 1000));
         received.fill(&mut phase);
-        assert_eq!((phase.elapsed_ns, phase.datagrams_received, phase.longest_train), (10_000, 11, Some(1)));
-        let mut phase = EndpointPhase { elapsed_ns: 99, ..EndpointPhase::default() };
+        assert_eq!(
+            (
+                phase.elapsed_ns,
+                phase.datagrams_received,
+                phase.longest_train
+            ),
+            (10_000, 11, Some(1))
+        );
+        let mut phase = EndpointPhase {
+            elapsed_ns: 99,
+            ..EndpointPhase::default()
+        };
         Received::default().fill(&mut phase);
         assert_eq!(phase.elapsed_ns, 99);
     }

@@ -37,7 +37,8 @@ impl SequenceWriter for HeadWriter {
             let due_ns = schedule.due_ns((number - 1).saturating_mul(datagram.len() as u64));
             let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
             if sent.lateness_ns.len() < VALUES_MAX {
-                sent.lateness_ns.push(i64::try_from(now_ns.saturating_sub(due_ns)).unwrap_or(i64::MAX));
+                sent.lateness_ns
+                    .push(i64::try_from(now_ns.saturating_sub(due_ns)).unwrap_or(i64::MAX));
             }
         }
     }

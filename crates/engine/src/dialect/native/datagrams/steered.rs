@@ -96,7 +96,11 @@ impl SteeredSender {
             steering,
             follows_receiver,
             datagram_len,
-            budget: PacketBudget { packet_bits, saved: 0, last_ns: now_ns },
+            budget: PacketBudget {
+                packet_bits,
+                saved: 0,
+                last_ns: now_ns,
+            },
             buffer: vec![0; datagram_len * udp::BATCH_MAX],
             sent: 0,
             next_report: 0,
@@ -120,12 +124,16 @@ impl SteeredSender {
     /// Of reports that overtook each other the newest counts.
     fn take_report(&mut self, datagram: &[u8], now_ns: u64) -> Option<()> {
         let head = DatagramHead::decode(datagram)?;
-        let is_ours = (head.datagram_type, head.flow, head.tag) == (DatagramType::Feedback, self.id.flow, self.id.tag);
-        let feedback = Feedback::decode(datagram).filter(|_| is_ours && head.sequence >= self.next_report)?;
+        let is_ours = (head.datagram_type, head.flow, head.tag)
+            == (DatagramType::Feedback, self.id.flow, self.id.tag);
+        let feedback =
+            Feedback::decode(datagram).filter(|_| is_ours && head.sequence >= self.next_report)?;
         self.next_report = head.sequence + 1;
         if self.follows_receiver {
             self.last_request_ns = now_ns;
-            self.steering.rate_bps.store(feedback.rate_bps.min(RATE_MAX_BPS), Ordering::Relaxed);
+            self.steering
+                .rate_bps
+                .store(feedback.rate_bps.min(RATE_MAX_BPS), Ordering::Relaxed);
         } else if feedback.received <= self.sent {
             self.steering.add(head.stamp, feedback);
         }
@@ -133,21 +141,39 @@ impl SteeredSender {
     }
 
     fn rate_bps(&self, now_ns: u64) -> u64 {
-        let is_silent = self.follows_receiver && now_ns.saturating_sub(self.last_request_ns) > SILENCE_NS;
-        if is_silent { 0 } else { self.steering.rate_bps.load(Ordering::Relaxed) }
+        let is_silent =
+            self.follows_receiver && now_ns.saturating_sub(self.last_request_ns) > SILENCE_NS;
+        if is_silent {
+            0
+        } else {
+            self.steering.rate_bps.load(Ordering::Relaxed)
+        }
     }
 
     fn send(&mut self, count: usize, now_ns: u64) -> std::io::Result<usize> {
         let count = count.min(udp::BATCH_MAX);
-        for (sequence, datagram) in (self.sent..).zip(self.buffer.chunks_exact_mut(self.datagram_len).take(count)) {
+        for (sequence, datagram) in
+            (self.sent..).zip(self.buffer.chunks_exact_mut(self.datagram_len).take(count))
+        {
             let FlowId { flow, tag } = self.id;
-            let head = DatagramHead { datagram_type: DatagramType::Data, flags: 0, flow, tag, sequence, stamp: now_ns };
+            let head = DatagramHead {
+                datagram_type: DatagramType::Data,
+                flags: 0,
+                flow,
+                tag,
+                sequence,
+                stamp: now_ns,
+            };
             head.encode_into(datagram);
         }
-        let bytes = self.buffer.get(..count * self.datagram_len).unwrap_or_default();
+        let bytes = self
+            .buffer
+            .get(..count * self.datagram_len)
+            .unwrap_or_default();
         let sent = udp::send_many(self.fd.as_fd(), bytes, self.datagram_len)?;
         self.sent += sent as u64;
-        self.counters.add((sent * self.datagram_len) as u64, sent as u64);
+        self.counters
+            .add((sent * self.datagram_len) as u64, sent as u64);
         self.counters.set_packets(self.sent);
         Ok(sent)
     }
@@ -167,7 +193,11 @@ impl Pump for SteeredSender {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Pumped::Blocked,
                 // It is the answer to an earlier datagram.
-                Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionRefused) => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::Interrupted | ErrorKind::ConnectionRefused
+                    ) => {}
                 Err(error) if error.raw_os_error() == Some(errno::ENOBUFS) => {
                     return Pumped::Until(now_ns + QUEUE_FULL_PAUSE_NS);
                 }
@@ -196,7 +226,9 @@ impl PacketBudget {
     /// When the next packet is due, or reports are read.
     fn next_ns(&self, now_ns: u64, rate_bps: u64) -> u64 {
         let missing = self.cost().saturating_sub(self.saved);
-        let wait_ns = missing.checked_div(u128::from(rate_bps)).and_then(|ns| u64::try_from(ns).ok());
+        let wait_ns = missing
+            .checked_div(u128::from(rate_bps))
+            .and_then(|ns| u64::try_from(ns).ok());
         now_ns + wait_ns.map_or(READ_PERIOD_NS, |ns| (ns + 1).clamp(TICK_NS, READ_PERIOD_NS))
     }
 
@@ -211,7 +243,11 @@ mod tests {
 
     /// Packets of 1,250 bytes within a second, of a sender that is always woken in time.
     fn packets_in_a_second(rate_bps: u64, late_ns: u64) -> usize {
-        let mut budget = PacketBudget { packet_bits: 10_000, saved: 0, last_ns: 0 };
+        let mut budget = PacketBudget {
+            packet_bits: 10_000,
+            saved: 0,
+            last_ns: 0,
+        };
         let (mut now_ns, mut sent) = (0, 0);
         while now_ns < 1_000_000_000 {
             let due = budget.due(now_ns, rate_bps);
@@ -224,18 +260,32 @@ mod tests {
 
     #[test]
     fn rate_is_met_whatever_its_size() {
-        for (rate_bps, packets) in
-            [(0, 0), (500_000, 50), (1_000_000, 100), (50_000_000, 5000), (1_000_000_000, 100_000)]
-        {
+        for (rate_bps, packets) in [
+            (0, 0),
+            (500_000, 50),
+            (1_000_000, 100),
+            (50_000_000, 5000),
+            (1_000_000_000, 100_000),
+        ] {
             let found = packets_in_a_second(rate_bps, 0);
-            assert!(found.abs_diff(packets) <= packets / 100 + 1, "{rate_bps}: {found}");
+            assert!(
+                found.abs_diff(packets) <= packets / 100 + 1,
+                "{rate_bps}: {found}"
+            );
         }
-        assert!(packets_in_a_second(50_000_000, 1_000_000).abs_diff(5000) <= 60, "a sender that wakes late");
+        assert!(
+            packets_in_a_second(50_000_000, 1_000_000).abs_diff(5000) <= 60,
+            "a sender that wakes late"
+        );
     }
 
     #[test]
     fn pause_is_not_made_up_for() {
-        let mut budget = PacketBudget { packet_bits: 10_000, saved: 0, last_ns: 0 };
+        let mut budget = PacketBudget {
+            packet_bits: 10_000,
+            saved: 0,
+            last_ns: 0,
+        };
         // 5 ms at 100 Mbit/s are 50 packets.
         assert_eq!(budget.due(3_000_000_000, 100_000_000), 50);
     }

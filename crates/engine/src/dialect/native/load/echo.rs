@@ -25,7 +25,10 @@ const AGE_MAX_NS: u64 = 600_000_000_000;
 impl EchoSamples {
     /// Without samples. `budget` bounds the echoes.
     pub(in crate::dialect::native) fn new(budget: Arc<ProbeBudget>) -> Self {
-        Self { budget, ..Self::default() }
+        Self {
+            budget,
+            ..Self::default()
+        }
     }
 
     /// A reply arrived. The stamp is that of the request; one that cannot be ours is ignored.
@@ -36,7 +39,12 @@ impl EchoSamples {
         let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         if samples.len() < SAMPLES_MAX {
             let received_ns = Some(received_ns);
-            samples.push(ProbeSample { sent_ns, peer_received_ns: None, peer_sent_ns: None, received_ns });
+            samples.push(ProbeSample {
+                sent_ns,
+                peer_received_ns: None,
+                peer_sent_ns: None,
+                received_ns,
+            });
         }
     }
 
@@ -61,7 +69,12 @@ impl EchoSchedule {
     /// Of a stream that joins the others at `now_ns` of the monotonic clock.
     pub(in crate::dialect::native) fn new(samples: Arc<EchoSamples>, now_ns: u64) -> Self {
         let place = samples.streams.fetch_add(1, Ordering::Relaxed);
-        let mut schedule = Self { samples, place, next_ns: 0, is_outstanding: false };
+        let mut schedule = Self {
+            samples,
+            place,
+            next_ns: 0,
+            is_outstanding: false,
+        };
         schedule.next_ns = schedule.slot_after_ns(now_ns);
         schedule
     }
@@ -127,7 +140,9 @@ mod tests {
     fn all_streams_together_request_fifty_echoes_per_second() {
         for count in [1_usize, 3, 16] {
             let samples = Arc::new(EchoSamples::default());
-            let mut streams: Vec<_> = (0..count).map(|_| EchoSchedule::new(Arc::clone(&samples), 0)).collect();
+            let mut streams: Vec<_> = (0..count)
+                .map(|_| EchoSchedule::new(Arc::clone(&samples), 0))
+                .collect();
             let mut requests = vec![0_usize; count];
             for now_ms in 0..24_000 {
                 for (stream, requests) in streams.iter_mut().zip(&mut requests) {
@@ -139,7 +154,12 @@ mod tests {
             }
             let all: usize = requests.iter().sum();
             assert!(all.abs_diff(1200) <= 2 * count, "{count} streams: {all}");
-            assert!(requests.iter().all(|requests| requests.abs_diff(1200 / count) <= 2), "{requests:?}");
+            assert!(
+                requests
+                    .iter()
+                    .all(|requests| requests.abs_diff(1200 / count) <= 2),
+                "{requests:?}"
+            );
         }
     }
 

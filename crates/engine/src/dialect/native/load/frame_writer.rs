@@ -74,17 +74,35 @@ const REPLIES_MAX: usize = 16;
 impl FrameWriter {
     /// Of an end that sends echoes only.
     pub(super) fn of_echoes(stream: u16) -> Self {
-        Self { stream, replies: VecDeque::new(), wants_request: false, current: None, data: None }
+        Self {
+            stream,
+            replies: VecDeque::new(),
+            wants_request: false,
+            current: None,
+            data: None,
+        }
     }
 
     /// Of an end that sends data over this socket.
     pub(super) fn of_data(stream: u16, fd: BorrowedFd<'_>, now_ns: u64) -> OsResult<Self> {
         let block = payload::shared_block(DATA_MAX as usize + PAGE_ALIGNMENT, 0)?;
-        let meter = RateMeter { since_ns: now_ns, bytes: 0 };
-        let mut data = DataFrames { block, payload_len: FRAME_BYTES_FIRST, meter, is_limited: false, position: 0 };
+        let meter = RateMeter {
+            since_ns: now_ns,
+            bytes: 0,
+        };
+        let mut data = DataFrames {
+            block,
+            payload_len: FRAME_BYTES_FIRST,
+            meter,
+            is_limited: false,
+            position: 0,
+        };
         // A buffer that is filled before the rate is known takes seconds to leave on a slow path.
         data.limit_unsent(fd, FRAME_BYTES_FIRST);
-        Ok(Self { data: Some(data), ..Self::of_echoes(stream) })
+        Ok(Self {
+            data: Some(data),
+            ..Self::of_echoes(stream)
+        })
     }
 
     /// A request leaves after the frame under way.
@@ -101,7 +119,12 @@ impl FrameWriter {
     }
 
     /// One write.
-    pub(super) fn write(&mut self, wire: &mut Wire, fd: BorrowedFd<'_>, now_ns: u64) -> io::Result<Wrote> {
+    pub(super) fn write(
+        &mut self,
+        wire: &mut Wire,
+        fd: BorrowedFd<'_>,
+        now_ns: u64,
+    ) -> io::Result<Wrote> {
         if self.current.is_none() {
             if self.waits_for_room(fd) {
                 return Err(ErrorKind::WouldBlock.into());
@@ -139,25 +162,48 @@ impl FrameWriter {
     fn waits_for_room(&self, fd: BorrowedFd<'_>) -> bool {
         let is_data = self.replies.is_empty() && !self.wants_request;
         let is_limited = self.data.as_ref().is_some_and(|data| data.is_limited);
-        is_data && is_limited && !poll::wait_fd(fd, Interest::WRITE, Some(Duration::ZERO)).unwrap_or(true)
+        is_data
+            && is_limited
+            && !poll::wait_fd(fd, Interest::WRITE, Some(Duration::ZERO)).unwrap_or(true)
     }
 
     fn next_frame(&mut self) -> Option<Frame> {
-        let frame = |head, payload_len, is_request| Some(Frame { head, payload_len, written: 0, is_request });
+        let frame = |head, payload_len, is_request| {
+            Some(Frame {
+                head,
+                payload_len,
+                written: 0,
+                is_request,
+            })
+        };
         if let Some(stamp_ns) = self.replies.pop_front() {
-            return frame(head(FrameType::EchoReply, self.stream, 0, stamp_ns), 0, false);
+            return frame(
+                head(FrameType::EchoReply, self.stream, 0, stamp_ns),
+                0,
+                false,
+            );
         }
         if std::mem::take(&mut self.wants_request) {
             return frame([0; HEAD_LEN], 0, true);
         }
         let payload_len = self.data.as_ref()?.payload_len;
         let len = u32::try_from(payload_len).unwrap_or(DATA_MAX);
-        frame(head(FrameType::Data, self.stream, len, 0), payload_len, false)
+        frame(
+            head(FrameType::Data, self.stream, len, 0),
+            payload_len,
+            false,
+        )
     }
 }
 
 fn head(frame_type: FrameType, stream: u16, len: u32, stamp: u64) -> [u8; HEAD_LEN] {
-    FrameHead { frame_type, stream, len, stamp }.encode()
+    FrameHead {
+        frame_type,
+        stream,
+        len,
+        stamp,
+    }
+    .encode()
 }
 
 impl DataFrames {
@@ -180,7 +226,10 @@ impl DataFrames {
         let bytes = usize::try_from(share).unwrap_or(usize::MAX);
         self.payload_len = bytes.clamp(FRAME_BYTES_MIN, DATA_MAX as usize);
         self.limit_unsent(fd, bytes.max(FRAME_BYTES_MIN));
-        self.meter = RateMeter { since_ns: now_ns, bytes: 0 };
+        self.meter = RateMeter {
+            since_ns: now_ns,
+            bytes: 0,
+        };
     }
 
     /// Without a limit more waits in the socket, and in-band echoes measure that.
@@ -202,23 +251,38 @@ mod tests {
     #[test]
     fn data_waits_and_echoes_do_not_while_too_much_is_unsent() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        sockopt::SO_RCVBUF.set(&listener, 4096).expect("a receive buffer");
+        sockopt::SO_RCVBUF
+            .set(&listener, 4096)
+            .expect("a receive buffer");
         let sender = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
         sender.set_nonblocking(true).expect("a socket");
         let _receiver = listener.accept().expect("a connection");
         let mut writer = FrameWriter::of_data(0, sender.as_fd(), 0).expect("memory");
-        let write = |writer: &mut FrameWriter, now_ns| match writer.write(&mut Wire::Plain, sender.as_fd(), now_ns) {
+        let write = |writer: &mut FrameWriter, now_ns| match writer.write(
+            &mut Wire::Plain,
+            sender.as_fd(),
+            now_ns,
+        ) {
             Ok(Wrote::Payload(bytes)) => Some(bytes as usize),
             Ok(Wrote::Nothing) => panic!("a sender of data has more"),
             Err(error) if error.kind() == ErrorKind::WouldBlock => None,
             Err(error) => panic!("{error}"),
         };
         // Before the rate is known, too: a part of the first frame is in the window of the receiver.
-        let first = (0..8).map_while(|_| write(&mut writer, METER_NS / 2)).count();
-        assert!((1..=3).contains(&first), "{first} frames before the rate is known");
+        let first = (0..8)
+            .map_while(|_| write(&mut writer, METER_NS / 2))
+            .count();
+        assert!(
+            (1..=3).contains(&first),
+            "{first} frames before the rate is known"
+        );
         assert_eq!(write(&mut writer, METER_NS), None);
         writer.request_echo();
-        assert_eq!(write(&mut writer, METER_NS), Some(0), "a frame without payload");
+        assert_eq!(
+            write(&mut writer, METER_NS),
+            Some(0),
+            "a frame without payload"
+        );
         assert_eq!(write(&mut writer, METER_NS), None);
     }
 }

@@ -41,14 +41,28 @@ impl LoadPump {
         wire: Wire,
         echo: Option<EchoSchedule>,
     ) -> Result<Self, OsError> {
-        let PumpInputs { fd, counters, start_ns } = inputs;
+        let PumpInputs {
+            fd,
+            counters,
+            start_ns,
+        } = inputs;
         let writer = if is_sender {
             FrameWriter::of_data(stream, fd.as_fd(), start_ns)?
         } else {
             FrameWriter::of_echoes(stream)
         };
         let reader = FrameReader::default();
-        Ok(Self { fd, counters, wire, reader, writer, echo, is_sender, other_bytes: 0, next_read_ns: 0 })
+        Ok(Self {
+            fd,
+            counters,
+            wire,
+            reader,
+            writer,
+            echo,
+            is_sender,
+            other_bytes: 0,
+            next_read_ns: 0,
+        })
     }
 
     /// Reads once, at most `room` bytes; false when nothing has arrived.
@@ -65,15 +79,17 @@ impl LoadPump {
         };
         let now_ns = clock::monotonic_ns();
         let (writer, echo, mut is_over) = (&mut self.writer, &mut self.echo, false);
-        let fed = self.reader.feed(buffer.get(..len).unwrap_or_default(), |frame| match frame {
-            Frame::EchoRequest { stamp } => writer.reply(stamp),
-            Frame::EchoReply { stamp } => {
-                if let Some(echo) = echo {
-                    echo.on_reply(stamp, now_ns);
+        let fed = self
+            .reader
+            .feed(buffer.get(..len).unwrap_or_default(), |frame| match frame {
+                Frame::EchoRequest { stamp } => writer.reply(stamp),
+                Frame::EchoReply { stamp } => {
+                    if let Some(echo) = echo {
+                        echo.on_reply(stamp, now_ns);
+                    }
                 }
-            }
-            Frame::End => is_over = true,
-        });
+                Frame::End => is_over = true,
+            });
         match fed {
             Ok(payload) => {
                 // A reply is as long as its request.
@@ -82,7 +98,12 @@ impl LoadPump {
                     self.counters.add(payload, 1);
                 }
             }
-            Err(error) => return Err(Ended::Failed(io::Error::new(ErrorKind::InvalidData, error.to_string()))),
+            Err(error) => {
+                return Err(Ended::Failed(io::Error::new(
+                    ErrorKind::InvalidData,
+                    error.to_string(),
+                )));
+            }
         }
         if is_over { Err(Ended::Eof) } else { Ok(true) }
     }
@@ -120,7 +141,8 @@ impl LoadPump {
         let (mut may_read, mut may_write) = (!skips_read, true);
         let (room, before) = (scratch.room(), self.moved_bytes());
         for _ in 0..CALLS_PER_PUMP {
-            let left = room.saturating_sub(usize::try_from(self.moved_bytes() - before).unwrap_or(usize::MAX));
+            let left = room
+                .saturating_sub(usize::try_from(self.moved_bytes() - before).unwrap_or(usize::MAX));
             if left == 0 {
                 break;
             }
@@ -138,7 +160,11 @@ impl LoadPump {
             may_read = self.read(scratch, room)?;
         }
         if may_read || may_write {
-            self.next_read_ns = if may_read { now_ns } else { now_ns + READ_PERIOD_NS };
+            self.next_read_ns = if may_read {
+                now_ns
+            } else {
+                now_ns + READ_PERIOD_NS
+            };
             return Ok(Pumped::Again);
         }
         // What made the socket ready is not known: both are tried.

@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use linerate_model::event::Endpoint;
 use linerate_model::path::{
-    EndpointPhase, LoadSample, PathDirection, PhaseKind, PhaseSpec, PhaseTransport, StreamTotals, SubflowRow,
+    EndpointPhase, LoadSample, PathDirection, PhaseKind, PhaseSpec, PhaseTransport, StreamTotals,
+    SubflowRow,
 };
 use linerate_model::spec::{IoStrategy, LocalOptions};
-use linerate_model::{Direction, EndCondition, Event, Flow, StreamId, StreamRole, TestSpec, Transport};
+use linerate_model::{
+    Direction, EndCondition, Event, Flow, StreamId, StreamRole, TestSpec, Transport,
+};
 use linerate_sys::tcp_info::tcp_info;
 use linerate_sys::{OsError, clock, socket, sockopt};
 
@@ -111,33 +114,73 @@ impl LoadRun {
     }
 
     /// Adds a stream; that of a load that runs begins at once.
-    pub(in crate::dialect::native) fn add(&mut self, stream: LoadStream) -> Result<(), EngineError> {
-        let LoadStream { fd, number, direction, wire, echo } = stream;
+    pub(in crate::dialect::native) fn add(
+        &mut self,
+        stream: LoadStream,
+    ) -> Result<(), EngineError> {
+        let LoadStream {
+            fd,
+            number,
+            direction,
+            wire,
+            echo,
+        } = stream;
         let is_sender = (direction == PathDirection::Down) == self.is_server;
         self.prepare(fd.as_fd(), is_sender);
         let id = StreamId(u32::try_from(self.streams.len()).unwrap_or(u32::MAX));
-        let role = if is_sender { StreamRole::Sender } else { StreamRole::Receiver };
-        let flow = if direction == PathDirection::Up { Flow::Forward } else { Flow::Reverse };
+        let role = if is_sender {
+            StreamRole::Sender
+        } else {
+            StreamRole::Receiver
+        };
+        let flow = if direction == PathDirection::Up {
+            Flow::Forward
+        } else {
+            Flow::Reverse
+        };
         let mut test = TestSpec::default();
         test.transport = Transport::Tcp;
-        let described = data_socket::describe(&fd, id, &test, role, flow).map_err(Operation::InitStream.failed())?;
+        let described = data_socket::describe(&fd, id, &test, role, flow)
+            .map_err(Operation::InitStream.failed())?;
         self.reporter.emit(&Event::StreamOpened(described.clone()));
         let fd = if self.spec.raw {
-            let failed = |error| Operation::InitStream.failed()(OsError::new("dup", "stream", error));
+            let failed =
+                |error| Operation::InitStream.failed()(OsError::new("dup", "stream", error));
             let kept = fd.try_clone().map_err(failed)?;
             self.run.add(described, fd, false);
             Arc::new(kept)
         } else {
             let fd = Arc::new(fd);
-            let build: PumpBuilder =
-                Box::new(move |inputs| Ok(Box::new(LoadPump::new(inputs, number, is_sender, wire, echo)?)));
-            self.run.join(described, Arc::clone(&fd), Arc::new(StreamStats::default()), build, 0);
+            let build: PumpBuilder = Box::new(move |inputs| {
+                Ok(Box::new(LoadPump::new(
+                    inputs, number, is_sender, wire, echo,
+                )?))
+            });
+            self.run.join(
+                described,
+                Arc::clone(&fd),
+                Arc::new(StreamStats::default()),
+                build,
+                0,
+            );
             fd
         };
         let notsent_bytes = Vec::new();
-        self.streams.push(OpenStream { id, number, direction, is_sender, is_over: false, fd, notsent_bytes });
+        self.streams.push(OpenStream {
+            id,
+            number,
+            direction,
+            is_sender,
+            is_over: false,
+            fd,
+            notsent_bytes,
+        });
         self.share_rate();
-        if self.start_ns.is_some() { self.run.start_stream(id) } else { Ok(()) }
+        if self.start_ns.is_some() {
+            self.run.start_stream(id)
+        } else {
+            Ok(())
+        }
     }
 
     /// Options of a stream. What the kernel refuses is a note of the result.
@@ -147,17 +190,25 @@ impl LoadRun {
         let _ = limit_idle_time(fd, LIVENESS);
         if self.spec.dscp != 0 {
             let set = sockopt::set_tos(fd, self.spec.dscp << 2);
-            self.note(set.err().map(|error| format!("DSCP {} is not set: {error}", self.spec.dscp)));
+            self.note(
+                set.err()
+                    .map(|error| format!("DSCP {} is not set: {error}", self.spec.dscp)),
+            );
         }
         if let Some(name) = self.spec.congestion.clone().filter(|_| is_sender) {
             let set = sockopt::set_congestion(fd, &name);
-            self.note(set.err().map(|error| format!("congestion control {name} is not used: {error}")));
+            self.note(
+                set.err()
+                    .map(|error| format!("congestion control {name} is not used: {error}")),
+            );
         }
     }
 
     /// The senders share the rate of the phase, however many they are.
     fn share_rate(&self) {
-        let Some(rate_bps) = self.spec.rate_bps else { return };
+        let Some(rate_bps) = self.spec.rate_bps else {
+            return;
+        };
         let senders = || self.streams.iter().filter(|stream| stream.is_sender);
         let bytes_per_s = rate_bps / 8 / senders().count().max(1) as u64;
         for stream in senders() {
@@ -167,16 +218,22 @@ impl LoadRun {
     }
 
     fn note(&mut self, note: Option<String>) {
-        self.notes.extend(note.filter(|note| !self.notes.contains(note)));
+        self.notes
+            .extend(note.filter(|note| !self.notes.contains(note)));
     }
 
     /// The data begins to flow.
     pub(in crate::dialect::native) fn start(&mut self) -> Result<(), EngineError> {
         let now_ns = clock::monotonic_ns();
-        (self.start_ns, self.next_sample_ns, self.cpu) =
-            (Some(now_ns), now_ns + SAMPLE_NS, CpuMeter::start(clock::monotonic_ns()));
+        (self.start_ns, self.next_sample_ns, self.cpu) = (
+            Some(now_ns),
+            now_ns + SAMPLE_NS,
+            CpuMeter::start(clock::monotonic_ns()),
+        );
         self.run.start_clock(now_ns);
-        self.reporter.emit(&Event::TestStarted { at_monotonic_ns: Some(now_ns) });
+        self.reporter.emit(&Event::TestStarted {
+            at_monotonic_ns: Some(now_ns),
+        });
         self.run.start_data()
     }
 
@@ -191,15 +248,21 @@ impl LoadRun {
 
     /// When [`Self::advance`] is due, monotonic ns.
     pub(in crate::dialect::native) fn deadline_ns(&self) -> u64 {
-        self.run.next_deadline_ns().map_or(self.next_sample_ns, |run| run.min(self.next_sample_ns))
+        self.run
+            .next_deadline_ns()
+            .map_or(self.next_sample_ns, |run| run.min(self.next_sample_ns))
     }
 
     /// Handles notices; returns a sample when one is due.
     pub(in crate::dialect::native) fn advance(&mut self) -> Option<LoadSample> {
         let now_ns = clock::monotonic_ns();
         for event in self.run.poll(now_ns, &mut self.reporter) {
-            let RunEvent::StreamEnded { id, error } = event else { continue };
-            let Some(stream) = self.streams.iter_mut().find(|stream| stream.id == id) else { continue };
+            let RunEvent::StreamEnded { id, error } = event else {
+                continue;
+            };
+            let Some(stream) = self.streams.iter_mut().find(|stream| stream.id == id) else {
+                continue;
+            };
             stream.is_over = true;
             let number = stream.number;
             self.note(error.map(|error| format!("stream {number} failed: {error}")));
@@ -221,7 +284,10 @@ impl LoadRun {
     /// What was moved so far. A sender counts what its peer's kernel has acknowledged.
     fn sample(&self, now_ns: u64) -> LoadSample {
         let at_ns = now_ns.saturating_sub(self.start_ns.unwrap_or(now_ns));
-        let mut sample = LoadSample { at_ns, ..LoadSample::default() };
+        let mut sample = LoadSample {
+            at_ns,
+            ..LoadSample::default()
+        };
         for stream in &self.streams {
             let bytes = self.moved_bytes(stream);
             match stream.direction {
@@ -239,13 +305,21 @@ impl LoadRun {
             return;
         }
         for stream in self.streams.iter_mut().filter(|stream| stream.is_sender) {
-            stream.notsent_bytes.extend(tcp_info(&stream.fd).ok().and_then(|info| info.notsent_bytes));
+            stream.notsent_bytes.extend(
+                tcp_info(&stream.fd)
+                    .ok()
+                    .and_then(|info| info.notsent_bytes),
+            );
         }
     }
 
     fn moved_bytes(&self, stream: &OpenStream) -> u64 {
         let bytes = self.run.counts(stream.id).bytes;
-        let unacknowledged = if stream.is_sender { sockopt::outq_bytes(&stream.fd).unwrap_or(0) } else { 0 };
+        let unacknowledged = if stream.is_sender {
+            sockopt::outq_bytes(&stream.fd).unwrap_or(0)
+        } else {
+            0
+        };
         bytes.saturating_sub(u64::from(unacknowledged))
     }
 
@@ -257,7 +331,10 @@ impl LoadRun {
     /// Bytes that were received and sent so far.
     pub(in crate::dialect::native) fn totals(&self) -> (u64, u64) {
         let sum = |sends: bool| {
-            let of = self.streams.iter().filter(|stream| stream.is_sender == sends);
+            let of = self
+                .streams
+                .iter()
+                .filter(|stream| stream.is_sender == sends);
             of.map(|stream| self.run.counts(stream.id).bytes).sum()
         };
         (sum(false), sum(true))
@@ -274,7 +351,11 @@ impl LoadRun {
         let now_ns = clock::monotonic_ns();
         self.samples.push(self.sample(now_ns));
         self.samples.truncate(SAMPLES_MAX);
-        let streams = self.streams.iter().map(|stream| self.stream_totals(stream)).collect();
+        let streams = self
+            .streams
+            .iter()
+            .map(|stream| self.stream_totals(stream))
+            .collect();
         let elapsed_ns = now_ns.saturating_sub(self.start_ns.unwrap_or(now_ns));
         let cpu_ns = self.cpu.cpu_ns();
         self.run.stop_now(&mut self.reporter);
@@ -283,8 +364,24 @@ impl LoadRun {
         self.run.quit();
         self.reporter.emit(&Event::Summary(Box::new(summary)));
         let facts = self.reporter.facts_for_peer();
-        let Self { samples: load, notes, subflows, .. } = self;
-        (EndpointPhase { elapsed_ns, load, streams, subflows, cpu_ns, notes, ..EndpointPhase::default() }, facts)
+        let Self {
+            samples: load,
+            notes,
+            subflows,
+            ..
+        } = self;
+        (
+            EndpointPhase {
+                elapsed_ns,
+                load,
+                streams,
+                subflows,
+                cpu_ns,
+                notes,
+                ..EndpointPhase::default()
+            },
+            facts,
+        )
     }
 
     /// What senders still hold, and would send again, leaves with them: it would delay the result on a slow path.
@@ -301,7 +398,11 @@ impl LoadRun {
         if self.spec.transport != PhaseTransport::Mptcp {
             return rows;
         }
-        let found: Vec<_> = self.streams.iter().map(|s| subflows::rows(s.number, s.is_sender, s.fd.as_fd())).collect();
+        let found: Vec<_> = self
+            .streams
+            .iter()
+            .map(|s| subflows::rows(s.number, s.is_sender, s.fd.as_fd()))
+            .collect();
         for found in found {
             match found {
                 Ok(of_stream) => rows.extend(of_stream),
@@ -318,10 +419,14 @@ impl LoadRun {
         totals.bytes = self.run.counts(stream.id).bytes;
         totals.local = socket::local_addr(&stream.fd).ok().map(socket::unmap);
         totals.remote = socket::peer_addr(&stream.fd).ok().map(socket::unmap);
-        totals.tcp = tcp_since_connect(&stream.fd).filter(|_| self.spec.transport != PhaseTransport::Mptcp);
+        totals.tcp =
+            tcp_since_connect(&stream.fd).filter(|_| self.spec.transport != PhaseTransport::Mptcp);
         totals.notsent_bytes = median(&stream.notsent_bytes);
         // That of an end which sends nothing has no effect.
-        totals.congestion = stream.is_sender.then(|| sockopt::congestion(&stream.fd).ok()).flatten();
+        totals.congestion = stream
+            .is_sender
+            .then(|| sockopt::congestion(&stream.fd).ok())
+            .flatten();
         totals
     }
 }
@@ -330,7 +435,10 @@ impl LoadRun {
 fn median(values: &[u32]) -> Option<u64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
-    sorted.get(sorted.len().checked_sub(1)? / 2).copied().map(u64::from)
+    sorted
+        .get(sorted.len().checked_sub(1)? / 2)
+        .copied()
+        .map(u64::from)
 }
 
 /// Who sends, seen from the client.
@@ -348,9 +456,12 @@ mod tests {
 
     #[test]
     fn median_is_a_value_that_was_measured() {
-        for (values, expected) in
-            [(vec![], None), (vec![7], Some(7)), (vec![9, 1], Some(1)), (vec![5, 900, 3], Some(5))]
-        {
+        for (values, expected) in [
+            (vec![], None),
+            (vec![7], Some(7)),
+            (vec![9, 1], Some(1)),
+            (vec![5, 900, 3], Some(5)),
+        ] {
             assert_eq!(median(&values), expected, "{values:?}");
         }
     }

@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_model::event::Endpoint;
-use linerate_model::path::{EndpointPhase, HostDropsReader, PathDirection, PhaseKind, PhaseSpec, PhaseTransport};
+use linerate_model::path::{
+    EndpointPhase, HostDropsReader, PathDirection, PhaseKind, PhaseSpec, PhaseTransport,
+};
 use linerate_native::stream_head::{FLAG_DOWN, StreamAnswer, StreamHead, StreamKind};
 use linerate_sys::{clock, socket, stream_io};
 use linerate_trust::{ServerConfig, ServerSession};
@@ -49,12 +51,28 @@ impl ActivePhase {
     ) -> Result<Self, EngineError> {
         let has_load = matches!(spec.kind, PhaseKind::Down | PhaseKind::Up | PhaseKind::Both);
         let load = match has_load {
-            true => Some(LoadRun::new(&spec, quota.clone(), Endpoint::Server, peer, reporter)?),
+            true => Some(LoadRun::new(
+                &spec,
+                quota.clone(),
+                Endpoint::Server,
+                peer,
+                reporter,
+            )?),
             false => None,
         };
         let counts_drops = spec.direction.is_some() || spec.kind == PhaseKind::Cps;
         let read_drops = read_drops.filter(|_| counts_drops);
-        Ok(Self { spec, quota, load, datagrams: None, started: None, probes_before, read_drops, peer, drops: None })
+        Ok(Self {
+            spec,
+            quota,
+            load,
+            datagrams: None,
+            started: None,
+            probes_before,
+            read_drops,
+            peer,
+            drops: None,
+        })
     }
 
     /// What becomes readable when [`Self::advance`] has something to do.
@@ -64,26 +82,50 @@ impl ActivePhase {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let load = self.load.as_ref().filter(|load| load.start_ns().is_some()).map(|load| {
-            let wait_ns = load.deadline_ns().saturating_sub(clock::monotonic_ns());
-            Instant::now() + Duration::from_nanos(wait_ns)
-        });
-        let end = self.started.map(|(started, _)| started + self.spec.duration_max + GRACE);
+        let load = self
+            .load
+            .as_ref()
+            .filter(|load| load.start_ns().is_some())
+            .map(|load| {
+                let wait_ns = load.deadline_ns().saturating_sub(clock::monotonic_ns());
+                Instant::now() + Duration::from_nanos(wait_ns)
+            });
+        let end = self
+            .started
+            .map(|(started, _)| started + self.spec.duration_max + GRACE);
         load.into_iter().chain(end).min()
     }
 
     /// Takes a stream of the load. False for one that does not belong to it.
-    pub(super) fn add_stream(&mut self, fd: OwnedFd, head: &StreamHead, tls: &ServerConfig) -> bool {
-        let direction = if head.flags & FLAG_DOWN != 0 { PathDirection::Down } else { PathDirection::Up };
+    pub(super) fn add_stream(
+        &mut self,
+        fd: OwnedFd,
+        head: &StreamHead,
+        tls: &ServerConfig,
+    ) -> bool {
+        let direction = if head.flags & FLAG_DOWN != 0 {
+            PathDirection::Down
+        } else {
+            PathDirection::Up
+        };
         let fits = match self.spec.kind {
             PhaseKind::Down => direction == PathDirection::Down,
             PhaseKind::Up => direction == PathDirection::Up,
             _ => true,
         };
-        let Some(load) = self.load.as_mut().filter(|_| fits && head.kind == StreamKind::Load) else {
+        let Some(load) = self
+            .load
+            .as_mut()
+            .filter(|_| fits && head.kind == StreamKind::Load)
+        else {
             return false;
         };
-        let answer = StreamAnswer { status: 0, stream: head.stream, server_ns: clock::monotonic_ns() }.encode();
+        let answer = StreamAnswer {
+            status: 0,
+            stream: head.stream,
+            server_ns: clock::monotonic_ns(),
+        }
+        .encode();
         // A new connection has room for a few bytes.
         if stream_io::send(fd.as_fd(), &answer).is_err() {
             return false;
@@ -92,7 +134,14 @@ impl ActivePhase {
             PhaseTransport::Tls => Wire::Tls(Box::new(TlsStream::server(ServerSession::new(tls)))),
             _ => Wire::Plain,
         };
-        load.add(LoadStream { fd, number: head.stream, direction, wire, echo: None }).is_ok()
+        load.add(LoadStream {
+            fd,
+            number: head.stream,
+            direction,
+            wire,
+            echo: None,
+        })
+        .is_ok()
     }
 
     /// Takes the flow of its datagrams.
@@ -110,7 +159,10 @@ impl ActivePhase {
 
     /// The data begins to flow. Returns the time, monotonic ns.
     pub(super) fn start(&mut self) -> Result<u64, EngineError> {
-        self.drops = self.read_drops.as_ref().map(|read| DropMeter::start(read, self.peer.ip()));
+        self.drops = self
+            .read_drops
+            .as_ref()
+            .map(|read| DropMeter::start(read, self.peer.ip()));
         self.started = Some((Instant::now(), CpuMeter::start(clock::monotonic_ns())));
         if let Some(load) = &mut self.load {
             load.start()?;
@@ -139,14 +191,19 @@ impl ActivePhase {
 
     /// The client has not ended it in time.
     pub(super) fn is_overdue(&self, now: Instant) -> bool {
-        self.started.is_some_and(|(started, _)| now >= started + self.spec.duration_max + GRACE)
+        self.started
+            .is_some_and(|(started, _)| now >= started + self.spec.duration_max + GRACE)
     }
 
     pub(super) fn totals(&self) -> ByteTotals {
         let load = self.load.as_ref().map(LoadRun::totals);
-        let (received_bytes, sent_bytes) =
-            load.or_else(|| self.datagrams.as_ref().map(DatagramRun::totals)).unwrap_or_default();
-        ByteTotals { received_bytes, sent_bytes }
+        let (received_bytes, sent_bytes) = load
+            .or_else(|| self.datagrams.as_ref().map(DatagramRun::totals))
+            .unwrap_or_default();
+        ByteTotals {
+            received_bytes,
+            sent_bytes,
+        }
     }
 
     /// Senders stop at once; the rest ends with the result.
@@ -165,9 +222,18 @@ impl ActivePhase {
             (Some(load), _) => load.finish(),
             (None, Some(datagrams)) => (datagrams.finish(), None),
             (None, None) => {
-                let used = |(started, cpu): (Instant, CpuMeter)| (clock::as_ns(started.elapsed()), cpu.cpu_ns());
+                let used = |(started, cpu): (Instant, CpuMeter)| {
+                    (clock::as_ns(started.elapsed()), cpu.cpu_ns())
+                };
                 let (elapsed_ns, cpu_ns) = self.started.map(used).unwrap_or_default();
-                (EndpointPhase { elapsed_ns, cpu_ns, ..EndpointPhase::default() }, None)
+                (
+                    EndpointPhase {
+                        elapsed_ns,
+                        cpu_ns,
+                        ..EndpointPhase::default()
+                    },
+                    None,
+                )
             }
         };
         if let Some(drops) = self.drops {

@@ -21,7 +21,11 @@ const ADDRESSES_MAX: usize = 4096;
 impl AddressCounts {
     /// At most `max` events of one address per period; with more it waits for the rest of the period.
     pub(super) fn new(max: u32, period: Duration) -> Self {
-        Self { max, period, counts: HashMap::new() }
+        Self {
+            max,
+            period,
+            counts: HashMap::new(),
+        }
     }
 
     /// The address had as many events as it may.
@@ -62,7 +66,10 @@ mod tests {
         assert!(counts.is_exhausted(address(1), now) && !counts.is_exhausted(address(2), now));
         assert!(!counts.is_exhausted(address(1), now + period));
         counts.note(address(1), now + period);
-        assert!(!counts.is_exhausted(address(1), now + period), "counted anew");
+        assert!(
+            !counts.is_exhausted(address(1), now + period),
+            "counted anew"
+        );
     }
 
     #[test]

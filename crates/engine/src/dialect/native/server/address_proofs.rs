@@ -17,7 +17,10 @@ const PERIOD: Duration = Duration::from_secs(5);
 
 impl AddressProofs {
     pub(super) fn new(now: Instant) -> Self {
-        Self { secret: linerate_trust::random(), started: now }
+        Self {
+            secret: linerate_trust::random(),
+            started: now,
+        }
     }
 
     /// What the opener has to send back.
@@ -29,7 +32,10 @@ impl AddressProofs {
     pub(super) fn is_valid(&self, proof: u64, opener: &FlowOpener, now: Instant) -> bool {
         let present = self.period(now);
         let former = present.checked_sub(1);
-        [Some(present), former].into_iter().flatten().any(|period| address_proof(&self.secret, opener, period) == proof)
+        [Some(present), former]
+            .into_iter()
+            .flatten()
+            .any(|period| address_proof(&self.secret, opener, period) == proof)
     }
 
     fn period(&self, now: Instant) -> u64 {
@@ -46,14 +52,25 @@ mod tests {
         let started = Instant::now();
         let proofs = AddressProofs::new(started);
         let address = "192.0.2.1:5000".parse().expect("an address");
-        let opener = FlowOpener { session: 3, flow: 7, address };
+        let opener = FlowOpener {
+            session: 3,
+            flow: 7,
+            address,
+        };
         for issued_s in [0, 4, 5, 13] {
             let issued = started + Duration::from_secs(issued_s);
             let proof = proofs.issue(&opener, issued);
-            let is_valid = |after_s| proofs.is_valid(proof, &opener, issued + Duration::from_secs(after_s));
+            let is_valid =
+                |after_s| proofs.is_valid(proof, &opener, issued + Duration::from_secs(after_s));
             assert!(is_valid(0) && is_valid(5), "issued after {issued_s} s");
             assert!(!is_valid(10) && !is_valid(60), "issued after {issued_s} s");
-            for other in [FlowOpener { session: 4, ..opener }, FlowOpener { flow: 8, ..opener }] {
+            for other in [
+                FlowOpener {
+                    session: 4,
+                    ..opener
+                },
+                FlowOpener { flow: 8, ..opener },
+            ] {
                 assert!(!proofs.is_valid(proof, &other, issued), "{other:?}");
             }
         }

@@ -57,10 +57,19 @@ pub fn run(
     reporter: &mut dyn ServerReporter,
     interrupts: &dyn Interrupts,
 ) -> Result<(), Failure> {
-    let policy = spec.policy.native.as_ref().ok_or_else(|| failure("the policy has no native dialect"))?;
+    let policy = spec
+        .policy
+        .native
+        .as_ref()
+        .ok_or_else(|| failure("the policy has no native dialect"))?;
     let mut server = Server::new(spec, reporter, interrupts).map_err(failure)?;
     server.listen().map_err(failure)?;
-    let dialect = open(server.spec(), policy, PeerRequests::default(), Some(handler))?;
+    let dialect = open(
+        server.spec(),
+        policy,
+        PeerRequests::default(),
+        Some(handler),
+    )?;
     server.add(Box::new(dialect)).map_err(failure)?;
     server.run(|| Ok(()))
 }
@@ -70,7 +79,9 @@ pub(in crate::dialect) fn beside_others(
     spec: &ServerSpec,
     requests: PeerRequests,
 ) -> Result<Option<NativeServer>, Failure> {
-    let Some(policy) = &spec.policy.native else { return Ok(None) };
+    let Some(policy) = &spec.policy.native else {
+        return Ok(None);
+    };
     open(spec, policy, requests, None).map(Some)
 }
 
@@ -81,11 +92,23 @@ fn open(
     handler: Option<Arc<dyn RequestHandler>>,
 ) -> Result<NativeServer, Failure> {
     let key = host_key(policy)?;
-    let tokens = policy.tokens.as_deref().map(KnownTokens::from_file).transpose().map_err(failure)?;
+    let tokens = policy
+        .tokens
+        .as_deref()
+        .map(KnownTokens::from_file)
+        .transpose()
+        .map_err(failure)?;
     let tls = ServerConfig::new(&key);
     // With a handler it is alone.
     let is_first = handler.is_some() || !spec.policy.iperf3;
-    let context = Context { spec: spec.clone(), tls, tokens, requests, handled: handler.map(Requests::new), is_first };
+    let context = Context {
+        spec: spec.clone(),
+        tls,
+        tokens,
+        requests,
+        handled: handler.map(Requests::new),
+        is_first,
+    };
     NativeServer::new(context, key.fingerprint(), policy.host_key.is_some())
 }
 

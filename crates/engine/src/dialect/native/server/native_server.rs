@@ -69,11 +69,23 @@ const POOL: u64 = u64::MAX;
 type LoginPool = BlockingPool<LoginCheck, Result<(), Refusal>>;
 
 impl NativeServer {
-    pub(super) fn new(context: Context, fingerprint: Fingerprint, key_is_kept: bool) -> Result<Self, Failure> {
+    pub(super) fn new(
+        context: Context,
+        fingerprint: Fingerprint,
+        key_is_kept: bool,
+    ) -> Result<Self, Failure> {
         let epoll = Epoll::new().map_err(|error| failure(error.text()))?;
-        let users_file = context.spec.auth.as_ref().map(|auth| auth.users_file.clone()).unwrap_or_default();
-        let pool = LoginPool::new(move |check| check.run(&users_file)).map_err(|error| failure(error.text()))?;
-        epoll.add(pool.fd(), POOL, Interest::READ).map_err(|error| failure(error.text()))?;
+        let users_file = context
+            .spec
+            .auth
+            .as_ref()
+            .map(|auth| auth.users_file.clone())
+            .unwrap_or_default();
+        let pool = LoginPool::new(move |check| check.run(&users_file))
+            .map_err(|error| failure(error.text()))?;
+        epoll
+            .add(pool.fd(), POOL, Interest::READ)
+            .map_err(|error| failure(error.text()))?;
         Ok(Self {
             context,
             fingerprint,
@@ -97,13 +109,20 @@ impl NativeServer {
         if self.handshakes.is_exhausted(peer.ip(), now) {
             server.pending_limit.leave(id);
             let _ = sockopt::set_reset_on_close(&fd);
-            let explanation = format!("its address has begun {HANDSHAKES_MAX} TLS handshakes within a second");
+            let explanation =
+                format!("its address has begun {HANDSHAKES_MAX} TLS handshakes within a second");
             let cause = HandshakeCause::Parameters;
-            return server.out.server_event(&ServerEvent::HandshakeFailed { peer, cause, explanation });
+            return server.out.server_event(&ServerEvent::HandshakeFailed {
+                peer,
+                cause,
+                explanation,
+            });
         }
         self.handshakes.note(peer.ip(), now);
         let session = Session::new(id, fd, peer, &self.context);
-        let watched = session.control_fd().map(|fd| self.epoll.add(fd, id * KINDS + CONTROL, Interest::READ));
+        let watched = session
+            .control_fd()
+            .map(|fd| self.epoll.add(fd, id * KINDS + CONTROL, Interest::READ));
         if watched.is_some_and(|watched| watched.is_ok()) {
             self.sessions.insert(id, session);
         } else {
@@ -113,13 +132,22 @@ impl NativeServer {
 
     /// A stream with a token; any other one is reset without a byte.
     fn add_stream(&mut self, connection: Accepted, server: &mut ServerContext<'_>) {
-        let Accepted { id, fd, peer, first_bytes } = connection;
+        let Accepted {
+            id,
+            fd,
+            peer,
+            first_bytes,
+        } = connection;
         server.pending_limit.leave(id);
         // Without a head that can be read there is no token either.
-        let head =
-            first_bytes.first_chunk::<STREAM_HEAD_LEN>().and_then(StreamHead::decode).ok_or(StreamRefusal::Token);
+        let head = first_bytes
+            .first_chunk::<STREAM_HEAD_LEN>()
+            .and_then(StreamHead::decode)
+            .ok_or(StreamRefusal::Token);
         let granted = head.and_then(|head| {
-            let owner = self.tokens.take_stream(&head.token, head.kind, peer.ip(), Instant::now())?;
+            let owner =
+                self.tokens
+                    .take_stream(&head.token, head.kind, peer.ip(), Instant::now())?;
             Ok((head, owner))
         });
         let explanation = match granted {
@@ -135,27 +163,49 @@ impl NativeServer {
         };
         let _ = sockopt::set_reset_on_close(&fd);
         let cause = HandshakeCause::Streams;
-        server.out.server_event(&ServerEvent::HandshakeFailed { peer, cause, explanation });
+        server.out.server_event(&ServerEvent::HandshakeFailed {
+            peer,
+            cause,
+            explanation,
+        });
     }
 
     /// A knock with a token opens a flow. Nothing is answered to any other datagram.
     fn on_knock(&mut self, datagram: &FirstDatagram, server: &mut ServerContext<'_>) -> Option<()> {
         let head = DatagramHead::decode(&datagram.bytes)?;
-        let knock = Knock::decode(&datagram.bytes).filter(|_| head.datagram_type == DatagramType::Knock)?;
+        let knock =
+            Knock::decode(&datagram.bytes).filter(|_| head.datagram_type == DatagramType::Knock)?;
         let now = Instant::now();
-        if let Some(session) = self.tokens.owner_elsewhere(&knock.token, head.flow, datagram.from.ip(), now) {
-            let opener = FlowOpener { session, flow: head.flow, address: datagram.from };
+        if let Some(session) =
+            self.tokens
+                .owner_elsewhere(&knock.token, head.flow, datagram.from.ip(), now)
+        {
+            let opener = FlowOpener {
+                session,
+                flow: head.flow,
+                address: datagram.from,
+            };
             if !self.address_proofs.is_valid(head.tag, &opener, now) {
                 let proof = self.address_proofs.issue(&opener, now);
                 return self.challenge(session, &head, proof, datagram, server);
             }
         }
-        let owner = self.tokens.take_flow(&knock.token, head.flow, datagram.from.ip(), now)?;
+        let owner = self
+            .tokens
+            .take_flow(&knock.token, head.flow, datagram.from.ip(), now)?;
         let session = self.sessions.get_mut(&owner)?;
         let fd = server.udp.accept(datagram).ok()?;
-        let id = FlowId { flow: head.flow, tag: flow_tag(session.flow_secret(), head.flow) };
+        let id = FlowId {
+            flow: head.flow,
+            tag: flow_tag(session.flow_secret(), head.flow),
+        };
         let mut answer = [0; HEAD_LEN];
-        DatagramHead { datagram_type: DatagramType::Open, tag: id.tag, ..head }.encode_into(&mut answer);
+        DatagramHead {
+            datagram_type: DatagramType::Open,
+            tag: id.tag,
+            ..head
+        }
+        .encode_into(&mut answer);
         // A client whose answer is lost knocks again.
         let _ = udp::send(fd.as_fd(), &answer);
         session.add_flow(fd, id);
@@ -173,7 +223,12 @@ impl NativeServer {
     ) -> Option<()> {
         let tag = flow_tag(self.sessions.get(&owner)?.flow_secret(), knock.flow);
         let mut answer = [0; HEAD_LEN];
-        let head = DatagramHead { datagram_type: DatagramType::Challenge, tag, stamp: proof, ..*knock };
+        let head = DatagramHead {
+            datagram_type: DatagramType::Challenge,
+            tag,
+            stamp: proof,
+            ..*knock
+        };
         head.encode_into(&mut answer);
         server.udp.answer(datagram, &answer).ok()
     }
@@ -186,7 +241,10 @@ impl NativeServer {
         if let Some(fd) = later.control_fd() {
             let _ = self.epoll.remove(fd);
         }
-        let owner = self.sessions.values_mut().find(|session| session.name() == resume.session);
+        let owner = self
+            .sessions
+            .values_mut()
+            .find(|session| session.name() == resume.session);
         let handed_over = match owner {
             Some(owner) => owner.take_over(&mut later, resume, &self.epoll),
             None => Err("there is no such session".to_owned()),
@@ -203,7 +261,10 @@ impl NativeServer {
         for id in ids {
             self.advance_session(id, server);
         }
-        while let Some(id) = server.admission.next_turn(|id| self.sessions.contains_key(&id)) {
+        while let Some(id) = server
+            .admission
+            .next_turn(|id| self.sessions.contains_key(&id))
+        {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.take_turn(&self.context, server);
             }
@@ -216,9 +277,25 @@ impl NativeServer {
     }
 
     fn advance_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
-        let Self { context, epoll, tokens, logins, login_queue, sessions, .. } = self;
-        let Some(session) = sessions.get_mut(&id) else { return };
-        let mut shared = super::phases::Shared { context, epoll, tokens, logins, login_queue };
+        let Self {
+            context,
+            epoll,
+            tokens,
+            logins,
+            login_queue,
+            sessions,
+            ..
+        } = self;
+        let Some(session) = sessions.get_mut(&id) else {
+            return;
+        };
+        let mut shared = super::phases::Shared {
+            context,
+            epoll,
+            tokens,
+            logins,
+            login_queue,
+        };
         session.advance(&mut shared, server);
 
         if let Some(resume) = session.take_resume() {
@@ -237,7 +314,9 @@ impl NativeServer {
         while self.pool.has_room()
             && let Some((id, check)) = self.login_queue.next()
         {
-            let Some(session) = self.sessions.get_mut(&id) else { continue };
+            let Some(session) = self.sessions.get_mut(&id) else {
+                continue;
+            };
             if self.logins.is_locked_out(session.peer.ip(), Instant::now()) {
                 session.on_login_checked(Err(Refusal::LockedOut), &mut self.logins, server);
             } else {
@@ -255,9 +334,12 @@ impl NativeServer {
     }
 
     fn end_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
-        let Some(session) = self.sessions.remove(&id) else { return };
+        let Some(session) = self.sessions.remove(&id) else {
+            return;
+        };
         self.tokens.revoke(id);
-        self.login_queue.leave(id, Network::of_client(session.peer.ip()));
+        self.login_queue
+            .leave(id, Network::of_client(session.peer.ip()));
         server.pending_limit.leave(id);
         server.admission.release(id, Instant::now());
         session.end(server);
@@ -274,8 +356,14 @@ impl ServerDialect for NativeServer {
             let address = server.listeners.address();
             server.out.server_event(&ServerEvent::Listening { address });
         }
-        let kept = if self.key_is_kept { "" } else { ", which lasts as long as this server" };
-        server.out.server_event(&ServerEvent::HostKey { text: format!("{}{kept}", self.fingerprint) });
+        let kept = if self.key_is_kept {
+            ""
+        } else {
+            ", which lasts as long as this server"
+        };
+        server.out.server_event(&ServerEvent::HostKey {
+            text: format!("{}{kept}", self.fingerprint),
+        });
         Ok(())
     }
 
@@ -289,10 +377,18 @@ impl ServerDialect for NativeServer {
 
     fn intake(&self, _admission: &Admission) -> Intake {
         // The listener may be that of another dialect, which also decides when the server is over.
-        if self.is_stopping { Intake::Closed } else { Intake::Open }
+        if self.is_stopping {
+            Intake::Closed
+        } else {
+            Intake::Open
+        }
     }
 
-    fn accept(&mut self, connection: Accepted, server: &mut ServerContext<'_>) -> Result<(), Failure> {
+    fn accept(
+        &mut self,
+        connection: Accepted,
+        server: &mut ServerContext<'_>,
+    ) -> Result<(), Failure> {
         match opening::recognise(&connection.first_bytes) {
             Opening::StreamHead => self.add_stream(connection, server),
             _ => self.add_session(connection, server),
@@ -312,7 +408,8 @@ impl ServerDialect for NativeServer {
 
     fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) {
         if let Some(session) = self.sessions.remove(&id) {
-            self.login_queue.leave(id, Network::of_client(session.peer.ip()));
+            self.login_queue
+                .leave(id, Network::of_client(session.peer.ip()));
             server.log_refusal(session.peer, reason);
         }
     }

@@ -7,7 +7,9 @@ use linerate_model::path::PhaseKind;
 use linerate_model::policy::FactsAccess;
 use linerate_model::service::RefusalReason;
 use linerate_native::hex;
-use linerate_native::message::{Hello, Limits, MINOR, REQUESTS, SPLIT_ADDRESS, TRANSACTION_STREAMS_MAX, Welcome};
+use linerate_native::message::{
+    Hello, Limits, MINOR, REQUESTS, SPLIT_ADDRESS, TRANSACTION_STREAMS_MAX, Welcome,
+};
 use linerate_native::server::{Input, TURN_SPACING};
 use linerate_sys::clock;
 
@@ -26,24 +28,42 @@ use crate::server::limits::requirements::{Requirements, SessionNeeds};
 const PROBE_CONNECTIONS_MAX: u32 = 32;
 
 impl Session {
-    pub(super) fn admit(&mut self, hello: Box<Hello>, context: &Context, server: &mut ServerContext<'_>) {
+    pub(super) fn admit(
+        &mut self,
+        hello: Box<Hello>,
+        context: &Context,
+        server: &mut ServerContext<'_>,
+    ) {
         let now = Instant::now();
         server.pending_limit.leave(self.id());
         if let Some((clause, text)) = self.missing_proof(context) {
             self.log_failed_login(clause, text.to_owned(), server);
             return self.machine.handle_local(now, refused(clause, text));
         }
-        match server.admission.decide(self.id(), Network::of_client(self.peer.ip()), now) {
+        match server
+            .admission
+            .decide(self.id(), Network::of_client(self.peer.ip()), now)
+        {
             Decision::Admitted => self.begin(hello, context, server),
             Decision::Queued(wait_max) => {
-                self.waiting = Some(Waiting { hello, until: now + wait_max, announce_at: now });
+                self.waiting = Some(Waiting {
+                    hello,
+                    until: now + wait_max,
+                    announce_at: now,
+                });
                 self.await_turn(now, server);
             }
             Decision::Refused(reason) => self.refuse(now, reason, &reason.to_string(), server),
         }
     }
 
-    fn refuse(&mut self, now: Instant, reason: RefusalReason, text: &str, server: &mut ServerContext<'_>) {
+    fn refuse(
+        &mut self,
+        now: Instant,
+        reason: RefusalReason,
+        text: &str,
+        server: &mut ServerContext<'_>,
+    ) {
         server.log_refusal(self.peer, reason);
         self.is_logged = true;
         let clause = match reason {
@@ -60,7 +80,9 @@ impl Session {
     /// Announces its place to a client in the queue; one that has waited too long is refused.
     pub(super) fn await_turn(&mut self, now: Instant, server: &mut ServerContext<'_>) {
         let id = self.id();
-        let Some(waiting) = &mut self.waiting else { return };
+        let Some(waiting) = &mut self.waiting else {
+            return;
+        };
         if now >= waiting.until {
             self.waiting = None;
             let reason = RefusalReason::QueueTooLong;
@@ -73,7 +95,8 @@ impl Session {
         if let Some(turn) = server.admission.turn(id, now) {
             let position = u32::try_from(turn.ahead).unwrap_or(u32::MAX);
             let wait_ms = u64::try_from(turn.wait.as_millis()).unwrap_or(u64::MAX);
-            self.machine.handle_local(now, Input::Queued { position, wait_ms });
+            self.machine
+                .handle_local(now, Input::Queued { position, wait_ms });
         }
     }
 
@@ -117,13 +140,16 @@ impl Session {
         if !hello.wants.is_empty() {
             if let Err(error) = self.start_responder(context) {
                 server.admission.release(self.id(), now);
-                return self.machine.handle_local(now, refused("resources", &error.to_string()));
+                return self
+                    .machine
+                    .handle_local(now, refused("resources", &error.to_string()));
             }
             server.start_test(self.id(), self.peer, user, &spec, hello.streams_max);
         }
         let welcome = self.welcome(context, server);
         self.hello = Some(hello);
-        self.machine.handle_local(now, Input::Admitted(Box::new(welcome)));
+        self.machine
+            .handle_local(now, Input::Admitted(Box::new(welcome)));
     }
 
     fn start_responder(&mut self, context: &Context) -> std::io::Result<()> {
@@ -146,7 +172,10 @@ impl Session {
             realtime_offset_ns: clock_error_ns.map(|_| clock::realtime_offset_ns()),
             concurrent: server.stats.concurrent_max(self.id()),
             facts: self.gives_facts(context),
-            limits: Limits { connections_max: Some(self.connections_max), ..Limits::default() },
+            limits: Limits {
+                connections_max: Some(self.connections_max),
+                ..Limits::default()
+            },
         }
     }
 
@@ -155,7 +184,9 @@ impl Session {
         match context.spec.policy.facts {
             FactsAccess::All => true,
             FactsAccess::Trusted => {
-                self.token_name.is_some() || self.user.is_some() || !context.spec.policy.access.allow.is_empty()
+                self.token_name.is_some()
+                    || self.user.is_some()
+                    || !context.spec.policy.access.allow.is_empty()
             }
             _ => false,
         }
@@ -165,13 +196,19 @@ impl Session {
 /// Connections of requests and responses that a session may have open: those that it announces, as far as this host has them.
 fn connections_max(hello: &Hello, host_max: u32) -> u32 {
     let has_transactions = hello.wants.iter().any(|kind| kind.has_transactions());
-    let announced = hello.connections_max.clamp(1, TRANSACTION_STREAMS_MAX).min(host_max);
+    let announced = hello
+        .connections_max
+        .clamp(1, TRANSACTION_STREAMS_MAX)
+        .min(host_max);
     if has_transactions { announced } else { 0 }
 }
 
 fn needs(hello: &Hello, transactions: u32) -> SessionNeeds {
     use PhaseKind as K;
-    let has_probes = hello.wants.iter().any(|kind| matches!(kind, K::Idle | K::Down | K::Up | K::Both));
+    let has_probes = hello
+        .wants
+        .iter()
+        .any(|kind| matches!(kind, K::Idle | K::Down | K::Up | K::Both));
     SessionNeeds {
         streams: hello.streams_max.saturating_mul(2),
         probe_connections: if has_probes { PROBE_CONNECTIONS_MAX } else { 0 },
@@ -182,10 +219,22 @@ fn needs(hello: &Hello, transactions: u32) -> SessionNeeds {
 
 fn features(context: &Context) -> Vec<String> {
     let requests = context.handled.as_ref().map(|_| REQUESTS);
-    let split_address = context.spec.policy.allow_split_address.then_some(SPLIT_ADDRESS);
-    requests.into_iter().chain(split_address).map(str::to_owned).collect()
+    let split_address = context
+        .spec
+        .policy
+        .allow_split_address
+        .then_some(SPLIT_ADDRESS);
+    requests
+        .into_iter()
+        .chain(split_address)
+        .map(str::to_owned)
+        .collect()
 }
 
 pub(super) fn refused(clause: &str, text: &str) -> Input {
-    Input::Refused { clause: clause.to_owned(), text: text.to_owned(), limit: None }
+    Input::Refused {
+        clause: clause.to_owned(),
+        text: text.to_owned(),
+        limit: None,
+    }
 }

@@ -39,11 +39,18 @@ pub(super) const FLOWS_MAX: u32 = 8;
 
 impl Session {
     /// Does what the machine decided.
-    pub(super) fn act(&mut self, action: Action, shared: &mut Shared<'_>, server: &mut ServerContext<'_>) {
+    pub(super) fn act(
+        &mut self,
+        action: Action,
+        shared: &mut Shared<'_>,
+        server: &mut ServerContext<'_>,
+    ) {
         let now = Instant::now();
         match action {
             Action::Send(bytes) => self.send(&bytes),
-            Action::CheckProof { token_name, proof } => self.check_proof(&token_name, &proof, shared, server),
+            Action::CheckProof { token_name, proof } => {
+                self.check_proof(&token_name, &proof, shared, server)
+            }
             Action::CheckLogin { user, password } => self.check_login(user, password, shared),
             Action::Admit(hello) => self.admit(hello, shared.context, server),
             Action::Resume(resume) => self.resume = Some(resume),
@@ -52,7 +59,14 @@ impl Session {
             Action::Stop { .. } => self.end_phase(now, server),
             Action::Clock { sent_ns } => {
                 let now_ns = clock::monotonic_ns();
-                self.machine.handle_local(now, Input::Clock { sent_ns, received_ns: now_ns, replied_ns: now_ns });
+                self.machine.handle_local(
+                    now,
+                    Input::Clock {
+                        sent_ns,
+                        received_ns: now_ns,
+                        replied_ns: now_ns,
+                    },
+                );
             }
             Action::SendFacts => {
                 let facts = self.facts.take().unwrap_or_else(|| "null".to_owned());
@@ -64,7 +78,12 @@ impl Session {
         }
     }
 
-    fn open_phase(&mut self, spec: &PhaseSpec, shared: &mut Shared<'_>, server: &mut ServerContext<'_>) {
+    fn open_phase(
+        &mut self,
+        spec: &PhaseSpec,
+        shared: &mut Shared<'_>,
+        server: &mut ServerContext<'_>,
+    ) {
         let now = Instant::now();
         if self.responder.is_none() {
             return self.refuse_phase(now, "phase", "the session announces no phases".to_owned());
@@ -76,13 +95,25 @@ impl Session {
             responder.give(Task::BeginPhase);
         }
         let quota = self.quota.clone();
-        let probes = self.responder.as_ref().map(Responder::counts).unwrap_or_default();
+        let probes = self
+            .responder
+            .as_ref()
+            .map(Responder::counts)
+            .unwrap_or_default();
         let reporter = self.reporter(shared.context);
-        let opened =
-            ActivePhase::open(spec.clone(), quota, probes, self.peer, reporter, shared.context.requests.drops.clone());
+        let opened = ActivePhase::open(
+            spec.clone(),
+            quota,
+            probes,
+            self.peer,
+            reporter,
+            shared.context.requests.drops.clone(),
+        );
         let needs_udp = spec.probe_flows > 0 || spec.direction.is_some();
         let udp = match needs_udp {
-            true => server.udp.open(NAME, &shared.context.spec.local, server.listeners.address()),
+            true => server
+                .udp
+                .open(NAME, &shared.context.spec.local, server.listeners.address()),
             false => Ok(()),
         };
         match (opened, udp) {
@@ -91,13 +122,17 @@ impl Session {
                 let ready = self.grant(spec, shared);
                 self.machine.handle_local(now, Input::Ready(ready));
             }
-            (Err(error), _) | (_, Err(error)) => self.refuse_phase(now, "resources", error.to_string()),
+            (Err(error), _) | (_, Err(error)) => {
+                self.refuse_phase(now, "resources", error.to_string())
+            }
         }
     }
 
     /// Admission has counted what the hello announced, and nothing else.
     fn check_announced(&self, spec: &PhaseSpec) -> Result<(), (&'static str, String)> {
-        let Some(hello) = &self.hello else { return Ok(()) };
+        let Some(hello) = &self.hello else {
+            return Ok(());
+        };
         if !hello.wants.contains(&spec.kind) {
             return Err(("kind", format!("{} was not announced", spec.kind.name())));
         }
@@ -107,7 +142,10 @@ impl Session {
             false => ("streams", hello.streams_max),
         };
         if spec.streams_max > announced {
-            return Err(("streams", format!("{} {what}, the session has {announced}", spec.streams_max)));
+            return Err((
+                "streams",
+                format!("{} {what}, the session has {announced}", spec.streams_max),
+            ));
         }
         Ok(())
     }
@@ -115,11 +153,15 @@ impl Session {
     fn begin_request(&mut self, now: Instant, name: String, body: String, shared: &Shared<'_>) {
         let unhandled = || RequestRefusal::new("request", "this server handles no requests");
         let requests = shared.context.handled.as_ref().ok_or_else(unhandled);
-        let begun = requests.and_then(|requests| requests.begin(self.peer.ip(), name, body)).and_then(|pending| {
-            let token = self.id() * KINDS + REQUEST;
-            let watched = shared.epoll.add(pending.notice_fd(), token, Interest::READ);
-            watched.map(|()| pending).map_err(|error| RequestRefusal::new("resources", error.text()))
-        });
+        let begun = requests
+            .and_then(|requests| requests.begin(self.peer.ip(), name, body))
+            .and_then(|pending| {
+                let token = self.id() * KINDS + REQUEST;
+                let watched = shared.epoll.add(pending.notice_fd(), token, Interest::READ);
+                watched
+                    .map(|()| pending)
+                    .map_err(|error| RequestRefusal::new("resources", error.text()))
+            });
         match begun {
             Ok(pending) => self.request = Some(pending),
             Err(refusal) => self.machine.handle_local(now, refusal.into()),
@@ -127,7 +169,14 @@ impl Session {
     }
 
     fn refuse_phase(&mut self, now: Instant, clause: &str, text: String) {
-        self.machine.handle_local(now, Input::PhaseRefused { clause: clause.to_owned(), text, limit: None });
+        self.machine.handle_local(
+            now,
+            Input::PhaseRefused {
+                clause: clause.to_owned(),
+                text,
+                limit: None,
+            },
+        );
     }
 
     /// Follows the load of a phase, with a collector of facts if the client requests them and may have them.
@@ -143,33 +192,54 @@ impl Session {
 
     fn grant(&mut self, spec: &PhaseSpec, shared: &mut Shared<'_>) -> Ready {
         let allows_others = shared.context.spec.policy.allow_split_address;
-        let origin = Origin { client: self.peer.ip(), allows_others };
+        let origin = Origin {
+            client: self.peer.ip(),
+            allows_others,
+        };
         let (id, now) = (self.id(), Instant::now());
         let tokens = &mut *shared.tokens;
         tokens.revoke(id);
         let directions = if spec.kind == PhaseKind::Both { 2 } else { 1 };
         let streams = match spec.kind {
-            PhaseKind::Rr => vec![tokens.grant_stream(id, StreamKind::Rr, origin, spec.streams_max)],
-            PhaseKind::Crr | PhaseKind::Cps => vec![tokens.grant_stream(id, StreamKind::Crr, origin, u32::MAX)],
+            PhaseKind::Rr => {
+                vec![tokens.grant_stream(id, StreamKind::Rr, origin, spec.streams_max)]
+            }
+            PhaseKind::Crr | PhaseKind::Cps => {
+                vec![tokens.grant_stream(id, StreamKind::Crr, origin, u32::MAX)]
+            }
             PhaseKind::Down | PhaseKind::Up | PhaseKind::Both => {
                 let count = spec.streams_max * directions;
-                (0..count).map(|_| tokens.grant_stream(id, StreamKind::Load, origin, 1)).collect()
+                (0..count)
+                    .map(|_| tokens.grant_stream(id, StreamKind::Load, origin, 1))
+                    .collect()
             }
             _ => Vec::new(),
         };
-        let has_probes = matches!(spec.kind, PhaseKind::Idle | PhaseKind::Down | PhaseKind::Up | PhaseKind::Both);
+        let has_probes = matches!(
+            spec.kind,
+            PhaseKind::Idle | PhaseKind::Down | PhaseKind::Up | PhaseKind::Both
+        );
         let probes = if has_probes { PROBE_TOKENS } else { 0 };
         let probes = (0..probes).map(|_| tokens.grant_stream(id, StreamKind::Probe, origin, 1));
         let probes = probes.map(|token| hex::encode(&token)).collect();
-        let flow_count = spec.probe_flows.min(FLOWS_MAX) + u32::from(spec.direction.is_some() && spec.probe_flows == 0);
+        let flow_count = spec.probe_flows.min(FLOWS_MAX)
+            + u32::from(spec.direction.is_some() && spec.probe_flows == 0);
         let mut flows = Vec::new();
         for _ in 0..flow_count {
             let flow = self.next_flow;
             self.next_flow += 1;
-            flows.push(FlowGrant { flow, token: hex::encode(&tokens.grant_flow(id, flow, origin, now)) });
+            flows.push(FlowGrant {
+                flow,
+                token: hex::encode(&tokens.grant_flow(id, flow, origin, now)),
+            });
         }
         let streams = streams.iter().map(|token| hex::encode(token)).collect();
-        Ready { streams, flows, probes, ..Ready::default() }
+        Ready {
+            streams,
+            flows,
+            probes,
+            ..Ready::default()
+        }
     }
 
     fn start_phase(&mut self, now: Instant, epoll: &Epoll) {
@@ -182,7 +252,9 @@ impl Session {
         }
         match started {
             Ok(at_ns) => self.machine.handle_local(now, Input::Started { at_ns }),
-            Err(error) => self.machine.handle_local(now, Input::Stopping(error.to_string())),
+            Err(error) => self
+                .machine
+                .handle_local(now, Input::Stopping(error.to_string())),
         }
     }
 }

@@ -26,7 +26,11 @@ impl LoginCheck {
     /// The file is read for every login, so that a change needs no restart.
     pub(super) fn run(&self, users_file: &Path) -> Result<(), Refusal> {
         // A file that cannot be read has no users.
-        check_password(&self.user, &self.password, &read_text(users_file).unwrap_or_default())
+        check_password(
+            &self.user,
+            &self.password,
+            &read_text(users_file).unwrap_or_default(),
+        )
     }
 }
 
@@ -44,12 +48,17 @@ impl Session {
         let known = shared.context.tokens.as_ref();
         let proved = known.zip(self.exporter()).and_then(|(known, exporter)| {
             let token = known.proved(token_name, &exporter, client_proof)?;
-            Some((token.name().to_owned(), proof(token, &exporter, Role::Server)))
+            Some((
+                token.name().to_owned(),
+                proof(token, &exporter, Role::Server),
+            ))
         });
         let is_locked_out = shared.logins.is_locked_out(address, now);
         if let Some((name, own_proof)) = proved.filter(|_| !is_locked_out) {
             self.token_name = Some(name);
-            return self.machine.handle_local(now, Input::ProofChecked(Some(own_proof)));
+            return self
+                .machine
+                .handle_local(now, Input::ProofChecked(Some(own_proof)));
         }
 
         let (cause, explanation) = match is_locked_out {
@@ -59,7 +68,10 @@ impl Session {
                 (WRONG_TOKEN, wrong_token(known, token_name))
             }
         };
-        self.refusal = Some((now + refusal_delay(Duration::ZERO), Input::ProofChecked(None)));
+        self.refusal = Some((
+            now + refusal_delay(Duration::ZERO),
+            Input::ProofChecked(None),
+        ));
         self.log_failed_login(cause, explanation, server);
     }
 
@@ -71,7 +83,11 @@ impl Session {
             return self.machine.handle_local(now, Input::LoginChecked(true));
         }
         self.login = Some((user.clone(), now));
-        shared.login_queue.enter(self.id(), Network::of_client(self.peer.ip()), LoginCheck { user, password });
+        shared.login_queue.enter(
+            self.id(),
+            Network::of_client(self.peer.ip()),
+            LoginCheck { user, password },
+        );
     }
 
     /// The password is compared.
@@ -81,7 +97,9 @@ impl Session {
         logins: &mut LoginGuard,
         server: &mut ServerContext<'_>,
     ) {
-        let Some((user, since)) = self.login.take() else { return };
+        let Some((user, since)) = self.login.take() else {
+            return;
+        };
         let now = Instant::now();
         match checked {
             Ok(()) => {
@@ -106,7 +124,11 @@ impl Session {
         server: &mut ServerContext<'_>,
     ) {
         self.is_logged = true;
-        server.out.server_event(&ServerEvent::LoginFailed { peer: self.peer, cause, explanation });
+        server.out.server_event(&ServerEvent::LoginFailed {
+            peer: self.peer,
+            cause,
+            explanation,
+        });
     }
 
     /// What the server demands of its clients and this one has not given: clause and text.
@@ -115,8 +137,14 @@ impl Session {
             _ if self.token_name.is_some() || self.user.is_some() => None,
             (false, false) => None,
             (true, false) => Some(("token", "this server demands a token; give --token-file")),
-            (false, true) => Some(("login", "this server demands a user and a password; give --username")),
-            (true, true) => Some(("login", "this server demands a token or a user; give --token-file or --username")),
+            (false, true) => Some((
+                "login",
+                "this server demands a user and a password; give --username",
+            )),
+            (true, true) => Some((
+                "login",
+                "this server demands a token or a user; give --token-file or --username",
+            )),
         }
     }
 }
@@ -126,7 +154,10 @@ const WRONG_TOKEN: &str = "wrong_token";
 
 /// Explanation for the operator; the client does not get it. A name that the server has is printable, one of a client may be not.
 fn wrong_token(known: Option<&Tokens>, token_name: &str) -> String {
-    match known.and_then(|known| known.get(token_name)).map(Token::name) {
+    match known
+        .and_then(|known| known.get(token_name))
+        .map(Token::name)
+    {
         Some(name) => format!("wrong proof of the token {name}"),
         None => "a token that the server does not have".to_owned(),
     }

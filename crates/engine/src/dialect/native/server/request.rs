@@ -32,7 +32,10 @@ pub struct RequestRefusal {
 impl RequestRefusal {
     /// A refusal for this reason.
     pub fn new(clause: &str, text: impl Into<String>) -> Self {
-        Self { clause: clause.to_owned(), text: text.into() }
+        Self {
+            clause: clause.to_owned(),
+            text: text.into(),
+        }
     }
 }
 
@@ -49,13 +52,24 @@ const RUNNING_MAX: usize = 16;
 
 impl Requests {
     pub(super) fn new(handler: Arc<dyn RequestHandler>) -> Self {
-        Self { handler, running: Arc::new(()) }
+        Self {
+            handler,
+            running: Arc::new(()),
+        }
     }
 
     /// Handles a request in a thread of its own: the control thread has other clients.
-    pub(super) fn begin(&self, peer: IpAddr, name: String, body: String) -> Result<PendingRequest, RequestRefusal> {
+    pub(super) fn begin(
+        &self,
+        peer: IpAddr,
+        name: String,
+        body: String,
+    ) -> Result<PendingRequest, RequestRefusal> {
         if Arc::strong_count(&self.running) > RUNNING_MAX {
-            return Err(RequestRefusal::new("busy", format!("{RUNNING_MAX} requests are pending; try again later")));
+            return Err(RequestRefusal::new(
+                "busy",
+                format!("{RUNNING_MAX} requests are pending; try again later"),
+            ));
         }
         let started = PendingRequest::start(self.clone(), peer, name, body);
         started.map_err(|error| RequestRefusal::new("resources", error.to_string()))
@@ -73,12 +87,14 @@ impl PendingRequest {
         let (done, outcome) = channel();
         let notice = Arc::new(EventFd::new().map_err(io::Error::other)?);
         let theirs = Arc::clone(&notice);
-        thread::Builder::new().name("native-request".into()).spawn(move || {
-            // The session may be over.
-            let _ = done.send(requests.handler.handle(peer, &name, &body));
-            drop(requests);
-            theirs.signal();
-        })?;
+        thread::Builder::new()
+            .name("native-request".into())
+            .spawn(move || {
+                // The session may be over.
+                let _ = done.send(requests.handler.handle(peer, &name, &body));
+                drop(requests);
+                theirs.signal();
+            })?;
         Ok(Self { outcome, notice })
     }
 
@@ -93,7 +109,9 @@ impl PendingRequest {
             Ok(Ok(response)) => Some(Input::Response(response)),
             Ok(Err(refusal)) => Some(refusal.into()),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(RequestRefusal::new("failed", "the handler has failed").into()),
+            Err(TryRecvError::Disconnected) => {
+                Some(RequestRefusal::new("failed", "the handler has failed").into())
+            }
         }
     }
 }
@@ -128,18 +146,29 @@ mod tests {
     fn the_outcome_of_a_request_wakes_the_event_loop() {
         let (open, gate) = channel();
         let requests = Requests::new(Arc::new(Gate(Mutex::new(gate))));
-        let begin = |name: &str| requests.begin([127, 0, 0, 1].into(), name.to_owned(), "5".to_owned());
+        let begin =
+            |name: &str| requests.begin([127, 0, 0, 1].into(), name.to_owned(), "5".to_owned());
         let pending = begin("a").expect("a thread");
         assert_eq!(pending.take(), None);
         open.send(()).expect("it waits");
         let outcome = |pending: &PendingRequest| {
-            let woken = wait_fd(pending.notice_fd(), Interest::READ, Some(Duration::from_secs(20)));
+            let woken = wait_fd(
+                pending.notice_fd(),
+                Interest::READ,
+                Some(Duration::from_secs(20)),
+            );
             assert!(woken.is_ok_and(|woken| woken));
             pending.take()
         };
-        assert_eq!(outcome(&pending), Some(Input::Response("\"127.0.0.1 a 5\"".to_owned())));
+        assert_eq!(
+            outcome(&pending),
+            Some(Input::Response("\"127.0.0.1 a 5\"".to_owned()))
+        );
         drop(open);
-        let refused = Input::RequestRefused { clause: "closed".to_owned(), text: "b".to_owned() };
+        let refused = Input::RequestRefused {
+            clause: "closed".to_owned(),
+            text: "b".to_owned(),
+        };
         assert_eq!(outcome(&begin("b").expect("a thread")), Some(refused));
     }
 
@@ -151,7 +180,10 @@ mod tests {
         for _ in 0..RUNNING_MAX {
             drop(begin().expect("a thread"));
         }
-        assert_eq!(begin().map(drop).map_err(|refusal| refusal.clause), Err("busy".to_owned()));
+        assert_eq!(
+            begin().map(drop).map_err(|refusal| refusal.clause),
+            Err("busy".to_owned())
+        );
         drop(open);
     }
 }

@@ -40,9 +40,19 @@ pub(super) enum Task {
     /// A phase has ended: its transactions are closed. Its probes measure how its queues drain.
     EndPhase,
     /// A flow whose first datagram had a valid token.
-    Flow { fd: OwnedFd, flow: u32, tag: u64, allotted: Allotted },
+    Flow {
+        fd: OwnedFd,
+        flow: u32,
+        tag: u64,
+        allotted: Allotted,
+    },
     /// A connection whose head had a valid token.
-    Connection { fd: OwnedFd, head: StreamHead, transaction: Option<TransactionSpec>, allotted: Allotted },
+    Connection {
+        fd: OwnedFd,
+        head: StreamHead,
+        transaction: Option<TransactionSpec>,
+        allotted: Allotted,
+    },
     /// The session ends.
     Quit,
 }
@@ -96,7 +106,9 @@ impl Responder {
         let (tasks, inbox) = mpsc::channel();
         let wake = Arc::new(EventFd::new().map_err(std::io::Error::other)?);
         let epoll = Epoll::new().map_err(std::io::Error::other)?;
-        epoll.add(wake.as_fd(), WAKE, Interest::READ).map_err(std::io::Error::other)?;
+        epoll
+            .add(wake.as_fd(), WAKE, Interest::READ)
+            .map_err(std::io::Error::other)?;
         let counts = Arc::new(Mutex::new(ProbeCounts::default()));
         let worker = Worker {
             tasks: inbox,
@@ -112,8 +124,15 @@ impl Responder {
             buffer: vec![0; BUFFER_BYTES],
             idle_checked: Instant::now(),
         };
-        let thread = thread::Builder::new().name("native-responder".into()).spawn(move || worker.run())?;
-        Ok(Self { tasks, wake, counts, thread: Some(thread) })
+        let thread = thread::Builder::new()
+            .name("native-responder".into())
+            .spawn(move || worker.run())?;
+        Ok(Self {
+            tasks,
+            wake,
+            counts,
+            thread: Some(thread),
+        })
     }
 
     /// Hands a task over.
@@ -164,23 +183,41 @@ impl Worker {
     }
 
     fn wait_max(&self) -> Duration {
-        let paused_ns = self.paused.first().map(|(until_ns, _)| until_ns.saturating_sub(clock::monotonic_ns()));
+        let paused_ns = self
+            .paused
+            .first()
+            .map(|(until_ns, _)| until_ns.saturating_sub(clock::monotonic_ns()));
         paused_ns.map_or(WAIT_MAX, |ns| Duration::from_nanos(ns).min(WAIT_MAX))
     }
 
     /// Takes some of the tasks; false when the session ends. The event loop comes back for the others.
     fn take_tasks(&mut self) -> bool {
         for _ in 0..TASKS_PER_TURN {
-            let Ok(task) = self.tasks.try_recv() else { return true };
+            let Ok(task) = self.tasks.try_recv() else {
+                return true;
+            };
             match task {
                 Task::BeginPhase => {
                     self.flows.clear();
                     self.connections.clear();
                 }
-                Task::EndPhase => self.connections.retain(|_, connection| !connection.has_transactions()),
-                Task::Flow { fd, flow, tag, allotted } => self.add_flow(fd, flow, tag, allotted),
-                Task::Connection { fd, head, transaction, allotted } => {
-                    let connection = ProbeConnection::new(fd, &head, transaction, &self.tls, allotted);
+                Task::EndPhase => self
+                    .connections
+                    .retain(|_, connection| !connection.has_transactions()),
+                Task::Flow {
+                    fd,
+                    flow,
+                    tag,
+                    allotted,
+                } => self.add_flow(fd, flow, tag, allotted),
+                Task::Connection {
+                    fd,
+                    head,
+                    transaction,
+                    allotted,
+                } => {
+                    let connection =
+                        ProbeConnection::new(fd, &head, transaction, &self.tls, allotted);
                     self.add_connection(connection);
                 }
                 Task::Quit => return false,
@@ -193,14 +230,19 @@ impl Worker {
     fn add_flow(&mut self, fd: OwnedFd, flow: u32, tag: u64, allotted: Allotted) {
         let token = self.new_token();
         if self.epoll.add(fd.as_fd(), token, Interest::READ).is_ok() {
-            self.flows.insert(token, ProbeFlow::new(fd, flow, tag, allotted));
+            self.flows
+                .insert(token, ProbeFlow::new(fd, flow, tag, allotted));
             self.on_ready(token);
         }
     }
 
     fn add_connection(&mut self, connection: ProbeConnection) {
         let token = self.new_token();
-        if self.epoll.add(connection.fd(), token, connection.interest()).is_ok() {
+        if self
+            .epoll
+            .add(connection.fd(), token, connection.interest())
+            .is_ok()
+        {
             self.connections.insert(token, connection);
             self.on_ready(token);
         }
@@ -221,7 +263,9 @@ impl Worker {
     }
 
     fn advance_flow(&mut self, token: u64) {
-        let Some(flow) = self.flows.get_mut(&token) else { return };
+        let Some(flow) = self.flows.get_mut(&token) else {
+            return;
+        };
         let read = flow.answer(&self.meter);
 
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -237,13 +281,18 @@ impl Worker {
     }
 
     fn advance_connection(&mut self, token: u64) {
-        let Some(connection) = self.connections.get_mut(&token) else { return };
+        let Some(connection) = self.connections.get_mut(&token) else {
+            return;
+        };
         match connection.advance(&mut self.buffer, &self.meter) {
             Ok(Turn::Answered(requests)) => {
                 if let Some(interest) = connection.changed_interest() {
                     let _ = self.epoll.modify(connection.fd(), token, interest);
                 }
-                self.counts.lock().unwrap_or_else(PoisonError::into_inner).transactions += requests;
+                self.counts
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .transactions += requests;
             }
             Ok(Turn::NotBefore(until_ns)) => self.pause(token, until_ns),
             // The client ends its probes by closing them; anything else is its failure.
@@ -254,7 +303,10 @@ impl Worker {
     /// Waits for nothing of this socket until then.
     fn pause(&mut self, token: u64, until_ns: u64) {
         let flow = self.flows.get(&token).map(ProbeFlow::fd);
-        let Some(fd) = flow.or_else(|| self.connections.get(&token).map(ProbeConnection::fd)) else { return };
+        let Some(fd) = flow.or_else(|| self.connections.get(&token).map(ProbeConnection::fd))
+        else {
+            return;
+        };
         // Registered without an interest it would still wake for a connection that the client has closed.
         if self.epoll.remove(fd).is_ok() {
             self.paused.insert((until_ns, token));
@@ -263,11 +315,22 @@ impl Worker {
 
     fn resume_paused(&mut self) {
         let now_ns = clock::monotonic_ns();
-        while let Some((_, token)) = self.paused.first().copied().filter(|(until_ns, _)| *until_ns <= now_ns) {
+        while let Some((_, token)) = self
+            .paused
+            .first()
+            .copied()
+            .filter(|(until_ns, _)| *until_ns <= now_ns)
+        {
             self.paused.pop_first();
 
-            let flow = self.flows.get(&token).map(|flow| (flow.fd(), Interest::READ));
-            let connection = self.connections.get(&token).map(|connection| (connection.fd(), connection.interest()));
+            let flow = self
+                .flows
+                .get(&token)
+                .map(|flow| (flow.fd(), Interest::READ));
+            let connection = self
+                .connections
+                .get(&token)
+                .map(|connection| (connection.fd(), connection.interest()));
             if let Some((fd, interest)) = flow.or(connection) {
                 let _ = self.epoll.add(fd, token, interest);
             }
@@ -280,6 +343,7 @@ impl Worker {
             return;
         }
         self.idle_checked = now;
-        self.connections.retain(|_, connection| now.duration_since(connection.active()) < IDLE_TIMEOUT);
+        self.connections
+            .retain(|_, connection| now.duration_since(connection.active()) < IDLE_TIMEOUT);
     }
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::{
-    EndCondition, EndpointTotals, Failure, FailureKind, Flow, ServerEvent, StreamId, StreamRole, StreamSummary,
-    Summary, TestSpec,
+    EndCondition, EndpointTotals, Failure, FailureKind, Flow, ServerEvent, StreamId, StreamRole,
+    StreamSummary, Summary, TestSpec,
 };
 use linerate_native::hex;
 use linerate_native::message::{Hello, Resume};
@@ -105,10 +105,12 @@ impl Connection {
     fn receive(&mut self) -> io::Result<Vec<u8>> {
         if self.tls.has_unsent() {
             let flushed = self.tls.flush(self.fd.as_fd());
-            return flushed.map(|()| Vec::new()).or_else(|error| match error.kind() {
-                ErrorKind::WouldBlock => Ok(Vec::new()),
-                _ => Err(error),
-            });
+            return flushed
+                .map(|()| Vec::new())
+                .or_else(|error| match error.kind() {
+                    ErrorKind::WouldBlock => Ok(Vec::new()),
+                    _ => Err(error),
+                });
         }
         self.tls.receive(self.fd.as_fd())
     }
@@ -125,7 +127,11 @@ impl Session {
         Self {
             id,
             peer,
-            connection: Some(Connection { fd, tls, waits_for_room: false }),
+            connection: Some(Connection {
+                fd,
+                tls,
+                waits_for_room: false,
+            }),
             machine: Machine::new(now),
             opened: now,
             name: hex::encode(&random::<16>()),
@@ -168,7 +174,9 @@ impl Session {
 
     /// Absent between two connections.
     pub(super) fn control_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.connection.as_ref().map(|connection| connection.fd.as_fd())
+        self.connection
+            .as_ref()
+            .map(|connection| connection.fd.as_fd())
     }
 
     /// Admission has accepted it.
@@ -185,12 +193,27 @@ impl Session {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let handshake = self.is_handshaking().then(|| self.opened + HANDSHAKE_TIMEOUT);
+        let handshake = self
+            .is_handshaking()
+            .then(|| self.opened + HANDSHAKE_TIMEOUT);
         let phase = self.phase.as_ref().and_then(ActivePhase::deadline);
-        let waiting = self.waiting.as_ref().map(|waiting| waiting.until.min(waiting.announce_at));
+        let waiting = self
+            .waiting
+            .as_ref()
+            .map(|waiting| waiting.until.min(waiting.announce_at));
         let refusal = self.refusal.as_ref().map(|(at, _)| *at);
-        let own = [handshake, phase, self.reconnect_deadline(), waiting, refusal];
-        self.machine.poll_timeout().into_iter().chain(own.into_iter().flatten()).min()
+        let own = [
+            handshake,
+            phase,
+            self.reconnect_deadline(),
+            waiting,
+            refusal,
+        ];
+        self.machine
+            .poll_timeout()
+            .into_iter()
+            .chain(own.into_iter().flatten())
+            .min()
     }
 
     /// Latest moment for another control connection, unless the streams of a load show that the client lives.
@@ -201,18 +224,24 @@ impl Session {
     }
 
     fn is_handshaking(&self) -> bool {
-        self.connection.as_ref().is_some_and(|connection| connection.tls.is_handshaking())
+        self.connection
+            .as_ref()
+            .is_some_and(|connection| connection.tls.is_handshaking())
     }
 
     /// Something has arrived on the control connection, or there is room again.
     pub(super) fn on_control(&mut self) {
-        let Some(connection) = &mut self.connection else { return };
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
         let now = Instant::now();
         match connection.receive() {
             Ok(plaintext) if plaintext.is_empty() => {}
             Ok(plaintext) => self.machine.handle_bytes(now, &plaintext),
             // A client that resumes a session resets the connection before: this one has ended without a message.
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => self.closed = Some(CloseReason::Lost),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                self.closed = Some(CloseReason::Lost)
+            }
             Err(error) => {
                 tracing::debug!(client = self.id, %error, "control connection lost");
                 self.connection = None;
@@ -234,7 +263,10 @@ impl Session {
         }
         self.await_turn(now, server);
         self.advance_phase(now, server);
-        if self.reconnect_deadline().is_some_and(|deadline| now >= deadline) {
+        if self
+            .reconnect_deadline()
+            .is_some_and(|deadline| now >= deadline)
+        {
             self.closed = Some(CloseReason::Lost);
         }
         self.take_response(now);
@@ -247,36 +279,51 @@ impl Session {
     fn advance_phase(&mut self, now: Instant, server: &ServerContext<'_>) {
         let Some(phase) = &mut self.phase else { return };
         phase.advance();
-        if self.phase.as_ref().is_some_and(|phase| phase.is_overdue(now)) {
+        if self
+            .phase
+            .as_ref()
+            .is_some_and(|phase| phase.is_overdue(now))
+        {
             self.end_phase(now, server);
         }
     }
 
     fn take_response(&mut self, now: Instant) {
-        let Some(outcome) = self.request.as_ref().and_then(PendingRequest::take) else { return };
+        let Some(outcome) = self.request.as_ref().and_then(PendingRequest::take) else {
+            return;
+        };
         self.request = None;
         self.machine.handle_local(now, outcome);
     }
 
     /// Ends the phase and passes its result on.
     pub(super) fn end_phase(&mut self, now: Instant, server: &ServerContext<'_>) {
-        let Some(mut phase) = self.phase.take() else { return };
+        let Some(mut phase) = self.phase.take() else {
+            return;
+        };
         phase.stop_senders();
         let totals = phase.totals();
         self.moved.received_bytes += totals.received_bytes;
         self.moved.sent_bytes += totals.sent_bytes;
-        let probes = self.responder.as_ref().map(Responder::counts).unwrap_or_default();
+        let probes = self
+            .responder
+            .as_ref()
+            .map(Responder::counts)
+            .unwrap_or_default();
         if let Some(responder) = &self.responder {
             responder.give(Task::EndPhase);
         }
         let (mut result, facts) = phase.finish(probes);
         result.concurrent_max = Some(server.stats.concurrent_max(self.id));
         self.facts = facts.or(self.facts.take());
-        self.machine.handle_local(now, Input::PhaseEnded(Box::new(result)));
+        self.machine
+            .handle_local(now, Input::PhaseEnded(Box::new(result)));
     }
 
     pub(super) fn send(&mut self, bytes: &[u8]) {
-        let Some(connection) = &mut self.connection else { return };
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
         if connection.tls.send(connection.fd.as_fd(), bytes).is_err() {
             self.connection = None;
             self.machine.control_lost(Instant::now());
@@ -298,11 +345,17 @@ impl Session {
     }
 
     fn watch(&mut self, epoll: &Epoll) {
-        let Some(connection) = &mut self.connection else { return };
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
         let waits = connection.tls.has_unsent();
         if waits != connection.waits_for_room {
             connection.waits_for_room = waits;
-            let interest = if waits { Interest::WRITE } else { Interest::READ };
+            let interest = if waits {
+                Interest::WRITE
+            } else {
+                Interest::READ
+            };
             // Modifying a registered descriptor fails only when memory is short; the next send tries again.
             let _ = epoll.modify(connection.fd.as_fd(), self.id * KINDS + CONTROL, interest);
         }
@@ -314,15 +367,34 @@ impl Session {
     }
 
     /// Continues over the connection of another session that has not begun.
-    pub(super) fn take_over(&mut self, other: &mut Self, resume: &Resume, epoll: &Epoll) -> Result<(), String> {
+    pub(super) fn take_over(
+        &mut self,
+        other: &mut Self,
+        resume: &Resume,
+        epoll: &Epoll,
+    ) -> Result<(), String> {
         let exporter = other.exporter().ok_or("the connection is not encrypted")?;
         let proof: [u8; 32] = hex::decode(&resume.proof).ok_or("the proof is not hexadecimal")?;
-        if !verify_resume(&self.resume_secret, &exporter, resume.number, resume.received, &proof) {
+        if !verify_resume(
+            &self.resume_secret,
+            &exporter,
+            resume.number,
+            resume.received,
+            &proof,
+        ) {
             return Err("the proof is wrong".to_owned());
         }
-        self.machine.resume(Instant::now(), resume).map_err(|error| error.to_string())?;
+        self.machine
+            .resume(Instant::now(), resume)
+            .map_err(|error| error.to_string())?;
         let connection = other.connection.take().ok_or("the connection is closed")?;
-        epoll.add(connection.fd.as_fd(), self.id * KINDS + CONTROL, Interest::READ).map_err(|error| error.text())?;
+        epoll
+            .add(
+                connection.fd.as_fd(),
+                self.id * KINDS + CONTROL,
+                Interest::READ,
+            )
+            .map_err(|error| error.text())?;
         self.connection = Some(connection);
         Ok(())
     }
@@ -331,7 +403,11 @@ impl Session {
     pub(super) fn on_handed_over(&mut self, outcome: Result<(), String>) {
         let input = match outcome {
             Ok(()) => Input::HandedOver,
-            Err(text) => Input::Refused { clause: "resume".to_owned(), text, limit: None },
+            Err(text) => Input::Refused {
+                clause: "resume".to_owned(),
+                text,
+                limit: None,
+            },
         };
         self.machine.handle_local(Instant::now(), input);
     }
@@ -340,19 +416,31 @@ impl Session {
     pub(super) fn add_stream(&mut self, fd: &OwnedFd, head: StreamHead, context: &Context) -> bool {
         let Some(fd) = own(fd) else { return false };
         if head.kind == StreamKind::Load {
-            return self.phase.as_mut().is_some_and(|phase| phase.add_stream(fd, &head, &context.tls));
+            return self
+                .phase
+                .as_mut()
+                .is_some_and(|phase| phase.add_stream(fd, &head, &context.tls));
         }
 
         let transaction = match head.kind {
-            StreamKind::Rr | StreamKind::Crr => match self.phase.as_ref().and_then(|phase| phase.spec.transaction) {
-                Some(transaction) => Some(transaction),
-                None => return false,
-            },
+            StreamKind::Rr | StreamKind::Crr => {
+                match self.phase.as_ref().and_then(|phase| phase.spec.transaction) {
+                    Some(transaction) => Some(transaction),
+                    None => return false,
+                }
+            }
             // Probes continue while a load drains, after the end of its phase.
             _ => None,
         };
-        let (Some(responder), Some(allotted)) = (&self.responder, self.allotment.take()) else { return false };
-        responder.give(Task::Connection { fd, head, transaction, allotted });
+        let (Some(responder), Some(allotted)) = (&self.responder, self.allotment.take()) else {
+            return false;
+        };
+        responder.give(Task::Connection {
+            fd,
+            head,
+            transaction,
+            allotted,
+        });
         true
     }
 
@@ -362,8 +450,14 @@ impl Session {
             // A failure shows as a flow without data.
             Some(phase) if phase.spec.direction.is_some() => drop(phase.add_flow(fd, id)),
             _ => {
-                if let (Some(responder), Some(allotted)) = (&self.responder, self.allotment.take()) {
-                    responder.give(Task::Flow { fd, flow: id.flow, tag: id.tag, allotted });
+                if let (Some(responder), Some(allotted)) = (&self.responder, self.allotment.take())
+                {
+                    responder.give(Task::Flow {
+                        fd,
+                        flow: id.flow,
+                        tag: id.tag,
+                        allotted,
+                    });
                 }
             }
         }
@@ -372,7 +466,8 @@ impl Session {
     /// The server ends by a signal.
     pub(super) fn stop_server(&mut self, signal_text: &str) {
         let reason = format!("the server ends by signal {signal_text}");
-        self.machine.handle_local(Instant::now(), Input::Stopping(reason));
+        self.machine
+            .handle_local(Instant::now(), Input::Stopping(reason));
     }
 
     /// The session is over: closes its connection and reports what it was.
@@ -381,7 +476,8 @@ impl Session {
         self.phase = None;
         let outcome = self.outcome();
         let summary = self.summary(totals);
-        let was_test = server.end_test(self.id, self.name.clone(), totals, Some(&summary), &outcome);
+        let was_test =
+            server.end_test(self.id, self.name.clone(), totals, Some(&summary), &outcome);
         let was_admitted = was_test || self.is_admitted();
         if !was_admitted
             && !self.is_logged
@@ -414,7 +510,9 @@ impl Session {
     fn outcome(&self) -> Result<(), Failure> {
         let message = match (&self.stopped_by, &self.closed) {
             (Some(reason), _) => reason.to_string(),
-            (None, Some(CloseReason::Bye | CloseReason::Left | CloseReason::HandedOver)) => return Ok(()),
+            (None, Some(CloseReason::Bye | CloseReason::Left | CloseReason::HandedOver)) => {
+                return Ok(());
+            }
             (None, Some(reason)) => describe(reason),
             (None, None) => "the server ended it".to_owned(),
         };
@@ -438,7 +536,11 @@ fn describe(reason: &CloseReason) -> String {
 
 impl server::Session for Session {
     fn totals(&mut self) -> ByteTotals {
-        let running = self.phase.as_ref().map(ActivePhase::totals).unwrap_or_default();
+        let running = self
+            .phase
+            .as_ref()
+            .map(ActivePhase::totals)
+            .unwrap_or_default();
         let parts = [self.moved, running, self.meter.totals()];
         ByteTotals {
             received_bytes: parts.iter().map(|part| part.received_bytes).sum(),
@@ -448,7 +550,8 @@ impl server::Session for Session {
 
     fn stop(&mut self, reason: RefusalReason) {
         self.stopped_by = Some(reason);
-        self.machine.handle_local(Instant::now(), Input::Stopping(reason.to_string()));
+        self.machine
+            .handle_local(Instant::now(), Input::Stopping(reason.to_string()));
     }
 }
 

@@ -71,18 +71,45 @@ const WRONG_PERIOD: Duration = Duration::from_secs(60);
 
 impl Tokens {
     pub(super) fn new() -> Self {
-        Self { entries: HashMap::new(), wrong: AddressCounts::new(WRONG_MAX, WRONG_PERIOD) }
+        Self {
+            entries: HashMap::new(),
+            wrong: AddressCounts::new(WRONG_MAX, WRONG_PERIOD),
+        }
     }
 
     /// Makes a token for a stream; `uses` connections may begin with it.
-    pub(super) fn grant_stream(&mut self, session: u64, kind: StreamKind, origin: Origin, uses: u32) -> Token {
-        self.grant(Entry { session, grant: Grant::Stream(kind), origin, uses_left: uses, expires: None })
+    pub(super) fn grant_stream(
+        &mut self,
+        session: u64,
+        kind: StreamKind,
+        origin: Origin,
+        uses: u32,
+    ) -> Token {
+        self.grant(Entry {
+            session,
+            grant: Grant::Stream(kind),
+            origin,
+            uses_left: uses,
+            expires: None,
+        })
     }
 
     /// Makes a token for a flow.
-    pub(super) fn grant_flow(&mut self, session: u64, flow: u32, origin: Origin, now: Instant) -> Token {
+    pub(super) fn grant_flow(
+        &mut self,
+        session: u64,
+        flow: u32,
+        origin: Origin,
+        now: Instant,
+    ) -> Token {
         let expires = Some(now + FLOW_TIMEOUT);
-        self.grant(Entry { session, grant: Grant::Flow(flow), origin, uses_left: 1, expires })
+        self.grant(Entry {
+            session,
+            grant: Grant::Flow(flow),
+            origin,
+            uses_left: 1,
+            expires,
+        })
     }
 
     fn grant(&mut self, entry: Entry) -> Token {
@@ -112,13 +139,22 @@ impl Tokens {
 
     /// Uses the token of a flow; returns its session. Nothing is counted: anybody can write any address into a datagram, and would have
     /// others wait.
-    pub(super) fn take_flow(&mut self, token: &Token, flow: u32, from: IpAddr, now: Instant) -> Option<u64> {
+    pub(super) fn take_flow(
+        &mut self,
+        token: &Token,
+        flow: u32,
+        from: IpAddr,
+        now: Instant,
+    ) -> Option<u64> {
         self.take(token, Grant::Flow(flow), from, now)
     }
 
     /// A token that is for something else stays as it is.
     fn take(&mut self, token: &Token, grant: Grant, from: IpAddr, now: Instant) -> Option<u64> {
-        let entry = self.entries.get_mut(token).filter(|entry| entry.grant == grant && entry.is_valid(now))?;
+        let entry = self
+            .entries
+            .get_mut(token)
+            .filter(|entry| entry.grant == grant && entry.is_valid(now))?;
         if !entry.origin.allows_others && entry.origin.client != from {
             return None;
         }
@@ -127,10 +163,17 @@ impl Tokens {
     }
 
     /// Session of a flow that may be opened from here, though its client connected from another address.
-    pub(super) fn owner_elsewhere(&self, token: &Token, flow: u32, from: IpAddr, now: Instant) -> Option<u64> {
+    pub(super) fn owner_elsewhere(
+        &self,
+        token: &Token,
+        flow: u32,
+        from: IpAddr,
+        now: Instant,
+    ) -> Option<u64> {
         let entry = self.entries.get(token)?;
         let is_good = entry.grant == Grant::Flow(flow) && entry.is_valid(now);
-        (is_good && entry.origin.allows_others && entry.origin.client != from).then_some(entry.session)
+        (is_good && entry.origin.allows_others && entry.origin.client != from)
+            .then_some(entry.session)
     }
 
     /// A phase or a session is over: its tokens are worth nothing any more.
@@ -146,8 +189,14 @@ mod tests {
     const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
     const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
 
-    const CLIENT_ALONE: Origin = Origin { client: CLIENT, allows_others: false };
-    const ANYBODY: Origin = Origin { client: CLIENT, allows_others: true };
+    const CLIENT_ALONE: Origin = Origin {
+        client: CLIENT,
+        allows_others: false,
+    };
+    const ANYBODY: Origin = Origin {
+        client: CLIENT,
+        allows_others: true,
+    };
 
     #[test]
     fn token_is_used_once_by_its_address_and_in_time() {
@@ -155,23 +204,55 @@ mod tests {
         let stream = tokens.grant_stream(7, StreamKind::Load, CLIENT_ALONE, 1);
         let refused = Err(StreamRefusal::Token);
         let mut take = |token, kind, from| tokens.take_stream(token, kind, from, now);
-        assert_eq!(take(&stream, StreamKind::Load, OTHER), refused, "another address");
-        assert_eq!(take(&stream, StreamKind::Rr, CLIENT), refused, "another kind");
+        assert_eq!(
+            take(&stream, StreamKind::Load, OTHER),
+            refused,
+            "another address"
+        );
+        assert_eq!(
+            take(&stream, StreamKind::Rr, CLIENT),
+            refused,
+            "another kind"
+        );
         assert_eq!(take(&stream, StreamKind::Load, CLIENT), Ok(7));
         assert_eq!(take(&stream, StreamKind::Load, CLIENT), refused, "used");
-        assert_eq!(take(&[0; 16], StreamKind::Load, CLIENT), refused, "never granted");
+        assert_eq!(
+            take(&[0; 16], StreamKind::Load, CLIENT),
+            refused,
+            "never granted"
+        );
 
         let flow = tokens.grant_flow(7, 3, CLIENT_ALONE, now);
-        assert_eq!(tokens.take_flow(&flow, 3, OTHER, now), None, "another address");
-        assert_eq!(tokens.take_flow(&flow, 4, CLIENT, now), None, "another flow");
-        assert_eq!(tokens.take_stream(&flow, StreamKind::Load, CLIENT, now), refused, "of a flow");
-        assert_eq!(tokens.take_flow(&flow, 3, CLIENT, now + FLOW_TIMEOUT), None, "too old");
+        assert_eq!(
+            tokens.take_flow(&flow, 3, OTHER, now),
+            None,
+            "another address"
+        );
+        assert_eq!(
+            tokens.take_flow(&flow, 4, CLIENT, now),
+            None,
+            "another flow"
+        );
+        assert_eq!(
+            tokens.take_stream(&flow, StreamKind::Load, CLIENT, now),
+            refused,
+            "of a flow"
+        );
+        assert_eq!(
+            tokens.take_flow(&flow, 3, CLIENT, now + FLOW_TIMEOUT),
+            None,
+            "too old"
+        );
         assert_eq!(tokens.take_flow(&flow, 3, CLIENT, now), Some(7));
         assert_eq!(tokens.take_flow(&flow, 3, CLIENT, now), None, "used");
 
         let late = tokens.grant_stream(8, StreamKind::Crr, ANYBODY, 2);
         tokens.revoke(8);
-        assert_eq!(tokens.take_stream(&late, StreamKind::Crr, CLIENT, now), refused, "its session is over");
+        assert_eq!(
+            tokens.take_stream(&late, StreamKind::Crr, CLIENT, now),
+            refused,
+            "its session is over"
+        );
     }
 
     #[test]
@@ -184,7 +265,10 @@ mod tests {
         assert_eq!(tokens.owner_elsewhere(&free, 1, OTHER, now), None);
         assert_eq!(tokens.owner_elsewhere(&free, 2, OTHER, now), Some(7));
         assert_eq!(tokens.owner_elsewhere(&[0; 16], 2, OTHER, now), None);
-        assert_eq!(tokens.owner_elsewhere(&free, 2, OTHER, now + FLOW_TIMEOUT), None);
+        assert_eq!(
+            tokens.owner_elsewhere(&free, 2, OTHER, now + FLOW_TIMEOUT),
+            None
+        );
         assert_eq!(tokens.take_flow(&free, 2, OTHER, now), Some(7));
         assert_eq!(tokens.owner_elsewhere(&free, 2, OTHER, now), None);
     }
@@ -192,13 +276,21 @@ mod tests {
     #[test]
     fn streams_of_an_address_with_many_wrong_tokens_wait_and_nothing_else_does() {
         let (mut tokens, now) = (Tokens::new(), Instant::now());
-        let take = |tokens: &mut Tokens, token, from, now| tokens.take_stream(token, StreamKind::Load, from, now);
+        let take = |tokens: &mut Tokens, token, from, now| {
+            tokens.take_stream(token, StreamKind::Load, from, now)
+        };
         for _ in 0..WRONG_MAX {
-            assert_eq!(take(&mut tokens, &[1; 16], CLIENT, now), Err(StreamRefusal::Token));
+            assert_eq!(
+                take(&mut tokens, &[1; 16], CLIENT, now),
+                Err(StreamRefusal::Token)
+            );
         }
         let good = tokens.grant_stream(1, StreamKind::Load, ANYBODY, 3);
         let flow = tokens.grant_flow(1, 1, ANYBODY, now);
-        assert_eq!(take(&mut tokens, &good, CLIENT, now), Err(StreamRefusal::Address));
+        assert_eq!(
+            take(&mut tokens, &good, CLIENT, now),
+            Err(StreamRefusal::Address)
+        );
         assert_eq!(take(&mut tokens, &good, OTHER, now), Ok(1));
         assert_eq!(tokens.take_flow(&flow, 1, CLIENT, now), Some(1));
         assert_eq!(take(&mut tokens, &good, CLIENT, now + WRONG_PERIOD), Ok(1));
@@ -212,6 +304,9 @@ mod tests {
             assert_eq!(tokens.take_flow(&[1; 16], 1, CLIENT, now), None);
         }
         let good = tokens.grant_stream(1, StreamKind::Load, CLIENT_ALONE, 1);
-        assert_eq!(tokens.take_stream(&good, StreamKind::Load, CLIENT, now), Ok(1));
+        assert_eq!(
+            tokens.take_stream(&good, StreamKind::Load, CLIENT, now),
+            Ok(1)
+        );
     }
 }

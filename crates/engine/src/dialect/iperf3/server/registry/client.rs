@@ -54,7 +54,12 @@ pub(super) struct AgreedTest {
 }
 
 impl Client {
-    pub(super) fn new(peer: SocketAddr, cookie: Cookie, stage: Stage, ends: Option<Instant>) -> Self {
+    pub(super) fn new(
+        peer: SocketAddr,
+        cookie: Cookie,
+        stage: Stage,
+        ends: Option<Instant>,
+    ) -> Self {
         Self {
             peer,
             cookie,
@@ -96,7 +101,9 @@ impl Client {
     }
 
     pub(super) fn awaits_streams(&self) -> bool {
-        self.stage == Stage::Opening && !self.over && self.agreed.is_some_and(|t| t.missing_streams > 0)
+        self.stage == Stage::Opening
+            && !self.over
+            && self.agreed.is_some_and(|t| t.missing_streams > 0)
     }
 
     pub(super) fn expects_connection(&self) -> bool {
@@ -114,7 +121,11 @@ impl Client {
     }
 
     /// What is work for another thread instead of an action.
-    pub(super) fn set_aside(&mut self, now: Instant, action: ServerAction) -> Result<ServerAction, Work> {
+    pub(super) fn set_aside(
+        &mut self,
+        now: Instant,
+        action: ServerAction,
+    ) -> Result<ServerAction, Work> {
         let work = match action {
             ServerAction::CheckLogin(login) => Work::Login(login),
             ServerAction::ParseResults(text) => Work::Results(text),
@@ -127,7 +138,8 @@ impl Client {
     /// Ends a client that never had a session, with a last state byte.
     pub(super) fn reject(&mut self, word: State, failure: Failure) {
         if !self.over {
-            self.actions.push_back(ServerAction::Send(vec![word.byte()]));
+            self.actions
+                .push_back(ServerAction::Send(vec![word.byte()]));
         }
         self.end(failure);
     }
@@ -141,7 +153,9 @@ impl Client {
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let machine = self.machine.as_ref().and_then(|m| m.poll_timeout());
-        let wait = self.ends.filter(|_| self.stage == Stage::Queued && !self.over);
+        let wait = self
+            .ends
+            .filter(|_| self.stage == Stage::Queued && !self.over);
         [machine, wait, self.held_until].into_iter().flatten().min()
     }
 }

@@ -13,14 +13,17 @@ use crate::server::limits::requirements::Requirements;
 
 pub(super) fn of(address: IpAddr, test: &AcceptedTest) -> QuotaRequest {
     let params = &test.params;
-    let blocks = params.block_count.saturating_mul(u64::from(params.len_bytes));
+    let blocks = params
+        .block_count
+        .saturating_mul(u64::from(params.len_bytes));
     QuotaRequest {
         address: Network::of_client(address),
         user: test.user.clone(),
         streams: test.spec.total_streams(),
         duration: planned(params),
         bytes: params.num_bytes.max(blocks),
-        last_blocks_bytes: u64::from(params.len_bytes).saturating_mul(u64::from(test.spec.total_streams())),
+        last_blocks_bytes: u64::from(params.len_bytes)
+            .saturating_mul(u64::from(test.spec.total_streams())),
         rate_bps: announced_rate_bps(test),
         requirements: Requirements::of(&test.spec, test.spec.total_streams()),
     }
@@ -37,5 +40,6 @@ fn announced_rate_bps(test: &AcceptedTest) -> u64 {
 
 /// Length of the whole test; `None` without a time limit.
 pub(super) fn planned(params: &Params) -> Option<Duration> {
-    (params.time_s > 0).then(|| Duration::from_secs(u64::from(params.time_s) + u64::from(params.omit_s)))
+    (params.time_s > 0)
+        .then(|| Duration::from_secs(u64::from(params.time_s) + u64::from(params.omit_s)))
 }

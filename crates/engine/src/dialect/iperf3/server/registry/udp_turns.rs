@@ -42,8 +42,15 @@ impl TurnTimes {
             return;
         }
 
-        let taken = UDP_TURN.saturating_sub(self.left(address, now)) + now.saturating_duration_since(since);
-        self.0.insert(address, TurnTime { taken: taken.min(UDP_TURN), ended: now });
+        let taken =
+            UDP_TURN.saturating_sub(self.left(address, now)) + now.saturating_duration_since(since);
+        self.0.insert(
+            address,
+            TurnTime {
+                taken: taken.min(UDP_TURN),
+                ended: now,
+            },
+        );
     }
 
     /// How much of its turn an address has left.
@@ -57,7 +64,10 @@ impl TurnTimes {
 
     /// Place among waiting addresses, smallest first: round robin, and behind all others who has taken its turn.
     fn order(&self, address: Network, now: Instant) -> (bool, Option<Instant>) {
-        (self.is_exhausted(address, now), self.0.get(&address).map(|turn| turn.ended))
+        (
+            self.is_exhausted(address, now),
+            self.0.get(&address).map(|turn| turn.ended),
+        )
     }
 }
 
@@ -71,9 +81,16 @@ impl TurnTime {
 impl SessionRegistry {
     /// Tests that hold up others, and how long they may.
     pub(super) fn udp_turns(&self) -> impl Iterator<Item = (u64, Instant)> {
-        let waiting: BTreeSet<Option<IpAddr>> =
-            self.udp_queue.iter().filter_map(|id| self.clients.get(id)).map(|g| self.udp_scope(g)).collect();
-        let openers = (!waiting.is_empty()).then_some(&self.clients).into_iter().flatten();
+        let waiting: BTreeSet<Option<IpAddr>> = self
+            .udp_queue
+            .iter()
+            .filter_map(|id| self.clients.get(id))
+            .map(|g| self.udp_scope(g))
+            .collect();
+        let openers = (!waiting.is_empty())
+            .then_some(&self.clients)
+            .into_iter()
+            .flatten();
         openers
             .filter(move |(_, g)| g.opens_udp() && waiting.contains(&self.udp_scope(g)))
             .filter_map(|(&id, g)| Some((id, self.turn_end(g)?)))
@@ -87,15 +104,26 @@ impl SessionRegistry {
         // Where all addresses share one turn, a stream from time to time does not extend it.
         let since = client.opens_since?;
         let address = client.network();
-        let mut waiting = self.udp_queue.iter().filter_map(|id| self.clients.get(id)).map(Client::network);
-        let holds_up_another = waiting.any(|other| other != address && !self.turn_times.is_exhausted(other, since));
-        let time = if holds_up_another { self.turn_times.left(address, since) } else { UDP_TURN };
+        let mut waiting = self
+            .udp_queue
+            .iter()
+            .filter_map(|id| self.clients.get(id))
+            .map(Client::network);
+        let holds_up_another =
+            waiting.any(|other| other != address && !self.turn_times.is_exhausted(other, since));
+        let time = if holds_up_another {
+            self.turn_times.left(address, since)
+        } else {
+            UDP_TURN
+        };
         since.checked_add(time)
     }
 
     /// A test opens no streams any more, so another one may.
     pub(super) fn end_udp_turn(&mut self, now: Instant, id: u64) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
         if let Some(since) = client.opens_since.take() {
             self.turn_times.note(client.network(), since, now);
         }
@@ -103,7 +131,11 @@ impl SessionRegistry {
     }
 
     pub(super) fn end_long_udp_turns(&mut self, now: Instant) {
-        let over: Vec<u64> = self.udp_turns().filter(|(_, end)| *end <= now).map(|(id, _)| id).collect();
+        let over: Vec<u64> = self
+            .udp_turns()
+            .filter(|(_, end)| *end <= now)
+            .map(|(id, _)| id)
+            .collect();
         for id in over {
             let input = ServerInput::Failed {
                 code: ErrorCode::StreamAccept,
@@ -119,15 +151,25 @@ impl SessionRegistry {
     pub(crate) fn udp_stream_owner(&self, from: IpAddr) -> Option<u64> {
         let may_split = |g: &Client| self.allow_split_address && g.agreed.is_some_and(|t| !t.sends);
         let claims = |g: &Client| g.opens_udp() && (g.peer.ip() == from || may_split(g));
-        self.clients.iter().find(|(_, g)| claims(g)).map(|(&id, _)| id)
+        self.clients
+            .iter()
+            .find(|(_, g)| claims(g))
+            .map(|(&id, _)| id)
     }
 
     /// Calls the tests whose turn has come.
     pub(super) fn advance_udp_queue(&mut self, now: Instant) {
-        let mut blocked: BTreeSet<Option<IpAddr>> =
-            self.clients.values().filter(|g| g.opens_udp()).map(|g| self.udp_scope(g)).collect();
-        let mut waiting: Vec<(u64, &Client)> =
-            self.udp_queue.iter().filter_map(|id| Some((*id, self.clients.get(id)?))).collect();
+        let mut blocked: BTreeSet<Option<IpAddr>> = self
+            .clients
+            .values()
+            .filter(|g| g.opens_udp())
+            .map(|g| self.udp_scope(g))
+            .collect();
+        let mut waiting: Vec<(u64, &Client)> = self
+            .udp_queue
+            .iter()
+            .filter_map(|id| Some((*id, self.clients.get(id)?)))
+            .collect();
         waiting.sort_by_key(|(_, client)| self.turn_times.order(client.network(), now));
         waiting.retain(|(_, client)| blocked.insert(self.udp_scope(client)));
 

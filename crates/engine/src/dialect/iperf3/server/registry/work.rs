@@ -36,7 +36,9 @@ impl SessionRegistry {
 
     /// Whether work of this client waits or is under way; its control connection is not read until then.
     pub(crate) fn has_work(&self, id: u64) -> bool {
-        self.clients.get(&id).is_some_and(|g| g.works_since.is_some())
+        self.clients
+            .get(&id)
+            .is_some_and(|g| g.works_since.is_some())
     }
 
     /// Holds the answer to a login that was refused and counts it; `since` its parameters are here.
@@ -47,7 +49,8 @@ impl SessionRegistry {
         let refusal = client.machine.as_ref().and_then(|m| m.refusal());
         if let (None, Some(refusal)) = (&client.login, refusal) {
             client.login = Some(refusal.clone());
-            client.held_until = since.checked_add(refusal_delay(now.saturating_duration_since(since)));
+            client.held_until =
+                since.checked_add(refusal_delay(now.saturating_duration_since(since)));
             if !matches!(refusal, Refusal::LockedOut | Refusal::NoToken) {
                 self.logins.note_failure(client.peer.ip(), now);
             }

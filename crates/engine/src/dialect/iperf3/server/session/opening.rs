@@ -32,7 +32,8 @@ impl Session {
         if context.spec.local.control_keepalive.is_some() {
             keepalive::report(self.control.fd(), &mut self.reporter);
         }
-        self.reporter.add_collectors(&test.spec, &context.peer_requests);
+        self.reporter
+            .add_collectors(&test.spec, &context.peer_requests);
         let (peer_host, peer_port) = (self.peer.ip().to_string(), self.peer.port());
         let mut header = test_header(Endpoint::Server, peer_host, peer_port, &test.spec, local);
         header.cookie = self.cookie.to_string();
@@ -55,7 +56,10 @@ impl Session {
         };
         let mut run = TestRun::new(settings).map_err(&fail)?;
         run.limit(admitted.quota);
-        sockets.epoll.add(run.notice_fd(), sockets.token(NOTICE), READ).map_err(&fail)?;
+        sockets
+            .epoll
+            .add(run.notice_fd(), sockets.token(NOTICE), READ)
+            .map_err(&fail)?;
         self.run = Some(run);
         self.test = Some(test);
         Ok(())
@@ -93,7 +97,9 @@ impl Session {
         }
         if data_socket::set_congestion(fd.as_fd(), &test.spec).is_err() {
             // The client's choice may be unknown here; its own direction still uses it.
-            self.reporter.emit(&Event::Warning("TCP congestion control algorithm not supported".into()));
+            self.reporter.emit(&Event::Warning(
+                "TCP congestion control algorithm not supported".into(),
+            ));
         }
         let stream = data_socket::describe(&fd, StreamId(index), &test.spec, role, flow)
             .map_err(Operation::InitStream.failed())?;
@@ -101,7 +107,14 @@ impl Session {
         if test.spec.transport == Transport::Udp {
             let reply = udp_reply(test);
             let client = self.peer.ip();
-            self.flows.add(&stream, &fd, reply, client, sockets.epoll, sockets.token(FLOWS));
+            self.flows.add(
+                &stream,
+                &fd,
+                reply,
+                client,
+                sockets.epoll,
+                sockets.token(FLOWS),
+            );
         }
         run.add(stream, fd, test.params.peer_is_linerate());
         self.inputs.push(ServerInput::StreamOpened);
@@ -114,7 +127,8 @@ fn checked_cpu(cpu: Option<u32>) -> Result<Option<u32>, EngineError> {
     match cpu {
         Some(n) if !linerate_sys::cpu::allows(n as usize) => {
             let source = std::io::Error::from_raw_os_error(errno::EINVAL);
-            let cause = linerate_sys::OsError::new("sched_setaffinity", format_args!("cpu {n}"), source);
+            let cause =
+                linerate_sys::OsError::new("sched_setaffinity", format_args!("cpu {n}"), source);
             Err(Operation::PinCpu.failed()(cause))
         }
         known => Ok(known),

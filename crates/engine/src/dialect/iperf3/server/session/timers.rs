@@ -38,9 +38,13 @@ impl Session {
         let run = self.run.as_ref().and_then(TestRun::next_deadline_ns);
         let guard = self.rate_guard.as_ref().map(RateGuard::next_ns);
         let nearest = run.into_iter().chain(guard).min();
-        let nearest = nearest.map(|t| Instant::now() + Duration::from_nanos(t.saturating_sub(now_ns)));
+        let nearest =
+            nearest.map(|t| Instant::now() + Duration::from_nanos(t.saturating_sub(now_ns)));
         let life = self.liveness.map(|_| Instant::now() + LIVENESS_PERIOD);
-        [nearest, life, self.flows.next_deadline()].into_iter().flatten().min()
+        [nearest, life, self.flows.next_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn guard_rate(&mut self) {
@@ -51,17 +55,23 @@ impl Session {
             return;
         };
         self.rate_guard = None;
-        self.reporter.emit(&Event::Debug(format!("average rate of {average_bps} bit/s is above the limit")));
+        self.reporter.emit(&Event::Debug(format!(
+            "average rate of {average_bps} bit/s is above the limit"
+        )));
         self.fail(&EngineError::Refused(RefusalReason::Rate));
     }
 
     /// Ends the test when it has been silent for too long; true if it was.
-    pub(in crate::dialect::iperf3::server) fn check_liveness(&mut self, is_place_wanted: bool) -> bool {
+    pub(in crate::dialect::iperf3::server) fn check_liveness(
+        &mut self,
+        is_place_wanted: bool,
+    ) -> bool {
         let (Some(liveness), Some(run)) = (&mut self.liveness, &self.run) else {
             return false;
         };
         let progress_bytes = run.progress_bytes().unwrap_or_default();
-        let Some(limit) = liveness.exceeded(clock::monotonic_ns(), progress_bytes, is_place_wanted) else {
+        let Some(limit) = liveness.exceeded(clock::monotonic_ns(), progress_bytes, is_place_wanted)
+        else {
             return false;
         };
         self.idle_for = Some(limit);
@@ -76,7 +86,9 @@ impl Session {
         if self.flows.next_deadline().is_none_or(|t| now < t) {
             return;
         }
-        let silent: Option<Vec<StreamId>> = run.has_started().then(|| run.untouched().map(|s| s.id).collect());
+        let silent: Option<Vec<StreamId>> = run
+            .has_started()
+            .then(|| run.untouched().map(|s| s.id).collect());
         self.flows.repeat(now, silent.as_deref());
     }
 }

@@ -83,42 +83,77 @@ const ECHO: [u8; 16] = *b"linerate echo 16";
 impl Connections {
     pub(super) fn new(plan: ConnectionPlan, now_ns: u64) -> Self {
         let (open, samples) = (BTreeMap::new(), ConcurrentProbes::default());
-        Self { plan, open, next_ns: now_ns, started: 0, refused: 0, samples }
+        Self {
+            plan,
+            open,
+            next_ns: now_ns,
+            started: 0,
+            refused: 0,
+            samples,
+        }
     }
 
     /// When [`Self::on_time`] is due.
     pub(super) fn deadline_ns(&self) -> u64 {
-        let oldest = self.open.values().map(|connection| connection.since_ns + STEP_TIMEOUT_NS).min();
+        let oldest = self
+            .open
+            .values()
+            .map(|connection| connection.since_ns + STEP_TIMEOUT_NS)
+            .min();
         let next = (!self.plan.tokens.is_empty()).then_some(self.next_ns);
         oldest.into_iter().chain(next).min().unwrap_or(u64::MAX)
     }
 
     /// Opens a connection that is due, and gives up those that take too long.
-    pub(super) fn on_time(&mut self, now_ns: u64, epoll: &Epoll, first_token: u64, budget: &ProbeBudget) {
+    pub(super) fn on_time(
+        &mut self,
+        now_ns: u64,
+        epoll: &Epoll,
+        first_token: u64,
+        budget: &ProbeBudget,
+    ) {
         let late: Vec<u64> = {
             let is_late = |connection: &Connection| connection.since_ns + STEP_TIMEOUT_NS <= now_ns;
-            self.open.iter().filter(|(_, connection)| is_late(connection)).map(|(token, _)| *token).collect()
+            self.open
+                .iter()
+                .filter(|(_, connection)| is_late(connection))
+                .map(|(token, _)| *token)
+                .collect()
         };
         for token in late {
             if let Some(connection) = self.open.remove(&token) {
-                connection.step.kind().push(&mut self.samples, connection.since_ns, None);
+                connection
+                    .step
+                    .kind()
+                    .push(&mut self.samples, connection.since_ns, None);
             }
         }
         if self.next_ns > now_ns {
             return;
         }
-        self.next_ns = now_ns.max(self.next_ns + budget.period_ns(self.plan.period_ns, CONNECTIONS, 1));
+        self.next_ns =
+            now_ns.max(self.next_ns + budget.period_ns(self.plan.period_ns, CONNECTIONS, 1));
         if self.open.len() >= OPEN_MAX {
             return;
         }
-        let Some(secret) = self.plan.tokens.pop() else { return };
+        let Some(secret) = self.plan.tokens.pop() else {
+            return;
+        };
         let token = first_token + self.started;
         self.started += 1;
         let since_ns = clock::monotonic_ns();
         if let Ok(fd) = open(&self.plan.target)
             && epoll.add(fd.as_fd(), token, Interest::WRITE).is_ok()
         {
-            self.open.insert(token, Connection { fd, token: secret, step: Step::Connecting, since_ns });
+            self.open.insert(
+                token,
+                Connection {
+                    fd,
+                    token: secret,
+                    step: Step::Connecting,
+                    since_ns,
+                },
+            );
         }
     }
 
@@ -127,13 +162,20 @@ impl Connections {
         let Some(connection) = self.open.remove(&token) else {
             return Progress::Nothing;
         };
-        let (since_ns, was_connecting) = (connection.since_ns, matches!(connection.step, Step::Connecting));
+        let (since_ns, was_connecting) = (
+            connection.since_ns,
+            matches!(connection.step, Step::Connecting),
+        );
         match connection.advance(&self.plan.tls, &mut self.samples, &mut self.refused) {
             Some(connection) => {
                 if was_connecting {
                     let _ = epoll.modify(connection.fd.as_fd(), token, Interest::READ);
                 }
-                let progress = if connection.since_ns == since_ns { Progress::Nothing } else { Progress::Sampled };
+                let progress = if connection.since_ns == since_ns {
+                    Progress::Nothing
+                } else {
+                    Progress::Sampled
+                };
                 self.open.insert(token, connection);
                 progress
             }
@@ -156,12 +198,23 @@ impl Connections {
 
 impl Connection {
     /// Takes the next step; `None` when the probe is over.
-    fn advance(self, tls: &ClientConfig, samples: &mut ConcurrentProbes, refused: &mut u64) -> Option<Self> {
-        let Self { fd, token, step, since_ns } = self;
+    fn advance(
+        self,
+        tls: &ClientConfig,
+        samples: &mut ConcurrentProbes,
+        refused: &mut u64,
+    ) -> Option<Self> {
+        let Self {
+            fd,
+            token,
+            step,
+            since_ns,
+        } = self;
         let kind = step.kind();
         let mut now_ns = clock::monotonic_ns();
         let next = match step {
-            Step::Connecting => start_tls(fd.as_fd(), token, tls).map(|stream| Next::Then(Step::Handshaking(stream))),
+            Step::Connecting => start_tls(fd.as_fd(), token, tls)
+                .map(|stream| Next::Then(Step::Handshaking(stream))),
             Step::Handshaking(mut stream) => stream.receive(fd.as_fd()).and_then(|_| {
                 if stream.is_handshaking() {
                     return Ok(Next::Same(Step::Handshaking(stream)));
@@ -170,16 +223,30 @@ impl Connection {
                 stream.send(fd.as_fd(), &ECHO)?;
                 Ok(Next::Then(Step::Echoing(stream)))
             }),
-            Step::Echoing(mut stream) => stream.receive(fd.as_fd()).map(|echo| match echo.is_empty() {
-                true => Next::Same(Step::Echoing(stream)),
-                false => Next::Over,
-            }),
+            Step::Echoing(mut stream) => {
+                stream
+                    .receive(fd.as_fd())
+                    .map(|echo| match echo.is_empty() {
+                        true => Next::Same(Step::Echoing(stream)),
+                        false => Next::Over,
+                    })
+            }
         };
         match next {
-            Ok(Next::Same(step)) => Some(Self { fd, token, step, since_ns }),
+            Ok(Next::Same(step)) => Some(Self {
+                fd,
+                token,
+                step,
+                since_ns,
+            }),
             Ok(Next::Then(step)) => {
                 kind.push(samples, since_ns, Some(now_ns));
-                Some(Self { fd, token, step, since_ns: now_ns })
+                Some(Self {
+                    fd,
+                    token,
+                    step,
+                    since_ns: now_ns,
+                })
             }
             Ok(Next::Over) => {
                 kind.push(samples, since_ns, Some(now_ns));
@@ -212,16 +279,31 @@ impl Kind {
             Self::Tls => &mut samples.tls,
             Self::Echo => &mut samples.echo,
         };
-        of_kind.push(ProbeSample { sent_ns, peer_received_ns: None, peer_sent_ns: None, received_ns });
+        of_kind.push(ProbeSample {
+            sent_ns,
+            peer_received_ns: None,
+            peer_sent_ns: None,
+            received_ns,
+        });
     }
 }
 
 /// The TCP handshake is complete: head and ClientHello leave in one write.
-fn start_tls(fd: BorrowedFd<'_>, token: [u8; 16], tls: &ClientConfig) -> io::Result<Box<TlsStream>> {
+fn start_tls(
+    fd: BorrowedFd<'_>,
+    token: [u8; 16],
+    tls: &ClientConfig,
+) -> io::Result<Box<TlsStream>> {
     socket::take_error(fd).map_err(io::Error::other)?;
     let mut stream = TlsStream::client(ClientSession::new(tls));
     let sent_ns = clock::monotonic_ns();
-    let head = StreamHead { kind: StreamKind::Probe, flags: 0, stream: 0, token, sent_ns };
+    let head = StreamHead {
+        kind: StreamKind::Probe,
+        flags: 0,
+        stream: 0,
+        token,
+        sent_ns,
+    };
     stream.send_before(&head.encode());
     stream.skip_before(ANSWER_LEN);
     match stream.flush(fd) {

@@ -4,7 +4,9 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use linerate_model::path::ProbeSample;
-use linerate_native::datagram::{DatagramHead, DatagramType, PROBE_LEN_MIN, ReplyBody, TOS_UNKNOWN};
+use linerate_native::datagram::{
+    DatagramHead, DatagramType, PROBE_LEN_MIN, ReplyBody, TOS_UNKNOWN,
+};
 use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::sockopt;
 use linerate_sys::udp::{self, Message};
@@ -39,7 +41,13 @@ const DATAGRAMS_PER_CALL: u32 = 64;
 
 impl UdpFlow {
     pub(super) fn new(plan: FlowPlan, first_ns: u64) -> Self {
-        let FlowPlan { fd, flow, tag, dscp, spare } = plan;
+        let FlowPlan {
+            fd,
+            flow,
+            tag,
+            dscp,
+            spare,
+        } = plan;
         prepare(&fd);
         Self {
             fd,
@@ -68,7 +76,9 @@ impl UdpFlow {
         {
             self.opening = spare.open(now_ns);
         }
-        let Some(opening) = self.opening.take_if(|opening| opening.advance(now_ns)) else { return false };
+        let Some(opening) = self.opening.take_if(|opening| opening.advance(now_ns)) else {
+            return false;
+        };
         let (fd, granted) = opening.into_flow();
         prepare(&fd);
         (self.fd, self.flow, self.tag) = (fd, granted.flow, granted.tag);
@@ -101,7 +111,12 @@ impl UdpFlow {
         let mut datagram = [0; PROBE_LEN_MIN];
         head.encode_into(&mut datagram);
         let _ = udp::send_with_tos(&self.fd, &datagram, self.tos);
-        ProbeSample { sent_ns, peer_received_ns: None, peer_sent_ns: None, received_ns: None }
+        ProbeSample {
+            sent_ns,
+            peer_received_ns: None,
+            peer_sent_ns: None,
+            received_ns: None,
+        }
     }
 
     /// Reads replies into the samples of this flow.
@@ -123,11 +138,17 @@ impl UdpFlow {
     }
 
     /// `None` for what answers no probe of this flow.
-    fn take(&mut self, message: &Message<'_>, index: usize, results: &mut ProbeResults) -> Option<()> {
+    fn take(
+        &mut self,
+        message: &Message<'_>,
+        index: usize,
+        results: &mut ProbeResults,
+    ) -> Option<()> {
         let received_ns = message.arrival_ns(self.offset, clock::monotonic_ns());
         let head = DatagramHead::decode(message.data)?;
         let body = ReplyBody::decode(message.data)?;
-        let is_ours = (head.datagram_type, head.flow, head.tag) == (DatagramType::Reply, self.flow, self.tag);
+        let is_ours =
+            (head.datagram_type, head.flow, head.tag) == (DatagramType::Reply, self.flow, self.tag);
         let (_, samples) = results.udp.get_mut(index).filter(|_| is_ours)?;
         let sample = samples.get_mut(usize::try_from(head.sequence).ok()?)?;
         if sample.sent_ns != head.stamp || received_ns < sample.sent_ns {
@@ -143,7 +164,10 @@ impl UdpFlow {
                 results.newest_rtt_ns = sample.rtt_ns();
             }
             note(&mut results.tos_up, (self.tos, body.tos));
-            note(&mut results.tos_down, (body.tos, message.tos.unwrap_or(TOS_UNKNOWN)));
+            note(
+                &mut results.tos_down,
+                (body.tos, message.tos.unwrap_or(TOS_UNKNOWN)),
+            );
         }
         Some(())
     }
@@ -163,7 +187,8 @@ impl Drop for UdpFlow {
 
 /// Keeps each pair of marks that is known once.
 fn note(pairs: &mut Vec<(u8, u8)>, pair: (u8, u8)) {
-    if pair.0 != TOS_UNKNOWN && pair.1 != TOS_UNKNOWN && !pairs.contains(&pair) && pairs.len() < 256 {
+    if pair.0 != TOS_UNKNOWN && pair.1 != TOS_UNKNOWN && !pairs.contains(&pair) && pairs.len() < 256
+    {
         pairs.push(pair);
     }
 }

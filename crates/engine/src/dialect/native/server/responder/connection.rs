@@ -53,7 +53,12 @@ impl ProbeConnection {
     ) -> Self {
         // Answers are small.
         let _ = sockopt::TCP_NODELAY.set(&fd, true);
-        let answer = StreamAnswer { status: 0, stream: head.stream, server_ns: clock::monotonic_ns() }.encode();
+        let answer = StreamAnswer {
+            status: 0,
+            stream: head.stream,
+            server_ns: clock::monotonic_ns(),
+        }
+        .encode();
 
         let exchange = match transaction {
             Some(spec) => Exchange::Transactions(Transactions::new(&fd, spec, &answer)),
@@ -63,7 +68,13 @@ impl ProbeConnection {
                 Exchange::Echo(Box::new(stream))
             }
         };
-        Self { fd, active: Instant::now(), interest: Interest::READ, exchange, _allotted: allotted }
+        Self {
+            fd,
+            active: Instant::now(),
+            interest: Interest::READ,
+            exchange,
+            _allotted: allotted,
+        }
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
@@ -86,7 +97,11 @@ impl ProbeConnection {
             Exchange::Echo(stream) => stream.has_unsent(),
             Exchange::Transactions(transactions) => transactions.has_unsent(),
         };
-        let wanted = if has_unsent { Interest::WRITE } else { Interest::READ };
+        let wanted = if has_unsent {
+            Interest::WRITE
+        } else {
+            Interest::READ
+        };
         (std::mem::replace(&mut self.interest, wanted) != wanted).then_some(wanted)
     }
 
@@ -127,6 +142,10 @@ fn echo(stream: &mut TlsStream, fd: BorrowedFd<'_>, meter: &Meter) -> io::Result
         stream.send(fd, &received)?;
     }
     let after = stream.moved();
-    meter.charge(Traffic::Probes, after.received_bytes - before.received_bytes, after.sent_bytes - before.sent_bytes);
+    meter.charge(
+        Traffic::Probes,
+        after.received_bytes - before.received_bytes,
+        after.sent_bytes - before.sent_bytes,
+    );
     Ok(Turn::Answered(u64::from(!received.is_empty())))
 }

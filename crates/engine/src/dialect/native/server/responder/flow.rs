@@ -4,8 +4,8 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use linerate_native::datagram::{
-    DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN, ReceivedSequence,
-    ReplyBody, SizeAnswer, TOS_UNKNOWN,
+    DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN,
+    ReceivedSequence, ReplyBody, SizeAnswer, TOS_UNKNOWN,
 };
 use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::udp::{self, Message};
@@ -99,10 +99,16 @@ impl ProbeFlow {
             match udp::recv_message(&self.fd, &mut buffer) {
                 Ok(message) => {
                     self.answer_one(&message, &mut read);
-                    meter.charge(Traffic::Probes, message.full_len as u64, std::mem::take(&mut self.sent_bytes));
+                    meter.charge(
+                        Traffic::Probes,
+                        message.full_len as u64,
+                        std::mem::take(&mut self.sent_bytes),
+                    );
                 }
                 // The socket was ready for errors alone.
-                Err(error) if error.kind() == ErrorKind::WouldBlock && count == 0 => self.take_errors(),
+                Err(error) if error.kind() == ErrorKind::WouldBlock && count == 0 => {
+                    self.take_errors()
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(_) => self.take_errors(),
             }
@@ -126,7 +132,9 @@ impl ProbeFlow {
     fn answer_one(&mut self, message: &Message<'_>, read: &mut FlowRead) {
         let received_ns = message.arrival_ns(self.offset, clock::monotonic_ns());
         let known = DatagramHead::decode(message.data).filter(|head| head.flow == self.flow);
-        let Some(head) = known.filter(|head| head.tag == self.tag || head.datagram_type == DatagramType::Knock) else {
+        let Some(head) =
+            known.filter(|head| head.tag == self.tag || head.datagram_type == DatagramType::Knock)
+        else {
             read.foreign += 1;
             return;
         };
@@ -137,11 +145,20 @@ impl ProbeFlow {
                 read.probes += self.received.distinct() - before;
                 self.reply(message, &head, received_ns);
             }
-            DatagramType::SizeProbe if head.flags & FLAG_SIZE_REQUEST != 0 => self.send_size_probe(message, &head),
+            DatagramType::SizeProbe if head.flags & FLAG_SIZE_REQUEST != 0 => {
+                self.send_size_probe(message, &head)
+            }
             DatagramType::SizeProbe => self.confirm_size(message, &head),
             // Its answer was lost.
             DatagramType::Knock => {
-                self.send(&DatagramHead { datagram_type: DatagramType::Open, tag: self.tag, ..head }, &[]);
+                self.send(
+                    &DatagramHead {
+                        datagram_type: DatagramType::Open,
+                        tag: self.tag,
+                        ..head
+                    },
+                    &[],
+                );
             }
             DatagramType::Bye => read.has_ended = true,
             _ => read.foreign += 1,
@@ -151,7 +168,12 @@ impl ProbeFlow {
     /// A reply is as long as its probe.
     fn reply(&mut self, message: &Message<'_>, head: &DatagramHead, received_ns: u64) {
         let mut reply = message.data.to_vec();
-        DatagramHead { datagram_type: DatagramType::Reply, flags: 0, ..*head }.encode_into(&mut reply);
+        DatagramHead {
+            datagram_type: DatagramType::Reply,
+            flags: 0,
+            ..*head
+        }
+        .encode_into(&mut reply);
         let body = ReplyBody {
             received_ns,
             sent_ns: clock::monotonic_ns().max(received_ns),
@@ -167,12 +189,21 @@ impl ProbeFlow {
 
     fn confirm_size(&mut self, message: &Message<'_>, head: &DatagramHead) {
         let bytes = u32::try_from(message.full_len).unwrap_or(u32::MAX);
-        self.answer_size(head, 0, SizeAnswer { bytes, tos: message.tos.unwrap_or(TOS_UNKNOWN) });
+        self.answer_size(
+            head,
+            0,
+            SizeAnswer {
+                bytes,
+                tos: message.tos.unwrap_or(TOS_UNKNOWN),
+            },
+        );
     }
 
     /// Sends a datagram of the size and type of service that the client requests, as often as that is allowed.
     fn send_size_probe(&mut self, message: &Message<'_>, head: &DatagramHead) {
-        let Some(wanted) = SizeAnswer::decode(message.data) else { return };
+        let Some(wanted) = SizeAnswer::decode(message.data) else {
+            return;
+        };
         let len = (wanted.bytes as usize).clamp(HEAD_LEN, SIZE_PROBE_BYTES_MAX);
         if self.size_probes_left == 0 {
             return;
@@ -184,7 +215,14 @@ impl ProbeFlow {
         self.size_probe = sent.is_ok().then_some((*head, wanted.tos));
         if sent.is_err_and(|error| error.raw_os_error() == Some(errno::EMSGSIZE)) {
             let bytes = sockopt::path_mtu(&self.fd).unwrap_or(0);
-            self.answer_size(head, FLAG_TOO_LARGE | FLAG_INTERFACE, SizeAnswer { bytes, tos: wanted.tos });
+            self.answer_size(
+                head,
+                FLAG_TOO_LARGE | FLAG_INTERFACE,
+                SizeAnswer {
+                    bytes,
+                    tos: wanted.tos,
+                },
+            );
         }
     }
 
@@ -192,7 +230,14 @@ impl ProbeFlow {
         let mut body = [0; HEAD_LEN + 8];
         answer.encode_into(&mut body);
         let body = body.get(HEAD_LEN..).unwrap_or_default();
-        self.send(&DatagramHead { datagram_type: DatagramType::SizeAnswer, flags, ..*head }, body);
+        self.send(
+            &DatagramHead {
+                datagram_type: DatagramType::SizeAnswer,
+                flags,
+                ..*head
+            },
+            body,
+        );
     }
 
     fn send(&mut self, head: &DatagramHead, body: &[u8]) {

@@ -28,7 +28,10 @@ pub(super) enum Room {
 
 impl Meter {
     pub(in crate::dialect::native::server) fn new(quota: Quota) -> Self {
-        Self { quota, ..Self::default() }
+        Self {
+            quota,
+            ..Self::default()
+        }
     }
 
     pub(in crate::dialect::native::server) fn totals(&self) -> ByteTotals {
@@ -47,15 +50,19 @@ impl Meter {
         match self.quota.grant(clock::monotonic_ns(), traffic) {
             Grant::Bytes(bytes) => Ok(Room::Bytes(bytes)),
             Grant::NotBefore(at_ns) => Ok(Room::NotBefore(at_ns)),
-            Grant::UsedUp => Err(io::Error::other("the amount that the server allows is used up")),
+            Grant::UsedUp => Err(io::Error::other(
+                "the amount that the server allows is used up",
+            )),
         }
     }
 
     pub(super) fn charge(&self, traffic: Traffic, received_bytes: u64, sent_bytes: u64) {
-        self.received_bytes.fetch_add(received_bytes, Ordering::Relaxed);
+        self.received_bytes
+            .fetch_add(received_bytes, Ordering::Relaxed);
         self.sent_bytes.fetch_add(sent_bytes, Ordering::Relaxed);
         if !self.quota.is_empty() {
-            self.quota.charge(clock::monotonic_ns(), traffic, received_bytes + sent_bytes);
+            self.quota
+                .charge(clock::monotonic_ns(), traffic, received_bytes + sent_bytes);
         }
     }
 }

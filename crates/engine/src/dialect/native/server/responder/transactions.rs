@@ -55,7 +55,12 @@ impl Transactions {
     }
 
     /// Sends what is owed, and reads once when nothing is owed any more.
-    pub(super) fn advance(&mut self, fd: BorrowedFd<'_>, buffer: &mut [u8], meter: &Meter) -> io::Result<Turn> {
+    pub(super) fn advance(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        buffer: &mut [u8],
+        meter: &Meter,
+    ) -> io::Result<Turn> {
         if self.unsent_bytes > 0 {
             if let Some(at_ns) = self.flush(fd, meter)? {
                 return Ok(Turn::NotBefore(at_ns));
@@ -75,7 +80,8 @@ impl Transactions {
                 self.pending_bytes += len as u64;
                 meter.charge(Traffic::Load, len as u64, 0);
             }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(error) => return Err(error),
         }
 
@@ -99,9 +105,16 @@ impl Transactions {
                 break;
             }
 
-            let responses = usize::try_from(self.unsent_bytes).unwrap_or(usize::MAX).min(RESPONSE.len()).min(room);
+            let responses = usize::try_from(self.unsent_bytes)
+                .unwrap_or(usize::MAX)
+                .min(RESPONSE.len())
+                .min(room);
             // One write, so that the first response of a connection leaves with the answer to its head.
-            let parts = [&self.answer[..], RESPONSE.get(..responses).unwrap_or_default()].map(IoSlice::new);
+            let parts = [
+                &self.answer[..],
+                RESPONSE.get(..responses).unwrap_or_default(),
+            ]
+            .map(IoSlice::new);
             match stream_io::send_slices(fd, &parts, Followed::No) {
                 Ok(len) => {
                     meter.charge(Traffic::Load, 0, len as u64);
