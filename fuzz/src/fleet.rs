@@ -5,12 +5,14 @@ use std::fmt::Debug;
 
 use linerate_fleet::agent::{Action as AgentAction, Agent, Finish, Input as AgentInput, Service};
 use linerate_fleet::coordinator::{
-    Action, Coordinator, DropReason, End, Input, NotRun, RoundPlan, RoundTask, Settings, kept_results,
+    Action, Coordinator, DropReason, End, Input, NotRun, RoundPlan, RoundTask, Settings,
+    kept_results,
 };
 use linerate_fleet::line::{LineReader, OpeningReader};
 use linerate_fleet::message::{
-    AgentMessage, ArmTask, CoordinatorMessage, Done, FAIL_TEXT_MAX_BYTES, FactsDepth, Hello, JsonText, LINE_MAX_BYTES,
-    Message, Plan, Preflight, Preflighted, Sample, TaskEnd, Versions, decode, encode,
+    AgentMessage, ArmTask, CoordinatorMessage, Done, FAIL_TEXT_MAX_BYTES, FactsDepth, Hello,
+    JsonText, LINE_MAX_BYTES, Message, Plan, Preflight, Preflighted, Sample, TaskEnd, Versions,
+    decode, encode,
 };
 use linerate_fleet::{TaskId, inventory};
 
@@ -33,7 +35,12 @@ pub fn lines(cuts: &[u8], bytes: &[u8]) {
 
 /// Any text is an inventory within the bounds, or an error.
 pub fn inventories(text: &str) {
-    for read in [inventory::from_toml, inventory::from_ansible_ini, inventory::from_ansible_json, inventory::parse] {
+    for read in [
+        inventory::from_toml,
+        inventory::from_ansible_ini,
+        inventory::from_ansible_json,
+        inventory::parse,
+    ] {
         if let Ok(inventory) = read(text) {
             assert!(inventory.hosts.len() <= inventory::HOSTS_MAX);
         }
@@ -74,7 +81,10 @@ fn message<M: Message + Clone + PartialEq + Debug>(line: &[u8]) {
 /// Any events lead an agent to its end at most once; timers make progress; what it sends is within the bounds.
 pub fn agent(script: &[u8]) {
     for service in [Service::Stream, Service::Bus] {
-        let hello = Hello { protocol: Versions { min: 1, max: 1 }, ..Hello::default() };
+        let hello = Hello {
+            protocol: Versions { min: 1, max: 1 },
+            ..Hello::default()
+        };
         let mut agent = Agent::new(0, service, hello);
         let (mut now_ns, mut seq, mut has_left) = (0_u64, 0_u64, false);
         let (mut epoch, mut round) = (1, 0);
@@ -93,30 +103,52 @@ pub fn agent(script: &[u8]) {
                     seq += u64::from(*kind / 8 % 4 != 0);
                     epoch += u64::from(*argument == 239);
                     round += u32::from(matches!(argument % 16, 6..=8));
-                    let id = (if *argument == 255 { seq / 2 } else { seq }, if *argument == 223 { 1 } else { epoch });
+                    let id = (
+                        if *argument == 255 { seq / 2 } else { seq },
+                        if *argument == 223 { 1 } else { epoch },
+                    );
                     agent.handle_line(now_ns, command(*argument, id, round, now_ns).as_bytes());
                 }
-                4 => agent.handle_line(now_ns, script.get(usize::from(*argument)..).unwrap_or_default()),
+                4 => agent.handle_line(
+                    now_ns,
+                    script.get(usize::from(*argument)..).unwrap_or_default(),
+                ),
                 5 => agent.handle_local(now_ns, agent_input(*argument)),
                 6 if *argument > 250 => agent.handle_lost(now_ns),
                 6 => agent.handle_too_long(),
                 // The owner does its part, and the coordinator goes on.
                 7 if *argument < 128 => {
-                    [0, 5, 3, 255].into_iter().for_each(|kind| agent.handle_local(now_ns, agent_input(kind)));
+                    [0, 5, 3, 255]
+                        .into_iter()
+                        .for_each(|kind| agent.handle_local(now_ns, agent_input(kind)));
                     seq += 1;
-                    let next = if *argument < 64 { 9 + 16 * (argument % 8) } else { 6 };
+                    let next = if *argument < 64 {
+                        9 + 16 * (argument % 8)
+                    } else {
+                        6
+                    };
                     round += u32::from(next == 6);
-                    agent.handle_line(now_ns, command(next, (seq, epoch), round, now_ns).as_bytes());
+                    agent.handle_line(
+                        now_ns,
+                        command(next, (seq, epoch), round, now_ns).as_bytes(),
+                    );
                 }
                 _ => {
                     now_ns += u64::from(*argument) * u64::from(*kind / 8) * MS_NS;
-                    settle(now_ns, &mut agent, Agent::poll_timeout, Agent::handle_timeout);
+                    settle(
+                        now_ns,
+                        &mut agent,
+                        Agent::poll_timeout,
+                        Agent::handle_timeout,
+                    );
                 }
             }
             while let Some(action) = agent.poll_action() {
                 assert!(!has_left, "nothing follows the end: {action:?}");
                 match action {
-                    AgentAction::Send(line) => assert!(line.len() <= LINE_MAX_BYTES && !line.contains('\n')),
+                    AgentAction::Send(line) => {
+                        assert!(line.len() <= LINE_MAX_BYTES && !line.contains('\n'))
+                    }
                     AgentAction::Leave(_) => has_left = true,
                     _ => {}
                 }
@@ -127,7 +159,12 @@ pub fn agent(script: &[u8]) {
 }
 
 /// Handles timers until none is due. Each call moves the next one.
-fn settle<M>(now_ns: u64, machine: &mut M, poll: impl Fn(&M) -> Option<u64>, handle: impl Fn(&mut M, u64)) {
+fn settle<M>(
+    now_ns: u64,
+    machine: &mut M,
+    poll: impl Fn(&M) -> Option<u64>,
+    handle: impl Fn(&mut M, u64),
+) {
     for _ in 0..10_000 {
         match poll(machine) {
             Some(at_ns) if at_ns <= now_ns => handle(machine, at_ns),
@@ -139,8 +176,14 @@ fn settle<M>(now_ns: u64, machine: &mut M, poll: impl Fn(&M) -> Option<u64>, han
 
 /// Any events settle each task at most once, and end the run once.
 pub fn coordinator(script: &[u8]) {
-    let names = ["a", "b", "c"].iter().map(|name| name.parse().expect("a host")).collect();
-    let mut watch = Watch { coordinator: Coordinator::new(0, settings(), names), ..Watch::new() };
+    let names = ["a", "b", "c"]
+        .iter()
+        .map(|name| name.parse().expect("a host"))
+        .collect();
+    let mut watch = Watch {
+        coordinator: Coordinator::new(0, settings(), names),
+        ..Watch::new()
+    };
     let mut now_ns = 1;
     let mut round = 0;
     // Half of the scripts begin with three planned hosts.
@@ -151,8 +194,14 @@ pub fn coordinator(script: &[u8]) {
         let host = usize::from(*kind / 8 % 3);
         let coordinator = &mut watch.coordinator;
         match kind % 8 {
-            0..=3 => coordinator.handle_line(now_ns, host, report(*argument, round, host).as_bytes()),
-            4 => coordinator.handle_line(now_ns, host, script.get(usize::from(*argument)..).unwrap_or_default()),
+            0..=3 => {
+                coordinator.handle_line(now_ns, host, report(*argument, round, host).as_bytes())
+            }
+            4 => coordinator.handle_line(
+                now_ns,
+                host,
+                script.get(usize::from(*argument)..).unwrap_or_default(),
+            ),
             5 => {
                 let mut next = round;
                 let input = decision(*argument, &mut next);
@@ -165,11 +214,18 @@ pub fn coordinator(script: &[u8]) {
             // All hosts report the same, as they mostly do.
             7 if *argument < 128 => {
                 let report = |host| report(*argument, round, host);
-                (0..3).for_each(|host| coordinator.handle_line(now_ns, host, report(host).as_bytes()));
+                (0..3).for_each(|host| {
+                    coordinator.handle_line(now_ns, host, report(host).as_bytes())
+                });
             }
             _ => {
                 now_ns += u64::from(*argument) * u64::from(*kind / 8) * MS_NS;
-                settle(now_ns, coordinator, Coordinator::poll_timeout, Coordinator::handle_timeout);
+                settle(
+                    now_ns,
+                    coordinator,
+                    Coordinator::poll_timeout,
+                    Coordinator::handle_timeout,
+                );
             }
         }
         watch.check();
@@ -191,14 +247,21 @@ struct Watch {
 impl Watch {
     fn new() -> Self {
         let coordinator = Coordinator::new(0, settings(), Vec::new());
-        Self { coordinator, settled: Vec::new(), dropped: Vec::new(), has_finished: false }
+        Self {
+            coordinator,
+            settled: Vec::new(),
+            dropped: Vec::new(),
+            has_finished: false,
+        }
     }
 
     fn check(&mut self) {
         while let Some(action) = self.coordinator.poll_action() {
             assert!(!self.has_finished, "nothing follows the end: {action:?}");
             match action {
-                Action::Send { hosts, line } => assert!(!hosts.is_empty() && line.len() <= LINE_MAX_BYTES),
+                Action::Send { hosts, line } => {
+                    assert!(!hosts.is_empty() && line.len() <= LINE_MAX_BYTES)
+                }
                 Action::Dropped { host, .. } => {
                     assert!(!self.dropped.contains(&host), "dropped once");
                     self.dropped.push(host);
@@ -224,7 +287,10 @@ impl Watch {
 pub fn kept(script: &[u8]) {
     let line = |[kind, argument]: &[u8; 2]| {
         let line = match kind % 8 {
-            0 => script.get(usize::from(*argument)..).unwrap_or_default().to_vec(),
+            0 => script
+                .get(usize::from(*argument)..)
+                .unwrap_or_default()
+                .to_vec(),
             1 => report(*argument, 1, 0).into_bytes(),
             _ => kept_line(*kind, *argument).into_bytes(),
         };
@@ -244,7 +310,11 @@ pub fn kept(script: &[u8]) {
 /// A part of a result.
 fn kept_line(kind: u8, argument: u8) -> String {
     let (part, parts) = (argument % 4, 1 + argument / 4 % 4);
-    let end = if part == 0 { r#","end":{"outcome":"done","bytes":5,"elapsed_ns":5}"# } else { "" };
+    let end = if part == 0 {
+        r#","end":{"outcome":"done","bytes":5,"elapsed_ns":5}"#
+    } else {
+        ""
+    };
     let task = TaskId(u128::from(kind / 64));
     let piece = "x".repeat(usize::from(argument) * 16);
     let body = format!(
@@ -256,14 +326,20 @@ fn kept_line(kind: u8, argument: u8) -> String {
 
 /// Lines of a host that are no message drop that host alone, whatever the step is.
 pub fn garbage_at_the_coordinator(lines: &[Vec<u8>], steps: usize) {
-    let names = ["a", "b", "c"].iter().map(|name| name.parse().expect("a host")).collect();
+    let names = ["a", "b", "c"]
+        .iter()
+        .map(|name| name.parse().expect("a host"))
+        .collect();
     let mut coordinator = Coordinator::new(0, settings(), names);
     let mut actions = Vec::new();
     for step in 0..steps {
         lead(&mut coordinator, step);
         actions.extend(drain(&mut coordinator));
     }
-    for line in lines.iter().filter(|line| decode::<AgentMessage>(line).is_err()) {
+    for line in lines
+        .iter()
+        .filter(|line| decode::<AgentMessage>(line).is_err())
+    {
         coordinator.handle_line(1, 2, line);
     }
     actions.extend(drain(&mut coordinator));
@@ -272,13 +348,45 @@ pub fn garbage_at_the_coordinator(lines: &[Vec<u8>], steps: usize) {
         actions.extend(drain(&mut coordinator));
     }
     let others = |action: &&Action| !matches!(action, Action::Send { .. });
-    let dropped: Vec<_> = actions.iter().filter(|action| matches!(action, Action::Dropped { .. })).collect();
-    assert_eq!(dropped, [&Action::Dropped { host: 2, reason: DropReason::Faults }]);
-    let results = actions.iter().filter(|action| matches!(action, Action::Result(_))).count();
-    let lost =
-        actions.iter().filter(|action| matches!(action, Action::NotRun { reason: NotRun::HostLost, .. })).count();
-    assert_eq!((results, lost), (2, 0), "{:#?}", actions.iter().filter(others).collect::<Vec<_>>());
-    assert_eq!(actions.last(), Some(&Action::Finished { unconfirmed: Vec::new() }));
+    let dropped: Vec<_> = actions
+        .iter()
+        .filter(|action| matches!(action, Action::Dropped { .. }))
+        .collect();
+    assert_eq!(
+        dropped,
+        [&Action::Dropped {
+            host: 2,
+            reason: DropReason::Faults
+        }]
+    );
+    let results = actions
+        .iter()
+        .filter(|action| matches!(action, Action::Result(_)))
+        .count();
+    let lost = actions
+        .iter()
+        .filter(|action| {
+            matches!(
+                action,
+                Action::NotRun {
+                    reason: NotRun::HostLost,
+                    ..
+                }
+            )
+        })
+        .count();
+    assert_eq!(
+        (results, lost),
+        (2, 0),
+        "{:#?}",
+        actions.iter().filter(others).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        actions.last(),
+        Some(&Action::Finished {
+            unconfirmed: Vec::new()
+        })
+    );
 }
 
 /// A step of a run in which a and b have a task, and c answers like the others while it takes part.
@@ -288,15 +396,30 @@ fn lead(coordinator: &mut Coordinator, step: usize) {
     };
     let done = |result: Result<(), linerate_fleet::coordinator::Busy>| assert_eq!(result, Ok(()));
     match step {
-        0 => everyone(coordinator, &line("hello", r#"{"protocol":{"min":1,"max":1},"version":"x"}"#)),
+        0 => everyone(
+            coordinator,
+            &line("hello", r#"{"protocol":{"min":1,"max":1},"version":"x"}"#),
+        ),
         1 => {
-            (0..3).for_each(|host| done(coordinator.handle_local(1, Input::Plan { host, plan: Box::new(plan()) })));
+            (0..3).for_each(|host| {
+                done(coordinator.handle_local(
+                    1,
+                    Input::Plan {
+                        host,
+                        plan: Box::new(plan()),
+                    },
+                ))
+            });
             done(coordinator.handle_local(1, Input::PlansSent));
         }
         2 => everyone(coordinator, &line("planned", r#"{"ports":[5201]}"#)),
         3 => {
             let ends = |id, client, server| round_task(TaskId(id), client, server);
-            let plan = RoundPlan { number: 1, tasks: vec![ends(1, 0, 1)], data_rtt_ns: 0 };
+            let plan = RoundPlan {
+                number: 1,
+                tasks: vec![ends(1, 0, 1)],
+                data_rtt_ns: 0,
+            };
             done(coordinator.handle_local(1, Input::Round(Box::new(plan))));
         }
         4 => everyone(coordinator, &line("armed", r#"{"round":1}"#)),
@@ -321,7 +444,10 @@ fn drain(coordinator: &mut Coordinator) -> Vec<Action> {
 /// Lines that are no message change nothing in any state of an agent: it goes on as one that did not receive them.
 pub fn garbage_at_the_agent(lines: &[Vec<u8>], steps: usize) {
     let play = |garbage: &[Vec<u8>]| {
-        let hello = Hello { protocol: Versions { min: 1, max: 1 }, ..Hello::default() };
+        let hello = Hello {
+            protocol: Versions { min: 1, max: 1 },
+            ..Hello::default()
+        };
         let mut agent = Agent::new(0, Service::Stream, hello);
         let mut actions = Vec::new();
         for step in 0..AGENT_STEPS {
@@ -333,10 +459,16 @@ pub fn garbage_at_the_agent(lines: &[Vec<u8>], steps: usize) {
         }
         actions
     };
-    let garbage: Vec<Vec<u8>> =
-        lines.iter().filter(|line| decode::<CoordinatorMessage>(line).is_err()).cloned().collect();
+    let garbage: Vec<Vec<u8>> = lines
+        .iter()
+        .filter(|line| decode::<CoordinatorMessage>(line).is_err())
+        .cloned()
+        .collect();
     let is_fail = |action: &AgentAction| matches!(action, AgentAction::Send(line) if line.contains(r#""type":"fail""#));
-    let with: Vec<AgentAction> = play(&garbage).into_iter().filter(|action| !is_fail(action)).collect();
+    let with: Vec<AgentAction> = play(&garbage)
+        .into_iter()
+        .filter(|action| !is_fail(action))
+        .collect();
     let without = play(&[]);
     assert_eq!(with.len(), without.len());
     for (with, without) in with.iter().zip(&without) {
@@ -367,12 +499,28 @@ fn lead_agent(agent: &mut Agent, step: usize) {
         }
         2 => {
             feed(3, "arm", arm(1));
-            agent.handle_local(1, AgentInput::Armed { ports: vec![5201], pids: vec![7] });
+            agent.handle_local(
+                1,
+                AgentInput::Armed {
+                    ports: vec![5201],
+                    pids: vec![7],
+                },
+            );
         }
         3 => feed(4, "go", format!(r#"{{"round":1,"t0_ns":{}}}"#, 500 * MS_NS)),
-        4 => agent.handle_local(500 * MS_NS, AgentInput::Started { task: TaskId(1), at_ns: 500 * MS_NS }),
+        4 => agent.handle_local(
+            500 * MS_NS,
+            AgentInput::Started {
+                task: TaskId(1),
+                at_ns: 500 * MS_NS,
+            },
+        ),
         5 => {
-            let finish = Finish { task: TaskId(1), end: TaskEnd::aborted("x"), record: String::new() };
+            let finish = Finish {
+                task: TaskId(1),
+                end: TaskEnd::aborted("x"),
+                record: String::new(),
+            };
             agent.handle_local(501 * MS_NS, AgentInput::Finished(Box::new(finish)));
             agent.handle_local(501 * MS_NS, AgentInput::HostWindow(null()));
         }
@@ -427,14 +575,24 @@ fn task(id: TaskId, role: &str) -> ArmTask {
 }
 
 fn arm(round: u32) -> String {
-    let tasks = [json(&task(TaskId(1), "client")), json(&task(TaskId(2), "server"))];
+    let tasks = [
+        json(&task(TaskId(1), "client")),
+        json(&task(TaskId(2), "server")),
+    ];
     let count = if round.is_multiple_of(2) { 2 } else { 1 };
-    format!(r#"{{"round":{round},"tasks":[{}]}}"#, tasks.get(..count).expect("two tasks").join(","))
+    format!(
+        r#"{{"round":{round},"tasks":[{}]}}"#,
+        tasks.get(..count).expect("two tasks").join(",")
+    )
 }
 
 /// A message of a coordinator with its number and epoch, usual or wrong in one respect.
 fn command(kind: u8, (seq, epoch): (u64, u64), round: u32, now_ns: u64) -> String {
-    let round = if kind > 248 { round.saturating_sub(1) } else { round };
+    let round = if kind > 248 {
+        round.saturating_sub(1)
+    } else {
+        round
+    };
     let t0_ns = now_ns + u64::from(kind / 16) * 50 * MS_NS;
     let (kind, body) = match kind % 16 {
         0 | 1 => ("plan", json(&plan())),
@@ -455,21 +613,42 @@ fn agent_input(kind: u8) -> AgentInput {
     let task = TaskId(1 + u128::from(kind / 16 % 2));
     match kind % 16 {
         0..=2 => AgentInput::Planned { ports: vec![5201] },
-        3 if kind > 200 => AgentInput::PlanRefused { text: "no".to_owned() },
-        3 => AgentInput::Preflighted(Box::new(Preflighted { peers: Vec::new(), facts: Some(null()) })),
-        4 => AgentInput::Clock { c1_ns: 1, a2_ns: 2, a3_ns: 3 },
-        5..=7 => AgentInput::Armed { ports: vec![5201], pids: vec![1] },
-        8 if kind > 200 => AgentInput::ArmFailed { text: "no".to_owned() },
+        3 if kind > 200 => AgentInput::PlanRefused {
+            text: "no".to_owned(),
+        },
+        3 => AgentInput::Preflighted(Box::new(Preflighted {
+            peers: Vec::new(),
+            facts: Some(null()),
+        })),
+        4 => AgentInput::Clock {
+            c1_ns: 1,
+            a2_ns: 2,
+            a3_ns: 3,
+        },
+        5..=7 => AgentInput::Armed {
+            ports: vec![5201],
+            pids: vec![1],
+        },
+        8 if kind > 200 => AgentInput::ArmFailed {
+            text: "no".to_owned(),
+        },
         8 | 9 => AgentInput::Started { task, at_ns: 1 },
         10 => AgentInput::Sample(Sample::default()),
         11..=13 => {
             let record = "x".repeat(usize::from(kind) * 2_000);
-            AgentInput::Finished(Box::new(Finish { task, end: TaskEnd::aborted("x"), record }))
+            AgentInput::Finished(Box::new(Finish {
+                task,
+                end: TaskEnd::aborted("x"),
+                record,
+            }))
         }
         14 => AgentInput::HostWindow(null()),
         _ => {
             let round = (kind < 128).then_some(u32::from(kind / 16));
-            AgentInput::Stopped(Box::new(Done { round, ..Done::default() }))
+            AgentInput::Stopped(Box::new(Done {
+                round,
+                ..Done::default()
+            }))
         }
     }
 }
@@ -477,25 +656,48 @@ fn agent_input(kind: u8) -> AgentInput {
 /// A message of a host, usual or wrong in one respect.
 fn report(kind: u8, round: u32, host: usize) -> String {
     // Most reports are about the task in which the host is the client.
-    let index = if kind < 224 { host as u64 } else { u64::from(kind / 16 % 3) };
+    let index = if kind < 224 {
+        host as u64
+    } else {
+        u64::from(kind / 16 % 3)
+    };
     let task = TaskId(u128::from(round) * 4 + u128::from(index));
     let part = kind / 16 % 2;
-    let end = if part == 0 { r#","end":{"outcome":"done","bytes":5,"elapsed_ns":5}"# } else { "" };
+    let end = if part == 0 {
+        r#","end":{"outcome":"done","bytes":5,"elapsed_ns":5}"#
+    } else {
+        ""
+    };
     let (kind, body) = match kind % 16 {
         // There are no tasks yet.
         8..=12 if round == 0 && kind < 250 => ("beat", "{}".to_owned()),
-        0 | 1 if !(16..=240).contains(&kind) => ("hello", r#"{"protocol":{"min":1,"max":1},"version":"x"}"#.to_owned()),
+        0 | 1 if !(16..=240).contains(&kind) => (
+            "hello",
+            r#"{"protocol":{"min":1,"max":1},"version":"x"}"#.to_owned(),
+        ),
         2 | 3 => ("planned", r#"{"ports":[5201]}"#.to_owned()),
         4 => ("preflighted", r#"{"peers":[]}"#.to_owned()),
-        5 => ("clocked", format!(r#"{{"c1_ns":{host},"a2_ns":5,"a3_ns":6}}"#)),
+        5 => (
+            "clocked",
+            format!(r#"{{"c1_ns":{host},"a2_ns":5,"a3_ns":6}}"#),
+        ),
         0 | 1 | 6 | 7 => ("armed", format!(r#"{{"round":{round}}}"#)),
-        8 => ("started", format!(r#"{{"round":{round},"task":"{task}","at_ns":5}}"#)),
+        8 => (
+            "started",
+            format!(r#"{{"round":{round},"task":"{task}","at_ns":5}}"#),
+        ),
         9 => ("sample", r#"{"tasks":[]}"#.to_owned()),
         10 | 11 => (
             "result",
-            format!(r#"{{"round":{round},"task":"{task}","part":0,"parts":1{}}}"#, r#","end":{"outcome":"done"}"#),
+            format!(
+                r#"{{"round":{round},"task":"{task}","part":0,"parts":1{}}}"#,
+                r#","end":{"outcome":"done"}"#
+            ),
         ),
-        12 => ("result", format!(r#"{{"round":{round},"task":"{task}","part":{part},"parts":2{end}}}"#)),
+        12 => (
+            "result",
+            format!(r#"{{"round":{round},"task":"{task}","part":{part},"parts":2{end}}}"#),
+        ),
         13 if kind > 240 => ("done", "{}".to_owned()),
         13 => ("done", format!(r#"{{"round":{round}}}"#)),
         14 => ("fail", format!(r#"{{"code":"late","seq":{}}}"#, kind / 16)),
@@ -506,16 +708,31 @@ fn report(kind: u8, round: u32, host: usize) -> String {
 
 fn decision(kind: u8, round: &mut u32) -> Input {
     match kind % 8 {
-        0 => Input::Plan { host: usize::from(kind / 8 % 4), plan: Box::new(plan()) },
+        0 => Input::Plan {
+            host: usize::from(kind / 8 % 4),
+            plan: Box::new(plan()),
+        },
         1 => Input::PlansSent,
-        2 => Input::Preflight(vec![(0, preflight(FactsDepth::None)), (9, preflight(FactsDepth::Full))]),
-        3 => Input::Clocks { exchanges: u32::from(kind / 64) },
+        2 => Input::Preflight(vec![
+            (0, preflight(FactsDepth::None)),
+            (9, preflight(FactsDepth::Full)),
+        ]),
+        3 => Input::Clocks {
+            exchanges: u32::from(kind / 64),
+        },
         4..=6 => {
             *round += 1;
             let id = |index: u64| TaskId(u128::from(*round) * 4 + u128::from(index));
-            let tasks =
-                vec![round_task(id(0), 0, 1), round_task(id(1), 1, 2), round_task(id(2), 2, usize::from(kind / 16))];
-            Input::Round(Box::new(RoundPlan { number: *round, tasks, data_rtt_ns: u64::from(kind) * MS_NS }))
+            let tasks = vec![
+                round_task(id(0), 0, 1),
+                round_task(id(1), 1, 2),
+                round_task(id(2), 2, usize::from(kind / 16)),
+            ];
+            Input::Round(Box::new(RoundPlan {
+                number: *round,
+                tasks,
+                data_rtt_ns: u64::from(kind) * MS_NS,
+            }))
         }
         _ if kind > 250 => Input::Cancel,
         _ => Input::Clocks { exchanges: 1 },
@@ -523,14 +740,24 @@ fn decision(kind: u8, round: &mut u32) -> Input {
 }
 
 fn preflight(facts: FactsDepth) -> Preflight {
-    Preflight { partners: Vec::new(), peers: Vec::new(), facts }
+    Preflight {
+        partners: Vec::new(),
+        peers: Vec::new(),
+        facts,
+    }
 }
 
 fn round_task(id: TaskId, client: usize, server: usize) -> RoundTask {
     RoundTask {
         task: id,
-        client: End { host: client, spec: task(id, "client") },
-        server: Some(End { host: server, spec: task(id, "server") }),
+        client: End {
+            host: client,
+            spec: task(id, "client"),
+        },
+        server: Some(End {
+            host: server,
+            spec: task(id, "server"),
+        }),
         nominal_bps: Some(1_000_000_000),
     }
 }

@@ -71,7 +71,9 @@ struct Drift {
 impl Estimator {
     /// Takes an exchange. `false` when its readings are impossible or its round trip is above [`RTT_MAX_NS`].
     pub fn add(&mut self, exchange: Exchange) -> bool {
-        let Some(sample) = sample_of(exchange) else { return false };
+        let Some(sample) = sample_of(exchange) else {
+            return false;
+        };
         if self.samples.len() == EXCHANGES_MAX {
             self.samples.pop_front();
         }
@@ -85,15 +87,22 @@ impl Estimator {
     pub fn estimate(&self, now_ns: u64) -> Option<Estimate> {
         let best = self.best(now_ns)?;
         let age = now_ns.saturating_sub(best.at_ns) as f64;
-        let drift = self.drift.unwrap_or(Drift { ratio: 0.0, error: DRIFT_ASSUMED_PPM as f64 / 1e6 });
+        let drift = self.drift.unwrap_or(Drift {
+            ratio: 0.0,
+            error: DRIFT_ASSUMED_PPM as f64 / 1e6,
+        });
         let offset_ns = best.offset_ns.saturating_add((drift.ratio * age) as i64);
-        Some(Estimate { offset_ns, uncertainty_ns: (best.rtt_ns / 2).saturating_add((drift.error * age) as u64) })
+        Some(Estimate {
+            offset_ns,
+            uncertainty_ns: (best.rtt_ns / 2).saturating_add((drift.error * age) as u64),
+        })
     }
 
     /// The uncertainty is above a quarter of the budget: another exchange is due.
     #[must_use]
     pub fn needs_refresh(&self, now_ns: u64, budget_ns: u64) -> bool {
-        self.estimate(now_ns).is_none_or(|estimate| estimate.uncertainty_ns > budget_ns / 4)
+        self.estimate(now_ns)
+            .is_none_or(|estimate| estimate.uncertainty_ns > budget_ns / 4)
     }
 
     /// The 99th percentile (nearest rank) of the round trips that are kept.
@@ -106,12 +115,17 @@ impl Estimator {
     }
 
     fn best(&self, now_ns: u64) -> Option<Sample> {
-        let fresh = self.samples.iter().filter(|sample| now_ns.saturating_sub(sample.at_ns) <= AGE_MAX_NS);
+        let fresh = self
+            .samples
+            .iter()
+            .filter(|sample| now_ns.saturating_sub(sample.at_ns) <= AGE_MAX_NS);
         fresh.min_by_key(|sample| sample.rtt_ns).copied()
     }
 
     fn measure_drift(&mut self, now_ns: u64) {
-        let Some(best) = self.best(now_ns) else { return };
+        let Some(best) = self.best(now_ns) else {
+            return;
+        };
         let Some(anchor) = self.anchor else {
             self.anchor = Some(best);
             return;
@@ -137,18 +151,29 @@ impl Estimator {
 #[must_use]
 pub fn lead_ns(control_rtt_p99_ns: u64, uncertainty_ns: u64, data_rtt_ns: u64) -> u64 {
     let control = control_rtt_p99_ns.saturating_mul(3);
-    let needed = control.saturating_add(uncertainty_ns.saturating_mul(2)).saturating_add(data_rtt_ns.saturating_mul(4));
+    let needed = control
+        .saturating_add(uncertainty_ns.saturating_mul(2))
+        .saturating_add(data_rtt_ns.saturating_mul(4));
     needed.clamp(LEAD_MIN_NS, LEAD_MAX_NS)
 }
 
 fn sample_of(exchange: Exchange) -> Option<Sample> {
-    let Exchange { c1_ns, a2_ns, a3_ns, c4_ns } = exchange;
+    let Exchange {
+        c1_ns,
+        a2_ns,
+        a3_ns,
+        c4_ns,
+    } = exchange;
     let held_ns = a3_ns.checked_sub(a2_ns)?;
     let rtt_ns = c4_ns.checked_sub(c1_ns)?.checked_sub(held_ns)?;
     let there = i128::from(a2_ns) - i128::from(c1_ns);
     let back = i128::from(a3_ns) - i128::from(c4_ns);
     let offset_ns = i64::try_from((there + back) / 2).ok()?;
-    (rtt_ns <= RTT_MAX_NS).then_some(Sample { at_ns: c4_ns, rtt_ns, offset_ns })
+    (rtt_ns <= RTT_MAX_NS).then_some(Sample {
+        at_ns: c4_ns,
+        rtt_ns,
+        offset_ns,
+    })
 }
 
 #[cfg(test)]

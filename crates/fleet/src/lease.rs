@@ -19,13 +19,18 @@ impl Lease {
     #[must_use]
     pub fn new(now_ns: u64, period_ms: u64) -> Self {
         let period_ns = period_ms.clamp(LEASE_MIN_MS, LEASE_MAX_MS) * MS_NS;
-        Self { period_ns, expires_at_ns: now_ns.saturating_add(period_ns) }
+        Self {
+            period_ns,
+            expires_at_ns: now_ns.saturating_add(period_ns),
+        }
     }
 
     /// A message arrived. An expired lease is not renewed: what it protects has ended.
     pub fn renew(&mut self, now_ns: u64) {
         if !self.is_expired(now_ns) {
-            self.expires_at_ns = self.expires_at_ns.max(now_ns.saturating_add(self.period_ns));
+            self.expires_at_ns = self
+                .expires_at_ns
+                .max(now_ns.saturating_add(self.period_ns));
         }
     }
 
@@ -54,12 +59,18 @@ mod tests {
         assert_eq!(lease.expires_at_ns(), 5_000 * MS_NS);
         assert!(!lease.is_expired(5_000 * MS_NS - 1) && lease.is_expired(5_000 * MS_NS));
         lease.renew(5_000 * MS_NS);
-        assert!(lease.is_expired(5_000 * MS_NS), "an expired lease stays expired");
+        assert!(
+            lease.is_expired(5_000 * MS_NS),
+            "an expired lease stays expired"
+        );
     }
 
     #[test]
     fn periods_have_bounds() {
         assert_eq!(Lease::new(0, 0).expires_at_ns(), LEASE_MIN_MS * MS_NS);
-        assert_eq!(Lease::new(0, u64::MAX).expires_at_ns(), LEASE_MAX_MS * MS_NS);
+        assert_eq!(
+            Lease::new(0, u64::MAX).expires_at_ns(),
+            LEASE_MAX_MS * MS_NS
+        );
     }
 }

@@ -7,8 +7,8 @@ use super::{Action, Agent, Pending, State, Stop, StopReason};
 use crate::lease::Lease;
 use crate::line::TooLong;
 use crate::message::{
-    AgentMessage, Cancel, CoordinatorMessage, Done, Envelope, FAULTS_MAX, Fail, FailCode, Plan, Preflight, Refusal,
-    decode,
+    AgentMessage, Cancel, CoordinatorMessage, Done, Envelope, FAULTS_MAX, Fail, FailCode, Plan,
+    Preflight, Refusal, decode,
 };
 
 impl Agent {
@@ -39,7 +39,12 @@ impl Agent {
     }
 
     fn handle_message(&mut self, now_ns: u64, envelope: Envelope<CoordinatorMessage>) {
-        let Envelope { run, epoch, seq, message } = envelope;
+        let Envelope {
+            run,
+            epoch,
+            seq,
+            message,
+        } = envelope;
         if matches!(message, CoordinatorMessage::Fail(_)) {
             return;
         }
@@ -51,12 +56,19 @@ impl Agent {
             return self.fail(Refusal::new(FailCode::Epoch, Some(seq), text));
         }
         let Some(run) = run.filter(|run| self.run.is_none_or(|own| own == *run)) else {
-            return self.fail(Refusal::new(FailCode::Run, Some(seq), "another run, or none"));
+            return self.fail(Refusal::new(
+                FailCode::Run,
+                Some(seq),
+                "another run, or none",
+            ));
         };
         match message {
             CoordinatorMessage::Beat(_) => self.handle_beat(now_ns, epoch),
             CoordinatorMessage::Clock(clock) if self.run.is_some() => {
-                self.actions.push_back(Action::ReadClock { c1_ns: clock.c1_ns, a2_ns: now_ns });
+                self.actions.push_back(Action::ReadClock {
+                    c1_ns: clock.c1_ns,
+                    a2_ns: now_ns,
+                });
             }
             command => self.handle_command(now_ns, (run, epoch, seq), command),
         }
@@ -75,7 +87,11 @@ impl Agent {
         match self.commands.standing(run, epoch, seq) {
             Standing::Pending => {}
             Standing::Answered(line) => self.actions.push_back(Action::Send(line)),
-            Standing::Old => self.fail(Refusal::new(FailCode::Order, Some(seq), "a later command was executed")),
+            Standing::Old => self.fail(Refusal::new(
+                FailCode::Order,
+                Some(seq),
+                "a later command was executed",
+            )),
             Standing::New => {
                 self.epoch = epoch;
                 self.commands.begin(run, epoch, seq);
@@ -96,11 +112,22 @@ impl Agent {
     ) -> Result<(), (FailCode, String)> {
         match (&self.state, &self.pending, command) {
             (_, _, CoordinatorMessage::Cancel(cancel)) => self.cancel(now_ns, seq, cancel),
-            (State::Idle, None, CoordinatorMessage::Plan(plan)) => self.plan(now_ns, run, seq, plan),
-            (State::Planned, None, CoordinatorMessage::Preflight(preflight)) => self.preflight(seq, preflight),
-            (State::Planned, None, CoordinatorMessage::Arm(arm)) => return self.arm(now_ns, seq, *arm),
+            (State::Idle, None, CoordinatorMessage::Plan(plan)) => {
+                self.plan(now_ns, run, seq, plan)
+            }
+            (State::Planned, None, CoordinatorMessage::Preflight(preflight)) => {
+                self.preflight(seq, preflight)
+            }
+            (State::Planned, None, CoordinatorMessage::Arm(arm)) => {
+                return self.arm(now_ns, seq, *arm);
+            }
             (State::Armed(_), None, CoordinatorMessage::Go(go)) => return self.go(now_ns, &go),
-            _ => return Err((FailCode::State, format!("does not fit the state {:?}", self.state()))),
+            _ => {
+                return Err((
+                    FailCode::State,
+                    format!("does not fit the state {:?}", self.state()),
+                ));
+            }
         }
         Ok(())
     }
@@ -129,10 +156,20 @@ impl Agent {
         match (cancel.round, &mut self.pending) {
             // The run ends already.
             (_, Some(Pending::Stop(stop @ Stop { round: None, .. }))) => stop.seq = Some(seq),
-            (Some(round), Some(Pending::Stop(stop))) if stop.round == Some(round) => stop.seq = Some(seq),
-            (Some(round), _) if present == Some(round) => self.stop(now_ns, Some(seq), Some(round), StopReason::Cancel),
+            (Some(round), Some(Pending::Stop(stop))) if stop.round == Some(round) => {
+                stop.seq = Some(seq)
+            }
+            (Some(round), _) if present == Some(round) => {
+                self.stop(now_ns, Some(seq), Some(round), StopReason::Cancel)
+            }
             // The round is over, or was never here.
-            (Some(round), _) => self.answer(seq, AgentMessage::Done(Done { round: Some(round), ..Done::default() })),
+            (Some(round), _) => self.answer(
+                seq,
+                AgentMessage::Done(Done {
+                    round: Some(round),
+                    ..Done::default()
+                }),
+            ),
             (None, _) if self.run.is_none() && self.service == super::Service::Bus => {
                 self.answer(seq, AgentMessage::Done(Done::default()));
             }
@@ -150,7 +187,11 @@ impl Agent {
     pub(super) fn answer(&mut self, seq: u64, message: AgentMessage) {
         match self.send(message) {
             Some(line) => self.commands.answer(seq, line),
-            None => self.refuse(seq, FailCode::Failed, "the answer is beyond the bounds of a message".to_owned()),
+            None => self.refuse(
+                seq,
+                FailCode::Failed,
+                "the answer is beyond the bounds of a message".to_owned(),
+            ),
         }
     }
 

@@ -3,8 +3,8 @@
 use super::{Action, Agent, Input, Pending, State, StopReason};
 use crate::TaskId;
 use crate::message::{
-    AgentMessage, Armed, Clocked, Done, Envelope, FailCode, Planned, Preflighted, SAMPLE_MAX_BYTES, Sample, Started,
-    encode,
+    AgentMessage, Armed, Clocked, Done, Envelope, FailCode, Planned, Preflighted, SAMPLE_MAX_BYTES,
+    Sample, Started, encode,
 };
 
 impl Agent {
@@ -15,15 +15,26 @@ impl Agent {
         }
         match input {
             Input::Hello(hello) => drop(self.send(AgentMessage::Hello(hello))),
-            Input::Clock { c1_ns, a2_ns, a3_ns } if self.run.is_some() => {
-                self.send(AgentMessage::Clocked(Clocked { c1_ns, a2_ns, a3_ns }));
+            Input::Clock {
+                c1_ns,
+                a2_ns,
+                a3_ns,
+            } if self.run.is_some() => {
+                self.send(AgentMessage::Clocked(Clocked {
+                    c1_ns,
+                    a2_ns,
+                    a3_ns,
+                }));
             }
             Input::Clock { .. } => {}
             Input::Started { task, at_ns } => self.report_start(task, at_ns),
             Input::Sample(sample) => self.report_sample(sample),
             // A worker that ends before all are ready has not started.
             Input::Finished(finish) if matches!(self.pending, Some(Pending::Arm { .. })) => {
-                let text = finish.end.reason.unwrap_or_else(|| "a worker ended".to_owned());
+                let text = finish
+                    .end
+                    .reason
+                    .unwrap_or_else(|| "a worker ended".to_owned());
                 self.handle_answer(Input::ArmFailed { text });
             }
             Input::Finished(finish) => self.finish(now_ns, *finish),
@@ -45,9 +56,13 @@ impl Agent {
                 self.refuse(seq, FailCode::Failed, text);
                 self.forget_run();
             }
-            (Some(Pending::Preflight { seq }), Input::Preflighted(report)) => self.answer_preflight(seq, report),
+            (Some(Pending::Preflight { seq }), Input::Preflighted(report)) => {
+                self.answer_preflight(seq, report)
+            }
             (Some(Pending::Arm { seq }), Input::Armed { ports, pids }) => {
-                let State::Armed(round) = &self.state else { return };
+                let State::Armed(round) = &self.state else {
+                    return;
+                };
                 let round = round.number;
                 self.answer(seq, AgentMessage::Armed(Armed { round, ports, pids }));
             }
@@ -64,7 +79,10 @@ impl Agent {
 
     /// Facts beyond the bounds of a message are left out.
     fn answer_preflight(&mut self, seq: u64, report: Box<Preflighted>) {
-        let plain = Preflighted { peers: report.peers.clone(), facts: None };
+        let plain = Preflighted {
+            peers: report.peers.clone(),
+            facts: None,
+        };
         match self.send(AgentMessage::Preflighted(report)) {
             Some(line) => self.commands.answer(seq, line),
             None => self.answer(seq, AgentMessage::Preflighted(Box::new(plain))),
@@ -72,11 +90,19 @@ impl Agent {
     }
 
     fn report_start(&mut self, task: TaskId, at_ns: u64) {
-        let State::Running(round) = &mut self.state else { return };
+        let State::Running(round) = &mut self.state else {
+            return;
+        };
         let number = round.number;
-        let Some(known) = round.task(task).filter(|task| !task.is_started) else { return };
+        let Some(known) = round.task(task).filter(|task| !task.is_started) else {
+            return;
+        };
         known.is_started = true;
-        self.send(AgentMessage::Started(Started { round: number, task, at_ns }));
+        self.send(AgentMessage::Started(Started {
+            round: number,
+            task,
+            at_ns,
+        }));
     }
 
     /// Tasks that do not fit in a sample are left out.
@@ -87,7 +113,12 @@ impl Agent {
         }
         loop {
             let message = AgentMessage::Sample(sample.clone());
-            let line = encode(&Envelope { run: self.run, epoch: self.epoch, seq: u64::MAX, message });
+            let line = encode(&Envelope {
+                run: self.run,
+                epoch: self.epoch,
+                seq: u64::MAX,
+                message,
+            });
             if line.is_ok_and(|line| line.len() <= SAMPLE_MAX_BYTES) {
                 self.send(AgentMessage::Sample(sample));
                 return;
@@ -100,6 +131,9 @@ impl Agent {
 
     /// What is reported when the owner does not report the end of its processes in time.
     pub(super) fn unconfirmed() -> Done {
-        Done { unconfirmed: true, ..Done::default() }
+        Done {
+            unconfirmed: true,
+            ..Done::default()
+        }
     }
 }

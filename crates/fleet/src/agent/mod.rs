@@ -30,8 +30,8 @@ use linerate_model::record::RunId;
 use crate::TaskId;
 use crate::lease::Lease;
 use crate::message::{
-    AddressRange, AgentMessage, AgentState, ArmTask, Caps, Done, Envelope, Hello, JsonText, PREAMBLE, Plan, Preflight,
-    Preflighted, Sample, TaskEnd, encode,
+    AddressRange, AgentMessage, AgentState, ArmTask, Caps, Done, Envelope, Hello, JsonText,
+    PREAMBLE, Plan, Preflight, Preflighted, Sample, TaskEnd, encode,
 };
 use crate::{MS_NS, SECOND_NS};
 use order::Commands;
@@ -318,7 +318,8 @@ impl Agent {
             seq: 0,
             last_round: 0,
             next_beat_ns: now_ns.saturating_add(BEAT_DEFAULT_MS * MS_NS),
-            plan_until_ns: (service == Service::Stream).then(|| now_ns.saturating_add(PLAN_TIMEOUT_NS)),
+            plan_until_ns: (service == Service::Stream)
+                .then(|| now_ns.saturating_add(PLAN_TIMEOUT_NS)),
             faults: 0,
             is_lost: false,
             actions: VecDeque::new(),
@@ -356,7 +357,13 @@ impl Agent {
     /// Sends a message and returns its line. A message beyond the bounds is not sent.
     fn send(&mut self, message: AgentMessage) -> Option<String> {
         let seq = self.seq.saturating_add(1);
-        let line = encode(&Envelope { run: self.run, epoch: self.epoch, seq, message }).ok()?;
+        let line = encode(&Envelope {
+            run: self.run,
+            epoch: self.epoch,
+            seq,
+            message,
+        })
+        .ok()?;
         self.seq = seq;
         if !self.is_lost {
             self.actions.push_back(Action::Send(line.clone()));

@@ -44,7 +44,10 @@ impl Commands {
     /// Notes a command that is new.
     pub(super) fn begin(&mut self, run: RunId, epoch: u64, seq: u64) {
         if self.of != Some((run, epoch)) {
-            *self = Self { of: Some((run, epoch)), ..Self::default() };
+            *self = Self {
+                of: Some((run, epoch)),
+                ..Self::default()
+            };
         }
         self.highest = seq;
         if self.recent.len() == RECENT_MAX {

@@ -18,8 +18,15 @@ pub(super) fn parts(record: &str) -> Option<Vec<Vec<String>>> {
         pieces.push(piece.to_owned());
         rest = behind;
     }
-    let parts: Vec<Vec<String>> = pieces.chunks(PIECES_PER_PART).map(<[String]>::to_vec).collect();
-    Some(if parts.is_empty() { vec![Vec::new()] } else { parts })
+    let parts: Vec<Vec<String>> = pieces
+        .chunks(PIECES_PER_PART)
+        .map(<[String]>::to_vec)
+        .collect();
+    Some(if parts.is_empty() {
+        vec![Vec::new()]
+    } else {
+        parts
+    })
 }
 
 /// Bytes of the longest begin that is a string of [`STRING_MAX_BYTES`] as written.
@@ -49,7 +56,13 @@ mod tests {
 
     #[test]
     fn pieces_join_to_the_record_and_fit_as_written() {
-        for record in ["", "{}", &"\"".repeat(10_000), &"ä\0".repeat(5_000), &"x".repeat(1 << 20)] {
+        for record in [
+            "",
+            "{}",
+            &"\"".repeat(10_000),
+            &"ä\0".repeat(5_000),
+            &"x".repeat(1 << 20),
+        ] {
             let parts = parts(record).expect("short enough");
             assert_eq!(parts.concat().concat(), *record);
             for piece in parts.iter().flatten() {

@@ -1,6 +1,8 @@
 //! The end of a round or run before its time.
 
-use super::{Action, Agent, LeaveReason, Pending, STOP_TIMEOUT_NS, Service, State, Stop, StopReason};
+use super::{
+    Action, Agent, LeaveReason, Pending, STOP_TIMEOUT_NS, Service, State, Stop, StopReason,
+};
 use crate::message::{AgentMessage, Done, ELEMENTS_MAX};
 
 impl Agent {
@@ -17,9 +19,20 @@ impl Agent {
     }
 
     /// Ends a round, or the run without one, and reports its tasks.
-    pub(super) fn stop(&mut self, now_ns: u64, seq: Option<u64>, round: Option<u32>, reason: StopReason) {
+    pub(super) fn stop(
+        &mut self,
+        now_ns: u64,
+        seq: Option<u64>,
+        round: Option<u32>,
+        reason: StopReason,
+    ) {
         self.abort_tasks(reason);
-        let stop = Stop { seq, round, reason, until_ns: now_ns.saturating_add(STOP_TIMEOUT_NS) };
+        let stop = Stop {
+            seq,
+            round,
+            reason,
+            until_ns: now_ns.saturating_add(STOP_TIMEOUT_NS),
+        };
         self.pending = Some(Pending::Stop(stop));
         match round {
             Some(round) => {

@@ -14,7 +14,8 @@ impl Agent {
         if self.is_closed() {
             return;
         }
-        let is_due = |deadline_ns: Option<u64>| deadline_ns.is_some_and(|deadline_ns| now_ns >= deadline_ns);
+        let is_due =
+            |deadline_ns: Option<u64>| deadline_ns.is_some_and(|deadline_ns| now_ns >= deadline_ns);
         if is_due(self.stop_until_ns()) {
             self.complete_stop(Self::unconfirmed());
         }
@@ -30,7 +31,9 @@ impl Agent {
         self.end_late_tasks(now_ns);
         if now_ns >= self.next_beat_ns && !self.is_closed() {
             self.next_beat_ns = now_ns.saturating_add(self.beat_period_ns());
-            self.send(AgentMessage::Beat(Beat { state: Some(self.state()) }));
+            self.send(AgentMessage::Beat(Beat {
+                state: Some(self.state()),
+            }));
         }
     }
 
@@ -53,7 +56,10 @@ impl Agent {
     }
 
     fn beat_period_ns(&self) -> u64 {
-        let period_ms = self.plan.as_ref().map_or(BEAT_DEFAULT_MS, |plan| plan.beat_ms);
+        let period_ms = self
+            .plan
+            .as_ref()
+            .map_or(BEAT_DEFAULT_MS, |plan| plan.beat_ms);
         period_ms.clamp(BEAT_MIN_MS, BEAT_MAX_MS) * MS_NS
     }
 
@@ -66,7 +72,9 @@ impl Agent {
 
     fn held_until_ns(&self) -> Option<u64> {
         match &self.state {
-            State::Armed(round) | State::Running(round) => round.held.as_ref().map(|held| held.until_ns),
+            State::Armed(round) | State::Running(round) => {
+                round.held.as_ref().map(|held| held.until_ns)
+            }
             _ => None,
         }
     }

@@ -21,7 +21,9 @@ impl Coordinator {
             }
         }
         let waiting = planned.len().saturating_sub(AWAITED_MAX) as u64;
-        let waiting_ns = waiting.saturating_mul(u64::from(exchanges)).saturating_mul(EXCHANGE_NS);
+        let waiting_ns = waiting
+            .saturating_mul(u64::from(exchanges))
+            .saturating_mul(EXCHANGE_NS);
         let longest_ns = (CLOCKED_TIMEOUT_NS * WAITS_MAX).saturating_add(waiting_ns);
         self.clocks_due = planned.iter().copied().collect();
         self.open(Step::Clock, planned, now_ns.saturating_add(longest_ns));
@@ -30,8 +32,13 @@ impl Coordinator {
 
     /// Begins exchanges with hosts that wait for theirs.
     fn send_due_clocks(&mut self, now_ns: u64) {
-        let is_awaited = |host: &super::Host| host.clock_sent_ns.is_some() && host.presence == Presence::Planned;
-        let awaited = self.hosts.iter().filter(|host| is_awaited(host) && !host.has_lost_clock(now_ns)).count();
+        let is_awaited =
+            |host: &super::Host| host.clock_sent_ns.is_some() && host.presence == Presence::Planned;
+        let awaited = self
+            .hosts
+            .iter()
+            .filter(|host| is_awaited(host) && !host.has_lost_clock(now_ns))
+            .count();
         for _ in awaited..AWAITED_MAX {
             self.send_next_clock(now_ns);
         }
@@ -46,14 +53,25 @@ impl Coordinator {
     }
 
     pub(super) fn handle_clocked(&mut self, now_ns: u64, index: usize, clocked: Clocked) {
-        let Some(host) = self.host_mut(index) else { return };
+        let Some(host) = self.host_mut(index) else {
+            return;
+        };
         // An answer to an earlier CLOCK has waited for too long.
         if host.clock_sent_ns != Some(clocked.c1_ns) {
             return;
         }
         host.clock_sent_ns = None;
-        let Clocked { c1_ns, a2_ns, a3_ns } = clocked;
-        host.clock.add(Exchange { c1_ns, a2_ns, a3_ns, c4_ns: now_ns });
+        let Clocked {
+            c1_ns,
+            a2_ns,
+            a3_ns,
+        } = clocked;
+        host.clock.add(Exchange {
+            c1_ns,
+            a2_ns,
+            a3_ns,
+            c4_ns: now_ns,
+        });
         host.exchanges_left = host.exchanges_left.saturating_sub(1);
         let is_through = host.exchanges_left == 0;
         match self.awaits(Step::Clock, index) {
@@ -72,21 +90,33 @@ impl Coordinator {
         self.send_due_clocks(now_ns);
         let budget_ns = self.settings.clock_budget_ns;
         let is_due = |host: &super::Host| {
-            let is_stale = host.clock.rtt_p99_ns().is_some() && host.clock.needs_refresh(now_ns, budget_ns);
+            let is_stale =
+                host.clock.rtt_p99_ns().is_some() && host.clock.needs_refresh(now_ns, budget_ns);
             let is_lost = host.has_lost_clock(now_ns);
-            host.presence == Presence::Planned && (is_lost || is_stale && host.clock_sent_ns.is_none())
+            host.presence == Presence::Planned
+                && (is_lost || is_stale && host.clock_sent_ns.is_none())
         };
         let mut due = self.hosts_where(is_due);
         due.sort_by_key(|index| self.hosts.get(*index).and_then(|host| host.clock_last_ns));
         due.truncate(AWAITED_MAX);
-        due.into_iter().for_each(|index| self.send_clock(now_ns, index));
+        due.into_iter()
+            .for_each(|index| self.send_clock(now_ns, index));
     }
 
     /// Actual start on this clock.
-    pub(super) fn report_start(&mut self, now_ns: u64, host: usize, task: crate::TaskId, agent_ns: u64) {
-        let offset_ns = self.clock(host, now_ns).and_then(|estimate| estimate.offset_ns.checked_neg());
+    pub(super) fn report_start(
+        &mut self,
+        now_ns: u64,
+        host: usize,
+        task: crate::TaskId,
+        agent_ns: u64,
+    ) {
+        let offset_ns = self
+            .clock(host, now_ns)
+            .and_then(|estimate| estimate.offset_ns.checked_neg());
         let at_ns = offset_ns.and_then(|offset_ns| agent_ns.checked_add_signed(offset_ns));
-        self.actions.push_back(Action::Started { host, task, at_ns });
+        self.actions
+            .push_back(Action::Started { host, task, at_ns });
     }
 
     fn send_clock(&mut self, now_ns: u64, index: usize) {
@@ -94,6 +124,9 @@ impl Coordinator {
             host.clock_sent_ns = Some(now_ns);
             host.clock_last_ns = Some(now_ns);
         }
-        self.send(vec![index], CoordinatorMessage::Clock(Clock { c1_ns: now_ns }));
+        self.send(
+            vec![index],
+            CoordinatorMessage::Clock(Clock { c1_ns: now_ns }),
+        );
     }
 }

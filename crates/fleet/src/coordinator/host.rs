@@ -64,7 +64,8 @@ impl Host {
 
     /// Its CLOCKED is overdue.
     pub(super) fn has_lost_clock(&self, now_ns: u64) -> bool {
-        self.clock_sent_ns.is_some_and(|sent_ns| now_ns.saturating_sub(sent_ns) >= CLOCKED_TIMEOUT_NS)
+        self.clock_sent_ns
+            .is_some_and(|sent_ns| now_ns.saturating_sub(sent_ns) >= CLOCKED_TIMEOUT_NS)
     }
 
     /// It has received a plan and not answered it.

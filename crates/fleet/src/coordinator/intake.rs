@@ -2,7 +2,8 @@
 
 use super::{Action, Coordinator, DropReason, Presence, Step};
 use crate::message::{
-    AgentMessage, CoordinatorMessage, Done, Envelope, FAULTS_MAX, Fail, FailCode, Hello, Refusal, VERSION, decode,
+    AgentMessage, CoordinatorMessage, Done, Envelope, FAULTS_MAX, Fail, FailCode, Hello, Refusal,
+    VERSION, decode,
 };
 
 impl Coordinator {
@@ -42,30 +43,47 @@ impl Coordinator {
 
     /// Lines of hosts that take part no longer have no effect.
     fn ignores(&self, host: usize) -> bool {
-        self.is_over || self.hosts.get(host).is_none_or(|host| host.presence == Presence::Out)
+        self.is_over
+            || self
+                .hosts
+                .get(host)
+                .is_none_or(|host| host.presence == Presence::Out)
     }
 
     /// Answers a line that is no message, or does not fit; too many of them drop the host.
     fn handle_fault(&mut self, index: usize, refusal: Refusal) {
-        let Some(host) = self.host_mut(index) else { return };
+        let Some(host) = self.host_mut(index) else {
+            return;
+        };
         host.faults = host.faults.saturating_add(1);
         if host.faults > FAULTS_MAX {
             return self.drop_host(index, DropReason::Faults);
         }
         let Refusal { code, seq, text } = refusal;
-        self.send(vec![index], CoordinatorMessage::Fail(Fail { code, text, seq }));
+        self.send(
+            vec![index],
+            CoordinatorMessage::Fail(Fail { code, text, seq }),
+        );
     }
 
     fn handle_message(&mut self, now_ns: u64, host: usize, envelope: Envelope<AgentMessage>) {
-        let Envelope { run, epoch, seq, message } = envelope;
+        let Envelope {
+            run,
+            epoch,
+            seq,
+            message,
+        } = envelope;
         let is_greeted = self.hosts.get(host).is_some_and(super::Host::is_connected);
         // A FAIL names the run that keeps the host busy. An earlier coordinator of the run had other tasks.
-        let is_foreign = run.is_some_and(|run| run != self.settings.run) || epoch != self.settings.epoch;
+        let is_foreign =
+            run.is_some_and(|run| run != self.settings.run) || epoch != self.settings.epoch;
         match message {
             AgentMessage::Fail(fail) => self.handle_fail(host, fail),
             // Its lease of another run has not expired yet.
             AgentMessage::Hello(_) if self.settings.is_solicited && run.is_some() => {}
-            AgentMessage::Hello(_) if self.is_planned(host) => self.drop_host(host, DropReason::Restarted),
+            AgentMessage::Hello(_) if self.is_planned(host) => {
+                self.drop_host(host, DropReason::Restarted)
+            }
             AgentMessage::Hello(hello) => self.handle_hello(host, hello),
             AgentMessage::Beat(_) => {}
             _ if is_foreign => {}
@@ -77,10 +95,19 @@ impl Coordinator {
     fn handle_hello(&mut self, index: usize, hello: Box<Hello>) {
         if !(hello.protocol.min..=hello.protocol.max).contains(&VERSION) {
             let text = format!("this end has version {VERSION}");
-            self.send(vec![index], CoordinatorMessage::Fail(Fail { code: FailCode::Version, text, seq: None }));
+            self.send(
+                vec![index],
+                CoordinatorMessage::Fail(Fail {
+                    code: FailCode::Version,
+                    text,
+                    seq: None,
+                }),
+            );
             return self.drop_host(index, DropReason::Version);
         }
-        let Some(host) = self.host_mut(index) else { return };
+        let Some(host) = self.host_mut(index) else {
+            return;
+        };
         host.hello = Some(hello);
         // On a bus several are solicited.
         if host.presence == Presence::Awaited {
@@ -101,7 +128,10 @@ impl Coordinator {
                 self.arrive(Step::Plan, index);
             }
             AgentMessage::Preflighted(report) if self.awaits(Step::Preflight, index) => {
-                self.actions.push_back(Action::Preflighted { host: index, report });
+                self.actions.push_back(Action::Preflighted {
+                    host: index,
+                    report,
+                });
                 self.arrive(Step::Preflight, index);
             }
             AgentMessage::Done(done) => self.handle_done(index, done),
@@ -116,7 +146,9 @@ impl Coordinator {
     }
 
     fn has_open_plan(&self, index: usize) -> bool {
-        self.hosts.get(index).is_some_and(super::Host::has_open_plan)
+        self.hosts
+            .get(index)
+            .is_some_and(super::Host::has_open_plan)
     }
 
     fn handle_done(&mut self, index: usize, done: Done) {
@@ -150,5 +182,9 @@ impl Coordinator {
 }
 
 fn unfit(seq: u64) -> Refusal {
-    Refusal::new(FailCode::State, Some(seq), "does not fit the state of this host")
+    Refusal::new(
+        FailCode::State,
+        Some(seq),
+        "does not fit the state of this host",
+    )
 }

@@ -28,13 +28,30 @@ pub fn kept_results(lines: impl IntoIterator<Item = (usize, Vec<u8>)>) -> Vec<Ke
     let mut parts: BTreeMap<(usize, u64, u32), Parts> = BTreeMap::new();
     let mut results = Vec::new();
     for (host, line) in lines {
-        let Ok(Envelope { epoch, message: AgentMessage::Result(result), .. }) = decode::<AgentMessage>(&line) else {
+        let Ok(Envelope {
+            epoch,
+            message: AgentMessage::Result(result),
+            ..
+        }) = decode::<AgentMessage>(&line)
+        else {
             continue;
         };
         let (round, task) = ((epoch, result.round), result.task);
         let of_round = parts.entry((host, epoch, result.round)).or_default();
-        if let Ok(Some(Whole { end, host_window, record })) = of_round.add(*result) {
-            results.push(KeptResult { host, round, task, end, host_window, record });
+        if let Ok(Some(Whole {
+            end,
+            host_window,
+            record,
+        })) = of_round.add(*result)
+        {
+            results.push(KeptResult {
+                host,
+                round,
+                task,
+                end,
+                host_window,
+                record,
+            });
         }
     }
     results
@@ -45,10 +62,15 @@ mod tests {
     use super::*;
 
     fn line(epoch: u64, round: u32, part: u32, parts: u32) -> Vec<u8> {
-        let end = if part == 0 { r#""end":{"outcome":"done","bytes":5},"# } else { "" };
+        let end = if part == 0 {
+            r#""end":{"outcome":"done","bytes":5},"#
+        } else {
+            ""
+        };
         let task = format!("{:032x}", 17);
-        let body =
-            format!(r#"{{"round":{round},"task":"{task}",{end}"part":{part},"parts":{parts},"record":["{part}"]}}"#);
+        let body = format!(
+            r#"{{"round":{round},"task":"{task}",{end}"part":{part},"parts":{parts},"record":["{part}"]}}"#
+        );
         format!(r#"{{"v":1,"epoch":{epoch},"seq":1,"type":"result","body":{body}}}"#).into_bytes()
     }
 
@@ -62,8 +84,15 @@ mod tests {
             (3, line(8, 1, 0, 1)),
         ];
         let results = kept_results(lines);
-        let known: Vec<_> = results.iter().map(|result| (result.host, result.round, result.record.as_str())).collect();
+        let known: Vec<_> = results
+            .iter()
+            .map(|result| (result.host, result.round, result.record.as_str()))
+            .collect();
         assert_eq!(known, [(3, (7, 1), "01"), (3, (8, 1), "0")]);
-        assert!(results.iter().all(|result| result.task == TaskId(17) && result.end.bytes == 5));
+        assert!(
+            results
+                .iter()
+                .all(|result| result.task == TaskId(17) && result.end.bytes == 5)
+        );
     }
 }

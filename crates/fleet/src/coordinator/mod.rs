@@ -27,8 +27,8 @@ use thiserror::Error;
 
 use crate::clock::{Estimate, LEAD_MIN_NS};
 use crate::message::{
-    ArmTask, CoordinatorMessage, Done, Envelope, Fail, Hello, JsonText, Plan, Preflight, Preflighted, Role, Sample,
-    TaskEnd, encode,
+    ArmTask, CoordinatorMessage, Done, Envelope, Fail, Hello, JsonText, Plan, Preflight,
+    Preflighted, Role, Sample, TaskEnd, encode,
 };
 use crate::{HostId, SECOND_NS, TaskId};
 use host::{Host, Presence};
@@ -335,7 +335,9 @@ impl Coordinator {
     /// The host takes part and has a plan.
     #[must_use]
     pub fn is_planned(&self, host: usize) -> bool {
-        self.hosts.get(host).is_some_and(|host| host.presence == Presence::Planned)
+        self.hosts
+            .get(host)
+            .is_some_and(|host| host.presence == Presence::Planned)
     }
 
     /// Name of a host.
@@ -347,7 +349,12 @@ impl Coordinator {
     /// Sends a message and returns its number. `None` when it has no receiver or it is beyond the bounds.
     fn send(&mut self, hosts: Vec<usize>, message: CoordinatorMessage) -> Option<u64> {
         let seq = self.seq.saturating_add(1);
-        let envelope = Envelope { run: Some(self.settings.run), epoch: self.settings.epoch, seq, message };
+        let envelope = Envelope {
+            run: Some(self.settings.run),
+            epoch: self.settings.epoch,
+            seq,
+            message,
+        };
         let line = encode(&envelope).ok().filter(|_| !hosts.is_empty())?;
         self.seq = seq;
         self.actions.push_back(Action::Send { hosts, line });
@@ -360,6 +367,11 @@ impl Coordinator {
 
     /// Hosts with this property.
     fn hosts_where(&self, property: impl Fn(&Host) -> bool) -> Vec<usize> {
-        self.hosts.iter().enumerate().filter(|(_, host)| property(host)).map(|(index, _)| index).collect()
+        self.hosts
+            .iter()
+            .enumerate()
+            .filter(|(_, host)| property(host))
+            .map(|(index, _)| index)
+            .collect()
     }
 }

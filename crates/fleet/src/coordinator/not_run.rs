@@ -57,7 +57,9 @@ impl NotRun {
     pub fn may_retry(self) -> bool {
         match self {
             Self::SlowControl | Self::NoResult => true,
-            Self::Refused(code) => matches!(code, FailCode::State | FailCode::Order | FailCode::Late),
+            Self::Refused(code) => {
+                matches!(code, FailCode::State | FailCode::Order | FailCode::Late)
+            }
             Self::HostOut | Self::HostLost | Self::Cancelled => false,
         }
     }

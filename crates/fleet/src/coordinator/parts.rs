@@ -37,8 +37,19 @@ struct Pending {
 impl Parts {
     /// Takes a part and returns the result when it is complete. A part that arrived before is dropped.
     pub(super) fn add(&mut self, result: TaskResult) -> Result<Option<Whole>, InvalidParts> {
-        let TaskResult { task, part, parts, end, host_window, record, .. } = result;
-        let pending = self.pending.entry(task).or_insert_with(|| Pending { parts, ..Pending::default() });
+        let TaskResult {
+            task,
+            part,
+            parts,
+            end,
+            host_window,
+            record,
+            ..
+        } = result;
+        let pending = self.pending.entry(task).or_insert_with(|| Pending {
+            parts,
+            ..Pending::default()
+        });
         if pending.parts != parts {
             return Err(InvalidParts);
         }
@@ -70,7 +81,11 @@ impl Parts {
         let record: String = pieces.into_values().collect();
         self.bytes = self.bytes.saturating_sub(record.len());
         let (end, host_window) = end?;
-        Some(Whole { end, host_window, record })
+        Some(Whole {
+            end,
+            host_window,
+            record,
+        })
     }
 }
 
@@ -80,10 +95,22 @@ mod tests {
     use crate::message::Outcome;
 
     fn part(part: u32, parts: u32, piece: &str) -> TaskResult {
-        let end = TaskEnd { outcome: Outcome::Done, reason: None, ..TaskEnd::aborted("") };
+        let end = TaskEnd {
+            outcome: Outcome::Done,
+            reason: None,
+            ..TaskEnd::aborted("")
+        };
         let end = (part == 0).then_some(end);
         let record = vec![piece.to_owned()];
-        TaskResult { round: 1, task: TaskId(1), part, parts, end, host_window: None, record }
+        TaskResult {
+            round: 1,
+            task: TaskId(1),
+            part,
+            parts,
+            end,
+            host_window: None,
+            record,
+        }
     }
 
     #[test]
@@ -92,7 +119,10 @@ mod tests {
         assert_eq!(parts.add(part(2, 3, "c")), Ok(None));
         assert_eq!(parts.add(part(0, 3, "a")), Ok(None));
         assert_eq!(parts.add(part(0, 3, "x")), Ok(None));
-        let whole = parts.add(part(1, 3, "b")).expect("the parts fit").expect("all are there");
+        let whole = parts
+            .add(part(1, 3, "b"))
+            .expect("the parts fit")
+            .expect("all are there");
         assert_eq!(whole.record, "abc");
         assert_eq!(parts.bytes, 0);
     }

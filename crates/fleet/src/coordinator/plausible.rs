@@ -13,12 +13,21 @@ const NS_PER_SECOND: u128 = 1_000_000_000;
 /// is checked.
 #[must_use]
 pub fn is_plausible(end: &TaskEnd, spec: &ArmTask, nominal_bps: Option<u64>) -> bool {
-    let time_ns = spec.time_ms.saturating_mul(MS_NS).saturating_add(agent::OVERTIME_NS);
+    let time_ns = spec
+        .time_ms
+        .saturating_mul(MS_NS)
+        .saturating_add(agent::OVERTIME_NS);
     if end.elapsed_ns > time_ns || end.elapsed_ns == 0 && end.bytes > 0 {
         return false;
     }
-    let Some(nominal_bps) = nominal_bps else { return true };
-    let directions = if spec.direction == Direction::Bidirectional { 2 } else { 1 };
+    let Some(nominal_bps) = nominal_bps else {
+        return true;
+    };
+    let directions = if spec.direction == Direction::Bidirectional {
+        2
+    } else {
+        1
+    };
     let max_bps = u128::from(nominal_bps) * directions * EXCESS_PERCENT / 100;
     u128::from(end.bytes) * 8 * NS_PER_SECOND <= max_bps * u128::from(end.elapsed_ns)
 }
@@ -31,7 +40,12 @@ mod tests {
     use crate::TaskId;
     use crate::message::Role;
 
-    fn is_plausible_of(bytes: u64, elapsed_ms: u64, direction: Direction, nominal_bps: Option<u64>) -> bool {
+    fn is_plausible_of(
+        bytes: u64,
+        elapsed_ms: u64,
+        direction: Direction,
+        nominal_bps: Option<u64>,
+    ) -> bool {
         let spec = ArmTask {
             task: TaskId(1),
             role: Role::Client,
@@ -49,7 +63,11 @@ mod tests {
             congestion: None,
             dscp: 0,
         };
-        let end = TaskEnd { bytes, elapsed_ns: elapsed_ms * MS_NS, ..TaskEnd::aborted("") };
+        let end = TaskEnd {
+            bytes,
+            elapsed_ns: elapsed_ms * MS_NS,
+            ..TaskEnd::aborted("")
+        };
         is_plausible(&end, &spec, nominal_bps)
     }
 
@@ -61,11 +79,23 @@ mod tests {
             (true, 600_000_000, 5_000, Direction::Forward, gigabit),
             (true, 750_000_000, 5_000, Direction::Forward, gigabit),
             (false, 750_000_001, 5_000, Direction::Forward, gigabit),
-            (true, 1_200_000_000, 5_000, Direction::Bidirectional, gigabit),
+            (
+                true,
+                1_200_000_000,
+                5_000,
+                Direction::Bidirectional,
+                gigabit,
+            ),
             (false, 1, 0, Direction::Forward, None),
             (true, u64::MAX, 5_000, Direction::Forward, None),
             (false, 600_000_000, 7_001, Direction::Forward, gigabit),
-            (false, u64::MAX, 5_000, Direction::Reverse, Some(u64::MAX / 1_000_000_000)),
+            (
+                false,
+                u64::MAX,
+                5_000,
+                Direction::Reverse,
+                Some(u64::MAX / 1_000_000_000),
+            ),
         ];
         for (expected, bytes, elapsed_ms, direction, nominal_bps) in rows {
             assert_eq!(

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ARMED_TIMEOUT_NS, Action, Coordinator, DONE_TIMEOUT_NS, NotRun, Presence, RoundPlan, RoundTask, Step};
+use super::{
+    ARMED_TIMEOUT_NS, Action, Coordinator, DONE_TIMEOUT_NS, NotRun, Presence, RoundPlan, RoundTask,
+    Step,
+};
 use crate::clock::{LEAD_MAX_NS, lead_ns};
 use crate::message::{Arm, ArmTask, Cancel, CoordinatorMessage, FailCode, Go};
 use crate::{MS_NS, TaskId};
@@ -67,35 +70,65 @@ impl Part {
 
 impl Progress {
     fn hosts(&self) -> impl Iterator<Item = usize> {
-        [Some(&self.plan.client), self.plan.server.as_ref()].into_iter().flatten().map(|end| end.host)
+        [Some(&self.plan.client), self.plan.server.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(|end| end.host)
     }
 }
 
 impl Coordinator {
     /// Begins a round once its hosts have confirmed the end of earlier ones, or after as long as they have for ARMED.
     pub(super) fn prepare_round(&mut self, now_ns: u64, plan: RoundPlan) {
-        let hosts = plan.tasks.iter().flat_map(|task| std::iter::once(&task.client).chain(&task.server));
-        let is_open = |host: &usize| self.hosts.get(*host).is_some_and(|host| host.open_round.is_some());
+        let hosts = plan
+            .tasks
+            .iter()
+            .flat_map(|task| std::iter::once(&task.client).chain(&task.server));
+        let is_open = |host: &usize| {
+            self.hosts
+                .get(*host)
+                .is_some_and(|host| host.open_round.is_some())
+        };
         let open: BTreeSet<usize> = hosts.map(|end| end.host).filter(is_open).collect();
-        let awaited: Vec<usize> = open.into_iter().filter(|host| self.is_planned(*host)).collect();
+        let awaited: Vec<usize> = open
+            .into_iter()
+            .filter(|host| self.is_planned(*host))
+            .collect();
         if awaited.is_empty() {
             return self.begin_round(now_ns, plan);
         }
         self.repeat_cancel();
         self.next_round = Some(plan);
-        self.open(Step::Close, awaited, now_ns.saturating_add(ARMED_TIMEOUT_NS));
+        self.open(
+            Step::Close,
+            awaited,
+            now_ns.saturating_add(ARMED_TIMEOUT_NS),
+        );
     }
 
     pub(super) fn begin_round(&mut self, now_ns: u64, plan: RoundPlan) {
-        let RoundPlan { number, tasks, data_rtt_ns } = plan;
+        let RoundPlan {
+            number,
+            tasks,
+            data_rtt_ns,
+        } = plan;
         let mut lists: BTreeMap<usize, Vec<ArmTask>> = BTreeMap::new();
         let mut progress = Vec::with_capacity(tasks.len());
         for plan in tasks {
             let server = plan.server.as_ref();
-            self.known.insert(plan.task, (plan.client.host, server.map(|server| server.host)));
-            let hosts = || std::iter::once(&plan.client).chain(server).filter_map(|end| self.hosts.get(end.host));
+            self.known.insert(
+                plan.task,
+                (plan.client.host, server.map(|server| server.host)),
+            );
+            let hosts = || {
+                std::iter::once(&plan.client)
+                    .chain(server)
+                    .filter_map(|end| self.hosts.get(end.host))
+            };
             let lacking = match () {
-                () if hosts().any(|host| host.presence != Presence::Planned) => Some(NotRun::HostOut),
+                () if hosts().any(|host| host.presence != Presence::Planned) => {
+                    Some(NotRun::HostOut)
+                }
                 () if hosts().any(|host| host.open_round.is_some()) => Some(NotRun::SlowControl),
                 () => None,
             };
@@ -104,20 +137,43 @@ impl Coordinator {
                     lists.entry(end.host).or_default().push(end.spec.clone());
                 }
             }
-            self.actions.extend(lacking.map(|reason| Action::NotRun { task: plan.task, reason }));
-            progress.push(Progress { plan, is_settled: lacking.is_some() });
+            self.actions.extend(lacking.map(|reason| Action::NotRun {
+                task: plan.task,
+                reason,
+            }));
+            progress.push(Progress {
+                plan,
+                is_settled: lacking.is_some(),
+            });
         }
         let mut hosts = BTreeMap::new();
         for (host, tasks) in lists {
             hosts.insert(host, self.arm(now_ns, number, host, tasks));
         }
-        self.open(Step::Arm, hosts.keys().copied(), now_ns.saturating_add(ARMED_TIMEOUT_NS));
-        let oversized: Vec<usize> =
-            hosts.iter().filter(|(_, part)| part.arm_seq.is_none()).map(|(host, _)| *host).collect();
+        self.open(
+            Step::Arm,
+            hosts.keys().copied(),
+            now_ns.saturating_add(ARMED_TIMEOUT_NS),
+        );
+        let oversized: Vec<usize> = hosts
+            .iter()
+            .filter(|(_, part)| part.arm_seq.is_none())
+            .map(|(host, _)| *host)
+            .collect();
         let phase = Phase::Arming;
         let (lead_ns, until_ns) = (0, u64::MAX);
-        self.round = Some(Round { number, phase, tasks: progress, hosts, data_rtt_ns, lead_ns, until_ns });
-        oversized.into_iter().for_each(|host| self.refuse_arm(host, FailCode::Limit));
+        self.round = Some(Round {
+            number,
+            phase,
+            tasks: progress,
+            hosts,
+            data_rtt_ns,
+            lead_ns,
+            until_ns,
+        });
+        oversized
+            .into_iter()
+            .for_each(|host| self.refuse_arm(host, FailCode::Limit));
     }
 
     fn arm(&mut self, now_ns: u64, round: u32, host: usize, tasks: Vec<ArmTask>) -> Part {
@@ -133,7 +189,11 @@ impl Coordinator {
             admit: admit.into_iter().collect(),
         };
         let arm_seq = self.send(vec![host], CoordinatorMessage::Arm(Box::new(arm)));
-        Part { arm_seq, open, ..Part::default() }
+        Part {
+            arm_seq,
+            open,
+            ..Part::default()
+        }
     }
 
     /// All hosts are armed, or the deadline has passed.
@@ -141,13 +201,18 @@ impl Coordinator {
         for host in late {
             self.settle_tasks_of(*host, NotRun::SlowControl);
         }
-        let Some(mut round) = self.round.take() else { return };
+        let Some(mut round) = self.round.take() else {
+            return;
+        };
         round.lead_ns = self.lead_ns(now_ns, &round);
         let t0_ns = now_ns.saturating_add(round.lead_ns);
         self.send_go(&mut round, t0_ns);
         let open = round.tasks.iter().filter(|task| !task.is_settled);
         let specs = open.map(|task| &task.plan.client.spec);
-        let longest_ns = specs.map(|spec| spec.delay_ns().saturating_add(spec.duration_ns())).max().unwrap_or(0);
+        let longest_ns = specs
+            .map(|spec| spec.delay_ns().saturating_add(spec.duration_ns()))
+            .max()
+            .unwrap_or(0);
         round.until_ns = Self::round_until_ns(t0_ns.saturating_add(longest_ns));
         round.phase = Phase::Running;
         self.round = Some(round);
@@ -159,7 +224,8 @@ impl Coordinator {
     fn send_go(&mut self, round: &mut Round, t0_ns: u64) {
         let mut skips: BTreeMap<usize, Vec<TaskId>> = BTreeMap::new();
         for task in round.tasks.iter().filter(|task| task.is_settled) {
-            task.hosts().for_each(|host| skips.entry(host).or_default().push(task.plan.task));
+            task.hosts()
+                .for_each(|host| skips.entry(host).or_default().push(task.plan.task));
         }
         let mut together = Vec::new();
         for (host, part) in &mut round.hosts {
@@ -171,11 +237,19 @@ impl Coordinator {
             if skip.is_empty() {
                 together.push(*host);
             } else {
-                let go = Go { round: round.number, t0_ns, skip };
+                let go = Go {
+                    round: round.number,
+                    t0_ns,
+                    skip,
+                };
                 part.go_seq = self.send(vec![*host], CoordinatorMessage::Go(go));
             }
         }
-        let go = Go { round: round.number, t0_ns, skip: Vec::new() };
+        let go = Go {
+            round: round.number,
+            t0_ns,
+            skip: Vec::new(),
+        };
         let seq = self.send(together.clone(), CoordinatorMessage::Go(go));
         for host in together {
             if let Some(part) = round.hosts.get_mut(&host) {
@@ -186,15 +260,23 @@ impl Coordinator {
 
     fn lead_ns(&self, now_ns: u64, round: &Round) -> u64 {
         let hosts = || round.hosts.keys().filter_map(|host| self.hosts.get(*host));
-        let rtt_ns = hosts().filter_map(|host| host.clock.rtt_p99_ns()).max().unwrap_or(0);
+        let rtt_ns = hosts()
+            .filter_map(|host| host.clock.rtt_p99_ns())
+            .max()
+            .unwrap_or(0);
         let uncertain = hosts().filter_map(|host| host.clock.estimate(now_ns));
-        let uncertainty_ns = uncertain.map(|estimate| estimate.uncertainty_ns).max().unwrap_or(0);
+        let uncertainty_ns = uncertain
+            .map(|estimate| estimate.uncertainty_ns)
+            .max()
+            .unwrap_or(0);
         lead_ns(rtt_ns, uncertainty_ns, round.data_rtt_ns).max(self.lead_min_ns)
     }
 
     /// Goes on without a step to wait for. `false` when nothing changed.
     pub(super) fn advance_round(&mut self, now_ns: u64) -> bool {
-        let Some(round) = &mut self.round else { return false };
+        let Some(round) = &mut self.round else {
+            return false;
+        };
         let is_due = now_ns >= round.until_ns;
         match round.phase {
             Phase::Running if round.tasks.iter().all(|task| task.is_settled) => {
@@ -203,10 +285,18 @@ impl Coordinator {
             }
             Phase::Running if is_due => {
                 let is_open = |task: &&Progress| !task.is_settled;
-                let open: Vec<TaskId> = round.tasks.iter().filter(is_open).map(|task| task.plan.task).collect();
-                open.into_iter().for_each(|task| self.settle(task, NotRun::NoResult));
+                let open: Vec<TaskId> = round
+                    .tasks
+                    .iter()
+                    .filter(is_open)
+                    .map(|task| task.plan.task)
+                    .collect();
+                open.into_iter()
+                    .for_each(|task| self.settle(task, NotRun::NoResult));
             }
-            Phase::Grace if is_due || round.hosts.values().all(Part::is_through) => self.close_round(now_ns),
+            Phase::Grace if is_due || round.hosts.values().all(Part::is_through) => {
+                self.close_round(now_ns)
+            }
             _ => return false,
         }
         true
@@ -217,9 +307,16 @@ impl Coordinator {
         let Some(round) = &mut self.round else { return };
         round.phase = Phase::Closing;
         let open = || round.hosts.iter().filter(|(_, part)| !part.is_through());
-        let cancelled_ns = open().filter_map(|(_, part)| part.cancelled_ns).max().unwrap_or(now_ns);
+        let cancelled_ns = open()
+            .filter_map(|(_, part)| part.cancelled_ns)
+            .max()
+            .unwrap_or(now_ns);
         let hosts: Vec<usize> = open().map(|(host, _)| *host).collect();
-        self.open(Step::Close, hosts, cancelled_ns.saturating_add(DONE_TIMEOUT_NS));
+        self.open(
+            Step::Close,
+            hosts,
+            cancelled_ns.saturating_add(DONE_TIMEOUT_NS),
+        );
     }
 
     /// Sends CANCEL to the hosts of the round that are not through and have not received it.
@@ -233,18 +330,28 @@ impl Coordinator {
                 hosts.push(*host);
             }
         }
-        self.send(hosts, CoordinatorMessage::Cancel(Cancel { round: Some(number) }));
+        self.send(
+            hosts,
+            CoordinatorMessage::Cancel(Cancel {
+                round: Some(number),
+            }),
+        );
     }
 
     pub(super) fn end_round(&mut self, unconfirmed: Vec<usize>) {
-        let Some(round) = self.round.take() else { return };
+        let Some(round) = self.round.take() else {
+            return;
+        };
         for index in round.hosts.keys() {
             if let Some(host) = self.hosts.get_mut(*index) {
                 host.parts.clear();
                 host.open_round = unconfirmed.contains(index).then_some(round.number);
             }
         }
-        self.actions.push_back(Action::RoundDone { round: round.number, unconfirmed });
+        self.actions.push_back(Action::RoundDone {
+            round: round.number,
+            unconfirmed,
+        });
     }
 
     /// Repeats CANCEL at hosts that have not confirmed the end of an earlier round: it was lost while they were away.
@@ -256,13 +363,20 @@ impl Coordinator {
             }
         }
         for (round, hosts) in open {
-            self.send(hosts, CoordinatorMessage::Cancel(Cancel { round: Some(round) }));
+            self.send(
+                hosts,
+                CoordinatorMessage::Cancel(Cancel { round: Some(round) }),
+            );
         }
     }
 
     /// A host does not take part in the round: its tasks come back.
     pub(super) fn refuse_arm(&mut self, host: usize, code: FailCode) {
-        if let Some(part) = self.round.as_mut().and_then(|round| round.hosts.get_mut(&host)) {
+        if let Some(part) = self
+            .round
+            .as_mut()
+            .and_then(|round| round.hosts.get_mut(&host))
+        {
             part.is_ended = true;
         }
         self.settle_tasks_of(host, NotRun::Refused(code));
@@ -274,25 +388,42 @@ impl Coordinator {
         let Some(round) = &self.round else { return };
         if code == FailCode::Late {
             // The round trips of the clocks do not show how busy the hosts are when a round begins.
-            self.lead_min_ns = round.lead_ns.saturating_mul(2).clamp(self.lead_min_ns, LEAD_MAX_NS);
+            self.lead_min_ns = round
+                .lead_ns
+                .saturating_mul(2)
+                .clamp(self.lead_min_ns, LEAD_MAX_NS);
         }
         let is_own = |task: &&Progress| task.plan.client.host == host;
-        let own: Vec<TaskId> = round.tasks.iter().filter(is_own).map(|task| task.plan.task).collect();
-        own.into_iter().for_each(|task| self.settle(task, NotRun::Refused(code)));
+        let own: Vec<TaskId> = round
+            .tasks
+            .iter()
+            .filter(is_own)
+            .map(|task| task.plan.task)
+            .collect();
+        own.into_iter()
+            .for_each(|task| self.settle(task, NotRun::Refused(code)));
     }
 
     /// Tasks of a host that have no result come back.
     pub(super) fn settle_tasks_of(&mut self, host: usize, reason: NotRun) {
         let Some(round) = &self.round else { return };
         let is_open = |task: &&Progress| !task.is_settled && task.hosts().any(|end| end == host);
-        let open: Vec<TaskId> = round.tasks.iter().filter(is_open).map(|task| task.plan.task).collect();
+        let open: Vec<TaskId> = round
+            .tasks
+            .iter()
+            .filter(is_open)
+            .map(|task| task.plan.task)
+            .collect();
         open.into_iter().for_each(|task| self.settle(task, reason));
     }
 
     /// A task has no result and gets none.
     pub(super) fn settle(&mut self, task: TaskId, reason: NotRun) {
         let Some(round) = &mut self.round else { return };
-        let found = round.tasks.iter_mut().find(|known| known.plan.task == task && !known.is_settled);
+        let found = round
+            .tasks
+            .iter_mut()
+            .find(|known| known.plan.task == task && !known.is_settled);
         if let Some(progress) = found {
             progress.is_settled = true;
             self.actions.push_back(Action::NotRun { task, reason });

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Action, Coordinator, DropReason, PLANNED_TIMEOUT_NS, PREFLIGHTED_TIMEOUT_NS, Presence, RESULT_TIMEOUT_NS};
+use super::{
+    Action, Coordinator, DropReason, PLANNED_TIMEOUT_NS, PREFLIGHTED_TIMEOUT_NS, Presence,
+    RESULT_TIMEOUT_NS,
+};
 use crate::message::{Beat, CoordinatorMessage, FailCode, Plan, Preflight, Solicit};
 
 /// A step of a run.
@@ -34,8 +37,16 @@ pub(super) struct Barrier {
 }
 
 impl Barrier {
-    pub(super) fn new(step: Step, hosts: impl IntoIterator<Item = usize>, deadline_ns: u64) -> Self {
-        Self { step, waiting: hosts.into_iter().collect(), deadline_ns }
+    pub(super) fn new(
+        step: Step,
+        hosts: impl IntoIterator<Item = usize>,
+        deadline_ns: u64,
+    ) -> Self {
+        Self {
+            step,
+            waiting: hosts.into_iter().collect(),
+            deadline_ns,
+        }
     }
 
     fn is_over(&self, now_ns: u64) -> bool {
@@ -53,7 +64,8 @@ impl Coordinator {
             self.next_beat_ns = now_ns.saturating_add(self.settings.beat_ns.max(1));
             self.drop_silent(now_ns);
             // The lease begins with the plan, not with its answer.
-            let leased = self.hosts_where(|host| host.presence == Presence::Planned || host.has_open_plan());
+            let leased =
+                self.hosts_where(|host| host.presence == Presence::Planned || host.has_open_plan());
             self.send(leased, CoordinatorMessage::Beat(Beat::default()));
             self.refresh_clocks(now_ns);
             self.solicit();
@@ -69,13 +81,21 @@ impl Coordinator {
             return None;
         }
         let barrier = self.barrier.as_ref().map(|barrier| barrier.deadline_ns);
-        let round = self.round.as_ref().filter(|_| barrier.is_none()).map(|round| round.until_ns);
-        [barrier, round, Some(self.next_beat_ns)].into_iter().flatten().min()
+        let round = self
+            .round
+            .as_ref()
+            .filter(|_| barrier.is_none())
+            .map(|round| round.until_ns);
+        [barrier, round, Some(self.next_beat_ns)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// A host receives one plan.
     pub(super) fn send_plan(&mut self, index: usize, plan: Box<Plan>) {
-        let is_ready = |host: &super::Host| host.presence == Presence::Greeted && !host.has_open_plan();
+        let is_ready =
+            |host: &super::Host| host.presence == Presence::Greeted && !host.has_open_plan();
         if self.hosts.get(index).is_some_and(is_ready) {
             self.send_command(index, CoordinatorMessage::Plan(plan));
         }
@@ -89,9 +109,13 @@ impl Coordinator {
 
     /// Solicits HELLO of the hosts that have not sent it, where it is due.
     pub(super) fn solicit(&mut self) {
-        let awaited = self.barrier.as_ref().filter(|barrier| barrier.step == Step::Hello);
-        let hosts =
-            awaited.filter(|_| self.settings.is_solicited).map(|barrier| barrier.waiting.iter().copied().collect());
+        let awaited = self
+            .barrier
+            .as_ref()
+            .filter(|barrier| barrier.step == Step::Hello);
+        let hosts = awaited
+            .filter(|_| self.settings.is_solicited)
+            .map(|barrier| barrier.waiting.iter().copied().collect());
         if let Some(hosts) = hosts {
             self.send(hosts, CoordinatorMessage::Solicit(Solicit {}));
         }
@@ -100,11 +124,17 @@ impl Coordinator {
     pub(super) fn send_preflights(&mut self, now_ns: u64, preflights: Vec<(usize, Preflight)>) {
         let mut receivers = Vec::new();
         for (index, preflight) in preflights {
-            if self.is_planned(index) && self.send_command(index, CoordinatorMessage::Preflight(preflight)) {
+            if self.is_planned(index)
+                && self.send_command(index, CoordinatorMessage::Preflight(preflight))
+            {
                 receivers.push(index);
             }
         }
-        self.open(Step::Preflight, receivers, now_ns.saturating_add(PREFLIGHTED_TIMEOUT_NS));
+        self.open(
+            Step::Preflight,
+            receivers,
+            now_ns.saturating_add(PREFLIGHTED_TIMEOUT_NS),
+        );
     }
 
     /// A command beyond the bounds of a message drops the host.
@@ -119,13 +149,20 @@ impl Coordinator {
         seq.is_some()
     }
 
-    pub(super) fn open(&mut self, step: Step, hosts: impl IntoIterator<Item = usize>, deadline_ns: u64) {
+    pub(super) fn open(
+        &mut self,
+        step: Step,
+        hosts: impl IntoIterator<Item = usize>,
+        deadline_ns: u64,
+    ) {
         self.barrier = Some(Barrier::new(step, hosts, deadline_ns));
     }
 
     /// The step waits for this host.
     pub(super) fn awaits(&self, step: Step, host: usize) -> bool {
-        self.barrier.as_ref().is_some_and(|barrier| barrier.step == step && barrier.waiting.contains(&host))
+        self.barrier
+            .as_ref()
+            .is_some_and(|barrier| barrier.step == step && barrier.waiting.contains(&host))
     }
 
     /// A host has answered in this step.
@@ -169,7 +206,9 @@ impl Coordinator {
 
     /// A host takes part no longer.
     pub(super) fn drop_host(&mut self, index: usize, reason: DropReason) {
-        let Some(host) = self.host_mut(index) else { return };
+        let Some(host) = self.host_mut(index) else {
+            return;
+        };
         if host.presence == Presence::Out {
             return;
         }
@@ -178,7 +217,10 @@ impl Coordinator {
         if let Some(barrier) = &mut self.barrier {
             barrier.waiting.remove(&index);
         }
-        self.actions.push_back(Action::Dropped { host: index, reason });
+        self.actions.push_back(Action::Dropped {
+            host: index,
+            reason,
+        });
         self.lose_tasks(index);
     }
 
@@ -192,6 +234,8 @@ impl Coordinator {
 
     /// End of a round whose longest task ends at `end_ns`.
     pub(super) fn round_until_ns(end_ns: u64) -> u64 {
-        end_ns.saturating_add(crate::agent::OVERTIME_NS).saturating_add(RESULT_TIMEOUT_NS)
+        end_ns
+            .saturating_add(crate::agent::OVERTIME_NS)
+            .saturating_add(RESULT_TIMEOUT_NS)
     }
 }

@@ -29,7 +29,9 @@ impl Connection {
             _ => return Ok(()),
         };
         if value.contains("{{") {
-            return Err(format!("{name} is a template; use: ansible-inventory --list | linerate fleet … -i -"));
+            return Err(format!(
+                "{name} is a template; use: ansible-inventory --list | linerate fleet … -i -"
+            ));
         }
         *place = Some(value.to_owned());
         Ok(())
@@ -48,7 +50,10 @@ impl Connection {
     /// Destination of ssh(1); a port makes it an URI.
     fn destination(&self, name: &str) -> String {
         let host = self.host.as_deref().unwrap_or(name);
-        let user = self.user.as_ref().map_or_else(String::new, |user| format!("{user}@"));
+        let user = self
+            .user
+            .as_ref()
+            .map_or_else(String::new, |user| format!("{user}@"));
         match &self.port {
             Some(port) if host.contains(':') => format!("ssh://{user}[{host}]:{port}"),
             Some(port) => format!("ssh://{user}{host}:{port}"),
@@ -65,12 +70,23 @@ pub(super) fn host(
     groups: &BTreeSet<&str>,
 ) -> Result<Host, InventoryError> {
     let mut host = Host::named(name, line)?;
-    if let Some(port) = connection.port.as_ref().filter(|port| port.parse::<u16>().is_err()) {
-        return Err(InventoryError::new(line, format!("host {name}: {port:?} is no port")));
+    if let Some(port) = connection
+        .port
+        .as_ref()
+        .filter(|port| port.parse::<u16>().is_err())
+    {
+        return Err(InventoryError::new(
+            line,
+            format!("host {name}: {port:?} is no port"),
+        ));
     }
     host.reach = Reach::Ssh(connection.destination(name));
-    let named = groups.iter().filter(|group| !matches!(**group, "all" | "ungrouped"));
-    host.labels = named.map(|group| (format!("{GROUP_LABEL}{group}"), "yes".to_owned())).collect();
+    let named = groups
+        .iter()
+        .filter(|group| !matches!(**group, "all" | "ungrouped"));
+    host.labels = named
+        .map(|group| (format!("{GROUP_LABEL}{group}"), "yes".to_owned()))
+        .collect();
     Ok(host)
 }
 
@@ -80,31 +96,51 @@ pub(super) fn host(
 /// When the text is no such JSON or is beyond a bound.
 pub fn from_json(text: &str) -> Result<Inventory, InventoryError> {
     check_size(text)?;
-    let mut groups: BTreeMap<String, Value> = serde_json::from_str(text).map_err(|error| at(&error))?;
-    let meta = groups.remove("_meta").map(serde_json::from_value::<Meta>).transpose();
-    let meta = meta.map_err(|error| InventoryError::new(None, format!("_meta: {error}")))?.unwrap_or_default();
+    let mut groups: BTreeMap<String, Value> =
+        serde_json::from_str(text).map_err(|error| at(&error))?;
+    let meta = groups
+        .remove("_meta")
+        .map(serde_json::from_value::<Meta>)
+        .transpose();
+    let meta = meta
+        .map_err(|error| InventoryError::new(None, format!("_meta: {error}")))?
+        .unwrap_or_default();
     if groups.len() > GROUPS_MAX {
-        return Err(InventoryError::new(None, format!("more than {GROUPS_MAX} groups")));
+        return Err(InventoryError::new(
+            None,
+            format!("more than {GROUPS_MAX} groups"),
+        ));
     }
     let groups = groups.into_iter().map(|(name, value)| {
         let group = serde_json::from_value::<Group>(value);
-        group.map(|group| (name.clone(), group)).map_err(|error| InventoryError::new(None, format!("{name}: {error}")))
+        group
+            .map(|group| (name.clone(), group))
+            .map_err(|error| InventoryError::new(None, format!("{name}: {error}")))
     });
     let groups = Groups(groups.collect::<Result<_, _>>()?);
     let mut inventory = Inventory::default();
     for (name, groups) in groups.of_hosts() {
         let mut connection = Connection::default();
         for (key, value) in meta.hostvars.get(name).into_iter().flatten() {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            connection.set(key, &value).map_err(|text| InventoryError::new(None, format!("host {name}: {text}")))?;
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            connection
+                .set(key, &value)
+                .map_err(|text| InventoryError::new(None, format!("host {name}: {text}")))?;
         }
-        inventory.hosts.push(host(name, None, &connection, &groups)?);
+        inventory
+            .hosts
+            .push(host(name, None, &connection, &groups)?);
     }
     check::inventory(inventory)
 }
 
 fn at(error: &serde_json::Error) -> InventoryError {
-    InventoryError::new(Some(error.line()).filter(|line| *line > 0), error.to_string())
+    InventoryError::new(
+        Some(error.line()).filter(|line| *line > 0),
+        error.to_string(),
+    )
 }
 
 #[derive(Default, Deserialize)]

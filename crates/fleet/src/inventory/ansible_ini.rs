@@ -52,7 +52,9 @@ fn section_of(header: &str) -> Option<Section> {
     let (name, behind) = header.split_once(']')?;
     let is_end = behind.trim_start().is_empty() || behind.trim_start().starts_with('#');
     let (group, kind) = name.split_once(':').unwrap_or((name, ""));
-    let group = Some(group.trim()).filter(|group| !group.is_empty() && is_end)?.to_owned();
+    let group = Some(group.trim())
+        .filter(|group| !group.is_empty() && is_end)?
+        .to_owned();
     match kind.trim() {
         "" => Some(Section::Hosts(group)),
         "children" => Some(Section::Children(group)),
@@ -72,13 +74,24 @@ struct File {
 impl File {
     fn read(&mut self, section: &Section, number: usize, line: &str) -> Result<(), String> {
         let words = words(line)?;
-        let Some(first) = words.first() else { return Ok(()) };
+        let Some(first) = words.first() else {
+            return Ok(());
+        };
         match section {
-            Section::Children(group) => self.groups.0.entry(group.clone()).or_default().children.push(first.clone()),
+            Section::Children(group) => self
+                .groups
+                .0
+                .entry(group.clone())
+                .or_default()
+                .children
+                .push(first.clone()),
             Section::Vars(group) => {
                 let (key, value) = line.split_once('=').ok_or("no `=`")?;
                 let value = words_joined(value)?;
-                self.group_vars.entry(group.clone()).or_default().set(key.trim(), &value)?;
+                self.group_vars
+                    .entry(group.clone())
+                    .or_default()
+                    .set(key.trim(), &value)?;
             }
             Section::Hosts(group) => self.read_hosts(group, number, &words)?,
         }
@@ -86,21 +99,38 @@ impl File {
     }
 
     fn read_hosts(&mut self, group: &str, number: usize, words: &[String]) -> Result<(), String> {
-        let Some((pattern, variables)) = words.split_first() else { return Ok(()) };
+        let Some((pattern, variables)) = words.split_first() else {
+            return Ok(());
+        };
         let mut connection = Connection::default();
         for variable in variables {
-            let (key, value) = variable.split_once('=').ok_or_else(|| format!("{variable:?} has no `=`"))?;
+            let (key, value) = variable
+                .split_once('=')
+                .ok_or_else(|| format!("{variable:?} has no `=`"))?;
             connection.set(key, value)?;
         }
         for name in expand(pattern)? {
             let (name, port) = match name.split_once(':') {
-                Some((name, port)) if !port.contains(':') => (name.to_owned(), Some(port.to_owned())),
+                Some((name, port)) if !port.contains(':') => {
+                    (name.to_owned(), Some(port.to_owned()))
+                }
                 _ => (name, None),
             };
-            let of_line = Connection { port: connection.port.clone().or(port), ..connection.clone() };
-            let (_, known) = self.hosts.entry(name.clone()).or_insert((number, Connection::default()));
+            let of_line = Connection {
+                port: connection.port.clone().or(port),
+                ..connection.clone()
+            };
+            let (_, known) = self
+                .hosts
+                .entry(name.clone())
+                .or_insert((number, Connection::default()));
             *known = of_line.or(known);
-            self.groups.0.entry(group.to_owned()).or_default().hosts.push(name);
+            self.groups
+                .0
+                .entry(group.to_owned())
+                .or_default()
+                .hosts
+                .push(name);
             if self.hosts.len() > HOSTS_MAX {
                 return Err(format!("more than {HOSTS_MAX} hosts"));
             }
@@ -110,18 +140,30 @@ impl File {
 
     /// A variable of an inner group has precedence over that of an outer one, and that of the host over both.
     fn inventory(self) -> Result<Inventory, InventoryError> {
-        let deep = || InventoryError::new(None, format!("groups contain each other, or deeper than {DEPTH_MAX}"));
+        let deep = || {
+            InventoryError::new(
+                None,
+                format!("groups contain each other, or deeper than {DEPTH_MAX}"),
+            )
+        };
         let depths = self.groups.depths().ok_or_else(deep)?;
         let of_hosts = self.groups.of_hosts();
         let mut inventory = Inventory::default();
         for (name, (line, own)) in &self.hosts {
             let groups = of_hosts.get(name.as_str()).cloned().unwrap_or_default();
             let mut inner_first: Vec<&str> = groups.iter().copied().collect();
-            inner_first.sort_by_key(|group| std::cmp::Reverse((depths.get(group).copied().unwrap_or(0), *group)));
-            let vars = inner_first.into_iter().filter(|group| *group != "all").chain(["all"]);
+            inner_first.sort_by_key(|group| {
+                std::cmp::Reverse((depths.get(group).copied().unwrap_or(0), *group))
+            });
+            let vars = inner_first
+                .into_iter()
+                .filter(|group| *group != "all")
+                .chain(["all"]);
             let vars = vars.filter_map(|group| self.group_vars.get(group));
             let connection = vars.fold(own.clone(), |inner, outer| inner.or(outer));
-            inventory.hosts.push(host(name, Some(*line), &connection, &groups)?);
+            inventory
+                .hosts
+                .push(host(name, Some(*line), &connection, &groups)?);
         }
         inventory.hosts.sort_by_key(|host| host.line);
         check::inventory(inventory)
@@ -146,7 +188,11 @@ fn words(line: &str) -> Result<Vec<String>, String> {
         }
     }
     words.extend(word);
-    if quote.is_some() { Err("a quote has no end".to_owned()) } else { Ok(words) }
+    if quote.is_some() {
+        Err("a quote has no end".to_owned())
+    } else {
+        Ok(words)
+    }
 }
 
 fn words_joined(text: &str) -> Result<String, String> {
@@ -155,35 +201,64 @@ fn words_joined(text: &str) -> Result<String, String> {
 
 /// Ranges of Ansible: `www[01:50]`, `db[a:c]`, `n[1:9:2]`.
 fn expand(pattern: &str) -> Result<Vec<String>, String> {
-    let Some((before, tail)) = pattern.split_once('[') else { return Ok(vec![pattern.to_owned()]) };
+    let Some((before, tail)) = pattern.split_once('[') else {
+        return Ok(vec![pattern.to_owned()]);
+    };
     let wrong = || format!("{pattern:?} is no range; examples: www[01:50], db[a:c]");
     let (inner, after) = tail.split_once(']').ok_or_else(wrong)?;
     let mut parts = inner.split(':');
-    let (first, last) = (parts.next().ok_or_else(wrong)?, parts.next().ok_or_else(wrong)?);
-    let step =
-        parts.next().map_or(Some(1), |step| step.parse::<usize>().ok()).filter(|step| (1..=HOSTS_MAX).contains(step));
+    let (first, last) = (
+        parts.next().ok_or_else(wrong)?,
+        parts.next().ok_or_else(wrong)?,
+    );
+    let step = parts
+        .next()
+        .map_or(Some(1), |step| step.parse::<usize>().ok())
+        .filter(|step| (1..=HOSTS_MAX).contains(step));
     let step = step.filter(|_| parts.next().is_none()).ok_or_else(wrong)?;
-    let values = numbers(first, last, step).or_else(|| letters(first, last, step)).ok_or_else(wrong)?;
+    let values = numbers(first, last, step)
+        .or_else(|| letters(first, last, step))
+        .ok_or_else(wrong)?;
     let tails = expand(after)?;
     if values.len().saturating_mul(tails.len()) > HOSTS_MAX {
         return Err(format!("more than {HOSTS_MAX} hosts"));
     }
-    Ok(values.iter().flat_map(|value| tails.iter().map(move |tail| format!("{before}{value}{tail}"))).collect())
+    Ok(values
+        .iter()
+        .flat_map(|value| {
+            tails
+                .iter()
+                .map(move |tail| format!("{before}{value}{tail}"))
+        })
+        .collect())
 }
 
 fn numbers(first: &str, last: &str, step: usize) -> Option<Vec<String>> {
-    let is_number = |text: &str| (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = |text: &str| {
+        (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
     if !is_number(first) || !is_number(last) {
         return None;
     }
     let (from, to): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-    let width = if first.starts_with('0') { first.len() } else { 1 };
-    let values = (from..=to).step_by(step).take(HOSTS_MAX + 1).map(|number| format!("{number:0width$}"));
+    let width = if first.starts_with('0') {
+        first.len()
+    } else {
+        1
+    };
+    let values = (from..=to)
+        .step_by(step)
+        .take(HOSTS_MAX + 1)
+        .map(|number| format!("{number:0width$}"));
     Some(values.collect::<Vec<_>>()).filter(|values| !values.is_empty())
 }
 
 fn letters(first: &str, last: &str, step: usize) -> Option<Vec<String>> {
-    let letter = |text: &str| Some(text.chars().next()?).filter(|c| c.is_ascii_alphabetic() && text.len() == 1);
-    let values = (letter(first)?..=letter(last)?).step_by(step).map(String::from);
+    let letter = |text: &str| {
+        Some(text.chars().next()?).filter(|c| c.is_ascii_alphabetic() && text.len() == 1)
+    };
+    let values = (letter(first)?..=letter(last)?)
+        .step_by(step)
+        .map(String::from);
     Some(values.collect::<Vec<_>>()).filter(|values| !values.is_empty())
 }

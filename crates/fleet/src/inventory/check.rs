@@ -15,13 +15,18 @@ const TEXT_MAX_BYTES: usize = 255;
 /// The first host that does not, or that has the name or the address of another one.
 pub fn inventory(mut inventory: Inventory) -> Result<Inventory, InventoryError> {
     if inventory.hosts.len() > HOSTS_MAX {
-        return Err(InventoryError::new(None, format!("more than {HOSTS_MAX} hosts")));
+        return Err(InventoryError::new(
+            None,
+            format!("more than {HOSTS_MAX} hosts"),
+        ));
     }
     inventory.hosts.iter().try_for_each(host)?;
     unique_ids(&inventory.hosts)?;
     unique_addresses(&inventory.hosts)?;
     unique_servers(&inventory.hosts)?;
-    inventory.hosts.sort_by_key(|host| matches!(host.reach, Reach::Server(_)));
+    inventory
+        .hosts
+        .sort_by_key(|host| matches!(host.reach, Reach::Server(_)));
     Ok(inventory)
 }
 
@@ -29,8 +34,15 @@ pub fn inventory(mut inventory: Inventory) -> Result<Inventory, InventoryError> 
 fn unique_ids(hosts: &[Host]) -> Result<(), InventoryError> {
     let mut seen: HashMap<String, &Host> = HashMap::new();
     for host in hosts {
-        let Some(first) = seen.insert(host.id.as_str().to_ascii_lowercase(), host) else { continue };
-        let text = format!("host {} is the same as host {}{}", host.id, first.id, place(first));
+        let Some(first) = seen.insert(host.id.as_str().to_ascii_lowercase(), host) else {
+            continue;
+        };
+        let text = format!(
+            "host {} is the same as host {}{}",
+            host.id,
+            first.id,
+            place(first)
+        );
         return Err(InventoryError::new(host.line, text));
     }
     Ok(())
@@ -40,9 +52,15 @@ fn unique_addresses(hosts: &[Host]) -> Result<(), InventoryError> {
     let mut seen = HashMap::new();
     for host in hosts {
         for (path, address) in &host.paths {
-            let Some(first) = seen.insert((path, address), host) else { continue };
-            let text =
-                format!("host {}: {address} of path {path} is that of host {}{}", host.id, first.id, place(first));
+            let Some(first) = seen.insert((path, address), host) else {
+                continue;
+            };
+            let text = format!(
+                "host {}: {address} of path {path} is that of host {}{}",
+                host.id,
+                first.id,
+                place(first)
+            );
             return Err(InventoryError::new(host.line, text));
         }
     }
@@ -53,20 +71,35 @@ fn unique_addresses(hosts: &[Host]) -> Result<(), InventoryError> {
 fn unique_servers(hosts: &[Host]) -> Result<(), InventoryError> {
     let mut seen = HashMap::new();
     for host in hosts {
-        let Reach::Server(server) = &host.reach else { continue };
-        let Some(first) = seen.insert(server, host) else { continue };
-        let text = format!("host {}: {server} is the server of host {}{}", host.id, first.id, place(first));
+        let Reach::Server(server) = &host.reach else {
+            continue;
+        };
+        let Some(first) = seen.insert(server, host) else {
+            continue;
+        };
+        let text = format!(
+            "host {}: {server} is the server of host {}{}",
+            host.id,
+            first.id,
+            place(first)
+        );
         return Err(InventoryError::new(host.line, text));
     }
     Ok(())
 }
 
 fn place(host: &Host) -> String {
-    host.line.map_or_else(String::new, |line| format!(" in line {line}"))
+    host.line
+        .map_or_else(String::new, |line| format!(" in line {line}"))
 }
 
 fn host(host: &Host) -> Result<(), InventoryError> {
-    let wrong = |text: String| Err(InventoryError::new(host.line, format!("host {}: {text}", host.id)));
+    let wrong = |text: String| {
+        Err(InventoryError::new(
+            host.line,
+            format!("host {}: {text}", host.id),
+        ))
+    };
     if host.paths.len() > PATHS_MAX {
         return wrong(format!("more than {PATHS_MAX} paths"));
     }
@@ -78,15 +111,28 @@ fn host(host: &Host) -> Result<(), InventoryError> {
         return wrong(format!("{destination:?} is no destination"));
     }
     if matches!(&host.reach, Reach::Server(server) if host_port(server).is_none()) {
-        return wrong(format!("{destination:?} is no HOST:PORT; example: 10.0.0.250:5201"));
+        return wrong(format!(
+            "{destination:?} is no HOST:PORT; example: 10.0.0.250:5201"
+        ));
     }
-    for text in host.labels.iter().flat_map(|(name, value)| [name, value]).chain(&host.rack) {
+    for text in host
+        .labels
+        .iter()
+        .flat_map(|(name, value)| [name, value])
+        .chain(&host.rack)
+    {
         if text.len() > TEXT_MAX_BYTES || text.chars().any(char::is_control) {
             return wrong(format!("{text:?} is too long or has control characters"));
         }
     }
-    match host.paths.keys().find(|path| !crate::message::is_name(path, 32)) {
-        Some(path) => wrong(format!("{path:?} is no name of a path: 1 to 32 of A-Z a-z 0-9 _ -")),
+    match host
+        .paths
+        .keys()
+        .find(|path| !crate::message::is_name(path, 32))
+    {
+        Some(path) => wrong(format!(
+            "{path:?} is no name of a path: 1 to 32 of A-Z a-z 0-9 _ -"
+        )),
         None => Ok(()),
     }
 }

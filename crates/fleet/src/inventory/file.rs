@@ -8,7 +8,10 @@ use toml::Spanned;
 
 use super::nearest::nearest;
 use super::range::expand;
-use super::{Control, HOSTS_MAX, Host, Inventory, InventoryError, PORTS_DEFAULT, Rack, Reach, check, check_size};
+use super::{
+    Control, HOSTS_MAX, Host, Inventory, InventoryError, PORTS_DEFAULT, Rack, Reach, check,
+    check_size,
+};
 use crate::message::Ports;
 
 /// Reads an inventory.
@@ -23,21 +26,40 @@ pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
         let line = line_at(text, entry.span().start);
         hosts.extend(expanded(line, entry.get_ref())?);
         if hosts.len() > HOSTS_MAX {
-            return Err(InventoryError::new(Some(line), format!("more than {HOSTS_MAX} hosts")));
+            return Err(InventoryError::new(
+                Some(line),
+                format!("more than {HOSTS_MAX} hosts"),
+            ));
         }
     }
     let racks = racks(text, &file.racks)?;
-    let unknown =
-        hosts.iter().find(|host| host.rack.as_ref().is_some_and(|rack| !racks.is_empty() && !racks.contains_key(rack)));
+    let unknown = hosts.iter().find(|host| {
+        host.rack
+            .as_ref()
+            .is_some_and(|rack| !racks.is_empty() && !racks.contains_key(rack))
+    });
     if let Some(host) = unknown {
-        let text =
-            format!("host {}: rack {:?} has no table [racks.…]", host.id, host.rack.as_deref().unwrap_or_default());
+        let text = format!(
+            "host {}: rack {:?} has no table [racks.…]",
+            host.id,
+            host.rack.as_deref().unwrap_or_default()
+        );
         return Err(InventoryError::new(host.line, text));
     }
     let (name, ports, control) = fleet(text, file.fleet)?;
     let has_paths = hosts.iter().any(|host| !host.paths.is_empty());
-    let control = control.unwrap_or(if has_paths { Control::Separate } else { Control::Shared });
-    check::inventory(Inventory { name, ports, control, racks, hosts })
+    let control = control.unwrap_or(if has_paths {
+        Control::Separate
+    } else {
+        Control::Shared
+    });
+    check::inventory(Inventory {
+        name,
+        ports,
+        control,
+        racks,
+        hosts,
+    })
 }
 
 #[derive(Deserialize)]
@@ -84,14 +106,23 @@ fn syntax(text: &str, error: &toml::de::Error) -> InventoryError {
     let line = error.span().map(|span| line_at(text, span.start));
     let message = error.message();
     let mut quoted = message.split('`').skip(1).step_by(2);
-    let unknown = quoted.next().filter(|_| message.starts_with("unknown field"));
-    let Some(unknown) = unknown else { return InventoryError::new(line, message) };
-    let hint = nearest(unknown, quoted).map_or_else(String::new, |key| format!("; did you mean {key:?}?"));
+    let unknown = quoted
+        .next()
+        .filter(|_| message.starts_with("unknown field"));
+    let Some(unknown) = unknown else {
+        return InventoryError::new(line, message);
+    };
+    let hint =
+        nearest(unknown, quoted).map_or_else(String::new, |key| format!("; did you mean {key:?}?"));
     InventoryError::new(line, format!("unknown key {unknown:?}{hint}"))
 }
 
 fn line_at(text: &str, offset: usize) -> usize {
-    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+    1 + text
+        .bytes()
+        .take(offset)
+        .filter(|byte| *byte == b'\n')
+        .count()
 }
 
 /// The hosts of an entry: its name is a range, and other ranges have as many values or one.
@@ -103,7 +134,10 @@ fn expanded(line: usize, entry: &HostEntry) -> Result<Vec<Host>, InventoryError>
     let names = expand(&entry.name).map_err(|error| wrong(format!("name: {error}")))?;
     let mut hosts = Vec::with_capacity(names.len());
     for name in &names {
-        hosts.push(Host { labels: entry.labels.clone(), ..Host::named(name, Some(line))? });
+        hosts.push(Host {
+            labels: entry.labels.clone(),
+            ..Host::named(name, Some(line))?
+        });
     }
     let paired = |key: &str, pattern: &Option<String>| {
         pattern.as_ref().map_or(Ok(Vec::new()), |pattern| {
@@ -121,9 +155,15 @@ fn expanded(line: usize, entry: &HostEntry) -> Result<Vec<Host>, InventoryError>
     }
     for (path, pattern) in &entry.paths {
         let place = |text: String| wrong(format!("paths.{path}: {text}"));
-        for (host, address) in hosts.iter_mut().zip(values_for(names.len(), pattern).map_err(place)?) {
+        for (host, address) in hosts
+            .iter_mut()
+            .zip(values_for(names.len(), pattern).map_err(place)?)
+        {
             let parsed: Result<IpAddr, _> = address.parse();
-            host.paths.insert(path.clone(), parsed.map_err(|_| place(format!("{address:?} is no address")))?);
+            host.paths.insert(
+                path.clone(),
+                parsed.map_err(|_| place(format!("{address:?} is no address")))?,
+            );
         }
     }
     Ok(hosts)
@@ -139,29 +179,57 @@ fn values_for(count: usize, pattern: &str) -> Result<Vec<String>, String> {
     }
 }
 
-fn fleet(text: &str, fleet: Fleet) -> Result<(Option<String>, Ports, Option<Control>), InventoryError> {
+fn fleet(
+    text: &str,
+    fleet: Fleet,
+) -> Result<(Option<String>, Ports, Option<Control>), InventoryError> {
     let wrong = |value: &Spanned<String>, expected: &str| {
         let line = line_at(text, value.span().start);
-        InventoryError::new(Some(line), format!("{:?} is no {expected}", value.get_ref()))
+        InventoryError::new(
+            Some(line),
+            format!("{:?} is no {expected}", value.get_ref()),
+        )
     };
-    let name = fleet.name.map(|name| if is_site(name.get_ref()) { Ok(name) } else { Err(wrong(&name, SITE)) });
-    let ports = fleet.ports.map(|value| ports_of(value.get_ref()).ok_or_else(|| wrong(&value, PORTS)));
-    Ok((name.transpose()?.map(Spanned::into_inner), ports.transpose()?.unwrap_or(PORTS_DEFAULT), fleet.control))
+    let name = fleet.name.map(|name| {
+        if is_site(name.get_ref()) {
+            Ok(name)
+        } else {
+            Err(wrong(&name, SITE))
+        }
+    });
+    let ports = fleet
+        .ports
+        .map(|value| ports_of(value.get_ref()).ok_or_else(|| wrong(&value, PORTS)));
+    Ok((
+        name.transpose()?.map(Spanned::into_inner),
+        ports.transpose()?.unwrap_or(PORTS_DEFAULT),
+        fleet.control,
+    ))
 }
 
 const SITE: &str = "name of a site: 1 to 32 of a-z 0-9 -";
 const PORTS: &str = "range of ports; example: 5201-5209";
 const RATE: &str = "rate; example: 40G";
 
-fn racks(text: &str, entries: &BTreeMap<String, RackEntry>) -> Result<BTreeMap<String, Rack>, InventoryError> {
+fn racks(
+    text: &str,
+    entries: &BTreeMap<String, RackEntry>,
+) -> Result<BTreeMap<String, Rack>, InventoryError> {
     let mut racks = BTreeMap::new();
     for (name, entry) in entries {
         let uplink_bps = entry.uplink.as_ref().map(|value| {
             let line = line_at(text, value.span().start);
-            let wrong = || InventoryError::new(Some(line), format!("{:?} is no {RATE}", value.get_ref()));
+            let wrong =
+                || InventoryError::new(Some(line), format!("{:?} is no {RATE}", value.get_ref()));
             rate_bps(value.get_ref()).ok_or_else(wrong)
         });
-        racks.insert(name.clone(), Rack { uplink_bps: uplink_bps.transpose()?, crossing: entry.crossing });
+        racks.insert(
+            name.clone(),
+            Rack {
+                uplink_bps: uplink_bps.transpose()?,
+                crossing: entry.crossing,
+            },
+        );
     }
     Ok(racks)
 }
@@ -173,7 +241,10 @@ fn is_site(text: &str) -> bool {
 
 fn ports_of(text: &str) -> Option<Ports> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let ports = Ports { first: first.trim().parse().ok()?, last: last.trim().parse().ok()? };
+    let ports = Ports {
+        first: first.trim().parse().ok()?,
+        last: last.trim().parse().ok()?,
+    };
     (ports.first > 0 && ports.first <= ports.last).then_some(ports)
 }
 

@@ -27,7 +27,11 @@ impl Groups {
     pub(super) fn of_hosts(&self) -> BTreeMap<&str, BTreeSet<&str>> {
         let mut of_hosts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for name in self.0.keys() {
-            for host in self.within(name).filter_map(|group| self.0.get(group)).flat_map(|group| &group.hosts) {
+            for host in self
+                .within(name)
+                .filter_map(|group| self.0.get(group))
+                .flat_map(|group| &group.hosts)
+            {
                 of_hosts.entry(host).or_default().insert(name);
             }
         }
@@ -37,7 +41,8 @@ impl Groups {
     /// Distance of each group from the outermost one around it; `None` when groups contain each other, or deeper than
     /// [`DEPTH_MAX`].
     pub(super) fn depths(&self) -> Option<BTreeMap<&str, usize>> {
-        let mut depths: BTreeMap<&str, usize> = self.0.keys().map(|name| (name.as_str(), 0)).collect();
+        let mut depths: BTreeMap<&str, usize> =
+            self.0.keys().map(|name| (name.as_str(), 0)).collect();
         for _ in 0..=DEPTH_MAX {
             let mut has_changed = false;
             for (name, group) in &self.0 {
@@ -59,8 +64,17 @@ impl Groups {
     fn within<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let mut seen = BTreeSet::from([name]);
         let mut open = vec![name];
-        while let Some(children) = open.pop().map(|group| self.0.get(group).map(|group| &group.children)) {
-            open.extend(children.into_iter().flatten().map(String::as_str).filter(|child| seen.insert(child)));
+        while let Some(children) = open
+            .pop()
+            .map(|group| self.0.get(group).map(|group| &group.children))
+        {
+            open.extend(
+                children
+                    .into_iter()
+                    .flatten()
+                    .map(String::as_str)
+                    .filter(|child| seen.insert(child)),
+            );
         }
         seen.into_iter()
     }

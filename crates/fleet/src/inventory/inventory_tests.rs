@@ -31,7 +31,11 @@ fn error(text: &str) -> String {
 
 fn hosts(text: &str) -> Vec<(String, Reach)> {
     let inventory = parse(text).expect(text);
-    inventory.hosts.into_iter().map(|host| (host.id.to_string(), host.reach)).collect()
+    inventory
+        .hosts
+        .into_iter()
+        .map(|host| (host.id.to_string(), host.reach))
+        .collect()
 }
 
 fn ssh(id: &str, destination: &str) -> (String, Reach) {
@@ -42,23 +46,52 @@ fn ssh(id: &str, destination: &str) -> (String, Reach) {
 fn toml_expands_names_with_their_addresses() {
     let inventory = parse(CLASSROOM).expect("an inventory");
     assert_eq!(inventory.name.as_deref(), Some("classroom"));
-    assert_eq!(inventory.ports, Ports { first: 5301, last: 5309 });
+    assert_eq!(
+        inventory.ports,
+        Ports {
+            first: 5301,
+            last: 5309
+        }
+    );
     assert_eq!(inventory.control, Control::Separate, "paths are given");
-    assert_eq!(inventory.racks.get("r1").and_then(|rack| rack.uplink_bps), Some(40_000_000_000));
-    assert_eq!(inventory.racks.get("r2").and_then(|rack| rack.crossing), Some(4));
-    let ids: Vec<&str> = inventory.hosts.iter().map(|host| host.id.as_str()).collect();
+    assert_eq!(
+        inventory.racks.get("r1").and_then(|rack| rack.uplink_bps),
+        Some(40_000_000_000)
+    );
+    assert_eq!(
+        inventory.racks.get("r2").and_then(|rack| rack.crossing),
+        Some(4)
+    );
+    let ids: Vec<&str> = inventory
+        .hosts
+        .iter()
+        .map(|host| host.id.as_str())
+        .collect();
     assert_eq!(ids, ["nas", "pc01", "pc02", "pc03", "core-iperf"]);
     assert_eq!(inventory.hosts[2].paths["phys"].to_string(), "10.0.0.102");
-    assert_eq!((inventory.hosts[2].line, inventory.hosts[2].rack.as_deref()), (Some(15), Some("r2")));
-    assert_eq!(inventory.hosts[0].reach, Reach::Ssh("admin@nas.mgmt".to_owned()));
+    assert_eq!(
+        (inventory.hosts[2].line, inventory.hosts[2].rack.as_deref()),
+        (Some(15), Some("r2"))
+    );
+    assert_eq!(
+        inventory.hosts[0].reach,
+        Reach::Ssh("admin@nas.mgmt".to_owned())
+    );
     assert_eq!(inventory.hosts[1].reach, Reach::Ssh("pc01".to_owned()));
-    assert_eq!(inventory.hosts[4].reach, Reach::Server("10.0.0.250:5201".to_owned()));
+    assert_eq!(
+        inventory.hosts[4].reach,
+        Reach::Server("10.0.0.250:5201".to_owned())
+    );
 }
 
 #[test]
 fn servers_without_an_agent_are_behind_the_hosts_with_one() {
-    let text = "[[host]]\nname = \"core\"\nserver = \"[2001:db8::1]:5201\"\n[[host]]\nname = \"a[1-2]\"";
-    let core = ("core".to_owned(), Reach::Server("[2001:db8::1]:5201".to_owned()));
+    let text =
+        "[[host]]\nname = \"core\"\nserver = \"[2001:db8::1]:5201\"\n[[host]]\nname = \"a[1-2]\"";
+    let core = (
+        "core".to_owned(),
+        Reach::Server("[2001:db8::1]:5201".to_owned()),
+    );
     assert_eq!(hosts(text), [ssh("a1", "a1"), ssh("a2", "a2"), core]);
     assert_eq!(host_port("[2001:db8::1]:5201"), Some(("2001:db8::1", 5201)));
     assert_eq!(host_port("nas.lan:70000"), None);
@@ -71,31 +104,70 @@ fn servers_without_an_agent_are_behind_the_hosts_with_one() {
 fn toml_errors_name_the_line_and_the_nearest_key() {
     let host = |rest: &str| format!("[[host]]\nname = \"a\"\n{rest}\n");
     let rows = [
-        (host("labls = {}"), "line 3: unknown key \"labls\"; did you mean \"labels\"?"),
-        ("[fleet]\nprots = \"1\"\n".to_owned(), "line 2: unknown key \"prots\"; did you mean \"ports\"?"),
-        ("[fleet]\nname = \"A B\"\n".to_owned(), "line 2: \"A B\" is no name of a site: 1 to 32 of a-z 0-9 -"),
-        ("[fleet]\nports = \"9-1\"\n".to_owned(), "line 2: \"9-1\" is no range of ports; example: 5201-5209"),
-        ("[fleet]\n[racks.r]\nuplink = \"fast\"".to_owned(), "line 3: \"fast\" is no rate; example: 40G"),
-        (host("ssh = \"-oProxyCommand=x\""), "line 1: host a: \"-oProxyCommand=x\" is no destination"),
-        (host("ssh = \"b\"\nserver = \"c:1\""), "line 1: a host has ssh or server, not both"),
-        (host("server = \"c\""), "line 1: host a: \"c\" is no HOST:PORT; example: 10.0.0.250:5201"),
-        (host("server = \"c:0\""), "line 1: host a: \"c:0\" is no HOST:PORT"),
+        (
+            host("labls = {}"),
+            "line 3: unknown key \"labls\"; did you mean \"labels\"?",
+        ),
+        (
+            "[fleet]\nprots = \"1\"\n".to_owned(),
+            "line 2: unknown key \"prots\"; did you mean \"ports\"?",
+        ),
+        (
+            "[fleet]\nname = \"A B\"\n".to_owned(),
+            "line 2: \"A B\" is no name of a site: 1 to 32 of a-z 0-9 -",
+        ),
+        (
+            "[fleet]\nports = \"9-1\"\n".to_owned(),
+            "line 2: \"9-1\" is no range of ports; example: 5201-5209",
+        ),
+        (
+            "[fleet]\n[racks.r]\nuplink = \"fast\"".to_owned(),
+            "line 3: \"fast\" is no rate; example: 40G",
+        ),
+        (
+            host("ssh = \"-oProxyCommand=x\""),
+            "line 1: host a: \"-oProxyCommand=x\" is no destination",
+        ),
+        (
+            host("ssh = \"b\"\nserver = \"c:1\""),
+            "line 1: a host has ssh or server, not both",
+        ),
+        (
+            host("server = \"c\""),
+            "line 1: host a: \"c\" is no HOST:PORT; example: 10.0.0.250:5201",
+        ),
+        (
+            host("server = \"c:0\""),
+            "line 1: host a: \"c:0\" is no HOST:PORT",
+        ),
         (
             host("server = \"c:1\"\n[[host]]\nname = \"b\"\nserver = \"c:1\""),
             "line 4: host b: c:1 is the server of host a in line 1",
         ),
-        (host("paths = { p = \"x\" }"), "line 1: paths.p: \"x\" is no address"),
+        (
+            host("paths = { p = \"x\" }"),
+            "line 1: paths.p: \"x\" is no address",
+        ),
         (
             host("paths = { \"a b\" = \"10.0.0.1\" }"),
             "line 1: host a: \"a b\" is no name of a path: 1 to 32 of A-Z a-z 0-9 _ -",
         ),
-        (host("[[host]]\nname = \"A\""), "line 3: host A is the same as host a in line 1"),
-        ("[[host]]\nname = \"a[1-2]\"\nssh = \"b[1-3]\"".to_owned(), "line 1: ssh: 3 values for 2 names"),
+        (
+            host("[[host]]\nname = \"A\""),
+            "line 3: host A is the same as host a in line 1",
+        ),
+        (
+            "[[host]]\nname = \"a[1-2]\"\nssh = \"b[1-3]\"".to_owned(),
+            "line 1: ssh: 3 values for 2 names",
+        ),
         (
             "[[host]]\nname = \"a[1-2]\"\npaths = { p = \"10.0.0.1\" }".to_owned(),
             "line 1: host a2: 10.0.0.1 of path p is that of host a1 in line 1",
         ),
-        ("[[host]]\nname = \"-a\"".to_owned(), "line 1: \"-a\" is no host id"),
+        (
+            "[[host]]\nname = \"-a\"".to_owned(),
+            "line 1: \"-a\" is no host id",
+        ),
     ];
     for (text, expected) in rows {
         let error = error(&text);
@@ -107,13 +179,30 @@ fn toml_errors_name_the_line_and_the_nearest_key() {
 
 #[test]
 fn inventories_have_bounds() {
-    let paths: Vec<String> = (0..=PATHS_MAX).map(|i| format!("p{i} = \"10.0.0.{i}\"")).collect();
+    let paths: Vec<String> = (0..=PATHS_MAX)
+        .map(|i| format!("p{i} = \"10.0.0.{i}\""))
+        .collect();
     let labels: Vec<String> = (0..=LABELS_MAX).map(|i| format!("l{i} = \"x\"")).collect();
     let rows = [
-        (format!("[[host]]\nname = \"a\"\npaths = {{ {} }}", paths.join(", ")), "more than 16 paths"),
-        (format!("[[host]]\nname = \"a\"\nlabels = {{ {} }}", labels.join(", ")), "more than 64 labels"),
-        ("[[host]]\nname = \"a[1-9999]\"\n[[host]]\nname = \"b[1-2]\"".to_owned(), "more than 10000 hosts"),
-        (format!("[fleet]\n#{}", "x".repeat(TEXT_MAX_BYTES)), "are allowed"),
+        (
+            format!("[[host]]\nname = \"a\"\npaths = {{ {} }}", paths.join(", ")),
+            "more than 16 paths",
+        ),
+        (
+            format!(
+                "[[host]]\nname = \"a\"\nlabels = {{ {} }}",
+                labels.join(", ")
+            ),
+            "more than 64 labels",
+        ),
+        (
+            "[[host]]\nname = \"a[1-9999]\"\n[[host]]\nname = \"b[1-2]\"".to_owned(),
+            "more than 10000 hosts",
+        ),
+        (
+            format!("[fleet]\n#{}", "x".repeat(TEXT_MAX_BYTES)),
+            "are allowed",
+        ),
     ];
     for (text, expected) in rows {
         let error = error(&text);
@@ -148,7 +237,11 @@ ansible_user=postgres
     ];
     assert_eq!(hosts(text), expected);
     let inventory = parse(text).expect("an inventory");
-    let labels: Vec<&str> = inventory.hosts[1].labels.keys().map(String::as_str).collect();
+    let labels: Vec<&str> = inventory.hosts[1]
+        .labels
+        .keys()
+        .map(String::as_str)
+        .collect();
     assert_eq!(labels, ["group.db", "group.prod", "group.web"]);
     assert!(inventory.hosts[0].labels.is_empty());
 }
@@ -156,15 +249,24 @@ ansible_user=postgres
 #[test]
 fn ansible_ini_that_is_dynamic_or_malformed_is_refused() {
     let rows = [
-        ("a ansible_host={{ip}}", "line 1: ansible_host is a template; use: ansible-inventory --list"),
+        (
+            "a ansible_host={{ip}}",
+            "line 1: ansible_host is a template; use: ansible-inventory --list",
+        ),
         ("[a:b]\n", "line 1: "),
         ("a b", "line 1: \"b\" has no `=`"),
         ("a x='y", "line 1: a quote has no end"),
         ("a[1:z]", "line 1: \"a[1:z]\" is no range"),
         ("a[1:20000]", "line 1: more than 10000 hosts"),
         ("a ansible_port=x", "line 1: host a: \"x\" is no port"),
-        ("[x:children]\ny\n[y:children]\nx\n[y]\na", "groups contain each other"),
-        ("a ansible_host=-oProxyCommand=x", "line 1: host a: \"-oProxyCommand=x\" is no destination"),
+        (
+            "[x:children]\ny\n[y:children]\nx\n[y]\na",
+            "groups contain each other",
+        ),
+        (
+            "a ansible_host=-oProxyCommand=x",
+            "line 1: host a: \"-oProxyCommand=x\" is no destination",
+        ),
     ];
     for (text, expected) in rows {
         let error = error(text);
@@ -178,9 +280,15 @@ fn ansible_json_has_complete_variables() {
         "_meta": {"hostvars": {"a": {"ansible_host": "fd00::1", "ansible_port": 2222, "x": [1]}, "b": {}}},
         "all": {"children": ["ungrouped", "web"]}, "web": {"hosts": ["a", "b"], "vars": {"y": 1}}
     }"#;
-    assert_eq!(hosts(text), [ssh("a", "ssh://[fd00::1]:2222"), ssh("b", "b")]);
+    assert_eq!(
+        hosts(text),
+        [ssh("a", "ssh://[fd00::1]:2222"), ssh("b", "b")]
+    );
     let inventory = parse(text).expect("an inventory");
-    assert_eq!(inventory.hosts[0].labels.keys().collect::<Vec<_>>(), ["group.web"]);
+    assert_eq!(
+        inventory.hosts[0].labels.keys().collect::<Vec<_>>(),
+        ["group.web"]
+    );
     assert!(error("{\"web\": 5}").starts_with("web: "));
     assert!(error("{\"web\":\n").starts_with("line 2: "));
     let circle = r#"{"x": {"children": ["y"], "hosts": ["a"]}, "y": {"children": ["x"]}}"#;
@@ -230,6 +338,10 @@ fn patterns_of_names_have_the_wildcards_of_ssh() {
         ("a*b*c", "aXbYbZc", true),
         ("a*b*c", "aXcYb", false),
     ] {
-        assert_eq!(ssh_names::matches(pattern, name), expected, "{pattern} {name}");
+        assert_eq!(
+            ssh_names::matches(pattern, name),
+            expected,
+            "{pattern} {name}"
+        );
     }
 }

@@ -36,7 +36,10 @@ pub const PATHS_MAX: usize = 16;
 /// Most labels of a host.
 pub const LABELS_MAX: usize = 64;
 /// Ports of tests where the inventory names none.
-pub const PORTS_DEFAULT: Ports = Ports { first: 5201, last: 5209 };
+pub const PORTS_DEFAULT: Ports = Ports {
+    first: 5201,
+    last: 5209,
+};
 
 /// Hosts and what is known about them before a connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,7 +58,13 @@ pub struct Inventory {
 
 impl Default for Inventory {
     fn default() -> Self {
-        Self { name: None, ports: PORTS_DEFAULT, control: Control::Shared, racks: BTreeMap::new(), hosts: Vec::new() }
+        Self {
+            name: None,
+            ports: PORTS_DEFAULT,
+            control: Control::Shared,
+            racks: BTreeMap::new(),
+            hosts: Vec::new(),
+        }
     }
 }
 
@@ -118,7 +127,10 @@ pub struct InventoryError {
 
 impl InventoryError {
     fn new(line: Option<usize>, text: impl Into<String>) -> Self {
-        Self { line, text: text.into() }
+        Self {
+            line,
+            text: text.into(),
+        }
     }
 }
 
@@ -128,7 +140,12 @@ impl InventoryError {
 /// # Errors
 /// When the text is no inventory or is beyond a bound.
 pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
-    let is_toml = |line: &str| matches!(line.split('#').next().map(str::trim), Some("[[host]]" | "[fleet]"));
+    let is_toml = |line: &str| {
+        matches!(
+            line.split('#').next().map(str::trim),
+            Some("[[host]]" | "[fleet]")
+        )
+    };
     if text.trim_start().starts_with('{') {
         from_ansible_json(text)
     } else if text.lines().any(is_toml) {
@@ -152,9 +169,18 @@ pub fn from_names(names: impl IntoIterator<Item = String>) -> Result<Inventory, 
 
 impl Host {
     fn named(name: &str, line: Option<usize>) -> Result<Self, InventoryError> {
-        let id = name.parse().map_err(|error: HostIdError| InventoryError::new(line, error.to_string()))?;
+        let id = name
+            .parse()
+            .map_err(|error: HostIdError| InventoryError::new(line, error.to_string()))?;
         let reach = Reach::Ssh(name.to_owned());
-        Ok(Self { id, line, reach, rack: None, labels: BTreeMap::new(), paths: BTreeMap::new() })
+        Ok(Self {
+            id,
+            line,
+            reach,
+            rack: None,
+            labels: BTreeMap::new(),
+            paths: BTreeMap::new(),
+        })
     }
 }
 
@@ -162,7 +188,10 @@ fn check_size(text: &str) -> Result<(), InventoryError> {
     if text.len() <= TEXT_MAX_BYTES {
         return Ok(());
     }
-    Err(InventoryError::new(None, format!("{} bytes, at most {TEXT_MAX_BYTES} are allowed", text.len())))
+    Err(InventoryError::new(
+        None,
+        format!("{} bytes, at most {TEXT_MAX_BYTES} are allowed", text.len()),
+    ))
 }
 
 #[cfg(test)]

@@ -1,8 +1,13 @@
 //! The name that a mistyped one may stand for.
 
 /// The candidate with the fewest edits, if they are few.
-pub(super) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let with_edits = candidates.into_iter().map(|candidate| (edits(name, candidate), candidate));
+pub(super) fn nearest<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let with_edits = candidates
+        .into_iter()
+        .map(|candidate| (edits(name, candidate), candidate));
     let (count, candidate) = with_edits.min()?;
     (count <= name.chars().count().max(3) / 2).then_some(candidate)
 }

@@ -12,7 +12,10 @@ pub const FILES_MAX: usize = 1024;
 /// a pattern of ssh_config(5), and returns the texts of the files that it names. Beyond [`DEPTH_MAX`], [`FILES_MAX`] and
 /// [`HOSTS_MAX`] nothing is read.
 pub fn names(text: &str, mut include: impl FnMut(&str) -> Vec<String>) -> Vec<String> {
-    let mut reader = Reader { names: Vec::new(), files: 1 };
+    let mut reader = Reader {
+        names: Vec::new(),
+        files: 1,
+    };
     reader.read(text, 1, &mut include);
     reader.names
 }
@@ -20,7 +23,8 @@ pub fn names(text: &str, mut include: impl FnMut(&str) -> Vec<String>) -> Vec<St
 /// The name fits the pattern, whose `*` stands for any characters and whose `?` for one, as in ssh_config(5).
 #[must_use]
 pub fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (pattern, name): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), name.chars().collect());
     // Position behind the latest `*`, and the name's when it was met.
     let mut star: Option<(usize, usize)> = None;
     let (mut p, mut n) = (0, 0);
@@ -32,7 +36,9 @@ pub fn matches(pattern: &str, name: &str) -> bool {
             }
             Some(c) if *c == '?' || name.get(n) == Some(c) => (p, n) = (p + 1, n + 1),
             _ => {
-                let Some((behind, at)) = star else { return false };
+                let Some((behind, at)) = star else {
+                    return false;
+                };
                 star = Some((behind, at + 1));
                 (p, n) = (behind, at + 1);
             }
@@ -53,7 +59,11 @@ impl Reader {
             if keyword.eq_ignore_ascii_case("host") {
                 arguments.into_iter().for_each(|name| self.add(name));
             } else if keyword.eq_ignore_ascii_case("include") && depth < DEPTH_MAX {
-                for text in arguments.iter().flat_map(|pattern| include(pattern)).collect::<Vec<_>>() {
+                for text in arguments
+                    .iter()
+                    .flat_map(|pattern| include(pattern))
+                    .collect::<Vec<_>>()
+                {
                     self.files += 1;
                     if self.files > FILES_MAX {
                         return;
@@ -75,7 +85,9 @@ impl Reader {
 /// Keyword and arguments of a line: separated by spaces or one `=`, with quotes.
 fn split(line: &str) -> (&str, Vec<String>) {
     let line = line.trim();
-    let end = line.find(|c: char| c.is_whitespace() || c == '=').unwrap_or(line.len());
+    let end = line
+        .find(|c: char| c.is_whitespace() || c == '=')
+        .unwrap_or(line.len());
     let (keyword, rest) = line.split_at(end);
     if keyword.starts_with('#') {
         return ("", Vec::new());
@@ -90,7 +102,10 @@ fn split(line: &str) -> (&str, Vec<String>) {
         }
     }
     // A comment may follow the arguments.
-    let end = arguments.iter().position(|word| word.starts_with('#')).unwrap_or(arguments.len());
+    let end = arguments
+        .iter()
+        .position(|word| word.starts_with('#'))
+        .unwrap_or(arguments.len());
     arguments.truncate(end);
     (keyword, arguments)
 }

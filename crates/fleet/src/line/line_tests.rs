@@ -31,30 +31,48 @@ fn long_line_is_reported_once_and_the_next_one_is_read() {
     let pieces: Vec<&[u8]> = text.chunks(1000).collect();
     assert_eq!(lines(&pieces), (vec![b"next".to_vec()], 1));
     let longest = [vec![b'x'; LINE_MAX_BYTES], b"\n".to_vec()].concat();
-    assert_eq!(lines(&[&longest]).0.first().map(Vec::len), Some(LINE_MAX_BYTES));
+    assert_eq!(
+        lines(&[&longest]).0.first().map(Vec::len),
+        Some(LINE_MAX_BYTES)
+    );
 }
 
 #[test]
 fn noise_in_front_of_the_first_line_is_kept_and_what_follows_is_left() {
     let (opening, noise, rest) = open(b"Welcome!\n\nlast login: never\nLRFLEET/1\n{\"v\":1}\n");
     assert_eq!(opening, Ok(Some(Opening::Agent)));
-    assert_eq!(String::from_utf8_lossy(&noise), "Welcome!\nlast login: never\n");
+    assert_eq!(
+        String::from_utf8_lossy(&noise),
+        "Welcome!\nlast login: never\n"
+    );
     assert_eq!(rest, b"{\"v\":1}\n");
-    assert_eq!(open(b"no end of line: LRFLEET/1\r\n").0, Ok(Some(Opening::Agent)));
+    assert_eq!(
+        open(b"no end of line: LRFLEET/1\r\n").0,
+        Ok(Some(Opening::Agent))
+    );
     assert_eq!(open(b"the LRFLEET/1 protocol\n").0, Ok(None));
 }
 
 #[test]
 fn host_without_an_agent_and_other_versions_are_recognised() {
-    assert_eq!(open(b"LRFLEET need Linux aarch64\n").0, Ok(Some(Opening::Need("Linux aarch64".to_owned()))));
-    assert_eq!(open(b"LRFLEET/2\n").0, Err(OpeningError::Version("LRFLEET/2".to_owned())));
+    assert_eq!(
+        open(b"LRFLEET need Linux aarch64\n").0,
+        Ok(Some(Opening::Need("Linux aarch64".to_owned())))
+    );
+    assert_eq!(
+        open(b"LRFLEET/2\n").0,
+        Err(OpeningError::Version("LRFLEET/2".to_owned()))
+    );
 }
 
 #[test]
 fn endless_noise_is_an_error() {
     let lines = "motd\n".repeat(NOISE_MAX_BYTES / 5 + 1);
     assert_eq!(open(lines.as_bytes()).0, Err(OpeningError::Noise));
-    assert_eq!(open(&vec![b'x'; NOISE_MAX_BYTES + 1]).0, Err(OpeningError::Noise));
+    assert_eq!(
+        open(&vec![b'x'; NOISE_MAX_BYTES + 1]).0,
+        Err(OpeningError::Noise)
+    );
 }
 
 #[test]

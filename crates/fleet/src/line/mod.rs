@@ -32,7 +32,8 @@ impl LineReader {
         while !input.is_empty() {
             let end = input.iter().position(|byte| *byte == b'\n');
             let (piece, rest) = input.split_at(end.unwrap_or(input.len()));
-            let is_too_long = !self.is_skipping && self.line.len().saturating_add(piece.len()) > LINE_MAX_BYTES;
+            let is_too_long =
+                !self.is_skipping && self.line.len().saturating_add(piece.len()) > LINE_MAX_BYTES;
             if is_too_long {
                 self.line = Vec::new();
                 self.is_skipping = true;

@@ -60,7 +60,11 @@ impl OpeningReader {
             self.noise.push(b'\n');
         }
         let pending = self.noise.len() + self.line.buffered_bytes();
-        if pending > NOISE_MAX_BYTES { Err(OpeningError::Noise) } else { Ok(None) }
+        if pending > NOISE_MAX_BYTES {
+            Err(OpeningError::Noise)
+        } else {
+            Ok(None)
+        }
     }
 
     /// What came in front of the first line, at most [`NOISE_MAX_BYTES`]. Untrusted text.
@@ -72,12 +76,16 @@ impl OpeningReader {
 
 /// The first line may follow output of a shell that has no end of its own.
 fn opening_of(line: &[u8]) -> Result<Option<Opening>, OpeningError> {
-    let tail = line.get(line.len().saturating_sub(FIRST_MAX_BYTES)..).unwrap_or_default();
+    let tail = line
+        .get(line.len().saturating_sub(FIRST_MAX_BYTES)..)
+        .unwrap_or_default();
     let text = String::from_utf8_lossy(tail.strip_suffix(b"\r").unwrap_or(tail)).into_owned();
     if let Some((_, machine)) = text.split_once(NEED) {
         return Ok(Some(Opening::Need(machine.trim().to_owned())));
     }
-    let Some(at) = text.rfind(ANY_VERSION) else { return Ok(None) };
+    let Some(at) = text.rfind(ANY_VERSION) else {
+        return Ok(None);
+    };
     let first = text.get(at..).unwrap_or_default();
     let version = first.get(ANY_VERSION.len()..).unwrap_or_default();
     if first == PREAMBLE {

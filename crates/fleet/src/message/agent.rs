@@ -342,11 +342,16 @@ impl Message for AgentMessage {
 
     fn check(&mut self, line_bytes: usize) -> Result<(), String> {
         match self {
-            Self::Sample(_) if line_bytes > SAMPLE_MAX_BYTES => {
-                Err(format!("a sample of {line_bytes} bytes, at most {SAMPLE_MAX_BYTES} are allowed"))
-            }
-            Self::Result(result) if !(1..=PARTS_MAX).contains(&result.parts) || result.part >= result.parts => {
-                Err(format!("part {} of {}, at most {PARTS_MAX} are allowed", result.part, result.parts))
+            Self::Sample(_) if line_bytes > SAMPLE_MAX_BYTES => Err(format!(
+                "a sample of {line_bytes} bytes, at most {SAMPLE_MAX_BYTES} are allowed"
+            )),
+            Self::Result(result)
+                if !(1..=PARTS_MAX).contains(&result.parts) || result.part >= result.parts =>
+            {
+                Err(format!(
+                    "part {} of {}, at most {PARTS_MAX} are allowed",
+                    result.part, result.parts
+                ))
             }
             Self::Result(result) if result.end.is_some() != (result.part == 0) => {
                 Err("the end of a task belongs to part 0".to_owned())

@@ -185,10 +185,17 @@ impl Arm {
     fn check(&self) -> Result<(), String> {
         let clients = self.tasks.iter().filter(|task| task.is_client()).count();
         if self.tasks.len() > super::TASKS_MAX {
-            return Err(format!("{} tasks, at most {} are allowed", self.tasks.len(), super::TASKS_MAX));
+            return Err(format!(
+                "{} tasks, at most {} are allowed",
+                self.tasks.len(),
+                super::TASKS_MAX
+            ));
         }
         if clients > super::CLIENT_TASKS_MAX {
-            return Err(format!("{clients} tasks as client, at most {} are allowed", super::CLIENT_TASKS_MAX));
+            return Err(format!(
+                "{clients} tasks as client, at most {} are allowed",
+                super::CLIENT_TASKS_MAX
+            ));
         }
         Ok(())
     }

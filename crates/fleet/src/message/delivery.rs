@@ -21,11 +21,20 @@ pub enum Delivery {
 /// What a bus does with a line of an agent. A task that runs again in another round has another result.
 #[must_use]
 pub fn delivery(line: &str) -> Delivery {
-    let Ok(Envelope { run: Some(run), epoch, message, .. }) = decode::<AgentMessage>(line.as_bytes()) else {
+    let Ok(Envelope {
+        run: Some(run),
+        epoch,
+        message,
+        ..
+    }) = decode::<AgentMessage>(line.as_bytes())
+    else {
         return Delivery::Live;
     };
     let id = match message {
-        AgentMessage::Result(part) => Some(format!("{run}/{epoch}/{}/{}/{}", part.round, part.task, part.part)),
+        AgentMessage::Result(part) => Some(format!(
+            "{run}/{epoch}/{}/{}/{}",
+            part.round, part.task, part.part
+        )),
         AgentMessage::Done(_) => None,
         _ => return Delivery::Live,
     };
@@ -43,9 +52,16 @@ mod tests {
     }
 
     fn result(round: u32, part: u32) -> String {
-        let end = if part == 0 { r#""end":{"outcome":"done"},"# } else { "" };
+        let end = if part == 0 {
+            r#""end":{"outcome":"done"},"#
+        } else {
+            ""
+        };
         let task = format!("{:032x}", 17);
-        line("result", &format!(r#"{{"round":{round},"task":"{task}",{end}"part":{part},"parts":2}}"#))
+        line(
+            "result",
+            &format!(r#"{{"round":{round},"task":"{task}",{end}"part":{part},"parts":2}}"#),
+        )
     }
 
     fn id(line: &str) -> Option<String> {
@@ -58,7 +74,8 @@ mod tests {
     #[test]
     fn results_are_kept_under_names_of_their_own_and_ends_without() {
         let lines = [result(1, 0), result(1, 1), result(2, 0)];
-        let ids: std::collections::BTreeSet<_> = lines.iter().map(|line| id(line).expect("a name")).collect();
+        let ids: std::collections::BTreeSet<_> =
+            lines.iter().map(|line| id(line).expect("a name")).collect();
         assert_eq!(ids.len(), lines.len());
         assert!(ids.iter().all(|id| id.starts_with(RUN)), "{ids:?}");
         assert_eq!(id(&result(1, 0)), id(&result(1, 0)));
@@ -68,7 +85,11 @@ mod tests {
     #[test]
     fn other_lines_are_live() {
         let started = format!(r#"{{"round":1,"task":"{:032x}","at_ns":5}}"#, 17);
-        for line in [line("started", &started), line("beat", "{}"), "garbage".to_owned()] {
+        for line in [
+            line("started", &started),
+            line("beat", "{}"),
+            "garbage".to_owned(),
+        ] {
             assert_eq!(delivery(&line), Delivery::Live, "{line}");
         }
     }

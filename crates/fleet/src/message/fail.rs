@@ -62,7 +62,12 @@ pub(crate) fn shortened(mut text: String) -> String {
     while text.len() > FAIL_TEXT_MAX_BYTES {
         let excess = text.len() - FAIL_TEXT_MAX_BYTES;
         // Whole characters, at most four bytes each.
-        text.truncate(text.char_indices().rev().nth(excess.div_ceil(4) - 1).map_or(0, |(at, _)| at));
+        text.truncate(
+            text.char_indices()
+                .rev()
+                .nth(excess.div_ceil(4) - 1)
+                .map_or(0, |(at, _)| at),
+        );
     }
     text
 }

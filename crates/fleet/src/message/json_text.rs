@@ -11,7 +11,9 @@ impl JsonText {
     /// `None` when the text is no JSON. Ends of lines become spaces.
     #[must_use]
     pub fn new(text: String) -> Option<Self> {
-        RawValue::from_string(text).ok().map(|raw| Self::from_raw(&raw))
+        RawValue::from_string(text)
+            .ok()
+            .map(|raw| Self::from_raw(&raw))
     }
 
     /// A message is one line. Strings of JSON have no ends of lines in them, RFC 8259 section 7.
@@ -28,7 +30,9 @@ impl JsonText {
 
 impl Serialize for JsonText {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        serde_json::from_str::<&RawValue>(&self.0).map_err(serde::ser::Error::custom)?.serialize(to)
+        serde_json::from_str::<&RawValue>(&self.0)
+            .map_err(serde::ser::Error::custom)?
+            .serialize(to)
     }
 }
 

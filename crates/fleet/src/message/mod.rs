@@ -18,10 +18,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use agent::{
-    Address, AgentMessage, AgentState, Armed, Beat, Clocked, Done, Ended, Hello, Outcome, Planned, Sample, Started,
-    TaskEnd, TaskRate, TaskResult, Versions,
+    Address, AgentMessage, AgentState, Armed, Beat, Clocked, Done, Ended, Hello, Outcome, Planned,
+    Sample, Started, TaskEnd, TaskRate, TaskResult, Versions,
 };
-pub use coordinator::{Arm, Cancel, Clock, CoordinatorMessage, FactsDepth, Go, Plan, Preflight, ProbeTarget, Solicit};
+pub use coordinator::{
+    Arm, Cancel, Clock, CoordinatorMessage, FactsDepth, Go, Plan, Preflight, ProbeTarget, Solicit,
+};
 pub use delivery::{Delivery, delivery};
 pub(crate) use fail::shortened;
 pub use fail::{Fail, FailCode};
@@ -85,7 +87,11 @@ pub struct Refusal {
 
 impl Refusal {
     pub(crate) fn new(code: FailCode, seq: Option<u64>, text: impl Into<String>) -> Self {
-        Self { code, seq, text: fail::shortened(text.into()) }
+        Self {
+            code,
+            seq,
+            text: fail::shortened(text.into()),
+        }
     }
 }
 
@@ -128,19 +134,35 @@ pub fn encode<M: Message>(envelope: &Envelope<M>) -> Result<String, Refusal> {
 /// # Errors
 /// When it is no message of this direction.
 pub fn decode<M: Message>(line: &[u8]) -> Result<Envelope<M>, Refusal> {
-    limits::check(line).map_err(|excess| Refusal::new(FailCode::Limit, None, excess.to_string()))?;
-    let head: Head<'_> =
-        serde_json::from_slice(line).map_err(|error| Refusal::new(FailCode::Json, None, error.to_string()))?;
+    limits::check(line)
+        .map_err(|excess| Refusal::new(FailCode::Limit, None, excess.to_string()))?;
+    let head: Head<'_> = serde_json::from_slice(line)
+        .map_err(|error| Refusal::new(FailCode::Json, None, error.to_string()))?;
     let refused = |code, text: String| Refusal::new(code, Some(head.seq), text);
     if head.version != VERSION {
-        return Err(refused(FailCode::Version, format!("version {}, this end has {VERSION}", head.version)));
+        return Err(refused(
+            FailCode::Version,
+            format!("version {}, this end has {VERSION}", head.version),
+        ));
     }
     let body = head.body.map_or("{}", RawValue::get);
-    let read = M::from_body(&head.kind, body)
-        .ok_or_else(|| refused(FailCode::Type, format!("unknown type {:?}", shown(&head.kind))))?;
-    let mut message = read.map_err(|error| refused(FailCode::Body, format!("{}: {error}", shown(&head.kind))))?;
-    message.check(line.len()).map_err(|text| refused(FailCode::Limit, text))?;
-    Ok(Envelope { run: head.run, epoch: head.epoch, seq: head.seq, message })
+    let read = M::from_body(&head.kind, body).ok_or_else(|| {
+        refused(
+            FailCode::Type,
+            format!("unknown type {:?}", shown(&head.kind)),
+        )
+    })?;
+    let mut message =
+        read.map_err(|error| refused(FailCode::Body, format!("{}: {error}", shown(&head.kind))))?;
+    message
+        .check(line.len())
+        .map_err(|text| refused(FailCode::Limit, text))?;
+    Ok(Envelope {
+        run: head.run,
+        epoch: head.epoch,
+        seq: head.seq,
+        message,
+    })
 }
 
 /// The begin of a name for an error.

@@ -48,7 +48,10 @@ impl AddressRange {
         for address in addresses {
             match ranges.last_mut() {
                 Some(range) if next(range.last) == Some(address) => range.last = address,
-                _ => ranges.push(Self { first: address, last: address }),
+                _ => ranges.push(Self {
+                    first: address,
+                    last: address,
+                }),
             }
         }
         ranges
@@ -94,7 +97,9 @@ impl Serialize for AddressRange {
 
 impl<'de> Deserialize<'de> for AddressRange {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(from)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -108,11 +113,15 @@ mod tests {
 
     #[test]
     fn ranges_have_the_addresses_they_are_made_of_and_no_others() {
-        let ranges = AddressRange::of(["10.0.0.9", "10.0.0.255", "::1", "10.0.1.0", "10.0.0.9"].map(address));
+        let ranges = AddressRange::of(
+            ["10.0.0.9", "10.0.0.255", "::1", "10.0.1.0", "10.0.0.9"].map(address),
+        );
         let texts: Vec<String> = ranges.iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["10.0.0.9", "10.0.0.255-10.0.1.0", "::1"]);
         let has = |text: &str| AddressRange::any_contains(&ranges, address(text));
-        assert!(has("10.0.1.0") && has("::1") && !has("10.0.1.1") && !has("10.0.0.10") && !has("::2"));
+        assert!(
+            has("10.0.1.0") && has("::1") && !has("10.0.1.1") && !has("10.0.0.10") && !has("::2")
+        );
         for (text, range) in texts.iter().zip(ranges) {
             assert_eq!(text.parse(), Ok(range));
         }
@@ -121,7 +130,14 @@ mod tests {
 
     #[test]
     fn near_misses_are_no_ranges() {
-        for text in ["", "-", "10.0.0.2-10.0.0.1", "10.0.0.1-::1", "10.0.0.1-", "h1"] {
+        for text in [
+            "",
+            "-",
+            "10.0.0.2-10.0.0.1",
+            "10.0.0.1-::1",
+            "10.0.0.1-",
+            "h1",
+        ] {
             assert!(text.parse::<AddressRange>().is_err(), "{text}");
         }
     }

@@ -147,7 +147,9 @@ impl ArmTask {
     /// Time from the start to the end.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
-        self.time_ms.saturating_add(self.omit_ms).saturating_mul(MS_NS)
+        self.time_ms
+            .saturating_add(self.omit_ms)
+            .saturating_mul(MS_NS)
     }
 
     /// Time from the start of the round to that of the task.
@@ -163,29 +165,51 @@ impl ArmTask {
     pub fn validate(&self, caps: &Caps) -> Result<(), TaskFault> {
         self.check_time(caps)?;
         self.check_rate(caps)?;
-        let block_max = if self.transport == Transport::Udp { DATAGRAM_MAX_BYTES } else { BLOCK_MAX_BYTES };
+        let block_max = if self.transport == Transport::Udp {
+            DATAGRAM_MAX_BYTES
+        } else {
+            BLOCK_MAX_BYTES
+        };
         self.require((1..=STREAMS_MAX).contains(&self.streams), "streams", || {
             format!("not within 1 to {STREAMS_MAX}")
         })?;
-        self.require(self.delay_ms <= DELAY_MAX_MS, "delay_ms", || format!("above {DELAY_MAX_MS}"))?;
-        self.require(self.port > 0, "port", || "0".to_owned())?;
-        self.require(self.block_bytes.is_none_or(|bytes| (1..=block_max).contains(&bytes)), "block_bytes", || {
-            format!("not within 1 to {block_max}")
+        self.require(self.delay_ms <= DELAY_MAX_MS, "delay_ms", || {
+            format!("above {DELAY_MAX_MS}")
         })?;
-        self.require(self.dscp <= DSCP_MAX, "dscp", || format!("above {DSCP_MAX}"))?;
-        self.require(is_name(&self.path, PATH_MAX_BYTES), "path", || "not a name".to_owned())?;
-        let congestion = self.congestion.as_deref();
-        self.require(congestion.is_none_or(|name| is_name(name, CONGESTION_MAX_BYTES)), "congestion", || {
+        self.require(self.port > 0, "port", || "0".to_owned())?;
+        self.require(
+            self.block_bytes
+                .is_none_or(|bytes| (1..=block_max).contains(&bytes)),
+            "block_bytes",
+            || format!("not within 1 to {block_max}"),
+        )?;
+        self.require(self.dscp <= DSCP_MAX, "dscp", || {
+            format!("above {DSCP_MAX}")
+        })?;
+        self.require(is_name(&self.path, PATH_MAX_BYTES), "path", || {
             "not a name".to_owned()
         })?;
-        self.require(is_unicast(self.peer), "peer", || "neither an address of a host nor of a partner".to_owned())
+        let congestion = self.congestion.as_deref();
+        self.require(
+            congestion.is_none_or(|name| is_name(name, CONGESTION_MAX_BYTES)),
+            "congestion",
+            || "not a name".to_owned(),
+        )?;
+        self.require(is_unicast(self.peer), "peer", || {
+            "neither an address of a host nor of a partner".to_owned()
+        })
     }
 
     /// Checks the task against the plan and the partners of the run: bounds, addresses and ports.
     ///
     /// # Errors
     /// The first member that they do not allow.
-    pub fn validate_within(&self, plan: &Plan, partners: &[AddressRange], policy: Caps) -> Result<(), TaskFault> {
+    pub fn validate_within(
+        &self,
+        plan: &Plan,
+        partners: &[AddressRange],
+        policy: Caps,
+    ) -> Result<(), TaskFault> {
         self.validate(&plan.caps.and(policy))?;
         let is_partner = AddressRange::any_contains(partners, self.peer);
         self.require(is_partner, "peer", || "no partner of the run".to_owned())?;
@@ -193,34 +217,60 @@ impl ArmTask {
         self.require(is_own, "path", || "no path of the plan".to_owned())?;
         // The port of a partner is the partner's choice, which the coordinator passes on.
         let is_in_range = self.is_client() || plan.ports.contains(self.port);
-        self.require(is_in_range, "port", || "not within the ports of the plan".to_owned())
+        self.require(is_in_range, "port", || {
+            "not within the ports of the plan".to_owned()
+        })
     }
 
     fn check_time(&self, caps: &Caps) -> Result<(), TaskFault> {
         let max_ms = caps.time_ms.unwrap_or(TIME_DEFAULT_MAX_MS).min(TIME_MAX_MS);
         let fits = self.time_ms > 0 && self.time_ms.saturating_add(self.omit_ms) <= max_ms;
-        self.require(fits, "time_ms", || format!("not within 1 to {max_ms}, omitted time included"))
+        self.require(fits, "time_ms", || {
+            format!("not within 1 to {max_ms}, omitted time included")
+        })
     }
 
     fn check_rate(&self, caps: &Caps) -> Result<(), TaskFault> {
         self.require(self.rate_bps != Some(0), "rate_bps", || "0".to_owned())?;
-        let is_needed = self.transport == Transport::Udp || caps.rate_bps.is_some() || caps.bytes.is_some();
-        self.require(self.rate_bps.is_some() || !is_needed, "rate_bps", || "UDP and capped tasks need one".to_owned())?;
-        let Some(rate_bps) = self.rate_bps else { return Ok(()) };
+        let is_needed =
+            self.transport == Transport::Udp || caps.rate_bps.is_some() || caps.bytes.is_some();
+        self.require(self.rate_bps.is_some() || !is_needed, "rate_bps", || {
+            "UDP and capped tasks need one".to_owned()
+        })?;
+        let Some(rate_bps) = self.rate_bps else {
+            return Ok(());
+        };
         if let Some(max) = caps.rate_bps {
             self.require(rate_bps <= max, "rate_bps", || format!("above {max}"))?;
         }
         let Some(max) = caps.bytes else { return Ok(()) };
         let ms = u128::from(self.time_ms.saturating_add(self.omit_ms));
-        let directions = if self.direction == Direction::Bidirectional { 2 } else { 1 };
+        let directions = if self.direction == Direction::Bidirectional {
+            2
+        } else {
+            1
+        };
         let bytes = u128::from(rate_bps) * ms * directions / 8_000;
         self.require(bytes <= u128::from(max), "rate_bps", || {
             format!("{bytes} bytes in all, at most {max} are allowed")
         })
     }
 
-    fn require(&self, holds: bool, member: &'static str, text: impl Fn() -> String) -> Result<(), TaskFault> {
-        if holds { Ok(()) } else { Err(TaskFault { task: self.task, member, text: text() }) }
+    fn require(
+        &self,
+        holds: bool,
+        member: &'static str,
+        text: impl Fn() -> String,
+    ) -> Result<(), TaskFault> {
+        if holds {
+            Ok(())
+        } else {
+            Err(TaskFault {
+                task: self.task,
+                member,
+                text: text(),
+            })
+        }
     }
 }
 
@@ -235,7 +285,9 @@ impl Ports {
 /// `[A-Za-z0-9_-]`, at least one.
 pub(crate) fn is_name(text: &str, max_bytes: usize) -> bool {
     (1..=max_bytes).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
 fn is_unicast(address: IpAddr) -> bool {

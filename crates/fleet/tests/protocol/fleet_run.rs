@@ -8,7 +8,8 @@ use linerate_fleet::coordinator::{
     Action, Coordinator, DropReason, End, Input, NotRun, RoundPlan, RoundTask, Settings, Step,
 };
 use linerate_fleet::message::{
-    ArmTask, Done, FactsDepth, Hello, JsonText, Outcome, PREAMBLE, Plan, Preflight, Preflighted, TaskEnd, Versions,
+    ArmTask, Done, FactsDepth, Hello, JsonText, Outcome, PREAMBLE, Plan, Preflight, Preflighted,
+    TaskEnd, Versions,
 };
 
 use crate::dialogue::{run_id, task};
@@ -63,8 +64,13 @@ impl Fleet {
             is_solicited: false,
             clock_budget_ns: 10 * MS_NS,
         };
-        let ids = (0..count).map(|index| format!("h{index}").parse().expect("a host")).collect();
-        let hello = Hello { protocol: Versions { min: 1, max: 1 }, ..Hello::default() };
+        let ids = (0..count)
+            .map(|index| format!("h{index}").parse().expect("a host"))
+            .collect();
+        let hello = Hello {
+            protocol: Versions { min: 1, max: 1 },
+            ..Hello::default()
+        };
         let host = |(index, arrival_ns): (usize, &u64)| {
             let offset_ns = index as u64 * 3_600_000 * MS_NS;
             let agent = Agent::new(arrival_ns + offset_ns, Service::Stream, hello.clone());
@@ -89,7 +95,9 @@ impl Fleet {
     }
 
     fn input(&mut self, input: Input) {
-        self.coordinator.handle_local(self.now_ns, input).expect("the step before is over");
+        self.coordinator
+            .handle_local(self.now_ns, input)
+            .expect("the step before is over");
     }
 
     /// Time passes until the coordinator has done this.
@@ -97,12 +105,20 @@ impl Fleet {
         let first = self.actions.len();
         for _ in 0..100_000 {
             self.drain();
-            if self.actions.iter().skip(first).any(|(_, action)| is_last(action)) {
+            if self
+                .actions
+                .iter()
+                .skip(first)
+                .any(|(_, action)| is_last(action))
+            {
                 return;
             }
             let line = self.lines.keys().next().map(|(at_ns, _)| *at_ns);
             let hosts = self.hosts.iter().filter_map(Host::next_ns).min();
-            let next = [line, hosts, self.coordinator.poll_timeout()].into_iter().flatten().min();
+            let next = [line, hosts, self.coordinator.poll_timeout()]
+                .into_iter()
+                .flatten()
+                .min();
             self.now_ns = self.now_ns.max(next.expect("something is due"));
             self.carry();
         }
@@ -110,22 +126,35 @@ impl Fleet {
     }
 
     fn carry(&mut self) {
-        while let Some(entry) = self.lines.first_entry().filter(|entry| entry.key().0 <= self.now_ns) {
+        while let Some(entry) = self
+            .lines
+            .first_entry()
+            .filter(|entry| entry.key().0 <= self.now_ns)
+        {
             let (to, from, line) = entry.remove();
             match to {
                 Some(host) => self.hosts[host].receive(self.now_ns, &line),
-                None => self.coordinator.handle_line(self.now_ns, from, line.as_bytes()),
+                None => self
+                    .coordinator
+                    .handle_line(self.now_ns, from, line.as_bytes()),
             }
         }
         self.coordinator.handle_timeout(self.now_ns);
-        self.hosts.iter_mut().for_each(|host| host.handle_time(self.now_ns));
+        self.hosts
+            .iter_mut()
+            .for_each(|host| host.handle_time(self.now_ns));
     }
 
     fn drain(&mut self) {
         while let Some(action) = self.coordinator.poll_action() {
             match action {
-                Action::Send { hosts, line } => hosts.iter().for_each(|host| self.send(Some(*host), *host, &line)),
-                Action::Greeted { host } => self.input(Input::Plan { host, plan: Box::new(plan()) }),
+                Action::Send { hosts, line } => hosts
+                    .iter()
+                    .for_each(|host| self.send(Some(*host), *host, &line)),
+                Action::Greeted { host } => self.input(Input::Plan {
+                    host,
+                    plan: Box::new(plan()),
+                }),
                 action => self.actions.push((self.now_ns, action)),
             }
         }
@@ -138,7 +167,10 @@ impl Fleet {
 
     fn send(&mut self, to: Option<usize>, host: usize, line: &str) {
         self.sent += 1;
-        self.lines.insert((self.now_ns + DELAY_NS, self.sent), (to, host, line.to_owned()));
+        self.lines.insert(
+            (self.now_ns + DELAY_NS, self.sent),
+            (to, host, line.to_owned()),
+        );
     }
 
     /// HELLO, plan, preflight and clocks of all hosts.
@@ -151,7 +183,11 @@ impl Fleet {
             peers: Vec::new(),
             facts: FactsDepth::None,
         };
-        self.input(Input::Preflight((0..self.hosts.len()).map(|host| (host, preflight())).collect()));
+        self.input(Input::Preflight(
+            (0..self.hosts.len())
+                .map(|host| (host, preflight()))
+                .collect(),
+        ));
         self.run_until(|action| *action == Action::StepDone(Step::Preflight));
         self.input(Input::Clocks { exchanges: 8 });
         self.run_until(|action| *action == Action::StepDone(Step::Clock));
@@ -160,7 +196,10 @@ impl Fleet {
     fn round(&mut self, number: u32, pairs: &[(usize, usize)]) {
         let tasks = (0..).zip(pairs).map(|(index, (client, server))| {
             let id = u64::from(number) * 100 + index;
-            let end = |host: usize, role: &str| End { host, spec: spec(id, role) };
+            let end = |host: usize, role: &str| End {
+                host,
+                spec: spec(id, role),
+            };
             let server = Some(end(*server, "server"));
             RoundTask {
                 task: TaskId(id.into()),
@@ -169,7 +208,11 @@ impl Fleet {
                 nominal_bps: Some(1_000_000_000),
             }
         });
-        let plan = RoundPlan { number, tasks: tasks.collect(), data_rtt_ns: 2 * DELAY_NS };
+        let plan = RoundPlan {
+            number,
+            tasks: tasks.collect(),
+            data_rtt_ns: 2 * DELAY_NS,
+        };
         self.input(Input::Round(Box::new(plan)));
         self.run_until(|action| matches!(action, Action::RoundDone { .. }));
     }
@@ -206,13 +249,20 @@ impl Fleet {
 impl Host {
     fn next_ns(&self) -> Option<u64> {
         let due = self.due.iter().map(|(at_ns, ..)| *at_ns);
-        let next = self.agent.poll_timeout().into_iter().chain(due).min().filter(|_| !self.is_frozen);
+        let next = self
+            .agent
+            .poll_timeout()
+            .into_iter()
+            .chain(due)
+            .min()
+            .filter(|_| !self.is_frozen);
         next.map(|at_ns| at_ns.saturating_sub(self.offset_ns).max(self.arrival_ns))
     }
 
     fn receive(&mut self, now_ns: u64, line: &str) {
         if !self.is_frozen {
-            self.agent.handle_line(now_ns + self.offset_ns, line.as_bytes());
+            self.agent
+                .handle_line(now_ns + self.offset_ns, line.as_bytes());
         }
     }
 
@@ -223,7 +273,11 @@ impl Host {
         let now_ns = now_ns + self.offset_ns;
         while let Some(at) = self.due.iter().position(|(at_ns, ..)| *at_ns <= now_ns) {
             let (at_ns, task, is_end) = self.due.remove(at);
-            let input = if is_end { finished(task) } else { AgentInput::Started { task, at_ns } };
+            let input = if is_end {
+                finished(task)
+            } else {
+                AgentInput::Started { task, at_ns }
+            };
             self.agent.handle_local(now_ns, input);
         }
         self.agent.handle_timeout(now_ns);
@@ -243,18 +297,28 @@ impl Host {
                     None
                 }
                 AgentAction::Prepare(_) => Some(AgentInput::Planned { ports: vec![5201] }),
-                AgentAction::Probe(_) => {
-                    Some(AgentInput::Preflighted(Box::new(Preflighted { peers: Vec::new(), facts: None })))
-                }
-                AgentAction::ReadClock { c1_ns, a2_ns } => Some(AgentInput::Clock { c1_ns, a2_ns, a3_ns: now_ns }),
+                AgentAction::Probe(_) => Some(AgentInput::Preflighted(Box::new(Preflighted {
+                    peers: Vec::new(),
+                    facts: None,
+                }))),
+                AgentAction::ReadClock { c1_ns, a2_ns } => Some(AgentInput::Clock {
+                    c1_ns,
+                    a2_ns,
+                    a3_ns: now_ns,
+                }),
                 AgentAction::StartWorker { task, .. } => {
                     self.starting += 1;
                     // A server ends with its client.
-                    self.due.extend((!task.is_client()).then_some((now_ns + TASK_NS + 300 * MS_NS, task.task, true)));
+                    self.due.extend((!task.is_client()).then_some((
+                        now_ns + TASK_NS + 300 * MS_NS,
+                        task.task,
+                        true,
+                    )));
                     None
                 }
                 AgentAction::BeginAt { task, at_ns } => {
-                    self.due.extend([(at_ns, task, false), (at_ns + TASK_NS, task, true)]);
+                    self.due
+                        .extend([(at_ns, task, false), (at_ns + TASK_NS, task, true)]);
                     None
                 }
                 AgentAction::ReadHost { is_after: true, .. } => {
@@ -262,7 +326,10 @@ impl Host {
                 }
                 AgentAction::StopRound { round, .. } => {
                     self.due.clear();
-                    Some(AgentInput::Stopped(Box::new(Done { round: Some(round), ..Done::default() })))
+                    Some(AgentInput::Stopped(Box::new(Done {
+                        round: Some(round),
+                        ..Done::default()
+                    })))
                 }
                 AgentAction::StopAll { .. } => {
                     self.due.clear();
@@ -274,10 +341,18 @@ impl Host {
                 }
                 _ => None,
             };
-            answer.into_iter().for_each(|answer| self.agent.handle_local(now_ns, answer));
+            answer
+                .into_iter()
+                .for_each(|answer| self.agent.handle_local(now_ns, answer));
             let is_ready = std::mem::take(&mut self.starting) > 0;
             if is_ready {
-                self.agent.handle_local(now_ns, AgentInput::Armed { ports: vec![5201], pids: vec![1] });
+                self.agent.handle_local(
+                    now_ns,
+                    AgentInput::Armed {
+                        ports: vec![5201],
+                        pids: vec![1],
+                    },
+                );
             }
         }
         lines
@@ -292,7 +367,11 @@ fn finished(task: TaskId) -> AgentInput {
         elapsed_ns: TASK_NS,
         ..TaskEnd::aborted("")
     };
-    AgentInput::Finished(Box::new(Finish { task, end, record: "{}".to_owned() }))
+    AgentInput::Finished(Box::new(Finish {
+        task,
+        end,
+        record: "{}".to_owned(),
+    }))
 }
 
 fn plan() -> Plan {
@@ -307,8 +386,18 @@ fn spec(id: u64, role: &str) -> ArmTask {
 
 /// Rounds of a complete tournament, circle method: the first stays, the others rotate.
 fn tournament(count: usize) -> Vec<Vec<(usize, usize)>> {
-    let place = |round: usize, at: usize| if at == 0 { 0 } else { 1 + (at + round) % (count - 1) };
-    let pairs = |round| (0..count / 2).map(|at| (place(round, at), place(round, count - 1 - at))).collect();
+    let place = |round: usize, at: usize| {
+        if at == 0 {
+            0
+        } else {
+            1 + (at + round) % (count - 1)
+        }
+    };
+    let pairs = |round| {
+        (0..count / 2)
+            .map(|at| (place(round, at), place(round, count - 1 - at)))
+            .collect()
+    };
     (0..count - 1).map(pairs).collect()
 }
 
@@ -321,13 +410,26 @@ fn mesh_of_eight_hosts_with_different_clocks_is_complete_and_starts_together() {
         fleet.round(number, &pairs);
         fleet.actions.drain(..first);
         assert_eq!(fleet.results().len(), 4, "{:#?}", fleet.actions);
-        assert!(fleet.results().iter().all(|(_, outcome, is_plausible)| *outcome == Outcome::Done && *is_plausible));
+        assert!(
+            fleet
+                .results()
+                .iter()
+                .all(|(_, outcome, is_plausible)| *outcome == Outcome::Done && *is_plausible)
+        );
         assert!(fleet.spread_ns() < MS_NS, "{} ns", fleet.spread_ns());
     }
     assert!(fleet.now_ns < 7 * 3_200 * MS_NS, "{} ns", fleet.now_ns);
     fleet.input(Input::Cancel);
-    fleet.run_until(|action| *action == Action::Finished { unconfirmed: Vec::new() });
-    assert!(fleet.hosts.iter().all(|host| host.has_left), "no agent stays");
+    fleet.run_until(|action| {
+        *action
+            == Action::Finished {
+                unconfirmed: Vec::new(),
+            }
+    });
+    assert!(
+        fleet.hosts.iter().all(|host| host.has_left),
+        "no agent stays"
+    );
 }
 
 #[test]
@@ -340,14 +442,26 @@ fn frozen_host_delays_a_round_by_its_deadline_and_costs_its_own_tasks_alone() {
     assert_eq!(fleet.results(), [(TaskId(100), Outcome::Done, true)]);
     assert_eq!(fleet.not_run(), [NotRun::SlowControl]);
     // ARMED 2 s, lead, task, results.
-    assert!(fleet.now_ns - begin_ns < 5_100 * MS_NS, "{} ns", fleet.now_ns - begin_ns);
+    assert!(
+        fleet.now_ns - begin_ns < 5_100 * MS_NS,
+        "{} ns",
+        fleet.now_ns - begin_ns
+    );
     fleet.round(2, &[(0, 2), (1, 3)]);
     // It has not confirmed the end of the first round, and while the second one waits for it, its silence is too long.
     fleet.round(3, &[(0, 1), (2, 3)]);
-    assert_eq!(fleet.not_run(), [NotRun::SlowControl, NotRun::HostOut, NotRun::HostOut]);
+    assert_eq!(
+        fleet.not_run(),
+        [NotRun::SlowControl, NotRun::HostOut, NotRun::HostOut]
+    );
     assert_eq!(fleet.results().len(), 3);
     fleet.input(Input::Cancel);
-    fleet.run_until(|action| *action == Action::Finished { unconfirmed: Vec::new() });
+    fleet.run_until(|action| {
+        *action
+            == Action::Finished {
+                unconfirmed: Vec::new(),
+            }
+    });
 }
 
 #[test]
@@ -356,7 +470,14 @@ fn host_that_freezes_while_it_runs_costs_its_own_task_alone() {
     fleet.prepare();
     let spec = |id: u64| End {
         host: id as usize,
-        spec: spec(100 + id / 2, if id.is_multiple_of(2) { "client" } else { "server" }),
+        spec: spec(
+            100 + id / 2,
+            if id.is_multiple_of(2) {
+                "client"
+            } else {
+                "server"
+            },
+        ),
     };
     let tasks = [0, 2].map(|id| RoundTask {
         task: TaskId(u128::from(100 + id / 2)),
@@ -364,7 +485,11 @@ fn host_that_freezes_while_it_runs_costs_its_own_task_alone() {
         server: Some(spec(id + 1)),
         nominal_bps: None,
     });
-    fleet.input(Input::Round(Box::new(RoundPlan { number: 1, tasks: tasks.to_vec(), data_rtt_ns: 0 })));
+    fleet.input(Input::Round(Box::new(RoundPlan {
+        number: 1,
+        tasks: tasks.to_vec(),
+        data_rtt_ns: 0,
+    })));
     fleet.run_until(|action| matches!(action, Action::Started { host: 2, .. }));
     fleet.hosts[2].is_frozen = true;
     fleet.run_until(|action| matches!(action, Action::RoundDone { .. }));
@@ -373,8 +498,16 @@ fn host_that_freezes_while_it_runs_costs_its_own_task_alone() {
     // The thawed host finds its lease expired.
     fleet.hosts[2].is_frozen = false;
     fleet.input(Input::Cancel);
-    fleet.run_until(|action| *action == Action::Finished { unconfirmed: Vec::new() });
-    assert!(fleet.hosts.iter().all(|host| host.has_left), "no agent stays");
+    fleet.run_until(|action| {
+        *action
+            == Action::Finished {
+                unconfirmed: Vec::new(),
+            }
+    });
+    assert!(
+        fleet.hosts.iter().all(|host| host.has_left),
+        "no agent stays"
+    );
 }
 
 /// A shell that prints its first line late neither ends the run of the others nor is lost itself, unless its time has passed.
@@ -383,16 +516,34 @@ fn hosts_that_arrive_late_take_part_and_one_that_does_not_arrive_is_left_out() {
     let mut fleet = Fleet::with_arrivals(&[0, 12_000 * MS_NS, 29_000 * MS_NS, 31_000 * MS_NS]);
     fleet.prepare();
     let is_planned = |host: &usize| fleet.coordinator.is_planned(*host);
-    assert_eq!((0..4).filter(is_planned).collect::<Vec<_>>(), [0, 1, 2], "{:#?}", fleet.actions);
-    let dropped = Action::Dropped { host: 3, reason: DropReason::Late(Step::Hello) };
-    let left_out = fleet.actions.iter().filter(|(_, action)| matches!(action, Action::Dropped { .. }));
-    assert_eq!(left_out.map(|(_, action)| action).collect::<Vec<_>>(), [&dropped]);
+    assert_eq!(
+        (0..4).filter(is_planned).collect::<Vec<_>>(),
+        [0, 1, 2],
+        "{:#?}",
+        fleet.actions
+    );
+    let dropped = Action::Dropped {
+        host: 3,
+        reason: DropReason::Late(Step::Hello),
+    };
+    let left_out = fleet
+        .actions
+        .iter()
+        .filter(|(_, action)| matches!(action, Action::Dropped { .. }));
+    assert_eq!(
+        left_out.map(|(_, action)| action).collect::<Vec<_>>(),
+        [&dropped]
+    );
     fleet.round(1, &[(0, 1), (2, 3)]);
     assert_eq!(fleet.results(), [(TaskId(100), Outcome::Done, true)]);
     assert_eq!(fleet.not_run(), [NotRun::HostOut]);
     fleet.round(2, &[(1, 2)]);
     assert_eq!(fleet.results().len(), 2);
-    assert!(fleet.now_ns < HELLO_TIMEOUT_NS + 8_000 * MS_NS, "{} ns", fleet.now_ns);
+    assert!(
+        fleet.now_ns < HELLO_TIMEOUT_NS + 8_000 * MS_NS,
+        "{} ns",
+        fleet.now_ns
+    );
 }
 
 #[test]
@@ -401,7 +552,9 @@ fn agents_end_within_the_lease_when_the_coordinator_is_silent() {
     fleet.prepare();
     let begin_ns = fleet.now_ns;
     for _ in 0..1_000 {
-        let Some(next_ns) = fleet.hosts.iter().filter_map(Host::next_ns).min() else { break };
+        let Some(next_ns) = fleet.hosts.iter().filter_map(Host::next_ns).min() else {
+            break;
+        };
         fleet.now_ns = fleet.now_ns.max(next_ns);
         for host in &mut fleet.hosts {
             host.handle_time(fleet.now_ns);
@@ -409,5 +562,9 @@ fn agents_end_within_the_lease_when_the_coordinator_is_silent() {
         }
     }
     assert!(fleet.hosts.iter().all(|host| host.has_left));
-    assert!(fleet.now_ns - begin_ns <= 3_000 * MS_NS, "{} ns", fleet.now_ns - begin_ns);
+    assert!(
+        fleet.now_ns - begin_ns <= 3_000 * MS_NS,
+        "{} ns",
+        fleet.now_ns - begin_ns
+    );
 }

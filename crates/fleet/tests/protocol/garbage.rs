@@ -32,7 +32,9 @@ fn garbage() -> impl Strategy<Value = Vec<u8>> {
 fn lines() -> Vec<Vec<u8>> {
     let mut runner = TestRunner::deterministic();
     let strategy = garbage();
-    (0..LINES).map(|_| strategy.new_tree(&mut runner).expect("a value").current()).collect()
+    (0..LINES)
+        .map(|_| strategy.new_tree(&mut runner).expect("a value").current())
+        .collect()
 }
 
 #[test]

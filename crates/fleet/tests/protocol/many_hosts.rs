@@ -9,14 +9,28 @@ const MS_NS: u64 = 1_000_000;
 
 /// A coordinator whose hosts have a plan.
 fn planned() -> Coordinator {
-    let hosts = (0..HOSTS).map(|number| format!("h{number}").parse().expect("a host")).collect();
+    let hosts = (0..HOSTS)
+        .map(|number| format!("h{number}").parse().expect("a host"))
+        .collect();
     let mut coordinator = Coordinator::new(0, settings(), hosts);
     let all = |coordinator: &mut Coordinator, line: &str| {
         (0..HOSTS).for_each(|host| coordinator.handle_line(1, host, line.as_bytes()));
     };
-    all(&mut coordinator, &line("hello", r#"{"protocol":{"min":1,"max":1},"version":"x"}"#));
+    all(
+        &mut coordinator,
+        &line("hello", r#"{"protocol":{"min":1,"max":1},"version":"x"}"#),
+    );
     for host in 0..HOSTS {
-        assert_eq!(coordinator.handle_local(1, Input::Plan { host, plan: Box::new(plan()) }), Ok(()));
+        assert_eq!(
+            coordinator.handle_local(
+                1,
+                Input::Plan {
+                    host,
+                    plan: Box::new(plan())
+                }
+            ),
+            Ok(())
+        );
     }
     assert_eq!(coordinator.handle_local(1, Input::PlansSent), Ok(()));
     all(&mut coordinator, &line("planned", r#"{"ports":[]}"#));
@@ -40,7 +54,10 @@ fn sent(coordinator: &mut Coordinator) -> Vec<(usize, u64)> {
 #[test]
 fn clocks_are_read_of_some_hosts_at_a_time_and_of_all_in_the_end() {
     let mut coordinator = planned();
-    assert_eq!(coordinator.handle_local(MS_NS, Input::Clocks { exchanges: 2 }), Ok(()));
+    assert_eq!(
+        coordinator.handle_local(MS_NS, Input::Clocks { exchanges: 2 }),
+        Ok(())
+    );
     let mut open = sent(&mut coordinator);
     let (first, mut now_ns, mut answers) = (open.len(), MS_NS, 0);
     assert!((1..HOSTS).contains(&first), "{first}");
