@@ -21,7 +21,12 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
         let _ = links::duplicate(payload);
         let _ = tc::qdisc(&mut snapshot, "e", payload);
         for section in ethtool::SECTIONS {
-            (section.read)(&mut snapshot, "nic.e", payload.get(4..).unwrap_or_default(), "fuzz");
+            (section.read)(
+                &mut snapshot,
+                "nic.e",
+                payload.get(4..).unwrap_or_default(),
+                "fuzz",
+            );
         }
         let _ = crate::netlink::errno(payload);
         decode_files(payload);
@@ -39,7 +44,11 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
         link.record(&mut snapshot, &found);
     }
     for message in messages(bytes) {
-        route::response_facts(&mut snapshot, message.payload.get(12..).unwrap_or_default(), &found);
+        route::response_facts(
+            &mut snapshot,
+            message.payload.get(12..).unwrap_or_default(),
+            &found,
+        );
     }
     let found = snapshot.facts.len() + snapshot.counters.len();
     filters.record(&mut snapshot, "nic.e");
@@ -65,7 +74,11 @@ mod tests {
         push(&mut body, 3, b"eth0\0");
         push(&mut body, 4, &1500_u32.to_ne_bytes());
         assert!(decode_anything(&request(16, 0, 1, &body)) > 0);
-        for bytes in [&[][..], &[255; 64], &[20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0]] {
+        for bytes in [
+            &[][..],
+            &[255; 64],
+            &[20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0],
+        ] {
             assert_eq!(decode_anything(bytes), 0);
         }
     }

@@ -47,7 +47,12 @@ pub fn collect(request: &Request) -> Snapshot {
     match fs::read_to_string(SOFTIRQS) {
         Ok(text) => procfs::softirqs(&mut snapshot, &text),
         Err(error) => {
-            record_absent(&mut snapshot, "softirq.net_rx", &ReadError::file(SOFTIRQS, &error), "procfs:softirqs");
+            record_absent(
+                &mut snapshot,
+                "softirq.net_rx",
+                &ReadError::file(SOFTIRQS, &error),
+                "procfs:softirqs",
+            );
         }
     }
     let mut query = ethtool::EthtoolQuery::open();
@@ -57,10 +62,22 @@ pub fn collect(request: &Request) -> Snapshot {
         sysfs::record(&mut snapshot, &link.name, &interrupts);
     }
     links::record_duplicates(&mut snapshot, &chosen);
-    let names: Vec<(u32, &str)> = chosen.iter().map(|link| (link.index, link.name.as_str())).collect();
+    let names: Vec<(u32, &str)> = chosen
+        .iter()
+        .map(|link| (link.index, link.name.as_str()))
+        .collect();
     tc::record(&mut snapshot, &names);
-    for name in request.interfaces.iter().filter(|name| !all.iter().any(|link| link.name == **name)) {
-        snapshot.set_absent(format!("nic.{name}.link"), Absence::NoSuchDevice, None, "rtnetlink:GETLINK");
+    for name in request
+        .interfaces
+        .iter()
+        .filter(|name| !all.iter().any(|link| link.name == **name))
+    {
+        snapshot.set_absent(
+            format!("nic.{name}.link"),
+            Absence::NoSuchDevice,
+            None,
+            "rtnetlink:GETLINK",
+        );
     }
     cpu::record(&mut snapshot);
     let mut buffer = Buffer::new();
@@ -90,14 +107,24 @@ pub(crate) fn identity() -> Snapshot {
 
 fn chosen<'a>(request: &Request, snapshot: &Snapshot, all: &'a [Link]) -> Vec<&'a Link> {
     if !request.interfaces.is_empty() {
-        return all.iter().filter(|link| request.interfaces.contains(&link.name)).collect();
+        return all
+            .iter()
+            .filter(|link| request.interfaces.contains(&link.name))
+            .collect();
     }
     if let Some(device) = snapshot.text("route.peer.dev") {
         return all.iter().filter(|link| link.name == device).collect();
     }
     // Loopback explains nothing about a network; it is read when there is no other interface.
-    let wired: Vec<&Link> = all.iter().filter(|link| link.up && !link.loopback).collect();
-    if wired.is_empty() { all.iter().collect() } else { wired }
+    let wired: Vec<&Link> = all
+        .iter()
+        .filter(|link| link.up && !link.loopback)
+        .collect();
+    if wired.is_empty() {
+        all.iter().collect()
+    } else {
+        wired
+    }
 }
 
 #[cfg(test)]
@@ -109,7 +136,10 @@ mod tests {
 
     /// Loopback, and the first interface with a device behind it where there is one.
     fn interfaces() -> Vec<String> {
-        let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+        let entries = fs::read_dir("/sys/class/net")
+            .into_iter()
+            .flatten()
+            .flatten();
         let device = entries.filter(|entry| entry.path().join("device").exists());
         let names = device.filter_map(|entry| entry.file_name().into_string().ok());
         names.take(1).chain(["lo".to_owned()]).collect()
@@ -118,7 +148,10 @@ mod tests {
     #[test]
     fn snapshot_is_quick_and_small_and_every_key_is_explained() {
         for name in interfaces() {
-            let request = Request { interfaces: vec![name.clone()], ..Request::default() };
+            let request = Request {
+                interfaces: vec![name.clone()],
+                ..Request::default()
+            };
             let before = thread_time();
             let snapshot = collect(&request);
             let after = thread_time();
@@ -129,8 +162,16 @@ mod tests {
             // Every CPU and every queue has counters of its own.
             let is_small = snapshot.number("cpu.count").is_some_and(|cpus| cpus <= 4.0);
             assert!(bytes < 24 << 10 || !is_small, "{name}: {bytes} bytes");
-            assert!(snapshot.interfaces().contains(name.as_str()), "{:?}", snapshot.interfaces());
-            let snapshot = collect(&Request { peer: Some([127, 0, 0, 1].into()), own_threads: true, ..request });
+            assert!(
+                snapshot.interfaces().contains(name.as_str()),
+                "{:?}",
+                snapshot.interfaces()
+            );
+            let snapshot = collect(&Request {
+                peer: Some([127, 0, 0, 1].into()),
+                own_threads: true,
+                ..request
+            });
             for key in snapshot.facts.keys().chain(snapshot.counters.keys()) {
                 assert!(facts::find(key).is_some(), "{key} is not explained");
             }

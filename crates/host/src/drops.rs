@@ -35,7 +35,9 @@ pub fn drops(peer: IpAddr) -> HostDrops {
 /// Drops of the root discipline, which include those of the ones below it. An interface without one drops nothing there.
 fn qdisc_drops(index: u32) -> Option<u64> {
     let (payloads, error) = dump(Family::Route, tc::GET_QDISC, &[0; 20]);
-    let is_root = |payload: &&Vec<u8>| u32_at(payload, 4) == Some(index) && u32_at(payload, 12) == Some(tc::ROOT);
+    let is_root = |payload: &&Vec<u8>| {
+        u32_at(payload, 4) == Some(index) && u32_at(payload, 12) == Some(tc::ROOT)
+    };
     match payloads.iter().find(is_root) {
         Some(root) => tc::drops(attribute(root.get(20..)?, tc::STATISTICS)?),
         None => error.is_none().then_some(0),
@@ -45,11 +47,16 @@ fn qdisc_drops(index: u32) -> Option<u64> {
 fn nic_drops(index: Option<u32>, backlog: Option<u64>) -> Option<u64> {
     let mut body = [0_u8; 16];
     body[4..8].copy_from_slice(&index?.to_ne_bytes());
-    let response = NetlinkClient::open(Family::Route).and_then(|mut client| client.get(GET_LINK, &body)).ok()?;
+    let response = NetlinkClient::open(Family::Route)
+        .and_then(|mut client| client.get(GET_LINK, &body))
+        .ok()?;
     let link = links::link(&response)?;
     let mut counters = Snapshot::new("drops", linerate_model::snapshot::Source::Live);
     link.record_counters(&mut counters);
-    let missed = counters.counters.get(&format!("nic.{}.stats64.rx_missed_errors", link.name))?.v;
+    let missed = counters
+        .counters
+        .get(&format!("nic.{}.stats64.rx_missed_errors", link.name))?
+        .v;
     Some(missed.saturating_add(backlog?))
 }
 
@@ -61,6 +68,9 @@ mod tests {
     fn loopback_has_no_discipline_and_all_counters() {
         let found = drops(IpAddr::from([127, 0, 0, 1]));
         assert_eq!(found.qdisc, Some(0));
-        assert!(found.nic.is_some() && found.accept_queue.is_some() && found.syn_queue.is_some(), "{found:?}");
+        assert!(
+            found.nic.is_some() && found.accept_queue.is_some() && found.syn_queue.is_some(),
+            "{found:?}"
+        );
     }
 }

@@ -26,11 +26,17 @@ pub enum ReadError {
 
 impl ReadError {
     pub(crate) fn file(path: impl AsRef<Path>, error: &io::Error) -> Self {
-        Self::System { text: format!("{}: {}", path.as_ref().display(), io_text(error)), errno: error.raw_os_error() }
+        Self::System {
+            text: format!("{}: {}", path.as_ref().display(), io_text(error)),
+            errno: error.raw_os_error(),
+        }
     }
 
     pub(crate) fn refused(operation: &str, errno: i32) -> Self {
-        Self::System { text: format!("{operation}: {}", strerror(errno)), errno: Some(errno) }
+        Self::System {
+            text: format!("{operation}: {}", strerror(errno)),
+            errno: Some(errno),
+        }
     }
 
     pub(crate) fn missing(text: impl Into<Cow<'static, str>>) -> Self {
@@ -52,7 +58,10 @@ impl ReadError {
 
 impl From<OsError> for ReadError {
     fn from(error: OsError) -> Self {
-        Self::System { text: error.to_string(), errno: error.errno() }
+        Self::System {
+            text: error.to_string(),
+            errno: error.errno(),
+        }
     }
 }
 
@@ -69,7 +78,12 @@ pub(crate) fn absence(errno: i32) -> Absence {
 }
 
 /// Records a value, or why it is absent.
-pub(crate) fn record<T: Into<Value>>(snapshot: &mut Snapshot, key: &str, found: Result<T, ReadError>, src: &str) {
+pub(crate) fn record<T: Into<Value>>(
+    snapshot: &mut Snapshot,
+    key: &str,
+    found: Result<T, ReadError>,
+    src: &str,
+) {
     match found {
         Ok(value) => snapshot.set(key, value, src),
         Err(why) => record_absent(snapshot, key, &why, src),

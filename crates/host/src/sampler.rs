@@ -109,15 +109,22 @@ impl Sampler {
         let is_own = self.watched.pids.contains(&std::process::id());
         let own_ns = if is_own { self.spent_ns } else { 0 };
         let is_full = depth == Depth::Full;
-        self.processes.record(&mut sample, is_full, own_ns, &mut self.buffer);
-        if let Err(why) = self.device.as_mut().map_err(|why| why.clone()).and_then(|device| device.record(&mut sample))
+        self.processes
+            .record(&mut sample, is_full, own_ns, &mut self.buffer);
+        if let Err(why) = self
+            .device
+            .as_mut()
+            .map_err(|why| why.clone())
+            .and_then(|device| device.record(&mut sample))
         {
             record_absent(&mut sample, "nic.stats64", &why, links::SRC);
         }
         if let Err(why) = self.record_connections(&mut sample, depth) {
             record_absent(&mut sample, "test.sockets", &why, SOCK_DIAG);
         }
-        self.spent_ns = self.spent_ns.saturating_add(thread_ns().saturating_sub(before_ns));
+        self.spent_ns = self
+            .spent_ns
+            .saturating_add(thread_ns().saturating_sub(before_ns));
         sample
     }
 
@@ -139,8 +146,10 @@ impl Sampler {
                 sample.set_known("test.ports_max", ports, "sampler");
             }
         }
-        let counts = ["sock.tcp.inuse", "sock.tcp6.inuse", "sock.tcp.tw"].map(|key| sample.whole(key).unwrap_or(0));
-        let are_few = sample.whole("sock.tcp.inuse").is_some() && counts.iter().sum::<u64>() < SOCKETS_FEW;
+        let counts = ["sock.tcp.inuse", "sock.tcp6.inuse", "sock.tcp.tw"]
+            .map(|key| sample.whole(key).unwrap_or(0));
+        let are_few =
+            sample.whole("sock.tcp.inuse").is_some() && counts.iter().sum::<u64>() < SOCKETS_FEW;
         if depth == Depth::Full || are_few {
             let states = sockets.states(tested)?;
             sample.set("test.sockets.total", states.total(), SOCK_DIAG);
@@ -188,11 +197,19 @@ impl Device {
         link.record_facts(snapshot, &all);
         let nic = format!("nic.{}", link.name);
         let directory = Path::new("/sys/class/net").join(&link.name);
-        let is_wireless = directory.join("wireless").exists() || directory.join("phy80211").exists();
+        let is_wireless =
+            directory.join("wireless").exists() || directory.join("phy80211").exists();
         snapshot.set(format!("{nic}.net.wireless"), is_wireless, "sysfs");
-        snapshot.set(format!("{nic}.net.vlan_tagged"), link.is_tagged(&all), links::SRC);
+        snapshot.set(
+            format!("{nic}.net.vlan_tagged"),
+            link.is_tagged(&all),
+            links::SRC,
+        );
         EthtoolQuery::open().link(snapshot, &link.name);
-        Ok(Self { index: link.index, client: NetlinkClient::open(Family::Route)? })
+        Ok(Self {
+            index: link.index,
+            client: NetlinkClient::open(Family::Route)?,
+        })
     }
 
     /// Records its counters.
@@ -201,7 +218,8 @@ impl Device {
         let mut body = [0_u8; 16];
         body[4..8].copy_from_slice(&self.index.to_ne_bytes());
         let response = self.client.get(GET_LINK, &body)?;
-        let link: Link = links::link(&response).ok_or_else(|| ReadError::missing("the response is cut short"))?;
+        let link: Link = links::link(&response)
+            .ok_or_else(|| ReadError::missing("the response is cut short"))?;
         link.record_counters(snapshot);
         Ok(())
     }
@@ -219,29 +237,60 @@ mod tests {
     fn sample_finds_the_test_and_costs_little() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let server = listener.local_addr().expect("an address");
-        let own = |tested| Watched { pids: vec![std::process::id()], tested };
-        let mut at_server = Sampler::open(own(Tested::Server { port: server.port() }));
+        let own = |tested| Watched {
+            pids: vec![std::process::id()],
+            tested,
+        };
+        let mut at_server = Sampler::open(own(Tested::Server {
+            port: server.port(),
+        }));
         at_server.set_peer(server.ip());
         let ports = Some(28_232);
         let mut at_client = Sampler::open(own(Tested::Client { server, ports }));
-        let _clients: Vec<TcpStream> = (0..2).map(|_| TcpStream::connect(server).expect("connect")).collect();
+        let _clients: Vec<TcpStream> = (0..2)
+            .map(|_| TcpStream::connect(server).expect("connect"))
+            .collect();
 
         let sample = at_server.sample(Depth::Full);
-        for (key, expected) in
-            [("test.accept_queue", 2), ("test.sockets.established", 2), ("test.sockets.total", 2), ("process.count", 1)]
-        {
+        for (key, expected) in [
+            ("test.accept_queue", 2),
+            ("test.sockets.established", 2),
+            ("test.sockets.total", 2),
+            ("process.count", 1),
+        ] {
             assert_eq!(sample.whole(key), Some(expected), "{key}: {sample:?}");
         }
-        for key in ["process.rss_high_water_bytes", "process.pss_bytes", "sock.tcp.alloc", "test.mss_bytes"] {
+        for key in [
+            "process.rss_high_water_bytes",
+            "process.pss_bytes",
+            "sock.tcp.alloc",
+            "test.mss_bytes",
+        ] {
             assert!(sample.whole(key) > Some(0), "{key}: {sample:?}");
         }
-        assert_eq!(sample.text("nic.lo.net.kind"), Some("loopback"), "{sample:?}");
+        assert_eq!(
+            sample.text("nic.lo.net.kind"),
+            Some("loopback"),
+            "{sample:?}"
+        );
         for key in ["net.snmp.Tcp.OutSegs", "process.cpu_ns", "cpu.0.user"] {
-            assert!(sample.counters.get(key).is_some_and(|counter| counter.v > 0), "{key}");
+            assert!(
+                sample
+                    .counters
+                    .get(key)
+                    .is_some_and(|counter| counter.v > 0),
+                "{key}"
+            );
         }
         // Other programs may have thousands of sockets, which only a full sample reads.
         let sample = at_client.sample(Depth::Full);
-        assert_eq!((sample.whole("test.sockets.total"), sample.whole("test.ports_max")), (Some(2), ports));
+        assert_eq!(
+            (
+                sample.whole("test.sockets.total"),
+                sample.whole("test.ports_max")
+            ),
+            (Some(2), ports)
+        );
         for key in sample.facts.keys().chain(sample.counters.keys()) {
             assert!(facts::find(key).is_some(), "{key} is not explained");
         }
@@ -257,7 +306,10 @@ mod tests {
 
     #[test]
     fn counters_of_the_device_grow_by_what_is_sent() {
-        let own = Watched { pids: vec![std::process::id()], tested: Tested::Nothing };
+        let own = Watched {
+            pids: vec![std::process::id()],
+            tested: Tested::Nothing,
+        };
         let mut sampler = Sampler::open(own);
         sampler.set_peer([127, 0, 0, 1].into());
         let mut sent = || sampler.sample(Depth::Quick).counters["nic.lo.stats64.tx_bytes"].v;
@@ -270,9 +322,15 @@ mod tests {
 
     #[test]
     fn missing_value_is_absent_with_reason() {
-        let no_process = Watched { pids: vec![0x3fff_fff0], tested: Tested::Nothing };
+        let no_process = Watched {
+            pids: vec![0x3fff_fff0],
+            tested: Tested::Nothing,
+        };
         let sample = Sampler::open(no_process).sample(Depth::Full);
-        assert!(sample.counters.contains_key("cpu.0.user"), "the host exists");
+        assert!(
+            sample.counters.contains_key("cpu.0.user"),
+            "the host exists"
+        );
         for key in [
             "process.cpu_ns",
             "process.thread",
@@ -283,7 +341,10 @@ mod tests {
             "cgroup.pids.current",
             "nic.stats64",
         ] {
-            assert!(sample.facts.contains_key(key) && sample.value(key).is_none(), "{key}");
+            assert!(
+                sample.facts.contains_key(key) && sample.value(key).is_none(),
+                "{key}"
+            );
             assert!(facts::find(key).is_some(), "{key} is not explained");
         }
     }

@@ -20,11 +20,18 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn new(block: &Block<'_>) -> Self {
-        let named = block.kernel_file().and_then(|path| path.strip_prefix("/proc/net/bonding/"));
+        let named = block
+            .kernel_file()
+            .and_then(|path| path.strip_prefix("/proc/net/bonding/"));
         let named = named.filter(|name| !name.is_empty() && !name.contains('*'));
         // The file itself does not name the bond, and most hosts have one, of this name.
         let bond = (named.unwrap_or("bond0").to_owned(), named.is_some());
-        Self { bond, is_active: false, member: None, members: 0 }
+        Self {
+            bond,
+            is_active: false,
+            member: None,
+            members: 0,
+        }
     }
 
     fn of_bond(&self, snapshot: &mut Snapshot, key: &str, value: &str) {
@@ -36,7 +43,11 @@ impl Reader {
         };
         let key = format!("nic.{}.bond.{fact}", self.bond.0);
         // `layer2 (0)` has the number of the policy behind its name.
-        let value = if fact == "hash_policy" { value.split_whitespace().next().unwrap_or(value) } else { value };
+        let value = if fact == "hash_policy" {
+            value.split_whitespace().next().unwrap_or(value)
+        } else {
+            value
+        };
         snapshot.set(&key, value, SRC);
         if !self.bond.1 {
             snapshot.qualify(&key, Quality::Inferred);
@@ -52,7 +63,9 @@ impl Reader {
                 snapshot.set_known_in(format!("{nic}.link.speed_mbps"), speed, "Mbit/s", SRC);
             }
             "Duplex" => snapshot.set(format!("{nic}.link.duplex"), value.to_lowercase(), SRC),
-            "Link Failure Count" => snapshot.count_known(format!("{nic}.bond.link_failures"), value.parse().ok()),
+            "Link Failure Count" => {
+                snapshot.count_known(format!("{nic}.bond.link_failures"), value.parse().ok())
+            }
             _ => {}
         }
     }
@@ -90,7 +103,11 @@ impl LineReader for Reader {
     fn finish(&mut self, snapshot: &mut Snapshot) {
         if self.members > 0 {
             snapshot.set(format!("nic.{}.net.kind", self.bond.0), "bond", SRC);
-            snapshot.set(format!("nic.{}.bond.members", self.bond.0), self.members, SRC);
+            snapshot.set(
+                format!("nic.{}.bond.members", self.bond.0),
+                self.members,
+                SRC,
+            );
         }
     }
 }

@@ -14,7 +14,11 @@ pub(super) struct Documents {
 impl Documents {
     pub(super) fn of(block: &Block<'_>) -> Self {
         let (mut text, mut starts) = (String::new(), Vec::new());
-        if block.lines.iter().any(|(_, line)| line.trim_start().starts_with('{')) {
+        if block
+            .lines
+            .iter()
+            .any(|(_, line)| line.trim_start().starts_with('{'))
+        {
             for (_, line) in &block.lines {
                 starts.push(text.len());
                 text.extend([line, "\n"]);

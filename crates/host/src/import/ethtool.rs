@@ -50,12 +50,21 @@ impl<'a> Reader<'a> {
         // A grep'ed fragment of statistics has lost its heading.
         let statistics = command.filter(|(option, _)| matches!(*option, "-S" | "--statistics"));
         let section = statistics.map(|(_, device)| Section::new(Kind::Statistics, device));
-        Self { command, section, path: Vec::new() }
+        Self {
+            command,
+            section,
+            path: Vec::new(),
+        }
     }
 
     /// Reads a line; returns whether it was understood.
     pub(super) fn line(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
-        if line.trim().is_empty() && self.section.as_ref().is_some_and(|section| section.kind == Kind::Other) {
+        if line.trim().is_empty()
+            && self
+                .section
+                .as_ref()
+                .is_some_and(|section| section.kind == Kind::Other)
+        {
             self.section = None;
         }
         self.heading(line) || self.refusal(snapshot, line) || self.inside(snapshot, line)
@@ -63,9 +72,15 @@ impl<'a> Reader<'a> {
 
     fn heading(&mut self, line: &str) -> bool {
         let text = line.trim_end();
-        let named = HEADINGS.iter().find_map(|(words, kind)| Some((text.strip_prefix(words)?, *kind)));
+        let named = HEADINGS
+            .iter()
+            .find_map(|(words, kind)| Some((text.strip_prefix(words)?, *kind)));
         if let Some((rest, kind)) = named {
-            let device = rest.split_whitespace().next().unwrap_or(rest).trim_end_matches(':');
+            let device = rest
+                .split_whitespace()
+                .next()
+                .unwrap_or(rest)
+                .trim_end_matches(':');
             self.section = Some(Section::new(kind, device));
             return true;
         }
@@ -92,20 +107,36 @@ impl<'a> Reader<'a> {
             text if text.ends_with("No such device") => Absence::NoSuchDevice,
             text if text.starts_with("Cannot set new settings") => Absence::UnsupportedByDriver,
             text => {
-                return ["not setting ", "RX classification rule retrieval failed"].iter().any(|s| text.starts_with(s))
-                    || ["unmodified, ignoring", "parameters changed, aborting", "RX rings available"]
-                        .iter()
-                        .any(|end| text.ends_with(end));
+                return ["not setting ", "RX classification rule retrieval failed"]
+                    .iter()
+                    .any(|s| text.starts_with(s))
+                    || [
+                        "unmodified, ignoring",
+                        "parameters changed, aborting",
+                        "RX rings available",
+                    ]
+                    .iter()
+                    .any(|end| text.ends_with(end));
             }
         };
-        if let Some((_, group)) = GROUPS.iter().find(|(known, _)| known.split(' ').any(|known| known == option)) {
-            snapshot.set_absent(format!("nic.{device}.{group}"), reason, None, &source(option));
+        if let Some((_, group)) = GROUPS
+            .iter()
+            .find(|(known, _)| known.split(' ').any(|known| known == option))
+        {
+            snapshot.set_absent(
+                format!("nic.{device}.{group}"),
+                reason,
+                None,
+                &source(option),
+            );
         }
         true
     }
 
     fn inside(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
-        let Some(section) = &mut self.section else { return false };
+        let Some(section) = &mut self.section else {
+            return false;
+        };
         let nic = format!("nic.{}", section.device);
         match section.kind {
             Kind::Link => link(snapshot, section, &nic, line),
@@ -124,7 +155,12 @@ impl<'a> Reader<'a> {
 
 impl Section {
     fn new(kind: Kind, device: &str) -> Self {
-        Self { kind, device: device.to_owned(), list: None, current: false }
+        Self {
+            kind,
+            device: device.to_owned(),
+            list: None,
+            current: false,
+        }
     }
 }
 
@@ -136,7 +172,10 @@ fn link(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str) -
     let src = &source("");
     let Some((key, value)) = field(line) else {
         let words: Vec<&str> = line.split_whitespace().collect();
-        return match section.list.filter(|_| words.iter().all(|word| word.contains("base"))) {
+        return match section
+            .list
+            .filter(|_| words.iter().all(|word| word.contains("base")))
+        {
             Some(list) => add_modes(snapshot, &format!("{nic}.link.modes.{list}"), &words),
             // The names of message levels, or the rest of a list that no rule reads.
             None => line.starts_with(char::is_whitespace),
@@ -151,23 +190,45 @@ fn link(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str) -
     };
     if let Some(list) = list {
         section.list = Some(list);
-        let words: Vec<&str> = value.split_whitespace().filter(|word| word.contains("base")).collect();
+        let words: Vec<&str> = value
+            .split_whitespace()
+            .filter(|word| word.contains("base"))
+            .collect();
         snapshot.facts.remove(&format!("{nic}.link.modes.{list}"));
         return add_modes(snapshot, &format!("{nic}.link.modes.{list}"), &words);
     }
     match key {
         "Supported pause frame use" => snapshot.set(format!("{nic}.pause.supported"), value, src),
         "Advertised pause frame use" => snapshot.set(format!("{nic}.pause.advertised"), value, src),
-        "Link partner advertised pause frame use" => snapshot.set(format!("{nic}.pause.partner"), value, src),
+        "Link partner advertised pause frame use" => {
+            snapshot.set(format!("{nic}.pause.partner"), value, src)
+        }
         "Speed" => match leading_number(value) {
-            Some(speed) => snapshot.set_in(format!("{nic}.link.speed_mbps"), whole(speed), "Mbit/s", src),
-            None => snapshot.set_absent(format!("{nic}.link.speed_mbps"), Absence::NotReported, None, src),
+            Some(speed) => snapshot.set_in(
+                format!("{nic}.link.speed_mbps"),
+                whole(speed),
+                "Mbit/s",
+                src,
+            ),
+            None => snapshot.set_absent(
+                format!("{nic}.link.speed_mbps"),
+                Absence::NotReported,
+                None,
+                src,
+            ),
         },
         "Duplex" => {
             let known = matches!(value, "Full" | "Half").then(|| value.to_lowercase());
-            snapshot.set_or_absent(format!("{nic}.link.duplex"), known, Absence::NotReported, src);
+            snapshot.set_or_absent(
+                format!("{nic}.link.duplex"),
+                known,
+                Absence::NotReported,
+                src,
+            );
         }
-        "Supports auto-negotiation" => snapshot.set(format!("{nic}.link.autoneg_supported"), value == "Yes", src),
+        "Supports auto-negotiation" => {
+            snapshot.set(format!("{nic}.link.autoneg_supported"), value == "Yes", src)
+        }
         "Auto-negotiation" => snapshot.set_known(format!("{nic}.link.autoneg"), switch(value), src),
         "Port" => snapshot.set(format!("{nic}.link.port"), value, src),
         "Link detected" => snapshot.set_known(format!("{nic}.link.up"), switch(value), src),
@@ -206,11 +267,17 @@ fn add_modes(snapshot: &mut Snapshot, key: &str, words: &[&str]) -> bool {
 }
 
 fn whole(number: f64) -> i64 {
-    if number.abs() < 9e15 { number as i64 } else { 0 }
+    if number.abs() < 9e15 {
+        number as i64
+    } else {
+        0
+    }
 }
 
 fn feature(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
-    let Some((name, value)) = field(line) else { return false };
+    let Some((name, value)) = field(line) else {
+        return false;
+    };
     if switch(value).is_none() || name.contains(char::is_whitespace) {
         return false;
     }
@@ -219,14 +286,30 @@ fn feature(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
     true
 }
 
-const RING: [(&str, &str); 4] =
-    [("RX", "ring.rx"), ("TX", "ring.tx"), ("RX Mini", "ring.rx_mini"), ("RX Jumbo", "ring.rx_jumbo")];
-const CHANNELS: [(&str, &str); 4] =
-    [("RX", "chan.rx"), ("TX", "chan.tx"), ("Other", "chan.other"), ("Combined", "chan.combined")];
+const RING: [(&str, &str); 4] = [
+    ("RX", "ring.rx"),
+    ("TX", "ring.tx"),
+    ("RX Mini", "ring.rx_mini"),
+    ("RX Jumbo", "ring.rx_jumbo"),
+];
+const CHANNELS: [(&str, &str); 4] = [
+    ("RX", "chan.rx"),
+    ("TX", "chan.tx"),
+    ("Other", "chan.other"),
+    ("Combined", "chan.combined"),
+];
 
 /// Two sections of sizes: what the device could, and what is set.
-fn sizes(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str, names: &[(&str, &str)]) -> bool {
-    let Some((key, value)) = field(line) else { return false };
+fn sizes(
+    snapshot: &mut Snapshot,
+    section: &mut Section,
+    nic: &str,
+    line: &str,
+    names: &[(&str, &str)],
+) -> bool {
+    let Some((key, value)) = field(line) else {
+        return false;
+    };
     if key == "Pre-set maximums" || key == "Current hardware settings" {
         section.current = key != "Pre-set maximums";
         return true;
@@ -247,16 +330,24 @@ fn sizes(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str, 
 
 fn pause(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
     let src = &source("-a");
-    let Some((key, value)) = field(line) else { return false };
+    let Some((key, value)) = field(line) else {
+        return false;
+    };
     let on = switch(value);
     match (key, on) {
         ("Autonegotiate", Some(on)) => snapshot.set(format!("{nic}.pause.autoneg"), on, src),
         ("RX", Some(on)) => snapshot.set(format!("{nic}.pause.rx"), on, src),
         ("TX", Some(on)) => snapshot.set(format!("{nic}.pause.tx"), on, src),
-        ("RX negotiated" | "TX negotiated", Some(on)) => negotiated(snapshot, nic, key.starts_with("RX"), on),
+        ("RX negotiated" | "TX negotiated", Some(on)) => {
+            negotiated(snapshot, nic, key.starts_with("RX"), on)
+        }
         ("tx_pause_frames" | "rx_pause_frames", _) => {
             if let Ok(frames) = value.parse() {
-                let name = if key.starts_with("tx") { "pause_tx_frames" } else { "pause_rx_frames" };
+                let name = if key.starts_with("tx") {
+                    "pause_tx_frames"
+                } else {
+                    "pause_rx_frames"
+                };
                 snapshot.count(format!("{nic}.drv.{name}"), frames, None);
             }
         }
@@ -269,8 +360,16 @@ fn pause(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
 /// Newer versions print the result of the negotiation, which beats any conclusion from the advertisements.
 fn negotiated(snapshot: &mut Snapshot, nic: &str, rx: bool, on: bool) {
     let key = format!("{nic}.pause.resolved");
-    let other = |part: &str| snapshot.text(&key).is_some_and(|known| known.contains(part));
-    let (rx, tx) = if rx { (on, other("tx")) } else { (other("rx"), on) };
+    let other = |part: &str| {
+        snapshot
+            .text(&key)
+            .is_some_and(|known| known.contains(part))
+    };
+    let (rx, tx) = if rx {
+        (on, other("tx"))
+    } else {
+        (other("rx"), on)
+    };
     let resolved = match (rx, tx) {
         (true, true) => "rx+tx",
         (true, false) => "rx",
@@ -282,7 +381,9 @@ fn negotiated(snapshot: &mut Snapshot, nic: &str, rx: bool, on: bool) {
 
 fn coalesce(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
     let src = &source("-c");
-    let Some((key, value)) = field(line) else { return false };
+    let Some((key, value)) = field(line) else {
+        return false;
+    };
     if key == "Adaptive RX" {
         snapshot.set_known(format!("{nic}.coal.adaptive_rx"), switch(value), src);
         return true;
@@ -304,7 +405,12 @@ fn coalesce(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
 
 /// Names may repeat on different levels of a hierarchy, so the key is the path. A line such as `Rx Queue#: 0` opens a
 /// level and counts nothing.
-fn statistic(snapshot: &mut Snapshot, path: &mut Vec<(usize, String)>, nic: &str, line: &str) -> bool {
+fn statistic(
+    snapshot: &mut Snapshot,
+    path: &mut Vec<(usize, String)>,
+    nic: &str,
+    line: &str,
+) -> bool {
     let Some((name, value)) = line.rsplit_once(':') else {
         return false;
     };
@@ -314,7 +420,11 @@ fn statistic(snapshot: &mut Snapshot, path: &mut Vec<(usize, String)>, nic: &str
     let depth = indent(line);
     path.retain(|(enclosing, _)| *enclosing < depth);
     let opens = name.ends_with('#');
-    let label = if opens { format!("{name}{value}") } else { name.to_owned() };
+    let label = if opens {
+        format!("{name}{value}")
+    } else {
+        name.to_owned()
+    };
     if !opens {
         let mut parts: Vec<&str> = path.iter().map(|(_, name)| name.as_str()).collect();
         parts.push(name);
@@ -326,7 +436,9 @@ fn statistic(snapshot: &mut Snapshot, path: &mut Vec<(usize, String)>, nic: &str
 
 fn driver(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
     let src = &source("-i");
-    let Some((key, value)) = field(line) else { return false };
+    let Some((key, value)) = field(line) else {
+        return false;
+    };
     let fact = match key {
         "driver" => "name",
         "version" => "version",
@@ -347,10 +459,23 @@ fn eee(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
     if key == "EEE status" {
         let src = &source("--show-eee");
         if value == "not supported" {
-            snapshot.set_absent(format!("{nic}.link.eee"), Absence::UnsupportedByDriver, None, src);
+            snapshot.set_absent(
+                format!("{nic}.link.eee"),
+                Absence::UnsupportedByDriver,
+                None,
+                src,
+            );
         } else {
-            snapshot.set(format!("{nic}.link.eee.enabled"), value.starts_with("enabled"), src);
-            snapshot.set(format!("{nic}.link.eee.active"), value.ends_with("- active"), src);
+            snapshot.set(
+                format!("{nic}.link.eee.enabled"),
+                value.starts_with("enabled"),
+                src,
+            );
+            snapshot.set(
+                format!("{nic}.link.eee.active"),
+                value.ends_with("- active"),
+                src,
+            );
         }
     }
     true

@@ -32,7 +32,8 @@ impl Loose {
 
     fn push(&mut self, address: &str, fact: String, value: Value, src: &str) {
         if self.facts.len() < LOOSE_MAX {
-            self.facts.push((address.to_owned(), fact, value, src.to_owned()));
+            self.facts
+                .push((address.to_owned(), fact, value, src.to_owned()));
         }
     }
 
@@ -53,7 +54,11 @@ impl Loose {
     pub(super) fn attach(mut self, snapshot: &mut Snapshot) {
         // Two sources of one fact: the kernel's own attributes come last and win, whatever was pasted first.
         self.facts.sort_by(|a, b| a.3.cmp(&b.3));
-        let names: Vec<String> = snapshot.interfaces().into_iter().map(str::to_owned).collect();
+        let names: Vec<String> = snapshot
+            .interfaces()
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
         for (address, fact, value, src) in self.facts {
             if let Some(nic) = at_address(snapshot, &names, &address) {
                 snapshot.set(format!("nic.{nic}.{fact}"), value, &src);
@@ -70,7 +75,11 @@ impl Loose {
         for (device, interrupt) in self.interrupts {
             if let Some(nic) = owner(snapshot, &names, device.as_deref(), &interrupt.description) {
                 for (cpu, count) in interrupt.per_cpu {
-                    snapshot.count(format!("nic.{nic}.irq.{}.cpu{cpu}", interrupt.number), count, None);
+                    snapshot.count(
+                        format!("nic.{nic}.irq.{}.cpu{cpu}", interrupt.number),
+                        count,
+                        None,
+                    );
                 }
             }
         }
@@ -78,8 +87,15 @@ impl Loose {
 }
 
 fn at_address(snapshot: &Snapshot, names: &[String], address: &str) -> Option<String> {
-    let bus = |name: &String| snapshot.text(&format!("nic.{name}.drv.bus")).map(str::to_owned);
-    if let Some(name) = names.iter().find(|name| bus(name).is_some_and(|bus| bus == address)) {
+    let bus = |name: &String| {
+        snapshot
+            .text(&format!("nic.{name}.drv.bus"))
+            .map(str::to_owned)
+    };
+    if let Some(name) = names
+        .iter()
+        .find(|name| bus(name).is_some_and(|bus| bus == address))
+    {
         return Some(name.clone());
     }
     // Text about one interface and one device belongs together, unless the interface names another device.
@@ -90,21 +106,30 @@ fn at_address(snapshot: &Snapshot, names: &[String], address: &str) -> Option<St
 }
 
 /// Interface an interrupt belongs to: by its name, by the device's address, or because the user searched for it.
-fn owner(snapshot: &Snapshot, names: &[String], device: Option<&str>, description: &str) -> Option<String> {
+fn owner(
+    snapshot: &Snapshot,
+    names: &[String],
+    device: Option<&str>,
+    description: &str,
+) -> Option<String> {
     let named = |name: &&String| {
-        description
-            .split_whitespace()
-            .any(|word| word.split(['-', '@']).any(|part| part == name.as_str()) || word == name.as_str())
+        description.split_whitespace().any(|word| {
+            word.split(['-', '@']).any(|part| part == name.as_str()) || word == name.as_str()
+        })
     };
     let at_bus = |name: &&String| {
         let bus = snapshot.text(&format!("nic.{name}.drv.bus"));
         bus.is_some_and(|bus| description.contains(bus))
     };
-    let found = names.iter().find(named).or_else(|| names.iter().find(at_bus));
+    let found = names
+        .iter()
+        .find(named)
+        .or_else(|| names.iter().find(at_bus));
     let searched = || names.iter().find(|name| device == Some(name.as_str()));
     let virtio = || {
-        let mut virtio =
-            names.iter().filter(|name| snapshot.text(&format!("nic.{name}.drv.name")) == Some("virtio_net"));
+        let mut virtio = names
+            .iter()
+            .filter(|name| snapshot.text(&format!("nic.{name}.drv.name")) == Some("virtio_net"));
         let first = virtio.next().filter(|_| description.contains("virtio"))?;
         virtio.next().is_none().then_some(first)
     };

@@ -44,10 +44,20 @@ impl Reader {
 
     /// `igc 0000:13:00.0 eth1: NIC Link is Up 2500 Mbps Full Duplex`, `eth0: Link is Up - 1Gbps/Full`, `r8169 ... eth0: link down`
     fn link(&mut self, seconds: Option<f64>, message: &str) -> bool {
-        let Some((at, is_up)) = change(message) else { return false };
+        let Some((at, is_up)) = change(message) else {
+            return false;
+        };
         let before = message.get(..at).unwrap_or_default().trim_end();
-        let before = before.strip_suffix("NIC").unwrap_or(before).trim_end().trim_end_matches(':');
-        let name = before.split_whitespace().last().unwrap_or_default().trim_end_matches(':');
+        let before = before
+            .strip_suffix("NIC")
+            .unwrap_or(before)
+            .trim_end()
+            .trim_end_matches(':');
+        let name = before
+            .split_whitespace()
+            .last()
+            .unwrap_or_default()
+            .trim_end_matches(':');
         if !is_interface(name) {
             return false;
         }
@@ -69,7 +79,9 @@ impl Reader {
 
     /// `NETDEV WATCHDOG: eth0 (e1000e): transmit queue 0 timed out`
     fn timeout(&mut self, message: &str) -> bool {
-        let Some((_, rest)) = message.split_once("NETDEV WATCHDOG: ") else { return false };
+        let Some((_, rest)) = message.split_once("NETDEV WATCHDOG: ") else {
+            return false;
+        };
         let name = rest.split([' ', ':']).next().unwrap_or_default();
         if !is_interface(name) || !rest.contains("timed out") {
             return false;
@@ -86,14 +98,22 @@ impl Link {
         let of_word = |(index, word): (usize, &&str)| {
             let number = leading_number(word)?;
             let unit = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-            let unit = if unit.is_empty() { words.get(index + 1).copied()? } else { unit };
+            let unit = if unit.is_empty() {
+                words.get(index + 1).copied()?
+            } else {
+                unit
+            };
             match unit {
                 "Mbps" => Some(number),
                 "Gbps" => Some(number * 1000.0),
                 _ => None,
             }
         };
-        let speed = words.iter().enumerate().find_map(of_word).filter(|mbps| (1.0..1e7).contains(mbps));
+        let speed = words
+            .iter()
+            .enumerate()
+            .find_map(of_word)
+            .filter(|mbps| (1.0..1e7).contains(mbps));
         if let Some(speed) = speed.filter(|_| self.speeds_mbps.len() < SPEEDS_MAX) {
             self.speeds_mbps.push(speed as i64);
         }
@@ -105,7 +125,11 @@ impl Link {
         if let Some((first, last)) = self.first_and_last.filter(|(first, last)| last > first) {
             snapshot.set_in(format!("{nic}.link.log_seconds"), last - first, "s", SRC);
         }
-        let speeds: Vec<Value> = self.speeds_mbps.iter().map(|speed| Value::from(*speed)).collect();
+        let speeds: Vec<Value> = self
+            .speeds_mbps
+            .iter()
+            .map(|speed| Value::from(*speed))
+            .collect();
         if !speeds.is_empty() {
             snapshot.set(format!("{nic}.link.log_speeds"), Value::List(speeds), SRC);
         }
@@ -145,14 +169,23 @@ impl LineReader for Reader {
 /// Seconds since boot, where the line has them, and the message: `[58437.485179] message`, `[Sat Jun  1 12:00:00 2024] message`,
 /// `Jun  1 12:00:00 host kernel: message`.
 fn split(line: &str) -> Option<(Option<f64>, &str)> {
-    if let Some((time, message)) = line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
-        let seconds = time.trim().parse::<f64>().ok().filter(|seconds| seconds.is_finite());
+    if let Some((time, message)) = line
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("] "))
+    {
+        let seconds = time
+            .trim()
+            .parse::<f64>()
+            .ok()
+            .filter(|seconds| seconds.is_finite());
         let is_date = || time.split_whitespace().count() == 5 && time.contains(':');
         return (seconds.is_some() || is_date()).then_some((seconds, message));
     }
     let (_, message) = line.split_once(" kernel: ")?;
     // journalctl may keep the time since boot behind its own.
-    let inner = message.strip_prefix('[').and_then(|rest| rest.split_once("] "));
+    let inner = message
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("] "));
     let seconds = inner.and_then(|(time, _)| time.trim().parse::<f64>().ok());
     Some((seconds, inner.map_or(message, |(_, message)| message)))
 }
@@ -167,12 +200,17 @@ fn change(message: &str) -> Option<(usize, bool)> {
         ("link down", false),
         ("link up", true),
     ];
-    CHANGES.iter().find_map(|(words, is_up)| Some((message.find(words)?, *is_up)))
+    CHANGES
+        .iter()
+        .find_map(|(words, is_up)| Some((message.find(words)?, *is_up)))
 }
 
 /// Names of the kernel have at most 15 characters (`IFNAMSIZ`).
 fn is_interface(name: &str) -> bool {
-    (1..16).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+    (1..16).contains(&name.len())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
 #[cfg(test)]
@@ -189,15 +227,36 @@ mod tests {
         let journal = "Jun 01 12:00:00 host kernel: [10.5] r8169 0000:04:00.0 eth1: Link is Down\nJun 01 12:00:10 host kernel: [20.5] r8169 0000:04:00.0 eth1: Link is Up - 2.5Gbps/Full - flow control off\n";
         for log in [igc, phylib, e1000e, journal] {
             let mut snapshot = Snapshot::new("a", Source::Import);
-            let mut reader = Reader::new(&Block { host: None, command: "dmesg", lines: Vec::new() });
+            let mut reader = Reader::new(&Block {
+                host: None,
+                command: "dmesg",
+                lines: Vec::new(),
+            });
             for line in log.lines() {
                 assert!(reader.line(&mut snapshot, line), "{line}");
             }
             reader.finish(&mut snapshot);
-            let count = |fact: &str| snapshot.counters.get(&format!("nic.eth1.link.{fact}")).map(|counter| counter.v);
-            assert_eq!((count("log_downs"), count("log_ups")), (Some(1), Some(1)), "{log}");
-            assert_eq!(snapshot.number("nic.eth1.link.log_seconds"), Some(10.0), "{log}");
-            assert_eq!(snapshot.value("nic.eth1.link.log_speeds"), Some(&Value::List(vec![2500_i64.into()])), "{log}");
+            let count = |fact: &str| {
+                snapshot
+                    .counters
+                    .get(&format!("nic.eth1.link.{fact}"))
+                    .map(|counter| counter.v)
+            };
+            assert_eq!(
+                (count("log_downs"), count("log_ups")),
+                (Some(1), Some(1)),
+                "{log}"
+            );
+            assert_eq!(
+                snapshot.number("nic.eth1.link.log_seconds"),
+                Some(10.0),
+                "{log}"
+            );
+            assert_eq!(
+                snapshot.value("nic.eth1.link.log_speeds"),
+                Some(&Value::List(vec![2500_i64.into()])),
+                "{log}"
+            );
             assert_eq!(snapshot.flag("nic.eth1.link.up"), Some(true));
         }
     }
@@ -205,7 +264,11 @@ mod tests {
     #[test]
     fn full_tables_and_stalled_queues_are_counted_and_other_messages_are_not_understood() {
         let mut snapshot = Snapshot::new("a", Source::Import);
-        let mut reader = Reader::new(&Block { host: None, command: "dmesg", lines: Vec::new() });
+        let mut reader = Reader::new(&Block {
+            host: None,
+            command: "dmesg",
+            lines: Vec::new(),
+        });
         for line in [
             "[1.0] nf_conntrack: table full, dropping packet",
             "[Sat Jun  1 12:00:00 2024] nf_conntrack: nf_conntrack: table full, dropping packet",
@@ -213,7 +276,11 @@ mod tests {
         ] {
             assert!(reader.line(&mut snapshot, line), "{line}");
         }
-        for line in ["[3.0] usb 1-1: new device", "[  5]   0.00-1.00   sec  1 MBytes", "no log"] {
+        for line in [
+            "[3.0] usb 1-1: new device",
+            "[  5]   0.00-1.00   sec  1 MBytes",
+            "no log",
+        ] {
             assert!(!reader.line(&mut snapshot, line), "{line}");
         }
         reader.finish(&mut snapshot);

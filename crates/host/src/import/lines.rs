@@ -20,8 +20,13 @@ pub(super) fn indent(line: &str) -> usize {
 
 /// The leading number: `1000Mb/s` is 1000.
 pub(super) fn leading_number(word: &str) -> Option<f64> {
-    let end = word.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(word.len());
-    word.get(..end)?.parse().ok().filter(|number: &f64| number.is_finite())
+    let end = word
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(word.len());
+    word.get(..end)?
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite())
 }
 
 /// `on` and `off`.
@@ -36,7 +41,9 @@ pub(super) fn switch(word: &str) -> Option<bool> {
 /// `1Gbit`, `980Mbit`, `32Kbit`, `64000bit` of tc, in bit/s.
 pub(super) fn tc_rate_bps(word: &str) -> Option<f64> {
     let number = leading_number(word)?;
-    let unit = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').to_ascii_lowercase();
+    let unit = word
+        .trim_start_matches(|c: char| c.is_ascii_digit() || c == '.')
+        .to_ascii_lowercase();
     let factor = match unit.as_str() {
         "bit" => 1.0,
         "kbit" => 1e3,

@@ -64,9 +64,17 @@ impl<'a> Reader<'a> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let is_mean = words.first() == Some(&"Average:");
         // The heading has the time of the sample where the mean has its name, which may be one word shorter.
-        let skipped = self.columns.len().checked_sub(words.len()).filter(|skipped| *skipped <= usize::from(is_mean))?;
+        let skipped = self
+            .columns
+            .len()
+            .checked_sub(words.len())
+            .filter(|skipped| *skipped <= usize::from(is_mean))?;
         let columns = self.columns.get(skipped..)?;
-        let word = |name: &str| words.get(columns.iter().position(|column| column == name)?).copied();
+        let word = |name: &str| {
+            words
+                .get(columns.iter().position(|column| column == name)?)
+                .copied()
+        };
         let share = |name: &str| Some(word(name)?.parse::<f64>().ok()? / 100.0);
 
         let is_mpstat = self.source == "import:mpstat";
@@ -80,7 +88,11 @@ impl<'a> Reader<'a> {
         } else {
             // The kernel's own time has no parts here.
             let busy = 1.0 - share("id")? - share("wa").unwrap_or(0.0);
-            Load { busy, softirq: f64::NAN, steal: share("st").unwrap_or(f64::NAN) }
+            Load {
+                busy,
+                softirq: f64::NAN,
+                steal: share("st").unwrap_or(f64::NAN),
+            }
         };
         self.add(cpu, load, is_mean);
         Some(())
@@ -95,7 +107,9 @@ impl<'a> Reader<'a> {
             _ => return None,
         };
         let share = |wanted: &str| {
-            let value = rest.split(',').find_map(|part| part.trim().strip_suffix(wanted))?;
+            let value = rest
+                .split(',')
+                .find_map(|part| part.trim().strip_suffix(wanted))?;
             Some(leading_number(value.trim().trim_end_matches('%'))? / 100.0)
         };
         let load = Load {
@@ -122,9 +136,15 @@ impl<'a> Reader<'a> {
         if self.program != "top" && self.source != "import:top" && !line.starts_with("top - ") {
             return false;
         }
-        const SUMMARY: [&str; 7] = ["top - ", "Tasks:", "Threads:", "MiB ", "KiB ", "Mem:", "Swap:"];
+        const SUMMARY: [&str; 7] = [
+            "top - ", "Tasks:", "Threads:", "MiB ", "KiB ", "Mem:", "Swap:",
+        ];
         self.in_processes |= line.trim_start().starts_with("PID ");
-        let is_process = || line.split_whitespace().next().is_some_and(|pid| pid.parse::<u32>().is_ok());
+        let is_process = || {
+            line.split_whitespace()
+                .next()
+                .is_some_and(|pid| pid.parse::<u32>().is_ok())
+        };
         SUMMARY.iter().any(|text| line.starts_with(text))
             || line.trim_start().starts_with("PID ")
             || (self.in_processes && is_process())
@@ -134,7 +154,8 @@ impl<'a> Reader<'a> {
         // The first row of vmstat is the mean since boot.
         let skipped = usize::from(self.source == "import:vmstat" && of.len() > 1);
         let of = of.get(skipped..)?;
-        let mean = |of_load: fn(&Load) -> f64| of.iter().map(of_load).sum::<f64>() / of.len() as f64;
+        let mean =
+            |of_load: fn(&Load) -> f64| of.iter().map(of_load).sum::<f64>() / of.len() as f64;
         (!of.is_empty()).then(|| Load {
             busy: mean(|load| load.busy),
             softirq: mean(|load| load.softirq),
@@ -152,11 +173,18 @@ impl LineReader for Reader<'_> {
     }
 
     fn finish(&mut self, snapshot: &mut Snapshot) {
-        let mut loads: BTreeMap<&String, Load> =
-            self.samples.iter().filter_map(|(cpu, of)| Some((cpu, self.loads(of)?))).collect();
+        let mut loads: BTreeMap<&String, Load> = self
+            .samples
+            .iter()
+            .filter_map(|(cpu, of)| Some((cpu, self.loads(of)?)))
+            .collect();
         loads.extend(self.means.iter().map(|(cpu, mean)| (cpu, *mean)));
         for (cpu, load) in loads {
-            for (fact, share) in [("busy", load.busy), ("softirq", load.softirq), ("steal", load.steal)] {
+            for (fact, share) in [
+                ("busy", load.busy),
+                ("softirq", load.softirq),
+                ("steal", load.steal),
+            ] {
                 let known = share.is_finite().then(|| share.clamp(0.0, 1.0));
                 snapshot.set_known(format!("cpu.load.{cpu}.{fact}_share"), known, self.source);
             }
@@ -177,7 +205,9 @@ mod tests {
 
     fn shares(snapshot: &Snapshot, cpu: &str) -> [Option<f64>; 3] {
         ["busy", "softirq", "steal"].map(|fact| {
-            snapshot.number(&format!("cpu.load.{cpu}.{fact}_share")).map(|share| (share * 1000.0).round() / 1000.0)
+            snapshot
+                .number(&format!("cpu.load.{cpu}.{fact}_share"))
+                .map(|share| (share * 1000.0).round() / 1000.0)
         })
     }
 
@@ -190,9 +220,18 @@ mod tests {
         let with_mean = format!(
             "{table}Average:       1    0.00    0.00    0.00    0.00    0.00   50.00    0.00    0.00    0.00   50.00\n"
         );
-        assert_eq!(shares(&facts("mpstat -P ALL 1", table), "1"), [Some(1.0), Some(0.95), Some(0.02)]);
-        assert_eq!(shares(&facts("", &plain), "all"), [Some(0.27), Some(0.252), Some(0.0)]);
-        assert_eq!(shares(&facts("", &with_mean), "1"), [Some(0.5), Some(0.5), Some(0.0)]);
+        assert_eq!(
+            shares(&facts("mpstat -P ALL 1", table), "1"),
+            [Some(1.0), Some(0.95), Some(0.02)]
+        );
+        assert_eq!(
+            shares(&facts("", &plain), "all"),
+            [Some(0.27), Some(0.252), Some(0.0)]
+        );
+        assert_eq!(
+            shares(&facts("", &with_mean), "1"),
+            [Some(0.5), Some(0.5), Some(0.0)]
+        );
     }
 
     #[test]
@@ -201,7 +240,10 @@ mod tests {
                      \x20r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n\
                      \x203  0      0 201212  10212 402112    0    0     0     4 9012 8012  1  1 98  0  0\n\
                      \x204  0      0 201212  10212 402112    0    0     0     0 9912 8912 10 32  0  0 58\n";
-        assert_eq!(shares(&facts("vmstat 1 2", table), "all"), [Some(1.0), None, Some(0.58)]);
+        assert_eq!(
+            shares(&facts("vmstat 1 2", table), "all"),
+            [Some(1.0), None, Some(0.58)]
+        );
     }
 
     #[test]
@@ -209,15 +251,26 @@ mod tests {
         let new = "top - 12:00:00 up 1 day\nTasks: 120 total,   1 running\n%Cpu0  :  1.0 us,  2.0 sy,  0.0 ni,  0.0 id,  0.0 wa,  0.0 hi, 97.0 si,  0.0 st\n\
                    MiB Mem :   3900.0 total\n    PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND\n\
                    \x20    9 root      20   0       0      0      0 R  97.0   0.0   9:00.00 ksoftirqd/0\n";
-        let old = "Cpu0  :  1.0%us,  2.0%sy,  0.0%ni,  0.0%id,  0.0%wa,  0.0%hi, 97.0%si,  0.0%st\n";
-        assert_eq!(shares(&facts("top -b -n1", new), "0"), [Some(1.0), Some(0.97), Some(0.0)]);
-        assert_eq!(shares(&facts("", old), "0"), [Some(1.0), Some(0.97), Some(0.0)]);
+        let old =
+            "Cpu0  :  1.0%us,  2.0%sy,  0.0%ni,  0.0%id,  0.0%wa,  0.0%hi, 97.0%si,  0.0%st\n";
+        assert_eq!(
+            shares(&facts("top -b -n1", new), "0"),
+            [Some(1.0), Some(0.97), Some(0.0)]
+        );
+        assert_eq!(
+            shares(&facts("", old), "0"),
+            [Some(1.0), Some(0.97), Some(0.0)]
+        );
     }
 
     #[test]
     fn other_lines_are_no_loads() {
         let mut snapshot = Snapshot::new("a", Source::Import);
-        let mut reader = Reader::new(&Block { host: None, command: "", lines: Vec::new() });
+        let mut reader = Reader::new(&Block {
+            host: None,
+            command: "",
+            lines: Vec::new(),
+        });
         for line in ["", "1 2 3 4", "Speed: 1", "CPU(s): 4", "cpu  1 2 3 4 5"] {
             assert!(!reader.line(&mut snapshot, line), "{line}");
         }

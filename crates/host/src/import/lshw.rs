@@ -16,33 +16,59 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn new(block: &Block<'_>) -> Self {
-        Self { is_lshw: block.program() == "lshw", lines: Vec::new() }
+        Self {
+            is_lshw: block.program() == "lshw",
+            lines: Vec::new(),
+        }
     }
 
     /// Records the device whose lines were collected.
     fn device(&mut self, snapshot: &mut Snapshot) {
         let lines = std::mem::take(&mut self.lines);
-        let value = |key: &str| lines.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str());
-        let Some(name) = value("logical name") else { return };
+        let value = |key: &str| {
+            lines
+                .iter()
+                .find(|(known, _)| known == key)
+                .map(|(_, value)| value.as_str())
+        };
+        let Some(name) = value("logical name") else {
+            return;
+        };
         let nic = format!("nic.{name}");
 
         if let Some(address) = value("bus info").and_then(|bus| bus.strip_prefix("pci@")) {
             snapshot.set(format!("{nic}.drv.bus"), address, SRC);
         }
         let capacity = value("capacity").and_then(speed_mbps);
-        snapshot.set_known_in(format!("{nic}.link.max_speed_mbps"), capacity, "Mbit/s", SRC);
+        snapshot.set_known_in(
+            format!("{nic}.link.max_speed_mbps"),
+            capacity,
+            "Mbit/s",
+            SRC,
+        );
         let modes: Vec<Value> = value("capabilities").into_iter().flat_map(modes).collect();
         if !modes.is_empty() {
-            snapshot.set(format!("{nic}.link.modes.supported"), Value::List(modes), SRC);
+            snapshot.set(
+                format!("{nic}.link.modes.supported"),
+                Value::List(modes),
+                SRC,
+            );
         }
         let speed = value("size").and_then(speed_mbps);
         let configured = value("configuration").unwrap_or_default();
-        let setting =
-            |name: &str| configured.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        let setting = |name: &str| {
+            configured
+                .split_whitespace()
+                .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+        };
         let speed = setting("speed").and_then(speed_mbps).or(speed);
         snapshot.set_known_in(format!("{nic}.link.speed_mbps"), speed, "Mbit/s", SRC);
         let switch = |name: &str, on: &str| setting(name).map(|value| value == on);
-        snapshot.set_known(format!("{nic}.link.autoneg"), switch("autonegotiation", "on"), SRC);
+        snapshot.set_known(
+            format!("{nic}.link.autoneg"),
+            switch("autonegotiation", "on"),
+            SRC,
+        );
         snapshot.set_known(format!("{nic}.link.up"), switch("link", "yes"), SRC);
         snapshot.set_known(format!("{nic}.link.duplex"), setting("duplex"), SRC);
         snapshot.set_known(format!("{nic}.drv.name"), setting("driver"), SRC);
@@ -62,7 +88,9 @@ impl LineReader for Reader {
         if !self.is_lshw || !line.starts_with(char::is_whitespace) {
             return false;
         }
-        let Some((key, value)) = field(text) else { return false };
+        let Some((key, value)) = field(text) else {
+            return false;
+        };
         const LINES_MAX: usize = 64;
         if self.lines.len() < LINES_MAX {
             self.lines.push((key.to_owned(), value.to_owned()));
@@ -88,7 +116,9 @@ fn speed_mbps(text: &str) -> Option<f64> {
 /// `1000bt-fd` as ethtool names it: `1000baseT/Full`.
 fn modes(capabilities: &str) -> impl Iterator<Item = Value> {
     capabilities.split_whitespace().filter_map(|word| {
-        let (name, duplex) = word.strip_suffix("-fd").map_or((word, "Half"), |name| (name, "Full"));
+        let (name, duplex) = word
+            .strip_suffix("-fd")
+            .map_or((word, "Half"), |name| (name, "Full"));
         let speed: u32 = name.strip_suffix("bt")?.parse().ok()?;
         Some(format!("{speed}baseT/{duplex}").into())
     })
@@ -107,20 +137,38 @@ mod tests {
                     \x20      configuration: autonegotiation=on driver=e1000e duplex=full link=yes port=twisted pair speed=100Mbit/s\n\
                     \x20 *-network:1 DISABLED\n       logical name: wlp1s0\n       configuration: driver=iwlwifi link=no\n";
         let mut snapshot = Snapshot::new("a", Source::Import);
-        let mut reader = Reader::new(&Block { host: None, command: "sudo lshw -c network", lines: Vec::new() });
+        let mut reader = Reader::new(&Block {
+            host: None,
+            command: "sudo lshw -c network",
+            lines: Vec::new(),
+        });
         for line in text.lines() {
             assert!(reader.line(&mut snapshot, line), "{line}");
         }
         reader.finish(&mut snapshot);
         let number = |fact: &str| snapshot.number(&format!("nic.enp0s31f6.{fact}"));
-        assert_eq!((number("link.speed_mbps"), number("link.max_speed_mbps")), (Some(100.0), Some(1000.0)));
-        let text = |fact: &str| snapshot.text(&format!("nic.enp0s31f6.{fact}"));
-        assert_eq!((text("drv.name"), text("drv.bus")), (Some("e1000e"), Some("0000:00:1f.6")));
         assert_eq!(
-            (snapshot.flag("nic.enp0s31f6.link.up"), snapshot.flag("nic.wlp1s0.link.up")),
+            (number("link.speed_mbps"), number("link.max_speed_mbps")),
+            (Some(100.0), Some(1000.0))
+        );
+        let text = |fact: &str| snapshot.text(&format!("nic.enp0s31f6.{fact}"));
+        assert_eq!(
+            (text("drv.name"), text("drv.bus")),
+            (Some("e1000e"), Some("0000:00:1f.6"))
+        );
+        assert_eq!(
+            (
+                snapshot.flag("nic.enp0s31f6.link.up"),
+                snapshot.flag("nic.wlp1s0.link.up")
+            ),
             (Some(true), Some(false))
         );
-        let modes = ["100baseT/Half", "100baseT/Full", "1000baseT/Full"].map(Value::from).to_vec();
-        assert_eq!(snapshot.value("nic.enp0s31f6.link.modes.supported"), Some(&Value::List(modes)));
+        let modes = ["100baseT/Half", "100baseT/Full", "1000baseT/Full"]
+            .map(Value::from)
+            .to_vec();
+        assert_eq!(
+            snapshot.value("nic.enp0s31f6.link.modes.supported"),
+            Some(&Value::List(modes))
+        );
     }
 }

@@ -17,7 +17,9 @@ impl Reader {
     pub(super) fn new(block: &Block<'_>) -> Self {
         let words: Vec<&str> = block.words().collect();
         let selected = after(&words, "-s").filter(|_| block.has("lspci"));
-        Self { address: selected.and_then(full_address) }
+        Self {
+            address: selected.and_then(full_address),
+        }
     }
 
     pub(super) fn line(&mut self, loose: &mut Loose, line: &str) -> bool {
@@ -30,7 +32,9 @@ impl Reader {
             loose.seen_in_sysfs(self.address.as_deref().unwrap_or_default());
             return true;
         }
-        let Some(address) = &self.address else { return false };
+        let Some(address) = &self.address else {
+            return false;
+        };
         capability(loose, address, line) || attribute(loose, address, line)
     }
 }
@@ -44,14 +48,16 @@ fn device_line(line: &str) -> Option<String> {
 /// `04:00.0` and `0000:04:00.0` are the same device.
 fn full_address(text: &str) -> Option<String> {
     let (bus, function) = text.rsplit_once('.')?;
-    let is_hex = |part: &str, len: usize| part.len() == len && part.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_hex =
+        |part: &str, len: usize| part.len() == len && part.bytes().all(|b| b.is_ascii_hexdigit());
     let parts: Vec<&str> = bus.split(':').collect();
     let (domain, bus, device) = match *parts.as_slice() {
         [domain, bus, device] => (domain, bus, device),
         [bus, device] => ("0000", bus, device),
         _ => return None,
     };
-    let is_address = is_hex(domain, 4) && is_hex(bus, 2) && is_hex(device, 2) && is_hex(function, 1);
+    let is_address =
+        is_hex(domain, 4) && is_hex(bus, 2) && is_hex(device, 2) && is_hex(function, 1);
     is_address.then(|| format!("{domain}:{bus}:{device}.{function}"))
 }
 
@@ -65,13 +71,20 @@ fn capability(loose: &mut Loose, address: &str, line: &str) -> bool {
         "LnkSta" => "cur",
         "DevCap" => {
             let size = value.split_once("MaxPayload ");
-            return size.is_none_or(|(_, rest)| payload(loose, address, "mps_supported_bytes", rest));
+            return size
+                .is_none_or(|(_, rest)| payload(loose, address, "mps_supported_bytes", rest));
         }
         "LnkCtl" => {
             power_saving(loose, address, value);
             return true;
         }
-        "DevCtl" | "LnkCap2" | "LnkSta2" | "LnkCtl2" | "Subsystem" | "Capabilities" | "Kernel driver in use" => {
+        "DevCtl"
+        | "LnkCap2"
+        | "LnkSta2"
+        | "LnkCtl2"
+        | "Subsystem"
+        | "Capabilities"
+        | "Kernel driver in use" => {
             return true;
         }
         _ => return line.starts_with(char::is_whitespace) && line.contains("access denied"),
@@ -89,15 +102,25 @@ fn capability(loose: &mut Loose, address: &str, line: &str) -> bool {
 
 /// `MaxPayload 128 bytes, MaxReadReq 512 bytes`
 fn sizes(loose: &mut Loose, address: &str, line: &str) -> bool {
-    let mut read =
-        |words: &str, fact| line.split_once(words).is_some_and(|(_, rest)| payload(loose, address, fact, rest));
+    let mut read = |words: &str, fact| {
+        line.split_once(words)
+            .is_some_and(|(_, rest)| payload(loose, address, fact, rest))
+    };
     read("MaxPayload ", "mps_bytes") | read("MaxReadReq ", "mrrs_bytes")
 }
 
 /// `ASPM L1 Enabled; RCB 64 bytes`, `ASPM L0s L1 Enabled`, `ASPM Disabled`
 fn power_saving(loose: &mut Loose, address: &str, value: &str) {
-    let words = value.strip_prefix("ASPM ").and_then(|rest| rest.split(';').next()).unwrap_or_default().trim();
-    let states = if words == "Disabled" { Some("off") } else { words.strip_suffix(" Enabled") };
+    let words = value
+        .strip_prefix("ASPM ")
+        .and_then(|rest| rest.split(';').next())
+        .unwrap_or_default()
+        .trim();
+    let states = if words == "Disabled" {
+        Some("off")
+    } else {
+        words.strip_suffix(" Enabled")
+    };
     if let Some(states) = states {
         loose.pci_text(address, "aspm", states, SRC);
     }
@@ -116,7 +139,9 @@ fn attribute(loose: &mut Loose, address: &str, line: &str) -> bool {
     let Some((name, value)) = line.split_once('=') else {
         return false;
     };
-    let (prefix, name) = name.strip_prefix("parent ").map_or(("", name), |name| ("upstream_", name));
+    let (prefix, name) = name
+        .strip_prefix("parent ")
+        .map_or(("", name), |name| ("upstream_", name));
     let fact = match name {
         "current_link_speed" => "cur_speed_gts",
         "current_link_width" => "cur_width",
@@ -149,11 +174,17 @@ mod tests {
     #[test]
     fn addresses_with_and_without_domain() {
         assert_eq!(full_address("04:00.0").as_deref(), Some("0000:04:00.0"));
-        assert_eq!(full_address("0001:04:00.1").as_deref(), Some("0001:04:00.1"));
+        assert_eq!(
+            full_address("0001:04:00.1").as_deref(),
+            Some("0001:04:00.1")
+        );
         for bad in ["virtio0", "04:00", "4:0.0", "x4:00.0", "04:00.0.1", ""] {
             assert_eq!(full_address(bad), None, "{bad}");
         }
-        assert_eq!(device_line("01:00.0 Ethernet controller: Intel").as_deref(), Some("0000:01:00.0"));
+        assert_eq!(
+            device_line("01:00.0 Ethernet controller: Intel").as_deref(),
+            Some("0000:01:00.0")
+        );
         assert_eq!(device_line("01:00.0 nothing"), None);
     }
 }

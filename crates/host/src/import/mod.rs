@@ -90,18 +90,27 @@ pub fn import_all(texts: &[(&str, &str)], read_tests: ReadTests<'_>) -> Imported
         match saved(text) {
             Some(snapshot) => {
                 imported.snapshots.push(snapshot);
-                (imported.blocks, imported.understood) = (imported.blocks + 1, imported.understood + 1);
+                (imported.blocks, imported.understood) =
+                    (imported.blocks + 1, imported.understood + 1);
             }
             None => pasted.push((*name, paste::lines(text))),
         }
     }
-    let texts: Vec<(&str, Vec<Block<'_>>)> = pasted.iter().map(|(name, lines)| (*name, blocks::split(lines))).collect();
+    let texts: Vec<(&str, Vec<Block<'_>>)> = pasted
+        .iter()
+        .map(|(name, lines)| (*name, blocks::split(lines)))
+        .collect();
     let mut hosts: BTreeMap<String, Draft> = BTreeMap::new();
     for ((name, blocks), host) in texts.iter().zip(hosts::of(&texts, read_tests)) {
         read_blocks((name, &host), blocks, read_tests, &mut hosts, &mut imported);
     }
     // Text around the outputs of named hosts is no host of its own.
-    imported.snapshots.extend(hosts.into_values().filter(|draft| draft.understood).map(Draft::finish));
+    imported.snapshots.extend(
+        hosts
+            .into_values()
+            .filter(|draft| draft.understood)
+            .map(Draft::finish),
+    );
     imported
 }
 
@@ -114,8 +123,13 @@ fn read_blocks(
 ) {
     let most = imported.unread.len().saturating_add(UNREAD_MAX);
     for block in blocks {
-        let host = block.host.filter(|host| *host != "note").unwrap_or(default_host);
-        let draft = hosts.entry(host.to_owned()).or_insert_with(|| Draft::new(host));
+        let host = block
+            .host
+            .filter(|host| *host != "note")
+            .unwrap_or(default_host);
+        let draft = hosts
+            .entry(host.to_owned())
+            .or_insert_with(|| Draft::new(host));
         imported.blocks += 1;
         let understood = read_block(draft, block, read_tests, &mut |number, line| {
             imported.unread_count = imported.unread_count.saturating_add(1);
@@ -131,7 +145,9 @@ fn read_blocks(
 
 /// A snapshot that linerate itself saved.
 fn saved(text: &str) -> Option<Snapshot> {
-    text.trim_start().starts_with('{').then(|| serde_json::from_str::<Snapshot>(text).ok())?
+    text.trim_start()
+        .starts_with('{')
+        .then(|| serde_json::from_str::<Snapshot>(text).ok())?
 }
 
 /// A snapshot in the making, with what can only be attached once everything was read.
@@ -210,7 +226,9 @@ fn read_block(
             unread(*number, line);
         }
     }
-    tools.iter_mut().for_each(|reader| reader.finish(&mut draft.snapshot));
+    tools
+        .iter_mut()
+        .for_each(|reader| reader.finish(&mut draft.snapshot));
     ss.finish(&mut draft.snapshot);
     ovs.finish(&mut draft.snapshot);
     system.finish(&mut draft.snapshot, &mut draft.loose);
@@ -242,7 +260,9 @@ fn tools<'a>(block: &Block<'a>) -> [Box<dyn LineReader + 'a>; 10] {
 
 /// Rules and dots between parts of an output.
 fn is_decoration(line: &str) -> bool {
-    line.trim().chars().all(|c| matches!(c, '-' | '.' | ' ' | '=' | '_'))
+    line.trim()
+        .chars()
+        .all(|c| matches!(c, '-' | '.' | ' ' | '=' | '_'))
 }
 
 /// The beginning of a text, at most `max` bytes, cut between characters.
@@ -270,7 +290,11 @@ mod tests {
         output: &str,
     ) -> Snapshot {
         let mut snapshot = Snapshot::new("a", Source::Import);
-        let mut reader = reader(&Block { host: None, command, lines: Vec::new() });
+        let mut reader = reader(&Block {
+            host: None,
+            command,
+            lines: Vec::new(),
+        });
         for line in output.lines().filter(|line| !line.trim().is_empty()) {
             assert!(reader.line(&mut snapshot, line), "{line}");
         }

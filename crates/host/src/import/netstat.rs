@@ -20,14 +20,26 @@ impl LineReader for Reader {
             self.protocol = PROTOCOLS.into_iter().find(|known| named == Some(*known));
             return self.protocol.is_some();
         }
-        let Some(protocol) = self.protocol else { return false };
-        let Some(count) = text.split_whitespace().find_map(|word| word.parse::<u64>().ok()) else {
+        let Some(protocol) = self.protocol else {
+            return false;
+        };
+        let Some(count) = text
+            .split_whitespace()
+            .find_map(|word| word.parse::<u64>().ok())
+        else {
             return text.ends_with(':');
         };
 
-        let by_name = text.split_once(": ").map(|(name, _)| name).filter(|name| !name.contains(' '));
+        let by_name = text
+            .split_once(": ")
+            .map(|(name, _)| name)
+            .filter(|name| !name.contains(' '));
         if let Some(name) = in_words(protocol, text).or(by_name) {
-            let file = if protocol.ends_with("Ext") { "netstat" } else { "snmp" };
+            let file = if protocol.ends_with("Ext") {
+                "netstat"
+            } else {
+                "snmp"
+            };
             snapshot.count(format!("net.{file}.{protocol}.{name}"), count, None);
         }
         true
@@ -36,11 +48,18 @@ impl LineReader for Reader {
 
 /// The name of a counter that is written in words, with or without a dot at the end.
 fn in_words(protocol: &str, text: &str) -> Option<&'static str> {
-    let words = text.trim_start_matches(|c: char| c.is_ascii_digit()).trim_end_matches('.');
-    PROSE.iter().find(|(of, _, known)| *of == protocol && words == *known).map(|(_, name, _)| *name)
+    let words = text
+        .trim_start_matches(|c: char| c.is_ascii_digit())
+        .trim_end_matches('.');
+    PROSE
+        .iter()
+        .find(|(of, _, known)| *of == protocol && words == *known)
+        .map(|(_, name, _)| *name)
 }
 
-const PROTOCOLS: [&str; 10] = ["Ip", "Icmp", "IcmpMsg", "Tcp", "Udp", "UdpLite", "TcpExt", "IpExt", "MPTcpExt", "Sctp"];
+const PROTOCOLS: [&str; 10] = [
+    "Ip", "Icmp", "IcmpMsg", "Tcp", "Udp", "UdpLite", "TcpExt", "IpExt", "MPTcpExt", "Sctp",
+];
 
 /// Counters in words: protocol, name in `/proc`, what follows the number.
 const PROSE: [(&str, &str, &str); 33] = [
@@ -68,15 +87,31 @@ const PROSE: [(&str, &str, &str); 33] = [
     ("Udp", "OutDatagrams", " packets sent"),
     ("Udp", "RcvbufErrors", " receive buffer errors"),
     ("Udp", "SndbufErrors", " send buffer errors"),
-    ("TcpExt", "ListenOverflows", " times the listen queue of a socket overflowed"),
+    (
+        "TcpExt",
+        "ListenOverflows",
+        " times the listen queue of a socket overflowed",
+    ),
     ("TcpExt", "ListenDrops", " SYNs to LISTEN sockets dropped"),
     ("TcpExt", "ListenDrops", " SYNs to LISTEN sockets ignored"),
-    ("TcpExt", "PruneCalled", " packets pruned from receive queue because of socket buffer overrun"),
+    (
+        "TcpExt",
+        "PruneCalled",
+        " packets pruned from receive queue because of socket buffer overrun",
+    ),
     ("TcpExt", "RcvPruned", " packets pruned from receive queue"),
-    ("TcpExt", "TCPRcvCollapsed", " packets collapsed in receive queue due to low socket buffer"),
+    (
+        "TcpExt",
+        "TCPRcvCollapsed",
+        " packets collapsed in receive queue due to low socket buffer",
+    ),
     ("TcpExt", "TCPTimeouts", " other TCP timeouts"),
     ("TcpExt", "TCPDSACKRecv", " DSACKs received"),
-    ("TcpExt", "TW", " TCP sockets finished time wait in fast timer"),
+    (
+        "TcpExt",
+        "TW",
+        " TCP sockets finished time wait in fast timer",
+    ),
 ];
 
 #[cfg(test)]
@@ -92,7 +127,8 @@ mod tests {
         let new = "Tcp:\n    27 active connection openings\n    99 segments sent out\n    4 segments retransmitted\nUdp:\n    \
                    7 packets to unknown port received\n    5 receive buffer errors\nTcpExt:\n    3 SYNs to LISTEN sockets dropped\n";
         for text in [old, new] {
-            let (mut reader, mut snapshot) = (Reader::default(), Snapshot::new("a", Source::Import));
+            let (mut reader, mut snapshot) =
+                (Reader::default(), Snapshot::new("a", Source::Import));
             for line in text.lines() {
                 assert!(reader.line(&mut snapshot, line), "{line}");
             }
@@ -104,7 +140,11 @@ mod tests {
                 ("net.snmp.Udp.RcvbufErrors", 5),
                 ("net.netstat.TcpExt.ListenDrops", 3),
             ] {
-                assert_eq!(snapshot.counters.get(key).map(|counter| counter.v), Some(expected), "{key}\n{text}");
+                assert_eq!(
+                    snapshot.counters.get(key).map(|counter| counter.v),
+                    Some(expected),
+                    "{key}\n{text}"
+                );
             }
         }
     }

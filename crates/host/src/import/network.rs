@@ -36,12 +36,17 @@ impl Reader {
         let name = name.split('@').next().unwrap_or(name);
         let nic = format!("nic.{name}");
         let src = "import:ip link";
-        let has =
-            |wanted: &str| rest.split('>').next().is_some_and(|flags| flags.split(',').any(|flag| flag == wanted));
+        let has = |wanted: &str| {
+            rest.split('>')
+                .next()
+                .is_some_and(|flags| flags.split(',').any(|flag| flag == wanted))
+        };
         snapshot.set(format!("{nic}.link.up"), has("UP") && has("LOWER_UP"), src);
         if has("LOOPBACK") {
             snapshot.set(format!("{nic}.net.kind"), "loopback", src);
-        } else if let Some(kind) = kind_by_name(name).filter(|_| snapshot.value(&format!("{nic}.net.kind")).is_none()) {
+        } else if let Some(kind) =
+            kind_by_name(name).filter(|_| snapshot.value(&format!("{nic}.net.kind")).is_none())
+        {
             snapshot.set(format!("{nic}.net.kind"), kind, src);
             snapshot.qualify(&format!("{nic}.net.kind"), Quality::Inferred);
         }
@@ -50,7 +55,9 @@ impl Reader {
             let [key, value] = pair else { continue };
             match (*key, value.parse::<i64>()) {
                 ("mtu", Ok(mtu)) => snapshot.set_in(format!("{nic}.net.mtu"), mtu, "bytes", src),
-                ("qlen", Ok(length)) => snapshot.set_in(format!("{nic}.net.txqlen"), length, "packets", src),
+                ("qlen", Ok(length)) => {
+                    snapshot.set_in(format!("{nic}.net.txqlen"), length, "packets", src)
+                }
                 ("master", _) => snapshot.set(format!("{nic}.net.master"), *value, src),
                 _ => {}
             }
@@ -68,9 +75,14 @@ impl Reader {
         let words: Vec<&str> = text.split_whitespace().collect();
         let nic = format!("nic.{name}");
         let first = words.first().copied().unwrap_or_default();
-        let direction = [("RX", "rx"), ("TX", "tx")].into_iter().find(|(name, _)| first.trim_end_matches(':') == *name);
+        let direction = [("RX", "rx"), ("TX", "tx")]
+            .into_iter()
+            .find(|(name, _)| first.trim_end_matches(':') == *name);
         if let Some((_, direction)) = direction {
-            let names = words.iter().skip(1).map(|word| word.trim_end_matches(':').to_owned());
+            let names = words
+                .iter()
+                .skip(1)
+                .map(|word| word.trim_end_matches(':').to_owned());
             self.columns = Some((direction, names.collect()));
             return true;
         }
@@ -113,7 +125,10 @@ impl Reader {
     /// The line of numbers under `RX: bytes packets …`.
     fn counters(&mut self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
         let ((direction, names), link) = (self.columns.as_ref()?, self.link.as_ref()?);
-        let numbers: Option<Vec<u64>> = line.split_whitespace().map(|word| word.parse().ok()).collect();
+        let numbers: Option<Vec<u64>> = line
+            .split_whitespace()
+            .map(|word| word.parse().ok())
+            .collect();
         let numbers = numbers.filter(|numbers| !numbers.is_empty())?;
         for (name, number) in names.iter().zip(numbers) {
             let name = match (*direction, name.as_str()) {
@@ -143,18 +158,34 @@ fn kind_by_name(name: &str) -> Option<&'static str> {
         ("tailscale", "tun"),
         ("vxlan", "vxlan"),
     ];
-    let is_numbered = |prefix: &str| name.strip_prefix(prefix).is_some_and(|rest| rest.parse::<u32>().is_ok());
-    let known = KINDS.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, kind)| *kind);
+    let is_numbered = |prefix: &str| {
+        name.strip_prefix(prefix)
+            .is_some_and(|rest| rest.parse::<u32>().is_ok())
+    };
+    let known = KINDS
+        .iter()
+        .find(|(prefix, _)| name.starts_with(prefix))
+        .map(|(_, kind)| *kind);
     known.or_else(|| is_numbered("br").then_some("bridge"))
 }
 
 /// `eth0  DOWN  00:00:5e:00:53:01 <NO-CARRIER,BROADCAST,MULTICAST,UP>` of `ip -br link`
 fn link_in_brief(snapshot: &mut Snapshot, line: &str) -> Option<()> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let [name, "UP" | "DOWN" | "UNKNOWN" | "LOWERLAYERDOWN", .., flags] = words.as_slice() else { return None };
+    let [
+        name,
+        "UP" | "DOWN" | "UNKNOWN" | "LOWERLAYERDOWN",
+        ..,
+        flags,
+    ] = words.as_slice()
+    else {
+        return None;
+    };
     let flags = flags.strip_prefix('<')?.strip_suffix('>')?;
     let name = name.split('@').next().unwrap_or(name);
-    let up = ["UP", "LOWER_UP"].iter().all(|wanted| flags.split(',').any(|flag| flag == *wanted));
+    let up = ["UP", "LOWER_UP"]
+        .iter()
+        .all(|wanted| flags.split(',').any(|flag| flag == *wanted));
     snapshot.set(format!("nic.{name}.link.up"), up, "import:ip link");
     Some(())
 }
@@ -166,7 +197,11 @@ fn route(snapshot: &mut Snapshot, line: &str) -> Option<()> {
     }
     let words: Vec<&str> = line.split_whitespace().collect();
     words.first()?.parse::<std::net::IpAddr>().ok()?;
-    snapshot.set("route.peer.dev", after(&words, "dev")?, "import:ip route get");
+    snapshot.set(
+        "route.peer.dev",
+        after(&words, "dev")?,
+        "import:ip route get",
+    );
     let mtu = after(&words, "mtu").and_then(|word| word.parse::<i64>().ok());
     snapshot.set_known_in("route.peer.mtu", mtu, "bytes", "import:ip route get");
     Some(())

@@ -30,7 +30,9 @@ impl LineReader for Reader {
             // The table of distances.
             ["node", nodes @ ..] => nodes.iter().all(|node| node.parse::<u32>().is_ok()),
             [node, distances @ ..] => {
-                node.ends_with(':') && !distances.is_empty() && distances.iter().all(|word| word.parse::<u32>().is_ok())
+                node.ends_with(':')
+                    && !distances.is_empty()
+                    && distances.iter().all(|word| word.parse::<u32>().is_ok())
             }
             [] => false,
         }
@@ -50,6 +52,12 @@ mod tests {
         for line in text.lines() {
             assert!(reader.line(&mut snapshot, line), "{line}");
         }
-        assert_eq!((snapshot.number("numa.nodes"), snapshot.text("numa.node.1.cpus")), (Some(2.0), Some("2,3")));
+        assert_eq!(
+            (
+                snapshot.number("numa.nodes"),
+                snapshot.text("numa.node.1.cpus")
+            ),
+            (Some(2.0), Some("2,3"))
+        );
     }
 }

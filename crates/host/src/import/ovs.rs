@@ -20,7 +20,10 @@ impl Reader {
             self.columns = words.iter().map(|word| (*word).to_owned()).collect();
             return true;
         }
-        if self.columns.is_empty() || words.len() != self.columns.len() || self.rows.len() >= ROWS_MAX {
+        if self.columns.is_empty()
+            || words.len() != self.columns.len()
+            || self.rows.len() >= ROWS_MAX
+        {
             return false;
         }
         let row: Option<Vec<Option<f64>>> = words.iter().map(|word| cell(word)).collect();
@@ -33,10 +36,22 @@ impl Reader {
         }
         let column = |name: &str| -> Vec<f64> {
             let at = self.columns.iter().position(|column| column == name);
-            at.map_or_else(Vec::new, |at| self.rows.iter().filter_map(|row| row.get(at).copied().flatten()).collect())
+            at.map_or_else(Vec::new, |at| {
+                self.rows
+                    .iter()
+                    .filter_map(|row| row.get(at).copied().flatten())
+                    .collect()
+            })
         };
-        let mut set = |key: &str, value: Option<f64>| snapshot.set_known(format!("ovs.pmd.{key}"), value, SRC);
-        let (kpps, idle, cycles, hits) = (column("kpps"), column("idle"), column("cyclepp"), column("emc"));
+        let mut set = |key: &str, value: Option<f64>| {
+            snapshot.set_known(format!("ovs.pmd.{key}"), value, SRC)
+        };
+        let (kpps, idle, cycles, hits) = (
+            column("kpps"),
+            column("idle"),
+            column("cyclepp"),
+            column("emc"),
+        );
         set("kpps_max", kpps.iter().copied().reduce(f64::max));
         set("kpps_median", upper_median(&kpps));
         set("idle_min", idle.iter().copied().reduce(f64::min));
@@ -47,8 +62,13 @@ impl Reader {
         set("emc_mean", mean(&hits));
         snapshot.set("ovs.pmd.rows", self.rows.len(), SRC);
         snapshot.set("ovs.pmd.rows_with_cycles", cycles.len(), SRC);
-        let nodes: std::collections::BTreeSet<String> = column("numa_id").iter().map(f64::to_string).collect();
-        snapshot.set("ovs.pmd.numa_nodes", nodes.into_iter().collect::<Vec<_>>().join(", "), SRC);
+        let nodes: std::collections::BTreeSet<String> =
+            column("numa_id").iter().map(f64::to_string).collect();
+        snapshot.set(
+            "ovs.pmd.numa_nodes",
+            nodes.into_iter().collect::<Vec<_>>().join(", "),
+            SRC,
+        );
     }
 }
 
@@ -57,11 +77,16 @@ fn cell(word: &str) -> Option<Option<f64>> {
     if word == "/" {
         return Some(None);
     }
-    word.parse().ok().filter(|number: &f64| number.is_finite()).map(Some)
+    word.parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite())
+        .map(Some)
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
-    let count = u32::try_from(values.len()).ok().filter(|count| *count > 0)?;
+    let count = u32::try_from(values.len())
+        .ok()
+        .filter(|count| *count > 0)?;
     Some((values.iter().sum::<f64>() / f64::from(count) * 10.0).round() / 10.0)
 }
 

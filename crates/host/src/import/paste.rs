@@ -55,8 +55,19 @@ fn without_quotes(line: &str) -> &str {
 
 /// Begin or end of verbatim text in Markdown, HTML and wikis.
 fn is_fence(line: &str) -> bool {
-    const FENCES: [&str; 8] = ["```", "~~~", "<pre", "</pre", "[code", "[/code", "{code", "{noformat"];
-    FENCES.iter().any(|fence| line.trim_start().starts_with(fence))
+    const FENCES: [&str; 8] = [
+        "```",
+        "~~~",
+        "<pre",
+        "</pre",
+        "[code",
+        "[/code",
+        "{code",
+        "{noformat",
+    ];
+    FENCES
+        .iter()
+        .any(|fence| line.trim_start().starts_with(fence))
 }
 
 /// The line without the first `margin` columns of blanks.
@@ -64,11 +75,18 @@ fn without_margin(line: &str, margin: usize) -> String {
     let mut removed = 0;
     let mut rest = line.chars();
     while removed < margin {
-        let Some(blank) = rest.clone().next().filter(|c| c.is_whitespace()) else { break };
+        let Some(blank) = rest.clone().next().filter(|c| c.is_whitespace()) else {
+            break;
+        };
         removed += if blank == '\t' { 8 } else { 1 };
         rest.next();
     }
-    format!("{:1$}{2}", "", removed.saturating_sub(margin), rest.as_str())
+    format!(
+        "{:1$}{2}",
+        "",
+        removed.saturating_sub(margin),
+        rest.as_str()
+    )
 }
 
 #[cfg(test)]
@@ -78,11 +96,26 @@ mod tests {
     #[test]
     fn decoration_of_terminals_and_mail_is_removed() {
         let rows = [
-            ("> > Settings for e:\n> > \tSpeed: 1", "Settings for e:\n\tSpeed: 1"),
-            (">Settings for e:\r\n>\tSpeed: 1\r", "Settings for e:\n\tSpeed: 1"),
-            ("look:\n\tSettings for e:\n\t\tSpeed: 1\nthanks", "look:\nSettings for e:\n\tSpeed: 1\nthanks"),
-            ("```text\n    $ ip link\n    1: lo: <UP> mtu\n        link\n```", "$ ip link\n1: lo: <UP> mtu\n    link"),
-            ("\u{1b}]0;me@a: ~\u{7}\u{1b}[1;32mme@a\u{1b}[0m:~$ ip\u{a0}link", "me@a:~$ ip link"),
+            (
+                "> > Settings for e:\n> > \tSpeed: 1",
+                "Settings for e:\n\tSpeed: 1",
+            ),
+            (
+                ">Settings for e:\r\n>\tSpeed: 1\r",
+                "Settings for e:\n\tSpeed: 1",
+            ),
+            (
+                "look:\n\tSettings for e:\n\t\tSpeed: 1\nthanks",
+                "look:\nSettings for e:\n\tSpeed: 1\nthanks",
+            ),
+            (
+                "```text\n    $ ip link\n    1: lo: <UP> mtu\n        link\n```",
+                "$ ip link\n1: lo: <UP> mtu\n    link",
+            ),
+            (
+                "\u{1b}]0;me@a: ~\u{7}\u{1b}[1;32mme@a\u{1b}[0m:~$ ip\u{a0}link",
+                "me@a:~$ ip link",
+            ),
             ("10 %\r20 %\r30 %", "10 %\n20 %\n30 %"),
         ];
         for (pasted, expected) in rows {

@@ -37,12 +37,22 @@ impl<'a> Reader<'a> {
         let is_ping = matches!(block.program(), "ping" | "ping6");
         let number = |option| after(&words, option).and_then(|word| word.parse::<f64>().ok());
         let is_windows = number("-l").is_some() || words.contains(&"-f");
-        let is_whole = matches!(after(&words, "-M"), Some("do" | "probe")) || block.has("-D") || block.has("-f");
+        let is_whole = matches!(after(&words, "-M"), Some("do" | "probe"))
+            || block.has("-D")
+            || block.has("-f");
         Self {
-            payload: if is_windows { number("-l") } else { number("-s") },
+            payload: if is_windows {
+                number("-l")
+            } else {
+                number("-s")
+            },
             is_whole: is_ping && is_whole,
             is_active: is_ping,
-            peer: words.last().copied().filter(|_| is_ping).unwrap_or_default(),
+            peer: words
+                .last()
+                .copied()
+                .filter(|_| is_ping)
+                .unwrap_or_default(),
             packet: None,
             sent: None,
             received: 0.0,
@@ -54,15 +64,37 @@ impl<'a> Reader<'a> {
 
     /// `PING h (192.0.2.1) 1472(1500) bytes of data.`, `PING h(2001:db8::1) 56 data bytes`, `Pinging h [192.0.2.1] with 32 bytes of data:`
     fn beginning(&mut self, line: &str) -> bool {
-        let Some(rest) = line.strip_prefix("PING ").or_else(|| line.strip_prefix("Pinging ")) else { return false };
+        let Some(rest) = line
+            .strip_prefix("PING ")
+            .or_else(|| line.strip_prefix("Pinging "))
+        else {
+            return false;
+        };
         let words: Vec<&str> = rest.split_whitespace().collect();
-        let Some(at) = words.iter().position(|word| *word == "bytes" || *word == "data") else { return false };
-        let size = at.checked_sub(1).and_then(|before| words.get(before)).copied().unwrap_or_default();
+        let Some(at) = words
+            .iter()
+            .position(|word| *word == "bytes" || *word == "data")
+        else {
+            return false;
+        };
+        let size = at
+            .checked_sub(1)
+            .and_then(|before| words.get(before))
+            .copied()
+            .unwrap_or_default();
 
         // Linux has the length of the packet in brackets.
-        let whole = size.split_once('(').and_then(|(_, rest)| leading_number(rest));
-        let is_v6 = words.first().is_some_and(|host| host.matches(':').count() > 1);
-        let headers = if is_v6 { HEADERS_V6_BYTES } else { HEADERS_V4_BYTES };
+        let whole = size
+            .split_once('(')
+            .and_then(|(_, rest)| leading_number(rest));
+        let is_v6 = words
+            .first()
+            .is_some_and(|host| host.matches(':').count() > 1);
+        let headers = if is_v6 {
+            HEADERS_V6_BYTES
+        } else {
+            HEADERS_V4_BYTES
+        };
         self.packet = whole.or_else(|| Some(leading_number(size)? + headers));
         self.is_active = true;
         true
@@ -70,14 +102,23 @@ impl<'a> Reader<'a> {
 
     /// What says that packets of this size do not pass.
     fn refusal(&mut self, line: &str) -> bool {
-        const REFUSALS: [&str; 4] =
-            ["Frag needed and DF set", "essage too long", "Packet needs to be fragmented but DF set", "Packet too big"];
+        const REFUSALS: [&str; 4] = [
+            "Frag needed and DF set",
+            "essage too long",
+            "Packet needs to be fragmented but DF set",
+            "Packet too big",
+        ];
         if !REFUSALS.iter().any(|text| line.contains(text)) {
             return false;
         }
         self.is_refused = true;
-        let named = line.split_once("mtu").map(|(_, rest)| rest.trim_start_matches([' ', '=', ':']));
-        self.reported_mtu = named.and_then(leading_number).filter(|mtu| *mtu > 0.0).or(self.reported_mtu);
+        let named = line
+            .split_once("mtu")
+            .map(|(_, rest)| rest.trim_start_matches([' ', '=', ':']));
+        self.reported_mtu = named
+            .and_then(leading_number)
+            .filter(|mtu| *mtu > 0.0)
+            .or(self.reported_mtu);
         true
     }
 
@@ -90,7 +131,12 @@ impl<'a> Reader<'a> {
             return true;
         }
         let mut parts = text.split(", ");
-        let Some(sent) = parts.next().and_then(|part| part.strip_suffix(" packets transmitted")) else { return false };
+        let Some(sent) = parts
+            .next()
+            .and_then(|part| part.strip_suffix(" packets transmitted"))
+        else {
+            return false;
+        };
         self.sent = sent.parse().ok();
         self.received = parts.next().and_then(leading_number).unwrap_or(0.0);
         true
@@ -101,11 +147,17 @@ impl<'a> Reader<'a> {
         let text = line.trim();
         let windows = |name: &str| leading_number(text.split_once(name)?.1);
         if text.starts_with("Minimum = ") {
-            self.rtt_ms = [windows("Minimum = "), windows("Average = "), windows("Maximum = ")];
+            self.rtt_ms = [
+                windows("Minimum = "),
+                windows("Average = "),
+                windows("Maximum = "),
+            ];
             return true;
         }
         let named = ["rtt min/avg/max", "round-trip min/avg/max"];
-        let Some((_, numbers)) = text.split_once(" = ").filter(|_| named.iter().any(|name| text.starts_with(name)))
+        let Some((_, numbers)) = text
+            .split_once(" = ")
+            .filter(|_| named.iter().any(|name| text.starts_with(name)))
         else {
             return false;
         };
@@ -121,7 +173,10 @@ impl<'a> Reader<'a> {
         if !is_reply {
             return false;
         }
-        let Some(after_time) = line.split_once("time").map(|(_, rest)| rest.trim_start_matches(['=', '<'])) else {
+        let Some(after_time) = line
+            .split_once("time")
+            .map(|(_, rest)| rest.trim_start_matches(['=', '<']))
+        else {
             return true;
         };
         // A ping that was cut off has no summary.
@@ -141,18 +196,37 @@ impl<'a> Reader<'a> {
     /// The sizes of packets that must not be fragmented, over all pings to one host: the largest that passed and the smallest
     /// that did not.
     fn record_sizes(&self, snapshot: &mut Snapshot) {
-        let Some(bytes) = self.packet.or_else(|| Some(self.payload? + HEADERS_V4_BYTES)) else { return };
+        let Some(bytes) = self
+            .packet
+            .or_else(|| Some(self.payload? + HEADERS_V4_BYTES))
+        else {
+            return;
+        };
         let known_peer = snapshot.text("path.sized_peer").map(str::to_owned);
         if !self.is_whole || known_peer.is_some_and(|known| known != self.peer) {
             return;
         }
-        let (passed, failed) = (snapshot.number("path.passed_bytes"), snapshot.number("path.failed_bytes"));
-        let is_failed = self.received == 0.0 && (self.sent.is_some_and(|sent| sent > 0.0) || self.is_refused);
+        let (passed, failed) = (
+            snapshot.number("path.passed_bytes"),
+            snapshot.number("path.failed_bytes"),
+        );
+        let is_failed =
+            self.received == 0.0 && (self.sent.is_some_and(|sent| sent > 0.0) || self.is_refused);
         if self.received > 0.0 {
-            snapshot.set_in("path.passed_bytes", passed.map_or(bytes, |known| known.max(bytes)), "bytes", SRC);
+            snapshot.set_in(
+                "path.passed_bytes",
+                passed.map_or(bytes, |known| known.max(bytes)),
+                "bytes",
+                SRC,
+            );
             snapshot.set("path.small_passes", true, SRC);
         } else if is_failed {
-            snapshot.set_in("path.failed_bytes", failed.map_or(bytes, |known| known.min(bytes)), "bytes", SRC);
+            snapshot.set_in(
+                "path.failed_bytes",
+                failed.map_or(bytes, |known| known.min(bytes)),
+                "bytes",
+                SRC,
+            );
         } else {
             return;
         }
@@ -201,9 +275,16 @@ impl LineReader for Reader<'_> {
         }
         if let Some(sent) = self.sent.filter(|sent| *sent > 0.0) {
             snapshot.set("path.ping_sent", sent, SRC);
-            snapshot.set("path.ping_loss_share", (1.0 - self.received / sent).clamp(0.0, 1.0), SRC);
+            snapshot.set(
+                "path.ping_loss_share",
+                (1.0 - self.received / sent).clamp(0.0, 1.0),
+                SRC,
+            );
         }
-        for (fact, ms) in ["rtt_min_us", "rtt_us", "rtt_max_us"].into_iter().zip(self.rtt_ms) {
+        for (fact, ms) in ["rtt_min_us", "rtt_us", "rtt_max_us"]
+            .into_iter()
+            .zip(self.rtt_ms)
+        {
             snapshot.set_known_in(format!("path.{fact}"), ms.map(|ms| ms * 1e3), "µs", SRC);
         }
     }
@@ -216,7 +297,11 @@ mod tests {
     use super::*;
 
     fn read(snapshot: &mut Snapshot, command: &str, output: &str) {
-        let mut reader = Reader::new(&Block { host: None, command, lines: Vec::new() });
+        let mut reader = Reader::new(&Block {
+            host: None,
+            command,
+            lines: Vec::new(),
+        });
         for line in output.lines().filter(|line| !line.trim().is_empty()) {
             assert!(reader.line(snapshot, line), "{line}");
         }
@@ -243,7 +328,11 @@ mod tests {
         for (name, output) in [("linux", linux), ("mac", mac), ("windows", windows)] {
             let snapshot = facts("ping h", output);
             let number = |fact: &str| snapshot.number(&format!("path.{fact}"));
-            assert_eq!((number("ping_sent"), number("ping_loss_share")), (Some(4.0), Some(0.25)), "{name}");
+            assert_eq!(
+                (number("ping_sent"), number("ping_loss_share")),
+                (Some(4.0), Some(0.25)),
+                "{name}"
+            );
             let rtt = ["rtt_min_us", "rtt_us", "rtt_max_us"].map(number);
             assert_eq!(rtt, [Some(9000.0), Some(9500.0), Some(10_000.0)], "{name}");
         }
@@ -276,8 +365,13 @@ mod tests {
             assert_eq!(snapshot.value("path.small_passes"), None, "{name}");
             read(&mut snapshot, "ping -M do -s 1472 h", small);
             let number = |fact: &str| snapshot.number(&format!("path.{fact}"));
-            assert_eq!((number("passed_bytes"), number("failed_bytes")), (Some(1500.0), Some(9000.0)), "{name}");
-            let flags = ["small_passes", "large_passes", "told_mtu"].map(|fact| snapshot.flag(&format!("path.{fact}")));
+            assert_eq!(
+                (number("passed_bytes"), number("failed_bytes")),
+                (Some(1500.0), Some(9000.0)),
+                "{name}"
+            );
+            let flags = ["small_passes", "large_passes", "told_mtu"]
+                .map(|fact| snapshot.flag(&format!("path.{fact}")));
             assert_eq!(flags, [Some(true), Some(false), Some(reported)], "{name}");
             assert_eq!(number("ping_loss_share"), None, "{name}");
         }

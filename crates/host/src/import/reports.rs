@@ -63,29 +63,44 @@ impl Runs {
         let mut output = read(block.command, &lines);
         let room = RUNS_MAX.saturating_sub(self.runs.len());
         self.runs.extend(output.runs.drain(..).take(room));
-        self.iperf3_version = output.iperf3_version.clone().or_else(|| self.iperf3_version.take());
+        self.iperf3_version = output
+            .iperf3_version
+            .clone()
+            .or_else(|| self.iperf3_version.take());
         output
     }
 
     /// Adds the runs of one text to those before it. A server's report is joined with its client's by their ports.
     pub(super) fn finish(mut self, snapshot: &mut Snapshot) {
-        for run in self.runs.iter_mut().filter(|run| run.facts.get("tool") == Some(&"iperf3".into())) {
+        for run in self
+            .runs
+            .iter_mut()
+            .filter(|run| run.facts.get("tool") == Some(&"iperf3".into()))
+        {
             if let Some(version) = &self.iperf3_version {
-                run.facts.entry("version".to_owned()).or_insert_with(|| version.as_str().into());
+                run.facts
+                    .entry("version".to_owned())
+                    .or_insert_with(|| version.as_str().into());
             }
         }
 
-        let (servers, clients): (Vec<TestRun>, Vec<TestRun>) = self.runs.into_iter().partition(|run| run.is_server);
+        let (servers, clients): (Vec<TestRun>, Vec<TestRun>) =
+            self.runs.into_iter().partition(|run| run.is_server);
         let mut over_loopback = false;
         for client in &clients {
-            let server = servers.iter().find(|server| !server.client_ports.is_disjoint(&client.client_ports));
+            let server = servers
+                .iter()
+                .find(|server| !server.client_ports.is_disjoint(&client.client_ports));
             let cpus = server.and_then(|server| server.server_cpus.as_deref());
             over_loopback |= client.facts.get("same_host") == Some(&true.into());
             add(snapshot, client, cpus);
         }
 
-        let is_known =
-            |server: &&TestRun| clients.iter().any(|client| !client.client_ports.is_disjoint(&server.client_ports));
+        let is_known = |server: &&TestRun| {
+            clients
+                .iter()
+                .any(|client| !client.client_ports.is_disjoint(&server.client_ports))
+        };
         for server in servers.iter().filter(|server| !is_known(server)) {
             add(snapshot, server, server.server_cpus.as_deref());
         }

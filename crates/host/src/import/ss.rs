@@ -22,12 +22,17 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn line(&mut self, line: &str) -> bool {
-        let words: Vec<&str> = line.split_whitespace().skip_while(|word| ["Netid", "tcp"].contains(word)).collect();
-        let is_connection = !line.starts_with(char::is_whitespace) && self.connection(&words).is_some();
+        let words: Vec<&str> = line
+            .split_whitespace()
+            .skip_while(|word| ["Netid", "tcp"].contains(word))
+            .collect();
+        let is_connection =
+            !line.starts_with(char::is_whitespace) && self.connection(&words).is_some();
         if let (Some(ends), Some(state)) = (self.ends, state(&words)) {
             if self.connections.len() < CONNECTIONS_MAX {
                 self.connections.push((ends, state));
-                self.app_limited.extend(words.contains(&"app_limited").then_some(ends));
+                self.app_limited
+                    .extend(words.contains(&"app_limited").then_some(ends));
             }
             self.ends = None;
             return true;
@@ -44,8 +49,15 @@ impl Reader {
     fn connection(&mut self, words: &[&str]) -> Option<()> {
         let is_number = |word: &&&str| word.parse::<u64>().is_ok();
         let queues = usize::from(words.first().filter(is_number).is_none());
-        let is_state = words.first()?.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-');
-        words.get(queues).filter(is_number).and(words.get(queues + 1).filter(is_number)).filter(|_| is_state)?;
+        let is_state = words
+            .first()?
+            .chars()
+            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-');
+        words
+            .get(queues)
+            .filter(is_number)
+            .and(words.get(queues + 1).filter(is_number))
+            .filter(|_| is_state)?;
         let address = |place: usize| words.get(queues + place).filter(|word| word.contains(':'));
         let (local, remote) = address(2).zip(address(3))?;
         self.ends = local.parse().ok().zip(remote.parse().ok());
@@ -53,10 +65,16 @@ impl Reader {
     }
 
     pub(super) fn finish(self, snapshot: &mut Snapshot) {
-        let Some((ends, facts)) = printed(&self.connections) else { return };
+        let Some((ends, facts)) = printed(&self.connections) else {
+            return;
+        };
         let run = runs::add(snapshot, SRC, facts);
         let is_app_limited = self.app_limited.contains(&ends);
-        snapshot.set(format!("run.{run}.app_limited_share"), if is_app_limited { 1.0 } else { 0.0 }, SRC);
+        snapshot.set(
+            format!("run.{run}.app_limited_share"),
+            if is_app_limited { 1.0 } else { 0.0 },
+            SRC,
+        );
         // One sample, and a rate that the application set.
         for fact in ["received_bps", "app_limited_share"] {
             snapshot.qualify(&format!("run.{run}.{fact}"), Quality::Inferred);
@@ -69,7 +87,11 @@ impl Reader {
 
 /// `cubic wscale:7,7 rto:204 rtt:0.5/0.2 mss:1448 cwnd:10 … delivery_rate 93456789bps busy:4ms`; ss leaves out what is 0.
 fn state(words: &[&str]) -> Option<State> {
-    let field = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix(':'));
+    let field = |name: &str| {
+        words
+            .iter()
+            .find_map(|word| word.strip_prefix(name)?.strip_prefix(':'))
+    };
     let number = |name| field(name).and_then(leading_number);
     // A float cast saturates.
     let count = |name| number(name).map_or(0, |count| count as u64);
@@ -78,13 +100,27 @@ fn state(words: &[&str]) -> Option<State> {
     let long_us = |name| Some(number(name).map_or(0, |ms| (ms * 1e3) as u64));
     let rate = |name: &str| {
         let at = words.iter().position(|word| *word == name)?;
-        words.get(at + 1).and_then(|word| bit_rate(word)).map(|bps| bps as u64)
+        words
+            .get(at + 1)
+            .and_then(|word| bit_rate(word))
+            .map(|bps| bps as u64)
     };
-    let (rto, rtt_us) = (words.iter().position(|word| word.starts_with("rto:"))?, us("rtt")?);
-    let options = words.iter().position(|word| word.starts_with("wscale:")).unwrap_or(rto);
-    let congestion = options.checked_sub(1).and_then(|before| words.get(before)).map(|word| (*word).to_owned());
+    let (rto, rtt_us) = (
+        words.iter().position(|word| word.starts_with("rto:"))?,
+        us("rtt")?,
+    );
+    let options = words
+        .iter()
+        .position(|word| word.starts_with("wscale:"))
+        .unwrap_or(rto);
+    let congestion = options
+        .checked_sub(1)
+        .and_then(|before| words.get(before))
+        .map(|word| (*word).to_owned());
     let info = TcpInfo {
-        retransmits_total: field("retrans").and_then(|both| both.split_once('/')?.1.parse().ok()).unwrap_or(0),
+        retransmits_total: field("retrans")
+            .and_then(|both| both.split_once('/')?.1.parse().ok())
+            .unwrap_or(0),
         snd_cwnd_segments: small("cwnd"),
         snd_mss_bytes: small("mss"),
         pmtu_bytes: small("pmtu"),
@@ -115,8 +151,10 @@ fn state(words: &[&str]) -> Option<State> {
 /// `93456789bps`, and `93.5Mbps` of older releases.
 fn bit_rate(word: &str) -> Option<f64> {
     let unit = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let factor =
-        [("bps", 1.0), ("Kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9)].into_iter().find(|(name, _)| *name == unit)?.1;
+    let factor = [("bps", 1.0), ("Kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9)]
+        .into_iter()
+        .find(|(name, _)| *name == unit)?
+        .1;
     Some(leading_number(word)? * factor)
 }
 
@@ -150,8 +188,15 @@ LISTEN 0 128 0.0.0.0:22 0.0.0.0:*
     #[test]
     fn busiest_connection_is_a_run() {
         let joined = PASTED.replace("5201\n", "5201 ");
-        let with_protocol = PASTED.replace("State ", "Netid State ").replace("ESTAB ", "tcp ESTAB ");
-        for text in [PASTED, &joined, &with_protocol, &PASTED.replace("ESTAB ", "")] {
+        let with_protocol = PASTED
+            .replace("State ", "Netid State ")
+            .replace("ESTAB ", "tcp ESTAB ");
+        for text in [
+            PASTED,
+            &joined,
+            &with_protocol,
+            &PASTED.replace("ESTAB ", ""),
+        ] {
             let snapshot = facts(text);
             for (fact, expected) in [
                 ("received_bps", 12.8e6),
@@ -164,27 +209,58 @@ LISTEN 0 128 0.0.0.0:22 0.0.0.0:*
                 ("app_limited_share", 0.0),
                 ("streams", 1.0),
             ] {
-                assert_eq!(snapshot.number(&format!("run.0.{fact}")), Some(expected), "{fact}\n{text}");
+                assert_eq!(
+                    snapshot.number(&format!("run.0.{fact}")),
+                    Some(expected),
+                    "{fact}\n{text}"
+                );
             }
             assert_eq!(snapshot.text("run.0.congestion"), Some("cubic"));
-            assert_eq!((snapshot.value("run.0.busy_share"), snapshot.value("run.1.tool")), (None, None));
+            assert_eq!(
+                (
+                    snapshot.value("run.0.busy_share"),
+                    snapshot.value("run.1.tool")
+                ),
+                (None, None)
+            );
         }
     }
 
     #[test]
     fn what_ss_prints_of_a_socket_alone_is_read_too() {
-        let read = |text: &str| state(&text.split(' ').collect::<Vec<_>>()).expect("a state").0;
-        let info = read("ts sack ecn ecnseen bbr wscale:7,7 rto:204 rtt:1/1 delivered:9 delivered_ce:2 notsent:70");
+        let read = |text: &str| {
+            state(&text.split(' ').collect::<Vec<_>>())
+                .expect("a state")
+                .0
+        };
+        let info = read(
+            "ts sack ecn ecnseen bbr wscale:7,7 rto:204 rtt:1/1 delivered:9 delivered_ce:2 notsent:70",
+        );
         assert_eq!((info.ecn_negotiated, info.ecn_seen), (true, true));
-        let counts = (info.delivered_segments, info.delivered_ce_segments, info.notsent_bytes);
+        let counts = (
+            info.delivered_segments,
+            info.delivered_ce_segments,
+            info.notsent_bytes,
+        );
         assert_eq!(counts, (Some(9), Some(2), Some(70)));
         let info = read("ts sack bbr wscale:7,7 rto:204 rtt:1/1 delivered:9");
-        assert_eq!((info.ecn_negotiated, info.ecn_seen, info.delivered_ce_segments), (false, false, Some(0)));
+        assert_eq!(
+            (
+                info.ecn_negotiated,
+                info.ecn_seen,
+                info.delivered_ce_segments
+            ),
+            (false, false, Some(0))
+        );
     }
 
     #[test]
     fn connection_without_load_and_other_lines_are_no_run() {
-        let idle: String = PASTED.lines().take(3).map(|line| format!("{line}\n")).collect();
+        let idle: String = PASTED
+            .lines()
+            .take(3)
+            .map(|line| format!("{line}\n"))
+            .collect();
         assert_eq!(facts(&idle).value("run.0.tool"), None);
         for line in [
             "",

@@ -19,7 +19,9 @@ fn of_program(program: &str) -> Subjects {
     match program {
         "tc" => &["QD"],
         "ip" | "ifconfig" => &["LNK", "MTU", "ADDR"],
-        "ping" | "ping6" | "mtr" | "traceroute" | "tracert" | "tracepath" => &["PATH", "MTU", "LAT"],
+        "ping" | "ping6" | "mtr" | "traceroute" | "tracert" | "tracepath" => {
+            &["PATH", "MTU", "LAT"]
+        }
         "netstat" | "nstat" => &["SYS", "UDP", "WIN"],
         "ss" => &["WIN", "SYS"],
         "sysctl" => &["WIN", "SYS", "UDP"],
@@ -61,12 +63,22 @@ fn of_file(path: &str) -> Subjects {
         ("/sys/class/net", &["LNK", "MTU"]),
         ("/sys/bus/pci", &["PCI"]),
     ];
-    FILES.iter().find(|(part, _)| path.contains(part)).map_or(&[], |(_, subjects)| *subjects)
+    FILES
+        .iter()
+        .find(|(part, _)| path.contains(part))
+        .map_or(&[], |(_, subjects)| *subjects)
 }
 
 /// Of output without its command.
 fn of_text(line: &str) -> Subjects {
-    const BEGINNINGS: [(&str, Subjects); 4] =
-        [("qdisc ", &["QD"]), ("class ", &["QD"]), ("filter ", &["QD"]), ("Settings for ", &["LNK"])];
-    BEGINNINGS.iter().find(|(words, _)| line.starts_with(words)).map_or(&[], |(_, subjects)| *subjects)
+    const BEGINNINGS: [(&str, Subjects); 4] = [
+        ("qdisc ", &["QD"]),
+        ("class ", &["QD"]),
+        ("filter ", &["QD"]),
+        ("Settings for ", &["LNK"]),
+    ];
+    BEGINNINGS
+        .iter()
+        .find(|(words, _)| line.starts_with(words))
+        .map_or(&[], |(_, subjects)| *subjects)
 }

@@ -17,14 +17,17 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(super) fn new(block: &Block<'a>) -> Self {
         let prints = matches!(block.program(), "cat" | "head" | "grep" | "tail" | "more");
-        Self { file: block.kernel_file().filter(|_| prints) }
+        Self {
+            file: block.kernel_file().filter(|_| prints),
+        }
     }
 }
 
 impl LineReader for Reader<'_> {
     fn line(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
-        let named =
-            line.split_once(':').filter(|(path, _)| path.starts_with("/sys/") || path.starts_with("/proc/sys/"));
+        let named = line
+            .split_once(':')
+            .filter(|(path, _)| path.starts_with("/sys/") || path.starts_with("/proc/sys/"));
         match (named, self.file) {
             (Some((path, value)), _) => attribute(snapshot, path, value.trim()),
             (None, Some(path)) => attribute(snapshot, path, line.trim()),
@@ -78,7 +81,9 @@ fn clock(snapshot: &mut Snapshot, path: &str, name: &str, value: &str) -> bool {
 
 /// `eth0/mtu`, `eth0/statistics/rx_missed_errors`
 fn interface(snapshot: &mut Snapshot, rest: &str, value: &str) -> bool {
-    let Some((name, file)) = rest.split_once('/') else { return false };
+    let Some((name, file)) = rest.split_once('/') else {
+        return false;
+    };
     let nic = format!("nic.{name}");
     if let Some(counter) = file.strip_prefix("statistics/") {
         snapshot.count_known(format!("{nic}.stats64.{counter}"), value.parse().ok());
@@ -87,19 +92,32 @@ fn interface(snapshot: &mut Snapshot, rest: &str, value: &str) -> bool {
     let number = value.parse::<i64>().ok();
     match (file, number) {
         ("mtu", Some(mtu)) => snapshot.set_in(format!("{nic}.net.mtu"), mtu, "bytes", SRC),
-        ("tx_queue_len", Some(length)) => snapshot.set_in(format!("{nic}.net.txqlen"), length, "packets", SRC),
-        ("speed", Some(mbps)) if mbps > 0 => snapshot.set_in(format!("{nic}.link.speed_mbps"), mbps, "Mbit/s", SRC),
+        ("tx_queue_len", Some(length)) => {
+            snapshot.set_in(format!("{nic}.net.txqlen"), length, "packets", SRC)
+        }
+        ("speed", Some(mbps)) if mbps > 0 => {
+            snapshot.set_in(format!("{nic}.link.speed_mbps"), mbps, "Mbit/s", SRC)
+        }
         ("speed", _) => {
-            snapshot.set_absent(format!("{nic}.link.speed_mbps"), Absence::NotReported, None, SRC);
+            snapshot.set_absent(
+                format!("{nic}.link.speed_mbps"),
+                Absence::NotReported,
+                None,
+                SRC,
+            );
         }
         ("carrier", Some(carrier)) => snapshot.set(format!("{nic}.link.up"), carrier != 0, SRC),
         ("carrier_changes", Some(_)) => {
             snapshot.count_known(format!("{nic}.link.carrier_changes"), value.parse().ok());
         }
-        ("duplex", _) if matches!(value, "full" | "half") => snapshot.set(format!("{nic}.link.duplex"), value, SRC),
+        ("duplex", _) if matches!(value, "full" | "half") => {
+            snapshot.set(format!("{nic}.link.duplex"), value, SRC)
+        }
         ("operstate" | "address" | "type", _) => {}
         ("device/numa_node", Some(node)) => snapshot.set(format!("{nic}.numa.node"), node, SRC),
-        ("device/local_cpulist", _) => snapshot.set(format!("{nic}.numa.local_cpulist"), value, SRC),
+        ("device/local_cpulist", _) => {
+            snapshot.set(format!("{nic}.numa.local_cpulist"), value, SRC)
+        }
         _ => return false,
     }
     true
@@ -107,15 +125,27 @@ fn interface(snapshot: &mut Snapshot, rest: &str, value: &str) -> bool {
 
 /// `nr_throttled 2984` and the other lines of `cpu.stat` of a control group.
 fn quota_statistic(snapshot: &mut Snapshot, line: &str) -> bool {
-    let Some((name, count)) = line.split_once(' ') else { return false };
-    let Ok(count) = count.parse::<u64>() else { return false };
+    let Some((name, count)) = line.split_once(' ') else {
+        return false;
+    };
+    let Ok(count) = count.parse::<u64>() else {
+        return false;
+    };
     match name {
         "nr_periods" | "nr_throttled" => snapshot.count(format!("cgroup.{name}"), count, None),
         "throttled_usec" => snapshot.count("cgroup.throttled_ns", count.saturating_mul(1000), None),
         // Version 1 counts in nanoseconds.
         "throttled_time" => snapshot.count("cgroup.throttled_ns", count, None),
         _ => {
-            return ["usage_usec", "user_usec", "system_usec", "nice_usec", "nr_bursts", "burst_usec"].contains(&name)
+            return [
+                "usage_usec",
+                "user_usec",
+                "system_usec",
+                "nice_usec",
+                "nr_bursts",
+                "burst_usec",
+            ]
+            .contains(&name)
                 || name.starts_with("core_sched.");
         }
     }
@@ -140,24 +170,33 @@ mod tests {
             "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor:performance\n/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor:powersave\n",
         );
         assert_eq!(snapshot.text("cpu.freq.governor"), Some("powersave"));
-        let snapshot = facts("cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "800028\n");
+        let snapshot = facts(
+            "cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq",
+            "800028\n",
+        );
         assert_eq!(snapshot.number("cpu.freq.cur_khz"), Some(800_028.0));
         let snapshot = facts("cat /sys/class/net/eth0/speed", "-1\n");
-        assert_eq!(snapshot.absence("nic.eth0.link.speed_mbps"), Some(Absence::NotReported));
+        assert_eq!(
+            snapshot.absence("nic.eth0.link.speed_mbps"),
+            Some(Absence::NotReported)
+        );
         let snapshot = facts("cat /sys/class/net/eth0/statistics/rx_missed_errors", "7\n");
         assert_eq!(snapshot.counters["nic.eth0.stats64.rx_missed_errors"].v, 7);
     }
 
     #[test]
     fn quota_of_both_versions_of_control_groups() {
-        let v2 =
-            "usage_usec 152070000\nuser_usec 2070000\nnr_periods 3076\nnr_throttled 2984\nthrottled_usec 141207000\n";
+        let v2 = "usage_usec 152070000\nuser_usec 2070000\nnr_periods 3076\nnr_throttled 2984\nthrottled_usec 141207000\n";
         let v1 = "nr_periods 3076\nnr_throttled 2984\nthrottled_time 141207000000\n";
         for (command, output) in [("cat /sys/fs/cgroup/cpu.stat", v2), ("", v1)] {
             let snapshot = facts(command, output);
             let count = |name: &str| snapshot.counters[&format!("cgroup.{name}")].v;
             assert_eq!(
-                [count("nr_periods"), count("nr_throttled"), count("throttled_ns")],
+                [
+                    count("nr_periods"),
+                    count("nr_throttled"),
+                    count("throttled_ns")
+                ],
                 [3076, 2984, 141_207_000_000]
             );
         }
@@ -168,10 +207,16 @@ mod tests {
     #[test]
     fn other_lines_are_no_values() {
         let mut snapshot = Snapshot::new("a", Source::Import);
-        for (command, line) in
-            [("cat /proc/net/snmp", "Tcp: 1 2"), ("", "total 12"), ("cat /sys/class/net/eth0/mtu", "")]
-        {
-            let mut reader = Reader::new(&Block { host: None, command, lines: Vec::new() });
+        for (command, line) in [
+            ("cat /proc/net/snmp", "Tcp: 1 2"),
+            ("", "total 12"),
+            ("cat /sys/class/net/eth0/mtu", ""),
+        ] {
+            let mut reader = Reader::new(&Block {
+                host: None,
+                command,
+                lines: Vec::new(),
+            });
             assert!(!reader.line(&mut snapshot, line), "{line}");
         }
     }

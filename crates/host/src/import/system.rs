@@ -21,7 +21,10 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(super) fn new(block: &Block<'a>) -> Self {
         Self {
-            block: Block { lines: Vec::new(), ..block.clone() },
+            block: Block {
+                lines: Vec::new(),
+                ..block.clone()
+            },
             interrupts: String::new(),
             table: String::new(),
             lscpu: block.program() == "lscpu",
@@ -59,13 +62,17 @@ impl<'a> Reader<'a> {
             "Hypervisor vendor" => snapshot.set("cpu.virt", true, src),
             "CPU max MHz" => {
                 snapshot.set_known_in("cpu.freq.max_khz", khz(value), "kHz", src);
-                let at =
-                    self.scaling_percent.zip(khz(value)).map(|(percent, khz)| (percent / 100.0 * khz as f64) as i64);
+                let at = self
+                    .scaling_percent
+                    .zip(khz(value))
+                    .map(|(percent, khz)| (percent / 100.0 * khz as f64) as i64);
                 snapshot.set_known_in("cpu.freq.cur_khz", at, "kHz", src);
             }
             "CPU min MHz" => snapshot.set_known_in("cpu.freq.min_khz", khz(value), "kHz", src),
             "CPU MHz" => snapshot.set_known_in("cpu.freq.cur_khz", khz(value), "kHz", src),
-            "CPU(s) scaling MHz" => self.scaling_percent = leading_number(value).filter(|percent| *percent <= 100.0),
+            "CPU(s) scaling MHz" => {
+                self.scaling_percent = leading_number(value).filter(|percent| *percent <= 100.0)
+            }
             _ => {}
         }
         true
@@ -83,21 +90,41 @@ impl<'a> Reader<'a> {
     /// Lines of `/proc/net/softnet_stat`, `/proc/net/snmp`, `/proc/stat` and `/proc/net/sockstat`.
     fn table(&mut self, line: &str) -> bool {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let Some(first) = words.first() else { return false };
-        let paired = ["Ip:", "Icmp:", "Tcp:", "Udp:", "UdpLite:", "TcpExt:", "IpExt:", "IcmpMsg:", "MPTcpExt:"];
-        let is_cpu =
-            first.strip_prefix("cpu").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit())) && words.len() > 4;
-        let is_sockets = ["TCP:", "UDP:", "sockets:", "RAW:", "FRAG:", "UDPLITE:"].contains(first) && words.len() > 2;
-        let wanted = procfs::is_softnet_line(&words) || paired.contains(first) || is_cpu || is_sockets;
+        let Some(first) = words.first() else {
+            return false;
+        };
+        let paired = [
+            "Ip:",
+            "Icmp:",
+            "Tcp:",
+            "Udp:",
+            "UdpLite:",
+            "TcpExt:",
+            "IpExt:",
+            "IcmpMsg:",
+            "MPTcpExt:",
+        ];
+        let is_cpu = first
+            .strip_prefix("cpu")
+            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
+            && words.len() > 4;
+        let is_sockets = ["TCP:", "UDP:", "sockets:", "RAW:", "FRAG:", "UDPLITE:"].contains(first)
+            && words.len() > 2;
+        let wanted =
+            procfs::is_softnet_line(&words) || paired.contains(first) || is_cpu || is_sockets;
         collect(&mut self.table, line, wanted)
     }
 
     fn kernel(&self, snapshot: &mut Snapshot, line: &str) -> bool {
         let release = match self.block.command {
             "uname -r" => Some(line.trim()),
-            _ => line.strip_prefix("Linux ").and_then(|rest| rest.split_whitespace().nth(1)),
+            _ => line
+                .strip_prefix("Linux ")
+                .and_then(|rest| rest.split_whitespace().nth(1)),
         };
-        if let Some(release) = release.filter(|release| release.starts_with(|c: char| c.is_ascii_digit())) {
+        if let Some(release) =
+            release.filter(|release| release.starts_with(|c: char| c.is_ascii_digit()))
+        {
             snapshot.kernel = Some(release.to_owned());
         }
         release.is_some()
@@ -105,7 +132,11 @@ impl<'a> Reader<'a> {
 
     /// Lines that are understood and hold nothing a rule reads.
     fn of_no_use(&self, line: &str) -> bool {
-        let command = self.block.words().find(|word| *word != "sudo").unwrap_or_default();
+        let command = self
+            .block
+            .words()
+            .find(|word| *word != "sudo")
+            .unwrap_or_default();
         match command {
             "modinfo" => line.contains(':'),
             "tuned-adm" => line.starts_with("- ") || line.starts_with("Available profiles"),
@@ -130,7 +161,10 @@ impl<'a> Reader<'a> {
 
 /// `3600.0000` MHz in kHz.
 fn khz(mhz: &str) -> Option<i64> {
-    mhz.parse::<f64>().ok().filter(|mhz| (1.0..1e6).contains(mhz)).map(|mhz| (mhz * 1e3) as i64)
+    mhz.parse::<f64>()
+        .ok()
+        .filter(|mhz| (1.0..1e6).contains(mhz))
+        .map(|mhz| (mhz * 1e3) as i64)
 }
 
 /// Adds a line that is wanted; returns whether it is.
@@ -143,8 +177,16 @@ fn collect(lines: &mut String, line: &str, is_wanted: bool) -> bool {
 
 /// `cpu=0  found=0 invalid=2 insert=0 insert_failed=0 drop=7 early_drop=0 …` of `conntrack -S`, one line per CPU.
 fn connection_tracking(snapshot: &mut Snapshot, line: &str) -> bool {
-    let Some(rest) = line.strip_prefix("cpu=").filter(|rest| rest.contains(" insert_failed=")) else { return false };
-    for (name, count) in rest.split_whitespace().filter_map(|word| word.split_once('=')) {
+    let Some(rest) = line
+        .strip_prefix("cpu=")
+        .filter(|rest| rest.contains(" insert_failed="))
+    else {
+        return false;
+    };
+    for (name, count) in rest
+        .split_whitespace()
+        .filter_map(|word| word.split_once('='))
+    {
         if let Ok(count) = count.parse::<u64>()
             && procfs::CONNECTION_TRACKING.contains(&name)
         {
@@ -168,7 +210,11 @@ fn variable(snapshot: &mut Snapshot, line: &str) -> bool {
     }
     match key.strip_prefix("net.netfilter.nf_conntrack_") {
         Some(name @ ("count" | "max")) => {
-            snapshot.set_known(format!("limits.conntrack.{name}"), value.trim().parse::<u64>().ok(), "import:sysctl");
+            snapshot.set_known(
+                format!("limits.conntrack.{name}"),
+                value.trim().parse::<u64>().ok(),
+                "import:sysctl",
+            );
         }
         _ => procfs::sysctl(snapshot, key, value, "import:sysctl"),
     }
@@ -178,10 +224,17 @@ fn variable(snapshot: &mut Snapshot, line: &str) -> bool {
 /// `TcpRetransSegs   4311   0.0` of nstat. IPv6 has a group of its own.
 fn nstat(snapshot: &mut Snapshot, line: &str) -> Option<()> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let [name, count, rate] = words.as_slice() else { return (line == "#kernel").then_some(()) };
+    let [name, count, rate] = words.as_slice() else {
+        return (line == "#kernel").then_some(());
+    };
     let (count, _) = (count.parse().ok()?, rate.parse::<f64>().ok()?);
-    const PROTOCOLS: [&str; 9] = ["TcpExt", "IpExt", "MPTcpExt", "IcmpMsg", "UdpLite", "Tcp", "Udp", "Icmp", "Ip"];
-    let key = match PROTOCOLS.iter().find_map(|protocol| Some((*protocol, name.strip_prefix(protocol)?)))? {
+    const PROTOCOLS: [&str; 9] = [
+        "TcpExt", "IpExt", "MPTcpExt", "IcmpMsg", "UdpLite", "Tcp", "Udp", "Icmp", "Ip",
+    ];
+    let key = match PROTOCOLS
+        .iter()
+        .find_map(|protocol| Some((*protocol, name.strip_prefix(protocol)?)))?
+    {
         (_, field) if field.starts_with('6') => format!("net.snmp6.{name}"),
         (protocol, field) if protocol.ends_with("Ext") => format!("net.netstat.{protocol}.{field}"),
         (protocol, field) => format!("net.snmp.{protocol}.{field}"),

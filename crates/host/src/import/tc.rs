@@ -18,7 +18,10 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(super) fn new(block: &Block<'a>) -> Self {
         let words: Vec<&str> = block.words().collect();
-        Self { device: after(&words, "dev"), entry: None }
+        Self {
+            device: after(&words, "dev"),
+            entry: None,
+        }
     }
 
     pub(super) fn line(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
@@ -31,21 +34,35 @@ impl<'a> Reader<'a> {
     /// `qdisc tbf 8001: dev eth0 root refcnt 2 rate 1Gbit burst 32Kb lat 400ms`
     fn qdisc(&mut self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let (["qdisc", kind, handle, rest @ ..], false) = (words.as_slice(), line.starts_with(char::is_whitespace))
+        let (["qdisc", kind, handle, rest @ ..], false) =
+            (words.as_slice(), line.starts_with(char::is_whitespace))
         else {
             return None;
         };
         let after = |wanted| after(rest, wanted);
-        let device = after("dev").or(self.device).filter(|_| handle.contains(':'))?;
-        let place = if rest.contains(&"root") { "root" } else { after("parent").unwrap_or("ingress") };
+        let device = after("dev")
+            .or(self.device)
+            .filter(|_| handle.contains(':'))?;
+        let place = if rest.contains(&"root") {
+            "root"
+        } else {
+            after("parent").unwrap_or("ingress")
+        };
         let key = format!("nic.{device}.qdisc.{}", place.replace([':', '.'], "_"));
         let src = "import:tc qdisc";
         snapshot.set(format!("{key}.kind"), *kind, src);
         snapshot.set(format!("{key}.handle"), *handle, src);
-        let rate_bps = after("rate").or_else(|| after("bandwidth")).and_then(tc_rate_bps);
+        let rate_bps = after("rate")
+            .or_else(|| after("bandwidth"))
+            .and_then(tc_rate_bps);
         snapshot.set_known_in(format!("{key}.rate_bps"), rate_bps, "bit/s", src);
         if *kind == "cake" && rate_bps.is_none() {
-            snapshot.set_absent(format!("{key}.rate_bps"), Absence::NotApplicableToKind, None, src);
+            snapshot.set_absent(
+                format!("{key}.rate_bps"),
+                Absence::NotApplicableToKind,
+                None,
+                src,
+            );
         }
         for name in ["limit", "burst", "bands", "default"] {
             snapshot.set_known(format!("{key}.{name}"), after(name), src);
@@ -53,7 +70,12 @@ impl<'a> Reader<'a> {
         let flow_limit = after("flow_limit").and_then(leading_number);
         snapshot.set_known_in(format!("{key}.flow_limit"), flow_limit, "packets", src);
         if *kind == "tbf" && place == "root" {
-            let parameters = rest.iter().skip_while(|word| **word != "rate").copied().collect::<Vec<_>>().join(" ");
+            let parameters = rest
+                .iter()
+                .skip_while(|word| **word != "rate")
+                .copied()
+                .collect::<Vec<_>>()
+                .join(" ");
             let command = format!(
                 "tc qdisc replace dev {device} root handle {handle} tbf {}",
                 parameters.replace(" lat ", " latency ")
@@ -67,24 +89,36 @@ impl<'a> Reader<'a> {
     /// `class htb 1:12 parent 1:1 leaf 120: prio 2 rate 1333Kbit ceil 7984Kbit burst 1600b cburst 1600b`
     fn class(&mut self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let (["class", kind, id, rest @ ..], false) = (words.as_slice(), line.starts_with(char::is_whitespace)) else {
+        let (["class", kind, id, rest @ ..], false) =
+            (words.as_slice(), line.starts_with(char::is_whitespace))
+        else {
             return None;
         };
-        let device = after(rest, "dev").or(self.device).filter(|_| id.contains(':'))?;
+        let device = after(rest, "dev")
+            .or(self.device)
+            .filter(|_| id.contains(':'))?;
         let key = format!("nic.{device}.qdisc.class.{}", id.replace([':', '.'], "_"));
         let src = "import:tc class";
         let most = match *kind {
             "htb" => after(rest, "ceil").and_then(tc_rate_bps),
             // The upper limit of the service curve; without one nothing but the classes above limits.
             "hfsc" => {
-                let upper: Vec<&str> = rest.iter().skip_while(|word| **word != "ul").copied().collect();
+                let upper: Vec<&str> = rest
+                    .iter()
+                    .skip_while(|word| **word != "ul")
+                    .copied()
+                    .collect();
                 after(&upper, "m2").and_then(tc_rate_bps)
             }
             _ => None,
         };
         if ["htb", "hfsc"].contains(kind) {
             snapshot.set(format!("{key}.discipline"), *kind, src);
-            snapshot.set(format!("{key}.parent"), after(rest, "parent").unwrap_or("root"), src);
+            snapshot.set(
+                format!("{key}.parent"),
+                after(rest, "parent").unwrap_or("root"),
+                src,
+            );
             snapshot.set_known_in(format!("{key}.ceil_bps"), most, "bit/s", src);
         }
         self.entry = Some(key);
@@ -98,8 +132,10 @@ impl<'a> Reader<'a> {
         if text == line {
             return false;
         }
-        let words: Vec<&str> =
-            text.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ',')).filter(|w| !w.is_empty()).collect();
+        let words: Vec<&str> = text
+            .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ','))
+            .filter(|w| !w.is_empty())
+            .collect();
         let first = words.first().copied().unwrap_or_default();
         let is_statistic = STATISTICS.contains(&first.trim_end_matches(':'));
 
@@ -123,7 +159,9 @@ impl<'a> Reader<'a> {
     /// Filters that map onto queues: how many, and how many different priorities they have.
     fn filter(&self, snapshot: &mut Snapshot, line: &str) -> bool {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let Some(device) = after(&words, "dev").or(self.device) else { return false };
+        let Some(device) = after(&words, "dev").or(self.device) else {
+            return false;
+        };
         let prefix = format!("nic.{device}.qdisc.filter");
         let src = "import:tc filter";
         if words.first() == Some(&"filter") {
@@ -142,7 +180,9 @@ impl<'a> Reader<'a> {
             return true;
         }
         if words.contains(&"skbedit") && words.contains(&"queue_mapping") {
-            let count = snapshot.number(&format!("{prefix}.skbedit_count")).unwrap_or(0.0);
+            let count = snapshot
+                .number(&format!("{prefix}.skbedit_count"))
+                .unwrap_or(0.0);
             snapshot.set(format!("{prefix}.skbedit_count"), count + 1.0, src);
             return true;
         }
@@ -208,7 +248,11 @@ const STATISTICS: [&str; 51] = [
 /// The rate of a discipline with classes: the lowest on the way from the class of packets that match no filter up to the root.
 /// Where that class is not known, the one that sent most.
 pub(super) fn hierarchies(snapshot: &mut Snapshot) {
-    let names: Vec<String> = snapshot.interfaces().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = snapshot
+        .interfaces()
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     for name in names {
         hierarchy(snapshot, &name);
     }
@@ -224,22 +268,36 @@ struct Class {
 fn hierarchy(snapshot: &mut Snapshot, name: &str) {
     let prefix = format!("nic.{name}.qdisc.class.");
     let classes: BTreeMap<String, Class> = classes(snapshot, &prefix);
-    let Some(first) = classes.keys().next() else { return };
+    let Some(first) = classes.keys().next() else {
+        return;
+    };
     let root = format!("nic.{name}.qdisc.root");
     let kind_key = format!("{root}.kind");
-    let kind = snapshot.text(&format!("{prefix}{first}.discipline")).map(str::to_owned);
+    let kind = snapshot
+        .text(&format!("{prefix}{first}.discipline"))
+        .map(str::to_owned);
     if snapshot.value(&kind_key).is_none() {
         snapshot.set_known(&kind_key, kind, "import:tc class");
     }
 
     let major = first.split('_').next().unwrap_or_default();
-    let default = snapshot.value(&format!("{root}.default")).map(ToString::to_string);
+    let default = snapshot
+        .value(&format!("{root}.default"))
+        .map(ToString::to_string);
     let default = default.map(|minor| format!("{major}_{}", minor.trim_start_matches("0x")));
     let default = default.filter(|id| classes.contains_key(id));
     let is_leaf = |id: &&String| !classes.values().any(|class| class.parent == **id);
-    let busiest = || classes.keys().filter(is_leaf).max_by_key(|id| classes.get(*id).map(|class| class.bytes)).cloned();
+    let busiest = || {
+        classes
+            .keys()
+            .filter(is_leaf)
+            .max_by_key(|id| classes.get(*id).map(|class| class.bytes))
+            .cloned()
+    };
     let is_default = default.is_some();
-    let Some(start) = default.or_else(busiest) else { return };
+    let Some(start) = default.or_else(busiest) else {
+        return;
+    };
 
     let key = format!("{root}.rate_bps");
     let Some(rate) = ceiling(&classes, &start) else {
@@ -253,12 +311,27 @@ fn hierarchy(snapshot: &mut Snapshot, name: &str) {
 }
 
 fn classes(snapshot: &Snapshot, prefix: &str) -> BTreeMap<String, Class> {
-    let ids = snapshot.facts_under(prefix).filter_map(|(key, _)| key.strip_suffix(".parent"));
+    let ids = snapshot
+        .facts_under(prefix)
+        .filter_map(|(key, _)| key.strip_suffix(".parent"));
     ids.map(|id| {
         let key = |fact: &str| format!("{prefix}{id}.{fact}");
-        let parent = snapshot.text(&key("parent")).unwrap_or_default().replace(':', "_");
-        let bytes = snapshot.counters.get(&key("bytes")).map_or(0, |counter| counter.v);
-        (id.to_owned(), Class { parent, most: snapshot.number(&key("ceil_bps")), bytes })
+        let parent = snapshot
+            .text(&key("parent"))
+            .unwrap_or_default()
+            .replace(':', "_");
+        let bytes = snapshot
+            .counters
+            .get(&key("bytes"))
+            .map_or(0, |counter| counter.v);
+        (
+            id.to_owned(),
+            Class {
+                parent,
+                most: snapshot.number(&key("ceil_bps")),
+                bytes,
+            },
+        )
     })
     .collect()
 }
@@ -285,7 +358,11 @@ mod tests {
 
     fn facts(text: &str) -> Snapshot {
         let mut snapshot = Snapshot::new("a", Source::Import);
-        let mut reader = Reader::new(&Block { host: None, command: "tc -s class show dev e", lines: Vec::new() });
+        let mut reader = Reader::new(&Block {
+            host: None,
+            command: "tc -s class show dev e",
+            lines: Vec::new(),
+        });
         for line in text.lines() {
             assert!(reader.line(&mut snapshot, line), "{line}");
         }
@@ -309,14 +386,22 @@ class htb 1:12 parent 1:1 leaf 120: prio 2 rate 1Mbit ceil 10Mbit burst 1600b cb
     fn the_narrowest_class_above_the_default_one_sets_the_rate() {
         let rate = |snapshot: &Snapshot| snapshot.number("nic.e.qdisc.root.rate_bps");
         let qdisc = |default: &str| {
-            format!("qdisc htb 1: root refcnt 2 r2q 10 default {default} direct_packets_stat 0\n{CLASSES}")
+            format!(
+                "qdisc htb 1: root refcnt 2 r2q 10 default {default} direct_packets_stat 0\n{CLASSES}"
+            )
         };
         assert_eq!(rate(&facts(&qdisc("0x12"))), Some(8e6));
         assert_eq!(rate(&facts(&qdisc("0x11"))), Some(2e6));
         // Without the discipline the class that sent most is the one of the test.
         let alone = facts(CLASSES);
-        assert_eq!((rate(&alone), alone.text("nic.e.qdisc.root.kind")), (Some(8e6), Some("htb")));
-        assert_eq!(alone.quality("nic.e.qdisc.root.rate_bps"), Some(Quality::Inferred));
+        assert_eq!(
+            (rate(&alone), alone.text("nic.e.qdisc.root.kind")),
+            (Some(8e6), Some("htb"))
+        );
+        assert_eq!(
+            alone.quality("nic.e.qdisc.root.rate_bps"),
+            Some(Quality::Inferred)
+        );
         assert_eq!(alone.counters["nic.e.qdisc.class.1_12.drops"].v, 213);
     }
 
@@ -332,7 +417,11 @@ class htb 1:12 parent 1:1 leaf 120: prio 2 rate 1Mbit ceil 10Mbit burst 1600b cb
     #[test]
     fn lines_without_a_device_are_not_understood() {
         let mut snapshot = Snapshot::new("a", Source::Import);
-        let mut reader = Reader::new(&Block { host: None, command: "", lines: Vec::new() });
+        let mut reader = Reader::new(&Block {
+            host: None,
+            command: "",
+            lines: Vec::new(),
+        });
         for line in [
             "qdisc fq 0: root",
             "class htb 1:1 root rate 8Mbit ceil 8Mbit",
@@ -341,8 +430,14 @@ class htb 1:12 parent 1:1 leaf 120: prio 2 rate 1Mbit ceil 10Mbit burst 1600b cb
         ] {
             assert!(!reader.line(&mut snapshot, line), "{line}");
         }
-        assert!(reader.line(&mut snapshot, "qdisc fq 0: dev e root refcnt 2 limit 10000p flow_limit 100p"));
-        assert!(reader.line(&mut snapshot, "  gc 0 highprio 0 throttled 1 latency 18.3us flows_plimit 6113"));
+        assert!(reader.line(
+            &mut snapshot,
+            "qdisc fq 0: dev e root refcnt 2 limit 10000p flow_limit 100p"
+        ));
+        assert!(reader.line(
+            &mut snapshot,
+            "  gc 0 highprio 0 throttled 1 latency 18.3us flows_plimit 6113"
+        ));
         assert_eq!(snapshot.counters["nic.e.qdisc.root.flows_plimit"].v, 6113);
     }
 }

@@ -44,10 +44,16 @@ impl Connections {
         let mut established = BTreeMap::new();
         Sockets::open()?.established(|socket| {
             if let Some(info) = socket.info.filter(|_| established.len() < CONNECTIONS_MAX) {
-                established.insert((socket.local, socket.remote), (info, socket.congestion.clone()));
+                established.insert(
+                    (socket.local, socket.remote),
+                    (info, socket.congestion.clone()),
+                );
             }
         })?;
-        Ok(Self { monotonic_ns: clock::monotonic_ns(), established })
+        Ok(Self {
+            monotonic_ns: clock::monotonic_ns(),
+            established,
+        })
     }
 
     /// Adds the busiest connection since `earlier` to the snapshot as a run, with others to the same peer as its streams.
@@ -59,7 +65,9 @@ impl Connections {
             let link = links.iter().find(|link| Some(link.index) == index);
             link.is_some_and(|link| snapshot.interfaces().contains(link.name.as_str()))
         };
-        let facts = self.busiest_since(earlier, peer, is_wanted).and_then(|streams| run(&streams));
+        let facts = self
+            .busiest_since(earlier, peer, is_wanted)
+            .and_then(|streams| run(&streams));
         if let Some(facts) = facts {
             runs::add(snapshot, "sock_diag:INET_DIAG_INFO", facts);
         }
@@ -73,7 +81,10 @@ impl Connections {
         is_wanted: impl Fn(IpAddr) -> bool,
     ) -> Option<Vec<Growth<'_>>> {
         let seconds = self.monotonic_ns.saturating_sub(earlier.monotonic_ns) as f64 / 1e9;
-        let all = self.established.iter().filter(|((_, remote), _)| peer.is_none_or(|peer| remote.ip() == peer));
+        let all = self
+            .established
+            .iter()
+            .filter(|((_, remote), _)| peer.is_none_or(|peer| remote.ip() == peer));
         let mut all: Vec<Growth<'_>> = all
             .map(|(ends, (info, congestion))| {
                 let before = earlier.established.get(ends).map(|(info, _)| info);
@@ -81,8 +92,14 @@ impl Connections {
             })
             .collect();
         all.sort_by_key(|growth| std::cmp::Reverse(growth.bytes));
-        let candidates = all.iter().take(CANDIDATES).filter(|growth| growth.is_load());
-        let busiest = candidates.into_iter().find(|growth| is_wanted(growth.remote.ip()))?.clone();
+        let candidates = all
+            .iter()
+            .take(CANDIDATES)
+            .filter(|growth| growth.is_load());
+        let busiest = candidates
+            .into_iter()
+            .find(|growth| is_wanted(growth.remote.ip()))?
+            .clone();
         Some(streams_of(&busiest, all))
     }
 }
@@ -99,14 +116,25 @@ fn streams_of<'a>(busiest: &Growth<'a>, mut all: Vec<Growth<'a>>) -> Vec<Growth<
 
 /// The busiest of these connections with the facts of its run, over their life, whose length is not known. One that moved little
 /// is no run.
-pub(crate) fn printed(connections: &[(Addresses, State)]) -> Option<(Addresses, Vec<(String, Value)>)> {
+pub(crate) fn printed(
+    connections: &[(Addresses, State)],
+) -> Option<(Addresses, Vec<(String, Value)>)> {
     const BYTES_MIN: u64 = 1_000_000;
     let all = connections.iter();
-    let mut all: Vec<_> =
-        all.map(|(ends, (info, congestion))| Growth::since(None, info, *ends, congestion.as_deref(), 0.0)).collect();
+    let mut all: Vec<_> = all
+        .map(|(ends, (info, congestion))| {
+            Growth::since(None, info, *ends, congestion.as_deref(), 0.0)
+        })
+        .collect();
     all.sort_by_key(|growth| std::cmp::Reverse(growth.bytes));
-    let busiest = all.first().filter(|growth| growth.bytes >= BYTES_MIN)?.clone();
-    Some(((busiest.local, busiest.remote), run(&streams_of(&busiest, all))?))
+    let busiest = all
+        .first()
+        .filter(|growth| growth.bytes >= BYTES_MIN)?
+        .clone();
+    Some((
+        (busiest.local, busiest.remote),
+        run(&streams_of(&busiest, all))?,
+    ))
 }
 
 /// What one connection did in a period.
@@ -137,10 +165,14 @@ impl<'a> Growth<'a> {
         congestion: Option<&'a str>,
         seconds: f64,
     ) -> Self {
-        let optional =
-            |field: fn(&TcpInfo) -> Option<u64>| Some(field(now)?.saturating_sub(before.and_then(field).unwrap_or(0)));
+        let optional = |field: fn(&TcpInfo) -> Option<u64>| {
+            Some(field(now)?.saturating_sub(before.and_then(field).unwrap_or(0)))
+        };
         let grown = |field| optional(field).unwrap_or(0);
-        let (acked, received) = (grown(|info| info.bytes_acked), grown(|info| info.bytes_received));
+        let (acked, received) = (
+            grown(|info| info.bytes_acked),
+            grown(|info| info.bytes_received),
+        );
         Self {
             local,
             remote,
@@ -159,8 +191,11 @@ impl<'a> Growth<'a> {
     }
 
     fn is_load(&self) -> bool {
-        let is_busy = self.busy_us.is_some_and(|us| us as f64 / 1e6 >= LOAD_BUSY_MIN * self.seconds);
-        self.seconds > 0.0 && (self.sends && is_busy || self.bytes as f64 * 8.0 / self.seconds >= LOAD_BPS_MIN)
+        let is_busy = self
+            .busy_us
+            .is_some_and(|us| us as f64 / 1e6 >= LOAD_BUSY_MIN * self.seconds);
+        self.seconds > 0.0
+            && (self.sends && is_busy || self.bytes as f64 * 8.0 / self.seconds >= LOAD_BPS_MIN)
     }
 }
 
@@ -168,23 +203,43 @@ impl<'a> Growth<'a> {
 fn run(streams: &[Growth<'_>]) -> Option<Vec<(String, Value)>> {
     let first = streams.first()?;
     let bytes: u64 = streams.iter().map(|stream| stream.bytes).sum();
-    let delivered = || streams.iter().map(|stream| stream.now.delivery_rate_bps).sum::<Option<u64>>();
+    let delivered = || {
+        streams
+            .iter()
+            .map(|stream| stream.now.delivery_rate_bps)
+            .sum::<Option<u64>>()
+    };
     let bps = match first.seconds {
         seconds if seconds > 0.0 => Some(bytes as f64 * 8.0 / seconds),
         _ => delivered().filter(|_| first.sends).map(|bps| bps as f64),
     };
     let mut ends = [first.local.ip().to_string(), first.remote.ip().to_string()];
-    let (end, verb) = if first.sends { ("sender", "to") } else { ("receiver", "from") };
+    let (end, verb) = if first.sends {
+        ("sender", "to")
+    } else {
+        ("receiver", "from")
+    };
     let label = format!("connection {verb} {}", first.remote);
     ends.sort_unstable();
     let mut facts: Vec<(&str, Value)> = vec![
         ("tool", "other".into()),
         ("label", label.as_str().into()),
         ("transport", "tcp".into()),
-        ("family", if first.remote.is_ipv4() { "ipv4" } else { "ipv6" }.into()),
+        (
+            "family",
+            if first.remote.is_ipv4() {
+                "ipv4"
+            } else {
+                "ipv6"
+            }
+            .into(),
+        ),
         ("path", ends.join(" ").into()),
         ("end", end.into()),
-        ("streams", i64::try_from(streams.len()).unwrap_or(i64::MAX).into()),
+        (
+            "streams",
+            i64::try_from(streams.len()).unwrap_or(i64::MAX).into(),
+        ),
         // What was acknowledged, the peer has received.
         ("received_bytes", bytes.into()),
     ];
@@ -195,7 +250,12 @@ fn run(streams: &[Growth<'_>]) -> Option<Vec<(String, Value)>> {
         facts.extend(sender(streams, bytes));
         facts.extend(limits(streams));
     }
-    Some(facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    Some(
+        facts
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+    )
 }
 
 /// The path as the sender sees it.
@@ -205,38 +265,97 @@ fn sender(streams: &[Growth<'_>], bytes: u64) -> Vec<(&'static str, Value)> {
     let mss_bytes = now().map(|info| info.snd_mss_bytes).max().unwrap_or(0);
     let rtt_us = now().map(|info| info.rtt_us).max();
     let min_rtt_us = now().filter_map(|info| info.min_rtt_us).min();
-    let inflation = rtt_us.zip(min_rtt_us.filter(|us| *us > 0)).map(|(now, least)| f64::from(now) / f64::from(least));
+    let inflation = rtt_us
+        .zip(min_rtt_us.filter(|us| *us > 0))
+        .map(|(now, least)| f64::from(now) / f64::from(least));
     let facts: [(&str, Option<Value>); 12] = [
         ("retransmits", Some(retransmits.into())),
-        ("retransmit_share", retransmit_share(retransmits, bytes, mss_bytes).map(Value::from)),
-        ("reordered_segments", streams.iter().map(|stream| stream.reordered).sum::<Option<u64>>().map(Value::from)),
-        ("dsack_segments", streams.iter().map(|stream| stream.dsack_segments).sum::<Option<u64>>().map(Value::from)),
-        ("reordering", now().map(|info| info.reordering_segments).max().map(Value::from)),
+        (
+            "retransmit_share",
+            retransmit_share(retransmits, bytes, mss_bytes).map(Value::from),
+        ),
+        (
+            "reordered_segments",
+            streams
+                .iter()
+                .map(|stream| stream.reordered)
+                .sum::<Option<u64>>()
+                .map(Value::from),
+        ),
+        (
+            "dsack_segments",
+            streams
+                .iter()
+                .map(|stream| stream.dsack_segments)
+                .sum::<Option<u64>>()
+                .map(Value::from),
+        ),
+        (
+            "reordering",
+            now()
+                .map(|info| info.reordering_segments)
+                .max()
+                .map(Value::from),
+        ),
         ("rtt_us", rtt_us.map(Value::from)),
         ("min_rtt_us", min_rtt_us.map(Value::from)),
         ("rtt_inflation", inflation.map(Value::from)),
         ("mss_bytes", Some(mss_bytes.into())),
-        ("pmtu_bytes", now().map(|info| info.pmtu_bytes).max().map(Value::from)),
-        ("snd_wnd_bytes", now().filter_map(|info| info.snd_wnd_bytes).max().map(Value::from)),
-        ("congestion", streams.first().and_then(|stream| stream.congestion).map(Value::from)),
+        (
+            "pmtu_bytes",
+            now().map(|info| info.pmtu_bytes).max().map(Value::from),
+        ),
+        (
+            "snd_wnd_bytes",
+            now()
+                .filter_map(|info| info.snd_wnd_bytes)
+                .max()
+                .map(Value::from),
+        ),
+        (
+            "congestion",
+            streams
+                .first()
+                .and_then(|stream| stream.congestion)
+                .map(Value::from),
+        ),
     ];
-    facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    facts
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
 }
 
 /// What the senders waited for, of the time they had data to send; and how much of the period that was.
 fn limits(streams: &[Growth<'_>]) -> Vec<(&'static str, Value)> {
-    let Some(busy_us) = streams.iter().map(|stream| stream.busy_us).sum::<Option<u64>>().filter(|us| *us > 0) else {
+    let Some(busy_us) = streams
+        .iter()
+        .map(|stream| stream.busy_us)
+        .sum::<Option<u64>>()
+        .filter(|us| *us > 0)
+    else {
         return Vec::new();
     };
-    let share = |field: fn(&Growth<'_>) -> u64| streams.iter().map(field).sum::<u64>() as f64 / busy_us as f64;
+    let share = |field: fn(&Growth<'_>) -> u64| {
+        streams.iter().map(field).sum::<u64>() as f64 / busy_us as f64
+    };
     let seconds: f64 = streams.iter().map(|stream| stream.seconds).sum();
     let mut facts: Vec<(&str, Value)> = vec![
-        ("rwnd_limited_share", share(|stream| stream.rwnd_limited_us).into()),
-        ("sndbuf_limited_share", share(|stream| stream.sndbuf_limited_us).into()),
+        (
+            "rwnd_limited_share",
+            share(|stream| stream.rwnd_limited_us).into(),
+        ),
+        (
+            "sndbuf_limited_share",
+            share(|stream| stream.sndbuf_limited_us).into(),
+        ),
     ];
     if seconds > 0.0 {
         let busy = (busy_us as f64 / 1e6 / seconds).min(1.0);
-        facts.extend([("busy_share", busy.into()), ("idle_share", (1.0 - busy).into())]);
+        facts.extend([
+            ("busy_share", busy.into()),
+            ("idle_share", (1.0 - busy).into()),
+        ]);
     }
     facts
 }
@@ -267,21 +386,35 @@ mod tests {
             ..decode(&[0; 240]).expect("complete")
         };
         let at = |octet, port| SocketAddr::from(([192, 0, 2, octet], port));
-        ((at(1, ports.0), at(2, ports.1)), (info, Some("bbr".to_owned())))
+        (
+            (at(1, ports.0), at(2, ports.1)),
+            (info, Some("bbr".to_owned())),
+        )
     }
 
     fn at(seconds: u64, all: &[(Addresses, State)]) -> Connections {
-        Connections { monotonic_ns: seconds * 1_000_000_000, established: all.iter().cloned().collect() }
+        Connections {
+            monotonic_ns: seconds * 1_000_000_000,
+            established: all.iter().cloned().collect(),
+        }
     }
 
     fn run_of(before: &Connections, after: &Connections) -> BTreeMap<String, Value> {
-        let streams = after.busiest_since(before, None, |_| true).unwrap_or_default();
+        let streams = after
+            .busiest_since(before, None, |_| true)
+            .unwrap_or_default();
         run(&streams).into_iter().flatten().collect()
     }
 
     #[test]
     fn streams_to_the_busiest_peer_are_one_run() {
-        let before = at(10, &[connection((1, 5201), 500_000, 0), connection((2, 5201), 700_000, 0)]);
+        let before = at(
+            10,
+            &[
+                connection((1, 5201), 500_000, 0),
+                connection((2, 5201), 700_000, 0),
+            ],
+        );
         let after = at(
             12,
             &[
@@ -306,9 +439,12 @@ mod tests {
         ] {
             assert_eq!(number(name), expected, "{name}");
         }
-        for (name, expected) in
-            [("tool", "other"), ("end", "sender"), ("congestion", "bbr"), ("path", "192.0.2.1 192.0.2.2")]
-        {
+        for (name, expected) in [
+            ("tool", "other"),
+            ("end", "sender"),
+            ("congestion", "bbr"),
+            ("path", "192.0.2.1 192.0.2.2"),
+        ] {
             assert_eq!(facts[name], expected.into(), "{name}");
         }
     }
@@ -317,12 +453,23 @@ mod tests {
     fn receiver_has_its_rate_and_an_idle_connection_is_no_run() {
         let before = at(10, &[connection((4, 80), 0, 0)]);
         let facts = run_of(&before, &at(12, &[connection((4, 80), 0, 8_000_000)]));
-        assert_eq!((&facts["end"], &facts["received_bps"]), (&"receiver".into(), &3.2e7.into()));
+        assert_eq!(
+            (&facts["end"], &facts["received_bps"]),
+            (&"receiver".into(), &3.2e7.into())
+        );
         assert!(!facts.contains_key("busy_share") && !facts.contains_key("retransmits"));
         assert!(run_of(&before, &at(12, &[connection((4, 80), 1000, 90_000)])).is_empty());
         let other = at(12, &[connection((4, 80), 0, 8_000_000)]);
-        assert!(other.busiest_since(&before, Some([192, 0, 2, 9].into()), |_| true).is_none(), "another peer");
-        assert!(other.busiest_since(&before, None, |_| false).is_none(), "another interface");
+        assert!(
+            other
+                .busiest_since(&before, Some([192, 0, 2, 9].into()), |_| true)
+                .is_none(),
+            "another peer"
+        );
+        assert!(
+            other.busiest_since(&before, None, |_| false).is_none(),
+            "another interface"
+        );
     }
 
     #[test]
@@ -330,7 +477,8 @@ mod tests {
         const BYTES: usize = 20 << 20;
         let peer = IpAddr::from([127, 77, 1, 2]);
         let listener = TcpListener::bind((peer, 0)).expect("a port");
-        let mut client = TcpStream::connect(listener.local_addr().expect("an address")).expect("connect");
+        let mut client =
+            TcpStream::connect(listener.local_addr().expect("an address")).expect("connect");
         let (mut server, _) = listener.accept().expect("accept");
         let before = Connections::read().expect("sock_diag");
         let reader = thread::spawn(move || {
@@ -349,7 +497,10 @@ mod tests {
         };
         let snapshot = run_on("lo");
         assert_eq!(snapshot.text("run.0.end"), Some("sender"), "{snapshot:?}");
-        assert!(snapshot.number("run.0.sent_bytes") > Some(BYTES as f64 / 2.0), "{snapshot:?}");
+        assert!(
+            snapshot.number("run.0.sent_bytes") > Some(BYTES as f64 / 2.0),
+            "{snapshot:?}"
+        );
         assert!(snapshot.text("run.0.congestion").is_some(), "{snapshot:?}");
         assert_eq!(runs::count(&run_on("eth77")), 0);
     }

@@ -24,8 +24,9 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
     let nodes = read(root.join("node/online")).map_or(1, |online| cpu_list(&online).len());
     snapshot.set("numa.nodes", nodes, SRC);
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let is_guest =
-        text.lines().any(|line| line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor"));
+    let is_guest = text.lines().any(|line| {
+        line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor")
+    });
     snapshot.set("cpu.virt", is_guest, "procfs:cpuinfo");
     capacities(snapshot, root);
     frequency(snapshot, &root.join("cpu/cpu0/cpufreq"));
@@ -34,20 +35,40 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
 /// Records the groups of CPUs that share a core or a cache, and those of each node. A CPU that shares with no other is left out.
 fn shared(snapshot: &mut Snapshot, root: &Path, cpus: &[u32]) {
     let cpu = |number: &u32| root.join(format!("cpu/cpu{number}"));
-    let Some(caches) = cpus.first().map(|first| cpu(first).join("cache")) else { return };
+    let Some(caches) = cpus.first().map(|first| cpu(first).join("cache")) else {
+        return;
+    };
     let cache = |level: i64| {
         let mut names = (0..CACHES_MAX).map(|index| format!("index{index}"));
-        let name = names.find(|name| read_number(caches.join(name).join("level")) == Some(level))?;
+        let name =
+            names.find(|name| read_number(caches.join(name).join("level")) == Some(level))?;
         Some(format!("cache/{name}/shared_cpu_list"))
     };
-    let files = [("core", Some("topology/thread_siblings_list".to_owned())), ("l2", cache(2)), ("l3", cache(3))];
+    let files = [
+        ("core", Some("topology/thread_siblings_list".to_owned())),
+        ("l2", cache(2)),
+        ("l3", cache(3)),
+    ];
     for (resource, file) in files {
         let lists = file.and_then(|file| groups(cpus, |number| read(cpu(number).join(&file))));
-        snapshot.set_or_absent(format!("cpu.shared.{resource}"), lists, Absence::NotReported, SRC);
+        snapshot.set_or_absent(
+            format!("cpu.shared.{resource}"),
+            lists,
+            Absence::NotReported,
+            SRC,
+        );
     }
-    let nodes = fs::read_dir(root.join("node")).into_iter().flatten().flatten();
-    let lists: BTreeSet<String> = nodes.filter_map(|node| read(node.path().join("cpulist"))).collect();
-    let lists = lists.into_iter().filter(|list| !list.is_empty()).map(Value::from);
+    let nodes = fs::read_dir(root.join("node"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let lists: BTreeSet<String> = nodes
+        .filter_map(|node| read(node.path().join("cpulist")))
+        .collect();
+    let lists = lists
+        .into_iter()
+        .filter(|list| !list.is_empty())
+        .map(Value::from);
     snapshot.set("cpu.shared.node", Value::List(lists.collect()), SRC);
 }
 
@@ -73,18 +94,39 @@ fn groups(cpus: &[u32], list_of: impl Fn(&u32) -> Option<String>) -> Option<Valu
 
 /// Cores of different speed differ in `cpu_capacity`.
 fn capacities(snapshot: &mut Snapshot, root: &Path) {
-    let cpus = fs::read_dir(root.join("cpu")).into_iter().flatten().flatten();
-    let capacities: BTreeSet<String> = cpus.filter_map(|entry| read(entry.path().join("cpu_capacity"))).collect();
+    let cpus = fs::read_dir(root.join("cpu"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let capacities: BTreeSet<String> = cpus
+        .filter_map(|entry| read(entry.path().join("cpu_capacity")))
+        .collect();
     snapshot.set("cpu.hybrid", capacities.len() > 1, SRC);
 }
 
 fn frequency(snapshot: &mut Snapshot, root: &Path) {
-    for (fact, file) in [("governor", "scaling_governor"), ("driver", "scaling_driver")] {
+    for (fact, file) in [
+        ("governor", "scaling_governor"),
+        ("driver", "scaling_driver"),
+    ] {
         let key = format!("cpu.freq.{fact}");
-        snapshot.set_or_absent(key, read(root.join(file)), Absence::NotApplicableToKind, SRC);
+        snapshot.set_or_absent(
+            key,
+            read(root.join(file)),
+            Absence::NotApplicableToKind,
+            SRC,
+        );
     }
-    for (fact, file) in [("cur_khz", "scaling_cur_freq"), ("max_khz", "cpuinfo_max_freq")] {
-        snapshot.set_known_in(format!("cpu.freq.{fact}"), read_number(root.join(file)), "kHz", SRC);
+    for (fact, file) in [
+        ("cur_khz", "scaling_cur_freq"),
+        ("max_khz", "cpuinfo_max_freq"),
+    ] {
+        snapshot.set_known_in(
+            format!("cpu.freq.{fact}"),
+            read_number(root.join(file)),
+            "kHz",
+            SRC,
+        );
     }
 }
 
@@ -101,19 +143,35 @@ pub(crate) fn record_own(snapshot: &mut Snapshot) {
 
 /// CPU time of every thread of this process in ticks, the time it waited for a CPU, and the CPUs it may use.
 pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
-    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let threads = fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
     for thread in threads.take(THREADS_MAX) {
         let Some(number) = thread.file_name().to_str().map(str::to_owned) else {
             continue;
         };
         let text = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         snapshot.count_known(format!("self.thread.{number}.ticks"), thread_ticks(&text));
-        snapshot.set_known(format!("self.thread.{number}.cpu"), cpu_of_task(text.as_bytes()), "procfs:stat");
+        snapshot.set_known(
+            format!("self.thread.{number}.cpu"),
+            cpu_of_task(text.as_bytes()),
+            "procfs:stat",
+        );
         let schedstat = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
-        snapshot.count_known(format!("self.thread.{number}.wait_ns"), number_at(&schedstat, 1));
+        snapshot.count_known(
+            format!("self.thread.{number}.wait_ns"),
+            number_at(&schedstat, 1),
+        );
         let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
-        let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        snapshot.set_known(format!("self.thread.{number}.cpus"), cpus.map(str::trim), "procfs:status");
+        let cpus = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        snapshot.set_known(
+            format!("self.thread.{number}.cpus"),
+            cpus.map(str::trim),
+            "procfs:status",
+        );
     }
 }
 
@@ -138,9 +196,16 @@ mod tests {
 
     #[test]
     fn groups_of_several_cpus_are_listed_once() {
-        let cores = |cpu: &u32| ["0,4", "1", "2-3", "2-3", "0,4"].get(*cpu as usize).map(|list| (*list).to_owned());
+        let cores = |cpu: &u32| {
+            ["0,4", "1", "2-3", "2-3", "0,4"]
+                .get(*cpu as usize)
+                .map(|list| (*list).to_owned())
+        };
         let expected = ["0,4", "2-3"].map(Value::from);
-        assert_eq!(groups(&[0, 1, 2, 3, 4], cores), Some(Value::List(expected.into())));
+        assert_eq!(
+            groups(&[0, 1, 2, 3, 4], cores),
+            Some(Value::List(expected.into()))
+        );
         assert_eq!(groups(&[0, 9], cores), None);
     }
 }

@@ -26,7 +26,10 @@ impl KernelFile {
     /// Opens it. If it cannot be opened, every read returns the reason.
     pub(crate) fn open(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
-        Self { path: path.to_owned(), file: File::open(path).map_err(|error| ReadError::file(path, &error)) }
+        Self {
+            path: path.to_owned(),
+            file: File::open(path).map_err(|error| ReadError::file(path, &error)),
+        }
     }
 
     /// Its current contents up to the first byte that is no text.
@@ -68,13 +71,19 @@ mod tests {
     fn kernel_file_returns_current_contents_or_the_reason() {
         let file = KernelFile::open("/proc/thread-self/schedstat");
         let mut buffer = Buffer::new();
-        let first = file.read(&mut buffer).expect("every thread has it").to_owned();
+        let first = file
+            .read(&mut buffer)
+            .expect("every thread has it")
+            .to_owned();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while file.read(&mut buffer).expect("still") == first {
             assert!(std::time::Instant::now() < deadline, "it never changed");
         }
         let missing = KernelFile::open("/proc/self/nothing");
         let why = missing.read(&mut buffer).expect_err("no such file");
-        assert!(why.to_string().contains("/proc/self/nothing: No such file"), "{why}");
+        assert!(
+            why.to_string().contains("/proc/self/nothing: No such file"),
+            "{why}"
+        );
     }
 }

@@ -20,34 +20,61 @@ const KEY: &str = "svc.firewall_rules";
 /// Records rules and what they drop, tables of the older firewall, and the use of connection tracking.
 pub(crate) fn record(snapshot: &mut Snapshot) {
     let tables = older_tables();
-    if let Ok(tables) = tables.as_ref().map(|tables| tables.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>())
-        && !tables.is_empty()
+    if let Ok(tables) = tables.as_ref().map(|tables| {
+        tables
+            .iter()
+            .map(|(_, name)| name.as_str())
+            .collect::<Vec<_>>()
+    }) && !tables.is_empty()
     {
-        snapshot.set("svc.firewall_tables", tables.join(" "), "procfs:ip_tables_names");
+        snapshot.set(
+            "svc.firewall_tables",
+            tables.join(" "),
+            "procfs:ip_tables_names",
+        );
     }
     let rules = rules().and_then(|mut rules| {
         for (is_ipv6, name) in tables? {
             let table = xtables::table(is_ipv6, &name)?;
-            rules.add_older(&iptables::table(is_ipv6, &name, &table.info, &table.entries));
+            rules.add_older(&iptables::table(
+                is_ipv6,
+                &name,
+                &table.info,
+                &table.entries,
+            ));
         }
         Ok(rules)
     });
     match rules {
         Ok(rules) => rules.record(snapshot),
-        Err(why) => ["firewall.drops", KEY].iter().for_each(|key| record_absent(snapshot, key, &why, SRC)),
+        Err(why) => ["firewall.drops", KEY]
+            .iter()
+            .for_each(|key| record_absent(snapshot, key, &why, SRC)),
     }
     // The kernel tracks nothing before a rule requires it, so one entry is enough.
     let entries = snapshot.number("limits.conntrack.count");
-    snapshot.set("svc.conntrack", entries.is_some_and(|entries| entries > 0.0), "procfs:sys");
+    snapshot.set(
+        "svc.conntrack",
+        entries.is_some_and(|entries| entries > 0.0),
+        "procfs:sys",
+    );
 }
 
 /// Tables of iptables' own kernel part, and whether each is one of IPv6; none where it is not loaded.
 fn older_tables() -> Result<Vec<(bool, String)>, ReadError> {
     let mut tables = Vec::new();
-    for (is_ipv6, file) in [(false, "/proc/net/ip_tables_names"), (true, "/proc/net/ip6_tables_names")] {
+    for (is_ipv6, file) in [
+        (false, "/proc/net/ip_tables_names"),
+        (true, "/proc/net/ip6_tables_names"),
+    ] {
         match fs::read_to_string(file) {
-            Ok(text) => tables.extend(text.split_whitespace().map(|name| (is_ipv6, name.to_owned()))),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(ReadError::file(file, &error)),
+            Ok(text) => tables.extend(
+                text.split_whitespace()
+                    .map(|name| (is_ipv6, name.to_owned())),
+            ),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                return Err(ReadError::file(file, &error));
+            }
             Err(_) => {}
         }
     }
@@ -72,7 +99,9 @@ fn rules() -> Result<Rules, ReadError> {
         rules.count += 1;
         rules.add(drops_of_rule(&rule));
     }
-    all(GET_CHAIN)?.iter().for_each(|chain| rules.add(drops_of_policy(chain)));
+    all(GET_CHAIN)?
+        .iter()
+        .for_each(|chain| rules.add(drops_of_policy(chain)));
     Ok(rules)
 }
 
@@ -107,13 +136,28 @@ impl Rules {
         /// Rules that are recorded, those that dropped most first.
         const RECORDED_MAX: usize = 64;
         snapshot.set(KEY, self.count, SRC);
-        snapshot.count("firewall.drops", self.dropped.iter().map(|(_, dropped)| dropped.packets).sum(), None);
-        snapshot.count("firewall.drop_bytes", self.dropped.iter().map(|(_, dropped)| dropped.bytes).sum(), None);
+        snapshot.count(
+            "firewall.drops",
+            self.dropped
+                .iter()
+                .map(|(_, dropped)| dropped.packets)
+                .sum(),
+            None,
+        );
+        snapshot.count(
+            "firewall.drop_bytes",
+            self.dropped.iter().map(|(_, dropped)| dropped.bytes).sum(),
+            None,
+        );
         snapshot.set("firewall.uncounted_drops", self.has_uncounted, SRC);
         let mut most: Vec<_> = self.dropped.iter().collect();
         most.sort_by_key(|(_, dropped)| std::cmp::Reverse(dropped.packets));
         let first = most.first().filter(|(_, dropped)| dropped.packets > 0);
-        snapshot.set_known("firewall.rule.drops", first.map(|(name, _)| name.as_str()), SRC);
+        snapshot.set_known(
+            "firewall.rule.drops",
+            first.map(|(name, _)| name.as_str()),
+            SRC,
+        );
         for (name, dropped) in most.into_iter().take(RECORDED_MAX) {
             snapshot.count(format!("firewall.rule.{name}.drops"), dropped.packets, None);
         }
@@ -127,7 +171,10 @@ fn drops_of_rule(payload: &[u8]) -> Option<Drops> {
     let body = payload.get(4..)?;
     let dropped = dropped(attribute(body, EXPRESSIONS)?)?;
     let handle = u64::from_be(u64_of(body, HANDLE)?);
-    Some((format!("{} handle {handle}", place(payload, CHAIN)?), dropped))
+    Some((
+        format!("{} handle {handle}", place(payload, CHAIN)?),
+        dropped,
+    ))
 }
 
 fn drops_of_policy(payload: &[u8]) -> Option<Drops> {
@@ -136,7 +183,10 @@ fn drops_of_policy(payload: &[u8]) -> Option<Drops> {
     const COUNTERS: u16 = 8;
     let body = payload.get(4..)?;
     let _ = u32_of(body, POLICY).filter(|policy| *policy == DROP)?;
-    Some((format!("{} policy", place(payload, NAME)?), attribute(body, COUNTERS).and_then(counted)))
+    Some((
+        format!("{} policy", place(payload, NAME)?),
+        attribute(body, COUNTERS).and_then(counted),
+    ))
 }
 
 /// Family, table and chain of a rule or chain, as nft(8) takes them; none for ARP, which carries no payload of a test.
@@ -159,7 +209,10 @@ fn place(payload: &[u8], chain: u16) -> Option<String> {
 const DROP: u32 = 0;
 
 /// Whether a rule ends with a drop, and its last counter, unless a condition follows the counter.
-#[expect(clippy::option_option, reason = "a rule that drops may have no counter")]
+#[expect(
+    clippy::option_option,
+    reason = "a rule that drops may have no counter"
+)]
 fn dropped(expressions: &[u8]) -> Option<Option<Dropped>> {
     const NAME: u16 = 1;
     const DATA: u16 = 2;
@@ -172,7 +225,11 @@ fn dropped(expressions: &[u8]) -> Option<Option<Dropped>> {
             "reject" => return Some(last),
             "immediate" if is_drop(data) == Some(true) => return Some(last),
             // An extension of iptables.
-            "target" if attribute(data, NAME).map(text).is_some_and(|name| name == "DROP" || name == "REJECT") => {
+            "target"
+                if attribute(data, NAME)
+                    .map(text)
+                    .is_some_and(|name| name == "DROP" || name == "REJECT") =>
+            {
                 return Some(last);
             }
             _ => last = None,
@@ -186,7 +243,10 @@ fn counted(counter: &[u8]) -> Option<Dropped> {
     const BYTES: u16 = 1;
     const PACKETS: u16 = 2;
     let number = |kind| u64_of(counter, kind).map(u64::from_be);
-    Some(Dropped { packets: number(PACKETS)?, bytes: number(BYTES)? })
+    Some(Dropped {
+        packets: number(PACKETS)?,
+        bytes: number(BYTES)?,
+    })
 }
 
 /// Whether an expression puts the verdict to drop into its register.
@@ -224,7 +284,9 @@ mod tests {
 
     fn nested(parts: &[(u16, &[u8])]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        parts.iter().for_each(|(kind, content)| push(&mut bytes, *kind, content));
+        parts
+            .iter()
+            .for_each(|(kind, content)| push(&mut bytes, *kind, content));
         bytes
     }
 
@@ -238,27 +300,47 @@ mod tests {
 
     /// A rule of the chain `input` of the table `filter`.
     fn rule(family: u8, handle: u64, expressions: &[Vec<u8>]) -> Vec<u8> {
-        let list: Vec<_> = expressions.iter().map(|expression| (1, expression.as_slice())).collect();
+        let list: Vec<_> = expressions
+            .iter()
+            .map(|expression| (1, expression.as_slice()))
+            .collect();
         let mut payload = vec![family, 0, 0, 0];
         let handle = handle.to_be_bytes();
-        payload.extend(nested(&[(1, b"filter\0"), (2, b"input\0"), (3, &handle), (4, &nested(&list))]));
+        payload.extend(nested(&[
+            (1, b"filter\0"),
+            (2, b"input\0"),
+            (3, &handle),
+            (4, &nested(&list)),
+        ]));
         payload
     }
 
     /// An immediate verdict: `u32::MAX` jumps, 1 accepts.
     fn verdict(code: u32) -> Vec<u8> {
         let data = nested(&[(2, &nested(&[(1, &code.to_be_bytes())]))]);
-        expression("immediate", &nested(&[(1, &0_u32.to_be_bytes()), (2, &data)]))
+        expression(
+            "immediate",
+            &nested(&[(1, &0_u32.to_be_bytes()), (2, &data)]),
+        )
     }
 
     #[test]
     fn packets_count_where_the_counter_precedes_the_drop() {
-        let [counted, log, limit] =
-            [expression("counter", &counter(7)), expression("log", &[]), expression("limit", &[])];
+        let [counted, log, limit] = [
+            expression("counter", &counter(7)),
+            expression("log", &[]),
+            expression("limit", &[]),
+        ];
         let target = expression("target", &nested(&[(1, b"REJECT\0")]));
         let rows = [
-            (vec![limit.clone(), counted.clone(), log, verdict(DROP)], Some(Some(7))),
-            (vec![counted.clone(), expression("reject", &[])], Some(Some(7))),
+            (
+                vec![limit.clone(), counted.clone(), log, verdict(DROP)],
+                Some(Some(7)),
+            ),
+            (
+                vec![counted.clone(), expression("reject", &[])],
+                Some(Some(7)),
+            ),
             (vec![counted.clone(), target], Some(Some(7))),
             (vec![counted.clone(), limit, verdict(DROP)], Some(None)),
             (vec![verdict(DROP), counted.clone()], Some(None)),
@@ -269,7 +351,9 @@ mod tests {
         for (expressions, expected) in rows {
             let payload = rule(1, 4, &expressions);
             let found = drops_of_rule(&payload);
-            let packets = found.as_ref().map(|(_, dropped)| dropped.map(|dropped| dropped.packets));
+            let packets = found
+                .as_ref()
+                .map(|(_, dropped)| dropped.map(|dropped| dropped.packets));
             assert_eq!(packets, expected, "{expressions:?}");
             assert!(found.is_none_or(|(name, _)| name == "inet filter input handle 4"));
             for length in 0..payload.len() {
@@ -283,28 +367,60 @@ mod tests {
     fn policy_drops_with_or_without_a_counter() {
         let chain = |policy: u32, counters: &[u8]| {
             let mut payload = vec![7, 0, 0, 0];
-            payload.extend(nested(&[(1, b"t\0"), (3, b"f\0"), (5, &policy.to_be_bytes())]));
+            payload.extend(nested(&[
+                (1, b"t\0"),
+                (3, b"f\0"),
+                (5, &policy.to_be_bytes()),
+            ]));
             payload.extend(counters);
             payload
         };
         let counted = nested(&[(8, &counter(3))]);
-        let dropped = Dropped { packets: 3, bytes: 9 };
-        assert_eq!(drops_of_policy(&chain(DROP, &counted)), Some(("bridge t f policy".into(), Some(dropped))));
-        assert_eq!(drops_of_policy(&chain(DROP, &[])), Some(("bridge t f policy".into(), None)));
+        let dropped = Dropped {
+            packets: 3,
+            bytes: 9,
+        };
+        assert_eq!(
+            drops_of_policy(&chain(DROP, &counted)),
+            Some(("bridge t f policy".into(), Some(dropped)))
+        );
+        assert_eq!(
+            drops_of_policy(&chain(DROP, &[])),
+            Some(("bridge t f policy".into(), None))
+        );
         assert_eq!(drops_of_policy(&chain(1, &counted)), None);
     }
 
     #[test]
     fn drops_are_recorded_by_rule() {
         let mut rules = Rules::default();
-        for (name, packets) in [("ip a b handle 1", Some(2)), ("ip a b handle 2", Some(40)), ("ip a b policy", None)] {
-            rules.add(Some((name.to_owned(), packets.map(|packets| Dropped { packets, bytes: 100 * packets }))));
+        for (name, packets) in [
+            ("ip a b handle 1", Some(2)),
+            ("ip a b handle 2", Some(40)),
+            ("ip a b policy", None),
+        ] {
+            rules.add(Some((
+                name.to_owned(),
+                packets.map(|packets| Dropped {
+                    packets,
+                    bytes: 100 * packets,
+                }),
+            )));
         }
         let mut snapshot = Snapshot::new("a", Source::Live);
         rules.record(&mut snapshot);
-        assert_eq!(["drops", "drop_bytes"].map(|end| snapshot.counters[&format!("firewall.{end}")].v), [42, 4200]);
-        assert_eq!(snapshot.counters["firewall.rule.ip a b handle 1.drops"].v, 2);
-        assert_eq!(snapshot.text("firewall.rule.drops"), Some("ip a b handle 2"));
+        assert_eq!(
+            ["drops", "drop_bytes"].map(|end| snapshot.counters[&format!("firewall.{end}")].v),
+            [42, 4200]
+        );
+        assert_eq!(
+            snapshot.counters["firewall.rule.ip a b handle 1.drops"].v,
+            2
+        );
+        assert_eq!(
+            snapshot.text("firewall.rule.drops"),
+            Some("ip a b handle 2")
+        );
         assert_eq!(snapshot.flag("firewall.uncounted_drops"), Some(true));
     }
 }

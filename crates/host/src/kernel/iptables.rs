@@ -33,9 +33,17 @@ pub(crate) fn table(is_ipv6: bool, name: &str, info: &[u8], entries: &[u8]) -> R
     let (mut chain, mut number) = (String::new(), 0);
     let mut at = 0;
     while let Some(entry) = entries.get(at..) {
-        let offset = |at| u16_at(entry, at).map(usize::from).filter(|offset| *offset > 0);
-        let (Some(target), Some(next)) = (offset(offsets_at), offset(offsets_at + 2)) else { break };
-        let Some(target) = entry.get(target..next) else { break };
+        let offset = |at| {
+            u16_at(entry, at)
+                .map(usize::from)
+                .filter(|offset| *offset > 0)
+        };
+        let (Some(target), Some(next)) = (offset(offsets_at), offset(offsets_at + 2)) else {
+            break;
+        };
+        let Some(target) = entry.get(target..next) else {
+            break;
+        };
         if let Some(begins) = hook_at(info, HOOKS, at) {
             (chain, number) = (begins.to_owned(), 0);
         }
@@ -46,11 +54,23 @@ pub(crate) fn table(is_ipv6: bool, name: &str, info: &[u8], entries: &[u8]) -> R
             // The first of a chain that users made, and the last of all.
             "ERROR" => (chain, number) = (text(target.get(TARGET_BYTES..).unwrap_or_default()), 0),
             kind if drops(kind, target) => {
-                let rule = if is_policy { "policy".to_owned() } else { format!("rule {number}") };
-                let amount = |at: usize| entry.get(at..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
+                let rule = if is_policy {
+                    "policy".to_owned()
+                } else {
+                    format!("rule {number}")
+                };
+                let amount = |at: usize| {
+                    entry
+                        .get(at..)?
+                        .first_chunk()
+                        .map(|bytes| u64::from_ne_bytes(*bytes))
+                };
                 let [packets, bytes] = [0, 8].map(|at| amount(counters_at + at).unwrap_or(0));
                 let chain = printable(&chain);
-                rules.dropped.push((format!("{program} {name} {chain} {rule}"), Dropped { packets, bytes }));
+                rules.dropped.push((
+                    format!("{program} {name} {chain} {rule}"),
+                    Dropped { packets, bytes },
+                ));
             }
             _ => {}
         }
@@ -66,7 +86,8 @@ fn target_name(target: &[u8]) -> String {
 }
 
 fn drops(kind: &str, target: &[u8]) -> bool {
-    matches!(kind, "DROP" | "REJECT") || kind.is_empty() && u32_at(target, TARGET_BYTES) == Some(DROP)
+    matches!(kind, "DROP" | "REJECT")
+        || kind.is_empty() && u32_at(target, TARGET_BYTES) == Some(DROP)
 }
 
 /// Where the offsets of the first rule of each built-in chain, and of its policy, begin in the response about a table.
@@ -77,7 +98,8 @@ const POLICIES: usize = 56;
 fn hook_at(info: &[u8], offsets: usize, at: usize) -> Option<&'static str> {
     let valid = u32_at(info, HOOKS - 4)?;
     let is_here = |hook: &usize| {
-        valid & (1 << hook) != 0 && u32_at(info, offsets + 4 * hook).is_some_and(|offset| offset as usize == at)
+        valid & (1 << hook) != 0
+            && u32_at(info, offsets + 4 * hook).is_some_and(|offset| offset as usize == at)
     };
     (0..CHAINS.len()).find(is_here).map(|hook| CHAINS[hook])
 }
@@ -116,11 +138,22 @@ mod tests {
         .concat();
         // INPUT begins at the first rule and has the second as its policy; FORWARD has the third.
         let mut info = vec![0; 84];
-        for (at, value) in [(32, 6_u32), (36, 9), (40, 0), (44, 352), (60, 176), (64, 352)] {
+        for (at, value) in [
+            (32, 6_u32),
+            (36, 9),
+            (40, 0),
+            (44, 352),
+            (60, 176),
+            (64, 352),
+        ] {
             info[at..at + 4].copy_from_slice(&value.to_ne_bytes());
         }
         let rules = table(false, "filter", &info, &entries);
-        let found: Vec<_> = rules.dropped.iter().map(|(name, dropped)| (name.as_str(), dropped.packets)).collect();
+        let found: Vec<_> = rules
+            .dropped
+            .iter()
+            .map(|(name, dropped)| (name.as_str(), dropped.packets))
+            .collect();
         let expected = [
             ("iptables filter INPUT rule 1", 7),
             ("iptables filter FORWARD policy", 3),

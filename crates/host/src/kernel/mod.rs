@@ -49,7 +49,8 @@ const VARIABLES: [(&str, &str); 5] = [
 pub(crate) fn record(snapshot: &mut Snapshot) {
     variables(snapshot);
     limits(snapshot, std::process::id());
-    let uptime = read("/proc/uptime").and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
+    let uptime =
+        read("/proc/uptime").and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
     snapshot.set_known_in("uptime_seconds", uptime, "s", "procfs:uptime");
     firewall::record(snapshot);
     services(snapshot);
@@ -63,16 +64,32 @@ fn disciplines(snapshot: &mut Snapshot) {
     let Ok(built_in) = fs::read_to_string(modules.join("modules.builtin")) else {
         return snapshot.set_absent("kernel.qdiscs", Absence::NotReported, None, SRC);
     };
-    let loadable = fs::read_dir(modules.join("kernel/net/sched")).into_iter().flatten().flatten();
-    let loadable: Vec<String> = loadable.filter_map(|file| file.file_name().into_string().ok()).collect();
-    let names: BTreeSet<&str> =
-        built_in.lines().chain(loadable.iter().map(String::as_str)).filter_map(discipline).collect();
-    snapshot.set("kernel.qdiscs", Value::List(names.into_iter().map(Value::from).collect()), SRC);
+    let loadable = fs::read_dir(modules.join("kernel/net/sched"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let loadable: Vec<String> = loadable
+        .filter_map(|file| file.file_name().into_string().ok())
+        .collect();
+    let names: BTreeSet<&str> = built_in
+        .lines()
+        .chain(loadable.iter().map(String::as_str))
+        .filter_map(discipline)
+        .collect();
+    snapshot.set(
+        "kernel.qdiscs",
+        Value::List(names.into_iter().map(Value::from).collect()),
+        SRC,
+    );
 }
 
 /// `fq` of `kernel/net/sched/sch_fq.ko.xz`
 fn discipline(file: &str) -> Option<&str> {
-    file.rsplit('/').next()?.strip_prefix("sch_")?.split('.').next()
+    file.rsplit('/')
+        .next()?
+        .strip_prefix("sch_")?
+        .split('.')
+        .next()
 }
 
 /// Records the kernel variables.
@@ -106,7 +123,8 @@ fn services(snapshot: &mut Snapshot) {
     snapshot.set_known("svc.tuned_profile", profile, "file:tuned");
     const PROCESSES_MAX: usize = 4096;
     let mut processes = process::numbers().take(PROCESSES_MAX);
-    let balances = processes.any(|pid| read(format!("/proc/{pid}/comm")).as_deref() == Some("irqbalance"));
+    let balances =
+        processes.any(|pid| read(format!("/proc/{pid}/comm")).as_deref() == Some("irqbalance"));
     snapshot.set("svc.irqbalance", balances, "procfs:comm");
 }
 
@@ -148,14 +166,20 @@ fn parse(snapshot: &mut Snapshot, path: &str, text: &str) {
 }
 
 fn memory(snapshot: &mut Snapshot, text: &str) {
-    for (name, key) in [("MemAvailable", "mem.available_bytes"), ("SUnreclaim", "mem.slab_unreclaimable_bytes")] {
+    for (name, key) in [
+        ("MemAvailable", "mem.available_bytes"),
+        ("SUnreclaim", "mem.slab_unreclaimable_bytes"),
+    ] {
         snapshot.set_known_in(key, kib_line_bytes(text, name), "bytes", "procfs:meminfo");
     }
 }
 
 /// Whether a counter, such as `net.snmp.Tcp.OutSegs`, is recorded.
 fn is_wanted(key: &str) -> bool {
-    PROTOCOL_COUNTERS.split(' ').any(|end| key.strip_suffix(end).is_some_and(|rest| rest.ends_with('.')))
+    PROTOCOL_COUNTERS.split(' ').any(|end| {
+        key.strip_suffix(end)
+            .is_some_and(|rest| rest.ends_with('.'))
+    })
 }
 
 /// The files with the counters of the host, opened once.
@@ -167,9 +191,12 @@ pub(crate) struct HostCounters {
 
 impl HostCounters {
     pub(crate) fn open() -> Self {
-        let tracking = |name| KernelFile::open(format!("/proc/sys/net/netfilter/nf_conntrack_{name}"));
+        let tracking =
+            |name| KernelFile::open(format!("/proc/sys/net/netfilter/nf_conntrack_{name}"));
         Self {
-            files: FILES.map(|(path, _)| KernelFile::open(format!("/proc/{path}"))).into(),
+            files: FILES
+                .map(|(path, _)| KernelFile::open(format!("/proc/{path}")))
+                .into(),
             connection_tracking: ["count", "max"].map(|name| (name, tracking(name))),
         }
     }
@@ -179,13 +206,18 @@ impl HostCounters {
         for ((path, group), file) in FILES.iter().zip(&self.files) {
             match (file.read(buffer), group) {
                 (Ok(text), _) => parse(snapshot, path, text),
-                (Err(why), Some(group)) => record_absent(snapshot, group, &why, &format!("procfs:{path}")),
+                (Err(why), Some(group)) => {
+                    record_absent(snapshot, group, &why, &format!("procfs:{path}"))
+                }
                 (Err(_), None) => {}
             }
         }
         for (name, file) in &self.connection_tracking {
             let key = format!("limits.conntrack.{name}");
-            let value = file.read(buffer).ok().and_then(|text| text.trim().parse::<u64>().ok());
+            let value = file
+                .read(buffer)
+                .ok()
+                .and_then(|text| text.trim().parse::<u64>().ok());
             snapshot.set_or_absent(key, value, Absence::NotApplicableToKind, "procfs:sys");
         }
     }
@@ -195,7 +227,9 @@ impl HostCounters {
 #[cfg(any(test, fuzzing))]
 pub(crate) fn decode_anything(text: &str) {
     let mut snapshot = Snapshot::new("fuzz", linerate_model::snapshot::Source::Live);
-    FILES.iter().for_each(|(path, _)| parse(&mut snapshot, path, text));
+    FILES
+        .iter()
+        .for_each(|(path, _)| parse(&mut snapshot, path, text));
 }
 
 #[cfg(test)]
@@ -204,7 +238,10 @@ mod tests {
 
     #[test]
     fn discipline_has_the_name_of_its_module() {
-        assert_eq!(discipline("kernel/net/sched/sch_fq_codel.ko"), Some("fq_codel"));
+        assert_eq!(
+            discipline("kernel/net/sched/sch_fq_codel.ko"),
+            Some("fq_codel")
+        );
         assert_eq!(discipline("sch_fq.ko.xz"), Some("fq"));
         assert_eq!(discipline("kernel/net/sched/act_mirred.ko"), None);
     }

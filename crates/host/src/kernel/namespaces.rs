@@ -23,11 +23,16 @@ pub fn is_peer_in_other_namespace(own: SocketAddr) -> bool {
     let mut seen: BTreeSet<PathBuf> = namespace("self").into_iter().collect();
 
     for pid in process::numbers() {
-        let Some(namespace) = namespace(&pid.to_string()) else { continue };
+        let Some(namespace) = namespace(&pid.to_string()) else {
+            continue;
+        };
         if !seen.insert(namespace) {
             continue;
         }
-        if TABLES.iter().any(|table| has_remote(&table_of(pid, table), own)) {
+        if TABLES
+            .iter()
+            .any(|table| has_remote(&table_of(pid, table), own))
+        {
             return true;
         }
         if seen.len() > NAMESPACES_MAX {
@@ -49,7 +54,10 @@ fn table_of(pid: u32, name: &str) -> String {
 
 /// True for a row of a table with this remote address.
 fn has_remote(table: &str, wanted: SocketAddr) -> bool {
-    let remotes = table.lines().skip(1).filter_map(|row| row.split_whitespace().nth(2).and_then(address));
+    let remotes = table
+        .lines()
+        .skip(1)
+        .filter_map(|row| row.split_whitespace().nth(2).and_then(address));
     remotes.into_iter().any(|remote| remote == wanted)
 }
 
@@ -78,24 +86,44 @@ mod tests {
     #[test]
     fn remote_addresses_of_both_families_are_found_in_a_table() {
         let row = |remote: &str| {
-            format!("  sl  local_address rem_address   st\n   0: 0200630A:1451 {remote} 01 0:0 00:0 0 0 0 1")
+            format!(
+                "  sl  local_address rem_address   st\n   0: 0200630A:1451 {remote} 01 0:0 00:0 0 0 0 1"
+            )
         };
         let v4 = row(&format!("{:08X}:D431", u32::from_ne_bytes([10, 99, 0, 1])));
-        assert!(has_remote(&v4, "10.99.0.1:54321".parse().expect("an address")));
-        assert!(!has_remote(&v4, "10.99.0.1:54322".parse().expect("an address")));
-        assert!(!has_remote(&v4, "10.99.0.2:54321".parse().expect("an address")));
+        assert!(has_remote(
+            &v4,
+            "10.99.0.1:54321".parse().expect("an address")
+        ));
+        assert!(!has_remote(
+            &v4,
+            "10.99.0.1:54322".parse().expect("an address")
+        ));
+        assert!(!has_remote(
+            &v4,
+            "10.99.0.2:54321".parse().expect("an address")
+        ));
         let words = [[0; 4], [0; 4], [0, 0, 0xff, 0xff], [10, 99, 0, 1]].map(u32::from_ne_bytes);
         let mapped: String = words.iter().map(|word| format!("{word:08X}")).collect();
-        assert!(has_remote(&row(&format!("{mapped}:D431")), "10.99.0.1:54321".parse().expect("an address")));
+        assert!(has_remote(
+            &row(&format!("{mapped}:D431")),
+            "10.99.0.1:54321".parse().expect("an address")
+        ));
         for damaged in ["", "x", "0:1", "0000000G:1", "00000000", "00000000:99999"] {
-            assert!(!has_remote(&row(damaged), "0.0.0.0:1".parse().expect("an address")), "{damaged}");
+            assert!(
+                !has_remote(&row(damaged), "0.0.0.0:1".parse().expect("an address")),
+                "{damaged}"
+            );
         }
     }
 
     #[test]
     fn sockets_of_this_namespace_are_in_no_other_one() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let client = std::net::TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
-        assert!(!is_peer_in_other_namespace(client.local_addr().expect("an address")));
+        let client = std::net::TcpStream::connect(listener.local_addr().expect("an address"))
+            .expect("a connection");
+        assert!(!is_peer_in_other_namespace(
+            client.local_addr().expect("an address")
+        ));
     }
 }

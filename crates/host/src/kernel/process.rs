@@ -42,7 +42,13 @@ impl Processes {
     }
 
     /// Records what they use, without `own_ns` of CPU time. `is_full` adds what takes a walk over all their pages.
-    pub(crate) fn record(&mut self, snapshot: &mut Snapshot, is_full: bool, own_ns: u64, buffer: &mut Buffer) {
+    pub(crate) fn record(
+        &mut self,
+        snapshot: &mut Snapshot,
+        is_full: bool,
+        own_ns: u64,
+        buffer: &mut Buffer,
+    ) {
         let now_ns = snapshot.monotonic_ns.unwrap_or(0);
         if is_full || now_ns.saturating_sub(self.rescanned_ns) >= RESCAN_EVERY_NS {
             self.readers.iter_mut().for_each(ProcessReader::rescan);
@@ -74,7 +80,12 @@ impl Processes {
             return;
         }
         let high_water = self.sum(|process| process.line_bytes("status", "VmHWM"));
-        record(snapshot, "process.rss_high_water_bytes", high_water, "procfs:status");
+        record(
+            snapshot,
+            "process.rss_high_water_bytes",
+            high_water,
+            "procfs:status",
+        );
         let pss = self.sum(|process| process.line_bytes("smaps_rollup", "Pss"));
         record(snapshot, "process.pss_bytes", pss, "procfs:smaps_rollup");
         // The kernel keeps the total of statm per CPU, so it lags behind.
@@ -84,12 +95,21 @@ impl Processes {
     }
 
     /// Records how long each thread ran, and on which CPUs.
-    fn record_threads(&mut self, snapshot: &mut Snapshot, now_ns: u64, threads: BTreeMap<u32, u64>) {
+    fn record_threads(
+        &mut self,
+        snapshot: &mut Snapshot,
+        now_ns: u64,
+        threads: BTreeMap<u32, u64>,
+    ) {
         if let Some((before_ns, before)) = &self.before {
             let least_ns = now_ns.saturating_sub(*before_ns) / MIN_SHARE;
             for (thread, ns) in &threads {
                 let ran_ns = ns.saturating_sub(before.get(thread).copied().unwrap_or(*ns));
-                let cpu = || self.readers.iter().find_map(|process| process.cpu_of(*thread));
+                let cpu = || {
+                    self.readers
+                        .iter()
+                        .find_map(|process| process.cpu_of(*thread))
+                };
                 if ran_ns > least_ns
                     && let Some(cpu) = cpu()
                 {
@@ -128,8 +148,13 @@ impl Processes {
         Ok((used, limit))
     }
 
-    fn sum(&self, mut of: impl FnMut(&ProcessReader) -> Result<u64, ReadError>) -> Result<u64, ReadError> {
-        self.readers.iter().try_fold(0_u64, |sum, process| Ok(sum.saturating_add(of(process)?)))
+    fn sum(
+        &self,
+        mut of: impl FnMut(&ProcessReader) -> Result<u64, ReadError>,
+    ) -> Result<u64, ReadError> {
+        self.readers
+            .iter()
+            .try_fold(0_u64, |sum, process| Ok(sum.saturating_add(of(process)?)))
     }
 }
 
@@ -161,9 +186,14 @@ impl ProcessReader {
 
     /// Finds threads that began or ended, and reads what changes as seldom.
     fn rescan(&mut self) {
-        let entries = fs::read_dir(self.root.join("task")).into_iter().flatten().flatten();
-        let alive: Vec<u32> =
-            entries.take(THREADS_MAX).filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        let entries = fs::read_dir(self.root.join("task"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let alive: Vec<u32> = entries
+            .take(THREADS_MAX)
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .collect();
         self.threads.retain(|thread, _| alive.contains(thread));
         for thread in alive {
             let file = || KernelFile::open(self.root.join(format!("task/{thread}/schedstat")));
@@ -196,7 +226,9 @@ impl ProcessReader {
             }
         }
         if times.is_empty() {
-            return Err(why.unwrap_or_else(|| ReadError::missing(format!("process {} does not exist", self.pid))));
+            return Err(why.unwrap_or_else(|| {
+                ReadError::missing(format!("process {} does not exist", self.pid))
+            }));
         }
         Ok(times)
     }
@@ -209,26 +241,33 @@ impl ProcessReader {
     }
 
     fn rss_bytes(&self, buffer: &mut Buffer) -> Result<u64, ReadError> {
-        let pages =
-            number_at(self.statm.read(buffer)?, 1).ok_or_else(|| ReadError::missing("statm has no resident pages"))?;
+        let pages = number_at(self.statm.read(buffer)?, 1)
+            .ok_or_else(|| ReadError::missing("statm has no resident pages"))?;
         Ok(pages.saturating_mul(process::page_bytes()))
     }
 
     /// A line `Name: 12 kB` of one of its files.
     fn line_bytes(&self, file: &str, name: &str) -> Result<u64, ReadError> {
-        let text = fs::read_to_string(self.root.join(file)).map_err(|error| ReadError::file(file, &error))?;
-        kib_line_bytes(&text, name).ok_or_else(|| ReadError::missing(format!("{file} has no {name}")))
+        let text = fs::read_to_string(self.root.join(file))
+            .map_err(|error| ReadError::file(file, &error))?;
+        kib_line_bytes(&text, name)
+            .ok_or_else(|| ReadError::missing(format!("{file} has no {name}")))
     }
 
     /// Descriptors and the soft limit.
     fn fds(&self) -> Result<(u64, Option<u64>), ReadError> {
-        let counted = self.fd_directory_size().filter(|size| *size > 0).or(self.listed_fds);
+        let counted = self
+            .fd_directory_size()
+            .filter(|size| *size > 0)
+            .or(self.listed_fds);
         let refused = || ReadError::refused("read fd", errno::EPERM);
         Ok((counted.ok_or_else(refused)?, self.limit))
     }
 
     fn fd_directory_size(&self) -> Option<u64> {
-        fs::metadata(self.root.join("fd")).ok().map(|found| found.len())
+        fs::metadata(self.root.join("fd"))
+            .ok()
+            .map(|found| found.len())
     }
 
     fn count_fds(&self) -> Option<u64> {
@@ -252,13 +291,17 @@ pub(crate) fn cpu_of_task(bytes: &[u8]) -> Option<u32> {
 
 /// A line `Name: 12 kB`, in bytes.
 pub(crate) fn kib_line_bytes(text: &str, name: &str) -> Option<u64> {
-    let mut found = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let mut found = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     number_at(found.next()?, 0)?.checked_mul(1024)
 }
 
 /// `/proc/*/limits`: soft and hard limit of descriptors; absent where there is none.
 pub(crate) fn descriptor_limits(text: &str) -> [Option<u64>; 2] {
-    let line = text.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"));
     [0, 1].map(|column| number_at(line?, column))
 }
 
@@ -266,7 +309,11 @@ pub(crate) fn descriptor_limits(text: &str) -> [Option<u64>; 2] {
 #[cfg(any(test, fuzzing))]
 pub(crate) fn decode_anything(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let _ = (cpu_of_task(bytes), kib_line_bytes(&text, "Rss"), descriptor_limits(&text));
+    let _ = (
+        cpu_of_task(bytes),
+        kib_line_bytes(&text, "Rss"),
+        descriptor_limits(&text),
+    );
 }
 
 /// The processes that listen on a TCP port, as their descriptors show: a server's master and its workers.
@@ -275,9 +322,13 @@ pub(crate) fn decode_anything(bytes: &[u8]) {
 /// When no process listens, or none that may be read.
 pub fn listening_processes(port: u16) -> Result<Vec<u32>, ReadError> {
     let mut inodes = Vec::new();
-    Sockets::open()?.listeners(port, |socket| inodes.push(format!("socket:[{}]", socket.inode)))?;
+    Sockets::open()?.listeners(port, |socket| {
+        inodes.push(format!("socket:[{}]", socket.inode))
+    })?;
     if inodes.is_empty() {
-        return Err(ReadError::missing(format!("nobody listens on TCP port {port} here")));
+        return Err(ReadError::missing(format!(
+            "nobody listens on TCP port {port} here"
+        )));
     }
     let mut owners: Vec<u32> = numbers().filter(|pid| has_one_of(*pid, &inodes)).collect();
     owners.sort_unstable();
@@ -292,12 +343,19 @@ pub fn listening_processes(port: u16) -> Result<Vec<u32>, ReadError> {
 
 /// The numbers of the processes of this host.
 pub(crate) fn numbers() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten().take(PROCESSES_MAX);
+    let entries = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .take(PROCESSES_MAX);
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 fn has_one_of(pid: u32, names: &[String]) -> bool {
-    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten();
     descriptors.take(PROCESSES_MAX).any(|entry| {
         let target = fs::read_link(entry.path()).ok();
         target
@@ -319,18 +377,32 @@ mod tests {
         let mut reader = ProcessReader::open(std::process::id());
         let mut buffer = Buffer::new();
         assert!(reader.cpu_ns().expect("its clock") > 0);
-        assert!(!reader.threads_ns(&mut buffer).expect("its threads").is_empty());
+        assert!(
+            !reader
+                .threads_ns(&mut buffer)
+                .expect("its threads")
+                .is_empty()
+        );
         let rss = reader.rss_bytes(&mut buffer).expect("its memory");
         assert!((100_000..100 << 30).contains(&rss), "{rss}");
         let (_, limit) = reader.fds().expect("its descriptors");
-        let files: Vec<File> = (0..50).map(|_| File::open("/dev/null").expect("open")).collect();
+        let files: Vec<File> = (0..50)
+            .map(|_| File::open("/dev/null").expect("open"))
+            .collect();
         reader.rescan();
         // Other tests of this process open and close some as well.
         let after = reader.fds().expect("its descriptors");
-        assert!(after.0 >= 50 && limit == after.1 && limit > Some(0), "{limit:?} {after:?}");
+        assert!(
+            after.0 >= 50 && limit == after.1 && limit > Some(0),
+            "{limit:?} {after:?}"
+        );
         drop(files);
         assert!(reader.line_bytes("status", "VmHWM").expect("a status") > 0);
-        let line = |name| reader.line_bytes("smaps_rollup", name).expect("smaps_rollup");
+        let line = |name| {
+            reader
+                .line_bytes("smaps_rollup", name)
+                .expect("smaps_rollup")
+        };
         assert!(line("Rss") >= line("Pss") && line("Pss") > 0);
     }
 
@@ -338,7 +410,11 @@ mod tests {
     fn ended_process_is_reported() {
         let reader = ProcessReader::open(0x3fff_fff0);
         let mut buffer = Buffer::new();
-        assert!(reader.cpu_ns().is_err() && reader.rss_bytes(&mut buffer).is_err() && reader.fds().is_err());
+        assert!(
+            reader.cpu_ns().is_err()
+                && reader.rss_bytes(&mut buffer).is_err()
+                && reader.fds().is_err()
+        );
         let why = reader.threads_ns(&mut buffer).expect_err("no thread");
         assert!(why.to_string().contains("does not exist"));
     }
@@ -349,7 +425,9 @@ mod tests {
         let port = listener.local_addr().expect("an address").port();
         assert_eq!(listening_processes(port), Ok(vec![std::process::id()]));
         drop(listener);
-        assert!(listening_processes(port).is_err_and(|why| why.to_string().contains("nobody listens")));
+        assert!(
+            listening_processes(port).is_err_and(|why| why.to_string().contains("nobody listens"))
+        );
     }
 
     #[test]
@@ -360,7 +438,10 @@ mod tests {
             assert_eq!(number_at(text, 1), None, "{text}");
         }
         let stat = b"7 (\xffa) b) S 1 7 7 0 -1 4194560 120 0 0 0 31 11 0 0 20 0 1 0 5 0 0 1 2 3 4 5 6 7 8 9 10 11 12 13 17 3 0 0";
-        assert_eq!((cpu_of_task(stat), cpu_of_task(b"7 (a) S 1")), (Some(3), None));
+        assert_eq!(
+            (cpu_of_task(stat), cpu_of_task(b"7 (a) S 1")),
+            (Some(3), None)
+        );
         let rollup = "5571a5c8b000-7ffd2da1f000 ---p 0 0:0 0 [rollup]\nRss:      1648 kB\nPss:       298 kB\n";
         assert_eq!(kib_line_bytes(rollup, "Pss"), Some(298 * 1024));
         assert_eq!(kib_line_bytes("Pss: 99999999999999999 kB\n", "Pss"), None);
@@ -369,7 +450,10 @@ mod tests {
                 "Max open files            1024                 524288               files     \n",
                 [Some(1024), Some(524_288)],
             ),
-            ("Max open files            unlimited            unlimited            files\n", [None, None]),
+            (
+                "Max open files            unlimited            unlimited            files\n",
+                [None, None],
+            ),
             ("Max open files", [None, None]),
         ] {
             assert_eq!(descriptor_limits(limits), expected, "{limits}");

@@ -31,7 +31,10 @@ impl ProcessTimes {
             let stat = String::from_utf8_lossy(&stat);
             Some((pid, (thread_ticks(&stat)?, name_in(&stat)?)))
         });
-        Self { monotonic_ns: clock::monotonic_ns(), ticks: ticks.collect() }
+        Self {
+            monotonic_ns: clock::monotonic_ns(),
+            ticks: ticks.collect(),
+        }
     }
 
     /// Records the programs, other than this process, that took most CPU time since `earlier`.
@@ -54,12 +57,19 @@ impl ProcessTimes {
     /// state softirq of the CPUs.
     fn programs_since(&self, earlier: &Self) -> Vec<(&str, u64)> {
         let mut programs: BTreeMap<&str, u64> = BTreeMap::new();
-        let others = self.ticks.iter().filter(|(pid, _)| **pid != std::process::id());
-        for (pid, (ticks, name)) in others.filter(|(_, (_, name))| !name.starts_with("ksoftirqd/")) {
+        let others = self
+            .ticks
+            .iter()
+            .filter(|(pid, _)| **pid != std::process::id());
+        for (pid, (ticks, name)) in others.filter(|(_, (_, name))| !name.starts_with("ksoftirqd/"))
+        {
             let before = earlier.ticks.get(pid).map_or(0, |(ticks, _)| *ticks);
             *programs.entry(name).or_default() += ticks.saturating_sub(before);
         }
-        let mut programs: Vec<_> = programs.into_iter().filter(|(_, ticks)| *ticks > 0).collect();
+        let mut programs: Vec<_> = programs
+            .into_iter()
+            .filter(|(_, ticks)| *ticks > 0)
+            .collect();
         programs.sort_by_key(|(_, ticks)| std::cmp::Reverse(*ticks));
         programs
     }
@@ -76,14 +86,27 @@ mod tests {
     use linerate_model::snapshot::Source;
 
     fn times(seconds: u64, processes: &[(u32, u64, &str)]) -> ProcessTimes {
-        let ticks = processes.iter().map(|(pid, ticks, name)| (*pid, (*ticks, (*name).to_owned())));
-        ProcessTimes { monotonic_ns: seconds * 1_000_000_000, ticks: ticks.collect() }
+        let ticks = processes
+            .iter()
+            .map(|(pid, ticks, name)| (*pid, (*ticks, (*name).to_owned())));
+        ProcessTimes {
+            monotonic_ns: seconds * 1_000_000_000,
+            ticks: ticks.collect(),
+        }
     }
 
     #[test]
     fn three_busiest_other_programs_are_recorded_by_name() {
         let own = std::process::id();
-        let before = times(10, &[(1, 500, "init"), (own, 0, "linerate"), (20, 100, "go"), (21, 7, "cargo")]);
+        let before = times(
+            10,
+            &[
+                (1, 500, "init"),
+                (own, 0, "linerate"),
+                (20, 100, "go"),
+                (21, 7, "cargo"),
+            ],
+        );
         let after = times(
             15,
             &[
@@ -100,8 +123,14 @@ mod tests {
         let mut snapshot = Snapshot::new("a", Source::Live);
         after.record_since(&before, &mut snapshot);
         for (place, name, cpus) in [(1, "cargo", 1.93), (2, "go", 0.3), (3, "cc", 0.1)] {
-            assert_eq!(snapshot.text(&format!("cpu.program.{place}.name")), Some(name));
-            assert_eq!(snapshot.number(&format!("cpu.program.{place}.cpus")), Some(cpus));
+            assert_eq!(
+                snapshot.text(&format!("cpu.program.{place}.name")),
+                Some(name)
+            );
+            assert_eq!(
+                snapshot.number(&format!("cpu.program.{place}.cpus")),
+                Some(cpus)
+            );
         }
         assert_eq!(snapshot.facts.len(), 6, "{snapshot:?}");
         let mut idle = Snapshot::new("a", Source::Live);
@@ -113,7 +142,13 @@ mod tests {
     fn this_process_is_read_with_its_name() {
         let own = std::process::id();
         let comm = fs::read_to_string("/proc/self/comm").expect("a name");
-        assert_eq!(ProcessTimes::read().ticks.get(&own).map(|(_, name)| name.as_str()), Some(comm.trim_end()));
+        assert_eq!(
+            ProcessTimes::read()
+                .ticks
+                .get(&own)
+                .map(|(_, name)| name.as_str()),
+            Some(comm.trim_end())
+        );
         assert_eq!(name_in("7 (a) b\n) S 1").as_deref(), Some("a) b\u{fffd}"));
         assert_eq!(name_in("7"), None);
     }

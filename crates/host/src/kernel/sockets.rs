@@ -58,7 +58,9 @@ impl Tested {
         match self {
             Self::Nothing => false,
             Self::Server { port } => socket.local.port() == *port,
-            Self::Client { server, .. } => socket.remote == SocketAddr::new(server.ip().to_canonical(), server.port()),
+            Self::Client { server, .. } => {
+                socket.remote == SocketAddr::new(server.ip().to_canonical(), server.port())
+            }
         }
     }
 
@@ -125,7 +127,12 @@ fn address(family: u8, bytes: &[u8]) -> Option<IpAddr> {
 }
 
 /// `struct inet_diag_req_v2`: sockets in these states with these ports, 0 for any.
-fn request(family: u8, states: u32, extensions: u8, (local_port, remote_port): (u16, u16)) -> Vec<u8> {
+fn request(
+    family: u8,
+    states: u32,
+    extensions: u8,
+    (local_port, remote_port): (u16, u16),
+) -> Vec<u8> {
     let mut body = vec![family, TCP, extensions, 0];
     body.extend(states.to_ne_bytes());
     body.extend(local_port.to_be_bytes());
@@ -171,7 +178,10 @@ impl States {
 
     /// Those states in which there are any.
     pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        NAMES.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+        NAMES
+            .into_iter()
+            .zip(self.0)
+            .filter(|(_, count)| *count > 0)
     }
 }
 
@@ -194,7 +204,10 @@ impl Sockets {
         let mut found: Option<(u64, u64)> = None;
         self.listeners(port, |socket| {
             let (waiting, backlog) = found.unwrap_or_default();
-            found = Some((waiting + u64::from(socket.receive_queue), backlog + u64::from(socket.send_queue)));
+            found = Some((
+                waiting + u64::from(socket.receive_queue),
+                backlog + u64::from(socket.send_queue),
+            ));
         })?;
         Ok(found.map(|(peak, backlog)| Peak::new(peak, Some(backlog))))
     }
@@ -203,7 +216,11 @@ impl Sockets {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub(crate) fn listeners(&mut self, port: u16, mut each: impl FnMut(&TcpSocket)) -> Result<(), ReadError> {
+    pub(crate) fn listeners(
+        &mut self,
+        port: u16,
+        mut each: impl FnMut(&TcpSocket),
+    ) -> Result<(), ReadError> {
         self.dump(1 << LISTEN, 0, (port, 0), |socket| {
             if port == 0 || socket.local.port() == port {
                 each(socket);
@@ -216,7 +233,12 @@ impl Sockets {
     /// # Errors
     /// As [`Self::open`].
     pub(crate) fn established(&mut self, each: impl FnMut(&TcpSocket)) -> Result<(), ReadError> {
-        self.dump(1 << ESTABLISHED, 1 << (INFO - 1) | 1 << (CONGESTION - 1), (0, 0), each)
+        self.dump(
+            1 << ESTABLISHED,
+            1 << (INFO - 1) | 1 << (CONGESTION - 1),
+            (0, 0),
+            each,
+        )
     }
 
     /// Connections of the test by state; each holds a local port, TIME_WAIT included.
@@ -240,12 +262,17 @@ impl Sockets {
     /// As [`Self::open`].
     pub(crate) fn mss_bytes(&mut self, tested: Tested) -> Result<Option<u32>, ReadError> {
         let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
-        self.dump(1 << ESTABLISHED, 1 << (INFO - 1), tested.ports(), |socket| {
-            let info = socket.info.filter(|_| tested.includes(socket));
-            if let Some(bytes) = info.and_then(|info| tested.mss_bytes(&info)) {
-                *counts.entry(bytes).or_default() += 1;
-            }
-        })?;
+        self.dump(
+            1 << ESTABLISHED,
+            1 << (INFO - 1),
+            tested.ports(),
+            |socket| {
+                let info = socket.info.filter(|_| tested.includes(socket));
+                if let Some(bytes) = info.and_then(|info| tested.mss_bytes(&info)) {
+                    *counts.entry(bytes).or_default() += 1;
+                }
+            },
+        )?;
         let most = counts.into_iter().max_by_key(|(_, count)| *count);
         Ok(most.map(|(bytes, _)| bytes))
     }
@@ -259,7 +286,9 @@ impl Sockets {
     ) -> Result<(), ReadError> {
         FAMILIES.iter().try_for_each(|family| {
             let body = request(*family, states, extensions, ports);
-            self.0.dump(BY_FAMILY, &body, |payload| socket(payload).iter().for_each(&mut each))
+            self.0.dump(BY_FAMILY, &body, |payload| {
+                socket(payload).iter().for_each(&mut each)
+            })
         })
     }
 }
@@ -267,12 +296,25 @@ impl Sockets {
 /// Records the datagrams that each UDP socket of this process dropped because its receive buffer was full.
 pub(crate) fn record_own_udp(snapshot: &mut Snapshot) {
     const DESCRIPTORS_MAX: usize = 4096;
-    let descriptors = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten().take(DESCRIPTORS_MAX);
-    let own: BTreeSet<String> =
-        descriptors.filter_map(|entry| fs::read_link(entry.path()).ok()?.into_os_string().into_string().ok()).collect();
+    let descriptors = fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .take(DESCRIPTORS_MAX);
+    let own: BTreeSet<String> = descriptors
+        .filter_map(|entry| {
+            fs::read_link(entry.path())
+                .ok()?
+                .into_os_string()
+                .into_string()
+                .ok()
+        })
+        .collect();
     for file in ["/proc/net/udp", "/proc/net/udp6"] {
         let text = fs::read_to_string(file).unwrap_or_default();
-        for (inode, drops) in udp_drops(&text).filter(|(inode, _)| own.contains(&format!("socket:[{inode}]"))) {
+        for (inode, drops) in
+            udp_drops(&text).filter(|(inode, _)| own.contains(&format!("socket:[{inode}]")))
+        {
             snapshot.count(format!("self.udp.{inode}.drops"), drops, None);
         }
     }
@@ -309,7 +351,10 @@ mod tests {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while drops().expect("a socket") == 0 {
             (0..1000).for_each(|_| drop(socket.send_to(&[0; 1000], address)));
-            assert!(std::time::Instant::now() < deadline, "nothing reads the socket, yet it drops nothing");
+            assert!(
+                std::time::Instant::now() < deadline,
+                "nothing reads the socket, yet it drops nothing"
+            );
         }
         let text = "  sl  local_address\n    5: 0100007F:C001 0100007F:C001 01 00000000:00000000 00:00000000 00000000     0        0 4711 2 00000000f 38\n   6: cut\n   7: 0100007F:C002 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 4712 2 00000000f 9\n";
         assert_eq!(udp_drops(text).collect::<Vec<_>>(), [(4711, 38)]);
@@ -320,26 +365,56 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let server = listener.local_addr().expect("an address");
         let mut sockets = Sockets::open().expect("sock_diag");
-        let before = sockets.accept_queue(server.port()).expect("a response").expect("a listener");
+        let before = sockets
+            .accept_queue(server.port())
+            .expect("a response")
+            .expect("a listener");
         assert_eq!(before.peak, 0);
         assert!(before.limit.is_some_and(|limit| limit > 0));
-        let clients: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(server).expect("connect")).collect();
-        let waiting = sockets.accept_queue(server.port()).expect("a response").expect("a listener");
+        let clients: Vec<TcpStream> = (0..3)
+            .map(|_| TcpStream::connect(server).expect("connect"))
+            .collect();
+        let waiting = sockets
+            .accept_queue(server.port())
+            .expect("a response")
+            .expect("a listener");
         assert_eq!(waiting.peak, 3);
         let accepted = listener.accept().expect("one waits");
-        assert_eq!(sockets.accept_queue(server.port()).expect("a response").map(|queue| queue.peak), Some(2));
-        let at_server = Tested::Server { port: server.port() };
-        let at_client = Tested::Client { server, ports: None };
+        assert_eq!(
+            sockets
+                .accept_queue(server.port())
+                .expect("a response")
+                .map(|queue| queue.peak),
+            Some(2)
+        );
+        let at_server = Tested::Server {
+            port: server.port(),
+        };
+        let at_client = Tested::Client {
+            server,
+            ports: None,
+        };
         let states = sockets.states(at_server).expect("a response");
         assert_eq!(states.total(), 3, "accepted or not");
         assert_eq!(states.named().collect::<Vec<_>>(), [("established", 3)]);
         assert_eq!(sockets.states(at_client).expect("a response").total(), 3);
         let (sent, announced) = (sockets.mss_bytes(at_server), sockets.mss_bytes(at_client));
         let (sent, announced) = (sent.expect("a response"), announced.expect("a response"));
-        assert!(sent > Some(0) && sent <= announced, "{sent:?} {announced:?}");
+        assert!(
+            sent > Some(0) && sent <= announced,
+            "{sent:?} {announced:?}"
+        );
         drop((clients, accepted, listener));
-        assert_eq!(sockets.accept_queue(server.port()), Ok(None), "no listener, no queue");
-        assert_eq!(sockets.mss_bytes(at_client), Ok(None), "no connection, no segment");
+        assert_eq!(
+            sockets.accept_queue(server.port()),
+            Ok(None),
+            "no listener, no queue"
+        );
+        assert_eq!(
+            sockets.mss_bytes(at_client),
+            Ok(None),
+            "no connection, no segment"
+        );
     }
 
     #[test]
@@ -354,7 +429,10 @@ mod tests {
         }
         let found = socket(&message).expect("whole");
         assert_eq!(found.local, "127.0.0.1:8080".parse().expect("an address"));
-        assert_eq!((found.receive_queue, found.send_queue, found.inode), (7, 4096, 31_337));
+        assert_eq!(
+            (found.receive_queue, found.send_queue, found.inode),
+            (7, 4096, 31_337)
+        );
         for length in 0..message.len() {
             assert_eq!(socket(&message[..length]), None, "{length}");
         }

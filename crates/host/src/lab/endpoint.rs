@@ -26,8 +26,13 @@ impl Period {
     /// Begins with a sample; peaks count from here.
     #[must_use]
     pub fn begin(first: Snapshot) -> Self {
-        let mut period =
-            Self { last: first.clone(), first, samples: 0, peaks: BTreeMap::new(), missing: BTreeMap::new() };
+        let mut period = Self {
+            last: first.clone(),
+            first,
+            samples: 0,
+            peaks: BTreeMap::new(),
+            missing: BTreeMap::new(),
+        };
         period.note();
         period
     }
@@ -59,11 +64,14 @@ impl Period {
         let all = change.all;
         let busiest = change.busiest_cpu();
         let at_ends = |key: &str| self.last.whole(key).or_else(|| self.first.whole(key));
-        let share_of_busiest = |ticks: fn(&Ticks) -> u64| busiest.as_ref().and_then(|(_, cpu)| cpu.share(ticks(cpu)));
+        let share_of_busiest =
+            |ticks: fn(&Ticks) -> u64| busiest.as_ref().and_then(|(_, cpu)| cpu.share(ticks(cpu)));
         let mut stats = values(&self.last, |key| self.peaks.get(key).copied());
         stats.window_ns = change.window_ns;
         stats.samples = self.samples;
-        stats.cpus = u32::try_from(cpus(&self.last).len()).ok().filter(|cpus| *cpus > 0);
+        stats.cpus = u32::try_from(cpus(&self.last).len())
+            .ok()
+            .filter(|cpus| *cpus > 0);
         stats.cpu_busy = all.share(all.busy());
         stats.cpu_user = all.share(all.user);
         stats.cpu_system = all.share(all.system);
@@ -72,11 +80,15 @@ impl Period {
         stats.busiest_cpu = busiest.as_ref().map(|(cpu, _)| *cpu);
         stats.busiest_cpu_busy = share_of_busiest(Ticks::busy);
         stats.busiest_cpu_softirq = share_of_busiest(|ticks| ticks.softirq);
-        stats.busiest_cpu_own = busiest.as_ref().and_then(|(cpu, _)| change.own_share_of(*cpu));
+        stats.busiest_cpu_own = busiest
+            .as_ref()
+            .and_then(|(cpu, _)| change.own_share_of(*cpu));
         stats.process_cpu_ns = change.growth("process.cpu_ns");
         stats.busiest_thread_busy = change.busiest_thread();
         // Over several CPUs a group waits for longer than the period.
-        stats.throttled = change.share_of_time("cgroup.throttled_ns").map(|share| share.min(1.0));
+        stats.throttled = change
+            .share_of_time("cgroup.throttled_ns")
+            .map(|share| share.min(1.0));
         stats.nic = change.nic();
         stats.counters = change.counters();
         stats.missing = self.missing.values().cloned().collect();
@@ -90,7 +102,9 @@ impl Period {
     fn states(&self) -> Option<BTreeMap<String, u64>> {
         self.peaks.get("test.sockets.total")?;
         let states = self.peaks.iter().filter_map(|(key, count)| {
-            let state = key.strip_prefix("test.sockets.").filter(|state| *state != "total")?;
+            let state = key
+                .strip_prefix("test.sockets.")
+                .filter(|state| *state != "total")?;
             Some((state.to_owned(), *count))
         });
         Some(states.collect())
@@ -101,18 +115,24 @@ impl Period {
 fn values(sample: &Snapshot, value: impl Fn(&str) -> Option<u64>) -> EndpointStats {
     let limited = |key: &str, limit: &str| peak(value(key), value(limit));
     let is_client = sample.text("test.role") == Some("client");
-    let established = value("test.sockets.total").map(|_| value("test.sockets.established").unwrap_or(0));
-    let (rss, high_water) = (value("process.rss_bytes"), value("process.rss_high_water_bytes"));
+    let established =
+        value("test.sockets.total").map(|_| value("test.sockets.established").unwrap_or(0));
+    let (rss, high_water) = (
+        value("process.rss_bytes"),
+        value("process.rss_high_water_bytes"),
+    );
     let mut values = EndpointStats::default();
     values.processes = value("process.count").and_then(|count| u32::try_from(count).ok());
     values.rss_bytes = rss;
     // The kernel keeps it per CPU and lags behind.
     values.rss_high_water_bytes = high_water.max(rss.filter(|_| high_water.is_some()));
-    values.socket_memory_bytes = value("sock.tcp.mem_pages").map(|pages| pages.saturating_mul(page_bytes()));
+    values.socket_memory_bytes =
+        value("sock.tcp.mem_pages").map(|pages| pages.saturating_mul(page_bytes()));
     values.slab_unreclaimable_bytes = value("mem.slab_unreclaimable_bytes");
     values.fds = limited("process.fds", "process.fds_max");
     values.connections = established.filter(|_| !is_client);
-    values.sockets_in_use = value("sock.tcp.inuse").map(|ipv4| ipv4 + value("sock.tcp6.inuse").unwrap_or(0));
+    values.sockets_in_use =
+        value("sock.tcp.inuse").map(|ipv4| ipv4 + value("sock.tcp6.inuse").unwrap_or(0));
     values.sockets_orphaned = value("sock.tcp.orphan");
     values.sockets_allocated = value("sock.tcp.alloc");
     values.time_wait = limited("sock.tcp.tw", "sysctl.net.ipv4.tcp_max_tw_buckets");
@@ -187,7 +207,9 @@ impl Ticks {
             "idle" | "iowait" => Some(&mut self.idle),
             _ => None,
         };
-        part.into_iter().chain([&mut self.total]).for_each(|sum| *sum = sum.saturating_add(ticks));
+        part.into_iter()
+            .chain([&mut self.total])
+            .for_each(|sum| *sum = sum.saturating_add(ticks));
     }
 
     fn busy(&self) -> u64 {
@@ -233,16 +255,27 @@ impl<'a> Change<'a> {
             if let Some(earlier) = before.counters.get(&format!("cpu.{key}")) {
                 // The kernel lets idle time run backwards a little (proc_stat(5)).
                 let grown = ticks.saturating_sub(earlier.v);
-                [cpus.entry(cpu).or_default(), &mut all].into_iter().for_each(|sum| sum.add(state, grown));
+                [cpus.entry(cpu).or_default(), &mut all]
+                    .into_iter()
+                    .for_each(|sum| sum.add(state, grown));
             }
         }
         let at = |sample: &Snapshot| sample.monotonic_ns.unwrap_or(0);
-        Self { window_ns: at(after).saturating_sub(at(before)), before, after, cpus, all }
+        Self {
+            window_ns: at(after).saturating_sub(at(before)),
+            before,
+            after,
+            cpus,
+            all,
+        }
     }
 
     /// Growth of a counter that was read at both ends.
     pub(crate) fn growth(&self, key: &str) -> Option<u64> {
-        let (before, after) = (self.before.counters.get(key)?, self.after.counters.get(key)?);
+        let (before, after) = (
+            self.before.counters.get(key)?,
+            self.after.counters.get(key)?,
+        );
         Some(after.v.saturating_sub(before.v))
     }
 
@@ -251,14 +284,18 @@ impl<'a> Change<'a> {
     }
 
     fn busiest_cpu(&self) -> Option<(u32, Ticks)> {
-        let known = self.cpus.iter().filter_map(|(cpu, ticks)| Some((*cpu, *ticks, ticks.share(ticks.busy())?)));
+        let known = self
+            .cpus
+            .iter()
+            .filter_map(|(cpu, ticks)| Some((*cpu, *ticks, ticks.share(ticks.busy())?)));
         let busiest = known.max_by(|(.., a), (.., b)| a.total_cmp(b));
         busiest.map(|(cpu, ticks, _)| (cpu, ticks))
     }
 
     /// Share of the busiest CPU that was busy.
     pub(crate) fn busiest_cpu_busy(&self) -> Option<Share> {
-        self.busiest_cpu().and_then(|(_, ticks)| ticks.share(ticks.busy()))
+        self.busiest_cpu()
+            .and_then(|(_, ticks)| ticks.share(ticks.busy()))
     }
 
     /// Share of a CPU that the threads of the processes took.
@@ -266,7 +303,11 @@ impl<'a> Change<'a> {
         self.after.counters_under("process.thread.").next()?;
         let key = format!("process.on_cpu.{cpu}.ns");
         let at = |sample: &Snapshot| sample.counters.get(&key).map_or(0, |counter| counter.v);
-        of(at(self.after).saturating_sub(at(self.before)), self.window_ns).map(|share| share.min(1.0))
+        of(
+            at(self.after).saturating_sub(at(self.before)),
+            self.window_ns,
+        )
+        .map(|share| share.min(1.0))
     }
 
     /// Share of one CPU the busiest thread took; a new one counts from zero.
@@ -283,10 +324,15 @@ impl<'a> Change<'a> {
     /// The device of the route with the growth of its counters; `None` when the route took another device meanwhile.
     pub(crate) fn nic(&self) -> Option<NicStats> {
         const DEVICE: &str = "route.peer.dev";
-        let device = self.after.text(DEVICE).filter(|device| self.before.text(DEVICE) == Some(*device))?;
+        let device = self
+            .after
+            .text(DEVICE)
+            .filter(|device| self.before.text(DEVICE) == Some(*device))?;
         let nic = format!("nic.{device}");
         let growth = |name: &str| self.growth(&format!("{nic}.stats64.{name}"));
-        let both = |name: &str| Some(growth(&format!("rx_{name}"))?.saturating_add(growth(&format!("tx_{name}"))?));
+        let both = |name: &str| {
+            Some(growth(&format!("rx_{name}"))?.saturating_add(growth(&format!("tx_{name}"))?))
+        };
         let mut stats = NicStats::new(device);
         stats.is_loopback = self.after.text(&format!("{nic}.net.kind")) == Some("loopback");
         stats.link_bps = link_bps(self.after, &nic);
@@ -322,13 +368,19 @@ impl<'a> Change<'a> {
 
 /// Speed of a link; absent where the device does not report it, or is software and reports a constant.
 pub(crate) fn link_bps(sample: &Snapshot, nic: &str) -> Option<u64> {
-    let is_wire = !sample.text(&format!("{nic}.net.kind")).is_some_and(is_software_kind);
-    let mbps = sample.whole(&format!("{nic}.link.speed_mbps")).filter(|_| is_wire)?;
+    let is_wire = !sample
+        .text(&format!("{nic}.net.kind"))
+        .is_some_and(is_software_kind);
+    let mbps = sample
+        .whole(&format!("{nic}.link.speed_mbps"))
+        .filter(|_| is_wire)?;
     Some(mbps.saturating_mul(1_000_000))
 }
 
 pub(crate) fn mtu_bytes(sample: &Snapshot, nic: &str) -> Option<u32> {
-    sample.whole(&format!("{nic}.net.mtu")).and_then(|bytes| u32::try_from(bytes).ok())
+    sample
+        .whole(&format!("{nic}.net.mtu"))
+        .and_then(|bytes| u32::try_from(bytes).ok())
 }
 
 fn of(part: u64, all: u64) -> Option<Share> {
@@ -343,7 +395,11 @@ pub(crate) mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    pub(crate) fn sample(at_ns: u64, facts: &[(&str, Value)], counters: &[(&str, u64)]) -> Snapshot {
+    pub(crate) fn sample(
+        at_ns: u64,
+        facts: &[(&str, Value)],
+        counters: &[(&str, u64)],
+    ) -> Snapshot {
         let mut sample = Snapshot::new("h", Source::Live);
         sample.monotonic_ns = Some(at_ns);
         for (key, value) in facts {
@@ -383,37 +439,81 @@ pub(crate) mod tests {
             with_cpus(10, [[100, 0, 900], [0, 10, 990]], &[]),
             with_cpus(11, [[110, 0, 990], [10, 90, 1000]], &[]),
         ]);
-        assert_eq!((stats.window_ns, stats.samples, stats.cpus), (S, 2, Some(2)));
-        assert!(is(stats.cpu_busy, 0.5) && is(stats.cpu_user, 0.1), "{stats:?}");
-        assert!(is(stats.cpu_softirq, 0.4) && stats.busiest_cpu == Some(1), "{stats:?}");
-        assert!(is(stats.busiest_cpu_busy, 0.9) && is(stats.busiest_cpu_softirq, 0.8), "{stats:?}");
+        assert_eq!(
+            (stats.window_ns, stats.samples, stats.cpus),
+            (S, 2, Some(2))
+        );
+        assert!(
+            is(stats.cpu_busy, 0.5) && is(stats.cpu_user, 0.1),
+            "{stats:?}"
+        );
+        assert!(
+            is(stats.cpu_softirq, 0.4) && stats.busiest_cpu == Some(1),
+            "{stats:?}"
+        );
+        assert!(
+            is(stats.busiest_cpu_busy, 0.9) && is(stats.busiest_cpu_softirq, 0.8),
+            "{stats:?}"
+        );
     }
 
     #[test]
     fn new_thread_can_be_the_busiest() {
         let stats = stats([
-            sample(S, &[], &[("process.cpu_ns", 5 * S), ("process.thread.7.ns", 5 * S), ("process.thread.8.ns", 0)]),
+            sample(
+                S,
+                &[],
+                &[
+                    ("process.cpu_ns", 5 * S),
+                    ("process.thread.7.ns", 5 * S),
+                    ("process.thread.8.ns", 0),
+                ],
+            ),
             sample(
                 3 * S,
                 &[],
-                &[("process.cpu_ns", 6 * S), ("process.thread.7.ns", 5 * S), ("process.thread.9.ns", S)],
+                &[
+                    ("process.cpu_ns", 6 * S),
+                    ("process.thread.7.ns", 5 * S),
+                    ("process.thread.9.ns", S),
+                ],
             ),
         ]);
         assert!(is(stats.busiest_thread_busy, 0.5), "{stats:?}");
-        assert_eq!((stats.process_cpu_ns, stats.cpu_busy), (Some(S), None), "no tick passed, so no share is known");
+        assert_eq!(
+            (stats.process_cpu_ns, stats.cpu_busy),
+            (Some(S), None),
+            "no tick passed, so no share is known"
+        );
     }
 
     #[test]
     fn own_share_of_the_busiest_cpu_is_the_time_of_its_threads_there() {
         let thread = ("process.thread.7.ns", 0);
-        let on = |cpu1_ns| [thread, ("process.on_cpu.0.ns", S / 5), ("process.on_cpu.1.ns", cpu1_ns)];
+        let on = |cpu1_ns| {
+            [
+                thread,
+                ("process.on_cpu.0.ns", S / 5),
+                ("process.on_cpu.1.ns", cpu1_ns),
+            ]
+        };
         let stats_of = |first: &[(&str, u64)], last: &[(&str, u64)]| {
-            stats([with_cpus(1, [[0; 3]; 2], first), with_cpus(3, [[40, 0, 160], [200, 0, 0]], last)])
+            stats([
+                with_cpus(1, [[0; 3]; 2], first),
+                with_cpus(3, [[40, 0, 160], [200, 0, 0]], last),
+            ])
         };
         // What ran before the period is not of it.
         let found = stats_of(&on(9 * S), &on(9 * S + S / 2));
-        assert!(found.busiest_cpu == Some(1) && is(found.busiest_cpu_own, 0.25), "{found:?}");
-        assert_eq!(stats_of(&[], &[]).busiest_cpu_own, None, "no thread could be read");
+        assert!(
+            found.busiest_cpu == Some(1) && is(found.busiest_cpu_own, 0.25),
+            "{found:?}"
+        );
+        assert_eq!(
+            stats_of(&[], &[]).busiest_cpu_own,
+            None,
+            "no thread could be read"
+        );
     }
 
     #[test]
@@ -425,9 +525,17 @@ pub(crate) mod tests {
                 ("test.backlog", 128_i64.into()),
                 ("route.peer.dev", device.into()),
             ];
-            let mut sample = sample(at_s * S, &facts, &[("net.netstat.TcpExt.ListenOverflows", overflows)]);
-            for (name, value) in [("bytes", bytes), ("packets", bytes / 100), ("dropped", 0), ("errors", bytes / 1000)]
-            {
+            let mut sample = sample(
+                at_s * S,
+                &facts,
+                &[("net.netstat.TcpExt.ListenOverflows", overflows)],
+            );
+            for (name, value) in [
+                ("bytes", bytes),
+                ("packets", bytes / 100),
+                ("dropped", 0),
+                ("errors", bytes / 1000),
+            ] {
                 sample.count(format!("nic.{device}.stats64.rx_{name}"), value, None);
                 sample.count(format!("nic.{device}.stats64.tx_{name}"), 2 * value, None);
             }
@@ -445,14 +553,24 @@ pub(crate) mod tests {
         period.add(second);
         period.add(with(3, 20, 0, 9, 4000, "e0"));
         let stats = period.stats();
-        let states = [("established", 9), ("time-wait", 7)].map(|(state, count)| (state.to_owned(), count));
+        let states =
+            [("established", 9), ("time-wait", 7)].map(|(state, count)| (state.to_owned(), count));
         assert_eq!((stats.rss_bytes, stats.connections), (Some(30), Some(9)));
-        assert_eq!((stats.sockets_by_state, stats.ports), (Some(states.into()), None));
+        assert_eq!(
+            (stats.sockets_by_state, stats.ports),
+            (Some(states.into()), None)
+        );
         assert_eq!(stats.group_memory.map(|memory| memory.peak), Some(77));
         assert_eq!(stats.accept_queue, peak(Some(128), Some(128)));
-        assert_eq!((stats.counters.listen_overflows, stats.counters.out_rsts), (Some(4), None));
+        assert_eq!(
+            (stats.counters.listen_overflows, stats.counters.out_rsts),
+            (Some(4), None)
+        );
         let nic = stats.nic.expect("the same device");
-        assert_eq!((nic.rx_bytes, nic.tx_bytes, nic.rx_packets, nic.errors), (3000, 6000, 30, 9));
+        assert_eq!(
+            (nic.rx_bytes, nic.tx_bytes, nic.rx_packets, nic.errors),
+            (3000, 6000, 30, 9)
+        );
         period.add(with(4, 20, 0, 9, 5000, "e1"));
         assert_eq!(period.stats().nic, None, "another device");
     }
@@ -462,11 +580,19 @@ pub(crate) mod tests {
         let lacking = |at_s: u64| {
             let mut sample = sample(at_s * S, &[], &[]);
             sample.set_absent("process.fds", Absence::Permission, Some(1), "procfs:fd");
-            sample.set_absent("limits.conntrack.max", Absence::NotApplicableToKind, None, "procfs:sys");
+            sample.set_absent(
+                "limits.conntrack.max",
+                Absence::NotApplicableToKind,
+                None,
+                "procfs:sys",
+            );
             sample
         };
         let stats = stats([lacking(1), lacking(2)]);
-        assert_eq!(stats.missing, ["descriptors of the process: Operation not permitted (procfs:fd)"]);
+        assert_eq!(
+            stats.missing,
+            ["descriptors of the process: Operation not permitted (procfs:fd)"]
+        );
         assert_eq!(stats.fds, None);
     }
 
@@ -474,10 +600,23 @@ pub(crate) mod tests {
     fn reading_covers_the_time_since_the_last_sample() {
         let mut now = with_cpus(2, [[50, 0, 50], [0, 0, 100]], &[("process.cpu_ns", S / 2)]);
         now.set("process.rss_bytes", 9_i64, "test");
-        let reading = reading(3, &with_cpus(1, [[0; 3]; 2], &[("process.cpu_ns", 0)]), &now);
-        assert_eq!((reading.sequence, reading.at_ns, reading.window_ns), (3, 2 * S, S));
-        assert!(is(reading.cpu_busy, 0.25) && is(reading.busiest_cpu_busy, 0.5), "{reading:?}");
-        assert_eq!((reading.process_cpus, reading.rss_bytes), (Some(0.5), Some(9)));
+        let reading = reading(
+            3,
+            &with_cpus(1, [[0; 3]; 2], &[("process.cpu_ns", 0)]),
+            &now,
+        );
+        assert_eq!(
+            (reading.sequence, reading.at_ns, reading.window_ns),
+            (3, 2 * S, S)
+        );
+        assert!(
+            is(reading.cpu_busy, 0.25) && is(reading.busiest_cpu_busy, 0.5),
+            "{reading:?}"
+        );
+        assert_eq!(
+            (reading.process_cpus, reading.rss_bytes),
+            (Some(0.5), Some(9))
+        );
         assert_eq!(reading.connections, None);
     }
 }

@@ -21,7 +21,8 @@ use crate::sampler::{Depth, Sampler, Watched};
 const TICKS_MIN: u64 = 2;
 
 /// Kinds of `rtnetlink(7)` that wrap packets into others.
-const TUNNELS: &str = "tun wireguard gre gretap ip6gre ip6gretap ipip ip6tnl sit vti vti6 xfrm vxlan geneve";
+const TUNNELS: &str =
+    "tun wireguard gre gretap ip6gre ip6gretap ipip ip6tnl sit vti vti6 xfrm vxlan geneve";
 
 /// What to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +45,9 @@ pub fn environment(query: &EnvironmentQuery<'_>) -> Environment {
     let pid = query.pids.first().copied().unwrap_or_else(std::process::id);
     let mut sampler = Sampler::open(Watched {
         pids: query.pids.to_vec(),
-        tested: query.port.map_or(Tested::Nothing, |port| Tested::Server { port }),
+        tested: query
+            .port
+            .map_or(Tested::Nothing, |port| Tested::Server { port }),
     });
     if let Some(peer) = query.peer {
         sampler.set_peer(peer);
@@ -62,7 +65,8 @@ pub fn environment(query: &EnvironmentQuery<'_>) -> Environment {
     let mut found = settings(&last, query.peer.is_some());
     found.version = query.version.to_owned();
     found.busiest_other = busiest_other;
-    found.can_raise_nofile = may_raise_limits(&fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default());
+    found.can_raise_nofile =
+        may_raise_limits(&fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default());
     sockets(&mut found, query.port);
     others(&mut found, &period);
     found
@@ -70,14 +74,29 @@ pub fn environment(query: &EnvironmentQuery<'_>) -> Environment {
 
 /// The settings among the facts of a host.
 fn settings(facts: &Snapshot, has_peer: bool) -> Environment {
-    let nic = facts.text("route.peer.dev").map(|device| format!("nic.{device}"));
+    let nic = facts
+        .text("route.peer.dev")
+        .map(|device| format!("nic.{device}"));
     let of_nic = |fact: &str| nic.as_ref().map(|nic| format!("{nic}.{fact}"));
-    let kind = of_nic("net.kind").and_then(|key| facts.text(&key)).unwrap_or_default();
+    let kind = of_nic("net.kind")
+        .and_then(|key| facts.text(&key))
+        .unwrap_or_default();
     let flag = |fact: &str| of_nic(fact).and_then(|key| facts.flag(&key));
-    let errors = |way: &str| Some(facts.counters.get(&of_nic(&format!("stats64.{way}_errors"))?)?.v);
+    let errors = |way: &str| {
+        Some(
+            facts
+                .counters
+                .get(&of_nic(&format!("stats64.{way}_errors"))?)?
+                .v,
+        )
+    };
     let sysctl = |name: &str| facts.whole(&format!("sysctl.{name}"));
     let small = |name: &str| sysctl(name).and_then(|value| u8::try_from(value).ok());
-    let words = |name: &str| facts.value(&format!("sysctl.{name}")).map(ToString::to_string);
+    let words = |name: &str| {
+        facts
+            .value(&format!("sysctl.{name}"))
+            .map(ToString::to_string)
+    };
     let relevant = |key: &str| RELEVANT.contains(&key) || has_peer && key.starts_with("route.");
     let mut found = Environment::default();
     found.kernel = facts.kernel.clone();
@@ -85,28 +104,38 @@ fn settings(facts: &Snapshot, has_peer: bool) -> Environment {
     found.governor = facts.text("cpu.freq.governor").map(str::to_owned);
     found.device = facts.text("route.peer.dev").map(str::to_owned);
     found.is_loopback = kind == "loopback";
-    found.is_wireless_or_tunnel = TUNNELS.split(' ').any(|tunnel| tunnel == kind) || flag("net.wireless") == Some(true);
+    found.is_wireless_or_tunnel =
+        TUNNELS.split(' ').any(|tunnel| tunnel == kind) || flag("net.wireless") == Some(true);
     found.is_vlan = flag("net.vlan_tagged");
     found.link_bps = nic.as_ref().and_then(|nic| link_bps(facts, nic));
     found.mtu_bytes = nic.as_ref().and_then(|nic| mtu_bytes(facts, nic));
     found.is_full_duplex = of_nic("link.duplex").and_then(|key| Some(facts.text(&key)? == "full"));
-    found.nic_errors = errors("rx").zip(errors("tx")).map(|(rx, tx)| rx.saturating_add(tx));
+    found.nic_errors = errors("rx")
+        .zip(errors("tx"))
+        .map(|(rx, tx)| rx.saturating_add(tx));
     found.nofile_soft = facts.whole("limits.nofile.soft");
     found.nofile_hard = facts.whole("limits.nofile.hard");
     found.nr_open = sysctl("fs.nr_open");
     found.file_max = sysctl("fs.file-max");
-    found.port_range =
-        words("net.ipv4.ip_local_port_range").and_then(|text| numbers(&text).map(|[low, high]| (low, high)));
+    found.port_range = words("net.ipv4.ip_local_port_range")
+        .and_then(|text| numbers(&text).map(|[low, high]| (low, high)));
     found.reserved_ports = words("net.ipv4.ip_local_reserved_ports");
     found.tw_reuse = small("net.ipv4.tcp_tw_reuse");
     found.timestamps = small("net.ipv4.tcp_timestamps");
     found.somaxconn = sysctl("net.core.somaxconn");
     found.max_syn_backlog = sysctl("net.ipv4.tcp_max_syn_backlog");
     found.tcp_mem_pages = words("net.ipv4.tcp_mem").and_then(|text| numbers(&text));
-    found.conntrack = peak(facts.whole("limits.conntrack.count"), facts.whole("limits.conntrack.max"));
+    found.conntrack = peak(
+        facts.whole("limits.conntrack.count"),
+        facts.whole("limits.conntrack.max"),
+    );
     found.memory_available_bytes = facts.whole("mem.available_bytes");
-    found.missing =
-        facts.facts.iter().filter(|(key, _)| relevant(key)).filter_map(|(key, fact)| missing(key, fact)).collect();
+    found.missing = facts
+        .facts
+        .iter()
+        .filter(|(key, _)| relevant(key))
+        .filter_map(|(key, fact)| missing(key, fact))
+        .collect();
     found
 }
 
@@ -129,7 +158,11 @@ const RELEVANT: [&str; 13] = [
 
 /// Exactly so many numbers.
 fn numbers<T: FromStr, const N: usize>(text: &str) -> Option<[T; N]> {
-    let numbers: Option<Vec<T>> = text.split_ascii_whitespace().take(N + 1).map(|word| word.parse().ok()).collect();
+    let numbers: Option<Vec<T>> = text
+        .split_ascii_whitespace()
+        .take(N + 1)
+        .map(|word| word.parse().ok())
+        .collect();
     numbers?.try_into().ok()
 }
 
@@ -165,9 +198,15 @@ fn others(found: &mut Environment, period: &Period) {
     found.is_throttled = stats.throttled.map(|share| share > 0.0);
     let own = stats.process_cpu_ns.zip(stats.cpus).map(|(ns, cpus)| {
         let all_ns = stats.window_ns as f64 * f64::from(cpus.max(1));
-        if all_ns > 0.0 { ns as f64 / all_ns } else { 0.0 }
+        if all_ns > 0.0 {
+            ns as f64 / all_ns
+        } else {
+            0.0
+        }
     });
-    found.other_load = stats.cpu_busy.map(|busy| (busy - own.unwrap_or(0.0)).max(0.0));
+    found.other_load = stats
+        .cpu_busy
+        .map(|busy| (busy - own.unwrap_or(0.0)).max(0.0));
 }
 
 fn busiest_other(
@@ -176,7 +215,9 @@ fn busiest_other(
     own: &[u32],
 ) -> Option<String> {
     // This process is not counted as other load, even where another process is under test.
-    let others = after.iter().filter(|(pid, _)| !own.contains(pid) && **pid != std::process::id());
+    let others = after
+        .iter()
+        .filter(|(pid, _)| !own.contains(pid) && **pid != std::process::id());
     let grown = others.map(|(pid, (ticks, name))| {
         let earlier = before.get(pid).map_or(*ticks, |(ticks, _)| *ticks);
         (ticks.saturating_sub(earlier), pid, name)
@@ -209,11 +250,28 @@ mod tests {
                 && found.device.as_deref() == Some("lo"),
             "{found:?}"
         );
-        assert!(found.listening_ports.contains(&port) && found.backlog > Some(0), "{found:?}");
-        assert!(found.nofile_hard >= found.nofile_soft && found.nofile_soft > Some(0), "{found:?}");
-        assert!(found.port_range.is_some_and(|(low, high)| low < high), "{found:?}");
-        assert!(found.cpus > Some(0) && found.memory_available_bytes > Some(0) && found.nr_open > Some(0), "{found:?}");
-        assert!(found.time_wait.is_some() && found.other_load.is_some_and(|load| load <= 1.0), "{found:?}");
+        assert!(
+            found.listening_ports.contains(&port) && found.backlog > Some(0),
+            "{found:?}"
+        );
+        assert!(
+            found.nofile_hard >= found.nofile_soft && found.nofile_soft > Some(0),
+            "{found:?}"
+        );
+        assert!(
+            found.port_range.is_some_and(|(low, high)| low < high),
+            "{found:?}"
+        );
+        assert!(
+            found.cpus > Some(0)
+                && found.memory_available_bytes > Some(0)
+                && found.nr_open > Some(0),
+            "{found:?}"
+        );
+        assert!(
+            found.time_wait.is_some() && found.other_load.is_some_and(|load| load <= 1.0),
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -223,15 +281,24 @@ mod tests {
             assert_eq!(numbers::<u16, 2>(text), None, "{text}");
         }
         assert!(may_raise_limits("Name:\tx\nCapEff:\t000001ffffffffff\n"));
-        assert!(!may_raise_limits("CapEff:\t0000000000000000\n") && !may_raise_limits("CapEff: z\n"));
+        assert!(
+            !may_raise_limits("CapEff:\t0000000000000000\n") && !may_raise_limits("CapEff: z\n")
+        );
     }
 
     #[test]
     fn busiest_other_program_excludes_the_tested_and_new_ones() {
-        let table = |rows: &[(u32, u64)]| rows.iter().map(|(pid, ticks)| (*pid, (*ticks, format!("p{pid}")))).collect();
+        let table = |rows: &[(u32, u64)]| {
+            rows.iter()
+                .map(|(pid, ticks)| (*pid, (*ticks, format!("p{pid}"))))
+                .collect()
+        };
         let before = table(&[(1, 10), (2, 10), (3, 10)]);
         let after = table(&[(1, 90), (2, 20), (3, 12), (4, 500)]);
-        assert_eq!(busiest_other(&before, &after, &[1]).as_deref(), Some("p2 (2)"));
+        assert_eq!(
+            busiest_other(&before, &after, &[1]).as_deref(),
+            Some("p2 (2)")
+        );
         assert_eq!(busiest_other(&before, &before, &[1]), None, "all were idle");
     }
 }

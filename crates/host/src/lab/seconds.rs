@@ -26,13 +26,23 @@ impl Seconds {
     /// Begins with a sample.
     #[must_use]
     pub fn begin(first: Snapshot) -> Self {
-        Self { origin_ns: first.monotonic_ns.unwrap_or(0), before: first, complete: Vec::new() }
+        Self {
+            origin_ns: first.monotonic_ns.unwrap_or(0),
+            before: first,
+            complete: Vec::new(),
+        }
     }
 
     /// Adds a later sample. Seconds between late samples have their mean.
     pub fn add(&mut self, sample: &Snapshot) {
-        let elapsed_ns = sample.monotonic_ns.unwrap_or(0).saturating_sub(self.origin_ns).saturating_add(EARLY_NS);
-        let ended = usize::try_from(elapsed_ns / SECOND_NS).unwrap_or(SECONDS_MAX).min(SECONDS_MAX);
+        let elapsed_ns = sample
+            .monotonic_ns
+            .unwrap_or(0)
+            .saturating_sub(self.origin_ns)
+            .saturating_add(EARLY_NS);
+        let ended = usize::try_from(elapsed_ns / SECOND_NS)
+            .unwrap_or(SECONDS_MAX)
+            .min(SECONDS_MAX);
         if ended > self.complete.len() {
             self.complete.resize(ended, second(&self.before, sample));
             self.before = sample.clone();
@@ -51,14 +61,17 @@ fn second(before: &Snapshot, now: &Snapshot) -> EndpointSecond {
     let mut second = EndpointSecond::default();
     second.busiest_cpu_busy = change.busiest_cpu_busy();
     // What goes to the host itself has no wire.
-    let wired = change.nic().filter(|nic| !nic.is_loopback && change.window_ns > 0);
+    let wired = change
+        .nic()
+        .filter(|nic| !nic.is_loopback && change.window_ns > 0);
     second.wire_bps = wired.map(|nic| wire_bits(&nic) * 1e9 / change.window_ns as f64);
     second
 }
 
 /// Bits in the busier direction.
 fn wire_bits(nic: &NicStats) -> f64 {
-    let bytes = |bytes: u64, packets: u64| bytes.saturating_add(packets.saturating_mul(UNCOUNTED_BYTES));
+    let bytes =
+        |bytes: u64, packets: u64| bytes.saturating_add(packets.saturating_mul(UNCOUNTED_BYTES));
     8.0 * bytes(nic.tx_bytes, nic.tx_packets).max(bytes(nic.rx_bytes, nic.rx_packets)) as f64
 }
 
@@ -71,7 +84,10 @@ mod tests {
 
     /// A host whose second CPU was busy for `busy` ticks, and whose device sent `packets` packets of 1000 bytes.
     fn host(at_ms: u64, busy: u64, packets: u64, kind: &str) -> Snapshot {
-        let facts = [("route.peer.dev", "e0".into()), ("nic.e0.net.kind", kind.into())];
+        let facts = [
+            ("route.peer.dev", "e0".into()),
+            ("nic.e0.net.kind", kind.into()),
+        ];
         let ticks = at_ms / 10;
         let mut host = sample(
             at_ms * MS,
@@ -84,24 +100,47 @@ mod tests {
                 ("nic.e0.stats64.tx_packets", packets),
             ],
         );
-        for name in ["rx_bytes", "rx_packets", "rx_dropped", "tx_dropped", "rx_errors", "tx_errors"] {
+        for name in [
+            "rx_bytes",
+            "rx_packets",
+            "rx_dropped",
+            "tx_dropped",
+            "rx_errors",
+            "tx_errors",
+        ] {
             host.count(format!("nic.e0.stats64.{name}"), 0, None);
         }
         host
     }
 
     fn of(samples: &[(u64, u64, u64)]) -> Vec<(Option<f64>, Option<f64>)> {
-        let mut samples = samples.iter().map(|(at_ms, busy, packets)| host(*at_ms, *busy, *packets, "ether"));
+        let mut samples = samples
+            .iter()
+            .map(|(at_ms, busy, packets)| host(*at_ms, *busy, *packets, "ether"));
         let mut seconds = Seconds::begin(samples.next().expect("a first one"));
         samples.for_each(|sample| seconds.add(&sample));
         let seconds = seconds.into_inner().into_iter();
-        seconds.map(|second| (second.busiest_cpu_busy, second.wire_bps)).collect()
+        seconds
+            .map(|second| (second.busiest_cpu_busy, second.wire_bps))
+            .collect()
     }
 
     #[test]
     fn samples_within_a_second_make_one_second() {
-        let found = of(&[(10_000, 0, 0), (10_500, 30, 900), (10_950, 95, 950), (11_990, 95, 950), (12_400, 0, 0)]);
-        assert_eq!(found, [(Some(1.0), Some(8.0 * 1024.0 * 1000.0)), (Some(0.0), Some(0.0))]);
+        let found = of(&[
+            (10_000, 0, 0),
+            (10_500, 30, 900),
+            (10_950, 95, 950),
+            (11_990, 95, 950),
+            (12_400, 0, 0),
+        ]);
+        assert_eq!(
+            found,
+            [
+                (Some(1.0), Some(8.0 * 1024.0 * 1000.0)),
+                (Some(0.0), Some(0.0))
+            ]
+        );
     }
 
     #[test]
@@ -117,7 +156,11 @@ mod tests {
         seconds.add(&host(1000, 50, 10, "loopback"));
         seconds.add(&sample(2000 * MS, &[], &[]));
         let seconds = seconds.into_inner();
-        assert_eq!((seconds[0].busiest_cpu_busy, seconds[0].wire_bps), (Some(0.5), None), "no wire");
+        assert_eq!(
+            (seconds[0].busiest_cpu_busy, seconds[0].wire_bps),
+            (Some(0.5), None),
+            "no wire"
+        );
         assert_eq!(seconds[1], EndpointSecond::default());
     }
 }

@@ -17,7 +17,11 @@ impl NetlinkClient {
     /// # Errors
     /// The kernel's, where it lacks the protocol.
     pub(crate) fn open(family: Family) -> Result<Self, ReadError> {
-        Ok(Self { socket: Netlink::open(family)?, sequence: 0, buffer: vec![0; ANSWER_BYTES_MAX] })
+        Ok(Self {
+            socket: Netlink::open(family)?,
+            sequence: 0,
+            buffer: vec![0; ANSWER_BYTES_MAX],
+        })
     }
 
     /// The payload of the one response to a request.
@@ -37,7 +41,12 @@ impl NetlinkClient {
     ///
     /// # Errors
     /// The kernel's; responses that came before it were passed on.
-    pub(crate) fn dump(&mut self, kind: u16, body: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), ReadError> {
+    pub(crate) fn dump(
+        &mut self,
+        kind: u16,
+        body: &[u8],
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<(), ReadError> {
         self.exchange(kind, nl::DUMP, body, |payload| {
             each(payload);
             true
@@ -53,10 +62,13 @@ impl NetlinkClient {
         mut each: impl FnMut(&[u8]) -> bool,
     ) -> Result<(), ReadError> {
         self.sequence = self.sequence.wrapping_add(1);
-        self.socket.send(&nl::request(kind, flags, self.sequence, body))?;
+        self.socket
+            .send(&nl::request(kind, flags, self.sequence, body))?;
         loop {
             let datagram = self.socket.receive(&mut self.buffer)?;
-            for message in nl::messages(datagram).filter(|message| message.sequence == self.sequence) {
+            for message in
+                nl::messages(datagram).filter(|message| message.sequence == self.sequence)
+            {
                 match message.kind {
                     nl::DONE | nl::ERROR => return ended(message.payload),
                     _ if each(message.payload) => {}

@@ -31,9 +31,14 @@ pub(crate) struct Message<'a> {
 pub(crate) fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = datagram;
     std::iter::from_fn(move || {
-        let length = usize::try_from(u32_at(rest, 0)?).ok().filter(|length| *length >= HEADER_BYTES)?;
-        let message =
-            Message { kind: u16_at(rest, 4)?, sequence: u32_at(rest, 8)?, payload: rest.get(HEADER_BYTES..length)? };
+        let length = usize::try_from(u32_at(rest, 0)?)
+            .ok()
+            .filter(|length| *length >= HEADER_BYTES)?;
+        let message = Message {
+            kind: u16_at(rest, 4)?,
+            sequence: u32_at(rest, 8)?,
+            payload: rest.get(HEADER_BYTES..length)?,
+        };
         rest = rest.get(aligned(length)..).unwrap_or_default();
         Some(message)
     })
@@ -54,7 +59,9 @@ pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 /// The first attribute of a type.
 #[must_use]
 pub(crate) fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
-    attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, content)| content)
+    attributes(bytes)
+        .find(|(kind, _)| *kind == wanted)
+        .map(|(_, content)| content)
 }
 
 /// The number of two bytes in the first attribute of a type.
@@ -99,7 +106,10 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 /// Text up to the first zero.
 #[must_use]
 pub(crate) fn text(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
 }
 
@@ -169,7 +179,9 @@ impl Bitset {
             let name = Some(text(attribute(bit, NAME)?)).filter(|name| !name.is_empty())?;
             Some((name, all_set || attribute(bit, VALUE).is_some()))
         });
-        Self { bits: bits.collect() }
+        Self {
+            bits: bits.collect(),
+        }
     }
 
     /// Whether a name is set.
@@ -190,11 +202,16 @@ mod tests {
         push(&mut body, 3 | 0x8000, &5_u32.to_ne_bytes());
         let bytes = request(18, DUMP, 9, &body);
         let found: Vec<_> = messages(&bytes).collect();
-        let [message] = found.as_slice() else { panic!("one message") };
+        let [message] = found.as_slice() else {
+            panic!("one message")
+        };
         assert_eq!((message.kind, message.sequence), (18, 9));
         let inner = &message.payload[4..];
         assert_eq!(attribute(inner, 2).map(text).as_deref(), Some("eth0"));
-        assert_eq!(attribute(inner, 3).and_then(|bytes| u32_at(bytes, 0)), Some(5));
+        assert_eq!(
+            attribute(inner, 3).and_then(|bytes| u32_at(bytes, 0)),
+            Some(5)
+        );
         assert_eq!(attribute(inner, 9), None);
     }
 

@@ -37,10 +37,20 @@ struct Device {
 
 fn read_device(name: &str) -> Device {
     let folder = Path::new("/sys/class/net").join(name);
-    let is_vlan = read(folder.join("uevent")).is_some_and(|text| text.lines().any(|line| line == "DEVTYPE=vlan"));
+    let is_vlan = read(folder.join("uevent"))
+        .is_some_and(|text| text.lines().any(|line| line == "DEVTYPE=vlan"));
     let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-    let below = entries.filter_map(|entry| entry.file_name().to_str()?.strip_prefix("lower_").map(str::to_owned));
-    Device { below: below.take(PORTS_MAX).collect(), is_vlan }
+    let below = entries.filter_map(|entry| {
+        entry
+            .file_name()
+            .to_str()?
+            .strip_prefix("lower_")
+            .map(str::to_owned)
+    });
+    Device {
+        below: below.take(PORTS_MAX).collect(),
+        is_vlan,
+    }
 }
 
 fn descend(name: &str, depth: usize, read: &impl Fn(&str) -> Device, found: &mut Attachment) {
@@ -50,7 +60,10 @@ fn descend(name: &str, depth: usize, read: &impl Fn(&str) -> Device, found: &mut
         found.ports.insert(name.to_owned());
     }
     if depth > 0 {
-        device.below.iter().for_each(|lower| descend(lower, depth - 1, read, found));
+        device
+            .below
+            .iter()
+            .for_each(|lower| descend(lower, depth - 1, read, found));
     }
 }
 
@@ -68,16 +81,26 @@ mod tests {
                 "loop0" => &["loop0"],
                 _ => &[],
             };
-            Device { below: below.iter().map(|lower| (*lower).to_owned()).collect(), is_vlan: name == "bond0.5" }
+            Device {
+                below: below.iter().map(|lower| (*lower).to_owned()).collect(),
+                is_vlan: name == "bond0.5",
+            }
         };
         let of = |name: &str| {
             let mut found = Attachment::default();
             descend(name, DEPTH_MAX, &device, &mut found);
-            (found.ports.into_iter().collect::<Vec<_>>().join(" "), found.has_vlan)
+            (
+                found.ports.into_iter().collect::<Vec<_>>().join(" "),
+                found.has_vlan,
+            )
         };
         assert_eq!(of("br0"), ("eth0 eth1 eth2".to_owned(), true));
         assert_eq!(of("bond0"), ("eth0 eth1".to_owned(), false));
         assert_eq!(of("eth2"), ("eth2".to_owned(), false));
-        assert_eq!(of("loop0"), (String::new(), false), "no device is below itself without end");
+        assert_eq!(
+            of("loop0"),
+            (String::new(), false),
+            "no device is below itself without end"
+        );
     }
 }

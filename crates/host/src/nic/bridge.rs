@@ -31,7 +31,9 @@ pub fn bridge_port(device: &str, neighbour: IpAddr) -> Option<BridgePort> {
     let arp = read("/proc/net/arp")?;
     let number = port_number(&table, mac_of(&arp, neighbour, device)?)?;
     let ports = fs::read_dir(root.join("brif")).ok()?.flatten();
-    let port = ports.map(|port| port.path()).find(|port| read(port.join("port_no")) == Some(format!("{number:#x}")))?;
+    let port = ports
+        .map(|port| port.path())
+        .find(|port| read(port.join("port_no")) == Some(format!("{number:#x}")))?;
     let name = port.file_name()?.to_str()?.to_owned();
     let device = pci::device(&Path::new("/sys/class/net").join(&name));
     let slot = device.and_then(|device| Some(device.parent()?.file_name()?.to_str()?.to_owned()));
@@ -40,11 +42,19 @@ pub fn bridge_port(device: &str, neighbour: IpAddr) -> Option<BridgePort> {
 
 /// The hardware address of a neighbour in the table of arp(7).
 fn mac_of(arp: &str, neighbour: IpAddr, device: &str) -> Option<[u8; 6]> {
-    let mut rows = arp.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>());
-    let is_wanted =
-        |row: &Vec<&str>| row.first().and_then(|ip| ip.parse().ok()) == Some(neighbour) && row.last() == Some(&device);
+    let mut rows = arp
+        .lines()
+        .skip(1)
+        .map(|row| row.split_whitespace().collect::<Vec<_>>());
+    let is_wanted = |row: &Vec<&str>| {
+        row.first().and_then(|ip| ip.parse().ok()) == Some(neighbour) && row.last() == Some(&device)
+    };
     let row = rows.find(is_wanted)?;
-    let bytes = row.get(3)?.split(':').map(|byte| u8::from_str_radix(byte, 16).ok()).collect::<Option<Vec<u8>>>()?;
+    let bytes = row
+        .get(3)?
+        .split(':')
+        .map(|byte| u8::from_str_radix(byte, 16).ok())
+        .collect::<Option<Vec<u8>>>()?;
     bytes.try_into().ok()
 }
 
@@ -69,17 +79,30 @@ mod tests {
 
     fn entry(last: u8, port: u16, is_local: u8) -> [u8; ENTRY_BYTES] {
         let [low, high] = port.to_le_bytes();
-        [2, 0, 0, 0, 0, last, low, is_local, 9, 0, 0, 0, high, 0, 0, 0]
+        [
+            2, 0, 0, 0, 0, last, low, is_local, 9, 0, 0, 0, high, 0, 0, 0,
+        ]
     }
 
     #[test]
     fn neighbour_is_behind_the_port_that_the_bridge_learned() {
         let mac = mac_of(ARP, [10, 0, 0, 2].into(), "br0");
         assert_eq!(mac, Some([2, 0, 0, 0, 0, 2]));
-        assert_eq!(mac_of(ARP, [10, 0, 0, 2].into(), "eth0"), None, "of another device");
-        assert_eq!(mac_of("x\n10.0.0.2 a b c:d", [10, 0, 0, 2].into(), "c:d"), None);
+        assert_eq!(
+            mac_of(ARP, [10, 0, 0, 2].into(), "eth0"),
+            None,
+            "of another device"
+        );
+        assert_eq!(
+            mac_of("x\n10.0.0.2 a b c:d", [10, 0, 0, 2].into(), "c:d"),
+            None
+        );
         let table = [entry(1, 1, 0), entry(2, 3, 1), entry(2, 258, 0)].concat();
-        assert_eq!(port_number(&table, [2, 0, 0, 0, 0, 2]), Some(258), "not the address of the bridge itself");
+        assert_eq!(
+            port_number(&table, [2, 0, 0, 0, 0, 2]),
+            Some(258),
+            "not the address of the bridge itself"
+        );
         assert_eq!(port_number(&table[..40], [2, 0, 0, 0, 0, 2]), None);
     }
 }

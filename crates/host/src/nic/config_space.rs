@@ -79,11 +79,19 @@ fn capability(config: &[u8]) -> Option<usize> {
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..at + 2)?.try_into().ok().map(u16::from_le_bytes)
+    bytes
+        .get(at..at + 2)?
+        .try_into()
+        .ok()
+        .map(u16::from_le_bytes)
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes)
+    bytes
+        .get(at..at + 4)?
+        .try_into()
+        .ok()
+        .map(u32::from_le_bytes)
 }
 
 #[cfg(test)]
@@ -105,12 +113,22 @@ mod tests {
 
     #[test]
     fn sizes_are_found_behind_other_capabilities() {
-        let expected =
-            Express { payload_supported_bytes: 512, payload_bytes: 256, read_request_bytes: 512, aspm: Some(2) };
+        let expected = Express {
+            payload_supported_bytes: 512,
+            payload_bytes: 256,
+            read_request_bytes: 512,
+            aspm: Some(2),
+        };
         assert_eq!(express(&device()), Ok(expected));
         let mut inside = device();
         inside[0x52] = 0x92;
-        assert_eq!(express(&inside), Ok(Express { aspm: None, ..expected }));
+        assert_eq!(
+            express(&inside),
+            Ok(Express {
+                aspm: None,
+                ..expected
+            })
+        );
     }
 
     #[test]
@@ -118,7 +136,11 @@ mod tests {
         assert_eq!(express(&device()[..64]), Err(NoExpress::Hidden));
         assert_eq!(express(&[]), Err(NoExpress::Hidden));
         assert_eq!(express(&[0; 256]), Err(NoExpress::NotExpress));
-        assert_eq!(express(&[255; 256]), Err(NoExpress::NotExpress), "a device that is gone");
+        assert_eq!(
+            express(&[255; 256]),
+            Err(NoExpress::NotExpress),
+            "a device that is gone"
+        );
         let mut circle = device();
         circle[0x41] = 0x40;
         assert_eq!(express(&circle), Err(NoExpress::NotExpress));

@@ -25,7 +25,12 @@ const fn section(
     src: &'static str,
     read: fn(&mut Snapshot, &str, &[u8], &str),
 ) -> Section {
-    Section { command, group, src, read }
+    Section {
+        command,
+        group,
+        src,
+        read,
+    }
 }
 
 /// Requests whose responses have statistics.
@@ -57,11 +62,16 @@ pub(crate) struct EthtoolQuery {
 
 impl EthtoolQuery {
     pub(crate) fn open() -> Self {
-        let netlink = NetlinkClient::open(Family::Generic).ok().and_then(|mut client| {
-            let id = resolve(&mut client)?;
-            Some((client, id))
-        });
-        Self { netlink, ioctl: Ethtool::open().ok() }
+        let netlink = NetlinkClient::open(Family::Generic)
+            .ok()
+            .and_then(|mut client| {
+                let id = resolve(&mut client)?;
+                Some((client, id))
+            });
+        Self {
+            netlink,
+            ioctl: Ethtool::open().ok(),
+        }
     }
 
     /// Everything about one interface.
@@ -97,7 +107,12 @@ impl EthtoolQuery {
                     snapshot.count(key, before.saturating_add(value), None);
                 }
             }
-            Err(error) => record_absent(snapshot, &format!("{nic}.drv.counters"), &error.into(), "ioctl:GSTATS"),
+            Err(error) => record_absent(
+                snapshot,
+                &format!("{nic}.drv.counters"),
+                &error.into(),
+                "ioctl:GSTATS",
+            ),
         }
     }
 
@@ -118,9 +133,12 @@ impl EthtoolQuery {
         let Some(ioctl) = &self.ioctl else { return };
         match ioctl.driver_info(device) {
             Ok(info) => {
-                for (fact, value) in
-                    [("name", info.driver), ("version", info.version), ("firmware", info.firmware), ("bus", info.bus)]
-                {
+                for (fact, value) in [
+                    ("name", info.driver),
+                    ("version", info.version),
+                    ("firmware", info.firmware),
+                    ("bus", info.bus),
+                ] {
                     if !value.is_empty() && value != "N/A" {
                         snapshot.set(format!("{nic}.drv.{fact}"), value, src);
                     }
@@ -142,14 +160,23 @@ fn resolve(client: &mut NetlinkClient) -> Option<u16> {
 }
 
 /// The attributes of the response to one request about one device.
-fn get(client: &mut NetlinkClient, family: u16, command: u8, device: &str) -> Result<Vec<u8>, ReadError> {
+fn get(
+    client: &mut NetlinkClient,
+    family: u16,
+    command: u8,
+    device: &str,
+) -> Result<Vec<u8>, ReadError> {
     let mut header = nl::encoded(2, format!("{device}\0").as_bytes());
     if matches!(command, PAUSE_GET | FEC_GET) {
         nl::push(&mut header, 3, &WITH_STATISTICS.to_ne_bytes());
     }
     let mut body = vec![command, 1, 0, 0];
     nl::push(&mut body, 1 | 0x8000, &header);
-    Ok(client.get(family, &body)?.get(4..).unwrap_or_default().to_vec())
+    Ok(client
+        .get(family, &body)?
+        .get(4..)
+        .unwrap_or_default()
+        .to_vec())
 }
 
 fn byte(body: &[u8], kind: u16) -> Option<u8> {
@@ -165,11 +192,25 @@ fn link_state(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
 }
 
 fn rings(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
-    sizes(snapshot, nic, body, src, ["ring.rx", "ring.rx_mini", "ring.rx_jumbo", "ring.tx"], "desc");
+    sizes(
+        snapshot,
+        nic,
+        body,
+        src,
+        ["ring.rx", "ring.rx_mini", "ring.rx_jumbo", "ring.tx"],
+        "desc",
+    );
 }
 
 fn channels(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
-    sizes(snapshot, nic, body, src, ["chan.rx", "chan.tx", "chan.other", "chan.combined"], "queues");
+    sizes(
+        snapshot,
+        nic,
+        body,
+        src,
+        ["chan.rx", "chan.tx", "chan.other", "chan.combined"],
+        "queues",
+    );
 }
 
 fn energy(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
@@ -191,25 +232,73 @@ fn link_modes(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
     snapshot.set_known(format!("{nic}.link.autoneg"), flag(body, 2), src);
     let speed_mbps = u32_of(body, 5).filter(|speed| *speed != u32::MAX && *speed != 0);
     snapshot.set_known_in(format!("{nic}.link.speed_mbps"), speed_mbps, "Mbit/s", src);
-    snapshot.set_absent(format!("{nic}.link.speed_mbps"), Absence::NotReported, None, src);
-    let duplex = byte(body, 6).and_then(|duplex| ["half", "full"].get(usize::from(duplex)).copied());
-    snapshot.set_or_absent(format!("{nic}.link.duplex"), duplex, Absence::NotReported, src);
+    snapshot.set_absent(
+        format!("{nic}.link.speed_mbps"),
+        Absence::NotReported,
+        None,
+        src,
+    );
+    let duplex =
+        byte(body, 6).and_then(|duplex| ["half", "full"].get(usize::from(duplex)).copied());
+    snapshot.set_or_absent(
+        format!("{nic}.link.duplex"),
+        duplex,
+        Absence::NotReported,
+        src,
+    );
     let modes = |set: &Bitset, only_set: bool| -> Vec<Value> {
-        let wanted = set.bits.iter().filter(|(name, on)| name.contains("base") && (*on || !only_set));
+        let wanted = set
+            .bits
+            .iter()
+            .filter(|(name, on)| name.contains("base") && (*on || !only_set));
         wanted.map(|(name, _)| name.as_str().into()).collect()
     };
     if let Some(ours) = attribute(body, 3).map(Bitset::parse) {
         // The mask is what the hardware supports, the value what it advertises.
-        list(snapshot, format!("{nic}.link.modes.supported"), modes(&ours, false), src);
-        list(snapshot, format!("{nic}.link.modes.ours"), modes(&ours, true), src);
+        list(
+            snapshot,
+            format!("{nic}.link.modes.supported"),
+            modes(&ours, false),
+            src,
+        );
+        list(
+            snapshot,
+            format!("{nic}.link.modes.ours"),
+            modes(&ours, true),
+            src,
+        );
         let supports = |name: &str| ours.bits.iter().any(|(known, _)| known == name);
-        snapshot.set(format!("{nic}.link.autoneg_supported"), supports("Autoneg"), src);
-        snapshot.set(format!("{nic}.pause.supported"), pause_words(supports("Pause"), supports("Asym_Pause")), src);
-        snapshot.set(format!("{nic}.pause.advertised"), pause_words(ours.has("Pause"), ours.has("Asym_Pause")), src);
+        snapshot.set(
+            format!("{nic}.link.autoneg_supported"),
+            supports("Autoneg"),
+            src,
+        );
+        snapshot.set(
+            format!("{nic}.pause.supported"),
+            pause_words(supports("Pause"), supports("Asym_Pause")),
+            src,
+        );
+        snapshot.set(
+            format!("{nic}.pause.advertised"),
+            pause_words(ours.has("Pause"), ours.has("Asym_Pause")),
+            src,
+        );
     }
-    if let Some(peer) = attribute(body, 4).map(Bitset::parse).filter(|peer| !peer.bits.is_empty()) {
-        list(snapshot, format!("{nic}.link.modes.peer"), modes(&peer, true), src);
-        snapshot.set(format!("{nic}.pause.partner"), pause_words(peer.has("Pause"), peer.has("Asym_Pause")), src);
+    if let Some(peer) = attribute(body, 4)
+        .map(Bitset::parse)
+        .filter(|peer| !peer.bits.is_empty())
+    {
+        list(
+            snapshot,
+            format!("{nic}.link.modes.peer"),
+            modes(&peer, true),
+            src,
+        );
+        snapshot.set(
+            format!("{nic}.pause.partner"),
+            pause_words(peer.has("Pause"), peer.has("Asym_Pause")),
+            src,
+        );
     }
 }
 
@@ -253,7 +342,12 @@ fn pause(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
 }
 
 fn coalesce(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
-    for (kind, fact) in [(2, "rx_usecs"), (3, "rx_frames"), (6, "tx_usecs"), (7, "tx_frames")] {
+    for (kind, fact) in [
+        (2, "rx_usecs"),
+        (3, "rx_frames"),
+        (6, "tx_usecs"),
+        (7, "tx_frames"),
+    ] {
         let key = format!("{nic}.coal.{fact}");
         snapshot.set_or_absent(key, u32_of(body, kind), Absence::UnsupportedByDriver, src);
     }
@@ -276,12 +370,26 @@ const FEATURE_NAMES: [(&str, &str); 9] = [
 const FEATURE_GROUPS: [(&str, &[&str]); 3] = [
     (
         "tx-checksumming",
-        &["tx-checksum-ipv4", "tx-checksum-ip-generic", "tx-checksum-ipv6", "tx-checksum-fcoe-crc", "tx-checksum-sctp"],
+        &[
+            "tx-checksum-ipv4",
+            "tx-checksum-ip-generic",
+            "tx-checksum-ipv6",
+            "tx-checksum-fcoe-crc",
+            "tx-checksum-sctp",
+        ],
     ),
-    ("scatter-gather", &["tx-scatter-gather", "tx-scatter-gather-fraglist"]),
+    (
+        "scatter-gather",
+        &["tx-scatter-gather", "tx-scatter-gather-fraglist"],
+    ),
     (
         "tcp-segmentation-offload",
-        &["tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation"],
+        &[
+            "tx-tcp-segmentation",
+            "tx-tcp-ecn-segmentation",
+            "tx-tcp-mangleid-segmentation",
+            "tx-tcp6-segmentation",
+        ],
     ),
 ];
 
@@ -299,11 +407,18 @@ fn features(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
             (true, false, true) => "on",
             (false, false, false) => "off",
         };
-        let shown = FEATURE_NAMES.iter().find(|(kernel, _)| kernel == name).map_or(name.as_str(), |(_, shown)| shown);
+        let shown = FEATURE_NAMES
+            .iter()
+            .find(|(kernel, _)| kernel == name)
+            .map_or(name.as_str(), |(_, shown)| shown);
         snapshot.set(format!("{nic}.feat.{shown}"), words, src);
     }
     for (group, members) in FEATURE_GROUPS {
         let any = members.iter().any(|name| active.has(name));
-        snapshot.set(format!("{nic}.feat.{group}"), if any { "on" } else { "off" }, src);
+        snapshot.set(
+            format!("{nic}.feat.{group}"),
+            if any { "on" } else { "off" },
+            src,
+        );
     }
 }

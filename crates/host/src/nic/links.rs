@@ -29,7 +29,11 @@ pub(crate) struct Link {
 /// All interfaces of this network namespace.
 pub(crate) fn all() -> Vec<Link> {
     let links = dump(Family::Route, GET_LINK, &[0; 16]).0;
-    links.iter().take(LINKS_MAX).filter_map(|payload| link(payload)).collect()
+    links
+        .iter()
+        .take(LINKS_MAX)
+        .filter_map(|payload| link(payload))
+        .collect()
 }
 
 pub(crate) fn link(payload: &[u8]) -> Option<Link> {
@@ -77,11 +81,14 @@ impl Link {
             snapshot.set_known_in(format!("{nic}.{fact}"), number(kind), unit, SRC);
         }
         snapshot.set_known(format!("{nic}.net.kind"), self.kind(), SRC);
-        if let Some(master) = number(10).and_then(|index| all.iter().find(|link| link.index == index)) {
+        if let Some(master) =
+            number(10).and_then(|index| all.iter().find(|link| link.index == index))
+        {
             snapshot.set(format!("{nic}.net.master"), master.name.as_str(), SRC);
             snapshot.set_known(format!("{nic}.net.master_kind"), master.kind(), SRC);
         }
-        let attached = attribute(&self.body, 43).and_then(|xdp| attribute(xdp, 2)?.first().copied());
+        let attached =
+            attribute(&self.body, 43).and_then(|xdp| attribute(xdp, 2)?.first().copied());
         let mode = match attached {
             None | Some(0) => "none",
             Some(2) => "generic",
@@ -101,7 +108,9 @@ impl Link {
         if self.loopback {
             return Some("loopback".to_owned());
         }
-        attribute(&self.body, 18).and_then(|info| attribute(info, 1)).map(text)
+        attribute(&self.body, 18)
+            .and_then(|info| attribute(info, 1))
+            .map(text)
     }
 
     /// Whether its frames carry the tag of a VLAN: it is a VLAN device, or a bridge or bond all of whose ports are.
@@ -123,7 +132,10 @@ impl Link {
                 snapshot.count_known(format!("{nic}.stats64.{name}"), u64_at(stats, index * 8));
             }
         }
-        snapshot.count_known(format!("{nic}.link.carrier_changes"), u32_of(&self.body, 35).map(u64::from));
+        snapshot.count_known(
+            format!("{nic}.link.carrier_changes"),
+            u32_of(&self.body, 35).map(u64::from),
+        );
     }
 }
 
@@ -132,12 +144,22 @@ pub(crate) fn record_duplicates(snapshot: &mut Snapshot, links: &[&Link]) {
     const GET_ADDRESS: u16 = 22;
     const IPV6: u8 = 10;
     let addresses = dump(Family::Route, GET_ADDRESS, &[IPV6, 0, 0, 0, 0, 0, 0, 0]).0;
-    let duplicates: Vec<(u32, Ipv6Addr)> = addresses.iter().filter_map(|payload| duplicate(payload)).collect();
+    let duplicates: Vec<(u32, Ipv6Addr)> = addresses
+        .iter()
+        .filter_map(|payload| duplicate(payload))
+        .collect();
     for link in links {
-        let own = duplicates.iter().filter(|(index, _)| *index == link.index).map(|(_, address)| address.to_string());
+        let own = duplicates
+            .iter()
+            .filter(|(index, _)| *index == link.index)
+            .map(|(_, address)| address.to_string());
         let own = own.collect::<Vec<_>>().join(" ");
         let key = format!("nic.{}.net.duplicates", link.name);
-        snapshot.set(key, if own.is_empty() { "none" } else { &own }, "rtnetlink:GETADDR");
+        snapshot.set(
+            key,
+            if own.is_empty() { "none" } else { &own },
+            "rtnetlink:GETADDR",
+        );
     }
 }
 
@@ -148,7 +170,8 @@ pub(crate) fn duplicate(payload: &[u8]) -> Option<(u32, Ipv6Addr)> {
     const DAD_FAILED: u32 = 8;
     let body = payload.get(8..)?;
     let octets = attribute(body, ADDRESS)?.first_chunk::<16>()?;
-    (u32_of(body, FLAGS)? & DAD_FAILED != 0).then_some((u32_at(payload, 4)?, Ipv6Addr::from(*octets)))
+    (u32_of(body, FLAGS)? & DAD_FAILED != 0)
+        .then_some((u32_at(payload, 4)?, Ipv6Addr::from(*octets)))
 }
 
 #[cfg(test)]

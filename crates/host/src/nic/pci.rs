@@ -16,22 +16,47 @@ const CONFIG: &str = "sysfs:config";
 pub(crate) fn device(root: &Path) -> Option<PathBuf> {
     let device = fs::canonicalize(root.join("device")).ok()?;
     let candidates = device.ancestors().take(3).map(Path::to_path_buf);
-    candidates.into_iter().find(|path| path.join("vendor").exists() && path.join("class").exists())
+    candidates
+        .into_iter()
+        .find(|path| path.join("vendor").exists() && path.join("class").exists())
 }
 
 /// Records the link of a device, the path to the root, payloads and translation.
 pub(crate) fn record(snapshot: &mut Snapshot, nic: &str, device: &Path) {
-    let speed = |text: String| text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
+    let speed = |text: String| {
+        text.split_whitespace()
+            .next()
+            .and_then(|word| word.parse::<f64>().ok())
+    };
     // A device inside the root complex claims no lane, or 255.
-    let width = |text: String| text.parse::<f64>().ok().filter(|lanes| (1.0..=64.0).contains(lanes));
-    snapshot.set_known(format!("{nic}.pci.addr"), device.file_name().and_then(|name| name.to_str()), SRC);
+    let width = |text: String| {
+        text.parse::<f64>()
+            .ok()
+            .filter(|lanes| (1.0..=64.0).contains(lanes))
+    };
+    snapshot.set_known(
+        format!("{nic}.pci.addr"),
+        device.file_name().and_then(|name| name.to_str()),
+        SRC,
+    );
     for (side, file) in [("cur", "current"), ("max", "max")] {
         let values = [
-            ("speed_gts", read(device.join(format!("{file}_link_speed"))).and_then(speed)),
-            ("width", read(device.join(format!("{file}_link_width"))).and_then(width)),
+            (
+                "speed_gts",
+                read(device.join(format!("{file}_link_speed"))).and_then(speed),
+            ),
+            (
+                "width",
+                read(device.join(format!("{file}_link_width"))).and_then(width),
+            ),
         ];
         for (fact, value) in values {
-            snapshot.set_or_absent(format!("{nic}.pci.{side}_{fact}"), value, Absence::NotApplicableToKind, SRC);
+            snapshot.set_or_absent(
+                format!("{nic}.pci.{side}_{fact}"),
+                value,
+                Absence::NotApplicableToKind,
+                SRC,
+            );
         }
     }
     upstream(snapshot, nic, device);
@@ -41,21 +66,43 @@ pub(crate) fn record(snapshot: &mut Snapshot, nic: &str, device: &Path) {
 
 /// The narrowest link between the device and the root, and the other devices behind it.
 fn upstream(snapshot: &mut Snapshot, nic: &str, device: &Path) {
-    let number = |path: &Path, file: &str| read(path.join(file))?.split_whitespace().next()?.parse::<f64>().ok();
+    let number = |path: &Path, file: &str| {
+        read(path.join(file))?
+            .split_whitespace()
+            .next()?
+            .parse::<f64>()
+            .ok()
+    };
     let (mut speed, mut width) = (f64::INFINITY, f64::INFINITY);
     for port in ports(device) {
         speed = number(&port, "max_link_speed").unwrap_or(speed).min(speed);
-        width = number(&port, "max_link_width").filter(|lanes| *lanes > 0.0).unwrap_or(width).min(width);
+        width = number(&port, "max_link_width")
+            .filter(|lanes| *lanes > 0.0)
+            .unwrap_or(width)
+            .min(width);
     }
     for (fact, value) in [("speed_gts", speed), ("width", width)] {
         let known = value.is_finite().then_some(value);
         snapshot.set_known(format!("{nic}.pci.upstream_max_{fact}"), known, SRC);
     }
-    let Some(parent) = device.parent() else { return };
-    let networks =
-        fs::read_dir(parent).into_iter().flatten().flatten().filter(|entry| entry.path().join("net").is_dir());
-    snapshot.set(format!("{nic}.pci.siblings"), networks.count().saturating_sub(1), SRC);
-    snapshot.set_known(format!("{nic}.pci.upstream"), parent.file_name().and_then(|name| name.to_str()), SRC);
+    let Some(parent) = device.parent() else {
+        return;
+    };
+    let networks = fs::read_dir(parent)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.path().join("net").is_dir());
+    snapshot.set(
+        format!("{nic}.pci.siblings"),
+        networks.count().saturating_sub(1),
+        SRC,
+    );
+    snapshot.set_known(
+        format!("{nic}.pci.upstream"),
+        parent.file_name().and_then(|name| name.to_str()),
+        SRC,
+    );
 }
 
 /// Sizes of packets on the bus: of the device, and the smallest between it and the root.
@@ -72,7 +119,9 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
                 snapshot.set_in(own(fact), bytes, "bytes", CONFIG);
             }
             let states = ["off", "L0s", "L1", "L0s L1"];
-            let aspm = device.aspm.and_then(|bits| states.get(usize::from(bits)).copied());
+            let aspm = device
+                .aspm
+                .and_then(|bits| states.get(usize::from(bits)).copied());
             snapshot.set_or_absent(own("aspm"), aspm, Absence::NotApplicableToKind, CONFIG);
         }
         Err(absence) => {
@@ -82,7 +131,9 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
             return;
         }
     }
-    let ports = ports(device).map(|port| configuration(&port)).collect::<Result<Vec<_>, _>>();
+    let ports = ports(device)
+        .map(|port| configuration(&port))
+        .collect::<Result<Vec<_>, _>>();
     let key = |fact: &str| format!("{nic}.pci.upstream_{fact}");
     match ports.as_deref() {
         Err(absence) => snapshot.set_absent(key("mps_supported_bytes"), *absence, None, CONFIG),
@@ -90,7 +141,10 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
             let least = |size: fn(&Express) -> u32| ports.iter().map(size).min();
             let sizes = [
                 ("mps_bytes", least(|port| port.payload_bytes)),
-                ("mps_supported_bytes", least(|port| port.payload_supported_bytes)),
+                (
+                    "mps_supported_bytes",
+                    least(|port| port.payload_supported_bytes),
+                ),
             ];
             for (fact, size) in sizes {
                 snapshot.set_known_in(key(fact), size, "bytes", CONFIG);
@@ -103,7 +157,9 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
 /// The bridges between a device and the root, the nearest first.
 fn ports(device: &Path) -> impl Iterator<Item = PathBuf> {
     let above = device.ancestors().skip(1);
-    above.take_while(|path| path.join("vendor").exists()).map(Path::to_path_buf)
+    above
+        .take_while(|path| path.join("vendor").exists())
+        .map(Path::to_path_buf)
 }
 
 fn configuration(device: &Path) -> Result<Express, Absence> {
@@ -111,7 +167,9 @@ fn configuration(device: &Path) -> Result<Express, Absence> {
     const BYTES: u64 = 256;
     let mut config = Vec::new();
     let file = fs::File::open(device.join("config")).map_err(|_| Absence::NotReported)?;
-    file.take(BYTES).read_to_end(&mut config).map_err(|_| Absence::NotReported)?;
+    file.take(BYTES)
+        .read_to_end(&mut config)
+        .map_err(|_| Absence::NotReported)?;
     express(&config).map_err(|reason| match reason {
         NoExpress::Hidden => Absence::Permission,
         NoExpress::NotExpress => Absence::NotApplicableToKind,
@@ -121,7 +179,10 @@ fn configuration(device: &Path) -> Result<Express, Absence> {
 /// How the IOMMU treats the buffers of a device.
 fn translation(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     let key = format!("{nic}.pci.iommu");
-    let mode = match (read(device.join("iommu_group/type")), device.join("iommu_group").exists()) {
+    let mode = match (
+        read(device.join("iommu_group/type")),
+        device.join("iommu_group").exists(),
+    ) {
         (Some(kind), _) => domain(&kind),
         // Kernels before 5.11 report only the boot option.
         (None, true) => by_boot_option(&read("/proc/cmdline").unwrap_or_default()),
@@ -155,7 +216,11 @@ mod tests {
 
     #[test]
     fn iommu_modes_are_parsed_from_kernel_names() {
-        let rows = [("identity", Some("passthrough")), ("DMA", Some("strict")), ("DMA-FQ", Some("lazy"))];
+        let rows = [
+            ("identity", Some("passthrough")),
+            ("DMA", Some("strict")),
+            ("DMA-FQ", Some("lazy")),
+        ];
         for (kind, mode) in rows.into_iter().chain([("blocked", None), ("", None)]) {
             assert_eq!(domain(kind), mode, "{kind}");
         }

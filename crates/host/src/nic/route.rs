@@ -20,8 +20,10 @@ pub(crate) fn record(snapshot: &mut Snapshot, peer: IpAddr, links: &[Link]) {
     match route(peer) {
         Some(response) => {
             response_facts(snapshot, &response, links);
-            let next_hop = attribute(&response, GATEWAY).map_or_else(|| octets(peer), <[u8]>::to_vec);
-            let address = u32_of(&response, DEVICE).and_then(|index| link_layer_address(&next_hop, index));
+            let next_hop =
+                attribute(&response, GATEWAY).map_or_else(|| octets(peer), <[u8]>::to_vec);
+            let address =
+                u32_of(&response, DEVICE).and_then(|index| link_layer_address(&next_hop, index));
             snapshot.set_known("route.peer.lladdr", address, "rtnetlink:GETNEIGH");
         }
         None => snapshot.set_absent("route.peer.dev", Absence::NotReported, None, SRC),
@@ -43,7 +45,10 @@ pub struct Route {
 #[must_use]
 pub fn routes(peers: &[IpAddr]) -> Vec<Option<Route>> {
     let links = links::all();
-    peers.iter().map(|peer| route(*peer).map(|response| route_of(&response, &links))).collect()
+    peers
+        .iter()
+        .map(|peer| route(*peer).map(|response| route_of(&response, &links)))
+        .collect()
 }
 
 pub(crate) fn route_of(body: &[u8], links: &[Link]) -> Route {
@@ -79,7 +84,11 @@ pub(crate) fn device_index(peer: IpAddr) -> Option<u32> {
 fn route(peer: IpAddr) -> Option<Vec<u8>> {
     let address = octets(peer);
     let bits = u8::try_from(address.len() * 8).unwrap_or(128);
-    get(GET_ROUTE, [family(&address), bits, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &address)
+    get(
+        GET_ROUTE,
+        [family(&address), bits, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        &address,
+    )
 }
 
 /// The entry of the next hop in the table of neighbours; `None` when there is none, as on a point-to-point device.
@@ -93,7 +102,10 @@ fn link_layer_address(next_hop: &[u8], device: u32) -> Option<String> {
 /// The link-layer address in the attributes of a neighbour: `52:54:00:12:34:56`.
 pub(crate) fn address_in(neighbour: &[u8]) -> Option<String> {
     const ADDRESS: u16 = 2;
-    let bytes: Vec<String> = attribute(neighbour, ADDRESS)?.iter().map(|byte| format!("{byte:02x}")).collect();
+    let bytes: Vec<String> = attribute(neighbour, ADDRESS)?
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     Some(bytes.join(":")).filter(|address| !address.is_empty())
 }
 
@@ -102,7 +114,8 @@ fn get(kind: u16, header: [u8; 12], address: &[u8]) -> Option<Vec<u8>> {
     const DESTINATION: u16 = 1;
     let mut body = header.to_vec();
     nl::push(&mut body, DESTINATION, address);
-    let response = NetlinkClient::open(Family::Route).and_then(|mut client| client.get(kind, &body));
+    let response =
+        NetlinkClient::open(Family::Route).and_then(|mut client| client.get(kind, &body));
     response.ok()?.get(header.len()..).map(<[u8]>::to_vec)
 }
 
@@ -132,7 +145,9 @@ mod tests {
     #[test]
     fn route_to_this_host_goes_over_loopback_with_its_mtu() {
         let routes = routes(&[IpAddr::from([127, 0, 0, 1])]);
-        let [Some(route)] = routes.as_slice() else { panic!("{routes:?}") };
+        let [Some(route)] = routes.as_slice() else {
+            panic!("{routes:?}")
+        };
         assert_eq!(route.device.as_deref(), Some("lo"));
         assert_eq!(route.source, Some(IpAddr::from([127, 0, 0, 1])));
         assert!(route.mtu_bytes.is_some_and(|mtu| mtu >= 1500), "{route:?}");
@@ -143,7 +158,11 @@ mod tests {
         let mut body = Vec::new();
         nl::push(&mut body, 8, &nl::encoded(2, &1400_u32.to_ne_bytes()));
         nl::push(&mut body, 7, &[192, 0, 2, 1]);
-        let expected = Route { device: None, source: Some([192, 0, 2, 1].into()), mtu_bytes: Some(1400) };
+        let expected = Route {
+            device: None,
+            source: Some([192, 0, 2, 1].into()),
+            mtu_bytes: Some(1400),
+        };
         assert_eq!(route_of(&body, &[]), expected);
     }
 
@@ -151,7 +170,11 @@ mod tests {
     fn neighbour_has_its_link_layer_address() {
         let mut neighbour = Vec::new();
         nl::push(&mut neighbour, 1, &[192, 0, 2, 1]);
-        assert_eq!(address_in(&neighbour), None, "an entry that is not resolved");
+        assert_eq!(
+            address_in(&neighbour),
+            None,
+            "an entry that is not resolved"
+        );
         nl::push(&mut neighbour, 2, &[0x52, 0x54, 0, 0x12, 0x34, 0xff]);
         assert_eq!(address_in(&neighbour).as_deref(), Some("52:54:00:12:34:ff"));
     }

@@ -19,7 +19,8 @@ pub(crate) fn response(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &st
     let words = attribute(body, TABLE).unwrap_or_default().chunks_exact(4);
     let hash = ReceiveHash {
         table: words.filter_map(|word| u32_at(word, 0)).collect(),
-        key_bytes: attribute(body, KEY).map_or(0, |key| u32::try_from(key.len()).unwrap_or(u32::MAX)),
+        key_bytes: attribute(body, KEY)
+            .map_or(0, |key| u32::try_from(key.len()).unwrap_or(u32::MAX)),
         functions: u32_of(body, FUNCTIONS).map_or(0, |bits| u8::try_from(bits & 0xff).unwrap_or(0)),
     };
     record(snapshot, nic, &hash, src);
@@ -59,29 +60,60 @@ fn record(snapshot: &mut Snapshot, nic: &str, hash: &ReceiveHash, src: &str) {
     }
     let most = buckets.values().max().copied().unwrap_or(0);
     if hash.table.is_empty() {
-        snapshot.set_absent(format!("{nic}.rss.table"), Absence::UnsupportedByDriver, None, src);
+        snapshot.set_absent(
+            format!("{nic}.rss.table"),
+            Absence::UnsupportedByDriver,
+            None,
+            src,
+        );
     } else {
         // A whole table would fill the snapshot; whether it is even is what matters.
-        snapshot.set_in(format!("{nic}.rss.table.size"), hash.table.len(), "buckets", src);
-        snapshot.set_in(format!("{nic}.rss.table.queues"), buckets.len(), "queues", src);
+        snapshot.set_in(
+            format!("{nic}.rss.table.size"),
+            hash.table.len(),
+            "buckets",
+            src,
+        );
+        snapshot.set_in(
+            format!("{nic}.rss.table.queues"),
+            buckets.len(),
+            "queues",
+            src,
+        );
         snapshot.set_in(format!("{nic}.rss.table.largest"), most, "buckets", src);
     }
     let key = format!("{nic}.rss.key_bytes");
-    snapshot.set_known_in(&key, Some(hash.key_bytes).filter(|bytes| *bytes > 0), "bytes", src);
+    snapshot.set_known_in(
+        &key,
+        Some(hash.key_bytes).filter(|bytes| *bytes > 0),
+        "bytes",
+        src,
+    );
     snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src);
     let functions = names(hash.functions.into(), &["toeplitz", "xor", "crc32"]);
-    snapshot.set_or_absent(format!("{nic}.rss.function"), functions, Absence::UnsupportedByDriver, src);
+    snapshot.set_or_absent(
+        format!("{nic}.rss.function"),
+        functions,
+        Absence::UnsupportedByDriver,
+        src,
+    );
 }
 
 /// The bits of `RXH_*` as text; `none` where packets are not hashed.
 fn fields(bits: u64) -> String {
-    let used = names(bits >> 1, &["mac", "vlan", "protocol", "src", "dst", "sport", "dport"]);
+    let used = names(
+        bits >> 1,
+        &["mac", "vlan", "protocol", "src", "dst", "sport", "dport"],
+    );
     used.unwrap_or_else(|| "none".to_owned())
 }
 
 /// The names of the bits that are set, the lowest bit's first; `None` for none.
 fn names(bits: u64, names: &[&str]) -> Option<String> {
-    let used = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
+    let used = names
+        .iter()
+        .enumerate()
+        .filter(|(bit, _)| bits >> bit & 1 == 1);
     let used: Vec<&str> = used.map(|(_, name)| *name).collect();
     (!used.is_empty()).then(|| used.join(" "))
 }
@@ -94,13 +126,26 @@ mod tests {
 
     #[test]
     fn a_table_is_summed_up_and_its_absence_has_a_reason() {
-        let table: Vec<u8> = [0_u32, 1, 0, 0].into_iter().flat_map(u32::to_ne_bytes).collect();
-        let body = [encoded(3, &1_u32.to_ne_bytes()), encoded(4, &table), encoded(5, &[7; 40])].concat();
+        let table: Vec<u8> = [0_u32, 1, 0, 0]
+            .into_iter()
+            .flat_map(u32::to_ne_bytes)
+            .collect();
+        let body = [
+            encoded(3, &1_u32.to_ne_bytes()),
+            encoded(4, &table),
+            encoded(5, &[7; 40]),
+        ]
+        .concat();
         let mut snapshot = Snapshot::new("h", Source::Live);
         response(&mut snapshot, "nic.e", &body, "test");
         let number = |fact: &str| snapshot.number(&format!("nic.e.rss.{fact}"));
         assert_eq!(
-            [number("table.size"), number("table.queues"), number("table.largest"), number("key_bytes")],
+            [
+                number("table.size"),
+                number("table.queues"),
+                number("table.largest"),
+                number("key_bytes")
+            ],
             [Some(4.0), Some(2.0), Some(3.0), Some(40.0)]
         );
         assert_eq!(snapshot.text("nic.e.rss.function"), Some("toeplitz"));

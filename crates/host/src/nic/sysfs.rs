@@ -20,16 +20,31 @@ pub(crate) fn record(snapshot: &mut Snapshot, name: &str, interrupts: &[Interrup
     let root = Path::new("/sys/class/net").join(name);
     queues(snapshot, &nic, &root);
     let Some(device) = pci::device(&root) else {
-        snapshot.set_absent(format!("{nic}.pci"), Absence::NotApplicableToKind, None, SRC);
+        snapshot.set_absent(
+            format!("{nic}.pci"),
+            Absence::NotApplicableToKind,
+            None,
+            SRC,
+        );
         return;
     };
     pci::record(snapshot, &nic, &device);
     node(snapshot, &nic, &device);
-    own_interrupts(snapshot, &nic, name, &[root.join("device"), device], interrupts);
+    own_interrupts(
+        snapshot,
+        &nic,
+        name,
+        &[root.join("device"), device],
+        interrupts,
+    );
 }
 
 fn node(snapshot: &mut Snapshot, nic: &str, device: &Path) {
-    snapshot.set_known(format!("{nic}.numa.node"), read_number(device.join("numa_node")), SRC);
+    snapshot.set_known(
+        format!("{nic}.numa.node"),
+        read_number(device.join("numa_node")),
+        SRC,
+    );
     if let Some(cpus) = read(device.join("local_cpulist")) {
         snapshot.set(format!("{nic}.numa.local_cpus"), cpu_list(&cpus).len(), SRC);
         snapshot.set(format!("{nic}.numa.local_cpulist"), cpus, SRC);
@@ -37,13 +52,28 @@ fn node(snapshot: &mut Snapshot, nic: &str, device: &Path) {
 }
 
 fn queues(snapshot: &mut Snapshot, nic: &str, root: &Path) {
-    let names = fs::read_dir(root.join("queues")).into_iter().flatten().flatten();
-    let names: Vec<String> = names.filter_map(|entry| entry.file_name().into_string().ok()).take(QUEUES_MAX).collect();
+    let names = fs::read_dir(root.join("queues"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let names: Vec<String> = names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .take(QUEUES_MAX)
+        .collect();
     for direction in ["rx", "tx"] {
         let own = names.iter().filter(|name| name.starts_with(direction));
-        snapshot.set_in(format!("{nic}.queue.{direction}_count"), own.clone().count(), "queues", SRC);
+        snapshot.set_in(
+            format!("{nic}.queue.{direction}_count"),
+            own.clone().count(),
+            "queues",
+            SRC,
+        );
         for name in own {
-            let file = if direction == "rx" { "rps_cpus" } else { "xps_cpus" };
+            let file = if direction == "rx" {
+                "rps_cpus"
+            } else {
+                "xps_cpus"
+            };
             let mask = read(root.join("queues").join(name).join(file));
             snapshot.set_known(format!("{nic}.queue.{name}.{file}"), mask, SRC);
         }
@@ -53,15 +83,34 @@ fn queues(snapshot: &mut Snapshot, nic: &str, root: &Path) {
 }
 
 /// Interrupts of a device: those the bus lists for it, otherwise those that carry its name.
-fn own_interrupts(snapshot: &mut Snapshot, nic: &str, name: &str, devices: &[PathBuf], interrupts: &[Interrupt]) {
+fn own_interrupts(
+    snapshot: &mut Snapshot,
+    nic: &str,
+    name: &str,
+    devices: &[PathBuf],
+    interrupts: &[Interrupt],
+) {
     let listed: Vec<String> = devices
         .iter()
-        .flat_map(|device| fs::read_dir(device.join("msi_irqs")).into_iter().flatten().flatten())
+        .flat_map(|device| {
+            fs::read_dir(device.join("msi_irqs"))
+                .into_iter()
+                .flatten()
+                .flatten()
+        })
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect();
-    let named = |irq: &&Interrupt| irq.description.split([' ', '-', '@', ',']).any(|word| word == name);
+    let named = |irq: &&Interrupt| {
+        irq.description
+            .split([' ', '-', '@', ','])
+            .any(|word| word == name)
+    };
     let own = |irq: &&Interrupt| {
-        if listed.is_empty() { named(irq) } else { listed.contains(&irq.number) }
+        if listed.is_empty() {
+            named(irq)
+        } else {
+            listed.contains(&irq.number)
+        }
     };
     for irq in interrupts.iter().filter(own) {
         for (cpu, count) in &irq.per_cpu {

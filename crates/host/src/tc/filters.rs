@@ -37,10 +37,14 @@ impl Filters {
         self.count += 1;
         self.priorities.insert(u32_at(payload, 16)? >> 16);
         let options = attribute(body, OPTIONS).unwrap_or_default();
-        if let Some(actions) = actions_of(&kind).and_then(|attribute_kind| attribute(options, attribute_kind)) {
+        if let Some(actions) =
+            actions_of(&kind).and_then(|attribute_kind| attribute(options, attribute_kind))
+        {
             attributes(actions).for_each(|(_, action)| self.action(action));
         }
-        if let Some(policer) = policer_of(&kind).and_then(|attribute_kind| attribute(options, attribute_kind)) {
+        if let Some(policer) =
+            policer_of(&kind).and_then(|attribute_kind| attribute(options, attribute_kind))
+        {
             self.policer(policer);
         }
         self.kinds.insert(kind);
@@ -53,7 +57,9 @@ impl Filters {
         const QUEUE_MAPPING: u16 = 4;
         let options = attribute(action, OPTIONS).unwrap_or_default();
         match attribute(action, KIND).map(text).as_deref() {
-            Some("skbedit") if attribute(options, QUEUE_MAPPING).is_some() => self.queue_mappings += 1,
+            Some("skbedit") if attribute(options, QUEUE_MAPPING).is_some() => {
+                self.queue_mappings += 1
+            }
             Some("police") => self.policer(options),
             _ => {}
         }
@@ -142,7 +148,11 @@ mod tests {
 
     /// A filter whose only action is a policer.
     fn policing(kind: &str, handle: u32, priority: u32, bytes_per_second: u32) -> Vec<u8> {
-        let action = [encoded(1, b"police"), encoded(2, &policer(bytes_per_second))].concat();
+        let action = [
+            encoded(1, b"police"),
+            encoded(2, &policer(bytes_per_second)),
+        ]
+        .concat();
         let options = encoded(actions_of(kind).unwrap_or(99), &encoded(1, &action));
         filter(kind, handle, priority, &options)
     }
@@ -150,7 +160,12 @@ mod tests {
     #[test]
     fn policer_beside_other_actions_is_found() {
         let mut filters = Filters::default();
-        filters.add(&filter("u32", 0x8000_0800, 7, &encoded(6, &policer(2_500_000))));
+        filters.add(&filter(
+            "u32",
+            0x8000_0800,
+            7,
+            &encoded(6, &policer(2_500_000)),
+        ));
         assert_eq!((filters.policers, filters.policed_bps), (1, Some(2e7)));
     }
 
@@ -170,7 +185,13 @@ mod tests {
         let number = |fact: &str| snapshot.number(&format!("nic.e.qdisc.{fact}"));
         assert_eq!(number("filter.count"), Some(3.0), "a table is no filter");
         assert_eq!(number("filter.priorities"), Some(2.0));
-        assert_eq!((number("filter.police_count"), number("policer.rate_bps")), (Some(2.0), Some(1e7)));
-        assert_eq!(snapshot.text("nic.e.qdisc.filter.kinds"), Some("matchall strange u32"));
+        assert_eq!(
+            (number("filter.police_count"), number("policer.rate_bps")),
+            (Some(2.0), Some(1e7))
+        );
+        assert_eq!(
+            snapshot.text("nic.e.qdisc.filter.kinds"),
+            Some("matchall strange u32")
+        );
     }
 }

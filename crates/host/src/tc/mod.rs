@@ -29,11 +29,19 @@ const FILTERS_OUT: u32 = 0xffff_fff3;
 pub(crate) fn record(snapshot: &mut Snapshot, links: &[(u32, &str)]) {
     let payloads = dump(Family::Route, GET_QDISC, &[0; 20]).0;
     for (index, name) in links {
-        let own = payloads.iter().filter(|payload| u32_at(payload, 4) == Some(*index));
-        let own: Vec<Qdisc> = own.filter_map(|payload| qdisc(snapshot, name, payload)).collect();
+        let own = payloads
+            .iter()
+            .filter(|payload| u32_at(payload, 4) == Some(*index));
+        let own: Vec<Qdisc> = own
+            .filter_map(|payload| qdisc(snapshot, name, payload))
+            .collect();
         let has_filters = filters(snapshot, *index, name, &own);
         if !has_filters {
-            snapshot.set_known(format!("nic.{name}.qdisc.root.command"), command(name, &own), SRC);
+            snapshot.set_known(
+                format!("nic.{name}.qdisc.root.command"),
+                command(name, &own),
+                SRC,
+            );
         }
         for one in own.iter().filter(|one| one.default_class.is_some()) {
             hierarchy(snapshot, *index, one, has_filters);
@@ -68,7 +76,12 @@ pub(crate) fn qdisc(snapshot: &mut Snapshot, name: &str, payload: &[u8]) -> Opti
     if let Some(shaper) = shapers::shaper(&kind, body) {
         snapshot.set_in(format!("{key}.rate_bps"), shaper.rate_bps, "bit/s", SRC);
     } else if kind == "cake" {
-        snapshot.set_absent(format!("{key}.rate_bps"), Absence::NotApplicableToKind, None, SRC);
+        snapshot.set_absent(
+            format!("{key}.rate_bps"),
+            Absence::NotApplicableToKind,
+            None,
+            SRC,
+        );
     }
     if let Some((limit, unit)) = shapers::limit(&kind, body) {
         snapshot.set_in(format!("{key}.limit"), limit, unit, SRC);
@@ -78,7 +91,15 @@ pub(crate) fn qdisc(snapshot: &mut Snapshot, name: &str, payload: &[u8]) -> Opti
     let both_ways = kind == "clsact";
     let words = shapers::words(&kind, body);
     snapshot.set(format!("{key}.kind"), kind.as_str(), SRC);
-    Some(Qdisc { key, kind, words, handle, parent, both_ways, default_class })
+    Some(Qdisc {
+        key,
+        kind,
+        words,
+        handle,
+        parent,
+        both_ways,
+        default_class,
+    })
 }
 
 /// What makes the root discipline as it is, where it has none below it.
@@ -89,15 +110,20 @@ fn command(name: &str, own: &[Qdisc]) -> Option<String> {
     }
     if root.handle != 0 {
         let (words, handle) = (root.words.as_ref()?, root.handle >> 16);
-        return Some(format!("tc qdisc replace dev {name} root handle {handle:x}: {words}"));
+        return Some(format!(
+            "tc qdisc replace dev {name} root handle {handle:x}: {words}"
+        ));
     }
     // Without a discipline the kernel attaches its default, which has handle 0.
-    let is_default = root.kind == "noqueue" || read("/proc/sys/net/core/default_qdisc").as_ref() == Some(&root.kind);
+    let is_default = root.kind == "noqueue"
+        || read("/proc/sys/net/core/default_qdisc").as_ref() == Some(&root.kind);
     is_default.then(|| format!("tc qdisc del dev {name} root"))
 }
 
 fn counters(snapshot: &mut Snapshot, key: &str, body: &[u8]) {
-    let Some(statistics) = attribute(body, STATISTICS) else { return };
+    let Some(statistics) = attribute(body, STATISTICS) else {
+        return;
+    };
     let basic = attribute(statistics, 1).unwrap_or_default();
     let queue = attribute(statistics, QUEUE).unwrap_or_default();
     let counters = [
@@ -108,7 +134,11 @@ fn counters(snapshot: &mut Snapshot, key: &str, body: &[u8]) {
     ];
     for (counter, value) in counters {
         if let Some(value) = value {
-            snapshot.count(format!("{key}.{counter}"), value, (counter != "bytes").then_some(32));
+            snapshot.count(
+                format!("{key}.{counter}"),
+                value,
+                (counter != "bytes").then_some(32),
+            );
         }
     }
     snapshot.set_known_in(format!("{key}.backlog"), u32_at(queue, 4), "bytes", SRC);
@@ -135,10 +165,16 @@ fn attached(kind: u16, index: u32, parent: u32) -> Vec<Vec<u8>> {
 /// The rate of packets that no filter classifies. Where there are filters, it is inferred.
 fn hierarchy(snapshot: &mut Snapshot, index: u32, qdisc: &Qdisc, has_filters: bool) {
     let classes = attached(GET_CLASS, index, 0);
-    let classes: Classes = classes.iter().filter_map(|payload| shapers::class(payload)).collect();
+    let classes: Classes = classes
+        .iter()
+        .filter_map(|payload| shapers::class(payload))
+        .collect();
     let key = format!("{}.rate_bps", qdisc.key);
     let src = "rtnetlink:GETTCLASS";
-    match qdisc.default_class.and_then(|class| shapers::ceiling(&classes, class)) {
+    match qdisc
+        .default_class
+        .and_then(|class| shapers::ceiling(&classes, class))
+    {
         Some(rate) => snapshot.set_in(&key, rate, "bit/s", src),
         // Without a default class packets go through unshaped, or are dropped.
         None => snapshot.set_absent(&key, Absence::NotReported, None, src),

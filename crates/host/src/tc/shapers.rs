@@ -30,7 +30,10 @@ impl Shaper {
     fn words(&self) -> Option<String> {
         let burst = self.burst_bytes.filter(|_| self.is_plain)?;
         let limit = self.limit_bytes?;
-        Some(format!("tbf rate {:.0}bit burst {burst:.0} limit {limit}", self.rate_bps))
+        Some(format!(
+            "tbf rate {:.0}bit burst {burst:.0} limit {limit}",
+            self.rate_bps
+        ))
     }
 }
 
@@ -68,7 +71,8 @@ fn bucket(options: &[u8]) -> Option<Shaper> {
     let parameters = attribute(options, PARAMETERS)?;
     let rate = rate(options, RATE64, parameters, 8)?;
     // Overhead, alignment of cells and smallest packet; then the peak rate.
-    let is_plain = u16_at(parameters, 2)? == 0 && u32_at(parameters, 4)? == 0 && u32_at(parameters, 20)? == 0;
+    let is_plain =
+        u16_at(parameters, 2)? == 0 && u32_at(parameters, 4)? == 0 && u32_at(parameters, 20)? == 0;
     Some(Shaper {
         is_plain,
         rate_bps: rate * 8.0,
@@ -81,7 +85,12 @@ fn bucket(options: &[u8]) -> Option<Shaper> {
 fn cake(options: &[u8]) -> Option<Shaper> {
     const BASE_RATE64: u16 = 2;
     let rate = u64_of(options, BASE_RATE64).filter(|rate| *rate > 0)?;
-    Some(Shaper { rate_bps: to_f64(rate) * 8.0, limit_bytes: None, burst_bytes: None, is_plain: false })
+    Some(Shaper {
+        rate_bps: to_f64(rate) * 8.0,
+        limit_bytes: None,
+        burst_bytes: None,
+        is_plain: false,
+    })
 }
 
 /// Bytes per second: in an attribute of its own, or within the parameters.
@@ -123,10 +132,15 @@ pub(crate) fn class(payload: &[u8]) -> Option<(u32, (u32, Option<f64>))> {
     let most = match kind.as_str() {
         // Two rates of 12 bytes each: what is guaranteed, and what may be borrowed.
         "htb" => rate(options, CEIL64, attribute(options, PARAMETERS)?, 20),
-        "hfsc" => attribute(options, UPPER_CURVE).and_then(|curve| Some(f64::from(u32_at(curve, 8)?))),
+        "hfsc" => {
+            attribute(options, UPPER_CURVE).and_then(|curve| Some(f64::from(u32_at(curve, 8)?)))
+        }
         _ => return None,
     };
-    Some((u32_at(payload, 8)?, (u32_at(payload, 12)?, most.map(|bytes| bytes * 8.0))))
+    Some((
+        u32_at(payload, 8)?,
+        (u32_at(payload, 12)?, most.map(|bytes| bytes * 8.0)),
+    ))
 }
 
 /// What a class and all above it let through, bit/s; `None` when nothing limits it, or it does not exist.
@@ -136,7 +150,9 @@ pub(crate) fn ceiling(classes: &Classes, from: u32) -> Option<f64> {
     let mut least: Option<f64> = None;
     let mut at = from;
     for _ in 0..LEVELS_MAX {
-        let Some((parent, most)) = classes.get(&at) else { break };
+        let Some((parent, most)) = classes.get(&at) else {
+            break;
+        };
         least = match (least, *most) {
             (Some(least), Some(most)) => Some(least.min(most)),
             (least, most) => least.or(most),
