@@ -23,13 +23,18 @@ pub fn decode_chunks(cuts: &[u8], body: &[u8]) -> Option<Vec<u8>> {
     let whole = decode([body]);
     let cut = decode(pieces(cuts, body));
     assert_eq!(whole, cut);
-    whole.ok().filter(|(.., is_end)| *is_end).map(|(payload, ..)| payload)
+    whole
+        .ok()
+        .filter(|(.., is_end)| *is_end)
+        .map(|(payload, ..)| payload)
 }
 
 /// Payload of a body, bytes consumed, and whether it is complete.
 type Decoded = (Vec<u8>, usize, bool);
 
-pub(crate) fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Decoded, ChunkedError> {
+pub(crate) fn decode<'a>(
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Decoded, ChunkedError> {
     let (mut decoder, mut payload, mut used) = (Decoder::new(), Vec::new(), 0);
     for input in pieces {
         let mut rest = input;
@@ -52,15 +57,24 @@ mod tests {
     #[test]
     fn pieces_are_the_input() {
         for cuts in [&[][..], &[1, 0, 2], &[255]] {
-            assert_eq!(pieces(cuts, b"abcdef").collect::<Vec<_>>().concat(), b"abcdef");
+            assert_eq!(
+                pieces(cuts, b"abcdef").collect::<Vec<_>>().concat(),
+                b"abcdef"
+            );
         }
     }
 
     #[test]
     fn valid_and_invalid_input_do_not_depend_on_segmentation() {
-        assert_eq!(decode_chunks(&[1, 2, 3], b"3\r\nabc\r\n0\r\n\r\nx"), Some(b"abc".to_vec()));
+        assert_eq!(
+            decode_chunks(&[1, 2, 3], b"3\r\nabc\r\n0\r\n\r\nx"),
+            Some(b"abc".to_vec())
+        );
         assert_eq!(decode_chunks(&[1], b"3\r\nab"), None);
         assert_eq!(decode_chunks(&[1], b"zz"), None);
-        answer_requests(&[3; 20], b"GET /b/9 HTTP/1.1\r\nHost: a\r\n\r\nPOST /sink HTTP/1.1\r\nHost: a\r\n\r\nGET\n");
+        answer_requests(
+            &[3; 20],
+            b"GET /b/9 HTTP/1.1\r\nHost: a\r\n\r\nPOST /sink HTTP/1.1\r\nHost: a\r\n\r\nGET\n",
+        );
     }
 }

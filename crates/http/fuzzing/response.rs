@@ -10,7 +10,9 @@ use crate::load::response::{ReadProgress, ReaderContext, ReceivedResponse, Respo
 /// When the results differ.
 pub fn response(settings: u8, cuts: &[u8], input: &[u8]) {
     let (is_head, is_hashed) = (settings & 1 != 0, settings & 2 != 0);
-    let read = |cuts, drops_bodies| Connection::new(is_head, is_hashed, drops_bodies).read(pieces(cuts, input));
+    let read = |cuts, drops_bodies| {
+        Connection::new(is_head, is_hashed, drops_bodies).read(pieces(cuts, input))
+    };
     let whole = read(&[], false);
     assert_eq!(whole, read(cuts, false));
     if !is_hashed {
@@ -49,8 +51,12 @@ impl Connection {
 
     fn read<'a>(mut self, mut pieces: impl Iterator<Item = &'a [u8]>) -> Found {
         let is_broken = pieces.any(|piece| !self.take(piece));
-        let rest = (!is_broken).then(|| (self.kept.len(), self.reader.body_left(), self.reader.end()));
-        Found { responses: self.responses, rest }
+        let rest =
+            (!is_broken).then(|| (self.kept.len(), self.reader.body_left(), self.reader.end()));
+        Found {
+            responses: self.responses,
+            rest,
+        }
     }
 
     /// Parses received bytes; `false` when they are malformed.
@@ -119,8 +125,13 @@ mod tests {
         for step in 1..=input.len() {
             let found = Connection::new(false, true, false).read(input.chunks(step));
             let responses = found.responses.iter();
-            let responses: Vec<_> = responses.map(|response| (response.status, response.body_bytes)).collect();
-            assert!(found.rest.is_some() && responses == expected, "{step} bytes at a time: {responses:?}");
+            let responses: Vec<_> = responses
+                .map(|response| (response.status, response.body_bytes))
+                .collect();
+            assert!(
+                found.rest.is_some() && responses == expected,
+                "{step} bytes at a time: {responses:?}"
+            );
         }
     }
 }

@@ -88,23 +88,40 @@ fn connect(target: ProbeTarget<'_>) -> Result<TcpStream, ProbeError> {
 ///
 /// # Errors
 /// Failure of the probe.
-pub fn send(target: ProbeTarget<'_>, request: &[u8], is_head: bool) -> Result<ProbeResult, ProbeError> {
+pub fn send(
+    target: ProbeTarget<'_>,
+    request: &[u8],
+    is_head: bool,
+) -> Result<ProbeResult, ProbeError> {
     if target.protocol.is_plain_http1() {
         return send_plain(target, request, is_head);
     }
     #[cfg(feature = "tls")]
     return by_hyper::send(target, request);
     #[cfg(not(feature = "tls"))]
-    Err(ProbeError::Request("this build uses neither TLS nor HTTP/2".to_owned()))
+    Err(ProbeError::Request(
+        "this build uses neither TLS nor HTTP/2".to_owned(),
+    ))
 }
 
-fn send_plain(target: ProbeTarget<'_>, request: &[u8], is_head: bool) -> Result<ProbeResult, ProbeError> {
-    let ProbeTarget { address, timeout, .. } = target;
+fn send_plain(
+    target: ProbeTarget<'_>,
+    request: &[u8],
+    is_head: bool,
+) -> Result<ProbeResult, ProbeError> {
+    let ProbeTarget {
+        address, timeout, ..
+    } = target;
     let mut transport = Transport::new(connect(target)?);
     let begin = Instant::now();
     let deadline = begin + timeout;
-    let completed = transport.send(request, deadline).and_then(|()| read(&mut transport, is_head, deadline));
-    let completed = completed.map(|response| ProbeResult { elapsed: begin.elapsed(), ..response });
+    let completed = transport
+        .send(request, deadline)
+        .and_then(|()| read(&mut transport, is_head, deadline));
+    let completed = completed.map(|response| ProbeResult {
+        elapsed: begin.elapsed(),
+        ..response
+    });
     completed.map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData => ProbeError::Protocol(address, "HTTP/1.1", error.to_string()),
         io::ErrorKind::TimedOut => ProbeError::Silent(address, timeout),
@@ -113,9 +130,13 @@ fn send_plain(target: ProbeTarget<'_>, request: &[u8], is_head: bool) -> Result<
 }
 
 fn read(transport: &mut Transport, is_head: bool, deadline: Instant) -> io::Result<ProbeResult> {
-    let (mut reader, mut context) = (ResponseReader::default(), ReaderContext::new(is_head, false));
+    let (mut reader, mut context) = (
+        ResponseReader::default(),
+        ReaderContext::new(is_head, false),
+    );
     let (mut head, mut total) = (Vec::new(), 0);
-    let invalid = |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, why.to_string());
+    let invalid =
+        |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, why.to_string());
     loop {
         let kept_len = transport.buffer.len();
         if !transport.fill_or_end(deadline)? {
@@ -129,7 +150,10 @@ fn read(transport: &mut Transport, is_head: bool, deadline: Instant) -> io::Resu
         if head.len() < HEADER_KEPT_MAX && !reader.has_begun() {
             head.clone_from(&transport.buffer);
         }
-        match reader.feed(&transport.buffer, &mut context).map_err(|error| invalid(&error))? {
+        match reader
+            .feed(&transport.buffer, &mut context)
+            .map_err(|error| invalid(&error))?
+        {
             ReadProgress::Complete(_, response) => return Ok(probe_result(&head, &response)),
             ReadProgress::More => transport.buffer.clear(),
             ReadProgress::Incomplete(used) => drop(transport.buffer.drain(..used)),
@@ -143,7 +167,10 @@ fn probe_result(head: &[u8], response: &ReceivedResponse) -> ProbeResult {
         let mut response = httparse::Response::new(&mut fields);
         // It has been parsed before, so the only possible error is a body that follows.
         let _ = response.parse(head);
-        let found = response.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
+        let found = response
+            .headers
+            .iter()
+            .find(|field| field.name.eq_ignore_ascii_case(name));
         found.map(|field| String::from_utf8_lossy(field.value).into_owned())
     };
     ProbeResult {
@@ -174,8 +201,13 @@ mod tests {
     const LONG: Duration = Duration::from_secs(20);
 
     fn probe_from(local: Local<'_>, address: SocketAddr) -> Result<ProbeResult, ProbeError> {
-        let target =
-            ProbeTarget { address, local, protocol: &Protocol::default(), connect_timeout: LONG, timeout: LONG };
+        let target = ProbeTarget {
+            address,
+            local,
+            protocol: &Protocol::default(),
+            connect_timeout: LONG,
+            timeout: LONG,
+        };
         send(target, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", false)
     }
 
@@ -190,10 +222,19 @@ mod tests {
             client.ip()
         });
         let source = IpAddr::from([127, 0, 0, 9]);
-        let local = Local { address: Some(source), ..Local::default() };
+        let local = Local {
+            address: Some(source),
+            ..Local::default()
+        };
         let response = probe_from(local, address).expect("a response");
-        assert_eq!((response.status, response.body_bytes, response.keeps_alive), (302, 3, true));
-        assert_eq!((response.server.as_deref(), response.location.as_deref()), (Some("x/1"), Some("http://other/")));
+        assert_eq!(
+            (response.status, response.body_bytes, response.keeps_alive),
+            (302, 3, true)
+        );
+        assert_eq!(
+            (response.server.as_deref(), response.location.as_deref()),
+            (Some("x/1"), Some("http://other/"))
+        );
         assert_eq!(server.join().expect("the server ends"), source);
     }
 
@@ -210,16 +251,30 @@ mod tests {
             connect_timeout: LONG,
             timeout: short,
         };
-        let silent = send(target, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", false).expect_err("it does not respond");
-        assert_eq!(silent.to_string(), format!("no response from {address} within 50ms"));
+        let silent = send(target, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", false)
+            .expect_err("it does not respond");
+        assert_eq!(
+            silent.to_string(),
+            format!("no response from {address} within 50ms")
+        );
     }
 
     #[test]
     fn foreign_address_has_no_port() {
         for ports in [Ports::Kernel, Ports::Explicit, Ports::Auto] {
-            let foreign = Local { address: Some(IpAddr::from([192, 0, 2, 1])), ports, ports_skipped: &[] };
-            let refused = probe_from(foreign, SocketAddr::from(([127, 0, 0, 1], 1))).expect_err("it cannot be bound");
-            assert!(refused.to_string().ends_with("Cannot assign requested address"), "{refused}");
+            let foreign = Local {
+                address: Some(IpAddr::from([192, 0, 2, 1])),
+                ports,
+                ports_skipped: &[],
+            };
+            let refused = probe_from(foreign, SocketAddr::from(([127, 0, 0, 1], 1)))
+                .expect_err("it cannot be bound");
+            assert!(
+                refused
+                    .to_string()
+                    .ends_with("Cannot assign requested address"),
+                "{refused}"
+            );
         }
     }
 }

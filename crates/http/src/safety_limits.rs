@@ -19,7 +19,11 @@ impl TargetScope {
     /// Of an address; `networks` are the addresses of this host with their prefix lengths.
     #[must_use]
     pub fn of(address: IpAddr, networks: &[(IpAddr, u8)]) -> Self {
-        if local_networks(networks).any(|network| network.contains(address)) { Self::Private } else { Self::Public }
+        if local_networks(networks).any(|network| network.contains(address)) {
+            Self::Private
+        } else {
+            Self::Public
+        }
     }
 }
 
@@ -79,7 +83,11 @@ pub enum LimitExceeded {
 ///
 /// # Errors
 /// The exceeded limit.
-pub fn check(demand: &Demand, scope: TargetScope, ownership: TargetOwnership) -> Result<BytesMax, LimitExceeded> {
+pub fn check(
+    demand: &Demand,
+    scope: TargetScope,
+    ownership: TargetOwnership,
+) -> Result<BytesMax, LimitExceeded> {
     if ownership.is_ours || ownership.is_owned {
         return Ok(None);
     }
@@ -93,8 +101,12 @@ pub fn check(demand: &Demand, scope: TargetScope, ownership: TargetOwnership) ->
         (TargetScope::Public, _) if demand.connections > PUBLIC_CONNECTIONS_MAX => {
             Err(LimitExceeded::PublicConnections(demand.connections))
         }
-        (TargetScope::Public, _) if seconds > PUBLIC_SECONDS_MAX => Err(LimitExceeded::Seconds(seconds)),
-        (TargetScope::Public, Mode::Open { rate_per_s, .. }) if rate_per_s > PUBLIC_RATE_MAX_PER_S => {
+        (TargetScope::Public, _) if seconds > PUBLIC_SECONDS_MAX => {
+            Err(LimitExceeded::Seconds(seconds))
+        }
+        (TargetScope::Public, Mode::Open { rate_per_s, .. })
+            if rate_per_s > PUBLIC_RATE_MAX_PER_S =>
+        {
             Err(LimitExceeded::Rate(rate_per_s))
         }
         (TargetScope::Public, Mode::Closed { .. }) => Err(LimitExceeded::NoRate),
@@ -117,14 +129,27 @@ mod tests {
     use super::*;
 
     fn demand(connections: u32, rate_per_s: Option<f64>, seconds: u64) -> Demand {
-        let closed = Mode::Closed { pipeline: 1, think_ns: 0 };
-        let open = |rate_per_s| Mode::Open { rate_per_s, arrivals: Arrivals::Uniform };
-        Demand { connections, mode: rate_per_s.map_or(closed, open), duration_ns: seconds * 1_000_000_000 }
+        let closed = Mode::Closed {
+            pipeline: 1,
+            think_ns: 0,
+        };
+        let open = |rate_per_s| Mode::Open {
+            rate_per_s,
+            arrivals: Arrivals::Uniform,
+        };
+        Demand {
+            connections,
+            mode: rate_per_s.map_or(closed, open),
+            duration_ns: seconds * 1_000_000_000,
+        }
     }
 
     #[test]
     fn addresses_are_private_or_public() {
-        let networks = [(IpAddr::from([198, 51, 100, 7]), 24), (IpAddr::from([203, 0, 113, 1]), 0)];
+        let networks = [
+            (IpAddr::from([198, 51, 100, 7]), 24),
+            (IpAddr::from([203, 0, 113, 1]), 0),
+        ];
         for (address, expected) in [
             ("127.0.0.1", TargetScope::Private),
             ("10.1.2.3", TargetScope::Private),
@@ -151,7 +176,10 @@ mod tests {
     fn public_server_has_limits_unless_owned() {
         let ownership = TargetOwnership::default();
         let polite = demand(16, Some(100.0), 30);
-        assert_eq!(check(&polite, TargetScope::Public, ownership), Ok(Some(1_000_000_000)));
+        assert_eq!(
+            check(&polite, TargetScope::Public, ownership),
+            Ok(Some(1_000_000_000))
+        );
         for rude in [
             demand(17, Some(100.0), 30),
             demand(16, Some(101.0), 30),
@@ -161,9 +189,15 @@ mod tests {
             let refusal = check(&rude, TargetScope::Public, ownership).expect_err("it is too much");
             let refusal = refusal.to_string();
             assert!(refusal.contains("--i-own-this-target"), "{refusal}");
-            let owned = TargetOwnership { is_owned: true, ..ownership };
+            let owned = TargetOwnership {
+                is_owned: true,
+                ..ownership
+            };
             assert_eq!(check(&rude, TargetScope::Public, owned), Ok(None));
-            let large = TargetOwnership { allows_large: true, ..ownership };
+            let large = TargetOwnership {
+                allows_large: true,
+                ..ownership
+            };
             assert!(check(&rude, TargetScope::Public, large).is_err());
         }
     }
@@ -176,8 +210,14 @@ mod tests {
             check(&large, TargetScope::Private, ownership)
                 .is_err_and(|error| error.to_string().contains("--allow-large"))
         );
-        assert_eq!(check(&demand(1024, None, 600), TargetScope::Private, ownership), Ok(Some(100_000_000_000)));
-        let ours = TargetOwnership { is_ours: true, ..ownership };
+        assert_eq!(
+            check(&demand(1024, None, 600), TargetScope::Private, ownership),
+            Ok(Some(100_000_000_000))
+        );
+        let ours = TargetOwnership {
+            is_ours: true,
+            ..ownership
+        };
         assert_eq!(check(&large, TargetScope::Private, ours), Ok(None));
     }
 }

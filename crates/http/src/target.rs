@@ -33,7 +33,10 @@ impl FromStr for Target {
     type Err = TargetError;
 
     fn from_str(url: &str) -> Result<Self, TargetError> {
-        parse(url).map_err(|reason| TargetError { url: printable_start(url, SHOWN_MAX), reason })
+        parse(url).map_err(|reason| TargetError {
+            url: printable_start(url, SHOWN_MAX),
+            reason,
+        })
     }
 }
 
@@ -58,18 +61,33 @@ fn parse(url: &str) -> Result<Target, &'static str> {
     let (authority, zone) = split_zone(authority)?;
     let (host, ports) = split_authority(&authority)?;
     let host = zone.map_or_else(|| host.to_owned(), |zone| format!("{host}%{zone}"));
-    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-    Ok(Target { is_tls, host, ports: parse_ports(ports, is_tls)?, path })
+    let path = if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("/{path}")
+    };
+    Ok(Target {
+        is_tls,
+        host,
+        ports: parse_ports(ports, is_tls)?,
+        path,
+    })
 }
 
 /// The authority without the device of a link-local address, and the device: `[fe80::1%25eth0]` (RFC 6874), or with a plain
 /// `%` as other programs write it.
 fn split_zone(authority: &str) -> Result<(String, Option<&str>), &'static str> {
-    let Some((address, rest)) = authority.strip_prefix('[').and_then(|rest| rest.split_once('%')) else {
+    let Some((address, rest)) = authority
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once('%'))
+    else {
         return Ok((authority.to_owned(), None));
     };
     let (zone, ports) = rest.split_once(']').ok_or("a bracket is not closed")?;
-    let zone = zone.strip_prefix("25").filter(|zone| !zone.is_empty()).unwrap_or(zone);
+    let zone = zone
+        .strip_prefix("25")
+        .filter(|zone| !zone.is_empty())
+        .unwrap_or(zone);
     let is_device = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     if zone.is_empty() || zone.len() > ZONE_MAX || !zone.bytes().all(is_device) {
         return Err("the text behind % is no device");
@@ -82,7 +100,8 @@ pub(crate) fn split_authority(authority: &str) -> Result<(&str, &str), &'static 
     let (host, ports) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, ports) = rest.split_once(']').ok_or("a bracket is not closed")?;
-            host.parse::<std::net::Ipv6Addr>().map_err(|_| "the text in brackets is no IPv6 address")?;
+            host.parse::<std::net::Ipv6Addr>()
+                .map_err(|_| "the text in brackets is no IPv6 address")?;
             (host, ports)
         }
         None => {
@@ -126,7 +145,11 @@ impl Target {
         };
         let port = *self.ports.start();
         let is_default = port == if self.is_tls { 443 } else { 80 };
-        if is_default { host } else { format!("{host}:{port}") }
+        if is_default {
+            host
+        } else {
+            format!("{host}:{port}")
+        }
     }
 }
 
@@ -154,15 +177,44 @@ mod tests {
     fn urls_are_parsed() {
         for (url, is_tls, host, ports, path) in [
             ("http://10.0.0.2", false, "10.0.0.2", 80..=80, "/"),
-            ("http://[fe80::1%25eth0]:8080/", false, "fe80::1%eth0", 8080..=8080, "/"),
-            ("http://[fe80::1%eth0.7]/", false, "fe80::1%eth0.7", 80..=80, "/"),
-            ("http://host:8080/b/1k?close=1", false, "host", 8080..=8080, "/b/1k?close=1"),
+            (
+                "http://[fe80::1%25eth0]:8080/",
+                false,
+                "fe80::1%eth0",
+                8080..=8080,
+                "/",
+            ),
+            (
+                "http://[fe80::1%eth0.7]/",
+                false,
+                "fe80::1%eth0.7",
+                80..=80,
+                "/",
+            ),
+            (
+                "http://host:8080/b/1k?close=1",
+                false,
+                "host",
+                8080..=8080,
+                "/b/1k?close=1",
+            ),
             ("HTTPS://host?x", true, "host", 443..=443, "/?x"),
-            ("http://[fe80::1]:8080-8083/", false, "fe80::1", 8080..=8083, "/"),
+            (
+                "http://[fe80::1]:8080-8083/",
+                false,
+                "fe80::1",
+                8080..=8083,
+                "/",
+            ),
         ] {
             let target: Target = url.parse().expect(url);
             assert_eq!(
-                (target.is_tls, target.host.as_str(), target.ports, target.path.as_str()),
+                (
+                    target.is_tls,
+                    target.host.as_str(),
+                    target.ports,
+                    target.path.as_str()
+                ),
                 (is_tls, host, ports, path)
             );
         }
@@ -170,7 +222,12 @@ mod tests {
 
     #[test]
     fn target_is_displayed_as_parsed() {
-        for url in ["http://h/", "http://h:8080-8083/x", "https://[::1]:8443/", "https://h/a?b=c"] {
+        for url in [
+            "http://h/",
+            "http://h:8080-8083/x",
+            "https://[::1]:8443/",
+            "https://h/a?b=c",
+        ] {
             assert_eq!(url.parse::<Target>().expect(url).to_string(), url);
         }
     }

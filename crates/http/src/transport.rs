@@ -16,7 +16,10 @@ pub(crate) struct Transport {
 
 impl Transport {
     pub(crate) fn new(stream: TcpStream) -> Self {
-        Self { stream, buffer: Vec::new() }
+        Self {
+            stream,
+            buffer: Vec::new(),
+        }
     }
 
     /// Appends received bytes to the buffer; `false` at the end of the stream.
@@ -26,12 +29,15 @@ impl Transport {
             self.stream.set_read_timeout(Some(left(deadline)?))?;
             match self.stream.read(&mut step) {
                 Ok(read) => {
-                    self.buffer.extend_from_slice(step.get(..read).unwrap_or_default());
+                    self.buffer
+                        .extend_from_slice(step.get(..read).unwrap_or_default());
                     return Ok(read > 0);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // The kernel reports its timeout as `EAGAIN`.
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(ErrorKind::TimedOut.into()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return Err(ErrorKind::TimedOut.into());
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -45,7 +51,9 @@ impl Transport {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(ErrorKind::TimedOut.into()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return Err(ErrorKind::TimedOut.into());
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -55,5 +63,9 @@ impl Transport {
 
 fn left(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+    if left.is_zero() {
+        Err(ErrorKind::TimedOut.into())
+    } else {
+        Ok(left)
+    }
 }

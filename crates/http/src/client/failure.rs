@@ -63,11 +63,17 @@ impl Refusal {
 impl Failure {
     /// The connection was closed in order.
     pub(crate) fn closed() -> Self {
-        Self { class: ErrorClass::Eof, text: "closed before the response was complete".to_owned() }
+        Self {
+            class: ErrorClass::Eof,
+            text: "closed before the response was complete".to_owned(),
+        }
     }
 
     pub(crate) fn protocol(text: &str) -> Self {
-        Self { class: ErrorClass::Protocol, text: text.to_owned() }
+        Self {
+            class: ErrorClass::Protocol,
+            text: text.to_owned(),
+        }
     }
 
     /// `has_begun`: part of the response had arrived.
@@ -79,13 +85,18 @@ impl Failure {
             deepest = source;
         }
         let class = class.unwrap_or_else(|| match error {
-            error if error.is_incomplete_message() || error.is_closed() || error.is_canceled() => ErrorClass::Eof,
+            error if error.is_incomplete_message() || error.is_closed() || error.is_canceled() => {
+                ErrorClass::Eof
+            }
             error if error.is_timeout() => ErrorClass::Timeout,
             _ => ErrorClass::Protocol,
         });
         match class {
             ErrorClass::Eof => Self::closed(),
-            _ => Self { class, text: deepest.to_string() },
+            _ => Self {
+                class,
+                text: deepest.to_string(),
+            },
         }
     }
 }
@@ -93,8 +104,12 @@ impl Failure {
 /// Whether the server closed the connection in order without processing this request (GOAWAY with a lower stream, RFC 9113,
 /// section 6.8): it may be sent again, and the server never counted it.
 pub(super) fn is_unprocessed(error: &hyper::Error) -> bool {
-    let cause = error.source().and_then(|source| source.downcast_ref::<h2::Error>());
-    cause.is_some_and(|cause| cause.is_go_away() && cause.is_remote() && cause.reason() == Some(h2::Reason::NO_ERROR))
+    let cause = error
+        .source()
+        .and_then(|source| source.downcast_ref::<h2::Error>());
+    cause.is_some_and(|cause| {
+        cause.is_go_away() && cause.is_remote() && cause.reason() == Some(h2::Reason::NO_ERROR)
+    })
 }
 
 /// Error class of an error kind; `None` where the kind does not determine it.
@@ -115,7 +130,10 @@ fn class_of(error: &(dyn Error + 'static), has_begun: bool) -> Option<ErrorClass
 }
 
 fn of_io(error: &io::Error, has_begun: bool) -> Option<ErrorClass> {
-    if error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
+    if error
+        .get_ref()
+        .is_some_and(|inner| inner.is::<rustls::Error>())
+    {
         return Some(ErrorClass::Tls);
     }
     match error.kind() {
@@ -128,5 +146,9 @@ fn of_io(error: &io::Error, has_begun: bool) -> Option<ErrorClass> {
 }
 
 fn of_reset(has_begun: bool) -> ErrorClass {
-    if has_begun { ErrorClass::ResetMidAnswer } else { ErrorClass::ResetBeforeAnswer }
+    if has_begun {
+        ErrorClass::ResetMidAnswer
+    } else {
+        ErrorClass::ResetBeforeAnswer
+    }
 }

@@ -41,8 +41,15 @@ impl Client {
     /// # Errors
     /// Unreadable certificates, an invalid name, or a request HTTP/2 cannot express.
     pub(crate) fn new(protocol: &Protocol, request: &[u8]) -> Result<Self, ClientError> {
-        let tls = protocol.tls.as_ref().map(|peer| Tls::new(peer, protocol.is_http2));
-        Ok(Self { tls: tls.transpose()?, is_http2: protocol.is_http2, template: Template::new(request, protocol)? })
+        let tls = protocol
+            .tls
+            .as_ref()
+            .map(|peer| Tls::new(peer, protocol.is_http2));
+        Ok(Self {
+            tls: tls.transpose()?,
+            is_http2: protocol.is_http2,
+            template: Template::new(request, protocol)?,
+        })
     }
 
     pub(crate) fn is_http2(&self) -> bool {
@@ -50,7 +57,11 @@ impl Client {
     }
 
     pub(crate) fn version(&self) -> HttpVersion {
-        if self.is_http2 { HttpVersion::Http2 } else { HttpVersion::Http1 }
+        if self.is_http2 {
+            HttpVersion::Http2
+        } else {
+            HttpVersion::Http1
+        }
     }
 
     /// The next request.
@@ -73,7 +84,13 @@ impl Client {
                 Box::new(stream)
             }
         };
-        let (session, driver) = Session::begin(stream, self.is_http2).await.map_err(Refusal::Http)?;
-        Ok(Established { session, driver, protocol })
+        let (session, driver) = Session::begin(stream, self.is_http2)
+            .await
+            .map_err(Refusal::Http)?;
+        Ok(Established {
+            session,
+            driver,
+            protocol,
+        })
     }
 }

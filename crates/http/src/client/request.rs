@@ -31,20 +31,28 @@ impl Template {
         let mut kept = HeaderMap::new();
         for field in head.headers.iter() {
             let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(http::Error::from)?;
-            kept.append(name, HeaderValue::from_bytes(field.value).map_err(http::Error::from)?);
+            kept.append(
+                name,
+                HeaderValue::from_bytes(field.value).map_err(http::Error::from)?,
+            );
         }
         let path = head.path.unwrap_or("/");
         let uri = if protocol.is_http2 {
             // HTTP/2 has pseudo-headers for scheme and host (RFC 9113, section 8.3.1).
             let host = kept.remove(HOST).unwrap_or(HeaderValue::from_static(""));
-            let scheme = if protocol.tls.is_some() { "https" } else { "http" };
+            let scheme = if protocol.tls.is_some() {
+                "https"
+            } else {
+                "http"
+            };
             let uri = Uri::builder().scheme(scheme).authority(host.as_bytes());
             uri.path_and_query(path).build()
         } else {
             Uri::builder().path_and_query(path).build()
         };
         Ok(Self {
-            method: Method::from_bytes(head.method.unwrap_or("GET").as_bytes()).map_err(http::Error::from)?,
+            method: Method::from_bytes(head.method.unwrap_or("GET").as_bytes())
+                .map_err(http::Error::from)?,
             uri: uri?,
             fields: kept,
             body: Bytes::copy_from_slice(bytes.get(head_bytes..).unwrap_or_default()),
@@ -67,7 +75,10 @@ impl Body for Upload {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let left = std::mem::take(&mut self.0);
         Poll::Ready((!left.is_empty()).then_some(Ok(Frame::data(left))))
     }
@@ -86,10 +97,17 @@ mod tests {
     use super::*;
     use crate::protocol::{TlsPeer, Trust};
 
-    const POST: &[u8] = b"POST /a?b HTTP/1.1\r\nHost: h:8443\r\nX-A: b\r\nContent-Length: 3\r\n\r\nabc";
+    const POST: &[u8] =
+        b"POST /a?b HTTP/1.1\r\nHost: h:8443\r\nX-A: b\r\nContent-Length: 3\r\n\r\nabc";
 
     fn template(is_http2: bool) -> Template {
-        let protocol = Protocol { is_http2, tls: Some(TlsPeer { name: "h".to_owned(), trust: Trust::System }) };
+        let protocol = Protocol {
+            is_http2,
+            tls: Some(TlsPeer {
+                name: "h".to_owned(),
+                trust: Trust::System,
+            }),
+        };
         Template::new(POST, &protocol).expect("a request")
     }
 

@@ -41,7 +41,10 @@ impl Session {
     ///
     /// # Errors
     /// Write failures.
-    pub(super) async fn begin(stream: Box<dyn Stream>, is_http2: bool) -> Result<(Self, Driver), Failure> {
+    pub(super) async fn begin(
+        stream: Box<dyn Stream>,
+        is_http2: bool,
+    ) -> Result<(Self, Driver), Failure> {
         let failed = |error: hyper::Error| Failure::of_hyper(&error, false);
         let io = TokioIo::new(stream);
         if is_http2 {
@@ -58,7 +61,9 @@ impl Session {
     pub(crate) fn split(self, count: u32) -> Vec<Self> {
         match self {
             Self::Http1(_) => vec![self],
-            Self::Http2(sender) => (0..count.max(1)).map(|_| Self::Http2(sender.clone())).collect(),
+            Self::Http2(sender) => (0..count.max(1))
+                .map(|_| Self::Http2(sender.clone()))
+                .collect(),
         }
     }
 
@@ -71,7 +76,10 @@ impl Session {
     }
 
     /// Sends a request and waits for the header of its response.
-    pub(crate) async fn send(&mut self, request: Request<Upload>) -> Result<Response<Incoming>, NoResponse> {
+    pub(crate) async fn send(
+        &mut self,
+        request: Request<Upload>,
+    ) -> Result<Response<Incoming>, NoResponse> {
         let completed = match self {
             Self::Http1(sender) => sender.try_send_request(request).await,
             Self::Http2(sender) => sender.try_send_request(request).await,

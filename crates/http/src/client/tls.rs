@@ -76,7 +76,9 @@ fn session(stream: &TlsStream<TcpStream>) -> &ClientConnection {
 }
 
 fn refusal(error: &io::Error) -> Refusal {
-    let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let cause = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match cause {
         Some(rustls::Error::InvalidCertificate(CertificateError::Other(why))) => {
             Refusal::Untrusted(format!("invalid peer certificate: {why}"))
@@ -85,12 +87,17 @@ fn refusal(error: &io::Error) -> Refusal {
         Some(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)) => {
             Refusal::Tls(NO_HTTP2.to_owned())
         }
-        Some(rustls::Error::InvalidMessage(_)) => Refusal::Tls("the server does not speak TLS on this port".to_owned()),
+        Some(rustls::Error::InvalidMessage(_)) => {
+            Refusal::Tls("the server does not speak TLS on this port".to_owned())
+        }
         Some(cause) => Refusal::Tls(cause.to_string()),
         None if error.kind() == io::ErrorKind::UnexpectedEof => {
             Refusal::Tls("the server closed the connection in the handshake".to_owned())
         }
-        None => Refusal::Tls(format!("in the handshake: {}", linerate_sys::error::io_text(error))),
+        None => Refusal::Tls(format!(
+            "in the handshake: {}",
+            linerate_sys::error::io_text(error)
+        )),
     }
 }
 

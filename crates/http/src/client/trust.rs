@@ -8,9 +8,13 @@ use linerate_sys::error::io_text;
 use linerate_sys::file_system;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
+};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
@@ -35,7 +39,10 @@ enum TrustAnchors {
 
 /// # Errors
 /// Unreadable or missing certificates.
-pub(super) fn verifier(trust: &Trust, provider: &CryptoProvider) -> Result<Arc<dyn ServerCertVerifier>, ClientError> {
+pub(super) fn verifier(
+    trust: &Trust,
+    provider: &CryptoProvider,
+) -> Result<Arc<dyn ServerCertVerifier>, ClientError> {
     Ok(Arc::new(Verifier {
         anchors: match trust {
             Trust::Anything => TrustAnchors::Anything,
@@ -57,7 +64,10 @@ fn system_store() -> Result<RootCertStore, ClientError> {
     if added > 0 {
         return Ok(store);
     }
-    let why = found.errors.first().map_or_else(String::new, |error| format!(" ({error})"));
+    let why = found
+        .errors
+        .first()
+        .map_or_else(String::new, |error| format!(" ({error})"));
     Err(ClientError::NoStore(why))
 }
 
@@ -65,8 +75,12 @@ fn system_store() -> Result<RootCertStore, ClientError> {
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 fn of_file(path: &Path) -> Result<TrustAnchors, ClientError> {
-    let named = |error: &dyn std::fmt::Display| ClientError::File { path: path.to_owned(), text: error.to_string() };
-    let pem = file_system::read_bytes(path, FILE_BYTES_MAX).map_err(|error| named(&io_text(&error)))?;
+    let named = |error: &dyn std::fmt::Display| ClientError::File {
+        path: path.to_owned(),
+        text: error.to_string(),
+    };
+    let pem =
+        file_system::read_bytes(path, FILE_BYTES_MAX).map_err(|error| named(&io_text(&error)))?;
     let own: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     let own = own.map_err(|error| named(&error))?;
     if own.is_empty() {
@@ -74,7 +88,9 @@ fn of_file(path: &Path) -> Result<TrustAnchors, ClientError> {
     }
     let mut store = RootCertStore::empty();
     for certificate in &own {
-        store.add(certificate.clone()).map_err(|error| named(&error))?;
+        store
+            .add(certificate.clone())
+            .map_err(|error| named(&error))?;
     }
     Ok(TrustAnchors::SignedBy(store, own))
 }
@@ -107,7 +123,13 @@ impl ServerCertVerifier for Verifier {
                 let parsed = ParsedCertificate::try_from(certificate)?;
                 if !own.iter().any(|known| known == certificate) {
                     let algorithms = self.algorithms.all;
-                    verify_server_cert_signed_by_trust_anchor(&parsed, store, intermediates, now, algorithms)?;
+                    verify_server_cert_signed_by_trust_anchor(
+                        &parsed,
+                        store,
+                        intermediates,
+                        now,
+                        algorithms,
+                    )?;
                 }
                 verify_server_name(&parsed, name)?;
             }

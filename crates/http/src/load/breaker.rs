@@ -16,7 +16,11 @@ impl Breaker {
     /// Allows `bytes_max` bytes of bodies, and failures if it `tolerates_failures`.
     #[must_use]
     pub fn new(tolerates_failures: bool, bytes_max: Option<u64>) -> Self {
-        Self { tolerates_failures, bytes_max, ..Self::default() }
+        Self {
+            tolerates_failures,
+            bytes_max,
+            ..Self::default()
+        }
     }
 
     /// Evaluates the next second; whether the load must end.
@@ -64,7 +68,13 @@ mod tests {
     #[test]
     fn three_bad_seconds_in_a_row_trip() {
         let mut breaker = Breaker::default();
-        let seconds = [second(90, 10), second(90, 10), second(99, 1), second(90, 10), second(90, 10)];
+        let seconds = [
+            second(90, 10),
+            second(90, 10),
+            second(99, 1),
+            second(90, 10),
+            second(90, 10),
+        ];
         assert!(!seconds.iter().any(|second| breaker.is_tripped_by(second)));
         assert!(breaker.is_tripped_by(&second(0, 1)));
     }

@@ -3,7 +3,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{DeserializeError, Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{
+    DeserializeError, Deserializer, Serializer, V2DeflateSerializer,
+};
 use linerate_model::http::{Latency, Quantile};
 use serde::{Deserialize, Serialize};
 
@@ -87,8 +89,9 @@ impl<const DIGITS: u8> Distribution<DIGITS> {
     fn at(&self, ns: u64) -> Quantile {
         let mut quantile = Quantile::new(ns);
         // The value represents its bucket.
-        quantile.is_lower_bound =
-            self.censored_from_ns.is_some_and(|from| self.histogram.equivalent(from, ns) || from < ns);
+        quantile.is_lower_bound = self
+            .censored_from_ns
+            .is_some_and(|from| self.histogram.equivalent(from, ns) || from < ns);
         quantile
     }
 }
@@ -102,7 +105,10 @@ struct Encoded {
 
 impl<const DIGITS: u8> From<Distribution<DIGITS>> for Encoded {
     fn from(times: Distribution<DIGITS>) -> Self {
-        Self { hdr: times.encode(), censored_from_ns: times.censored_from_ns }
+        Self {
+            hdr: times.encode(),
+            censored_from_ns: times.censored_from_ns,
+        }
     }
 }
 
@@ -130,7 +136,10 @@ impl<const DIGITS: u8> TryFrom<Encoded> for Distribution<DIGITS> {
 impl<const DIGITS: u8> Default for Distribution<DIGITS> {
     fn default() -> Self {
         let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS);
-        Self { histogram: histogram.expect("the bounds are constants that fit together"), censored_from_ns: None }
+        Self {
+            histogram: histogram.expect("the bounds are constants that fit together"),
+            censored_from_ns: None,
+        }
     }
 }
 
@@ -151,7 +160,10 @@ mod tests {
         }
         assert_eq!(times.quantile(0.99), None);
         times.record(10_000_000);
-        let p99 = times.quantile(0.99).expect("ten of a thousand lie above").ns;
+        let p99 = times
+            .quantile(0.99)
+            .expect("ten of a thousand lie above")
+            .ns;
         assert!((9_890_000..=9_920_000).contains(&p99), "{p99}");
     }
 
@@ -187,13 +199,20 @@ mod tests {
     fn invalid_text_is_rejected() {
         for hdr in ["", "?", "AAAA"] {
             let text = format!("{{\"hdr\":\"{hdr}\",\"censored_from_ns\":null}}");
-            assert!(serde_json::from_str::<Distribution>(&text).is_err(), "{hdr}");
+            assert!(
+                serde_json::from_str::<Distribution>(&text).is_err(),
+                "{hdr}"
+            );
         }
     }
 
     #[test]
     fn merged_parts_are_the_whole() {
-        let (mut odd, mut even, mut all) = (Distribution::default(), Distribution::default(), Distribution::default());
+        let (mut odd, mut even, mut all) = (
+            Distribution::default(),
+            Distribution::default(),
+            Distribution::default(),
+        );
         for ns in 1..=2_000_u64 {
             if ns % 2 == 0 { &mut even } else { &mut odd }.record(ns * 1_000);
             all.record(ns * 1_000);

@@ -32,17 +32,33 @@ impl Opener {
         let per_tuple = u64::from(spec.connections).div_ceil(spec.tuples());
         let way = choose(spec.ports, per_tuple, spec.port_range);
         Self {
-            allocator: PortAllocator::new(&spec.sources, &spec.destinations, way, &spec.ports_skipped, index),
+            allocator: PortAllocator::new(
+                &spec.sources,
+                &spec.destinations,
+                way,
+                &spec.ports_skipped,
+                index,
+            ),
             resets_at_end: spec.resets_at_end,
             keepalive_s: spec.tcp_keepalive_s,
         }
     }
 
     /// For one connection beside a load, with the same selection of ports.
-    pub(crate) fn for_one(local: &Local<'_>, destination: SocketAddr, selection: PortSelection) -> Self {
+    pub(crate) fn for_one(
+        local: &Local<'_>,
+        destination: SocketAddr,
+        selection: PortSelection,
+    ) -> Self {
         let (sources, destinations) = (local.address.as_slice(), [destination]);
         Self {
-            allocator: PortAllocator::new(sources, &destinations, selection, local.ports_skipped, (0, 1)),
+            allocator: PortAllocator::new(
+                sources,
+                &destinations,
+                selection,
+                local.ports_skipped,
+                (0, 1),
+            ),
             resets_at_end: false,
             keepalive_s: None,
         }
@@ -50,15 +66,23 @@ impl Opener {
 
     /// Starts the next connection.
     pub(crate) fn open(&mut self) -> io::Result<Opened> {
-        let (pair, tuple) =
-            self.allocator.next_pair().ok_or_else(|| io::Error::from_raw_os_error(errno::EADDRNOTAVAIL))?;
+        let (pair, tuple) = self
+            .allocator
+            .next_pair()
+            .ok_or_else(|| io::Error::from_raw_os_error(errno::EADDRNOTAVAIL))?;
         match self.allocator.selection() {
-            PortSelection::Kernel { range } => self.open_anywhere(&tuple, range).map_err(|error| error.source),
+            PortSelection::Kernel { range } => self
+                .open_anywhere(&tuple, range)
+                .map_err(|error| error.source),
             PortSelection::Explicit => self.open_from_ports(pair, &tuple),
         }
     }
 
-    fn open_anywhere(&self, tuple: &SourceTuple, range: Option<(u16, u16)>) -> Result<Opened, OsError> {
+    fn open_anywhere(
+        &self,
+        tuple: &SourceTuple,
+        range: Option<(u16, u16)>,
+    ) -> Result<Opened, OsError> {
         let socket = self.socket(&tuple.destination)?;
         if let Some((low, high)) = range {
             // Kernels before 6.3 lack the option; the search is slower there.
@@ -92,7 +116,11 @@ impl Opener {
     }
 
     /// `None` where the port is in use.
-    fn open_from(&self, local: SocketAddr, destination: &SocketAddr) -> Result<Option<Opened>, OsError> {
+    fn open_from(
+        &self,
+        local: SocketAddr,
+        destination: &SocketAddr,
+    ) -> Result<Option<Opened>, OsError> {
         let socket = self.socket(destination)?;
         sockopt::SO_REUSEADDR.set(&socket, true)?;
         match socket::bind(&socket, &local) {
@@ -122,18 +150,28 @@ impl Opener {
 
 fn connect(socket: OwnedFd, destination: &SocketAddr) -> Result<Opened, OsError> {
     let is_connected = socket::connect(&socket, destination)? == Connect::Done;
-    Ok(Opened { socket, is_connected })
+    Ok(Opened {
+        socket,
+        is_connected,
+    })
 }
 
 fn is_taken(error: &OsError) -> bool {
-    matches!(error.errno(), Some(errno::EADDRINUSE | errno::EADDRNOTAVAIL))
+    matches!(
+        error.errno(),
+        Some(errno::EADDRINUSE | errno::EADDRNOTAVAIL)
+    )
 }
 
 /// Opens one connection beside a load, from a local address and port chosen as for a load.
 ///
 /// # Errors
 /// Those of connect(2); `TimedOut` after `timeout`.
-pub(crate) fn connect_one(local: &Local<'_>, destination: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+pub(crate) fn connect_one(
+    local: &Local<'_>,
+    destination: SocketAddr,
+    timeout: Duration,
+) -> io::Result<TcpStream> {
     let opened = open_one(local, destination)?;
     if !opened.is_connected {
         if !wait_fd(&opened.socket, Interest::WRITE, Some(timeout))? {
@@ -153,7 +191,9 @@ fn open_one(local: &Local<'_>, destination: SocketAddr) -> io::Result<Opened> {
         Ports::Kernel => by_kernel(),
         Ports::Explicit => open(PortSelection::Explicit),
         _ => match by_kernel() {
-            Err(error) if error.raw_os_error() == Some(errno::EADDRNOTAVAIL) => open(PortSelection::Explicit),
+            Err(error) if error.raw_os_error() == Some(errno::EADDRNOTAVAIL) => {
+                open(PortSelection::Explicit)
+            }
             opened => opened,
         },
     }

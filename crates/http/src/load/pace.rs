@@ -27,16 +27,28 @@ pub(crate) enum Pace {
 
 impl Pace {
     pub(crate) fn new(spec: &LoadSpec, begin_ns: u64, index: WorkerIndex) -> Self {
-        let schedule =
-            |rate_per_s, arrivals| Self::Open(Schedule::new(begin_ns, rate_per_s, arrivals, index, spec.seed));
+        let schedule = |rate_per_s, arrivals| {
+            Self::Open(Schedule::new(
+                begin_ns, rate_per_s, arrivals, index, spec.seed,
+            ))
+        };
         match spec.mode {
             Mode::Closed { think_ns: 0, .. } => Self::Closed,
-            Mode::Closed { think_ns, .. } => Self::Thinking { pause_ns: think_ns, pausing: VecDeque::new() },
-            Mode::Open { rate_per_s, arrivals } => schedule(rate_per_s, arrivals),
+            Mode::Closed { think_ns, .. } => Self::Thinking {
+                pause_ns: think_ns,
+                pausing: VecDeque::new(),
+            },
+            Mode::Open {
+                rate_per_s,
+                arrivals,
+            } => schedule(rate_per_s, arrivals),
             // Evenly over the period, without bursts.
-            Mode::Idle { heartbeat_ns: Some(period_ns) } => {
-                schedule(f64::from(spec.connections) * 1e9 / period_ns.max(1) as f64, Arrivals::Uniform)
-            }
+            Mode::Idle {
+                heartbeat_ns: Some(period_ns),
+            } => schedule(
+                f64::from(spec.connections) * 1e9 / period_ns.max(1) as f64,
+                Arrivals::Uniform,
+            ),
             Mode::Idle { heartbeat_ns: None } => Self::Held,
         }
     }
@@ -89,7 +101,11 @@ impl Pace {
     /// Frees the connections whose pause has ended.
     pub(crate) fn end_pauses(&mut self, now_ns: u64, mut free: impl FnMut(u32)) {
         if let Self::Thinking { pausing, .. } = self {
-            while let Some((_, number)) = pausing.front().copied().filter(|(end_ns, _)| *end_ns <= now_ns) {
+            while let Some((_, number)) = pausing
+                .front()
+                .copied()
+                .filter(|(end_ns, _)| *end_ns <= now_ns)
+            {
                 pausing.pop_front();
                 free(number);
             }

@@ -51,19 +51,28 @@ impl PortAllocator {
     ) -> Self {
         let mut pairs = Vec::new();
         for destination in destinations {
-            let fitting = sources.iter().filter(|s| s.is_ipv4() == destination.is_ipv4());
+            let fitting = sources
+                .iter()
+                .filter(|s| s.is_ipv4() == destination.is_ipv4());
             let mut fitting: Vec<Option<IpAddr>> = fitting.copied().map(Some).collect();
             if fitting.is_empty() {
                 fitting.push(None);
             }
             for source in fitting {
-                let tuple = SourceTuple { source, destination: *destination };
+                let tuple = SourceTuple {
+                    source,
+                    destination: *destination,
+                };
                 pairs.push((tuple, port_sequence(skipped, index, threads)));
             }
         }
         // Threads begin with different pairs, so that few connections are distributed as well.
         let next = index as usize % pairs.len().max(1);
-        Self { pairs, next, selection }
+        Self {
+            pairs,
+            next,
+            selection,
+        }
     }
 
     pub(crate) fn selection(&self) -> PortSelection {
@@ -92,7 +101,8 @@ fn port_sequence(skipped: &[u16], index: u32, threads: u32) -> PortSequence {
     let first = u16::try_from(u32::from(FIRST_PORT) + index).unwrap_or(u16::MAX);
     let mut skipped = skipped.to_vec();
     skipped.sort_unstable();
-    let rounds = (0..ROUNDS_MAX).flat_map(move |_| (first..=u16::MAX).step_by(threads.max(1) as usize));
+    let rounds =
+        (0..ROUNDS_MAX).flat_map(move |_| (first..=u16::MAX).step_by(threads.max(1) as usize));
     Box::new(rounds.filter(move |port| skipped.binary_search(port).is_err()))
 }
 
@@ -101,8 +111,14 @@ const FIRST_PORT: u16 = 1024;
 const ROUNDS_MAX: u32 = 64;
 
 /// Above 99 % of its range the kernel runs out of ports; well below that its search becomes slow.
-pub(crate) fn choose(choice: Ports, connections_per_tuple: u64, range: Option<(u16, u16)>) -> PortSelection {
-    let room = range.map_or(ROOM_DEFAULT, |(low, high)| u64::from(high.saturating_sub(low)) + 1);
+pub(crate) fn choose(
+    choice: Ports,
+    connections_per_tuple: u64,
+    range: Option<(u16, u16)>,
+) -> PortSelection {
+    let room = range.map_or(ROOM_DEFAULT, |(low, high)| {
+        u64::from(high.saturating_sub(low)) + 1
+    });
     let is_explicit = match choice {
         Ports::Explicit => true,
         Ports::Kernel => false,
@@ -110,7 +126,9 @@ pub(crate) fn choose(choice: Ports, connections_per_tuple: u64, range: Option<(u
     };
     match is_explicit {
         true => PortSelection::Explicit,
-        false => PortSelection::Kernel { range: range.filter(|_| connections_per_tuple > SEARCH_SLOW_FROM) },
+        false => PortSelection::Kernel {
+            range: range.filter(|_| connections_per_tuple > SEARCH_SLOW_FROM),
+        },
     }
 }
 
@@ -144,7 +162,13 @@ mod tests {
     fn threads_never_try_the_same_port() {
         let mut seen = std::collections::BTreeSet::new();
         for index in 0..3 {
-            let mut allocator = PortAllocator::new(&[], &[server()], PortSelection::Explicit, &[5201], (index, 3));
+            let mut allocator = PortAllocator::new(
+                &[],
+                &[server()],
+                PortSelection::Explicit,
+                &[5201],
+                (index, 3),
+            );
             for _ in 0..18_000 {
                 let (pair, _) = allocator.next_pair().expect("there is a destination");
                 let port = allocator.next_port(pair).expect("ports are left");
@@ -160,7 +184,10 @@ mod tests {
         let destinations = [server(), SocketAddr::from(([192, 0, 2, 1], 81))];
         let way = PortSelection::Kernel { range: None };
         let mut allocator = PortAllocator::new(&sources, &destinations, way, &[], (0, 1));
-        let dealt: Vec<_> = (0..4).filter_map(|_| allocator.next_pair()).map(|(pair, _)| pair).collect();
+        let dealt: Vec<_> = (0..4)
+            .filter_map(|_| allocator.next_pair())
+            .map(|(pair, _)| pair)
+            .collect();
         assert_eq!(dealt, [0, 1, 2, 3]);
     }
 
@@ -168,14 +195,26 @@ mod tests {
     fn ports_are_explicit_above_the_range_of_the_kernel() {
         let range = Some((32768, 60999));
         assert_eq!(choose(Ports::Auto, 28_000, range), PortSelection::Explicit);
-        assert_eq!(choose(Ports::Auto, 9_000, range), PortSelection::Kernel { range: None });
-        assert_eq!(choose(Ports::Auto, 20_000, range), PortSelection::Kernel { range });
-        assert_eq!(choose(Ports::Kernel, 50_000, range), PortSelection::Kernel { range });
+        assert_eq!(
+            choose(Ports::Auto, 9_000, range),
+            PortSelection::Kernel { range: None }
+        );
+        assert_eq!(
+            choose(Ports::Auto, 20_000, range),
+            PortSelection::Kernel { range }
+        );
+        assert_eq!(
+            choose(Ports::Kernel, 50_000, range),
+            PortSelection::Kernel { range }
+        );
     }
 
     #[test]
     fn reserved_ports_are_numbers_and_ranges() {
-        assert_eq!(parse_reserved("8080,9000-9002,x,70000\n"), [8080, 9000, 9001, 9002]);
+        assert_eq!(
+            parse_reserved("8080,9000-9002,x,70000\n"),
+            [8080, 9000, 9001, 9002]
+        );
         assert!(parse_reserved("\n").is_empty());
     }
 }

@@ -38,7 +38,9 @@ impl Ramp {
         now_ns: u64,
     ) -> Self {
         let workers = workers.max(1);
-        let gap_ns = rate_per_s.map_or(0, |rate| 1_000_000_000 * u64::from(workers) / u64::from(rate.max(1)));
+        let gap_ns = rate_per_s.map_or(0, |rate| {
+            1_000_000_000 * u64::from(workers) / u64::from(rate.max(1))
+        });
         Self {
             waiting: (0..connections).collect(),
             gap_ns,
@@ -91,7 +93,13 @@ impl Ramp {
 
     /// An open connection was lost, after `losses` unannounced ones of `losses_max`. Returns whether it is reopened: after an
     /// announced close before all others and regardless of the rate.
-    pub(crate) fn lost(&mut self, number: u32, loss: Loss, losses: &mut u8, losses_max: u8) -> bool {
+    pub(crate) fn lost(
+        &mut self,
+        number: u32,
+        loss: Loss,
+        losses: &mut u8,
+        losses_max: u8,
+    ) -> bool {
         match loss {
             Loss::Announced => {
                 self.waiting.push_front(number);
@@ -177,9 +185,17 @@ mod tests {
     fn unannounced_losses_are_reopened_up_to_a_limit() {
         let mut ramp = Ramp::new(0, None, 3, (0, 1), 0);
         let mut losses = 0;
-        let again: Vec<bool> = (0..3).map(|_| ramp.lost(7, Loss::Unannounced, &mut losses, 2)).collect();
+        let again: Vec<bool> = (0..3)
+            .map(|_| ramp.lost(7, Loss::Unannounced, &mut losses, 2))
+            .collect();
         assert_eq!(again, [true, true, false]);
-        assert!(ramp.lost(7, Loss::Announced, &mut losses, 2), "an announced end is none of these");
-        assert!(!ramp.lost(7, Loss::Unanswered, &mut 0, 2), "the server does not accept it a second time either");
+        assert!(
+            ramp.lost(7, Loss::Announced, &mut losses, 2),
+            "an announced end is none of these"
+        );
+        assert!(
+            !ramp.lost(7, Loss::Unanswered, &mut 0, 2),
+            "the server does not accept it a second time either"
+        );
     }
 }

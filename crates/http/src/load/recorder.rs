@@ -41,7 +41,11 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn new(verifies: bool, is_open_loop: bool) -> Self {
-        Self { verifies, is_open_loop, ..Self::default() }
+        Self {
+            verifies,
+            is_open_loop,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn set_window(&mut self, window: Window) {
@@ -49,7 +53,12 @@ impl Recorder {
     }
 
     /// A request has a complete response.
-    pub(crate) fn response_complete(&mut self, sent: Sent, done_ns: u64, response: &ReceivedResponse) {
+    pub(crate) fn response_complete(
+        &mut self,
+        sent: Sent,
+        done_ns: u64,
+        response: &ReceivedResponse,
+    ) {
         self.count_request(sent);
         (self.stats.last_response_ns, self.stats.failing) = (done_ns, None);
         self.stats.response_head_bytes = self.stats.response_head_bytes.or(response.head_bytes);
@@ -62,7 +71,8 @@ impl Recorder {
             _ => Some(ErrorClass::Protocol),
         };
         let is_refusal = response.status == 429;
-        self.second.retry_after += u64::from(response.has_retry_after && (is_refusal || response.status == 503));
+        self.second.retry_after +=
+            u64::from(response.has_retry_after && (is_refusal || response.status == 503));
         match class {
             None => self.succeeded(sent, done_ns, response),
             Some(class) => {
@@ -81,7 +91,11 @@ impl Recorder {
     }
 
     fn succeeded(&mut self, sent: Sent, done_ns: u64, response: &ReceivedResponse) {
-        let from_ns = if self.is_open_loop { sent.due_ns } else { sent.sent_ns };
+        let from_ns = if self.is_open_loop {
+            sent.due_ns
+        } else {
+            sent.sent_ns
+        };
         let latency_ns = done_ns.saturating_sub(from_ns);
         if self.window.is_some() {
             self.second.response(latency_ns, response.body_bytes);
@@ -94,7 +108,9 @@ impl Recorder {
         self.stats.http_bytes += response.head_bytes.unwrap_or(0) + response.body_bytes;
         self.stats.latency.record(latency_ns);
         if self.is_open_loop {
-            self.stats.service.record(done_ns.saturating_sub(sent.sent_ns));
+            self.stats
+                .service
+                .record(done_ns.saturating_sub(sent.sent_ns));
         }
     }
 
@@ -103,7 +119,13 @@ impl Recorder {
     }
 
     /// A request failed; after a timeout its age enters the latency as a lower bound.
-    pub(crate) fn failed(&mut self, sent: Sent, now_ns: u64, class: ErrorClass, text: impl FnOnce() -> String) {
+    pub(crate) fn failed(
+        &mut self,
+        sent: Sent,
+        now_ns: u64,
+        class: ErrorClass,
+        text: impl FnOnce() -> String,
+    ) {
         self.second.failure(class, false);
         self.stats.note_failure(class);
         if !self.count_request(sent) {
@@ -111,8 +133,14 @@ impl Recorder {
         }
         self.stats.errors.add(class, text);
         if class == ErrorClass::Timeout {
-            let from_ns = if self.is_open_loop { sent.due_ns } else { sent.sent_ns };
-            self.stats.latency.record_censored(now_ns.saturating_sub(from_ns));
+            let from_ns = if self.is_open_loop {
+                sent.due_ns
+            } else {
+                sent.sent_ns
+            };
+            self.stats
+                .latency
+                .record_censored(now_ns.saturating_sub(from_ns));
         }
     }
 
@@ -139,12 +167,18 @@ impl Recorder {
 
     /// A request was due in the window and never sent.
     pub(crate) fn unsent(&mut self, due_ns: u64, now_ns: u64) {
-        let sent = Sent { sent_ns: due_ns, due_ns, is_starved: true };
+        let sent = Sent {
+            sent_ns: due_ns,
+            due_ns,
+            is_starved: true,
+        };
         if self.counts(sent) {
             self.stats.requests += 1;
             let text = || "no connection was free before the end".to_owned();
             self.stats.errors.add(ErrorClass::Unsent, text);
-            self.stats.latency.record_censored(now_ns.saturating_sub(due_ns));
+            self.stats
+                .latency
+                .record_censored(now_ns.saturating_sub(due_ns));
         }
     }
 
@@ -188,7 +222,9 @@ impl Recorder {
     pub(crate) fn second_ends_ns(&self) -> u64 {
         let ends_ns = |window: Window| {
             let seconds = u64::from(self.second.index) + 1;
-            window.begin_ns.saturating_add(seconds.saturating_mul(SECOND_NS))
+            window
+                .begin_ns
+                .saturating_add(seconds.saturating_mul(SECOND_NS))
         };
         self.window.map_or(u64::MAX, ends_ns)
     }
@@ -204,8 +240,13 @@ impl Recorder {
     }
 
     fn counts(&self, sent: Sent) -> bool {
-        let start_ns = if self.is_open_loop { sent.due_ns } else { sent.sent_ns };
-        self.window.is_some_and(|window| (window.open_ns..window.end_ns).contains(&start_ns))
+        let start_ns = if self.is_open_loop {
+            sent.due_ns
+        } else {
+            sent.sent_ns
+        };
+        self.window
+            .is_some_and(|window| (window.open_ns..window.end_ns).contains(&start_ns))
     }
 }
 
@@ -218,8 +259,16 @@ mod tests {
     #[test]
     fn second_ends_a_second_after_its_predecessor() {
         let mut recorder = Recorder::new(false, false);
-        assert_eq!(recorder.second_ends_ns(), u64::MAX, "before there is a window");
-        recorder.set_window(Window { begin_ns: 500, open_ns: 500, end_ns: 10 * SECOND_NS });
+        assert_eq!(
+            recorder.second_ends_ns(),
+            u64::MAX,
+            "before there is a window"
+        );
+        recorder.set_window(Window {
+            begin_ns: 500,
+            open_ns: 500,
+            end_ns: 10 * SECOND_NS,
+        });
         assert_eq!(recorder.second_ends_ns(), 500 + SECOND_NS);
         assert_eq!(recorder.finished_second(499 + SECOND_NS), None);
         let finished = recorder.finished_second(500 + SECOND_NS);

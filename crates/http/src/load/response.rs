@@ -62,7 +62,11 @@ pub(crate) struct ReaderContext {
 
 impl ReaderContext {
     pub(crate) fn new(is_head: bool, is_hashed: bool) -> Self {
-        Self { is_head, is_hashed, last: (Vec::new(), None) }
+        Self {
+            is_head,
+            is_hashed,
+            last: (Vec::new(), None),
+        }
     }
 
     fn head(&mut self, bytes: &[u8]) -> Result<Option<ResponseHeader>, ResponseError> {
@@ -73,7 +77,9 @@ impl ReaderContext {
         let head = response::parse(bytes, self.is_head)?;
         if let Some(found) = head {
             self.last.0.clear();
-            self.last.0.extend_from_slice(bytes.get(..found.len).unwrap_or_default());
+            self.last
+                .0
+                .extend_from_slice(bytes.get(..found.len).unwrap_or_default());
             self.last.1 = head;
         }
         Ok(head)
@@ -104,7 +110,11 @@ impl ResponseReader {
     }
 
     /// Parses the next bytes. Call again with what follows a complete response.
-    pub(crate) fn feed(&mut self, bytes: &[u8], context: &mut ReaderContext) -> Result<ReadProgress, ReadError> {
+    pub(crate) fn feed(
+        &mut self,
+        bytes: &[u8],
+        context: &mut ReaderContext,
+    ) -> Result<ReadProgress, ReadError> {
         let mut used = 0;
         while self.body.is_none() {
             let Some(head) = context.head(bytes.get(used..).unwrap_or_default())? else {
@@ -115,7 +125,12 @@ impl ResponseReader {
                 *self = Self::of(&head)?;
             }
         }
-        let Self { body: Some(body), hash, .. } = self else {
+        let Self {
+            body: Some(body),
+            hash,
+            ..
+        } = self
+        else {
             return Ok(ReadProgress::More);
         };
         let take = |payload: &[u8]| {
@@ -124,12 +139,19 @@ impl ResponseReader {
             }
         };
         let (len, is_end) = body.read(bytes.get(used..).unwrap_or_default(), u64::MAX, take)?;
-        Ok(if is_end { ReadProgress::Complete(used + len, self.complete()) } else { ReadProgress::More })
+        Ok(if is_end {
+            ReadProgress::Complete(used + len, self.complete())
+        } else {
+            ReadProgress::More
+        })
     }
 
     /// The connection was closed: completes a response without a length.
     pub(crate) fn end(&mut self) -> Option<ReceivedResponse> {
-        self.body.as_ref().is_some_and(BodyReader::ends_with_connection).then(|| self.complete())
+        self.body
+            .as_ref()
+            .is_some_and(BodyReader::ends_with_connection)
+            .then(|| self.complete())
     }
 
     /// After a header.
@@ -159,7 +181,9 @@ impl ResponseReader {
 
 /// FNV-1a, 64 bits: detects a body that differs.
 pub(crate) fn hash_more(hash: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(HASH_PRIME))
+    bytes.iter().fold(hash, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(HASH_PRIME)
+    })
 }
 
 /// Hash of no bytes.
@@ -172,6 +196,10 @@ mod tests {
 
     #[test]
     fn reader_is_small() {
-        assert!(size_of::<ResponseReader>() <= 56, "{}", size_of::<ResponseReader>());
+        assert!(
+            size_of::<ResponseReader>() <= 56,
+            "{}",
+            size_of::<ResponseReader>()
+        );
     }
 }

@@ -104,19 +104,31 @@ impl Coordinator<'_> {
         let (mut window_ns, mut load_ns) = (0, None);
         if opened > 0 && self.flags.is_empty() {
             let period = self.load(observer)?;
-            window_ns = period.end.saturating_sub(period.start + self.spec.warmup_ns);
+            window_ns = period
+                .end
+                .saturating_sub(period.start + self.spec.warmup_ns);
             load_ns = Some((period.start, period.end));
         }
         self.workers.send(WorkerCommand::Stop);
         while self.left > 0 {
             self.listen(TIMEOUT, observer)?;
         }
-        let seconds: Vec<SecondPart> = self.seconds.into_values().map(|(_, second)| second).collect();
+        let seconds: Vec<SecondPart> = self
+            .seconds
+            .into_values()
+            .map(|(_, second)| second)
+            .collect();
         let is_judged = !self.flags.contains(&Flag::Interrupted);
-        let outage = self.stats.outage(self.spec.mode, load_ns).filter(|_| is_judged);
+        let outage = self
+            .stats
+            .outage(self.spec.mode, load_ns)
+            .filter(|_| is_judged);
         self.flags.retain(|flag| *flag != Flag::ServerGone);
-        self.flags.extend(outage.is_some().then_some(Flag::ServerGone));
-        let mut result = self.stats.result(self.spec, window_ns, &seconds, &self.flags);
+        self.flags
+            .extend(outage.is_some().then_some(Flag::ServerGone));
+        let mut result = self
+            .stats
+            .result(self.spec, window_ns, &seconds, &self.flags);
         result.outage = outage;
         Ok(result)
     }
@@ -174,12 +186,18 @@ impl Coordinator<'_> {
     }
 
     /// Receives the next message and handles results.
-    fn listen(&mut self, timeout: Duration, observer: &mut dyn Observer) -> Result<Option<Message>, LoadError> {
+    fn listen(
+        &mut self,
+        timeout: Duration,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Message>, LoadError> {
         let message = match self.messages.recv_timeout(timeout) {
             Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => return Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(LoadError::Worker("a thread ended without a word".to_owned()));
+                return Err(LoadError::Worker(
+                    "a thread ended without a word".to_owned(),
+                ));
             }
         };
         match message {
@@ -207,7 +225,11 @@ impl Coordinator<'_> {
         if *workers < self.workers.total {
             return;
         }
-        self.failures = if second.ok > 0 { 0 } else { self.failures + second.connects };
+        self.failures = if second.ok > 0 {
+            0
+        } else {
+            self.failures + second.connects
+        };
         if self.failures > 0 && second.ok == 0 && second.open == 0 && self.flags.is_empty() {
             self.flags.push(Flag::ServerGone);
         }

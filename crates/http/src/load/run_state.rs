@@ -84,12 +84,21 @@ pub(crate) enum Transition {
 
 impl RunState {
     pub(crate) fn new(commands: Arc<CommandSlot>) -> Self {
-        Self { stage: Stage::Ramp, commands }
+        Self {
+            stage: Stage::Ramp,
+            commands,
+        }
     }
 
     /// Enters the next phase on a command or when its time has come. `is_ramped`: no connection is being opened;
     /// `in_flight`: requests without a response.
-    pub(crate) fn step(&mut self, spec: &LoadSpec, now_ns: u64, is_ramped: bool, in_flight: u64) -> Option<Transition> {
+    pub(crate) fn step(
+        &mut self,
+        spec: &LoadSpec,
+        now_ns: u64,
+        is_ramped: bool,
+        in_flight: u64,
+    ) -> Option<Transition> {
         let is_stopped = self.commands.is_stopped();
         match self.stage {
             Stage::Ramp | Stage::Waiting if is_stopped => self.stage = Stage::Over,
@@ -98,16 +107,25 @@ impl RunState {
                 return Some(Transition::Ramped);
             }
             Stage::Waiting => {
-                let begin_ns = self.commands.begin_ns().filter(|begin_ns| now_ns >= *begin_ns)?;
+                let begin_ns = self
+                    .commands
+                    .begin_ns()
+                    .filter(|begin_ns| now_ns >= *begin_ns)?;
                 let open_ns = begin_ns.saturating_add(spec.warmup_ns);
-                let window = Window { begin_ns, open_ns, end_ns: open_ns.saturating_add(spec.duration_ns) };
+                let window = Window {
+                    begin_ns,
+                    open_ns,
+                    end_ns: open_ns.saturating_add(spec.duration_ns),
+                };
                 self.stage = Stage::Load(window);
                 return Some(Transition::Begin(window));
             }
             Stage::Load(window) if is_stopped || now_ns >= window.end_ns => {
                 return Some(Transition::End { is_stopped });
             }
-            Stage::Drain { until_ns } if now_ns >= until_ns || in_flight == 0 => self.stage = Stage::Over,
+            Stage::Drain { until_ns } if now_ns >= until_ns || in_flight == 0 => {
+                self.stage = Stage::Over
+            }
             Stage::Ramp | Stage::Load(_) | Stage::Drain { .. } | Stage::Over => {}
         }
         None

@@ -20,9 +20,17 @@ pub(crate) struct Schedule {
 #[derive(Debug, Clone)]
 enum Gaps {
     /// Request `number` of all threads is due at `start + number / rate`.
-    Uniform { rate_per_s: f64, number: u64, step: u64 },
+    Uniform {
+        rate_per_s: f64,
+        number: u64,
+        step: u64,
+    },
     /// Independent exponential gaps; the sum of such streams is one of the summed rate.
-    Poisson { mean_ns: f64, due_ns: f64, random: fastrand::Rng },
+    Poisson {
+        mean_ns: f64,
+        due_ns: f64,
+        random: fastrand::Rng,
+    },
 }
 
 impl Schedule {
@@ -38,7 +46,11 @@ impl Schedule {
         let threads = threads.max(1);
         let rate_per_s = rate_per_s.max(RATE_MIN_PER_S);
         let gaps = match arrivals {
-            Arrivals::Uniform => Gaps::Uniform { rate_per_s, number: u64::from(index), step: u64::from(threads) },
+            Arrivals::Uniform => Gaps::Uniform {
+                rate_per_s,
+                number: u64::from(index),
+                step: u64::from(threads),
+            },
             Arrivals::Poisson => Gaps::Poisson {
                 mean_ns: 1e9 * f64::from(threads) / rate_per_s,
                 due_ns: 0.0,
@@ -47,7 +59,12 @@ impl Schedule {
                 ),
             },
         };
-        let mut schedule = Self { start_ns, next_ns: start_ns, following_ns: start_ns, gaps };
+        let mut schedule = Self {
+            start_ns,
+            next_ns: start_ns,
+            following_ns: start_ns,
+            gaps,
+        };
         schedule.following_ns = schedule.find(true);
         schedule.take();
         schedule
@@ -75,13 +92,21 @@ impl Schedule {
 
     fn find(&mut self, is_first: bool) -> u64 {
         let after_start = match &mut self.gaps {
-            Gaps::Uniform { rate_per_s, number, step } => {
+            Gaps::Uniform {
+                rate_per_s,
+                number,
+                step,
+            } => {
                 if !is_first {
                     *number += *step;
                 }
                 *number as f64 * 1e9 / *rate_per_s
             }
-            Gaps::Poisson { mean_ns, due_ns, random } => {
+            Gaps::Poisson {
+                mean_ns,
+                due_ns,
+                random,
+            } => {
                 // 1 - f64() is never 0, whose logarithm would be infinite.
                 *due_ns += -(1.0 - random.f64()).ln() * *mean_ns;
                 *due_ns
@@ -108,7 +133,10 @@ mod tests {
         due.sort_unstable();
         for (k, due_ns) in due.iter().enumerate() {
             let expected = 1_000 + (k as u64 * 1_000_000_000) / 300;
-            assert!(due_ns.abs_diff(expected) <= 1, "request {k}: {due_ns}, not {expected}");
+            assert!(
+                due_ns.abs_diff(expected) <= 1,
+                "request {k}: {due_ns}, not {expected}"
+            );
         }
     }
 
@@ -118,7 +146,10 @@ mod tests {
         let due: Vec<u64> = (0..20_000).map(|_| part.take()).collect();
         let elapsed_s = *due.last().expect("some") as f64 / 1e9;
         assert!((19.0..21.0).contains(&elapsed_s), "{elapsed_s}");
-        let gaps: Vec<f64> = due.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+        let gaps: Vec<f64> = due
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]) as f64)
+            .collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
         let variation = variance.sqrt() / mean;

@@ -38,7 +38,10 @@ impl SecondPart {
     /// An empty one.
     #[must_use]
     pub fn new(index: u32) -> Self {
-        Self { index, ..Self::default() }
+        Self {
+            index,
+            ..Self::default()
+        }
     }
 
     /// Counts a complete 2xx response.
@@ -55,7 +58,10 @@ impl SecondPart {
         self.timeouts += u64::from(class == ErrorClass::Timeout);
         self.connects += u64::from(matches!(
             class,
-            ErrorClass::ConnectRefused | ErrorClass::ConnectTimeout | ErrorClass::Unreachable | ErrorClass::Tls
+            ErrorClass::ConnectRefused
+                | ErrorClass::ConnectTimeout
+                | ErrorClass::Unreachable
+                | ErrorClass::Tls
         ));
     }
 

@@ -82,7 +82,10 @@ impl LoadSpec {
     pub fn tuples(&self) -> u64 {
         let fitting = |destination: &SocketAddr| {
             let sources = self.sources.iter();
-            sources.filter(|source| source.is_ipv4() == destination.is_ipv4()).count().max(1) as u64
+            sources
+                .filter(|source| source.is_ipv4() == destination.is_ipv4())
+                .count()
+                .max(1) as u64
         };
         self.destinations.iter().map(fitting).sum::<u64>().max(1)
     }

@@ -1,6 +1,8 @@
 //! Statistics of a load, merged from its workers into the result.
 
-use linerate_model::http::{Connections, ErrorClass, ErrorCounts, Flag, LoadResult, Mode, NegotiatedProtocol};
+use linerate_model::http::{
+    Connections, ErrorClass, ErrorCounts, Flag, LoadResult, Mode, NegotiatedProtocol,
+};
 use serde::{Deserialize, Serialize};
 
 use super::distribution::Distribution;
@@ -94,12 +96,19 @@ impl LoadStats {
     }
 
     /// Result of a run of `window_ns` with the seconds since the start of the warm-up.
-    pub(crate) fn result(&self, spec: &LoadSpec, window_ns: u64, seconds: &[SecondPart], flags: &[Flag]) -> LoadResult {
+    pub(crate) fn result(
+        &self,
+        spec: &LoadSpec,
+        window_ns: u64,
+        seconds: &[SecondPart],
+        flags: &[Flag],
+    ) -> LoadResult {
         let is_open = !matches!(spec.mode, Mode::Closed { .. });
         let has_heads = spec.protocol.is_plain_http1();
         let optional = |times: &Distribution| (!times.is_empty()).then(|| times.summary());
         // After the window comes the drain, in which nothing is sent.
-        let whole_seconds = usize::try_from((spec.warmup_ns + spec.duration_ns) / 1_000_000_000).unwrap_or(usize::MAX);
+        let whole_seconds = usize::try_from((spec.warmup_ns + spec.duration_ns) / 1_000_000_000)
+            .unwrap_or(usize::MAX);
         let mut flags = flags.to_vec();
         if self.is_overloaded {
             flags.push(Flag::Overload);
@@ -108,21 +117,29 @@ impl LoadStats {
             flags.push(Flag::GeneratorLate);
         }
         let mut result = LoadResult::new(spec.mode);
-        result.protocol = self.protocol.clone().or_else(|| has_heads.then(NegotiatedProtocol::default));
+        result.protocol = self
+            .protocol
+            .clone()
+            .or_else(|| has_heads.then(NegotiatedProtocol::default));
         result.connections = self.connections;
         result.window_ns = window_ns;
         result.requests = self.requests;
         result.ok = self.ok;
         result.payload_bytes = self.payload_bytes;
         result.http_bytes = has_heads.then_some(self.http_bytes);
-        result.request_bytes = has_heads.then(|| self.requests.saturating_mul(spec.request.len() as u64));
+        result.request_bytes =
+            has_heads.then(|| self.requests.saturating_mul(spec.request.len() as u64));
         result.response_head_bytes = self.response_head_bytes;
         result.errors = self.errors.clone();
         result.latency = self.latency.summary();
         result.service = optional(&self.service).filter(|_| is_open);
         result.send_lag = optional(&self.send_lag).filter(|_| is_open);
         result.connect = optional(&self.connect);
-        result.seconds = seconds.iter().take(whole_seconds).map(SecondPart::summary).collect();
+        result.seconds = seconds
+            .iter()
+            .take(whole_seconds)
+            .map(SecondPart::summary)
+            .collect();
         result.warmup_seconds = u32::try_from(spec.warmup_ns / 1_000_000_000).unwrap_or(u32::MAX);
         result.flags = flags;
         result.outage = None;
@@ -137,7 +154,9 @@ impl LoadStats {
         };
         let p99_ns = |times: &Distribution| times.quantile(0.99).map(|p99| p99.ns);
         let interval_ns = (1e9 / rate_per_s) as u64;
-        let least_ns = LATE_MIN_NS.max(interval_ns).max(p99_ns(&self.latency).unwrap_or(u64::MAX) / 10);
+        let least_ns = LATE_MIN_NS
+            .max(interval_ns)
+            .max(p99_ns(&self.latency).unwrap_or(u64::MAX) / 10);
         p99_ns(&self.lateness).is_some_and(|late_ns| late_ns > least_ns)
     }
 }
@@ -156,20 +175,40 @@ mod tests {
     #[test]
     fn server_is_gone_when_nothing_answers_after_a_failure() {
         const S: u64 = 1_000_000_000;
-        let closed = Mode::Closed { pipeline: 1, think_ns: 0 };
+        let closed = Mode::Closed {
+            pipeline: 1,
+            think_ns: 0,
+        };
         for (class, last_s, open_at_end, expected) in [
-            (ErrorClass::ConnectRefused, 4, 0, Some("connection refused since 3.0 s: the server is gone")),
+            (
+                ErrorClass::ConnectRefused,
+                4,
+                0,
+                Some("connection refused since 3.0 s: the server is gone"),
+            ),
             (ErrorClass::ConnectRefused, 4, 1, None),
-            (ErrorClass::Timeout, 4, 8, Some("no response since 3.0 s: the server is gone")),
+            (
+                ErrorClass::Timeout,
+                4,
+                8,
+                Some("no response since 3.0 s: the server is gone"),
+            ),
             (ErrorClass::Timeout, 0, 8, None),
             (ErrorClass::Eof, 4, 0, None),
             (ErrorClass::ConnectRefused, 11, 0, None),
         ] {
-            let mut stats = LoadStats { last_response_ns: last_s * S, ..LoadStats::default() };
+            let mut stats = LoadStats {
+                last_response_ns: last_s * S,
+                ..LoadStats::default()
+            };
             stats.connections.open_at_end = open_at_end;
             stats.note_failure(class);
             // The connections that break follow or precede those that cannot be opened.
-            stats.note_failure(if class == ErrorClass::ConnectRefused { ErrorClass::Eof } else { class });
+            stats.note_failure(if class == ErrorClass::ConnectRefused {
+                ErrorClass::Eof
+            } else {
+                class
+            });
             let found = stats.outage(closed, Some((S, 11 * S)));
             assert_eq!(found.as_deref(), expected, "{class:?}");
         }
@@ -190,8 +229,15 @@ mod tests {
                 stats.lateness.record(late_us * 1_000);
                 stats.latency.record(latency_us * 1_000);
             }
-            let mode = Mode::Open { rate_per_s, arrivals: Arrivals::Uniform };
-            assert_eq!(stats.is_generator_late(mode), expected, "{late_us} us late at {rate_per_s} per second");
+            let mode = Mode::Open {
+                rate_per_s,
+                arrivals: Arrivals::Uniform,
+            };
+            assert_eq!(
+                stats.is_generator_late(mode),
+                expected,
+                "{late_us} us late at {rate_per_s} per second"
+            );
         }
         assert!(!LoadStats::default().is_generator_late(Mode::Idle { heartbeat_ns: None }));
     }

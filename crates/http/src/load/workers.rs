@@ -64,13 +64,25 @@ impl Workers {
     ///
     /// # Errors
     /// A thread, process or descriptor could not be created.
-    pub(crate) fn start(spec: &Arc<LoadSpec>, pool: &WorkerPool, reports: &Sender<Message>) -> io::Result<Self> {
-        let total = pool.workers.clamp(1, WORKERS_MAX).min(spec.connections.max(1));
-        let mut workers = Self { handles: Vec::new(), total };
+    pub(crate) fn start(
+        spec: &Arc<LoadSpec>,
+        pool: &WorkerPool,
+        reports: &Sender<Message>,
+    ) -> io::Result<Self> {
+        let total = pool
+            .workers
+            .clamp(1, WORKERS_MAX)
+            .min(spec.connections.max(1));
+        let mut workers = Self {
+            handles: Vec::new(),
+            total,
+        };
         match &pool.processes {
             None => {
                 let commands = start_threads(spec, 0..total, total, reports)?;
-                workers.handles.extend(commands.into_iter().map(Worker::Thread));
+                workers
+                    .handles
+                    .extend(commands.into_iter().map(Worker::Thread));
             }
             Some(processes) => {
                 let count = processes.count.clamp(1, total);
@@ -124,10 +136,16 @@ impl Drop for Workers {
 /// Invalid input, or a thread or descriptor could not be created.
 pub fn work(input: impl Read + Send + 'static, mut output: impl Write) -> io::Result<()> {
     let mut lines = BufReader::new(input);
-    let assignment: WorkerAssignment = read_line(&mut lines)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let assignment: WorkerAssignment =
+        read_line(&mut lines)?.ok_or(io::ErrorKind::UnexpectedEof)?;
     let (reports, messages) = std::sync::mpsc::channel();
     let spec = Arc::new(assignment.spec);
-    let commands = start_threads(&spec, assignment.workers, assignment.workers_total, &reports)?;
+    let commands = start_threads(
+        &spec,
+        assignment.workers,
+        assignment.workers_total,
+        &reports,
+    )?;
     drop(reports);
     thread::spawn(move || {
         let give = |command| commands.iter().for_each(|worker| worker.send(command));
@@ -155,14 +173,19 @@ fn start_threads(
         let commands = Arc::new(CommandSlot::new()?);
         all.push(Arc::clone(&commands));
         let (spec, run, reports) = (Arc::clone(spec), Arc::clone(&run), reports.clone());
-        thread::Builder::new().name(format!("load {index}")).spawn(move || {
-            // The default timer slack of the kernel is 50 µs.
-            let _ = clock::set_timer_slack_ns(1);
-            let worker = LoadWorker::new(spec, (index, workers_total), commands, reports.clone());
-            if let Err(error) = run(worker) {
-                let _ = reports.send(Message::Failed(format!("cannot start a thread's work: {error}")));
-            }
-        })?;
+        thread::Builder::new()
+            .name(format!("load {index}"))
+            .spawn(move || {
+                // The default timer slack of the kernel is 50 µs.
+                let _ = clock::set_timer_slack_ns(1);
+                let worker =
+                    LoadWorker::new(spec, (index, workers_total), commands, reports.clone());
+                if let Err(error) = run(worker) {
+                    let _ = reports.send(Message::Failed(format!(
+                        "cannot start a thread's work: {error}"
+                    )));
+                }
+            })?;
     }
     Ok(all)
 }
@@ -179,12 +202,17 @@ fn runner(spec: &LoadSpec) -> io::Result<Runner> {
     return match crate::client::Client::new(&spec.protocol, &spec.request) {
         Ok(client) => {
             let client = Arc::new(client);
-            Ok(Arc::new(move |worker| super::by_hyper::run(worker, Arc::clone(&client))))
+            Ok(Arc::new(move |worker| {
+                super::by_hyper::run(worker, Arc::clone(&client))
+            }))
         }
         Err(error) => Err(io::Error::new(io::ErrorKind::InvalidInput, error)),
     };
     #[cfg(not(feature = "tls"))]
-    Err(io::Error::new(io::ErrorKind::Unsupported, "this build uses neither TLS nor HTTP/2"))
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "this build uses neither TLS nor HTTP/2",
+    ))
 }
 
 fn start_process(
@@ -201,13 +229,19 @@ fn start_process(
         .spawn()?;
     let mut input = child.stdin.take();
     let count = workers.len();
-    let assignment = WorkerAssignment { spec: spec.clone(), workers, workers_total };
+    let assignment = WorkerAssignment {
+        spec: spec.clone(),
+        workers,
+        workers_total,
+    };
     if let Some(input) = &mut input {
         write_line(input, &assignment)?;
     }
     if let Some(output) = child.stdout.take() {
         let reports = reports.clone();
-        thread::Builder::new().name("worker".to_owned()).spawn(move || forward(output, count, &reports))?;
+        thread::Builder::new()
+            .name("worker".to_owned())
+            .spawn(move || forward(output, count, &reports))?;
     }
     Ok(Worker::Process(child, input))
 }
@@ -224,8 +258,14 @@ fn forward(output: impl Read, workers: usize, reports: &Sender<Message>) {
                     return;
                 }
             }
-            Ok(None) => return drop(reports.send(Message::Failed("a worker process ended early".to_owned()))),
-            Err(error) => return drop(reports.send(Message::Failed(format!("a worker process: {error}")))),
+            Ok(None) => {
+                return drop(
+                    reports.send(Message::Failed("a worker process ended early".to_owned())),
+                );
+            }
+            Err(error) => {
+                return drop(reports.send(Message::Failed(format!("a worker process: {error}"))));
+            }
         }
     }
 }

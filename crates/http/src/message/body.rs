@@ -32,12 +32,17 @@ impl BodyReader {
     pub(crate) fn new(framing: BodyFraming, bytes_max: u64) -> Result<Self, BodyError> {
         let rest = match framing {
             BodyFraming::None => Rest::Length(0),
-            BodyFraming::Length(length) if length > bytes_max => return Err(BodyError::TooLarge(bytes_max)),
+            BodyFraming::Length(length) if length > bytes_max => {
+                return Err(BodyError::TooLarge(bytes_max));
+            }
             BodyFraming::Length(length) => Rest::Length(length),
             BodyFraming::Chunked => Rest::Chunked(Decoder::new()),
             BodyFraming::UntilClose => Rest::UntilClose,
         };
-        Ok(Self { rest, received_bytes: 0 })
+        Ok(Self {
+            rest,
+            received_bytes: 0,
+        })
     }
 
     /// Missing payload, where known.
@@ -95,12 +100,22 @@ impl BodyReader {
     fn next_piece(&mut self, input: &[u8]) -> Result<Piece, ChunkedError> {
         match &mut self.rest {
             Rest::Length(left) => {
-                let payload = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
+                let payload = usize::try_from(*left)
+                    .unwrap_or(usize::MAX)
+                    .min(input.len());
                 *left -= payload as u64;
-                Ok(Piece { framing: 0, payload, is_end: *left == 0 })
+                Ok(Piece {
+                    framing: 0,
+                    payload,
+                    is_end: *left == 0,
+                })
             }
             Rest::Chunked(decoder) => decoder.piece(input),
-            Rest::UntilClose => Ok(Piece { framing: 0, payload: input.len(), is_end: false }),
+            Rest::UntilClose => Ok(Piece {
+                framing: 0,
+                payload: input.len(),
+                is_end: false,
+            }),
         }
     }
 }

@@ -71,7 +71,12 @@ pub(crate) const IGNORED_BYTES_MAX: u16 = 16 * 1024;
 impl Decoder {
     /// At the start of a body.
     pub(crate) const fn new() -> Self {
-        Self { size: 0, ignored_bytes: 0, digits: 0, state: State::Size }
+        Self {
+            size: 0,
+            ignored_bytes: 0,
+            digits: 0,
+            state: State::Size,
+        }
     }
 
     /// Whether the body is complete.
@@ -91,7 +96,11 @@ impl Decoder {
             framing += 1;
         }
         let payload = self.take_data(input.len() - framing);
-        Ok(Piece { framing, payload, is_end: self.is_end() })
+        Ok(Piece {
+            framing,
+            payload,
+            is_end: self.is_end(),
+        })
     }
 
     /// Consumes payload of the current chunk.
@@ -99,7 +108,9 @@ impl Decoder {
         if self.state != State::Data {
             return 0;
         }
-        let taken = usize::try_from(self.size).unwrap_or(usize::MAX).min(available);
+        let taken = usize::try_from(self.size)
+            .unwrap_or(usize::MAX)
+            .min(available);
         self.size -= taken as u64;
         if self.size == 0 {
             self.state = State::DataCr;
@@ -119,17 +130,22 @@ impl Decoder {
             (State::DataCr, b'\r') => Ok(State::DataLf),
             (State::DataLf, b'\n') => Ok(State::Size),
             (State::TrailerStart, b'\r') => Ok(State::EndLf),
-            (State::TrailerStart, other) if is_token(other) => self.ignore(other, State::TrailerName),
+            (State::TrailerStart, other) if is_token(other) => {
+                self.ignore(other, State::TrailerName)
+            }
             (State::TrailerName, b':') => self.ignore(byte, State::TrailerValue),
-            (State::TrailerName, other) if is_token(other) => self.ignore(other, State::TrailerName),
+            (State::TrailerName, other) if is_token(other) => {
+                self.ignore(other, State::TrailerName)
+            }
             (State::TrailerStart | State::TrailerName, _) => Err(ChunkedError::Trailer),
             (State::TrailerValue, b'\r') => Ok(State::TrailerLf),
             (State::TrailerValue, other) => self.ignore(other, State::TrailerValue),
             (State::TrailerLf, b'\n') => Ok(State::TrailerStart),
             (State::EndLf, b'\n') => Ok(State::Done),
-            (State::SizeLf | State::DataCr | State::DataLf | State::TrailerLf | State::EndLf, _) => {
-                Err(ChunkedError::LineEnd)
-            }
+            (
+                State::SizeLf | State::DataCr | State::DataLf | State::TrailerLf | State::EndLf,
+                _,
+            ) => Err(ChunkedError::LineEnd),
             (unchanged @ (State::Data | State::Done), _) => Ok(unchanged),
         }
     }
@@ -156,7 +172,11 @@ impl Decoder {
     /// Counts an ignored byte; blanks and visible characters only.
     fn ignore(&mut self, byte: u8, next: State) -> Result<State, ChunkedError> {
         if byte.is_ascii_control() && byte != b'\t' {
-            return Err(if byte == b'\n' { ChunkedError::LineEnd } else { ChunkedError::Control });
+            return Err(if byte == b'\n' {
+                ChunkedError::LineEnd
+            } else {
+                ChunkedError::Control
+            });
         }
         self.ignored_bytes += 1;
         if self.ignored_bytes > IGNORED_BYTES_MAX {
@@ -190,16 +210,28 @@ mod tests {
         for (name, body, payload) in [
             ("empty", "0\r\n\r\n", ""),
             ("one", "3\r\nabc\r\n0\r\n\r\n", "abc"),
-            ("two, capitals", "3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n", "abc0123456789"),
+            (
+                "two, capitals",
+                "3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n",
+                "abc0123456789",
+            ),
             ("leading zeros", "0003\r\nabc\r\n000\r\n\r\n", "abc"),
-            ("payload that looks like framing", "5\r\n0\r\n\r\n\r\n0\r\n\r\n", "0\r\n\r\n"),
+            (
+                "payload that looks like framing",
+                "5\r\n0\r\n\r\n\r\n0\r\n\r\n",
+                "0\r\n\r\n",
+            ),
             ("extensions", "3;a=b;c=\"d e\"\r\nabc\r\n0;x\r\n\r\n", "abc"),
             ("trailers", "1\r\na\r\n0\r\nX-Sum: 1\r\nY:\r\n\r\n", "a"),
         ] {
             for step in 1..=body.len() {
                 let input = [body.as_bytes(), b"GET"].concat();
                 let (got, used, is_end) = decode(input.chunks(step)).expect(name);
-                assert_eq!((got.as_slice(), used, is_end), (payload.as_bytes(), body.len(), true), "{name}");
+                assert_eq!(
+                    (got.as_slice(), used, is_end),
+                    (payload.as_bytes(), body.len(), true),
+                    "{name}"
+                );
             }
         }
     }
@@ -236,7 +268,11 @@ mod tests {
             (&extensions, TooMuchIgnored),
         ] {
             for step in [1, 7, body.len()] {
-                assert_eq!(decode(body.as_bytes().chunks(step)), Err(expected), "{body:?}");
+                assert_eq!(
+                    decode(body.as_bytes().chunks(step)),
+                    Err(expected),
+                    "{body:?}"
+                );
             }
         }
     }

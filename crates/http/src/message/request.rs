@@ -99,10 +99,14 @@ impl<'a> RequestHeader<'a> {
         let mut lines = [const { MaybeUninit::uninit() }; FIELDS_MAX];
         let mut request = httparse::Request::new(&mut []);
         match request.parse_with_uninit_headers(head, &mut lines) {
-            Ok(httparse::Status::Complete(len)) if has_bare_line_feed(head.get(..len).unwrap_or(head)) => {
+            Ok(httparse::Status::Complete(len))
+                if has_bare_line_feed(head.get(..len).unwrap_or(head)) =>
+            {
                 Err(RequestError::BareLineFeed)
             }
-            Ok(httparse::Status::Complete(len)) => Self::assemble(&request, len + skipped).map(Some),
+            Ok(httparse::Status::Complete(len)) => {
+                Self::assemble(&request, len + skipped).map(Some)
+            }
             Ok(httparse::Status::Partial) => incomplete(head).map(|()| None),
             Err(error) => Err(first_reason(head, of_httparse(error))),
         }
@@ -136,8 +140,11 @@ impl<'a> Target<'a> {
         if target == "*" && method == "OPTIONS" {
             return Ok(Self::Server);
         }
-        let path =
-            if target.starts_with('/') { target } else { behind_authority(target).ok_or(RequestError::Target)? };
+        let path = if target.starts_with('/') {
+            target
+        } else {
+            behind_authority(target).ok_or(RequestError::Target)?
+        };
         if path.contains('#') {
             return Err(RequestError::Target);
         }
@@ -192,7 +199,9 @@ impl Fields {
 
     fn take_expectation(&mut self, value: &[u8]) -> Result<(), RequestError> {
         self.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
-        self.expects_continue.then_some(()).ok_or(RequestError::Expectation)
+        self.expects_continue
+            .then_some(())
+            .ok_or(RequestError::Expectation)
     }
 
     fn take_length(&mut self, value: &[u8]) -> Result<(), RequestError> {
@@ -206,7 +215,9 @@ impl Fields {
         if self.codings > 1 || value.is_empty() {
             return Err(RequestError::TransferEncoding);
         }
-        self.is_chunked.then_some(()).ok_or(RequestError::UnknownCoding)
+        self.is_chunked
+            .then_some(())
+            .ok_or(RequestError::UnknownCoding)
     }
 
     fn framing(&self, is_http11: bool) -> Result<BodyFraming, RequestError> {
@@ -222,7 +233,8 @@ impl Fields {
 
 /// A name or an address with or without a port; empty is allowed (RFC 9110, section 7.2).
 fn is_host(value: &[u8]) -> bool {
-    let is_host_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=:[]".contains(byte);
+    let is_host_byte =
+        |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=:[]".contains(byte);
     value.iter().all(is_host_byte)
 }
 
@@ -241,7 +253,10 @@ fn incomplete(head: &[u8]) -> Result<(), RequestError> {
 fn has_bare_line_feed(lines: &[u8]) -> bool {
     let before = lines.iter();
     let pairs = before.zip(lines.iter().skip(1));
-    lines.first() == Some(&b'\n') || pairs.fold(false, |found, (a, b)| found | ((*b == b'\n') & (*a != b'\r')))
+    lines.first() == Some(&b'\n')
+        || pairs.fold(false, |found, (a, b)| {
+            found | ((*b == b'\n') & (*a != b'\r'))
+        })
 }
 
 /// A bare line feed before the position of the `httparse` error takes precedence.

@@ -21,7 +21,10 @@ fn request_is_parsed_up_to_its_empty_line() {
         request,
         RequestHeader {
             method: "GET",
-            target: Target::Path { path: "/b/10k", query: "random=1" },
+            target: Target::Path {
+                path: "/b/10k",
+                query: "random=1"
+            },
             is_http11: true,
             framing: BodyFraming::None,
             keep_alive: true,
@@ -35,7 +38,11 @@ fn request_is_parsed_up_to_its_empty_line() {
 fn truncated_header_is_incomplete() {
     let head = with("Content-Length: 3\r\nConnection: close\r\n");
     for end in 0..head.len() {
-        assert_eq!(RequestHeader::parse(&head.as_bytes()[..end]), Ok(None), "{end}");
+        assert_eq!(
+            RequestHeader::parse(&head.as_bytes()[..end]),
+            Ok(None),
+            "{end}"
+        );
     }
     assert_eq!(parse(&head).expect("valid").len, head.len());
 }
@@ -60,7 +67,11 @@ fn targets_are_paths_absolute_forms_or_asterisk() {
         ("CONNECT h:80", Err(RequestError::Target)),
     ] {
         let head = format!("{line} HTTP/1.1\r\nHost: h\r\n\r\n");
-        assert_eq!(parse(&head).map(|request| request.target), expected, "{line}");
+        assert_eq!(
+            parse(&head).map(|request| request.target),
+            expected,
+            "{line}"
+        );
     }
 }
 
@@ -70,14 +81,22 @@ fn persistence_depends_on_version_and_field() {
         ("1.1", "Host: a\r\n", true),
         ("1.1", "Host: a\r\nConnection: close\r\n", false),
         ("1.1", "Host: a\r\nconnection: Upgrade, CLOSE\r\n", false),
-        ("1.1", "Host: a\r\nConnection: keep-alive\r\nConnection: close\r\n", false),
+        (
+            "1.1",
+            "Host: a\r\nConnection: keep-alive\r\nConnection: close\r\n",
+            false,
+        ),
         ("1.1", "Host: a\r\nConnection: closed\r\n", true),
         ("1.0", "", false),
         ("1.0", "Connection: Keep-Alive\r\n", true),
         ("1.0", "Connection: keep-alive, close\r\n", false),
     ] {
         let head = format!("GET / HTTP/{version}\r\n{fields}\r\n");
-        assert_eq!(parse(&head).expect("valid").keep_alive, expected, "{head:?}");
+        assert_eq!(
+            parse(&head).expect("valid").keep_alive,
+            expected,
+            "{head:?}"
+        );
     }
 }
 
@@ -87,27 +106,54 @@ fn bodies_have_one_unambiguous_framing() {
         ("", Ok(BodyFraming::None)),
         ("Content-Length: 0\r\n", Ok(BodyFraming::None)),
         ("Content-Length: 12\r\n", Ok(BodyFraming::Length(12))),
-        ("Content-Length: 12\r\nContent-length:12\r\n", Ok(BodyFraming::Length(12))),
+        (
+            "Content-Length: 12\r\nContent-length:12\r\n",
+            Ok(BodyFraming::Length(12)),
+        ),
         ("transfer-ENCODING:  Chunked \r\n", Ok(BodyFraming::Chunked)),
-        ("Content-Length: 12\r\nContent-Length: 13\r\n", Err(ContentLength)),
+        (
+            "Content-Length: 12\r\nContent-Length: 13\r\n",
+            Err(ContentLength),
+        ),
         ("Content-Length: 12, 12\r\n", Err(ContentLength)),
         ("Content-Length: 0010\r\n", Ok(BodyFraming::Length(10))),
-        ("Content-Length: 9223372036854775807\r\n", Ok(BodyFraming::Length(u64::MAX / 2))),
-        ("Content-Length: 9223372036854775808\r\n", Err(ContentLength)),
+        (
+            "Content-Length: 9223372036854775807\r\n",
+            Ok(BodyFraming::Length(u64::MAX / 2)),
+        ),
+        (
+            "Content-Length: 9223372036854775808\r\n",
+            Err(ContentLength),
+        ),
         ("Content-Length: +12\r\n", Err(ContentLength)),
         ("Content-Length: -1\r\n", Err(ContentLength)),
         ("Content-Length: 1 2\r\n", Err(ContentLength)),
         ("Content-Length: 0x1\r\n", Err(ContentLength)),
         ("Content-Length:\r\n", Err(ContentLength)),
-        ("Content-Length: 99999999999999999999\r\n", Err(ContentLength)),
-        ("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", Err(TwoFramings)),
-        ("Transfer-Encoding: chunked\r\nContent-Length: 0\r\n", Err(TwoFramings)),
+        (
+            "Content-Length: 99999999999999999999\r\n",
+            Err(ContentLength),
+        ),
+        (
+            "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
+            Err(TwoFramings),
+        ),
+        (
+            "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n",
+            Err(TwoFramings),
+        ),
         ("Transfer-Encoding: gzip, chunked\r\n", Err(UnknownCoding)),
-        ("Transfer-Encoding: chunked, identity\r\n", Err(UnknownCoding)),
+        (
+            "Transfer-Encoding: chunked, identity\r\n",
+            Err(UnknownCoding),
+        ),
         ("Transfer-Encoding: xchunked\r\n", Err(UnknownCoding)),
         ("Transfer-Encoding: \"chunked\"\r\n", Err(UnknownCoding)),
         ("Transfer-Encoding: \u{b}chunked\r\n", Err(Syntax)),
-        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", Err(TransferEncoding)),
+        (
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+            Err(TransferEncoding),
+        ),
         ("Transfer-Encoding: identity\r\n", Err(UnknownCoding)),
         ("Transfer-Encoding:\r\n", Err(TransferEncoding)),
         ("Transfer-Encoding : chunked\r\n", Err(Syntax)),
@@ -123,7 +169,11 @@ fn bodies_have_one_unambiguous_framing() {
         ("no colon\r\n", Err(Syntax)),
     ] {
         let head = with(fields);
-        assert_eq!(parse(&head).map(|request| request.framing), expected, "{fields:?}");
+        assert_eq!(
+            parse(&head).map(|request| request.framing),
+            expected,
+            "{fields:?}"
+        );
     }
     let old = "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
     assert_eq!(parse(old), Err(TransferEncoding));
@@ -164,10 +214,17 @@ fn lines_and_versions_are_exact() {
         ("GET /\r\n\r\n", Syntax),
         ("\u{16}\u{3}\u{1}", Syntax),
     ] {
-        assert_eq!(RequestHeader::parse(head.as_bytes()), Err(expected), "{head:?}");
+        assert_eq!(
+            RequestHeader::parse(head.as_bytes()),
+            Err(expected),
+            "{head:?}"
+        );
     }
     let late = "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n";
-    assert_eq!(parse(late).expect("one empty line is forgiven").len, late.len());
+    assert_eq!(
+        parse(late).expect("one empty line is forgiven").len,
+        late.len()
+    );
 }
 
 #[test]
@@ -176,7 +233,10 @@ fn invalid_header_is_refused_as_soon_as_it_is_certain() {
     assert_eq!(RequestHeader::parse(bare), Err(BareLineFeed));
     let endless = [b"GET /".as_slice(), &[b'x'; HEADER_BYTES_MAX]].concat();
     assert_eq!(RequestHeader::parse(&endless), Err(TooLarge));
-    assert_eq!(RequestHeader::parse(&endless[..HEADER_BYTES_MAX - 1]), Ok(None));
+    assert_eq!(
+        RequestHeader::parse(&endless[..HEADER_BYTES_MAX - 1]),
+        Ok(None)
+    );
 }
 
 #[test]
@@ -184,7 +244,10 @@ fn header_is_limited_in_bytes_and_fields() {
     let filler = |bytes: usize| format!("X: {}\r\n", "y".repeat(bytes));
     let empty = with(&filler(0)).len();
     assert!(parse(&with(&filler(HEADER_BYTES_MAX - empty))).is_ok());
-    assert_eq!(parse(&with(&filler(HEADER_BYTES_MAX - empty + 1))), Err(TooLarge));
+    assert_eq!(
+        parse(&with(&filler(HEADER_BYTES_MAX - empty + 1))),
+        Err(TooLarge)
+    );
     assert!(parse(&with(&"X: y\r\n".repeat(FIELDS_MAX - 1))).is_ok());
     assert_eq!(parse(&with(&"X: y\r\n".repeat(FIELDS_MAX))), Err(TooLarge));
 }
@@ -193,13 +256,27 @@ fn header_is_limited_in_bytes_and_fields() {
 fn first_reason_decides_however_the_header_is_segmented() {
     let many_fields = "X: y\r\n".repeat(FIELDS_MAX);
     for (head, expected) in [
-        (format!("GET / HTTP/1.1\nHost: a\r\n{many_fields}\r\n"), BareLineFeed),
-        (format!("GET / HTTP/1.1\r\nHost: a\r\n{many_fields}X: y\n\r\n"), TooLarge),
+        (
+            format!("GET / HTTP/1.1\nHost: a\r\n{many_fields}\r\n"),
+            BareLineFeed,
+        ),
+        (
+            format!("GET / HTTP/1.1\r\nHost: a\r\n{many_fields}X: y\n\r\n"),
+            TooLarge,
+        ),
         ("GET / HTTP/2.0\r\nHost: a\n\r\n".to_owned(), Version),
-        (format!("GET /{} \0", "x".repeat(HEADER_BYTES_MAX)), TooLarge),
+        (
+            format!("GET /{} \0", "x".repeat(HEADER_BYTES_MAX)),
+            TooLarge,
+        ),
     ] {
-        let cut = (0..=head.len()).find_map(|end| RequestHeader::parse(&head.as_bytes()[..end]).err());
-        assert_eq!((cut, parse(&head).err()), (Some(expected), Some(expected)), "{head:?}");
+        let cut =
+            (0..=head.len()).find_map(|end| RequestHeader::parse(&head.as_bytes()[..end]).err());
+        assert_eq!(
+            (cut, parse(&head).err()),
+            (Some(expected), Some(expected)),
+            "{head:?}"
+        );
     }
 }
 
@@ -209,14 +286,22 @@ fn only_100_continue_is_an_expectation() {
     assert!(parse(&request).expect("valid").expects_continue);
     assert_eq!(parse(&with("Expect: 200-ok\r\n")), Err(Expectation));
     let old = "POST / HTTP/1.0\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
-    assert!(!parse(old).expect("valid").expects_continue, "HTTP/1.0 knows no interim responses");
+    assert!(
+        !parse(old).expect("valid").expects_continue,
+        "HTTP/1.0 knows no interim responses"
+    );
 }
 
 #[test]
 fn every_error_has_its_status() {
-    for (error, status) in
-        [(Syntax, 400), (TwoFramings, 400), (TooLarge, 431), (Version, 505), (UnknownCoding, 501), (Expectation, 417)]
-    {
+    for (error, status) in [
+        (Syntax, 400),
+        (TwoFramings, 400),
+        (TooLarge, 431),
+        (Version, 505),
+        (UnknownCoding, 501),
+        (Expectation, 417),
+    ] {
         assert_eq!(error.status(), status, "{error}");
     }
 }

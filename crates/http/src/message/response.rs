@@ -51,7 +51,10 @@ pub(crate) const FIELDS_MAX: usize = 128;
 
 /// Parses the header at the start of `input`; `None` while it is incomplete. `is_response_to_head`: the request was `HEAD`, so
 /// no body follows. After an error the rest of the connection is unusable.
-pub(crate) fn parse(input: &[u8], is_response_to_head: bool) -> Result<Option<ResponseHeader>, ResponseError> {
+pub(crate) fn parse(
+    input: &[u8],
+    is_response_to_head: bool,
+) -> Result<Option<ResponseHeader>, ResponseError> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut response = httparse::Response::new(&mut fields);
     let len = match response.parse(input) {
@@ -91,9 +94,11 @@ impl Fields {
         for header in headers {
             let is = |name: &str| header.name.eq_ignore_ascii_case(name);
             if is("content-length") {
-                fields.length = Some(add_length(fields.length, header.value).ok_or(ResponseError::Length)?);
+                fields.length =
+                    Some(add_length(fields.length, header.value).ok_or(ResponseError::Length)?);
             } else if is("transfer-encoding") {
-                if fields.is_chunked || !header.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+                if fields.is_chunked || !header.value.trim_ascii().eq_ignore_ascii_case(b"chunked")
+                {
                     return Err(ResponseError::Coding);
                 }
                 fields.is_chunked = true;
@@ -106,7 +111,11 @@ impl Fields {
         Ok(fields)
     }
 
-    fn framing(&self, status: u16, is_response_to_head: bool) -> Result<BodyFraming, ResponseError> {
+    fn framing(
+        &self,
+        status: u16,
+        is_response_to_head: bool,
+    ) -> Result<BodyFraming, ResponseError> {
         if is_response_to_head || (100..200).contains(&status) || status == 204 || status == 304 {
             return Ok(BodyFraming::None);
         }
@@ -135,18 +144,33 @@ mod tests {
 
     #[test]
     fn framing_is_unambiguous() {
-        assert_eq!(framing("Content-Length: 12\r\n"), Ok(BodyFraming::Length(12)));
-        assert_eq!(framing("content-length: 12\r\nContent-Length: 12\r\n"), Ok(BodyFraming::Length(12)));
-        assert_eq!(framing("Transfer-Encoding: Chunked\r\n"), Ok(BodyFraming::Chunked));
+        assert_eq!(
+            framing("Content-Length: 12\r\n"),
+            Ok(BodyFraming::Length(12))
+        );
+        assert_eq!(
+            framing("content-length: 12\r\nContent-Length: 12\r\n"),
+            Ok(BodyFraming::Length(12))
+        );
+        assert_eq!(
+            framing("Transfer-Encoding: Chunked\r\n"),
+            Ok(BodyFraming::Chunked)
+        );
         assert_eq!(framing(""), Ok(BodyFraming::UntilClose));
         for (fields, expected) in [
             ("Content-Length: 12\r\nContent-Length: 13\r\n", Length),
             ("Content-Length: +12\r\n", Length),
             ("Content-Length: 1, 1\r\n", Length),
             ("Content-Length:\r\n", Length),
-            ("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", LengthAndChunks),
+            (
+                "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n",
+                LengthAndChunks,
+            ),
             ("Transfer-Encoding: gzip, chunked\r\n", Coding),
-            ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", Coding),
+            (
+                "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+                Coding,
+            ),
         ] {
             assert_eq!(framing(fields), Err(expected), "{fields:?}");
         }
@@ -155,7 +179,9 @@ mod tests {
     #[test]
     fn some_responses_never_have_a_body() {
         let text = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n";
-        let to_head = parse(text.as_bytes(), true).expect("valid").expect("complete");
+        let to_head = parse(text.as_bytes(), true)
+            .expect("valid")
+            .expect("complete");
         assert_eq!(to_head.framing, BodyFraming::None);
         for status in [204, 304, 100, 103] {
             let text = format!("HTTP/1.1 {status} X\r\nContent-Length: 9\r\n\r\n");
@@ -169,13 +195,26 @@ mod tests {
     fn persistence_depends_on_version_and_fields() {
         for (text, expected) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: Close\r\n\r\n", false),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: x, close\r\n\r\n", false),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: Close\r\n\r\n",
+                false,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: x, close\r\n\r\n",
+                false,
+            ),
             ("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", false),
-            ("HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n", true),
+            (
+                "HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n",
+                true,
+            ),
             ("HTTP/1.1 200 OK\r\n\r\n", false),
         ] {
-            assert_eq!(head(text).expect("valid").expect("complete").keeps_alive, expected, "{text:?}");
+            assert_eq!(
+                head(text).expect("valid").expect("complete").keeps_alive,
+                expected,
+                "{text:?}"
+            );
         }
     }
 
@@ -186,14 +225,20 @@ mod tests {
             assert_eq!(head(&text[..len]), Ok(None), "{len} bytes");
         }
         let whole = head(text).expect("valid").expect("complete");
-        assert_eq!((whole.len, whole.status, whole.has_retry_after), (text.len(), 503, true));
+        assert_eq!(
+            (whole.len, whole.status, whole.has_retry_after),
+            (text.len(), 503, true)
+        );
     }
 
     #[test]
     fn endless_and_foreign_headers_are_refused() {
         let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "a".repeat(HEADER_BYTES_MAX));
         assert_eq!(head(&endless), Err(TooLong));
-        let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(FIELDS_MAX + 1));
+        let many = format!(
+            "HTTP/1.1 200 OK\r\n{}\r\n",
+            "a: b\r\n".repeat(FIELDS_MAX + 1)
+        );
         assert_eq!(head(&many), Err(TooLong));
         assert!(matches!(head("SSH-2.0-x\r\n\r\n"), Err(Malformed(_))));
         assert_eq!(head("HTTP/1.1 101 X\r\n\r\n"), Err(Upgrade));

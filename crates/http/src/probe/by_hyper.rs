@@ -16,11 +16,20 @@ use super::{BYTES_MAX, ProbeError, ProbeResult, ProbeTarget, connect};
 use crate::client::{Client, Established, Failure, NoResponse, Refusal, response};
 
 pub(super) fn send(target: ProbeTarget<'_>, request: &[u8]) -> Result<ProbeResult, ProbeError> {
-    let client = Client::new(target.protocol, request).map_err(|error| ProbeError::Request(error.to_string()))?;
+    let client = Client::new(target.protocol, request)
+        .map_err(|error| ProbeError::Request(error.to_string()))?;
     let exchange = |error| ProbeError::Exchange(target.address, error);
-    let executor = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let executor = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let stream = connect(target)?;
-    let all = async { timeout(target.timeout, exchange_with(target.address, stream, &client)).await };
+    let all = async {
+        timeout(
+            target.timeout,
+            exchange_with(target.address, stream, &client),
+        )
+        .await
+    };
     let completed = LocalSet::new().block_on(&executor.map_err(exchange)?, all);
     completed.unwrap_or(Err(ProbeError::Silent(target.address, target.timeout)))
 }
@@ -30,20 +39,33 @@ async fn exchange_with(
     stream: net::TcpStream,
     client: &Client,
 ) -> Result<ProbeResult, ProbeError> {
-    let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+    let stream = stream
+        .set_nonblocking(true)
+        .and_then(|()| TcpStream::from_std(stream));
     let stream = stream.map_err(|error| ProbeError::Connect(address, error))?;
-    let established = client.handshake(stream).await.map_err(|refusal| match refusal {
-        Refusal::Untrusted(text) => ProbeError::Untrusted(address, text),
-        Refusal::Tls(text) => ProbeError::Tls(address, text),
-        Refusal::Http(failure) => failure_of(address, client, &failure),
-    })?;
-    let Established { mut session, driver, protocol } = established;
+    let established = client
+        .handshake(stream)
+        .await
+        .map_err(|refusal| match refusal {
+            Refusal::Untrusted(text) => ProbeError::Untrusted(address, text),
+            Refusal::Tls(text) => ProbeError::Tls(address, text),
+            Refusal::Http(failure) => failure_of(address, client, &failure),
+        })?;
+    let Established {
+        mut session,
+        driver,
+        protocol,
+    } = established;
     let begin = Instant::now();
     let mut completed = pin!(async {
-        let response = session.send(client.request()).await.map_err(|unanswered| match unanswered {
-            NoResponse::NotSent => failure_of(address, client, &Failure::closed()),
-            NoResponse::Failed(failure) => failure_of(address, client, &failure),
-        })?;
+        let response =
+            session
+                .send(client.request())
+                .await
+                .map_err(|unanswered| match unanswered {
+                    NoResponse::NotSent => failure_of(address, client, &Failure::closed()),
+                    NoResponse::Failed(failure) => failure_of(address, client, &failure),
+                })?;
         let field = |name: &HeaderName| {
             let value = response.headers().get(name);
             value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
@@ -64,7 +86,10 @@ async fn exchange_with(
     });
     let mut driver = Some(driver);
     poll_fn(|cx| {
-        if driver.as_mut().is_some_and(|driver| driver.as_mut().poll(cx).is_ready()) {
+        if driver
+            .as_mut()
+            .is_some_and(|driver| driver.as_mut().poll(cx).is_ready())
+        {
             // A failure of the connection is reported by the exchange as well.
             driver = None;
         }

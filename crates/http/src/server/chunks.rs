@@ -69,7 +69,8 @@ impl Chunks {
                 return;
             }
             if inside == 0 {
-                self.staged.extend_from_slice(chunked::head(chunk_left).as_bytes());
+                self.staged
+                    .extend_from_slice(chunked::head(chunk_left).as_bytes());
             }
             let run = block.run(self.done, chunk_left.min(STAGED_BYTES as u64));
             self.staged.extend_from_slice(run);
@@ -95,9 +96,15 @@ mod tests {
     #[test]
     fn chunks_have_the_requested_size_and_contain_the_body() {
         let content = Content::default();
-        for (body_bytes, chunk_bytes) in
-            [(0, 10), (1, 10), (10, 10), (25, 10), (100, 1), (3 << 20, 1 << 20), (300_000, 70_000)]
-        {
+        for (body_bytes, chunk_bytes) in [
+            (0, 10),
+            (1, 10),
+            (10, 10),
+            (25, 10),
+            (100, 1),
+            (3 << 20, 1 << 20),
+            (300_000, 70_000),
+        ] {
             let mut chunks = Chunks::new(BodyPattern::Text, body_bytes, chunk_bytes);
             let (mut sent, mut is_over) = (Vec::new(), false);
             while !is_over {
@@ -108,9 +115,16 @@ mod tests {
                 (_, is_over) = chunks.advance(len);
             }
             let (payload, used, is_end) = decode([&sent[..]]).expect("valid framing");
-            assert_eq!((payload.len() as u64, used, is_end), (body_bytes, sent.len(), true), "{chunk_bytes}");
+            assert_eq!(
+                (payload.len() as u64, used, is_end),
+                (body_bytes, sent.len(), true),
+                "{chunk_bytes}"
+            );
         }
         let mut chunks = Chunks::new(BodyPattern::Text, 25, 16);
-        assert_eq!(chunks.staged(&content), b"10\r\n0123456789 abcde\r\n9\r\nfghijklmn\r\n0\r\n\r\n");
+        assert_eq!(
+            chunks.staged(&content),
+            b"10\r\n0123456789 abcde\r\n9\r\nfghijklmn\r\n0\r\n\r\n"
+        );
     }
 }

@@ -37,7 +37,9 @@ impl Content {
     /// The block of a pattern.
     pub(crate) fn block(&self, pattern: BodyPattern) -> &Block {
         match pattern {
-            BodyPattern::Text => self.pattern.get_or_init(|| Block::new(&LINE.repeat(BLOCK_BYTES / LINE.len()))),
+            BodyPattern::Text => self
+                .pattern
+                .get_or_init(|| Block::new(&LINE.repeat(BLOCK_BYTES / LINE.len()))),
             BodyPattern::Random => self.random.get_or_init(|| Block::new(&noise(BLOCK_BYTES))),
         }
     }
@@ -55,7 +57,9 @@ impl Block {
     pub(crate) fn run(&self, offset: u64, len_max: u64) -> &[u8] {
         let start = Self::position(offset);
         let rest = self.bytes.get(start..).unwrap_or_default();
-        let len = usize::try_from(len_max).unwrap_or(usize::MAX).min(rest.len());
+        let len = usize::try_from(len_max)
+            .unwrap_or(usize::MAX)
+            .min(rest.len());
         rest.get(..len).unwrap_or_default()
     }
 
@@ -71,7 +75,8 @@ impl Block {
 }
 
 /// 64 bytes, so that a missing part of a body is visible.
-pub(super) const LINE: &[u8; 64] = b"0123456789 abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+pub(super) const LINE: &[u8; 64] =
+    b"0123456789 abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /// The same bytes in every run (SplitMix64, Steele, Lea and Flood, 2014).
 fn noise(len: usize) -> Vec<u8> {
@@ -96,7 +101,11 @@ mod tests {
         let block = content.block(BodyPattern::Text);
         assert_eq!(block.run(0, 64), LINE);
         assert_eq!(block.run(BLOCK_BYTES as u64 + 3, 2), b"34");
-        assert_eq!(block.run(BLOCK_BYTES as u64 - 2, 64).len(), 2, "a run ends at the seam");
+        assert_eq!(
+            block.run(BLOCK_BYTES as u64 - 2, 64).len(),
+            2,
+            "a run ends at the seam"
+        );
         assert_eq!(block.run(0, u64::MAX).len(), BLOCK_BYTES);
     }
 
@@ -116,6 +125,9 @@ mod tests {
             counts[usize::from(byte)] += 1;
         }
         // 4096 expected, standard deviation 64.
-        assert!(counts.iter().all(|count| (3_700..4_500).contains(count)), "{counts:?}");
+        assert!(
+            counts.iter().all(|count| (3_700..4_500).contains(count)),
+            "{counts:?}"
+        );
     }
 }

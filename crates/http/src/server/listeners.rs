@@ -23,7 +23,10 @@ pub(super) struct Listeners {
 /// # Errors
 /// The operating system's with the address, for instance that it is in use.
 pub(super) fn open(spec: &ServerSpec, threads: usize) -> Result<Listeners> {
-    let mut listeners = Listeners { by_thread: (0..threads).map(|_| Vec::new()).collect(), addresses: Vec::new() };
+    let mut listeners = Listeners {
+        by_thread: (0..threads).map(|_| Vec::new()).collect(),
+        addresses: Vec::new(),
+    };
     let mut chosen_port = None;
     for (mut address, is_optional) in spec.listen.addresses() {
         if let (Listen::Everywhere(0), Some(port)) = (&spec.listen, chosen_port) {
@@ -105,20 +108,37 @@ mod tests {
         let listeners = open(&spec, 3).expect("a free port");
         assert_eq!(listeners.by_thread.len(), 3);
         for thread in &listeners.by_thread {
-            let addresses: Vec<_> = thread.iter().map(|fd| socket::local_addr(fd).expect("bound")).collect();
+            let addresses: Vec<_> = thread
+                .iter()
+                .map(|fd| socket::local_addr(fd).expect("bound"))
+                .collect();
             assert_eq!(addresses, listeners.addresses);
         }
-        let taken = ServerSpec { listen: Listen::At(listeners.addresses.clone()), ..spec };
+        let taken = ServerSpec {
+            listen: Listen::At(listeners.addresses.clone()),
+            ..spec
+        };
         let error = open(&taken, 1).expect_err("in use");
-        assert!(error.to_string().contains(&listeners.addresses[0].to_string()), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains(&listeners.addresses[0].to_string()),
+            "{error}"
+        );
     }
 
     #[test]
     fn both_families_use_one_port() {
-        let spec = ServerSpec { listen: Listen::Everywhere(0), ..ServerSpec::default() };
+        let spec = ServerSpec {
+            listen: Listen::Everywhere(0),
+            ..ServerSpec::default()
+        };
         let listeners = open(&spec, 1).expect("a free port");
         let ports: Vec<_> = listeners.addresses.iter().map(SocketAddr::port).collect();
-        assert!(ports.iter().all(|port| *port == ports[0] && *port != 0), "{ports:?}");
+        assert!(
+            ports.iter().all(|port| *port == ports[0] && *port != 0),
+            "{ports:?}"
+        );
     }
 
     #[test]

@@ -35,7 +35,8 @@ pub(crate) struct SentBytes {
 impl Transport for &mut SentBytes {
     fn send(&mut self, bytes: &[u8], _: Followed) -> io::Result<usize> {
         let room = KEPT_BYTES_MAX.saturating_sub(self.beginning.len());
-        self.beginning.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        self.beginning
+            .extend_from_slice(bytes.get(..room).unwrap_or(bytes));
         self.digest.write(bytes);
         self.len += bytes.len() as u64;
         Ok(bytes.len())
@@ -50,7 +51,8 @@ impl Transport for &mut SentBytes {
 
 impl PartialEq for SentBytes {
     fn eq(&self, other: &Self) -> bool {
-        (self.len, self.digest.finish()) == (other.len, other.digest.finish()) && self.beginning == other.beginning
+        (self.len, self.digest.finish()) == (other.len, other.digest.finish())
+            && self.beginning == other.beginning
     }
 }
 
@@ -84,7 +86,11 @@ impl LoopbackHarness {
             };
             let advance = self.machine.advance(&self.kept, &context, &mut queue);
             self.kept.drain(..advance.used);
-            let flushed = queue.flush(&mut &mut self.sent, self.responses.content(), &mut Turn::new());
+            let flushed = queue.flush(
+                &mut &mut self.sent,
+                self.responses.content(),
+                &mut Turn::new(),
+            );
             let is_flushed = flushed.expect("memory takes everything").is_done;
             if advance.next != Next::Flush && is_flushed {
                 return advance.next;
@@ -93,7 +99,10 @@ impl LoopbackHarness {
     }
 
     /// Passes all inputs and returns everything sent.
-    pub(crate) fn receive_all<'a>(mut self, pieces: impl IntoIterator<Item = &'a [u8]>) -> SentBytes {
+    pub(crate) fn receive_all<'a>(
+        mut self,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+    ) -> SentBytes {
         for piece in pieces {
             self.receive(piece);
         }

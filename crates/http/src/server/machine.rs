@@ -86,7 +86,10 @@ impl Machine {
     /// Payload bytes still due that need no parsing; never the last one, so that the end of the body is parsed with what
     /// follows it.
     pub(crate) fn skippable_bytes(&self) -> u64 {
-        let missing = self.pending.as_ref().and_then(|pending| pending.body.left_bytes());
+        let missing = self
+            .pending
+            .as_ref()
+            .and_then(|pending| pending.body.left_bytes());
         missing.map_or(0, |missing| missing.saturating_sub(1))
     }
 
@@ -98,14 +101,25 @@ impl Machine {
     }
 
     /// Parses `input` up to an incomplete header and queues the responses.
-    pub(crate) fn advance(&mut self, input: &[u8], context: &RequestContext<'_>, queue: &mut WriteQueue) -> Advance {
+    pub(crate) fn advance(
+        &mut self,
+        input: &[u8],
+        context: &RequestContext<'_>,
+        queue: &mut WriteQueue,
+    ) -> Advance {
         let mut used = 0;
         loop {
             if self.closing != Closing::No {
-                return Advance { used, next: Next::End };
+                return Advance {
+                    used,
+                    next: Next::End,
+                };
             }
             if queue.is_full() {
-                return Advance { used, next: Next::Flush };
+                return Advance {
+                    used,
+                    next: Next::Flush,
+                };
             }
             let rest = input.get(used..).unwrap_or_default();
             let (taken, needs_more) = match &self.pending {
@@ -114,13 +128,21 @@ impl Machine {
             };
             used += taken;
             if needs_more {
-                return Advance { used, next: Next::Read };
+                return Advance {
+                    used,
+                    next: Next::Read,
+                };
             }
         }
     }
 
     /// Bytes consumed by a header, and whether it is incomplete.
-    fn take_header(&mut self, input: &[u8], context: &RequestContext<'_>, queue: &mut WriteQueue) -> (usize, bool) {
+    fn take_header(
+        &mut self,
+        input: &[u8],
+        context: &RequestContext<'_>,
+        queue: &mut WriteQueue,
+    ) -> (usize, bool) {
         if input.is_empty() {
             return (0, true);
         }
@@ -139,7 +161,12 @@ impl Machine {
         }
     }
 
-    fn take_request(&mut self, head: &RequestHeader<'_>, context: &RequestContext<'_>, queue: &mut WriteQueue) {
+    fn take_request(
+        &mut self,
+        head: &RequestHeader<'_>,
+        context: &RequestContext<'_>,
+        queue: &mut WriteQueue,
+    ) {
         let response = Response {
             resource: Resource::read(head.method, head.target, context.chunk_bytes_min),
             is_http11: head.is_http11,
@@ -158,7 +185,12 @@ impl Machine {
     }
 
     /// Bytes consumed by a body, and whether it is incomplete.
-    fn take_body(&mut self, input: &[u8], context: &RequestContext<'_>, queue: &mut WriteQueue) -> (usize, bool) {
+    fn take_body(
+        &mut self,
+        input: &[u8],
+        context: &RequestContext<'_>,
+        queue: &mut WriteQueue,
+    ) -> (usize, bool) {
         let Some(mut pending) = self.pending.take() else {
             return (0, false);
         };
@@ -173,13 +205,26 @@ impl Machine {
             }
             Err(error) => {
                 let is_too_large = matches!(error, BodyError::TooLarge(_));
-                self.refuse(if is_too_large { CONTENT_TOO_LARGE } else { BAD_REQUEST }, context, queue);
+                self.refuse(
+                    if is_too_large {
+                        CONTENT_TOO_LARGE
+                    } else {
+                        BAD_REQUEST
+                    },
+                    context,
+                    queue,
+                );
                 (input.len(), false)
             }
         }
     }
 
-    fn respond(&mut self, response: Response, context: &RequestContext<'_>, queue: &mut WriteQueue) {
+    fn respond(
+        &mut self,
+        response: Response,
+        context: &RequestContext<'_>,
+        queue: &mut WriteQueue,
+    ) {
         if !response.keep_alive {
             self.closing = Closing::AfterResponse;
         }

@@ -66,7 +66,10 @@ impl Server {
     /// # Errors
     /// The operating system's, for instance an address in use.
     pub fn start(spec: &ServerSpec) -> Result<Self, StartError> {
-        let count = spec.threads.unwrap_or_else(cpu::online_cpus).clamp(1, THREADS_MAX);
+        let count = spec
+            .threads
+            .unwrap_or_else(cpu::online_cpus)
+            .clamp(1, THREADS_MAX);
         let content = Arc::new(Content::default());
         // Created now, so that the first request does not wait for it.
         content.block(BodyPattern::Text);
@@ -78,9 +81,17 @@ impl Server {
             backlog: listeners::effective_backlog(spec.backlog),
         };
         for (number, listeners) in listeners.by_thread.into_iter().enumerate() {
-            let responses =
-                ResponseWriter::new(Arc::clone(&content), !spec.without_date, spec.server_header.as_deref());
-            server.threads.push(Thread::start(number, listeners, Arc::clone(&server.shared), responses)?);
+            let responses = ResponseWriter::new(
+                Arc::clone(&content),
+                !spec.without_date,
+                spec.server_header.as_deref(),
+            );
+            server.threads.push(Thread::start(
+                number,
+                listeners,
+                Arc::clone(&server.shared),
+                responses,
+            )?);
         }
         Ok(server)
     }
@@ -112,7 +123,9 @@ impl Server {
     /// Statistics so far.
     #[must_use]
     pub fn stats(&self) -> ServerStats {
-        ServerStats { threads: self.threads.iter().map(Thread::stats).collect() }
+        ServerStats {
+            threads: self.threads.iter().map(Thread::stats).collect(),
+        }
     }
 
     /// Closes all connections, stops all threads and returns the final statistics.
@@ -162,7 +175,11 @@ impl Thread {
             // The event loop ends early only if epoll_wait(2) fails.
             .spawn(move || drop(worker.run()))
             .map_err(StartError::Thread)?;
-        Ok(Self { handle: Some(handle), waker, counters })
+        Ok(Self {
+            handle: Some(handle),
+            waker,
+            counters,
+        })
     }
 
     fn stats(&self) -> ThreadStats {
@@ -184,9 +201,16 @@ fn shared(spec: &ServerSpec) -> Shared {
     Shared {
         permitted: spec.access.networks(),
         body_bytes_max: spec.body_bytes_max,
-        chunk_bytes_min: if spec.allow_tiny_chunks { 1 } else { CHUNK_BYTES_MIN },
+        chunk_bytes_min: if spec.allow_tiny_chunks {
+            1
+        } else {
+            CHUNK_BYTES_MIN
+        },
         idle_timeout: spec.idle_timeout,
-        connections_max: spec.connections_max.unwrap_or_else(default_connections_max).max(1),
+        connections_max: spec
+            .connections_max
+            .unwrap_or_else(default_connections_max)
+            .max(1),
         open: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
     }

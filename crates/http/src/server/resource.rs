@@ -26,7 +26,8 @@ pub(crate) struct Resource {
 pub const BODY_BYTES_MAX: u64 = 64 << 20;
 /// Smallest chunk in bytes, unless the server allows tiny ones: framing is less than a tenth of what is sent.
 pub const CHUNK_BYTES_MIN: u64 = 64;
-const TINY_CHUNK: &str = "chunks have at least 64 bytes, unless the server is started with --allow-tiny-chunks\n";
+const TINY_CHUNK: &str =
+    "chunks have at least 64 bytes, unless the server is started with --allow-tiny-chunks\n";
 
 impl Resource {
     /// An empty body.
@@ -41,7 +42,10 @@ impl Resource {
         }
     }
 
-    const NO_CONTENT: Self = Self { body_bytes: None, ..Self::status(204) };
+    const NO_CONTENT: Self = Self {
+        body_bytes: None,
+        ..Self::status(204)
+    };
 
     /// Selects by method and target. Unknown query parameters are ignored, because load generators add their own; known ones
     /// must be valid.
@@ -55,18 +59,32 @@ impl Resource {
             _ => None,
         };
         let plain = plain.unwrap_or(Self::status(404));
-        let resource = if query.is_empty() { Ok(plain) } else { plain.with_query(query, chunk_bytes_min) };
+        let resource = if query.is_empty() {
+            Ok(plain)
+        } else {
+            plain.with_query(query, chunk_bytes_min)
+        };
         let (Ok(resource) | Err(resource)) = resource;
-        Self { head_only: method == "HEAD", ..resource }
+        Self {
+            head_only: method == "HEAD",
+            ..resource
+        }
     }
 
     const fn body(bytes: u64) -> Self {
-        Self { body_bytes: Some(bytes), ..Self::status(200) }
+        Self {
+            body_bytes: Some(bytes),
+            ..Self::status(200)
+        }
     }
 
     const fn refused(explanation: &'static str) -> Self {
         let body_bytes = Some(explanation.len() as u64);
-        Self { body_bytes, explanation: Some(explanation), ..Self::status(BAD_REQUEST) }
+        Self {
+            body_bytes,
+            explanation: Some(explanation),
+            ..Self::status(BAD_REQUEST)
+        }
     }
 
     /// Applies the query; the response to an invalid one otherwise.
@@ -90,7 +108,10 @@ const SHORT_NAMES: [&str; 5] = ["0", "1k", "10k", "100k", "1m"];
 fn size_of_path(path: &str) -> Option<u64> {
     match path.strip_prefix("/b/") {
         Some(text) => size(text),
-        None => size(path.strip_prefix('/').filter(|name| SHORT_NAMES.contains(name))?),
+        None => size(
+            path.strip_prefix('/')
+                .filter(|name| SHORT_NAMES.contains(name))?,
+        ),
     }
 }
 
@@ -112,8 +133,14 @@ pub fn size(text: &str) -> Option<u64> {
 }
 
 fn chunk(value: &str, bytes_min: u64) -> Result<NonZeroU64, Resource> {
-    let bytes = size(value).and_then(NonZeroU64::new).ok_or(Resource::status(BAD_REQUEST))?;
-    if bytes.get() < bytes_min { Err(Resource::refused(TINY_CHUNK)) } else { Ok(bytes) }
+    let bytes = size(value)
+        .and_then(NonZeroU64::new)
+        .ok_or(Resource::status(BAD_REQUEST))?;
+    if bytes.get() < bytes_min {
+        Err(Resource::refused(TINY_CHUNK))
+    } else {
+        Ok(bytes)
+    }
 }
 
 fn flag(value: &str) -> Result<bool, Resource> {
@@ -167,13 +194,19 @@ mod tests {
     fn methods_select_resources() {
         let read = |method, path| Resource::read(method, Target::Path { path, query: "" }, 1);
         let head = read("HEAD", "/1k");
-        assert_eq!((head.status, head.body_bytes, head.head_only), (200, Some(1024), true));
+        assert_eq!(
+            (head.status, head.body_bytes, head.head_only),
+            (200, Some(1024), true)
+        );
         for method in ["POST", "PUT"] {
             assert_eq!(read(method, "/sink"), Resource::NO_CONTENT);
             assert_eq!(read(method, "/1k"), Resource::status(404));
         }
         assert_eq!(read("DELETE", "/1k"), Resource::status(404));
-        assert_eq!(Resource::read("OPTIONS", Target::Server, 1), Resource::NO_CONTENT);
+        assert_eq!(
+            Resource::read("OPTIONS", Target::Server, 1),
+            Resource::NO_CONTENT
+        );
     }
 
     #[test]
@@ -182,8 +215,20 @@ mod tests {
         for (query, expected) in [
             ("cachebuster=77&x", plain),
             ("random=0", plain),
-            ("random=1", Resource { pattern: BodyPattern::Random, ..plain }),
-            ("x=1&chunked=4k", Resource { chunk_bytes: NonZeroU64::new(4096), ..plain }),
+            (
+                "random=1",
+                Resource {
+                    pattern: BodyPattern::Random,
+                    ..plain
+                },
+            ),
+            (
+                "x=1&chunked=4k",
+                Resource {
+                    chunk_bytes: NonZeroU64::new(4096),
+                    ..plain
+                },
+            ),
             ("chunked=0", Resource::status(400)),
             ("chunked=x", Resource::status(400)),
             ("random=2", Resource::status(400)),
@@ -194,16 +239,36 @@ mod tests {
 
     #[test]
     fn tiny_chunks_are_refused_with_the_bound_unless_they_are_allowed() {
-        for (query, is_tiny) in
-            [("chunked=1", true), ("chunked=63", true), ("chunked=64", false), ("chunked=1k", false)]
-        {
+        for (query, is_tiny) in [
+            ("chunked=1", true),
+            ("chunked=63", true),
+            ("chunked=64", false),
+            ("chunked=1k", false),
+        ] {
             let resource = get("/1m", query);
             assert_eq!(resource.status, if is_tiny { 400 } else { 200 }, "{query}");
             let text = resource.explanation.unwrap_or_default();
-            assert_eq!(text.contains(&format!("at least {CHUNK_BYTES_MIN} bytes")), is_tiny, "{query}");
-            assert_eq!(resource.body_bytes, Some(if is_tiny { text.len() as u64 } else { 1 << 20 }));
+            assert_eq!(
+                text.contains(&format!("at least {CHUNK_BYTES_MIN} bytes")),
+                is_tiny,
+                "{query}"
+            );
+            assert_eq!(
+                resource.body_bytes,
+                Some(if is_tiny { text.len() as u64 } else { 1 << 20 })
+            );
         }
-        let allowed = Resource::read("GET", Target::Path { path: "/1m", query: "chunked=1" }, 1);
-        assert_eq!((allowed.status, allowed.chunk_bytes), (200, NonZeroU64::new(1)));
+        let allowed = Resource::read(
+            "GET",
+            Target::Path {
+                path: "/1m",
+                query: "chunked=1",
+            },
+            1,
+        );
+        assert_eq!(
+            (allowed.status, allowed.chunk_bytes),
+            (200, NonZeroU64::new(1))
+        );
     }
 }

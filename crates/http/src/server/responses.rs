@@ -36,7 +36,11 @@ pub(crate) struct Response {
 impl Response {
     /// Rejects a request and closes the connection.
     pub(crate) const fn refusal(status: u16) -> Self {
-        Self { resource: Resource::status(status), is_http11: true, keep_alive: false }
+        Self {
+            resource: Resource::status(status),
+            is_http11: true,
+            keep_alive: false,
+        }
     }
 }
 
@@ -44,7 +48,11 @@ impl ResponseWriter {
     /// `server` is the value of the `Server` field.
     pub(crate) fn new(content: Arc<Content>, with_date: bool, server: Option<&str>) -> Self {
         let server_field = server.map(|name| format!("Server: {name}\r\n").into_bytes());
-        Self { content, date: with_date.then(String::new), server_field: server_field.unwrap_or_default() }
+        Self {
+            content,
+            date: with_date.then(String::new),
+            server_field: server_field.unwrap_or_default(),
+        }
     }
 
     /// Blocks that queued bodies refer to.
@@ -65,7 +73,11 @@ impl ResponseWriter {
         if response.resource.status >= 400 {
             counters.error_responses.add(1);
         }
-        let Resource { body_bytes, chunk_bytes, .. } = response.resource;
+        let Resource {
+            body_bytes,
+            chunk_bytes,
+            ..
+        } = response.resource;
         // HTTP/1.0 has no chunked coding.
         let chunk_bytes = chunk_bytes.filter(|_| response.is_http11);
         queue.write(|bytes| self.write_header(bytes, &response, chunk_bytes.is_some()));
@@ -78,7 +90,9 @@ impl ResponseWriter {
         }
         let pattern = response.resource.pattern;
         match chunk_bytes {
-            Some(chunk_bytes) => queue.push_chunks(Chunks::new(pattern, body_bytes, chunk_bytes.get())),
+            Some(chunk_bytes) => {
+                queue.push_chunks(Chunks::new(pattern, body_bytes, chunk_bytes.get()))
+            }
             None => queue.push_body(&self.content, pattern, body_bytes),
         }
     }
@@ -91,7 +105,8 @@ impl ResponseWriter {
     fn write_header(&self, bytes: &mut Vec<u8>, response: &Response, is_chunked: bool) {
         match response.resource.status {
             200 => bytes.extend_from_slice(b"HTTP/1.1 200 OK\r\n"),
-            status => bytes.extend_from_slice(format!("HTTP/1.1 {status} {}\r\n", reason(status)).as_bytes()),
+            status => bytes
+                .extend_from_slice(format!("HTTP/1.1 {status} {}\r\n", reason(status)).as_bytes()),
         }
         if let Some(date) = &self.date {
             bytes.extend_from_slice(b"Date: ");
@@ -137,7 +152,11 @@ mod tests {
         let mut responses = ResponseWriter::new(Arc::default(), true, None);
         responses.set_date(784_111_777);
         let resource = Resource::read("HEAD", Target::Path { path, query }, 1);
-        let response = Response { resource, is_http11, keep_alive };
+        let response = Response {
+            resource,
+            is_http11,
+            keep_alive,
+        };
         let mut bytes = Vec::new();
         responses.write_header(&mut bytes, &response, resource.chunk_bytes.is_some());
         String::from_utf8(bytes).expect("text")
@@ -156,18 +175,36 @@ mod tests {
 
     #[test]
     fn connection_field_is_sent_where_it_is_not_the_default() {
-        assert!(header("/0", "", true, false).ends_with("Content-Length: 0\r\nConnection: close\r\n\r\n"));
-        assert!(header("/0", "", false, true).ends_with("Content-Length: 0\r\nConnection: keep-alive\r\n\r\n"));
+        assert!(
+            header("/0", "", true, false)
+                .ends_with("Content-Length: 0\r\nConnection: close\r\n\r\n")
+        );
+        assert!(
+            header("/0", "", false, true)
+                .ends_with("Content-Length: 0\r\nConnection: keep-alive\r\n\r\n")
+        );
         assert!(header("/nowhere", "", true, true).starts_with("HTTP/1.1 404 Not Found\r\n"));
-        assert!(header("/1k", "chunked=10", true, true).ends_with("Transfer-Encoding: chunked\r\n\r\n"));
+        assert!(
+            header("/1k", "chunked=10", true, true).ends_with("Transfer-Encoding: chunked\r\n\r\n")
+        );
     }
 
     #[test]
     fn date_is_optional_and_server_field_is_added() {
         let responses = ResponseWriter::new(Arc::default(), false, Some("linerate/1"));
         let mut bytes = Vec::new();
-        responses.write_header(&mut bytes, &Response { keep_alive: true, ..Response::refusal(204) }, false);
+        responses.write_header(
+            &mut bytes,
+            &Response {
+                keep_alive: true,
+                ..Response::refusal(204)
+            },
+            false,
+        );
         let text = String::from_utf8(bytes).expect("text");
-        assert!(!text.contains("Date") && text.contains("\r\nServer: linerate/1\r\n"), "{text}");
+        assert!(
+            !text.contains("Date") && text.contains("\r\nServer: linerate/1\r\n"),
+            "{text}"
+        );
     }
 }

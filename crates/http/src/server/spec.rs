@@ -86,7 +86,10 @@ impl ServerSpec {
     /// The default on a port of the loopback address chosen by the kernel.
     #[must_use]
     pub fn on_loopback() -> Self {
-        Self { listen: Listen::At(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]), ..Self::default() }
+        Self {
+            listen: Listen::At(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]),
+            ..Self::default()
+        }
     }
 }
 
@@ -118,7 +121,10 @@ impl Access {
 pub(crate) fn local_networks(addresses: &[(IpAddr, u8)]) -> impl Iterator<Item = Network> {
     let on_link = addresses.iter().filter(|(_, prefix_len)| *prefix_len > 0);
     let on_link = on_link.filter_map(|(address, prefix_len)| Network::new(*address, *prefix_len));
-    PRIVATE_NETWORKS.iter().filter_map(|range| range.parse().ok()).chain(on_link)
+    PRIVATE_NETWORKS
+        .iter()
+        .filter_map(|range| range.parse().ok())
+        .chain(on_link)
 }
 
 /// Ranges that are not routed (RFC 1122, RFC 1918, RFC 3927, RFC 4193, RFC 4291).

@@ -108,9 +108,14 @@ mod tests {
         first.closed.add(1);
         second.accepted.add(2);
         second.sent_bytes.add(100);
-        let stats = ServerStats { threads: vec![first.snapshot(), second.snapshot()] };
+        let stats = ServerStats {
+            threads: vec![first.snapshot(), second.snapshot()],
+        };
         let total = stats.total();
-        assert_eq!((total.accepted, total.closed, total.open(), total.sent_bytes), (5, 1, 4, 100));
+        assert_eq!(
+            (total.accepted, total.closed, total.open(), total.sent_bytes),
+            (5, 1, 4, 100)
+        );
         assert_eq!(stats.threads[0].open(), 2);
     }
 }

@@ -13,13 +13,19 @@ pub(crate) struct Turn {
 impl Turn {
     /// A turn that begins.
     pub(crate) const fn new() -> Self {
-        Self { bytes_left: TURN_BYTES, calls_left: TURN_CALLS }
+        Self {
+            bytes_left: TURN_BYTES,
+            calls_left: TURN_CALLS,
+        }
     }
 
     /// A turn of another length.
     #[cfg(test)]
     pub(crate) const fn of(bytes_left: u64, calls_left: u32) -> Self {
-        Self { bytes_left, calls_left }
+        Self {
+            bytes_left,
+            calls_left,
+        }
     }
 
     /// Whether the next connection is to be served.

@@ -31,7 +31,11 @@ enum Part {
     /// The next bytes of the buffer.
     Bytes(usize),
     /// The rest of a large body: a range of the endless repetition of a block.
-    Body { pattern: BodyPattern, offset: u64, len: u64 },
+    Body {
+        pattern: BodyPattern,
+        offset: u64,
+        len: u64,
+    },
     /// The rest of a chunked body.
     Chunks(Box<Chunks>),
 }
@@ -78,7 +82,9 @@ impl WriteQueue {
 
     /// Whether the queue must be flushed before more is added.
     pub(crate) fn is_full(&self) -> bool {
-        self.left_bytes > LEFT_BYTES_MAX || self.parts.len() >= PARTS_MAX || self.bytes.len() >= BUFFER_BYTES_MAX
+        self.left_bytes > LEFT_BYTES_MAX
+            || self.parts.len() >= PARTS_MAX
+            || self.bytes.len() >= BUFFER_BYTES_MAX
     }
 
     /// Appends to the buffer.
@@ -100,7 +106,11 @@ impl WriteQueue {
             return self.write(|bytes| bytes.extend_from_slice(run));
         }
         self.left_bytes += len;
-        self.parts.push_back(Part::Body { pattern, offset: 0, len });
+        self.parts.push_back(Part::Body {
+            pattern,
+            offset: 0,
+            len,
+        });
     }
 
     /// Queues a chunked body.
@@ -149,9 +159,17 @@ impl WriteQueue {
     }
 
     /// One system call: bytes offered and bytes sent; `None` when the queue is empty.
-    fn send_some(&mut self, transport: &mut impl Transport, content: &Content) -> io::Result<Option<(usize, usize)>> {
+    fn send_some(
+        &mut self,
+        transport: &mut impl Transport,
+        content: &Content,
+    ) -> io::Result<Option<(usize, usize)>> {
         // A header waits for its body.
-        let followed = if self.parts.len() > 1 { Followed::Soon } else { Followed::No };
+        let followed = if self.parts.len() > 1 {
+            Followed::Soon
+        } else {
+            Followed::No
+        };
         let progress = match self.parts.front_mut() {
             None => return Ok(None),
             Some(Part::Bytes(len)) => {
@@ -159,7 +177,11 @@ impl WriteQueue {
                 let bytes = bytes.get(..*len).unwrap_or_default();
                 (bytes.len(), transport.send(bytes, followed)?)
             }
-            Some(Part::Body { pattern, offset, len }) => send_body(content.block(*pattern), *offset, *len, transport)?,
+            Some(Part::Body {
+                pattern,
+                offset,
+                len,
+            }) => send_body(content.block(*pattern), *offset, *len, transport)?,
             Some(Part::Chunks(chunks)) => {
                 let staged = chunks.staged(content);
                 (staged.len(), transport.send(staged, Followed::No)?)
@@ -172,7 +194,9 @@ impl WriteQueue {
     fn advance(&mut self, mut sent: usize) {
         self.left_bytes = self.left_bytes.saturating_sub(sent as u64);
         while sent > 0 {
-            let Some(part) = self.parts.front_mut() else { return };
+            let Some(part) = self.parts.front_mut() else {
+                return;
+            };
             let (taken, is_over) = match part {
                 Part::Bytes(len) => {
                     let taken = sent.min(*len);
@@ -197,8 +221,17 @@ impl WriteQueue {
 
     /// Moves the unsent rest into a queue without spare capacity.
     pub(crate) fn take_rest(&mut self) -> Self {
-        let bytes = self.bytes.get(self.bytes_sent..).unwrap_or_default().to_vec();
-        let rest = Self { bytes, bytes_sent: 0, parts: self.parts.drain(..).collect(), left_bytes: self.left_bytes };
+        let bytes = self
+            .bytes
+            .get(self.bytes_sent..)
+            .unwrap_or_default()
+            .to_vec();
+        let rest = Self {
+            bytes,
+            bytes_sent: 0,
+            parts: self.parts.drain(..).collect(),
+            left_bytes: self.left_bytes,
+        };
         self.clear();
         rest
     }
@@ -212,7 +245,12 @@ impl WriteQueue {
 }
 
 /// Sends from the file of a block, or from memory where there is no file.
-fn send_body(block: &Block, offset: u64, len: u64, transport: &mut impl Transport) -> io::Result<(usize, usize)> {
+fn send_body(
+    block: &Block,
+    offset: u64,
+    len: u64,
+    transport: &mut impl Transport,
+) -> io::Result<(usize, usize)> {
     let run = block.run(offset, len);
     let sent = match block.file() {
         Some(file) => transport.send_file(file, Block::position(offset) as u64, run.len())?,
@@ -257,13 +295,22 @@ pub(crate) mod tests {
         }
 
         fn send_file(&mut self, _: &SourceFile, offset: u64, len: usize) -> io::Result<usize> {
-            let run = self.content.block(BodyPattern::Text).run(offset, len as u64);
+            let run = self
+                .content
+                .block(BodyPattern::Text)
+                .run(offset, len as u64);
             self.send(run, Followed::No)
         }
     }
 
     pub(crate) fn transport(content: &Content, room: usize, bite: usize) -> MemoryTransport<'_> {
-        MemoryTransport { content, taken: Vec::new(), room, bite, followed: Vec::new() }
+        MemoryTransport {
+            content,
+            taken: Vec::new(),
+            room,
+            bite,
+            followed: Vec::new(),
+        }
     }
 
     fn queue(content: &Content, lengths: &[u64]) -> WriteQueue {
@@ -283,18 +330,31 @@ pub(crate) mod tests {
     #[test]
     fn queue_is_sent_in_order_however_little_a_call_takes() {
         let content = Content::default();
-        let lengths = [10, 5_000, 0, BLOCK_BYTES as u64 * 2 + 77, COPIED_BELOW_BYTES];
+        let lengths = [
+            10,
+            5_000,
+            0,
+            BLOCK_BYTES as u64 * 2 + 77,
+            COPIED_BELOW_BYTES,
+        ];
         let mut whole = transport(&content, usize::MAX, usize::MAX);
-        queue(&content, &lengths).flush(&mut whole, &content, &mut endless()).expect("memory does not fail");
+        queue(&content, &lengths)
+            .flush(&mut whole, &content, &mut endless())
+            .expect("memory does not fail");
         let heads = lengths.len() * 4;
-        assert_eq!(whole.taken.len() as u64, lengths.iter().sum::<u64>() + heads as u64);
+        assert_eq!(
+            whole.taken.len() as u64,
+            lengths.iter().sum::<u64>() + heads as u64
+        );
         assert!(whole.taken.starts_with(b"head0123456789head0123456789 abc"));
         assert!(whole.taken.ends_with(LINE));
         for (bite, room) in [(1000, usize::MAX), (4099, 10_000)] {
             let mut queue = queue(&content, &lengths);
             let (mut transport, mut sent) = (transport(&content, room, bite), 0);
             while !queue.is_empty() {
-                let flushed = queue.flush(&mut transport, &content, &mut endless()).expect("memory does not fail");
+                let flushed = queue
+                    .flush(&mut transport, &content, &mut endless())
+                    .expect("memory does not fail");
                 sent += flushed.bytes;
                 assert_eq!(flushed.is_done, queue.is_empty());
                 transport.room = room;
@@ -309,7 +369,9 @@ pub(crate) mod tests {
         let (mut bytes_max, mut calls_max, mut turns) = (0, 0, 0);
         while !queue.is_empty() {
             let mut transport = transport(content, usize::MAX, usize::MAX);
-            let flushed = queue.flush(&mut transport, content, &mut Turn::new()).expect("memory does not fail");
+            let flushed = queue
+                .flush(&mut transport, content, &mut Turn::new())
+                .expect("memory does not fail");
             assert!(flushed.bytes > 0 && flushed.is_done == queue.is_empty());
             bytes_max = bytes_max.max(flushed.bytes);
             calls_max = calls_max.max(transport.followed.len());
@@ -336,7 +398,10 @@ pub(crate) mod tests {
         ];
         for (name, queue) in rows {
             let (bytes_max, calls_max, turns) = in_turns(queue, &content);
-            assert!(bytes_max <= 2 * BLOCK_BYTES as u64, "{name}: {bytes_max} bytes");
+            assert!(
+                bytes_max <= 2 * BLOCK_BYTES as u64,
+                "{name}: {bytes_max} bytes"
+            );
             assert!(calls_max <= 16, "{name}: {calls_max} calls");
             assert!(turns >= 4, "{name}: {turns} turns");
         }
@@ -345,9 +410,10 @@ pub(crate) mod tests {
     #[test]
     fn header_leaves_with_its_body() {
         let content = Content::default();
-        for (len, followed) in
-            [(COPIED_BELOW_BYTES - 1, &[Followed::No][..]), (COPIED_BELOW_BYTES, &[Followed::Soon, Followed::No])]
-        {
+        for (len, followed) in [
+            (COPIED_BELOW_BYTES - 1, &[Followed::No][..]),
+            (COPIED_BELOW_BYTES, &[Followed::Soon, Followed::No]),
+        ] {
             let mut transport = transport(&content, usize::MAX, usize::MAX);
             let flushed = queue(&content, &[len]).flush(&mut transport, &content, &mut Turn::new());
             assert!(flushed.expect("memory does not fail").is_done);

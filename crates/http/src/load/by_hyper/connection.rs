@@ -41,15 +41,24 @@ pub(super) async fn run(shared: Rc<Shared>, number: u32, socket: OwnedFd, since_
     let established = match open(&shared, socket).await {
         Ok(established) => established,
         Err(failure) => {
-            shared.state.borrow_mut().worker.refuse(failure.class, &failure.text);
+            shared
+                .state
+                .borrow_mut()
+                .worker
+                .refuse(failure.class, &failure.text);
             shared.changed.notify_one();
             return;
         }
     };
     let sends_first_request = {
         let worker = &mut shared.state.borrow_mut().worker;
-        worker.recorder.stats.protocol.get_or_insert(established.protocol);
-        let sends_first_request = worker.arrived(number, clock::monotonic_ns().saturating_sub(since_ns));
+        worker
+            .recorder
+            .stats
+            .protocol
+            .get_or_insert(established.protocol);
+        let sends_first_request =
+            worker.arrived(number, clock::monotonic_ns().saturating_sub(since_ns));
         worker.begin(usize::from(sends_first_request));
         sends_first_request
     };
@@ -62,7 +71,13 @@ pub(super) async fn run(shared: Rc<Shared>, number: u32, socket: OwnedFd, since_
         .enumerate()
         .map(|(index, (slot, session))| {
             let is_first_request = sends_first_request && index == 0;
-            spawn_local(serve(Rc::clone(&shared), Rc::clone(&outcome), slot, session, is_first_request))
+            spawn_local(serve(
+                Rc::clone(&shared),
+                Rc::clone(&outcome),
+                slot,
+                session,
+                is_first_request,
+            ))
         })
         .collect();
     let ended = drive(&shared, number, established.driver, tasks).await;
@@ -73,15 +88,27 @@ pub(super) async fn run(shared: Rc<Shared>, number: u32, socket: OwnedFd, since_
 /// Connects and completes the handshake within the connect timeout.
 async fn open(shared: &Shared, socket: OwnedFd) -> Result<Established, Failure> {
     let deadline = Instant::now() + Duration::from_nanos(shared.spec.connect_timeout_ns);
-    let failed =
-        |error: &io::Error| Failure { class: failure::of_connect(error), text: linerate_sys::error::io_text(error) };
+    let failed = |error: &io::Error| Failure {
+        class: failure::of_connect(error),
+        text: linerate_sys::error::io_text(error),
+    };
     let stream = match timeout_at(deadline, connected(socket)).await {
         Ok(stream) => stream.map_err(|error| failed(&error))?,
-        Err(_) => return Err(failed(&io::Error::from_raw_os_error(linerate_sys::errno::ETIMEDOUT))),
+        Err(_) => {
+            return Err(failed(&io::Error::from_raw_os_error(
+                linerate_sys::errno::ETIMEDOUT,
+            )));
+        }
     };
     match timeout_at(deadline, shared.client.handshake(stream)).await {
-        Ok(established) => established.map_err(|refusal| Failure { class: refusal.class(), text: refusal.to_string() }),
-        Err(_) => Err(Failure { class: ErrorClass::Tls, text: "no end of the handshake in time".to_owned() }),
+        Ok(established) => established.map_err(|refusal| Failure {
+            class: refusal.class(),
+            text: refusal.to_string(),
+        }),
+        Err(_) => Err(Failure {
+            class: ErrorClass::Tls,
+            text: "no end of the handshake in time".to_owned(),
+        }),
     }
 }
 
@@ -143,16 +170,25 @@ fn lose(shared: &Shared, number: u32, outcome: &Outcome, ended: &Result<(), hype
         worker.recorder.stats.connections.dropped += 1;
         if ended.is_err() {
             let text = || "lost while nothing was asked".to_owned();
-            worker.recorder.connection_failed(ErrorClass::ResetIdle, text);
+            worker
+                .recorder
+                .connection_failed(ErrorClass::ResetIdle, text);
         }
     }
     worker.lose(number, Loss::Unannounced);
 }
 
 /// A slot: one request after the other, until the connection ends.
-async fn serve(shared: Rc<Shared>, outcome: Rc<Outcome>, slot: u32, mut session: Session, is_first_request: bool) {
+async fn serve(
+    shared: Rc<Shared>,
+    outcome: Rc<Outcome>,
+    slot: u32,
+    mut session: Session,
+    is_first_request: bool,
+) {
     if is_first_request {
-        let stays_open = exchange(&shared, &outcome, slot, &mut session, clock::monotonic_ns()).await;
+        let stays_open =
+            exchange(&shared, &outcome, slot, &mut session, clock::monotonic_ns()).await;
         shared.changed.notify_one();
         if !stays_open {
             return;
@@ -179,13 +215,22 @@ async fn serve(shared: Rc<Shared>, outcome: Rc<Outcome>, slot: u32, mut session:
 }
 
 /// Sends one request and records its outcome. Returns whether the connection stays open.
-async fn exchange(shared: &Shared, outcome: &Outcome, slot: u32, session: &mut Session, due_ns: u64) -> bool {
+async fn exchange(
+    shared: &Shared,
+    outcome: &Outcome,
+    slot: u32,
+    session: &mut Session,
+    due_ns: u64,
+) -> bool {
     if !shared.state.borrow_mut().sending(slot, due_ns) {
         return true;
     }
     let completed = match timeout(shared.timeout(), send(shared, session)).await {
         Ok(completed) => completed,
-        Err(_) => Err(NoResponse::Failed(Failure { class: ErrorClass::Timeout, text: NO_RESPONSE_IN_TIME.to_owned() })),
+        Err(_) => Err(NoResponse::Failed(Failure {
+            class: ErrorClass::Timeout,
+            text: NO_RESPONSE_IN_TIME.to_owned(),
+        })),
     };
     let state = &mut *shared.state.borrow_mut();
     let Some((number, sent)) = state.settle(slot) else {
@@ -204,9 +249,12 @@ async fn exchange(shared: &Shared, outcome: &Outcome, slot: u32, session: &mut S
             false
         }
         Err(NoResponse::Failed(failure)) => {
-            let is_unanswered = failure.class == ErrorClass::Timeout && state.worker.awaits_first(number);
+            let is_unanswered =
+                failure.class == ErrorClass::Timeout && state.worker.awaits_first(number);
             outcome.is_unanswered.set(is_unanswered);
-            state.worker.failed(number, [sent], failure.class, &failure.text);
+            state
+                .worker
+                .failed(number, [sent], failure.class, &failure.text);
             outcome.has_failed.set(true);
             // In HTTP/2 a failed stream leaves the others intact.
             shared.client.is_http2() && !is_unanswered
@@ -216,5 +264,7 @@ async fn exchange(shared: &Shared, outcome: &Outcome, slot: u32, session: &mut S
 
 async fn send(shared: &Shared, session: &mut Session) -> Result<ReceivedResponse, NoResponse> {
     let response = session.send(shared.client.request()).await?;
-    response::read(response, shared.spec.verifies, u64::MAX).await.map_err(NoResponse::Failed)
+    response::read(response, shared.spec.verifies, u64::MAX)
+        .await
+        .map_err(NoResponse::Failed)
 }

@@ -29,7 +29,9 @@ use slots::{Shared, State};
 /// # Errors
 /// The operating system's, for instance `EMFILE`.
 pub(crate) fn run(worker: LoadWorker, client: Arc<Client>) -> io::Result<()> {
-    let executor = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let executor = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let shared = Rc::new(Shared {
         spec: Arc::clone(&worker.spec),
         client,
@@ -76,7 +78,12 @@ fn advance(shared: &Rc<Shared>) -> u64 {
     let State { worker, slots } = &mut *shared.state.borrow_mut();
     worker.advance_run(now_ns, slots);
     while let Some((number, opened)) = worker.open_next(now_ns) {
-        spawn_local(connection::run(Rc::clone(shared), number, opened.socket, now_ns));
+        spawn_local(connection::run(
+            Rc::clone(shared),
+            number,
+            opened.socket,
+            now_ns,
+        ));
     }
     worker.send_due(now_ns, slots);
     if worker.is_check_due(now_ns) {

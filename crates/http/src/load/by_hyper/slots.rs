@@ -61,8 +61,13 @@ impl Transport for Vec<Slot> {
 
 impl State {
     pub(super) fn new(worker: LoadWorker) -> Self {
-        let count = worker.connection_count().saturating_mul(worker.spec.streams.max(1));
-        Self { slots: (0..count).map(|_| Slot::default()).collect(), worker }
+        let count = worker
+            .connection_count()
+            .saturating_mul(worker.spec.streams.max(1));
+        Self {
+            slots: (0..count).map(|_| Slot::default()).collect(),
+            worker,
+        }
     }
 
     /// The slots of a connection.

@@ -63,7 +63,11 @@ mod tests {
 
     #[test]
     fn an_idle_connection_is_small_and_owns_nothing() {
-        assert!(size_of::<Connection>() <= 160, "{}", size_of::<Connection>());
+        assert!(
+            size_of::<Connection>() <= 160,
+            "{}",
+            size_of::<Connection>()
+        );
         assert_eq!(Connection::default().outstanding.capacity(), 0);
     }
 }

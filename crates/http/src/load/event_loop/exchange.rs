@@ -20,7 +20,9 @@ impl EventLoop {
             return;
         };
         worker.begin(count);
-        connection.outstanding.extend(std::iter::repeat_n(sent, count));
+        connection
+            .outstanding
+            .extend(std::iter::repeat_n(sent, count));
         let is_blocked = connection.unsent_bytes > 0;
         let bytes_len = count * worker.spec.request.len();
         connection.unsent_bytes += u32::try_from(bytes_len).unwrap_or(u32::MAX);
@@ -44,7 +46,9 @@ impl EventLoop {
                 connection.unsent_bytes -= u32::try_from(len).unwrap_or(0);
                 self.watch_writing(number, true);
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch_writing(number, true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.watch_writing(number, true)
+            }
             Err(error) => self.broken(worker, number, &error),
         }
     }
@@ -73,7 +77,11 @@ impl EventLoop {
                 if body_bytes.is_some() || len == room_len {
                     // The next responses are likely to be alike.
                     let is_large = body_bytes.is_some_and(|body_bytes| body_bytes >= LARGE_BYTES);
-                    self.room_bytes = if is_large { HEADER_ROOM_BYTES } else { BUFFER_BYTES };
+                    self.room_bytes = if is_large {
+                        HEADER_ROOM_BYTES
+                    } else {
+                        BUFFER_BYTES
+                    };
                 }
                 if body_bytes.is_some() {
                     self.discard(worker, number);
@@ -93,10 +101,13 @@ impl EventLoop {
     /// Discards received bytes of a body in the kernel.
     fn discard(&mut self, worker: &mut LoadWorker, number: u32) {
         let connection = &mut self.connections[number as usize];
-        let (Some(socket), Some(left)) = (connection.socket(), connection.reader.body_left()) else {
+        let (Some(socket), Some(left)) = (connection.socket(), connection.reader.body_left())
+        else {
             return;
         };
-        let len = usize::try_from(left).unwrap_or(usize::MAX).min(DISCARDED_MAX_BYTES);
+        let len = usize::try_from(left)
+            .unwrap_or(usize::MAX)
+            .min(DISCARDED_MAX_BYTES);
         match stream_io::recv_discard(socket, len) {
             Ok(0) => self.ended(worker, number),
             Ok(len) => {
@@ -116,8 +127,18 @@ impl EventLoop {
             let bytes = self.buffer.get(used..len).unwrap_or_default();
             if connection.outstanding.is_empty() {
                 return match bytes.get(STATUS_PLACE) {
-                    Some(b"503") => self.reject(worker, number, ErrorClass::Status5xx, ErrorCounts::UNASKED_503),
-                    _ => self.reject(worker, number, ErrorClass::Protocol, "a response without a request"),
+                    Some(b"503") => self.reject(
+                        worker,
+                        number,
+                        ErrorClass::Status5xx,
+                        ErrorCounts::UNASKED_503,
+                    ),
+                    _ => self.reject(
+                        worker,
+                        number,
+                        ErrorClass::Protocol,
+                        "a response without a request",
+                    ),
                 };
             }
             match connection.reader.feed(bytes, &mut self.context) {
@@ -133,13 +154,20 @@ impl EventLoop {
                         return;
                     }
                 }
-                Err(error) => return self.reject(worker, number, ErrorClass::Protocol, &error.to_string()),
+                Err(error) => {
+                    return self.reject(worker, number, ErrorClass::Protocol, &error.to_string());
+                }
             }
         }
     }
 
     /// A response is complete. Returns whether the connection stays open.
-    fn response_complete(&mut self, worker: &mut LoadWorker, number: u32, response: &ReceivedResponse) -> bool {
+    fn response_complete(
+        &mut self,
+        worker: &mut LoadWorker,
+        number: u32,
+        response: &ReceivedResponse,
+    ) -> bool {
         let connection = &mut self.connections[number as usize];
         let Some(sent) = connection.outstanding.pop_front() else {
             return false;
@@ -148,7 +176,13 @@ impl EventLoop {
         let done_ns = worker.response_complete(number, sent, response);
         if !response.keeps_alive {
             // The server announced the close with its last response; later requests have none.
-            self.fail(worker, number, Loss::Announced, ErrorClass::Eof, "closed before the response");
+            self.fail(
+                worker,
+                number,
+                Loss::Announced,
+                ErrorClass::Eof,
+                "closed before the response",
+            );
             return false;
         }
         if worker.sends_at_once(done_ns) {
@@ -175,7 +209,10 @@ impl EventLoop {
 
     /// The connection failed.
     fn broken(&mut self, worker: &mut LoadWorker, number: u32, error: &io::Error) {
-        if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
+        if matches!(
+            error.kind(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+        ) {
             return;
         }
         let connection = &mut self.connections[number as usize];

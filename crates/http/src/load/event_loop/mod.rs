@@ -58,7 +58,12 @@ pub(crate) fn run(mut worker: LoadWorker) -> io::Result<()> {
             }
         }
     }
-    worker.finish(event_loop.connections.iter_mut().flat_map(Connection::close));
+    worker.finish(
+        event_loop
+            .connections
+            .iter_mut()
+            .flat_map(Connection::close),
+    );
     Ok(())
 }
 
@@ -75,14 +80,20 @@ impl Transport for EventLoop {
 impl EventLoop {
     fn new(worker: &LoadWorker, timer: &PacingTimer) -> io::Result<Self> {
         let epoll = Epoll::new().map_err(|error| error.source)?;
-        epoll.add(worker.commands.waker(), WAKER, Interest::READ).map_err(|error| error.source)?;
+        epoll
+            .add(worker.commands.waker(), WAKER, Interest::READ)
+            .map_err(|error| error.source)?;
         for (timer, token) in timer.fds().into_iter().zip(TIMERS) {
-            epoll.add(timer, token, Interest::READ).map_err(|error| error.source)?;
+            epoll
+                .add(timer, token, Interest::READ)
+                .map_err(|error| error.source)?;
         }
         let spec = &worker.spec;
         Ok(Self {
             epoll,
-            connections: (0..worker.connection_count()).map(|_| Connection::default()).collect(),
+            connections: (0..worker.connection_count())
+                .map(|_| Connection::default())
+                .collect(),
             context: ReaderContext::new(spec.is_head, spec.verifies),
             buffer: PageBuffer::zeroed(BUFFER_BYTES).map_err(|error| error.source)?,
             room_bytes: BUFFER_BYTES,
@@ -91,7 +102,12 @@ impl EventLoop {
     }
 
     /// Waits for readiness or the next deadline.
-    fn wait(&self, worker: &LoadWorker, timer: &mut PacingTimer, events: &mut Vec<Ready>) -> io::Result<()> {
+    fn wait(
+        &self,
+        worker: &LoadWorker,
+        timer: &mut PacingTimer,
+        events: &mut Vec<Ready>,
+    ) -> io::Result<()> {
         let until_ns = worker.next_ns();
         if until_ns <= clock::monotonic_ns() {
             return self.epoll.wait(events, Some(Duration::ZERO));
@@ -124,7 +140,11 @@ impl EventLoop {
 
     /// Takes a socket whose opening was started.
     fn connect(&mut self, worker: &mut LoadWorker, number: u32, opened: Opened, now_ns: u64) {
-        let interest = if opened.is_connected { Interest::READ } else { Interest::WRITE };
+        let interest = if opened.is_connected {
+            Interest::READ
+        } else {
+            Interest::WRITE
+        };
         if let Err(error) = self.epoll.add(&opened.socket, u64::from(number), interest) {
             return self.refuse(worker, number, &error.source);
         }
@@ -140,8 +160,8 @@ impl EventLoop {
         let Some(socket) = connection.socket() else {
             return;
         };
-        let settled =
-            socket::take_error(socket).and_then(|()| self.epoll.modify(socket, u64::from(number), Interest::READ));
+        let settled = socket::take_error(socket)
+            .and_then(|()| self.epoll.modify(socket, u64::from(number), Interest::READ));
         if let Err(error) = settled {
             return self.refuse(worker, number, &error.source);
         }
@@ -154,7 +174,10 @@ impl EventLoop {
     }
 
     fn refuse(&mut self, worker: &mut LoadWorker, number: u32, error: &io::Error) {
-        worker.refuse(failure::of_connect(error), &linerate_sys::error::io_text(error));
+        worker.refuse(
+            failure::of_connect(error),
+            &linerate_sys::error::io_text(error),
+        );
         self.connections[number as usize].close();
     }
 
@@ -162,16 +185,31 @@ impl EventLoop {
     fn check_timeouts(&mut self, worker: &mut LoadWorker, now_ns: u64) {
         if worker.is_connecting() {
             let before_ns = now_ns.saturating_sub(worker.spec.connect_timeout_ns);
-            for number in self.since_before(before_ns, |connection| connection.connecting_since_ns) {
-                self.refuse(worker, number, &io::Error::from_raw_os_error(errno::ETIMEDOUT));
+            for number in self.since_before(before_ns, |connection| connection.connecting_since_ns)
+            {
+                self.refuse(
+                    worker,
+                    number,
+                    &io::Error::from_raw_os_error(errno::ETIMEDOUT),
+                );
             }
         }
         // With nothing in flight ten thousand idle connections need no scan.
         if worker.has_in_flight() {
             let before_ns = now_ns.saturating_sub(worker.spec.timeout_ns);
             for number in self.since_before(before_ns, Connection::oldest_sent_ns) {
-                let loss = if worker.awaits_first(number) { Loss::Unanswered } else { Loss::Unannounced };
-                self.fail(worker, number, loss, ErrorClass::Timeout, NO_RESPONSE_IN_TIME);
+                let loss = if worker.awaits_first(number) {
+                    Loss::Unanswered
+                } else {
+                    Loss::Unannounced
+                };
+                self.fail(
+                    worker,
+                    number,
+                    loss,
+                    ErrorClass::Timeout,
+                    NO_RESPONSE_IN_TIME,
+                );
             }
         }
     }
@@ -180,14 +218,20 @@ impl EventLoop {
     fn since_before(&self, before_ns: u64, since: fn(&Connection) -> Option<u64>) -> Vec<u32> {
         let numbered = (0..).zip(&self.connections);
         numbered
-            .filter(|(_, connection)| since(connection).is_some_and(|since_ns| since_ns < before_ns))
+            .filter(|(_, connection)| {
+                since(connection).is_some_and(|since_ns| since_ns < before_ns)
+            })
             .map(|(number, _)| number)
             .collect()
     }
 
     /// Registers for writability, or only for readability.
     fn watch_writing(&self, number: u32, is_wanted: bool) {
-        let interest = if is_wanted { Interest::BOTH } else { Interest::READ };
+        let interest = if is_wanted {
+            Interest::BOTH
+        } else {
+            Interest::READ
+        };
         if let Some(socket) = self.connections[number as usize].socket() {
             // Fails only for a socket that is not registered.
             let _ = self.epoll.modify(socket, u64::from(number), interest);

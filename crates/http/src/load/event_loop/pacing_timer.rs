@@ -28,7 +28,9 @@ impl PacingTimer {
     /// # Errors
     /// The operating system's, for instance `EMFILE`.
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { timers: [Timer::new()?, Timer::new()?] })
+        Ok(Self {
+            timers: [Timer::new()?, Timer::new()?],
+        })
     }
 
     /// Readable when a timer expires.
@@ -42,7 +44,11 @@ impl PacingTimer {
     /// The operating system's.
     pub(super) fn arm(&mut self, at_ns: u64, then_ns: Option<u64>) -> io::Result<()> {
         let [one, two] = &mut self.timers;
-        let (mut first, mut second) = if one.expires_ns <= two.expires_ns { (one, two) } else { (two, one) };
+        let (mut first, mut second) = if one.expires_ns <= two.expires_ns {
+            (one, two)
+        } else {
+            (two, one)
+        };
         if first.expires_ns > at_ns {
             (first, second) = (second, first);
             first.set(at_ns)?;
@@ -65,7 +71,10 @@ impl PacingTimer {
 
 impl Timer {
     fn new() -> io::Result<Self> {
-        Ok(Self { fd: TimerFd::new().map_err(|error| error.source)?, expires_ns: NEVER })
+        Ok(Self {
+            fd: TimerFd::new().map_err(|error| error.source)?,
+            expires_ns: NEVER,
+        })
     }
 
     fn set(&mut self, at_ns: u64) -> io::Result<()> {
@@ -86,7 +95,9 @@ mod tests {
 
     /// Timers that expire within the limit.
     fn expired(timer: &PacingTimer, limit: Duration) -> [bool; 2] {
-        let fds = timer.fds().map(|fd| (std::os::fd::AsFd::as_fd(fd), Interest::READ));
+        let fds = timer
+            .fds()
+            .map(|fd| (std::os::fd::AsFd::as_fd(fd), Interest::READ));
         wait_fds(fds, Some(limit)).expect("waits")
     }
 
@@ -99,11 +110,22 @@ mod tests {
         }
         let expirations = expired(&timer, Duration::from_secs(20));
         assert!(monotonic_ns() >= soon_ns);
-        let index = expirations.iter().position(|is_expired| *is_expired).expect("one");
+        let index = expirations
+            .iter()
+            .position(|is_expired| *is_expired)
+            .expect("one");
         timer.acknowledge(index);
-        assert_eq!(expired(&timer, Duration::ZERO), [false; 2], "it is acknowledged");
+        assert_eq!(
+            expired(&timer, Duration::ZERO),
+            [false; 2],
+            "it is acknowledged"
+        );
         timer.arm(monotonic_ns(), None).expect("set");
-        assert_ne!(expired(&timer, Duration::from_secs(20)), [false; 2], "it expires again");
+        assert_ne!(
+            expired(&timer, Duration::from_secs(20)),
+            [false; 2],
+            "it expires again"
+        );
     }
 
     #[test]

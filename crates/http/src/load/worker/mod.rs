@@ -83,7 +83,13 @@ impl LoadWorker {
             index,
             reports,
             pace: Pace::Held,
-            ramp: Ramp::new(connections, spec.ramp_per_s, spec.connects_in_flight, index, now_ns),
+            ramp: Ramp::new(
+                connections,
+                spec.ramp_per_s,
+                spec.connects_in_flight,
+                index,
+                now_ns,
+            ),
             opener: Opener::new(&spec, index),
             connections: vec![ConnectionState::default(); connections as usize],
             free: VecDeque::new(),
@@ -101,7 +107,10 @@ impl LoadWorker {
     }
 
     fn open_count(&self) -> u64 {
-        self.connections.iter().filter(|connection| connection.is_open).count() as u64
+        self.connections
+            .iter()
+            .filter(|connection| connection.is_open)
+            .count() as u64
     }
 
     pub(super) fn has_in_flight(&self) -> bool {
@@ -139,7 +148,8 @@ impl LoadWorker {
 
     fn step(&mut self, now_ns: u64) -> Option<Transition> {
         let is_ramped = self.ramp.is_through() && self.awaiting_first == 0;
-        self.run_state.step(&self.spec, now_ns, is_ramped, self.in_flight)
+        self.run_state
+            .step(&self.spec, now_ns, is_ramped, self.in_flight)
     }
 
     /// Starts the next connection that may be opened.
@@ -149,7 +159,10 @@ impl LoadWorker {
             self.recorder.connecting();
             match self.opener.open() {
                 Ok(opened) => return Some((number, opened)),
-                Err(error) => self.refuse(failure::of_connect(&error), &linerate_sys::error::io_text(&error)),
+                Err(error) => self.refuse(
+                    failure::of_connect(&error),
+                    &linerate_sys::error::io_text(&error),
+                ),
             }
         }
     }
@@ -179,7 +192,10 @@ impl LoadWorker {
     }
 
     fn answered_count(&self) -> u64 {
-        self.connections.iter().filter(|connection| connection.is_open && connection.is_answered).count() as u64
+        self.connections
+            .iter()
+            .filter(|connection| connection.is_open && connection.is_answered)
+            .count() as u64
     }
 
     fn end_first_request(&mut self, number: u32) {
@@ -198,14 +214,20 @@ impl LoadWorker {
             connection.was_ready = false;
         }
         let losses_max = self.spec.reconnects_max;
-        if self.ramp.lost(number, loss, &mut connection.losses, losses_max) {
+        if self
+            .ramp
+            .lost(number, loss, &mut connection.losses, losses_max)
+        {
             self.recorder.stats.connections.reconnects += 1;
         }
     }
 
     /// Whether a free slot sends its next request at once, as in a closed loop.
     pub(super) fn sends_at_once(&self, now_ns: u64) -> bool {
-        let window = self.run_state.window().filter(|window| now_ns < window.end_ns);
+        let window = self
+            .run_state
+            .window()
+            .filter(|window| now_ns < window.end_ns);
         matches!(self.pace, Pace::Closed) && window.is_some()
     }
 
@@ -258,7 +280,10 @@ impl LoadWorker {
     }
 
     fn due(&self, now_ns: u64) -> Option<u64> {
-        self.returned.front().copied().or_else(|| self.pace.due(now_ns))
+        self.returned
+            .front()
+            .copied()
+            .or_else(|| self.pace.due(now_ns))
     }
 
     /// `count` requests are assigned to a slot.
@@ -270,18 +295,31 @@ impl LoadWorker {
     /// loop has ended meanwhile.
     pub(super) fn sending(&self, due_ns: u64) -> Option<Sent> {
         let sent_ns = clock::monotonic_ns();
-        let is_late = || self.run_state.window().is_none_or(|window| sent_ns >= window.end_ns);
+        let is_late = || {
+            self.run_state
+                .window()
+                .is_none_or(|window| sent_ns >= window.end_ns)
+        };
         let due_ns = match self.pace {
             Pace::Open(_) => due_ns,
             Pace::Closed | Pace::Thinking { .. } if is_late() => return None,
             Pace::Held | Pace::Closed | Pace::Thinking { .. } => sent_ns,
         };
         let is_starved = due_ns < self.starved_until_ns;
-        Some(Sent { sent_ns, due_ns, is_starved })
+        Some(Sent {
+            sent_ns,
+            due_ns,
+            is_starved,
+        })
     }
 
     /// A request has a complete response; returns the time.
-    pub(super) fn response_complete(&mut self, number: u32, sent: Sent, response: &ReceivedResponse) -> u64 {
+    pub(super) fn response_complete(
+        &mut self,
+        number: u32,
+        sent: Sent,
+        response: &ReceivedResponse,
+    ) -> u64 {
         let done_ns = clock::monotonic_ns();
         let connection = &mut self.connections[number as usize];
         connection.was_ready = true;
@@ -293,7 +331,13 @@ impl LoadWorker {
     }
 
     /// Requests of a connection failed.
-    pub(super) fn failed(&mut self, number: u32, lost: impl IntoIterator<Item = Sent>, class: ErrorClass, text: &str) {
+    pub(super) fn failed(
+        &mut self,
+        number: u32,
+        lost: impl IntoIterator<Item = Sent>,
+        class: ErrorClass,
+        text: &str,
+    ) {
         let now_ns = clock::monotonic_ns();
         for sent in lost {
             // Before the load no request counts, so its failure is one of the connection.
@@ -303,7 +347,8 @@ impl LoadWorker {
             if is_ramp {
                 self.recorder.connection_failed(class, || text.to_owned());
             } else {
-                self.recorder.failed(sent, now_ns, class, || text.to_owned());
+                self.recorder
+                    .failed(sent, now_ns, class, || text.to_owned());
             }
         }
     }
@@ -404,7 +449,8 @@ impl LoadWorker {
                 true => self.recorder.stopped(sent),
                 false => {
                     let text = || NO_RESPONSE_IN_TIME.to_owned();
-                    self.recorder.failed(sent, now_ns, ErrorClass::Timeout, text);
+                    self.recorder
+                        .failed(sent, now_ns, ErrorClass::Timeout, text);
                 }
             }
         }

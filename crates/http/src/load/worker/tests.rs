@@ -15,8 +15,14 @@ const TIMEOUT_NS: u64 = 1_000 * MS;
 const DURATION_NS: u64 = 10_000 * MS;
 
 /// A request is due every millisecond.
-const OPEN: Mode = Mode::Open { rate_per_s: 1_000.0, arrivals: Arrivals::Uniform };
-const CLOSED: Mode = Mode::Closed { pipeline: 1, think_ns: 0 };
+const OPEN: Mode = Mode::Open {
+    rate_per_s: 1_000.0,
+    arrivals: Arrivals::Uniform,
+};
+const CLOSED: Mode = Mode::Closed {
+    pipeline: 1,
+    think_ns: 0,
+};
 
 fn spec(mode: Mode, connections: u32) -> LoadSpec {
     LoadSpec {
@@ -81,7 +87,10 @@ impl Load {
         for _ in 0..2 {
             load.worker.advance_run(load.begin_ns, &mut load.transport);
         }
-        assert!(load.worker.run_state.window().is_some(), "it was commanded to begin");
+        assert!(
+            load.worker.run_state.window().is_some(),
+            "it was commanded to begin"
+        );
         load
     }
 
@@ -95,7 +104,12 @@ impl Load {
         while let Some(number) = worker.ramp.take(clock::monotonic_ns()) {
             assert_eq!(worker.arrived(number, 1), spec.sends_first_request);
         }
-        Self { worker, transport: Recording::default(), messages, begin_ns }
+        Self {
+            worker,
+            transport: Recording::default(),
+            messages,
+            begin_ns,
+        }
     }
 
     /// Milliseconds after the beginning.
@@ -121,7 +135,9 @@ impl Load {
         self.release(&[0]);
         let assigned = self.send_due(0);
         assert_eq!(assigned, [(0, self.begin_ns)]);
-        self.worker.sending(self.begin_ns).expect("within the window")
+        self.worker
+            .sending(self.begin_ns)
+            .expect("within the window")
     }
 
     /// The statistics at the end.
@@ -179,7 +195,10 @@ fn ended_slot_gets_no_request() {
 fn unsustainable_rate_ends_the_window() {
     let mut load = Load::begin(OPEN, 1);
     load.send_due(1_000);
-    assert!(load.worker.run_state.window().is_some(), "a response may take that long");
+    assert!(
+        load.worker.run_state.window().is_some(),
+        "a response may take that long"
+    );
     load.send_due(1_001);
     assert!(load.worker.recorder.stats.is_overloaded && load.worker.run_state.window().is_none());
     load.release(&[0]);
@@ -188,42 +207,71 @@ fn unsustainable_rate_ends_the_window() {
     assert!(load.worker.run_state.is_over(), "nothing is in flight");
     let stats = load.finish([]);
     let unsent = stats.errors.count(ErrorClass::Unsent);
-    assert_eq!((unsent, stats.requests), (1_001, 1_001), "what was due before the cut");
+    assert_eq!(
+        (unsent, stats.requests),
+        (1_001, 1_001),
+        "what was due before the cut"
+    );
 }
 
 #[test]
 fn request_returned_during_the_drain_is_unsent() {
     let mut load = Load::begin(OPEN, 1);
     let sent = load.send_one();
-    load.worker.advance_run(load.begin_ns + DURATION_NS, &mut load.transport);
+    load.worker
+        .advance_run(load.begin_ns + DURATION_NS, &mut load.transport);
     load.worker.return_request(0, sent);
     let stats = load.finish([]);
     let unsent = stats.errors.count(ErrorClass::Unsent);
-    assert_eq!((unsent, stats.requests), (10_000, 10_000), "every one that was due");
+    assert_eq!(
+        (unsent, stats.requests),
+        (10_000, 10_000),
+        "every one that was due"
+    );
 }
 
 #[test]
 fn connections_are_open_after_their_first_response() {
-    let spec = LoadSpec { sends_first_request: true, ..spec(CLOSED, 1) };
+    let spec = LoadSpec {
+        sends_first_request: true,
+        ..spec(CLOSED, 1)
+    };
     let mut load = Load::ramp(&spec);
     load.worker.begin(1);
-    assert_eq!(load.worker.step(load.begin_ns), None, "it waits for the response");
+    assert_eq!(
+        load.worker.step(load.begin_ns),
+        None,
+        "it waits for the response"
+    );
     let sent = load.worker.sending(load.begin_ns).expect("before the load");
     load.worker.response_complete(0, sent, &ok());
     assert_eq!(load.worker.step(load.begin_ns), Some(Transition::Ramped));
     let requests = load.worker.recorder.stats.requests;
-    assert_eq!((load.worker.in_flight, requests), (0, 0), "it does not count");
+    assert_eq!(
+        (load.worker.in_flight, requests),
+        (0, 0),
+        "it does not count"
+    );
 }
 
 #[test]
 fn first_request_without_a_response_is_a_failed_connection_that_is_not_answered() {
     let mode = Mode::Idle { heartbeat_ns: None };
-    let spec = LoadSpec { sends_first_request: true, ..spec(mode, 2) };
+    let spec = LoadSpec {
+        sends_first_request: true,
+        ..spec(mode, 2)
+    };
     let mut load = Load::ramp(&spec);
-    let sent = [0, 1].map(|number| (number, load.worker.sending(load.begin_ns).expect("before the load")));
+    let sent = [0, 1].map(|number| {
+        (
+            number,
+            load.worker.sending(load.begin_ns).expect("before the load"),
+        )
+    });
     load.worker.begin(2);
     load.worker.response_complete(0, sent[0].1, &ok());
-    load.worker.failed(1, [sent[1].1], ErrorClass::Timeout, "no response in time");
+    load.worker
+        .failed(1, [sent[1].1], ErrorClass::Timeout, "no response in time");
     load.worker.lose(1, Loss::Unanswered);
     // The end of the ramp, the beginning, and the end of the window.
     for at_ns in [load.begin_ns, load.begin_ns, load.begin_ns + DURATION_NS] {
@@ -231,27 +279,60 @@ fn first_request_without_a_response_is_a_failed_connection_that_is_not_answered(
     }
     let stats = load.finish([]);
     let connections = stats.connections;
-    assert_eq!((connections.opened, connections.open_at_end, connections.answered_at_end), (1, 1, Some(1)));
-    assert_eq!((stats.errors.count(ErrorClass::Timeout), stats.requests), (1, 0));
+    assert_eq!(
+        (
+            connections.opened,
+            connections.open_at_end,
+            connections.answered_at_end
+        ),
+        (1, 1, Some(1))
+    );
+    assert_eq!(
+        (stats.errors.count(ErrorClass::Timeout), stats.requests),
+        (1, 0)
+    );
 }
 
 #[test]
 fn every_end_of_a_request_is_counted_once() {
-    type End = (&'static str, fn(&mut LoadWorker, Sent) -> Option<Sent>, (u64, u64, u64));
+    type End = (
+        &'static str,
+        fn(&mut LoadWorker, Sent) -> Option<Sent>,
+        (u64, u64, u64),
+    );
     let ends: [End; 4] = [
-        ("completed", |worker, sent| (worker.response_complete(0, sent, &ok()), None).1, (1, 1, 0)),
-        ("failed", |worker, sent| (worker.failed(0, [sent], ErrorClass::Eof, "closed"), None).1, (1, 0, 1)),
-        ("returned", |worker, sent| (worker.return_request(0, sent), None).1, (0, 0, 0)),
+        (
+            "completed",
+            |worker, sent| (worker.response_complete(0, sent, &ok()), None).1,
+            (1, 1, 0),
+        ),
+        (
+            "failed",
+            |worker, sent| (worker.failed(0, [sent], ErrorClass::Eof, "closed"), None).1,
+            (1, 0, 1),
+        ),
+        (
+            "returned",
+            |worker, sent| (worker.return_request(0, sent), None).1,
+            (0, 0, 0),
+        ),
         ("without a response", |_, sent| Some(sent), (1, 0, 1)),
     ];
     for (name, end, expected) in ends {
         let mut load = Load::begin(CLOSED, 1);
         load.release(&[0]);
         assert_eq!(load.send_due(0).len(), 1, "{name}");
-        let sent = load.worker.sending(load.begin_ns).expect("within the window");
+        let sent = load
+            .worker
+            .sending(load.begin_ns)
+            .expect("within the window");
         let outstanding = end(&mut load.worker, sent);
         let stats = load.finish(outstanding);
-        assert_eq!((stats.requests, stats.ok, stats.errors.total()), expected, "{name}");
+        assert_eq!(
+            (stats.requests, stats.ok, stats.errors.total()),
+            expected,
+            "{name}"
+        );
     }
 }
 
@@ -273,7 +354,10 @@ fn closed_loop_sends_at_once_and_nothing_after_the_window() {
 
 #[test]
 fn think_time_precedes_the_next_request() {
-    let mode = Mode::Closed { pipeline: 1, think_ns: 5_000 * MS };
+    let mode = Mode::Closed {
+        pipeline: 1,
+        think_ns: 5_000 * MS,
+    };
     let mut load = Load::begin(mode, 1);
     load.transport.free = vec![0];
     load.worker.release(0, true, load.begin_ns);
@@ -285,7 +369,11 @@ fn think_time_precedes_the_next_request() {
 fn backlog_is_recorded_and_its_requests_are_starved() {
     let mut load = Load::begin(OPEN, 1);
     load.send_due(5);
-    let second = load.worker.recorder.last_second().expect("there is a window");
+    let second = load
+        .worker
+        .recorder
+        .last_second()
+        .expect("there is a window");
     assert_eq!(second.backlog_ns, 5 * MS, "age of the oldest");
     for (ms, is_starved) in [(4, true), (5, false)] {
         let sent = load.worker.sending(load.at(ms)).expect("within the window");

@@ -20,7 +20,11 @@ impl Worker {
             };
             let permitted = &self.io.shared.permitted;
             match socket::accept(listener) {
-                Ok(Some((fd, peer))) if permitted.iter().any(|network| network.contains(peer.ip())) => self.admit(fd),
+                Ok(Some((fd, peer)))
+                    if permitted.iter().any(|network| network.contains(peer.ip())) =>
+                {
+                    self.admit(fd)
+                }
                 Ok(Some(_)) => self.io.counters.refused_by_address.add(1),
                 Ok(None) => return,
                 Err(_) => return self.pause(),
@@ -47,18 +51,30 @@ impl Worker {
         let open = shared.open.fetch_add(1, Ordering::Relaxed);
         let is_admitted = open < shared.connections_max;
         let counters = &self.io.counters;
-        let counter = if is_admitted { &counters.accepted } else { &counters.refused_at_limit };
+        let counter = if is_admitted {
+            &counters.accepted
+        } else {
+            &counters.refused_at_limit
+        };
         counter.add(1);
         if open >= shared.connections_max + REFUSED_AT_ONCE {
             shared.open.fetch_sub(1, Ordering::Relaxed);
             return;
         }
         let since = self.io.clock.ticks();
-        let connection = Connection { fd, since, awaited: Interest::READ, is_admitted, partial: None };
+        let connection = Connection {
+            fd,
+            since,
+            awaited: Interest::READ,
+            is_admitted,
+            partial: None,
+        };
         let Some((index, connection)) = self.table.insert(connection) else {
             return;
         };
-        let registered = self.epoll.add(&connection.fd, u64::from(index), Interest::READ);
+        let registered = self
+            .epoll
+            .add(&connection.fd, u64::from(index), Interest::READ);
         if registered.is_err() || (!is_admitted && self.io.refuse(connection).is_err()) {
             self.close(index);
         }

@@ -15,7 +15,11 @@ pub(super) struct Clock {
 impl Clock {
     pub(super) fn new() -> Self {
         let now_ns = monotonic_ns();
-        Self { started_ns: now_ns, now_ns, next_second_ns: now_ns }
+        Self {
+            started_ns: now_ns,
+            now_ns,
+            next_second_ns: now_ns,
+        }
     }
 
     /// Reads the clock; the UNIX time in seconds when it has changed.

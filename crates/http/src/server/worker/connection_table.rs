@@ -61,7 +61,10 @@ impl ConnectionTable {
                 u32::try_from(self.slots.len() - 1).ok()?
             }
         };
-        Some((index, self.slots.get_mut(index as usize)?.insert(connection)))
+        Some((
+            index,
+            self.slots.get_mut(index as usize)?.insert(connection),
+        ))
     }
 
     /// The connection, if it still exists.
@@ -83,15 +86,25 @@ impl ConnectionTable {
 
     /// All connections with their indices.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Connection)> {
-        (0..).zip(&self.slots).filter_map(|(index, slot)| Some((index, slot.as_ref()?)))
+        (0..)
+            .zip(&self.slots)
+            .filter_map(|(index, slot)| Some((index, slot.as_ref()?)))
     }
 }
 
 #[cfg(test)]
 impl Connection {
     pub(super) fn of_test(since: Ticks, partial: Option<Box<PartialIo>>) -> Self {
-        let fd = std::fs::File::open("/dev/null").expect("always there").into();
-        Self { fd, since, awaited: Interest::READ, is_admitted: true, partial }
+        let fd = std::fs::File::open("/dev/null")
+            .expect("always there")
+            .into();
+        Self {
+            fd,
+            since,
+            awaited: Interest::READ,
+            is_admitted: true,
+            partial,
+        }
     }
 }
 

@@ -41,7 +41,8 @@ impl IdleTimeouts {
 
     /// Indices of connections whose timeout has expired.
     pub(super) fn expired(&self, table: &ConnectionTable, now: Ticks) -> Vec<u32> {
-        let is_late = |connection: &Connection| now.saturating_sub(connection.since) > self.limit(connection);
+        let is_late =
+            |connection: &Connection| now.saturating_sub(connection.since) > self.limit(connection);
         let late = table.iter().filter(|(_, connection)| is_late(connection));
         late.map(|(index, _)| index).collect()
     }
@@ -49,7 +50,9 @@ impl IdleTimeouts {
     fn limit(&self, connection: &Connection) -> Ticks {
         match &connection.partial {
             Some(partial) if partial.is_closing => ticks(LINGER_TIMEOUT),
-            Some(partial) if partial.output.is_empty() && !partial.machine.is_receiving_body() => self.header,
+            Some(partial) if partial.output.is_empty() && !partial.machine.is_receiving_body() => {
+                self.header
+            }
             Some(_) | None => self.idle,
         }
     }
@@ -77,13 +80,24 @@ mod tests {
     fn idle_connections_expire_and_unfinished_ones_earlier() {
         let idle_timeouts = IdleTimeouts::new(Duration::from_secs(600));
         let mut table = ConnectionTable::default();
-        let slow = Box::new(PartialIo { input: b"GET ".to_vec(), ..PartialIo::default() });
-        let lingering = Box::new(PartialIo { is_closing: true, ..PartialIo::default() });
-        let [idle, busy, slow, lingering] =
-            [(0, None), (6000, None), (0, Some(slow)), (0, Some(lingering))].map(|(since, partial)| {
-                let inserted = table.insert(Connection::of_test(since, partial));
-                inserted.map(|(index, _)| index).expect("room")
-            });
+        let slow = Box::new(PartialIo {
+            input: b"GET ".to_vec(),
+            ..PartialIo::default()
+        });
+        let lingering = Box::new(PartialIo {
+            is_closing: true,
+            ..PartialIo::default()
+        });
+        let [idle, busy, slow, lingering] = [
+            (0, None),
+            (6000, None),
+            (0, Some(slow)),
+            (0, Some(lingering)),
+        ]
+        .map(|(since, partial)| {
+            let inserted = table.insert(Connection::of_test(since, partial));
+            inserted.map(|(index, _)| index).expect("room")
+        });
         assert!(idle_timeouts.expired(&table, 20).is_empty());
         assert_eq!(idle_timeouts.expired(&table, 21), [lingering]);
         table.remove(lingering);

@@ -113,7 +113,10 @@ impl Worker {
                 }
             }
             self.table.recycle();
-            if self.resume_accepting_ns.is_some_and(|at_ns| at_ns <= self.io.clock.now_ns()) {
+            if self
+                .resume_accepting_ns
+                .is_some_and(|at_ns| at_ns <= self.io.clock.now_ns())
+            {
                 self.resume_accepting_ns = None;
                 self.listen(Interest::READ);
             }
@@ -132,8 +135,14 @@ impl Worker {
         if self.table.is_empty() || !self.idle_timeouts.is_scan_due(self.io.clock.now_ns()) {
             return;
         }
-        for index in self.idle_timeouts.expired(&self.table, self.io.clock.ticks()) {
-            let partial = self.table.get(index).and_then(|connection| connection.partial.as_ref());
+        for index in self
+            .idle_timeouts
+            .expired(&self.table, self.io.clock.ticks())
+        {
+            let partial = self
+                .table
+                .get(index)
+                .and_then(|connection| connection.partial.as_ref());
             if !partial.is_some_and(|partial| partial.is_closing) {
                 self.io.counters.timed_out.add(1);
             }

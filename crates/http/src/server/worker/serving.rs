@@ -38,7 +38,11 @@ const READ: Outcome = Outcome::Await(Interest::READ);
 
 impl ConnectionIo {
     /// Handles an event of a connection.
-    pub(super) fn serve(&mut self, connection: &mut Connection, event: &Ready) -> io::Result<Outcome> {
+    pub(super) fn serve(
+        &mut self,
+        connection: &mut Connection,
+        event: &Ready,
+    ) -> io::Result<Outcome> {
         let awaited = connection.awaited;
         if event.error {
             Ok(Outcome::Close)
@@ -63,7 +67,9 @@ impl ConnectionIo {
             }
             let skippable_bytes = partial.machine.skippable_bytes();
             if partial.input.is_empty() && skippable_bytes > BUFFER_BYTES as u64 {
-                let len = usize::try_from(skippable_bytes).unwrap_or(usize::MAX).min(DISCARDED_AT_ONCE);
+                let len = usize::try_from(skippable_bytes)
+                    .unwrap_or(usize::MAX)
+                    .min(DISCARDED_AT_ONCE);
                 let skipped = received(stream_io::recv_discard(&connection.fd, len))? as u64;
                 partial.machine.skip(skipped);
                 self.counters.received_bytes.add(skipped);
@@ -83,7 +89,12 @@ impl ConnectionIo {
     }
 
     /// Parses the first `filled` bytes of the buffer, of which those from `new` on are new.
-    fn parse(&mut self, connection: &mut Connection, new: usize, filled: usize) -> io::Result<Outcome> {
+    fn parse(
+        &mut self,
+        connection: &mut Connection,
+        new: usize,
+        filled: usize,
+    ) -> io::Result<Outcome> {
         let fresh = self.buffer.get(new..filled).unwrap_or_default();
         match &mut connection.partial {
             // No header ends without a line feed: one that arrives byte by byte is not parsed from its start each time.
@@ -96,7 +107,12 @@ impl ConnectionIo {
     }
 
     /// Responds to the first `filled` bytes of the buffer as far as the turn allows, and keeps the rest.
-    fn respond(&mut self, connection: &mut Connection, filled: usize, turn: &mut Turn) -> io::Result<Outcome> {
+    fn respond(
+        &mut self,
+        connection: &mut Connection,
+        filled: usize,
+        turn: &mut Turn,
+    ) -> io::Result<Outcome> {
         let mut machine = match &mut connection.partial {
             Some(partial) => std::mem::take(&mut partial.machine),
             None => Machine::default(),
@@ -109,7 +125,14 @@ impl ConnectionIo {
         };
         let input = self.buffer.get(..filled).unwrap_or_default();
         let mut transport = SocketTransport(&connection.fd);
-        let exchange = exchange(&mut machine, input, &context, &mut self.queue, &mut transport, turn);
+        let exchange = exchange(
+            &mut machine,
+            input,
+            &context,
+            &mut self.queue,
+            &mut transport,
+            turn,
+        );
         let used = exchange.inspect_err(|_| drop(self.queue.take_rest()))?;
         if used > 0 || connection.partial.is_none() {
             connection.since = self.clock.ticks();
@@ -136,7 +159,9 @@ impl ConnectionIo {
         };
         let mut transport = SocketTransport(&connection.fd);
         let mut turn = Turn::new();
-        let flushed = partial.output.flush(&mut transport, self.responses.content(), &mut turn)?;
+        let flushed = partial
+            .output
+            .flush(&mut transport, self.responses.content(), &mut turn)?;
         self.counters.sent_bytes.add(flushed.bytes);
         if flushed.bytes > 0 {
             connection.since = self.clock.ticks();
@@ -162,10 +187,14 @@ impl ConnectionIo {
     /// Rejects a connection with 503.
     pub(super) fn refuse(&mut self, connection: &mut Connection) -> io::Result<Outcome> {
         let response = Response::refusal(SERVICE_UNAVAILABLE);
-        self.responses.push(response, &self.counters, &mut self.queue);
+        self.responses
+            .push(response, &self.counters, &mut self.queue);
         // What does not fit into an empty send buffer is dropped.
         let mut transport = SocketTransport(&connection.fd);
-        if let Ok(flushed) = self.queue.flush(&mut transport, self.responses.content(), &mut Turn::new()) {
+        if let Ok(flushed) =
+            self.queue
+                .flush(&mut transport, self.responses.content(), &mut Turn::new())
+        {
             self.counters.sent_bytes.add(flushed.bytes);
         }
         drop(self.queue.take_rest());
@@ -209,7 +238,14 @@ fn exchange(
 fn received(result: io::Result<usize>) -> io::Result<usize> {
     match result {
         Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+            ) =>
+        {
+            Ok(0)
+        }
         other => other,
     }
 }
@@ -237,19 +273,42 @@ mod tests {
     /// Requests behind each other, of which each takes a call or two, and a client that takes everything.
     #[test]
     fn requests_behind_each_other_are_answered_in_turns() {
-        for (path, count) in [("/b/32767", 500), ("/b/64m", 20), ("/b/64m?chunked=1", 1), ("/0", 1_000)] {
+        for (path, count) in [
+            ("/b/32767", 500),
+            ("/b/64m", 20),
+            ("/b/64m?chunked=1", 1),
+            ("/0", 1_000),
+        ] {
             let input = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").repeat(count);
-            let (counters, responses) = (Counters::default(), ResponseWriter::new(Arc::default(), false, None));
-            let context =
-                RequestContext { responses: &responses, counters: &counters, body_bytes_max: 0, chunk_bytes_min: 1 };
+            let (counters, responses) = (
+                Counters::default(),
+                ResponseWriter::new(Arc::default(), false, None),
+            );
+            let context = RequestContext {
+                responses: &responses,
+                counters: &counters,
+                body_bytes_max: 0,
+                chunk_bytes_min: 1,
+            };
             let (mut machine, mut queue, mut used) = (Machine::default(), WriteQueue::default(), 0);
             while used < input.len() || !queue.is_empty() {
                 let rest = input.as_bytes().get(used..).unwrap_or_default();
-                let mut client: MemoryTransport<'_> = transport(responses.content(), usize::MAX, usize::MAX);
-                let exchange = exchange(&mut machine, rest, &context, &mut queue, &mut client, &mut Turn::new());
+                let mut client: MemoryTransport<'_> =
+                    transport(responses.content(), usize::MAX, usize::MAX);
+                let exchange = exchange(
+                    &mut machine,
+                    rest,
+                    &context,
+                    &mut queue,
+                    &mut client,
+                    &mut Turn::new(),
+                );
                 used += exchange.expect("memory does not fail");
                 let sent = client.taken.len();
-                assert!(sent > 0 && sent <= 2 << 20, "{path}: {sent} bytes in a turn");
+                assert!(
+                    sent > 0 && sent <= 2 << 20,
+                    "{path}: {sent} bytes in a turn"
+                );
             }
             assert_eq!(counters.snapshot().responses, count as u64, "{path}");
         }
