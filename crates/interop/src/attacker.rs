@@ -38,8 +38,18 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 impl<'a> Attacker<'a> {
     /// An attacker of this address, until `is_over`.
-    pub fn new(from: Ipv4Addr, victim: Ipv4Addr, server: SocketAddr, is_over: &'a AtomicBool) -> Self {
-        Self { from, server, victim, is_over }
+    pub fn new(
+        from: Ipv4Addr,
+        victim: Ipv4Addr,
+        server: SocketAddr,
+        is_over: &'a AtomicBool,
+    ) -> Self {
+        Self {
+            from,
+            server,
+            victim,
+            is_over,
+        }
     }
 
     /// Repeats an attack until its end.
@@ -84,7 +94,8 @@ impl<'a> Attacker<'a> {
 
     /// A native session of an hour with so many streams; at a rate where the server demands one.
     pub fn session(&self, streams_max: u32) -> Option<RawNative> {
-        self.session_at(streams_max, None).or_else(|| self.session_at(streams_max, Some(ANNOUNCED_BPS)))
+        self.session_at(streams_max, None)
+            .or_else(|| self.session_at(streams_max, Some(ANNOUNCED_BPS)))
     }
 
     fn session_at(&self, streams_max: u32, rate_bps: Option<u64>) -> Option<RawNative> {
@@ -137,7 +148,8 @@ impl RawNative {
     ) -> Option<(u32, Value)> {
         streams.iter().find_map(|streams| {
             *phase += 1;
-            self.try_start_phase(*phase, &spec(*streams)).map(|ready| (*streams, ready))
+            self.try_start_phase(*phase, &spec(*streams))
+                .map(|ready| (*streams, ready))
         })
     }
 
@@ -174,6 +186,13 @@ fn connect_from(from: Ipv4Addr, server: SocketAddr) -> io::Result<TcpStream> {
 pub fn give_way() {
     let thread = fs::read_link("/proc/thread-self").expect("procfs is mounted");
     let thread = thread.file_name().expect("PID/task/TID");
-    let changed = Command::new("renice").args(["-n", "19", "-p"]).arg(thread).stdout(Stdio::null()).status();
-    assert!(changed.is_ok_and(|status| status.success()), "renice of a thread of our own");
+    let changed = Command::new("renice")
+        .args(["-n", "19", "-p"])
+        .arg(thread)
+        .stdout(Stdio::null())
+        .status();
+    assert!(
+        changed.is_ok_and(|status| status.success()),
+        "renice of a thread of our own"
+    );
 }

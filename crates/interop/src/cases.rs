@@ -27,7 +27,10 @@ pub fn each_case<C: Sync + Debug>(cases: &[C], check: impl Fn(&C) + Sync) {
 struct NamedCase(String);
 
 impl Drop for NamedCase {
-    #[allow(clippy::print_stderr, reason = "the reader of the test log must see which case failed")]
+    #[allow(
+        clippy::print_stderr,
+        reason = "the reader of the test log must see which case failed"
+    )]
     fn drop(&mut self) {
         if thread::panicking() {
             eprintln!("failed case: {:.300}", self.0);
@@ -36,13 +39,19 @@ impl Drop for NamedCase {
 }
 
 /// Prints a figure that a test measured, beside its outcome.
-#[allow(clippy::print_stderr, reason = "the reader of the test log compares figures of several runs")]
+#[allow(
+    clippy::print_stderr,
+    reason = "the reader of the test log compares figures of several runs"
+)]
 pub fn report(figure: &str) {
     eprintln!("{figure}");
 }
 
 /// Says why a test is not run here. The reason is a fact about the host, never about the program under test.
-#[allow(clippy::print_stderr, reason = "the reader of the test log must see what was not tested")]
+#[allow(
+    clippy::print_stderr,
+    reason = "the reader of the test log must see what was not tested"
+)]
 pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }

@@ -33,7 +33,10 @@ impl Certificate {
 
     /// SHA-256 of it, as openssl writes it.
     pub fn fingerprint(&self) -> String {
-        let shown = openssl(self.folder.path(), "openssl x509 -in cert.pem -noout -fingerprint -sha256");
+        let shown = openssl(
+            self.folder.path(),
+            "openssl x509 -in cert.pem -noout -fingerprint -sha256",
+        );
         let (_, digits) = shown.stdout.trim().split_once('=').expect("a fingerprint");
         digits.to_owned()
     }

@@ -19,10 +19,15 @@ impl Certificates {
     /// Makes an authority, and a certificate for each of these common names.
     #[must_use]
     pub fn make(names: &[&str]) -> Self {
-        let certificates = Self { folder: tempfile::tempdir().expect("a temporary folder") };
+        let certificates = Self {
+            folder: tempfile::tempdir().expect("a temporary folder"),
+        };
         fs::write(certificates.path("config"), CONFIG).expect("the folder is writable");
         certificates.request("authority", "authority", &[]);
-        let (authority, key) = (certificates.certificate("authority"), certificates.key("authority"));
+        let (authority, key) = (
+            certificates.certificate("authority"),
+            certificates.key("authority"),
+        );
         let signed = ["-CA", text(&authority), "-CAkey", text(&key)];
         for name in names {
             certificates.request(name, "member", &signed);
@@ -31,11 +36,32 @@ impl Certificates {
     }
 
     fn request(&self, name: &str, section: &str, signer: &[&str]) {
-        let (config, certificate, key) = (self.path("config"), self.certificate(name), self.key(name));
+        let (config, certificate, key) =
+            (self.path("config"), self.certificate(name), self.key(name));
         let subject = format!("/CN={name}");
-        let new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", text(&key)];
-        let kind = ["req", "-x509", "-config", text(&config), "-extensions", section, "-subj", &subject];
-        openssl(&[&kind[..], &new_key, signer, &["-out", text(&certificate)]].concat(), b"");
+        let new_key = [
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-keyout",
+            text(&key),
+        ];
+        let kind = [
+            "req",
+            "-x509",
+            "-config",
+            text(&config),
+            "-extensions",
+            section,
+            "-subj",
+            &subject,
+        ];
+        openssl(
+            &[&kind[..], &new_key, signer, &["-out", text(&certificate)]].concat(),
+            b"",
+        );
     }
 
     /// File of the certificate of a common name; that of the authority has the name `authority`.

@@ -25,7 +25,13 @@ impl ControlGroup {
     /// A fifth of one CPU; `None` where no such group can be made (root is needed).
     pub fn with_fifth_of_a_cpu() -> Option<Self> {
         Self::new(&[
-            ("/sys/fs/cgroup/cpu", &[("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "20000")]),
+            (
+                "/sys/fs/cgroup/cpu",
+                &[
+                    ("cpu.cfs_period_us", "100000"),
+                    ("cpu.cfs_quota_us", "20000"),
+                ],
+            ),
             ("/sys/fs/cgroup", &[("cpu.max", "20000 100000")]),
         ])
     }

@@ -33,7 +33,12 @@ impl FleetRun {
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed) & 0xFFFF;
-        Self { id: format!("01890a5d-ac96-774b-bcce-{:08x}{count:04x}", std::process::id()) }
+        Self {
+            id: format!(
+                "01890a5d-ac96-774b-bcce-{:08x}{count:04x}",
+                std::process::id()
+            ),
+        }
     }
 
     /// Starts an agent whose tests use this address.
@@ -42,7 +47,13 @@ impl FleetRun {
         let mut command = Command::new(ours().path());
         command.args(["fleet", "agent", "--stdio"]);
         let process = Process::start_reading(command, reader);
-        FleetAgent { process, input: Some(writer), run: self.id.clone(), address: address.to_owned(), seq: 0 }
+        FleetAgent {
+            process,
+            input: Some(writer),
+            run: self.id.clone(),
+            address: address.to_owned(),
+            seq: 0,
+        }
     }
 
     /// Process ids of all workers of the run.
@@ -75,7 +86,10 @@ impl FleetAgent {
     /// Sends bytes and the end of a line.
     pub fn send_line(&mut self, line: &[u8]) {
         let input = self.input.as_mut().expect("the input is open");
-        input.write_all(line).and_then(|()| input.write_all(b"\n")).expect("the agent reads");
+        input
+            .write_all(line)
+            .and_then(|()| input.write_all(b"\n"))
+            .expect("the agent reads");
     }
 
     /// Sends a plan for this agent's address with ports, and its partners; returns the port of its server.
@@ -90,7 +104,9 @@ impl FleetAgent {
         let planned = self.wait_for("planned");
         self.send("preflight", &json!({ "partners": partners, "peers": [] }));
         self.wait_for("preflighted");
-        planned["ports"][0].as_u64().unwrap_or_else(|| panic!("no port: {planned}"))
+        planned["ports"][0]
+            .as_u64()
+            .unwrap_or_else(|| panic!("no port: {planned}"))
     }
 
     /// Prepares one task of a round against a partner, and admits the addresses.
@@ -98,7 +114,10 @@ impl FleetAgent {
         let mut task = task.clone();
         task["path"] = PATH.into();
         let before = self.messages("armed").len();
-        self.send("arm", &json!({ "round": round, "tasks": [task], "admit": admitted }));
+        self.send(
+            "arm",
+            &json!({ "round": round, "tasks": [task], "admit": admitted }),
+        );
         self.wait_for_nth("armed", before)
     }
 
@@ -106,7 +125,9 @@ impl FleetAgent {
     pub fn clock_ns(&mut self) -> u64 {
         let before = self.messages("clocked").len();
         self.send("clock", &json!({ "c1_ns": 1 }));
-        self.wait_for_nth("clocked", before)["a3_ns"].as_u64().expect("a time")
+        self.wait_for_nth("clocked", before)["a3_ns"]
+            .as_u64()
+            .expect("a time")
     }
 
     /// The first message of a kind, once it arrives: its body.
@@ -123,23 +144,40 @@ impl FleetAgent {
     /// Bodies of all messages of a kind so far.
     pub fn messages(&self, kind: &str) -> Vec<Value> {
         let stdout = self.process.stdout();
-        let lines = stdout.split_inclusive('\n').filter(|line| line.ends_with('\n') && line.starts_with('{'));
-        let messages = lines.map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
-        messages.filter(|message| message["type"] == kind).map(|mut message| message["body"].take()).collect()
+        let lines = stdout
+            .split_inclusive('\n')
+            .filter(|line| line.ends_with('\n') && line.starts_with('{'));
+        let messages =
+            lines.map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
+        messages
+            .filter(|message| message["type"] == kind)
+            .map(|mut message| message["body"].take())
+            .collect()
     }
 
     /// The result of a task, its pieces joined: its end, and its record if there is one.
     pub fn result(&self, task: &str) -> (Value, Option<Value>) {
         let of_task = || {
             let results = self.messages("result");
-            let parts: Vec<Value> = results.into_iter().filter(|result| result["task"] == task).collect();
+            let parts: Vec<Value> = results
+                .into_iter()
+                .filter(|result| result["task"] == task)
+                .collect();
             let count = parts.first()?["parts"].as_u64()?;
             (parts.len() as u64 == count).then_some(parts)
         };
-        let parts = wait_for(TIMEOUT, of_task).unwrap_or_else(|| panic!("no result: {:?}", self.process));
-        let pieces = parts.iter().flat_map(|part| part["record"].as_array().cloned().unwrap_or_default());
-        let record: String = pieces.filter_map(|piece| piece.as_str().map(str::to_owned)).collect();
-        (parts[0]["end"].clone(), (!record.is_empty()).then(|| serde_json::from_str(&record).expect("a record")))
+        let parts =
+            wait_for(TIMEOUT, of_task).unwrap_or_else(|| panic!("no result: {:?}", self.process));
+        let pieces = parts
+            .iter()
+            .flat_map(|part| part["record"].as_array().cloned().unwrap_or_default());
+        let record: String = pieces
+            .filter_map(|piece| piece.as_str().map(str::to_owned))
+            .collect();
+        (
+            parts[0]["end"].clone(),
+            (!record.is_empty()).then(|| serde_json::from_str(&record).expect("a record")),
+        )
     }
 
     /// Ends the input.

@@ -53,7 +53,15 @@ impl FleetLab {
         let prefix = format!("lrfleet-{}-{number}", std::process::id());
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (hosts, servers, sshds) = (links.len(), BTreeMap::new(), Vec::new());
-        let mut lab = Self { prefix, hosts, rack_size: None, has_two_paths: false, folder, servers, sshds };
+        let mut lab = Self {
+            prefix,
+            hosts,
+            rack_size: None,
+            has_two_paths: false,
+            folder,
+            servers,
+            sshds,
+        };
         for name in lab.namespaces() {
             if !try_run(&format!("ip netns add {name}")) {
                 skip("network namespaces need root");
@@ -94,7 +102,10 @@ impl FleetLab {
 
     fn namespaces(&self) -> Vec<String> {
         let hosts = (0..self.hosts).map(|number| self.host(number));
-        [self.switch(), self.coordinator()].into_iter().chain(hosts).collect()
+        [self.switch(), self.coordinator()]
+            .into_iter()
+            .chain(hosts)
+            .collect()
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -107,14 +118,36 @@ impl FleetLab {
             run(&format!("ip -n {switch} link add {bridge} type bridge"));
             run(&format!("ip -n {switch} link set {bridge} up"));
         }
-        self.plug(&self.coordinator(), MANAGEMENT, "m-ctl", "sw-mgmt", "10.97.0.1");
+        self.plug(
+            &self.coordinator(),
+            MANAGEMENT,
+            "m-ctl",
+            "sw-mgmt",
+            "10.97.0.1",
+        );
         for (number, link) in links.iter().enumerate() {
             let host = self.host(number);
-            self.plug(&host, MANAGEMENT, &format!("m{number}"), "sw-mgmt", &management_address(number));
-            self.plug(&host, DATA, &format!("d{number}"), "sw-data", &data_address(number));
+            self.plug(
+                &host,
+                MANAGEMENT,
+                &format!("m{number}"),
+                "sw-mgmt",
+                &management_address(number),
+            );
+            self.plug(
+                &host,
+                DATA,
+                &format!("d{number}"),
+                "sw-data",
+                &data_address(number),
+            );
             let [from, to] = link.shapers();
-            run(&format!("tc -n {host} qdisc add dev {DATA} root tbf {from}"));
-            run(&format!("tc -n {switch} qdisc add dev d{number} root tbf {to}"));
+            run(&format!(
+                "tc -n {host} qdisc add dev {DATA} root tbf {from}"
+            ));
+            run(&format!(
+                "tc -n {switch} qdisc add dev d{number} root tbf {to}"
+            ));
             if *link == HostLink::Narrow {
                 run(&format!("ip -n {host} link set {DATA} mtu 1400"));
             }
@@ -127,11 +160,17 @@ impl FleetLab {
         let switch = self.switch();
         run(&format!("ip -n {switch} link add sw-rack type bridge"));
         run(&format!("ip -n {switch} link set sw-rack up"));
-        run(&format!("ip -n {switch} link add uplink0 type veth peer name uplink1"));
+        run(&format!(
+            "ip -n {switch} link add uplink0 type veth peer name uplink1"
+        ));
         for (port, bridge) in [("uplink0", "sw-data"), ("uplink1", "sw-rack")] {
-            run(&format!("ip -n {switch} link set {port} up master {bridge}"));
+            run(&format!(
+                "ip -n {switch} link set {port} up master {bridge}"
+            ));
             let [shaper, _] = HostLink::Gigabit.shapers();
-            run(&format!("tc -n {switch} qdisc add dev {port} root tbf {shaper}"));
+            run(&format!(
+                "tc -n {switch} qdisc add dev {port} root tbf {shaper}"
+            ));
         }
         for number in size..self.hosts {
             run(&format!("ip -n {switch} link set d{number} master sw-rack"));
@@ -149,13 +188,18 @@ impl FleetLab {
         let (address, port) = (data_address(number), SERVER_PORT.to_string());
         let words = ["-s", "-B", &address, "-p", &port, "--forceflush"];
         let server = Process::start(inside(&self.host(number), original().path(), &words));
-        assert!(wait_until(TIMEOUT, || server.stdout().contains("listening")), "{server:?}");
+        assert!(
+            wait_until(TIMEOUT, || server.stdout().contains("listening")),
+            "{server:?}"
+        );
         self.servers.insert(number, server);
     }
 
     /// Ends that server; the inventory still has it.
     pub fn end_stock(&mut self, number: usize) {
-        let Some(server) = self.servers.get_mut(&number) else { return };
+        let Some(server) = self.servers.get_mut(&number) else {
+            return;
+        };
         server.signal(Signal::Terminate);
         assert!(wait_until(TIMEOUT, || server.has_ended()), "{server:?}");
     }
@@ -165,7 +209,9 @@ impl FleetLab {
         let inside = format!("ip netns exec {}", self.host(to));
         let source = data_address(from);
         run(&format!("{inside} nft add table inet filter"));
-        run(&format!("{inside} nft add chain inet filter input {{ type filter hook input priority 0; }}"));
+        run(&format!(
+            "{inside} nft add chain inet filter input {{ type filter hook input priority 0; }}"
+        ));
         run(&format!(
             "{inside} nft add rule inet filter input ip saddr {source} limit rate over 12 mbytes/second drop"
         ));
@@ -174,14 +220,20 @@ impl FleetLab {
     /// Sends what a host has for the tested network through its interface in the management network.
     pub fn misroute(&self, number: usize) {
         let (host, address) = (self.host(number), data_address(number));
-        run(&format!("ip -n {host} route replace 10.96.0.0/24 dev {MANAGEMENT} src {address}"));
+        run(&format!(
+            "ip -n {host} route replace 10.96.0.0/24 dev {MANAGEMENT} src {address}"
+        ));
     }
 
     /// A cable between a host and a bridge.
     fn plug(&self, host: &str, device: &str, port: &str, bridge: &str, address: &str) {
         let switch = self.switch();
-        run(&format!("ip -n {host} link add {device} type veth peer name {port} netns {switch}"));
-        run(&format!("ip -n {switch} link set {port} up master {bridge}"));
+        run(&format!(
+            "ip -n {host} link add {device} type veth peer name {port} netns {switch}"
+        ));
+        run(&format!(
+            "ip -n {switch} link set {port} up master {bridge}"
+        ));
         run(&format!("ip -n {host} addr add {address}/24 dev {device}"));
         run(&format!("ip -n {host} link set {device} up"));
         run(&format!("ip -n {host} link set lo up"));
@@ -235,7 +287,11 @@ impl FleetLab {
 
     fn start_configured_sshd(&self, number: usize) -> Process {
         let file = self.sshd_config(number);
-        Process::start(inside(&self.host(number), Path::new(SSHD), &["-D", "-e", "-f", path(&file)]))
+        Process::start(inside(
+            &self.host(number),
+            Path::new(SSHD),
+            &["-D", "-e", "-f", path(&file)],
+        ))
     }
 
     fn sshd_config(&self, number: usize) -> PathBuf {
@@ -251,9 +307,14 @@ impl FleetLab {
 
     /// Ends the sshd of a host, which is not reachable then.
     pub fn end_sshd(&mut self, number: usize) {
-        let Some(sshd) = self.sshds.get_mut(number) else { return };
+        let Some(sshd) = self.sshds.get_mut(number) else {
+            return;
+        };
         sshd.signal(Signal::Terminate);
-        assert!(wait_until(TIMEOUT, || sshd.has_ended()), "sshd of h{number}");
+        assert!(
+            wait_until(TIMEOUT, || sshd.has_ended()),
+            "sshd of h{number}"
+        );
     }
 
     /// Starts the sshd of a host again, with these lines before those of the others (sshd_config(5): the first one counts).
@@ -285,13 +346,23 @@ impl FleetLab {
         for number in 0..self.hosts {
             let address = data_address(number);
             if self.servers.contains_key(&number) {
-                text += &format!("[[host]]\nname = \"h{number}\"\nserver = \"{address}:{SERVER_PORT}\"\n");
+                text += &format!(
+                    "[[host]]\nname = \"h{number}\"\nserver = \"{address}:{SERVER_PORT}\"\n"
+                );
                 continue;
             }
             let second = format!(", {MANAGEMENT} = \"{}\"", management_address(number));
-            let second = if self.has_two_paths { second } else { String::new() };
-            text += &format!("[[host]]\nname = \"h{number}\"\npaths = {{ {PATH} = \"{address}\"{second} }}\n");
-            text += &self.rack_size.map_or_else(String::new, |size| format!("rack = \"r{}\"\n", number / size));
+            let second = if self.has_two_paths {
+                second
+            } else {
+                String::new()
+            };
+            text += &format!(
+                "[[host]]\nname = \"h{number}\"\npaths = {{ {PATH} = \"{address}\"{second} }}\n"
+            );
+            text += &self.rack_size.map_or_else(String::new, |size| {
+                format!("rack = \"r{}\"\n", number / size)
+            });
         }
         let file = self.file("fleet.toml");
         fs::write(&file, text).expect("written");
@@ -311,7 +382,9 @@ impl FleetLab {
     pub fn linerate(&self, words: &[&str]) -> Command {
         let mut command = inside(&self.coordinator(), ours().path(), words);
         // Cargo turns the history off for tests.
-        command.env("XDG_STATE_HOME", self.folder.path()).env_remove("LINERATE_STORE");
+        command
+            .env("XDG_STATE_HOME", self.folder.path())
+            .env_remove("LINERATE_STORE");
         command
     }
 
@@ -325,7 +398,9 @@ impl FleetLab {
     #[track_caller]
     #[must_use]
     pub fn record(&self, name: &str) -> Value {
-        Process::start(self.linerate(&["history", "show", name, "--json"])).finish().record()
+        Process::start(self.linerate(&["history", "show", name, "--json"]))
+            .finish()
+            .record()
     }
 
     /// The report of a run as JSON. Whole runs take a minute or two.
@@ -341,20 +416,30 @@ impl FleetLab {
     /// Command lines of all processes of the hosts but sshd itself.
     #[must_use]
     pub fn processes(&self) -> Vec<String> {
-        let of_host = |number| self.processes_of(number).into_iter().map(move |(_, line)| format!("h{number}: {line}"));
+        let of_host = |number| {
+            self.processes_of(number)
+                .into_iter()
+                .map(move |(_, line)| format!("h{number}: {line}"))
+        };
         (0..self.hosts).flat_map(of_host).collect()
     }
 
     /// Ids and command lines of all processes of a host but sshd and its own server, in the order of their ids.
     #[must_use]
     pub fn processes_of(&self, number: usize) -> Vec<(u32, String)> {
-        let output = Command::new("ip").args(["netns", "pids", &self.host(number)]).output().expect("ip");
+        let output = Command::new("ip")
+            .args(["netns", "pids", &self.host(number)])
+            .output()
+            .expect("ip");
         let pids = String::from_utf8_lossy(&output.stdout).into_owned();
         let of_pid = |pid: &str| {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let line = String::from_utf8_lossy(&line).replace('\0', " ");
             let pid: u32 = pid.parse().expect("a number");
-            let is_server = self.servers.get(&number).is_some_and(|server| server.id() == pid);
+            let is_server = self
+                .servers
+                .get(&number)
+                .is_some_and(|server| server.id() == pid);
             let is_other = !line.contains("sshd") && !line.trim().is_empty() && !is_server;
             is_other.then_some((pid, line))
         };
@@ -367,21 +452,33 @@ impl FleetLab {
     #[must_use]
     pub fn sent_bytes(&self, number: usize) -> u64 {
         let file = format!("/sys/class/net/{DATA}/statistics/tx_bytes");
-        let output = inside(&self.host(number), Path::new("cat"), &[&file]).output().expect("cat");
-        String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number")
+        let output = inside(&self.host(number), Path::new("cat"), &[&file])
+            .output()
+            .expect("cat");
+        String::from_utf8_lossy(&output.stdout)
+            .trim()
+            .parse()
+            .expect("a number")
     }
 
     /// Listening sockets of all hosts but those of sshd and of servers without an agent.
     #[must_use]
     pub fn listeners(&self) -> Vec<String> {
         let of_host = |number| {
-            let output = inside(&self.host(number), Path::new("ss"), &["-Hltn"]).output().expect("ss");
+            let output = inside(&self.host(number), Path::new("ss"), &["-Hltn"])
+                .output()
+                .expect("ss");
             let lines = String::from_utf8_lossy(&output.stdout).into_owned();
             let server = self.servers.get(&number).map(|_| SERVER_PORT);
-            let is_known =
-                |line: &&str| std::iter::once(SSH_PORT).chain(server).any(|port| line.contains(&format!(":{port} ")));
+            let is_known = |line: &&str| {
+                std::iter::once(SSH_PORT)
+                    .chain(server)
+                    .any(|port| line.contains(&format!(":{port} ")))
+            };
             let of_tests = lines.lines().filter(|line| !is_known(line));
-            of_tests.map(|line| format!("h{number}: {line}")).collect::<Vec<_>>()
+            of_tests
+                .map(|line| format!("h{number}: {line}"))
+                .collect::<Vec<_>>()
         };
         (0..self.hosts).flat_map(of_host).collect()
     }
@@ -425,7 +522,10 @@ fn data_address(number: usize) -> String {
 }
 
 fn make_key(file: &Path) {
-    let status = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(file).status();
+    let status = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+        .arg(file)
+        .status();
     assert!(status.is_ok_and(|status| status.success()), "ssh-keygen");
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("a mode");
 }

@@ -18,7 +18,11 @@ impl HttpControl {
     /// The channel of a process that prints its address.
     pub fn of(process: &Process) -> Self {
         let address = process.printed("control");
-        Self { address: address.parse().unwrap_or_else(|_| panic!("{address} is no address: {process:?}")) }
+        Self {
+            address: address
+                .parse()
+                .unwrap_or_else(|_| panic!("{address} is no address: {process:?}")),
+        }
     }
 
     /// A session for requests alone.
@@ -48,7 +52,8 @@ impl HttpControl {
     /// The response, where there has to be one.
     #[track_caller]
     pub fn response(&self, name: &str, body: &Value) -> Value {
-        self.request(name, body).unwrap_or_else(|refusal| panic!("{name}: {refusal}"))
+        self.request(name, body)
+            .unwrap_or_else(|refusal| panic!("{name}: {refusal}"))
     }
 }
 

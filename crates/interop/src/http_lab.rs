@@ -49,7 +49,13 @@ impl HttpLab {
         let [client, server] = [&net.a, &net.b].map(|name| ["ip", "netns", "exec", name.as_str()]);
         let address = format!("{SERVER}:{}", free_http_port());
         let words = ["serve", "--bind", &address];
-        Self::launch(&client, &server, &words, format!("http://{address}"), Some(format!("{SERVER}:0")))
+        Self::launch(
+            &client,
+            &server,
+            &words,
+            format!("http://{address}"),
+            Some(format!("{SERVER}:0")),
+        )
     }
 
     /// The same with the words that client and server are started by.
@@ -66,24 +72,41 @@ impl HttpLab {
     pub fn beside_nginx(words: &str, client: &[&str]) -> Self {
         let nginx = Nginx::with_protocol(words, KEPT_OPEN);
         let lab = Self::beside(nginx.address, nginx.url("/1k"), client);
-        Self { nginx: Some(nginx), ..lab }
+        Self {
+            nginx: Some(nginx),
+            ..lab
+        }
     }
 
     /// An agent beside a server, on the next port, where clients look for a control channel.
     pub fn beside(server: SocketAddr, url: String, client: &[&str]) -> Self {
         let (host, port) = (server.ip(), server.port());
         let words = ["agent", "--listen-port", &port.to_string()];
-        Self::launch(client, &[], &words, url, Some(format!("{host}:{}", port + 1)))
+        Self::launch(
+            client,
+            &[],
+            &words,
+            url,
+            Some(format!("{host}:{}", port + 1)),
+        )
     }
 
     /// Starts the server or agent, ready for clients; `control` is where its control channel listens.
-    fn launch(client: &[&str], server: &[&str], words: &[&str], url: String, control: Option<String>) -> Self {
+    fn launch(
+        client: &[&str],
+        server: &[&str],
+        words: &[&str],
+        url: String,
+        control: Option<String>,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = command(server, &folder);
         command.arg("http").args(words);
         if let Some(address) = &control {
             // The server makes the token.
-            command.args(["--control", address, "--token-file"]).arg(folder.path().join("token"));
+            command
+                .args(["--control", address, "--token-file"])
+                .arg(folder.path().join("token"));
         }
         let server = Process::start(command);
         if words.contains(&"serve") {
@@ -91,12 +114,23 @@ impl HttpLab {
         }
         let control = control.map(|_| HttpControl::of(&server));
         let client = client.iter().map(|word| (*word).to_owned()).collect();
-        Self { server, url, control, client, folder, nginx: None }
+        Self {
+            server,
+            url,
+            control,
+            client,
+            folder,
+            nginx: None,
+        }
     }
 
     /// SHA-256 of the server's certificate.
     pub fn pin(&self) -> String {
-        self.nginx.as_ref().expect("there is an nginx").certificate().fingerprint()
+        self.nginx
+            .as_ref()
+            .expect("there is an nginx")
+            .certificate()
+            .fingerprint()
     }
 
     /// The path of a file or folder of this test.
@@ -124,12 +158,20 @@ impl HttpLab {
     /// The files of the runs in a directory of runs, with what they hold, in the order of their names.
     pub fn runs(&self, directory: &str) -> Vec<(String, Value)> {
         let entries = fs::read_dir(PathBuf::from(self.path(directory)).join("cells"));
-        let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
+        let paths = entries
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path());
         let mut runs: Vec<(String, Value)> = paths
             .filter(|path| path.extension().is_some_and(|kind| kind == "json"))
             .map(|path| {
                 let text = fs::read_to_string(&path).expect("a file");
-                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                let name = path
+                    .file_stem()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned();
                 (name, serde_json::from_str(&text).expect("JSON"))
             })
             .collect();
@@ -142,7 +184,12 @@ impl HttpLab {
         let Some(HttpControl { address }) = self.control else {
             return self.client_without(words);
         };
-        let access = ["--control", &address.to_string(), "--token-file", &self.path("token")];
+        let access = [
+            "--control",
+            &address.to_string(),
+            "--token-file",
+            &self.path("token"),
+        ];
         self.client_without(&[words, &access].concat())
     }
 
@@ -191,7 +238,10 @@ fn command(prefix: &[&str], state: &TempDir) -> Command {
             command
         }
     };
-    command.env("LC_ALL", "C").env("TZ", "UTC").env("XDG_STATE_HOME", state.path());
+    command
+        .env("LC_ALL", "C")
+        .env("TZ", "UTC")
+        .env("XDG_STATE_HOME", state.path());
     command
 }
 
@@ -207,8 +257,8 @@ impl HttpStudy {
     /// Reads the object that `--json` writes.
     #[track_caller]
     pub fn of(finished: Finished) -> Self {
-        let json: Value =
-            serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("no result ({error}): {finished:?}"));
+        let json: Value = serde_json::from_str(&finished.stdout)
+            .unwrap_or_else(|error| panic!("no result ({error}): {finished:?}"));
         assert_eq!(json["schema"], "linerate.http/1", "{finished:?}");
         Self { finished, json }
     }
@@ -216,7 +266,9 @@ impl HttpStudy {
     /// Entries of one of its lists.
     #[track_caller]
     pub fn list(&self, name: &str) -> &Vec<Value> {
-        self.json[name].as_array().unwrap_or_else(|| panic!("no {name} in {self:?}"))
+        self.json[name]
+            .as_array()
+            .unwrap_or_else(|| panic!("no {name} in {self:?}"))
     }
 
     /// The cell of a phase with a payload and a number of connections.
@@ -224,7 +276,9 @@ impl HttpStudy {
     pub fn cell(&self, phase: &str, payload_bytes: u64, connections: u64) -> &Value {
         let is_wanted = |cell: &&Value| {
             let key = &cell["key"];
-            key["phase"] == phase && key["payload_bytes"] == payload_bytes && key["connections"] == connections
+            key["phase"] == phase
+                && key["payload_bytes"] == payload_bytes
+                && key["connections"] == connections
         };
         let cell = self.list("cells").iter().find(is_wanted);
         cell.unwrap_or_else(|| panic!("no {phase} {payload_bytes} c{connections} in {self:?}"))
@@ -232,7 +286,9 @@ impl HttpStudy {
 
     /// The main verdict on a cell.
     pub fn verdict(cell: &Value) -> &str {
-        cell["verdict"]["primary"]["class"].as_str().unwrap_or_default()
+        cell["verdict"]["primary"]["class"]
+            .as_str()
+            .unwrap_or_default()
     }
 
     /// Whether other programs used much of a CPU, where both ends are on one host, or the hypervisor gave CPU time to
@@ -243,17 +299,28 @@ impl HttpStudy {
             let figure = |of: &Value, name: &str| of[name].as_f64().unwrap_or_default();
             let client = &cell["runs"][0]["client"];
             let median = &cell["median"];
-            let others =
-                figure(client, "cpu_busy") * cpus - figure(median, "server_cpus") - figure(median, "client_cpus");
+            let others = figure(client, "cpu_busy") * cpus
+                - figure(median, "server_cpus")
+                - figure(median, "client_cpus");
             others > OTHERS_MAX || figure(client, "cpu_steal") > STEAL_MAX
         };
-        self.json["cells"].as_array().into_iter().flatten().any(is_disturbed)
+        self.json["cells"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(is_disturbed)
     }
 
     /// What the main verdict on a cell rests on.
     pub fn evidence(cell: &Value) -> String {
-        let texts = cell["verdict"]["primary"]["evidence"].as_array().into_iter().flatten();
-        texts.filter_map(|evidence| evidence["text"].as_str()).collect::<Vec<_>>().join("; ")
+        let texts = cell["verdict"]["primary"]["evidence"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        texts
+            .filter_map(|evidence| evidence["text"].as_str())
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 }
 
@@ -263,12 +330,25 @@ impl fmt::Debug for HttpStudy {
         writeln!(f, "exit code {:?}", self.finished.code())?;
         for cell in self.json["cells"].as_array().into_iter().flatten() {
             let (key, median) = (&cell["key"], &cell["median"]);
-            writeln!(f, "{key}: {:?}, {}\n  {median}", Self::verdict(cell), Self::evidence(cell))?;
+            writeln!(
+                f,
+                "{key}: {:?}, {}\n  {median}",
+                Self::verdict(cell),
+                Self::evidence(cell)
+            )?;
             for run in cell["runs"].as_array().into_iter().flatten() {
-                writeln!(f, "  {} {} {}", run["state"], run["flags"], run["load"]["errors"])?;
+                writeln!(
+                    f,
+                    "  {} {} {}",
+                    run["state"], run["flags"], run["load"]["errors"]
+                )?;
             }
         }
-        writeln!(f, "notes {}\nidle {}", self.json["notes"], self.json["idle"])?;
+        writeln!(
+            f,
+            "notes {}\nidle {}",
+            self.json["notes"], self.json["idle"]
+        )?;
         write!(f, "{}", self.finished.stderr)
     }
 }

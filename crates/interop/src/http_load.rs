@@ -25,7 +25,9 @@ impl HttpLoad {
 
     /// The same with a command that ends in the program's name.
     pub fn start_by(mut command: Command, url: &str, arguments: &[&str]) -> Process {
-        command.args(["http", "load", url, "--json"]).args(arguments);
+        command
+            .args(["http", "load", url, "--json"])
+            .args(arguments);
         Process::start(command)
     }
 
@@ -43,17 +45,27 @@ impl HttpLoad {
     /// Reads the result: of the record that `--json` writes, or of a run of a cell.
     #[track_caller]
     pub fn of(finished: Finished) -> Self {
-        let whole: Value =
-            serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("no result ({error}): {finished:?}"));
-        let result = whole.pointer("/trials/0/detail/cell/load").or(whole.get("load")).cloned().unwrap_or(whole);
-        assert!(result.get("requests").is_some(), "no result of a load: {finished:?}");
+        let whole: Value = serde_json::from_str(&finished.stdout)
+            .unwrap_or_else(|error| panic!("no result ({error}): {finished:?}"));
+        let result = whole
+            .pointer("/trials/0/detail/cell/load")
+            .or(whole.get("load"))
+            .cloned()
+            .unwrap_or(whole);
+        assert!(
+            result.get("requests").is_some(),
+            "no result of a load: {finished:?}"
+        );
         Self { finished, result }
     }
 
     /// A whole number of the result, named as in `connections/opened`.
     #[track_caller]
     pub fn number(&self, path: &str) -> u64 {
-        let number = self.result.pointer(&format!("/{path}")).and_then(Value::as_u64);
+        let number = self
+            .result
+            .pointer(&format!("/{path}"))
+            .and_then(Value::as_u64);
         number.unwrap_or_else(|| panic!("no number {path} in {self:?}"))
     }
 
@@ -68,7 +80,9 @@ impl HttpLoad {
 
     /// Whether the result has something at a path, and not `null`.
     pub fn has(&self, path: &str) -> bool {
-        self.result.pointer(&format!("/{path}")).is_some_and(|value| !value.is_null())
+        self.result
+            .pointer(&format!("/{path}"))
+            .is_some_and(|value| !value.is_null())
     }
 
     /// A quantile in milliseconds, named as in `latency/p99`.
@@ -81,7 +95,9 @@ impl HttpLoad {
     pub fn errors(&self) -> Vec<(String, u64)> {
         let classes = self.result.get("errors").and_then(Value::as_object);
         let classes = classes.into_iter().flatten();
-        classes.filter_map(|(class, entry)| Some((class.clone(), entry.get("count")?.as_u64()?))).collect()
+        classes
+            .filter_map(|(class, entry)| Some((class.clone(), entry.get("count")?.as_u64()?)))
+            .collect()
     }
 
     /// Whether the result says this of itself.
@@ -105,7 +121,11 @@ impl HttpLoad {
     pub fn expect_all_open(&self, connections: u64) -> &Self {
         self.finished.expect_code(0);
         assert!(self.errors().is_empty(), "{self:?}");
-        for (name, count) in [("opened", connections), ("open_at_end", connections), ("dropped", 0)] {
+        for (name, count) in [
+            ("opened", connections),
+            ("open_at_end", connections),
+            ("dropped", 0),
+        ] {
             let path = format!("connections/{name}");
             assert_eq!(self.number(&path), count, "{path}: {self:?}");
         }
@@ -116,7 +136,10 @@ impl HttpLoad {
     #[track_caller]
     pub fn expect_only(&self, class: &str) -> &Self {
         let errors = self.errors();
-        assert!(errors.len() == 1 && errors[0].0 == class, "not only {class}: {self:?}");
+        assert!(
+            errors.len() == 1 && errors[0].0 == class,
+            "not only {class}: {self:?}"
+        );
         self
     }
 }
@@ -128,7 +151,12 @@ impl fmt::Debug for HttpLoad {
         let result = serde_json::to_string_pretty(&self.result).unwrap_or_default();
         let text: Vec<&str> = result.lines().filter(|line| !is_histogram(line)).collect();
         let ended = self.finished.code();
-        write!(f, "exit code {ended:?}\n{}\n{}", text.join("\n"), self.finished.stderr)
+        write!(
+            f,
+            "exit code {ended:?}\n{}\n{}",
+            text.join("\n"),
+            self.finished.stderr
+        )
     }
 }
 

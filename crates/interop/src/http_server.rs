@@ -27,7 +27,11 @@ impl HttpServer {
 
     /// The same with a command that ends in the program's name.
     pub fn start_by(command: Command, arguments: &[&str]) -> Self {
-        Self::start_at(command, SocketAddr::from(([127, 0, 0, 1], free_http_port())), arguments)
+        Self::start_at(
+            command,
+            SocketAddr::from(([127, 0, 0, 1], free_http_port())),
+            arguments,
+        )
     }
 
     /// In the server's namespace, at this address.
@@ -37,7 +41,16 @@ impl HttpServer {
     }
 
     fn start_at(mut command: Command, address: SocketAddr, arguments: &[&str]) -> Self {
-        command.args(["http", "serve", "--no-control", "--tcp=0", "--bind", &address.to_string()]).args(arguments);
+        command
+            .args([
+                "http",
+                "serve",
+                "--no-control",
+                "--tcp=0",
+                "--bind",
+                &address.to_string(),
+            ])
+            .args(arguments);
         let process = Process::start(command);
         process.wait_for_stdout("Listening on", 1);
         Self { address, process }
@@ -53,8 +66,13 @@ impl HttpServer {
         let stream = TcpStream::connect(self.address).expect("the server listens");
         stream.set_read_timeout(Some(TIMEOUT)).expect("a deadline");
         stream.set_write_timeout(Some(TIMEOUT)).expect("a deadline");
-        stream.set_nodelay(true).expect("an option every socket has");
-        HttpClient { stream, received: Vec::new() }
+        stream
+            .set_nodelay(true)
+            .expect("an option every socket has");
+        HttpClient {
+            stream,
+            received: Vec::new(),
+        }
     }
 
     /// Ends it and returns its output.
@@ -86,7 +104,9 @@ pub struct HttpResponse {
 impl HttpClient {
     /// Sends bytes as they are.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        self.stream.write_all(bytes.as_ref()).expect("the server reads");
+        self.stream
+            .write_all(bytes.as_ref())
+            .expect("the server reads");
     }
 
     /// Asks for a path.
@@ -103,18 +123,27 @@ impl HttpClient {
     /// The next response, its body framed by `Content-Length` or absent.
     #[track_caller]
     pub fn response(&mut self) -> HttpResponse {
-        self.try_response().expect("an answer before the end of the connection")
+        self.try_response()
+            .expect("an answer before the end of the connection")
     }
 
     /// The next response; `None` when the server has closed the connection instead.
     #[track_caller]
     pub fn try_response(&mut self) -> Option<HttpResponse> {
         let end = loop {
-            if let Some(end) = self.received.windows(4).position(|four| four == b"\r\n\r\n") {
+            if let Some(end) = self
+                .received
+                .windows(4)
+                .position(|four| four == b"\r\n\r\n")
+            {
                 break end + 4;
             }
             if !self.receive() {
-                assert!(self.received.is_empty(), "half an answer: {:?}", self.received);
+                assert!(
+                    self.received.is_empty(),
+                    "half an answer: {:?}",
+                    self.received
+                );
                 return None;
             }
         };
@@ -145,7 +174,8 @@ impl HttpClient {
             match self.stream.read(&mut chunk) {
                 Ok(0) => return false,
                 Ok(count) => {
-                    self.received.extend_from_slice(chunk.get(..count).unwrap_or_default());
+                    self.received
+                        .extend_from_slice(chunk.get(..count).unwrap_or_default());
                     return true;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -162,7 +192,9 @@ pub fn wait_for_status(server: &HttpServer, status: u16) -> usize {
     let seen = wait_for(TIMEOUT, || {
         let mut client = server.connect();
         client.ask("/0");
-        let response = client.try_response().filter(|response| response.status == status);
+        let response = client
+            .try_response()
+            .filter(|response| response.status == status);
         others += usize::from(response.is_none());
         response
     });

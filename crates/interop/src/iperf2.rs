@@ -48,15 +48,19 @@ impl Iperf2 {
 
     fn path(self) -> PathBuf {
         match self {
-            Self::Original => env::var_os("IPERF2_BIN").map_or_else(|| PathBuf::from("/usr/bin/iperf"), PathBuf::from),
+            Self::Original => env::var_os("IPERF2_BIN")
+                .map_or_else(|| PathBuf::from("/usr/bin/iperf"), PathBuf::from),
             Self::Ours => ours().path().to_path_buf(),
         }
     }
 }
 
 /// A client and the server it tested against, client first.
-pub const PAIRINGS: [(Iperf2, Iperf2); 3] =
-    [(Iperf2::Original, Iperf2::Ours), (Iperf2::Ours, Iperf2::Original), (Iperf2::Ours, Iperf2::Ours)];
+pub const PAIRINGS: [(Iperf2, Iperf2); 3] = [
+    (Iperf2::Original, Iperf2::Ours),
+    (Iperf2::Ours, Iperf2::Original),
+    (Iperf2::Ours, Iperf2::Ours),
+];
 
 /// A running server.
 #[derive(Debug)]
@@ -80,15 +84,23 @@ impl Iperf2Server {
     /// Starts a server in a network namespace.
     #[track_caller]
     pub fn start_inside(namespace: &str, program: Iperf2, port: u16, words: &str) -> Self {
-        let process = Process::start(program.command_inside(namespace, &format!("-s -p {port} {words}")));
+        let process =
+            Process::start(program.command_inside(namespace, &format!("-s -p {port} {words}")));
         Self::await_up(process, port, words)
     }
 
     #[track_caller]
     fn await_up(mut process: Process, port: u16, words: &str) -> Self {
-        let (id, is_udp) = (process.id(), words.split_whitespace().any(|word| word == "-u"));
+        let (id, is_udp) = (
+            process.id(),
+            words.split_whitespace().any(|word| word == "-u"),
+        );
         let is_up = || {
-            if is_udp { is_bound_udp_beside(id, port) } else { listens_beside(id, port) }
+            if is_udp {
+                is_bound_udp_beside(id, port)
+            } else {
+                listens_beside(id, port)
+            }
         };
         process.wait_until_up(is_up);
         Self { port, process }
@@ -104,8 +116,11 @@ impl Iperf2Server {
     /// Waits until every flow the server has announced has its line of numbers. Interrupted earlier, the original
     /// waits for ever for flows it still holds. Only a wait: what then is missing, the test will miss.
     fn settle(&self) {
-        let is_settled = |report: &str| totals(report).len() >= report.matches("connected with").count();
-        wait_until(Duration::from_secs(2), || is_settled(&self.process.stdout()));
+        let is_settled =
+            |report: &str| totals(report).len() >= report.matches("connected with").count();
+        wait_until(Duration::from_secs(2), || {
+            is_settled(&self.process.stdout())
+        });
     }
 }
 
@@ -117,10 +132,20 @@ pub fn run_iperf2(pairing: (Iperf2, Iperf2), client: &str, server: &str) -> (Fin
 
 /// The same against this address.
 #[track_caller]
-pub fn run_iperf2_at(host: &str, pairing: (Iperf2, Iperf2), client: &str, server: &str) -> (Finished, Finished) {
+pub fn run_iperf2_at(
+    host: &str,
+    pairing: (Iperf2, Iperf2),
+    client: &str,
+    server: &str,
+) -> (Finished, Finished) {
     let server = Iperf2Server::start(pairing.1, server);
     let words = client.replace("BACK", &(server.port + 1).to_string());
-    let client = Process::start(pairing.0.command(&format!("-c {host} -p {} {words}", server.port))).finish();
+    let client = Process::start(
+        pairing
+            .0
+            .command(&format!("-c {host} -p {} {words}", server.port)),
+    )
+    .finish();
     client.expect_code(0);
     server.settle();
     let server = server.stop();

@@ -21,7 +21,8 @@ pub struct Keys {
 
 impl Keys {
     /// The line of the file of users: name and SHA-256 of `{mario}rossi`.
-    pub const USERS: &str = "mario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b\n";
+    pub const USERS: &str =
+        "mario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b\n";
 
     /// Makes them.
     pub fn make() -> Self {
@@ -37,13 +38,20 @@ impl Keys {
     /// Path of the `private` or `public` key, or of the file of `users`.
     pub fn path(&self, name: &str) -> String {
         let path = self.folder.path().join(name);
-        path.to_str().expect("temporary folders have plain names").to_owned()
+        path.to_str()
+            .expect("temporary folders have plain names")
+            .to_owned()
     }
 
     /// A server in iperf3's dialect that lets mario in.
     pub fn server(&self, program: &Program, padding: Option<&str>) -> Server {
         let (key, users) = (self.path("private"), self.path("users"));
-        let mut options = vec!["--rsa-private-key-path", &key, "--authorized-users-path", &users];
+        let mut options = vec![
+            "--rsa-private-key-path",
+            &key,
+            "--authorized-users-path",
+            &users,
+        ];
         options.extend(padding);
         Server::start(program, &options)
     }
@@ -68,11 +76,22 @@ impl Keys {
 
     /// The login of a user as clients make it, sent `clock_offset_s` from now, with openssl's name of the padding.
     pub fn token(&self, user: &str, password: &str, clock_offset_s: i64, padding: &str) -> String {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() as i64;
-        let text = format!("user: {user}\npwd:  {password}\nts:   {}", now + clock_offset_s);
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .expect("after 1970")
+            .as_secs() as i64;
+        let text = format!(
+            "user: {user}\npwd:  {password}\nts:   {}",
+            now + clock_offset_s
+        );
         let mode = format!("rsa_padding_mode:{padding}");
         let key = self.path("public");
-        let cipher = openssl(&["pkeyutl", "-encrypt", "-pubin", "-inkey", &key, "-pkeyopt", &mode], text.as_bytes());
+        let cipher = openssl(
+            &[
+                "pkeyutl", "-encrypt", "-pubin", "-inkey", &key, "-pkeyopt", &mode,
+            ],
+            text.as_bytes(),
+        );
         let base64 = openssl(&["base64", "-A"], &cipher);
         String::from_utf8(base64).expect("Base64 is ASCII")
     }
@@ -87,7 +106,12 @@ pub(crate) fn openssl(arguments: &[&str], input: &[u8]) -> Vec<u8> {
         .stderr(Stdio::null())
         .spawn()
         .expect("openssl is installed");
-    child.stdin.take().expect("stdin is piped").write_all(input).expect("openssl reads");
+    child
+        .stdin
+        .take()
+        .expect("stdin is piped")
+        .write_all(input)
+        .expect("openssl reads");
     let output = child.wait_with_output().expect("openssl ends");
     assert!(output.status.success(), "openssl {arguments:?}");
     output.stdout

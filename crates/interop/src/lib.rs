@@ -64,13 +64,16 @@ pub use keys::Keys;
 pub use native::NativeHost;
 pub use nats::NatsClient;
 pub use net::{
-    free_port, free_port_run, has_ipv6, is_bound_udp, is_bound_udp_beside, listens, listens_beside, udp_socket,
+    free_port, free_port_run, has_ipv6, is_bound_udp, is_bound_udp_beside, listens, listens_beside,
+    udp_socket,
 };
 pub use nginx::Nginx;
 pub use pairing::Pairing;
 pub use process::{Finished, Process, Signal};
 pub use program::{Program, limited, linerate, original, ours, words};
-pub use raw_native::{RawNative, datagram, hello, knock, native_cookie, probe_head, stream_head, token};
+pub use raw_native::{
+    RawNative, datagram, hello, knock, native_cookie, probe_head, stream_head, token,
+};
 pub use raw_server::{RawServer, Then, send_text};
 pub use report::Report;
 pub use service::Service;

@@ -37,7 +37,9 @@ impl Net {
     pub fn new() -> Option<Self> {
         let net = Self::empty(false)?;
         let (a, b) = (&net.a, &net.b);
-        run(&format!("ip -n {a} link add {DEVICE} type veth peer name {DEVICE} netns {b}"));
+        run(&format!(
+            "ip -n {a} link add {DEVICE} type veth peer name {DEVICE} netns {b}"
+        ));
         net.configure();
         Some(net)
     }
@@ -49,7 +51,9 @@ impl Net {
         run(&format!("ip -n {middle} link add br0 type bridge"));
         run(&format!("ip -n {middle} link set br0 up"));
         for (host, port) in [(&net.a, CLIENT_PORT), (&net.b, SERVER_PORT)] {
-            run(&format!("ip -n {host} link add {DEVICE} type veth peer name {port} netns {middle}"));
+            run(&format!(
+                "ip -n {host} link add {DEVICE} type veth peer name {port} netns {middle}"
+            ));
             run(&format!("ip -n {middle} link set {port} up master br0"));
         }
         net.configure();
@@ -61,20 +65,30 @@ impl Net {
     pub fn routed() -> Option<Self> {
         let net = Self::empty(true)?;
         let middle = net.middle.as_deref().unwrap_or_default();
-        for (host, port, address) in [(&net.a, CLIENT_PORT, CLIENT), (&net.b, SERVER_PORT, SERVER)] {
-            run(&format!("ip -n {host} link add {DEVICE} type veth peer name {port} netns {middle}"));
-            for (namespace, device, own, other) in
-                [(host.as_str(), DEVICE, address, ROUTER), (middle, port, ROUTER, address)]
-            {
+        for (host, port, address) in [(&net.a, CLIENT_PORT, CLIENT), (&net.b, SERVER_PORT, SERVER)]
+        {
+            run(&format!(
+                "ip -n {host} link add {DEVICE} type veth peer name {port} netns {middle}"
+            ));
+            for (namespace, device, own, other) in [
+                (host.as_str(), DEVICE, address, ROUTER),
+                (middle, port, ROUTER, address),
+            ] {
                 run(&format!("ip -n {namespace} addr add {own}/32 dev {device}"));
                 run(&format!("ip -n {namespace} link set {device} up"));
                 run(&format!("ip -n {namespace} route add {other} dev {device}"));
-                run(&format!("ip netns exec {namespace} ethtool -K {device} gro off tso off gso off"));
+                run(&format!(
+                    "ip netns exec {namespace} ethtool -K {device} gro off tso off gso off"
+                ));
             }
-            run(&format!("ip -n {host} route add default via {ROUTER} dev {DEVICE}"));
+            run(&format!(
+                "ip -n {host} route add default via {ROUTER} dev {DEVICE}"
+            ));
             run(&format!("ip -n {host} link set lo up"));
         }
-        run(&format!("ip netns exec {middle} sysctl -qw net.ipv4.ip_forward=1"));
+        run(&format!(
+            "ip netns exec {middle} sysctl -qw net.ipv4.ip_forward=1"
+        ));
         Some(net)
     }
 
@@ -91,7 +105,11 @@ impl Net {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = |side: &str| format!("lrdoc-{}-{number}-{side}", std::process::id());
-        let net = Self { a: name("a"), b: name("b"), middle: is_bridged.then(|| name("m")) };
+        let net = Self {
+            a: name("a"),
+            b: name("b"),
+            middle: is_bridged.then(|| name("m")),
+        };
         for namespace in net.namespaces() {
             if !try_run(&format!("ip netns add {namespace}")) {
                 skip("network namespaces need root");
@@ -108,7 +126,9 @@ impl Net {
     /// Gives [`DEVICE`] of both an address, and takes it up.
     pub(crate) fn configure(&self) {
         for (namespace, address) in [(&self.a, CLIENT), (&self.b, SERVER)] {
-            run(&format!("ip -n {namespace} addr add {address}/24 dev {DEVICE}"));
+            run(&format!(
+                "ip -n {namespace} addr add {address}/24 dev {DEVICE}"
+            ));
             run(&format!("ip -n {namespace} link set {DEVICE} up"));
             run(&format!("ip -n {namespace} link set lo up"));
         }
@@ -127,28 +147,40 @@ impl Net {
     /// Output of `linerate doctor` in one of them.
     pub fn doctor(&self, namespace: &str, words: &[&str]) -> Value {
         let words = [&["doctor", "--json"], words].concat();
-        Process::start(inside(namespace, ours().path(), &words)).finish().json()
+        Process::start(inside(namespace, ours().path(), &words))
+            .finish()
+            .json()
     }
 
     /// The snapshot that `linerate doctor` saves with these words in one of them.
     pub fn snapshot(&self, namespace: &str, words: &[&str]) -> Value {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("snapshot.json");
-        self.doctor(namespace, &[words, &["--save", file.to_str().expect("a plain path")]].concat());
+        self.doctor(
+            namespace,
+            &[words, &["--save", file.to_str().expect("a plain path")]].concat(),
+        );
         serde_json::from_str(&fs::read_to_string(file).expect("saved")).expect("JSON")
     }
 
     /// A server of ours that gives facts about its host to every client, ready for clients.
     pub fn server(&self) -> Process {
-        let server =
-            Process::start(inside(&self.b, ours().path(), &["iperf3", "-s", "--forceflush", "--lr-facts", "all"]));
+        let server = Process::start(inside(
+            &self.b,
+            ours().path(),
+            &["iperf3", "-s", "--forceflush", "--lr-facts", "all"],
+        ));
         server.wait_for_stdout("Server listening", 1);
         server
     }
 
     /// A client of ours that tests the way to the server.
     pub fn client(&self, words: &[&str]) -> Process {
-        Process::start(inside(&self.a, ours().path(), &[&["iperf3", "-c", SERVER, "--forceflush"], words].concat()))
+        Process::start(inside(
+            &self.a,
+            ours().path(),
+            &[&["iperf3", "-c", SERVER, "--forceflush"], words].concat(),
+        ))
     }
 }
 
@@ -164,7 +196,12 @@ impl Drop for Net {
 /// A program in a namespace.
 pub fn inside(namespace: &str, program: &Path, words: &[&str]) -> Command {
     let mut command = Command::new("ip");
-    command.args(["netns", "exec", namespace]).arg(program).args(words).env("LC_ALL", "C").env("TZ", "UTC");
+    command
+        .args(["netns", "exec", namespace])
+        .arg(program)
+        .args(words)
+        .env("LC_ALL", "C")
+        .env("TZ", "UTC");
     command
 }
 

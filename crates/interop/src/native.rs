@@ -29,12 +29,18 @@ const PORT: u16 = 5201;
 impl NativeHost {
     /// This host.
     pub fn here() -> Self {
-        Self { namespace: None, state: tempfile::tempdir().expect("a temporary folder") }
+        Self {
+            namespace: None,
+            state: tempfile::tempdir().expect("a temporary folder"),
+        }
     }
 
     /// A namespace.
     pub fn within(namespace: &str) -> Self {
-        Self { namespace: Some(namespace.to_owned()), ..Self::here() }
+        Self {
+            namespace: Some(namespace.to_owned()),
+            ..Self::here()
+        }
     }
 
     /// The client's and the server's.
@@ -69,7 +75,11 @@ impl NativeHost {
     /// Starts `linerate serve` and waits until it listens; in a namespace on port 5201.
     #[track_caller]
     pub fn serve(&self, words: &[&str]) -> Service {
-        let port = if self.namespace.is_some() { PORT } else { free_port() };
+        let port = if self.namespace.is_some() {
+            PORT
+        } else {
+            free_port()
+        };
         self.serve_at(port, words)
     }
 
@@ -89,7 +99,9 @@ impl NativeHost {
     /// Report of a complete test.
     #[track_caller]
     pub fn report(&self, target: &str, words: &[&str]) -> Value {
-        let test = self.test(target, &[&["--json", "-q"], words].concat()).finish_within(TEST_TIMEOUT);
+        let test = self
+            .test(target, &[&["--json", "-q"], words].concat())
+            .finish_within(TEST_TIMEOUT);
         test.expect_code(0).json()
     }
 }

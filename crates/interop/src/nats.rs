@@ -18,8 +18,12 @@ impl NatsClient {
     #[must_use]
     pub fn connect(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("a broker");
-        stream.set_read_timeout(Some(Duration::from_millis(100))).expect("a timeout");
-        let mut client = Self { stream: BufReader::new(stream) };
+        stream
+            .set_read_timeout(Some(Duration::from_millis(100)))
+            .expect("a timeout");
+        let mut client = Self {
+            stream: BufReader::new(stream),
+        };
         client.write("CONNECT {\"verbose\":false}\r\n");
         client
     }
@@ -42,7 +46,11 @@ impl NatsClient {
         let until = Instant::now() + TIMEOUT;
         while Instant::now() < until {
             let head = self.line_where(|line| line.starts_with("MSG "));
-            let bytes: usize = head.rsplit(' ').next().and_then(|bytes| bytes.parse().ok()).expect("a length");
+            let bytes: usize = head
+                .rsplit(' ')
+                .next()
+                .and_then(|bytes| bytes.parse().ok())
+                .expect("a length");
             let mut payload = vec![0; bytes + 2];
             self.read_exact(&mut payload);
             let value: Value = serde_json::from_slice(&payload).unwrap_or_default();
@@ -65,7 +73,11 @@ impl NatsClient {
                 Ok(_) if fits(line.trim_end()) => return line.trim_end().to_owned(),
                 Ok(_) => assert!(!line.starts_with("-ERR"), "{line}"),
                 // A part of a line stays.
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    continue;
+                }
                 Err(error) => panic!("{error}"),
             }
             line.clear();
@@ -85,6 +97,9 @@ impl NatsClient {
     }
 
     fn write(&mut self, text: &str) {
-        self.stream.get_mut().write_all(text.as_bytes()).expect("a broker");
+        self.stream
+            .get_mut()
+            .write_all(text.as_bytes())
+            .expect("a broker");
     }
 }

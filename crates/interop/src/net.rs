@@ -52,7 +52,9 @@ pub fn free_port_run(count: u16) -> u16 {
 
 /// The part of this test program: nextest numbers the tests that run at the same time.
 fn part() -> u16 {
-    let slot = env::var("NEXTEST_TEST_GLOBAL_SLOT").ok().and_then(|slot| slot.parse().ok());
+    let slot = env::var("NEXTEST_TEST_GLOBAL_SLOT")
+        .ok()
+        .and_then(|slot| slot.parse().ok());
     wrapped(slot.unwrap_or_else(process::id), PARTS)
 }
 
@@ -63,10 +65,14 @@ fn wrapped(number: u32, end: u16) -> u16 {
 /// Local ports of all sockets, as procfs lists them (`/proc/net/tcp`, `/proc/net/udp`). To bind a port and close it again would
 /// not do: a process that another thread forks meanwhile holds the socket until it executes its program.
 fn ports_in_use() -> BTreeSet<u16> {
-    let lists = ["tcp", "tcp6", "udp", "udp6"].map(|list| fs::read_to_string(format!("/proc/net/{list}")));
+    let lists =
+        ["tcp", "tcp6", "udp", "udp6"].map(|list| fs::read_to_string(format!("/proc/net/{list}")));
     let lists: Vec<String> = lists.into_iter().flatten().collect();
     let rows = lists.iter().flat_map(|list| list.lines().skip(1));
-    rows.filter_map(|row| u16::from_str_radix(row.split_whitespace().nth(1)?.rsplit(':').next()?, 16).ok()).collect()
+    rows.filter_map(|row| {
+        u16::from_str_radix(row.split_whitespace().nth(1)?.rsplit(':').next()?, 16).ok()
+    })
+    .collect()
 }
 
 /// Whether this host has an IPv6 loopback address.
@@ -98,7 +104,9 @@ pub fn is_bound_udp_beside(process: u32, port: u16) -> bool {
         let table = fs::read_to_string(format!("/proc/{process}/net/{table}")).unwrap_or_default();
         let local = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
         let ports = table.lines().filter_map(local);
-        ports.filter_map(|address| u16::from_str_radix(address.rsplit_once(':')?.1, 16).ok()).any(|bound| bound == port)
+        ports
+            .filter_map(|address| u16::from_str_radix(address.rsplit_once(':')?.1, 16).ok())
+            .any(|bound| bound == port)
     })
 }
 
@@ -136,8 +144,10 @@ mod tests {
 
     #[test]
     fn a_connection_is_not_a_listener() {
-        let listener = "   0: 00000000:1451 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0";
-        let connection = "   1: 0100007F:1451 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0";
+        let listener =
+            "   0: 00000000:1451 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0";
+        let connection =
+            "   1: 0100007F:1451 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0";
         assert!(is_listener(listener, 5201));
         assert!(!is_listener(listener, 5202));
         assert!(!is_listener(connection, 5201));

@@ -33,10 +33,12 @@ impl Nginx {
     /// The same with words for its `listen` line, such as `ssl http2`; `ssl` comes with a certificate of its own.
     pub fn with_protocol(words: &str, server: &str) -> Self {
         let certificate = words.contains("ssl").then(Certificate::make);
-        let tls = certificate.as_ref().map_or_else(String::new, |certificate| {
-            let [cert, key] = ["cert.pem", "key.pem"].map(|name| certificate.path(name));
-            format!("ssl_certificate {cert}; ssl_certificate_key {key}; ")
-        });
+        let tls = certificate
+            .as_ref()
+            .map_or_else(String::new, |certificate| {
+                let [cert, key] = ["cert.pem", "key.pem"].map(|name| certificate.path(name));
+                format!("ssl_certificate {cert}; ssl_certificate_key {key}; ")
+            });
         let folder = tempfile::tempdir().expect("a folder");
         let address = SocketAddr::from(([127, 0, 0, 1], free_http_port()));
         write_files(folder.path());
@@ -44,16 +46,34 @@ impl Nginx {
         let file = folder.path().join("nginx.conf");
         fs::write(&file, configuration).expect("a file");
         let mut command = Command::new("nginx");
-        command.arg("-c").arg(file).arg("-e").arg(folder.path().join("error.log"));
+        command
+            .arg("-c")
+            .arg(file)
+            .arg("-e")
+            .arg(folder.path().join("error.log"));
         let mut process = Process::start(command);
-        let up = wait_for(TIMEOUT, || (listens(address.port()) || process.has_ended()).then_some(()));
-        assert!(up.is_some() && listens(address.port()), "no nginx: {process:?}");
-        Self { address, process, folder, certificate }
+        let up = wait_for(TIMEOUT, || {
+            (listens(address.port()) || process.has_ended()).then_some(())
+        });
+        assert!(
+            up.is_some() && listens(address.port()),
+            "no nginx: {process:?}"
+        );
+        Self {
+            address,
+            process,
+            folder,
+            certificate,
+        }
     }
 
     /// The URL of a path.
     pub fn url(&self, path: &str) -> String {
-        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        let scheme = if self.certificate.is_some() {
+            "https"
+        } else {
+            "http"
+        };
         format!("{scheme}://{}{path}", self.address)
     }
 
@@ -71,8 +91,14 @@ impl Nginx {
     /// Waits until the log has so many requests, and fails when it has others.
     #[track_caller]
     pub fn expect_logged(&self, requests: u64) {
-        let equal = wait_for(TIMEOUT, || (self.logged() >= requests).then(|| self.logged()));
-        assert_eq!(equal.unwrap_or_else(|| self.logged()), requests, "requests in the log of {self:?}");
+        let equal = wait_for(TIMEOUT, || {
+            (self.logged() >= requests).then(|| self.logged())
+        });
+        assert_eq!(
+            equal.unwrap_or_else(|| self.logged()),
+            requests,
+            "requests in the log of {self:?}"
+        );
     }
 }
 

@@ -50,8 +50,13 @@ impl Signal {
             Self::Continue => "CONT",
             Self::Kill => "KILL",
         };
-        let sent = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status();
-        assert!(sent.is_ok_and(|status| status.success()), "SIG{name} to {pid}");
+        let sent = Command::new("sh")
+            .args(["-c", &format!("kill -{name} {pid}")])
+            .status();
+        assert!(
+            sent.is_ok_and(|status| status.success()),
+            "SIG{name} to {pid}"
+        );
     }
 }
 
@@ -64,7 +69,10 @@ impl Process {
     /// Starts the command; `input` is what it finds on its standard input.
     pub fn start_reading(mut command: Command, input: impl Into<Stdio>) -> Self {
         let command_line = format!("{command:?}");
-        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         Self::spawn(command, command_line)
     }
 
@@ -75,10 +83,18 @@ impl Process {
     }
 
     fn spawn(mut command: Command, command_line: String) -> Self {
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command_line}: {error}"));
+        let mut child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command_line}: {error}"));
         let stdout = child.stdout.take().map(Capture::of).unwrap_or_default();
         let stderr = child.stderr.take().map(Capture::of).unwrap_or_default();
-        Self { child, started: Instant::now(), stdout, stderr, command_line }
+        Self {
+            child,
+            started: Instant::now(),
+            stdout,
+            stderr,
+            command_line,
+        }
     }
 
     /// Process id.
@@ -111,15 +127,26 @@ impl Process {
     /// Waits until standard output contains `text` at least `times` times.
     pub fn wait_for_stdout(&self, text: &str, times: usize) {
         let is_seen = || self.stdout().matches(text).count() >= times;
-        assert!(wait_until(TIMEOUT, is_seen), "no {times}x {text:?} on stdout of {self:?}");
+        assert!(
+            wait_until(TIMEOUT, is_seen),
+            "no {times}x {text:?} on stdout of {self:?}"
+        );
     }
 
     /// The word behind `name` at the start of a line of standard output, once that line is complete.
     pub fn printed(&self, name: &str) -> String {
         let word = wait_for(TIMEOUT, || {
             let stdout = self.stdout();
-            let mut lines = stdout.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-            lines.find_map(|line| line.trim().strip_prefix(name)?.split_whitespace().next().map(str::to_owned))
+            let mut lines = stdout
+                .split_inclusive('\n')
+                .filter(|line| line.ends_with('\n'));
+            lines.find_map(|line| {
+                line.trim()
+                    .strip_prefix(name)?
+                    .split_whitespace()
+                    .next()
+                    .map(str::to_owned)
+            })
         });
         word.unwrap_or_else(|| panic!("no {name}: {self:?}"))
     }
@@ -127,7 +154,8 @@ impl Process {
     /// Waits until the process holds no more descriptors and threads than in `idle`, and returns what it holds then.
     /// Farewells of a connection take a moment, so this is not asked once.
     pub fn wait_for_idle(&self, idle: Status) -> Status {
-        let is_idle = |now: &Status| now.descriptors <= idle.descriptors && now.threads <= idle.threads;
+        let is_idle =
+            |now: &Status| now.descriptors <= idle.descriptors && now.threads <= idle.threads;
         let status = wait_for(TIMEOUT, || Some(Status::of(self.id())).filter(is_idle));
         status.unwrap_or_else(|| panic!("{idle:?} became {:?}: {self:?}", Status::of(self.id())))
     }
@@ -145,7 +173,9 @@ impl Process {
     /// Waits for the end.
     pub fn finish_within(mut self, limit: Duration) -> Finished {
         let status = wait_for(limit, || self.child.try_wait().ok().flatten());
-        let Some(status) = status else { panic!("still running after {limit:?}: {self:?}") };
+        let Some(status) = status else {
+            panic!("still running after {limit:?}: {self:?}")
+        };
         let elapsed = self.started.elapsed();
         self.stdout.close();
         self.stderr.close();
@@ -171,7 +201,13 @@ impl Drop for Process {
 
 impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n--- stdout\n{}\n--- stderr\n{}", self.command_line, self.stdout(), self.stderr())
+        write!(
+            f,
+            "{}\n--- stdout\n{}\n--- stderr\n{}",
+            self.command_line,
+            self.stdout(),
+            self.stderr()
+        )
     }
 }
 
@@ -211,21 +247,28 @@ impl Finished {
     /// Checks that standard output contains `text`.
     #[track_caller]
     pub fn expect_stdout(&self, text: &str) -> &Self {
-        assert!(self.stdout.contains(text), "no {text:?} on stdout of {self:?}");
+        assert!(
+            self.stdout.contains(text),
+            "no {text:?} on stdout of {self:?}"
+        );
         self
     }
 
     /// Checks that standard error contains `text`.
     #[track_caller]
     pub fn expect_stderr(&self, text: &str) -> &Self {
-        assert!(self.stderr.contains(text), "no {text:?} on stderr of {self:?}");
+        assert!(
+            self.stderr.contains(text),
+            "no {text:?} on stderr of {self:?}"
+        );
         self
     }
 
     /// Standard output as one JSON document.
     #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
     }
 
     /// Standard output as one record of a run, which holds the published schema.
@@ -273,14 +316,21 @@ impl Capture {
             let mut chunk = [0; 4096];
             while let Ok(count @ 1..) = pipe.read(&mut chunk) {
                 let read = chunk.get(..count).unwrap_or_default();
-                store.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(read);
+                store
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .extend_from_slice(read);
             }
         });
-        Self { bytes, reader: Some(reader) }
+        Self {
+            bytes,
+            reader: Some(reader),
+        }
     }
 
     fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+        String::from_utf8_lossy(&self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+            .into_owned()
     }
 
     /// Waits for the end of the pipe. A daemon that kept the pipe must not hang the test, hence the limit.

@@ -33,10 +33,17 @@ impl Program {
 
     /// The release of iperf3 that it is or follows: 22 of 3.22.
     pub fn release(&self) -> u32 {
-        let output = self.command(["--version"]).output().expect("the program runs");
+        let output = self
+            .command(["--version"])
+            .output()
+            .expect("the program runs");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let release = text.strip_prefix("iperf 3.").and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
-        release.and_then(|release| release.parse().ok()).expect("its version is one of iperf3")
+        let release = text
+            .strip_prefix("iperf 3.")
+            .and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+        release
+            .and_then(|release| release.parse().ok())
+            .expect("its version is one of iperf3")
     }
 
     /// Whether this is the original, so that options it does not have cannot be asked of it.
@@ -59,7 +66,9 @@ macro_rules! ours_only {
 /// Our program in a shell that limits it first, for example by `ulimit -n 64`.
 pub fn limited(limits: &str) -> Command {
     let mut command = Command::new("sh");
-    command.args(["-c", &format!("{limits}; exec \"$@\""), "sh"]).arg(ours().path());
+    command
+        .args(["-c", &format!("{limits}; exec \"$@\""), "sh"])
+        .arg(ours().path());
     command
 }
 
@@ -78,13 +87,25 @@ pub fn words(line: &str) -> Vec<&str> {
 /// The program under test.
 pub fn ours() -> &'static Program {
     static OURS: OnceLock<Program> = OnceLock::new();
-    OURS.get_or_init(|| locate("LINERATE_BIN", &beside_this_test(), "build it: cargo build -p linerate-cli"))
+    OURS.get_or_init(|| {
+        locate(
+            "LINERATE_BIN",
+            &beside_this_test(),
+            "build it: cargo build -p linerate-cli",
+        )
+    })
 }
 
 /// The original iperf3.
 pub fn original() -> &'static Program {
     static ORIGINAL: OnceLock<Program> = OnceLock::new();
-    ORIGINAL.get_or_init(|| locate("IPERF3_BIN", Path::new("/usr/bin/iperf3"), "install it: apt-get install iperf3"))
+    ORIGINAL.get_or_init(|| {
+        locate(
+            "IPERF3_BIN",
+            Path::new("/usr/bin/iperf3"),
+            "install it: apt-get install iperf3",
+        )
+    })
 }
 
 fn locate(variable: &str, default: &Path, advice: &str) -> Program {
@@ -98,6 +119,9 @@ fn locate(variable: &str, default: &Path, advice: &str) -> Program {
 /// Test programs lie in `target/PROFILE/deps`, the program itself one level up.
 fn beside_this_test() -> PathBuf {
     let test = env::current_exe().expect("a running program has a path");
-    let profile = test.parent().and_then(Path::parent).unwrap_or(Path::new("."));
+    let profile = test
+        .parent()
+        .and_then(Path::parent)
+        .unwrap_or(Path::new("."));
     profile.join("linerate")
 }

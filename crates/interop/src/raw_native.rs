@@ -38,7 +38,9 @@ impl RawNative {
     #[track_caller]
     pub fn recognised(address: impl Into<SocketAddr>) -> TcpStream {
         let stream = TcpStream::connect(address.into()).expect("the server listens");
-        stream.set_read_timeout(Some(SILENCE)).expect("the time is not zero");
+        stream
+            .set_read_timeout(Some(SILENCE))
+            .expect("the time is not zero");
         stream.set_nodelay(true).expect("the socket is connected");
         Self::recognise(stream).expect("the server answers the cookie")
     }
@@ -85,8 +87,14 @@ impl RawNative {
     /// A first message with the proof of a token.
     pub fn hello_with_token(&self, name: &str, secret: &str) -> Value {
         let token = Token::named(name, secret).expect("a token");
-        let exporter = self.tls.exporter(CHANNEL_BINDING).expect("the handshake is complete");
-        let proof: String = proof(&token, &exporter, Role::Client).iter().map(|byte| format!("{byte:02x}")).collect();
+        let exporter = self
+            .tls
+            .exporter(CHANNEL_BINDING)
+            .expect("the handshake is complete");
+        let proof: String = proof(&token, &exporter, Role::Client)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         let mut hello = hello();
         hello["token"] = json!({ "name": name, "proof": proof });
         hello
@@ -133,7 +141,8 @@ impl RawNative {
     /// The next message; `None` when the server has closed the connection.
     #[track_caller]
     pub fn receive(&mut self) -> Option<Value> {
-        self.try_receive().unwrap_or_else(|error| panic!("the server keeps the connection open: {error}"))
+        self.try_receive()
+            .unwrap_or_else(|error| panic!("the server keeps the connection open: {error}"))
     }
 
     /// The same.
@@ -142,7 +151,10 @@ impl RawNative {
     /// When the server sends nothing for the read timeout of the socket.
     pub fn try_receive(&mut self) -> io::Result<Option<Value>> {
         loop {
-            let length = self.received.first_chunk().map(|length| u32::from_be_bytes(*length) as usize);
+            let length = self
+                .received
+                .first_chunk()
+                .map(|length| u32::from_be_bytes(*length) as usize);
             if let Some(length) = length.filter(|length| self.received.len() >= 4 + length) {
                 let text: Vec<u8> = self.received.drain(..4 + length).skip(4).collect();
                 let message: Value = serde_json::from_slice(&text).expect("JSON");
@@ -254,7 +266,12 @@ pub fn probe_head(kind: u8, token: [u8; 16]) -> Vec<u8> {
 
 /// Magic, kind, flags, number, token, time.
 fn head(kind: u8, token: [u8; 16], flags: u8) -> Vec<u8> {
-    [&[0xe5, 0x6c, 0x72, 0x01, kind, flags, 0, 0][..], &token, &[0; 8]].concat()
+    [
+        &[0xe5, 0x6c, 0x72, 0x01, kind, flags, 0, 0][..],
+        &token,
+        &[0; 8],
+    ]
+    .concat()
 }
 
 /// A token as messages have it.
@@ -267,8 +284,20 @@ pub fn token(text: &Value) -> [u8; 16] {
 
 /// A datagram of this kind: magic, kind, flags, flow, tag, sequence, time, body.
 pub fn datagram(kind: u8, flow: u32, tag: u64, sequence: u64, body: &[u8]) -> Vec<u8> {
-    let (flow, tag, sequence) = (flow.to_be_bytes(), tag.to_be_bytes(), sequence.to_be_bytes());
-    [&[0xa5, 0x01, kind, 0][..], &flow, &tag, &sequence, &[0; 8], body].concat()
+    let (flow, tag, sequence) = (
+        flow.to_be_bytes(),
+        tag.to_be_bytes(),
+        sequence.to_be_bytes(),
+    );
+    [
+        &[0xa5, 0x01, kind, 0][..],
+        &flow,
+        &tag,
+        &sequence,
+        &[0; 8],
+        body,
+    ]
+    .concat()
 }
 
 /// A knock with this token, 64 bytes long.

@@ -72,14 +72,21 @@ pub fn send_text(stream: &mut TcpStream, bytes: impl AsRef<[u8]>, then: Then) ->
     }
 }
 
-fn serve(mut stream: TcpStream, response: &dyn Fn(u64, &mut TcpStream) -> Then, requested: &AtomicU64) {
+fn serve(
+    mut stream: TcpStream,
+    response: &dyn Fn(u64, &mut TcpStream) -> Then,
+    requested: &AtomicU64,
+) {
     // Both fail only on a socket that is gone, which the next call notices.
     let _ = stream.set_nodelay(true);
     let _ = stream.set_read_timeout(Some(TIMEOUT));
     while let Some(len) = next_request(&stream) {
         let then = response(requested.fetch_add(1, Ordering::SeqCst), &mut stream);
         // A socket that is closed with something unread in it sends a reset.
-        if then == Then::Reset || stream.read_exact(&mut vec![0; len]).is_err() || then == Then::Close {
+        if then == Then::Reset
+            || stream.read_exact(&mut vec![0; len]).is_err()
+            || then == Then::Close
+        {
             return;
         }
         if then == Then::Hold {
@@ -95,7 +102,9 @@ fn next_request(stream: &TcpStream) -> Option<usize> {
     let len = wait_for(TIMEOUT, || match stream.peek(&mut bytes) {
         Ok(0) | Err(_) => Some(None),
         Ok(count) => {
-            let end = bytes[..count].windows(4).position(|four| four == b"\r\n\r\n");
+            let end = bytes[..count]
+                .windows(4)
+                .position(|four| four == b"\r\n\r\n");
             end.map(|end| Some(end + 4))
         }
     });

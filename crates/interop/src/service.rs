@@ -46,17 +46,27 @@ impl Service {
     #[track_caller]
     pub fn start_both_by(command: Command, arguments: &[&str]) -> (Self, u16) {
         let port2 = free_port();
-        let mut service = Self::start_by(command, &[&["--iperf2-port", &port2.to_string()], arguments].concat());
+        let mut service = Self::start_by(
+            command,
+            &[&["--iperf2-port", &port2.to_string()], arguments].concat(),
+        );
         // It is open later than the port of iperf3.
-        service.process.wait_until_up(|| listens(port2) && is_bound_udp(port2));
+        service
+            .process
+            .wait_until_up(|| listens(port2) && is_bound_udp(port2));
         (service, port2)
     }
 
     /// Starts the service without waiting.
     pub fn spawn(mut command: Command, port: u16, arguments: &[&str]) -> Self {
         let port_text = port.to_string();
-        command.args(["serve", "--port", &port_text, "--log-format", "json"]).args(arguments);
-        Self { port, process: Process::start(command) }
+        command
+            .args(["serve", "--port", &port_text, "--log-format", "json"])
+            .args(arguments);
+        Self {
+            port,
+            process: Process::start(command),
+        }
     }
 
     /// Starts a client of this service.
@@ -70,14 +80,18 @@ impl Service {
         let text = self.process.stdout();
         // The last line may not be complete yet.
         let complete = text.rfind('\n').map_or("", |end| &text[..end]);
-        let lines = complete.lines().map(|line| serde_json::from_str(line).expect("log lines are JSON"));
+        let lines = complete
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("log lines are JSON"));
         lines.filter(|line: &Value| line["event"] == kind).collect()
     }
 
     /// Waits until there are at least so many log lines of one kind, and returns them.
     #[track_caller]
     pub fn wait_for_events(&self, kind: &str, count: usize, limit: Duration) -> Vec<Value> {
-        let events = wait_for(limit, || Some(self.events(kind)).filter(|events| events.len() >= count));
+        let events = wait_for(limit, || {
+            Some(self.events(kind)).filter(|events| events.len() >= count)
+        });
         events.unwrap_or_else(|| panic!("no {count} {kind} within {limit:?}: {self:?}"))
     }
 }

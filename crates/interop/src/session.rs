@@ -27,7 +27,9 @@ impl Server {
     #[track_caller]
     pub fn start_at(program: &Program, port: u16, arguments: &[&str]) -> Self {
         let port_text = port.to_string();
-        let all = ["-s", "-p", &port_text].into_iter().chain(arguments.iter().copied());
+        let all = ["-s", "-p", &port_text]
+            .into_iter()
+            .chain(arguments.iter().copied());
         let mut process = Process::start(program.command(all));
         process.wait_until_up(|| listens(port));
         Self { port, process }
@@ -85,5 +87,8 @@ pub fn run_pair_at(host: &str, server: (&Program, &[&str]), client: (&Program, &
     let server_options: Vec<&str> = ["-1"].iter().chain(server.1).copied().collect();
     let running = Server::start(server.0, &server_options);
     let client = running.client(client.0, host, client.1).finish();
-    Pair { client, server: running.finish() }
+    Pair {
+        client,
+        server: running.finish(),
+    }
 }

@@ -47,13 +47,18 @@ impl Shells {
     fn write_hosts(&self, seconds: &[u32]) {
         let first_port = free_port_run(4);
         let last_port = first_port + 3;
-        let mut inventory =
-            format!("[fleet]\nname = \"shells\"\nports = \"{first_port}-{last_port}\"\ncontrol = \"shared\"\n");
+        let mut inventory = format!(
+            "[fleet]\nname = \"shells\"\nports = \"{first_port}-{last_port}\"\ncontrol = \"shared\"\n"
+        );
         for (number, seconds) in (1..).zip(seconds) {
-            let write = |name: &str, text: String| fs::write(self.folder().join(name), text).expect("written");
+            let write = |name: &str, text: String| {
+                fs::write(self.folder().join(name), text).expect("written")
+            };
             write(&format!("h{number}.seconds"), format!("{seconds}\n"));
             write(&format!("h{number}.id"), format!("{number:032x}\n"));
-            inventory += &format!("[[host]]\nname = \"h{number}\"\npaths = {{ lo = \"127.0.8.{number}\" }}\n");
+            inventory += &format!(
+                "[[host]]\nname = \"h{number}\"\npaths = {{ lo = \"127.0.8.{number}\" }}\n"
+            );
         }
         fs::write(self.folder().join("fleet.toml"), inventory).expect("written");
     }
@@ -71,7 +76,8 @@ impl Shells {
     /// A mesh of all hosts with tests of a second.
     #[must_use]
     pub fn mesh(&self) -> Command {
-        let mut command = self.linerate(&["fleet", "run", "mesh", "-t", "1", "-O", "0", "--json", "-i"]);
+        let mut command =
+            self.linerate(&["fleet", "run", "mesh", "-t", "1", "-O", "0", "--json", "-i"]);
         command.arg(self.folder().join("fleet.toml"));
         command
     }
@@ -79,11 +85,17 @@ impl Shells {
     /// A command of `linerate` that finds the script and the history.
     #[must_use]
     pub fn linerate(&self, words: &[&str]) -> Command {
-        let path = format!("{}:{}", self.folder().display(), std::env::var("PATH").expect("a path"));
+        let path = format!(
+            "{}:{}",
+            self.folder().display(),
+            std::env::var("PATH").expect("a path")
+        );
         let mut command = Command::new(ours().path());
         command.args(words).env("PATH", path);
         // Cargo turns the history off for tests.
-        command.env("XDG_STATE_HOME", self.folder().join("state")).env_remove("LINERATE_STORE");
+        command
+            .env("XDG_STATE_HOME", self.folder().join("state"))
+            .env_remove("LINERATE_STORE");
         command
     }
 }

@@ -10,5 +10,8 @@ pub fn established(port: u16) -> Vec<String> {
         .args(["-tinHOmo", "--tos", "state", "established", &filter])
         .output()
         .expect("ss is installed");
-    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }

@@ -49,7 +49,8 @@ pub fn cpu_time(process_id: u32) -> Duration {
     let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
     let ticks = |number: usize| -> u64 {
         let word = fields.split_whitespace().nth(number - 3);
-        word.and_then(|word| word.parse().ok()).expect("a number of ticks")
+        word.and_then(|word| word.parse().ok())
+            .expect("a number of ticks")
     };
     Duration::from_millis((ticks(14) + ticks(15)) * MS_PER_TICK)
 }
@@ -58,5 +59,11 @@ pub fn cpu_time(process_id: u32) -> Duration {
 const MS_PER_TICK: u64 = 10;
 
 fn field(status: &str, key: &str) -> Option<usize> {
-    status.lines().find_map(|line| line.strip_prefix(key))?.split_whitespace().next()?.parse().ok()
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix(key))?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
 }

@@ -13,7 +13,9 @@ pub fn traced(command: &Command, calls: &str) -> Option<(Finished, String)> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = folder.path().join("trace");
     let mut strace = Command::new("strace");
-    strace.args(["-f", "-e", &format!("trace={calls}"), "-o"]).arg(&trace);
+    strace
+        .args(["-f", "-e", &format!("trace={calls}"), "-o"])
+        .arg(&trace);
     strace.arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
@@ -22,5 +24,8 @@ pub fn traced(command: &Command, calls: &str) -> Option<(Finished, String)> {
         };
     }
     let finished = Process::start(strace).finish();
-    Some((finished, fs::read_to_string(&trace).expect("strace writes a trace")))
+    Some((
+        finished,
+        fs::read_to_string(&trace).expect("strace writes a trace"),
+    ))
 }

@@ -5,7 +5,10 @@
 /// A number after blanks is a padded column: blanks and digits together become `#`, one per character, so that the
 /// width of the column stays visible. Any other number becomes `N`. Units follow the size of a number and become `U`.
 pub fn normalise(text: &str) -> String {
-    text.lines().map(normalise_line).collect::<Vec<_>>().join("\n")
+    text.lines()
+        .map(normalise_line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn normalise_line(line: &str) -> String {
@@ -19,7 +22,9 @@ fn normalise_line(line: &str) -> String {
     let mut rest = line;
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
         let (before, number) = rest.split_at(start);
-        let end = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
+        let end = number
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(number.len());
         let (digits, after) = number.split_at(end);
         let text = before.trim_end_matches(' ');
         let width = before.len() - text.len();
@@ -44,8 +49,10 @@ fn normalise_line(line: &str) -> String {
 }
 
 fn without_unit(after: &str) -> Option<&str> {
-    const UNITS: [&str; 10] =
-        [" KBytes", " MBytes", " GBytes", " TBytes", " Bytes", " Kbits", " Mbits", " Gbits", " Tbits", " bits"];
+    const UNITS: [&str; 10] = [
+        " KBytes", " MBytes", " GBytes", " TBytes", " Bytes", " Kbits", " Mbits", " Gbits",
+        " Tbits", " bits",
+    ];
     UNITS.iter().find_map(|unit| after.strip_prefix(unit))
 }
 
@@ -54,9 +61,13 @@ pub fn difference(original: &str, ours: &str) -> Option<String> {
     let (original, ours): (Vec<_>, Vec<_>) = (original.lines().collect(), ours.lines().collect());
     let show = |row: usize| match (original.get(row), ours.get(row)) {
         (left, right) if left == right => None,
-        (left, right) => Some(format!("line {row}\n  original {left:?}\n  ours     {right:?}")),
+        (left, right) => Some(format!(
+            "line {row}\n  original {left:?}\n  ours     {right:?}"
+        )),
     };
-    let rows: Vec<_> = (0..original.len().max(ours.len())).filter_map(show).collect();
+    let rows: Vec<_> = (0..original.len().max(ours.len()))
+        .filter_map(show)
+        .collect();
     (!rows.is_empty()).then(|| rows.join("\n"))
 }
 
@@ -67,7 +78,8 @@ mod tests {
     #[test]
     fn equal_layouts_with_different_numbers_are_equal() {
         let left = "[  5]   0.00-1.00   sec   119 MBytes  1.00 Gbits/sec    0    767 KBytes       ";
-        let right = "[ 17]   0.00-2.00   sec  12.1 GBytes   998 Mbits/sec  112   1.12 MBytes       ";
+        let right =
+            "[ 17]   0.00-2.00   sec  12.1 GBytes   998 Mbits/sec  112   1.12 MBytes       ";
         assert_eq!(normalise(left), normalise(right));
     }
 

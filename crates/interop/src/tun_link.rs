@@ -38,7 +38,9 @@ impl TunLink {
         }
         let net = Net::empty(false)?;
         let mut command = Command::new("python3");
-        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/link.py")).args([DEVICE, &net.a, &net.b]);
+        command
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/link.py"))
+            .args([DEVICE, &net.a, &net.b]);
         let process = Process::start({
             command.args([up.to_string(), down.to_string()]);
             command
@@ -53,12 +55,24 @@ impl TunLink {
     pub fn finish(self) -> LinkReport {
         self.process.signal(Signal::Terminate);
         let finished = self.process.finish();
-        let last = finished.expect_clean().stdout.lines().last().unwrap_or_default();
-        let report: Value = serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
+        let last = finished
+            .expect_clean()
+            .stdout
+            .lines()
+            .last()
+            .unwrap_or_default();
+        let report: Value =
+            serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
         for direction in ["up", "down"] {
             let error_ns = report[direction]["error_p50_ns"].as_u64();
-            assert!(error_ns.is_some_and(|ns| ns < ERROR_MAX_NS), "the link itself is late: {report:#}");
+            assert!(
+                error_ns.is_some_and(|ns| ns < ERROR_MAX_NS),
+                "the link itself is late: {report:#}"
+            );
         }
-        LinkReport { up: report["up"].clone(), down: report["down"].clone() }
+        LinkReport {
+            up: report["up"].clone(),
+            down: report["down"].clone(),
+        }
     }
 }

@@ -93,10 +93,16 @@ impl Control {
     /// Takes the next client of a scripted server.
     #[track_caller]
     pub fn accept(listener: &TcpListener) -> Self {
-        listener.set_nonblocking(true).expect("a listener can be asked without waiting");
-        let stream = wait_for(TIMEOUT, || listener.accept().ok()).expect("a client connects").0;
+        listener
+            .set_nonblocking(true)
+            .expect("a listener can be asked without waiting");
+        let stream = wait_for(TIMEOUT, || listener.accept().ok())
+            .expect("a client connects")
+            .0;
         // Linux does not hand the listener's mode on, others do.
-        stream.set_nonblocking(false).expect("the socket is connected");
+        stream
+            .set_nonblocking(false)
+            .expect("the socket is connected");
         Self::over(stream)
     }
 
@@ -113,7 +119,12 @@ impl Control {
     pub fn greeted(listener: &TcpListener) -> Self {
         let mut control = Self::accept(listener);
         let cookie = control.take(37);
-        assert!(cookie[..36].iter().all(|byte| b"abcdefghijklmnopqrstuvwxyz234567".contains(byte)) && cookie[36] == 0);
+        assert!(
+            cookie[..36]
+                .iter()
+                .all(|byte| b"abcdefghijklmnopqrstuvwxyz234567".contains(byte))
+                && cookie[36] == 0
+        );
         control
     }
 
@@ -127,7 +138,9 @@ impl Control {
     }
 
     fn over(stream: TcpStream) -> Self {
-        stream.set_read_timeout(Some(SILENCE)).expect("the time is not zero");
+        stream
+            .set_read_timeout(Some(SILENCE))
+            .expect("the time is not zero");
         stream.set_nodelay(true).expect("the socket is connected");
         Self { stream }
     }
@@ -149,11 +162,18 @@ impl Control {
 
     /// Waits for one byte, for some time.
     pub fn response_within(&mut self, limit: Duration) -> Received {
-        self.stream.set_read_timeout(Some(limit)).expect("the time is not zero");
+        self.stream
+            .set_read_timeout(Some(limit))
+            .expect("the time is not zero");
         let mut byte = [0];
         match self.stream.read(&mut byte) {
             Ok(1) => Received::Byte(byte[0]),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+                ) =>
+            {
                 Received::Silence
             }
             _ => Received::Closed,
@@ -168,7 +188,9 @@ impl Control {
             match self.response() {
                 Received::Byte(byte) => output.push(byte),
                 Received::Closed => return output,
-                Received::Silence => panic!("the peer keeps the connection open; it said {output:?}"),
+                Received::Silence => {
+                    panic!("the peer keeps the connection open; it said {output:?}")
+                }
             }
         }
     }
@@ -183,14 +205,19 @@ impl Control {
     #[track_caller]
     pub fn take(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
-        self.stream.read_exact(&mut bytes).expect("the peer sends what the protocol demands");
+        self.stream
+            .read_exact(&mut bytes)
+            .expect("the peer sends what the protocol demands");
         bytes
     }
 
     /// Reads one JSON text.
     #[track_caller]
     pub fn take_json(&mut self) -> String {
-        let length = self.take(4).iter().fold(0, |sum, byte| sum * 256 + usize::from(*byte));
+        let length = self
+            .take(4)
+            .iter()
+            .fold(0, |sum, byte| sum * 256 + usize::from(*byte));
         String::from_utf8(self.take(length)).expect("JSON is UTF-8")
     }
 }
@@ -210,7 +237,12 @@ impl RawClient {
     /// A client whose cookie the server awaits.
     #[track_caller]
     pub fn connect(port: u16) -> Self {
-        Self { control: Control::connect(port), data: None, cookie: fresh_cookie(), port }
+        Self {
+            control: Control::connect(port),
+            data: None,
+            cookie: fresh_cookie(),
+            port,
+        }
     }
 
     /// One whose parameters the server awaits.
@@ -266,7 +298,8 @@ impl RawClient {
     #[track_caller]
     pub fn exchange_results(&mut self) -> Value {
         let cpu = r#""cpu_util_total":0,"cpu_util_user":0,"cpu_util_system":0,"sender_has_retransmits":0"#;
-        self.control.send(&frame(&format!("{{{cpu},\"streams\":[]}}")));
+        self.control
+            .send(&frame(&format!("{{{cpu},\"streams\":[]}}")));
         let results = self.control.take_json();
         self.control.expect(state::DISPLAY_RESULTS);
         serde_json::from_str(&results).expect("JSON")

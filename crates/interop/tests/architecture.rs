@@ -21,15 +21,28 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ("linerate-carrier", &["linerate-fleet", "linerate-sys"]),
     ("linerate-lab", &["linerate-model"]),
     ("linerate-record", &["linerate-model"]),
-    ("linerate-store", &["linerate-model", "linerate-record", "linerate-sys"]),
+    (
+        "linerate-store",
+        &["linerate-model", "linerate-record", "linerate-sys"],
+    ),
     ("linerate-http", &["linerate-model", "linerate-sys"]),
-    ("linerate-report", &["linerate-model", "linerate-lab", "linerate-record"]),
+    (
+        "linerate-report",
+        &["linerate-model", "linerate-lab", "linerate-record"],
+    ),
     ("linerate-tui", &["linerate-model", "linerate-report"]),
     ("linerate-doctor", &["linerate-model"]),
     ("linerate-host", &["linerate-model", "linerate-sys"]),
     (
         "linerate-engine",
-        &["linerate-model", "linerate-sys", "linerate-iperf3", "linerate-iperf2", "linerate-native", "linerate-trust"],
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-iperf3",
+            "linerate-iperf2",
+            "linerate-native",
+            "linerate-trust",
+        ],
     ),
     (
         "linerate",
@@ -72,8 +85,14 @@ const ALLOWED: [(&str, &[&str]); 23] = [
 ];
 
 /// What a library for programs in C may use.
-const C_LIBRARY: &[&str] =
-    &["linerate", "linerate-boundary", "linerate-model", "linerate-sys", "linerate-iperf3", "linerate-report"];
+const C_LIBRARY: &[&str] = &[
+    "linerate",
+    "linerate-boundary",
+    "linerate-model",
+    "linerate-sys",
+    "linerate-iperf3",
+    "linerate-report",
+];
 
 /// Crates with blocks of unsafe code.
 const UNSAFE_CRATES: [&str; 2] = ["linerate-sys", "linerate-boundary"];
@@ -82,8 +101,12 @@ const UNSAFE_CRATES: [&str; 2] = ["linerate-sys", "linerate-boundary"];
 const EXPORTING_CRATES: [&str; 2] = ["linerate-capi", "linerate-libiperf"];
 
 /// What they may contain of it: attributes of functions, and the names of functions in C that a jump leads to.
-const EXPORTS: [&str; 4] =
-    ["#[unsafe(no_mangle)]", "#[unsafe(naked)]", "unsafe extern \"C\" {", "#![allow(unsafe_code)]"];
+const EXPORTS: [&str; 4] = [
+    "#[unsafe(no_mangle)]",
+    "#[unsafe(naked)]",
+    "unsafe extern \"C\" {",
+    "#![allow(unsafe_code)]",
+];
 
 /// Words that name nothing outside this project: metaphors, and verbs of speech for programs. They occur in no name of a
 /// file, type, function or variable and in no comment. Terms that are ours on purpose are in docs/glossary.md.
@@ -120,7 +143,9 @@ const RESERVED: [(&str, &[&str]); 19] = [
 #[test]
 fn crates_depend_in_the_allowed_directions_only() {
     let metadata = metadata();
-    let packages = metadata["packages"].as_array().expect("cargo metadata lists packages");
+    let packages = metadata["packages"]
+        .as_array()
+        .expect("cargo metadata lists packages");
     let ours: BTreeSet<&str> = packages.iter().map(name).collect();
     let mut wrong = Vec::new();
     for package in packages {
@@ -129,14 +154,21 @@ fn crates_depend_in_the_allowed_directions_only() {
             wrong.push(format!("{from} is not in the table of allowed directions"));
             continue;
         };
-        for dependency in package["dependencies"].as_array().expect("cargo metadata lists dependencies") {
+        for dependency in package["dependencies"]
+            .as_array()
+            .expect("cargo metadata lists dependencies")
+        {
             let to = name(dependency);
             // Tests of the lab apply the rules of the doctor, which its callers pass in.
-            let is_tested_with = dependency["kind"] == "dev" && (from, to) == ("linerate-lab", "linerate-doctor");
+            let is_tested_with =
+                dependency["kind"] == "dev" && (from, to) == ("linerate-lab", "linerate-doctor");
             if ours.contains(to) && !allowed.contains(&to) && !is_tested_with {
                 wrong.push(format!("{from} depends on {to}"));
             }
-            if RESERVED.iter().any(|(reserved, owners)| *reserved == to && !owners.contains(&from)) {
+            if RESERVED
+                .iter()
+                .any(|(reserved, owners)| *reserved == to && !owners.contains(&from))
+            {
                 wrong.push(format!("{from} depends on {to}, which is reserved"));
             }
         }
@@ -148,20 +180,34 @@ fn crates_depend_in_the_allowed_directions_only() {
 fn only_the_system_crate_and_the_boundary_may_contain_unsafe_code() {
     let metadata = metadata();
     let mut lacking = Vec::new();
-    for package in metadata["packages"].as_array().expect("cargo metadata lists packages") {
-        for target in package["targets"].as_array().expect("cargo metadata lists targets") {
-            let path = target["src_path"].as_str().expect("a target has a root file");
-            let is_shipped = target["kind"]
-                .as_array()
-                .is_some_and(|kinds| kinds.iter().any(|k| k == "lib" || k == "bin" || k == "cdylib"));
+    for package in metadata["packages"]
+        .as_array()
+        .expect("cargo metadata lists packages")
+    {
+        for target in package["targets"]
+            .as_array()
+            .expect("cargo metadata lists targets")
+        {
+            let path = target["src_path"]
+                .as_str()
+                .expect("a target has a root file");
+            let is_shipped = target["kind"].as_array().is_some_and(|kinds| {
+                kinds
+                    .iter()
+                    .any(|k| k == "lib" || k == "bin" || k == "cdylib")
+            });
             let text = fs::read_to_string(path).expect("the root file can be read");
-            let is_excepted = UNSAFE_CRATES.contains(&name(package)) || EXPORTING_CRATES.contains(&name(package));
+            let is_excepted =
+                UNSAFE_CRATES.contains(&name(package)) || EXPORTING_CRATES.contains(&name(package));
             if is_shipped && !is_excepted && !text.contains("#![forbid(unsafe_code)]") {
                 lacking.push(path.to_owned());
             }
         }
     }
-    assert!(lacking.is_empty(), "without #![forbid(unsafe_code)]: {lacking:#?}");
+    assert!(
+        lacking.is_empty(),
+        "without #![forbid(unsafe_code)]: {lacking:#?}"
+    );
 }
 
 #[test]
@@ -171,7 +217,9 @@ fn libraries_for_c_export_functions_and_contain_no_other_unsafe_code() {
     let mut exports = 0;
     for file in tracked_files(&root) {
         let is_exporting = EXPORTING_CRATES.iter().any(|name| {
-            let folder = name.strip_prefix("linerate-").expect("names begin with that of the program");
+            let folder = name
+                .strip_prefix("linerate-")
+                .expect("names begin with that of the program");
             file.starts_with(Path::new("crates").join(folder).join("src"))
         });
         if !is_exporting || file.extension().is_none_or(|extension| extension != "rs") {
@@ -186,7 +234,10 @@ fn libraries_for_c_export_functions_and_contain_no_other_unsafe_code() {
             }
         }
     }
-    assert!(found.is_empty() && exports > 20, "{exports} exports; belongs to linerate-boundary: {found:#?}");
+    assert!(
+        found.is_empty() && exports > 20,
+        "{exports} exports; belongs to linerate-boundary: {found:#?}"
+    );
 }
 
 #[test]
@@ -200,7 +251,11 @@ fn no_file_names_a_place_that_exists_on_one_machine_only() {
         let Ok(text) = fs::read_to_string(root.join(&file)) else {
             continue;
         };
-        for (number, line) in text.lines().enumerate().filter(|_| !name.ends_with("Cargo.lock")) {
+        for (number, line) in text
+            .lines()
+            .enumerate()
+            .filter(|_| !name.ends_with("Cargo.lock"))
+        {
             if let Some(word) = unwanted.iter().find(|word| line.contains(word.as_str())) {
                 found.push(format!("{name}:{}: {word}", number + 1));
             }
@@ -213,14 +268,19 @@ fn no_file_names_a_place_that_exists_on_one_machine_only() {
 fn names_and_comments_use_no_private_words() {
     let root = root();
     let mut found = Vec::new();
-    for file in tracked_files(&root).iter().filter(|file| file.extension().is_some_and(|e| e == "rs")) {
+    for file in tracked_files(&root)
+        .iter()
+        .filter(|file| file.extension().is_some_and(|e| e == "rs"))
+    {
         if !file.starts_with("crates") {
             continue;
         }
         let name = file.to_string_lossy();
         let is_private = |word: &String| {
             PRIVATE_WORDS.split(' ').any(|private| private == word)
-                && !FIELD_TERMS.iter().any(|(files, term)| name.contains(files) && term == word)
+                && !FIELD_TERMS
+                    .iter()
+                    .any(|(files, term)| name.contains(files) && term == word)
         };
         let mut check = |text: &str, number: usize| {
             for word in words(text).filter(is_private) {
@@ -232,23 +292,30 @@ fn names_and_comments_use_no_private_words() {
             check(line, index + 1);
         }
     }
-    assert!(found.is_empty(), "use the terms of the field, see docs/glossary.md: {found:#?}");
+    assert!(
+        found.is_empty(),
+        "use the terms of the field, see docs/glossary.md: {found:#?}"
+    );
 }
 
 /// The words of names and sentences, in lower case: `PlanTests`, `plan_tests` and `plan tests` are the same.
 fn words(text: &str) -> impl Iterator<Item = String> {
-    text.split(|c: char| !c.is_ascii_alphabetic()).flat_map(|name| {
-        let mut words = vec![String::new()];
-        let mut was_lower = false;
-        for c in name.chars() {
-            if c.is_ascii_uppercase() && was_lower {
-                words.push(String::new());
+    text.split(|c: char| !c.is_ascii_alphabetic())
+        .flat_map(|name| {
+            let mut words = vec![String::new()];
+            let mut was_lower = false;
+            for c in name.chars() {
+                if c.is_ascii_uppercase() && was_lower {
+                    words.push(String::new());
+                }
+                was_lower = c.is_ascii_lowercase();
+                words
+                    .last_mut()
+                    .expect("it begins with one")
+                    .push(c.to_ascii_lowercase());
             }
-            was_lower = c.is_ascii_lowercase();
-            words.last_mut().expect("it begins with one").push(c.to_ascii_lowercase());
-        }
-        words
-    })
+            words
+        })
 }
 
 /// Source text without the contents of strings, whose words belong to users and protocols. Lines keep their numbers.
@@ -256,7 +323,9 @@ fn without_literals(source: &str) -> String {
     let mut text = String::new();
     let mut rest = source;
     while let Some(next) = rest.chars().next() {
-        let raw = rest.strip_prefix('r').map(|raw| raw.trim_start_matches('#'));
+        let raw = rest
+            .strip_prefix('r')
+            .map(|raw| raw.trim_start_matches('#'));
         let hashes = raw.map_or(0, |raw| rest.len() - raw.len() - 1);
         let (kept, length) = if rest.starts_with("//") {
             let end = rest.find('\n').unwrap_or(rest.len());
@@ -264,7 +333,13 @@ fn without_literals(source: &str) -> String {
         } else if raw.is_some_and(|raw| raw.starts_with('"')) {
             let close = format!("\"{}", "#".repeat(hashes));
             let begin = hashes + 2;
-            ("", begin + rest[begin..].find(&close).map_or(0, |end| end + close.len()))
+            (
+                "",
+                begin
+                    + rest[begin..]
+                        .find(&close)
+                        .map_or(0, |end| end + close.len()),
+            )
         } else if next == '"' {
             ("", string_length(rest))
         } else if rest.starts_with("'\"'") {
@@ -298,7 +373,9 @@ fn every_test_that_the_page_about_security_names_exists() {
     let root = root();
     let page = fs::read_to_string(root.join("SECURITY.md")).expect("the page is there");
     let files = tracked_files(&root);
-    let shown_by = page.lines().filter_map(|line| line.strip_suffix(" |")?.rsplit_once("| "));
+    let shown_by = page
+        .lines()
+        .filter_map(|line| line.strip_suffix(" |")?.rsplit_once("| "));
     let mut named = 0;
     let mut wrong = Vec::new();
     for (_, cell) in shown_by {
@@ -306,17 +383,28 @@ fn every_test_that_the_page_about_security_names_exists() {
         for word in cell.split('`').skip(1).step_by(2) {
             if word.ends_with(".rs") {
                 let is_it = |file: &&PathBuf| file.ends_with(word);
-                texts = files.iter().filter(is_it).map(|file| text_of(&root, file)).collect();
+                texts = files
+                    .iter()
+                    .filter(is_it)
+                    .map(|file| text_of(&root, file))
+                    .collect();
                 named += 1;
             }
             let is_fuzzed = || root.join(format!("fuzz/fuzz_targets/{word}.rs")).exists();
-            let is_test = || texts.iter().any(|text| text.contains(&format!("fn {word}(")));
+            let is_test = || {
+                texts
+                    .iter()
+                    .any(|text| text.contains(&format!("fn {word}(")))
+            };
             if texts.is_empty() && !is_fuzzed() || is_name(word) && !is_test() && !is_fuzzed() {
                 wrong.push(word.to_owned());
             }
         }
     }
-    assert!(wrong.is_empty(), "SECURITY.md names what does not exist: {wrong:#?}");
+    assert!(
+        wrong.is_empty(),
+        "SECURITY.md names what does not exist: {wrong:#?}"
+    );
     assert!(named > 50, "the page is read: {named} files");
 }
 
@@ -326,10 +414,15 @@ fn every_fuzz_target_is_in_the_manifest() {
     let folder = root().join("fuzz");
     let packages = metadata_in(&folder)["packages"].clone();
     let targets = packages[0]["targets"].as_array().expect("targets");
-    let built: BTreeSet<&str> = targets.iter().filter(|target| target["kind"][0] == "bin").map(name).collect();
+    let built: BTreeSet<&str> = targets
+        .iter()
+        .filter(|target| target["kind"][0] == "bin")
+        .map(name)
+        .collect();
     let files = fs::read_dir(folder.join("fuzz_targets")).expect("a folder");
-    let names: Vec<String> =
-        files.filter_map(|file| Some(file.ok()?.path().file_stem()?.to_str()?.to_owned())).collect();
+    let names: Vec<String> = files
+        .filter_map(|file| Some(file.ok()?.path().file_stem()?.to_str()?.to_owned()))
+        .collect();
     assert_eq!(built, names.iter().map(String::as_str).collect());
 }
 
@@ -337,8 +430,14 @@ fn every_fuzz_target_is_in_the_manifest() {
 fn every_path_of_the_glossary_exists() {
     let root = root();
     let page = text_of(&root, Path::new("docs/glossary.md"));
-    let paths: Vec<&str> = page.split('`').filter(|text| text.starts_with("crates/")).collect();
-    let missing: Vec<&&str> = paths.iter().filter(|path| !root.join(path).exists()).collect();
+    let paths: Vec<&str> = page
+        .split('`')
+        .filter(|text| text.starts_with("crates/"))
+        .collect();
+    let missing: Vec<&&str> = paths
+        .iter()
+        .filter(|path| !root.join(path).exists())
+        .collect();
     assert!(missing.is_empty() && paths.len() > 30, "{missing:?}");
 }
 
@@ -348,23 +447,42 @@ fn text_of(root: &Path, file: &Path) -> String {
 
 /// A function, not a file or an option.
 fn is_name(word: &str) -> bool {
-    word.contains('_') && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    word.contains('_')
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 /// Written in halves, so that this file passes its own test.
 fn unwanted() -> Vec<String> {
-    [("/wo", "rk/"), ("/ro", "ot/"), ("index.crates", ".io"), ("static.crates", ".io")]
-        .iter()
-        .map(|(left, right)| format!("{left}{right}"))
-        .collect()
+    [
+        ("/wo", "rk/"),
+        ("/ro", "ot/"),
+        ("index.crates", ".io"),
+        ("static.crates", ".io"),
+    ]
+    .iter()
+    .map(|(left, right)| format!("{left}{right}"))
+    .collect()
 }
 
 fn tracked_files(root: &Path) -> Vec<PathBuf> {
-    let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output().expect("git runs");
+    let output = Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(root)
+        .output()
+        .expect("git runs");
     assert!(output.status.success(), "git ls-files failed");
     let names = String::from_utf8(output.stdout).expect("file names are UTF-8");
-    let files: Vec<_> = names.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect();
-    assert!(files.iter().any(|file| file.ends_with("Cargo.toml")), "git lists no files of this workspace");
+    let files: Vec<_> = names
+        .split('\0')
+        .filter(|name| !name.is_empty())
+        .map(PathBuf::from)
+        .collect();
+    assert!(
+        files.iter().any(|file| file.ends_with("Cargo.toml")),
+        "git lists no files of this workspace"
+    );
     files
 }
 
@@ -376,11 +494,21 @@ fn metadata() -> Value {
 fn metadata_in(folder: &Path) -> Value {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
-        .args(["metadata", "--format-version=1", "--no-deps", "--locked", "--offline"])
+        .args([
+            "metadata",
+            "--format-version=1",
+            "--no-deps",
+            "--locked",
+            "--offline",
+        ])
         .current_dir(folder)
         .output()
         .expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).expect("cargo metadata writes JSON")
 }
 

@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-use linerate_interop::{Finished, NativeHost, Process, RawNative, TIMEOUT, free_port, listens, ours, ours_only};
+use linerate_interop::{
+    Finished, NativeHost, Process, RawNative, TIMEOUT, free_port, listens, ours, ours_only,
+};
 use serde_json::{Value, json};
 
 /// Each kind of character that acts on what shows it: C0, DEL, C1, bidirectional, invisible, tags.
-const HOSTILE: &str = "lab\u{1b}[2J\u{7f}\u{9b}31m\u{202e}\u{2066}\u{61c}\u{200b}\u{2028}\u{feff}\u{e0041}\rend";
+const HOSTILE: &str =
+    "lab\u{1b}[2J\u{7f}\u{9b}31m\u{202e}\u{2066}\u{61c}\u{200b}\u{2028}\u{feff}\u{e0041}\rend";
 
 fn acts(c: char) -> bool {
     let acting = "\u{202e}\u{2066}\u{61c}\u{200b}\u{2028}\u{feff}\u{e0041}";
@@ -33,7 +36,9 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().expect("a folder") }
+        Self {
+            folder: tempfile::tempdir().expect("a folder"),
+        }
     }
 
     fn file(&self, name: &str, content: &str) -> PathBuf {
@@ -44,7 +49,10 @@ impl Bench {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(ours().path());
-        command.args(words).env("LC_ALL", "C.UTF-8").env("TZ", "UTC");
+        command
+            .args(words)
+            .env("LC_ALL", "C.UTF-8")
+            .env("TZ", "UTC");
         command.env("LINERATE_STORE", self.folder.path().join("history.db"));
         command.env("XDG_STATE_HOME", self.folder.path());
         command
@@ -66,7 +74,8 @@ fn text(path: &Path) -> &str {
 
 /// A record of a test with these rates, in which every text is hostile.
 fn record(id: u8, rates: &[f64]) -> Value {
-    let measures = |value: f64| json!([{ "name": "received_bps", "way": "forward", "value": value }]);
+    let measures =
+        |value: f64| json!([{ "name": "received_bps", "way": "forward", "value": value }]);
     let trials = (0..).zip(rates).map(|(no, rate): (u32, &f64)| {
         json!({
             "no": no, "state": "complete", "started_ns": 0, "elapsed_ns": 3_000_000_000_u64,
@@ -92,14 +101,20 @@ fn files_that_are_no_records_are_refused_in_plain_text() {
         record[member] = value;
         record.to_string()
     };
-    let hostile_member =
-        record(1, &[1e9]).to_string().replacen("\"elapsed_ns\":3", &format!("\"{}\":3", escaped(HOSTILE)), 1);
+    let hostile_member = record(1, &[1e9]).to_string().replacen(
+        "\"elapsed_ns\":3",
+        &format!("\"{}\":3", escaped(HOSTILE)),
+        1,
+    );
     let files = [
         ("schema", with("schema", HOSTILE.into())),
         ("kind", with("kind", HOSTILE.into())),
         (
             "name of a measure",
-            with("trials", json!([{ "measures": [{ "name": HOSTILE, "way": "forward", "value": 1 }] }])),
+            with(
+                "trials",
+                json!([{ "measures": [{ "name": HOSTILE, "way": "forward", "value": 1 }] }]),
+            ),
         ),
         ("member", hostile_member),
         ("no JSON", format!("{{\"{HOSTILE}\": ")),
@@ -107,7 +122,11 @@ fn files_that_are_no_records_are_refused_in_plain_text() {
     for (what, content) in files {
         let file = bench.file("run.json", &content);
         let file = text(&file);
-        for words in [&["report", file][..], &["compare", file, file], &["history", "import", file]] {
+        for words in [
+            &["report", file][..],
+            &["compare", file, file],
+            &["history", "import", file],
+        ] {
             let refused = bench.run(words);
             assert_ne!(refused.code(), Some(0), "{what}: {refused:?}");
             assert!(!refused.stderr.is_empty(), "{what}: {words:?}");
@@ -125,13 +144,27 @@ fn escaped(text: &str) -> String {
 fn records_are_listed_shown_exported_and_compared_in_plain_text() {
     ours_only!("the original keeps no records");
     let bench = Bench::new();
-    let [a, b] =
-        [1_u8, 2].map(|id| bench.file(&format!("{id}.json"), &record(id, &[1e9, 1.1e9, 0.9e9, 1e9, 1e9]).to_string()));
+    let [a, b] = [1_u8, 2].map(|id| {
+        bench.file(
+            &format!("{id}.json"),
+            &record(id, &[1e9, 1.1e9, 0.9e9, 1e9, 1e9]).to_string(),
+        )
+    });
     let (a, b) = (text(&a), text(&b));
-    bench.run(&["history", "import", a, b]).expect_code(0).expect_stdout("1 new");
+    bench
+        .run(&["history", "import", a, b])
+        .expect_code(0)
+        .expect_stdout("1 new");
 
     let mut shown = 0;
-    for words in ["list", "list --json", "list --csv", "list --markdown", "show last", "show last --json"] {
+    for words in [
+        "list",
+        "list --json",
+        "list --csv",
+        "list --markdown",
+        "show last",
+        "show last --json",
+    ] {
         let words: Vec<&str> = std::iter::once("history").chain(words.split(' ')).collect();
         let listed = bench.run(&words);
         listed.expect_code(0);
@@ -139,20 +172,37 @@ fn records_are_listed_shown_exported_and_compared_in_plain_text() {
     }
     assert_eq!(shown, 6, "the text itself is shown");
     for form in ["csv", "series", "markdown", "prom", "otlp", "json"] {
-        bench.run(&["history", "export", "last", "--form", form]).expect_code(0);
+        bench
+            .run(&["history", "export", "last", "--form", form])
+            .expect_code(0);
     }
-    for words in
-        ["show last --argv", "show last --series", "show last --as csv", "trend last", "baseline list", "check"]
-    {
-        bench.run(&std::iter::once("history").chain(words.split(' ')).collect::<Vec<_>>());
+    for words in [
+        "show last --argv",
+        "show last --series",
+        "show last --as csv",
+        "trend last",
+        "baseline list",
+        "check",
+    ] {
+        bench.run(
+            &std::iter::once("history")
+                .chain(words.split(' '))
+                .collect::<Vec<_>>(),
+        );
     }
 
-    bench.run(&["report", a]).expect_code(0).expect_stdout("lab");
+    bench
+        .run(&["report", a])
+        .expect_code(0)
+        .expect_stdout("lab");
     bench.run(&["report", a, "--as", "markdown"]).expect_code(0);
     for words in [&["compare", a, b][..], &["compare", a, b, "--json"]] {
         bench.run(words);
     }
-    let pages = [("report.html", vec!["report", a, "-o"]), ("compare.html", vec!["compare", a, b, "--html"])];
+    let pages = [
+        ("report.html", vec!["report", a, "-o"]),
+        ("compare.html", vec!["compare", a, b, "--html"]),
+    ];
     for (name, mut words) in pages {
         let page = bench.file(name, "");
         words.push(text(&page));
@@ -227,7 +277,10 @@ fn facts_of_a_file_are_shown_in_plain_text() {
          \tAuto-negotiation: off\n{HOSTILE}\nnothing of this is {HOSTILE}\n"
     );
     let file = bench.file("facts.txt", &pasted);
-    for words in [&["doctor", "--from", text(&file)][..], &["doctor", "--from", text(&file), "-v"]] {
+    for words in [
+        &["doctor", "--from", text(&file)][..],
+        &["doctor", "--from", text(&file), "-v"],
+    ] {
         bench.run(words);
     }
     for option in ["--json", "--fix-script"] {
@@ -236,14 +289,17 @@ fn facts_of_a_file_are_shown_in_plain_text() {
 
     let saved = bench.folder.path().join("saved.json");
     Process::start(bench.command(&["doctor", "--store", "off", "--save", text(&saved)])).finish();
-    let mut snapshot: Value = serde_json::from_str(&fs::read_to_string(&saved).expect("saved")).expect("JSON");
+    let mut snapshot: Value =
+        serde_json::from_str(&fs::read_to_string(&saved).expect("saved")).expect("JSON");
     snapshot["host"] = HOSTILE.into();
     snapshot["kernel"] = HOSTILE.into();
     let hostile = json!({ "v": HOSTILE, "src": HOSTILE });
     snapshot["facts"]["nic.eth9.drv.name"] = hostile;
     let file = bench.file("snapshot.json", &snapshot.to_string());
     for option in ["-v", "--json", "--fix-script"] {
-        bench.run(&["doctor", "--from", text(&file), option]).expect_code(0);
+        bench
+            .run(&["doctor", "--from", text(&file), option])
+            .expect_code(0);
     }
 }
 
@@ -255,10 +311,15 @@ fn inventories_are_shown_in_plain_text() {
     for (text_of_host, code) in [("\u{202e}\u{2066}\u{61c}\u{200b}rack", 0), (HOSTILE, 2)] {
         let inventory = format!(
             "[[host]]\nname = \"h1\"\nrack = {0}\nlabels = {{ site = {0} }}\n\n[[host]]\nname = \"h2\"\n",
-            Value::from(text_of_host).to_string().replace('\u{7f}', "\\u007f")
+            Value::from(text_of_host)
+                .to_string()
+                .replace('\u{7f}', "\\u007f")
         );
         let file = bench.file("lab.toml", &inventory);
-        for words in [&["fleet", "hosts", "-i", text(&file)][..], &["fleet", "hosts", "-i", text(&file), "--json"]] {
+        for words in [
+            &["fleet", "hosts", "-i", text(&file)][..],
+            &["fleet", "hosts", "-i", text(&file), "--json"],
+        ] {
             let listed = bench.run(words);
             assert_eq!(listed.code() == Some(0), code == 0, "{listed:?}");
         }
@@ -271,7 +332,8 @@ fn clients_are_logged_in_plain_text() {
     let host = NativeHost::here();
     for format in ["text", "json"] {
         let port = free_port();
-        let mut command = host.command(&["serve", "--port", &port.to_string(), "--log-format", format]);
+        let mut command =
+            host.command(&["serve", "--port", &port.to_string(), "--log-format", format]);
         command.env("LINERATE_LOG", "debug");
         let mut server = Process::start(command);
         server.wait_until_up(|| listens(port));
@@ -281,7 +343,10 @@ fn clients_are_logged_in_plain_text() {
         server.wait_for_stdout("started no test", 1);
         expect_plain("log", &server.stdout());
         expect_plain("messages", &server.stderr());
-        assert!(server.stdout().contains("lab"), "the text of the client is quoted: {server:?}");
+        assert!(
+            server.stdout().contains("lab"),
+            "the text of the client is quoted: {server:?}"
+        );
     }
 }
 
@@ -298,7 +363,8 @@ fn servers_are_introduced_in_plain_text() {
             thread::spawn(move || {
                 let mut request = [0; 4096];
                 while stream.read(&mut request).is_ok_and(|count| count > 0) {
-                    let response = format!("HTTP/1.1 200 OK\r\nServer: {name}\r\nContent-Length: 0\r\n\r\n");
+                    let response =
+                        format!("HTTP/1.1 200 OK\r\nServer: {name}\r\nContent-Length: 0\r\n\r\n");
                     if stream.write_all(response.as_bytes()).is_err() {
                         return;
                     }
@@ -306,7 +372,17 @@ fn servers_are_introduced_in_plain_text() {
             });
         }
     });
-    let command = bench.command(&["http", "load", &url, "--duration", "1s", "--connections", "1", "--store", "off"]);
+    let command = bench.command(&[
+        "http",
+        "load",
+        &url,
+        "--duration",
+        "1s",
+        "--connections",
+        "1",
+        "--store",
+        "off",
+    ]);
     let load = Process::start(command).finish_within(TIMEOUT);
     expect_plain("report", &load.stdout);
     expect_plain("progress", &load.stderr);

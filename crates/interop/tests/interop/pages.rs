@@ -4,14 +4,17 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use linerate_interop::{HttpLab, Process, Service, TIMEOUT, linerate, ours, skip, wait_for, wait_until};
+use linerate_interop::{
+    HttpLab, Process, Service, TIMEOUT, linerate, ours, skip, wait_for, wait_until,
+};
 use serde_json::{Value, json};
 
 const HOSTILE: &str = "<script>alert(1)</script><img src=http://192.0.2.1/>\u{1b}[31m\u{202e}\"'&";
 
 /// A run with a trial for each of these rates, and texts that are markup.
 fn record(state: &str, rates: &[f64]) -> Value {
-    let measure = |value: f64| json!([{ "name": "received_bps", "way": "forward", "value": value }]);
+    let measure =
+        |value: f64| json!([{ "name": "received_bps", "way": "forward", "value": value }]);
     let series = |value: f64| {
         let values = [value / 8.0, value / 16.0, value / 8.0];
         json!([{ "name": "bytes", "of": { "stream": 1 }, "way": "forward", "t0_ns": 0, "step_ns": 1_000_000_000, "values": values }])
@@ -34,11 +37,24 @@ fn record(state: &str, rates: &[f64]) -> Value {
 /// The browser's standard error, where console messages are, and the page as it understood it.
 fn browse(directory: &Path, url: &str) -> Option<(String, String)> {
     let output = Command::new("chromium")
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"])
-        .args(["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--enable-logging=stderr", "--dump-dom"])
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-background-networking",
+        ])
+        .args([
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+            "--enable-logging=stderr",
+            "--dump-dom",
+        ])
         // A stream of events never ends.
         .arg("--timeout=5000")
-        .arg(format!("--user-data-dir={}", directory.join("profile").display()))
+        .arg(format!(
+            "--user-data-dir={}",
+            directory.join("profile").display()
+        ))
         .arg(url)
         .output()
         .ok()?;
@@ -53,37 +69,61 @@ fn pages_load_nothing_and_run_nothing() {
     let control = directory.path().join("control.html");
     let policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'\">";
     std::fs::write(&control, format!("{policy}<script>1</script>")).expect("a file");
-    let Some((messages, _)) = browse(directory.path(), &format!("file://{}", control.display())) else {
+    let Some((messages, _)) = browse(directory.path(), &format!("file://{}", control.display()))
+    else {
         return skip("chromium is not installed");
     };
-    assert!(!console(&messages).is_empty(), "a script that the policy forbids is reported: {messages}");
+    assert!(
+        !console(&messages).is_empty(),
+        "a script that the policy forbids is reported: {messages}"
+    );
 
-    let records = [record("complete", &[9e8, 8e8, 9.2e8]), record("partial", &[9e8]), record("failed", &[])];
+    let records = [
+        record("complete", &[9e8, 8e8, 9.2e8]),
+        record("partial", &[9e8]),
+        record("failed", &[]),
+    ];
     for (number, record) in records.iter().enumerate() {
-        let [file, page] = ["json", "html"].map(|kind| directory.path().join(format!("run{number}.{kind}")));
+        let [file, page] =
+            ["json", "html"].map(|kind| directory.path().join(format!("run{number}.{kind}")));
         std::fs::write(&file, record.to_string()).expect("a file");
-        linerate(&format!("report {} -o {}", file.display(), page.display())).finish().expect_clean();
+        linerate(&format!("report {} -o {}", file.display(), page.display()))
+            .finish()
+            .expect_clean();
         let document = inert(directory.path(), &page);
-        assert!(document.contains("href=\"data:application/gzip;base64,"), "run {number}");
+        assert!(
+            document.contains("href=\"data:application/gzip;base64,"),
+            "run {number}"
+        );
     }
 }
 
 /// The page as the browser understood it: it loads and runs nothing, and every chart has a name and a table.
 fn inert(directory: &Path, page: &Path) -> String {
     let name = page.display();
-    assert!(std::fs::metadata(page).expect("a page").len() < 1_000_000, "{name}");
+    assert!(
+        std::fs::metadata(page).expect("a page").len() < 1_000_000,
+        "{name}"
+    );
     let (messages, document) = browse(directory, &format!("file://{name}")).expect("it runs again");
     assert_eq!(console(&messages), [""; 0], "{name}");
     assert_eq!(document.matches("<h1>").count(), 1, "{name}: {document}");
     let charts = document.matches("<svg").count();
     assert_eq!(charts, document.matches("role=\"img\"").count(), "{name}");
-    assert_eq!(charts, document.matches("<summary>Figures: ").count(), "{name}");
+    assert_eq!(
+        charts,
+        document.matches("<summary>Figures: ").count(),
+        "{name}"
+    );
     assert!(!document.contains("<script"), "{name}");
     document
 }
 
 fn console(messages: &str) -> Vec<&str> {
-    messages.lines().filter(|line| line.contains("CONSOLE")).collect()
+    messages
+        .lines()
+        .filter(|line| line.contains("CONSOLE"))
+        .collect()
 }
 
 /// Runs of every kind in one store.
@@ -91,21 +131,49 @@ fn run_everything(store: &str) {
     let service = Service::start(&["--record", "--store", store]);
     let port = service.port;
     let quick = "--over streams=1,2 --time 1 -O 0 --repetitions 1 --budget 20s -q";
-    linerate(&format!("sweep 127.0.0.1 -p {port} {quick} --store {store}")).finish().expect_code(0);
+    linerate(&format!(
+        "sweep 127.0.0.1 -p {port} {quick} --store {store}"
+    ))
+    .finish()
+    .expect_code(0);
     let mut command = Command::new(ours().path());
-    command.args(["iperf3", "-c", "127.0.0.1", "-t", "2", "-p", &port.to_string(), "--lr-record", "--lr-doctor"]);
+    command.args([
+        "iperf3",
+        "-c",
+        "127.0.0.1",
+        "-t",
+        "2",
+        "-p",
+        &port.to_string(),
+        "--lr-record",
+        "--lr-doctor",
+    ]);
     Process::start({
         command.env("LINERATE_STORE", store);
         command
     })
     .finish()
     .expect_code(0);
-    linerate(&format!("doctor lo --record --store {store}")).finish().expect_code(0);
+    linerate(&format!("doctor lo --record --store {store}"))
+        .finish()
+        .expect_code(0);
     let lab = HttpLab::start(&[]);
     let load = format!("{}/b/1k -c 2 -d 1s --warmup 0 -q --store {store}", lab.url);
-    linerate(&format!("http load {load}")).finish().expect_code(0);
+    linerate(&format!("http load {load}"))
+        .finish()
+        .expect_code(0);
     let plan = lab.plan_of_one_cell("plan.toml", "2, 4");
-    let study = lab.run(&["lab", &lab.url, &plan, "--phases", "2", "--out", &lab.path("runs"), "--store", store]);
+    let study = lab.run(&[
+        "lab",
+        &lab.url,
+        &plan,
+        "--phases",
+        "2",
+        "--out",
+        &lab.path("runs"),
+        "--store",
+        store,
+    ]);
     assert!(matches!(study.code(), Some(0 | 6)), "{study:?}");
 }
 
@@ -116,39 +184,95 @@ fn pages_of_every_kind_of_run_are_inert_and_import_their_runs() {
     if browse(directory.path(), "about:blank").is_none() {
         return skip("chromium is not installed");
     }
-    let [store, copy] = ["history.db", "copy.db"].map(|name| directory.path().join(name).display().to_string());
+    let [store, copy] =
+        ["history.db", "copy.db"].map(|name| directory.path().join(name).display().to_string());
     run_everything(&store);
     let list = |store: &str| {
         let list = linerate(&format!("history list --all --json --store {store}")).finish();
-        list.expect_clean().json().as_array().expect("a list").clone()
+        list.expect_clean()
+            .json()
+            .as_array()
+            .expect("a list")
+            .clone()
     };
     let rows = list(&store);
     let kinds: BTreeSet<&str> = rows.iter().filter_map(|row| row["kind"].as_str()).collect();
-    assert_eq!(kinds, ["doctor", "http-lab", "http-load", "session", "sweep", "test"].into(), "{rows:?}");
-    let show = |store: &str, id: &str| linerate(&format!("history show {id} --json --store {store}")).finish().json();
+    assert_eq!(
+        kinds,
+        [
+            "doctor",
+            "http-lab",
+            "http-load",
+            "session",
+            "sweep",
+            "test"
+        ]
+        .into(),
+        "{rows:?}"
+    );
+    let show = |store: &str, id: &str| {
+        linerate(&format!("history show {id} --json --store {store}"))
+            .finish()
+            .json()
+    };
     for row in &rows {
-        let (id, page) = (row["run_id"].as_str().expect("an id"), directory.path().join("run.html"));
-        linerate(&format!("report {id} -o {} --store {store}", page.display())).finish().expect_clean();
+        let (id, page) = (
+            row["run_id"].as_str().expect("an id"),
+            directory.path().join("run.html"),
+        );
+        linerate(&format!(
+            "report {id} -o {} --store {store}",
+            page.display()
+        ))
+        .finish()
+        .expect_clean();
         inert(directory.path(), &page);
-        linerate(&format!("history import {} --store {copy}", page.display())).finish().expect_code(0);
-        assert_eq!(show(&copy, id)["trials"], show(&store, id)["trials"], "{}", row["kind"]);
+        linerate(&format!("history import {} --store {copy}", page.display()))
+            .finish()
+            .expect_code(0);
+        assert_eq!(
+            show(&copy, id)["trials"],
+            show(&store, id)["trials"],
+            "{}",
+            row["kind"]
+        );
     }
     assert_eq!(list(&copy).len(), rows.len());
 
     let sides = [1.0, 0.9].map(|factor| {
         let file = directory.path().join(format!("side{factor}.json"));
-        let mut record = record("complete", &[9e8, 9.1e8, 9.2e8, 9.3e8].map(|rate| rate * factor));
-        record["run_id"] = json!(format!("01890a5d-ac96-774b-bcce-b3020000000{}", (factor * 10.0) as u8 % 10));
+        let mut record = record(
+            "complete",
+            &[9e8, 9.1e8, 9.2e8, 9.3e8].map(|rate| rate * factor),
+        );
+        record["run_id"] = json!(format!(
+            "01890a5d-ac96-774b-bcce-b3020000000{}",
+            (factor * 10.0) as u8 % 10
+        ));
         std::fs::write(&file, record.to_string()).expect("a file");
         file.display().to_string()
     });
     let page = directory.path().join("compare.html");
     let [a, b] = &sides;
-    linerate(&format!("compare {a} {b} --store off --html {}", page.display())).finish().expect_code(10);
+    linerate(&format!(
+        "compare {a} {b} --store off --html {}",
+        page.display()
+    ))
+    .finish()
+    .expect_code(10);
     inert(directory.path(), &page);
     let page = directory.path().join("trend.html");
-    let test = rows.iter().find(|row| row["kind"] == "test").and_then(|row| row["run_id"].as_str()).expect("a test");
-    linerate(&format!("history trend {test} --html {} --store {store}", page.display())).finish().expect_code(11);
+    let test = rows
+        .iter()
+        .find(|row| row["kind"] == "test")
+        .and_then(|row| row["run_id"].as_str())
+        .expect("a test");
+    linerate(&format!(
+        "history trend {test} --html {} --store {store}",
+        page.display()
+    ))
+    .finish()
+    .expect_code(11);
     inert(directory.path(), &page);
 }
 
@@ -161,7 +285,9 @@ fn the_live_page_runs_its_own_script_only() {
     let _ = service.wait_for_events("test_started", 1, TIMEOUT);
     let link = wait_for(TIMEOUT, || {
         let text = service.process.stderr();
-        text.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned)
+        text.split_whitespace()
+            .find(|word| word.starts_with("http://"))
+            .map(str::to_owned)
     });
     let link = link.expect("a link");
     let Some(first) = browse(directory.path(), &link) else {

@@ -15,18 +15,35 @@ use serde_json::Value;
 
 /// Runs and their period.
 fn size() -> (usize, Duration) {
-    let runs = env::var("LINERATE_WATCH_RUNS").ok().map(|runs| runs.parse().expect("LINERATE_WATCH_RUNS is a number"));
-    runs.map_or((15, Duration::from_secs(2)), |runs| (runs, Duration::from_secs(5)))
+    let runs = env::var("LINERATE_WATCH_RUNS")
+        .ok()
+        .map(|runs| runs.parse().expect("LINERATE_WATCH_RUNS is a number"));
+    runs.map_or((15, Duration::from_secs(2)), |runs| {
+        (runs, Duration::from_secs(5))
+    })
 }
 
 /// A watch of so many runs.
 fn watch(net: &Net, folder: &Path, runs: usize) -> Process {
-    let [store, alerts, metrics] =
-        ["history.db", "alerts", "results.prom"].map(|name| folder.join(name).display().to_string());
+    let [store, alerts, metrics] = ["history.db", "alerts", "results.prom"]
+        .map(|name| folder.join(name).display().to_string());
     let (period, count) = (format!("{}s", size().1.as_secs()), runs.to_string());
-    let words = ["watch", "--name", "uplink", "--every", &period, "--count", &count, "--store", &store];
+    let words = [
+        "watch", "--name", "uplink", "--every", &period, "--count", &count, "--store", &store,
+    ];
     let alert = format!("cat >> {alerts}");
-    let outputs = ["--alert", &alert, "--metrics", &metrics, "--", "iperf3", "-c", SERVER, "-n", "64K"];
+    let outputs = [
+        "--alert",
+        &alert,
+        "--metrics",
+        &metrics,
+        "--",
+        "iperf3",
+        "-c",
+        SERVER,
+        "-n",
+        "64K",
+    ];
     let mut command = inside(&net.a, ours().path(), &[&words[..], &outputs].concat());
     command.env("HOME", folder);
     Process::start(command)
@@ -34,13 +51,21 @@ fn watch(net: &Net, folder: &Path, runs: usize) -> Process {
 
 /// Lines of runs, each of which begins with its time.
 fn lines(watch: &Process) -> Vec<String> {
-    watch.stderr().lines().filter(|line| line.starts_with("20") && line.contains("Z  ")).map(str::to_owned).collect()
+    watch
+        .stderr()
+        .lines()
+        .filter(|line| line.starts_with("20") && line.contains("Z  "))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[track_caller]
 fn wait_for_runs(watch: &Process, what: &str, is_enough: impl Fn(&[String]) -> bool) {
     let (runs, period) = size();
-    assert!(wait_until(period * (runs as u32 + 10), || is_enough(&lines(watch))), "{what}: {watch:?}");
+    assert!(
+        wait_until(period * (runs as u32 + 10), || is_enough(&lines(watch))),
+        "{what}: {watch:?}"
+    );
 }
 
 fn history(store: &Path, words: &[&str]) -> Value {
@@ -57,45 +82,84 @@ fn timed_a_watch_outlives_its_server_and_a_path_that_is_cut_off() {
     let (until_restart, until_cut) = (runs / 3, runs * 2 / 3);
     let first = watch(&net, folder.path(), until_restart);
     let server = net.server();
-    wait_for_runs(&first, "the first runs", |lines| lines.len() == until_restart);
+    wait_for_runs(&first, "the first runs", |lines| {
+        lines.len() == until_restart
+    });
     first.finish().expect_code(0);
     server.signal(Signal::Terminate);
     let _ = server.finish();
     let _server = net.server();
     let second = watch(&net, folder.path(), runs - until_restart);
-    wait_for_runs(&second, "runs of the new server", |lines| lines.len() >= until_cut - until_restart);
+    wait_for_runs(&second, "runs of the new server", |lines| {
+        lines.len() >= until_cut - until_restart
+    });
     let before = lines(&second).len();
     net.cut();
-    wait_for_runs(&second, "runs over a path that is cut off", |lines| lines.len() >= before + 4);
+    wait_for_runs(&second, "runs over a path that is cut off", |lines| {
+        lines.len() >= before + 4
+    });
     net.restore();
-    wait_for_runs(&second, "the last runs", |lines| lines.len() == runs - until_restart);
+    wait_for_runs(&second, "the last runs", |lines| {
+        lines.len() == runs - until_restart
+    });
     let ended = second.finish();
     ended.expect_code(0);
 
     let store = folder.path().join("history.db");
-    let rows = history(&store, &["list", "--all", "--sort", "oldest", "--watch", "uplink", "--json"]);
+    let rows = history(
+        &store,
+        &[
+            "list", "--all", "--sort", "oldest", "--watch", "uplink", "--json",
+        ],
+    );
     let rows = rows.as_array().expect("a list");
     assert_eq!(rows.len(), runs, "{ended:?}");
     // Without an answer, or without an end.
-    let failed: Vec<usize> = (0..runs).filter(|at| rows[*at]["state"] != "complete").collect();
+    let failed: Vec<usize> = (0..runs)
+        .filter(|at| rows[*at]["state"] != "complete")
+        .collect();
     let is_in_a_row = failed.windows(2).all(|pair| pair[1] == pair[0] + 1);
-    assert!((3..=5).contains(&failed.len()) && is_in_a_row && failed[0] >= until_cut, "{failed:?} {ended:?}");
+    assert!(
+        (3..=5).contains(&failed.len()) && is_in_a_row && failed[0] >= until_cut,
+        "{failed:?} {ended:?}"
+    );
     for (at, row) in rows.iter().enumerate() {
         assert_eq!(row["primary"].is_null(), failed.contains(&at), "{row}");
         assert_eq!(row["reason"].is_string(), failed.contains(&at), "{row}");
     }
-    let record = history(&store, &["show", rows[failed[0]]["run_id"].as_str().expect("an id"), "--json"]);
-    let measures = record["trials"].as_array().expect("trials").iter().map(|trial| trial["measures"].to_string());
-    assert!(measures.clone().all(|measures| measures == "[]"), "{record}");
+    let record = history(
+        &store,
+        &[
+            "show",
+            rows[failed[0]]["run_id"].as_str().expect("an id"),
+            "--json",
+        ],
+    );
+    let measures = record["trials"]
+        .as_array()
+        .expect("trials")
+        .iter()
+        .map(|trial| trial["measures"].to_string());
+    assert!(
+        measures.clone().all(|measures| measures == "[]"),
+        "{record}"
+    );
 
     // The grid has no memory: each start is that of its slot, also after the second start of the watch.
-    let (period_ms, first_ms) = (period.as_millis() as i64, rows[0]["started_unix_ms"].as_i64().expect("a time"));
+    let (period_ms, first_ms) = (
+        period.as_millis() as i64,
+        rows[0]["started_unix_ms"].as_i64().expect("a time"),
+    );
     for (at, row) in rows.iter().enumerate() {
         let late_ms = row["started_unix_ms"].as_i64().expect("a time") - first_ms;
         let of_grid_ms = (late_ms + period_ms / 2).rem_euclid(period_ms) - period_ms / 2;
         // A failed run is made once more in the first half of its slot.
         let is_again = failed.contains(&at) || at > 0 && failed.contains(&(at - 1));
-        let late_max_ms = if is_again { period_ms / 2 } else { period_ms / 5 };
+        let late_max_ms = if is_again {
+            period_ms / 2
+        } else {
+            period_ms / 5
+        };
         assert!(
             (-period_ms / 5..=late_max_ms).contains(&of_grid_ms),
             "run {at} is {of_grid_ms} ms beside the grid: {rows:#?}"
@@ -103,13 +167,20 @@ fn timed_a_watch_outlives_its_server_and_a_path_that_is_cut_off() {
     }
 
     let alerts = fs::read_to_string(folder.path().join("alerts")).expect("alerts");
-    let alerts: Vec<Value> = alerts.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let alerts: Vec<Value> = alerts
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
     let states: Vec<_> = alerts.iter().map(|alert| alert["state"].as_str()).collect();
     assert_eq!(states, [Some("failing"), Some("ok")], "{alerts:?}");
-    assert_eq!(alerts[0]["run"], rows[failed[2]]["run_id"], "the third failure in a row: {alerts:?}");
+    assert_eq!(
+        alerts[0]["run"], rows[failed[2]]["run_id"],
+        "the third failure in a row: {alerts:?}"
+    );
     let metrics = fs::read_to_string(folder.path().join("results.prom")).expect("results");
     assert!(
-        metrics.contains("linerate_test_success{") && metrics.contains("linerate_test_goodput_bytes_per_second{"),
+        metrics.contains("linerate_test_success{")
+            && metrics.contains("linerate_test_goodput_bytes_per_second{"),
         "{metrics}"
     );
 }

@@ -2,8 +2,8 @@
 
 use super::attacked::{Attack, AttackedServer};
 use super::{
-    echo_floods, endless_plaintext, held_connections, keep_messages, one_byte_records, rate_floods, repeated_phases,
-    udp_turns, unread_responses, wrong_tokens,
+    echo_floods, endless_plaintext, held_connections, keep_messages, one_byte_records, rate_floods,
+    repeated_phases, udp_turns, unread_responses, wrong_tokens,
 };
 
 const ATTACKS: [Attack; 10] = [
@@ -21,5 +21,6 @@ const ATTACKS: [Attack; 10] = [
 
 #[test]
 fn timed_under_all_attacks_clients_are_served_in_time_and_the_server_ends_when_asked() {
-    AttackedServer::start(&["--allow-split-address", "--limit", "address:rate=1G"]).withstands(&ATTACKS);
+    AttackedServer::start(&["--allow-split-address", "--limit", "address:rate=1G"])
+        .withstands(&ATTACKS);
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use linerate_interop::{
-    Attacker, ControlGroup, NativeHost, Service, Signal, Status, TIMEOUT, fresh_cookie, give_way, original, ours,
-    report, skip, state, wait_until,
+    Attacker, ControlGroup, NativeHost, Service, Signal, Status, TIMEOUT, fresh_cookie, give_way,
+    original, ours, report, skip, state, wait_until,
 };
 use linerate_sys::process;
 use serde_json::Value;
@@ -47,15 +47,21 @@ const MEMORY_BYTES: u64 = 512 << 20;
 /// What the server may have of it.
 const MEMORY_KIB_MAX: usize = 128 << 10;
 /// Addresses of the attackers, and that of the client that is to be served.
-const ATTACKERS: [Ipv4Addr; 3] =
-    [Ipv4Addr::new(127, 0, 7, 1), Ipv4Addr::new(127, 0, 7, 2), Ipv4Addr::new(127, 0, 7, 3)];
+const ATTACKERS: [Ipv4Addr; 3] = [
+    Ipv4Addr::new(127, 0, 7, 1),
+    Ipv4Addr::new(127, 0, 7, 2),
+    Ipv4Addr::new(127, 0, 7, 3),
+];
 const VICTIM: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 99);
 
 impl Demands {
     /// `LINERATE_ATTACK_SECONDS` is for an optimised program on an idle machine. Otherwise the attacks take seconds, and a busy
     /// machine is no defect.
     fn new() -> Self {
-        match env::var("LINERATE_ATTACK_SECONDS").ok().and_then(|seconds| seconds.parse().ok()) {
+        match env::var("LINERATE_ATTACK_SECONDS")
+            .ok()
+            .and_then(|seconds| seconds.parse().ok())
+        {
             Some(seconds) => Self {
                 length: Duration::from_secs(seconds),
                 answered_within: Duration::from_secs(1),
@@ -70,7 +76,16 @@ impl Demands {
                 served_within: Duration::from_secs(3),
                 ends_within: Duration::from_secs(5),
                 memory_kib: |status| status.anonymous_kib,
-                test: &["--profile", "quick", "--only", "idle,down,up", "--time", "1", "-b", "100M"],
+                test: &[
+                    "--profile",
+                    "quick",
+                    "--only",
+                    "idle,down,up",
+                    "--time",
+                    "1",
+                    "-b",
+                    "100M",
+                ],
             },
         }
     }
@@ -84,18 +99,28 @@ impl AttackedServer {
         process::raise_fd_limit().expect("a limit that can be read");
         let group = ControlGroup::with_memory(MEMORY_BYTES);
         if group.is_none() {
-            skip("no control group with a limit on memory can be made here (root is needed): ulimit alone bounds it");
+            skip(
+                "no control group with a limit on memory can be made here (root is needed): ulimit alone bounds it",
+            );
         }
-        let join =
-            group.as_ref().map_or_else(String::new, |group| format!("echo $$ > {};", group.processes().display()));
-        let limits = format!("{join} ulimit -n 1024; ulimit -d {}; exec \"$@\"", MEMORY_BYTES >> 10);
+        let join = group.as_ref().map_or_else(String::new, |group| {
+            format!("echo $$ > {};", group.processes().display())
+        });
+        let limits = format!(
+            "{join} ulimit -n 1024; ulimit -d {}; exec \"$@\"",
+            MEMORY_BYTES >> 10
+        );
 
         let host = NativeHost::here();
         let program = ours().path().to_str().expect("a plain path");
         let command = host.command_of(Path::new("sh"), &["-c", &limits, "sh", program]);
         let service = Service::spawn(command, linerate_interop::free_port(), words);
         service.wait_for_events("listening", 1, TIMEOUT);
-        Self { service, _host: host, _group: group }
+        Self {
+            service,
+            _host: host,
+            _group: group,
+        }
     }
 
     /// Attacks the server in all of these ways at once, while clients of both dialects are served.
@@ -121,7 +146,10 @@ impl AttackedServer {
 
         thread::scope(|scope| {
             let ends = [EndOfAttacks(&is_stopping), EndOfAttacks(&is_over)];
-            for (from, attack) in ATTACKERS.iter().flat_map(|from| attacks.iter().map(move |attack| (*from, *attack))) {
+            for (from, attack) in ATTACKERS
+                .iter()
+                .flat_map(|from| attacks.iter().map(move |attack| (*from, *attack)))
+            {
                 let attacker = Attacker::new(from, VICTIM, server, &is_over);
                 let has_company = attacks.len() > 1;
                 scope.spawn(move || {
@@ -142,15 +170,29 @@ impl AttackedServer {
             is_stopping.store(true, Ordering::Relaxed);
             service.process.signal(Signal::Terminate);
             let has_ended = wait_until(demands.ends_within, || service.process.has_ended());
-            assert!(has_ended, "not ended within {:?}: {service:?}", demands.ends_within);
+            assert!(
+                has_ended,
+                "not ended within {:?}: {service:?}",
+                demands.ends_within
+            );
             drop(ends);
         });
 
         let (largest_kib, longest_ms) = (largest_kib.into_inner(), longest_ms.into_inner());
-        report(&format!("at most {largest_kib} KiB and {longest_ms} ms to an answer"));
-        assert!(largest_kib <= MEMORY_KIB_MAX, "{largest_kib} KiB: {:?}", self.service);
+        report(&format!(
+            "at most {largest_kib} KiB and {longest_ms} ms to an answer"
+        ));
+        assert!(
+            largest_kib <= MEMORY_KIB_MAX,
+            "{largest_kib} KiB: {:?}",
+            self.service
+        );
         let answered_within = demands.answered_within.as_millis();
-        assert!(u128::from(longest_ms) <= answered_within, "an answer after {longest_ms} ms: {:?}", self.service);
+        assert!(
+            u128::from(longest_ms) <= answered_within,
+            "an answer after {longest_ms} ms: {:?}",
+            self.service
+        );
         self.service.process.finish().expect_code(0);
     }
 }
@@ -165,7 +207,12 @@ impl Drop for EndOfAttacks<'_> {
 }
 
 /// Largest memory of the server during the attacks.
-fn watch_memory(process: u32, kib: fn(&Status) -> usize, is_over: &AtomicBool, largest_kib: &AtomicUsize) {
+fn watch_memory(
+    process: u32,
+    kib: fn(&Status) -> usize,
+    is_over: &AtomicBool,
+    largest_kib: &AtomicUsize,
+) {
     while !is_over.load(Ordering::Relaxed) {
         if let Some(status) = Status::while_it_runs(process) {
             largest_kib.fetch_max(kib(&status), Ordering::Relaxed);
@@ -187,8 +234,15 @@ fn watch_answers(other: &Attacker<'_>, longest_ms: &AtomicU64) {
         });
         // A server that ends answers nothing.
         if other.goes_on() {
-            let elapsed = if answer == Some([state::PARAM_EXCHANGE]) { began.elapsed() } else { TIMEOUT };
-            longest_ms.fetch_max(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+            let elapsed = if answer == Some([state::PARAM_EXCHANGE]) {
+                began.elapsed()
+            } else {
+                TIMEOUT
+            };
+            longest_ms.fetch_max(
+                u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+                Ordering::Relaxed,
+            );
         }
         other.pause(Duration::from_millis(50));
     }
@@ -198,9 +252,15 @@ fn watch_answers(other: &Attacker<'_>, longest_ms: &AtomicU64) {
 #[track_caller]
 pub(super) fn serve_stock_client(service: &Service, words: &[&str], served_within: Duration) {
     let began = Instant::now();
-    let client = service.client(original(), &[words, &["-B", &VICTIM.to_string()]].concat()).finish();
+    let client = service
+        .client(original(), &[words, &["-B", &VICTIM.to_string()]].concat())
+        .finish();
     client.expect_clean();
-    assert!(began.elapsed() <= served_within, "served after {:?}: {client:?} {service:?}", began.elapsed());
+    assert!(
+        began.elapsed() <= served_within,
+        "served after {:?}: {client:?} {service:?}",
+        began.elapsed()
+    );
 }
 
 /// A native test that starts in time and measures both directions.
@@ -209,18 +269,31 @@ fn serve_native_client(service: &Service, demands: &Demands) {
     let began = Instant::now();
     let (client, victim) = (NativeHost::here(), VICTIM.to_string());
     let target = format!("127.0.0.1:{}", service.port);
-    let test = client.test(&target, &[demands.test, &["--jsonl", "-q", "-B", &victim]].concat());
+    let test = client.test(
+        &target,
+        &[demands.test, &["--jsonl", "-q", "-B", &victim]].concat(),
+    );
     let is_started = wait_until(TIMEOUT, || test.stdout().contains("\"started\""));
     let served_after = began.elapsed();
-    assert!(is_started && served_after <= demands.served_within, "served after {served_after:?}: {test:?} {service:?}");
+    assert!(
+        is_started && served_after <= demands.served_within,
+        "served after {served_after:?}: {test:?} {service:?}"
+    );
 
     let finished = test.finish_within(Duration::from_secs(90));
     finished.expect_code(0);
-    let mut events = finished.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let trial = events.find(|event| event["event"] == "trial").expect("a report");
+    let mut events = finished
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let trial = events
+        .find(|event| event["event"] == "trial")
+        .expect("a report");
     for member in ["down_bps", "up_bps"] {
         let phases = trial["report"]["phases"].as_array().expect("phases");
-        let is_measured = phases.iter().any(|phase| phase[member].as_f64().is_some_and(|bps| bps > 0.0));
+        let is_measured = phases
+            .iter()
+            .any(|phase| phase[member].as_f64().is_some_and(|bps| bps > 0.0));
         assert!(is_measured, "no {member}: {finished:?} {service:?}");
     }
 }

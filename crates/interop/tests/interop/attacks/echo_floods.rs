@@ -26,10 +26,19 @@ fn probe(attacker: &Attacker<'_>, text: &Value) -> Option<RawNative> {
 }
 
 pub(super) fn attack(attacker: &Attacker<'_>) {
-    let Some(mut session) = attacker.session(1) else { return };
-    let Some(ready) = session.try_start_phase(1, &idle()) else { return };
-    let tokens = ready["probes"].as_array().into_iter().flatten().take(CONNECTIONS);
-    let mut connections: Vec<RawNative> = tokens.filter_map(|token| probe(attacker, token)).collect();
+    let Some(mut session) = attacker.session(1) else {
+        return;
+    };
+    let Some(ready) = session.try_start_phase(1, &idle()) else {
+        return;
+    };
+    let tokens = ready["probes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .take(CONNECTIONS);
+    let mut connections: Vec<RawNative> =
+        tokens.filter_map(|token| probe(attacker, token)).collect();
     let began = Instant::now();
     while attacker.goes_on_since(began) && !connections.is_empty() {
         connections.retain_mut(|connection| connection.pour(iter::repeat_n(&RECORD[..], RECORDS)));

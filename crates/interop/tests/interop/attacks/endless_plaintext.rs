@@ -17,7 +17,9 @@ const RECORDS: usize = 160 << 10;
 
 /// Sends until the server closes the connection.
 fn pour(attacker: &Attacker<'_>, began: Instant) {
-    let Some(mut connection) = attacker.control() else { return };
+    let Some(mut connection) = attacker.control() else {
+        return;
+    };
     let records = || iter::once(&LENGTH[..]).chain(iter::repeat_n(&RECORD[..], RECORDS));
     while attacker.goes_on_since(began) && connection.pour(records()) {}
 }

@@ -21,11 +21,14 @@ fn phase(kind: &str, streams: u32) -> Value {
 }
 
 pub(super) fn attack(attacker: &Attacker<'_>) {
-    let Some(mut session) = attacker.session(1) else { return };
+    let Some(mut session) = attacker.session(1) else {
+        return;
+    };
     let mut connections = Vec::new();
     let mut number = 0;
     for (kind, stream_kind) in PHASES {
-        let granted = session.try_start_largest(&mut number, &CONNECTIONS, |streams| phase(kind, streams));
+        let granted =
+            session.try_start_largest(&mut number, &CONNECTIONS, |streams| phase(kind, streams));
         let Some((_, ready)) = granted else { continue };
         let text = &ready["streams"][0];
         // More than were granted, until the server answers none.

@@ -29,8 +29,9 @@ pub(super) fn attack(attacker: &Attacker<'_>) {
 
     let began = Instant::now();
     let pieces = iter::repeat_n(&whole, SESSIONS.0).chain(iter::repeat_n(&bytes, SESSIONS.1));
-    let mut sessions: Vec<(RawNative, &Vec<&[u8]>)> =
-        pieces.map_while(|pieces| Some((attacker.session(1)?, pieces))).collect();
+    let mut sessions: Vec<(RawNative, &Vec<&[u8]>)> = pieces
+        .map_while(|pieces| Some((attacker.session(1)?, pieces)))
+        .collect();
     while attacker.goes_on_since(began) && !sessions.is_empty() {
         sessions.retain_mut(|(session, pieces)| session.pour(pieces.iter().copied()));
         attacker.pause(PERIOD);

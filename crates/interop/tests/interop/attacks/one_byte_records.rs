@@ -14,7 +14,9 @@ const RECORDS: usize = 3 << 19;
 
 pub(super) fn attack(attacker: &Attacker<'_>) {
     // A session has more time than a connection that has sent no message.
-    let Some(mut session) = attacker.session(1) else { return };
+    let Some(mut session) = attacker.session(1) else {
+        return;
+    };
     let began = Instant::now();
     let length = MESSAGE_BYTES.to_be_bytes();
     let records = || iter::once(&length[..]).chain(iter::repeat_n(&b" "[..], RECORDS));

@@ -64,11 +64,17 @@ impl Exchange {
 }
 
 fn flood(attacker: &Attacker<'_>, moved: &AtomicU64) {
-    let Some(mut session) = attacker.session(CONNECTIONS) else { return };
-    let Some(ready) = session.try_start_phase(1, &requests()) else { return };
+    let Some(mut session) = attacker.session(CONNECTIONS) else {
+        return;
+    };
+    let Some(ready) = session.try_start_phase(1, &requests()) else {
+        return;
+    };
     let text = &ready["streams"][0];
     let connections = (0..CONNECTIONS).map_while(|_| requested(attacker, text));
-    let mut exchanges: Vec<Exchange> = connections.map(|stream| Exchange { stream, owed: 0 }).collect();
+    let mut exchanges: Vec<Exchange> = connections
+        .map(|stream| Exchange { stream, owed: 0 })
+        .collect();
     let mut buffer = vec![0; 256 << 10];
     let began = Instant::now();
     while attacker.goes_on_since(began) && !exchanges.is_empty() {
@@ -95,7 +101,12 @@ fn timed_requests_and_responses_hold_the_limit_of_the_rate() {
     let service = NativeHost::here().serve(&["--limit", "server:rate=50M"]);
     let server = SocketAddr::from((Ipv4Addr::LOCALHOST, service.port));
     let (is_over, moved) = (AtomicBool::new(false), AtomicU64::new(0));
-    let attacker = Attacker::new(Ipv4Addr::new(127, 0, 7, 1), Ipv4Addr::LOCALHOST, server, &is_over);
+    let attacker = Attacker::new(
+        Ipv4Addr::new(127, 0, 7, 1),
+        Ipv4Addr::LOCALHOST,
+        server,
+        &is_over,
+    );
     thread::scope(|scope| {
         scope.spawn(|| flood(&attacker, &moved));
         attacker.pause(FLOOD);
@@ -103,5 +114,8 @@ fn timed_requests_and_responses_hold_the_limit_of_the_rate() {
     });
     let moved = moved.into_inner();
     report(&format!("{moved} bytes in {FLOOD:?}"));
-    assert!(moved > 0 && moved <= ALLOWED_BYTES + BUFFERED_BYTES, "{moved} bytes in {FLOOD:?}: {service:?}");
+    assert!(
+        moved > 0 && moved <= ALLOWED_BYTES + BUFFERED_BYTES,
+        "{moved} bytes in {FLOOD:?}: {service:?}"
+    );
 }

@@ -20,7 +20,12 @@ fn idle() -> Value {
 }
 
 /// Opens the flows of a phase and ends the phase; `None` once the session is over.
-fn phase(attacker: &Attacker<'_>, session: &mut RawNative, number: u32, flows: &mut Vec<UdpSocket>) -> Option<()> {
+fn phase(
+    attacker: &Attacker<'_>,
+    session: &mut RawNative,
+    number: u32,
+    flows: &mut Vec<UdpSocket>,
+) -> Option<()> {
     let ready = session.try_start_phase(number, &idle())?;
     for granted in ready["flows"].as_array()? {
         let socket = attacker.own_udp()?;
@@ -35,7 +40,9 @@ fn phase(attacker: &Attacker<'_>, session: &mut RawNative, number: u32, flows: &
 }
 
 pub(super) fn attack(attacker: &Attacker<'_>) {
-    let Some(mut session) = attacker.session(1) else { return };
+    let Some(mut session) = attacker.session(1) else {
+        return;
+    };
     let mut flows = Vec::new();
     let began = Instant::now();
     for number in 1.. {

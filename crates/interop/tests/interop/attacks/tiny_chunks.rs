@@ -7,7 +7,12 @@ use std::time::{Duration, Instant};
 
 use linerate_interop::HttpServer;
 
-const PATHS: [&str; 4] = ["/b/64m?chunked=1", "/b/64m?chunked=3", "/b/64m?chunked=16", "/b/64m?chunked=256"];
+const PATHS: [&str; 4] = [
+    "/b/64m?chunked=1",
+    "/b/64m?chunked=3",
+    "/b/64m?chunked=16",
+    "/b/64m?chunked=256",
+];
 const OTHERS: usize = 40;
 /// Time of one request on a busy machine.
 const SERVED_WITHIN: Duration = Duration::from_secs(2);
@@ -18,7 +23,12 @@ fn read_chunks(server: &HttpServer, path: &str, is_over: &AtomicBool) {
         let mut client = server.connect();
         client.ask(path);
         let mut buffer = vec![0; 64 << 10];
-        while !is_over.load(Ordering::Relaxed) && client.stream.read(&mut buffer).is_ok_and(|length| length > 0) {}
+        while !is_over.load(Ordering::Relaxed)
+            && client
+                .stream
+                .read(&mut buffer)
+                .is_ok_and(|length| length > 0)
+        {}
     }
 }
 
@@ -44,9 +54,16 @@ fn timed_tiny_chunks_do_not_delay_other_connections() {
         for number in 0..OTHERS {
             let began = Instant::now();
             let mut client = server.connect();
-            client.stream.set_read_timeout(Some(SERVED_WITHIN)).expect("the time is not zero");
+            client
+                .stream
+                .set_read_timeout(Some(SERVED_WITHIN))
+                .expect("the time is not zero");
             assert_eq!(client.get("/1k").body.len(), 1024, "connection {number}");
-            assert!(began.elapsed() <= SERVED_WITHIN, "connection {number} after {:?}", began.elapsed());
+            assert!(
+                began.elapsed() <= SERVED_WITHIN,
+                "connection {number} after {:?}",
+                began.elapsed()
+            );
         }
         drop(end);
     });

@@ -29,10 +29,16 @@ fn requested(attacker: &Attacker<'_>, text: &Value) -> Option<TcpStream> {
 }
 
 pub(super) fn attack(attacker: &Attacker<'_>) {
-    let Some(mut session) = attacker.session(1) else { return };
-    let Some((streams, ready)) = session.try_start_largest(&mut 0, &CONNECTIONS, requests) else { return };
+    let Some(mut session) = attacker.session(1) else {
+        return;
+    };
+    let Some((streams, ready)) = session.try_start_largest(&mut 0, &CONNECTIONS, requests) else {
+        return;
+    };
     let text = &ready["streams"][0];
-    let connections: Vec<TcpStream> = (0..streams).map_while(|_| requested(attacker, text)).collect();
+    let connections: Vec<TcpStream> = (0..streams)
+        .map_while(|_| requested(attacker, text))
+        .collect();
     let began = Instant::now();
     while attacker.goes_on_since(began) && !connections.is_empty() {
         attacker.pause(Duration::from_millis(200));

@@ -12,7 +12,9 @@ const DATAGRAMS: u8 = 25;
 const PERIOD: Duration = Duration::from_millis(20);
 
 pub(super) fn attack(attacker: &Attacker<'_>) {
-    let Some(forged) = attacker.udp(attacker.victim) else { return };
+    let Some(forged) = attacker.udp(attacker.victim) else {
+        return;
+    };
     let began = Instant::now();
     while attacker.goes_on_since(began) {
         for number in 0..DATAGRAMS {

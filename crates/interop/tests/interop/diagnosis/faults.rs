@@ -34,8 +34,20 @@ struct Fault {
     contains: &'static [&'static str],
 }
 
-const fn fault(place: Place, made_by: &'static str, verdict: &'static str, rule: &'static str) -> Fault {
-    Fault { place, made_by, words: "-C cubic", verdict, rule, contains: &[] }
+const fn fault(
+    place: Place,
+    made_by: &'static str,
+    verdict: &'static str,
+    rule: &'static str,
+) -> Fault {
+    Fault {
+        place,
+        made_by,
+        words: "-C cubic",
+        verdict,
+        rule,
+        contains: &[],
+    }
 }
 
 impl Fault {
@@ -49,15 +61,25 @@ impl Fault {
 
     /// `None` where the fault cannot be made here.
     fn test(&self) -> Option<Result<(), String>> {
-        let net = if self.place == Place::Bridge { Net::bridged()? } else { Net::new()? };
+        let net = if self.place == Place::Bridge {
+            Net::bridged()?
+        } else {
+            Net::new()?
+        };
         let namespace = match self.place {
             Place::Client => &net.a,
             Place::Server => &net.b,
             Place::Bridge => net.middle.as_ref()?,
         };
-        let made = inside(namespace, Path::new("sh"), &["-ec", self.made_by]).output().expect("sh");
+        let made = inside(namespace, Path::new("sh"), &["-ec", self.made_by])
+            .output()
+            .expect("sh");
         if !made.status.success() {
-            skip(&format!("{}: {}", self.made_by, String::from_utf8_lossy(&made.stderr).trim()));
+            skip(&format!(
+                "{}: {}",
+                self.made_by,
+                String::from_utf8_lossy(&made.stderr).trim()
+            ));
             return None;
         }
         let _server = net.server();
@@ -77,18 +99,31 @@ fn diagnosis(net: &Net, options: &str) -> Value {
 }
 
 /// The verdict is this one, its finding stands in one list, and no other cause is as severe.
-fn explained(diagnosis: &Value, verdict: &str, rule: &str, contains: &[&str]) -> Result<(), String> {
+fn explained(
+    diagnosis: &Value,
+    verdict: &str,
+    rule: &str,
+    contains: &[&str],
+) -> Result<(), String> {
     let concluded = &diagnosis["verdict"];
     let sentence = concluded["sentence"].as_str().unwrap_or_default();
     if concluded["verdict"] != verdict || !sentence.contains(rule) {
-        return Err(format!("expected {verdict} by {rule}, concluded: {sentence}"));
+        return Err(format!(
+            "expected {verdict} by {rule}, concluded: {sentence}"
+        ));
     }
     let list = |name: &str| diagnosis[name].as_array().cloned().unwrap_or_default();
-    let is_same = |entry: &Value, subject: &Value| entry["id"] == rule && entry["subject"] == *subject;
-    let finding = list("findings").into_iter().find(|finding| finding["id"] == rule);
+    let is_same =
+        |entry: &Value, subject: &Value| entry["id"] == rule && entry["subject"] == *subject;
+    let finding = list("findings")
+        .into_iter()
+        .find(|finding| finding["id"] == rule);
     let finding = finding.ok_or_else(|| format!("{rule} is not among the findings"))?;
     for other in ["ruled_out", "not_evaluated"] {
-        if list(other).iter().any(|entry| is_same(entry, &finding["subject"])) {
+        if list(other)
+            .iter()
+            .any(|entry| is_same(entry, &finding["subject"]))
+        {
             return Err(format!("{rule} is also {other}"));
         }
     }
@@ -103,12 +138,16 @@ fn explained(diagnosis: &Value, verdict: &str, rule: &str, contains: &[&str]) ->
     }
     let text = finding.to_string();
     let missing = contains.iter().find(|part| !text.contains(**part));
-    missing.map_or(Ok(()), |part| Err(format!("{part:?} is not in {rule}: {finding:#}")))
+    missing.map_or(Ok(()), |part| {
+        Err(format!("{part:?} is not in {rule}: {finding:#}"))
+    })
 }
 
 /// How often each fault is tested; `None` when only the first one of a kind is, once.
 fn runs() -> Option<usize> {
-    env::var("LINERATE_FAULT_RUNS").ok().and_then(|runs| runs.parse().ok())
+    env::var("LINERATE_FAULT_RUNS")
+        .ok()
+        .and_then(|runs| runs.parse().ok())
 }
 
 fn times(kinds: usize) -> usize {
@@ -116,13 +155,29 @@ fn times(kinds: usize) -> usize {
 }
 
 /// Repeats a test. One of twenty may conclude something else.
-#[allow(clippy::print_stderr, reason = "the reader of the test log must see the count")]
+#[allow(
+    clippy::print_stderr,
+    reason = "the reader of the test log must see the count"
+)]
 fn repeat(times: usize, mut test: impl FnMut(usize) -> Option<Result<(), String>>) {
     let results: Vec<Result<(), String>> = (0..times).map_while(&mut test).collect();
-    let errors: Vec<&String> = results.iter().filter_map(|result| result.as_ref().err()).collect();
-    eprintln!("{} of {} as expected", results.len() - errors.len(), results.len());
+    let errors: Vec<&String> = results
+        .iter()
+        .filter_map(|result| result.as_ref().err())
+        .collect();
+    eprintln!(
+        "{} of {} as expected",
+        results.len() - errors.len(),
+        results.len()
+    );
     errors.iter().for_each(|error| eprintln!("{error}"));
-    assert!(errors.len() * 20 <= results.len(), "{} of {}: {}", errors.len(), results.len(), errors[0]);
+    assert!(
+        errors.len() * 20 <= results.len(),
+        "{} of {}: {}",
+        errors.len(),
+        results.len(),
+        errors[0]
+    );
 }
 
 fn test_all(faults: &[Fault]) {
@@ -177,23 +232,50 @@ fn loss_without_counters_of_the_receiver_is_undecided() {
     repeat(times(1), |_| {
         let net = Net::bridged()?;
         let middle = net.middle.as_deref()?;
-        assert!(inside(middle, Path::new("sh"), &["-ec", NARROW]).status().expect("sh").success());
+        assert!(
+            inside(middle, Path::new("sh"), &["-ec", NARROW])
+                .status()
+                .expect("sh")
+                .success()
+        );
         let server = Process::start(inside(&net.b, original().path(), &["-s", "--forceflush"]));
         server.wait_for_stdout("Server listening", 1);
         let diagnosis = diagnosis(&net, "-u -b 100M");
-        let result = explained(&diagnosis, "path-or-receiver", "PATH-11", &["UdpRcvbufErrors"]);
+        let result = explained(
+            &diagnosis,
+            "path-or-receiver",
+            "PATH-11",
+            &["UdpRcvbufErrors"],
+        );
         Some(result.map_err(|error| format!("{error}: {diagnosis:#}")))
     });
 }
 
 #[test]
 fn small_windows_are_those_of_their_host() {
-    let rmem = fault(Place::Server, "sysctl -qw 'net.ipv4.tcp_rmem=4096 16384 16384'", "receiver-window", "WIN-01");
+    let rmem = fault(
+        Place::Server,
+        "sysctl -qw 'net.ipv4.tcp_rmem=4096 16384 16384'",
+        "receiver-window",
+        "WIN-01",
+    );
     test_all(&[
         rmem.contains(&["net.ipv4.tcp_rmem", "4096 16384 16384"]),
-        fault(Place::Client, "sysctl -qw 'net.ipv4.tcp_wmem=4096 4096 4096'", "sender-window", "WIN-02"),
-        fault(Place::Client, "true", "receiver-window", "WIN-01").words("-C cubic -w 4K").contains(&["-w"]),
-        fault(Place::Server, "ip route change 10.99.0.0/24 dev lr0 window 8000", "receiver-window", "WIN-01"),
+        fault(
+            Place::Client,
+            "sysctl -qw 'net.ipv4.tcp_wmem=4096 4096 4096'",
+            "sender-window",
+            "WIN-02",
+        ),
+        fault(Place::Client, "true", "receiver-window", "WIN-01")
+            .words("-C cubic -w 4K")
+            .contains(&["-w"]),
+        fault(
+            Place::Server,
+            "ip route change 10.99.0.0/24 dev lr0 window 8000",
+            "receiver-window",
+            "WIN-01",
+        ),
     ]);
 }
 
@@ -204,7 +286,9 @@ fn a_rule_of_the_firewall_that_drops_is_named() {
     const EVERY_100TH: &str = "nft 'table ip t { chain c { type filter hook input priority 0; \
                                meta l4proto tcp numgen random mod 100 == 0 counter drop; }; }'";
     test_all(&[
-        fault(Place::Server, EVERY_20TH, "firewall", "FW-01").words("-u -b 50M").contains(&["ip t c"]),
+        fault(Place::Server, EVERY_20TH, "firewall", "FW-01")
+            .words("-u -b 50M")
+            .contains(&["ip t c"]),
         fault(Place::Server, EVERY_100TH, "firewall", "FW-01").contains(&["ip t c"]),
     ]);
 }
@@ -228,8 +312,19 @@ fn shapers_of_a_host_are_configured_rates() {
 #[test]
 fn offloads_that_are_off_limit_the_sender() {
     test_all(&[
-        fault(Place::Client, "ethtool -K lr0 tso off gso off tx off sg off", "offload", "OFF-01"),
-        fault(Place::Client, "ip link set dev lr0 gso_max_segs 1", "offload", "OFF-01").contains(&["gso_max_segs"]),
+        fault(
+            Place::Client,
+            "ethtool -K lr0 tso off gso off tx off sg off",
+            "offload",
+            "OFF-01",
+        ),
+        fault(
+            Place::Client,
+            "ip link set dev lr0 gso_max_segs 1",
+            "offload",
+            "OFF-01",
+        )
+        .contains(&["gso_max_segs"]),
     ]);
 }
 
@@ -289,7 +384,9 @@ fn joined(namespace: &str, group: &ControlGroup, options: &[&str]) -> Process {
     let group = group.processes();
     let mut command = Command::new("nsenter");
     command.arg(format!("--net=/run/netns/{namespace}"));
-    command.args(["sh", "-c", "echo $$ > \"$0\"; exec \"$@\""]).args([&group, ours().path()]);
+    command
+        .args(["sh", "-c", "echo $$ > \"$0\"; exec \"$@\""])
+        .args([&group, ours().path()]);
     command.arg("iperf3").args(options);
     Process::start(command)
 }
@@ -311,7 +408,11 @@ fn a_quota_of_cpu_time_at_one_end_is_named() {
             net.server()
         };
         let options = ["-c", SERVER, "-J", "--lr-doctor", "-t", "5", "-C", "cubic"];
-        let client = if is_server { net.client(&options[2..]) } else { joined(&net.a, &group, &options) };
+        let client = if is_server {
+            net.client(&options[2..])
+        } else {
+            joined(&net.a, &group, &options)
+        };
         let diagnosis = client.finish().json()["lr_doctor"].clone();
         drop(server);
         let result = explained(&diagnosis, "cpu-quota", "CPU-04", &[]);
@@ -331,9 +432,19 @@ fn the_cpus_limit_a_test_without_a_fault() {
         let verdict = diagnosis["verdict"]["verdict"].as_str().unwrap_or_default();
         let is_cpu = matches!(verdict, "host-cpu" | "other-programs" | "cpu-steal");
         let is_severe = |finding: &Value| {
-            finding["severity"] != "low" && finding["severity"] != "info" && finding["id"] != "CPU-07"
+            finding["severity"] != "low"
+                && finding["severity"] != "info"
+                && finding["id"] != "CPU-07"
         };
-        let severe = diagnosis["findings"].as_array().into_iter().flatten().any(is_severe);
-        Some(if is_cpu && !severe { Ok(()) } else { Err(format!("{options}: {diagnosis:#}")) })
+        let severe = diagnosis["findings"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(is_severe);
+        Some(if is_cpu && !severe {
+            Ok(())
+        } else {
+            Err(format!("{options}: {diagnosis:#}"))
+        })
     });
 }

@@ -10,7 +10,9 @@ use linerate_interop::{Finished, Keys, Pairing, Process, each_case, free_port, l
 /// `linerate generate user` with this standard input.
 fn generate_user(name: &str, input: &[u8]) -> Finished {
     let mut file = tempfile::tempfile().expect("a temporary file");
-    file.write_all(input).and_then(|()| file.rewind()).expect("the file is writable");
+    file.write_all(input)
+        .and_then(|()| file.rewind())
+        .expect("the file is writable");
     let mut command = Command::new(ours().path());
     command.args(["generate", "user", name]);
     Process::start_reading(command, file).finish()
@@ -23,7 +25,10 @@ fn trial_ends_with_one_line_of_four_rates_and_the_next_command() {
     let line = trial.stdout.lines().last().expect("a report");
     assert!(line.starts_with("Sound: TCP "), "{line}");
     assert_eq!(line.matches("bit/s").count(), 4, "{line}");
-    assert!(line.contains("`linerate serve`") && line.contains("`linerate iperf3 -c HOST`"), "{line}");
+    assert!(
+        line.contains("`linerate serve`") && line.contains("`linerate iperf3 -c HOST`"),
+        "{line}"
+    );
 }
 
 #[test]
@@ -40,7 +45,8 @@ fn generated_users_are_let_in_by_both_servers() {
         let knows = |is_original: bool| padding.filter(|_| !is_original);
         let server = keys.server(pairing.server(), knows(pairing.server().is_original()));
         let options = knows(pairing.client().is_original());
-        keys.client(server.port, pairing.client(), "rossi", options.as_slice()).expect_clean();
+        keys.client(server.port, pairing.client(), "rossi", options.as_slice())
+            .expect_clean();
     });
 }
 
@@ -95,10 +101,19 @@ at_terminal([b"ros\x03"])
     run.expect_clean();
     let lines: Vec<&str> = run.stdout.lines().map(str::trim_end).collect();
     let line = Keys::USERS.trim();
-    assert_eq!(lines[0], format!("0 True Password: | The same again: | {line}"));
-    assert_eq!(lines[1], "1 True Password: | The same again: | linerate: the passwords differ");
+    assert_eq!(
+        lines[0],
+        format!("0 True Password: | The same again: | {line}")
+    );
+    assert_eq!(
+        lines[1],
+        "1 True Password: | The same again: | linerate: the passwords differ"
+    );
     // Ended by SIGINT, with the echo that was there before.
-    assert!(lines[2].starts_with("-2 True Password: |") && !lines[2].contains("ros"), "{run:?}");
+    assert!(
+        lines[2].starts_with("-2 True Password: |") && !lines[2].contains("ros"),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -115,20 +130,46 @@ fn a_server_names_the_port_that_is_taken_and_what_to_do() {
     let free_http = format!("127.0.0.1:{}", free_port());
     let rows = [
         (format!("serve -p {taken}"), &taken, "--port"),
-        (format!("serve -p {free} --iperf2-port {taken}"), &taken, "--iperf2-port"),
-        (format!("serve -p {free_2} --iperf2-port {taken_udp}"), &taken_udp, "--iperf2-port"),
-        (format!("serve --one-port {on_loopback}"), &taken, "--one-port"),
-        (format!("serve -p {free_3} --metrics {on_loopback}"), &taken, "metrics"),
+        (
+            format!("serve -p {free} --iperf2-port {taken}"),
+            &taken,
+            "--iperf2-port",
+        ),
+        (
+            format!("serve -p {free_2} --iperf2-port {taken_udp}"),
+            &taken_udp,
+            "--iperf2-port",
+        ),
+        (
+            format!("serve --one-port {on_loopback}"),
+            &taken,
+            "--one-port",
+        ),
+        (
+            format!("serve -p {free_3} --metrics {on_loopback}"),
+            &taken,
+            "metrics",
+        ),
         (format!("http serve -b {on_loopback}"), &taken, "--bind"),
-        (format!("http serve -b {free_http} --tcp {taken}"), &taken, "--tcp"),
-        (format!("http agent --control {on_loopback}"), &taken, "--control"),
+        (
+            format!("http serve -b {free_http} --tcp {taken}"),
+            &taken,
+            "--tcp",
+        ),
+        (
+            format!("http agent --control {on_loopback}"),
+            &taken,
+            "--control",
+        ),
     ];
     each_case(&rows, |(words, port, option)| {
         let failed = linerate(words).finish();
         failed
             .expect_code(1)
             .expect_stderr("Address already in use\n")
-            .expect_stderr(&format!("hint: another program uses port {port} (`ss -tulnp 'sport = :{port}'`"))
+            .expect_stderr(&format!(
+                "hint: another program uses port {port} (`ss -tulnp 'sport = :{port}'`"
+            ))
             .expect_stderr(option);
         assert!(!failed.stderr.contains("os error"), "{failed:?}");
     });
@@ -140,24 +181,53 @@ fn the_commands_of_the_page_about_logins_work() {
     let page = fs::read_to_string(page).expect("the page is in the repository");
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::write(folder.path().join("password.txt"), "verdi\n").expect("the folder is writable");
-    std::os::unix::fs::symlink(ours().path(), folder.path().join("linerate")).expect("the folder is writable");
-    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap_or_default());
+    std::os::unix::fs::symlink(ours().path(), folder.path().join("linerate"))
+        .expect("the folder is writable");
+    let path = format!(
+        "{}:{}",
+        folder.path().display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
     let run = |line: &str| {
         let mut command = Command::new("sh");
-        command.args(["-c", line]).current_dir(folder.path()).env("PATH", &path);
+        command
+            .args(["-c", line])
+            .current_dir(folder.path())
+            .env("PATH", &path);
         Process::start(command).finish()
     };
-    let code: Vec<&str> = page.split("```\n").skip(1).step_by(2).flat_map(str::lines).collect();
-    let runs = |line: &&&str| ["openssl ", "chmod ", "printf "].iter().any(|start| line.starts_with(start));
+    let code: Vec<&str> = page
+        .split("```\n")
+        .skip(1)
+        .step_by(2)
+        .flat_map(str::lines)
+        .collect();
+    let runs = |line: &&&str| {
+        ["openssl ", "chmod ", "printf "]
+            .iter()
+            .any(|start| line.starts_with(start))
+    };
     for line in code.iter().filter(runs) {
         run(line).expect_code(0);
     }
-    let script = code.iter().find(|line| line.contains("< password.txt")).expect("the line for scripts");
+    let script = code
+        .iter()
+        .find(|line| line.contains("< password.txt"))
+        .expect("the line for scripts");
     run(script).expect_clean();
-    let hash = run(code.iter().find(|line| line.starts_with("printf")).expect("a hash by hand"));
-    assert_eq!(hash.stdout.split(' ').next(), Keys::USERS.trim().split(',').nth(1));
+    let hash = run(code
+        .iter()
+        .find(|line| line.starts_with("printf"))
+        .expect("a hash by hand"));
+    assert_eq!(
+        hash.stdout.split(' ').next(),
+        Keys::USERS.trim().split(',').nth(1)
+    );
     let users = fs::read_to_string(folder.path().join("users.csv")).expect("the script wrote it");
-    assert!(users.starts_with("luigi,") && users.lines().count() == 1, "{users}");
+    assert!(
+        users.starts_with("luigi,") && users.lines().count() == 1,
+        "{users}"
+    );
     for key in ["private.pem", "public.pem"] {
         assert!(File::open(folder.path().join(key)).is_ok(), "{key}");
     }

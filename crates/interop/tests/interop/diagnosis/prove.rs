@@ -16,11 +16,17 @@ fn words<'a>(id: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 fn prove(net: &Net, id: &str) -> Process {
-    Process::start(inside(&net.a, ours().path(), &words(id, &["--yes", "--json"])))
+    Process::start(inside(
+        &net.a,
+        ours().path(),
+        &words(id, &["--yes", "--json"]),
+    ))
 }
 
 fn output(host: &str, program: &str, arguments: &[&str]) -> String {
-    let output = inside(host, Path::new(program), arguments).output().expect(program);
+    let output = inside(host, Path::new(program), arguments)
+        .output()
+        .expect(program);
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -32,14 +38,20 @@ fn qdiscs(net: &Net) -> String {
 /// Two hosts, with a shaper at the client.
 fn shaped() -> Option<Net> {
     let net = Net::new()?;
-    run(&format!("tc -n {} qdisc add dev {DEVICE} root tbf rate 100mbit burst 32k latency 20ms", net.a));
+    run(&format!(
+        "tc -n {} qdisc add dev {DEVICE} root tbf rate 100mbit burst 32k latency 20ms",
+        net.a
+    ));
     Some(net)
 }
 
 /// A proof at a test with the fix, which is in force.
 fn with_fix(net: &Net) -> Process {
     let running = prove(net, "QD-01");
-    assert!(wait_until(TIMEOUT, || running.stderr().contains("[3/12] with the fix")), "{running:?}");
+    assert!(
+        wait_until(TIMEOUT, || running.stderr().contains("[3/12] with the fix")),
+        "{running:?}"
+    );
     assert!(!qdiscs(net).contains("tbf"), "{running:?}");
     running
 }
@@ -49,7 +61,11 @@ fn result(finished: &Finished) -> Value {
     let proof = finished.json();
     assert_eq!(proof["schema"], "linerate.proof/1", "{proof:#}");
     for side in ["without", "with"] {
-        assert_eq!(proof[side]["runs_bps"].as_array().map(Vec::len), Some(6), "{proof:#}");
+        assert_eq!(
+            proof[side]["runs_bps"].as_array().map(Vec::len),
+            Some(6),
+            "{proof:#}"
+        );
     }
     proof
 }
@@ -63,7 +79,10 @@ fn fix_that_helps_is_measured_and_undone() {
     let finished = prove(&net, "qd-01").finish_within(TIMEOUT * 3);
     let proof = result(&finished);
     assert_eq!(proof["result"], "helps", "{proof:#}");
-    assert!(proof["interval"][0].as_f64().is_some_and(|low| low > 1.5), "{proof:#}");
+    assert!(
+        proof["interval"][0].as_f64().is_some_and(|low| low > 1.5),
+        "{proof:#}"
+    );
     assert_eq!(qdiscs(&net), before);
     for list in ["do", "undo"] {
         let command = proof[list][0].as_str().expect("a command");
@@ -76,13 +95,18 @@ fn fix_that_helps_is_measured_and_undone() {
 fn fix_without_effect_makes_no_difference() {
     let Some(net) = Net::bridged() else { return };
     let middle = net.middle.as_deref().unwrap_or_default();
-    run(&format!("tc -n {middle} qdisc add dev {SERVER_PORT} root tbf rate 200mbit burst 64k limit 20000000"));
+    run(&format!(
+        "tc -n {middle} qdisc add dev {SERVER_PORT} root tbf rate 200mbit burst 64k limit 20000000"
+    ));
     output(&net.a, "sysctl", &["-qw", "net.ipv4.tcp_sack=0"]);
     let server = Process::start(inside(&net.b, original().path(), &["-s", "--forceflush"]));
     server.wait_for_stdout("Server listening", 1);
     let proof = result(&prove(&net, "WIN-04").finish_within(TIMEOUT * 3));
     assert_eq!(proof["result"], "no-difference", "{proof:#}");
-    assert_eq!(output(&net.a, "sysctl", &["-n", "net.ipv4.tcp_sack"]), "0\n");
+    assert_eq!(
+        output(&net.a, "sysctl", &["-n", "net.ipv4.tcp_sack"]),
+        "0\n"
+    );
 }
 
 /// Ends a proof: the hosts, the program, and the server, which goes when it is dropped.
@@ -105,7 +129,9 @@ fn former_settings_return_however_it_ends() {
         second.expect_code(1).expect_stderr("another --prove");
         end(&net, &running, server);
         let finished = running.finish();
-        finished.expect_code(code).expect_stderr("the former settings are restored");
+        finished
+            .expect_code(code)
+            .expect_stderr("the former settings are restored");
         assert_eq!(qdiscs(&net), before, "{finished:?}");
     }
 }
@@ -120,10 +146,15 @@ fn next_call_restores_what_a_killed_one_changed() {
     killed.finish();
     assert_ne!(qdiscs(&net), before);
     let next = prove(&net, "QD-01");
-    assert!(wait_until(TIMEOUT, || next.stderr().contains("[1/12] without the fix")), "{next:?}");
+    assert!(
+        wait_until(TIMEOUT, || next.stderr().contains("[1/12] without the fix")),
+        "{next:?}"
+    );
     assert_eq!(qdiscs(&net), before);
     next.signal(Signal::Interrupt);
-    next.finish().expect_code(130).expect_stderr("was killed before it restored");
+    next.finish()
+        .expect_code(130)
+        .expect_stderr("was killed before it restored");
 }
 
 /// A pseudo-terminal needs system calls that this crate must not contain, hence the script.
@@ -149,9 +180,15 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen.decode())
     let before = qdiscs(&net);
     let _server = net.server();
     let mut command = Command::new("python3");
-    command.args(["-c", script, "ip", "netns", "exec", &net.a]).arg(ours().path()).args(words("QD-01", &[]));
+    command
+        .args(["-c", script, "ip", "netns", "exec", &net.a])
+        .arg(ours().path())
+        .args(words("QD-01", &[]));
     let declined = Process::start(command).finish();
-    assert!(declined.stdout.starts_with("1 ") && declined.stdout.contains("tc qdisc del dev lr0 root"), "{declined:?}");
+    assert!(
+        declined.stdout.starts_with("1 ") && declined.stdout.contains("tc qdisc del dev lr0 root"),
+        "{declined:?}"
+    );
     declined.expect_stdout("nothing was changed");
     assert_eq!(qdiscs(&net), before);
 }
@@ -160,22 +197,44 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen.decode())
 fn what_cannot_be_proved_is_refused_with_its_reason() {
     let Some(net) = Net::new() else { return };
     run(&format!("ip -n {} link set dev {DEVICE} mtu 9000", net.a));
-    output(&net.b, "sysctl", &["-qw", "net.ipv4.tcp_rmem=4096 16384 16384"]);
+    output(
+        &net.b,
+        "sysctl",
+        &["-qw", "net.ipv4.tcp_rmem=4096 16384 16384"],
+    );
     let _server = net.server();
     for (id, reason) in [
         ("QD-01", "QD-01: it does not apply: no shaper"),
         ("MTU-01", "may interrupt connections"),
         ("WIN-01", "its commands are for the"),
     ] {
-        prove(&net, id).finish().expect_code(1).expect_stderr(reason);
+        prove(&net, id)
+            .finish()
+            .expect_code(1)
+            .expect_stderr(reason);
     }
     for (line, code, reason) in [
         ("doctor --prove QD-01 --to 127.0.0.1", 2, "--yes"),
-        ("doctor --prove QD-99 --to 127.0.0.1 --yes", 2, "no rule QD-99"),
-        ("doctor --prove QD-01 --to 127.0.0.1 --yes --budget 10s", 2, "at least 42s"),
+        (
+            "doctor --prove QD-99 --to 127.0.0.1 --yes",
+            2,
+            "no rule QD-99",
+        ),
+        (
+            "doctor --prove QD-01 --to 127.0.0.1 --yes --budget 10s",
+            2,
+            "at least 42s",
+        ),
         ("doctor --prove QD-01 --yes", 2, "--to"),
-        ("doctor --prove QD-01 --to 127.0.0.1 --port 1 --yes", 4, "Connection refused"),
+        (
+            "doctor --prove QD-01 --to 127.0.0.1 --port 1 --yes",
+            4,
+            "Connection refused",
+        ),
     ] {
-        linerate(line).finish().expect_code(code).expect_stderr(reason);
+        linerate(line)
+            .finish()
+            .expect_code(code)
+            .expect_stderr(reason);
     }
 }

@@ -14,7 +14,9 @@ use super::sweep::{found, runs, sweep_in};
 const PAYLOAD_BPS_MAX: f64 = 40e6 * 1448.0 / 1514.0 * 1.01;
 
 fn shape(namespace: &str, shaper: &str) {
-    run(&format!("tc -n {namespace} qdisc add dev {DEVICE} root tbf {shaper}"));
+    run(&format!(
+        "tc -n {namespace} qdisc add dev {DEVICE} root tbf {shaper}"
+    ));
 }
 
 /// The text with one space between words.
@@ -29,22 +31,43 @@ fn timed_behind_a_queue_one_stream_is_enough_and_no_value_exceeds_the_link() {
     let _server = net.server();
     let folder = tempfile::tempdir().expect("a temporary directory");
     let csv = folder.path().join("runs.csv");
-    let plan = format!("--over streams=1,64 --time 1 -O 0 --budget 60s --csv {}", csv.display());
+    let plan = format!(
+        "--over streams=1,64 --time 1 -O 0 --budget 60s --csv {}",
+        csv.display()
+    );
     let finished = sweep_in(&net, &plan).finish_within(TIMEOUT * 3);
     finished.expect_code(0);
 
     let text = unwrapped(&finished.stdout);
-    assert!(text.starts_with("Use 1 stream (the default): received 3"), "{text}");
+    assert!(
+        text.starts_with("Use 1 stream (the default): received 3"),
+        "{text}"
+    );
     let answer = text.split(" streams ").next().unwrap_or_default();
-    assert!(answer.contains(", round trip ") && answer.contains(" retransmit"), "{answer}");
+    assert!(
+        answer.contains(", round trip ") && answer.contains(" retransmit"),
+        "{answer}"
+    );
     assert!(text.contains("64: no clear gain over 1 "), "{text}");
 
     let table = std::fs::read_to_string(&csv).expect("a file");
-    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
-    assert_eq!((rows[0][2], rows[0][4]), ("warm_up", "value_received_bps"), "{table}");
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split(',').collect())
+        .collect();
+    assert_eq!(
+        (rows[0][2], rows[0][4]),
+        ("warm_up", "value_received_bps"),
+        "{table}"
+    );
     let compared = rows.iter().filter(|row| row[2] == "false");
-    let values: Vec<f64> = compared.map(|row| row[4].parse().expect("a rate")).collect();
-    assert!(values.len() >= 9 && values.iter().all(|value| *value < PAYLOAD_BPS_MAX), "{values:?}");
+    let values: Vec<f64> = compared
+        .map(|row| row[4].parse().expect("a rate"))
+        .collect();
+    assert!(
+        values.len() >= 9 && values.iter().all(|value| *value < PAYLOAD_BPS_MAX),
+        "{values:?}"
+    );
 }
 
 #[test]
@@ -59,7 +82,10 @@ fn timed_where_every_rate_loses_none_is_advised() {
     let finished = sweep_in(&net, plan).finish_within(TIMEOUT * 2);
     finished.expect_code(0);
     let text = unwrapped(&finished.stdout);
-    assert!(text.starts_with("No rate from 8M to 32M has less than 0.1 % loss: the least is "), "{text}");
+    assert!(
+        text.starts_with("No rate from 8M to 32M has less than 0.1 % loss: the least is "),
+        "{text}"
+    );
     assert!(!text.contains("plain iperf3"), "{text}");
 }
 
@@ -74,13 +100,18 @@ fn timed_many_streams_on_a_slow_path_all_have_a_result() {
     finished.expect_code(0);
     let record = finished.record();
     assert!(runs(&record).len() >= 3, "{record:#}");
-    assert!(runs(&record).iter().all(|run| run["reason"].is_null()), "{record:#}");
+    assert!(
+        runs(&record).iter().all(|run| run["reason"].is_null()),
+        "{record:#}"
+    );
 }
 
 #[test]
 fn timed_where_the_window_limits_a_stream_more_of_them_are_advised_and_the_window_is_named() {
     let delay = json!({ "delay_ms": 20 });
-    let Some(link) = TunLink::new(&delay, &delay) else { return };
+    let Some(link) = TunLink::new(&delay, &delay) else {
+        return;
+    };
     shape(&link.net.a, "rate 40mbit burst 32kb latency 50ms");
     let _server = link.net.server();
     let plan = "--over streams=1,4 -w 64K --time 1 --budget 60s --json";
@@ -88,8 +119,21 @@ fn timed_where_the_window_limits_a_stream_more_of_them_are_advised_and_the_windo
     finished.expect_code(0);
     let record = finished.record();
     let found = found(&record);
-    assert_eq!(found["answer"]["use"]["leader"]["setting"]["streams"], "4", "{record:#}");
-    let falls = found["factors"][0]["degradations"].as_array().expect("falls");
-    let reasons: Vec<&Value> = falls.iter().flat_map(|fall| fall["reasons"].as_array().expect("reasons")).collect();
-    assert!(reasons.iter().any(|reason| reason["reason"] == "window-below-bdp"), "{record:#}");
+    assert_eq!(
+        found["answer"]["use"]["leader"]["setting"]["streams"], "4",
+        "{record:#}"
+    );
+    let falls = found["factors"][0]["degradations"]
+        .as_array()
+        .expect("falls");
+    let reasons: Vec<&Value> = falls
+        .iter()
+        .flat_map(|fall| fall["reasons"].as_array().expect("reasons"))
+        .collect();
+    assert!(
+        reasons
+            .iter()
+            .any(|reason| reason["reason"] == "window-below-bdp"),
+        "{record:#}"
+    );
 }

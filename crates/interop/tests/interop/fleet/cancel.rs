@@ -27,14 +27,19 @@ print(old)
 /// Has the history name this process as that of the run; the one that it named before, once there is a run.
 fn exchange(shells: &Shells, pid: u32) -> Option<u32> {
     let mut command = Command::new("python3");
-    command.args(["-c", EXCHANGE]).arg(shells.history()).arg(pid.to_string());
+    command
+        .args(["-c", EXCHANGE])
+        .arg(shells.history())
+        .arg(pid.to_string());
     let finished = Process::start(command).finish();
     finished.stdout.trim().parse().ok()
 }
 
 #[test]
 fn process_that_is_not_the_coordinator_of_the_run_gets_no_signal() {
-    let Some(shells) = Shells::new(&[NEVER_S, NEVER_S]) else { return };
+    let Some(shells) = Shells::new(&[NEVER_S, NEVER_S]) else {
+        return;
+    };
     let run = Process::start(shells.mesh());
     let mut sleep = Command::new("sleep");
     sleep.arg("600");
@@ -54,8 +59,13 @@ fn process_that_is_not_the_coordinator_of_the_run_gets_no_signal() {
 
     assert!(is_alive, "{refused:?}");
     let reason = format!("process {} does not coordinate run", other.id());
-    refused.expect_code(1).expect_stderr(&reason).expect_stderr("Ctrl-C");
+    refused
+        .expect_code(1)
+        .expect_stderr(&reason)
+        .expect_stderr("Ctrl-C");
     // No host has confirmed anything: none was there.
-    cancelled.expect_code(1).expect_stdout("cancelled before its first round");
+    cancelled
+        .expect_code(1)
+        .expect_stdout("cancelled before its first round");
     run.finish().expect_code(130);
 }

@@ -19,12 +19,18 @@ const DATA_BYTES: u64 = 8_000_000;
 /// A mesh of four hosts whose first tests run.
 fn running_mesh(lab: &FleetLab) -> Process {
     let run = Process::start(lab.command(&["run", "mesh", "-t", "3", "-O", "0", "--json"]));
-    assert!(wait_until(TIMEOUT, || lab.sent_bytes(VICTIM) > DATA_BYTES), "{run:?}");
+    assert!(
+        wait_until(TIMEOUT, || lab.sent_bytes(VICTIM) > DATA_BYTES),
+        "{run:?}"
+    );
     run
 }
 
 fn agent(lab: &FleetLab) -> u32 {
-    let found = lab.processes_of(VICTIM).into_iter().find(|(_, line)| line.contains("fleet agent"));
+    let found = lab
+        .processes_of(VICTIM)
+        .into_iter()
+        .find(|(_, line)| line.contains("fleet agent"));
     found.expect("an agent").0
 }
 
@@ -36,7 +42,12 @@ fn count(report: &Value, is_measured: bool, is_of_victim: bool) -> usize {
         let of_victim = ends.iter().any(|end| **end == victim.as_str());
         cell["outcome"]["measured"].is_object() == is_measured && of_victim == is_of_victim
     };
-    report["cells"].as_array().expect("cells").iter().filter(is_it).count()
+    report["cells"]
+        .as_array()
+        .expect("cells")
+        .iter()
+        .filter(is_it)
+        .count()
 }
 
 /// All six cells between the other hosts have a result.
@@ -50,10 +61,16 @@ fn expect_others_measured(finished: &Finished) -> Value {
 #[test]
 #[ignore = "waits for leases and timeouts of ssh: make fleet"]
 fn control_link_that_is_cut_ends_the_tests_of_its_host_by_the_lease() {
-    let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else { return };
+    let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else {
+        return;
+    };
     let run = running_mesh(&lab);
     lab.unplug(VICTIM, false);
-    assert!(wait_until(LEASE + GONE, || lab.processes_of(VICTIM).is_empty()), "{:?}", lab.processes_of(VICTIM));
+    assert!(
+        wait_until(LEASE + GONE, || lab.processes_of(VICTIM).is_empty()),
+        "{:?}",
+        lab.processes_of(VICTIM)
+    );
     let finished = run.finish();
     let report = expect_others_measured(&finished);
     assert!(count(&report, false, true) >= 4, "{report}");
@@ -64,7 +81,9 @@ fn control_link_that_is_cut_ends_the_tests_of_its_host_by_the_lease() {
 #[test]
 #[ignore = "waits for leases and timeouts of ssh: make fleet"]
 fn host_that_vanishes_in_a_round_frees_its_partner_and_the_others_are_measured() {
-    let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else { return };
+    let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else {
+        return;
+    };
     let run = running_mesh(&lab);
     lab.unplug(VICTIM, true);
     let finished = run.finish_within(Duration::from_secs(40));
@@ -77,10 +96,16 @@ fn host_that_vanishes_in_a_round_frees_its_partner_and_the_others_are_measured()
 #[test]
 #[ignore = "a quarter of a minute: make fleet"]
 fn agent_that_is_killed_leaves_nothing_and_the_others_are_measured() {
-    let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else { return };
+    let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else {
+        return;
+    };
     let run = running_mesh(&lab);
     Signal::Kill.send_to(agent(&lab));
-    assert!(wait_until(GONE, || lab.processes_of(VICTIM).is_empty()), "{:?}", lab.processes_of(VICTIM));
+    assert!(
+        wait_until(GONE, || lab.processes_of(VICTIM).is_empty()),
+        "{:?}",
+        lab.processes_of(VICTIM)
+    );
     let finished = run.finish();
     expect_others_measured(&finished);
     finished.expect_code(6);
@@ -90,13 +115,17 @@ fn agent_that_is_killed_leaves_nothing_and_the_others_are_measured() {
 #[test]
 #[ignore = "half a minute: make fleet"]
 fn frozen_host_is_skipped_and_ends_everything_when_it_goes_on() {
-    let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else { return };
+    let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else {
+        return;
+    };
     let run = running_mesh(&lab);
     let agent = agent(&lab);
     Signal::Stop.send_to(agent);
     let finished = run.finish_within(Duration::from_secs(60));
     expect_others_measured(&finished);
-    finished.expect_code(6).expect_stderr(&format!("h{VICTIM}: did not confirm its end"));
+    finished
+        .expect_code(6)
+        .expect_stderr(&format!("h{VICTIM}: did not confirm its end"));
     Signal::Continue.send_to(agent);
     lab.expect_nothing_left(GONE);
 }
@@ -104,7 +133,9 @@ fn frozen_host_is_skipped_and_ends_everything_when_it_goes_on() {
 #[test]
 #[ignore = "a quarter of a minute: make fleet"]
 fn worker_that_hangs_is_killed_at_its_deadline_and_the_next_rounds_run() {
-    let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else { return };
+    let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else {
+        return;
+    };
     let run = running_mesh(&lab);
     // The server of the host is the first one.
     let (client, line) = lab.processes_of(VICTIM).pop().expect("a worker");
@@ -113,14 +144,22 @@ fn worker_that_hangs_is_killed_at_its_deadline_and_the_next_rounds_run() {
     let finished = run.finish();
     let report = expect_others_measured(&finished);
     assert!(matches!(count(&report, false, true), 1 | 2), "{report}");
-    assert!(!lab.processes().iter().any(|line| line.contains("fleet worker")), "{:?}", lab.processes());
+    assert!(
+        !lab.processes()
+            .iter()
+            .any(|line| line.contains("fleet worker")),
+        "{:?}",
+        lab.processes()
+    );
     lab.expect_nothing_left(GONE);
 }
 
 #[test]
 #[ignore = "mounts a file system: make fleet"]
 fn full_disk_of_the_coordinator_loses_the_record_and_leaves_no_half_report() {
-    let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 2]) else { return };
+    let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 2]) else {
+        return;
+    };
     let state = tempfile::tempdir().expect("a folder");
     let folder = state.path().to_str().expect("a plain path");
     let words = lab.command(&["run", "mesh", "-t", "1", "-O", "0"]);
@@ -132,9 +171,19 @@ fn full_disk_of_the_coordinator_loses_the_record_and_leaves_no_half_report() {
     );
     let mut command = std::process::Command::new("ip");
     let (namespace, program) = words.split_at(3);
-    command.args(namespace).args(["sh", "-c", &script, "sh"]).args(program);
+    command
+        .args(namespace)
+        .args(["sh", "-c", &script, "sh"])
+        .args(program);
     let finished = Process::start(command).finish();
-    finished.expect_code(1).expect_stdout("2 of 2 cells").expect_stderr("record").expect_stderr("cannot write");
-    assert!(!finished.stderr.lines().any(|line| line == "report.html"), "{finished:?}");
+    finished
+        .expect_code(1)
+        .expect_stdout("2 of 2 cells")
+        .expect_stderr("record")
+        .expect_stderr("cannot write");
+    assert!(
+        !finished.stderr.lines().any(|line| line == "report.html"),
+        "{finished:?}"
+    );
     lab.expect_nothing_left(GONE);
 }

@@ -20,7 +20,8 @@ pub(super) fn mbps(cell: &Value) -> f64 {
 pub(super) fn findings(report: &Value) -> Vec<(String, String)> {
     let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
     let all = report["findings"].as_array().expect("findings").iter();
-    all.map(|finding| (text(finding, "id"), text(finding, "subject"))).collect()
+    all.map(|finding| (text(finding, "id"), text(finding, "subject")))
+        .collect()
 }
 
 /// Agents and workers end with their connections.

@@ -8,7 +8,9 @@ use super::report::{GIGABIT_MBPS, cells, expect_nothing_left, findings, mbps};
 
 #[test]
 fn timed_mesh_of_hosts_with_stock_iperf3_is_complete_and_leaves_nothing() {
-    let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else { return };
+    let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else {
+        return;
+    };
     let report = lab.report(&["mesh", "-t", "2", "-O", "0", "--carrier", "script"]);
     assert_eq!(cells(&report).len(), 12, "{report}");
     for cell in cells(&report) {
@@ -25,11 +27,19 @@ fn assert_starts_together(report: &Value) {
     const SPREAD_MAX_NS: u64 = 60_000_000;
     /// Rounds are more than a second apart, and clocks of one host are one.
     const SAME_ROUND_NS: u64 = 500_000_000;
-    let time = |cell: &Value, name: &str| cell["outcome"]["measured"]["start"][name].as_u64().expect("a start");
-    let mut starts: Vec<(u64, u64)> =
-        cells(report).iter().map(|cell| (time(cell, "planned_ns"), time(cell, "actual_ns"))).collect();
+    let time = |cell: &Value, name: &str| {
+        cell["outcome"]["measured"]["start"][name]
+            .as_u64()
+            .expect("a start")
+    };
+    let mut starts: Vec<(u64, u64)> = cells(report)
+        .iter()
+        .map(|cell| (time(cell, "planned_ns"), time(cell, "actual_ns")))
+        .collect();
     starts.sort_unstable();
-    let rounds: Vec<_> = starts.chunk_by(|(one, _), (next, _)| next - one < SAME_ROUND_NS).collect();
+    let rounds: Vec<_> = starts
+        .chunk_by(|(one, _), (next, _)| next - one < SAME_ROUND_NS)
+        .collect();
     assert_eq!(rounds.len(), 3, "{starts:?}");
     for round in rounds {
         let actual = || round.iter().map(|(_, actual)| *actual);

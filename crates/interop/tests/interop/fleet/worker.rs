@@ -13,7 +13,9 @@ fn worker(first_line: &str) -> (Process, PipeWriter) {
     let mut command = Command::new(ours().path());
     command.args(["fleet", "worker", "--run", RUN]);
     let process = Process::start_reading(command, reader);
-    writer.write_all(format!("{first_line}\n").as_bytes()).expect("the worker reads");
+    writer
+        .write_all(format!("{first_line}\n").as_bytes())
+        .expect("the worker reads");
     (process, writer)
 }
 
@@ -35,7 +37,10 @@ fn second_server_of_an_address_takes_the_next_port_and_a_third_has_none() {
     let task = json!({ "server": { "address": "127.0.0.2", "ports": { "first": first, "last": first + 1 } } });
     let workers = [0, 1].map(|offset| {
         let (process, input) = worker(&task.to_string());
-        process.wait_for_stdout(&format!("{{\"listening\":{{\"port\":{}}}}}\n", first + offset), 1);
+        process.wait_for_stdout(
+            &format!("{{\"listening\":{{\"port\":{}}}}}\n", first + offset),
+            1,
+        );
         (process, input)
     });
     let (third, input) = worker(&task.to_string());
@@ -64,7 +69,8 @@ fn client_without_a_begin_ends_with_its_input() {
         "direction": "forward", "streams": 1, "time_ms": 1000,
     } } });
     let (process, input) = worker(&task.to_string());
-    assert!(wait_until(TIMEOUT, || process.stdout() == "{\"ready\":{\"task\":\"000000000000000000000000000000a1\"}}\n"));
+    assert!(wait_until(TIMEOUT, || process.stdout()
+        == "{\"ready\":{\"task\":\"000000000000000000000000000000a1\"}}\n"));
     drop(input);
     process.finish().expect_code(0);
 }

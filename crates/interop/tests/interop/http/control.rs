@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use linerate_interop::namespaces::{CLIENT, Net, SERVER, inside};
 use linerate_interop::{
-    HttpControl, HttpServer, Process, RawNative, TIMEOUT, cpu_time, free_port, hello_without_phases, linerate, ours,
-    wait_for, words,
+    HttpControl, HttpServer, Process, RawNative, TIMEOUT, cpu_time, free_port,
+    hello_without_phases, linerate, ours, wait_for, words,
 };
 use serde_json::{Value, json};
 
@@ -26,7 +26,10 @@ struct Channel {
 impl Channel {
     fn start(words: &[&str]) -> Self {
         let process = linerate(&format!("http {} --control 127.0.0.1:0", words.join(" ")));
-        Self { control: HttpControl::of(&process), process }
+        Self {
+            control: HttpControl::of(&process),
+            process,
+        }
     }
 }
 
@@ -45,13 +48,19 @@ fn agent(words: &[&str]) -> Channel {
 /// Starts `linerate` with a state directory of its own.
 fn with_state(state: &Path, line: &str) -> Process {
     let mut command = Command::new(ours().path());
-    command.args(words(line)).env("LC_ALL", "C").env("XDG_STATE_HOME", state);
+    command
+        .args(words(line))
+        .env("LC_ALL", "C")
+        .env("XDG_STATE_HOME", state);
     Process::start(command)
 }
 
 /// A short load with the statistics of this channel.
 fn load(server: &HttpServer, control: SocketAddr) -> String {
-    format!("http load {} -c 1 -d 200ms --warmup 0 --line-rate 1G --control {control} --json", server.url("/0"))
+    format!(
+        "http load {} -c 1 -d 200ms --warmup 0 --line-rate 1G --control {control} --json",
+        server.url("/0")
+    )
 }
 
 #[test]
@@ -60,13 +69,25 @@ fn an_agent_responds_with_the_facts_of_its_host() {
     let info = channel.response("http.info", &Value::Null);
     assert_eq!(info["environment"]["kernel"], uname().as_str(), "{info:#}");
     assert_eq!(info["environment"]["device"], "lo", "{info:#}");
-    let limits = fs::read_to_string(format!("/proc/{}/limits", channel.process.id())).expect("it runs");
-    let soft = limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next());
-    assert_eq!(info["environment"]["nofile_soft"].to_string(), soft.expect("a limit"), "{info:#}");
+    let limits =
+        fs::read_to_string(format!("/proc/{}/limits", channel.process.id())).expect("it runs");
+    let soft = limits.lines().find_map(|line| {
+        line.strip_prefix("Max open files")?
+            .split_whitespace()
+            .next()
+    });
+    assert_eq!(
+        info["environment"]["nofile_soft"].to_string(),
+        soft.expect("a limit"),
+        "{info:#}"
+    );
 }
 
 fn uname() -> String {
-    fs::read_to_string("/proc/sys/kernel/osrelease").expect("a kernel").trim().to_owned()
+    fs::read_to_string("/proc/sys/kernel/osrelease")
+        .expect("a kernel")
+        .trim()
+        .to_owned()
 }
 
 #[test]
@@ -75,14 +96,25 @@ fn both_ends_prove_the_token() {
     let file = |name: &str| folder.path().join(name).display().to_string();
     let channel = agent(&["--token-file", &file("token")]);
     let other = agent(&["--token-file", &file("other")]);
-    assert!(!channel.process.stdout().contains(fs::read_to_string(file("token")).expect("a token").trim()));
+    assert!(
+        !channel
+            .process
+            .stdout()
+            .contains(fs::read_to_string(file("token")).expect("a token").trim())
+    );
     let server = HttpServer::start(&[]);
-    let run = |control, options: &str| linerate(&format!("{} {options}", load(&server, control))).finish();
+    let run = |control, options: &str| {
+        linerate(&format!("{} {options}", load(&server, control))).finish()
+    };
     let result = run(channel.address, &format!("--token-file {}", file("token")));
     let server_side = &result.expect_code(0).json()["trials"][0]["detail"]["cell"]["server"];
     assert!(server_side.is_object(), "{result:?}");
-    run(other.address, &format!("--token-file {}", file("token"))).expect_code(4).expect_stderr("not accepted");
-    run(channel.address, "").expect_code(4).expect_stderr("demands a token");
+    run(other.address, &format!("--token-file {}", file("token")))
+        .expect_code(4)
+        .expect_stderr("not accepted");
+    run(channel.address, "")
+        .expect_code(4)
+        .expect_stderr("demands a token");
     run(channel.address, &format!("--token-file {}", file("none")))
         .expect_code(2)
         .expect_stderr("the server creates it");
@@ -90,7 +122,11 @@ fn both_ends_prove_the_token() {
     let mut client = RawNative::connect(channel.address);
     client.send(hello_without_phases());
     let refused = client.drain();
-    assert_eq!((&refused[0]["type"], &refused[0]["clause"]), (&json!("refused"), &json!("token")), "{refused:?}");
+    assert_eq!(
+        (&refused[0]["type"], &refused[0]["clause"]),
+        (&json!("refused"), &json!("token")),
+        "{refused:?}"
+    );
 }
 
 #[test]
@@ -111,8 +147,14 @@ fn a_server_with_another_key_than_before_is_refused() {
     drop(first);
     let _second = start(replaced.path());
     let forget = format!("--forget {address}");
-    with_state(here.path(), &line).finish().expect_code(4).expect_stderr("has changed").expect_stderr(&forget);
-    with_state(here.path(), &format!("test {forget}")).finish().expect_code(0);
+    with_state(here.path(), &line)
+        .finish()
+        .expect_code(4)
+        .expect_stderr("has changed")
+        .expect_stderr(&forget);
+    with_state(here.path(), &format!("test {forget}"))
+        .finish()
+        .expect_code(0);
     with_state(here.path(), &line).finish().expect_code(0);
 }
 
@@ -120,19 +162,32 @@ fn a_server_with_another_key_than_before_is_refused() {
 fn without_a_token_only_this_host_and_allowed_networks_have_access() {
     let Some(net) = Net::new() else { return };
     let start = |allow: &str| {
-        let words = ["http", "agent", "--control", "0.0.0.0:0", "--control-allow", allow];
+        let words = [
+            "http",
+            "agent",
+            "--control",
+            "0.0.0.0:0",
+            "--control-allow",
+            allow,
+        ];
         Process::start(inside(&net.b, ours().path(), &words))
     };
     let server = HttpServer::in_net(&net, &format!("{SERVER}:8080"), &[]);
     for (allow, code) in [("203.0.113.0/24", 4), (CLIENT, 0)] {
         let agent = start(allow);
         let port = HttpControl::of(&agent).address.port();
-        let line = load(&server, SocketAddr::new(SERVER.parse().expect("an address"), port));
+        let line = load(
+            &server,
+            SocketAddr::new(SERVER.parse().expect("an address"), port),
+        );
         let client = Process::start(inside(&net.a, ours().path(), &words(&line)));
         client.finish().expect_code(code);
     }
     for words in ["agent --control 0.0.0.0:0", "serve --control [::]:0"] {
-        linerate(&format!("http {words}")).finish().expect_code(2).expect_stderr("--control-allow");
+        linerate(&format!("http {words}"))
+            .finish()
+            .expect_code(2)
+            .expect_stderr("--control-allow");
     }
 }
 
@@ -152,23 +207,51 @@ fn hostile_clients_of_the_channel_leave_it_and_the_server_as_they_were() {
     sent(&channel, &[0xff; 4096]);
     sent(&channel, b"");
     let rows: [(&str, Vec<Value>, &str); 4] = [
-        ("body above 8 KiB", vec![request("http.info", &json!("x".repeat(8191)))], "body"),
-        ("name of 257 characters", vec![request(&"x".repeat(257), &Value::Null)], "name"),
-        ("no body", vec![json!({ "type": "request", "name": "http.info" })], "body"),
-        ("two requests at once", vec![request("http.info", &Value::Null); 2], "type"),
+        (
+            "body above 8 KiB",
+            vec![request("http.info", &json!("x".repeat(8191)))],
+            "body",
+        ),
+        (
+            "name of 257 characters",
+            vec![request(&"x".repeat(257), &Value::Null)],
+            "name",
+        ),
+        (
+            "no body",
+            vec![json!({ "type": "request", "name": "http.info" })],
+            "body",
+        ),
+        (
+            "two requests at once",
+            vec![request("http.info", &Value::Null); 2],
+            "type",
+        ),
     ];
     for (name, messages, member) in rows {
         let mut client = channel.session();
-        messages.into_iter().for_each(|message| client.send(message));
-        let last = client.drain().into_iter().find(|message| message["type"] == "fault");
+        messages
+            .into_iter()
+            .for_each(|message| client.send(message));
+        let last = client
+            .drain()
+            .into_iter()
+            .find(|message| message["type"] == "fault");
         let fault = last.unwrap_or_else(|| panic!("{name}: no fault"));
         assert_eq!(fault["member"], member, "{name}: {fault}");
     }
     let mut early = RawNative::connect(channel.address);
     early.send(request("http.info", &Value::Null));
-    assert_eq!(early.drain()[0]["member"], "type", "a request before the session");
-    for (name, body) in [("http.nothing", Value::Null), ("http.begin_cell", json!(7)), ("http.end_cell", json!("none"))]
-    {
+    assert_eq!(
+        early.drain()[0]["member"],
+        "type",
+        "a request before the session"
+    );
+    for (name, body) in [
+        ("http.nothing", Value::Null),
+        ("http.begin_cell", json!(7)),
+        ("http.end_cell", json!("none")),
+    ] {
         let refusal = channel.request(name, &body).expect_err(name);
         assert!(refusal["text"].is_string(), "{name}: {refusal}");
     }
@@ -196,18 +279,28 @@ fn idle() -> Value {
 
 fn listening(channel: &Channel) -> SocketAddr {
     let url = channel.process.printed("Listening on");
-    url.strip_prefix("http://").and_then(|address| address.parse().ok()).expect("an address")
+    url.strip_prefix("http://")
+        .and_then(|address| address.parse().ok())
+        .expect("an address")
 }
 
 #[test]
 fn samples_arrive_while_a_cell_runs() {
     let channel = agent(&[]);
-    assert_eq!(channel.response("http.last_reading", &Value::Null), Value::Null);
+    assert_eq!(
+        channel.response("http.last_reading", &Value::Null),
+        Value::Null
+    );
     channel.response("http.begin_cell", &json!({ "id": "a" }));
     let number = |reading: &Value| reading["sequence"].as_u64();
-    let sample = || Some(channel.response("http.last_reading", &Value::Null)).filter(|reading| reading.is_object());
+    let sample = || {
+        Some(channel.response("http.last_reading", &Value::Null))
+            .filter(|reading| reading.is_object())
+    };
     let first = wait_for(TIMEOUT, sample).expect("a sample");
-    let next = wait_for(TIMEOUT, || sample().filter(|reading| number(reading) > number(&first)));
+    let next = wait_for(TIMEOUT, || {
+        sample().filter(|reading| number(reading) > number(&first))
+    });
     assert!(next.is_some_and(|reading| reading["rss_bytes"].as_u64() > Some(0)));
     channel.response("http.end_cell", &json!("a"));
 }
@@ -219,15 +312,22 @@ fn statistics_of_a_cell_agree_with_proc() {
     let port = listener.local_addr().expect("an address").port();
     let channel = agent(&["--listen-port", &port.to_string()]);
     let info = channel.response("http.info", &Value::Null);
-    assert_eq!(info["pids"], json!([std::process::id()]), "this process listens");
+    assert_eq!(
+        info["pids"],
+        json!([std::process::id()]),
+        "this process listens"
+    );
     assert_eq!(info["port"], port, "{info:#}");
 
     let outer = Usage::now();
     channel.response("http.begin_cell", &json!({ "id": "a", "future": 1 }));
     let inner = Usage::now();
-    let clients: Vec<TcpStream> =
-        (0..CONNECTIONS).map(|_| TcpStream::connect(("127.0.0.1", port)).expect("connect")).collect();
-    let servers: Vec<TcpStream> = (0..CONNECTIONS).map(|_| listener.accept().expect("accept").0).collect();
+    let clients: Vec<TcpStream> = (0..CONNECTIONS)
+        .map(|_| TcpStream::connect(("127.0.0.1", port)).expect("connect"))
+        .collect();
+    let servers: Vec<TcpStream> = (0..CONNECTIONS)
+        .map(|_| listener.accept().expect("accept").0)
+        .collect();
     exchange(&clients, &servers);
     burn(Duration::from_millis(400));
     let inner = Usage::now().since(&inner);
@@ -235,21 +335,58 @@ fn statistics_of_a_cell_agree_with_proc() {
     let outer = Usage::now().since(&outer);
 
     let between = |name: &str, value: f64, low: f64, high: f64| {
-        assert!((low..=high).contains(&value), "{name}: {value} is not in {low}..={high}: {stats:#}");
+        assert!(
+            (low..=high).contains(&value),
+            "{name}: {value} is not in {low}..={high}: {stats:#}"
+        );
     };
-    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("no number: {stats:#}"));
+    let number = |value: &Value| {
+        value
+            .as_f64()
+            .unwrap_or_else(|| panic!("no number: {stats:#}"))
+    };
     // Ticks are 10 ms long, and both readings of them may be one off.
-    between("CPU", number(&stats["process_cpu_ns"]), inner.cpu_ns - 2e7, outer.cpu_ns + 2e7);
-    between("sent", number(&stats["nic"]["tx_bytes"]), inner.lo_bytes, outer.lo_bytes);
+    between(
+        "CPU",
+        number(&stats["process_cpu_ns"]),
+        inner.cpu_ns - 2e7,
+        outer.cpu_ns + 2e7,
+    );
+    between(
+        "sent",
+        number(&stats["nic"]["tx_bytes"]),
+        inner.lo_bytes,
+        outer.lo_bytes,
+    );
     between("window", number(&stats["window_ns"]), 4e8, outer.elapsed_ns);
-    assert!(number(&stats["connections"]) >= CONNECTIONS as f64, "{stats:#}");
-    assert!(number(&stats["fds"]["peak"]) >= 2.0 * CONNECTIONS as f64, "{stats:#}");
+    assert!(
+        number(&stats["connections"]) >= CONNECTIONS as f64,
+        "{stats:#}"
+    );
+    assert!(
+        number(&stats["fds"]["peak"]) >= 2.0 * CONNECTIONS as f64,
+        "{stats:#}"
+    );
     assert!(number(&stats["busiest_thread_busy"]) > 0.0, "{stats:#}");
-    assert!(stats["nic"]["is_loopback"] == true && stats["samples"].as_u64() >= Some(2), "{stats:#}");
+    assert!(
+        stats["nic"]["is_loopback"] == true && stats["samples"].as_u64() >= Some(2),
+        "{stats:#}"
+    );
 
-    assert_eq!(channel.response("http.end_cell", &json!("a")), stats, "the answer may have been lost");
-    assert_eq!(channel.request("http.end_cell", &json!("b")).expect_err("no such cell")["clause"], "cell");
-    let refusal = channel.request("http.restart_workers", &Value::Null).expect_err("not our server");
+    assert_eq!(
+        channel.response("http.end_cell", &json!("a")),
+        stats,
+        "the answer may have been lost"
+    );
+    assert_eq!(
+        channel
+            .request("http.end_cell", &json!("b"))
+            .expect_err("no such cell")["clause"],
+        "cell"
+    );
+    let refusal = channel
+        .request("http.restart_workers", &Value::Null)
+        .expect_err("not our server");
     assert_eq!(refusal["clause"], "workers");
 }
 
@@ -264,9 +401,21 @@ struct Usage {
 impl Usage {
     fn now() -> Self {
         let devices = fs::read_to_string("/proc/net/dev").expect("devices");
-        let lo = devices.lines().find_map(|line| line.trim().strip_prefix("lo:")).expect("loopback");
-        let lo_bytes = lo.split_whitespace().nth(8).and_then(|word| word.parse().ok()).expect("a counter");
-        Self { at: Instant::now(), cpu_ns: cpu_time(std::process::id()).as_nanos() as f64, lo_bytes, elapsed_ns: 0.0 }
+        let lo = devices
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("lo:"))
+            .expect("loopback");
+        let lo_bytes = lo
+            .split_whitespace()
+            .nth(8)
+            .and_then(|word| word.parse().ok())
+            .expect("a counter");
+        Self {
+            at: Instant::now(),
+            cpu_ns: cpu_time(std::process::id()).as_nanos() as f64,
+            lo_bytes,
+            elapsed_ns: 0.0,
+        }
     }
 
     fn since(&self, before: &Self) -> Self {
@@ -316,21 +465,33 @@ fn a_channel_responds_although_the_port_under_test_is_stuck() {
     channel.response("http.begin_cell", &json!({ "id": "stuck" }));
     let data = SocketAddr::from(([127, 0, 0, 1], port));
     let mut waiting = Vec::new();
-    let is_full = wait_for(TIMEOUT, || match TcpStream::connect_timeout(&data, Duration::from_secs(2)) {
-        Ok(stream) => {
-            waiting.push(stream);
-            None
+    let is_full = wait_for(TIMEOUT, || {
+        match TcpStream::connect_timeout(&data, Duration::from_secs(2)) {
+            Ok(stream) => {
+                waiting.push(stream);
+                None
+            }
+            Err(_) => Some(()),
         }
-        Err(_) => Some(()),
     });
-    assert!(is_full.is_some(), "the queue never filled: {} wait", waiting.len());
+    assert!(
+        is_full.is_some(),
+        "the queue never filled: {} wait",
+        waiting.len()
+    );
 
     let info = channel.response("http.info", &Value::Null);
     assert_eq!(info["environment"]["backlog"], 1, "{info:#}");
     let stats = channel.response("http.end_cell", &json!("stuck"));
-    assert!(stats["accept_queue"]["peak"].as_u64() >= Some(1), "{stats:#}");
+    assert!(
+        stats["accept_queue"]["peak"].as_u64() >= Some(1),
+        "{stats:#}"
+    );
     assert_eq!(stats["accept_queue"]["limit"], 1, "{stats:#}");
-    assert!(stats["counters"]["listen_overflows"].as_u64() >= Some(1), "{stats:#}");
+    assert!(
+        stats["counters"]["listen_overflows"].as_u64() >= Some(1),
+        "{stats:#}"
+    );
 }
 
 #[test]
@@ -339,12 +500,18 @@ fn server_reports_and_restarts_its_threads() {
     let data = listening(&channel);
     let info = channel.response("http.info", &Value::Null);
     assert_eq!(info["capabilities"], json!(["restart-workers"]));
-    assert_eq!((&info["port"], &info["pids"]), (&data.port().into(), &json!([channel.process.id()])));
+    assert_eq!(
+        (&info["port"], &info["pids"]),
+        (&data.port().into(), &json!([channel.process.id()]))
+    );
     channel.response("http.begin_cell", &json!({ "id": "one" }));
     let _one = get_zero(data);
     let stats = channel.response("http.end_cell", &json!("one"));
     assert_eq!(stats["threads"], 2, "{stats:#}");
-    assert_eq!(stats["thread_imbalance"], 2.0, "one thread has the only connection: {stats:#}");
+    assert_eq!(
+        stats["thread_imbalance"], 2.0,
+        "one thread has the only connection: {stats:#}"
+    );
     channel.response("http.restart_workers", &Value::Null);
     get_zero(data);
 }
@@ -353,9 +520,13 @@ fn server_reports_and_restarts_its_threads() {
 fn get_zero(data: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(data).expect("connect");
     stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
-    stream.write_all(b"GET /0 HTTP/1.1\r\nHost: a\r\n\r\n").expect("asked");
+    stream
+        .write_all(b"GET /0 HTTP/1.1\r\nHost: a\r\n\r\n")
+        .expect("asked");
     let mut line = String::new();
-    BufReader::new(&stream).read_line(&mut line).expect("an answer");
+    BufReader::new(&stream)
+        .read_line(&mut line)
+        .expect("an answer");
     assert!(line.starts_with("HTTP/1.1 200 "), "{line}");
     stream
 }

@@ -43,12 +43,20 @@ impl Greedy {
                 match from.read(&mut buffer) {
                     Ok(0) => return,
                     Ok(count) => drop(received.fetch_add(count as u64, Ordering::Relaxed)),
-                    Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            ErrorKind::WouldBlock | ErrorKind::Interrupted
+                        ) => {}
                     Err(_) => return,
                 }
             }
         });
-        Self { stream, moved, threads: vec![writer, reader] }
+        Self {
+            stream,
+            moved,
+            threads: vec![writer, reader],
+        }
     }
 
     fn has_begun(&self) -> bool {
@@ -78,7 +86,9 @@ fn leaked(text: String) -> &'static [u8] {
 /// An upload of a mebibyte in chunks of one byte.
 fn upload() -> &'static [u8] {
     let chunks = "1\r\nx\r\n".repeat(1 << 20);
-    leaked(format!("POST /sink HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n"))
+    leaked(format!(
+        "POST /sink HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n"
+    ))
 }
 
 /// Whether the response to a request for a kilobyte has arrived in time.
@@ -86,11 +96,21 @@ fn has_kilobyte(client: &mut HttpClient, until: Instant) -> bool {
     let mut received = Vec::new();
     let mut buffer = [0; 4096];
     loop {
-        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        client.stream.set_read_timeout(Some(left)).expect("a deadline");
-        let Ok(count) = client.stream.read(&mut buffer) else { return false };
+        let left = until
+            .saturating_duration_since(Instant::now())
+            .max(Duration::from_millis(1));
+        client
+            .stream
+            .set_read_timeout(Some(left))
+            .expect("a deadline");
+        let Ok(count) = client.stream.read(&mut buffer) else {
+            return false;
+        };
         received.extend_from_slice(buffer.get(..count).unwrap_or_default());
-        let body = received.windows(4).position(|four| four == b"\r\n\r\n").map(|end| received.len() - end - 4);
+        let body = received
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")
+            .map(|end| received.len() - end - 4);
         if count == 0 || body == Some(1024) {
             return body == Some(1024);
         }
@@ -100,7 +120,8 @@ fn has_kilobyte(client: &mut HttpClient, until: Instant) -> bool {
 #[test]
 fn forty_connections_are_served_while_greedy_ones_take_their_turns() {
     let small = "GET /b/32767 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(2_000);
-    let long = "POST /sink HTTP/1.1\r\nHost: a\r\nContent-Length: 4194304\r\n\r\n".to_owned() + &"x".repeat(4 << 20);
+    let long = "POST /sink HTTP/1.1\r\nHost: a\r\nContent-Length: 4194304\r\n\r\n".to_owned()
+        + &"x".repeat(4 << 20);
     let rows = [
         ("chunks of one byte", requests("?chunked=1")),
         ("chunks of sixteen bytes", requests("?chunked=16")),
@@ -112,15 +133,24 @@ fn forty_connections_are_served_while_greedy_ones_take_their_turns() {
     ];
     for (name, input) in rows {
         for count in [1, 4] {
-            let server = HttpServer::start(&["--threads", "2", "--allow-tiny-chunks", "--max-body", "1T"]);
+            let server =
+                HttpServer::start(&["--threads", "2", "--allow-tiny-chunks", "--max-body", "1T"]);
             let mut others: Vec<_> = (0..OTHERS).map(|_| server.connect()).collect();
-            others.iter_mut().for_each(|client| assert_eq!(client.get("/0").status, 200));
+            others
+                .iter_mut()
+                .for_each(|client| assert_eq!(client.get("/0").status, 200));
             let greedy: Vec<Greedy> = (0..count).map(|_| Greedy::start(&server, input)).collect();
-            assert!(wait_until(TIMEOUT, || greedy.iter().any(Greedy::has_begun)), "{name}");
+            assert!(
+                wait_until(TIMEOUT, || greedy.iter().any(Greedy::has_begun)),
+                "{name}"
+            );
 
             others.iter_mut().for_each(|client| client.ask("/1k"));
             let until = Instant::now() + SERVED;
-            let served = others.iter_mut().map(|client| usize::from(has_kilobyte(client, until))).sum::<usize>();
+            let served = others
+                .iter_mut()
+                .map(|client| usize::from(has_kilobyte(client, until)))
+                .sum::<usize>();
             drop(greedy);
             assert_eq!(served, OTHERS, "{name}, {count} greedy connections");
         }
@@ -134,7 +164,10 @@ fn tiny_chunks_are_refused_with_their_bound_unless_the_server_allows_them() {
     let refusal = client.get("/1k?chunked=63");
     assert_eq!(refusal.status, 400);
     let text = String::from_utf8(refusal.body).expect("text");
-    assert!(text.contains("at least 64 bytes") && text.contains("--allow-tiny-chunks"), "{text}");
+    assert!(
+        text.contains("at least 64 bytes") && text.contains("--allow-tiny-chunks"),
+        "{text}"
+    );
     client.ask("/1k?chunked=64");
     assert_eq!(client.response().status, 200);
     let server = HttpServer::start(&["--allow-tiny-chunks"]);

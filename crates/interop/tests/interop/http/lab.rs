@@ -6,7 +6,8 @@ use std::fs;
 use std::time::SystemTime;
 
 use linerate_interop::{
-    FEW_DESCRIPTORS, Finished, HttpLab, HttpServer, HttpStudy, Nginx, Process, Signal, TIMEOUT, linerate, wait_for,
+    FEW_DESCRIPTORS, Finished, HttpLab, HttpServer, HttpStudy, Nginx, Process, Signal, TIMEOUT,
+    linerate, wait_for,
 };
 use serde_json::{Value, json};
 
@@ -32,8 +33,14 @@ const WHOLE: &str = "[phase0]\nstreams = [1]\nduration = \"1s\"\n\
     [phase3.lowrate]\nconnections = 20\nrate = 200\nduration = \"1s\"\n\
     [phase3.active]\nconnections = 30\nduration = \"1s\"\n";
 
-const WHOLE_RUNS: [&str; 6] =
-    ["active-1k-c30-r1", "idle-0-c100-r1", "idle-0-c50-r1", "low_rate-1k-c20-r1", "matrix-1k-c4-r1", "matrix-1k-c8-r1"];
+const WHOLE_RUNS: [&str; 6] = [
+    "active-1k-c30-r1",
+    "idle-0-c100-r1",
+    "idle-0-c50-r1",
+    "low_rate-1k-c20-r1",
+    "matrix-1k-c4-r1",
+    "matrix-1k-c8-r1",
+];
 
 #[test]
 fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
@@ -41,7 +48,9 @@ fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
     let plan = lab.plan("plan.toml", WHOLE);
     let directory = lab.path("kept");
     let store = lab.path("history.db");
-    let study = HttpStudy::of(lab.run(&["lab", &lab.url, &plan, "--out", &directory, "--json", "--store", &store]));
+    let study = HttpStudy::of(lab.run(&[
+        "lab", &lab.url, &plan, "--out", &directory, "--json", "--store", &store,
+    ]));
     expect_done(&study);
     check_whole(&study);
     is_kept(&store);
@@ -50,35 +59,62 @@ fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
     for name in ["plan.toml", "env.json", "run.json"] {
         assert!(exists(&format!("{directory}/{name}")), "{name}");
     }
-    assert_eq!(text(&format!("{directory}/run.json")), study.finished.stdout);
+    assert_eq!(
+        text(&format!("{directory}/run.json")),
+        study.finished.stdout
+    );
 
     // What is complete is reported again without another run.
     let html = lab.path("report.html");
     let again = lab.run(&["lab", "--resume", &directory, "--html", &html]);
     assert_eq!(again.code(), study.finished.code(), "{again:?}");
-    assert!(!again.stderr.contains(" r1: "), "a run was repeated: {again:?}");
-    for table in ["T0 ", "T1 ", "T2a ", "T3a ", "T3b ", "T4 ", "T5 ", "T6 ", "T7 "] {
-        let has = |text: &str| text.lines().any(|line| line.trim_start_matches('#').trim().starts_with(table));
+    assert!(
+        !again.stderr.contains(" r1: "),
+        "a run was repeated: {again:?}"
+    );
+    for table in [
+        "T0 ", "T1 ", "T2a ", "T3a ", "T3b ", "T4 ", "T5 ", "T6 ", "T7 ",
+    ] {
+        let has = |text: &str| {
+            text.lines()
+                .any(|line| line.trim_start_matches('#').trim().starts_with(table))
+        };
         assert!(has(&again.stdout), "no {table}: {again:?}");
         assert!(text(&html).contains(table), "{table}");
     }
     compares_studies(&lab, &directory);
     let page = text(&html);
-    assert!(page.contains("<caption>T2a ") && page.contains("latency by quantile"), "a heat map and a curve");
-    assert!(page.contains("<svg") && !page.contains("<script"), "a page without programs");
+    assert!(
+        page.contains("<caption>T2a ") && page.contains("latency by quantile"),
+        "a heat map and a curve"
+    );
+    assert!(
+        page.contains("<svg") && !page.contains("<script"),
+        "a page without programs"
+    );
 }
 
 /// The record has every run once, as a trial, and its page has the tables of the experiment.
 fn is_kept(store: &str) {
     let shown = linerate(&format!("history show last --json --store {store}")).finish();
     let record = shown.record();
-    assert_eq!((&record["kind"], &record["state"]), (&"http-lab".into(), &"complete".into()));
+    assert_eq!(
+        (&record["kind"], &record["state"]),
+        (&"http-lab".into(), &"complete".into())
+    );
     let trials = record["trials"].as_array().expect("trials");
     assert_eq!(trials.len(), WHOLE_RUNS.len(), "{shown:?}");
-    let cells = record["body"]["http-lab"]["cells"].as_array().expect("cells");
-    assert!(!cells.is_empty() && cells.iter().all(|cell| cell["runs"] == json!([])), "{shown:?}");
+    let cells = record["body"]["http-lab"]["cells"]
+        .as_array()
+        .expect("cells");
+    assert!(
+        !cells.is_empty() && cells.iter().all(|cell| cell["runs"] == json!([])),
+        "{shown:?}"
+    );
     let page = linerate(&format!("history show last --store {store}")).finish();
-    page.expect_clean().expect_stdout("T2a ").expect_stdout("100 idle connections held");
+    page.expect_clean()
+        .expect_stdout("T2a ")
+        .expect_stdout("100 idle connections held");
 }
 
 fn compare(lab: &HttpLab, words: &[&str]) -> Finished {
@@ -88,11 +124,17 @@ fn compare(lab: &HttpLab, words: &[&str]) -> Finished {
 /// A stored result with other runs: every cell is valid with five runs at 1000 responses per second, and one at
 /// `changed_per_s`. So the comparison depends on no rate of this machine.
 fn stored_copy(lab: &HttpLab, original: &str, name: &str, changed_per_s: f64) -> String {
-    let mut study: Value = serde_json::from_str(&text(&format!("{original}/run.json"))).expect("JSON");
+    let mut study: Value =
+        serde_json::from_str(&text(&format!("{original}/run.json"))).expect("JSON");
     for cell in study["cells"].as_array_mut().expect("cells") {
         let is_changed = cell["key"]["phase"] == "matrix" && cell["key"]["connections"] == 8;
         let rate = if is_changed { changed_per_s } else { 1000.0 };
-        let mut run = cell["runs"].as_array().expect("runs").iter().rfind(|run| run["load"].is_object()).cloned();
+        let mut run = cell["runs"]
+            .as_array()
+            .expect("runs")
+            .iter()
+            .rfind(|run| run["load"].is_object())
+            .cloned();
         let runs = (1..=5).filter_map(|repeat| {
             let run = run.as_mut()?;
             let window_s = run["load"]["window_ns"].as_f64().expect("a length") / 1e9;
@@ -114,8 +156,13 @@ fn stored_copy(lab: &HttpLab, original: &str, name: &str, changed_per_s: f64) ->
 fn compares_studies(lab: &HttpLab, directory: &str) {
     let before = stored_copy(lab, directory, "before", 1000.0);
     let same = compare(lab, &[&before, &before]);
-    same.expect_clean().expect_stdout("1.000").expect_stdout("C1 ");
-    assert!(!same.stdout.contains("*0") && !same.stdout.contains("*1"), "{same:?}");
+    same.expect_clean()
+        .expect_stdout("1.000")
+        .expect_stdout("C1 ");
+    assert!(
+        !same.stdout.contains("*0") && !same.stdout.contains("*1"),
+        "{same:?}"
+    );
 
     let slower = stored_copy(lab, directory, "slower", 500.0);
     let found = compare(lab, &[&before, &format!("{slower}/run.json"), "--json"]);
@@ -125,15 +172,26 @@ fn compares_studies(lab: &HttpLab, directory: &str) {
     for cell in cells {
         // The payload's cell has its runs from the matrix.
         let is_changed = cell["key"]["connections"] == 8;
-        let expected = if is_changed { ("worse", 0.5) } else { ("same", 1.0) };
-        let estimate = cell["ok_per_s"]["estimate"].as_f64().unwrap_or_else(|| panic!("no ratio: {cell:#}"));
+        let expected = if is_changed {
+            ("worse", 0.5)
+        } else {
+            ("same", 1.0)
+        };
+        let estimate = cell["ok_per_s"]["estimate"]
+            .as_f64()
+            .unwrap_or_else(|| panic!("no ratio: {cell:#}"));
         assert_eq!(cell["ok_per_s"]["verdict"], expected.0, "{cell:#}");
         assert!((estimate - expected.1).abs() < 0.01, "{cell:#}");
     }
 
     let plan = format!("{directory}/plan.toml");
-    for (path, why) in [(plan.as_str(), "plan.toml"), ("/nonexistent", "/nonexistent")] {
-        compare(lab, &[directory, path]).expect_code(2).expect_stderr(why);
+    for (path, why) in [
+        (plan.as_str(), "plan.toml"),
+        ("/nonexistent", "/nonexistent"),
+    ] {
+        compare(lab, &[directory, path])
+            .expect_code(2)
+            .expect_stderr(why);
     }
 }
 
@@ -143,16 +201,31 @@ fn check_sides(run: &Value) {
         let mut seconds = side["seconds"].as_array().into_iter().flatten();
         let is_busy = |second: &Value| second["busiest_cpu_busy"].as_f64() > Some(0.0);
         assert!(seconds.any(is_busy), "every second of it: {side:#}");
-        assert!(side["sockets_by_state"]["established"].as_u64() > Some(0), "{side:#}");
-        assert!(side["rss_high_water_bytes"].as_u64() >= side["rss_bytes"].as_u64(), "{side:#}");
+        assert!(
+            side["sockets_by_state"]["established"].as_u64() > Some(0),
+            "{side:#}"
+        );
+        assert!(
+            side["rss_high_water_bytes"].as_u64() >= side["rss_bytes"].as_u64(),
+            "{side:#}"
+        );
         assert!(side["sockets_allocated"].as_u64() > Some(0), "{side:#}");
-        assert!(side["busiest_cpu_own"].as_f64().is_some_and(|own| own <= 1.0), "{side:#}");
+        assert!(
+            side["busiest_cpu_own"]
+                .as_f64()
+                .is_some_and(|own| own <= 1.0),
+            "{side:#}"
+        );
         // Where a control group cannot be read, that is said.
-        for (figure, name) in
-            [("group_memory", "memory of the control group"), ("group_tasks", "tasks of the control group")]
-        {
+        for (figure, name) in [
+            ("group_memory", "memory of the control group"),
+            ("group_tasks", "tasks of the control group"),
+        ] {
             let is_reported = side["missing"].to_string().contains(name);
-            assert!(is_reported != (side[figure]["peak"].as_u64() > Some(0)), "{figure}: {side:#}");
+            assert!(
+                is_reported != (side[figure]["peak"].as_u64() > Some(0)),
+                "{figure}: {side:#}"
+            );
         }
     }
 }
@@ -162,28 +235,44 @@ fn check_whole(study: &HttpStudy) {
     assert_eq!(baseline.len(), 2, "both directions: {study:?}");
     let has_goodput = |test: &Value| test["goodput_bps"].as_f64() > Some(0.0);
     assert!(baseline.iter().all(has_goodput), "{baseline:?}");
-    for (phase, payload_bytes, connections) in
-        [("payload", 1024, 8), ("matrix", 1024, 4), ("matrix", 1024, 8), ("low_rate", 1024, 20), ("active", 1024, 30)]
-    {
+    for (phase, payload_bytes, connections) in [
+        ("payload", 1024, 8),
+        ("matrix", 1024, 4),
+        ("matrix", 1024, 8),
+        ("low_rate", 1024, 20),
+        ("active", 1024, 30),
+    ] {
         let cell = study.cell(phase, payload_bytes, connections);
         let median = &cell["median"];
         assert!(median["ok_per_s"].as_f64() > Some(0.0), "{study:?}");
         assert_eq!(median["error_share"], 0.0, "{study:?}");
-        assert!(median["server_cpus"].as_f64() > Some(0.0), "both ends are watched: {study:?}");
-        cell["runs"].as_array().into_iter().flatten().for_each(check_sides);
+        assert!(
+            median["server_cpus"].as_f64() > Some(0.0),
+            "both ends are watched: {study:?}"
+        );
+        cell["runs"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .for_each(check_sides);
     }
     assert_eq!(study.list("cells").len(), 5, "{study:?}");
     assert_eq!(study.list("rows").len(), 1, "{study:?}");
     let steps = study.json["idle"]["steps"].as_array().expect("steps");
     let open: Vec<&Value> = steps.iter().map(|step| &step["open"]).collect();
     assert_eq!(open, [50, 100], "{study:?}");
-    let ids: Vec<&str> = study.list("checks").iter().filter_map(|check| check["id"].as_str()).collect();
+    let ids: Vec<&str> = study
+        .list("checks")
+        .iter()
+        .filter_map(|check| check["id"].as_str())
+        .collect();
     for id in ["nofile.hard", "backlog", "same_host", "clock"] {
         assert!(ids.contains(&id), "no {id} in {ids:?}");
     }
 }
 
-const SLOW_RUNS: &str = "[phase2]\npayloads = [\"1k\"]\nconnections = [2, 4]\nrefine_knee = false\n";
+const SLOW_RUNS: &str =
+    "[phase2]\npayloads = [\"1k\"]\nconnections = [2, 4]\nrefine_knee = false\n";
 /// The one path that every cell requests.
 const SLOW_PATH: &str = "/b/1k";
 
@@ -194,11 +283,18 @@ fn slow_plan(lab: &HttpLab) -> String {
     path
 }
 
-const SLOW_NAMES: [&str; 4] = ["matrix-1k-c2-r1", "matrix-1k-c2-r2", "matrix-1k-c4-r1", "matrix-1k-c4-r2"];
+const SLOW_NAMES: [&str; 4] = [
+    "matrix-1k-c2-r1",
+    "matrix-1k-c2-r2",
+    "matrix-1k-c4-r1",
+    "matrix-1k-c4-r2",
+];
 
 /// Waits until so many runs are kept.
 fn wait_for_runs(lab: &HttpLab, directory: &str, count: usize, client: &Process) {
-    let kept = wait_for(TIMEOUT, || (lab.runs(directory).len() >= count).then_some(()));
+    let kept = wait_for(TIMEOUT, || {
+        (lab.runs(directory).len() >= count).then_some(())
+    });
     assert!(kept.is_some(), "{count} runs: {client:?}");
 }
 
@@ -218,27 +314,46 @@ fn killed_experiment_resumes() {
     assert_eq!(client.finish().code(), None, "killed");
     let cells = format!("{directory}/cells");
     let finished = lab.runs("killed");
-    assert!(finished.len() < SLOW_NAMES.len(), "it was killed too late: {finished:?}");
+    assert!(
+        finished.len() < SLOW_NAMES.len(),
+        "it was killed too late: {finished:?}"
+    );
     let before: Vec<(String, String, SystemTime)> = finished
         .iter()
         .map(|(name, _)| format!("{cells}/{name}.json"))
         .map(|path| (path.clone(), text(&path), modified(&path)))
         .collect();
     // What the end of a program leaves of a file that was being written.
-    let missing = SLOW_NAMES.iter().find(|name| finished.iter().all(|(kept, _)| kept != *name));
-    fs::write(format!("{cells}/{}.part", missing.expect("a run is left")), "{\"key\"").expect("a file");
+    let missing = SLOW_NAMES
+        .iter()
+        .find(|name| finished.iter().all(|(kept, _)| kept != *name));
+    fs::write(
+        format!("{cells}/{}.part", missing.expect("a run is left")),
+        "{\"key\"",
+    )
+    .expect("a file");
 
     refuses_what_it_cannot_continue(&lab, &url, &directory);
 
     let study = HttpStudy::of(lab.run(&["matrix", "--resume", &directory, "--json"]));
     expect_done(&study);
     for (path, content, time) in before {
-        assert_eq!((text(&path), modified(&path)), (content, time), "{path} was written again");
+        assert_eq!(
+            (text(&path), modified(&path)),
+            (content, time),
+            "{path} was written again"
+        );
     }
-    let names: Vec<String> = lab.runs("killed").into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = lab
+        .runs("killed")
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
     assert_eq!(names, SLOW_NAMES, "{study:?}");
     for connections in [2, 4] {
-        let runs = study.cell("matrix", 1024, connections)["runs"].as_array().expect("runs");
+        let runs = study.cell("matrix", 1024, connections)["runs"]
+            .as_array()
+            .expect("runs");
         assert_eq!(runs.len(), 2, "{study:?}");
         assert!(runs.iter().all(|run| run["state"] == "done"), "{study:?}");
     }
@@ -269,11 +384,15 @@ fn an_interruption_leaves_a_report_and_an_aborted_run_that_is_made_again() {
     client.signal(Signal::Interrupt);
     let finished = client.finish();
     finished.expect_code(130).expect_stdout("linerate.http/1");
-    let partial: Value = serde_json::from_str(&text(&format!("{directory}/run.json"))).expect("JSON");
+    let partial: Value =
+        serde_json::from_str(&text(&format!("{directory}/run.json"))).expect("JSON");
     assert_eq!(partial["is_complete"], false, "{finished:?}");
     let runs = lab.runs("interrupted");
-    let aborted: Vec<&String> =
-        runs.iter().filter(|(_, run)| run["state"] == "aborted").map(|(name, _)| name).collect();
+    let aborted: Vec<&String> = runs
+        .iter()
+        .filter(|(_, run)| run["state"] == "aborted")
+        .map(|(name, _)| name)
+        .collect();
     assert_eq!(aborted.len(), 1, "{runs:?}");
     assert!(runs.len() < SLOW_NAMES.len(), "nothing is begun after it");
 
@@ -281,7 +400,10 @@ fn an_interruption_leaves_a_report_and_an_aborted_run_that_is_made_again() {
     expect_done(&study);
     let runs = lab.runs("interrupted");
     assert_eq!(runs.len(), SLOW_NAMES.len(), "{study:?}");
-    assert!(runs.iter().all(|(_, run)| run["state"] == "done"), "{runs:?}");
+    assert!(
+        runs.iter().all(|(_, run)| run["state"] == "done"),
+        "{runs:?}"
+    );
 }
 
 #[test]
@@ -296,8 +418,16 @@ fn an_experiment_survives_the_end_of_the_control_channel() {
     assert_eq!(study.json["is_complete"], true, "{study:?}");
     let runs = lab.runs("lost");
     assert_eq!(runs.len(), SLOW_NAMES.len(), "{study:?}");
-    let is_lost = |run: &Value| run["flags"].as_array().is_some_and(|flags| flags.contains(&json!("control-lost")));
-    let lost: Vec<&Value> = runs.iter().map(|(_, run)| run).filter(|run| is_lost(run)).collect();
+    let is_lost = |run: &Value| {
+        run["flags"]
+            .as_array()
+            .is_some_and(|flags| flags.contains(&json!("control-lost")))
+    };
+    let lost: Vec<&Value> = runs
+        .iter()
+        .map(|(_, run)| run)
+        .filter(|run| is_lost(run))
+        .collect();
     assert!(!lost.is_empty(), "{study:?}");
     for run in lost {
         assert_eq!(run["server"], Value::Null, "{run:#}");
@@ -314,20 +444,35 @@ fn server_that_dies_ends_the_experiment_and_resume_makes_the_missing_runs() {
     wait_for_runs(&lab, "gone", 1, &client);
     lab.server.signal(Signal::Kill);
     let study = HttpStudy::of(client.finish_within(TIMEOUT * 2));
-    study.finished.expect_code(4).expect_stdout("the server is gone");
+    study
+        .finished
+        .expect_code(4)
+        .expect_stdout("the server is gone");
     assert_eq!(study.json["is_complete"], false, "{study:?}");
     let runs = lab.runs("gone");
-    assert!(runs.len() < SLOW_NAMES.len(), "nothing is begun after it: {study:?}");
-    assert!(runs.iter().any(|(_, run)| run["state"] == "aborted"), "{study:?}");
+    assert!(
+        runs.len() < SLOW_NAMES.len(),
+        "nothing is begun after it: {study:?}"
+    );
+    assert!(
+        runs.iter().any(|(_, run)| run["state"] == "aborted"),
+        "{study:?}"
+    );
 
     let address = lab.url.trim_start_matches("http://");
     let again = linerate(&format!("http serve --no-control --bind {address}"));
     again.wait_for_stdout("Listening on", 1);
-    let study = HttpStudy::of(lab.client_without(&["matrix", "--resume", &directory, "--json", "--force"]).finish());
+    let study = HttpStudy::of(
+        lab.client_without(&["matrix", "--resume", &directory, "--json", "--force"])
+            .finish(),
+    );
     expect_done(&study);
     let runs = lab.runs("gone");
     assert_eq!(runs.len(), SLOW_NAMES.len(), "{study:?}");
-    assert!(runs.iter().all(|(_, run)| run["state"] == "done"), "{runs:?}");
+    assert!(
+        runs.iter().all(|(_, run)| run["state"] == "done"),
+        "{runs:?}"
+    );
 }
 
 /// What `check` says of the descriptors of this host.
@@ -338,7 +483,8 @@ fn descriptors_predicted(lab: &HttpLab, plan: &str, code: i32) -> Value {
     let checks = check.json();
     let mut checks = checks.as_array().into_iter().flatten();
     let hard = checks.find(|check| check["id"] == "nofile.hard" && check["side"] == "client");
-    hard.unwrap_or_else(|| panic!("not looked at: {check:?}")).clone()
+    hard.unwrap_or_else(|| panic!("not looked at: {check:?}"))
+        .clone()
 }
 
 #[test]
@@ -347,11 +493,18 @@ fn missing_descriptors_are_predicted_and_spread_over_processes() {
     let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &[]);
     let plan = lab.plan_of_one_cell("many.toml", "8, 1000");
     let hard = descriptors_predicted(&lab, &plan, 0);
-    assert_eq!((&hard["status"], &hard["have"]), (&json!("info"), &json!("256")), "{hard:#}");
+    assert_eq!(
+        (&hard["status"], &hard["have"]),
+        (&json!("info"), &json!("256")),
+        "{hard:#}"
+    );
     assert_eq!(hard["cells"], json!(["matrix-1k-c1000"]), "{hard:#}");
     let advice = hard["advice"].as_str().unwrap_or_default();
-    let predicted = advice.strip_suffix(" worker processes will be used, each with a limit of its own");
-    let predicted: u64 = predicted.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{hard:#}"));
+    let predicted =
+        advice.strip_suffix(" worker processes will be used, each with a limit of its own");
+    let predicted: u64 = predicted
+        .and_then(|count| count.parse().ok())
+        .unwrap_or_else(|| panic!("{hard:#}"));
 
     let url = format!("{}{SLOW_PATH}", lab.url);
     let study = lab.study_of(&["matrix"], &url, &plan);
@@ -360,11 +513,16 @@ fn missing_descriptors_are_predicted_and_spread_over_processes() {
         assert_eq!(run["state"], "done", "{study:?}");
         let found = &run["load"]["connections"];
         let found = (&found["opened"], &found["open_at_end"], &found["dropped"]);
-        assert_eq!(found, (&json!(connections), &json!(connections), &json!(0)), "{study:?}");
+        assert_eq!(
+            found,
+            (&json!(connections), &json!(connections), &json!(0)),
+            "{study:?}"
+        );
         let client = &run["client"];
         assert_eq!(client["processes"], json!(processes), "{client:#}");
         // What leads the others hardly does anything itself.
-        let each_ns = client["process_cpu_ns"].as_u64().unwrap_or(0) / run["load"]["ok"].as_u64().unwrap_or(1).max(1);
+        let each_ns = client["process_cpu_ns"].as_u64().unwrap_or(0)
+            / run["load"]["ok"].as_u64().unwrap_or(1).max(1);
         assert!(each_ns > 500, "{each_ns} ns for a request: {client:#}");
     }
 }
@@ -375,22 +533,36 @@ fn cells_beyond_any_descriptor_limit_are_skipped() {
     let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &[]);
     let plan = lab.plan_of_one_cell("more.toml", "8, 15000");
     let hard = descriptors_predicted(&lab, &plan, 3);
-    assert_eq!((&hard["status"], &hard["have"]), (&json!("fail"), &json!("256")), "{hard:#}");
+    assert_eq!(
+        (&hard["status"], &hard["have"]),
+        (&json!("fail"), &json!("256")),
+        "{hard:#}"
+    );
     assert_eq!(hard["cells"], json!(["matrix-1k-c15000"]), "{hard:#}");
     let advice = hard["advice"].as_str().unwrap_or_default();
     assert!(advice.contains("`prlimit --nofile="), "{hard:#}");
     let shown = lab.run(&["check", &lab.url, &plan, "--phases", "2"]);
-    shown.expect_code(3).expect_stdout("FAIL").expect_stdout("`prlimit --nofile=");
+    shown
+        .expect_code(3)
+        .expect_stdout("FAIL")
+        .expect_stdout("`prlimit --nofile=");
 
     let url = format!("{}{SLOW_PATH}", lab.url);
-    for (words, why) in [(&["matrix"][..], "check"), (&["matrix", "--force"], "processes of 256 descriptors")] {
+    for (words, why) in [
+        (&["matrix"][..], "check"),
+        (&["matrix", "--force"], "processes of 256 descriptors"),
+    ] {
         let study = lab.study_of(words, &url, &plan);
         let left_out = &study.cell("matrix", 1024, 15_000)["runs"][0];
         assert_eq!(left_out["state"], "skipped", "{study:?}");
         let reason = left_out["reason"].as_str().unwrap_or_default();
         assert!(reason.contains(why), "{reason}: {study:?}");
         study.finished.expect_stderr("c15000 r1: skipped");
-        assert_eq!(study.cell("matrix", 1024, 8)["runs"][0]["state"], "done", "{study:?}");
+        assert_eq!(
+            study.cell("matrix", 1024, 8)["runs"][0]["state"],
+            "done",
+            "{study:?}"
+        );
     }
 }
 
@@ -402,21 +574,43 @@ fn timed_ten_thousand_connections_are_held_at_little_cost() {
     let plan = lab.plan("c10k.toml", plan);
     let study = lab.study(&["c10k"], &plan);
     let idle = &study.json["idle"];
-    for (step, wanted) in idle["steps"].as_array().expect("steps").iter().zip([1000, 5000, 10_000]) {
+    for (step, wanted) in idle["steps"]
+        .as_array()
+        .expect("steps")
+        .iter()
+        .zip([1000, 5000, 10_000])
+    {
         let found = (&step["wanted"], &step["open"], &step["dropped"]);
-        assert_eq!(found, (&json!(wanted), &json!(wanted), &json!(0)), "{study:?}");
+        assert_eq!(
+            found,
+            (&json!(wanted), &json!(wanted), &json!(0)),
+            "{study:?}"
+        );
     }
     for (end, bytes_max) in [("server_user", 256.0), ("client_user", 512.0)] {
         let bytes = idle[end]["bytes_per_connection"].as_f64();
-        assert!(bytes.is_some_and(|bytes| bytes <= bytes_max), "{end}: {study:?}");
+        assert!(
+            bytes.is_some_and(|bytes| bytes <= bytes_max),
+            "{end}: {study:?}"
+        );
     }
     let load = &study.cell("low_rate", 1024, 10_000)["runs"][0]["load"];
     let connections = &load["connections"];
     assert_eq!(connections["open_at_end"], 10_000, "{study:?}");
     assert_eq!(load["ok"], load["requests"], "{study:?}");
-    assert!(load["errors"].as_object().is_some_and(serde_json::Map::is_empty), "{study:?}");
+    assert!(
+        load["errors"]
+            .as_object()
+            .is_some_and(serde_json::Map::is_empty),
+        "{study:?}"
+    );
     // Poisson arrivals of three thousand vary by 55.
-    assert!(load["ok"].as_u64().is_some_and(|ok| (2700..3300).contains(&ok)), "{study:?}");
+    assert!(
+        load["ok"]
+            .as_u64()
+            .is_some_and(|ok| (2700..3300).contains(&ok)),
+        "{study:?}"
+    );
 }
 
 #[test]
@@ -424,21 +618,35 @@ fn plan_is_shown_written_and_read() {
     let lab = HttpLab::start(&[]);
     let plan = lab.plan("plan.toml", WHOLE);
     let listing = lab.run(&["lab", &lab.url, &plan, "--plan-only"]);
-    listing.expect_code(0).expect_stdout("1k").expect_stdout("c30");
+    listing
+        .expect_code(0)
+        .expect_stdout("1k")
+        .expect_stdout("c30");
     let listing = lab.run(&["lab", &lab.url, &plan, "--plan-only", "--json"]);
     let listing = listing.expect_code(0).json();
-    assert_eq!(listing["cells"].as_array().map(Vec::len), Some(WHOLE_RUNS.len()), "{listing:#}");
+    assert_eq!(
+        listing["cells"].as_array().map(Vec::len),
+        Some(WHOLE_RUNS.len()),
+        "{listing:#}"
+    );
 
     let written = lab.run(&["lab", &plan, "--print-plan"]);
     let again = lab.path("again.toml");
     fs::write(&again, &written.expect_code(0).stdout).expect("a file");
-    assert_eq!(lab.run(&["lab", &again, "--print-plan"]).expect_clean().stdout, written.stdout);
+    assert_eq!(
+        lab.run(&["lab", &again, "--print-plan"])
+            .expect_clean()
+            .stdout,
+        written.stdout
+    );
     written.expect_stdout("steps = [50, 100]");
 
     for (line, wrong) in [(8, "[phase9]\n"), (9, "[phase2]\nconections = [4]\n")] {
         let wrong = lab.plan("wrong.toml", wrong);
         let refused = lab.run(&["lab", &lab.url, &wrong]);
-        refused.expect_code(2).expect_stderr(&format!("line {line}"));
+        refused
+            .expect_code(2)
+            .expect_stderr(&format!("line {line}"));
     }
 }
 
@@ -449,5 +657,8 @@ fn more_connections_than_a_foreign_server_bears_are_refused() {
     let url = nginx.url("/1k");
     let plan = lab.plan_of_one_cell("many.toml", "1025");
     let refused = lab.run(&["matrix", &url, &plan]);
-    refused.expect_code(2).expect_stderr("1025").expect_stderr("--allow-large");
+    refused
+        .expect_code(2)
+        .expect_stderr("1025")
+        .expect_stderr("--allow-large");
 }

@@ -14,7 +14,11 @@ const HEADERS_BYTES: f64 = 90.0;
 
 /// Most answers per second when each takes so many segments of so much overhead.
 fn ceiling(study: &HttpStudy, segments: f64, overhead_bytes: f64) -> f64 {
-    assert_eq!(study.json["client"]["link_bps"], Value::Null, "the speed of a veth is a constant: {study:?}");
+    assert_eq!(
+        study.json["client"]["link_bps"],
+        Value::Null,
+        "the speed of a veth is a constant: {study:?}"
+    );
     LINE_RATE_BPS / 8.0 / (ANSWER_BYTES + segments * overhead_bytes)
 }
 
@@ -33,7 +37,9 @@ fn mss<'a>(study: &'a HttpStudy, end: &str) -> &'a Value {
 
 /// Changes the route of one end of the pair.
 fn route(namespace: &str, address: &str, words: &str) {
-    run(&format!("ip -n {namespace} route replace 10.99.0.0/24 dev {DEVICE} src {address} {words}"));
+    run(&format!(
+        "ip -n {namespace} route replace 10.99.0.0/24 dev {DEVICE} src {address} {words}"
+    ));
 }
 
 /// What is changed at the client and at the server, whether there is an agent, and what follows: segments of an answer,
@@ -91,13 +97,38 @@ fn segments_smaller_than_the_mtu_lower_the_ceiling() {
         let name = row.name;
         route(&net.a, CLIENT, row.client);
         route(&net.b, SERVER, row.server);
-        let lab = HttpLab::in_net(&net, if row.has_agent { &[] } else { &["--no-control"] });
+        let lab = HttpLab::in_net(
+            &net,
+            if row.has_agent {
+                &[]
+            } else {
+                &["--no-control"]
+            },
+        );
         let (plan, directory) = (lab.plan_of_one_cell("plan.toml", "4"), lab.path("kept"));
-        let words = ["matrix", &lab.url, &plan, "--out", &directory, "--json", "--yes", "--line-rate", "10G"];
+        let words = [
+            "matrix",
+            &lab.url,
+            &plan,
+            "--out",
+            &directory,
+            "--json",
+            "--yes",
+            "--line-rate",
+            "10G",
+        ];
         let study = HttpStudy::of(lab.run(&words));
         expect_ceiling(name, &study, ceiling(&study, row.segments, HEADERS_BYTES));
-        assert_eq!(mss(&study, "client").as_u64(), row.of_client, "{name}: {study:?}");
-        assert_eq!(mss(&study, "server").as_u64(), row.of_server, "{name}: {study:?}");
+        assert_eq!(
+            mss(&study, "client").as_u64(),
+            row.of_client,
+            "{name}: {study:?}"
+        );
+        assert_eq!(
+            mss(&study, "server").as_u64(),
+            row.of_server,
+            "{name}: {study:?}"
+        );
         let again = HttpStudy::of(lab.run(&["matrix", "--resume", &directory, "--json", "--yes"]));
         expect_ceiling(name, &again, ceiling(&again, row.segments, HEADERS_BYTES));
     }
@@ -108,7 +139,9 @@ fn the_tag_of_a_vlan_is_a_part_of_every_frame() {
     const SERVER_OF_VLAN: &str = "10.99.7.2";
     let Some(net) = Net::new() else { return };
     for (namespace, address) in [(&net.a, "10.99.7.1"), (&net.b, SERVER_OF_VLAN)] {
-        if !try_run(&format!("ip -n {namespace} link add link {DEVICE} name lr7 type vlan id 7")) {
+        if !try_run(&format!(
+            "ip -n {namespace} link add link {DEVICE} name lr7 type vlan id 7"
+        )) {
             return skip("this kernel has no VLAN devices");
         }
         run(&format!("ip -n {namespace} addr add {address}/24 dev lr7"));
@@ -116,7 +149,10 @@ fn the_tag_of_a_vlan_is_a_part_of_every_frame() {
     }
     let [client, server] = [&net.a, &net.b].map(|name| ["ip", "netns", "exec", name.as_str()]);
     let lab = HttpLab::start_by(&client, &server, SERVER_OF_VLAN, &[]);
-    let study = lab.study(&["matrix", "--line-rate", "10G"], &lab.plan_of_one_cell("plan.toml", "4"));
+    let study = lab.study(
+        &["matrix", "--line-rate", "10G"],
+        &lab.plan_of_one_cell("plan.toml", "4"),
+    );
     assert_eq!(study.json["client"]["is_vlan"], true, "{study:?}");
     assert_eq!(study.json["server"]["is_vlan"], true, "{study:?}");
     expect_ceiling("VLAN", &study, ceiling(&study, 1.0, HEADERS_BYTES + 4.0));

@@ -7,7 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use linerate_interop::namespaces::{DEVICE, Net, SERVER, run, try_run};
-use linerate_interop::{HttpLab, HttpLoad, HttpServer, HttpStudy, Nginx, RawServer, Then, send_text, skip};
+use linerate_interop::{
+    HttpLab, HttpLoad, HttpServer, HttpStudy, Nginx, RawServer, Then, send_text, skip,
+};
 use serde_json::Value;
 
 /// Makes an observation until it is right. That of a program that is wrong is wrong every time, also while nothing else
@@ -38,21 +40,26 @@ fn gigabit_apart() -> Option<Net> {
     for name in [&net.a, &net.b] {
         // What arrives is put together again before TCP sees it, as adapters do.
         run(&format!("ip netns exec {name} ethtool -K {DEVICE} gro on"));
-        let shaper =
-            "root tbf rate 1gbit burst 64k latency 100ms overhead 24 linklayer ethernet peakrate 1000gbit mtu 2900";
+        let shaper = "root tbf rate 1gbit burst 64k latency 100ms overhead 24 linklayer ethernet peakrate 1000gbit mtu 2900";
         run(&format!("tc -n {name} qdisc add dev {DEVICE} {shaper}"));
     }
     Some(net)
 }
 
 /// Answers per second that the arithmetic of frames allows at a gigabit: payload in bytes, answers.
-const GIGABIT_MODEL: [(u64, f64); 3] = [(1 << 10, 101_461.0), (10 << 10, 11_283.0), (100 << 10, 1_148.0)];
+const GIGABIT_MODEL: [(u64, f64); 3] = [
+    (1 << 10, 101_461.0),
+    (10 << 10, 11_283.0),
+    (100 << 10, 1_148.0),
+];
 
 /// A row that reaches the model, or whose verdict says that this machine is too slow for it.
 fn fills_a_gigabit(study: &HttpStudy, payload_bytes: u64, model_per_s: f64) -> bool {
     let cells = study.list("cells").iter().filter(|cell| {
         let key = &cell["key"];
-        key["phase"] == "matrix" && key["payload_bytes"] == payload_bytes && key["connections"].as_u64() <= Some(64)
+        key["phase"] == "matrix"
+            && key["payload_bytes"] == payload_bytes
+            && key["connections"].as_u64() <= Some(64)
     });
     let mut is_filled = false;
     for cell in cells {
@@ -64,7 +71,8 @@ fn fills_a_gigabit(study: &HttpStudy, payload_bytes: u64, model_per_s: f64) -> b
         is_filled |= verdict == "network-bound" && (share >= 0.97 || is_slow);
         is_filled |= verdict.starts_with("cpu-bound") || verdict == "client-limit";
         // A shaper drops what a slow machine does not come to.
-        is_filled |= verdict == "network-loss" && cell["verdict"].to_string().contains("cpu-bound-total");
+        is_filled |=
+            verdict == "network-loss" && cell["verdict"].to_string().contains("cpu-bound-total");
     }
     is_filled
 }
@@ -79,9 +87,9 @@ fn gigabit_lab(command: &str, plan: &str) {
         || lab.study(&[command, "--force", "--quick"], &plan),
         |study| {
             assert_eq!(study.json["is_complete"], true, "{study:?}");
-            GIGABIT_MODEL
-                .iter()
-                .all(|(payload_bytes, model_per_s)| fills_a_gigabit(study, *payload_bytes, *model_per_s))
+            GIGABIT_MODEL.iter().all(|(payload_bytes, model_per_s)| {
+                fills_a_gigabit(study, *payload_bytes, *model_per_s)
+            })
         },
     );
 }
@@ -89,7 +97,10 @@ fn gigabit_lab(command: &str, plan: &str) {
 #[test]
 fn a_quick_matrix_fills_a_gigabit_with_every_payload() {
     let defaults = "[defaults]\nwarmup = \"500ms\"\nduration = \"2s\"\ncooldown = \"0s\"\n";
-    gigabit_lab("matrix", &format!("{defaults}[phase2]\nconnections = [64]\nrefine_knee = false\n"));
+    gigabit_lab(
+        "matrix",
+        &format!("{defaults}[phase2]\nconnections = [64]\nrefine_knee = false\n"),
+    );
 }
 
 #[test]
@@ -109,7 +120,10 @@ fn the_default_plan_fills_a_gigabit_with_every_payload() {
 #[test]
 fn a_full_shaper_is_the_network_without_the_tcp_phase() {
     let Some(net) = Net::new() else { return };
-    run(&format!("tc -n {} qdisc add dev {DEVICE} root tbf rate 200mbit burst 64k latency 50ms", net.b));
+    run(&format!(
+        "tc -n {} qdisc add dev {DEVICE} root tbf rate 200mbit burst 64k latency 50ms",
+        net.b
+    ));
     let lab = HttpLab::in_net(&net, &[]);
     let plan = "[phase2]\npayloads = [\"10k\"]\nconnections = [16]\nrefine_knee = false\n";
     let plan = lab.plan("shaper.toml", plan);
@@ -126,7 +140,10 @@ fn a_full_shaper_is_the_network_without_the_tcp_phase() {
 #[test]
 fn pair_of_commands_in_the_help_has_a_baseline_and_names_a_full_link() {
     let Some(net) = Net::new() else { return };
-    run(&format!("tc -n {} qdisc add dev {DEVICE} root tbf rate 100mbit burst 64k latency 50ms", net.b));
+    run(&format!(
+        "tc -n {} qdisc add dev {DEVICE} root tbf rate 100mbit burst 64k latency 50ms",
+        net.b
+    ));
     let lab = HttpLab::of_the_help(&net);
     let plan = "[phase2]\npayloads = [\"10k\"]\nconnections = [16]\nrefine_knee = false\n";
     let plan = lab.plan("help.toml", plan);
@@ -143,14 +160,33 @@ fn pair_of_commands_in_the_help_has_a_baseline_and_names_a_full_link() {
 #[test]
 fn segments_that_tcp_alone_loses_do_not_end_the_experiment() {
     let Some(net) = Net::new() else { return };
-    run(&format!("tc -n {} qdisc add dev {DEVICE} root tbf rate 50mbit burst 32k limit 40k", net.b));
+    run(&format!(
+        "tc -n {} qdisc add dev {DEVICE} root tbf rate 50mbit burst 32k limit 40k",
+        net.b
+    ));
     let lab = HttpLab::in_net(&net, &[]);
     let plan = "[phase0]\nduration = \"2s\"\n[phase2]\npayloads = [\"10k\"]\nconnections = [8]\nrefine_knee = false\n";
-    let study = lab.study(&["lab", "--phases", "0,2"], &lab.plan("congestion.toml", plan));
-    let lost = study.list("baseline").iter().filter_map(|test| test["retransmits"].as_u64()).max();
-    assert!(lost.is_some_and(|lost| lost > 0), "the queue is too long: {study:?}");
-    let without_load = study.list("baseline").last().map(|test| &test["without_load"]);
-    assert!(without_load.is_some_and(|loss| loss["segments"].as_u64() > Some(100)), "{study:?}");
+    let study = lab.study(
+        &["lab", "--phases", "0,2"],
+        &lab.plan("congestion.toml", plan),
+    );
+    let lost = study
+        .list("baseline")
+        .iter()
+        .filter_map(|test| test["retransmits"].as_u64())
+        .max();
+    assert!(
+        lost.is_some_and(|lost| lost > 0),
+        "the queue is too long: {study:?}"
+    );
+    let without_load = study
+        .list("baseline")
+        .last()
+        .map(|test| &test["without_load"]);
+    assert!(
+        without_load.is_some_and(|loss| loss["segments"].as_u64() > Some(100)),
+        "{study:?}"
+    );
     let verdict = HttpStudy::verdict(study.cell("matrix", 10 << 10, 8));
     assert_ne!(verdict, "network-loss", "{study:?}");
 }
@@ -159,26 +195,48 @@ fn segments_that_tcp_alone_loses_do_not_end_the_experiment() {
 #[test]
 fn path_that_loses_without_load_ends_the_experiment() {
     let Some(net) = Net::new() else { return };
-    let is_lossy = try_run(&format!("tc -n {} qdisc add dev {DEVICE} root netem loss 3%", net.b));
+    let is_lossy = try_run(&format!(
+        "tc -n {} qdisc add dev {DEVICE} root netem loss 3%",
+        net.b
+    ));
     if !is_lossy {
         return skip("this kernel has no netem");
     }
     let lab = HttpLab::in_net(&net, &[]);
     let plan = "[phase0]\nduration = \"2s\"\n[phase2]\npayloads = [\"10k\"]\nconnections = [8]\nrefine_knee = false\n";
     let plan = lab.plan("loss.toml", plan);
-    let finished = lab.run(&["lab", "--phases", "0,2", &lab.url, &plan, "--out", &lab.path("lossy")]);
-    finished.expect_code(3).expect_stderr("without load").expect_stderr("--force goes on");
+    let finished = lab.run(&[
+        "lab",
+        "--phases",
+        "0,2",
+        &lab.url,
+        &plan,
+        "--out",
+        &lab.path("lossy"),
+    ]);
+    finished
+        .expect_code(3)
+        .expect_stderr("without load")
+        .expect_stderr("--force goes on");
 }
 
 /// The same for a single load: neither device names a rate, the download before the load finds it.
 #[test]
 fn a_full_shaper_is_the_network_for_a_single_load() {
     let Some(net) = Net::new() else { return };
-    run(&format!("tc -n {} qdisc add dev {DEVICE} root tbf rate 100mbit burst 64k latency 50ms", net.b));
+    run(&format!(
+        "tc -n {} qdisc add dev {DEVICE} root tbf rate 100mbit burst 64k latency 50ms",
+        net.b
+    ));
     let server = HttpServer::in_net(&net, &format!("{SERVER}:8080"), &[]);
     let mut wrong = None;
     for _ in 0..ATTEMPTS {
-        let load = HttpLoad::in_net(&net, &server.url("/b/10k"), &["-d", "2s", "--warmup", "500ms", "-v"]).finish();
+        let load = HttpLoad::in_net(
+            &net,
+            &server.url("/b/10k"),
+            &["-d", "2s", "--warmup", "500ms", "-v"],
+        )
+        .finish();
         load.expect_code(0);
         let report = load.record();
         let remarks = report["notes"].to_string();
@@ -186,7 +244,10 @@ fn a_full_shaper_is_the_network_for_a_single_load() {
         if remarks.contains("a CPU was full") {
             continue;
         }
-        assert!(remarks.contains("TCP server to client, 4 streams: "), "{load:?}");
+        assert!(
+            remarks.contains("TCP server to client, 4 streams: "),
+            "{load:?}"
+        );
         if report["body"]["http-load"]["verdict"]["primary"]["class"] == "network-bound" {
             return;
         }
@@ -201,7 +262,9 @@ fn a_full_shaper_is_the_network_for_a_single_load() {
 #[test]
 fn a_server_of_one_thread_is_bound_by_the_core_it_runs_on() {
     let allowed = fs::read_to_string("/proc/self/status").expect("a status");
-    let list = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let list = allowed
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let list = list.unwrap_or_default().trim();
     if !list.contains([',', '-']) {
         return skip("one CPU is all of them");
@@ -216,14 +279,18 @@ fn a_server_of_one_thread_is_bound_by_the_core_it_runs_on() {
         || lab.study(&["matrix"], &plan),
         |study| {
             let cell = study.cell("matrix", 1024, 16);
-            HttpStudy::verdict(cell) == "cpu-bound-core" && HttpStudy::evidence(cell).contains(&named)
+            HttpStudy::verdict(cell) == "cpu-bound-core"
+                && HttpStudy::evidence(cell).contains(&named)
         },
     );
 }
 
 #[test]
 fn too_few_connections_are_distinguished_from_a_slow_server() {
-    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 1024\r\n\r\n{}", "x".repeat(1024));
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: 1024\r\n\r\n{}",
+        "x".repeat(1024)
+    );
     let slow = RawServer::start(move |_, stream| {
         thread::sleep(Duration::from_millis(50));
         send_text(stream, &answer, Then::Next)
@@ -236,7 +303,9 @@ fn too_few_connections_are_distinguished_from_a_slow_server() {
             let notes = study.json["notes"].to_string();
             assert!(notes.contains("the URL names a path"), "{notes}");
             let cells = [4, 16].map(|connections| study.cell("matrix", 1024, connections));
-            cells.iter().all(|cell| HttpStudy::verdict(cell) == "concurrency-limited")
+            cells
+                .iter()
+                .all(|cell| HttpStudy::verdict(cell) == "concurrency-limited")
         },
     );
 }
@@ -273,10 +342,12 @@ fn a_queue_that_is_too_short_is_the_servers_limit() {
         || lab.study(&["matrix"], &plan),
         |study| {
             let mut checks = study.list("checks").iter();
-            let is_predicted = checks.any(|check| check["id"] == "backlog" && check["have"] == "16");
+            let is_predicted =
+                checks.any(|check| check["id"] == "backlog" && check["have"] == "16");
             assert!(is_predicted, "{:?}", study.list("checks"));
             let cell = study.cell("matrix", 1024, 2000);
-            HttpStudy::verdict(cell) == "server-limit" && HttpStudy::evidence(cell).contains("ListenOverflows")
+            HttpStudy::verdict(cell) == "server-limit"
+                && HttpStudy::evidence(cell).contains("ListenOverflows")
         },
     );
 }

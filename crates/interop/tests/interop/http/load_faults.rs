@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use linerate_interop::namespaces::{Net, SERVER, inside};
 use linerate_interop::{
-    Finished, HttpLoad, HttpServer, RawServer, Signal, TIMEOUT, Then, each_case, linerate, send_text, words,
+    Finished, HttpLoad, HttpServer, RawServer, Signal, TIMEOUT, Then, each_case, linerate,
+    send_text, words,
 };
 
 /// Four connections, each of which may be opened four times.
@@ -34,12 +35,27 @@ struct Fault {
     behaviour: Option<Behaviour>,
 }
 
-fn fault(name: &'static str, class: &'static str, response: impl Into<String>, then: Then) -> Fault {
-    Fault { name, class, options: &[], response: response.into(), then, behaviour: None }
+fn fault(
+    name: &'static str,
+    class: &'static str,
+    response: impl Into<String>,
+    then: Then,
+) -> Fault {
+    Fault {
+        name,
+        class,
+        options: &[],
+        response: response.into(),
+        then,
+        behaviour: None,
+    }
 }
 
 fn endless(name: &'static str, behaviour: Behaviour) -> Fault {
-    Fault { behaviour: Some(behaviour), ..fault(name, "timeout", "", Then::Hold) }
+    Fault {
+        behaviour: Some(behaviour),
+        ..fault(name, "timeout", "", Then::Hold)
+    }
 }
 
 /// Sends a byte now and then, so that the connection is never silent and never done.
@@ -62,18 +78,43 @@ fn broken_connections() -> Vec<Fault> {
     let short = ok("Content-Length: 10\r\n\r\nabc");
     vec![
         fault("reset before", "reset_before_answer", "", Then::Reset),
-        fault("reset in the head", "reset_mid_answer", ok("Content-"), Then::Reset),
-        fault("reset in the body", "reset_mid_answer", short.as_str(), Then::Reset),
+        fault(
+            "reset in the head",
+            "reset_mid_answer",
+            ok("Content-"),
+            Then::Reset,
+        ),
+        fault(
+            "reset in the body",
+            "reset_mid_answer",
+            short.as_str(),
+            Then::Reset,
+        ),
         Fault {
             options: &["--think", "100ms"],
-            ..fault("reset while nothing is asked", "reset_idle", WELL, Then::Reset)
+            ..fault(
+                "reset while nothing is asked",
+                "reset_idle",
+                WELL,
+                Then::Reset,
+            )
         },
         fault("closed before", "eof", "", Then::Close),
         fault("closed in the head", "eof", ok("Content-"), Then::Close),
         fault("closed in the body", "eof", short, Then::Close),
         fault("closed in a chunk", "eof", chunks("5\r\nabc"), Then::Close),
-        fault("closed before the last chunk", "eof", chunks("3\r\nabc\r\n"), Then::Close),
-        fault("closed behind an interim answer", "eof", INTERIM, Then::Close),
+        fault(
+            "closed before the last chunk",
+            "eof",
+            chunks("3\r\nabc\r\n"),
+            Then::Close,
+        ),
+        fault(
+            "closed behind an interim answer",
+            "eof",
+            INTERIM,
+            Then::Close,
+        ),
     ]
 }
 
@@ -84,7 +125,12 @@ fn silent_servers() -> Vec<Fault> {
     vec![
         fault("no answer", "timeout", "", Then::Hold),
         fault("half a head", "timeout", ok("Content-"), Then::Hold),
-        fault("half a body", "timeout", ok("Content-Length: 10\r\n\r\nabc"), Then::Hold),
+        fault(
+            "half a body",
+            "timeout",
+            ok("Content-Length: 10\r\n\r\nabc"),
+            Then::Hold,
+        ),
         fault("a large body that stops", "timeout", ok(&large), Then::Hold),
         endless("a head that never ends", |_, stream| {
             send_text(stream, ok(""), Then::Next);
@@ -105,17 +151,35 @@ fn unreadable_responses() -> Vec<Fault> {
     vec![
         unreadable("another protocol", "SSH-2.0-OpenSSH_9.2\r\n".to_owned()),
         unreadable("bytes", "\0\u{ff}\r\n\r\n".to_owned()),
-        unreadable("two lengths", ok("Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc")),
+        unreadable(
+            "two lengths",
+            ok("Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc"),
+        ),
         unreadable("a length and chunks", ok(both)),
-        unreadable("a chunk without a size", ok("Transfer-Encoding: chunked\r\n\r\nxyz\r\n")),
-        unreadable("a head without an end", ok(&format!("X: {}", "y".repeat(70_000)))),
+        unreadable(
+            "a chunk without a size",
+            ok("Transfer-Encoding: chunked\r\n\r\nxyz\r\n"),
+        ),
+        unreadable(
+            "a head without an end",
+            ok(&format!("X: {}", "y".repeat(70_000))),
+        ),
         unreadable("another protocol from now on", switching.to_owned()),
-        fault("more than was announced", "protocol", format!("{WELL}defg\r\n"), Then::Next),
+        fault(
+            "more than was announced",
+            "protocol",
+            format!("{WELL}defg\r\n"),
+            Then::Next,
+        ),
         Fault {
             options: &["--verify"],
             behaviour: Some(|number, stream| {
                 let body = ["abc", "abd"][usize::from(number > 8)];
-                send_text(stream, ok(&format!("Content-Length: 3\r\n\r\n{body}")), Then::Next)
+                send_text(
+                    stream,
+                    ok(&format!("Content-Length: 3\r\n\r\n{body}")),
+                    Then::Next,
+                )
             }),
             ..fault("another body", "protocol", "", Then::Next)
         },
@@ -124,7 +188,11 @@ fn unreadable_responses() -> Vec<Fault> {
 
 #[test]
 fn every_failure_has_a_class_and_an_end() {
-    let faults = [broken_connections(), silent_servers(), unreadable_responses()];
+    let faults = [
+        broken_connections(),
+        silent_servers(),
+        unreadable_responses(),
+    ];
     let faults: Vec<Fault> = faults.into_iter().flatten().collect();
     each_case(&faults, |fault| {
         let (behaviour, response, then) = (fault.behaviour, fault.response.clone(), fault.then);
@@ -142,10 +210,17 @@ fn every_failure_has_a_class_and_an_end() {
         if fault.class == "reset_idle" {
             assert_eq!(load.number("connections/dropped"), failures, "{load:?}");
         } else {
-            assert_eq!(load.number("requests"), load.number("ok") + failures, "{load:?}");
+            assert_eq!(
+                load.number("requests"),
+                load.number("ok") + failures,
+                "{load:?}"
+            );
         }
         let is_cheap = fault.options == ["--verify"];
-        assert!(failures > 0 && (is_cheap || failures <= ATTEMPTS), "{load:?}");
+        assert!(
+            failures > 0 && (is_cheap || failures <= ATTEMPTS),
+            "{load:?}"
+        );
     });
 }
 
@@ -153,7 +228,11 @@ fn every_failure_has_a_class_and_an_end() {
 #[test]
 fn peer_without_http_gets_no_load() {
     let rows: [(&str, Behaviour, &str); 3] = [
-        ("garbage", |_, stream| send_text(stream, "SSH-2.0-x\r\n\r\n", Then::Hold), "does not respond in HTTP/1.1"),
+        (
+            "garbage",
+            |_, stream| send_text(stream, "SSH-2.0-x\r\n\r\n", Then::Hold),
+            "does not respond in HTTP/1.1",
+        ),
         ("reset", |_, _| Then::Reset, "no response from"),
         ("closed", |_, _| Then::Close, "no response from"),
     ];
@@ -168,16 +247,22 @@ fn peer_without_http_gets_no_load() {
 /// Connections that are lost again and again are not opened for ever; the others go on.
 #[test]
 fn server_failing_on_some_connections_serves_the_others() {
-    let server = RawServer::start(
-        |number, stream| {
-            if number % 1000 == 999 { Then::Reset } else { send_text(stream, WELL, Then::Next) }
-        },
-    );
+    let server = RawServer::start(|number, stream| {
+        if number % 1000 == 999 {
+            Then::Reset
+        } else {
+            send_text(stream, WELL, Then::Next)
+        }
+    });
     let load = HttpLoad::run(&server.url("/"), &SHORT);
     load.finished.expect_code(0);
     load.expect_only("reset_before_answer");
     let failures = load.errors()[0].1;
-    assert_eq!(load.number("ok") + failures, load.number("requests"), "{load:?}");
+    assert_eq!(
+        load.number("ok") + failures,
+        load.number("requests"),
+        "{load:?}"
+    );
     assert_eq!(server.requested(), load.number("requests") + 1, "{load:?}");
 }
 
@@ -214,7 +299,10 @@ fn connect_to_a_server_that_never_accepts_times_out() {
         drop(listener);
     });
     let options = words("-c 6000 --idle --no-touch -d 200ms --warmup 0 --connect-timeout 300ms");
-    let load = HttpLoad::run(&url, &[&options[..], &["--ramp", "max", "--allow-large"]].concat());
+    let load = HttpLoad::run(
+        &url,
+        &[&options[..], &["--ramp", "max", "--allow-large"]].concat(),
+    );
     drop(done);
     load.expect_only("connect_timeout");
     let opened = load.number("connections/opened");
@@ -237,7 +325,8 @@ fn idle_connections_that_the_server_never_accepted_are_not_held() {
         }
         let _ = is_done.recv();
     });
-    let options = format!("http load {url} -c {WANTED} --idle -d 200ms --warmup 0 --timeout 1s --ramp max");
+    let options =
+        format!("http load {url} -c {WANTED} --idle -d 200ms --warmup 0 --timeout 1s --ramp max");
     let load = linerate(&options).finish_within(TIMEOUT);
     drop(done);
     load.expect_stdout(&format!("{ACCEPTED} of {WANTED} connections held"));
@@ -266,7 +355,10 @@ fn rate_beyond_what_the_connections_carry_names_their_number() {
         thread::sleep(Duration::from_millis(500));
         send_text(stream, WELL, Then::Next)
     });
-    let options = format!("http load {} -c 2 --rate 20 -d 3s --warmup 0", server.url("/"));
+    let options = format!(
+        "http load {} -c 2 --rate 20 -d 3s --warmup 0",
+        server.url("/")
+    );
     let load = linerate(&options).finish_within(TIMEOUT);
     load.expect_stdout("concurrency-limited")
         .expect_stdout("2 connections allow")
@@ -279,13 +371,20 @@ fn timed_first_request_waits_for_the_timeout_and_no_longer() {
     let silent = loop {
         let first = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let port = first.local_addr().expect("it is bound").port();
-        let Some(next) = port.checked_add(1).and_then(|next| TcpListener::bind(("127.0.0.1", next)).ok()) else {
+        let Some(next) = port
+            .checked_add(1)
+            .and_then(|next| TcpListener::bind(("127.0.0.1", next)).ok())
+        else {
             continue;
         };
         break (port, first, next);
     };
     let begin = Instant::now();
-    let load = linerate(&format!("http load http://127.0.0.1:{}/ --timeout 1s", silent.0)).finish_within(TIMEOUT);
+    let load = linerate(&format!(
+        "http load http://127.0.0.1:{}/ --timeout 1s",
+        silent.0
+    ))
+    .finish_within(TIMEOUT);
     load.expect_code(4).expect_stderr("within 1s");
     assert!(begin.elapsed() < Duration::from_secs(4), "{load:?}");
 }
@@ -293,18 +392,27 @@ fn timed_first_request_waits_for_the_timeout_and_no_longer() {
 #[test]
 fn server_that_dies_ends_the_load_and_is_named() {
     let server = HttpServer::start(&[]);
-    let load = linerate(&format!("http load {} --json-stream -c 4 --rate 400 -d 60s --warmup 0", server.url("/1k")));
+    let load = linerate(&format!(
+        "http load {} --json-stream -c 4 --rate 400 -d 60s --warmup 0",
+        server.url("/1k")
+    ));
     load.wait_for_stdout("\"second\"", 2);
     server.process.signal(Signal::Kill);
     let finished = load.finish_within(TIMEOUT);
-    finished.expect_code(4).expect_stdout("connection refused since").expect_stdout("no finished run");
+    finished
+        .expect_code(4)
+        .expect_stdout("connection refused since")
+        .expect_stdout("no finished run");
     finished.expect_stdout("\"server-gone\"");
 }
 
 /// The verdict on a load: its class, then what it rests on and what to do.
 fn verdict(finished: &Finished) -> (String, String) {
     let primary = &finished.record()["body"]["http-load"]["verdict"]["primary"];
-    (primary["class"].as_str().unwrap_or_default().to_owned(), primary.to_string())
+    (
+        primary["class"].as_str().unwrap_or_default().to_owned(),
+        primary.to_string(),
+    )
 }
 
 #[test]
@@ -312,18 +420,35 @@ fn wrong_path_a_full_server_and_too_few_ports_are_named_before_statistics() {
     let server = HttpServer::start(&["--max-conns", "4"]);
     let wrong = HttpLoad::start(&server.url("/nothing"), &SHORT).finish();
     let (class, text) = verdict(wrong.expect_code(1));
-    assert!(class == "invalid" && text.contains("every answer was 404: check the path of the URL"), "{wrong:?}");
+    assert!(
+        class == "invalid" && text.contains("every answer was 404: check the path of the URL"),
+        "{wrong:?}"
+    );
 
-    let full = HttpLoad::start(&server.url("/1k"), &words("-c 16 -d 1s --warmup 0 --no-breaker")).finish();
+    let full = HttpLoad::start(
+        &server.url("/1k"),
+        &words("-c 16 -d 1s --warmup 0 --no-breaker"),
+    )
+    .finish();
     let (class, text) = verdict(&full);
-    assert!(class == "server-limit" && text.contains("--max-conns"), "{full:?}");
+    assert!(
+        class == "server-limit" && text.contains("--max-conns"),
+        "{full:?}"
+    );
 
     let Some(net) = Net::new() else { return };
     let few = "echo 40000 40009 > /proc/sys/net/ipv4/ip_local_port_range";
-    assert!(inside(&net.a, Path::new("sh"), &["-c", few]).status().is_ok_and(|status| status.success()));
+    assert!(
+        inside(&net.a, Path::new("sh"), &["-c", few])
+            .status()
+            .is_ok_and(|status| status.success())
+    );
     let server = HttpServer::in_net(&net, &format!("{SERVER}:8080"), &[]);
     let options = words("-c 64 -d 1s --warmup 0 --ports kernel");
     let few = HttpLoad::in_net(&net, &server.url("/1k"), &options).finish();
     let (class, text) = verdict(&few);
-    assert!(class == "client-limit" && text.contains("net.ipv4.ip_local_port_range"), "{few:?}");
+    assert!(
+        class == "client-limit" && text.contains("net.ipv4.ip_local_port_range"),
+        "{few:?}"
+    );
 }

@@ -21,11 +21,21 @@ fn timed_stall_is_part_of_the_latency_of_due_requests() {
     let load = HttpLoad::of(load.finish());
     load.expect_all_well();
     assert_eq!(load.number("requests"), 12_000, "{load:?}");
-    for (path, above) in [("latency/p99", 60.0), ("latency/p999", 6.0), ("latency/max", 0.0)] {
+    for (path, above) in [
+        ("latency/p99", 60.0),
+        ("latency/p999", 6.0),
+        ("latency/max", 0.0),
+    ] {
         let least_ms = (stall_ms - above) * (1.0 - RESOLUTION);
-        assert!(load.quantile_ms(path) >= least_ms, "{path}, at least {least_ms} ms: {load:?}");
+        assert!(
+            load.quantile_ms(path) >= least_ms,
+            "{path}, at least {least_ms} ms: {load:?}"
+        );
     }
-    assert!(load.quantile_ms("service/p99") < load.quantile_ms("latency/p99") / 2.0, "{load:?}");
+    assert!(
+        load.quantile_ms("service/p99") < load.quantile_ms("latency/p99") / 2.0,
+        "{load:?}"
+    );
 }
 
 /// Buckets of a histogram are this wide.
@@ -36,7 +46,10 @@ fn stall_after_a_second(server: &HttpServer, load: &Process) -> Duration {
     wait_for_a_second(load);
     server.process.signal(Signal::Stop);
     let is_stopped = || is_stopped(server.process.id()).then_some(());
-    assert!(wait_for(TIMEOUT, is_stopped).is_some(), "it runs: {server:?}");
+    assert!(
+        wait_for(TIMEOUT, is_stopped).is_some(),
+        "it runs: {server:?}"
+    );
     let began = Instant::now();
     thread::sleep(STALL);
     let stall = began.elapsed();
@@ -47,7 +60,8 @@ fn stall_after_a_second(server: &HttpServer, load: &Process) -> Duration {
 /// `T` in the state of proc_pid_stat(5).
 fn is_stopped(id: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).expect("it runs");
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
 fn wait_for_a_second(load: &Process) {
@@ -59,11 +73,17 @@ fn wait_for_a_second(load: &Process) {
 #[test]
 fn a_closed_loop_does_not_invent_requests() {
     let server = HttpServer::start(&["--threads", "1"]);
-    let load = HttpLoad::start(&server.url("/1k"), &["-c", "16", "-d", "4s", "--warmup", "0", "--threads", "1"]);
+    let load = HttpLoad::start(
+        &server.url("/1k"),
+        &["-c", "16", "-d", "4s", "--warmup", "0", "--threads", "1"],
+    );
     let stall = stall_after_a_second(&server, &load);
     let load = HttpLoad::of(load.finish());
     load.expect_all_well();
-    assert!(load.quantile_ms("latency/max") >= 0.97 * 600.0, "{stall:?}: {load:?}");
+    assert!(
+        load.quantile_ms("latency/max") >= 0.97 * 600.0,
+        "{stall:?}: {load:?}"
+    );
     assert!(load.quantile_ms("latency/p99") < 300.0, "{load:?}");
 }
 

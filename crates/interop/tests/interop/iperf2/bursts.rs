@@ -38,5 +38,7 @@ fn bursts(line: &Line) -> u32 {
 }
 
 fn total(report: &Finished) -> Line {
-    totals(&report.stdout).pop().unwrap_or_else(|| panic!("{report:?}"))
+    totals(&report.stdout)
+        .pop()
+        .unwrap_or_else(|| panic!("{report:?}"))
 }

@@ -93,9 +93,16 @@ fn timed_flows_that_begin_together_are_kept_apart() {
         assert!(!server.stdout.contains("out-of-order"), "{server:?}");
         let lossless = |line: &&linerate_interop::iperf2::Line| line.rest.contains(" 0/");
         let flows = totals(&server.stdout);
-        let flows: Vec<_> = flows.iter().filter(|line| line.label.parse::<u32>().is_ok()).collect();
+        let flows: Vec<_> = flows
+            .iter()
+            .filter(|line| line.label.parse::<u32>().is_ok())
+            .collect();
         assert!(flows.iter().all(lossless), "{server:?}");
-        assert_eq!(client.stdout.matches("Server Report").count(), 8, "{client:?}");
+        assert_eq!(
+            client.stdout.matches("Server Report").count(),
+            8,
+            "{client:?}"
+        );
     }
 }
 
@@ -123,7 +130,11 @@ fn loss_order_and_copies_are_counted_apart_and_exactly() {
     let len = socket.recv(&mut report).expect("a report");
     assert_eq!(len, 128);
     let word = |at: usize| u32::from_be_bytes(report[at..at + 4].try_into().expect("four bytes"));
-    assert_eq!((word(36), word(40), word(44)), (3, 2, 15), "lost, late, sent");
+    assert_eq!(
+        (word(36), word(40), word(44)),
+        (3, 2, 15),
+        "lost, late, sent"
+    );
     let server = server.stop();
     server.expect_stdout(" 3/15 (20%)");
     server.expect_stdout("2 datagrams received out-of-order");
@@ -141,12 +152,15 @@ fn a_report_that_may_be_lost_is_sent_again() {
     }
     // A client that hears nothing asks again and again.
     let deaf = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    deaf.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
+    deaf.set_read_timeout(Some(Duration::from_secs(10)))
+        .expect("a socket");
     let port = deaf.local_addr().expect("bound").port();
     let client = Iperf2::Ours.client(port, "-u -n 1470");
     let mut last_ones = 0;
     while last_ones < 50 {
-        let (_, _) = deaf.recv_from(&mut report).expect("the client goes on asking");
+        let (_, _) = deaf
+            .recv_from(&mut report)
+            .expect("the client goes on asking");
         last_ones += u32::from(report[0] == 0xff);
     }
     let client = client.finish();
@@ -158,7 +172,9 @@ fn a_report_that_may_be_lost_is_sent_again() {
 fn timed_multicast_group_reaches_its_members() {
     let Some(net) = Net::new() else { return };
     for namespace in [&net.a, &net.b] {
-        run(&format!("ip -n {namespace} route add 224.0.0.0/4 dev {DEVICE}"));
+        run(&format!(
+            "ip -n {namespace} route add 224.0.0.0/4 dev {DEVICE}"
+        ));
     }
     for (client, server) in PAIRINGS {
         let server = Iperf2Server::start_inside(&net.b, server, 5001, "-u -B 239.193.7.7 -f B");
@@ -166,7 +182,10 @@ fn timed_multicast_group_reaches_its_members() {
         let words = "-u -c 239.193.7.7 -t 0.5 -T 1 -f B";
         let client = Process::start(client.command_inside(&net.a, words)).finish();
         client.expect_clean();
-        assert!(!client.stdout.contains("Server Report"), "nobody answers for a group: {client:?}");
+        assert!(
+            !client.stdout.contains("Server Report"),
+            "nobody answers for a group: {client:?}"
+        );
         // The client cannot know when the server has read the last datagram.
         server.process.wait_for_stdout(" sec ", 1);
         let server = server.stop();
@@ -192,7 +211,10 @@ fn report_agrees(client: &Finished, server: &Finished) {
     client.expect_stdout("Server Report:");
     let reported = totals(&client.stdout).pop().expect("the server's line");
     let counted = totals(&server.stdout);
-    assert!(counted.iter().any(|line| line.amount == reported.amount), "{client:?} {server:?}");
+    assert!(
+        counted.iter().any(|line| line.amount == reported.amount),
+        "{client:?} {server:?}"
+    );
     assert!(reported.rest.contains(" 0/"), "nothing is lost: {server:?}");
 }
 

@@ -51,7 +51,10 @@ fn a_file_arrives_as_it_is() {
         drop(connection);
         client.finish().expect_clean();
         assert_eq!(arrived.len(), HEADER_BYTES + file.bytes.len());
-        assert!(arrived[HEADER_BYTES..] == file.bytes, "the bytes are those of the file");
+        assert!(
+            arrived[HEADER_BYTES..] == file.bytes,
+            "the bytes are those of the file"
+        );
     }
 }
 
@@ -80,18 +83,36 @@ fn ipv6_works_and_a_server_for_it_takes_both() {
 fn a_test_begins_at_the_time_that_was_named() {
     each_case(&PAIRINGS, |pairing| {
         let start = Duration::from_secs(now().as_secs() + 3);
-        let words = format!("--txstart-time {}.25 -t 1 -b 10m -i 0.5 -f B", start.as_secs());
+        let words = format!(
+            "--txstart-time {}.25 -t 1 -b 10m -i 0.5 -f B",
+            start.as_secs()
+        );
         let (client, server) = run_iperf2(*pairing, &words, "-i 0.5 -f B");
-        assert!(now() >= start + Duration::from_secs(1), "not before its time");
+        assert!(
+            now() >= start + Duration::from_secs(1),
+            "not before its time"
+        );
         client.expect_stdout("Client traffic to start in ");
         for report in [&client, &server] {
             report.expect_stdout("(epoch-start)");
-            assert_eq!(lines(&report.stdout).first().map(|line| line.start_s), Some(0.0), "{report:?}");
+            assert_eq!(
+                lines(&report.stdout).first().map(|line| line.start_s),
+                Some(0.0),
+                "{report:?}"
+            );
         }
-        assert_eq!(amounts(&client.stdout), amounts(&server.stdout), "{client:?} {server:?}");
+        assert_eq!(
+            amounts(&client.stdout),
+            amounts(&server.stdout),
+            "{client:?} {server:?}"
+        );
         // The server's clock begins with the data as well, seconds after the connection.
-        let end_s = |report: &Finished| totals(&report.stdout).last().map_or(0.0, |line| line.end_s);
-        assert!(end_s(&server) < end_s(&client) + 1.5, "{client:?} {server:?}");
+        let end_s =
+            |report: &Finished| totals(&report.stdout).last().map_or(0.0, |line| line.end_s);
+        assert!(
+            end_s(&server) < end_s(&client) + 1.5,
+            "{client:?} {server:?}"
+        );
     });
 }
 
@@ -100,7 +121,8 @@ fn start_time_in_the_past_is_reported_and_the_test_begins() {
     for program in [Iperf2::Original, Iperf2::Ours] {
         let words = "--txstart-time 1795319078.5 -n 1M -f B";
         let (client, _) = run_iperf2((program, Iperf2::Ours), words, "-f B");
-        let warning = "[  1] WARNING: --txstart-time (1795319078.5) 2026-11-22 03:44:38 is before now 20";
+        let warning =
+            "[  1] WARNING: --txstart-time (1795319078.5) 2026-11-22 03:44:38 is before now 20";
         client.expect_stdout(warning);
         assert_eq!(amounts(&client.stdout), [MIB], "{client:?}");
     }
@@ -122,7 +144,11 @@ fn a_server_notices_that_a_client_gives_up_before_its_start() {
 fn announced_release_follows_the_report_format() {
     let (_, server) = run_iperf2((Iperf2::Ours, Iperf2::Original), "-n 1M", "-e");
     server.expect_stdout("(peer 2.1.8)");
-    let (_, server) = run_iperf2((Iperf2::Ours, Iperf2::Original), "-n 1M --lr-format 2.2", "-e");
+    let (_, server) = run_iperf2(
+        (Iperf2::Ours, Iperf2::Original),
+        "-n 1M --lr-format 2.2",
+        "-e",
+    );
     server.expect_stdout("(peer 2.2.1-rc)");
     // Only ours tells the release of the server it asked.
     let (client, _) = run_iperf2((Iperf2::Ours, Iperf2::Original), "-X -n 1M", "");
@@ -133,16 +159,26 @@ fn announced_release_follows_the_report_format() {
 
 #[test]
 fn newer_release_interoperates_with_the_older() {
-    let all: Vec<_> = ["-n 1M", "-n 1M -R", "-n 1M --trip-times", "-n 1M -P 2", "-u -n 14700"]
-        .into_iter()
-        .flat_map(|words| [(words, Iperf2::Original), (words, Iperf2::Ours)])
-        .collect();
+    let all: Vec<_> = [
+        "-n 1M",
+        "-n 1M -R",
+        "-n 1M --trip-times",
+        "-n 1M -P 2",
+        "-u -n 14700",
+    ]
+    .into_iter()
+    .flat_map(|words| [(words, Iperf2::Original), (words, Iperf2::Ours)])
+    .collect();
     each_case(&all, |(words, server)| {
         let udp = if words.contains("-u") { "-u" } else { "" };
         let words = format!("{words} --lr-format 2.2 -f B");
         let (client, server) = run_iperf2((Iperf2::Ours, *server), &words, &format!("{udp} -f B"));
         if udp.is_empty() {
-            assert_eq!(amounts(&client.stdout), amounts(&server.stdout), "{client:?} {server:?}");
+            assert_eq!(
+                amounts(&client.stdout),
+                amounts(&server.stdout),
+                "{client:?} {server:?}"
+            );
         } else {
             server.expect_stdout(" 0/11 (0%)");
             client.expect_stdout(" 0/11 (0%)");
@@ -170,12 +206,16 @@ fn the_sizes_of_reads_are_those_of_the_reads_that_were_made() {
     each_case(&PAIRINGS, |pairing| {
         for (server, bin_bytes) in [("", 16_384.0), ("-l 8K", 1024.0)] {
             let (_, server) = run_iperf2(*pairing, "-l 4000 -n 4M", &format!("-e -f B {server}"));
-            let line = totals(&server.stdout).pop().unwrap_or_else(|| panic!("{server:?}"));
+            let line = totals(&server.stdout)
+                .pop()
+                .unwrap_or_else(|| panic!("{server:?}"));
             let (calls, bins) = distribution(&line);
             assert_eq!(calls, bins.iter().sum::<f64>(), "{server:?}");
             let bound = |upper: f64| -> f64 {
                 let sizes = bins.iter().enumerate();
-                sizes.map(|(bin, count)| count * (bin as f64 + upper) * bin_bytes).sum()
+                sizes
+                    .map(|(bin, count)| count * (bin as f64 + upper) * bin_bytes)
+                    .sum()
             };
             let payload = line.amount - HEADER_BYTES as f64;
             assert!(bound(0.0) <= payload && payload <= bound(1.0), "{server:?}");
@@ -185,7 +225,10 @@ fn the_sizes_of_reads_are_those_of_the_reads_that_were_made() {
 
 /// `33=0:0:0:0:1:0:2:30` at the end of a line: calls, and how many were of each eighth of the buffer.
 fn distribution(line: &Line) -> (f64, Vec<f64>) {
-    let (calls, bins) = line.rest.rsplit_once('=').unwrap_or_else(|| panic!("{line:?}"));
+    let (calls, bins) = line
+        .rest
+        .rsplit_once('=')
+        .unwrap_or_else(|| panic!("{line:?}"));
     let number = |text: &str| text.parse::<f64>().unwrap_or_else(|_| panic!("{line:?}"));
     (number(calls), bins.split(':').map(number).collect())
 }
@@ -215,7 +258,9 @@ impl Recording {
 }
 
 fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock")
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("a clock")
 }
 
 /// The system does not know the algorithm: both ends show that and no line about its use.
@@ -224,7 +269,8 @@ fn an_unknown_congestion_control_is_not_shown_as_set() {
     for program in [Iperf2::Original, Iperf2::Ours] {
         let (client, server) = run_iperf2((program, program), "-Z nosuch -n 1M -e", "-Z nosuch -e");
         for report in [&client, &server] {
-            let text = "Attempt to set 'nosuch' congestion control failed: No such file or directory";
+            let text =
+                "Attempt to set 'nosuch' congestion control failed: No such file or directory";
             report.expect_stderr(text);
             assert!(!report.stdout.contains("nosuch"), "{report:?}");
         }
@@ -239,7 +285,14 @@ fn connections_alone_end_with_their_times() {
         let server = Iperf2Server::start(program, "");
         let client = program.client(server.port, "--connect-only=3 -e").finish();
         client.expect_code(0);
-        assert_eq!(client.stdout.matches("[  1] local 127.0.0.1%lo port ").count(), 3, "{client:?}");
+        assert_eq!(
+            client
+                .stdout
+                .matches("[  1] local 127.0.0.1%lo port ")
+                .count(),
+            3,
+            "{client:?}"
+        );
         client.expect_stdout("Write buffer size: 131072 Byte\n");
         client.expect_stdout("\n[ CT] final connect times (min/avg/max/stdev) = ");
         client.expect_stdout(" ms (tot/err) = 3/0\n");

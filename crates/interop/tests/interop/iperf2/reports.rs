@@ -27,7 +27,14 @@ fn the_commands_of_the_reports_run_in_full() {
         sums_follow_each_other(&output, client, 5);
         let output = small.stop();
         output.expect_code(0);
-        assert_eq!(totals(&output.stdout).iter().filter(|line| line.label != "SUM").count(), 100, "{output:?}");
+        assert_eq!(
+            totals(&output.stdout)
+                .iter()
+                .filter(|line| line.label != "SUM")
+                .count(),
+            100,
+            "{output:?}"
+        );
     }
 }
 
@@ -43,7 +50,10 @@ fn ten_clients_of_the_original_run_in_full_at_once() {
     for client in &clients {
         client.expect_clean();
     }
-    let mut sent: Vec<f64> = clients.iter().flat_map(|client| amounts(&client.stdout)).collect();
+    let mut sent: Vec<f64> = clients
+        .iter()
+        .flat_map(|client| amounts(&client.stdout))
+        .collect();
     sent.sort_by(f64::total_cmp);
     println!("ten clients: {sent:?} bytes");
     let server = server.stop();
@@ -59,9 +69,17 @@ fn client_of(net: &Net, program: Iperf2, words: &str, time_s: u64) -> Finished {
 
 /// Ours has a sum for every second and one for the test; the original's lag behind when it is busy.
 fn sums_follow_each_other(client: &Finished, program: Iperf2, seconds: usize) {
-    let sums: Vec<_> = lines(&client.stdout).into_iter().filter(|line| line.label == "SUM").collect();
-    let Some((total, intervals)) = sums.split_last() else { panic!("{client:?}") };
-    println!("  {:.1}-{:.1} s: {} ({})", total.start_s, total.end_s, total.amount, total.rate);
+    let sums: Vec<_> = lines(&client.stdout)
+        .into_iter()
+        .filter(|line| line.label == "SUM")
+        .collect();
+    let Some((total, intervals)) = sums.split_last() else {
+        panic!("{client:?}")
+    };
+    println!(
+        "  {:.1}-{:.1} s: {} ({})",
+        total.start_s, total.end_s, total.amount, total.rate
+    );
     if program == Iperf2::Original {
         return;
     }

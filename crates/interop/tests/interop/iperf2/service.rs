@@ -5,7 +5,9 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use linerate_interop::iperf2::{Iperf2, amounts};
-use linerate_interop::{Finished, Process, Service, TIMEOUT, free_port, linerate, listens, original, wait_until};
+use linerate_interop::{
+    Finished, Process, Service, TIMEOUT, free_port, linerate, listens, original, wait_until,
+};
 use serde_json::Value;
 
 const MIB: f64 = 1_048_576.0;
@@ -30,12 +32,21 @@ fn timed_three_kinds_of_clients_are_served_at_the_same_time() {
         client.expect_code(0);
         assert!(client.elapsed < Duration::from_secs(3), "{client:?}");
     }
-    assert!(clients[2].stdout.contains("Server Report:"), "{:?}", clients[2]);
+    assert!(
+        clients[2].stdout.contains("Server Report:"),
+        "{:?}",
+        clients[2]
+    );
     assert_eq!(amounts(&clients[4].stdout), [MIB; 3]);
     // Every one of them is in the log, with what it moved.
     let events = service.wait_for_events("test_ended", 5, TIMEOUT);
-    let moved = |e: &Value| e["received_bytes"].as_u64().unwrap_or(0) + e["sent_bytes"].as_u64().unwrap_or(0);
-    assert!(events.iter().all(|event| moved(event) > 100_000), "{events:?}");
+    let moved = |e: &Value| {
+        e["received_bytes"].as_u64().unwrap_or(0) + e["sent_bytes"].as_u64().unwrap_or(0)
+    };
+    assert!(
+        events.iter().all(|event| moved(event) > 100_000),
+        "{events:?}"
+    );
     // Four of them last a second, whatever they speak.
     let has_company = |event: &&Value| event["ran_beside_max"].as_u64() >= Some(3);
     assert!(events.iter().filter(has_company).count() >= 4, "{events:?}");
@@ -44,7 +55,9 @@ fn timed_three_kinds_of_clients_are_served_at_the_same_time() {
 #[test]
 fn one_port_serves_both_dialects_by_their_first_bytes() {
     let port = free_port();
-    let process = linerate(&format!("serve --one-port 127.0.0.1:{port} --log-format json"));
+    let process = linerate(&format!(
+        "serve --one-port 127.0.0.1:{port} --log-format json"
+    ));
     let service = Service { port, process };
     assert!(wait_until(TIMEOUT, || listens(port)), "{service:?}");
     let clients = [
@@ -65,9 +78,13 @@ fn one_port_serves_both_dialects_by_their_first_bytes() {
     assert!(clients[2].stdout.contains("rps"), "{:?}", clients[2]);
     // Who speaks something else is not taken for a test.
     let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
-    stranger.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nAccept: everything\r\n\r\n").expect("loopback");
+    stranger
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nAccept: everything\r\n\r\n")
+        .expect("loopback");
     let mut response = Vec::new();
-    stranger.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
+    stranger
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .expect("a socket");
     // However it ends, no test begins.
     let _ = stranger.read_to_end(&mut response);
     let _ = service.wait_for_events("test_ended", 6, TIMEOUT);
@@ -75,16 +92,29 @@ fn one_port_serves_both_dialects_by_their_first_bytes() {
 
 #[test]
 fn the_rules_of_the_server_hold_for_this_dialect_too() {
-    let (service, port2) = Service::start_both(&["--limit", "address:tests=1", "--deny", "127.0.0.2"]);
+    let (service, port2) =
+        Service::start_both(&["--limit", "address:tests=1", "--deny", "127.0.0.2"]);
     let first = Iperf2::Ours.client(port2, "-t 1 -b 8m -f B");
-    assert!(wait_until(TIMEOUT, || service.process.stdout().contains("test_started")), "{service:?}");
+    assert!(
+        wait_until(TIMEOUT, || service
+            .process
+            .stdout()
+            .contains("test_started")),
+        "{service:?}"
+    );
     // As many tests as one address may have run already, and the other address may have none.
-    let refused = [Iperf2::Ours.client(port2, "-n 100M -f B"), Iperf2::Ours.client(port2, "-B 127.0.0.2 -n 100M")];
+    let refused = [
+        Iperf2::Ours.client(port2, "-n 100M -f B"),
+        Iperf2::Ours.client(port2, "-B 127.0.0.2 -n 100M"),
+    ];
     for client in refused {
         let client = client.finish();
         assert!(!client.stderr.is_empty(), "{client:?}");
     }
     first.finish().expect_clean();
     let log = service.process.stdout();
-    assert!(log.contains("address_tests") && log.contains("\"address\""), "{log}");
+    assert!(
+        log.contains("address_tests") && log.contains("\"address\""),
+        "{log}"
+    );
 }

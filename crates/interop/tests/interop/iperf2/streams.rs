@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_interop::iperf2::{Iperf2, Iperf2Server, Line, amounts, lines, near, run_iperf2, totals};
+use linerate_interop::iperf2::{
+    Iperf2, Iperf2Server, Line, amounts, lines, near, run_iperf2, totals,
+};
 use linerate_interop::{Finished, Process, iperf2_modes};
 
 const MIB: f64 = 1_048_576.0;
@@ -132,7 +134,11 @@ iperf2_modes! {
 
 #[test]
 fn histograms_are_shown_by_the_end_that_measures() {
-    let (_, server) = run_iperf2((Iperf2::Original, Iperf2::Ours), "-t 1 --trip-times", "--histograms");
+    let (_, server) = run_iperf2(
+        (Iperf2::Original, Iperf2::Ours),
+        "-t 1 --trip-times",
+        "--histograms",
+    );
     server.expect_stdout("F8(f)-PDF: bin(w=100us):cnt(");
 }
 
@@ -148,7 +154,10 @@ fn timed_ten_clients_at_once_are_served_at_once() {
     }
     let server = server.stop();
     let arrived: f64 = amounts(&server.stdout).iter().sum();
-    let sent: f64 = clients.iter().flat_map(|client| amounts(&client.stdout)).sum();
+    let sent: f64 = clients
+        .iter()
+        .flat_map(|client| amounts(&client.stdout))
+        .sum();
     assert_eq!(amounts(&server.stdout).len(), 10, "{server:?}");
     assert_eq!(arrived, sent, "{server:?}");
 }
@@ -156,7 +165,8 @@ fn timed_ten_clients_at_once_are_served_at_once() {
 #[test]
 fn timed_silent_connection_delays_no_other() {
     let server = Iperf2Server::start(Iperf2::Ours, "-f B");
-    let silent = std::net::TcpStream::connect(("127.0.0.1", server.port)).expect("the server listens");
+    let silent =
+        std::net::TcpStream::connect(("127.0.0.1", server.port)).expect("the server listens");
     let client = Iperf2::Original.client(server.port, "-n 1M").finish();
     assert!(client.elapsed < Duration::from_millis(1000), "{client:?}");
     drop(silent);
@@ -170,12 +180,18 @@ fn timed_the_commands_of_the_reports_work() {
         for program in [Iperf2::Original, Iperf2::Ours] {
             let client = program.client(server.port, words).finish();
             client.expect_code(0);
-            let sums: Vec<_> = lines(&client.stdout).into_iter().filter(|l| l.label == "SUM").collect();
+            let sums: Vec<_> = lines(&client.stdout)
+                .into_iter()
+                .filter(|l| l.label == "SUM")
+                .collect();
             assert!(!sums.is_empty(), "{words}: {client:?}");
             // Small writes of a hundred streams are reported when they happen: two intervals and the total, no more.
             if program == Iperf2::Ours {
                 assert_eq!(sums.len(), 3, "{words}: {sums:?}");
-                assert!(sums.iter().all(|line| line.end_s < 1.5), "{words}: {sums:?}");
+                assert!(
+                    sums.iter().all(|line| line.end_s < 1.5),
+                    "{words}: {sums:?}"
+                );
             }
         }
     }
@@ -212,7 +228,9 @@ fn sum_is(report: &str, expected: f64) {
 /// The intervals of the only stream add up to its total, but for a last one that is too short to be shown.
 fn intervals_add_up(report: &str) {
     let lines = lines(report);
-    let Some((total, intervals)) = lines.split_last() else { panic!("{report}") };
+    let Some((total, intervals)) = lines.split_last() else {
+        panic!("{report}")
+    };
     let sum: f64 = intervals.iter().map(|line| line.amount).sum();
     assert!(sum <= total.amount && sum > 0.75 * total.amount, "{report}");
 }

@@ -8,7 +8,8 @@ use linerate_interop::{Keys, Pairing, Program, Report, Server, each_case, origin
 /// Two of ours speak OAEP. Beside an old original, ours is asked for the old padding.
 fn padding(pairing: Pairing, program: &Program) -> Option<&'static str> {
     let is_old = original().release() < 17;
-    (is_old && pairing != Pairing::OursToOurs && !program.is_original()).then_some("--use-pkcs1-padding")
+    (is_old && pairing != Pairing::OursToOurs && !program.is_original())
+        .then_some("--use-pkcs1-padding")
 }
 
 /// What a client says of a refused login. A server of 3.21 and later closes the connection without a message.
@@ -26,9 +27,12 @@ fn right_password_is_accepted_and_wrong_one_refused() {
     each_case(&Pairing::ALL, |pairing| {
         let server = keys.server(pairing.server(), padding(*pairing, pairing.server()));
         let options = padding(*pairing, pairing.client());
-        let run = |password| keys.client(server.port, pairing.client(), password, options.as_slice());
+        let run =
+            |password| keys.client(server.port, pairing.client(), password, options.as_slice());
         run("rossi").expect_clean();
-        run("bianchi").expect_code(1).expect_stderr(refusal(*pairing));
+        run("bianchi")
+            .expect_code(1)
+            .expect_stderr(refusal(*pairing));
         // A refusal must not stick to the server.
         run("rossi").expect_clean();
     });
@@ -39,18 +43,23 @@ fn a_client_without_credentials_is_refused() {
     let keys = Keys::make();
     each_case(&Pairing::ALL, |pairing| {
         let server = keys.server(pairing.server(), padding(*pairing, pairing.server()));
-        server.run(pairing.client(), &["-n", "64K"]).expect_code(1).expect_stderr(refusal(*pairing));
+        server
+            .run(pairing.client(), &["-n", "64K"])
+            .expect_code(1)
+            .expect_stderr(refusal(*pairing));
     });
 }
 
 #[test]
 fn an_unknown_user_is_refused() {
     let keys = Keys::make();
-    fs::write(Path::new(&keys.path("users")), "luigi,00\n# a comment\n").expect("the folder is writable");
+    fs::write(Path::new(&keys.path("users")), "luigi,00\n# a comment\n")
+        .expect("the folder is writable");
     each_case(&Pairing::ALL, |pairing| {
         let server = keys.server(pairing.server(), padding(*pairing, pairing.server()));
         let options = padding(*pairing, pairing.client());
-        keys.client(server.port, pairing.client(), "rossi", options.as_slice()).expect_code(1);
+        keys.client(server.port, pairing.client(), "rossi", options.as_slice())
+            .expect_code(1);
     });
 }
 
@@ -60,7 +69,11 @@ fn a_refusal_is_an_error_in_the_json_report() {
     let pairing = Pairing::OursToOurs;
     let server = keys.server(pairing.server(), None);
     let refused = keys.client(server.port, pairing.client(), "bianchi", &["-J"]);
-    assert!(Report::parse(&refused.stdout).text("/error").contains("test authorization failed"));
+    assert!(
+        Report::parse(&refused.stdout)
+            .text("/error")
+            .contains("test authorization failed")
+    );
     assert_eq!(refused.stderr, "");
 }
 
@@ -69,6 +82,7 @@ fn server_without_login_ignores_credentials() {
     let keys = Keys::make();
     each_case(&Pairing::ALL, |pairing| {
         let server = Server::start(pairing.server(), &[]);
-        keys.client(server.port, pairing.client(), "rossi", &[]).expect_clean();
+        keys.client(server.port, pairing.client(), "rossi", &[])
+            .expect_clean();
     });
 }

@@ -3,7 +3,9 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use linerate_interop::{Control, Finished, Process, Report, each_case, frame, ours, ours_only, state};
+use linerate_interop::{
+    Control, Finished, Process, Report, each_case, frame, ours, ours_only, state,
+};
 
 /// Longer than any time-out a client may have after the server has gone wrong.
 const SOON: Duration = Duration::from_secs(15);
@@ -17,15 +19,54 @@ type Script = (&'static str, &'static str, Stage, Vec<u8>, bool);
 
 fn scripts() -> [Script; 21] {
     let error = |numbers: &[u8]| [&[state::SERVER_ERROR][..], numbers].concat();
-    let (idle, results) = ("idle timeout for receiving data", "unable to receive results");
+    let (idle, results) = (
+        "idle timeout for receiving data",
+        "unable to receive results",
+    );
     [
         ("end at once", "control", greeted, vec![], true),
-        ("busy", "the server is busy running a test. try again later", greeted, vec![state::ACCESS_DENIED], false),
-        ("terminated at once", "the server has terminated", greeted, vec![state::SERVER_TERMINATE], false),
-        ("an unknown state", "received an unknown control message", greeted, vec![77], false),
-        ("end after the parameters", "control", after_parameters, vec![], true),
-        ("an error without words", "error", after_parameters, error(&[]), true),
-        ("an error with one word", "test authorization failed", after_parameters, error(&[0, 0, 0, 142]), true),
+        (
+            "busy",
+            "the server is busy running a test. try again later",
+            greeted,
+            vec![state::ACCESS_DENIED],
+            false,
+        ),
+        (
+            "terminated at once",
+            "the server has terminated",
+            greeted,
+            vec![state::SERVER_TERMINATE],
+            false,
+        ),
+        (
+            "an unknown state",
+            "received an unknown control message",
+            greeted,
+            vec![77],
+            false,
+        ),
+        (
+            "end after the parameters",
+            "control",
+            after_parameters,
+            vec![],
+            true,
+        ),
+        (
+            "an error without words",
+            "error",
+            after_parameters,
+            error(&[]),
+            true,
+        ),
+        (
+            "an error with one word",
+            "test authorization failed",
+            after_parameters,
+            error(&[0, 0, 0, 142]),
+            true,
+        ),
         (
             "an error with both words",
             "total required bandwidth is larger than server limit",
@@ -33,19 +74,73 @@ fn scripts() -> [Script; 21] {
             error(&[0, 0, 0, 27, 0, 0, 0, 0]),
             false,
         ),
-        ("an unknown error", "int_errno=2147483647", after_parameters, error(&GREATEST), false),
+        (
+            "an unknown error",
+            "int_errno=2147483647",
+            after_parameters,
+            error(&GREATEST),
+            false,
+        ),
         ("end instead of a start", "control", connected, vec![], true),
         ("end while running", "control", running, vec![], true),
-        ("terminated while running", "the server has terminated", running, vec![state::SERVER_TERMINATE], false),
-        ("an unknown state while running", "received an unknown control message", running, vec![99], false),
-        ("an error while running", idle, running, error(&[0, 0, 0, 144, 0, 0, 0, 0]), false),
+        (
+            "terminated while running",
+            "the server has terminated",
+            running,
+            vec![state::SERVER_TERMINATE],
+            false,
+        ),
+        (
+            "an unknown state while running",
+            "received an unknown control message",
+            running,
+            vec![99],
+            false,
+        ),
+        (
+            "an error while running",
+            idle,
+            running,
+            error(&[0, 0, 0, 144, 0, 0, 0, 0]),
+            false,
+        ),
         ("end instead of results", results, exchanging, vec![], true),
         ("results of length 0", results, exchanging, vec![0; 4], true),
-        ("results of the greatest length", results, exchanging, vec![0xFF; 4], true),
-        ("results cut short", results, exchanging, frame("{\"streams\":[]}")[..9].to_vec(), true),
-        ("results that are no JSON", results, exchanging, frame("nonsense"), true),
-        ("results without their keys", results, exchanging, frame("{}"), true),
-        ("results nested without end", results, exchanging, frame(&"[".repeat(100_000)), true),
+        (
+            "results of the greatest length",
+            results,
+            exchanging,
+            vec![0xFF; 4],
+            true,
+        ),
+        (
+            "results cut short",
+            results,
+            exchanging,
+            frame("{\"streams\":[]}")[..9].to_vec(),
+            true,
+        ),
+        (
+            "results that are no JSON",
+            results,
+            exchanging,
+            frame("nonsense"),
+            true,
+        ),
+        (
+            "results without their keys",
+            results,
+            exchanging,
+            frame("{}"),
+            true,
+        ),
+        (
+            "results nested without end",
+            results,
+            exchanging,
+            frame(&"[".repeat(100_000)),
+            true,
+        ),
     ]
 }
 
@@ -73,7 +168,11 @@ fn the_json_report_holds_the_reason() {
         client.expect_code(1);
         assert_eq!(client.stderr, "", "{client:?}");
         let report = Report::parse(&client.stdout);
-        assert!(report.text("/error").contains(reason), "{}", report.text("/error"));
+        assert!(
+            report.text("/error").contains(reason),
+            "{}",
+            report.text("/error")
+        );
     });
 }
 
@@ -85,11 +184,19 @@ fn an_error_may_be_cut_at_every_byte() {
     each_case(&cuts, |cut| {
         let client = play(&[], after_parameters, &MESSAGE[..*cut], true);
         client.expect_code(1);
-        let says = if *cut < 5 { "error" } else { "client's requested duration exceeds the server's maximum" };
+        let says = if *cut < 5 {
+            "error"
+        } else {
+            "client's requested duration exceeds the server's maximum"
+        };
         if !ours().is_original() {
             client.expect_stderr(says);
             let knows_errno = *cut == MESSAGE.len();
-            assert_eq!(client.stderr.contains("errno: Permission denied"), knows_errno, "{client:?}");
+            assert_eq!(
+                client.stderr.contains("errno: Permission denied"),
+                knows_errno,
+                "{client:?}"
+            );
         }
     });
 }
@@ -97,7 +204,18 @@ fn an_error_may_be_cut_at_every_byte() {
 fn play(options: &[&str], stage: Stage, bytes: &[u8], ends: bool) -> Finished {
     let (listener, port) = Control::listen();
     let port = port.to_string();
-    let base = ["-c", "127.0.0.1", "-p", &port, "-t", "1", "-b", "1M", "-l", "1K"];
+    let base = [
+        "-c",
+        "127.0.0.1",
+        "-p",
+        &port,
+        "-t",
+        "1",
+        "-b",
+        "1M",
+        "-l",
+        "1K",
+    ];
     let client = Process::start(ours().command(base.iter().chain(options)));
     let mut open = stage(&listener);
     open[0].send(bytes);

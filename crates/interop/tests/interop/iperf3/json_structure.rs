@@ -32,9 +32,18 @@ const KNOWN: [(&str, &str); 11] = [
     ("start/test_start/gro", "added in 3.21"),
     ("start/timestamp/timemillisecs", "added in 3.20"),
     ("/reorder", "added in 3.20"),
-    ("start/sock_bufsize", "once instead of once per stream since 3.14, and elsewhere"),
-    ("start/sndbuf_actual", "once instead of once per stream since 3.14, and elsewhere"),
-    ("start/rcvbuf_actual", "once instead of once per stream since 3.14, and elsewhere"),
+    (
+        "start/sock_bufsize",
+        "once instead of once per stream since 3.14, and elsewhere",
+    ),
+    (
+        "start/sndbuf_actual",
+        "once instead of once per stream since 3.14, and elsewhere",
+    ),
+    (
+        "start/rcvbuf_actual",
+        "once instead of once per stream since 3.14, and elsewhere",
+    ),
 ];
 
 /// A server of 3.13 and later repeats this key; ours writes it once.
@@ -101,8 +110,12 @@ fn collect(path: &str, value: &Value, lines: &mut Vec<String>) {
     };
     lines.push(format!("{path}: {kind}"));
     match value {
-        Value::Object(map) => map.iter().for_each(|(key, value)| collect(&format!("{path}/{key}"), value, lines)),
-        Value::Array(list) => list.iter().for_each(|value| collect(&format!("{path}/[]"), value, lines)),
+        Value::Object(map) => map
+            .iter()
+            .for_each(|(key, value)| collect(&format!("{path}/{key}"), value, lines)),
+        Value::Array(list) => list
+            .iter()
+            .for_each(|value| collect(&format!("{path}/[]"), value, lines)),
         _ => {}
     }
 }

@@ -54,10 +54,17 @@ fn cases(transport: Transport, direction: Direction) -> Vec<Case> {
     } else {
         skip("no IPv6 loopback on this host: IPv6 rows of the matrix");
     }
-    let of = |pairing, streams, host| Case { transport, direction, streams, host, pairing };
+    let of = |pairing, streams, host| Case {
+        transport,
+        direction,
+        streams,
+        host,
+        pairing,
+    };
     let streams = [1, 4].into_iter();
     let rows = streams.flat_map(|streams| Pairing::ALL.map(|pairing| (streams, pairing)));
-    rows.flat_map(|(streams, pairing)| hosts.iter().map(move |host| of(pairing, streams, *host))).collect()
+    rows.flat_map(|(streams, pairing)| hosts.iter().map(move |host| of(pairing, streams, *host)))
+        .collect()
 }
 
 fn check(case: Case) {
@@ -65,7 +72,11 @@ fn check(case: Case) {
     let mut options = vec!["-J", "-t", "1", "-b", "5M", "-P", &streams];
     options.extend(case.transport.option());
     options.extend(case.direction.option());
-    let pair = run_pair_at(case.host, (case.pairing.server(), &["-J"]), (case.pairing.client(), &options));
+    let pair = run_pair_at(
+        case.host,
+        (case.pairing.server(), &["-J"]),
+        (case.pairing.client(), &options),
+    );
     pair.client.expect_clean();
     pair.server.expect_clean();
     check_reports(case, &pair);
@@ -74,17 +85,36 @@ fn check(case: Case) {
 fn check_reports(case: Case, pair: &Pair) {
     let client = Report::parse(&pair.client.stdout);
     let server = Report::parse(&pair.server.stdout);
-    let expected = case.streams as usize * if case.direction == Direction::Bidirectional { 2 } else { 1 };
+    let expected = case.streams as usize
+        * if case.direction == Direction::Bidirectional {
+            2
+        } else {
+            1
+        };
     for report in [&client, &server] {
         assert_eq!(report.array("/start/connected").len(), expected);
         assert_eq!(report.array("/end/streams").len(), expected);
         assert!(report.get("/error").is_none());
     }
     if case.direction != Direction::Reverse {
-        check_direction(case, &client, &server, "sum_sent", "sum_received", "sum_received");
+        check_direction(
+            case,
+            &client,
+            &server,
+            "sum_sent",
+            "sum_received",
+            "sum_received",
+        );
     }
     if case.direction == Direction::Reverse {
-        check_direction(case, &client, &server, "sum_sent", "sum_received", "sum_sent");
+        check_direction(
+            case,
+            &client,
+            &server,
+            "sum_sent",
+            "sum_received",
+            "sum_sent",
+        );
     }
     if case.direction == Direction::Bidirectional {
         let (sent, received) = ("sum_sent_bidir_reverse", "sum_received_bidir_reverse");
@@ -94,12 +124,28 @@ fn check_reports(case: Case, pair: &Pair) {
 
 /// Checks one direction of data. `seen` is the aggregate the server measured itself; the client learnt it from the
 /// server's results, so both must state the same.
-fn check_direction(case: Case, client: &Report, server: &Report, sent: &str, received: &str, seen: &str) {
+fn check_direction(
+    case: Case,
+    client: &Report,
+    server: &Report,
+    sent: &str,
+    received: &str,
+    seen: &str,
+) {
     let value = |report: &Report, sum: &str, key: &str| report.number(&format!("/end/{sum}/{key}"));
-    let (sent_bytes, received_bytes) = (value(client, sent, "bytes"), value(client, received, "bytes"));
+    let (sent_bytes, received_bytes) = (
+        value(client, sent, "bytes"),
+        value(client, received, "bytes"),
+    );
     assert!(received_bytes > 0.0, "{case:?}: nothing received");
-    assert!(received_bytes <= sent_bytes, "{case:?}: received {received_bytes} of {sent_bytes} sent");
-    assert!(received_bytes >= 0.9 * sent_bytes, "{case:?}: received {received_bytes} of {sent_bytes} sent");
+    assert!(
+        received_bytes <= sent_bytes,
+        "{case:?}: received {received_bytes} of {sent_bytes} sent"
+    );
+    assert!(
+        received_bytes >= 0.9 * sent_bytes,
+        "{case:?}: received {received_bytes} of {sent_bytes} sent"
+    );
 
     let at_client = value(client, seen, "bytes");
     let at_server = value(server, seen, "bytes");
@@ -111,12 +157,21 @@ fn check_direction(case: Case, client: &Report, server: &Report, sent: &str, rec
     let wanted = RATE_BPS * f64::from(case.streams);
     for sum in [sent, received] {
         let rate = value(client, sum, "bits_per_second");
-        assert!((0.8..1.2).contains(&(rate / wanted)), "{case:?}: {sum} at {rate} bit/s instead of {wanted}");
+        assert!(
+            (0.8..1.2).contains(&(rate / wanted)),
+            "{case:?}: {sum} at {rate} bit/s instead of {wanted}"
+        );
     }
     if case.transport == Transport::Udp {
         let lost = value(client, received, "lost_packets");
-        assert!(lost.abs() < 0.5, "{case:?}: {lost} datagrams lost on loopback");
-        assert!(value(client, received, "packets") > 0.0, "{case:?}: no datagrams");
+        assert!(
+            lost.abs() < 0.5,
+            "{case:?}: {lost} datagrams lost on loopback"
+        );
+        assert!(
+            value(client, received, "packets") > 0.0,
+            "{case:?}: no datagrams"
+        );
     }
 }
 

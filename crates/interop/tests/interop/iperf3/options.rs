@@ -145,16 +145,27 @@ fn ipv6_is_used_and_takes_a_type_of_service() {
 /// Runs a test in all pairings, both ends with reports in JSON, and checks the client's report and the server's.
 fn in_all_pairings(host: &str, client: &str, server: &str, check: fn(&Report, &Report, Pairing)) {
     each_case(&Pairing::ALL, |pairing| {
-        let (server, client) = ([words(server), vec!["-J"]].concat(), [words(client), vec!["-J"]].concat());
-        let pair = run_pair_at(host, (pairing.server(), &server), (pairing.client(), &client));
-        let [client, server] = [pair.client, pair.server].map(|end| Report::parse(&end.expect_clean().stdout));
+        let (server, client) = (
+            [words(server), vec!["-J"]].concat(),
+            [words(client), vec!["-J"]].concat(),
+        );
+        let pair = run_pair_at(
+            host,
+            (pairing.server(), &server),
+            (pairing.client(), &client),
+        );
+        let [client, server] =
+            [pair.client, pair.server].map(|end| Report::parse(&end.expect_clean().stdout));
         check(&client, &server, *pairing);
     });
 }
 
 #[track_caller]
 fn between(value: f64, low: f64, high: f64) {
-    assert!((low..=high).contains(&value), "{value} is not between {low} and {high}");
+    assert!(
+        (low..=high).contains(&value),
+        "{value} is not between {low} and {high}"
+    );
 }
 
 #[track_caller]

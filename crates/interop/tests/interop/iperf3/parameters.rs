@@ -57,7 +57,14 @@ const CASES: [&str; 44] = [
 const OWN: [&str; 1] = ["client_version"];
 
 /// Keys a 3.22 client adds, and the one by which two of ours know each other; servers ignore what they do not know.
-const ADDED: [&str; 6] = ["linerate", "gso", "gso_dg_size", "gso_bf_size", "gro", "gro_bf_size"];
+const ADDED: [&str; 6] = [
+    "linerate",
+    "gso",
+    "gso_dg_size",
+    "gso_bf_size",
+    "gro",
+    "gro_bf_size",
+];
 
 #[test]
 fn the_parameters_are_the_originals() {
@@ -65,13 +72,22 @@ fn the_parameters_are_the_originals() {
         let expected = parameters(original(), options);
         let found = parameters(ours(), options);
         let shared = |map: &Map<String, Value>| {
-            let pairs = map.iter().filter(|(key, _)| !OWN.contains(&key.as_str()) && expected.contains_key(*key));
-            pairs.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>()
+            let pairs = map
+                .iter()
+                .filter(|(key, _)| !OWN.contains(&key.as_str()) && expected.contains_key(*key));
+            pairs
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect::<Vec<_>>()
         };
         assert_eq!(shared(&found), shared(&expected));
-        let added: Vec<_> =
-            found.keys().filter(|key| !expected.contains_key(*key) && !ADDED.contains(&key.as_str())).collect();
-        assert!(added.is_empty(), "keys nobody sends for these options: {added:?}");
+        let added: Vec<_> = found
+            .keys()
+            .filter(|key| !expected.contains_key(*key) && !ADDED.contains(&key.as_str()))
+            .collect();
+        assert!(
+            added.is_empty(),
+            "keys nobody sends for these options: {added:?}"
+        );
     });
 }
 
@@ -79,7 +95,8 @@ fn parameters(program: &Program, options: &str) -> Map<String, Value> {
     let (listener, port) = Control::listen();
     let port = port.to_string();
     let base = ["-c", "127.0.0.1", "-p", &port];
-    let client = Process::start(program.command(base.into_iter().chain(options.split_whitespace())));
+    let client =
+        Process::start(program.command(base.into_iter().chain(options.split_whitespace())));
     let (control, text) = Control::parametrised(&listener);
     drop(control);
     client.finish().expect_code(1);

@@ -1,8 +1,8 @@
 //! Options of the server: what it refuses, when it gives up, and how it leaves.
 
 use linerate_interop::{
-    Control, Pairing, Process, RawClient, Report, Server, Signal, TIMEOUT, each_case, free_port, listens, original,
-    ours, ours_only, run_pair, wait_until, words,
+    Control, Pairing, Process, RawClient, Report, Server, Signal, TIMEOUT, each_case, free_port,
+    listens, original, ours, ours_only, run_pair, wait_until, words,
 };
 
 #[test]
@@ -35,10 +35,16 @@ fn a_server_numbers_its_tests() {
 fn second_client_is_refused_as_busy() {
     each_case(&Pairing::ALL, |pairing| {
         let server = Server::start(pairing.server(), &["-1"]);
-        let first = server.client(pairing.client(), "127.0.0.1", &["-t", "2", "-i", "0.1", "--forceflush", "-b", "5M"]);
+        let first = server.client(
+            pairing.client(),
+            "127.0.0.1",
+            &["-t", "2", "-i", "0.1", "--forceflush", "-b", "5M"],
+        );
         first.wait_for_stdout("/sec", 1);
         let second = server.run(pairing.client(), &["-t", "1"]);
-        second.expect_code(1).expect_stderr("the server is busy running a test. try again later");
+        second
+            .expect_code(1)
+            .expect_stderr("the server is busy running a test. try again later");
         first.finish().expect_clean();
         server.finish().expect_clean();
     });
@@ -51,10 +57,14 @@ fn bitrate_limit_refuses_a_faster_test() {
         let options = ["-t", "1", "-b", "20M"];
         let refused = run_pair((pairing.server(), &limit), (pairing.client(), &options));
         refused.client.expect_code(1);
-        refused.server.expect_stderr("total required bandwidth is larger than server limit");
+        refused
+            .server
+            .expect_stderr("total required bandwidth is larger than server limit");
 
         let options = ["-t", "1", "-b", "4M", "-P", "2"];
-        run_pair((pairing.server(), &limit), (pairing.client(), &options)).client.expect_clean();
+        run_pair((pairing.server(), &limit), (pairing.client(), &options))
+            .client
+            .expect_clean();
     });
 }
 
@@ -62,9 +72,13 @@ fn bitrate_limit_refuses_a_faster_test() {
 fn bitrate_limit_ends_a_test_that_exceeds_it() {
     each_case(&Pairing::ALL, |pairing| {
         let limit = ["--server-bitrate-limit", "10M/1"];
-        let pair = run_pair((pairing.server(), &limit), (pairing.client(), &["-t", "20"]));
+        let pair = run_pair(
+            (pairing.server(), &limit),
+            (pairing.client(), &["-t", "20"]),
+        );
         pair.client.expect_code(1);
-        pair.server.expect_stderr("total required bandwidth is larger than server limit");
+        pair.server
+            .expect_stderr("total required bandwidth is larger than server limit");
     });
 }
 
@@ -73,7 +87,10 @@ fn timed_idle_timeout_ends_a_one_off_server() {
     let started = Server::start(ours(), &["-1", "--idle-timeout", "1"]);
     let server = started.finish();
     server.expect_clean();
-    assert!((0.9..3.0).contains(&server.elapsed.as_secs_f64()), "{server:?}");
+    assert!(
+        (0.9..3.0).contains(&server.elapsed.as_secs_f64()),
+        "{server:?}"
+    );
 }
 
 /// The original waits for a silent client without an end. Here others are served after five seconds.
@@ -86,8 +103,10 @@ fn strangers_that_connect_and_are_silent_do_not_end_a_one_off_server() {
         stranger.drain();
     }
     assert!(!server.process.has_ended(), "{server:?}");
-    let mut accepted =
-        RawClient::accepted(server.port, r#"{"tcp":true,"time":1,"parallel":1,"client_version":"3.12"}"#);
+    let mut accepted = RawClient::accepted(
+        server.port,
+        r#"{"tcp":true,"time":1,"parallel":1,"client_version":"3.12"}"#,
+    );
     accepted.control.drain();
     assert!(!server.process.has_ended(), "{server:?}");
 
@@ -101,7 +120,10 @@ fn idle_timeout_leaves_a_lasting_server_in_service() {
     let server = Server::start(program, &["-V", "--idle-timeout", "1"]);
     // With -V the server repeats its version whenever it opens its listener again.
     server.process.wait_for_stdout("iperf 3.", 2);
-    assert!(wait_until(TIMEOUT, || listens(server.port)), "the server listens again");
+    assert!(
+        wait_until(TIMEOUT, || listens(server.port)),
+        "the server listens again"
+    );
     server.run(original(), &["-n", "64K"]).expect_clean();
 }
 
@@ -109,11 +131,16 @@ fn idle_timeout_leaves_a_lasting_server_in_service() {
 fn a_frozen_client_runs_into_the_receive_timeout() {
     each_case(&Pairing::ALL, |pairing| {
         let server = Server::start(pairing.server(), &["-1", "--rcv-timeout", "500"]);
-        let client =
-            server.client(pairing.client(), "127.0.0.1", &["-t", "20", "-i", "0.1", "--forceflush", "-b", "5M"]);
+        let client = server.client(
+            pairing.client(),
+            "127.0.0.1",
+            &["-t", "20", "-i", "0.1", "--forceflush", "-b", "5M"],
+        );
         client.wait_for_stdout("/sec", 1);
         client.signal(Signal::Stop);
-        server.finish().expect_stderr("iperf3: error - idle timeout for receiving data");
+        server
+            .finish()
+            .expect_stderr("iperf3: error - idle timeout for receiving data");
         client.signal(Signal::Continue);
         client.finish().expect_code(1);
     });
@@ -127,7 +154,10 @@ fn a_client_that_receives_nothing_runs_into_its_own_timeout() {
         let client = server.client(pairing.client(), "127.0.0.1", &options);
         client.wait_for_stdout("/sec", 1);
         server.process.signal(Signal::Stop);
-        client.finish().expect_code(1).expect_stderr("idle timeout for receiving data");
+        client
+            .finish()
+            .expect_code(1)
+            .expect_stderr("idle timeout for receiving data");
         server.process.signal(Signal::Continue);
     });
 }
@@ -138,7 +168,9 @@ fn a_port_in_use_is_an_error() {
         let server = Server::start(original(), &[]);
         let port = server.port.to_string();
         let second = Process::start(program.command(["-s", "-1", "-p", &port])).finish();
-        second.expect_code(1).expect_stderr("unable to start listener for connections: Address already in use");
+        second
+            .expect_code(1)
+            .expect_stderr("unable to start listener for connections: Address already in use");
     }
 }
 
@@ -153,7 +185,11 @@ fn missing_server_is_an_error_in_the_json_report() {
     let json = Process::start(ours().command(["-c", "127.0.0.1", "-p", &port, "-J"])).finish();
     assert_eq!(json.stderr, "");
     let report = Report::parse(&json.stdout);
-    assert!(report.text("/error").starts_with("unable to connect to server"));
+    assert!(
+        report
+            .text("/error")
+            .starts_with("unable to connect to server")
+    );
     assert!(report.array("/intervals").is_empty());
     // 3.12 forgets the exit code of a failed test with -J.
     json.expect_code(i32::from(!ours().is_original()));
@@ -164,11 +200,26 @@ fn missing_server_is_an_error_in_the_json_report() {
 fn max_duration_refuses_longer_and_endless_tests() {
     let program = ours_only!("it has what 3.12 lacks");
     for options in [["-t", "5"], ["-n", "1M"]] {
-        let pair = run_pair((program, &["--server-max-duration", "2"]), (original(), &options));
+        let pair = run_pair(
+            (program, &["--server-max-duration", "2"]),
+            (original(), &options),
+        );
         pair.client.expect_code(1);
-        pair.server.expect_stderr("client's requested duration exceeds the server's maximum permitted limit");
-        let pair = run_pair((program, &["--server-max-duration", "2"]), (program, &options));
-        pair.client.expect_code(1).expect_stderr("client's requested duration exceeds the server's maximum");
+        pair.server.expect_stderr(
+            "client's requested duration exceeds the server's maximum permitted limit",
+        );
+        let pair = run_pair(
+            (program, &["--server-max-duration", "2"]),
+            (program, &options),
+        );
+        pair.client
+            .expect_code(1)
+            .expect_stderr("client's requested duration exceeds the server's maximum");
     }
-    run_pair((program, &["--server-max-duration", "2"]), (original(), &["-t", "1", "-b", "5M"])).client.expect_clean();
+    run_pair(
+        (program, &["--server-max-duration", "2"]),
+        (original(), &["-t", "1", "-b", "5M"]),
+    )
+    .client
+    .expect_clean();
 }

@@ -1,6 +1,8 @@
 //! The commands people use most, run by the original and by us: nothing but the numbers may differ.
 
-use linerate_interop::{Program, difference, each_case, has_ipv6, normalise, original, ours, run_pair_at};
+use linerate_interop::{
+    Program, difference, each_case, has_ipv6, normalise, original, ours, run_pair_at,
+};
 
 /// Client options, server options. A receiving client runs for two intervals, because with one alone the original
 /// announces columns that it does not fill.
@@ -48,17 +50,28 @@ struct KnownDifference {
 #[test]
 fn only_numbers_differ() {
     let over_ipv6 = has_ipv6().then_some(("::1", &COMMANDS[1]));
-    let cases: Vec<_> = COMMANDS.iter().map(|command| ("127.0.0.1", command)).chain(over_ipv6).collect();
+    let cases: Vec<_> = COMMANDS
+        .iter()
+        .map(|command| ("127.0.0.1", command))
+        .chain(over_ipv6)
+        .collect();
     each_case(&cases, |(host, (client, server))| {
         let expected = transcript(original(), host, client, server);
         let found = transcript(ours(), host, client, server);
         let reasons = KNOWN_DIFFERENCES.map(|known| known.reason);
-        for (end, expected, found) in [("client", &expected.0, &found.0), ("server", &expected.1, &found.1)] {
+        for (end, expected, found) in [
+            ("client", &expected.0, &found.0),
+            ("server", &expected.1, &found.1),
+        ] {
             let (expected, found) = match goes_on_to_the_interval(client) {
                 true => (without_intervals(expected), without_intervals(found)),
                 false => (expected.clone(), found.clone()),
             };
-            let own = if ours().is_original() { modern(&found) } else { layout(&found) };
+            let own = if ours().is_original() {
+                modern(&found)
+            } else {
+                layout(&found)
+            };
             if let Some(rows) = difference(&modern(&expected), &own) {
                 panic!("{end} of {client:?}:\n{rows}\nknown and allowed: {reasons:#?}");
             }
@@ -68,13 +81,18 @@ fn only_numbers_differ() {
 
 /// From 3.16 on the original notices the end of an amount at the end of an interval only, so there is one that ours has not.
 fn goes_on_to_the_interval(client: &str) -> bool {
-    let is_amount = ["-n ", "-k "].iter().any(|option| client.starts_with(option));
+    let is_amount = ["-n ", "-k "]
+        .iter()
+        .any(|option| client.starts_with(option));
     is_amount && original().release() >= 16
 }
 
 fn without_intervals(text: &str) -> String {
     let is_interval = |line: &&str| !line.ends_with("er") && interval_s(line).is_some();
-    text.lines().filter(|line| !is_interval(line)).collect::<Vec<_>>().join("\n")
+    text.lines()
+        .filter(|line| !is_interval(line))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// What client and server print when both are the same program.
@@ -82,7 +100,10 @@ fn transcript(program: &Program, host: &str, client: &str, server: &str) -> (Str
     let client: Vec<_> = client.split_whitespace().collect();
     let server: Vec<_> = server.split_whitespace().collect();
     let pair = run_pair_at(host, (program, &server), (program, &client));
-    (pair.client.expect_clean().stdout.clone(), pair.server.expect_clean().stdout.clone())
+    (
+        pair.client.expect_clean().stdout.clone(),
+        pair.server.expect_clean().stdout.clone(),
+    )
 }
 
 /// The layout of what the original printed, brought up to date.
@@ -91,7 +112,11 @@ fn modern(text: &str) -> String {
         let known = KNOWN_DIFFERENCES.iter().find(|known| (known.applies)(line));
         known.map_or_else(|| line.to_owned(), |known| (known.modern)(line))
     };
-    layout(text).lines().map(line).collect::<Vec<_>>().join("\n")
+    layout(text)
+        .lines()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn layout(text: &str) -> String {
@@ -106,7 +131,8 @@ fn without_partial_intervals(text: &str) -> String {
     const SHORTEST_S: f64 = 0.3;
     let mut kept: Vec<&str> = Vec::new();
     for line in text.lines() {
-        let is_partial = !line.ends_with("er") && interval_s(line).is_some_and(|seconds| seconds < SHORTEST_S);
+        let is_partial =
+            !line.ends_with("er") && interval_s(line).is_some_and(|seconds| seconds < SHORTEST_S);
         let is_second_rule = line == RULE && kept.last() == Some(&RULE);
         if !is_partial && !is_second_rule {
             kept.push(line);

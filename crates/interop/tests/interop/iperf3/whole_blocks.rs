@@ -16,7 +16,8 @@ const PACED: [(&str, u64); 6] = [
 #[test]
 fn timed_a_paced_test_ends_between_two_blocks_and_both_ends_count_them() {
     ours_only!("up to 3.15 the original ends a rate inside a block");
-    let pairs: [(&Program, &Program); 3] = [(ours(), ours()), (original(), ours()), (ours(), original())];
+    let pairs: [(&Program, &Program); 3] =
+        [(ours(), ours()), (original(), ours()), (ours(), original())];
     each_case(&PACED, |(options, bytes)| {
         for (server, client) in pairs {
             let report = run(server, client, options);
@@ -29,10 +30,19 @@ fn timed_a_paced_test_ends_between_two_blocks_and_both_ends_count_them() {
 #[test]
 fn both_ends_count_to_the_end_of_the_stream() {
     ours_only!("the original cuts off what is under way");
-    each_case(&["-t 1", "-t 1 -R", "-t 1 -P 3", "-n 100K -R", "-n 3M -R -P 2"], |options| {
-        let report = run(ours(), ours(), options);
-        assert_eq!(sent(&report), received(&report));
-    });
+    each_case(
+        &[
+            "-t 1",
+            "-t 1 -R",
+            "-t 1 -P 3",
+            "-n 100K -R",
+            "-n 3M -R -P 2",
+        ],
+        |options| {
+            let report = run(ours(), ours(), options);
+            assert_eq!(sent(&report), received(&report));
+        },
+    );
 }
 
 /// A portion is small enough for a smooth rate and large enough to be cheap.
@@ -50,7 +60,12 @@ fn timed_tenths_of_a_second_hold_what_the_rate_allows() {
 
 fn run(server: &Program, client: &Program, options: &str) -> Report {
     let options: Vec<_> = options.split(' ').chain(["-J"]).collect();
-    Report::parse(&run_pair((server, &[]), (client, &options)).client.expect_clean().stdout)
+    Report::parse(
+        &run_pair((server, &[]), (client, &options))
+            .client
+            .expect_clean()
+            .stdout,
+    )
 }
 
 fn sent(report: &Report) -> u64 {

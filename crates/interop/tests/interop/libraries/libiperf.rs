@@ -38,7 +38,10 @@ impl Lab {
             skip("the original library: libiperf0 is not installed");
         }
         let program = Compiled::new(include_str!("libiperf.c"), &library("libiperf.so"));
-        assert!(program.folder().join("libiperf.so.0").exists(), "the soname is that of the original");
+        assert!(
+            program.folder().join("libiperf.so.0").exists(),
+            "the soname is that of the original"
+        );
         Self { original, program }
     }
 
@@ -51,7 +54,9 @@ impl Lab {
 
     /// A program that loads this library.
     fn command(&self, library: Library, program: &Path) -> Command {
-        let folder = self.folder(library).expect("pairs without a library are left out");
+        let folder = self
+            .folder(library)
+            .expect("pairs without a library are left out");
         let mut command = Command::new(program);
         command.env("LD_LIBRARY_PATH", folder).env("LC_ALL", "C");
         command
@@ -66,18 +71,29 @@ impl Lab {
     /// A server of the C program for `tests` tests.
     fn server(&self, library: Library, port: u16, tests: u32, settings: &str) -> Process {
         let mut command = self.command(library, self.program.path());
-        command.args(["server", &port.to_string(), &tests.to_string(), "bind=127.0.0.1"]);
+        command.args([
+            "server",
+            &port.to_string(),
+            &tests.to_string(),
+            "bind=127.0.0.1",
+        ]);
         command.args(settings.split_whitespace());
         start_server(command, port)
     }
 
     fn pairs(&self) -> Vec<(Library, Library)> {
         let is_there = |library: Library| self.folder(library).is_some();
-        PAIRS.into_iter().filter(|(client, server)| is_there(*client) && is_there(*server)).collect()
+        PAIRS
+            .into_iter()
+            .filter(|(client, server)| is_there(*client) && is_there(*server))
+            .collect()
     }
 
     fn libraries(&self) -> Vec<Library> {
-        [Library::Original, Library::Ours].into_iter().filter(|library| self.folder(*library).is_some()).collect()
+        [Library::Original, Library::Ours]
+            .into_iter()
+            .filter(|library| self.folder(*library).is_some())
+            .collect()
     }
 }
 
@@ -89,7 +105,10 @@ fn start_server(command: Command, port: u16) -> Process {
 
 /// The one document of a report.
 fn document(finished: &Finished) -> Value {
-    let text = finished.stdout.trim_start_matches("before\n").trim_end_matches("\nafter\n");
+    let text = finished
+        .stdout
+        .trim_start_matches("before\n")
+        .trim_end_matches("\nafter\n");
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {finished:?}"))
 }
 
@@ -103,7 +122,10 @@ fn defaults_and_values_after_a_reset_are_those_of_the_original() {
     };
     let (ours, version) = shown(Library::Ours);
     assert!(version.ends_with("version iperf 3.22\n"), "{version}");
-    assert!(ours.contains("length 131072") && ours.contains("set_protocol -1 errno 131"), "{ours}");
+    assert!(
+        ours.contains("length 131072") && ours.contains("set_protocol -1 errno 131"),
+        "{ours}"
+    );
     if lab.original.is_some() {
         assert_eq!(ours, shown(Library::Original).0);
     }
@@ -125,9 +147,16 @@ fn command_lines_are_read_as_by_the_original() {
         // The words of a message differ between releases of the original, and what `-1` sets is its own.
         let shown = |library| {
             let finished = lab.run(library, &format!("arguments {line}"));
-            let lines = finished.stderr.lines().filter(|line| !line.starts_with("text "));
+            let lines = finished
+                .stderr
+                .lines()
+                .filter(|line| !line.starts_with("text "));
             // The original keeps what it read before a failure.
-            let compared = if finished.stderr.starts_with("result 0 ") { usize::MAX } else { 1 };
+            let compared = if finished.stderr.starts_with("result 0 ") {
+                usize::MAX
+            } else {
+                1
+            };
             lines.take(compared).map(str::to_owned).collect::<Vec<_>>()
         };
         let ours = shown(Library::Ours);
@@ -146,17 +175,32 @@ fn failures_have_the_numbers_of_the_original() {
         ("", -1, 103, "unable to connect to server"),
         // The report has the failure.
         ("json=1", 0, 103, "unable to connect to server"),
-        ("host=no.such.host.invalid", -1, 103, "unable to connect to server"),
+        (
+            "host=no.such.host.invalid",
+            -1,
+            103,
+            "unable to connect to server",
+        ),
     ] {
         for library in lab.libraries() {
             let finished = lab.run(library, &format!("client {port} {settings}"));
             let outcome = format!("result {result} errno {number}\n");
-            finished.expect_code(0).expect_stderr(&outcome).expect_stderr(&format!("text {text}"));
+            finished
+                .expect_code(0)
+                .expect_stderr(&outcome)
+                .expect_stderr(&format!("text {text}"));
             finished.expect_stderr("iperf3: values 7 2.5");
-            finished.expect_stdout("before\n").expect_stdout("\nafter\n");
+            finished
+                .expect_stdout("before\n")
+                .expect_stdout("\nafter\n");
             if settings == "json=1" {
                 let report = document(&finished);
-                assert!(report["error"].as_str().is_some_and(|error| error.starts_with(text)), "{report}");
+                assert!(
+                    report["error"]
+                        .as_str()
+                        .is_some_and(|error| error.starts_with(text)),
+                    "{report}"
+                );
             }
         }
     }
@@ -178,7 +222,9 @@ fn values_out_of_their_bounds_are_refused_before_a_connection() {
         ("port=70000", 26),
     ] {
         let finished = lab.run(Library::Ours, &format!("client 5201 {settings}"));
-        finished.expect_code(0).expect_stderr(&format!("result -1 errno {number}\n"));
+        finished
+            .expect_code(0)
+            .expect_stderr(&format!("result -1 errno {number}\n"));
     }
 }
 
@@ -199,7 +245,10 @@ fn c_programs_have_the_same_outcome_over_both_libraries() {
     .enumerate()
     .flat_map(|(number, settings)| {
         // What differs between libraries on the wire shows in the first ones.
-        let pairs = lab.pairs().into_iter().filter(move |(client, server)| number < 4 || client == server);
+        let pairs = lab
+            .pairs()
+            .into_iter()
+            .filter(move |(client, server)| number < 4 || client == server);
         pairs.map(move |(client, server)| (client, server, settings))
     })
     .collect();
@@ -208,28 +257,52 @@ fn c_programs_have_the_same_outcome_over_both_libraries() {
         let server = lab.server(*server, port, 1, "json=1");
         let finished = lab.run(*client, &format!("client {port} json=1 time=1 {settings}"));
         let served = server.finish();
-        finished.expect_code(0).expect_stderr("result 0 errno 0\n").expect_stderr("report ");
+        finished
+            .expect_code(0)
+            .expect_stderr("result 0 errno 0\n")
+            .expect_stderr("report ");
         served.expect_code(0).expect_stderr("result 0 errno 0\n");
         let (sent, received) = (document(&finished), document(&served));
         let start = &sent["start"]["test_start"];
-        let protocol = if settings.contains("protocol=2") { "UDP" } else { "TCP" };
+        let protocol = if settings.contains("protocol=2") {
+            "UDP"
+        } else {
+            "TCP"
+        };
         assert_eq!(start["protocol"], protocol);
         assert_eq!(start["reverse"], i32::from(settings.contains("reverse=1")));
-        assert_eq!(start["num_streams"], if settings.contains("parallel") { 2 } else { 1 });
+        assert_eq!(
+            start["num_streams"],
+            if settings.contains("parallel") { 2 } else { 1 }
+        );
         assert_eq!(received["start"]["test_start"]["protocol"], protocol);
-        assert!(moved(&sent) > 0 && moved(&received) > 0, "{sent} {received}");
+        assert!(
+            moved(&sent) > 0 && moved(&received) > 0,
+            "{sent} {received}"
+        );
         if settings.contains("bytes=") {
             assert!((200_000_000..300_000_000).contains(&moved(&sent)), "{sent}");
         }
-        assert_eq!(sent["server_output_json"].is_object(), settings.contains("get_server_output"), "{sent}");
+        assert_eq!(
+            sent["server_output_json"].is_object(),
+            settings.contains("get_server_output"),
+            "{sent}"
+        );
     });
 }
 
 /// Bytes of a report's sums.
 fn moved(report: &Value) -> u64 {
     let end = &report["end"];
-    let sums = [&end["sum_sent"]["bytes"], &end["sum_received"]["bytes"], &end["sum"]["bytes"]];
-    sums.iter().filter_map(|bytes| bytes.as_u64()).max().unwrap_or(0)
+    let sums = [
+        &end["sum_sent"]["bytes"],
+        &end["sum_received"]["bytes"],
+        &end["sum"]["bytes"],
+    ];
+    sums.iter()
+        .filter_map(|bytes| bytes.as_u64())
+        .max()
+        .unwrap_or(0)
 }
 
 #[test]
@@ -239,7 +312,11 @@ fn a_server_runs_one_test_after_the_other_and_survives_clients_that_break_off() 
     let mut server = lab.server(Library::Ours, port, 3, "json=1");
     for settings in ["", "reverse=1"] {
         server.wait_until_up(|| listens(port));
-        lab.run(Library::Ours, &format!("client {port} json=1 time=1 {settings}")).expect_stderr("result 0 errno 0\n");
+        lab.run(
+            Library::Ours,
+            &format!("client {port} json=1 time=1 {settings}"),
+        )
+        .expect_stderr("result 0 errno 0\n");
     }
     server.wait_until_up(|| listens(port));
     let (input, end) = io::pipe().expect("a pipe");
@@ -252,7 +329,11 @@ fn a_server_runs_one_test_after_the_other_and_survives_clients_that_break_off() 
     client.finish().expect_code(0).expect_stderr("errno 119\n");
     let served = server.finish();
     served.expect_code(0);
-    assert_eq!(served.stderr.matches("result 0 errno 0\n").count(), 2, "{served:?}");
+    assert_eq!(
+        served.stderr.matches("result 0 errno 0\n").count(),
+        2,
+        "{served:?}"
+    );
     served.expect_stderr("result 0 errno 119\ntext the client has terminated\n");
 }
 
@@ -263,12 +344,20 @@ fn a_client_that_is_killed_is_no_failure_of_the_server() {
         let port = free_port();
         let server = lab.server(library, port, 1, "json=1");
         let mut command = lab.command(Library::Ours, lab.program.path());
-        command.args(["client", &port.to_string(), "time=60", "rate=1000000", "interval=0.1"]);
+        command.args([
+            "client",
+            &port.to_string(),
+            "time=60",
+            "rate=1000000",
+            "interval=0.1",
+        ]);
         let client = Process::start(command);
         client.wait_for_stdout("bits/sec", 1);
         drop(client);
         let served = server.finish();
-        served.expect_code(0).expect_stderr("result 0 errno 109\ntext control socket has closed unexpectedly\n");
+        served
+            .expect_code(0)
+            .expect_stderr("result 0 errno 109\ntext control socket has closed unexpectedly\n");
         assert!(document(&served)["error"].is_string(), "{served:?}");
     }
 }
@@ -280,12 +369,18 @@ fn a_log_file_takes_the_report() {
     let log = folder.path().join("log");
     let port = free_port();
     let server = lab.server(Library::Ours, port, 1, "");
-    let finished = lab.run(Library::Ours, &format!("client {port} time=1 logfile={}", log.display()));
+    let finished = lab.run(
+        Library::Ours,
+        &format!("client {port} time=1 logfile={}", log.display()),
+    );
     finished.expect_stderr("result 0 errno 0\n");
     server.finish().expect_stdout("Server listening on");
     assert_eq!(finished.stdout, "before\n\nafter\n");
     let text = std::fs::read_to_string(&log).expect("a report");
-    assert!(text.contains("Connecting to host 127.0.0.1") && text.contains("iperf Done."), "{text}");
+    assert!(
+        text.contains("Connecting to host 127.0.0.1") && text.contains("iperf Done."),
+        "{text}"
+    );
 }
 
 /// The command of the package, or the reason why it cannot run.
@@ -295,7 +390,13 @@ fn python(lab: &Lab, library: Library) -> Option<Command> {
         command.env("PYTHONPATH", folder);
     }
     let mut probe = lab.command(library, Path::new("python3"));
-    probe.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?)))).args(["-c", "import iperf3"]);
+    probe
+        .envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .args(["-c", "import iperf3"]);
     if Process::start(probe).finish().code() != Some(0) {
         skip("python3 has no package iperf3; .ci/python-tools installs it");
         return None;
@@ -305,7 +406,8 @@ fn python(lab: &Lab, library: Library) -> Option<Command> {
 
 fn outcome(finished: &Finished) -> Value {
     finished.expect_code(0);
-    serde_json::from_str(finished.stdout.trim()).unwrap_or_else(|error| panic!("{error}: {finished:?}"))
+    serde_json::from_str(finished.stdout.trim())
+        .unwrap_or_else(|error| panic!("{error}: {finished:?}"))
 }
 
 #[test]
@@ -329,59 +431,113 @@ fn the_python_package_has_the_same_outcome_over_both_libraries() {
     .into_iter()
     .enumerate()
     .flat_map(|(number, settings)| {
-        let pairs = lab.pairs().into_iter().filter(move |(client, server)| number % 2 == 0 || client == server);
+        let pairs = lab
+            .pairs()
+            .into_iter()
+            .filter(move |(client, server)| number % 2 == 0 || client == server);
         pairs.map(move |(client, server)| (client, server, settings))
     })
     .collect();
     each_case(&cases, |(client, server, settings)| {
         let port = free_port();
         let server = start_server(run(*server, &format!("server {port} 1")), port);
-        let sent = outcome(&Process::start(run(*client, &format!("client {port} {settings}"))).finish());
+        let sent =
+            outcome(&Process::start(run(*client, &format!("client {port} {settings}"))).finish());
         let received = outcome(&server.finish());
         let is_udp = settings.contains("udp");
         for shown in [&sent, &received] {
             assert!(shown["error"].is_null(), "{shown}");
             assert_eq!(shown["protocol"], if is_udp { "UDP" } else { "TCP" });
-            assert_eq!(shown["num_streams"], if settings.contains("num_streams") { 3 } else { 1 });
+            assert_eq!(
+                shown["num_streams"],
+                if settings.contains("num_streams") {
+                    3
+                } else {
+                    1
+                }
+            );
             assert_eq!(shown["reverse"], settings.contains("reverse"));
             assert_eq!(shown["duration"], 1);
         }
-        assert_eq!((&sent["type"], &received["type"]), (&"client".into(), &"server".into()));
-        assert_eq!((&sent["remote_host"], &sent["remote_port"]), (&"127.0.0.1".into(), &port.into()));
-        assert!(sent["bytes"].as_u64() > Some(0) && sent["intervals"].as_u64() >= Some(1), "{sent}");
+        assert_eq!(
+            (&sent["type"], &received["type"]),
+            (&"client".into(), &"server".into())
+        );
+        assert_eq!(
+            (&sent["remote_host"], &sent["remote_port"]),
+            (&"127.0.0.1".into(), &port.into())
+        );
+        assert!(
+            sent["bytes"].as_u64() > Some(0) && sent["intervals"].as_u64() >= Some(1),
+            "{sent}"
+        );
         if is_udp {
             assert!(sent["lost_percent"].is_number(), "{sent}");
         }
     });
     for library in lab.libraries() {
         let port = free_port();
-        let refused = outcome(&Process::start(run(library, &format!("client {port} duration=1"))).finish());
+        let refused =
+            outcome(&Process::start(run(library, &format!("client {port} duration=1"))).finish());
         let error = refused["error"].as_str().unwrap_or_default();
-        assert!(error.starts_with("unable to connect to server") && error.ends_with("Connection refused"), "{refused}");
+        assert!(
+            error.starts_with("unable to connect to server")
+                && error.ends_with("Connection refused"),
+            "{refused}"
+        );
         let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let port = taken.local_addr().expect("an address").port();
         let in_use = outcome(&Process::start(run(library, &format!("server {port} 1"))).finish());
         let error = in_use["error"].as_str().unwrap_or_default();
-        assert!(error.starts_with("unable to start listener for connections"), "{in_use}");
+        assert!(
+            error.starts_with("unable to start listener for connections"),
+            "{in_use}"
+        );
     }
 }
 
 #[test]
 fn the_library_exports_its_interface_alone() {
     let library = library("libiperf.so");
-    let listed = Command::new("nm").args(["-D", "--defined-only"]).arg(&library).output().expect("nm runs");
+    let listed = Command::new("nm")
+        .args(["-D", "--defined-only"])
+        .arg(&library)
+        .output()
+        .expect("nm runs");
     let text = String::from_utf8(listed.stdout).expect("symbols are UTF-8");
-    let names: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+    let names: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2))
+        .collect();
     let is_other = |name: &&&str| {
-        let others = ["i_errno", "version", "iflush", "warning", "usage", "usage_long", "connect_msg"];
-        let prefixes =
-            ["iperf_", "has_", "get_", "set_protocol", "add_to_interval_list", "save_tcpinfo", "print_tcpinfo"];
+        let others = [
+            "i_errno",
+            "version",
+            "iflush",
+            "warning",
+            "usage",
+            "usage_long",
+            "connect_msg",
+        ];
+        let prefixes = [
+            "iperf_",
+            "has_",
+            "get_",
+            "set_protocol",
+            "add_to_interval_list",
+            "save_tcpinfo",
+            "print_tcpinfo",
+        ];
         !others.contains(name)
             && !prefixes.iter().any(|prefix| name.starts_with(prefix))
             && **name != "build_tcpinfo_message"
     };
     let foreign: Vec<_> = names.iter().filter(is_other).collect();
-    assert!(foreign.is_empty() && names.len() > 150, "{} names, {foreign:?}", names.len());
+    assert!(
+        foreign.is_empty() && names.len() > 150,
+        "{} names, {foreign:?}",
+        names.len()
+    );
 }
 
 /// valgrind runs both ends twenty times slower.
@@ -389,7 +545,11 @@ fn the_library_exports_its_interface_alone() {
 #[ignore = "make libs-memory"]
 fn tests_leak_no_memory() {
     let lab = Lab::new();
-    for settings in ["json=1", "protocol=2 rate=1000000 length=1000 json=1", "reverse=1"] {
+    for settings in [
+        "json=1",
+        "protocol=2 rate=1000000 length=1000 json=1",
+        "reverse=1",
+    ] {
         let port = free_port();
         let under = |words: &str| {
             let words: Vec<&str> = words.split_whitespace().collect();
@@ -397,7 +557,13 @@ fn tests_leak_no_memory() {
         };
         let server = start_server(under(&format!("server {port} 1")), port);
         let client = Process::start(under(&format!("client {port} time=1 {settings}")));
-        client.finish_within(super::SLOW).expect_code(0).expect_stderr("result 0 errno 0\n");
-        server.finish_within(super::SLOW).expect_code(0).expect_stderr("result 0 errno 0\n");
+        client
+            .finish_within(super::SLOW)
+            .expect_code(0)
+            .expect_stderr("result 0 errno 0\n");
+        server
+            .finish_within(super::SLOW)
+            .expect_code(0)
+            .expect_stderr("result 0 errno 0\n");
     }
 }

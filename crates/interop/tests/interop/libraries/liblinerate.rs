@@ -45,12 +45,21 @@ fn ends(text: &str) -> Vec<End> {
     let mut rest = text;
     let mut ends = Vec::new();
     while let Some((first, tail)) = rest.split_once('\n') {
-        let numbers = first.split(' ').map_while(|number| number.parse().ok()).collect();
+        let numbers = first
+            .split(' ')
+            .map_while(|number| number.parse().ok())
+            .collect();
         let (error, tail) = tail.split_once('\n').unwrap_or((tail, ""));
         let mut documents = serde_json::Deserializer::from_str(tail).into_iter::<Value>();
-        let Some(Ok(report)) = documents.next() else { break };
+        let Some(Ok(report)) = documents.next() else {
+            break;
+        };
         let length = documents.byte_offset();
-        ends.push(End { numbers, error: error.to_owned(), report });
+        ends.push(End {
+            numbers,
+            error: error.to_owned(),
+            report,
+        });
         rest = tail[length..].trim_start();
     }
     ends
@@ -60,16 +69,24 @@ fn ends(text: &str) -> Vec<End> {
 fn a_c_program_runs_both_ends_with_events_and_reports() {
     let program = compiled();
     let finished = run(&program, "pair");
-    let [client, server] = &ends(&finished.stdout)[..] else { panic!("{finished:?}") };
+    let [client, server] = &ends(&finished.stdout)[..] else {
+        panic!("{finished:?}")
+    };
     // One start, two intervals and one end of each; the server listens, and stops when it is stopped.
     assert_eq!(client.numbers, [0, 0, 4, 2, 1], "{finished:?}");
     assert_eq!(server.numbers[0], 1, "{finished:?}");
     assert_eq!(server.numbers[3..], [1, 1], "{finished:?}");
     assert_eq!(client.error, "");
     let start = &client.report["start"]["test_start"];
-    assert_eq!((&start["reverse"], &start["protocol"]), (&1.into(), &"TCP".into()));
+    assert_eq!(
+        (&start["reverse"], &start["protocol"]),
+        (&1.into(), &"TCP".into())
+    );
     for end in [client, server] {
-        assert!(end.report["end"]["sum_sent"]["bytes"].as_u64() > Some(0), "{finished:?}");
+        assert!(
+            end.report["end"]["sum_sent"]["bytes"].as_u64() > Some(0),
+            "{finished:?}"
+        );
     }
 }
 
@@ -78,18 +95,32 @@ fn another_thread_ends_a_test_and_its_report_has_what_was_measured() {
     let program = compiled();
     let finished = run(&program, "stop");
     assert!(finished.elapsed.as_secs() < 30, "{finished:?}");
-    let [client, server] = &ends(&finished.stdout)[..] else { panic!("{finished:?}") };
+    let [client, server] = &ends(&finished.stdout)[..] else {
+        panic!("{finished:?}")
+    };
     assert_eq!(client.numbers[0], 1, "{finished:?}");
-    assert!(client.error.starts_with("the client has terminated"), "{finished:?}");
-    assert!(client.report["end"]["sum_sent"]["bytes"].as_u64() > Some(0), "{finished:?}");
-    assert!(server.report["error"].as_str().is_some_and(|error| error.contains("client has terminated")));
+    assert!(
+        client.error.starts_with("the client has terminated"),
+        "{finished:?}"
+    );
+    assert!(
+        client.report["end"]["sum_sent"]["bytes"].as_u64() > Some(0),
+        "{finished:?}"
+    );
+    assert!(
+        server.report["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("client has terminated"))
+    );
 }
 
 #[test]
 fn failures_have_a_number_and_a_text() {
     let program = compiled();
     let finished = run(&program, "fail");
-    let [client] = &ends(&finished.stdout)[..] else { panic!("{finished:?}") };
+    let [client] = &ends(&finished.stdout)[..] else {
+        panic!("{finished:?}")
+    };
     assert_eq!(client.numbers[..2], [-1, 103], "{finished:?}");
     assert!(client.error.ends_with("Connection refused"), "{finished:?}");
     assert_eq!(client.report["error"], client.error.as_str());
@@ -99,17 +130,34 @@ fn failures_have_a_number_and_a_text() {
 #[test]
 fn python_runs_both_ends_by_ctypes() {
     let mut command = Command::new("python3");
-    command.arg(super::file("liblinerate.py")).arg(so()).arg(free_port().to_string());
+    command
+        .arg(super::file("liblinerate.py"))
+        .arg(so())
+        .arg(free_port().to_string());
     let finished = Process::start(command).finish();
     finished.expect_clean();
     let seen = finished.json();
     let (client, server) = (&seen["client"], &seen["server"]);
-    assert_eq!((&client["result"], &server["result"]), (&0.into(), &1.into()), "{seen}");
-    assert_eq!(client["events"], serde_json::json!(["start", "interval", "end"]), "{seen}");
+    assert_eq!(
+        (&client["result"], &server["result"]),
+        (&0.into(), &1.into()),
+        "{seen}"
+    );
+    assert_eq!(
+        client["events"],
+        serde_json::json!(["start", "interval", "end"]),
+        "{seen}"
+    );
     assert_eq!(server["events"][0], "listening", "{seen}");
-    assert_eq!(client["report"]["start"]["test_start"]["protocol"], "UDP", "{seen}");
+    assert_eq!(
+        client["report"]["start"]["test_start"]["protocol"], "UDP",
+        "{seen}"
+    );
     for end in [client, server] {
-        assert!(end["report"]["end"]["sum"]["packets"].as_u64() > Some(100), "{seen}");
+        assert!(
+            end["report"]["end"]["sum"]["packets"].as_u64() > Some(100),
+            "{seen}"
+        );
     }
 }
 
@@ -123,9 +171,16 @@ fn the_header_declares_what_the_library_exports() {
         .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
         .filter(|name| name.starts_with("linerate_"))
         .collect();
-    let listed = Command::new("nm").args(["-D", "--defined-only"]).arg(so()).output().expect("nm runs");
+    let listed = Command::new("nm")
+        .args(["-D", "--defined-only"])
+        .arg(so())
+        .output()
+        .expect("nm runs");
     let text = String::from_utf8(listed.stdout).expect("symbols are UTF-8");
-    let exported: BTreeSet<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+    let exported: BTreeSet<&str> = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2))
+        .collect();
     assert_eq!(declared, exported);
     assert!(exported.len() > 8, "{exported:?}");
 }

@@ -19,13 +19,30 @@ const PHASES: [&str; 4] = ["idle", "down", "up", "datagrams"];
 /// A test of all phases of which this one runs.
 fn in_phase(client: &NativeHost, service: &Service, phase: &str) -> Process {
     let target = format!("127.0.0.1:{}", service.port);
-    let words = ["--json", "--profile", "quick", "--only", "idle,down,up,datagrams", "-b", "20M", "--time", "2"];
+    let words = [
+        "--json",
+        "--profile",
+        "quick",
+        "--only",
+        "idle,down,up,datagrams",
+        "-b",
+        "20M",
+        "--time",
+        "2",
+    ];
     let test = client.test(&target, &words);
     service.wait_for_events("test_started", 1, TIMEOUT);
     let before = PHASES.iter().take_while(|name| **name != phase).last();
-    let is_over = |name: &str| test.stderr().lines().any(|line| line.trim_start().starts_with(name));
+    let is_over = |name: &str| {
+        test.stderr()
+            .lines()
+            .any(|line| line.trim_start().starts_with(name))
+    };
     if let Some(before) = before {
-        assert!(wait_until(TIMEOUT, || is_over(before)), "{before}: {test:?}");
+        assert!(
+            wait_until(TIMEOUT, || is_over(before)),
+            "{before}: {test:?}"
+        );
     }
     test
 }
@@ -53,14 +70,21 @@ fn client_of_a_server_that_is_killed_ends_with_a_partial_report() {
         let test = in_phase(&client, &service, phase);
         service.process.signal(Signal::Kill);
         let finished = test.finish_within(SERVER_GONE);
-        assert_eq!(finished.expect_code(1).json()["state"], "partial", "{finished:?}");
+        assert_eq!(
+            finished.expect_code(1).json()["state"],
+            "partial",
+            "{finished:?}"
+        );
     });
 }
 
 #[test]
 fn server_is_free_after_a_client_that_is_killed() {
     each_case(&PHASES, |phase| {
-        let (client, service) = (NativeHost::here(), NativeHost::here().serve(&["--admit", "exclusive"]));
+        let (client, service) = (
+            NativeHost::here(),
+            NativeHost::here().serve(&["--admit", "exclusive"]),
+        );
         let test = in_phase(&client, &service, phase);
         test.signal(Signal::Kill);
         service.wait_for_events("test_ended", 1, CLIENT_LOST);
@@ -76,5 +100,9 @@ fn server_that_ends_by_a_signal_ends_its_clients() {
     let test = in_phase(&client, &service, "down");
     service.process.signal(Signal::Terminate);
     let finished = test.finish_within(SERVER_GONE);
-    assert_eq!(finished.expect_code(1).json()["state"], "partial", "{finished:?}");
+    assert_eq!(
+        finished.expect_code(1).json()["state"],
+        "partial",
+        "{finished:?}"
+    );
 }

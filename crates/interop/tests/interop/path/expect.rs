@@ -5,7 +5,12 @@ use linerate_interop::{Finished, NativeHost, each_case};
 fn tested(words: &[&str]) -> Finished {
     let (client, service) = (NativeHost::here(), NativeHost::here().serve(&[]));
     let target = format!("127.0.0.1:{}", service.port);
-    client.test(&target, &[&["--json", "-q", "--profile", "quick"], words].concat()).finish()
+    client
+        .test(
+            &target,
+            &[&["--json", "-q", "--profile", "quick"], words].concat(),
+        )
+        .finish()
 }
 
 #[test]
@@ -31,7 +36,11 @@ fn every_operator_holds_or_is_missed() {
         found.expect_code(*code);
         assert_eq!(found.json()["state"], "complete", "{found:?}");
         if *code == 5 {
-            let clause = limits.rsplit(',').next().expect("a clause").trim_start_matches("all:");
+            let clause = limits
+                .rsplit(',')
+                .next()
+                .expect("a clause")
+                .trim_start_matches("all:");
             found.expect_stderr(clause);
         }
     });
@@ -45,7 +54,16 @@ fn absent_measure_misses_its_clause_with_the_reason() {
 
 #[test]
 fn limits_that_cannot_be_read_are_refused_with_the_place() {
-    let cases = ["down>=900X", "down=>1M", "speed>1M", "p99<5", "down>", "grade>=Z", ",", "down>1M,,up>1M"];
+    let cases = [
+        "down>=900X",
+        "down=>1M",
+        "speed>1M",
+        "p99<5",
+        "down>",
+        "grade>=Z",
+        ",",
+        "down>1M,,up>1M",
+    ];
     each_case(&cases, |limits| {
         let client = NativeHost::here();
         let found = client.test("127.0.0.1:1", &["--expect", limits]).finish();
@@ -56,8 +74,21 @@ fn limits_that_cannot_be_read_are_refused_with_the_place() {
 
 #[test]
 fn repeated_tests_are_judged_by_their_median() {
-    let found = tested(&["--only", "down", "-b", "20M", "--time", "1", "--repeat", "3", "--expect", "down>10M"]);
+    let found = tested(&[
+        "--only", "down", "-b", "20M", "--time", "1", "--repeat", "3", "--expect", "down>10M",
+    ]);
     found.expect_code(0);
-    let found = tested(&["--only", "down", "-b", "20M", "--time", "1", "--repeat", "3", "--expect", "all:down>1G"]);
+    let found = tested(&[
+        "--only",
+        "down",
+        "-b",
+        "20M",
+        "--time",
+        "1",
+        "--repeat",
+        "3",
+        "--expect",
+        "all:down>1G",
+    ]);
     found.expect_code(5).expect_stderr("down>1G");
 }

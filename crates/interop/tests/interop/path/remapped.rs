@@ -9,7 +9,9 @@ use serde_json::Value;
 
 #[track_caller]
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("no number: {value}"))
 }
 
 /// Rules of a router that translates the addresses of its clients. Connections of UDP are those of a zone: in another zone
@@ -31,12 +33,20 @@ fn timed_flow_is_opened_anew_when_its_translation_changes() {
     let (client, server) = NativeHost::both(&net);
     let _server = server.serve(&[]);
     let test = client.test(SERVER, &["--json", "--rate", "20M"]);
-    let is_loaded = || test.stderr().lines().any(|line| line.trim_start().starts_with("down"));
+    let is_loaded = || {
+        test.stderr()
+            .lines()
+            .any(|line| line.trim_start().starts_with("down"))
+    };
     assert!(wait_until(TIMEOUT, is_loaded), "{test:?}");
     net.in_middle(&masquerade(2, "30000-39999"));
     let finished = test.finish_within(Duration::from_secs(90));
     let report = finished.expect_code(0).json();
-    assert_eq!((&report["state"], &report["resumed"]), (&"complete".into(), &0.into()), "{report:#}");
+    assert_eq!(
+        (&report["state"], &report["resumed"]),
+        (&"complete".into(), &0.into()),
+        "{report:#}"
+    );
     let loads = report["phases"].as_array().expect("loads");
     let kinds: Vec<&Value> = loads.iter().map(|load| &load["kind"]).collect();
     assert_eq!(kinds, ["down", "up", "both"], "{report:#}");
@@ -47,8 +57,16 @@ fn timed_flow_is_opened_anew_when_its_translation_changes() {
         let is_named = load["deviations"].to_string().contains("opened anew");
         assert_eq!(is_named, load["kind"] == "up", "{load:#}");
     }
-    assert!(report["absent"]["probes"].as_str().is_some_and(|text| text.contains("opened anew")), "{report:#}");
+    assert!(
+        report["absent"]["probes"]
+            .as_str()
+            .is_some_and(|text| text.contains("opened anew")),
+        "{report:#}"
+    );
     for datagrams in report["datagrams"].as_array().expect("both directions") {
-        assert_eq!(datagrams["loss"]["received"], datagrams["loss"]["sent"], "{datagrams:#}");
+        assert_eq!(
+            datagrams["loss"]["received"], datagrams["loss"]["sent"],
+            "{datagrams:#}"
+        );
     }
 }

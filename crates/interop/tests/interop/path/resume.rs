@@ -10,13 +10,18 @@ use serde_json::Value;
 const WORDS: [&str; 6] = ["--json", "--only", "idle,down", "--time", "5", "--native"];
 
 fn down_bps(report: &Value) -> f64 {
-    report["phases"][0]["down_bps"].as_f64().unwrap_or_else(|| panic!("no rate: {report:#}"))
+    report["phases"][0]["down_bps"]
+        .as_f64()
+        .unwrap_or_else(|| panic!("no rate: {report:#}"))
 }
 
 /// Port of the client's end of the control connection of its newest test.
 fn control_port(service: &Service, tests: usize) -> String {
     let started = service.wait_for_events("test_started", tests, TIMEOUT);
-    let peer = started[tests - 1]["peer"].as_str().expect("an address").to_owned();
+    let peer = started[tests - 1]["peer"]
+        .as_str()
+        .expect("an address")
+        .to_owned();
     peer.rsplit_once(':').expect("a port").1.to_owned()
 }
 
@@ -24,7 +29,11 @@ fn control_port(service: &Service, tests: usize) -> String {
 fn tested(client: &NativeHost, service: &Service, tests: usize, cut: impl FnOnce(&str)) -> Value {
     let test = client.test(SERVER, &WORDS);
     let port = control_port(service, tests);
-    let is_loaded = || test.stderr().lines().any(|line| line.trim_start().starts_with("idle"));
+    let is_loaded = || {
+        test.stderr()
+            .lines()
+            .any(|line| line.trim_start().starts_with("idle"))
+    };
     assert!(wait_until(TIMEOUT, is_loaded), "{test:?}");
     cut(&port);
     let finished = test.finish_within(Duration::from_secs(60));
@@ -34,7 +43,9 @@ fn tested(client: &NativeHost, service: &Service, tests: usize, cut: impl FnOnce
 #[test]
 fn test_continues_over_a_new_control_connection() {
     let Some(net) = Net::routed() else { return };
-    net.in_middle(&format!("tc qdisc add dev {CLIENT_PORT} root tbf rate 100mbit burst 32kB limit 1250000"));
+    net.in_middle(&format!(
+        "tc qdisc add dev {CLIENT_PORT} root tbf rate 100mbit burst 32kB limit 1250000"
+    ));
     let (client, server) = NativeHost::both(&net);
     let service = server.serve(&[]);
     let whole = tested(&client, &service, 1, |_| ());
@@ -47,11 +58,21 @@ fn test_continues_over_a_new_control_connection() {
         ));
     });
     let by_kernel = tested(&client, &service, 3, |port| {
-        let killed = inside(&net.a, "ss".as_ref(), &["-K", "sport", "=", &format!(":{port}")]).output().expect("ss");
+        let killed = inside(
+            &net.a,
+            "ss".as_ref(),
+            &["-K", "sport", "=", &format!(":{port}")],
+        )
+        .output()
+        .expect("ss");
         assert!(killed.status.success(), "{killed:?}");
     });
     for cut in [by_router, by_kernel] {
-        assert_eq!((&cut["state"], &cut["resumed"]), (&"complete".into(), &1.into()), "{cut:#}");
+        assert_eq!(
+            (&cut["state"], &cut["resumed"]),
+            (&"complete".into(), &1.into()),
+            "{cut:#}"
+        );
         let ratio = down_bps(&cut) / down_bps(&whole);
         assert!((ratio - 1.0).abs() <= 0.01, "{ratio}: {cut:#}");
     }

@@ -19,7 +19,10 @@ const TBF: &str = "root tbf rate 100mbit burst 128kB limit 1250000";
 
 fn load<'a>(report: &'a Value, kind: &str) -> &'a Value {
     let phases = report["phases"].as_array().expect("phases");
-    phases.iter().find(|phase| phase["kind"] == kind).unwrap_or_else(|| panic!("no {kind}: {report:#}"))
+    phases
+        .iter()
+        .find(|phase| phase["kind"] == kind)
+        .unwrap_or_else(|| panic!("no {kind}: {report:#}"))
 }
 
 #[track_caller]
@@ -29,9 +32,18 @@ fn check_rates(report: &Value) {
         let found = phase[rate].as_f64().expect("a rate");
         let expected = GOODPUT_BPS - PROBES_BPS - TOLERANCE_BPS..GOODPUT_BPS + TOLERANCE_BPS;
         assert!(expected.contains(&found), "{kind}: {found}: {phase:#}");
-        let busiest = phase["cpu_cores"].as_array().into_iter().flatten().filter_map(Value::as_f64).fold(0.0, f64::max);
+        let busiest = phase["cpu_cores"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_f64)
+            .fold(0.0, f64::max);
         assert!(busiest < 0.5, "{kind}: {busiest} cores for 100 Mbit/s");
-        assert_eq!(phase["deviations"], Value::from(vec!["native-echo"]), "{kind}");
+        assert_eq!(
+            phase["deviations"],
+            Value::from(vec!["native-echo"]),
+            "{kind}"
+        );
     }
 }
 
@@ -47,21 +59,33 @@ fn shaped_in_the_middle(tbf: &str) -> Option<Net> {
 fn tested(net: &Net, words: &[&str]) -> (Value, String) {
     let (client, server) = NativeHost::both(net);
     let _server = server.serve(&["--facts", "all"]);
-    let json = client.state_file("report.json").with_file_name("report.json");
+    let json = client
+        .state_file("report.json")
+        .with_file_name("report.json");
     std::fs::create_dir_all(json.parent().expect("a folder")).expect("a folder");
     let file = format!("--json={}", json.display());
-    let finished = client.test(SERVER, &[&[&file, "-q"], words].concat()).finish_within(Duration::from_secs(120));
+    let finished = client
+        .test(SERVER, &[&[&file, "-q"], words].concat())
+        .finish_within(Duration::from_secs(120));
     finished.expect_code(0);
     let report = std::fs::read_to_string(&json).expect("a report");
-    (serde_json::from_str(&report).expect("JSON"), finished.stdout)
+    (
+        serde_json::from_str(&report).expect("JSON"),
+        finished.stdout,
+    )
 }
 
 #[test]
 fn shaper_between_the_hosts_is_the_narrowest_hop_of_the_path() {
-    let Some(net) = shaped_in_the_middle(TBF) else { return };
+    let Some(net) = shaped_in_the_middle(TBF) else {
+        return;
+    };
     let (report, text) = tested(&net, &["--only", "idle,down,up", "--time", "5"]);
     check_rates(&report);
-    assert!(text.contains("the narrowest hop of the path sets the rate"), "{text}");
+    assert!(
+        text.contains("the narrowest hop of the path sets the rate"),
+        "{text}"
+    );
     for other_term in ["the path between the hosts", "Random loss", "A deep queue"] {
         assert!(!text.contains(other_term), "{other_term}: {text}");
     }
@@ -70,10 +94,18 @@ fn shaper_between_the_hosts_is_the_narrowest_hop_of_the_path() {
 /// 500,000 bytes take 200 ms at 20 Mbit/s, which cubic fills.
 #[test]
 fn long_queue_of_the_path_has_its_remedy_in_the_short_report() {
-    let Some(net) = shaped_in_the_middle("root tbf rate 20mbit burst 32kB limit 500000") else { return };
-    let (_, text) = tested(&net, &["--only", "idle,up", "--time", "5", "--congestion", "cubic"]);
+    let Some(net) = shaped_in_the_middle("root tbf rate 20mbit burst 32kB limit 500000") else {
+        return;
+    };
+    let (_, text) = tested(
+        &net,
+        &["--only", "idle,up", "--time", "5", "--congestion", "cubic"],
+    );
     let unwrapped = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in ["ALSO A queue on the path delays packets", "next fq_codel or cake at"] {
+    for part in [
+        "ALSO A queue on the path delays packets",
+        "next fq_codel or cake at",
+    ] {
         assert!(unwrapped.contains(part), "no {part}: {text}");
     }
     for other_term in ["Random loss", "the path between the hosts", "no queue"] {
@@ -89,7 +121,10 @@ fn shaper_of_a_tested_host_is_its_configured_rate() {
     }
     let (report, text) = tested(&net, &["--only", "idle,down,up", "--time", "5"]);
     check_rates(&report);
-    assert!(text.contains("this host's own shaper sets the rate"), "{text}");
+    assert!(
+        text.contains("this host's own shaper sets the rate"),
+        "{text}"
+    );
 }
 
 /// A test takes less time than its profile allows, and its probes a small part of what it moves.
@@ -97,26 +132,38 @@ fn shaper_of_a_tested_host_is_its_configured_rate() {
 #[ignore = "a minute at full length: make path"]
 fn default_profile_keeps_to_its_time_and_its_share_of_probes() {
     for (rate, seconds) in [("100mbit", 30.0), ("1mbit", 30.0)] {
-        let Some(net) = shaped_in_the_middle(&format!("root tbf rate {rate} burst 32kB limit 125000")) else { return };
+        let Some(net) =
+            shaped_in_the_middle(&format!("root tbf rate {rate} burst 32kB limit 125000"))
+        else {
+            return;
+        };
         let (report, text) = tested(&net, &[]);
         let elapsed = report["elapsed_ns"].as_f64().expect("a time") / 1e9;
         assert!(elapsed <= seconds, "{rate}: {elapsed} s\n{text}");
         for kind in ["down", "up"] {
             let phase = load(&report, kind);
-            let count =
-                |probe: &str| phase[probe]["n"].as_f64().unwrap_or(0.0) + phase[probe]["lost"].as_f64().unwrap_or(0.0);
+            let count = |probe: &str| {
+                phase[probe]["n"].as_f64().unwrap_or(0.0)
+                    + phase[probe]["lost"].as_f64().unwrap_or(0.0)
+            };
             // A new connection moves some 5,000 bytes in both directions, an UDP probe 114 in each.
             let probes = 114.0 * count("rtt") + 5_000.0 * count("tcp");
             let moved = phase["series"]
                 .as_array()
                 .and_then(|series| series.last())
-                .map(|last| last["down_bytes"].as_f64().unwrap_or(0.0) + last["up_bytes"].as_f64().unwrap_or(0.0));
+                .map(|last| {
+                    last["down_bytes"].as_f64().unwrap_or(0.0)
+                        + last["up_bytes"].as_f64().unwrap_or(0.0)
+                });
             let share = probes / (probes + moved.expect("a series"));
             assert!(share <= 0.05, "{rate}, {kind}: {share}\n{text}");
         }
         if rate == "100mbit" {
             check_rates(&report);
-            assert!(text.contains("the narrowest hop of the path sets the rate"), "{text}");
+            assert!(
+                text.contains("the narrowest hop of the path sets the rate"),
+                "{text}"
+            );
         }
     }
 }

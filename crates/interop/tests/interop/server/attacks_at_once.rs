@@ -9,8 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    ControlGroup, FlowMode, Process, Service, Signal, TIMEOUT, forged, frame, fresh_cookie, limited, original,
-    ours_only, skip, state, wait_until,
+    ControlGroup, FlowMode, Process, Service, Signal, TIMEOUT, forged, frame, fresh_cookie,
+    limited, original, ours_only, skip, state, wait_until,
 };
 
 /// Memory of the server's control group and of its data.
@@ -26,8 +26,14 @@ struct Target {
 /// One way to want too much, repeated until the test is over.
 type Attack = fn(Target, &mut Held);
 
-const ATTACKS: [Attack; 6] =
-    [idle_connections, short_connections, long_blocks, forged_reverse, forged_forward, trickling_tests];
+const ATTACKS: [Attack; 6] = [
+    idle_connections,
+    short_connections,
+    long_blocks,
+    forged_reverse,
+    forged_forward,
+    trickling_tests,
+];
 
 /// What an attacker keeps open; the oldest goes first.
 #[derive(Default)]
@@ -62,15 +68,39 @@ fn short_connections(target: Target, _: &mut Held) {
 
 /// Asks for blocks of 4 MiB (`-R -l 4M`) and reads none.
 fn long_blocks(target: Target, held: &mut Held) {
-    let words: [u32; 15] =
-        [0x4401_0078, 1, 5001, 4 << 20, 0, 0x0004_0000, 0, 0, 0x0400_0000, 0x0002_0001, 0x0008_0003, 0, 0, 0, 0];
+    let words: [u32; 15] = [
+        0x4401_0078,
+        1,
+        5001,
+        4 << 20,
+        0,
+        0x0004_0000,
+        0,
+        0,
+        0x0400_0000,
+        0x0002_0001,
+        0x0008_0003,
+        0,
+        0,
+        0,
+        0,
+    ];
     let header: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
     let connection = connect(target.iperf2).filter(|mut stream| stream.write_all(&header).is_ok());
     held.keep(connection);
 }
 
 fn forged_reverse(target: Target, held: &mut Held) {
-    forge(target, held, &[FlowMode::Reverse, FlowMode::FullDuplex, FlowMode::Dual, FlowMode::TradeOff]);
+    forge(
+        target,
+        held,
+        &[
+            FlowMode::Reverse,
+            FlowMode::FullDuplex,
+            FlowMode::Dual,
+            FlowMode::TradeOff,
+        ],
+    );
 }
 
 fn forged_forward(target: Target, held: &mut Held) {
@@ -107,7 +137,8 @@ fn trickling_tests(target: Target, held: &mut Held) {
 fn running(port: u16) -> Option<(TcpStream, TcpStream)> {
     let (cookie, mut control) = (fresh_cookie(), connect(port)?);
     send_text(&mut control, &cookie, state::PARAM_EXCHANGE)?;
-    let parameters = frame("{\"tcp\":true,\"time\":0,\"parallel\":1,\"len\":1000,\"client_version\":\"3.12\"}");
+    let parameters =
+        frame("{\"tcp\":true,\"time\":0,\"parallel\":1,\"len\":1000,\"client_version\":\"3.12\"}");
     send_text(&mut control, &parameters, state::CREATE_STREAMS)?;
     let mut data = connect(port)?;
     data.write_all(&cookie).ok()?;
@@ -117,7 +148,9 @@ fn running(port: u16) -> Option<(TcpStream, TcpStream)> {
 /// Sends bytes and waits for this answer to them; the answer to a connection is a state as well.
 fn send_text(control: &mut TcpStream, bytes: &[u8], expected: u8) -> Option<()> {
     control.write_all(bytes).ok()?;
-    control.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
+    control
+        .set_read_timeout(Some(Duration::from_secs(1)))
+        .ok()?;
     let mut response = [0];
     control.read_exact(&mut response).ok()?;
     (response[0] == expected).then_some(())
@@ -134,7 +167,9 @@ impl Drop for EndOfAttacks<'_> {
 
 /// The program with 256 descriptors, little memory for its data, and in the group where there is one.
 fn in_group(group: Option<&ControlGroup>) -> Command {
-    let join = group.map_or_else(String::new, |group| format!("echo $$ > {};", group.processes().display()));
+    let join = group.map_or_else(String::new, |group| {
+        format!("echo $$ > {};", group.processes().display())
+    });
     limited(&format!("{join} ulimit -n 256; ulimit -d 524288"))
 }
 
@@ -147,10 +182,16 @@ fn timed_under_all_attacks_at_once_another_client_is_served_and_the_server_ends_
     ours_only!("the original has no such service");
     let group = ControlGroup::with_memory(MEMORY_BYTES);
     if group.is_none() {
-        skip("no control group with a limit on memory can be made here (root is needed): ulimit alone bounds it");
+        skip(
+            "no control group with a limit on memory can be made here (root is needed): ulimit alone bounds it",
+        );
     }
-    let (mut service, iperf2) = Service::start_both_by(in_group(group.as_ref()), &["--log-level", "warn"]);
-    let target = Target { iperf3: service.port, iperf2 };
+    let (mut service, iperf2) =
+        Service::start_both_by(in_group(group.as_ref()), &["--log-level", "warn"]);
+    let target = Target {
+        iperf3: service.port,
+        iperf2,
+    };
     let is_over = AtomicBool::new(false);
     let repeat = |attack: Attack| {
         let mut held = Held::default();
@@ -167,10 +208,17 @@ fn timed_under_all_attacks_at_once_another_client_is_served_and_the_server_ends_
         for _ in 0..3 {
             let began = Instant::now();
             client(&service).finish().expect_clean();
-            assert!(began.elapsed() <= SERVED_WITHIN, "served after {:?}", began.elapsed());
+            assert!(
+                began.elapsed() <= SERVED_WITHIN,
+                "served after {:?}",
+                began.elapsed()
+            );
         }
         service.process.signal(Signal::Terminate);
-        assert!(wait_until(ENDS_WITHIN, || service.process.has_ended()), "{service:?}");
+        assert!(
+            wait_until(ENDS_WITHIN, || service.process.has_ended()),
+            "{service:?}"
+        );
         drop(end);
     });
     service.process.finish().expect_code(0);

@@ -26,7 +26,10 @@ const RESIDENT_TOLERANCE_KIB: usize = 1024;
 
 #[test]
 fn a_server_after_many_tests_is_as_it_was_after_a_few() {
-    let tests: usize = env::var("SOAK_TESTS").ok().and_then(|number| number.parse().ok()).unwrap_or(500);
+    let tests: usize = env::var("SOAK_TESTS")
+        .ok()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(500);
     ours_only!("what the original keeps is its own affair");
     let (server, idle) = Server::start_idle(ours());
     run(&server, WARM_UP);
@@ -34,13 +37,18 @@ fn a_server_after_many_tests_is_as_it_was_after_a_few() {
     run(&server, tests);
     let after = server.process.wait_for_idle(idle);
     let grown = after.resident_kib.saturating_sub(before.resident_kib);
-    assert!(grown <= RESIDENT_TOLERANCE_KIB, "{before:?} became {after:?}");
+    assert!(
+        grown <= RESIDENT_TOLERANCE_KIB,
+        "{before:?} became {after:?}"
+    );
 }
 
 fn run(server: &Server, tests: usize) {
     let clients: [&Program; 2] = [ours(), original()];
     for number in 0..tests {
         let options: Vec<_> = MIXTURE[number % MIXTURE.len()].split_whitespace().collect();
-        server.run(clients[number / MIXTURE.len() % clients.len()], &options).expect_clean();
+        server
+            .run(clients[number / MIXTURE.len() % clients.len()], &options)
+            .expect_clean();
     }
 }

@@ -14,7 +14,9 @@ const TRY_PERIOD: Duration = Duration::from_secs(1);
 /// Takes the place, holds it until the server ends the connection, and comes again at once.
 fn take_place(stranger: &Attacker<'_>) {
     while stranger.goes_on() {
-        let Some(control) = stranger.connect() else { return };
+        let Some(control) = stranger.connect() else {
+            return;
+        };
         hold(stranger, control);
     }
 }
@@ -36,14 +38,24 @@ fn hold(stranger: &Attacker<'_>, mut control: TcpStream) {
 #[test]
 fn a_stranger_that_takes_the_place_again_and_again_does_not_keep_a_client_out() {
     let service = Service::start(&["--admit", "exclusive"]);
-    let (is_over, server) = (AtomicBool::new(false), SocketAddr::from((Ipv4Addr::LOCALHOST, service.port)));
-    let stranger = Attacker::new(Ipv4Addr::new(127, 0, 7, 1), Ipv4Addr::LOCALHOST, server, &is_over);
+    let (is_over, server) = (
+        AtomicBool::new(false),
+        SocketAddr::from((Ipv4Addr::LOCALHOST, service.port)),
+    );
+    let stranger = Attacker::new(
+        Ipv4Addr::new(127, 0, 7, 1),
+        Ipv4Addr::LOCALHOST,
+        server,
+        &is_over,
+    );
     let is_served = thread::scope(|scope| {
         scope.spawn(|| stranger.repeat(take_place));
         let is_refused = || {
             // As often as a user would try: a client that tries all the time is luckier than the stranger now and then.
             thread::sleep(TRY_PERIOD);
-            let client = service.client(original(), &["-n", "64K", "-B", "127.0.0.99"]).finish();
+            let client = service
+                .client(original(), &["-n", "64K", "-B", "127.0.0.99"])
+                .finish();
             client.code() != Some(0)
         };
         let is_taken = wait_until(TIMEOUT, is_refused);

@@ -4,7 +4,9 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
-use linerate_interop::{Keys, NativeHost, Process, Service, TIMEOUT, free_port, linerate, ours_only};
+use linerate_interop::{
+    Keys, NativeHost, Process, Service, TIMEOUT, free_port, linerate, ours_only,
+};
 
 fn set_mode(path: &str, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the file is ours");
@@ -25,10 +27,20 @@ fn warnings(key: u32, users: u32) -> Vec<String> {
 fn a_service_warns_about_a_readable_key_and_a_writable_file_of_users() {
     ours_only!("the original has no such service");
     assert_eq!(warnings(0o600, 0o600), [""; 0]);
-    let [key] = &warnings(0o640, 0o644)[..] else { panic!("one warning") };
-    assert!(key.starts_with("private key") && key.contains("chmod 600"), "{key}");
-    let [users] = &warnings(0o600, 0o664)[..] else { panic!("one warning") };
-    assert!(users.starts_with("user file") && users.contains("lets others change it"), "{users}");
+    let [key] = &warnings(0o640, 0o644)[..] else {
+        panic!("one warning")
+    };
+    assert!(
+        key.starts_with("private key") && key.contains("chmod 600"),
+        "{key}"
+    );
+    let [users] = &warnings(0o600, 0o664)[..] else {
+        panic!("one warning")
+    };
+    assert!(
+        users.starts_with("user file") && users.contains("lets others change it"),
+        "{users}"
+    );
 }
 
 #[test]
@@ -36,12 +48,24 @@ fn a_control_channel_refuses_a_token_that_others_can_read() {
     ours_only!("the original has no such service");
     let folder = tempfile::tempdir().expect("a folder");
     let token = folder.path().join("token").display().to_string();
-    let start = || linerate(&format!("http agent --control 127.0.0.1:0 --token-file {token}"));
+    let start = || {
+        linerate(&format!(
+            "http agent --control 127.0.0.1:0 --token-file {token}"
+        ))
+    };
     let agent = start();
     agent.wait_for_stdout("control", 1);
-    assert_eq!(agent.stderr(), "", "the file is made readable for its owner alone");
+    assert_eq!(
+        agent.stderr(),
+        "",
+        "the file is made readable for its owner alone"
+    );
     set_mode(&token, 0o644);
-    start().finish().expect_code(2).expect_stderr("token file").expect_stderr("0644");
+    start()
+        .finish()
+        .expect_code(2)
+        .expect_stderr("token file")
+        .expect_stderr("0644");
 }
 
 /// A user other than root and that of the tests.
@@ -57,10 +81,17 @@ fn tokens_that_others_may_read_or_own_are_refused_with_the_remedy() {
     let file = path.to_str().expect("UTF-8");
     let refused = |remedy: &str| {
         let port = free_port().to_string();
-        for words in [&["--no-iperf3", "--tokens", file][..], &["--web", "127.0.0.1:0", "--token-file", file]] {
-            let server = Process::start(host.command(&[&["serve", "--port", &port], words].concat())).finish();
+        for words in [
+            &["--no-iperf3", "--tokens", file][..],
+            &["--web", "127.0.0.1:0", "--token-file", file],
+        ] {
+            let server =
+                Process::start(host.command(&[&["serve", "--port", &port], words].concat()))
+                    .finish();
             assert_ne!(server.code(), Some(0), "{server:?}");
-            server.expect_stderr("token file").expect_stderr(&format!("{remedy} {file}"));
+            server
+                .expect_stderr("token file")
+                .expect_stderr(&format!("{remedy} {file}"));
         }
     };
     for mode in [0o644, 0o620] {
@@ -86,8 +117,19 @@ fn state_directory_in_which_others_replace_files_has_no_key() {
     let service = host.serve(&[]);
     let warning = &service.wait_for_events("warning", 1, TIMEOUT)[0];
     let message = warning["message"].as_str().unwrap_or_default();
-    assert!(message.contains("will not recognise this server") && message.contains("chmod 700"), "{warning}");
+    assert!(
+        message.contains("will not recognise this server") && message.contains("chmod 700"),
+        "{warning}"
+    );
     let key = &service.wait_for_events("host_key", 1, TIMEOUT)[0];
-    assert!(key["host_key"].as_str().is_some_and(|key| key.contains("as long as this server")), "{key}");
-    assert!(!host.state_file("host_key.pem").exists(), "no key is made there");
+    assert!(
+        key["host_key"]
+            .as_str()
+            .is_some_and(|key| key.contains("as long as this server")),
+        "{key}"
+    );
+    assert!(
+        !host.state_file("host_key.pem").exists(),
+        "no key is made there"
+    );
 }

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use linerate_interop::{Keys, RawClient, Server, each_case, frame, original, ours, ours_only, state};
+use linerate_interop::{
+    Keys, RawClient, Server, each_case, frame, original, ours, ours_only, state,
+};
 
 /// Sends parameters and returns all that the server says to them.
 fn response_to(port: u16, parameters: &str) -> Vec<u8> {
@@ -34,9 +36,15 @@ fn malformed_escapes_are_refused_or_read_as_text() {
         "\\uD834\\uDD1E",
     ] {
         for key in ["title", "extra_data", "congestion", "client_version"] {
-            let output = response_to(server.port, &format!("{{\"tcp\":true,\"time\":1,\"{key}\":\"{text}\"}}"));
+            let output = response_to(
+                server.port,
+                &format!("{{\"tcp\":true,\"time\":1,\"{key}\":\"{text}\"}}"),
+            );
             assert!(
-                matches!(output.first(), Some(&(state::CREATE_STREAMS | state::SERVER_ERROR))),
+                matches!(
+                    output.first(),
+                    Some(&(state::CREATE_STREAMS | state::SERVER_ERROR))
+                ),
                 "{text} {key}: {output:?}"
             );
         }
@@ -50,16 +58,34 @@ fn tokens_of_every_length_are_refused() {
     let keys = Keys::make();
     fs::write(keys.path("users"), "mario,00\n").expect("the folder is writable");
     let server = keys.server(ours(), None);
-    let lengths: Vec<usize> = (0..8).chain(340..348).chain([1000, 1367, 1368, 1369, 4096]).collect();
-    let tokens = lengths.iter().flat_map(|n| ["A".repeat(*n), "=".repeat(*n), format!("{}=", "/".repeat(*n))]);
-    let tokens: Vec<String> = tokens.chain(["A A A".into(), "\\n\\n".into(), "äöü".into()]).collect();
+    let lengths: Vec<usize> = (0..8)
+        .chain(340..348)
+        .chain([1000, 1367, 1368, 1369, 4096])
+        .collect();
+    let tokens = lengths.iter().flat_map(|n| {
+        [
+            "A".repeat(*n),
+            "=".repeat(*n),
+            format!("{}=", "/".repeat(*n)),
+        ]
+    });
+    let tokens: Vec<String> = tokens
+        .chain(["A A A".into(), "\\n\\n".into(), "äöü".into()])
+        .collect();
     // Refusals take their time; many at once do not take longer.
     each_case(&tokens, |token| {
-        let output = response_to(server.port, &format!("{{\"tcp\":true,\"authtoken\":\"{token}\"}}"));
+        let output = response_to(
+            server.port,
+            &format!("{{\"tcp\":true,\"authtoken\":\"{token}\"}}"),
+        );
         assert_eq!(output, [state::SERVER_ERROR, 0, 0, 0, 142, 0, 0, 0, 0]);
     });
     let output = response_to(server.port, "{\"tcp\":true}");
-    assert_eq!(output.first(), Some(&state::SERVER_ERROR), "the server lives");
+    assert_eq!(
+        output.first(),
+        Some(&state::SERVER_ERROR),
+        "the server lives"
+    );
 }
 
 #[test]

@@ -4,20 +4,67 @@ use std::fs;
 use std::time::Duration;
 
 use linerate_interop::iperf2::Iperf2;
-use linerate_interop::{Process, RawClient, Service, Signal, TIMEOUT, each_case, linerate, original, udp_socket};
+use linerate_interop::{
+    Process, RawClient, Service, Signal, TIMEOUT, each_case, linerate, original, udp_socket,
+};
 
 /// The limit, options of a stock client beyond it, the reason in the log, and the message of that client.
-type Case = (&'static str, &'static [&'static str], &'static str, &'static str);
+type Case = (
+    &'static str,
+    &'static [&'static str],
+    &'static str,
+    &'static str,
+);
 
 const CASES: [Case; 8] = [
-    ("address:streams=2", &["-P", "3"], "streams", "number of parallel streams"),
-    ("server:streams=3", &["--bidir", "-P", "2"], "streams", "number of parallel streams"),
-    ("server:duration=5", &["-t", "6"], "duration", "int_errno=37"),
-    ("address:duration=5", &["-n", "1M"], "duration", "int_errno=37"),
-    ("server:bytes=1M", &["-n", "2M"], "bytes", "total required bandwidth is larger than server limit"),
-    ("address:rate=10M", &["-b", "6M", "-P", "2"], "rate", "total required bandwidth is larger than server limit"),
-    ("server:rate=10M", &["-u", "-b", "11M"], "rate", "total required bandwidth is larger than server limit"),
-    ("server:rate=10M", &["-b", "6M", "--bidir"], "rate", "total required bandwidth is larger than server limit"),
+    (
+        "address:streams=2",
+        &["-P", "3"],
+        "streams",
+        "number of parallel streams",
+    ),
+    (
+        "server:streams=3",
+        &["--bidir", "-P", "2"],
+        "streams",
+        "number of parallel streams",
+    ),
+    (
+        "server:duration=5",
+        &["-t", "6"],
+        "duration",
+        "int_errno=37",
+    ),
+    (
+        "address:duration=5",
+        &["-n", "1M"],
+        "duration",
+        "int_errno=37",
+    ),
+    (
+        "server:bytes=1M",
+        &["-n", "2M"],
+        "bytes",
+        "total required bandwidth is larger than server limit",
+    ),
+    (
+        "address:rate=10M",
+        &["-b", "6M", "-P", "2"],
+        "rate",
+        "total required bandwidth is larger than server limit",
+    ),
+    (
+        "server:rate=10M",
+        &["-u", "-b", "11M"],
+        "rate",
+        "total required bandwidth is larger than server limit",
+    ),
+    (
+        "server:rate=10M",
+        &["-b", "6M", "--bidir"],
+        "rate",
+        "total required bandwidth is larger than server limit",
+    ),
 ];
 
 #[test]
@@ -38,12 +85,21 @@ fn an_address_runs_only_so_many_tests_at_once() {
     let service = Service::start(&["--limit", "address:tests=2"]);
     let long = ["-t", "20", "-b", "1M", "--forceflush"];
     let running: Vec<Process> = (0..2).map(|_| service.client(original(), &long)).collect();
-    running.iter().for_each(|client| client.wait_for_stdout("/sec", 1));
+    running
+        .iter()
+        .for_each(|client| client.wait_for_stdout("/sec", 1));
     let refused = service.client(original(), &["-t", "1"]).finish();
-    refused.expect_code(1).expect_stderr("the server is busy running a test. try again later");
-    assert_eq!(service.wait_for_events("refused", 1, TIMEOUT)[0]["reason"], "address_tests");
+    refused
+        .expect_code(1)
+        .expect_stderr("the server is busy running a test. try again later");
+    assert_eq!(
+        service.wait_for_events("refused", 1, TIMEOUT)[0]["reason"],
+        "address_tests"
+    );
     // Another address has places of its own.
-    let other = service.client(original(), &["-t", "1", "-b", "1M", "-B", "127.0.0.9"]).finish();
+    let other = service
+        .client(original(), &["-t", "1", "-b", "1M", "-B", "127.0.0.9"])
+        .finish();
     other.expect_clean();
 }
 
@@ -73,9 +129,15 @@ fn a_rate_holds_from_the_first_byte() {
         let records = service.wait_for_events("test_ended", *clients, TIMEOUT);
         let sum = |key: &str| records.iter().filter_map(|r| r[key].as_f64()).sum::<f64>();
         let bytes = sum("received_bytes") + sum("sent_bytes");
-        let seconds = records.iter().filter_map(|r| r["seconds"].as_f64()).fold(0.0, f64::max);
+        let seconds = records
+            .iter()
+            .filter_map(|r| r["seconds"].as_f64())
+            .fold(0.0, f64::max);
         let expected = seconds * RATE_BYTES_PER_S;
-        assert!((0.3 * expected..1.1 * expected).contains(&bytes), "{bytes} of {expected}: {records:?}");
+        assert!(
+            (0.3 * expected..1.1 * expected).contains(&bytes),
+            "{bytes} of {expected}: {records:?}"
+        );
     });
 }
 
@@ -83,9 +145,16 @@ fn a_rate_holds_from_the_first_byte() {
 #[test]
 fn a_udp_client_that_takes_all_there_is_does_not_fit_any_rate() {
     let service = Service::start(&["--limit", "server:rate=20M"]);
-    let refused = service.client(original(), &["-u", "-b", "0", "-t", "1"]).finish();
-    refused.expect_code(1).expect_stderr("total required bandwidth is larger than server limit");
-    service.client(original(), &["-u", "-b", "10M", "-t", "1"]).finish().expect_clean();
+    let refused = service
+        .client(original(), &["-u", "-b", "0", "-t", "1"])
+        .finish();
+    refused
+        .expect_code(1)
+        .expect_stderr("total required bandwidth is larger than server limit");
+    service
+        .client(original(), &["-u", "-b", "10M", "-t", "1"])
+        .finish()
+        .expect_clean();
 }
 
 #[test]
@@ -93,13 +162,22 @@ fn a_test_that_moves_too_much_is_stopped_at_the_limit_and_ended() {
     let cases: [&[&str]; 3] = [&[], &["-R"], &["-P", "8"]];
     each_case(&cases, |options| {
         let service = Service::start(&["--limit", "address:bytes=1M"]);
-        let client = service.client(original(), &[&["-t", "30"], *options].concat()).finish();
-        client.expect_code(1).expect_stderr("total required bandwidth is larger than server limit");
+        let client = service
+            .client(original(), &[&["-t", "30"], *options].concat())
+            .finish();
+        client
+            .expect_code(1)
+            .expect_stderr("total required bandwidth is larger than server limit");
         assert!(client.elapsed < Duration::from_secs(10), "{client:?}");
         let record = &service.wait_for_events("test_ended", 1, TIMEOUT)[0];
-        let bytes = record["received_bytes"].as_u64().max(record["sent_bytes"].as_u64());
+        let bytes = record["received_bytes"]
+            .as_u64()
+            .max(record["sent_bytes"].as_u64());
         // Streams that asked at the same moment may each have moved what was left.
-        assert!((Some(1_000_000)..Some(10_000_000)).contains(&bytes), "{record}");
+        assert!(
+            (Some(1_000_000)..Some(10_000_000)).contains(&bytes),
+            "{record}"
+        );
     });
 }
 
@@ -107,7 +185,11 @@ fn a_test_that_moves_too_much_is_stopped_at_the_limit_and_ended() {
 #[test]
 fn a_test_of_exactly_the_allowed_amount_is_served() {
     let service = Service::start(&["--limit", "address:bytes=1M"]);
-    for options in [&["-n", "1M"][..], &["-n", "1M", "-P", "3"], &["-n", "1M", "-R"]] {
+    for options in [
+        &["-n", "1M"][..],
+        &["-n", "1M", "-P", "3"],
+        &["-n", "1M", "-R"],
+    ] {
         service.client(original(), options).finish().expect_clean();
     }
 }
@@ -119,11 +201,26 @@ fn address_lists_are_enforced_and_reloaded() {
     fs::write(&list, "127.0.0.7 # for now\n").expect("the folder is writable");
     let file = format!("@{}", list.display());
     let service = Service::start(&["--allow", "127.0.0.0/24", "--deny", &file]);
-    let code = |address: &str| service.client(original(), &["-n", "64K", "-B", address]).finish().code();
-    assert_eq!([code("127.0.0.1"), code("127.0.0.7"), code("127.0.1.1")], [Some(0), Some(1), Some(1)]);
-    let refused = service.client(original(), &["-n", "64K", "-B", "127.0.0.7"]).finish();
-    refused.expect_code(1).expect_stderr("test authorization failed");
-    assert_eq!(service.wait_for_events("refused", 3, TIMEOUT)[0]["reason"], "address");
+    let code = |address: &str| {
+        service
+            .client(original(), &["-n", "64K", "-B", address])
+            .finish()
+            .code()
+    };
+    assert_eq!(
+        [code("127.0.0.1"), code("127.0.0.7"), code("127.0.1.1")],
+        [Some(0), Some(1), Some(1)]
+    );
+    let refused = service
+        .client(original(), &["-n", "64K", "-B", "127.0.0.7"])
+        .finish();
+    refused
+        .expect_code(1)
+        .expect_stderr("test authorization failed");
+    assert_eq!(
+        service.wait_for_events("refused", 3, TIMEOUT)[0]["reason"],
+        "address"
+    );
 
     let running = service.client(original(), &["-t", "3", "-b", "1M", "--forceflush"]);
     running.wait_for_stdout("/sec", 1);
@@ -136,7 +233,12 @@ fn address_lists_are_enforced_and_reloaded() {
     fs::write(&list, "not an address\n").expect("the folder is writable");
     service.process.signal(Signal::HangUp);
     let warning = &service.wait_for_events("warning", 1, TIMEOUT)[0];
-    assert!(warning["message"].as_str().is_some_and(|m| m.contains("stay as they were")), "{warning}");
+    assert!(
+        warning["message"]
+            .as_str()
+            .is_some_and(|m| m.contains("stay as they were")),
+        "{warning}"
+    );
     assert_eq!([code("127.0.0.1"), code("127.0.0.7")], [Some(1), Some(0)]);
 }
 
@@ -149,24 +251,41 @@ fn a_list_beyond_its_bounds_stops_the_start_and_not_a_running_server() {
     let write = |text: &str| fs::write(&list, text).expect("the folder is writable");
     let too_many = "192.0.2.1\n".repeat(100_000) + "127.0.0.1\n";
     let too_long = "#".repeat(16 << 20) + "\n127.0.0.1\n";
-    for (text, bound) in [(&too_many, "more than 100000 ranges"), (&too_long, "longer than 16 MiB")] {
+    for (text, bound) in [
+        (&too_many, "more than 100000 ranges"),
+        (&too_long, "longer than 16 MiB"),
+    ] {
         write(text);
         for option in ["--deny", "--allow"] {
             let refused = linerate(&format!("serve --port 0 {option} {file}")).finish();
-            refused.expect_code(1).expect_stderr(bound).expect_stderr("join neighbouring ranges");
-            assert!(refused.stderr.contains(&*list.to_string_lossy()), "{refused:?}");
+            refused
+                .expect_code(1)
+                .expect_stderr(bound)
+                .expect_stderr("join neighbouring ranges");
+            assert!(
+                refused.stderr.contains(&*list.to_string_lossy()),
+                "{refused:?}"
+            );
         }
     }
 
     write("127.0.0.7\n");
     let service = Service::start(&["--deny", &file]);
-    let code = |address: &str| service.client(original(), &["-n", "64K", "-B", address]).finish().code();
+    let code = |address: &str| {
+        service
+            .client(original(), &["-n", "64K", "-B", address])
+            .finish()
+            .code()
+    };
     for (number, text) in [&too_many, &too_long].into_iter().enumerate() {
         write(text);
         service.process.signal(Signal::HangUp);
         let warning = &service.wait_for_events("warning", number + 1, TIMEOUT)[number];
         let message = warning["message"].as_str().unwrap_or_default();
-        assert!(message.contains("stay as they were") && message.contains("join"), "{warning}");
+        assert!(
+            message.contains("stay as they were") && message.contains("join"),
+            "{warning}"
+        );
         assert_eq!([code("127.0.0.1"), code("127.0.0.7")], [Some(0), Some(1)]);
     }
 }

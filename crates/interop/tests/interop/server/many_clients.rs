@@ -5,8 +5,8 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    Process, RawClient, Received, Report, Server, Service, Signal, Status, TIMEOUT, each_case, established, original,
-    ours, udp_socket, wait_for, wait_until, words,
+    Process, RawClient, Received, Report, Server, Service, Signal, Status, TIMEOUT, each_case,
+    established, original, ours, udp_socket, wait_for, wait_until, words,
 };
 use serde_json::Value;
 
@@ -34,21 +34,39 @@ stock_clients_at_once! {
 /// Client number n has the options number n, over and over.
 fn agree_with_the_record(kinds: &[&str]) {
     let service = Service::start(&[]);
-    let client = |n: usize| service.client(original(), &words(&format!("-t 3 -b 2M -J {}", kinds[n % kinds.len()])));
+    let client = |n: usize| {
+        service.client(
+            original(),
+            &words(&format!("-t 3 -b 2M -J {}", kinds[n % kinds.len()])),
+        )
+    };
     let clients: Vec<Process> = (0..CLIENTS).map(client).collect();
-    let reports: Vec<Report> = clients.into_iter().map(|c| Report::parse(&c.finish().expect_clean().stdout)).collect();
+    let reports: Vec<Report> = clients
+        .into_iter()
+        .map(|c| Report::parse(&c.finish().expect_clean().stdout))
+        .collect();
     let records = service.wait_for_events("test_ended", CLIENTS, Duration::from_secs(5));
-    let records: BTreeMap<&str, &Value> =
-        records.iter().map(|r| (r["cookie"].as_str().expect("a cookie"), r)).collect();
+    let records: BTreeMap<&str, &Value> = records
+        .iter()
+        .map(|r| (r["cookie"].as_str().expect("a cookie"), r))
+        .collect();
     assert_eq!(records.len(), CLIENTS, "one record per client");
     for report in &reports {
         let record = records.get(report.text("/start/cookie")).expect("a record");
         assert_eq!(record["outcome"], "complete", "{record}");
-        assert_eq!(moved(report), [&record["received_bytes"], &record["sent_bytes"]].map(bytes), "{record}");
+        assert_eq!(
+            moved(report),
+            [&record["received_bytes"], &record["sent_bytes"]].map(bytes),
+            "{record}"
+        );
     }
     // A busy host starts the last ones when the first are through.
-    let company = records.values().filter_map(|record| record["ran_beside_max"].as_u64());
-    let concurrent = company.filter(|beside| *beside >= CLIENTS as u64 / 4).count();
+    let company = records
+        .values()
+        .filter_map(|record| record["ran_beside_max"].as_u64());
+    let concurrent = company
+        .filter(|beside| *beside >= CLIENTS as u64 / 4)
+        .count();
     assert!(concurrent >= CLIENTS / 2, "they ran together: {records:?}");
 }
 
@@ -77,7 +95,12 @@ fn simultaneous_hellos_all_get_a_reply() {
     let clients: Vec<Process> = (1..=40)
         .map(|n| {
             let address = format!("127.0.0.{n}");
-            service.client(original(), &["-u", "-P", "4", "-t", "1", "-b", "100K", "-l", "500", "-B", &address])
+            service.client(
+                original(),
+                &[
+                    "-u", "-P", "4", "-t", "1", "-b", "100K", "-l", "500", "-B", &address,
+                ],
+            )
         })
         .collect();
     for client in clients {
@@ -93,7 +116,13 @@ fn rows_of_concurrent_tests_have_distinct_stream_numbers() {
     let kinds: [&[&str]; 4] = [&["-P", "2"], &["-R"], &["-u", "--bidir"], &[]];
     let clients: Vec<Process> = kinds
         .iter()
-        .map(|kind| server.client(original(), "127.0.0.1", &[&["-t", "2", "-b", "1M"], *kind].concat()))
+        .map(|kind| {
+            server.client(
+                original(),
+                "127.0.0.1",
+                &[&["-t", "2", "-b", "1M"], *kind].concat(),
+            )
+        })
         .collect();
     for client in clients {
         client.finish().expect_clean();
@@ -103,14 +132,23 @@ fn rows_of_concurrent_tests_have_distinct_stream_numbers() {
     let text = server.finish().stdout;
     let mut connected = Vec::new();
     for line in text.lines() {
-        let Some(number) = line.strip_prefix('[').and_then(|l| l.split(']').next()?.trim().parse::<u32>().ok()) else {
+        let Some(number) = line
+            .strip_prefix('[')
+            .and_then(|l| l.split(']').next()?.trim().parse::<u32>().ok())
+        else {
             continue;
         };
         if line.contains(" connected to ") {
-            assert!(!connected.contains(&number), "{number} is used twice:\n{text}");
+            assert!(
+                !connected.contains(&number),
+                "{number} is used twice:\n{text}"
+            );
             connected.push(number);
         } else {
-            assert!(connected.contains(&number), "{number} was never connected:\n{text}");
+            assert!(
+                connected.contains(&number),
+                "{number} was never connected:\n{text}"
+            );
         }
     }
     assert_eq!(connected.len(), 6, "{text}");
@@ -120,29 +158,48 @@ fn rows_of_concurrent_tests_have_distinct_stream_numbers() {
 #[test]
 fn linerate_client_receives_the_number_of_concurrent_tests() {
     let server = Server::start(ours(), &[]);
-    let beside = server.client(original(), "127.0.0.1", &["-t", "20", "-b", "1M", "--forceflush"]);
+    let beside = server.client(
+        original(),
+        "127.0.0.1",
+        &["-t", "20", "-b", "1M", "--forceflush"],
+    );
     beside.wait_for_stdout("/sec", 1);
     for (extension, expected) in [(",\"linerate\":{\"protocol\":1}", Some(1)), ("", None)] {
         let parameters = format!("{{\"tcp\":true,\"time\":1{extension}}}");
         let results = RawClient::running(server.port, &parameters).finish();
-        assert_eq!(results.pointer("/linerate/ran_beside").and_then(Value::as_u64), expected, "{results}");
+        assert_eq!(
+            results
+                .pointer("/linerate/ran_beside")
+                .and_then(Value::as_u64),
+            expected,
+            "{results}"
+        );
     }
 }
 
 #[test]
 fn admission_policy_is_configurable() {
     let long = ["-t", "20", "-b", "1M", "--forceflush"];
-    each_case(&[("parallel:2", 2), ("exclusive", 1)], |(admission, places)| {
-        let server = Server::start(ours(), &["--lr-admit", admission]);
-        let running: Vec<Process> = (0..*places).map(|_| server.client(original(), "127.0.0.1", &long)).collect();
-        running.iter().for_each(|client| client.wait_for_stdout("/sec", 1));
-        let refused = server.run(original(), &["-t", "1"]);
-        refused.expect_code(1).expect_stderr("the server is busy running a test. try again later");
-        drop(running);
-        // The places are free as soon as those who held them are gone.
-        let is_served = || server.run(original(), &["-n", "64K"]).code() == Some(0);
-        assert!(wait_until(TIMEOUT, is_served), "a place is free again");
-    });
+    each_case(
+        &[("parallel:2", 2), ("exclusive", 1)],
+        |(admission, places)| {
+            let server = Server::start(ours(), &["--lr-admit", admission]);
+            let running: Vec<Process> = (0..*places)
+                .map(|_| server.client(original(), "127.0.0.1", &long))
+                .collect();
+            running
+                .iter()
+                .for_each(|client| client.wait_for_stdout("/sec", 1));
+            let refused = server.run(original(), &["-t", "1"]);
+            refused
+                .expect_code(1)
+                .expect_stderr("the server is busy running a test. try again later");
+            drop(running);
+            // The places are free as soon as those who held them are gone.
+            let is_served = || server.run(original(), &["-n", "64K"]).code() == Some(0);
+            assert!(wait_until(TIMEOUT, is_served), "a place is free again");
+        },
+    );
 }
 
 #[test]
@@ -154,16 +211,29 @@ fn a_queue_serves_in_the_order_of_arrival() {
         // The order of arrival is known once the connection stands; both ends of it are listed, and of the first client
         // its data connection as well.
         let expected = 2 + 2 * clients.len();
-        assert!(wait_until(TIMEOUT, || established(service.port).len() >= expected), "the client has connected");
+        assert!(
+            wait_until(TIMEOUT, || established(service.port).len() >= expected),
+            "the client has connected"
+        );
     }
     let cookies: Vec<String> = clients
         .into_iter()
-        .map(|c| Report::parse(&c.finish().expect_clean().stdout).text("/start/cookie").to_owned())
+        .map(|c| {
+            Report::parse(&c.finish().expect_clean().stdout)
+                .text("/start/cookie")
+                .to_owned()
+        })
         .collect();
     let records = service.wait_for_events("test_ended", 3, TIMEOUT);
-    let served: Vec<&str> = records.iter().map(|r| r["cookie"].as_str().expect("a cookie")).collect();
+    let served: Vec<&str> = records
+        .iter()
+        .map(|r| r["cookie"].as_str().expect("a cookie"))
+        .collect();
     assert_eq!(served, cookies);
-    assert!(records.iter().all(|r| r["ran_beside_max"] == 0), "one at a time: {records:?}");
+    assert!(
+        records.iter().all(|r| r["ran_beside_max"] == 0),
+        "one at a time: {records:?}"
+    );
 }
 
 #[test]
@@ -172,7 +242,9 @@ fn too_long_queue_refuses_at_once() {
     let first = service.client(original(), &["-t", "60", "-b", "1M", "--forceflush"]);
     first.wait_for_stdout("/sec", 1);
     let refused = service.client(original(), &["-t", "1"]).finish();
-    refused.expect_code(1).expect_stderr("the server is busy running a test. try again later");
+    refused
+        .expect_code(1)
+        .expect_stderr("the server is busy running a test. try again later");
     assert!(refused.elapsed < Duration::from_secs(5), "{refused:?}");
     let reasons = service.wait_for_events("refused", 1, TIMEOUT);
     assert_eq!(reasons[0]["reason"], "queue_too_long");
@@ -193,7 +265,11 @@ fn lost_response_to_a_hello_is_repeated() {
     repeating.expect_start();
     socket.send(&datagram(1)).expect("sent");
     let results = repeating.finish();
-    assert_eq!(results.pointer("/streams/0/bytes").and_then(Value::as_u64), Some(1000), "{results}");
+    assert_eq!(
+        results.pointer("/streams/0/bytes").and_then(Value::as_u64),
+        Some(1000),
+        "{results}"
+    );
 
     // A stock client waits silently: the answer is repeated until its data arrives.
     let mut waiting = RawClient::accepted(server.port, UDP_FORWARD);
@@ -206,8 +282,16 @@ fn lost_response_to_a_hello_is_repeated() {
         socket.send(&datagram(number)).expect("sent");
     }
     let results = waiting.finish();
-    assert_eq!(results.pointer("/streams/0/bytes").and_then(Value::as_u64), Some(5000), "{results}");
-    assert_eq!(results.pointer("/streams/0/errors").and_then(Value::as_u64), Some(0), "{results}");
+    assert_eq!(
+        results.pointer("/streams/0/bytes").and_then(Value::as_u64),
+        Some(5000),
+        "{results}"
+    );
+    assert_eq!(
+        results.pointer("/streams/0/errors").and_then(Value::as_u64),
+        Some(0),
+        "{results}"
+    );
 }
 
 #[test]
@@ -232,15 +316,23 @@ fn datagrams_of_other_sources_get_no_reply_and_no_state() {
     let reply = wait_for(TIMEOUT, || {
         own.send(HELLO).expect("sent");
         let mut buffer = [0; 64];
-        own.recv(&mut buffer).ok().map(|count| buffer[..count].to_vec())
+        own.recv(&mut buffer)
+            .ok()
+            .map(|count| buffer[..count].to_vec())
     });
     assert_eq!(reply.as_deref(), Some(REPLY));
     test.expect_start();
-    let with_response = strangers.iter().filter(|s| s.recv(&mut [0; 64]).is_ok()).count();
+    let with_response = strangers
+        .iter()
+        .filter(|s| s.recv(&mut [0; 64]).is_ok())
+        .count();
     assert_eq!(with_response, 0);
     let after = Status::of(server.process.id());
     let grown = after.descriptors - before.descriptors;
-    assert!(grown <= 6, "one stream and its worker need {grown} descriptors");
+    assert!(
+        grown <= 6,
+        "one stream and its worker need {grown} descriptors"
+    );
     own.send(&datagram(1)).expect("sent");
     let _ = test.finish();
 }
@@ -256,7 +348,10 @@ fn udp_streams_come_from_the_address_of_their_test_unless_the_operator_allows_ot
         if welcome {
             test.expect_start();
         } else {
-            assert_eq!(test.control.response_within(Duration::from_millis(100)), Received::Silence);
+            assert_eq!(
+                test.control.response_within(Duration::from_millis(100)),
+                Received::Silence
+            );
         }
     }
 }
@@ -265,13 +360,18 @@ fn udp_streams_come_from_the_address_of_their_test_unless_the_operator_allows_ot
 /// that is longer than what it sent.
 #[test]
 fn an_address_that_may_be_forged_gets_back_at_most_what_it_sent() {
-    const UDP_REVERSE: &str = "{\"udp\":true,\"time\":1,\"len\":1000,\"bandwidth\":1000000,\"reverse\":true}";
+    const UDP_REVERSE: &str =
+        "{\"udp\":true,\"time\":1,\"len\":1000,\"bandwidth\":1000000,\"reverse\":true}";
     let server = Server::start(ours(), &["--lr-allow-split-address"]);
     for (parameters, response_bytes) in [(UDP_FORWARD, HELLO.len()), (UDP_REVERSE, 0)] {
         let _test = RawClient::accepted(server.port, parameters);
         let victim = udp_socket("127.0.0.3", server.port, Duration::from_millis(1200));
         victim.send(HELLO).expect("sent");
-        assert_eq!(received_within(Duration::from_secs(3), &victim), response_bytes, "{parameters}");
+        assert_eq!(
+            received_within(Duration::from_secs(3), &victim),
+            response_bytes,
+            "{parameters}"
+        );
     }
 }
 

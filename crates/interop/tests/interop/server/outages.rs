@@ -31,8 +31,14 @@ fn cases() -> [(&'static Program, &'static Program, &'static [&'static str]); 6]
 fn a_test_survives_an_outage_of_the_path() {
     at_once(|(server, client, options)| {
         let Some(net) = Net::bridged() else { return };
-        let server = iperf3(inside(&net.b, server.path(), &[]), server, &["-s", "--forceflush"]);
-        wait_until(linerate_interop::TIMEOUT, || server.stdout().contains("Server listening"));
+        let server = iperf3(
+            inside(&net.b, server.path(), &[]),
+            server,
+            &["-s", "--forceflush"],
+        );
+        wait_until(linerate_interop::TIMEOUT, || {
+            server.stdout().contains("Server listening")
+        });
         let words = [&["-c", SERVER, "--forceflush"], &CLIENT[..], options].concat();
         let client = iperf3(inside(&net.a, client.path(), &[]), client, &words);
         client.wait_for_stdout("/sec", 3);
@@ -42,7 +48,11 @@ fn a_test_survives_an_outage_of_the_path() {
         net.in_middle("ip link set br0 up");
 
         let client = client.finish_within(END);
-        assert_eq!(client.code(), Some(0), "{options:?}: {client:?}\nserver: {server:?}");
+        assert_eq!(
+            client.code(),
+            Some(0),
+            "{options:?}: {client:?}\nserver: {server:?}"
+        );
     });
 }
 
@@ -59,7 +69,11 @@ fn a_test_survives_a_stopped_client() {
         client.signal(Signal::Continue);
 
         let client = client.finish_within(END);
-        assert_eq!(client.code(), Some(0), "{options:?}: {client:?}\nserver: {server:?}");
+        assert_eq!(
+            client.code(),
+            Some(0),
+            "{options:?}: {client:?}\nserver: {server:?}"
+        );
     });
 }
 
@@ -77,7 +91,11 @@ fn a_test_survives_a_stopped_server() {
         server.process.signal(Signal::Continue);
 
         let client = client.finish_within(END);
-        assert_eq!(client.code(), Some(0), "{options:?}: {client:?}\nserver: {server:?}");
+        assert_eq!(
+            client.code(),
+            Some(0),
+            "{options:?}: {client:?}\nserver: {server:?}"
+        );
     });
 }
 
@@ -86,7 +104,11 @@ fn a_stopped_client_keeps_no_place_that_another_one_wants() {
     let ours = ours_only!("the original waits for a stopped client for ever");
     for admission in ["exclusive", "queue:1"] {
         let server = Server::start(ours, &["--lr-admit", admission]);
-        let stopped = server.client(original(), "127.0.0.1", &["-t", "20", "-i", "0.2", "--forceflush"]);
+        let stopped = server.client(
+            original(),
+            "127.0.0.1",
+            &["-t", "20", "-i", "0.2", "--forceflush"],
+        );
         stopped.wait_for_stdout("/sec", 2);
         stopped.signal(Signal::Stop);
 
@@ -97,7 +119,13 @@ fn a_stopped_client_keeps_no_place_that_another_one_wants() {
             thread::sleep(OUTAGE);
         }
         assert!(is_served(), "{admission}: {server:?}");
-        assert!(server.process.stderr().contains("no sign of life from the client for 10 s"), "{server:?}");
+        assert!(
+            server
+                .process
+                .stderr()
+                .contains("no sign of life from the client for 10 s"),
+            "{server:?}"
+        );
     }
 }
 

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use linerate_interop::iperf2::Iperf2;
-use linerate_interop::{Finished, Keys, Process, Service, Signal, TIMEOUT, each_case, free_port, original, ours, skip};
+use linerate_interop::{
+    Finished, Keys, Process, Service, Signal, TIMEOUT, each_case, free_port, original, ours, skip,
+};
 use tempfile::TempDir;
 
 /// A user of every system, and the numbers that its processes have.
@@ -38,7 +40,12 @@ fn every_thread_of_a_server_gives_up_all_privileges_and_clients_are_served() {
     drop(client);
 
     let _ = service.wait_for_events("test_ended", 1, TIMEOUT);
-    for options in [&["-n", "64K"][..], &["-n", "64K", "-R"], &["-u", "-n", "64K"], &["-u", "-R", "-n", "64K"]] {
+    for options in [
+        &["-n", "64K"][..],
+        &["-n", "64K", "-R"],
+        &["-u", "-n", "64K"],
+        &["-u", "-R", "-n", "64K"],
+    ] {
         service.client(original(), options).finish().expect_clean();
     }
     let _ = service.wait_for_events("test_ended", 5, TIMEOUT);
@@ -72,7 +79,8 @@ fn logins_work_after_the_privileges_are_gone() {
     write_readable(&users, Keys::USERS);
     let (key, users) = (keys.path("private"), users.display().to_string());
     let service = Service::start(&["--user", USER, "--private-key", &key, "--users", &users]);
-    keys.client(service.port, ours(), "rossi", &[]).expect_clean();
+    keys.client(service.port, ours(), "rossi", &[])
+        .expect_clean();
 }
 
 #[test]
@@ -89,10 +97,16 @@ fn a_user_that_cannot_serve_is_refused_with_a_reason() {
         (&["--user", ""], 2, "there is no such user"),
         (&["--user", "root"], 2, "keeps all privileges"),
         (&["--user", USER, "--iperf2-port", "500"], 2, "port 500"),
-        (&["--user", USER, "--private-key", &key, "--users", &users], 1, &hidden),
+        (
+            &["--user", USER, "--private-key", &key, "--users", &users],
+            1,
+            &hidden,
+        ),
     ];
     each_case(&cases, |(options, code, reason)| {
-        serve(Command::new(ours().path()), options).expect_code(*code).expect_stderr(reason);
+        serve(Command::new(ours().path()), options)
+            .expect_code(*code)
+            .expect_stderr(reason);
     });
 }
 
@@ -102,12 +116,18 @@ fn only_root_serves_as_another_user() {
         return;
     }
     let mut command = Command::new("setpriv");
-    command.args(["--reuid", USER, "--clear-groups"]).arg(ours().path());
-    serve(command, &["--user", USER]).expect_code(2).expect_stderr("only root can serve as another user");
+    command
+        .args(["--reuid", USER, "--clear-groups"])
+        .arg(ours().path());
+    serve(command, &["--user", USER])
+        .expect_code(2)
+        .expect_stderr("only root can serve as another user");
 }
 
 fn serve(mut command: Command, options: &[&str]) -> Finished {
-    command.args(["serve", "--port", &free_port().to_string()]).args(options);
+    command
+        .args(["serve", "--port", &free_port().to_string()])
+        .args(options);
     Process::start(command).finish()
 }
 
@@ -133,7 +153,10 @@ fn expect_no_privileges(process_id: u32) -> usize {
             ("CapBnd:", vec![NO_CAPABILITIES]),
             ("NoNewPrivs:", vec!["1"]),
         ] {
-            let line = status.lines().find_map(|line| line.strip_prefix(key)).expect(key);
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix(key))
+                .expect(key);
             let words: Vec<&str> = line.split_whitespace().collect();
             assert_eq!(words, expected, "{key} of\n{status}");
         }

@@ -5,7 +5,9 @@ use std::io::Write as _;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 
 use linerate_interop::iperf2::{Iperf2, Iperf2Server};
-use linerate_interop::{FORGED_BYTES, FlowMode, Service, TIMEOUT, forged, linerate, ours_only, wait_for, wait_until};
+use linerate_interop::{
+    FORGED_BYTES, FlowMode, Service, TIMEOUT, forged, linerate, ours_only, wait_for, wait_until,
+};
 
 /// 2^31 steps of 10 ms, the longest time a header can ask for.
 const LONGEST_TICKS: u32 = 1 << 31;
@@ -22,7 +24,11 @@ impl Victim {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback");
         socket.connect(("127.0.0.1", port)).expect("a route");
         socket.set_nonblocking(true).expect("a socket");
-        Self { socket, forged_bytes: 0, received_bytes: 0 }
+        Self {
+            socket,
+            forged_bytes: 0,
+            received_bytes: 0,
+        }
     }
 
     fn port(&self) -> u16 {
@@ -54,12 +60,21 @@ impl Victim {
 fn expect_refusals(service: &Service, victims: &mut [Victim], reason: &str, count: usize) {
     let refused = || {
         let events = service.events("refused");
-        events.iter().filter(|event| event["reason"] == reason).count()
+        events
+            .iter()
+            .filter(|event| event["reason"] == reason)
+            .count()
     };
-    let is_seen = wait_until(TIMEOUT, || victims.iter_mut().any(Victim::is_flooded) || refused() >= count);
+    let is_seen = wait_until(TIMEOUT, || {
+        victims.iter_mut().any(Victim::is_flooded) || refused() >= count
+    });
     for victim in victims.iter_mut() {
         let received = victim.receive();
-        assert!(received <= victim.forged_bytes, "{received} bytes for {} forged", victim.forged_bytes);
+        assert!(
+            received <= victim.forged_bytes,
+            "{received} bytes for {} forged",
+            victim.forged_bytes
+        );
     }
     assert!(is_seen, "no {count} refusals ({reason}): {service:?}");
 }
@@ -68,7 +83,12 @@ fn expect_refusals(service: &Service, victims: &mut [Victim], reason: &str, coun
 fn a_service_sends_no_data_over_udp_to_an_address_that_may_be_forged() {
     ours_only!("the original has no such service");
     let (service, port2) = Service::start_both(&[]);
-    let modes = [FlowMode::Reverse, FlowMode::FullDuplex, FlowMode::Dual, FlowMode::TradeOff];
+    let modes = [
+        FlowMode::Reverse,
+        FlowMode::FullDuplex,
+        FlowMode::Dual,
+        FlowMode::TradeOff,
+    ];
     let mut victims: Vec<Victim> = modes.iter().map(|_| Victim::of(port2)).collect();
     for (victim, mode) in victims.iter_mut().zip(modes) {
         victim.forge(mode, &[1, 2, 3], LONGEST_TICKS);
@@ -89,15 +109,26 @@ fn responses_are_not_longer_than_requests() {
         let datagram = forged(FlowMode::Forward, -3, 100, 0);
         victim.forged_bytes += victim.socket.send(&datagram[..16]).unwrap_or(16);
     }
-    assert!(wait_until(TIMEOUT, || !service.events("test_ended").is_empty()), "{service:?}");
-    assert!(!victim.is_flooded(), "{} for {}", victim.received_bytes, victim.forged_bytes);
+    assert!(
+        wait_until(TIMEOUT, || !service.events("test_ended").is_empty()),
+        "{service:?}"
+    );
+    assert!(
+        !victim.is_flooded(),
+        "{} for {}",
+        victim.received_bytes,
+        victim.forged_bytes
+    );
 }
 
 #[test]
 fn a_service_that_may_send_over_udp_serves_the_original() {
     let (service, port2) = Service::start_both(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
     for words in ["-u -R -t 1 -f B", "-u --full-duplex -t 1 -f B"] {
-        Iperf2::Original.client(port2, words).finish().expect_code(0);
+        Iperf2::Original
+            .client(port2, words)
+            .finish()
+            .expect_code(0);
     }
     let ended = service.wait_for_events("test_ended", 2, TIMEOUT);
     let sent = |event: &serde_json::Value| event["sent_bytes"].as_u64().unwrap_or(0);
@@ -162,7 +193,23 @@ fn the_drop_in_stops_at_an_unreachable_port_and_refuses_absurd_amounts() {
 /// A header of iperf 2 over TCP that asks the server to send at the same time (`-d`), to this port.
 fn dual_header(port: u16) -> Vec<u8> {
     let (flags, amount, version) = (0xC401_0079, 0x0004_0000, [0x0002_0001, 0x0008_0003]);
-    let mut words = [flags, 1, port.into(), 0, 0, amount, 0, 0, 0, 0, 0, 0, 0, 0, 0_u32];
+    let mut words = [
+        flags,
+        1,
+        port.into(),
+        0,
+        0,
+        amount,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0_u32,
+    ];
     words[9..11].copy_from_slice(&version);
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
@@ -179,7 +226,9 @@ fn a_server_connects_back_to_the_address_of_the_client_alone() {
         listener.set_nonblocking(true).expect("a listener");
     }
     let mut client = TcpStream::connect(("127.0.0.77", port2)).expect("the server listens");
-    client.write_all(&dual_header(port)).expect("the server reads");
+    client
+        .write_all(&dual_header(port))
+        .expect("the server reads");
     client.write_all(&[0; 128 << 10]).expect("the server reads");
     let back = wait_for(TIMEOUT, || own.accept().ok());
     assert!(back.is_some(), "the server connects back: {service:?}");

@@ -7,7 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_interop::iperf2::Iperf2;
-use linerate_interop::{NativeHost, Process, Service, Status, TIMEOUT, each_case, free_port, original};
+use linerate_interop::{
+    NativeHost, Process, Service, Status, TIMEOUT, each_case, free_port, original,
+};
 
 /// Where a client of a test runs, and the server's ports.
 struct Bench {
@@ -37,17 +39,39 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 const KINDS: [Kind; 12] = [
     ("iperf3 TCP", |bench| bench.stock(&["-P", "8"])),
-    ("iperf3 TCP, both directions", |bench| bench.stock(&["-P", "4", "--bidir"])),
-    ("iperf3 UDP", |bench| bench.stock(&["-P", "4", "-u", "-b", "10M"])),
-    ("iperf 2 TCP", |bench| Iperf2::Original.client(bench.iperf2_port, "-P 8 -t 2")),
-    ("iperf 2 UDP", |bench| Iperf2::Original.client(bench.iperf2_port, "-u -P 4 -b 10M -t 2")),
-    ("loads and probes", |bench| bench.native(&["--profile", "quick", "--time", "1"])),
-    ("both directions", |bench| bench.native(&["--only", "both", "--time", "2", "--streams", "8"])),
-    ("loads in TLS", |bench| bench.native(&["--only", "down,up", "--time", "2", "--transport", "tls"])),
-    ("datagrams", |bench| bench.native(&["--only", "idle,datagrams", "--time", "2"])),
-    ("requests", |bench| bench.native(&["--only", "rr", "--time", "2", "--streams", "50"])),
-    ("requests over new connections", |bench| bench.native(&["--only", "crr", "--time", "2", "--streams", "20"])),
-    ("connections on a schedule", |bench| bench.native(&["--only", "cps", "--time", "2"])),
+    ("iperf3 TCP, both directions", |bench| {
+        bench.stock(&["-P", "4", "--bidir"])
+    }),
+    ("iperf3 UDP", |bench| {
+        bench.stock(&["-P", "4", "-u", "-b", "10M"])
+    }),
+    ("iperf 2 TCP", |bench| {
+        Iperf2::Original.client(bench.iperf2_port, "-P 8 -t 2")
+    }),
+    ("iperf 2 UDP", |bench| {
+        Iperf2::Original.client(bench.iperf2_port, "-u -P 4 -b 10M -t 2")
+    }),
+    ("loads and probes", |bench| {
+        bench.native(&["--profile", "quick", "--time", "1"])
+    }),
+    ("both directions", |bench| {
+        bench.native(&["--only", "both", "--time", "2", "--streams", "8"])
+    }),
+    ("loads in TLS", |bench| {
+        bench.native(&["--only", "down,up", "--time", "2", "--transport", "tls"])
+    }),
+    ("datagrams", |bench| {
+        bench.native(&["--only", "idle,datagrams", "--time", "2"])
+    }),
+    ("requests", |bench| {
+        bench.native(&["--only", "rr", "--time", "2", "--streams", "50"])
+    }),
+    ("requests over new connections", |bench| {
+        bench.native(&["--only", "crr", "--time", "2", "--streams", "20"])
+    }),
+    ("connections on a schedule", |bench| {
+        bench.native(&["--only", "cps", "--time", "2"])
+    }),
 ];
 
 impl Bench {
@@ -58,15 +82,22 @@ impl Bench {
         let words = ["--metrics", &metrics, "--iperf2", "--iperf2-port", &iperf2];
         let service = client.serve(&words);
         service.wait_for_events("listening", 1, TIMEOUT);
-        Self { client, service, iperf2_port, metrics }
+        Self {
+            client,
+            service,
+            iperf2_port,
+            metrics,
+        }
     }
 
     fn stock(&self, words: &[&str]) -> Process {
-        self.service.client(original(), &[words, &["-t", "2"]].concat())
+        self.service
+            .client(original(), &[words, &["-t", "2"]].concat())
     }
 
     fn native(&self, words: &[&str]) -> Process {
-        self.client.test(&format!("127.0.0.1:{}", self.service.port), words)
+        self.client
+            .test(&format!("127.0.0.1:{}", self.service.port), words)
     }
 
     /// `None` while the counts change.
@@ -91,10 +122,15 @@ impl Bench {
         let mut page = String::new();
         stream.read_to_string(&mut page).expect("text");
         let gauge = |name: &str| {
-            let value = page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+            let value = page
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
             value.unwrap_or_else(|| panic!("no {name}: {page}"))
         };
-        (gauge("linerate_reserved_descriptors "), gauge("linerate_reserved_memory_bytes "))
+        (
+            gauge("linerate_reserved_descriptors "),
+            gauge("linerate_reserved_memory_bytes "),
+        )
     }
 }
 
@@ -107,12 +143,21 @@ fn tests_have_no_more_than_admission_counted() {
 
         let (mut samples, began) = (0, Instant::now());
         while !client.has_ended() && began.elapsed() < TIMEOUT {
-            if let Some(sample) = bench.sample().filter(|sample| sample.counted_descriptors > 0) {
+            if let Some(sample) = bench
+                .sample()
+                .filter(|sample| sample.counted_descriptors > 0)
+            {
                 samples += 1;
                 let opened = sample.descriptors.saturating_sub(idle.descriptors);
-                assert!(opened <= sample.counted_descriptors + UNCOUNTED_DESCRIPTORS, "{name}: {idle:?} {sample:?}");
+                assert!(
+                    opened <= sample.counted_descriptors + UNCOUNTED_DESCRIPTORS,
+                    "{name}: {idle:?} {sample:?}"
+                );
                 let grown_kib = sample.anonymous_kib.saturating_sub(idle.anonymous_kib);
-                assert!(grown_kib <= sample.counted_kib + UNCOUNTED_KIB, "{name}: {idle:?} {sample:?}");
+                assert!(
+                    grown_kib <= sample.counted_kib + UNCOUNTED_KIB,
+                    "{name}: {idle:?} {sample:?}"
+                );
             }
             thread::sleep(PAUSE);
         }

@@ -55,16 +55,39 @@ fn two_hundred_clients_share_one_server() {
     // Asked on the server's host, because the far one is exhausted by its clients: what counts is how long the server
     // takes. The one that measures must not wait for a CPU itself.
     let mut probe = inside(&net.b, Path::new("nice"), &[]);
-    probe.args(["-n", "-20", "taskset", "-c", "0", "python3", "-c", PROBE, "127.0.0.1"]);
+    probe.args([
+        "-n",
+        "-20",
+        "taskset",
+        "-c",
+        "0",
+        "python3",
+        "-c",
+        PROBE,
+        "127.0.0.1",
+    ]);
     probe.arg(PROBES.to_string());
     let probe = Process::start(probe).finish_within(Duration::from_secs(60));
     probe.expect_code(0);
     let reports: Vec<Report> = running
         .into_iter()
-        .map(|c| Report::parse(&c.finish_within(Duration::from_secs(120)).expect_clean().stdout))
+        .map(|c| {
+            Report::parse(
+                &c.finish_within(Duration::from_secs(120))
+                    .expect_clean()
+                    .stdout,
+            )
+        })
         .collect();
-    let mut responses: Vec<f64> = probe.stdout.lines().filter_map(|l| l.parse().ok()).collect();
-    let mut rates: Vec<f64> = reports.iter().map(|r| r.number("/end/sum_received/bits_per_second")).collect();
+    let mut responses: Vec<f64> = probe
+        .stdout
+        .lines()
+        .filter_map(|l| l.parse().ok())
+        .collect();
+    let mut rates: Vec<f64> = reports
+        .iter()
+        .map(|r| r.number("/end/sum_received/bits_per_second"))
+        .collect();
     responses.sort_by(f64::total_cmp);
     rates.sort_by(f64::total_cmp);
     let per_session = (loaded.resident_kib.saturating_sub(idle.resident_kib)) / clients;
@@ -75,7 +98,10 @@ fn two_hundred_clients_share_one_server() {
         rates[clients - 1] / 1e6,
         rates[clients / 2] / 1e6
     );
-    println!("sum               {:.2} Gbit/s", rates.iter().sum::<f64>() / 1e9);
+    println!(
+        "sum               {:.2} Gbit/s",
+        rates.iter().sum::<f64>() / 1e9
+    );
     println!(
         "control answers   median {:.1} ms, slowest {:.1} ms",
         responses[responses.len() / 2],
@@ -85,10 +111,16 @@ fn two_hundred_clients_share_one_server() {
     println!("under load        {loaded:?}: {per_session} KiB per session");
     assert_eq!(responses.len(), PROBES);
     assert!(responses[PROBES - 1] < 100.0, "{responses:?}");
-    let slow = rates.iter().filter(|r| **r < 0.9 * rates[clients / 2]).count();
+    let slow = rates
+        .iter()
+        .filter(|r| **r < 0.9 * rates[clients / 2])
+        .count();
     assert_eq!(slow, 0, "{rates:?}");
 }
 
 fn number(name: &str, default: usize) -> usize {
-    env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
 }

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    Keys, Process, Program, RawClient, Report, Server, Service, Signal, TIMEOUT, each_case, established, frame,
-    free_port, linerate, original, ours, state, wait_for, words,
+    Keys, Process, Program, RawClient, Report, Server, Service, Signal, TIMEOUT, each_case,
+    established, frame, free_port, linerate, original, ours, state, wait_for, words,
 };
 use serde_json::Value;
 
@@ -27,7 +27,9 @@ fn timed_stop_notifies_every_client_within_two_seconds() {
             .iter()
             .map(|kind| service.client(original(), &[&LONG[..], &["--forceflush"], *kind].concat()))
             .collect();
-        clients.iter().for_each(|client| client.wait_for_stdout("/sec", 2));
+        clients
+            .iter()
+            .for_each(|client| client.wait_for_stdout("/sec", 2));
         // One that has frozen cannot hold up the others.
         let frozen = service.client(original(), &[&LONG[..], &["--forceflush"]].concat());
         frozen.wait_for_stdout("/sec", 2);
@@ -37,11 +39,17 @@ fn timed_stop_notifies_every_client_within_two_seconds() {
         service.process.signal(*signal);
         for client in clients {
             let client = client.finish();
-            client.expect_code(1).expect_stderr("the server has terminated");
+            client
+                .expect_code(1)
+                .expect_stderr("the server has terminated");
         }
         let server = service.process.finish();
         server.expect_code(0);
-        assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+        assert!(
+            started.elapsed() < Duration::from_secs(2),
+            "{:?}",
+            started.elapsed()
+        );
         let partial = server.stdout.matches("\"outcome\":\"partial\"").count();
         assert_eq!(partial, 5, "{server:?}");
     });
@@ -59,18 +67,28 @@ fn timed_a_second_interrupt_ends_the_server_at_once() {
     let _ = service.wait_for_events("test_ended", 1, TIMEOUT);
     service.process.signal(Signal::Interrupt);
     service.process.finish().expect_code(0);
-    assert!(started.elapsed() < Duration::from_millis(900), "{:?}", started.elapsed());
+    assert!(
+        started.elapsed() < Duration::from_millis(900),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
 #[test]
 fn a_hang_up_ends_the_dialects_server_but_not_the_service() {
     let server = Server::start(ours(), &[]);
     server.process.signal(Signal::HangUp);
-    server.finish().expect_code(0).expect_stderr("the server has terminated");
+    server
+        .finish()
+        .expect_code(0)
+        .expect_stderr("the server has terminated");
     let service = Service::start(&[]);
     service.process.signal(Signal::HangUp);
     let _ = service.wait_for_events("reloaded", 1, TIMEOUT);
-    service.client(original(), &["-n", "64K"]).finish().expect_clean();
+    service
+        .client(original(), &["-n", "64K"])
+        .finish()
+        .expect_clean();
 }
 
 // Starting
@@ -121,7 +139,10 @@ fn the_service_manager_sees_the_control_thread_at_work_while_a_test_runs_and_whi
 
 #[test]
 fn the_unit_file_is_valid() {
-    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/linerate.service");
+    let unit = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../packaging/linerate.service"
+    );
     let text = fs::read_to_string(unit).expect("the unit is part of the repository");
     for line in [
         "Type=notify",
@@ -135,17 +156,30 @@ fn the_unit_file_is_valid() {
     ] {
         assert!(text.lines().any(|l| l == line), "{line}");
     }
-    let options = text.lines().find_map(|l| l.strip_prefix("ExecStart=/usr/bin/linerate ")).expect("a command");
-    let options: Vec<&str> = options.split_whitespace().filter(|w| !w.starts_with('$')).collect();
+    let options = text
+        .lines()
+        .find_map(|l| l.strip_prefix("ExecStart=/usr/bin/linerate "))
+        .expect("a command");
+    let options: Vec<&str> = options
+        .split_whitespace()
+        .filter(|w| !w.starts_with('$'))
+        .collect();
     let help = linerate(&format!("{} --help", options.join(" "))).finish();
     help.expect_code(0);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let installed = folder.path().join("linerate.service");
     fs::write(&installed, text.replace("/usr/bin/linerate", "/bin/true")).expect("written");
-    let Ok(verified) = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&installed).output() else {
+    let Ok(verified) = Command::new("systemd-analyze")
+        .args(["verify", "--man=no"])
+        .arg(&installed)
+        .output()
+    else {
         return linerate_interop::skip("systemd-analyze is not installed");
     };
-    assert!(verified.status.success() && verified.stderr.is_empty(), "{verified:?}");
+    assert!(
+        verified.status.success() && verified.stderr.is_empty(),
+        "{verified:?}"
+    );
 }
 
 // Metrics
@@ -159,9 +193,13 @@ fn idle_connections_do_not_delay_metrics() {
     let _idle: Vec<TcpStream> = (0..60).map(|_| connect()).collect();
     let mut requesting = connect();
     requesting.set_read_timeout(Some(TIMEOUT)).expect("a time");
-    requesting.write_all(format!("GET /metrics HTTP/1.1\r\nHost: {metrics}\r\n\r\n").as_bytes()).expect("room");
+    requesting
+        .write_all(format!("GET /metrics HTTP/1.1\r\nHost: {metrics}\r\n\r\n").as_bytes())
+        .expect("room");
     let mut response = String::new();
-    requesting.read_to_string(&mut response).expect("an answer in time");
+    requesting
+        .read_to_string(&mut response)
+        .expect("an answer in time");
     assert!(response.starts_with("HTTP/1.1 200 OK"), "{response}");
 }
 
@@ -171,13 +209,27 @@ fn metrics_are_served_at_the_given_address_only() {
     let service = Service::start(&["--metrics", &metrics]);
     let options = ["-t", "1", "-b", "2M"];
     service.client(original(), &options).finish().expect_clean();
-    service.client(original(), &[&options[..], &["-u", "-R"]].concat()).finish().expect_clean();
-    let client = service.client(original(), &[&LONG[..], &["--forceflush", "-P", "3"]].concat());
+    service
+        .client(original(), &[&options[..], &["-u", "-R"]].concat())
+        .finish()
+        .expect_clean();
+    let client = service.client(
+        original(),
+        &[&LONG[..], &["--forceflush", "-P", "3"]].concat(),
+    );
     client.wait_for_stdout("/sec", 2);
     let _ = service.wait_for_events("test_started", 3, TIMEOUT);
-    let request = |line: &str, host: &str| get(&metrics, &format!("{line} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    let request = |line: &str, host: &str| {
+        get(
+            &metrics,
+            &format!("{line} HTTP/1.1\r\nHost: {host}\r\n\r\n"),
+        )
+    };
     let page = request("GET /metrics", &metrics);
-    assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("text/plain; version=0.0.4"), "{page}");
+    assert!(
+        page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("text/plain; version=0.0.4"),
+        "{page}"
+    );
     for line in [
         "linerate_running_tests 1",
         "linerate_running_streams 3",
@@ -187,20 +239,38 @@ fn metrics_are_served_at_the_given_address_only() {
     ] {
         assert!(page.lines().any(|l| l == line), "{line}\n{page}");
     }
-    let sent = page.lines().find(|l| l.starts_with("linerate_bytes_total{direction=\"sent\",protocol=\"udp\"}"));
-    let sent: u64 = sent.and_then(|l| l.rsplit(' ').next()?.parse().ok()).expect("a number of bytes");
+    let sent = page
+        .lines()
+        .find(|l| l.starts_with("linerate_bytes_total{direction=\"sent\",protocol=\"udp\"}"));
+    let sent: u64 = sent
+        .and_then(|l| l.rsplit(' ').next()?.parse().ok())
+        .expect("a number of bytes");
     assert!((200_000..400_000).contains(&sent), "{sent} bytes");
-    assert!(page.contains("process_resident_memory_bytes ") && page.contains("process_open_fds "), "{page}");
+    assert!(
+        page.contains("process_resident_memory_bytes ") && page.contains("process_open_fds "),
+        "{page}"
+    );
     assert!(request("GET /", &metrics).starts_with("HTTP/1.1 404 "));
     assert!(request("POST /metrics", &metrics).starts_with("HTTP/1.1 405 "));
     // A name of others that resolves to this host, as a page in a browser could use it.
-    let rebound = format!("rebound.example:{}", metrics.rsplit(':').next().expect("a port"));
+    let rebound = format!(
+        "rebound.example:{}",
+        metrics.rsplit(':').next().expect("a port")
+    );
     assert!(request("GET /metrics", &rebound).starts_with("HTTP/1.1 421 "));
     assert!(get(&metrics, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400 "));
-    assert_eq!(get(&metrics, &"x".repeat(100_000)), "", "an endless request is cut off");
+    assert_eq!(
+        get(&metrics, &"x".repeat(100_000)),
+        "",
+        "an endless request is cut off"
+    );
 
     let plain = Service::start(&[]);
-    assert_eq!(listeners(plain.process.id()), 1, "the test port and nothing else");
+    assert_eq!(
+        listeners(plain.process.id()),
+        1,
+        "the test port and nothing else"
+    );
     assert_eq!(listeners(service.process.id()), 2);
 }
 
@@ -217,9 +287,15 @@ fn get(address: &str, request: &str) -> String {
 
 /// Listening TCP sockets of a process.
 fn listeners(id: u32) -> usize {
-    let output = Command::new("ss").args(["-ltnpH"]).output().expect("ss is installed");
+    let output = Command::new("ss")
+        .args(["-ltnpH"])
+        .output()
+        .expect("ss is installed");
     let own = format!("pid={id},");
-    String::from_utf8_lossy(&output.stdout).lines().filter(|l| l.contains(&own)).count()
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter(|l| l.contains(&own))
+        .count()
 }
 
 #[test]
@@ -235,10 +311,17 @@ fn metrics_address_in_use_is_an_error_at_the_start() {
 #[test]
 fn control_connections_are_kept_alive_by_default() {
     let server = Server::start(ours(), &[]);
-    let client = server.client(original(), "127.0.0.1", &[&LONG[..], &["--forceflush"]].concat());
+    let client = server.client(
+        original(),
+        "127.0.0.1",
+        &[&LONG[..], &["--forceflush"]].concat(),
+    );
     client.wait_for_stdout("/sec", 1);
     let rows = established(server.port);
-    assert!(rows.iter().any(|row| row.contains("keepalive")), "{rows:#?}");
+    assert!(
+        rows.iter().any(|row| row.contains("keepalive")),
+        "{rows:#?}"
+    );
 }
 
 // Logins
@@ -257,32 +340,68 @@ fn timed_reason_of_a_refused_login_is_logged_and_not_sent() {
     let keys = Keys::make();
     let service = keys.service(&[]);
     let rows = [
-        (Some(keys.token("mario", "bianchi", 0, "oaep")), "wrong_password", "wrong password"),
-        (Some(keys.token("luigi", "rossi", 0, "oaep")), "unknown_user", "unknown user"),
-        (Some(keys.token("mario", "rossi", -3600, "oaep")), "clock_skew", "clock differs by -3"),
-        (Some(keys.token("mario", "rossi", 0, "pkcs1")), "padding_mismatch", "PKCS#1 v1.5"),
+        (
+            Some(keys.token("mario", "bianchi", 0, "oaep")),
+            "wrong_password",
+            "wrong password",
+        ),
+        (
+            Some(keys.token("luigi", "rossi", 0, "oaep")),
+            "unknown_user",
+            "unknown user",
+        ),
+        (
+            Some(keys.token("mario", "rossi", -3600, "oaep")),
+            "clock_skew",
+            "clock differs by -3",
+        ),
+        (
+            Some(keys.token("mario", "rossi", 0, "pkcs1")),
+            "padding_mismatch",
+            "PKCS#1 v1.5",
+        ),
         (Some("!!!".to_owned()), "malformed_token", "malformed token"),
         (None, "no_credentials", "no credentials"),
     ];
     let mut responses = Vec::new();
     for (number, (token, cause, explanation)) in rows.iter().enumerate() {
         let (response, elapsed) = refused_login(service.port, token.as_deref());
-        let event = service.wait_for_events("login_failed", number + 1, TIMEOUT).remove(number);
+        let event = service
+            .wait_for_events("login_failed", number + 1, TIMEOUT)
+            .remove(number);
         assert_eq!(event["cause"], *cause);
-        assert!(event["message"].as_str().is_some_and(|m| m.contains(explanation)), "{event}");
+        assert!(
+            event["message"]
+                .as_str()
+                .is_some_and(|m| m.contains(explanation)),
+            "{event}"
+        );
         responses.push((response, elapsed));
     }
     let refusal = [&[state::SERVER_ERROR, 0, 0, 0, 142][..], &[0; 4]].concat();
-    assert!(responses.iter().all(|(response, _)| *response == refusal), "{responses:?}");
+    assert!(
+        responses.iter().all(|(response, _)| *response == refusal),
+        "{responses:?}"
+    );
     // Whatever the check found, it is answered after the same time; a busy machine may add to it.
-    let mut times: Vec<u128> = responses.iter().map(|(_, elapsed)| elapsed.as_millis()).collect();
+    let mut times: Vec<u128> = responses
+        .iter()
+        .map(|(_, elapsed)| elapsed.as_millis())
+        .collect();
     times.sort_unstable();
-    assert!(times[0] >= 240 && times[times.len() / 2] < 400, "{times:?} ms");
+    assert!(
+        times[0] >= 240 && times[times.len() / 2] < 400,
+        "{times:?} ms"
+    );
     let log = service.process.stdout() + &service.process.stderr();
     for secret in ["bianchi", "rossi", Keys::USERS.trim()] {
         assert!(!log.contains(secret), "{log}");
     }
-    assert_eq!(login(&keys, &service, ours(), &[]), Some(0), "who knows the password is still let in");
+    assert_eq!(
+        login(&keys, &service, ours(), &[]),
+        Some(0),
+        "who knows the password is still let in"
+    );
 }
 
 #[test]
@@ -296,19 +415,42 @@ fn guessing_passwords_is_slowed_down_per_address() {
         }
     });
     let causes = service.wait_for_events("login_failed", 12, TIMEOUT);
-    let locked = causes.iter().filter(|e| e["cause"] == "too_many_failures").count();
+    let locked = causes
+        .iter()
+        .filter(|e| e["cause"] == "too_many_failures")
+        .count();
     assert!((1..=2).contains(&locked), "{causes:?}");
-    assert_eq!(login(&keys, &service, ours(), &[]), Some(1), "this address has to wait");
-    assert_eq!(login(&keys, &service, ours(), &["-B", "127.0.0.5"]), Some(0), "others need not");
+    assert_eq!(
+        login(&keys, &service, ours(), &[]),
+        Some(1),
+        "this address has to wait"
+    );
+    assert_eq!(
+        login(&keys, &service, ours(), &["-B", "127.0.0.5"]),
+        Some(0),
+        "others need not"
+    );
 }
 
 #[test]
 fn both_paddings_are_accepted_during_a_migration() {
     let keys = Keys::make();
     let strict = keys.service(&[]);
-    assert_eq!((login(&keys, &strict, ours(), &[]), login(&keys, &strict, original(), &[])), (Some(0), Some(1)));
+    assert_eq!(
+        (
+            login(&keys, &strict, ours(), &[]),
+            login(&keys, &strict, original(), &[])
+        ),
+        (Some(0), Some(1))
+    );
     let lenient = keys.service(&["--accept-both-paddings"]);
-    assert_eq!((login(&keys, &lenient, ours(), &[]), login(&keys, &lenient, original(), &[])), (Some(0), Some(0)));
+    assert_eq!(
+        (
+            login(&keys, &lenient, ours(), &[]),
+            login(&keys, &lenient, original(), &[])
+        ),
+        (Some(0), Some(0))
+    );
     let record = &lenient.wait_for_events("test_ended", 2, TIMEOUT)[0];
     assert_eq!(record["user"], "mario");
 }
@@ -318,20 +460,27 @@ fn a_user_runs_only_so_many_tests_at_once() {
     let keys = Keys::make();
     let service = keys.service(&["--accept-both-paddings", "--limit", "user:tests=1"]);
     let (port, key) = (service.port.to_string(), keys.path("public"));
-    let line = format!("-c 127.0.0.1 -p {port} --username mario --rsa-public-key-path {key} --forceflush");
+    let line =
+        format!("-c 127.0.0.1 -p {port} --username mario --rsa-public-key-path {key} --forceflush");
     let mut command = original().command(words(&line).iter().chain(&LONG));
     command.env("IPERF3_PASSWORD", "rossi");
     let running = Process::start(command);
     running.wait_for_stdout("/sec", 1);
     assert_eq!(login(&keys, &service, original(), &[]), Some(1));
-    assert_eq!(service.wait_for_events("refused", 1, TIMEOUT)[0]["reason"], "user_tests");
+    assert_eq!(
+        service.wait_for_events("refused", 1, TIMEOUT)[0]["reason"],
+        "user_tests"
+    );
 }
 
 /// The log is for machines as well: every line is JSON, and times never go back.
 #[test]
 fn the_log_is_in_order() {
     let service = Service::start(&["--log-level", "debug", "--interval", "1"]);
-    service.client(original(), &["-t", "3", "-b", "1M"]).finish().expect_clean();
+    service
+        .client(original(), &["-t", "3", "-b", "1M"])
+        .finish()
+        .expect_clean();
     let records = service.wait_for_events("test_ended", 1, TIMEOUT);
     assert_eq!(records.len(), 1);
     let progress = wait_for(TIMEOUT, || service.events("test_progress").pop());
@@ -339,7 +488,12 @@ fn the_log_is_in_order() {
     let text = service.process.stdout();
     let times: Vec<String> = text
         .lines()
-        .map(|l| serde_json::from_str::<Value>(l).expect("JSON")["time"].as_str().expect("a time").to_owned())
+        .map(|l| {
+            serde_json::from_str::<Value>(l).expect("JSON")["time"]
+                .as_str()
+                .expect("a time")
+                .to_owned()
+        })
         .collect();
     assert!(times.is_sorted(), "{times:?}");
 }
@@ -353,10 +507,20 @@ fn login(keys: &Keys, service: &Service, program: &Program, more: &[&str]) -> Op
 fn a_service_sends_its_report_to_a_client_that_wants_it() {
     let service = Service::start(&[]);
     for program in [original(), ours()] {
-        let text = service.client(program, &["-n", "64K", "--get-server-output"]).finish();
-        text.expect_clean().expect_stdout("Server output:").expect_stdout("receiver");
-        let json = service.client(program, &["-n", "64K", "--get-server-output", "-J"]).finish();
+        let text = service
+            .client(program, &["-n", "64K", "--get-server-output"])
+            .finish();
+        text.expect_clean()
+            .expect_stdout("Server output:")
+            .expect_stdout("receiver");
+        let json = service
+            .client(program, &["-n", "64K", "--get-server-output", "-J"])
+            .finish();
         let report = Report::parse(&json.expect_clean().stdout);
-        assert!(report.text("/server_output_text").contains("Accepted connection from"));
+        assert!(
+            report
+                .text("/server_output_text")
+                .contains("Accepted connection from")
+        );
     }
 }

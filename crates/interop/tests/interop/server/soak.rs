@@ -46,16 +46,26 @@ struct Fate {
 #[test]
 #[ignore = "a soak test of forty minutes: make soak"]
 fn random_clients_with_random_ends_leave_nothing_behind() {
-    let seconds = env::var("SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2400);
+    let seconds = env::var("SOAK_SECONDS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(2400);
     let service = Service::start(&["--liveness", "3"]);
     let started = Status::of(service.process.id());
     let warm_up = run(&service, WARM_UP.min(Duration::from_secs(seconds)), 1);
     let before = idle(&service, &started);
     let fates = run(&service, Duration::from_secs(seconds), 2);
     let after = idle(&service, &started);
-    println!("{} tests, {} of them killed or frozen", fates.len(), fates.iter().filter(|f| f.killed).count());
+    println!(
+        "{} tests, {} of them killed or frozen",
+        fates.len(),
+        fates.iter().filter(|f| f.killed).count()
+    );
     println!("before {before:?}\nafter  {after:?}");
-    assert_eq!((after.descriptors, after.threads), (before.descriptors, before.threads));
+    assert_eq!(
+        (after.descriptors, after.threads),
+        (before.descriptors, before.threads)
+    );
     let grown = after.resident_kib.saturating_sub(before.resident_kib);
     assert!(grown <= RESIDENT_TOLERANCE_KIB, "{grown} KiB");
     expect_records(&service, warm_up.iter().chain(&fates));
@@ -64,16 +74,23 @@ fn random_clients_with_random_ends_leave_nothing_behind() {
 /// Every client that began a test is in the record, with the outcome it had.
 fn expect_records<'a>(service: &Service, fates: impl Iterator<Item = &'a Fate>) {
     let records = service.events("test_ended");
-    let records: BTreeMap<&str, &Value> =
-        records.iter().map(|r| (r["cookie"].as_str().expect("a cookie"), r)).collect();
+    let records: BTreeMap<&str, &Value> = records
+        .iter()
+        .map(|r| (r["cookie"].as_str().expect("a cookie"), r))
+        .collect();
     for fate in fates {
-        let cookie = fate.stdout.lines().find_map(|l| l.trim().strip_prefix("Cookie: "));
+        let cookie = fate
+            .stdout
+            .lines()
+            .find_map(|l| l.trim().strip_prefix("Cookie: "));
         let began = fate.stdout.contains("Starting Test");
         let Some(cookie) = cookie.filter(|_| began) else {
             assert!(fate.killed, "{} never began: {}", fate.options, fate.stdout);
             continue;
         };
-        let record = records.get(cookie.trim()).unwrap_or_else(|| panic!("{} is lost: {}", fate.options, fate.stdout));
+        let record = records
+            .get(cookie.trim())
+            .unwrap_or_else(|| panic!("{} is lost: {}", fate.options, fate.stdout));
         if !fate.killed {
             assert_eq!(
                 (fate.code, &record["outcome"]),
@@ -88,14 +105,20 @@ fn expect_records<'a>(service: &Service, fates: impl Iterator<Item = &'a Fate>) 
 /// The server's state when the last client has gone.
 fn idle(service: &Service, started: &Status) -> Status {
     let threads = |status: &Status| status.threads <= started.threads;
-    let status = wait_for(Duration::from_secs(30), || Some(Status::of(service.process.id())).filter(threads));
-    let status = status.unwrap_or_else(|| panic!("still busy: {:?}", Status::of(service.process.id())));
+    let status = wait_for(Duration::from_secs(30), || {
+        Some(Status::of(service.process.id())).filter(threads)
+    });
+    let status =
+        status.unwrap_or_else(|| panic!("still busy: {:?}", Status::of(service.process.id())));
     // Connections that are through are closed some seconds later.
     let quiet = wait_for(Duration::from_secs(15), || {
         let descriptors = Status::of(service.process.id()).descriptors;
         (descriptors <= started.descriptors + LATER_DESCRIPTORS).then_some(descriptors)
     });
-    Status { descriptors: quiet.unwrap_or_else(|| Status::of(service.process.id()).descriptors), ..status }
+    Status {
+        descriptors: quiet.unwrap_or_else(|| Status::of(service.process.id()).descriptors),
+        ..status
+    }
 }
 
 fn run(service: &Service, length: Duration, seed: u64) -> Vec<Fate> {
@@ -124,20 +147,31 @@ fn one_test(service: &Service, dice: &mut Dice) -> Fate {
         options.extend(["-t", &time]);
     }
     options.extend(["-V", "-i", "0.5", "--forceflush"]);
-    let program = if dice.below(2) == 0 { original() } else { ours() };
+    let program = if dice.below(2) == 0 {
+        original()
+    } else {
+        ours()
+    };
     let mut client = service.client(program, &options);
     let killed = dice.below(4) == 0;
     if killed {
         end_early(&mut client, dice);
     }
     let finished = client.finish_within(Duration::from_secs(60));
-    Fate { options: options.join(" "), killed, code: finished.code(), stdout: finished.stdout }
+    Fate {
+        options: options.join(" "),
+        killed,
+        code: finished.code(),
+        stdout: finished.stdout,
+    }
 }
 
 /// Kills, interrupts or freezes the client at a random moment. A frozen one is killed once the server gave it up.
 fn end_early(client: &mut Process, dice: &mut Dice) {
     let moment = Instant::now() + Duration::from_millis(dice.below(3000));
-    wait_until(Duration::from_secs(3), || client.has_ended() || Instant::now() >= moment);
+    wait_until(Duration::from_secs(3), || {
+        client.has_ended() || Instant::now() >= moment
+    });
     if client.has_ended() {
         return;
     }
