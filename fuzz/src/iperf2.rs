@@ -10,15 +10,18 @@ use linerate_iperf2::amount::Amount;
 use linerate_iperf2::bounceback::{BounceHead, MESSAGE_LEN_MAX, Reply, Responder};
 use linerate_iperf2::burst::BurstReader;
 use linerate_iperf2::client::{
-    FlowClient, FlowClientAction, FlowClientInput, FlowClientSetup, StreamClient, StreamClientAction,
-    StreamClientInput, StreamClientSetup,
+    FlowClient, FlowClientAction, FlowClientInput, FlowClientSetup, StreamClient,
+    StreamClientAction, StreamClientInput, StreamClientSetup,
 };
 use linerate_iperf2::datagram::{DatagramHead, FlowOpening, NumberWidth};
 use linerate_iperf2::frame::FrameWords;
-use linerate_iperf2::header::{Header, Mode, TCP_HEADER_LEN_MAX, TcpHeaderReader, parse_tcp, parse_udp};
+use linerate_iperf2::header::{
+    Header, Mode, TCP_HEADER_LEN_MAX, TcpHeaderReader, parse_tcp, parse_udp,
+};
 use linerate_iperf2::report::FinalReport;
 use linerate_iperf2::server::{
-    FlowServer, FlowServerAction, FlowServerInput, Policy, StreamServer, StreamServerAction, StreamServerInput,
+    FlowServer, FlowServerAction, FlowServerInput, Policy, StreamServer, StreamServerAction,
+    StreamServerInput,
 };
 use linerate_iperf2::settings::{BLOCK_LEN_MAX_BYTES, DATAGRAM_LEN_MAX_BYTES, server_spec};
 use linerate_iperf2::stamp::Timestamp;
@@ -48,11 +51,18 @@ pub fn header(bytes: &[u8]) {
     if let Ok(header) = &whole {
         check_test(header, linerate_model::Transport::Tcp, BLOCK_LEN_MAX_BYTES);
         let again = parse_tcp(&header.emit_tcp()).expect("our own header is valid");
-        assert_eq!((again.mode, again.amount, again.tos), (header.mode, header.amount, header.tos));
+        assert_eq!(
+            (again.mode, again.amount, again.tos),
+            (header.mode, header.amount, header.tos)
+        );
         assert_eq!(again.permit_key, header.permit_key);
     }
     if let Ok(header) = parse_udp(bytes) {
-        check_test(&header, linerate_model::Transport::Udp, DATAGRAM_LEN_MAX_BYTES);
+        check_test(
+            &header,
+            linerate_model::Transport::Udp,
+            DATAGRAM_LEN_MAX_BYTES,
+        );
         let again = parse_udp(&header.emit_udp()).expect("our own header is valid");
         assert_eq!((again.mode, again.start), (header.mode, header.start));
         // The unit of a rate is sent only to a server that keeps it.
@@ -79,9 +89,16 @@ fn check_test(header: &Header, transport: linerate_model::Transport, len_max: u3
 pub fn datagram(bytes: &[u8]) {
     if let Some(report) = FinalReport::parse(bytes) {
         assert!(report.jitter_s.is_finite());
-        assert!(report.transit_s.is_none_or(|spread| spread.deviation().is_finite()));
+        assert!(
+            report
+                .transit_s
+                .is_none_or(|spread| spread.deviation().is_finite())
+        );
         let again = FinalReport::parse(&report.emit(16)).expect("our own report is valid");
-        assert_eq!((again.bytes, again.lost, again.datagrams), (report.bytes, report.lost, report.datagrams));
+        assert_eq!(
+            (again.bytes, again.lost, again.datagrams),
+            (report.bytes, report.lost, report.datagrams)
+        );
     }
     for width in [NumberWidth::Narrow, NumberWidth::Wide] {
         let _ = DatagramHead::parse(bytes, width);
@@ -118,7 +135,10 @@ pub fn stream_data(bytes: &[u8]) {
 fn check_head(head: &BounceHead) {
     // A reply has its stated length; large ones are left out to keep the fuzzer fast.
     if head.reply_len() < 4096 {
-        assert_eq!(head.reply(Timestamp::default()).len(), head.reply_len() as usize);
+        assert_eq!(
+            head.reply(Timestamp::default()).len(),
+            head.reply_len() as usize
+        );
     }
 }
 
@@ -132,7 +152,10 @@ pub fn machines(script: &[u8]) {
 
 fn stream_server(script: &[u8]) {
     let has_key = script.first().is_some_and(|byte| byte % 8 == 0);
-    let policy = Policy { permit_key: has_key.then(|| b"secret123".to_vec()), ..Policy::default() };
+    let policy = Policy {
+        permit_key: has_key.then(|| b"secret123".to_vec()),
+        ..Policy::default()
+    };
     let step = |server: &mut StreamServer, now: Instant, op: Op<'_>| match op {
         Op::Bytes(bytes) => {
             let _ = server.handle_bytes(clock(), bytes);
@@ -147,7 +170,12 @@ fn stream_server(script: &[u8]) {
         Op::Local(201..=220) => server.handle_local(now, StreamServerInput::Terminated),
         Op::Local(_) => server.handle_local(now, StreamServerInput::Failed(failure())),
     };
-    let poll = |server: &mut StreamServer| Some(matches!(server.poll_action()?, StreamServerAction::Close(_)));
+    let poll = |server: &mut StreamServer| {
+        Some(matches!(
+            server.poll_action()?,
+            StreamServerAction::Close(_)
+        ))
+    };
     let server = StreamServer::new(start(), clock(), policy);
     drive(script, TICK, server, step, poll, StreamServer::poll_timeout);
 }
@@ -155,7 +183,10 @@ fn stream_server(script: &[u8]) {
 fn stream_client(script: &[u8]) {
     let mut header = sample_header(script);
     header.detect_peer = script.first().is_some_and(|byte| byte % 2 == 0);
-    let setup = StreamClientSetup { header: Some(header), time_limit: Some(Duration::from_secs(10)) };
+    let setup = StreamClientSetup {
+        header: Some(header),
+        time_limit: Some(Duration::from_secs(10)),
+    };
     let step = |client: &mut StreamClient, now: Instant, op: Op<'_>| match op {
         Op::Bytes(bytes) => {
             let _ = client.handle_bytes(now, clock(), bytes);
@@ -170,7 +201,12 @@ fn stream_client(script: &[u8]) {
         Op::Local(181..=220) => client.handle_local(now, StreamClientInput::Interrupted),
         Op::Local(_) => client.handle_local(now, StreamClientInput::Failed(failure())),
     };
-    let poll = |client: &mut StreamClient| Some(matches!(client.poll_action()?, StreamClientAction::Close(_)));
+    let poll = |client: &mut StreamClient| {
+        Some(matches!(
+            client.poll_action()?,
+            StreamClientAction::Close(_)
+        ))
+    };
     let client = StreamClient::new(start(), setup);
     drive(script, TICK, client, step, poll, StreamClient::poll_timeout);
 }
@@ -185,11 +221,15 @@ fn flow_server(script: &[u8]) {
         Op::Item(bytes) => flow.handle_local(now, FlowServerInput::DatagramArrived(bytes.into())),
         Op::Eof | Op::Error => flow.handle_local(now, FlowServerInput::Failed(failure())),
         Op::Local(0..=100) => flow.handle_local(now, FlowServerInput::SendingDone),
-        Op::Local(101..=240) => flow.handle_local(now, FlowServerInput::LastArrived(Box::default())),
+        Op::Local(101..=240) => {
+            flow.handle_local(now, FlowServerInput::LastArrived(Box::default()))
+        }
         Op::Local(_) => flow.handle_local(now, FlowServerInput::Terminated),
     };
-    let poll = |flow: &mut FlowServer| Some(matches!(flow.poll_action()?, FlowServerAction::Close(_)));
-    let flow = FlowServer::new(start(), clock(), Policy::default(), &first, false).expect("a valid first datagram");
+    let poll =
+        |flow: &mut FlowServer| Some(matches!(flow.poll_action()?, FlowServerAction::Close(_)));
+    let flow = FlowServer::new(start(), clock(), Policy::default(), &first, false)
+        .expect("a valid first datagram");
     drive(script, TICK, flow, step, poll, FlowServer::poll_timeout);
 }
 
@@ -206,20 +246,36 @@ fn flow_client(script: &[u8]) {
         Op::Bytes(bytes) => flow.handle_datagram(now, bytes),
         Op::Eof | Op::Error => flow.handle_local(now, clock(), FlowClientInput::Failed(failure())),
         Op::Item(lost) => {
-            flow.handle_datagram(now, &FinalReport { lost: lost.into(), ..FinalReport::default() }.emit(16));
+            flow.handle_datagram(
+                now,
+                &FinalReport {
+                    lost: lost.into(),
+                    ..FinalReport::default()
+                }
+                .emit(16),
+            );
         }
         Op::Local(0..=60) => flow.handle_local(now, clock(), FlowClientInput::DataArrived),
         Op::Local(61..=100) => flow.handle_local(now, clock(), FlowClientInput::LastArrived),
-        Op::Local(101..=240) => flow.handle_local(now, clock(), FlowClientInput::SendingDone { next_number }),
+        Op::Local(101..=240) => {
+            flow.handle_local(now, clock(), FlowClientInput::SendingDone { next_number })
+        }
         Op::Local(_) => flow.handle_local(now, clock(), FlowClientInput::Interrupted),
     };
-    let poll = |flow: &mut FlowClient| Some(matches!(flow.poll_action()?, FlowClientAction::Close(_)));
+    let poll =
+        |flow: &mut FlowClient| Some(matches!(flow.poll_action()?, FlowClientAction::Close(_)));
     let flow = FlowClient::new(start(), clock(), setup);
     drive(script, TICK, flow, step, poll, FlowClient::poll_timeout);
 }
 
 fn sample_header(script: &[u8]) -> Header {
-    const MODES: [Mode; 5] = [Mode::Forward, Mode::Reverse, Mode::FullDuplex, Mode::Dual, Mode::TradeOff];
+    const MODES: [Mode; 5] = [
+        Mode::Forward,
+        Mode::Reverse,
+        Mode::FullDuplex,
+        Mode::Dual,
+        Mode::TradeOff,
+    ];
     let choice = script.first().copied().unwrap_or_default();
     Header {
         mode: MODES[usize::from(choice) % MODES.len()],

@@ -45,7 +45,11 @@ impl ServerAck {
     /// The answer's bytes.
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
-        let len = if self.times.is_some() { TIMED_ACK_LEN } else { ACK_LEN };
+        let len = if self.times.is_some() {
+            TIMED_ACK_LEN
+        } else {
+            ACK_LEN
+        };
         let mut bytes = vec![0; len];
         let (upper, lower) = self.version.to_words();
         put_word(&mut bytes, 0, TYPE);
@@ -64,7 +68,8 @@ impl ServerAck {
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let len = word(bytes, 4)? as usize;
-        if word(bytes, 0)? != TYPE || len > bytes.len() || !(len == ACK_LEN || len == TIMED_ACK_LEN) {
+        if word(bytes, 0)? != TYPE || len > bytes.len() || !(len == ACK_LEN || len == TIMED_ACK_LEN)
+        {
             return None;
         }
         let version = Version::from_words(word(bytes, 12)?, word(bytes, 16)?)?;
@@ -75,7 +80,10 @@ impl ServerAck {
                 answered: Timestamp::read(bytes, 44)?,
             })
         });
-        Some(Self { version, times: times.flatten() })
+        Some(Self {
+            version,
+            times: times.flatten(),
+        })
     }
 }
 
@@ -83,7 +91,10 @@ impl AckTimes {
     /// Compares the clocks; `now` is the client's when the answer arrived.
     #[must_use]
     pub fn clock_check(&self, now: Timestamp) -> ClockCheck {
-        ClockCheck { send_ns: self.accepted.ns_since(self.sent), ack_ns: now.ns_since(self.answered) }
+        ClockCheck {
+            send_ns: self.accepted.ns_since(self.sent),
+            ack_ns: now.ns_since(self.answered),
+        }
     }
 }
 

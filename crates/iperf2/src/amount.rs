@@ -48,7 +48,11 @@ impl Amount {
                 let ticks = time.as_nanos() / TICK.as_nanos();
                 Self::Ticks(u32::try_from(ticks).unwrap_or(TIME).clamp(1, TIME))
             }
-            EndCondition::Bytes(bytes) => Self::Bytes(u32::try_from(bytes).ok().filter(|b| *b <= Self::BYTES_MAX)?),
+            EndCondition::Bytes(bytes) => Self::Bytes(
+                u32::try_from(bytes)
+                    .ok()
+                    .filter(|b| *b <= Self::BYTES_MAX)?,
+            ),
             EndCondition::Blocks(_) | EndCondition::Unlimited => Self::Open,
         })
     }
@@ -76,7 +80,10 @@ mod tests {
     #[test]
     fn words_are_those_of_the_captures() {
         let rows = [
-            (EndCondition::Duration(Duration::from_millis(300)), 0xffff_ffe2),
+            (
+                EndCondition::Duration(Duration::from_millis(300)),
+                0xffff_ffe2,
+            ),
             (EndCondition::Duration(Duration::from_secs(1)), 0xffff_ff9c),
             (EndCondition::Bytes(256 << 10), 0x0004_0000),
             (EndCondition::Unlimited, 0),
@@ -93,7 +100,13 @@ mod tests {
         assert_eq!(Amount::of_end(EndCondition::Bytes(3 << 30)), None);
         let endless = EndCondition::Duration(Duration::from_secs(u64::MAX));
         assert_eq!(Amount::of_end(endless), Some(Amount::Ticks(TIME)));
-        assert_eq!(Amount::from_word(Amount::Ticks(TIME).to_word()), Amount::Ticks(TIME));
-        assert_eq!(Amount::of_end(EndCondition::Duration(Duration::ZERO)), Some(Amount::Ticks(1)));
+        assert_eq!(
+            Amount::from_word(Amount::Ticks(TIME).to_word()),
+            Amount::Ticks(TIME)
+        );
+        assert_eq!(
+            Amount::of_end(EndCondition::Duration(Duration::ZERO)),
+            Some(Amount::Ticks(1))
+        );
     }
 }

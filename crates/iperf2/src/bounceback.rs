@@ -73,7 +73,9 @@ impl BounceHead {
             return Err(BounceError::Mark);
         }
         let request_bytes = checked_len(word(4))?;
-        let reply_bytes = (flags & REPLY_SIZE != 0).then(|| checked_len(word(60))).transpose()?;
+        let reply_bytes = (flags & REPLY_SIZE != 0)
+            .then(|| checked_len(word(60)))
+            .transpose()?;
         let hold = Duration::from_micros(u64::from(word(44)));
         if hold > HOLD_MAX {
             return Err(BounceError::Hold(word(44)));
@@ -102,7 +104,10 @@ impl BounceHead {
             (self.stop, STOP),
             (self.reply_bytes.is_some(), REPLY_SIZE),
         ];
-        let flags = bits.iter().filter(|(set, _)| *set).fold(0, |word, (_, bit)| word | bit);
+        let flags = bits
+            .iter()
+            .filter(|(set, _)| *set)
+            .fold(0, |word, (_, bit)| word | bit);
         put_word(bytes, 0, MARK);
         put_word(bytes, 4, self.request_bytes);
         put_word(bytes, 8, self.burst);
@@ -112,7 +117,11 @@ impl BounceHead {
         self.sent.write(bytes, 20);
         self.received.unwrap_or(UNKNOWN).write(bytes, 28);
         self.replied.unwrap_or(UNKNOWN).write(bytes, 36);
-        put_word(bytes, 44, u32::try_from(self.hold.as_micros()).unwrap_or(u32::MAX));
+        put_word(
+            bytes,
+            44,
+            u32::try_from(self.hold.as_micros()).unwrap_or(u32::MAX),
+        );
         for at in (48..60).step_by(4) {
             put_word(bytes, at, u32::from(FILLER) << 16 | u32::from(FILLER));
         }
@@ -140,7 +149,11 @@ impl BounceHead {
 }
 
 fn checked_len(len: u32) -> Result<u32, BounceError> {
-    if (HEAD_LEN as u32..=MESSAGE_LEN_MAX).contains(&len) { Ok(len) } else { Err(BounceError::Size(len)) }
+    if (HEAD_LEN as u32..=MESSAGE_LEN_MAX).contains(&len) {
+        Ok(len)
+    } else {
+        Err(BounceError::Size(len))
+    }
 }
 
 fn server_time(bytes: &[u8], at: usize) -> Option<Timestamp> {
@@ -155,4 +168,7 @@ const REPLY_SIZE: u16 = 0x0800;
 /// Stands in unused fields.
 const FILLER: u16 = 0x5a5a;
 /// Stands where the server is to write its times.
-const UNKNOWN: Timestamp = Timestamp { sec: u32::MAX, usec: u32::MAX };
+const UNKNOWN: Timestamp = Timestamp {
+    sec: u32::MAX,
+    usec: u32::MAX,
+};

@@ -98,7 +98,10 @@ impl BurstReader {
         self.head.clear();
         let expected = self.last_number.wrapping_add(1);
         self.last_number = self.current.number;
-        Some(Burst { head: self.current, is_out_of_sequence: self.current.number != expected })
+        Some(Burst {
+            head: self.current,
+            is_out_of_sequence: self.current.number != expected,
+        })
     }
 
     /// A head made no sense, so nothing behind it can be parsed.
@@ -131,7 +134,11 @@ mod tests {
         for (size, number) in sizes.iter().zip(1..) {
             let at = bytes.len();
             bytes.resize(at + *size as usize, b'5');
-            let head = BurstHead { number, size_bytes: *size, ..BurstHead::default() };
+            let head = BurstHead {
+                number,
+                size_bytes: *size,
+                ..BurstHead::default()
+            };
             head.write(&mut bytes[at..]);
         }
         bytes

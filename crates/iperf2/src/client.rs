@@ -7,10 +7,11 @@ mod flow;
 mod stream;
 
 pub use flow::{
-    FIRST_DATAGRAM_WAIT, FIRST_DATAGRAMS_MAX, FlowClient, FlowClientAction, FlowClientInput, FlowClientSetup,
-    LAST_DATAGRAMS_MAX, REPORT_WAIT,
+    FIRST_DATAGRAM_WAIT, FIRST_DATAGRAMS_MAX, FlowClient, FlowClientAction, FlowClientInput,
+    FlowClientSetup, LAST_DATAGRAMS_MAX, REPORT_WAIT,
 };
 pub(crate) use stream::failure;
 pub use stream::{
-    ACK_TIMEOUT, DRAIN_TIMEOUT, HEADER_TIMEOUT, StreamClient, StreamClientAction, StreamClientInput, StreamClientSetup,
+    ACK_TIMEOUT, DRAIN_TIMEOUT, HEADER_TIMEOUT, StreamClient, StreamClientAction,
+    StreamClientInput, StreamClientSetup,
 };

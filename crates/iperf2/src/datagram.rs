@@ -38,7 +38,10 @@ impl DatagramHead {
             NumberWidth::Narrow => i64::from(low as i32),
             NumberWidth::Wide => i64::from(word(datagram, 12)? as i32) << 32 | i64::from(low),
         };
-        Some(Self { number, sent: Timestamp::read(datagram, 4)? })
+        Some(Self {
+            number,
+            sent: Timestamp::read(datagram, 4)?,
+        })
     }
 
     /// Writes the head over the start of a datagram, as far as that is long enough.
@@ -156,9 +159,20 @@ mod tests {
 
     #[test]
     fn a_flow_without_header_needs_a_number_and_a_time_that_can_be_true() {
-        let time = Timestamp { sec: 7, usec: 999_999 };
-        let no_time = Timestamp { sec: 7, usec: 1_000_000 };
-        for (number, sent, begins) in [(1, time, true), (0, time, false), (-3, time, false), (1, no_time, false)] {
+        let time = Timestamp {
+            sec: 7,
+            usec: 999_999,
+        };
+        let no_time = Timestamp {
+            sec: 7,
+            usec: 1_000_000,
+        };
+        for (number, sent, begins) in [
+            (1, time, true),
+            (0, time, false),
+            (-3, time, false),
+            (1, no_time, false),
+        ] {
             let opening = FlowOpening::parse(&datagram(number, sent));
             assert_eq!(opening.is_some(), begins, "{number} {sent:?}");
         }
@@ -167,10 +181,16 @@ mod tests {
     #[test]
     fn old_clients_look_for_their_report_four_bytes_earlier() {
         let mut bytes = datagram(1, Timestamp::default());
-        assert_eq!(FlowOpening::parse(&bytes).expect("a flow").report_offset, 16);
+        assert_eq!(
+            FlowOpening::parse(&bytes).expect("a flow").report_offset,
+            16
+        );
         for (at, value) in [(12, 0), (16, 1), (20, 5001)] {
             put_word(&mut bytes, at, value);
         }
-        assert_eq!(FlowOpening::parse(&bytes).expect("a flow").report_offset, 12);
+        assert_eq!(
+            FlowOpening::parse(&bytes).expect("a flow").report_offset,
+            12
+        );
     }
 }

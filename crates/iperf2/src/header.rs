@@ -137,7 +137,13 @@ impl Header {
     /// A header of this release without options.
     #[must_use]
     pub fn new(version: Version, port: u16, amount: Amount) -> Self {
-        Self { version, port, amount, streams: 1, ..Self::default() }
+        Self {
+            version,
+            port,
+            amount,
+            streams: 1,
+            ..Self::default()
+        }
     }
 
     /// What ends the test.
@@ -162,7 +168,11 @@ impl Header {
     #[must_use]
     pub fn datagram_len_min(&self) -> usize {
         // The start lies behind the bytes that the length counts.
-        let end_of_start = if self.start.is_some() { UDP_TAIL.fq_rate } else { 0 };
+        let end_of_start = if self.start.is_some() {
+            UDP_TAIL.fq_rate
+        } else {
+            0
+        };
         DATAGRAM_PREFIX_LEN + self.udp_len().max(end_of_start)
     }
 }
@@ -212,8 +222,16 @@ struct Tail {
     frames: usize,
 }
 
-const TCP_TAIL: Tail = Tail { start: 64, fq_rate: 72, frames: 80 };
-const UDP_TAIL: Tail = Tail { start: 96, fq_rate: 104, frames: 112 };
+const TCP_TAIL: Tail = Tail {
+    start: 64,
+    fq_rate: 72,
+    frames: 80,
+};
+const UDP_TAIL: Tail = Tail {
+    start: 96,
+    fq_rate: 104,
+    frames: 112,
+};
 
 /// Bytes of the base and the extension.
 const NARROW_LEN: usize = 60;

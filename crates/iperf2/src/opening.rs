@@ -39,7 +39,9 @@ pub fn recognise(bytes: &[u8]) -> Opening {
         bounceback::MARK => Opening::BounceBack,
         PATTERN => Opening::Data,
         _ if LEGACY.contains(&flags) => Opening::Legacy,
-        _ if flags & HEADER_BITS == HEADER_BITS && flags & !first::KNOWN == 0 && length >= 60 => Opening::Header,
+        _ if flags & HEADER_BITS == HEADER_BITS && flags & !first::KNOWN == 0 && length >= 60 => {
+            Opening::Header
+        }
         _ => Opening::Foreign,
     }
 }
@@ -47,7 +49,14 @@ pub fn recognise(bytes: &[u8]) -> Opening {
 /// Bits every header has.
 const HEADER_BITS: u32 = first::EXTENDED | first::LENGTH;
 /// First words of old releases: normal, back afterwards, back at once, each also with the extension.
-const LEGACY: [u32; 6] = [0, 0x8000_0000, 0x8000_0001, 0x4000_0000, 0xc000_0000, 0xc000_0001];
+const LEGACY: [u32; 6] = [
+    0,
+    0x8000_0000,
+    0x8000_0001,
+    0x4000_0000,
+    0xc000_0000,
+    0xc000_0001,
+];
 /// "0123": data begin with the first digits.
 const PATTERN: u32 = 0x3031_3233;
 

@@ -46,7 +46,11 @@ impl FinalReport {
         }
         put_word(at, 0, flags);
         put_split(at, 8, 4, self.bytes);
-        put_word(at, 12, u32::try_from(self.duration.as_secs()).unwrap_or(u32::MAX));
+        put_word(
+            at,
+            12,
+            u32::try_from(self.duration.as_secs()).unwrap_or(u32::MAX),
+        );
         put_word(at, 16, self.duration.subsec_micros());
         put_split(at, 20, 100, self.lost);
         put_split(at, 24, 104, self.out_of_order);
@@ -66,17 +70,26 @@ impl FinalReport {
             return None;
         }
         let count = |low, high| {
-            let upper = if flags & WIDE_COUNTS != 0 { word(at, high).unwrap_or(0) } else { 0 };
+            let upper = if flags & WIDE_COUNTS != 0 {
+                word(at, high).unwrap_or(0)
+            } else {
+                0
+            };
             Some(u64::from(upper) << 32 | u64::from(word(at, low)?))
         };
         Some(Self {
             bytes: u64::from(word(at, 4)?) << 32 | u64::from(word(at, 8)?),
-            duration: Duration::from_secs(word(at, 12)?.into()) + Duration::from_micros(word(at, 16)?.into()),
+            duration: Duration::from_secs(word(at, 12)?.into())
+                + Duration::from_micros(word(at, 16)?.into()),
             lost: count(20, 100)?,
             out_of_order: count(24, 104)?,
             datagrams: count(28, 108)?,
             jitter_s: seconds(at, 32)?,
-            transit_s: if flags & HAS_TRANSIT != 0 { read_transit(at) } else { None },
+            transit_s: if flags & HAS_TRANSIT != 0 {
+                read_transit(at)
+            } else {
+                None
+            },
             datagrams_per_s: word(at, 92).unwrap_or_default(),
         })
     }
@@ -146,19 +159,39 @@ mod tests {
             datagrams_per_s: 95,
         };
         let read = FinalReport::parse(&report.emit(HEAD_LEN)).expect("our own");
-        assert_eq!(FinalReport { transit_s: None, ..read }, FinalReport { transit_s: None, ..report });
+        assert_eq!(
+            FinalReport {
+                transit_s: None,
+                ..read
+            },
+            FinalReport {
+                transit_s: None,
+                ..report
+            }
+        );
         let read = read.transit_s.expect("transmitted");
         assert_eq!(read.count, 4);
         assert!((read.mean - transit.mean).abs() < 1e-6 && (read.min - transit.min).abs() < 1e-6);
         assert!((read.deviation() - transit.deviation()).abs() < 1e-6);
-        assert_eq!(FinalReport { transit_s: None, ..report }.emit(HEAD_LEN).len(), REPORT_LEN);
+        assert_eq!(
+            FinalReport {
+                transit_s: None,
+                ..report
+            }
+            .emit(HEAD_LEN)
+            .len(),
+            REPORT_LEN
+        );
     }
 
     #[test]
     fn other_datagrams_are_no_reports() {
         assert_eq!(FinalReport::parse(&[0; REPORT_LEN]), None);
         assert_eq!(FinalReport::parse(&[b'6'; REPORT_LEN]), None);
-        assert_eq!(FinalReport::parse(&FinalReport::default().emit(HEAD_LEN)[..50]), None);
+        assert_eq!(
+            FinalReport::parse(&FinalReport::default().emit(HEAD_LEN)[..50]),
+            None
+        );
         assert_eq!(FinalReport::default().emit(500).len(), REPORT_LEN);
     }
 }

@@ -186,7 +186,11 @@ mod tests {
             ("duplicate hides no loss", &[1, 3, 3], (3, 1, 0, 1)),
             ("late and twice", &[1, 3, 2, 2], (3, 0, 1, 1)),
             ("zero", &[0], (0, 0, 0, 1)),
-            ("hostile", &[i64::MAX, 1, i64::MIN, i64::MAX], (i64::MAX as u64, i64::MAX as u64 - 2, 1, 2)),
+            (
+                "hostile",
+                &[i64::MAX, 1, i64::MIN, i64::MAX],
+                (i64::MAX as u64, i64::MAX as u64 - 2, 1, 2),
+            ),
         ];
         for (name, numbers, expected) in rows {
             let t = fed(numbers);
@@ -206,10 +210,17 @@ mod tests {
     fn jitter_follows_transit_of_datagrams_in_order() {
         let mut tracker = SequenceTracker::default();
         tracker.on_datagram(1, 5_000_000);
-        assert_eq!(tracker.jitter_s(), 0.0, "the first datagram has nothing to differ from");
+        assert_eq!(
+            tracker.jitter_s(),
+            0.0,
+            "the first datagram has nothing to differ from"
+        );
         tracker.on_datagram(3, 6_600_000);
         tracker.on_datagram(2, 900_000_000);
-        assert!((tracker.jitter_s() - 0.0001).abs() < 1e-12, "1.6 ms / 16, the late one does not count");
+        assert!(
+            (tracker.jitter_s() - 0.0001).abs() < 1e-12,
+            "1.6 ms / 16, the late one does not count"
+        );
         tracker.on_datagram(4, 6_600_000);
         let mean = (100_000.0 + 93_750.0) / 2.0 / 1e9;
         assert!((tracker.mean_jitter_s() - mean).abs() < 1e-12);

@@ -14,7 +14,9 @@ use crate::opening::Opening;
 use crate::stamp::Timestamp;
 use crate::version::Version;
 
-pub use flow::{FlowRefusal, FlowServer, FlowServerAction, FlowServerInput, REPORT_SILENCE, REPORTS_MAX};
+pub use flow::{
+    FlowRefusal, FlowServer, FlowServerAction, FlowServerInput, REPORT_SILENCE, REPORTS_MAX,
+};
 pub use stream::{ConnectBack, StreamServer, StreamServerAction, StreamServerInput};
 
 /// What a server demands and allows.
@@ -74,7 +76,11 @@ pub struct UdpReverse {
 
 impl Default for UdpReverse {
     fn default() -> Self {
-        Self { rate_bps_max: 10_000_000_000, time_max: Duration::from_secs(3600), silence_max: None }
+        Self {
+            rate_bps_max: 10_000_000_000,
+            time_max: Duration::from_secs(3600),
+            silence_max: None,
+        }
     }
 }
 
@@ -105,7 +111,9 @@ impl AcceptedTest {
     /// Who sends.
     #[must_use]
     pub fn mode(&self) -> crate::header::Mode {
-        self.header.as_ref().map_or_else(Default::default, |header| header.mode)
+        self.header
+            .as_ref()
+            .map_or_else(Default::default, |header| header.mode)
     }
 }
 
@@ -122,7 +130,10 @@ impl Policy {
             (None, None) => true,
             (None, Some(_)) | (Some(_), None) => false,
             (Some(expected), Some(key)) => {
-                let differences = expected.iter().zip(key).fold(0, |sum, (a, b)| sum | (a ^ b));
+                let differences = expected
+                    .iter()
+                    .zip(key)
+                    .fold(0, |sum, (a, b)| sum | (a ^ b));
                 expected.len() == key.len() && differences == 0
             }
         }

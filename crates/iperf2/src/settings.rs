@@ -36,12 +36,18 @@ pub enum UnsupportedTest {
 ///
 /// # Errors
 /// When the server would have to send more than the header can express.
-pub fn client_header(spec: &ClientSpec, version: Version, start: Timestamp) -> Result<Header, UnsupportedTest> {
+pub fn client_header(
+    spec: &ClientSpec,
+    version: Version,
+    start: Timestamp,
+) -> Result<Header, UnsupportedTest> {
     let test = &spec.test;
     let workload = &test.workload;
     let mode = mode(test);
-    let (isochronous, bursts) =
-        (matches!(workload.shape, Shape::Isochronous(_)), matches!(workload.shape, Shape::Bursts { .. }));
+    let (isochronous, bursts) = (
+        matches!(workload.shape, Shape::Isochronous(_)),
+        matches!(workload.shape, Shape::Bursts { .. }),
+    );
     let server_sends = mode.server_sends();
     let start_is_scheduled = matches!(workload.start, Start::At(_));
     let mut header = Header {
@@ -64,7 +70,11 @@ pub fn client_header(spec: &ClientSpec, version: Version, start: Timestamp) -> R
         frames: frames(&workload.shape).filter(|_| bursts || server_sends),
         congestion: test.socket.congestion.clone(),
         permit_key: workload.permit_key.clone().map(String::into_bytes),
-        ..Header::new(version, workload.back_port.unwrap_or(spec.local.port), amount(test.end, mode)?)
+        ..Header::new(
+            version,
+            workload.back_port.unwrap_or(spec.local.port),
+            amount(test.end, mode)?,
+        )
     };
     header.start = needs_start(&header, test.transport).then_some(start);
     Ok(header)
@@ -73,8 +83,16 @@ pub fn client_header(spec: &ClientSpec, version: Version, start: Timestamp) -> R
 /// The test requested of a server on one connection (`is_tcp`) or flow, within its limits.
 #[must_use]
 pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
-    let len_max = if transport == Transport::Udp { DATAGRAM_LEN_MAX_BYTES } else { BLOCK_LEN_MAX_BYTES };
-    let default_len = if transport == Transport::Udp { UDP_BLOCK_LEN_BYTES } else { TCP_BLOCK_LEN_BYTES };
+    let len_max = if transport == Transport::Udp {
+        DATAGRAM_LEN_MAX_BYTES
+    } else {
+        BLOCK_LEN_MAX_BYTES
+    };
+    let default_len = if transport == Transport::Udp {
+        UDP_BLOCK_LEN_BYTES
+    } else {
+        TCP_BLOCK_LEN_BYTES
+    };
     let shape = match header.frames {
         Some(frames) if header.bursts => bursts(&frames),
         Some(frames) => isochronous(&frames),
@@ -90,7 +108,10 @@ pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
         Mode::FullDuplex | Mode::Dual | Mode::TradeOff => Direction::Bidirectional,
     };
     test.end = header.end();
-    test.block_len_bytes = header.block_len_bytes.unwrap_or(default_len).clamp(1, len_max);
+    test.block_len_bytes = header
+        .block_len_bytes
+        .unwrap_or(default_len)
+        .clamp(1, len_max);
     test.block_len_explicit = header.block_len_bytes.is_some();
     test.socket.tos = header.tos;
     test.socket.congestion = header.congestion.clone();
@@ -108,7 +129,9 @@ pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
         Some(Rate::DatagramsPerSecond(rate)) => test.workload.datagrams_per_s = Some(rate),
         None => {}
     }
-    test.pacing.fq_rate_bps = header.fq_rate_bytes_per_s.map(|bytes| bytes.saturating_mul(8));
+    test.pacing.fq_rate_bps = header
+        .fq_rate_bytes_per_s
+        .map(|bytes| bytes.saturating_mul(8));
     test
 }
 
@@ -188,14 +211,18 @@ fn amount(end: EndCondition, mode: Mode) -> Result<Amount, UnsupportedTest> {
 fn rate(test: &TestSpec) -> Option<Rate> {
     let default = (test.transport == Transport::Udp).then_some(Rate::BitsPerSecond(UDP_RATE_BPS));
     let datagrams = test.workload.datagrams_per_s.map(Rate::DatagramsPerSecond);
-    datagrams.or(test.pacing.rate_bps.map(Rate::BitsPerSecond)).or(default)
+    datagrams
+        .or(test.pacing.rate_bps.map(Rate::BitsPerSecond))
+        .or(default)
 }
 
 /// Which headers tell when the first byte is written, as captured.
 fn needs_start(header: &Header, transport: Transport) -> bool {
     let by_tcp = header.isochronous || header.fq_rate_bytes_per_s.is_some();
     let by_name = header.congestion.is_some() && header.version.has_wide_header();
-    header.trip_times || header.start_is_scheduled || (transport == Transport::Tcp && (by_tcp || by_name))
+    header.trip_times
+        || header.start_is_scheduled
+        || (transport == Transport::Tcp && (by_tcp || by_name))
 }
 
 fn frames(shape: &Shape) -> Option<FrameSettings> {
@@ -224,7 +251,11 @@ fn isochronous(frames: &FrameSettings) -> Shape {
 
 /// A size that was cut off on the wire reads as 0; then the size the originals use stands in.
 fn bursts(frames: &FrameSettings) -> Shape {
-    let size_bytes = if frames.mean >= 1.0 { frames.mean as u32 } else { BURST_LEN_BYTES };
+    let size_bytes = if frames.mean >= 1.0 {
+        frames.mean as u32
+    } else {
+        BURST_LEN_BYTES
+    };
     Shape::Bursts {
         size_bytes: size_bytes.min(crate::burst::BURST_LEN_MAX),
         period: Duration::try_from_secs_f64(frames.per_s.min(FRAMES_PER_S_MAX).recip())
@@ -233,7 +264,12 @@ fn bursts(frames: &FrameSettings) -> Shape {
 }
 
 /// Defaults of the originals.
-const UNTOLD_FRAMES: FrameSettings = FrameSettings { per_s: 60.0, mean: 20e6, variance: 0.0, gap_s: 0.0 };
+const UNTOLD_FRAMES: FrameSettings = FrameSettings {
+    per_s: 60.0,
+    mean: 20e6,
+    variance: 0.0,
+    gap_s: 0.0,
+};
 /// More frames per second than any timer can keep apart.
 const FRAMES_PER_S_MAX: f64 = 1e6;
 /// Default size of a burst.

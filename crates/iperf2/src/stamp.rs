@@ -18,7 +18,10 @@ impl Timestamp {
     /// The time `unix_ns` nanoseconds after 1970. The wire's seconds end in 2106.
     #[must_use]
     pub fn from_unix_ns(unix_ns: u64) -> Self {
-        Self { sec: (unix_ns / 1_000_000_000) as u32, usec: (unix_ns % 1_000_000_000 / 1000) as u32 }
+        Self {
+            sec: (unix_ns / 1_000_000_000) as u32,
+            usec: (unix_ns % 1_000_000_000 / 1000) as u32,
+        }
     }
 
     /// Nanoseconds since 1970; any two words fit.
@@ -41,7 +44,10 @@ impl Timestamp {
     }
 
     pub(crate) fn read(bytes: &[u8], at: usize) -> Option<Self> {
-        Some(Self { sec: word(bytes, at)?, usec: word(bytes, at + 4)? })
+        Some(Self {
+            sec: word(bytes, at)?,
+            usec: word(bytes, at + 4)?,
+        })
     }
 
     pub(crate) fn write(self, bytes: &mut [u8], at: usize) {
@@ -59,7 +65,10 @@ mod tests {
         let time = Timestamp::from_unix_ns(1_795_286_916_123_456_000);
         assert_eq!((time.sec, time.usec), (1_795_286_916, 123_456));
         assert_eq!(time.unix_ns(), 1_795_286_916_123_456_000);
-        let hostile = Timestamp { sec: u32::MAX, usec: u32::MAX };
+        let hostile = Timestamp {
+            sec: u32::MAX,
+            usec: u32::MAX,
+        };
         assert!(hostile.ns_since(Timestamp::default()) > 0);
         assert!(Timestamp::default().ns_since(hostile) < 0);
     }

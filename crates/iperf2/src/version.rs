@@ -43,7 +43,12 @@ impl Version {
     pub const V2_2_1: Self = Self::new(2, 2, 1, Stage::Candidate);
 
     const fn new(major: u16, minor: u16, patch: u16, stage: Stage) -> Self {
-        Self { major, minor, patch, stage }
+        Self {
+            major,
+            minor,
+            patch,
+            stage,
+        }
     }
 
     /// What this release calls itself.
@@ -148,8 +153,17 @@ mod tests {
 
     #[test]
     fn other_words_are_no_version() {
-        for (upper, lower) in [(0, 0), (0x3637_3839, 0x3031_3233), (0x0003_0001, 3), (0x0002_0001, 0x0008_0013)] {
-            assert_eq!(Version::from_words(upper, lower), None, "{upper:x} {lower:x}");
+        for (upper, lower) in [
+            (0, 0),
+            (0x3637_3839, 0x3031_3233),
+            (0x0003_0001, 3),
+            (0x0002_0001, 0x0008_0013),
+        ] {
+            assert_eq!(
+                Version::from_words(upper, lower),
+                None,
+                "{upper:x} {lower:x}"
+            );
         }
     }
 }

@@ -17,7 +17,10 @@ pub(crate) fn put_half(bytes: &mut [u8], at: usize, value: u16) {
 }
 
 fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
-    if let Some(target) = bytes.get_mut(at..).and_then(|rest| rest.get_mut(..value.len())) {
+    if let Some(target) = bytes
+        .get_mut(at..)
+        .and_then(|rest| rest.get_mut(..value.len()))
+    {
         target.copy_from_slice(value);
     }
 }

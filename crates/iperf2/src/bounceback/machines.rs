@@ -39,7 +39,11 @@ impl Responder {
     ///
     /// # Errors
     /// When the bytes are no request, or one beyond the limits.
-    pub fn read(&mut self, now: Timestamp, input: &mut &[u8]) -> Result<Option<Reply>, BounceError> {
+    pub fn read(
+        &mut self,
+        now: Timestamp,
+        input: &mut &[u8],
+    ) -> Result<Option<Reply>, BounceError> {
         take(input, &mut self.head, HEAD_LEN);
         let Some(bytes) = self.head.first_chunk() else {
             return Ok(None);
@@ -60,7 +64,14 @@ impl Responder {
         }
         self.head.clear();
         self.current = None;
-        Ok(Some(if head.stop { Reply::Stop } else { Reply::Send(BounceHead { received: Some(now), ..head }) }))
+        Ok(Some(if head.stop {
+            Reply::Stop
+        } else {
+            Reply::Send(BounceHead {
+                received: Some(now),
+                ..head
+            })
+        }))
     }
 }
 
@@ -68,7 +79,10 @@ impl BounceHead {
     /// The reply to this request, written at `now` of the server's clock.
     #[must_use]
     pub fn reply(&self, now: Timestamp) -> Vec<u8> {
-        let head = Self { replied: Some(now), ..*self };
+        let head = Self {
+            replied: Some(now),
+            ..*self
+        };
         head.message(self.reply_len())
     }
 }
@@ -110,7 +124,10 @@ impl Requester {
     #[must_use]
     pub fn new(start: Instant, template: BounceHead, burst_len: u32, period: Duration) -> Self {
         Self {
-            template: BounceHead { burst: 0, ..template },
+            template: BounceHead {
+                burst: 0,
+                ..template
+            },
             burst_len: burst_len.max(1),
             period,
             phase: Phase::Ready,
@@ -148,7 +165,9 @@ impl Requester {
     pub fn missing(&self) -> usize {
         match self.phase {
             Phase::Ready => 0,
-            Phase::Awaiting { .. } => (self.template.reply_len() as usize).saturating_sub(self.reply.len()),
+            Phase::Awaiting { .. } => {
+                (self.template.reply_len() as usize).saturating_sub(self.reply.len())
+            }
         }
     }
 
@@ -171,21 +190,30 @@ impl Requester {
         }
         self.phase = Phase::Ready;
         let reply = std::mem::take(&mut self.reply);
-        let head = reply.first_chunk().ok_or(BounceError::Mark).and_then(BounceHead::parse)?;
+        let head = reply
+            .first_chunk()
+            .ok_or(BounceError::Mark)
+            .and_then(BounceHead::parse)?;
         Ok(Some(RoundTrip {
             round_trip: now.saturating_duration_since(sent),
             burst: self.template.burst,
-            one_way_ns: head
-                .received
-                .zip(head.replied)
-                .map(|(received, replied)| (received.ns_since(self.template.sent), clock.ns_since(replied))),
+            one_way_ns: head.received.zip(head.replied).map(|(received, replied)| {
+                (
+                    received.ns_since(self.template.sent),
+                    clock.ns_since(replied),
+                )
+            }),
         }))
     }
 
     /// The request that ends the test.
     #[must_use]
     pub fn stop(&self, clock: Timestamp) -> Vec<u8> {
-        let head = BounceHead { stop: true, sent: clock, ..self.template };
+        let head = BounceHead {
+            stop: true,
+            sent: clock,
+            ..self.template
+        };
         head.message(self.template.request_bytes)
     }
 
@@ -199,7 +227,9 @@ impl Requester {
         }
         let late = now.saturating_duration_since(self.next_burst);
         let periods = (late.as_nanos() / self.period.as_nanos()).saturating_add(1);
-        let step = self.period.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX));
+        let step = self
+            .period
+            .saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX));
         self.next_burst = self.next_burst.checked_add(step).unwrap_or(now);
     }
 }
@@ -211,7 +241,12 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn template() -> BounceHead {
-        BounceHead { request_bytes: 100, quick_ack: true, trip_times: true, ..BounceHead::default() }
+        BounceHead {
+            request_bytes: 100,
+            quick_ack: true,
+            trip_times: true,
+            ..BounceHead::default()
+        }
     }
 
     fn clock(us: u64) -> Timestamp {
@@ -231,9 +266,13 @@ mod tests {
             let mut input = std::slice::from_ref(byte);
             reply = server.read(clock(40), &mut input).expect("a request");
         }
-        let Some(Reply::Send(head)) = reply else { panic!("{reply:?}") };
+        let Some(Reply::Send(head)) = reply else {
+            panic!("{reply:?}")
+        };
         let bytes = head.reply(clock(70));
-        let trip = client.read(start + MS, clock(100), &mut bytes.as_slice()).expect("a reply");
+        let trip = client
+            .read(start + MS, clock(100), &mut bytes.as_slice())
+            .expect("a reply");
         let trip = trip.expect("all of it");
         assert_eq!(trip.round_trip, MS);
         assert_eq!(trip.one_way_ns, Some((40_000, 30_000)));
@@ -251,7 +290,9 @@ mod tests {
                 sent.push(step);
                 let head: &[u8; HEAD_LEN] = request.first_chunk().expect("a head");
                 let bytes = BounceHead::parse(head).expect("our own").reply(clock(0));
-                client.read(now, clock(0), &mut bytes.as_slice()).expect("a reply");
+                client
+                    .read(now, clock(0), &mut bytes.as_slice())
+                    .expect("a reply");
             }
         }
         assert_eq!(sent, [0, 0, 10, 10, 20, 20, 30, 30]);
@@ -263,7 +304,10 @@ mod tests {
         let client = Requester::new(Instant::now(), template(), 1, Duration::ZERO);
         let mut server = Responder::default();
         let stop = client.stop(clock(0));
-        assert_eq!(server.read(clock(1), &mut stop.as_slice()), Ok(Some(Reply::Stop)));
+        assert_eq!(
+            server.read(clock(1), &mut stop.as_slice()),
+            Ok(Some(Reply::Stop))
+        );
     }
 
     #[test]
@@ -275,10 +319,16 @@ mod tests {
             (44, 60_000_001, BounceError::Hold(60_000_001)),
             (60, 1 << 30, BounceError::Size(1 << 30)),
         ] {
-            let head = BounceHead { reply_bytes: Some(100), ..template() };
+            let head = BounceHead {
+                reply_bytes: Some(100),
+                ..template()
+            };
             let mut request = head.message(100);
             crate::wire::put_word(&mut request, at, word);
-            assert_eq!(Responder::default().read(clock(0), &mut request.as_slice()), Err(expected));
+            assert_eq!(
+                Responder::default().read(clock(0), &mut request.as_slice()),
+                Err(expected)
+            );
         }
     }
 }

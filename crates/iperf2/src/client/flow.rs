@@ -100,7 +100,10 @@ impl FlowClient {
     /// A flow that begins now; `clock` is this end's wall clock.
     #[must_use]
     pub fn new(now: Instant, clock: Timestamp, setup: FlowClientSetup) -> Self {
-        let mode = setup.header.as_ref().map_or(Mode::Forward, |header| header.mode);
+        let mode = setup
+            .header
+            .as_ref()
+            .map_or(Mode::Forward, |header| header.mode);
         let mut client = Self {
             setup,
             phase: Phase::Running,
@@ -149,7 +152,10 @@ impl FlowClient {
             (FlowClientInput::SendingDone { next_number }, Phase::Running) if self.is_sending => {
                 self.is_sending = false;
                 let next_number = next_number.max(1);
-                self.phase = Phase::Ending { sent: 0, next_number };
+                self.phase = Phase::Ending {
+                    sent: 0,
+                    next_number,
+                };
                 self.end(now, clock);
             }
             (FlowClientInput::DataArrived, Phase::Asking { .. }) => {
@@ -163,7 +169,9 @@ impl FlowClient {
                 }
             }
             (FlowClientInput::Interrupted, Phase::Asking { .. }) => self.close(Ok(())),
-            (FlowClientInput::Interrupted, Phase::Running) if !self.is_sending => self.close(Ok(())),
+            (FlowClientInput::Interrupted, Phase::Running) if !self.is_sending => {
+                self.close(Ok(()))
+            }
             // The caller stops a sender, which ends with `SendingDone`.
             _ => {}
         }
@@ -206,7 +214,9 @@ impl FlowClient {
     }
 
     fn ask(&mut self, now: Instant, clock: Timestamp) {
-        let Phase::Asking { sent } = self.phase else { return };
+        let Phase::Asking { sent } = self.phase else {
+            return;
+        };
         if sent == FIRST_DATAGRAMS_MAX {
             let text = "the server did not begin to send".to_owned();
             return self.close(Err(super::stream::failure(text)));
@@ -235,22 +245,36 @@ impl FlowClient {
         if !self.setup.wants_report {
             return self.close(Ok(()));
         }
-        self.phase = Phase::Ending { sent: sent + 1, next_number: next_number.saturating_add(1) };
+        self.phase = Phase::Ending {
+            sent: sent + 1,
+            next_number: next_number.saturating_add(1),
+        };
         self.deadline = now.checked_add(REPORT_WAIT);
     }
 
     fn send(&mut self, number: i64, clock: Timestamp) {
         let mut datagram = self.template();
         if number == 1 {
-            let header_bytes = self.setup.header.as_ref().map_or(0, Header::datagram_len_min);
+            let header_bytes = self
+                .setup
+                .header
+                .as_ref()
+                .map_or(0, Header::datagram_len_min);
             datagram.resize(datagram.len().max(header_bytes), 0);
         }
-        DatagramHead { number, sent: clock }.write(&mut datagram);
+        DatagramHead {
+            number,
+            sent: clock,
+        }
+        .write(&mut datagram);
         self.push(FlowClientAction::Send(datagram));
     }
 
     fn set_receive_limit(&mut self, now: Instant) {
-        self.deadline = self.setup.time_limit.and_then(|limit| now.checked_add(limit + RECEIVE_GRACE));
+        self.deadline = self
+            .setup
+            .time_limit
+            .and_then(|limit| now.checked_add(limit + RECEIVE_GRACE));
     }
 
     fn close(&mut self, outcome: Result<(), Failure>) {

@@ -100,7 +100,9 @@ impl StreamClient {
         let header = client.setup.header.as_ref();
         let detects_peer = header.is_some_and(|header| header.detect_peer);
         if let Some(header) = header {
-            client.actions.push_back(StreamClientAction::Send(header.emit_tcp()));
+            client
+                .actions
+                .push_back(StreamClientAction::Send(header.emit_tcp()));
         }
         if detects_peer {
             client.incoming = Incoming::Ack(Vec::new());
@@ -124,7 +126,12 @@ impl StreamClient {
 
     /// Takes bytes of the connection, in pieces of any size; `clock` is this end's wall clock. Returns what is left:
     /// bytes behind the server's header are data.
-    pub fn handle_bytes<'a>(&mut self, now: Instant, clock: Timestamp, bytes: &'a [u8]) -> &'a [u8] {
+    pub fn handle_bytes<'a>(
+        &mut self,
+        now: Instant,
+        clock: Timestamp,
+        bytes: &'a [u8],
+    ) -> &'a [u8] {
         let mut input = bytes;
         while !input.is_empty() && !self.is_closed {
             match &mut self.incoming {
@@ -151,9 +158,15 @@ impl StreamClient {
             return;
         }
         match std::mem::replace(&mut self.incoming, Incoming::Ended) {
-            Incoming::Ack(_) => self.fail("the server closed the connection instead of answering".to_owned()),
-            Incoming::Header(_) => self.fail("the server closed the connection before its data".to_owned()),
-            Incoming::Data | Incoming::Discard | Incoming::Ended if !self.is_sending => self.close(Ok(())),
+            Incoming::Ack(_) => {
+                self.fail("the server closed the connection instead of answering".to_owned())
+            }
+            Incoming::Header(_) => {
+                self.fail("the server closed the connection before its data".to_owned())
+            }
+            Incoming::Data | Incoming::Discard | Incoming::Ended if !self.is_sending => {
+                self.close(Ok(()))
+            }
             Incoming::Data | Incoming::Discard | Incoming::Ended => {}
         }
     }
@@ -242,7 +255,11 @@ impl StreamClient {
     }
 
     fn ack_len(&self) -> usize {
-        let timed = self.setup.header.as_ref().is_some_and(|header| header.trip_times);
+        let timed = self
+            .setup
+            .header
+            .as_ref()
+            .is_some_and(|header| header.trip_times);
         if timed { TIMED_ACK_LEN } else { ACK_LEN }
     }
 
@@ -261,7 +278,10 @@ impl StreamClient {
     }
 
     fn set_receive_limit(&mut self, now: Instant) {
-        self.deadline = self.setup.time_limit.and_then(|limit| now.checked_add(limit + DRAIN_TIMEOUT));
+        self.deadline = self
+            .setup
+            .time_limit
+            .and_then(|limit| now.checked_add(limit + DRAIN_TIMEOUT));
     }
 
     fn fail(&mut self, message: String) {

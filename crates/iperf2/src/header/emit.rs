@@ -1,8 +1,9 @@
 //! Writing headers as the release they name writes them.
 
 use super::{
-    CONGESTION_LEN_MAX, DATAGRAM_PREFIX_LEN, FRAME_WORDS_LEN, FRAMES_LEN, FrameSettings, Header, Mode, NARROW_LEN,
-    PERMIT_KEY_LEN_MAX, Rate, TCP_TAIL, Tail, UDP_LEN_MAX, UDP_TAIL, WIDE_LEN, at,
+    CONGESTION_LEN_MAX, DATAGRAM_PREFIX_LEN, FRAME_WORDS_LEN, FRAMES_LEN, FrameSettings, Header,
+    Mode, NARROW_LEN, PERMIT_KEY_LEN_MAX, Rate, TCP_TAIL, Tail, UDP_LEN_MAX, UDP_TAIL, WIDE_LEN,
+    at,
 };
 use crate::flags::{first, lower, upper};
 use crate::wire::{put_half, put_word};
@@ -11,7 +12,10 @@ impl Header {
     /// The header as the first bytes of a TCP connection.
     #[must_use]
     pub fn emit_tcp(&self) -> Vec<u8> {
-        let key = self.permit_key.as_deref().filter(|key| !key.is_empty() && key.len() <= PERMIT_KEY_LEN_MAX);
+        let key = self
+            .permit_key
+            .as_deref()
+            .filter(|key| !key.is_empty() && key.len() <= PERMIT_KEY_LEN_MAX);
         let len = self.tcp_len() + if key.is_some() { 2 } else { 0 };
         let mut bytes = vec![0; len.max(TCP_TAIL.frames + FRAMES_LEN)];
         self.write(&mut bytes, TCP_TAIL);
@@ -66,12 +70,20 @@ impl Header {
 
     /// Bytes of a UDP header that its length counts.
     pub(super) fn udp_len(&self) -> usize {
-        let words = if self.trip_times || self.isochronous { FRAME_WORDS_LEN } else { 0 };
+        let words = if self.trip_times || self.isochronous {
+            FRAME_WORDS_LEN
+        } else {
+            0
+        };
         self.extended_len() + words
     }
 
     fn extended_len(&self) -> usize {
-        if self.version.has_wide_header() { WIDE_LEN } else { NARROW_LEN }
+        if self.version.has_wide_header() {
+            WIDE_LEN
+        } else {
+            NARROW_LEN
+        }
     }
 
     /// What a server is to send must not be cut off; real clients cut it off.
@@ -91,8 +103,10 @@ impl Header {
     }
 
     fn upper(&self) -> u16 {
-        let in_datagrams = matches!(self.rate, Some(Rate::DatagramsPerSecond(_))) && self.mode.server_sends();
-        let frames_for_server = self.frames.is_some() && self.isochronous && self.mode.server_sends();
+        let in_datagrams =
+            matches!(self.rate, Some(Rate::DatagramsPerSecond(_))) && self.mode.server_sends();
+        let frames_for_server =
+            self.frames.is_some() && self.isochronous && self.mode.server_sends();
         let bits = [
             (self.isochronous, upper::ISOCHRONOUS),
             (self.without_final_report, upper::NO_FINAL_REPORT),
@@ -107,7 +121,9 @@ impl Header {
             (self.unsent_limit_bytes.is_some(), upper::UNSENT_LIMIT),
             (self.quick_ack, upper::QUICK_ACK),
         ];
-        bits.iter().filter(|(set, _)| *set).fold(0, |word, (_, bit)| word | bit)
+        bits.iter()
+            .filter(|(set, _)| *set)
+            .fold(0, |word, (_, bit)| word | bit)
     }
 
     fn write(&self, bytes: &mut [u8], tail: Tail) {
@@ -128,7 +144,11 @@ impl Header {
         if let Some(Rate::BitsPerSecond(rate) | Rate::DatagramsPerSecond(rate)) = self.rate {
             put_long(bytes, at::RATE, rate);
         }
-        put_word(bytes, at::UNSENT_LIMIT, self.unsent_limit_bytes.unwrap_or(0));
+        put_word(
+            bytes,
+            at::UNSENT_LIMIT,
+            self.unsent_limit_bytes.unwrap_or(0),
+        );
         if self.version.has_wide_header() {
             put_word(bytes, at::BARRIER, self.barrier_us.unwrap_or(0));
         }
@@ -141,15 +161,28 @@ impl Header {
 
     fn lower(&self) -> u16 {
         let wide = self.version.has_wide_header();
-        let barrier = if wide && self.barrier_us.is_some() { lower::BARRIER } else { 0 };
-        let congestion = if self.congestion_name().is_some() { lower::CONGESTION } else { 0 };
+        let barrier = if wide && self.barrier_us.is_some() {
+            lower::BARRIER
+        } else {
+            0
+        };
+        let congestion = if self.congestion_name().is_some() {
+            lower::CONGESTION
+        } else {
+            0
+        };
         barrier | congestion
     }
 
     /// Releases before 2.2 do not know the field.
     fn congestion_name(&self) -> Option<&str> {
-        let name = self.congestion.as_deref().filter(|_| self.version.has_wide_header())?;
-        (1..=CONGESTION_LEN_MAX).contains(&name.len()).then_some(name)
+        let name = self
+            .congestion
+            .as_deref()
+            .filter(|_| self.version.has_wide_header())?;
+        (1..=CONGESTION_LEN_MAX)
+            .contains(&name.len())
+            .then_some(name)
     }
 
     fn write_congestion(&self, bytes: &mut [u8]) {

@@ -1,8 +1,8 @@
 //! Reading headers. A header is valid only if flags, length and version agree.
 
 use super::{
-    CONGESTION_LEN_MAX, DATAGRAM_PREFIX_LEN, FrameSettings, Header, HeaderError, Mode, NARROW_LEN, PERMIT_KEY_LEN_MAX,
-    Rate, TCP_TAIL, Tail, UDP_LEN_MAX, UDP_TAIL, WIDE_LEN, at,
+    CONGESTION_LEN_MAX, DATAGRAM_PREFIX_LEN, FrameSettings, Header, HeaderError, Mode, NARROW_LEN,
+    PERMIT_KEY_LEN_MAX, Rate, TCP_TAIL, Tail, UDP_LEN_MAX, UDP_TAIL, WIDE_LEN, at,
 };
 use crate::amount::Amount;
 use crate::flags::{first, lower, upper};
@@ -70,9 +70,15 @@ pub fn parse_tcp(bytes: &[u8]) -> Result<Header, HeaderError> {
     }
     let has_key = flags & first::KEY != 0;
     let parts = if has_key { &head[..len - 2] } else { head };
-    let mut header = Parts { bytes: parts, flags }.header(TCP_TAIL)?;
+    let mut header = Parts {
+        bytes: parts,
+        flags,
+    }
+    .header(TCP_TAIL)?;
     if has_key {
-        let key = bytes.get(len..len + key_len(bytes, len)?).ok_or(HeaderError::Short)?;
+        let key = bytes
+            .get(len..len + key_len(bytes, len)?)
+            .ok_or(HeaderError::Short)?;
         header.permit_key = Some(key.to_vec());
     }
     Ok(header)
@@ -83,7 +89,9 @@ pub fn parse_tcp(bytes: &[u8]) -> Result<Header, HeaderError> {
 /// # Errors
 /// When there is none; the datagram may be valid all the same.
 pub fn parse_udp(datagram: &[u8]) -> Result<Header, HeaderError> {
-    let bytes = datagram.get(DATAGRAM_PREFIX_LEN..).ok_or(HeaderError::Short)?;
+    let bytes = datagram
+        .get(DATAGRAM_PREFIX_LEN..)
+        .ok_or(HeaderError::Short)?;
     let flags = word(bytes, at::FLAGS).ok_or(HeaderError::Short)?;
     if flags & (first::KEY | first::DETECT_PEER) != 0 || flags & first::WIDE_NUMBERS == 0 {
         return Err(HeaderError::Flags(flags));
@@ -114,7 +122,11 @@ fn announced_len(flags: u32) -> Result<usize, HeaderError> {
 /// Length of the key behind a header of `len` bytes, whose last two hold it.
 fn key_len(bytes: &[u8], len: usize) -> Result<usize, HeaderError> {
     let announced = usize::from(half(bytes, len - 2).ok_or(HeaderError::Short)?);
-    if (1..=PERMIT_KEY_LEN_MAX).contains(&announced) { Ok(announced) } else { Err(HeaderError::Key(announced)) }
+    if (1..=PERMIT_KEY_LEN_MAX).contains(&announced) {
+        Ok(announced)
+    } else {
+        Err(HeaderError::Key(announced))
+    }
 }
 
 /// The bytes of a header as far as they were sent.
@@ -126,8 +138,8 @@ struct Parts<'a> {
 impl Parts<'_> {
     fn header(&self, tail: Tail) -> Result<Header, HeaderError> {
         let (upper_word, lower_word) = (self.word(at::VERSION), self.word(at::VERSION + 4));
-        let version =
-            Version::from_words(upper_word, lower_word).ok_or(HeaderError::Version(upper_word, lower_word))?;
+        let version = Version::from_words(upper_word, lower_word)
+            .ok_or(HeaderError::Version(upper_word, lower_word))?;
         if version.has_wide_header() && self.bytes.len() < WIDE_LEN {
             return Err(HeaderError::Length(self.bytes.len()));
         }
@@ -141,12 +153,17 @@ impl Parts<'_> {
         let start = Timestamp::read(self.bytes, tail.start).filter(|time| !time.is_unset());
         Ok(Header {
             mode: self.mode(upper, transfer_id.is_some()),
-            streams: if transfer_id.is_some() { streams & STREAMS_OF_TRANSFER } else { streams },
+            streams: if transfer_id.is_some() {
+                streams & STREAMS_OF_TRANSFER
+            } else {
+                streams
+            },
             transfer_id,
             block_len_bytes: Some(self.word(at::BLOCK_LEN)).filter(|len| *len > 0),
             tos: half(self.bytes, at::TOS).unwrap_or_default() as u8,
             rate: self.rate(upper),
-            unsent_limit_bytes: (upper & upper::UNSENT_LIMIT != 0).then(|| self.word(at::UNSENT_LIMIT)),
+            unsent_limit_bytes: (upper & upper::UNSENT_LIMIT != 0)
+                .then(|| self.word(at::UNSENT_LIMIT)),
             quick_ack: upper & upper::QUICK_ACK != 0,
             detect_peer: self.flags & first::DETECT_PEER != 0,
             without_final_report: upper & upper::NO_FINAL_REPORT != 0,
@@ -158,9 +175,18 @@ impl Parts<'_> {
             fq_rate_bytes_per_s: (upper & upper::FQ_RATE != 0)
                 .then(|| self.long(tail.fq_rate))
                 .filter(|rate| *rate > 0),
-            frames: if has_frames { self.frames(tail.frames) } else { None },
-            barrier_us: (version.has_wide_header() && lower & lower::BARRIER != 0).then(|| self.word(at::BARRIER)),
-            congestion: if lower & lower::CONGESTION != 0 { self.congestion() } else { None },
+            frames: if has_frames {
+                self.frames(tail.frames)
+            } else {
+                None
+            },
+            barrier_us: (version.has_wide_header() && lower & lower::BARRIER != 0)
+                .then(|| self.word(at::BARRIER)),
+            congestion: if lower & lower::CONGESTION != 0 {
+                self.congestion()
+            } else {
+                None
+            },
             ..Header::new(version, port, amount)
         })
     }

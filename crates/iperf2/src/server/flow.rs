@@ -132,8 +132,9 @@ impl FlowServer {
             bound(&mut test.spec, &bounds)?;
         }
         let header = test.header.as_ref();
-        let wants_report =
-            !is_group && header.is_none_or(|header| !header.without_final_report) && !mode.server_sends();
+        let wants_report = !is_group
+            && header.is_none_or(|header| !header.without_final_report)
+            && !mode.server_sends();
         let mut flow = Self {
             mode,
             back_port: header.map_or(0, |header| header.port),
@@ -170,7 +171,10 @@ impl FlowServer {
                 self.unanswered_bytes = self.unanswered_bytes.saturating_add(bytes as u64);
                 self.report_again(now);
             }
-            (FlowServerInput::DataArrived | FlowServerInput::DatagramArrived(_), Phase::Proving { missing }) => {
+            (
+                FlowServerInput::DataArrived | FlowServerInput::DatagramArrived(_),
+                Phase::Proving { missing },
+            ) => {
                 *missing -= 1;
                 if *missing == 0 {
                     self.phase = Phase::Running;
@@ -179,7 +183,9 @@ impl FlowServer {
                 self.stay_awake(now);
             }
             (FlowServerInput::DataArrived, Phase::Reporting { .. }) => self.report_again(now),
-            (FlowServerInput::DataArrived | FlowServerInput::DatagramArrived(_), _) => self.stay_awake(now),
+            (FlowServerInput::DataArrived | FlowServerInput::DatagramArrived(_), _) => {
+                self.stay_awake(now)
+            }
             (FlowServerInput::LastArrived(_), Phase::Reporting { .. }) => self.report_again(now),
             (FlowServerInput::LastArrived(report), _) => self.end(now, &report),
         }
@@ -227,7 +233,8 @@ impl FlowServer {
 
     fn begin(&mut self) {
         self.push(FlowServerAction::StartReceiving);
-        let sends = self.mode.server_sends() || (self.mode.connects_back() && self.policy.may_connect_back);
+        let sends =
+            self.mode.server_sends() || (self.mode.connects_back() && self.policy.may_connect_back);
         match self.policy.datagrams_before_sending.saturating_sub(1) {
             _ if !sends => {}
             0 => self.start_sending(),
@@ -238,7 +245,9 @@ impl FlowServer {
     fn start_sending(&mut self) {
         match self.mode {
             Mode::Reverse | Mode::FullDuplex => self.push(FlowServerAction::StartSending),
-            Mode::Dual => self.push(FlowServerAction::ConnectBack { port: self.back_port }),
+            Mode::Dual => self.push(FlowServerAction::ConnectBack {
+                port: self.back_port,
+            }),
             Mode::TradeOff | Mode::Forward => {}
         }
     }
@@ -247,7 +256,9 @@ impl FlowServer {
         self.push(FlowServerAction::StopReceiving);
         let is_proven = !matches!(self.phase, Phase::Proving { .. });
         if self.mode == Mode::TradeOff && self.policy.may_connect_back && is_proven {
-            self.push(FlowServerAction::ConnectBack { port: self.back_port });
+            self.push(FlowServerAction::ConnectBack {
+                port: self.back_port,
+            });
         }
         self.is_receiving = false;
         if self.is_sending {
@@ -262,7 +273,10 @@ impl FlowServer {
             report.transit_s = None;
         }
         self.unanswered_bytes = report.bytes;
-        self.phase = Phase::Reporting { datagram: report.emit(self.report_offset), sent: 0 };
+        self.phase = Phase::Reporting {
+            datagram: report.emit(self.report_offset),
+            sent: 0,
+        };
         self.deadline = now.checked_add(REPORT_SILENCE);
         self.report_again(now);
     }
@@ -318,11 +332,18 @@ fn bound(spec: &mut TestSpec, bounds: &UdpReverse) -> Result<(), FlowRefusal> {
     }
     let rate_bps_max = bounds.rate_bps_max;
     let bits = u64::from(spec.block_len_bytes).saturating_mul(8).max(1);
-    spec.workload.datagrams_per_s = spec.workload.datagrams_per_s.map(|n| n.min(rate_bps_max / bits));
+    spec.workload.datagrams_per_s = spec
+        .workload
+        .datagrams_per_s
+        .map(|n| n.min(rate_bps_max / bits));
     spec.pacing.rate_bps = match spec.pacing.rate_bps {
         Some(0) => Some(rate_bps_max),
         Some(rate_bps) => Some(rate_bps.min(rate_bps_max)),
-        None if spec.workload.datagrams_per_s.is_some() || spec.workload.shape != Shape::Continuous => None,
+        None if spec.workload.datagrams_per_s.is_some()
+            || spec.workload.shape != Shape::Continuous =>
+        {
+            None
+        }
         None => Some(UDP_RATE_BPS),
     };
     if let Shape::Isochronous(frames) = &mut spec.workload.shape {
@@ -344,7 +365,11 @@ fn headerless_spec() -> TestSpec {
 }
 
 fn accepted(opening: FlowOpening, policy: &Policy, clock: Timestamp) -> AcceptedTest {
-    let trip_times = opening.short_trip_times || opening.header.as_ref().is_some_and(|header| header.trip_times);
+    let trip_times = opening.short_trip_times
+        || opening
+            .header
+            .as_ref()
+            .is_some_and(|header| header.trip_times);
     let start = match &opening.header {
         Some(header) => header.start,
         None => Some(opening.head.sent),
@@ -358,7 +383,11 @@ fn accepted(opening: FlowOpening, policy: &Policy, clock: Timestamp) -> Accepted
     spec.workload.trip_times = trip_times && !clocks_disagree;
     spec.workload.without_header = opening.header.is_none();
     AcceptedTest {
-        opening: if opening.header.is_some() { Opening::Header } else { Opening::Data },
+        opening: if opening.header.is_some() {
+            Opening::Header
+        } else {
+            Opening::Data
+        },
         header: opening.header,
         payload_bytes: 0,
         spec,

@@ -166,9 +166,13 @@ impl StreamServer {
                     self.close(Ok(()));
                 }
             }
-            Phase::Opening(read) if read.is_empty() => self.close(Err(closed("the client sent nothing"))),
+            Phase::Opening(read) if read.is_empty() => {
+                self.close(Err(closed("the client sent nothing")))
+            }
             Phase::Opening(_) | Phase::Header(_) | Phase::Bounce(_) => {
-                self.close(Err(closed("the client closed the connection inside its header")));
+                self.close(Err(closed(
+                    "the client closed the connection inside its header",
+                )));
             }
         }
     }
@@ -223,7 +227,9 @@ impl StreamServer {
     }
 
     fn look_at_opening(&mut self) {
-        let Phase::Opening(read) = &mut self.phase else { return };
+        let Phase::Opening(read) = &mut self.phase else {
+            return;
+        };
         match recognise(read) {
             Opening::NeedMore => {}
             Opening::Header => {
@@ -240,7 +246,9 @@ impl StreamServer {
     }
 
     fn look_at_request(&mut self) {
-        let Phase::Bounce(read) = &mut self.phase else { return };
+        let Phase::Bounce(read) = &mut self.phase else {
+            return;
+        };
         let Some(head) = read.first_chunk::<HEAD_LEN>() else {
             return;
         };
@@ -269,7 +277,13 @@ impl StreamServer {
         let mut spec = TestSpec::default();
         spec.end = EndCondition::Unlimited;
         spec.workload.without_header = true;
-        let test = AcceptedTest { opening, header: None, payload_bytes: OPENING_LEN, spec, clocks_disagree: false };
+        let test = AcceptedTest {
+            opening,
+            header: None,
+            payload_bytes: OPENING_LEN,
+            spec,
+            clocks_disagree: false,
+        };
         self.begin(test, true, false);
         self.push(StreamServerAction::StartReceiving);
     }
@@ -293,14 +307,21 @@ impl StreamServer {
         spec.workload.trip_times &= !clocks_disagree;
         let mode = header.mode;
         let back = mode.connects_back().then(|| connect_back(&header, &spec));
-        let own_header =
-            (mode == Mode::Reverse && header.frames_tcp_data()).then(|| answer_header(&header, &self.policy, clock));
-        let test =
-            AcceptedTest { opening: Opening::Header, header: Some(header), payload_bytes, spec, clocks_disagree };
+        let own_header = (mode == Mode::Reverse && header.frames_tcp_data())
+            .then(|| answer_header(&header, &self.policy, clock));
+        let test = AcceptedTest {
+            opening: Opening::Header,
+            header: Some(header),
+            payload_bytes,
+            spec,
+            clocks_disagree,
+        };
         self.begin(test, mode.client_sends(), mode.server_sends());
         if wants_ack {
             let version = self.policy.version;
-            self.push(StreamServerAction::Send(ServerAck { version, times }.emit()));
+            self.push(StreamServerAction::Send(
+                ServerAck { version, times }.emit(),
+            ));
         }
         if mode.client_sends() {
             self.push(StreamServerAction::StartReceiving);
@@ -356,7 +377,14 @@ fn connect_back(header: &Header, spec: &TestSpec) -> ConnectBack {
     spec.direction = Direction::Forward;
     spec.workload = Workload::default();
     spec.workload.without_header = true;
-    ConnectBack { port: header.port, setup: StreamClientSetup { header: None, time_limit: spec.end.duration() }, spec }
+    ConnectBack {
+        port: header.port,
+        setup: StreamClientSetup {
+            header: None,
+            time_limit: spec.end.duration(),
+        },
+        spec,
+    }
 }
 
 const NO_PERMIT: &str = "the client does not know the permit key";

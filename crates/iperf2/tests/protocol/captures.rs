@@ -55,9 +55,17 @@ pub(crate) fn captures() -> Vec<Capture> {
         paths.sort();
         for path in paths {
             let text = std::fs::read_to_string(&path).expect("a readable fixture");
-            let mode = path.file_stem().expect("a file").to_string_lossy().into_owned();
+            let mode = path
+                .file_stem()
+                .expect("a file")
+                .to_string_lossy()
+                .into_owned();
             let (client, server) = text.split_once("=== server ===").unwrap_or((&text, ""));
-            captures.push(Capture { name: format!("{release}/{mode}"), client: calls(client), server: calls(server) });
+            captures.push(Capture {
+                name: format!("{release}/{mode}"),
+                client: calls(client),
+                server: calls(server),
+            });
         }
     }
     captures
@@ -69,7 +77,9 @@ fn calls(text: &str) -> Vec<Call> {
     let mut repeats = false;
     for line in text.lines() {
         if let Some(dump) = line.strip_prefix("      ") {
-            let Some(call) = calls.last_mut() else { continue };
+            let Some(call) = calls.last_mut() else {
+                continue;
+            };
             read_dump(dump, call, &mut repeats);
         } else if let Some(call) = call(line) {
             calls.push(call);
@@ -89,7 +99,12 @@ fn call(line: &str) -> Option<Call> {
         _ => return None,
     };
     let fd = arguments.split(',').next()?.trim().parse().ok()?;
-    Some(Call { is_sent, fd, len, bytes: Vec::new() })
+    Some(Call {
+        is_sent,
+        fd,
+        len,
+        bytes: Vec::new(),
+    })
 }
 
 /// A line of a dump, or the asterisk that stands for lines like the one before.
@@ -114,7 +129,8 @@ fn read_dump(dump: &str, call: &mut Call, repeats: &mut bool) {
     }
     let hex = rest.split("  ").next().unwrap_or_default();
     let digits = hex.split(' ').filter(|digits| !digits.is_empty());
-    call.bytes.extend(digits.map(|digits| u8::from_str_radix(digits, 16).expect("hexadecimal digits")));
+    call.bytes
+        .extend(digits.map(|digits| u8::from_str_radix(digits, 16).expect("hexadecimal digits")));
     call.bytes.truncate(call.len);
 }
 
@@ -122,8 +138,20 @@ fn read_dump(dump: &str, call: &mut Call, repeats: &mut bool) {
 fn the_recordings_are_read() {
     let captures = captures();
     assert_eq!(captures.len(), 98);
-    let x = captures.iter().find(|c| c.name == "wire-218/tcp_X_triptimes").expect("recorded");
-    let sent: Vec<(usize, u32)> = Capture::sent(&x.client).map(|call| (call.len, call.fd)).collect();
+    let x = captures
+        .iter()
+        .find(|c| c.name == "wire-218/tcp_X_triptimes")
+        .expect("recorded");
+    let sent: Vec<(usize, u32)> = Capture::sent(&x.client)
+        .map(|call| (call.len, call.fd))
+        .collect();
     assert_eq!(sent, [(80, 3), (131_072, 3), (131_072, 3)]);
-    assert_eq!(Capture::sent(&x.server).next().expect("an answer").bytes.len(), 52);
+    assert_eq!(
+        Capture::sent(&x.server)
+            .next()
+            .expect("an answer")
+            .bytes
+            .len(),
+        52
+    );
 }

@@ -3,11 +3,13 @@
 use std::time::{Duration, Instant};
 
 use linerate_iperf2::client::{
-    FIRST_DATAGRAMS_MAX, FlowClient, FlowClientAction, FlowClientInput, FlowClientSetup, LAST_DATAGRAMS_MAX,
-    REPORT_WAIT,
+    FIRST_DATAGRAMS_MAX, FlowClient, FlowClientAction, FlowClientInput, FlowClientSetup,
+    LAST_DATAGRAMS_MAX, REPORT_WAIT,
 };
 use linerate_iperf2::datagram::NumberWidth;
-use linerate_iperf2::server::{FlowServer, FlowServerAction, FlowServerInput, REPORT_SILENCE, REPORTS_MAX};
+use linerate_iperf2::server::{
+    FlowServer, FlowServerAction, FlowServerInput, REPORT_SILENCE, REPORTS_MAX,
+};
 use linerate_iperf2::{DatagramHead, Mode, Policy};
 use linerate_model::FailureKind;
 
@@ -26,7 +28,11 @@ fn client(now: Instant, mode: Mode) -> FlowClient {
 /// Datagram `number` of a flow.
 fn datagram(client: &FlowClient, number: i64) -> Vec<u8> {
     let mut bytes = client.template();
-    DatagramHead { number, sent: clock() }.write(&mut bytes);
+    DatagramHead {
+        number,
+        sent: clock(),
+    }
+    .write(&mut bytes);
     bytes
 }
 
@@ -46,15 +52,26 @@ fn client_actions(client: &mut FlowClient) -> Vec<FlowClientAction> {
 fn every_last_datagram_has_a_number_of_its_own_until_the_client_gives_up() {
     let mut now = Instant::now();
     let mut client = client(now, Mode::Forward);
-    assert_eq!(client_actions(&mut client), [FlowClientAction::StartSending]);
-    client.handle_local(now, clock(), FlowClientInput::SendingDone { next_number: 8 });
+    assert_eq!(
+        client_actions(&mut client),
+        [FlowClientAction::StartSending]
+    );
+    client.handle_local(
+        now,
+        clock(),
+        FlowClientInput::SendingDone { next_number: 8 },
+    );
     let mut numbers = Vec::new();
     loop {
         for action in client_actions(&mut client) {
             match action {
                 FlowClientAction::Send(bytes) => {
                     assert_eq!(bytes.len(), 1470);
-                    numbers.push(DatagramHead::parse(&bytes, NumberWidth::Wide).expect("a head").number);
+                    numbers.push(
+                        DatagramHead::parse(&bytes, NumberWidth::Wide)
+                            .expect("a head")
+                            .number,
+                    );
                 }
                 FlowClientAction::NoReport => {}
                 other => {
@@ -75,7 +92,12 @@ fn a_report_is_repeated_until_the_client_is_silent() {
     let now = Instant::now();
     let client = client(now, Mode::Forward);
     let last = || FlowServerInput::LastArrived(Box::default());
-    let sent = |actions: &[FlowServerAction]| actions.iter().filter(|a| matches!(a, FlowServerAction::Send(_))).count();
+    let sent = |actions: &[FlowServerAction]| {
+        actions
+            .iter()
+            .filter(|a| matches!(a, FlowServerAction::Send(_)))
+            .count()
+    };
 
     let mut received = server(now, &client);
     received.handle_local(now, last());
@@ -83,7 +105,10 @@ fn a_report_is_repeated_until_the_client_is_silent() {
     assert_eq!(sent(&server_actions(&mut received)), 2);
     assert_eq!(received.poll_timeout(), Some(now + REPORT_SILENCE));
     received.handle_timeout(now + REPORT_SILENCE);
-    assert_eq!(server_actions(&mut received), [FlowServerAction::Close(Ok(()))]);
+    assert_eq!(
+        server_actions(&mut received),
+        [FlowServerAction::Close(Ok(()))]
+    );
 
     let mut deaf = server(now, &client);
     for _ in 0..50 {
@@ -91,7 +116,10 @@ fn a_report_is_repeated_until_the_client_is_silent() {
     }
     let actions = server_actions(&mut deaf);
     assert_eq!(sent(&actions), REPORTS_MAX as usize);
-    let end = [FlowServerAction::ReportUnconfirmed, FlowServerAction::Close(Ok(()))];
+    let end = [
+        FlowServerAction::ReportUnconfirmed,
+        FlowServerAction::Close(Ok(())),
+    ];
     assert!(actions.ends_with(&end));
 }
 
@@ -106,7 +134,11 @@ fn a_flow_whose_client_vanished_ends() {
     assert_eq!(deadline, later + Policy::default().idle_timeout);
     server.handle_timeout(deadline);
     let actions = server_actions(&mut server);
-    let [FlowServerAction::StopReceiving, FlowServerAction::Close(Err(failure))] = actions.as_slice() else {
+    let [
+        FlowServerAction::StopReceiving,
+        FlowServerAction::Close(Err(failure)),
+    ] = actions.as_slice()
+    else {
         panic!("{actions:?}")
     };
     assert_eq!(failure.kind, FailureKind::PeerClosed);
@@ -119,7 +151,10 @@ fn forged_datagram_starts_no_stream() {
         let mut server = server(now, &client(now, mode));
         let acts = |actions: &[FlowServerAction]| {
             let sends = |a: &FlowServerAction| {
-                matches!(a, FlowServerAction::StartSending | FlowServerAction::ConnectBack { .. })
+                matches!(
+                    a,
+                    FlowServerAction::StartSending | FlowServerAction::ConnectBack { .. }
+                )
             };
             actions.iter().any(sends)
         };
@@ -149,7 +184,10 @@ fn a_client_repeats_its_first_datagram_until_data_arrive() {
     client.handle_local(now, clock(), FlowClientInput::DataArrived);
     drop(client_actions(&mut client));
     client.handle_local(now, clock(), FlowClientInput::LastArrived);
-    assert_eq!(client_actions(&mut client), [FlowClientAction::Close(Ok(()))]);
+    assert_eq!(
+        client_actions(&mut client),
+        [FlowClientAction::Close(Ok(()))]
+    );
 }
 
 #[test]
@@ -158,12 +196,18 @@ fn a_server_that_never_sends_is_given_up() {
     let mut client = client(now, Mode::Reverse);
     let mut asked = 0;
     while let Some(deadline) = client.poll_timeout() {
-        asked += client_actions(&mut client).iter().filter(|a| matches!(a, FlowClientAction::Send(_))).count();
+        asked += client_actions(&mut client)
+            .iter()
+            .filter(|a| matches!(a, FlowClientAction::Send(_)))
+            .count();
         now = deadline;
         client.handle_timeout(now, clock());
     }
     assert_eq!(asked, FIRST_DATAGRAMS_MAX as usize);
-    assert!(matches!(client_actions(&mut client).last(), Some(FlowClientAction::Close(Err(_)))));
+    assert!(matches!(
+        client_actions(&mut client).last(),
+        Some(FlowClientAction::Close(Err(_)))
+    ));
 }
 
 #[test]
@@ -175,27 +219,50 @@ fn both_directions_of_a_flow_end_without_a_report() {
     server.handle_local(now, FlowServerInput::LastArrived(Box::default()));
     let actions = server_actions(&mut server);
     assert!(
-        !actions.iter().any(|a| matches!(a, FlowServerAction::Send(_) | FlowServerAction::Close(_))),
+        !actions
+            .iter()
+            .any(|a| matches!(a, FlowServerAction::Send(_) | FlowServerAction::Close(_))),
         "{actions:?}"
     );
     server.handle_local(now, FlowServerInput::SendingDone);
-    assert_eq!(server_actions(&mut server), [FlowServerAction::Close(Ok(()))]);
+    assert_eq!(
+        server_actions(&mut server),
+        [FlowServerAction::Close(Ok(()))]
+    );
 
-    client.handle_local(now, clock(), FlowClientInput::SendingDone { next_number: 9 });
+    client.handle_local(
+        now,
+        clock(),
+        FlowClientInput::SendingDone { next_number: 9 },
+    );
     let actions = client_actions(&mut client);
-    assert!(!actions.iter().any(|a| matches!(a, FlowClientAction::Close(_))), "{actions:?}");
+    assert!(
+        !actions
+            .iter()
+            .any(|a| matches!(a, FlowClientAction::Close(_))),
+        "{actions:?}"
+    );
     client.handle_local(now, clock(), FlowClientInput::LastArrived);
-    assert_eq!(client_actions(&mut client), [FlowClientAction::Close(Ok(()))]);
+    assert_eq!(
+        client_actions(&mut client),
+        [FlowClientAction::Close(Ok(()))]
+    );
 }
 
 #[test]
 fn a_group_is_never_answered() {
     let now = Instant::now();
     let client = client(now, Mode::Forward);
-    let mut server = FlowServer::new(now, clock(), Policy::default(), &datagram(&client, 1), true).expect("a flow");
+    let mut server = FlowServer::new(now, clock(), Policy::default(), &datagram(&client, 1), true)
+        .expect("a flow");
     server.handle_local(now, FlowServerInput::LastArrived(Box::default()));
     let actions = server_actions(&mut server);
-    assert!(!actions.iter().any(|a| matches!(a, FlowServerAction::Send(_))), "{actions:?}");
+    assert!(
+        !actions
+            .iter()
+            .any(|a| matches!(a, FlowServerAction::Send(_))),
+        "{actions:?}"
+    );
     assert_eq!(actions.last(), Some(&FlowServerAction::Close(Ok(()))));
 }
 
@@ -205,7 +272,10 @@ fn the_end_of_a_forgotten_flow_begins_no_new_one() {
     let client = client(now, Mode::Forward);
     for number in [0, -1, -9] {
         let stale = datagram(&client, number);
-        assert!(FlowServer::new(now, clock(), Policy::default(), &stale, false).is_err(), "{number}");
+        assert!(
+            FlowServer::new(now, clock(), Policy::default(), &stale, false).is_err(),
+            "{number}"
+        );
     }
 }
 
@@ -219,10 +289,12 @@ fn short_datagrams_begin_with_the_whole_header() {
         wants_report: true,
     };
     let mut client = FlowClient::new(now, clock(), setup);
-    let first = client_actions(&mut client).into_iter().find_map(|action| match action {
-        FlowClientAction::Send(bytes) => Some(bytes),
-        _ => None,
-    });
+    let first = client_actions(&mut client)
+        .into_iter()
+        .find_map(|action| match action {
+            FlowClientAction::Send(bytes) => Some(bytes),
+            _ => None,
+        });
     let first = first.expect("it asks");
     assert_eq!(first.len(), 76);
     assert!(FlowServer::new(now, clock(), Policy::default(), &first, false).is_ok());

@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use linerate_iperf2::amount::Amount;
-use linerate_iperf2::client::{ACK_TIMEOUT, DRAIN_TIMEOUT, StreamClientAction, StreamClientInput, StreamClientSetup};
+use linerate_iperf2::client::{
+    ACK_TIMEOUT, DRAIN_TIMEOUT, StreamClientAction, StreamClientInput, StreamClientSetup,
+};
 use linerate_iperf2::server::{StreamServerAction, StreamServerInput};
 use linerate_iperf2::{Header, Mode, Policy, StreamClient, StreamServer, Timestamp, Version};
 use linerate_model::Failure;
@@ -30,13 +32,19 @@ pub(crate) fn clock() -> Timestamp {
 }
 
 pub(crate) fn header(mode: Mode) -> Header {
-    Header { mode, ..Header::new(Version::V2_1_8, 5001, Amount::Ticks(100)) }
+    Header {
+        mode,
+        ..Header::new(Version::V2_1_8, 5001, Amount::Ticks(100))
+    }
 }
 
 impl Pair {
     pub(crate) fn new(header: Option<Header>, policy: Policy) -> Self {
         let now = Instant::now();
-        let setup = StreamClientSetup { header, time_limit: Some(SECOND) };
+        let setup = StreamClientSetup {
+            header,
+            time_limit: Some(SECOND),
+        };
         Self {
             now,
             client: StreamClient::new(now, setup),
@@ -61,7 +69,9 @@ impl Pair {
                 self.client_actions.push(action);
             }
             while let Some(action) = self.server.poll_action() {
-                if let StreamServerAction::Send(bytes) | StreamServerAction::SendHeader(bytes) = &action {
+                if let StreamServerAction::Send(bytes) | StreamServerAction::SendHeader(bytes) =
+                    &action
+                {
                     to_client.extend(bytes);
                 }
                 self.server_actions.push(action);
@@ -70,24 +80,28 @@ impl Pair {
                 return;
             }
             for segment in to_server.chunks(self.segment) {
-                self.server_data.extend(self.server.handle_bytes(clock(), segment));
+                self.server_data
+                    .extend(self.server.handle_bytes(clock(), segment));
             }
             for segment in to_client.chunks(self.segment) {
-                self.client_data.extend(self.client.handle_bytes(self.now, clock(), segment));
+                self.client_data
+                    .extend(self.client.handle_bytes(self.now, clock(), segment));
             }
         }
     }
 
     /// The client has sent everything; its end of the connection closes, then the server's.
     fn finish_client(&mut self) {
-        self.client.handle_local(self.now, StreamClientInput::SendingDone);
+        self.client
+            .handle_local(self.now, StreamClientInput::SendingDone);
         self.run();
         self.server.handle_eof(self.now);
         self.run();
     }
 
     fn finish_server(&mut self) {
-        self.server.handle_local(self.now, StreamServerInput::SendingDone);
+        self.server
+            .handle_local(self.now, StreamServerInput::SendingDone);
         self.run();
         self.client.handle_eof(self.now);
         self.run();
@@ -126,7 +140,11 @@ fn a_forward_test_is_answered_drained_and_closed() {
     assert!(pair.client_did(|a| *a == StreamClientAction::StartSending));
     pair.finish_client();
     assert_eq!(pair.server_outcome(), Some(&Ok(())));
-    assert_eq!(pair.client_outcome(), None, "the server may still have something to say");
+    assert_eq!(
+        pair.client_outcome(),
+        None,
+        "the server may still have something to say"
+    );
     pair.client.handle_eof(pair.now);
     pair.run();
     assert_eq!(pair.client_outcome(), Some(&Ok(())));
@@ -137,7 +155,8 @@ fn a_forward_test_is_answered_drained_and_closed() {
 fn a_server_that_never_closes_is_not_waited_for() {
     let mut pair = Pair::new(Some(header(Mode::Forward)), Policy::default());
     pair.run();
-    pair.client.handle_local(pair.now, StreamClientInput::SendingDone);
+    pair.client
+        .handle_local(pair.now, StreamClientInput::SendingDone);
     let deadline = pair.client.poll_timeout().expect("a limit");
     assert_eq!(deadline, pair.now + DRAIN_TIMEOUT);
     pair.client.handle_timeout(deadline);
@@ -151,21 +170,36 @@ fn a_reverse_test_ends_with_the_server() {
     pair.run();
     assert!(pair.client_did(|a| *a == StreamClientAction::StartReceiving { header_bytes: 0 }));
     assert!(!pair.client_did(|a| *a == StreamClientAction::StartSending));
-    assert!(!pair.server_did(|a| matches!(a, StreamServerAction::Send(_))), "no answer in front of data");
+    assert!(
+        !pair.server_did(|a| matches!(a, StreamServerAction::Send(_))),
+        "no answer in front of data"
+    );
     assert_eq!(pair.client.wanted(), None);
-    assert_eq!(pair.client.poll_timeout(), Some(pair.now + SECOND + DRAIN_TIMEOUT));
-    pair.server.handle_local(pair.now, StreamServerInput::SendingDone);
+    assert_eq!(
+        pair.client.poll_timeout(),
+        Some(pair.now + SECOND + DRAIN_TIMEOUT)
+    );
+    pair.server
+        .handle_local(pair.now, StreamServerInput::SendingDone);
     pair.run();
-    assert_eq!(pair.server_outcome(), None, "the time of the data is not known before the client has them");
+    assert_eq!(
+        pair.server_outcome(),
+        None,
+        "the time of the data is not known before the client has them"
+    );
     pair.finish_server();
-    assert_eq!((pair.client_outcome(), pair.server_outcome()), (Some(&Ok(())), Some(&Ok(()))));
+    assert_eq!(
+        (pair.client_outcome(), pair.server_outcome()),
+        (Some(&Ok(())), Some(&Ok(())))
+    );
 }
 
 #[test]
 fn a_client_that_never_closes_is_not_waited_for() {
     let mut pair = Pair::new(Some(header(Mode::Reverse)), Policy::default());
     pair.run();
-    pair.server.handle_local(pair.now, StreamServerInput::SendingDone);
+    pair.server
+        .handle_local(pair.now, StreamServerInput::SendingDone);
     let deadline = pair.server.poll_timeout().expect("a limit");
     pair.server.handle_timeout(deadline);
     pair.run();
@@ -177,14 +211,19 @@ fn a_client_that_has_closed_is_not_waited_for() {
     let mut pair = Pair::new(Some(header(Mode::Reverse)), Policy::default());
     pair.run();
     pair.server.handle_eof(pair.now);
-    pair.server.handle_local(pair.now, StreamServerInput::SendingDone);
+    pair.server
+        .handle_local(pair.now, StreamServerInput::SendingDone);
     pair.run();
     assert_eq!(pair.server_outcome(), Some(&Ok(())));
 }
 
 #[test]
 fn a_reverse_test_with_trip_times_begins_with_the_servers_header() {
-    let header = Header { trip_times: true, start: Some(clock()), ..header(Mode::Reverse) };
+    let header = Header {
+        trip_times: true,
+        start: Some(clock()),
+        ..header(Mode::Reverse)
+    };
     let mut pair = Pair::new(Some(header), Policy::default());
     pair.run();
     assert!(pair.client_did(|a| *a == StreamClientAction::StartReceiving { header_bytes: 80 }));
@@ -204,17 +243,31 @@ fn both_directions_of_one_connection_end_on_their_own() {
             assert_eq!(pair.server_outcome(), None);
             pair.finish_server();
         }
-        assert_eq!((pair.client_outcome(), pair.server_outcome()), (Some(&Ok(())), Some(&Ok(()))));
+        assert_eq!(
+            (pair.client_outcome(), pair.server_outcome()),
+            (Some(&Ok(())), Some(&Ok(())))
+        );
     }
 }
 
 #[test]
 fn peer_detection_waits_for_the_answer_and_returns_the_version() {
-    let header = Header { detect_peer: true, trip_times: true, start: Some(clock()), ..header(Mode::Forward) };
+    let header = Header {
+        detect_peer: true,
+        trip_times: true,
+        start: Some(clock()),
+        ..header(Mode::Forward)
+    };
     let mut pair = Pair::new(Some(header.clone()), Policy::default());
-    pair.client_actions.extend(std::iter::from_fn(|| pair.client.poll_action()));
-    assert!(!pair.client_did(|a| *a == StreamClientAction::StartSending), "not before the answer");
-    let StreamClientAction::Send(bytes) = &pair.client_actions[0] else { panic!("no header") };
+    pair.client_actions
+        .extend(std::iter::from_fn(|| pair.client.poll_action()));
+    assert!(
+        !pair.client_did(|a| *a == StreamClientAction::StartSending),
+        "not before the answer"
+    );
+    let StreamClientAction::Send(bytes) = &pair.client_actions[0] else {
+        panic!("no header")
+    };
     pair.server.handle_bytes(clock(), bytes);
     pair.run();
     assert!(pair.client_did(|a| *a == StreamClientAction::StartSending));
@@ -224,14 +277,19 @@ fn peer_detection_waits_for_the_answer_and_returns_the_version() {
     let mut silent = Pair::new(Some(header), Policy::default());
     assert_eq!(silent.client.poll_timeout(), Some(silent.now + ACK_TIMEOUT));
     silent.client.handle_timeout(silent.now + ACK_TIMEOUT);
-    silent.client_actions.extend(std::iter::from_fn(|| silent.client.poll_action()));
+    silent
+        .client_actions
+        .extend(std::iter::from_fn(|| silent.client.poll_action()));
     assert!(silent.client_outcome().is_some_and(Result::is_err));
 }
 
 #[test]
 fn connections_back_go_to_the_announced_port() {
     for (mode, afterwards) in [(Mode::Dual, false), (Mode::TradeOff, true)] {
-        let header = Header { port: 6101, ..header(mode) };
+        let header = Header {
+            port: 6101,
+            ..header(mode)
+        };
         let mut pair = Pair::new(Some(header.clone()), Policy::default());
         pair.run();
         let back = |a: &StreamServerAction| matches!(a, StreamServerAction::ConnectBack(back) if back.port == 6101);
@@ -239,31 +297,54 @@ fn connections_back_go_to_the_announced_port() {
         pair.finish_client();
         assert!(pair.server_did(back));
 
-        let policy = Policy { may_connect_back: false, ..Policy::default() };
+        let policy = Policy {
+            may_connect_back: false,
+            ..Policy::default()
+        };
         let mut refused = Pair::new(Some(header), policy);
         refused.run();
         refused.finish_client();
         assert!(!refused.server_did(|a| matches!(a, StreamServerAction::ConnectBack(_))));
-        assert_eq!(refused.server_outcome(), Some(&Ok(())), "the forward half is served");
+        assert_eq!(
+            refused.server_outcome(),
+            Some(&Ok(())),
+            "the forward half is served"
+        );
     }
 }
 
 #[test]
 fn only_the_permit_key_opens_a_guarded_server() {
-    let policy = || Policy { permit_key: Some(b"secret123".to_vec()), ..Policy::default() };
-    for (key, served) in
-        [(None, false), (Some("secret12"), false), (Some("secret124"), false), (Some("secret123"), true)]
-    {
-        let header = Header { permit_key: key.map(|key| key.as_bytes().to_vec()), ..header(Mode::Forward) };
+    let policy = || Policy {
+        permit_key: Some(b"secret123".to_vec()),
+        ..Policy::default()
+    };
+    for (key, served) in [
+        (None, false),
+        (Some("secret12"), false),
+        (Some("secret124"), false),
+        (Some("secret123"), true),
+    ] {
+        let header = Header {
+            permit_key: key.map(|key| key.as_bytes().to_vec()),
+            ..header(Mode::Forward)
+        };
         let mut pair = Pair::new(Some(header), policy());
         pair.run();
-        assert_eq!(pair.server_did(|a| *a == StreamServerAction::StartReceiving), served, "{key:?}");
+        assert_eq!(
+            pair.server_did(|a| *a == StreamServerAction::StartReceiving),
+            served,
+            "{key:?}"
+        );
         assert_eq!(pair.server_outcome().is_some(), !served, "{key:?}");
     }
     let mut bare = Pair::new(None, policy());
     bare.server.handle_bytes(clock(), b"0123456789");
     bare.run();
-    assert!(bare.server_outcome().is_some_and(Result::is_err), "data alone are no key");
+    assert!(
+        bare.server_outcome().is_some_and(Result::is_err),
+        "data alone are no key"
+    );
 }
 
 #[test]
@@ -275,21 +356,35 @@ fn clocks_too_far_apart_switch_delays_off_and_nothing_else() {
     };
     let mut pair = Pair::new(Some(header), Policy::default());
     pair.run();
-    let Some(StreamServerAction::Accepted(test)) = pair.server_actions.first() else { panic!("not accepted") };
+    let Some(StreamServerAction::Accepted(test)) = pair.server_actions.first() else {
+        panic!("not accepted")
+    };
     assert!(test.clocks_disagree && !test.spec.workload.trip_times);
-    assert!(test.header.as_ref().is_some_and(Header::frames_tcp_data), "the data are framed all the same");
+    assert!(
+        test.header.as_ref().is_some_and(Header::frames_tcp_data),
+        "the data are framed all the same"
+    );
 }
 
 #[test]
 fn a_connection_without_header_counts_from_its_first_byte() {
-    for bytes in [&b"012345678901"[..], &[0, 0, 0, 0, 0, 0, 0, 1], &[0x80, 0, 0, 1, 0, 0, 0, 1]] {
+    for bytes in [
+        &b"012345678901"[..],
+        &[0, 0, 0, 0, 0, 0, 0, 1],
+        &[0x80, 0, 0, 1, 0, 0, 0, 1],
+    ] {
         let mut pair = Pair::new(None, Policy::default());
         let mut data = 0;
         for byte in bytes {
-            data += pair.server.handle_bytes(clock(), std::slice::from_ref(byte)).len();
+            data += pair
+                .server
+                .handle_bytes(clock(), std::slice::from_ref(byte))
+                .len();
         }
         pair.run();
-        let Some(StreamServerAction::Accepted(test)) = pair.server_actions.first() else { panic!("not accepted") };
+        let Some(StreamServerAction::Accepted(test)) = pair.server_actions.first() else {
+            panic!("not accepted")
+        };
         assert_eq!(test.payload_bytes + data, bytes.len());
         assert!(!pair.server_did(|a| matches!(a, StreamServerAction::Send(_))));
     }
@@ -301,7 +396,8 @@ fn bounce_back_is_handed_over_with_its_first_head() {
     bounce.reply_bytes = Some(500);
     bounce.hold = Duration::from_millis(5);
     bounce.quick_ack = true;
-    let head = linerate_iperf2::settings::bounce_head(&bounce, &linerate_model::TestSpec::default());
+    let head =
+        linerate_iperf2::settings::bounce_head(&bounce, &linerate_model::TestSpec::default());
     let request = head.message(100);
     let mut pair = Pair::new(None, Policy::default());
     let rest = pair.server.handle_bytes(clock(), &request).to_vec();
