@@ -21,7 +21,9 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Parameters that are accepted survive their own text, and describe a test within its limits.
 pub fn params_json(text: &[u8]) {
-    let Ok(params) = Params::parse(text) else { return };
+    let Ok(params) = Params::parse(text) else {
+        return;
+    };
     let spec = params.to_spec();
     assert!(spec.streams >= 1 && spec.block_len_bytes >= 1);
     assert!(params.parallel <= 128 || params.peer_is_linerate());
@@ -34,7 +36,9 @@ pub fn params_json(text: &[u8]) {
 
 /// Results that are accepted survive their own text and contain nothing but sane numbers.
 pub fn results_json(text: &[u8]) {
-    let Ok(results) = Results::parse(text) else { return };
+    let Ok(results) = Results::parse(text) else {
+        return;
+    };
     for stream in &results.streams {
         assert!(stream.jitter_s.is_finite() && stream.jitter_s >= 0.0);
         assert!(stream.end_time_s.is_none_or(f64::is_finite));
@@ -60,14 +64,24 @@ pub fn client_control(script: &[u8]) {
         Op::Time => client.handle_timeout(now),
     };
     let poll = |client: &mut Client| Some(matches!(client.poll_action()?, ClientAction::Close(_)));
-    drive(script, TICK, Client::new(start(), setup), step, poll, Client::poll_timeout);
+    drive(
+        script,
+        TICK,
+        Client::new(start(), setup),
+        step,
+        poll,
+        Client::poll_timeout,
+    );
 }
 
 /// Any events end a server's session exactly once, with the last action.
 pub fn server_control(script: &[u8]) {
     let setup = ServerSetup {
         cookie: Cookie::from_random([7; 36]),
-        policy: Policy { login_required: script.first().is_some_and(|byte| byte % 2 == 1), ..Policy::default() },
+        policy: Policy {
+            login_required: script.first().is_some_and(|byte| byte % 2 == 1),
+            ..Policy::default()
+        },
         unix_s: 1_800_000_000,
     };
     let step = |server: &mut Server, now: Instant, op: Op<'_>| match op {
@@ -79,7 +93,14 @@ pub fn server_control(script: &[u8]) {
         Op::Time => server.handle_timeout(now),
     };
     let poll = |server: &mut Server| Some(matches!(server.poll_action()?, ServerAction::Close(_)));
-    drive(script, TICK, Server::new(start(), setup), step, poll, Server::poll_timeout);
+    drive(
+        script,
+        TICK,
+        Server::new(start(), setup),
+        step,
+        poll,
+        Server::poll_timeout,
+    );
 }
 
 /// Results of one stream, as both machines may exchange them.
@@ -117,7 +138,13 @@ fn item(kind: u8) -> Vec<u8> {
     match kind % 4 {
         0 => frame(b"{}"),
         1 => frame(&Params::default().to_json()),
-        2 => frame(&Params { auth_token: Some("token".to_owned()), ..Params::default() }.to_json()),
+        2 => frame(
+            &Params {
+                auth_token: Some("token".to_owned()),
+                ..Params::default()
+            }
+            .to_json(),
+        ),
         _ => frame(&sample_results().to_json()),
     }
 }
@@ -125,7 +152,9 @@ fn item(kind: u8) -> Vec<u8> {
 fn client_input(kind: u8) -> ClientInput {
     match kind {
         0..=19 => ClientInput::Failed(failure()),
-        20..=29 => ClientInput::Interrupted { signal_text: "Interrupt(2)".to_owned() },
+        20..=29 => ClientInput::Interrupted {
+            signal_text: "Interrupt(2)".to_owned(),
+        },
         30..=100 => ClientInput::StreamsOpened,
         101..=180 => ClientInput::EndReached,
         _ => ClientInput::Results(Box::new(sample_results())),
@@ -134,8 +163,14 @@ fn client_input(kind: u8) -> ClientInput {
 
 fn server_input(kind: u8) -> ServerInput {
     match kind {
-        0..=9 => ServerInput::Failed { code: ErrorCode::NoMsg, errno: 0, cause: None },
-        10..=14 => ServerInput::Terminated { signal_text: "Terminated(15)".to_owned() },
+        0..=9 => ServerInput::Failed {
+            code: ErrorCode::NoMsg,
+            errno: 0,
+            cause: None,
+        },
+        10..=14 => ServerInput::Terminated {
+            signal_text: "Terminated(15)".to_owned(),
+        },
         15..=19 => ServerInput::Busy,
         20..=25 => ServerInput::LoginChecked(Err(Refusal::UnknownUser)),
         26..=50 => ServerInput::LoginChecked(Ok("mario".to_owned())),

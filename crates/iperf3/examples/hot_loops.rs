@@ -14,11 +14,16 @@ fn main() {
     for number in 1..=count {
         match name.as_str() {
             "write" => {
-                UdpHeader::at(black_box(number * 1000), number).emit(black_box(&mut datagram), false);
+                UdpHeader::at(black_box(number * 1000), number)
+                    .emit(black_box(&mut datagram), false);
             }
             "read" => {
                 let header = UdpHeader::parse(black_box(&datagram), false);
-                tracker.on_datagram(number, header.map_or(0, |h| h.sent_ns()), black_box(number * 1000));
+                tracker.on_datagram(
+                    number,
+                    header.map_or(0, |h| h.sent_ns()),
+                    black_box(number * 1000),
+                );
             }
             _ => {}
         }

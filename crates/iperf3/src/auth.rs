@@ -39,13 +39,17 @@ pub enum AuthError {
     #[error("unusable RSA key: {0} (2048 to 8192 bits are supported)")]
     BadKey(String),
     /// Servers read both as words.
-    #[error("user name and password must not be empty or contain blanks: servers cannot accept them")]
+    #[error(
+        "user name and password must not be empty or contain blanks: servers cannot accept them"
+    )]
     Blank,
     /// RSA encrypts at most as many bytes as the key has, less the padding.
     #[error("user name and password are too long for this key")]
     TooLong,
     /// The user file separates fields by commas and lines by line ends, and `#` begins a comment.
-    #[error("a user name must not hold a comma or control character, begin with #, or be longer than 256 bytes")]
+    #[error(
+        "a user name must not hold a comma or control character, begin with #, or be longer than 256 bytes"
+    )]
     UserName,
     /// This program was built small.
     #[error("this build does not support authentication")]
@@ -124,7 +128,10 @@ pub fn check_user_name(username: &str) -> Result<(), AuthError> {
         return Err(AuthError::Blank);
     }
     let separates = |c: char| c == ',' || c.is_control();
-    if username.contains(separates) || username.starts_with('#') || username.len() > USER_NAME_BYTES_MAX {
+    if username.contains(separates)
+        || username.starts_with('#')
+        || username.len() > USER_NAME_BYTES_MAX
+    {
         return Err(AuthError::UserName);
     }
     Ok(())
@@ -162,9 +169,15 @@ pub fn make_token(credentials: &Credentials, unix_s: i64) -> Result<String, Auth
     if is_blank(&credentials.username) || is_blank(&credentials.password) {
         return Err(AuthError::Blank);
     }
-    let Credentials { username, password, .. } = credentials;
+    let Credentials {
+        username, password, ..
+    } = credentials;
     let plain = format!("user: {username}\npwd:  {password}\nts:   {unix_s}");
-    rsa::encrypt(&credentials.public_key_pem, credentials.pkcs1_padding, plain.as_bytes())
+    rsa::encrypt(
+        &credentials.public_key_pem,
+        credentials.pkcs1_padding,
+        plain.as_bytes(),
+    )
 }
 
 /// Checks tokens with the server's private key.
@@ -176,7 +189,9 @@ pub struct Authenticator {
 
 impl fmt::Debug for Authenticator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authenticator").field("max_skew", &self.max_skew).finish_non_exhaustive()
+        f.debug_struct("Authenticator")
+            .field("max_skew", &self.max_skew)
+            .finish_non_exhaustive()
     }
 }
 
@@ -186,15 +201,28 @@ impl Authenticator {
     ///
     /// # Errors
     /// When the key is unusable.
-    pub fn new(private_key_pem: &str, padding: AcceptedPadding, max_skew: Duration) -> Result<Self, AuthError> {
-        Ok(Self { key: rsa::PrivateKey::new(private_key_pem, padding)?, max_skew, accepted: AcceptedTokens::default() })
+    pub fn new(
+        private_key_pem: &str,
+        padding: AcceptedPadding,
+        max_skew: Duration,
+    ) -> Result<Self, AuthError> {
+        Ok(Self {
+            key: rsa::PrivateKey::new(private_key_pem, padding)?,
+            max_skew,
+            accepted: AcceptedTokens::default(),
+        })
     }
 
     /// Checks a client's token against the users file's text and returns the user's name. A token is accepted once.
     ///
     /// # Errors
     /// Why the client is refused.
-    pub fn check(&self, token: Option<&str>, users_file: &str, unix_s: i64) -> Result<String, Refusal> {
+    pub fn check(
+        &self,
+        token: Option<&str>,
+        users_file: &str,
+        unix_s: i64,
+    ) -> Result<String, Refusal> {
         let token = token.ok_or(Refusal::NoToken)?;
         let plain = self.key.decrypt(token)?;
         let claim = Claim::parse(&plain).ok_or(Refusal::Malformed)?;
@@ -208,7 +236,10 @@ impl Authenticator {
         // There is one way to write a ciphertext in Base64, so the text stands for it.
         let max_skew_s = i64::try_from(self.max_skew.as_secs()).unwrap_or(i64::MAX);
         let oldest_unix_s = unix_s.saturating_sub(max_skew_s);
-        if !self.accepted.is_first_use(rsa::sha256_hex(token), claim.unix_s, oldest_unix_s) {
+        if !self
+            .accepted
+            .is_first_use(rsa::sha256_hex(token), claim.unix_s, oldest_unix_s)
+        {
             return Err(Refusal::Replayed);
         }
         Ok(claim.user.to_owned())
@@ -244,7 +275,11 @@ impl<'a> Claim<'a> {
         let user = lines.next()?.strip_prefix("user: ")?;
         let password = lines.next()?.strip_prefix("pwd:  ")?;
         let unix_s = lines.next()?.strip_prefix("ts:   ")?.parse().ok()?;
-        Some(Self { user, password, unix_s })
+        Some(Self {
+            user,
+            password,
+            unix_s,
+        })
     }
 }
 

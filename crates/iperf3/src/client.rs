@@ -128,7 +128,10 @@ impl Client {
     /// A client whose server has received the cookie. Nothing is sent before the server's answer.
     #[must_use]
     pub fn introduced(now: Instant, setup: ClientSetup) -> Self {
-        Self { actions: VecDeque::new(), ..Self::new(now, setup) }
+        Self {
+            actions: VecDeque::new(),
+            ..Self::new(now, setup)
+        }
     }
 
     /// Replaces the parameters for the server. The segment size of the path, and with it the length of UDP blocks, is
@@ -221,7 +224,8 @@ impl Client {
                 self.enter(now, Phase::Exchanging(reader), Some(RESULTS_TIMEOUT));
             }
             // Local events cross the server's on their way; the late ones have lost their meaning.
-            (ClientInput::StreamsOpened | ClientInput::EndReached | ClientInput::Results(_), _) => {}
+            (ClientInput::StreamsOpened | ClientInput::EndReached | ClientInput::Results(_), _) => {
+            }
         }
     }
 
@@ -255,7 +259,9 @@ impl Client {
             (Some(State::ServerError), _) => {
                 self.enter(now, Phase::ServerError(Vec::new()), Some(HANDSHAKE_TIMEOUT));
             }
-            (Some(State::AccessDenied), _) => self.close(Err(ErrorCode::AccessDenied.failure(None))),
+            (Some(State::AccessDenied), _) => {
+                self.close(Err(ErrorCode::AccessDenied.failure(None)))
+            }
             (Some(State::ServerTerminate), _) => self.abort(server_terminated()),
             (Some(State::ParamExchange), Phase::Greeting) => {
                 self.push(ClientAction::TestAccepted);
@@ -267,8 +273,20 @@ impl Client {
                 let (started, running) = (false, false);
                 self.enter(now, Phase::Opening { started, running }, None);
             }
-            (Some(State::TestStart), Phase::Opening { started: started @ false, .. }) => *started = true,
-            (Some(State::TestRunning), Phase::Opening { started: true, running: running @ false }) => *running = true,
+            (
+                Some(State::TestStart),
+                Phase::Opening {
+                    started: started @ false,
+                    ..
+                },
+            ) => *started = true,
+            (
+                Some(State::TestRunning),
+                Phase::Opening {
+                    started: true,
+                    running: running @ false,
+                },
+            ) => *running = true,
             (Some(State::TestStart), Phase::Opened) => {
                 self.push(ClientAction::StartClock);
                 self.enter(now, Phase::Started, Some(HANDSHAKE_TIMEOUT));
@@ -305,7 +323,10 @@ impl Client {
 
     /// A server that fails now sends its error where the length of its results is awaited.
     fn handle_refused_results(&mut self, now: Instant, refused: FrameError) {
-        if let FrameError::TooLong { announced_bytes, .. } = refused {
+        if let FrameError::TooLong {
+            announced_bytes, ..
+        } = refused
+        {
             let [first, words @ ..] = announced_bytes.to_be_bytes();
             if first == State::ServerError.byte() {
                 let words = Phase::ServerError(words.to_vec());
@@ -348,7 +369,10 @@ impl Client {
     fn interrupt(&mut self, signal_text: &str) {
         self.send_state(State::ClientTerminate);
         let words = ErrorCode::ClientTerm.message(None);
-        let mut failure = Failure::new(FailureKind::Interrupted, format!("{words} by signal {signal_text}"));
+        let mut failure = Failure::new(
+            FailureKind::Interrupted,
+            format!("{words} by signal {signal_text}"),
+        );
         failure.code = Some(ErrorCode::ClientTerm.number());
         self.close(Err(failure));
     }

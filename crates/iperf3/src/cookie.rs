@@ -25,7 +25,10 @@ impl Cookie {
     #[must_use]
     pub fn parse(wire: &[u8; COOKIE_WIRE_LEN]) -> Self {
         let mut text = [0; TEXT_LEN];
-        for (to, from) in text.iter_mut().zip(wire.iter().take_while(|byte| **byte != 0)) {
+        for (to, from) in text
+            .iter_mut()
+            .zip(wire.iter().take_while(|byte| **byte != 0))
+        {
             *to = *from;
         }
         Self(text)
@@ -45,7 +48,11 @@ impl fmt::Display for Cookie {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write as _;
         for byte in self.0.iter().take_while(|byte| **byte != 0) {
-            f.write_char(if byte.is_ascii_graphic() { char::from(*byte) } else { '?' })?;
+            f.write_char(if byte.is_ascii_graphic() {
+                char::from(*byte)
+            } else {
+                '?'
+            })?;
         }
         Ok(())
     }

@@ -163,7 +163,11 @@ impl ErrorCode {
     /// The code with this number.
     #[must_use]
     pub fn from_number(number: i32) -> Self {
-        Self::ALL.iter().copied().find(|code| code.number() == number).unwrap_or(Self::Unknown(number))
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|code| code.number() == number)
+            .unwrap_or(Self::Unknown(number))
     }
 
     /// The words of release 3.22. `cause` is the text of the operating system's error, the resolver's, or the
@@ -207,8 +211,16 @@ mod tests {
     #[test]
     fn messages_follow_the_rules_of_their_code() {
         let rows: &[(i32, Option<&str>, &str)] = &[
-            (121, Some("ignored"), "the server is busy running a test. try again later"),
-            (123, Some("Invalid argument"), "unable to set TCP/SCTP MSS: Invalid argument"),
+            (
+                121,
+                Some("ignored"),
+                "the server is busy running a test. try again later",
+            ),
+            (
+                123,
+                Some("Invalid argument"),
+                "unable to set TCP/SCTP MSS: Invalid argument",
+            ),
             (114, None, "unable to receive parameters from client: "),
             (38, Some("1Q"), "invalid unit value or suffix: '1Q'"),
             (139, None, "int_errno=139: "),

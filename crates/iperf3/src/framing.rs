@@ -53,7 +53,12 @@ impl FrameReader {
     /// A reader for one frame of at most `max_bytes` of text.
     #[must_use]
     pub fn new(max_bytes: u32) -> Self {
-        Self { max_bytes: max_bytes.min(i32::MAX as u32), length: [0; 4], length_read: 0, body: Vec::new() }
+        Self {
+            max_bytes: max_bytes.min(i32::MAX as u32),
+            length: [0; 4],
+            length_read: 0,
+            body: Vec::new(),
+        }
     }
 
     /// Takes bytes of this frame from the front of `input` and returns the text when it is complete.
@@ -74,7 +79,10 @@ impl FrameReader {
             0 => return Err(FrameError::Empty),
             n if n > self.max_bytes => {
                 let max_bytes = self.max_bytes;
-                return Err(FrameError::TooLong { announced_bytes, max_bytes });
+                return Err(FrameError::TooLong {
+                    announced_bytes,
+                    max_bytes,
+                });
             }
             _ => {}
         }
@@ -110,7 +118,10 @@ mod tests {
 
     #[test]
     fn lengths_are_checked_before_anything_is_stored() {
-        let too_long = |n| FrameError::TooLong { announced_bytes: n, max_bytes: 8192 };
+        let too_long = |n| FrameError::TooLong {
+            announced_bytes: n,
+            max_bytes: 8192,
+        };
         for (length, expected) in [
             (0, FrameError::Empty),
             (8193, too_long(8193)),
@@ -118,7 +129,10 @@ mod tests {
             (u32::MAX, too_long(u32::MAX)),
         ] {
             let mut reader = FrameReader::new(MAX_PARAMS_BYTES);
-            assert_eq!(reader.read(&mut &u32::to_be_bytes(length)[..]), Err(expected));
+            assert_eq!(
+                reader.read(&mut &u32::to_be_bytes(length)[..]),
+                Err(expected)
+            );
         }
     }
 
@@ -133,7 +147,10 @@ mod tests {
     fn what_follows_the_frame_is_left_alone() {
         let bytes = [&frame(b"{}")[..], &[14]].concat();
         let mut input = &bytes[..];
-        assert_eq!(FrameReader::new(100).read(&mut input), Ok(Some(b"{}".to_vec())));
+        assert_eq!(
+            FrameReader::new(100).read(&mut input),
+            Ok(Some(b"{}".to_vec()))
+        );
         assert_eq!(input, [14]);
     }
 

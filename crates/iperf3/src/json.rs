@@ -38,7 +38,10 @@ impl<'a> Object<'a> {
 
     /// The member as JSON text.
     pub(crate) fn raw(&self, key: &str) -> Option<&'a str> {
-        self.0.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| *value)
+        self.0
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(key))
+            .map(|(_, value)| *value)
     }
 
     /// A number, any finite one; saturated at the largest finite ones.
@@ -60,7 +63,8 @@ impl<'a> Object<'a> {
 
     /// Like `integer`, for members that may be −1: releases up to 3.13 write that as 2^64−1.
     pub(crate) fn integer_or_minus_one(&self, key: &str) -> Option<i64> {
-        self.integer(key).map(|number| if number == i64::MAX { -1 } else { number })
+        self.integer(key)
+            .map(|number| if number == i64::MAX { -1 } else { number })
     }
 
     /// Whether the member is `true`. Real servers take `false` for true, which no client sends.
@@ -80,9 +84,14 @@ impl<'a> Object<'a> {
     }
 
     /// The texts of an array of at most `max_len` elements. `None` when the member is no array.
-    pub(crate) fn array(&self, key: &str, max_len: usize) -> Option<Result<Vec<&'a str>, Malformed>> {
+    pub(crate) fn array(
+        &self,
+        key: &str,
+        max_len: usize,
+    ) -> Option<Result<Vec<&'a str>, Malformed>> {
         let text = self.raw(key).filter(|text| text.starts_with('['))?;
-        let elements = serde_json::Deserializer::from_str(text).deserialize_seq(ElementVisitor { max_len });
+        let elements =
+            serde_json::Deserializer::from_str(text).deserialize_seq(ElementVisitor { max_len });
         Some(elements.map_err(|_| Malformed))
     }
 }
@@ -198,9 +207,18 @@ mod tests {
             let text = format!("{{\"len\":{number}}}");
             assert_eq!(object(&text).integer("len"), expected, "{number}");
         }
-        assert_eq!(object(r#"{"len":9007199254740993}"#).integer("len"), Some(9_007_199_254_740_993));
-        assert_eq!(object(r#"{"len":18446744073709551615}"#).integer_or_minus_one("len"), Some(-1));
-        assert_eq!(object(r#"{"len":1.8446744073709552e19}"#).integer_or_minus_one("len"), Some(-1));
+        assert_eq!(
+            object(r#"{"len":9007199254740993}"#).integer("len"),
+            Some(9_007_199_254_740_993)
+        );
+        assert_eq!(
+            object(r#"{"len":18446744073709551615}"#).integer_or_minus_one("len"),
+            Some(-1)
+        );
+        assert_eq!(
+            object(r#"{"len":1.8446744073709552e19}"#).integer_or_minus_one("len"),
+            Some(-1)
+        );
     }
 
     #[test]
@@ -239,7 +257,13 @@ mod tests {
         assert!(Object::parse(&deep(200)).is_err());
         assert!(Object::parse(&deep(1_000_000)).is_err());
         let o = object(r#"{"list":[1,{"len":4},{}]}"#);
-        assert_eq!(o.array("list", 3).expect("an array").expect("short enough").len(), 3);
+        assert_eq!(
+            o.array("list", 3)
+                .expect("an array")
+                .expect("short enough")
+                .len(),
+            3
+        );
         assert!(o.array("list", 2).expect("an array").is_err());
         let wide = format!("{{{}\"len\":1}}", "\"x\":0,".repeat(MEMBERS_MAX));
         assert_eq!(object(&wide).0.len(), MEMBERS_MAX);

@@ -25,6 +25,8 @@ pub use error_code::ErrorCode;
 pub use params::{MAX_STREAMS, MAX_STREAMS_EXTENDED, Params};
 pub use results::{Results, StreamResult, merge_peer, stream_id, wire_id};
 pub use sequence::SequenceTracker;
-pub use server::{AcceptedTest, LoginAttempt, Policy, Server, ServerAction, ServerInput, ServerSetup};
+pub use server::{
+    AcceptedTest, LoginAttempt, Policy, Server, ServerAction, ServerInput, ServerSetup,
+};
 pub use state::State;
 pub use udp_header::UdpHeader;

@@ -166,7 +166,8 @@ impl Params {
     /// Streams of both directions together.
     #[must_use]
     pub fn total_streams(&self) -> u32 {
-        self.parallel.saturating_mul(if self.bidirectional { 2 } else { 1 })
+        self.parallel
+            .saturating_mul(if self.bidirectional { 2 } else { 1 })
     }
 
     /// Total rate of the test, bit/s, from a rate per stream.

@@ -77,6 +77,8 @@ impl Results {
     /// Whether every entry names a stream of a test with this many.
     #[must_use]
     pub(crate) fn name_only_streams_below(&self, total_streams: u32) -> bool {
-        self.streams.iter().all(|stream| stream_id(stream.wire_id).is_some_and(|id| id.0 < total_streams))
+        self.streams
+            .iter()
+            .all(|stream| stream_id(stream.wire_id).is_some_and(|id| id.0 < total_streams))
     }
 }

@@ -22,16 +22,25 @@ impl SequenceTracker {
     /// A tracker for a stream whose counters are 64 bits wide, or 32.
     #[must_use]
     pub fn new(wide: bool) -> Self {
-        Self { wide, ..Self::default() }
+        Self {
+            wide,
+            ..Self::default()
+        }
     }
 
     /// Takes one datagram: its counter, its time of sending on the sender's clock, its arrival on ours, both in ns.
     #[inline]
     pub fn on_datagram(&mut self, counter: u64, sent_ns: u64, arrival_ns: u64) {
-        self.on_counter(if self.wide { counter } else { self.unwrap(counter) });
+        self.on_counter(if self.wide {
+            counter
+        } else {
+            self.unwrap(counter)
+        });
         // The clocks have different origins; only the change of the difference means anything.
         let transit_ns = arrival_ns.abs_diff(sent_ns);
-        let change_ns = self.previous_transit_ns.map_or(0, |previous| transit_ns.abs_diff(previous));
+        let change_ns = self
+            .previous_transit_ns
+            .map_or(0, |previous| transit_ns.abs_diff(previous));
         self.previous_transit_ns = Some(transit_ns);
         self.jitter_ns += (change_ns as f64 - self.jitter_ns) / 16.0;
     }
@@ -122,11 +131,19 @@ mod tests {
             ("duplicate", &[1, 2, 2], (2, 0, 1)),
             ("duplicate hides a loss", &[1, 3, 3], (3, 0, 1)),
             ("zero", &[0], (0, 0, 1)),
-            ("hostile", &[u64::MAX, 1, u64::MAX, 0], (u64::MAX, u64::MAX - 4, 3)),
+            (
+                "hostile",
+                &[u64::MAX, 1, u64::MAX, 0],
+                (u64::MAX, u64::MAX - 4, 3),
+            ),
         ];
         for (name, counters, expected) in rows {
             let t = fed(true, counters);
-            assert_eq!((t.highest(), t.lost(), t.out_of_order()), *expected, "{name}");
+            assert_eq!(
+                (t.highest(), t.lost(), t.out_of_order()),
+                *expected,
+                "{name}"
+            );
         }
     }
 
@@ -138,16 +155,27 @@ mod tests {
         for counter in [top, 0, 1, 3] {
             tracker.on_datagram(counter, 0, 0);
         }
-        assert_eq!((tracker.highest(), tracker.lost(), tracker.out_of_order()), (top + 4, 1, 0));
+        assert_eq!(
+            (tracker.highest(), tracker.lost(), tracker.out_of_order()),
+            (top + 4, 1, 0)
+        );
         tracker.on_datagram(top, 0, 0);
-        assert_eq!((tracker.highest(), tracker.out_of_order()), (top + 4, 1), "late from before the wrap");
+        assert_eq!(
+            (tracker.highest(), tracker.out_of_order()),
+            (top + 4, 1),
+            "late from before the wrap"
+        );
     }
 
     #[test]
     fn jitter_is_smoothed_and_forgotten_after_the_warm_up() {
         let mut tracker = SequenceTracker::new(false);
         tracker.on_datagram(1, 0, 5_000_000);
-        assert_eq!(tracker.jitter_s(), 0.0, "the first datagram has nothing to differ from");
+        assert_eq!(
+            tracker.jitter_s(),
+            0.0,
+            "the first datagram has nothing to differ from"
+        );
         tracker.on_datagram(2, 10_000_000, 16_600_000);
         assert!((tracker.jitter_s() - 0.0001).abs() < 1e-12, "1.6 ms / 16");
         tracker.reset_jitter();

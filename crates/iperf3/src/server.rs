@@ -245,9 +245,13 @@ impl Server {
                 Phase::Exchanging(reader, _) => match reader.read(&mut input) {
                     Ok(None) => {}
                     Ok(Some(text)) => self.handle_results(now, text),
-                    Err(refused) => self.fail(ErrorCode::RecvResults, 0, Some(&refused.to_string())),
+                    Err(refused) => {
+                        self.fail(ErrorCode::RecvResults, 0, Some(&refused.to_string()))
+                    }
                 },
-                Phase::CheckingLogin(_) | Phase::ParsingResults(_) => return self.keep_early(input),
+                Phase::CheckingLogin(_) | Phase::ParsingResults(_) => {
+                    return self.keep_early(input);
+                }
                 _ => {
                     let byte = input[0];
                     input = &input[1..];
@@ -299,12 +303,22 @@ impl Server {
                 let missing = self.terms.total_streams;
                 self.push(ServerAction::ExpectStreams(missing));
                 self.send_state(State::CreateStreams);
-                self.enter(now, Phase::Opening { missing }, Some(self.setup.policy.handshake_timeout));
+                self.enter(
+                    now,
+                    Phase::Opening { missing },
+                    Some(self.setup.policy.handshake_timeout),
+                );
             }
-            (ServerInput::StreamOpened, Phase::Opening { missing }) => match missing.saturating_sub(1) {
-                0 => self.start(now),
-                missing => self.enter(now, Phase::Opening { missing }, Some(self.setup.policy.handshake_timeout)),
-            },
+            (ServerInput::StreamOpened, Phase::Opening { missing }) => {
+                match missing.saturating_sub(1) {
+                    0 => self.start(now),
+                    missing => self.enter(
+                        now,
+                        Phase::Opening { missing },
+                        Some(self.setup.policy.handshake_timeout),
+                    ),
+                }
+            }
             (ServerInput::Results(results), Phase::Collecting) => self.exchange(now, results),
             (ServerInput::LoginChecked(verdict), Phase::CheckingLogin(_)) => {
                 self.finish_login(now, verdict);
@@ -393,7 +407,10 @@ impl Server {
 
     fn start(&mut self, now: Instant) {
         self.push(ServerAction::StartClock);
-        self.push(ServerAction::Send(vec![State::TestStart.byte(), State::TestRunning.byte()]));
+        self.push(ServerAction::Send(vec![
+            State::TestStart.byte(),
+            State::TestRunning.byte(),
+        ]));
         self.push(ServerAction::StartData);
         self.enter(now, Phase::Running, self.terms.time_limit);
     }
@@ -403,7 +420,9 @@ impl Server {
             (_, Phase::Finishing) => self.close(Ok(())),
             (Some(State::ClientTerminate), _) => self.close(Err(client_terminated())),
             // A client that failed to open its streams ends the test; nothing was measured, nothing is missing.
-            (Some(State::IperfDone), Phase::Preparing | Phase::Opening { .. }) => self.close(Ok(())),
+            (Some(State::IperfDone), Phase::Preparing | Phase::Opening { .. }) => {
+                self.close(Ok(()))
+            }
             (Some(State::IperfDone), _) => self.close(Err(client_closed())),
             (Some(State::TestEnd), Phase::Running) => {
                 self.push(ServerAction::StopData);
@@ -452,7 +471,10 @@ impl Server {
     fn terminate(&mut self, signal_text: &str) {
         self.send_state(State::ServerTerminate);
         let words = ErrorCode::ServerTerm.message(None);
-        let mut failure = Failure::new(FailureKind::Interrupted, format!("{words} by signal {signal_text}"));
+        let mut failure = Failure::new(
+            FailureKind::Interrupted,
+            format!("{words} by signal {signal_text}"),
+        );
         failure.code = Some(ErrorCode::ServerTerm.number());
         self.close(Err(failure));
     }
@@ -484,7 +506,10 @@ fn client_terminated() -> Failure {
 }
 
 fn client_closed() -> Failure {
-    let mut failure = Failure::new(FailureKind::PeerClosed, "the client has unexpectedly closed the connection");
+    let mut failure = Failure::new(
+        FailureKind::PeerClosed,
+        "the client has unexpectedly closed the connection",
+    );
     failure.code = Some(ErrorCode::CtrlClose.number());
     failure
 }

@@ -41,7 +41,11 @@ impl UdpHeader {
     #[inline]
     #[must_use]
     pub fn at(sent_ns: u64, counter: u64) -> Self {
-        Self { sec: (sent_ns / 1_000_000_000) as u32, usec: (sent_ns % 1_000_000_000 / 1000) as u32, counter }
+        Self {
+            sec: (sent_ns / 1_000_000_000) as u32,
+            usec: (sent_ns % 1_000_000_000 / 1000) as u32,
+            counter,
+        }
     }
 
     /// The time of sending in ns; any two header words fit.
@@ -62,7 +66,11 @@ impl UdpHeader {
         } else {
             u64::from(u32::from_be_bytes(*rest.first_chunk()?))
         };
-        Some(Self { sec: u32::from_be_bytes(*sec), usec: u32::from_be_bytes(*usec), counter })
+        Some(Self {
+            sec: u32::from_be_bytes(*sec),
+            usec: u32::from_be_bytes(*usec),
+            counter,
+        })
     }
 
     /// Writes the header over the start of a datagram; a narrow header carries the lower 32 bits of the counter.
@@ -118,10 +126,17 @@ mod tests {
 
     #[test]
     fn headers_look_as_captured() {
-        let header = UdpHeader { sec: 0x5f8, usec: 0x58782, counter: 1 };
+        let header = UdpHeader {
+            sec: 0x5f8,
+            usec: 0x58782,
+            counter: 1,
+        };
         let mut datagram = [0xaa; 20];
         assert!(header.emit(&mut datagram, false));
-        assert_eq!(datagram[..12], [0, 0, 5, 0xf8, 0, 5, 0x87, 0x82, 0, 0, 0, 1]);
+        assert_eq!(
+            datagram[..12],
+            [0, 0, 5, 0xf8, 0, 5, 0x87, 0x82, 0, 0, 0, 1]
+        );
         assert_eq!(datagram[12..], [0xaa; 8]);
         assert!(header.emit(&mut datagram, true));
         assert_eq!(datagram[8..16], [0, 0, 0, 0, 0, 0, 0, 1]);
@@ -138,9 +153,20 @@ mod tests {
     #[test]
     fn times_survive_and_hostile_ones_do_not_overflow() {
         let header = UdpHeader::at(1_528_362_370_000, 7);
-        assert_eq!(header, UdpHeader { sec: 1528, usec: 362_370, counter: 7 });
+        assert_eq!(
+            header,
+            UdpHeader {
+                sec: 1528,
+                usec: 362_370,
+                counter: 7
+            }
+        );
         assert_eq!(header.sent_ns(), 1_528_362_370_000);
-        let hostile = UdpHeader { sec: u32::MAX, usec: u32::MAX, counter: u64::MAX };
+        let hostile = UdpHeader {
+            sec: u32::MAX,
+            usec: u32::MAX,
+            counter: u64::MAX,
+        };
         assert!(hostile.sent_ns() > 0);
     }
 

@@ -18,7 +18,11 @@ impl PrivateKey {
     }
 }
 
-pub(super) fn encrypt(_public_key_pem: &str, _pkcs1_padding: bool, _plain: &[u8]) -> Result<String, AuthError> {
+pub(super) fn encrypt(
+    _public_key_pem: &str,
+    _pkcs1_padding: bool,
+    _plain: &[u8],
+) -> Result<String, AuthError> {
     Err(AuthError::NotBuilt)
 }
 

@@ -31,8 +31,14 @@ mod tests {
     #[test]
     fn a_token_is_good_once_and_is_forgotten_when_its_time_is_over() {
         let tokens = AcceptedTokens::default();
-        let uses = [("a", 100, 90), ("b", 100, 90), ("a", 100, 100), ("a", 100, 101)];
-        let first = uses.map(|(digest, unix_s, oldest)| tokens.is_first_use(digest.into(), unix_s, oldest));
+        let uses = [
+            ("a", 100, 90),
+            ("b", 100, 90),
+            ("a", 100, 100),
+            ("a", 100, 101),
+        ];
+        let first =
+            uses.map(|(digest, unix_s, oldest)| tokens.is_first_use(digest.into(), unix_s, oldest));
         assert_eq!(first, [true, true, false, true]);
     }
 

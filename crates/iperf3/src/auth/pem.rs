@@ -6,8 +6,9 @@ use rustls_pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
 use super::{AuthError, is_encrypted};
 
 /// `rsaEncryption` with its NULL parameter (RFC 3279 section 2.3.1), as a complete AlgorithmIdentifier.
-const RSA_ALGORITHM: &[u8] =
-    &[0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00];
+const RSA_ALGORITHM: &[u8] = &[
+    0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00,
+];
 
 const SEQUENCE: u8 = 0x30;
 const OCTET_STRING: u8 = 0x04;
@@ -37,7 +38,8 @@ pub(super) fn public_key_spki(pem: &str) -> Result<Vec<u8>, AuthError> {
     }
     // The PEM reader knows no PKCS#1 public keys; under the other label it decodes them all the same.
     let relabelled = pem.replace("RSA PUBLIC KEY-----", "PUBLIC KEY-----");
-    let key = SubjectPublicKeyInfoDer::from_pem_slice(relabelled.as_bytes()).map_err(|_| AuthError::NoKey("public"))?;
+    let key = SubjectPublicKeyInfoDer::from_pem_slice(relabelled.as_bytes())
+        .map_err(|_| AuthError::NoKey("public"))?;
     let key = element(BIT_STRING, &[NO_UNUSED_BITS, &key]);
     Ok(element(SEQUENCE, &[RSA_ALGORITHM, &key]))
 }
@@ -46,7 +48,10 @@ pub(super) fn public_key_spki(pem: &str) -> Result<Vec<u8>, AuthError> {
 fn element(tag: u8, contents: &[&[u8]]) -> Vec<u8> {
     let body = contents.concat();
     let length = body.len().to_be_bytes();
-    let significant = length.iter().position(|byte| *byte != 0).unwrap_or(length.len() - 1);
+    let significant = length
+        .iter()
+        .position(|byte| *byte != 0)
+        .unwrap_or(length.len() - 1);
     let mut out = vec![tag];
     if body.len() < 0x80 {
         out.push(length[length.len() - 1]);

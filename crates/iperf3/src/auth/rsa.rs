@@ -3,8 +3,8 @@
 use aws_lc_rs::digest;
 use aws_lc_rs::error::KeyRejected;
 use aws_lc_rs::rsa::{
-    OAEP_SHA1_MGF1SHA1, OaepPrivateDecryptingKey, OaepPublicEncryptingKey, Pkcs1PrivateDecryptingKey,
-    Pkcs1PublicEncryptingKey, PrivateDecryptingKey, PublicEncryptingKey,
+    OAEP_SHA1_MGF1SHA1, OaepPrivateDecryptingKey, OaepPublicEncryptingKey,
+    Pkcs1PrivateDecryptingKey, Pkcs1PublicEncryptingKey, PrivateDecryptingKey, PublicEncryptingKey,
 };
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -24,16 +24,26 @@ pub(super) struct PrivateKey {
 
 impl PrivateKey {
     pub(super) fn new(private_key_pem: &str, padding: AcceptedPadding) -> Result<Self, AuthError> {
-        let key = PrivateDecryptingKey::from_pkcs8(&pem::private_key_pkcs8(private_key_pem)?).map_err(bad_key)?;
+        let key = PrivateDecryptingKey::from_pkcs8(&pem::private_key_pkcs8(private_key_pem)?)
+            .map_err(bad_key)?;
         let (oaep, pkcs1, accepted) = match padding {
             AcceptedPadding::Oaep => (true, false, "OAEP"),
             AcceptedPadding::Pkcs1 => (false, true, "PKCS#1 v1.5"),
             AcceptedPadding::Both => (true, true, "OAEP or PKCS#1 v1.5"),
         };
         let size_bytes = key.key_size_bytes();
-        let oaep = oaep.then(|| OaepPrivateDecryptingKey::new(key.clone())).transpose();
-        let pkcs1 = pkcs1.then(|| Pkcs1PrivateDecryptingKey::new(key)).transpose();
-        Ok(Self { oaep: oaep.map_err(unspecified)?, pkcs1: pkcs1.map_err(unspecified)?, accepted, size_bytes })
+        let oaep = oaep
+            .then(|| OaepPrivateDecryptingKey::new(key.clone()))
+            .transpose();
+        let pkcs1 = pkcs1
+            .then(|| Pkcs1PrivateDecryptingKey::new(key))
+            .transpose();
+        Ok(Self {
+            oaep: oaep.map_err(unspecified)?,
+            pkcs1: pkcs1.map_err(unspecified)?,
+            accepted,
+            size_bytes,
+        })
     }
 
     /// OAEP first; the old padding only when it is accepted.
@@ -41,7 +51,9 @@ impl PrivateKey {
         if token.len() > MAX_TOKEN_LEN {
             return Err(Refusal::Malformed);
         }
-        let cipher = BASE64_STANDARD.decode(token).map_err(|_| Refusal::Malformed)?;
+        let cipher = BASE64_STANDARD
+            .decode(token)
+            .map_err(|_| Refusal::Malformed)?;
         if cipher.is_empty() {
             return Err(Refusal::Malformed);
         }
@@ -56,19 +68,28 @@ impl PrivateKey {
         {
             return Ok(text.to_vec());
         }
-        Err(Refusal::Padding { accepted: self.accepted })
+        Err(Refusal::Padding {
+            accepted: self.accepted,
+        })
     }
 }
 
-pub(super) fn encrypt(public_key_pem: &str, pkcs1_padding: bool, plain: &[u8]) -> Result<String, AuthError> {
-    let key = PublicEncryptingKey::from_der(&pem::public_key_spki(public_key_pem)?).map_err(bad_key)?;
+pub(super) fn encrypt(
+    public_key_pem: &str,
+    pkcs1_padding: bool,
+    plain: &[u8],
+) -> Result<String, AuthError> {
+    let key =
+        PublicEncryptingKey::from_der(&pem::public_key_spki(public_key_pem)?).map_err(bad_key)?;
     let mut cipher = vec![0; key.key_size_bytes()];
     let cipher = if pkcs1_padding {
         let key = Pkcs1PublicEncryptingKey::new(key).map_err(unspecified)?;
-        key.encrypt(plain, &mut cipher).map_err(|_| AuthError::TooLong)?
+        key.encrypt(plain, &mut cipher)
+            .map_err(|_| AuthError::TooLong)?
     } else {
         let key = OaepPublicEncryptingKey::new(key).map_err(unspecified)?;
-        key.encrypt(&OAEP_SHA1_MGF1SHA1, plain, &mut cipher, None).map_err(|_| AuthError::TooLong)?
+        key.encrypt(&OAEP_SHA1_MGF1SHA1, plain, &mut cipher, None)
+            .map_err(|_| AuthError::TooLong)?
     };
     Ok(BASE64_STANDARD.encode(cipher))
 }

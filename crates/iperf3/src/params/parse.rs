@@ -4,9 +4,10 @@ use linerate_model::Transport;
 use linerate_model::spec::{SendPath, SequenceCheck};
 
 use super::{
-    DEFAULT_BLOCK_LEN_BYTES, DEFAULT_PACING_TIMER_US, DEFAULT_TIME_S, FIRST_OF_BURST, MAX_BLOCK_LEN_BYTES, MAX_BURST,
-    MAX_CPU, MAX_FLOW_LABEL, MAX_MSS_BYTES, MAX_OMIT_S, MAX_STREAMS, MAX_STREAMS_EXTENDED, MAX_TIME_S,
-    MAX_UDP_BLOCK_LEN_BYTES, MAX_WINDOW_BYTES, MIN_UDP_BLOCK_LEN_BYTES, Params, UdpOffload,
+    DEFAULT_BLOCK_LEN_BYTES, DEFAULT_PACING_TIMER_US, DEFAULT_TIME_S, FIRST_OF_BURST,
+    MAX_BLOCK_LEN_BYTES, MAX_BURST, MAX_CPU, MAX_FLOW_LABEL, MAX_MSS_BYTES, MAX_OMIT_S,
+    MAX_STREAMS, MAX_STREAMS_EXTENDED, MAX_TIME_S, MAX_UDP_BLOCK_LEN_BYTES, MAX_WINDOW_BYTES,
+    MIN_UDP_BLOCK_LEN_BYTES, Params, UdpOffload,
 };
 use crate::error_code::ErrorCode;
 use crate::json::Object;
@@ -27,7 +28,8 @@ impl Params {
             transport,
             omit_s: ranged(&json, "omit", 0, MAX_OMIT_S, ErrorCode::Omit)?.unwrap_or(0),
             server_affinity: ranged(&json, "server_affinity", 0, MAX_CPU, ErrorCode::Affinity)?,
-            time_s: ranged(&json, "time", 0, MAX_TIME_S, ErrorCode::Duration)?.unwrap_or(DEFAULT_TIME_S),
+            time_s: ranged(&json, "time", 0, MAX_TIME_S, ErrorCode::Duration)?
+                .unwrap_or(DEFAULT_TIME_S),
             num_bytes: amount(&json, "num")?,
             block_count: amount(&json, "blockcount")?,
             mss_bytes: non_zero(ranged(&json, "MSS", 0, MAX_MSS_BYTES, ErrorCode::Mss)?),
@@ -36,11 +38,19 @@ impl Params {
             reverse: json.flag("reverse"),
             bidirectional: json.flag("bidirectional"),
             mptcp: json.flag("mptcp"),
-            window_bytes: non_zero(ranged(&json, "window", 0, MAX_WINDOW_BYTES, ErrorCode::BufSize)?),
+            window_bytes: non_zero(ranged(
+                &json,
+                "window",
+                0,
+                MAX_WINDOW_BYTES,
+                ErrorCode::BufSize,
+            )?),
             len_bytes: block_len(&json, transport)?,
             bandwidth_bps: amount(&json, "bandwidth")?,
             fq_rate_bps: amount(&json, "fqrate")?,
-            pacing_timer_us: json.integer("pacing_timer").map_or(DEFAULT_PACING_TIMER_US, saturated),
+            pacing_timer_us: json
+                .integer("pacing_timer")
+                .map_or(DEFAULT_PACING_TIMER_US, saturated),
             burst: ranged(&json, "burst", 1, MAX_BURST, ErrorCode::Burst)?,
             offload: offload(&json)?,
             tos: ranged(&json, "TOS", 0, u32::from(u8::MAX), ErrorCode::BadTos)?.unwrap_or(0) as u8,
@@ -57,9 +67,12 @@ impl Params {
             skip_rx_copy: switch(&json, "skip_rx_copy"),
             client_version: json.string("client_version"),
             linerate_protocol,
-            coalesce: additions.as_ref().is_some_and(|added| added.flag("coalesce")),
+            coalesce: additions
+                .as_ref()
+                .is_some_and(|added| added.flag("coalesce")),
             udp_check: udp_check(additions.as_ref()),
-            want_facts: linerate_protocol.is_some() && additions.as_ref().is_some_and(|added| added.flag("facts")),
+            want_facts: linerate_protocol.is_some()
+                && additions.as_ref().is_some_and(|added| added.flag("facts")),
         })
     }
 }
@@ -98,14 +111,22 @@ fn protocol(additions: &Object<'_>) -> Option<u32> {
 }
 
 fn streams(json: &Object<'_>, extended: bool) -> Result<u32, ErrorCode> {
-    let max = if extended { MAX_STREAMS_EXTENDED } else { MAX_STREAMS };
+    let max = if extended {
+        MAX_STREAMS_EXTENDED
+    } else {
+        MAX_STREAMS
+    };
     Ok(ranged(json, "parallel", 1, max, ErrorCode::NumStreams)?.unwrap_or(1))
 }
 
 /// UDP has no usable default: the length of the TCP blocks does not fit into a datagram, and is refused.
 fn block_len(json: &Object<'_>, transport: Transport) -> Result<u32, ErrorCode> {
     let (min, max, code) = match transport {
-        Transport::Udp => (MIN_UDP_BLOCK_LEN_BYTES, MAX_UDP_BLOCK_LEN_BYTES, ErrorCode::UdpBlockSize),
+        Transport::Udp => (
+            MIN_UDP_BLOCK_LEN_BYTES,
+            MAX_UDP_BLOCK_LEN_BYTES,
+            ErrorCode::UdpBlockSize,
+        ),
         _ => (1, MAX_BLOCK_LEN_BYTES, ErrorCode::BlockSize),
     };
     match ranged(json, "len", min, max, code)? {
@@ -128,7 +149,13 @@ fn offload(json: &Object<'_>) -> Result<UdpOffload, ErrorCode> {
 }
 
 /// A number that must lie in a range when it is present.
-fn ranged(json: &Object<'_>, key: &str, min: u32, max: u32, code: ErrorCode) -> Result<Option<u32>, ErrorCode> {
+fn ranged(
+    json: &Object<'_>,
+    key: &str,
+    min: u32,
+    max: u32,
+    code: ErrorCode,
+) -> Result<Option<u32>, ErrorCode> {
     let Some(number) = json.integer(key) else {
         return Ok(None);
     };

@@ -5,7 +5,9 @@ use std::time::Duration;
 use linerate_model::spec::{ClientSpec, Payload, Segmentation, UdpOptions};
 use linerate_model::{Direction, EndCondition, TestSpec, Transport};
 
-use super::{DEFAULT_BLOCK_LEN_BYTES, LINERATE_PROTOCOL, MAX_UDP_BLOCK_LEN_BYTES, MIN_UDP_BLOCK_LEN_BYTES};
+use super::{
+    DEFAULT_BLOCK_LEN_BYTES, LINERATE_PROTOCOL, MAX_UDP_BLOCK_LEN_BYTES, MIN_UDP_BLOCK_LEN_BYTES,
+};
 use super::{Params, UdpOffload};
 
 /// What servers learn about us. They only show it, so the release we imitate comes first.
@@ -18,7 +20,11 @@ impl Params {
     /// What a client sends. `block_len_bytes` is the block length after everything about the path is known. Times are
     /// whole seconds on the wire; fractions are cut.
     #[must_use]
-    pub fn from_client(client: &ClientSpec, block_len_bytes: u32, auth_token: Option<String>) -> Self {
+    pub fn from_client(
+        client: &ClientSpec,
+        block_len_bytes: u32,
+        auth_token: Option<String>,
+    ) -> Self {
         let test = &client.test;
         let (time_s, num_bytes, block_count) = match test.end {
             EndCondition::Duration(time) => (whole_seconds(time), 0, 0),
@@ -78,7 +84,8 @@ impl Params {
         test.omit = Duration::from_secs(u64::from(self.omit_s));
         test.block_len_bytes = self.len_bytes;
         // Clients always send a length, so only another one than the default is a request.
-        test.block_len_explicit = self.transport == Transport::Udp || self.len_bytes != DEFAULT_BLOCK_LEN_BYTES;
+        test.block_len_explicit =
+            self.transport == Transport::Udp || self.len_bytes != DEFAULT_BLOCK_LEN_BYTES;
         test.pacing.rate_bps = non_zero(self.bandwidth_bps);
         test.pacing.burst_blocks = self.burst;
         test.pacing.fq_rate_bps = non_zero(self.fq_rate_bps);
@@ -90,7 +97,11 @@ impl Params {
         test.socket.tos = self.tos;
         test.socket.flow_label = self.flow_label;
         test.socket.dont_fragment = self.dont_fragment;
-        test.payload = if self.repeating_payload { Payload::Repeating } else { Payload::Random };
+        test.payload = if self.repeating_payload {
+            Payload::Repeating
+        } else {
+            Payload::Random
+        };
         test.send_path = self.send_path;
         test.coalesce = self.coalesce;
         test.skip_rx_copy = self.skip_rx_copy;
@@ -128,7 +139,12 @@ impl Params {
         }
         let offload = self.offload;
         let bounded = |datagram_bytes: u32, buffer_bytes: u32| {
-            Segmentation::new(datagram_bytes, buffer_bytes.max(datagram_bytes).min(MAX_UDP_BLOCK_LEN_BYTES))
+            Segmentation::new(
+                datagram_bytes,
+                buffer_bytes
+                    .max(datagram_bytes)
+                    .min(MAX_UDP_BLOCK_LEN_BYTES),
+            )
         };
         let mut udp = UdpOptions::default();
         udp.counters_64bit = self.udp_counters_64bit;
@@ -143,16 +159,25 @@ impl Params {
 /// The offload keys for blocks of this length. A buffer of 0 bytes in the request stands for as many as fit.
 fn offload(udp: &UdpOptions, block_len_bytes: u32) -> UdpOffload {
     let datagram_bytes = block_len_bytes.clamp(MIN_UDP_BLOCK_LEN_BYTES, MAX_UDP_BLOCK_LEN_BYTES);
-    let fitting_bytes = (MAX_UDP_BLOCK_LEN_BYTES / datagram_bytes).min(MAX_SEGMENTS) * datagram_bytes;
+    let fitting_bytes =
+        (MAX_UDP_BLOCK_LEN_BYTES / datagram_bytes).min(MAX_SEGMENTS) * datagram_bytes;
     let mut offload = UdpOffload::default();
     if let Some(gso) = udp.gso {
         offload.gso = 1;
         offload.gso_datagram_bytes = datagram_bytes;
-        offload.gso_buffer_bytes = if gso.buffer_bytes == 0 { fitting_bytes } else { gso.buffer_bytes };
+        offload.gso_buffer_bytes = if gso.buffer_bytes == 0 {
+            fitting_bytes
+        } else {
+            gso.buffer_bytes
+        };
     }
     if let Some(gro) = udp.gro {
         offload.gro = 1;
-        offload.gro_buffer_bytes = if gro.buffer_bytes == 0 { MAX_UDP_BLOCK_LEN_BYTES } else { gro.buffer_bytes };
+        offload.gro_buffer_bytes = if gro.buffer_bytes == 0 {
+            MAX_UDP_BLOCK_LEN_BYTES
+        } else {
+            gro.buffer_bytes
+        };
     }
     offload
 }

@@ -58,7 +58,11 @@ impl Params {
             ("authtoken", text(self.auth_token.as_ref())),
             ("skip_rx_copy", switch(self.skip_rx_copy)),
             ("client_version", text(self.client_version.as_ref())),
-            ("linerate", self.linerate_protocol.map(|protocol| self.additions(protocol))),
+            (
+                "linerate",
+                self.linerate_protocol
+                    .map(|protocol| self.additions(protocol)),
+            ),
         ])
     }
 
@@ -66,7 +70,10 @@ impl Params {
         let checks_bursts = self.udp_check == SequenceCheck::FirstOfBurst;
         Value::Object(object([
             ("protocol", Some(protocol.into())),
-            ("send_path", (self.send_path != SendPath::Auto).then(|| self.send_path.name().into())),
+            (
+                "send_path",
+                (self.send_path != SendPath::Auto).then(|| self.send_path.name().into()),
+            ),
             ("coalesce", flag(self.coalesce)),
             ("udp_check", checks_bursts.then(|| FIRST_OF_BURST.into())),
             ("facts", flag(self.want_facts)),
@@ -75,7 +82,10 @@ impl Params {
 }
 
 fn object<const N: usize>(members: [Member; N]) -> Map<String, Value> {
-    members.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    members
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .collect()
 }
 
 fn flag(is_on: bool) -> Option<Value> {

@@ -2,7 +2,9 @@
 
 use linerate_model::event::Endpoint;
 use linerate_model::summary::{StreamSummary, TcpSummary, UdpTotals};
-use linerate_model::{CpuUsage, Direction, EndpointTotals, StreamRole, Summary, TestSpec, Transport};
+use linerate_model::{
+    CpuUsage, Direction, EndpointTotals, StreamRole, Summary, TestSpec, Transport,
+};
 
 use super::{Results, StreamResult, stream_id, wire_id};
 use crate::error_code::ErrorCode;
@@ -22,7 +24,11 @@ impl Results {
             sender_has_retransmits: sender_has_retransmits(summary, tcp),
             congestion_used: congestion.clone().filter(|_| tcp),
             server_output: None,
-            streams: summary.streams.iter().map(|stream| own_half(stream, tcp)).collect(),
+            streams: summary
+                .streams
+                .iter()
+                .map(|stream| own_half(stream, tcp))
+                .collect(),
             // A server knows its client from the parameters; only a client needs the field.
             linerate: endpoint == Endpoint::Server,
             ran_beside: None,
@@ -36,7 +42,12 @@ impl Results {
 ///
 /// # Errors
 /// `StreamId` when the peer names a stream this test does not have; the summary then keeps what came before it.
-pub fn merge_peer(summary: &mut Summary, spec: &TestSpec, endpoint: Endpoint, peer: &Results) -> Result<(), ErrorCode> {
+pub fn merge_peer(
+    summary: &mut Summary,
+    spec: &TestSpec,
+    endpoint: Endpoint,
+    peer: &Results,
+) -> Result<(), ErrorCode> {
     summary.cpu_remote = Some(peer.cpu).filter(is_measured);
     summary.overflows_remote = peer.overflows;
     if peer.congestion_used.is_some() {
@@ -53,7 +64,11 @@ pub fn merge_peer(summary: &mut Summary, spec: &TestSpec, endpoint: Endpoint, pe
         let guess = id.0 as usize;
         let index = match summary.streams.get(guess) {
             Some(stream) if stream.id == id => guess,
-            _ => summary.streams.iter().position(|s| s.id == id).ok_or(ErrorCode::StreamId)?,
+            _ => summary
+                .streams
+                .iter()
+                .position(|s| s.id == id)
+                .ok_or(ErrorCode::StreamId)?,
         };
         let stream = summary.streams.get_mut(index).ok_or(ErrorCode::StreamId)?;
         merge_stream(stream, spec, peer.sender_has_retransmits > 0, result);
@@ -72,7 +87,11 @@ fn is_measured(cpu: &CpuUsage) -> bool {
 }
 
 fn sender_has_retransmits(summary: &Summary, tcp: bool) -> i64 {
-    let mut sending = summary.streams.iter().filter(|s| s.role == StreamRole::Sender).peekable();
+    let mut sending = summary
+        .streams
+        .iter()
+        .filter(|s| s.role == StreamRole::Sender)
+        .peekable();
     if sending.peek().is_none() {
         return -1;
     }
@@ -99,7 +118,12 @@ fn own_half(stream: &StreamSummary, tcp: bool) -> StreamResult {
     }
 }
 
-fn merge_stream(stream: &mut StreamSummary, spec: &TestSpec, retransmits_known: bool, peer: &StreamResult) {
+fn merge_stream(
+    stream: &mut StreamSummary,
+    spec: &TestSpec,
+    retransmits_known: bool,
+    peer: &StreamResult,
+) {
     let own_duration_ns = stream.local().map_or(0, |half| half.duration_ns);
     let half = EndpointTotals::new(
         peer.bytes,
@@ -131,8 +155,16 @@ fn peer_udp(own_role: StreamRole, spec: &TestSpec, peer: &StreamResult) -> UdpTo
     let peer_receives = own_role == StreamRole::Sender;
     let lost = if peer_receives { peer.errors } else { 0 };
     let no_warm_up = spec.omit.is_zero();
-    let mut udp = UdpTotals::new(peer.packets, lost, 0, if peer_receives { peer.jitter_s } else { 0.0 });
+    let mut udp = UdpTotals::new(
+        peer.packets,
+        lost,
+        0,
+        if peer_receives { peer.jitter_s } else { 0.0 },
+    );
     udp.omitted_packets = peer.omitted_packets.or(no_warm_up.then_some(0));
-    udp.omitted_lost = peer.omitted_errors.filter(|_| peer_receives).or((no_warm_up || lost == 0).then_some(0));
+    udp.omitted_lost = peer
+        .omitted_errors
+        .filter(|_| peer_receives)
+        .or((no_warm_up || lost == 0).then_some(0));
     udp
 }

@@ -25,7 +25,10 @@ impl Results {
         let text = String::from_utf8_lossy(text);
         let malformed = ErrorCode::RecvResults;
         let json = Object::parse(&text).map_err(|_| malformed)?;
-        let streams = json.array("streams", MAX_ENTRIES).ok_or(malformed)?.map_err(|_| malformed)?;
+        let streams = json
+            .array("streams", MAX_ENTRIES)
+            .ok_or(malformed)?
+            .map_err(|_| malformed)?;
         let additions = json.object("linerate");
         let addition = |key| additions.as_ref().and_then(|added| added.integer(key));
         Ok(Self {
@@ -34,7 +37,9 @@ impl Results {
                 measured(&json, "cpu_util_user")?,
                 measured(&json, "cpu_util_system")?,
             ),
-            sender_has_retransmits: json.integer_or_minus_one("sender_has_retransmits").ok_or(malformed)?,
+            sender_has_retransmits: json
+                .integer_or_minus_one("sender_has_retransmits")
+                .ok_or(malformed)?,
             congestion_used: json.string("congestion_used"),
             server_output: server_output(&json),
             streams: streams.into_iter().map(stream).collect::<Result<_, _>>()?,
@@ -77,12 +82,16 @@ fn stream(text: &str) -> Result<StreamResult, ErrorCode> {
 
 /// An object that is passed on unread, unless it is larger than any host's facts.
 fn facts(additions: &Object<'_>) -> Option<String> {
-    let text = additions.raw("facts").filter(|text| text.starts_with('{'))?;
+    let text = additions
+        .raw("facts")
+        .filter(|text| text.starts_with('{'))?;
     (text.len() <= MAX_FACTS_BYTES).then(|| text.to_owned())
 }
 
 fn server_output(json: &Object<'_>) -> Option<ServerOutput> {
-    let as_json = json.raw("server_output_json").filter(|text| text.starts_with('{'));
+    let as_json = json
+        .raw("server_output_json")
+        .filter(|text| text.starts_with('{'));
     match as_json {
         Some(text) => Some(ServerOutput::Json(text.to_owned())),
         None => json.string("server_output_text").map(ServerOutput::Text),
@@ -94,7 +103,9 @@ fn measured(json: &Object<'_>, key: &str) -> Result<f64, ErrorCode> {
     if json.raw(key) == Some("null") {
         return Ok(0.0);
     }
-    json.number(key).map(non_negative).ok_or(ErrorCode::RecvResults)
+    json.number(key)
+        .map(non_negative)
+        .ok_or(ErrorCode::RecvResults)
 }
 
 fn required_count(json: &Object<'_>, key: &str) -> Result<u64, ErrorCode> {
@@ -142,9 +153,15 @@ struct WireStream {
     packets: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     omitted_packets: Option<u64>,
-    #[serde(serialize_with = "short_optional_number", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        serialize_with = "short_optional_number",
+        skip_serializing_if = "Option::is_none"
+    )]
     start_time: Option<f64>,
-    #[serde(serialize_with = "short_optional_number", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        serialize_with = "short_optional_number",
+        skip_serializing_if = "Option::is_none"
+    )]
     end_time: Option<f64>,
 }
 
@@ -179,7 +196,10 @@ impl<'a> From<&'a Results> for WireResults<'a> {
                 protocol: LINERATE_PROTOCOL,
                 ran_beside: results.ran_beside,
                 overflows: results.overflows.map(|n| on_wire(n).cast_unsigned()),
-                facts: results.facts.as_deref().and_then(|text| serde_json::from_str(text).ok()),
+                facts: results
+                    .facts
+                    .as_deref()
+                    .and_then(|text| serde_json::from_str(text).ok()),
             }),
         }
     }
@@ -220,6 +240,9 @@ fn short_number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::
 }
 
 #[allow(clippy::ref_option)] // the signature serde requires
-fn short_optional_number<S: Serializer>(number: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+fn short_optional_number<S: Serializer>(
+    number: &Option<f64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     short_number(&number.unwrap_or(0.0), serializer)
 }

@@ -22,10 +22,16 @@ pub(super) fn check_limits(policy: &Policy, params: &Params) -> Result<(), Error
         return Err(ErrorCode::NumStreams);
     }
     let planned = Duration::from_secs(u64::from(params.time_s) + u64::from(params.omit_s));
-    if policy.max_duration.is_some_and(|max| params.time_s == 0 || planned > max) {
+    if policy
+        .max_duration
+        .is_some_and(|max| params.time_s == 0 || planned > max)
+    {
         return Err(ErrorCode::MaxServerTestDurationExceeded);
     }
-    if policy.bitrate_limit.is_some_and(|limit| params.requested_rate_bps() > limit.rate_bps) {
+    if policy
+        .bitrate_limit
+        .is_some_and(|limit| params.requested_rate_bps() > limit.rate_bps)
+    {
         return Err(ErrorCode::TotalRate);
     }
     Ok(())

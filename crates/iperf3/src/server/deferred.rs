@@ -51,7 +51,11 @@ impl Server {
             bytes.push(State::DisplayResults.byte());
             self.push(ServerAction::Send(bytes));
         }
-        self.enter(now, Phase::Finishing, Some(self.setup.policy.handshake_timeout));
+        self.enter(
+            now,
+            Phase::Finishing,
+            Some(self.setup.policy.handshake_timeout),
+        );
     }
 
     /// The caller reads no more than what it has read already, unless it disregards what it is asked for.

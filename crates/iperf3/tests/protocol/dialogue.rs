@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_iperf3::{Client, ClientAction, ClientInput, ClientSetup, Cookie, Params, Server, ServerInput};
+use linerate_iperf3::{
+    Client, ClientAction, ClientInput, ClientSetup, Cookie, Params, Server, ServerInput,
+};
 use linerate_model::FailureKind;
 use linerate_model::spec::ClientSpec;
 use proptest::prelude::*;
@@ -15,7 +17,10 @@ fn a_whole_test_follows_the_table() {
     let mut pair = Pair::new(test());
     pair.run_until_running();
     pair.end_data();
-    assert_eq!(states(Items::of_server(&pair.server_sent)), [9, 10, 1, 2, 13, 14]);
+    assert_eq!(
+        states(Items::of_server(&pair.server_sent)),
+        [9, 10, 1, 2, 13, 14]
+    );
     assert_eq!(states(Items::of_client(&pair.client_sent)), [4, 16]);
     assert_eq!(
         pair.client_actions.join(" "),
@@ -27,7 +32,13 @@ fn a_whole_test_follows_the_table() {
     );
     assert_eq!(pair.client_outcome, Some(Ok(())));
     assert_eq!(pair.server_outcome, Some(Ok(())));
-    assert_eq!((pair.client.poll_timeout(), pair.server.and_then(|s| s.poll_timeout())), (None, None));
+    assert_eq!(
+        (
+            pair.client.poll_timeout(),
+            pair.server.and_then(|s| s.poll_timeout())
+        ),
+        (None, None)
+    );
 }
 
 /// The cookie of a client that goes on with a connection is at the server: its parameters are the first bytes.
@@ -37,12 +48,18 @@ fn an_introduced_client_sends_its_parameters_first() {
     spec.test = test();
     let params = Params::from_client(&spec, spec.test.block_len_bytes, None);
     let now = std::time::Instant::now();
-    let setup = ClientSetup { cookie: Cookie::from_random([9; 36]), params, spec: spec.test };
+    let setup = ClientSetup {
+        cookie: Cookie::from_random([9; 36]),
+        params,
+        spec: spec.test,
+    };
     let mut client = Client::introduced(now, setup);
     assert_eq!(client.poll_action(), None);
     client.handle_control(now, &[9]);
     assert_eq!(client.poll_action(), Some(ClientAction::TestAccepted));
-    let Some(ClientAction::Send(bytes)) = client.poll_action() else { panic!("no parameters") };
+    let Some(ClientAction::Send(bytes)) = client.poll_action() else {
+        panic!("no parameters")
+    };
     let length = u32::from_be_bytes(bytes[..4].try_into().expect("four bytes"));
     assert_eq!(length as usize, bytes.len() - 4);
     assert_eq!((bytes[4], client.poll_action()), (b'{', None));
@@ -94,11 +111,23 @@ fn a_connection_cut_at_any_byte_ends_both_sides() {
         }
         pair.cut_at_client();
         pair.cut_at_server();
-        assert!(pair.client_outcome.is_some(), "client, after {carried} segments");
-        let outcome = pair.server_outcome.unwrap_or_else(|| panic!("server, after {carried} segments"));
+        assert!(
+            pair.client_outcome.is_some(),
+            "client, after {carried} segments"
+        );
+        let outcome = pair
+            .server_outcome
+            .unwrap_or_else(|| panic!("server, after {carried} segments"));
         if let Err(failure) = outcome {
-            assert_eq!(failure.kind, FailureKind::PeerClosed, "after {carried} segments");
-            assert_eq!(failure.message, "the client has unexpectedly closed the connection");
+            assert_eq!(
+                failure.kind,
+                FailureKind::PeerClosed,
+                "after {carried} segments"
+            );
+            assert_eq!(
+                failure.message,
+                "the client has unexpectedly closed the connection"
+            );
         }
     }
 }
@@ -116,18 +145,26 @@ fn a_silent_peer_is_given_up_in_every_waiting_state() {
         }
         // Everything under way is lost from now on.
         if let Some(deadline) = pair.client.poll_timeout() {
-            pair.client.handle_timeout(deadline - Duration::from_nanos(1));
+            pair.client
+                .handle_timeout(deadline - Duration::from_nanos(1));
             assert!(pair.client.poll_action().is_none(), "not before its time");
             pair.client.handle_timeout(deadline);
             pair.obey();
-            assert!(pair.client_failure().message.ends_with("Connection timed out"));
+            assert!(
+                pair.client_failure()
+                    .message
+                    .ends_with("Connection timed out")
+            );
             waits += 1;
         }
         let deadline = pair.server.as_ref().and_then(Server::poll_timeout);
         if let (Some(server), Some(deadline)) = (&mut pair.server, deadline) {
             server.handle_timeout(deadline);
             pair.obey();
-            assert!(pair.server_outcome.is_some(), "server, after {carried} segments");
+            assert!(
+                pair.server_outcome.is_some(),
+                "server, after {carried} segments"
+            );
             waits += 1;
         }
     }
@@ -164,9 +201,20 @@ fn the_server_starts_a_test_before_the_client_knows_its_last_stream() {
     for _ in 0..4 {
         pair.server_local(ServerInput::StreamOpened);
     }
-    assert_eq!(pair.client_actions.last().map(String::as_str), Some("OpenStreams"));
-    assert_eq!(pair.client.poll_timeout(), None, "opening streams is local work");
-    pair.client.handle_local(pair.now, ClientInput::StreamsOpened);
+    assert_eq!(
+        pair.client_actions.last().map(String::as_str),
+        Some("OpenStreams")
+    );
+    assert_eq!(
+        pair.client.poll_timeout(),
+        None,
+        "opening streams is local work"
+    );
+    pair.client
+        .handle_local(pair.now, ClientInput::StreamsOpened);
     pair.run_to_end();
-    assert_eq!(pair.client_actions[pair.client_actions.len() - 2..], ["StartClock", "StartData"]);
+    assert_eq!(
+        pair.client_actions[pair.client_actions.len() - 2..],
+        ["StartClock", "StartData"]
+    );
 }

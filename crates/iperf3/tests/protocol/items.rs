@@ -40,12 +40,20 @@ pub(crate) struct Items<'a> {
 impl<'a> Items<'a> {
     /// Items of a client.
     pub(crate) fn of_client(rest: &'a [u8]) -> Self {
-        Self { rest, cookie_first: true, last: None }
+        Self {
+            rest,
+            cookie_first: true,
+            last: None,
+        }
     }
 
     /// Items of a server.
     pub(crate) fn of_server(rest: &'a [u8]) -> Self {
-        Self { rest, cookie_first: false, last: None }
+        Self {
+            rest,
+            cookie_first: false,
+            last: None,
+        }
     }
 
     fn take(&mut self, len: usize) -> Vec<u8> {

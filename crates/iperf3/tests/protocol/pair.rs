@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use linerate_iperf3::{
-    Client, ClientAction, ClientInput, ClientSetup, Cookie, Params, Policy, Results, Server, ServerAction, ServerInput,
-    ServerSetup,
+    Client, ClientAction, ClientInput, ClientSetup, Cookie, Params, Policy, Results, Server,
+    ServerAction, ServerInput, ServerSetup,
 };
 use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::{Direction, Failure, TestSpec};
@@ -50,7 +50,11 @@ impl Pair {
         let len = test.block_len_bytes;
         let spec = client_spec(test);
         let params = Params::from_client(&spec, len, token);
-        let setup = ClientSetup { cookie: Cookie::from_random([9; 36]), params, spec: spec.test };
+        let setup = ClientSetup {
+            cookie: Cookie::from_random([9; 36]),
+            params,
+            spec: spec.test,
+        };
         Self {
             now,
             client: Client::new(now, setup),
@@ -91,7 +95,10 @@ impl Pair {
     /// Runs until data flows.
     pub(crate) fn run_until_running(&mut self) {
         self.run_to_end();
-        assert_eq!(self.client_actions.last().map(String::as_str), Some("StartData"));
+        assert_eq!(
+            self.client_actions.last().map(String::as_str),
+            Some("StartData")
+        );
     }
 
     pub(crate) fn end_data(&mut self) {
@@ -101,15 +108,19 @@ impl Pair {
 
     pub(crate) fn carry_one(&mut self) -> bool {
         let (now, segment) = (self.now, self.segment);
-        let next =
-            |sent: &[u8], received: usize| sent[received..sent.len().min(received.saturating_add(segment))].to_vec();
+        let next = |sent: &[u8], received: usize| {
+            sent[received..sent.len().min(received.saturating_add(segment))].to_vec()
+        };
         if self.server.is_none() {
             let Some(cookie) = self.client_sent.first_chunk::<37>() else {
                 return false;
             };
             self.server_received = cookie.len();
-            let setup =
-                ServerSetup { cookie: Cookie::parse(cookie), policy: self.policy.clone(), unix_s: 1_800_000_000 };
+            let setup = ServerSetup {
+                cookie: Cookie::parse(cookie),
+                policy: self.policy.clone(),
+                unix_s: 1_800_000_000,
+            };
             self.server = Some(Server::new(now, setup));
             return true;
         }
@@ -136,21 +147,31 @@ impl Pair {
                     self.open_streams();
                 }
                 ClientAction::CollectResults if self.client_obeys => {
-                    self.client.handle_local(self.now, ClientInput::Results(Box::new(self.client_results.clone())));
+                    self.client.handle_local(
+                        self.now,
+                        ClientInput::Results(Box::new(self.client_results.clone())),
+                    );
                 }
                 _ => {}
             }
         }
-        let Some(server) = &mut self.server else { return };
+        let Some(server) = &mut self.server else {
+            return;
+        };
         while let Some(action) = server.poll_action() {
             assert_eq!(self.server_outcome, None, "nothing follows the end");
             self.server_actions.push(name(&action));
             match action {
                 ServerAction::Send(bytes) => self.server_sent.extend(bytes),
                 ServerAction::Close(outcome) => self.server_outcome = Some(outcome),
-                ServerAction::Accepted(_) if self.server_obeys => server.handle_local(self.now, ServerInput::Prepared),
+                ServerAction::Accepted(_) if self.server_obeys => {
+                    server.handle_local(self.now, ServerInput::Prepared)
+                }
                 ServerAction::StopData if self.server_obeys => {
-                    server.handle_local(self.now, ServerInput::Results(Box::new(self.server_results.clone())));
+                    server.handle_local(
+                        self.now,
+                        ServerInput::Results(Box::new(self.server_results.clone())),
+                    );
                 }
                 _ => {}
             }
@@ -163,7 +184,8 @@ impl Pair {
         for _ in 0..4 {
             server.handle_local(self.now, ServerInput::StreamOpened);
         }
-        self.client.handle_local(self.now, ClientInput::StreamsOpened);
+        self.client
+            .handle_local(self.now, ClientInput::StreamsOpened);
     }
 
     pub(crate) fn pass(&mut self, time: Duration) {
@@ -187,16 +209,27 @@ impl Pair {
     }
 
     pub(crate) fn server_local(&mut self, input: ServerInput) {
-        self.server.as_mut().expect("a session").handle_local(self.now, input);
+        self.server
+            .as_mut()
+            .expect("a session")
+            .handle_local(self.now, input);
         self.run_to_end();
     }
 
     pub(crate) fn client_failure(&self) -> &Failure {
-        self.client_outcome.as_ref().expect("closed").as_ref().expect_err("a failure")
+        self.client_outcome
+            .as_ref()
+            .expect("closed")
+            .as_ref()
+            .expect_err("a failure")
     }
 
     pub(crate) fn server_failure(&self) -> &Failure {
-        self.server_outcome.as_ref().expect("closed").as_ref().expect_err("a failure")
+        self.server_outcome
+            .as_ref()
+            .expect("closed")
+            .as_ref()
+            .expect_err("a failure")
     }
 }
 
@@ -213,18 +246,29 @@ pub(crate) fn client_spec(test: TestSpec) -> ClientSpec {
 }
 
 pub(crate) fn results() -> Results {
-    Results { streams: Vec::new(), linerate: true, ..crate::fuzzing::sample_results() }
+    Results {
+        streams: Vec::new(),
+        linerate: true,
+        ..crate::fuzzing::sample_results()
+    }
 }
 
 /// The name of an action.
 fn name(action: &impl fmt::Debug) -> String {
-    format!("{action:?}").chars().take_while(char::is_ascii_alphanumeric).collect()
+    format!("{action:?}")
+        .chars()
+        .take_while(char::is_ascii_alphanumeric)
+        .collect()
 }
 
 /// The states among the items.
 pub(crate) fn states(items: Items<'_>) -> Vec<i8> {
     let state = |item| {
-        if let Item::State(state) = item { Some(state) } else { None }
+        if let Item::State(state) = item {
+            Some(state)
+        } else {
+            None
+        }
     };
     items.filter_map(state).collect()
 }

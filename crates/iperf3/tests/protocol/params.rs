@@ -15,10 +15,16 @@ fn parse(text: &str) -> Result<Params, ErrorCode> {
 
 /// The text we send, without the two keys that name us.
 fn sent(spec: &ClientSpec, len: u32) -> String {
-    let text = String::from_utf8(Params::from_client(spec, len, None).to_json()).expect("JSON is UTF-8");
-    let (before, after) = text.split_once(",\"client_version\":").expect("we name our version");
+    let text =
+        String::from_utf8(Params::from_client(spec, len, None).to_json()).expect("JSON is UTF-8");
+    let (before, after) = text
+        .split_once(",\"client_version\":")
+        .expect("we name our version");
     assert!(after.starts_with("\"3.22 (linerate "), "{after}");
-    assert!(after.ends_with("\",\"linerate\":{\"protocol\":1}}"), "{after}");
+    assert!(
+        after.ends_with("\",\"linerate\":{\"protocol\":1}}"),
+        "{after}"
+    );
     before.to_owned()
 }
 
@@ -26,7 +32,10 @@ fn sent(spec: &ClientSpec, len: u32) -> String {
 fn an_empty_object_is_a_plain_test() {
     let params = parse("{}").expect("every key is optional");
     assert_eq!(params, Params::default());
-    assert_eq!(params.to_spec().end, EndCondition::Duration(Duration::from_secs(10)));
+    assert_eq!(
+        params.to_spec().end,
+        EndCondition::Duration(Duration::from_secs(10))
+    );
     assert_eq!(params.to_spec().block_len_bytes, 131_072);
     assert_eq!(parse("[]"), Ok(Params::default()));
     assert_eq!(parse("null"), Ok(Params::default()));
@@ -43,35 +52,98 @@ fn what_is_not_json_is_refused() {
 fn values_are_refused_just_outside_their_range_and_accepted_just_inside() {
     let rows: &[(&str, &[&str], &[&str], ErrorCode)] = &[
         ("omit", &["0", "600"], &["-1", "601"], ErrorCode::Omit),
-        ("server_affinity", &["0", "1024"], &["-1", "1025"], ErrorCode::Affinity),
-        ("time", &["0", "86400"], &["-1", "86401"], ErrorCode::Duration),
-        ("num", &["0", "9223372036854775807"], &["-1"], ErrorCode::RecvParams),
+        (
+            "server_affinity",
+            &["0", "1024"],
+            &["-1", "1025"],
+            ErrorCode::Affinity,
+        ),
+        (
+            "time",
+            &["0", "86400"],
+            &["-1", "86401"],
+            ErrorCode::Duration,
+        ),
+        (
+            "num",
+            &["0", "9223372036854775807"],
+            &["-1"],
+            ErrorCode::RecvParams,
+        ),
         ("blockcount", &["0", "1e18"], &["-1"], ErrorCode::RecvParams),
         ("MSS", &["0", "32767"], &["-1", "32768"], ErrorCode::Mss),
-        ("parallel", &["1", "128", "1.9"], &["0", "-1", "129", "0.9"], ErrorCode::NumStreams),
-        ("window", &["0", "536870912"], &["-1", "536870913"], ErrorCode::BufSize),
-        ("len", &["1", "1048576"], &["0", "-1", "1048577"], ErrorCode::BlockSize),
-        ("bandwidth", &["0", "18446744073709551615"], &["-1"], ErrorCode::RecvParams),
-        ("burst", &["1", "1000"], &["0", "1001", "-1"], ErrorCode::Burst),
+        (
+            "parallel",
+            &["1", "128", "1.9"],
+            &["0", "-1", "129", "0.9"],
+            ErrorCode::NumStreams,
+        ),
+        (
+            "window",
+            &["0", "536870912"],
+            &["-1", "536870913"],
+            ErrorCode::BufSize,
+        ),
+        (
+            "len",
+            &["1", "1048576"],
+            &["0", "-1", "1048577"],
+            ErrorCode::BlockSize,
+        ),
+        (
+            "bandwidth",
+            &["0", "18446744073709551615"],
+            &["-1"],
+            ErrorCode::RecvParams,
+        ),
+        (
+            "burst",
+            &["1", "1000"],
+            &["0", "1001", "-1"],
+            ErrorCode::Burst,
+        ),
         ("gso", &["0", "2"], &["-1"], ErrorCode::RecvParams),
         ("gro", &["0", "1"], &["-1", "2"], ErrorCode::RecvParams),
-        ("gso_bf_size", &["0", "1000000"], &["-1"], ErrorCode::RecvParams),
+        (
+            "gso_bf_size",
+            &["0", "1000000"],
+            &["-1"],
+            ErrorCode::RecvParams,
+        ),
         ("TOS", &["0", "255"], &["-1", "256"], ErrorCode::BadTos),
-        ("flowlabel", &["1", "1048575"], &["0", "1048576", "-1"], ErrorCode::SetFlow),
+        (
+            "flowlabel",
+            &["1", "1048575"],
+            &["0", "1048576", "-1"],
+            ErrorCode::SetFlow,
+        ),
     ];
     for (key, inside, outside, code) in rows {
         for value in *inside {
-            assert!(parse(&format!("{{\"{key}\":{value}}}")).is_ok(), "{key} {value}");
+            assert!(
+                parse(&format!("{{\"{key}\":{value}}}")).is_ok(),
+                "{key} {value}"
+            );
         }
         for value in *outside {
-            assert_eq!(parse(&format!("{{\"{key}\":{value}}}")), Err(*code), "{key} {value}");
+            assert_eq!(
+                parse(&format!("{{\"{key}\":{value}}}")),
+                Err(*code),
+                "{key} {value}"
+            );
         }
     }
 }
 
 #[test]
 fn udp_needs_a_length_that_fits_a_datagram() {
-    for (len, ok) in [("16", true), ("65507", true), ("15", false), ("65508", false), ("0", false)] {
+    for (len, ok) in [
+        ("16", true),
+        ("65507", true),
+        ("15", false),
+        ("65508", false),
+        ("0", false),
+    ] {
         let got = parse(&format!("{{\"udp\":true,\"len\":{len}}}"));
         assert_eq!(got.is_ok(), ok, "{len}");
         assert!(ok || got == Err(ErrorCode::UdpBlockSize));
@@ -85,8 +157,16 @@ fn only_linerate_clients_ask_for_facts() {
         let text = format!("{{\"tcp\":true,\"time\":1,\"parallel\":1,\"len\":1000{additions}}}");
         Params::parse(text.as_bytes()).map(|params| params.to_spec().want_peer_facts)
     };
-    assert_eq!(asks(",\"linerate\":{\"protocol\":1,\"facts\":true}"), Ok(true));
-    for silent in ["", ",\"facts\":true", ",\"linerate\":{\"protocol\":1}", ",\"linerate\":{\"facts\":true}"] {
+    assert_eq!(
+        asks(",\"linerate\":{\"protocol\":1,\"facts\":true}"),
+        Ok(true)
+    );
+    for silent in [
+        "",
+        ",\"facts\":true",
+        ",\"linerate\":{\"protocol\":1}",
+        ",\"linerate\":{\"facts\":true}",
+    ] {
         assert_eq!(asks(silent), Ok(false), "{silent}");
     }
 }
@@ -98,14 +178,24 @@ fn only_linerate_clients_get_many_streams() {
     assert_eq!(many(129, ""), Err(ErrorCode::NumStreams));
     assert!(many(16384, ours).is_ok_and(|p| p.peer_is_linerate()));
     assert_eq!(many(16385, ours), Err(ErrorCode::NumStreams));
-    for not_ours in [",\"linerate\":1", ",\"linerate\":{}", ",\"linerate\":{\"protocol\":0}"] {
-        assert_eq!(many(129, not_ours), Err(ErrorCode::NumStreams), "{not_ours}");
+    for not_ours in [
+        ",\"linerate\":1",
+        ",\"linerate\":{}",
+        ",\"linerate\":{\"protocol\":0}",
+    ] {
+        assert_eq!(
+            many(129, not_ours),
+            Err(ErrorCode::NumStreams),
+            "{not_ours}"
+        );
     }
 }
 
 #[test]
 fn values_of_the_wrong_type_are_absent() {
-    let params = parse(r#"{"tcp":1,"time":"5","title":7,"authtoken":{},"nodelay":1,"reverse":false,"mptcp":null}"#);
+    let params = parse(
+        r#"{"tcp":1,"time":"5","title":7,"authtoken":{},"nodelay":1,"reverse":false,"mptcp":null}"#,
+    );
     assert_eq!(params, Ok(Params::default()));
     let both = parse(r#"{"tcp":true,"udp":true,"len":1000}"#).expect("valid");
     assert_eq!(both.transport, Transport::Udp);
@@ -113,7 +203,9 @@ fn values_of_the_wrong_type_are_absent() {
 
 #[test]
 fn presence_counts_for_some_switches_and_the_value_for_others() {
-    let params = parse(r#"{"get_server_output":0,"udp_counters_64bit":0,"repeating_payload":0,"zerocopy":0}"#);
+    let params = parse(
+        r#"{"get_server_output":0,"udp_counters_64bit":0,"repeating_payload":0,"zerocopy":0}"#,
+    );
     let params = params.expect("valid");
     assert!(params.get_server_output && params.udp_counters_64bit && params.repeating_payload);
     assert!(params.send_path == SendPath::Auto);
@@ -122,7 +214,10 @@ fn presence_counts_for_some_switches_and_the_value_for_others() {
 #[test]
 fn invalid_utf8_and_trailing_bytes_do_not_matter() {
     let params = Params::parse(b"{\"title\":\"a\xff\",\"time\":3}\0garbage").expect("lenient");
-    assert_eq!((params.title.as_deref(), params.time_s), (Some("a\u{fffd}"), 3));
+    assert_eq!(
+        (params.title.as_deref(), params.time_s),
+        (Some("a\u{fffd}"), 3)
+    );
 }
 
 #[test]
@@ -184,7 +279,10 @@ fn the_server_sees_the_test_the_client_described() {
     test.socket.tos = 0x10;
     test.socket.congestion = Some("cubic".to_owned());
     let params = Params::from_client(&client(test.clone()), 4096, None);
-    assert_eq!(Params::parse(&params.to_json()).map(|p| p.to_spec()), Ok(test));
+    assert_eq!(
+        Params::parse(&params.to_json()).map(|p| p.to_spec()),
+        Ok(test)
+    );
 }
 
 #[test]
@@ -193,16 +291,28 @@ fn the_oldest_name_of_a_path_and_the_newest_are_understood() {
     assert_eq!(path("{}"), SendPath::Auto);
     assert_eq!(path("{\"zerocopy\":1}"), SendPath::SendFile);
     for (name, wanted) in SendPath::NAMES {
-        assert_eq!(path(&format!("{{\"linerate\":{{\"protocol\":1,\"send_path\":\"{name}\"}}}}")), wanted);
+        assert_eq!(
+            path(&format!(
+                "{{\"linerate\":{{\"protocol\":1,\"send_path\":\"{name}\"}}}}"
+            )),
+            wanted
+        );
     }
-    assert_eq!(path("{\"linerate\":{\"protocol\":1,\"send_path\":\"teleport\"}}"), SendPath::Auto);
+    assert_eq!(
+        path("{\"linerate\":{\"protocol\":1,\"send_path\":\"teleport\"}}"),
+        SendPath::Auto
+    );
     let sent = |send_path| {
         let mut test = TestSpec::default();
         test.send_path = send_path;
-        String::from_utf8(Params::from_client(&client(test), 131_072, None).to_json()).expect("JSON is text")
+        String::from_utf8(Params::from_client(&client(test), 131_072, None).to_json())
+            .expect("JSON is text")
     };
     assert!(sent(SendPath::SendFile).contains("\"zerocopy\":1"));
-    assert!(!sent(SendPath::ZeroCopy).contains("\"zerocopy\":1"), "a stock server would use sendfile");
+    assert!(
+        !sent(SendPath::ZeroCopy).contains("\"zerocopy\":1"),
+        "a stock server would use sendfile"
+    );
 }
 
 #[test]
@@ -215,7 +325,14 @@ fn what_datagrams_are_checked_travels() {
     let params = Params::from_client(&client(test), 1000, None);
     let read = Params::parse(&params.to_json()).expect("valid");
     assert_eq!(read.to_spec().udp.check, SequenceCheck::FirstOfBurst);
-    assert_eq!(parse("{\"udp\":true,\"len\":1000}").expect("valid").to_spec().udp.check, SequenceCheck::EveryDatagram);
+    assert_eq!(
+        parse("{\"udp\":true,\"len\":1000}")
+            .expect("valid")
+            .to_spec()
+            .udp
+            .check,
+        SequenceCheck::EveryDatagram
+    );
 }
 
 proptest! {
@@ -258,7 +375,9 @@ fn value() -> impl Strategy<Value = (&'static str, String)> {
     ]);
     let values = prop_oneof![
         any::<i64>().prop_map(|n| n.to_string()),
-        any::<f64>().prop_filter("JSON has no other numbers", |n| n.is_finite()).prop_map(|n| n.to_string()),
+        any::<f64>()
+            .prop_filter("JSON has no other numbers", |n| n.is_finite())
+            .prop_map(|n| n.to_string()),
         (0..300_u32).prop_map(|n| n.to_string()),
         any::<bool>().prop_map(|b| b.to_string()),
         ".*".prop_map(|s| serde_json::to_string(&s).expect("a string")),

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf3::udp_header::{is_hello, is_reply};
 use linerate_iperf3::{
-    Client, ClientAction, ClientInput, ClientSetup, Cookie, ErrorCode, Params, Policy, Results, Server, ServerAction,
-    ServerInput, ServerSetup, UdpHeader,
+    Client, ClientAction, ClientInput, ClientSetup, Cookie, ErrorCode, Params, Policy, Results,
+    Server, ServerAction, ServerInput, ServerSetup, UdpHeader,
 };
 use linerate_model::spec::BitrateLimit;
 use linerate_model::{Failure, FailureKind};
@@ -57,7 +57,12 @@ fn load(path: &std::path::Path) -> Capture {
     let json: Value = serde_json::from_slice(&text).expect("valid JSON");
     let side = |dir: &str| {
         let mut items: Vec<(usize, Item)> = Vec::new();
-        for (at, event) in json["control"].as_array().expect("a list").iter().enumerate() {
+        for (at, event) in json["control"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .enumerate()
+        {
             if event["dir"] == dir {
                 // Bytes without a form of their own are listed after everything, but came before the end.
                 let end = items.iter().position(|(_, item)| *item == Item::Eof);
@@ -67,10 +72,17 @@ fn load(path: &std::path::Path) -> Capture {
         items
     };
     Capture {
-        name: path.file_name().expect("a file").to_string_lossy().into_owned(),
+        name: path
+            .file_name()
+            .expect("a file")
+            .to_string_lossy()
+            .into_owned(),
         from_client: side("C>S"),
         from_server: side("S>C"),
-        datagrams: json["udp_first_datagrams"].as_array().cloned().unwrap_or_default(),
+        datagrams: json["udp_first_datagrams"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default(),
     }
 }
 
@@ -97,7 +109,9 @@ fn item(event: &Value) -> Item {
 }
 
 fn interrupted() -> ClientInput {
-    ClientInput::Interrupted { signal_text: "Interrupt(2)".to_owned() }
+    ClientInput::Interrupted {
+        signal_text: "Interrupt(2)".to_owned(),
+    }
 }
 
 #[test]
@@ -115,10 +129,16 @@ fn replay_server(capture: &Capture) {
     let recorded = Capture::json(&capture.from_client, 0).expect("every client sent parameters");
     let mut params = Params::parse(recorded).expect("real parameters are valid");
     params.linerate_protocol = None;
-    let Item::Cookie(cookie) = &capture.from_client[0].1 else { panic!("{name}: no cookie") };
+    let Item::Cookie(cookie) = &capture.from_client[0].1 else {
+        panic!("{name}: no cookie")
+    };
     let mut wire = [0; 37];
     wire[..36].copy_from_slice(cookie);
-    let setup = ClientSetup { cookie: Cookie::parse(&wire), spec: params.to_spec(), params };
+    let setup = ClientSetup {
+        cookie: Cookie::parse(&wire),
+        spec: params.to_spec(),
+        params,
+    };
     let now = Instant::now();
     let mut client = Client::new(now, setup);
     let mut sent = Vec::new();
@@ -130,7 +150,10 @@ fn replay_server(capture: &Capture) {
                 Item::State(4) => client.handle_local(now, ClientInput::EndReached),
                 Item::State(12) => client.handle_local(now, interrupted()),
                 Item::State(16) if name.contains("bad-congestion") => {
-                    client.handle_local(now, ClientInput::Failed(ErrorCode::SetCongestion.failure(None)));
+                    client.handle_local(
+                        now,
+                        ClientInput::Failed(ErrorCode::SetCongestion.failure(None)),
+                    );
                 }
                 _ => {}
             }
@@ -143,7 +166,11 @@ fn replay_server(capture: &Capture) {
         answer_client(&mut client, now, capture, &mut sent, &mut outcome);
     }
     let outcome = outcome.unwrap_or_else(|| panic!("{name}: our client did not finish"));
-    assert_eq!(outcome_of_client(&outcome), expected_client_outcome(name), "{name}");
+    assert_eq!(
+        outcome_of_client(&outcome),
+        expected_client_outcome(name),
+        "{name}"
+    );
     compare_client(capture, &sent);
 }
 
@@ -200,7 +227,9 @@ fn expected_client_outcome(name: &str) -> (&'static str, Option<i32>) {
         "ctl-auth-ok" if name.contains(".c321-s312.") => ("peer", Some(142)),
         "ctl-auth-ok" if name.contains(".c312-s321.") => ("error", Some(109)),
         "ctl-bad-congestion" => ("error", Some(134)),
-        "ctl-bitrate-limit-exceeded" | "ctl-bitrate-limit-refused" if old_server => ("error", Some(109)),
+        "ctl-bitrate-limit-exceeded" | "ctl-bitrate-limit-refused" if old_server => {
+            ("error", Some(109))
+        }
         "ctl-bitrate-limit-exceeded" | "ctl-bitrate-limit-refused" => ("peer", Some(27)),
         "ctl-max-duration-refused" => ("peer", Some(37)),
         "ctl-sigint-client" => ("interrupted", Some(119)),
@@ -212,14 +241,20 @@ fn expected_client_outcome(name: &str) -> (&'static str, Option<i32>) {
 fn compare_client(capture: &Capture, sent: &[u8]) {
     let name = &capture.name;
     let mut ours = Items::of_client(sent);
-    let mut theirs: Vec<Item> = capture.from_client.iter().map(|(_, item)| item.clone()).collect();
+    let mut theirs: Vec<Item> = capture
+        .from_client
+        .iter()
+        .map(|(_, item)| item.clone())
+        .collect();
     theirs.retain(|item| *item != Item::Eof);
     // Real clients send their good-bye into a connection that is closed already.
     if outcome_is_closed(name) {
         assert_eq!(theirs.pop(), Some(Item::State(16)), "{name}");
     }
     for their in theirs {
-        let our = ours.next().unwrap_or_else(|| panic!("{name}: our client did not say {their:?}"));
+        let our = ours
+            .next()
+            .unwrap_or_else(|| panic!("{name}: our client did not say {their:?}"));
         match (&their, &our) {
             (Item::Json(their), Item::Json(our)) => {
                 if capture.new_release_client() {
@@ -263,7 +298,11 @@ fn replay_client(capture: &Capture) {
     let name = &capture.name;
     let now = Instant::now();
     let cookie = Cookie::from_random([1; 36]);
-    let setup = ServerSetup { cookie, policy: policy(name), unix_s: 1_800_000_000 };
+    let setup = ServerSetup {
+        cookie,
+        policy: policy(name),
+        unix_s: 1_800_000_000,
+    };
     let mut server = Server::new(now, setup);
     let mut sent = Vec::new();
     let mut outcome = None;
@@ -276,7 +315,11 @@ fn replay_client(capture: &Capture) {
     }
     answer_server(&mut server, now, capture, &mut sent, &mut outcome);
     let outcome = outcome.unwrap_or_else(|| panic!("{name}: our server did not finish"));
-    assert_eq!(outcome_of_client(&outcome), expected_server_outcome(name), "{name}");
+    assert_eq!(
+        outcome_of_client(&outcome),
+        expected_server_outcome(name),
+        "{name}"
+    );
     compare_server(capture, &sent);
 }
 
@@ -303,7 +346,14 @@ fn answer_server(
             }
             ServerAction::StartData if name.contains("bitrate-limit-exceeded") => {
                 let code = ErrorCode::TotalRate;
-                server.handle_local(now, ServerInput::Failed { code, errno: 0, cause: None });
+                server.handle_local(
+                    now,
+                    ServerInput::Failed {
+                        code,
+                        errno: 0,
+                        cause: None,
+                    },
+                );
             }
             ServerAction::StartData if name.contains("sigint-server") => {
                 let signal_text = "Interrupt(2)".to_owned();
@@ -333,7 +383,11 @@ fn expected_server_outcome(name: &str) -> (&'static str, Option<i32>) {
 fn compare_server(capture: &Capture, sent: &[u8]) {
     let name = &capture.name;
     let ours: Vec<Item> = Items::of_server(sent).collect();
-    let mut theirs: Vec<Item> = capture.from_server.iter().map(|(_, item)| item.clone()).collect();
+    let mut theirs: Vec<Item> = capture
+        .from_server
+        .iter()
+        .map(|(_, item)| item.clone())
+        .collect();
     theirs.retain(|item| *item != Item::Eof);
     let failed = [Item::State(-2), Item::Words(vec![0, 0, 0, 27, 0, 0, 0, 0])];
     if name.contains("bitrate-limit-refused") && !capture.new_release_server() {
@@ -372,15 +426,27 @@ fn recorded_datagrams_are_what_we_take_them_for() {
         for datagram in &capture.datagrams {
             let hex = datagram["head_hex"].as_str().expect("hexadecimal text");
             let head: Vec<u8> = (0..hex.len() / 2)
-                .map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hexadecimal digits"))
+                .map(|at| {
+                    u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hexadecimal digits")
+                })
                 .collect();
             let from_client = datagram["dir"] == "C>S";
             if datagram["len"] == 4 {
-                assert!(if from_client { is_hello(&head) } else { is_reply(&head) }, "{}", capture.name);
+                assert!(
+                    if from_client {
+                        is_hello(&head)
+                    } else {
+                        is_reply(&head)
+                    },
+                    "{}",
+                    capture.name
+                );
                 continue;
             }
             let header = UdpHeader::parse(&head, wide).expect("a complete header");
-            let counter = next_counter.entry((datagram["stream"].to_string(), from_client)).or_insert(1);
+            let counter = next_counter
+                .entry((datagram["stream"].to_string(), from_client))
+                .or_insert(1);
             assert_eq!(header.counter, *counter, "{}", capture.name);
             assert!(header.usec < 1_000_000);
             *counter += 1;

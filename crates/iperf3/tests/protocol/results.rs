@@ -5,7 +5,9 @@ use std::time::Duration;
 use linerate_iperf3::{ErrorCode, Results, StreamResult, merge_peer, stream_id, wire_id};
 use linerate_model::event::{Endpoint, ServerOutput};
 use linerate_model::summary::{StreamSummary, TcpSummary, UdpTotals};
-use linerate_model::{CpuUsage, Direction, EndpointTotals, Flow, StreamId, StreamRole, Summary, TestSpec, Transport};
+use linerate_model::{
+    CpuUsage, Direction, EndpointTotals, Flow, StreamId, StreamRole, Summary, TestSpec, Transport,
+};
 use proptest::prelude::*;
 
 use crate::fuzzing::sample_results;
@@ -53,7 +55,10 @@ fn results_of_old_releases_are_understood() {
     let results = parse(OLD_TCP_RECEIVER).expect("a real capture");
     assert_eq!(results.sender_has_retransmits, -1);
     let stream = &results.streams[0];
-    assert_eq!((stream.bytes, stream.retransmits, stream.omitted_errors), (2_621_440, None, None));
+    assert_eq!(
+        (stream.bytes, stream.retransmits, stream.omitted_errors),
+        (2_621_440, None, None)
+    );
 }
 
 #[test]
@@ -75,7 +80,10 @@ fn every_required_key_is_required() {
         assert_eq!(parse(&without), Err(ErrorCode::RecvResults), "{key}");
     }
     for key in ["congestion_used", "start_time", "end_time"] {
-        assert!(parse(&OLD_TCP_RECEIVER.replace(&format!("\"{key}\""), "\"other\"")).is_ok(), "{key}");
+        assert!(
+            parse(&OLD_TCP_RECEIVER.replace(&format!("\"{key}\""), "\"other\"")).is_ok(),
+            "{key}"
+        );
     }
     let incomplete = OLD_TCP_RECEIVER.replace("\"packets\"", "\"omitted_packets\":0,\"packets\"");
     assert_eq!(parse(&incomplete), Err(ErrorCode::RecvResults));
@@ -90,7 +98,15 @@ fn nonsense_numbers_become_sane_ones() {
         .replace("\"id\":1", "\"id\":-1");
     let results = parse(&text).expect("lenient");
     let stream = &results.streams[0];
-    assert_eq!((results.cpu.total_percent, stream.jitter_s, stream.bytes, stream.wire_id), (0.0, 0.0, 0, 0));
+    assert_eq!(
+        (
+            results.cpu.total_percent,
+            stream.jitter_s,
+            stream.bytes,
+            stream.wire_id
+        ),
+        (0.0, 0.0, 0, 0)
+    );
 }
 
 #[test]
@@ -136,8 +152,10 @@ fn receiver_sends_its_role() {
 #[test]
 fn the_servers_report_is_carried_as_text_or_as_json() {
     let mut results = sample_results();
-    for output in [ServerOutput::Text("a\n\"b\"".to_owned()), ServerOutput::Json("{\"start\":{},\"x\":[1]}".to_owned())]
-    {
+    for output in [
+        ServerOutput::Text("a\n\"b\"".to_owned()),
+        ServerOutput::Json("{\"start\":{},\"x\":[1]}".to_owned()),
+    ] {
         results.server_output = Some(output.clone());
         let got = Results::parse(&results.to_json()).expect("our own text");
         assert_eq!(got.server_output, Some(output));
@@ -149,9 +167,13 @@ fn the_peer_completes_the_summary_of_a_tcp_sender() {
     let mut summary = Summary::new(vec![stream(0, StreamRole::Sender, half(2_700_000, None))]);
     summary.sender_congestion = Some("cubic".to_owned());
     let peer = parse(OLD_TCP_RECEIVER).expect("a real capture");
-    merge_peer(&mut summary, &TestSpec::default(), Endpoint::Client, &peer).expect("a known stream");
+    merge_peer(&mut summary, &TestSpec::default(), Endpoint::Client, &peer)
+        .expect("a known stream");
     let receiver = summary.streams[0].receiver.expect("the peer sent it");
-    assert_eq!((receiver.bytes, receiver.duration_ns), (2_621_440, 994_667_000));
+    assert_eq!(
+        (receiver.bytes, receiver.duration_ns),
+        (2_621_440, 994_667_000)
+    );
     assert_eq!(summary.receiver_congestion.as_deref(), Some("bbr"));
     assert_eq!(summary.sender_congestion.as_deref(), Some("cubic"));
     assert_eq!(summary.cpu_remote.map(|cpu| cpu.total_percent), Some(0.13));
@@ -185,30 +207,48 @@ fn losses_of_the_warm_up_are_unknown_when_an_old_peer_lost_something() {
         peer.streams[0].errors = errors;
         peer.streams[0].omitted_errors = None;
         peer.streams[0].omitted_packets = None;
-        merge_peer(&mut summary, &udp_spec(omit_s), Endpoint::Client, &peer).expect("a known stream");
-        let udp = summary.streams[0].receiver.and_then(|half| half.udp).expect("a UDP receiver");
-        assert_eq!((udp.lost, udp.omitted_lost), (errors, expected), "omit {omit_s} s");
+        merge_peer(&mut summary, &udp_spec(omit_s), Endpoint::Client, &peer)
+            .expect("a known stream");
+        let udp = summary.streams[0]
+            .receiver
+            .and_then(|half| half.udp)
+            .expect("a UDP receiver");
+        assert_eq!(
+            (udp.lost, udp.omitted_lost),
+            (errors, expected),
+            "omit {omit_s} s"
+        );
     }
 }
 
 #[test]
 fn a_sending_peers_echo_of_our_losses_is_not_its_own() {
-    let mut summary = Summary::new(vec![stream(0, StreamRole::Receiver, half(1, Some(UdpTotals::default())))]);
+    let mut summary = Summary::new(vec![stream(
+        0,
+        StreamRole::Receiver,
+        half(1, Some(UdpTotals::default())),
+    )]);
     let mut peer = sample_results();
     peer.streams[0].errors = 9;
     peer.streams[0].jitter_s = 0.5;
     peer.streams[0].packets = 100;
     merge_peer(&mut summary, &udp_spec(0), Endpoint::Client, &peer).expect("a known stream");
-    let udp = summary.streams[0].sender.and_then(|half| half.udp).expect("a UDP sender");
+    let udp = summary.streams[0]
+        .sender
+        .and_then(|half| half.udp)
+        .expect("a UDP sender");
     assert_eq!((udp.packets, udp.lost, udp.jitter_s), (100, 0, 0.0));
 }
 
 #[test]
 fn unknown_streams_are_fatal_and_missing_ones_are_not() {
-    let mut summary =
-        Summary::new(vec![stream(0, StreamRole::Sender, half(1, None)), stream(1, StreamRole::Sender, half(1, None))]);
+    let mut summary = Summary::new(vec![
+        stream(0, StreamRole::Sender, half(1, None)),
+        stream(1, StreamRole::Sender, half(1, None)),
+    ]);
     let mut peer = sample_results();
-    merge_peer(&mut summary, &TestSpec::default(), Endpoint::Client, &peer).expect("a known stream");
+    merge_peer(&mut summary, &TestSpec::default(), Endpoint::Client, &peer)
+        .expect("a known stream");
     assert!(summary.streams[0].receiver.is_some());
     assert_eq!(summary.streams[1].receiver, None);
     for id in [0, 2, 4, u32::MAX] {
@@ -232,38 +272,58 @@ proptest! {
 
 fn any_results() -> impl Strategy<Value = Results> {
     let count = 0..=i64::MAX as u64;
-    let counts = (count.clone(), count.clone(), count.clone(), proptest::option::of((count.clone(), count)));
+    let counts = (
+        count.clone(),
+        count.clone(),
+        count.clone(),
+        proptest::option::of((count.clone(), count)),
+    );
     let seconds = || 0.0..1e6_f64;
-    let stream =
-        (1..40_u32, counts, proptest::option::of(0..1_000_000_u64), seconds(), proptest::option::of(seconds()));
-    let stream = stream.prop_map(|(wire_id, (bytes, errors, packets, omitted), retransmits, jitter_s, end_time_s)| {
-        StreamResult {
-            wire_id,
-            bytes,
-            retransmits,
-            jitter_s,
-            errors,
-            omitted_errors: omitted.map(|o| o.0),
-            packets,
-            omitted_packets: omitted.map(|o| o.1),
-            start_time_s: end_time_s.map(|_| 0.0),
-            end_time_s,
-        }
-    });
-    let text = || proptest::option::of(".*");
-    (proptest::collection::vec(stream, 0..5), -1..=1_i64, text(), text(), any::<bool>(), seconds()).prop_map(
-        |(streams, sender_has_retransmits, congestion_used, output, linerate, cpu)| Results {
-            cpu: CpuUsage::new(cpu, cpu / 2.0, cpu / 3.0),
-            sender_has_retransmits,
-            congestion_used,
-            server_output: output.map(ServerOutput::Text),
-            streams,
-            linerate,
-            ran_beside: linerate.then_some(3),
-            overflows: linerate.then_some(7),
-            facts: linerate.then(|| r#"{"host":"b"}"#.to_owned()),
+    let stream = (
+        1..40_u32,
+        counts,
+        proptest::option::of(0..1_000_000_u64),
+        seconds(),
+        proptest::option::of(seconds()),
+    );
+    let stream = stream.prop_map(
+        |(wire_id, (bytes, errors, packets, omitted), retransmits, jitter_s, end_time_s)| {
+            StreamResult {
+                wire_id,
+                bytes,
+                retransmits,
+                jitter_s,
+                errors,
+                omitted_errors: omitted.map(|o| o.0),
+                packets,
+                omitted_packets: omitted.map(|o| o.1),
+                start_time_s: end_time_s.map(|_| 0.0),
+                end_time_s,
+            }
         },
+    );
+    let text = || proptest::option::of(".*");
+    (
+        proptest::collection::vec(stream, 0..5),
+        -1..=1_i64,
+        text(),
+        text(),
+        any::<bool>(),
+        seconds(),
     )
+        .prop_map(
+            |(streams, sender_has_retransmits, congestion_used, output, linerate, cpu)| Results {
+                cpu: CpuUsage::new(cpu, cpu / 2.0, cpu / 3.0),
+                sender_has_retransmits,
+                congestion_used,
+                server_output: output.map(ServerOutput::Text),
+                streams,
+                linerate,
+                ran_beside: linerate.then_some(3),
+                overflows: linerate.then_some(7),
+                facts: linerate.then(|| r#"{"host":"b"}"#.to_owned()),
+            },
+        )
 }
 
 #[test]
@@ -274,9 +334,15 @@ fn facts_of_a_host_are_passed_on_unread_but_not_at_any_length() {
         );
         Results::parse(text.as_bytes()).expect("results").facts
     };
-    assert_eq!(with(r#"{"any":[1,{"thing":null}]}"#).as_deref(), Some(r#"{"any":[1,{"thing":null}]}"#));
+    assert_eq!(
+        with(r#"{"any":[1,{"thing":null}]}"#).as_deref(),
+        Some(r#"{"any":[1,{"thing":null}]}"#)
+    );
     for nothing in ["null", "1", "[]", "\"{}\""] {
         assert_eq!(with(nothing), None, "{nothing}");
     }
-    assert_eq!(with(&format!("{{\"a\":\"{}\"}}", "x".repeat(1 << 20))), None);
+    assert_eq!(
+        with(&format!("{{\"a\":\"{}\"}}", "x".repeat(1 << 20))),
+        None
+    );
 }
