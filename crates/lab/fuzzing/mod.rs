@@ -19,15 +19,25 @@ pub fn clock_bounds(bytes: &[u8]) {
     let words = || bytes.chunks_exact(PROBE_LEN).map(words_of);
     let hostile: Vec<ProbeSample> = words().map(sample).collect();
     compare(&hostile);
-    let Some([offset, skew, ..]) = words().next() else { return };
-    let path = Path { offset_ns: offset as i64 % OFFSET_MAX_NS, skew_ppb: skew as i64 % 100_000 };
-    let probes: Vec<ProbeSample> =
-        words().skip(1).take(10_000).scan(START_NS, |at, word| Some(path.probe(at, word))).collect();
+    let Some([offset, skew, ..]) = words().next() else {
+        return;
+    };
+    let path = Path {
+        offset_ns: offset as i64 % OFFSET_MAX_NS,
+        skew_ppb: skew as i64 % 100_000,
+    };
+    let probes: Vec<ProbeSample> = words()
+        .skip(1)
+        .take(10_000)
+        .scan(START_NS, |at, word| Some(path.probe(at, word)))
+        .collect();
     path.check(&probes);
 }
 
 fn words_of(bytes: &[u8]) -> [u64; 4] {
-    let mut words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
+    let mut words = bytes
+        .chunks_exact(8)
+        .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
     [(); 4].map(|()| words.next().unwrap_or_default())
 }
 
@@ -35,18 +45,40 @@ fn words_of(bytes: &[u8]) -> [u64; 4] {
 fn sample(words: [u64; 4]) -> ProbeSample {
     let [t1, t2, t3, t4] = words;
     let present = |ns: u64| (!ns.is_multiple_of(256)).then_some(ns);
-    ProbeSample { sent_ns: t1, peer_received_ns: present(t2), peer_sent_ns: present(t3), received_ns: present(t4) }
+    ProbeSample {
+        sent_ns: t1,
+        peer_received_ns: present(t2),
+        peer_sent_ns: present(t3),
+        received_ns: present(t4),
+    }
 }
 
 fn compare(samples: &[ProbeSample]) -> Option<Clock> {
-    for facts in [ClockFacts::default(), ClockFacts { is_same_boot: true, disciplined: Some((1, 1)) }] {
-        let Some(clock) = Clock::from_probes(samples, facts) else { continue };
-        assert!(clock.ignored() < samples.len() as u64, "one reply is used at least");
+    for facts in [
+        ClockFacts::default(),
+        ClockFacts {
+            is_same_boot: true,
+            disciplined: Some((1, 1)),
+        },
+    ] {
+        let Some(clock) = Clock::from_probes(samples, facts) else {
+            continue;
+        };
+        assert!(
+            clock.ignored() < samples.len() as u64,
+            "one reply is used at least"
+        );
         let (up, down) = clock.one_way(samples);
         let (queue_up, queue_down) = clock.queues(samples);
-        assert!(up.n == down.n && queue_up.n == up.n && queue_down.n == up.n, "each reply has both delays");
+        assert!(
+            up.n == down.n && queue_up.n == up.n && queue_down.n == up.n,
+            "each reply has both delays"
+        );
         let is_queue = |min_ns: Option<i64>| min_ns.is_none_or(|ns| ns >= 0);
-        assert!(is_queue(queue_up.min_ns) && is_queue(queue_down.min_ns), "no queue is negative");
+        assert!(
+            is_queue(queue_up.min_ns) && is_queue(queue_down.min_ns),
+            "no queue is negative"
+        );
     }
     Clock::from_probes(samples, ClockFacts::default())
 }
@@ -82,9 +114,14 @@ impl Path {
     fn check(&self, probes: &[ProbeSample]) {
         let Some(clock) = compare(probes) else { return };
         assert_eq!(clock.ignored(), 0, "no reply contradicts another");
-        let (first, last) = (probes.first().map_or(0, |one| one.sent_ns), probes.last().map_or(0, |one| one.sent_ns));
+        let (first, last) = (
+            probes.first().map_or(0, |one| one.sent_ns),
+            probes.last().map_or(0, |one| one.sent_ns),
+        );
         let middle = first.midpoint(last);
-        let distance = clock.offset_at(middle).abs_diff(self.offset_at(middle as i64));
+        let distance = clock
+            .offset_at(middle)
+            .abs_diff(self.offset_at(middle as i64));
         // Whole ns of times and drift, and the resolution of floating point over the longest examination.
         assert!(distance <= clock.error_ns() + 16, "{distance} of {clock:?}");
     }

@@ -37,8 +37,11 @@ pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
     let mut found: Vec<ChangePoint> = Vec::new();
     for end in RUNS_MIN..=values.len() {
         let recovery = || recovery(info, &values[..end], found.last()?);
-        let Some(change) = look(info, &values[..end]).or_else(recovery) else { continue };
-        let is_known = |last: &ChangePoint| last.is_worse == change.is_worse && change.at < last.at + RUNS_MIN;
+        let Some(change) = look(info, &values[..end]).or_else(recovery) else {
+            continue;
+        };
+        let is_known =
+            |last: &ChangePoint| last.is_worse == change.is_worse && change.at < last.at + RUNS_MIN;
         if !found.last().is_some_and(is_known) {
             found.push(change);
         }
@@ -51,7 +54,9 @@ pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
 pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
     let at = values.len().checked_sub(AFTER)?;
     let (before, after) = (&values[at.checked_sub(BEFORE)?..at], &values[at..]);
-    let pairs = after.iter().flat_map(|after| before.iter().map(move |before| after.total_cmp(before)));
+    let pairs = after
+        .iter()
+        .flat_map(|after| before.iter().map(move |before| after.total_cmp(before)));
     let won: f64 = pairs.map(|order| f64::from(order as i8 + 1) / 2.0).sum();
     if won.min((AFTER * BEFORE) as f64 - won) > PAIRS_WON_MAX {
         return None;
@@ -62,15 +67,25 @@ pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
     let (effect, floor, none) = match info.comparison {
         Comparison::Ratio { floor } if middle > 0.0 => {
             let (ratio, _) = shift_interval(after, before, 0.95, |after, before| after / before)?;
-            (ratio, FLOOR_MIN.max(floor / middle).max(2.0 * deviation / middle), 1.0)
+            (
+                ratio,
+                FLOOR_MIN.max(floor / middle).max(2.0 * deviation / middle),
+                1.0,
+            )
         }
         Comparison::Ratio { floor } | Comparison::Difference { floor } => {
-            let (difference, _) = shift_interval(after, before, 0.95, |after, before| after - before)?;
+            let (difference, _) =
+                shift_interval(after, before, 0.95, |after, before| after - before)?;
             (difference, floor.max(2.0 * deviation), 0.0)
         }
     };
     let is_worse = (effect > none) != (info.better == Better::More);
-    ((effect - none).abs() > floor).then_some(ChangePoint { at, found_at: values.len() - 1, effect, is_worse })
+    ((effect - none).abs() > floor).then_some(ChangePoint {
+        at,
+        found_at: values.len() - 1,
+        effect,
+        is_worse,
+    })
 }
 
 /// Whether the last five of these values are back at the level before a change for the worse. The values since that change can
@@ -78,7 +93,10 @@ pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
 fn recovery(info: &MeasureInfo, values: &[f64], last: &ChangePoint) -> Option<ChangePoint> {
     /// Of the five.
     const BACK_MIN: usize = 4;
-    let at = values.len().checked_sub(AFTER).filter(|at| last.is_worse && *at > last.at)?;
+    let at = values
+        .len()
+        .checked_sub(AFTER)
+        .filter(|at| last.is_worse && *at > last.at)?;
     let level = values.get(last.at.checked_sub(BEFORE)?..last.at)?;
     let (since, after) = (values.get(last.at..at)?, values.get(at..)?);
     let (good, bad, now) = (median(level)?, median(since)?, median(after)?);
@@ -96,7 +114,12 @@ fn recovery(info: &MeasureInfo, values: &[f64], last: &ChangePoint) -> Option<Ch
         Comparison::Ratio { .. } if bad != 0.0 => now / bad,
         _ => now - bad,
     };
-    Some(ChangePoint { at, found_at: values.len() - 1, effect, is_worse: false })
+    Some(ChangePoint {
+        at,
+        found_at: values.len() - 1,
+        effect,
+        is_worse: false,
+    })
 }
 
 #[cfg(test)]
@@ -109,7 +132,9 @@ mod tests {
     /// Values around `middle`; the sum of twelve uniform ones is close to normal.
     fn noise(rng: &mut Rng, middle: f64, cv: f64, count: usize) -> Vec<f64> {
         let normal = |rng: &mut Rng| (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
-        (0..count).map(|_| middle * (1.0 + cv * normal(rng))).collect()
+        (0..count)
+            .map(|_| middle * (1.0 + cv * normal(rng)))
+            .collect()
     }
 
     fn changes(values: &[f64]) -> Vec<ChangePoint> {
@@ -125,8 +150,13 @@ mod tests {
             values.extend(noise(&mut rng, 0.9e9, 0.02, 25));
             values.extend(noise(&mut rng, 1e9, 0.02, 25));
             let found = changes(&values);
-            let [loss, gain] = found.as_slice() else { panic!("round {round}: {found:?}") };
-            assert!(loss.is_worse && (0.86..0.945).contains(&loss.effect), "{loss:?}");
+            let [loss, gain] = found.as_slice() else {
+                panic!("round {round}: {found:?}")
+            };
+            assert!(
+                loss.is_worse && (0.86..0.945).contains(&loss.effect),
+                "{loss:?}"
+            );
             assert!(!gain.is_worse && gain.found_at >= 50, "{gain:?}");
             runs_needed.push(loss.found_at - 24);
         }
@@ -137,18 +167,27 @@ mod tests {
 
     #[test]
     fn a_level_that_is_back_is_a_change_although_a_run_failed_and_the_slow_ones_were_few() {
-        let level = |middle: f64, count: usize| (0..count).map(move |at| middle + [0.0, 4e6, -3e6, 2e6][at % 4]);
+        let level = |middle: f64, count: usize| {
+            (0..count).map(move |at| middle + [0.0, 4e6, -3e6, 2e6][at % 4])
+        };
         let mut values: Vec<f64> = level(937e6, 20).chain(level(846e6, 11)).collect();
         assert_eq!(changes(&values).len(), 1);
         values.extend([940e6, 941e6, 943e6, 12e6, 948e6, 939e6]);
         let found = changes(&values);
-        let [loss, gain] = found.as_slice() else { panic!("{found:?}") };
+        let [loss, gain] = found.as_slice() else {
+            panic!("{found:?}")
+        };
         assert!(loss.is_worse && loss.at == 20, "{loss:?}");
-        assert!(!gain.is_worse && gain.at == 31 && (1.1..1.12).contains(&gain.effect), "{gain:?}");
+        assert!(
+            !gain.is_worse && gain.at == 31 && (1.1..1.12).contains(&gain.effect),
+            "{gain:?}"
+        );
 
         // One good run among slow ones, and a level between both, are no recovery.
         let mut slow: Vec<f64> = level(937e6, 20).chain(level(846e6, 8)).collect();
-        slow.extend([941e6, 846e6, 845e6, 939e6, 844e6, 890e6, 891e6, 889e6, 890e6]);
+        slow.extend([
+            941e6, 846e6, 845e6, 939e6, 844e6, 890e6, 891e6, 889e6, 890e6,
+        ]);
         assert_eq!(changes(&slow).len(), 1);
     }
 
@@ -174,6 +213,9 @@ mod tests {
         let mut retransmits = vec![0.0; 20];
         retransmits.extend([30.0; 5]);
         let found = change_points(&MeasureName::Retransmits.info(), &retransmits);
-        assert!(found.len() == 1 && found[0].is_worse && found[0].at == 20, "{found:?}");
+        assert!(
+            found.len() == 1 && found[0].is_worse && found[0].at == 20,
+            "{found:?}"
+        );
     }
 }

@@ -55,7 +55,9 @@ impl Names {
         };
         let other = plain.parse().ok().map(|measure| (measure, way));
         match (path_target(name), other) {
-            (Some(of_path), Some(other)) if of_path != other => Some(Self::Different { of_path, other }),
+            (Some(of_path), Some(other)) if of_path != other => {
+                Some(Self::Different { of_path, other })
+            }
             (_, Some(other)) => Some(Self::Same(other)),
             (of_path, None) => of_path.map(Self::OfPath),
         }
@@ -64,15 +66,21 @@ impl Names {
     fn target(self, trials: &[&Trial]) -> Target {
         match self {
             Self::OfPath(target) | Self::Same(target) => target,
-            Self::Different { of_path, .. } if trials.iter().any(|trial| path(trial).is_some()) => of_path,
+            Self::Different { of_path, .. } if trials.iter().any(|trial| path(trial).is_some()) => {
+                of_path
+            }
             Self::Different { other, .. } => other,
         }
     }
 
     /// Any of the measures, for its unit.
     fn measure(self) -> MeasureName {
-        let (Self::OfPath((measure, _)) | Self::Same((measure, _)) | Self::Different { other: (measure, _), .. }) =
-            self;
+        let (Self::OfPath((measure, _))
+        | Self::Same((measure, _))
+        | Self::Different {
+            other: (measure, _),
+            ..
+        }) = self;
         measure
     }
 }
@@ -144,19 +152,38 @@ impl fmt::Display for Missed {
         }
         match &self.found {
             Found::Nothing(reason) => f.write_str(reason),
-            Found::Value { value, bound, unit, trial } => {
+            Found::Value {
+                value,
+                bound,
+                unit,
+                trial,
+            } => {
                 let trial = trial.map_or_else(String::new, |no| format!("trial {no}: "));
                 let distance = unit.text((value - bound).abs());
                 let percent = 100.0 * (value - bound).abs() / bound.abs();
-                let share = if bound.abs() > 0.0 { format!(" ({percent:.1} %)") } else { String::new() };
+                let share = if bound.abs() > 0.0 {
+                    format!(" ({percent:.1} %)")
+                } else {
+                    String::new()
+                };
                 let side = if value < bound { "below" } else { "above" };
                 let is_bare = unit == &Unit::Share || !unit.scale().is_empty();
                 if is_bare && value.total_cmp(bound).is_ne() {
-                    return write!(f, "{trial}{}, {side} {}", unit.text(*value), unit.text(*bound));
+                    return write!(
+                        f,
+                        "{trial}{}, {side} {}",
+                        unit.text(*value),
+                        unit.text(*bound)
+                    );
                 }
                 match value.total_cmp(bound).is_eq() {
                     true => write!(f, "{trial}{}, which is the limit itself", unit.text(*value)),
-                    false => write!(f, "{trial}{}, {distance}{share} {side} {}", unit.text(*value), unit.text(*bound)),
+                    false => write!(
+                        f,
+                        "{trial}{}, {distance}{share} {side} {}",
+                        unit.text(*value),
+                        unit.text(*bound)
+                    ),
                 }
             }
         }
@@ -167,15 +194,28 @@ impl Expectations {
     /// Limits that the trials missed, in the order in which they were typed.
     #[must_use]
     pub fn missed(&self, trials: &[&Trial]) -> Vec<Missed> {
-        let trials: Vec<&Trial> = trials.iter().filter(|trial| !trial.is_warm_up).copied().collect();
-        self.0.iter().flat_map(|clause| clause.missed(&trials)).collect()
+        let trials: Vec<&Trial> = trials
+            .iter()
+            .filter(|trial| !trial.is_warm_up)
+            .copied()
+            .collect();
+        self.0
+            .iter()
+            .flat_map(|clause| clause.missed(&trials))
+            .collect()
     }
 
     /// How limits without a unit were read.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let is_large = |clause: &&Clause| clause.is_bare && clause.unit_name().is_some();
-        let note =
-            |clause: &Clause| format!("{}: {} {}", clause.text, clause.bound, clause.unit_name().unwrap_or_default());
+        let note = |clause: &Clause| {
+            format!(
+                "{}: {} {}",
+                clause.text,
+                clause.bound,
+                clause.unit_name().unwrap_or_default()
+            )
+        };
         self.0.iter().filter(is_large).map(note)
     }
 }
@@ -196,34 +236,52 @@ impl Clause {
                 false => self.missed_by_median(trials, measure, way),
             };
             let way = has_several.then(|| way_name(way, is_of_path));
-            Some(Missed { clause: self.text.clone(), way, found: found? })
+            Some(Missed {
+                clause: self.text.clone(),
+                way,
+                found: found?,
+            })
         };
         ways.into_iter().filter_map(of_way).collect()
     }
 
     fn missed_by_median(&self, trials: &[&Trial], measure: MeasureName, way: Way) -> Option<Found> {
-        let values: Vec<f64> = trials.iter().filter_map(|trial| value(trial, measure, way)).collect();
+        let values: Vec<f64> = trials
+            .iter()
+            .filter_map(|trial| value(trial, measure, way))
+            .collect();
         let middle = median(&values)?;
         (!self.holds(middle)).then(|| self.value(middle, None))
     }
 
     fn missed_by_any(&self, trials: &[&Trial], measure: MeasureName, way: Way) -> Option<Found> {
-        trials.iter().find_map(|trial| match value(trial, measure, way) {
-            Some(value) if self.holds(value) => None,
-            Some(value) => Some(self.value(value, Some(trial.no))),
-            None => {
-                let reason = absence(&[*trial], (measure, Some(way)));
-                Some(Found::Nothing(format!("trial {}: {reason}", trial.no)))
-            }
-        })
+        trials
+            .iter()
+            .find_map(|trial| match value(trial, measure, way) {
+                Some(value) if self.holds(value) => None,
+                Some(value) => Some(self.value(value, Some(trial.no))),
+                None => {
+                    let reason = absence(&[*trial], (measure, Some(way)));
+                    Some(Found::Nothing(format!("trial {}: {reason}", trial.no)))
+                }
+            })
     }
 
     fn value(&self, value: f64, trial: Option<u32>) -> Found {
-        Found::Value { value, bound: self.bound, unit: self.names.measure().info().unit, trial }
+        Found::Value {
+            value,
+            bound: self.bound,
+            unit: self.names.measure().info().unit,
+            trial,
+        }
     }
 
     fn nothing(&self, reason: String) -> Missed {
-        Missed { clause: self.text.clone(), way: None, found: Found::Nothing(reason) }
+        Missed {
+            clause: self.text.clone(),
+            way: None,
+            found: Found::Nothing(reason),
+        }
     }
 
     fn holds(&self, value: f64) -> bool {
@@ -250,10 +308,16 @@ impl Clause {
 
 /// The directions to look at: the one that was typed, or each that has values; the sum where there is only that.
 fn ways(trials: &[&Trial], (measure, way): Target) -> Vec<Way> {
-    let is_measured = |way: &Way| trials.iter().any(|trial| value(trial, measure, *way).is_some());
+    let is_measured = |way: &Way| {
+        trials
+            .iter()
+            .any(|trial| value(trial, measure, *way).is_some())
+    };
     let chosen = way.map_or_else(|| vec![Way::Forward, Way::Reverse], |way| vec![way]);
     let found: Vec<Way> = chosen.into_iter().filter(is_measured).collect();
-    let sum = [Way::Sum].into_iter().filter(|sum| found.is_empty() && way.is_none() && is_measured(sum));
+    let sum = [Way::Sum]
+        .into_iter()
+        .filter(|sum| found.is_empty() && way.is_none() && is_measured(sum));
     sum.chain(found.iter().copied()).collect()
 }
 
@@ -276,14 +340,23 @@ const fn way_name(way: Way, is_of_path: bool) -> &'static str {
 }
 
 fn value(trial: &Trial, name: MeasureName, way: Way) -> Option<f64> {
-    let is_it = |measure: &&Measure| measure.name == name && measure.way == way && trial.state == RunState::Complete;
-    trial.measures.iter().find(is_it).map(|measure| measure.value)
+    let is_it = |measure: &&Measure| {
+        measure.name == name && measure.way == way && trial.state == RunState::Complete
+    };
+    trial
+        .measures
+        .iter()
+        .find(is_it)
+        .map(|measure| measure.value)
 }
 
 /// Why no trial has a value.
 fn absence(trials: &[&Trial], (measure, way): Target) -> String {
     let of_path = trials.iter().filter_map(|trial| path(trial));
-    if let Some(reason) = of_path.filter_map(|report| why_absent(report, measure, way)).next() {
+    if let Some(reason) = of_path
+        .filter_map(|report| why_absent(report, measure, way))
+        .next()
+    {
         return format!("{measure} is absent: {reason}");
     }
     let complete = trials.iter().any(|trial| trial.state == RunState::Complete);
@@ -321,16 +394,33 @@ fn clause(text: &str) -> Result<Clause, Wrong> {
     let characters = |bytes: usize| text[..bytes].chars().count();
     let place = text.find(['<', '>', '=']);
     let at = place.ok_or_else(|| {
-        (characters(text.len()), "expected <, <=, >, >= or = behind the measure, as in rx>=900M".to_owned())
+        (
+            characters(text.len()),
+            "expected <, <=, >, >= or = behind the measure, as in rx>=900M".to_owned(),
+        )
     })?;
-    let (sign, operator) = OPERATORS.into_iter().find(|(sign, _)| text[at..].starts_with(sign)).unwrap_or(OPERATORS[4]);
+    let (sign, operator) = OPERATORS
+        .into_iter()
+        .find(|(sign, _)| text[at..].starts_with(sign))
+        .unwrap_or(OPERATORS[4]);
     let (left, bound_text) = (&text[..at], &text[at + sign.len()..]);
-    let (is_for_all, name) = left.trim().strip_prefix("all:").map_or((false, left.trim()), |name| (true, name));
+    let (is_for_all, name) = left
+        .trim()
+        .strip_prefix("all:")
+        .map_or((false, left.trim()), |name| (true, name));
     let name_at = characters(text.find(name).unwrap_or(0));
     let names = Names::of(name).ok_or_else(|| (name_at, unknown_measure(name)))?;
     let bound_at = characters(at + sign.len());
-    let (bound, is_bare) = bound(bound_text.trim(), names.measure()).map_err(|reason| (bound_at, reason))?;
-    Ok(Clause { text: text.trim().to_owned(), is_for_all, names, operator, bound, is_bare })
+    let (bound, is_bare) =
+        bound(bound_text.trim(), names.measure()).map_err(|reason| (bound_at, reason))?;
+    Ok(Clause {
+        text: text.trim().to_owned(),
+        is_for_all,
+        names,
+        operator,
+        bound,
+        is_bare,
+    })
 }
 
 /// Names a measure may have been meant by one that there is not.
@@ -340,19 +430,37 @@ pub fn unknown_measure(name: &str) -> String {
     let mut names: Vec<&str> = catalogue.chain(path_names()).collect();
     names.sort_by_key(|known| (strsim::levenshtein(known, name), known.len()));
     names.dedup();
-    format!("there is no measure \"{name}\"; near it: {}", names[..3].join(", "))
+    format!(
+        "there is no measure \"{name}\"; near it: {}",
+        names[..3].join(", ")
+    )
 }
 
 /// Suffixes of each unit, and what they multiply with.
 fn suffixes(unit: Unit) -> &'static [(&'static str, f64)] {
-    const DECIMAL: &[(&str, f64)] = &[("", 1.0), ("K", 1e3), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)];
+    const DECIMAL: &[(&str, f64)] = &[
+        ("", 1.0),
+        ("K", 1e3),
+        ("k", 1e3),
+        ("M", 1e6),
+        ("G", 1e9),
+        ("T", 1e12),
+    ];
     match unit {
         Unit::BitsPerSecond | Unit::BytesPerSecond | Unit::PerSecond | Unit::Count => DECIMAL,
-        Unit::Nanoseconds => &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)],
+        Unit::Nanoseconds => &[
+            ("ns", 1.0),
+            ("us", 1e3),
+            ("µs", 1e3),
+            ("ms", 1e6),
+            ("s", 1e9),
+        ],
         Unit::Share => &[("", 1.0), ("%", 0.01)],
         Unit::Bytes => &[("", 1.0), ("B", 1.0)],
         Unit::RoundTripsPerMinute => &[("", 1.0), ("RPM", 1.0)],
-        Unit::Cores | Unit::SecondsPerGib | Unit::OpinionScore | Unit::Grade | Unit::Confidence => &[("", 1.0)],
+        Unit::Cores | Unit::SecondsPerGib | Unit::OpinionScore | Unit::Grade | Unit::Confidence => {
+            &[("", 1.0)]
+        }
     }
 }
 
@@ -360,22 +468,50 @@ fn suffixes(unit: Unit) -> &'static [(&'static str, f64)] {
 fn bound(text: &str, measure: MeasureName) -> Result<(f64, bool), String> {
     let unit = measure.info().unit;
     if !unit.scale().is_empty() {
-        let unknown = || format!("expected one of {}, found \"{text}\"", unit.scale().join(", "));
-        return unit.position(text).map(|place| (place, false)).ok_or_else(unknown);
+        let unknown = || {
+            format!(
+                "expected one of {}, found \"{text}\"",
+                unit.scale().join(", ")
+            )
+        };
+        return unit
+            .position(text)
+            .map(|place| (place, false))
+            .ok_or_else(unknown);
     }
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+    let digits = text.len()
+        - text
+            .trim_start_matches(|c: char| c.is_ascii_digit() || c == '.')
+            .len();
     let (number, suffix) = text.split_at(digits);
     let suffixes = suffixes(unit);
-    let factor = suffixes.iter().find(|(known, _)| *known == suffix).map(|(_, factor)| factor);
+    let factor = suffixes
+        .iter()
+        .find(|(known, _)| *known == suffix)
+        .map(|(_, factor)| factor);
     let number: Option<f64> = number.parse().ok();
     match (number, factor) {
         (Some(number), Some(factor)) => Ok((number * factor, suffix.is_empty())),
         (None, _) => Err(format!("expected a number, found \"{text}\"")),
         (Some(_), None) => {
-            let names: Vec<&str> = suffixes.iter().map(|(name, _)| *name).filter(|name| !name.is_empty()).collect();
-            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            let found = if suffix.is_empty() { "no unit".to_owned() } else { format!("unit \"{suffix}\"") };
-            Err(format!("{found} behind the number; units of {measure}: {known}"))
+            let names: Vec<&str> = suffixes
+                .iter()
+                .map(|(name, _)| *name)
+                .filter(|name| !name.is_empty())
+                .collect();
+            let known = if names.is_empty() {
+                "none".to_owned()
+            } else {
+                names.join(", ")
+            };
+            let found = if suffix.is_empty() {
+                "no unit".to_owned()
+            } else {
+                format!("unit \"{suffix}\"")
+            };
+            Err(format!(
+                "{found} behind the number; units of {measure}: {known}"
+            ))
         }
     }
 }
@@ -395,7 +531,8 @@ mod tests {
     use super::*;
 
     fn trial(no: u32, measures: &[(MeasureName, Way, f64)]) -> Trial {
-        let measure = |(name, way, value): &(MeasureName, Way, f64)| Measure::new(*name, *way, *value);
+        let measure =
+            |(name, way, value): &(MeasureName, Way, f64)| Measure::new(*name, *way, *value);
         let mut trial = Trial::complete(1);
         trial.no = no;
         trial.repeat = no;
@@ -405,7 +542,11 @@ mod tests {
 
     fn missed(expectations: &str, trials: &[Trial]) -> Vec<String> {
         let expectations: Expectations = expectations.parse().expect("well-formed");
-        expectations.missed(&trials.iter().collect::<Vec<_>>()).into_iter().map(|missed| missed.clause).collect()
+        expectations
+            .missed(&trials.iter().collect::<Vec<_>>())
+            .into_iter()
+            .map(|missed| missed.clause)
+            .collect()
     }
 
     const RX: MeasureName = MeasureName::ReceivedBps;
@@ -421,8 +562,7 @@ mod tests {
                 (MeasureName::Retransmits, Way::Forward, 10.0),
             ],
         )];
-        let held =
-            "rx>=900M,rx<=0.9G,rx=900000K,rx>899M,rx<901M,p99<=5ms,p99=5000us,p99>4999999ns,loss<=0.1%,loss=0.001";
+        let held = "rx>=900M,rx<=0.9G,rx=900000K,rx>899M,rx<901M,p99<=5ms,p99=5000us,p99>4999999ns,loss<=0.1%,loss=0.001";
         assert_eq!(missed(held, &trials), Vec::<String>::new());
         let broken = "rx>900M,rx<900M,rx>=901M,rx=1G,p99<5ms,loss<0.1%,retr<10,received_bps>0.9G";
         assert_eq!(missed(broken, &trials).join(","), broken);
@@ -438,11 +578,17 @@ mod tests {
 
     #[test]
     fn without_a_direction_each_must_hold() {
-        let trials = [trial(0, &[(RX, Way::Forward, 9e8), (RX, Way::Reverse, 1e8)])];
+        let trials = [trial(
+            0,
+            &[(RX, Way::Forward, 9e8), (RX, Way::Reverse, 1e8)],
+        )];
         assert_eq!(missed("rx>=800M", &trials).len(), 1);
         assert_eq!(missed("rx.forward>=800M", &trials), Vec::<String>::new());
         assert_eq!(missed("rx.reverse>=800M", &trials).len(), 1);
-        let found = "rx>=800M".parse::<Expectations>().expect("well-formed").missed(&[&trials[0]]);
+        let found = "rx>=800M"
+            .parse::<Expectations>()
+            .expect("well-formed")
+            .missed(&[&trials[0]]);
         let line = "rx>=800M: reverse: 100 Mbit/s, 700 Mbit/s (87.5 %) below 800 Mbit/s";
         assert_eq!(found[0].to_string(), line);
     }
@@ -452,23 +598,31 @@ mod tests {
         let expectations: Expectations = "p99<5ms".parse().expect("well-formed");
         let measured = trial(0, &[(RX, Way::Forward, 9e8)]);
         let found = expectations.missed(&[&measured]);
-        assert_eq!(found[0].found, Found::Nothing("latency_p99_ns was not measured".to_owned()));
+        assert_eq!(
+            found[0].found,
+            Found::Nothing("latency_p99_ns was not measured".to_owned())
+        );
         let mut failed = measured;
         failed.state = RunState::Failed;
         failed.reason = Some("connection refused".to_owned());
         let found = expectations.missed(&[&failed]);
-        assert_eq!(found[0].found, Found::Nothing("no complete trial: connection refused".to_owned()));
+        assert_eq!(
+            found[0].found,
+            Found::Nothing("no complete trial: connection refused".to_owned())
+        );
         assert_eq!(expectations.missed(&[]).len(), 1);
     }
 
     /// A path of 95.5 Mbit/s down and 19.1 Mbit/s up, without datagrams and without a 99th percentile up.
     fn path_trial() -> Trial {
-        let delay =
-            |p50: i64, p99: Option<i64>| json!({"n": 1400, "lost": 9, "p50_ns": p50, "p95_ns": p50, "p99_ns": p99});
+        let delay = |p50: i64, p99: Option<i64>| json!({"n": 1400, "lost": 9, "p50_ns": p50, "p95_ns": p50, "p99_ns": p99});
         let load = |kind: &str, p99: Option<i64>, rpm: f64, more: serde_json::Value| {
             let mut phase = json!({"kind": kind, "confidence": "high", "streams": 4, "rtt": delay(112_000_000, p99),
                 "added_p50_ns": 99_600_000, "rpm": rpm});
-            phase.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            phase
+                .as_object_mut()
+                .expect("an object")
+                .extend(more.as_object().expect("an object").clone());
             phase
         };
         let report: PathReport = serde_json::from_value(json!({
@@ -514,23 +668,44 @@ mod tests {
     fn a_limit_of_a_path_is_missed_in_the_words_of_a_path() {
         let trials = [path_trial()];
         for (limit, line) in [
-            ("rx>=191M", "rx>=191M: 95.5 Mbit/s, 95.5 Mbit/s (50.0 %) below 191 Mbit/s"),
+            (
+                "rx>=191M",
+                "rx>=191M: 95.5 Mbit/s, 95.5 Mbit/s (50.0 %) below 191 Mbit/s",
+            ),
             ("grade>=B", "grade>=B: C, below B"),
-            ("confidence.both=high", "confidence.both=high: medium, below high"),
-            ("added<30ms", "added<30ms: up: 99.6 ms, 69.6 ms (232.0 %) above 30.0 ms"),
+            (
+                "confidence.both=high",
+                "confidence.both=high: medium, below high",
+            ),
+            (
+                "added<30ms",
+                "added<30ms: up: 99.6 ms, 69.6 ms (232.0 %) above 30.0 ms",
+            ),
             ("loss<1%", "loss<1%: lost_share is absent: UDP is blocked"),
-            ("all:reorder<1%", "all:reorder<1%: reordered_share is absent: UDP is blocked"),
+            (
+                "all:reorder<1%",
+                "all:reorder<1%: reordered_share is absent: UDP is blocked",
+            ),
             (
                 "up.p99<30ms",
                 "up.p99<30ms: loaded_rtt_p99_ns is absent: 9 of 1409 probes were lost, or they are too few for this \
                  percentile",
             ),
-            ("idle.p99<5ms", "idle.p99<5ms: idle_rtt_p99_ns is absent: 200 probes are too few for this percentile"),
-            ("one_way_p50_ns<1s", "one_way_p50_ns<1s: one_way_p50_ns was not measured"),
+            (
+                "idle.p99<5ms",
+                "idle.p99<5ms: idle_rtt_p99_ns is absent: 200 probes are too few for this percentile",
+            ),
+            (
+                "one_way_p50_ns<1s",
+                "one_way_p50_ns<1s: one_way_p50_ns was not measured",
+            ),
         ] {
             let limits: Expectations = limit.parse().expect("well-formed");
             let missed = limits.missed(&[&trials[0]]);
-            assert_eq!(missed.first().map(ToString::to_string).as_deref(), Some(line));
+            assert_eq!(
+                missed.first().map(ToString::to_string).as_deref(),
+                Some(line)
+            );
         }
     }
 
@@ -548,17 +723,31 @@ mod tests {
             ("rx>1,", 5, "expected <"),
             ("rpm>=100,dwn>1M", 9, "near it: down"),
             ("down.p98<5ms", 0, "there is no measure \"down.p98\""),
-            ("grade>=G", 7, "expected one of F, D, C, B, A, A+, found \"G\""),
+            (
+                "grade>=G",
+                7,
+                "expected one of F, D, C, B, A, A+, found \"G\"",
+            ),
             ("confidence>=2", 12, "expected one of low, medium, high"),
             ("idle.p50<5", 9, "units of idle_rtt_p50_ns: ns, us"),
         ];
         for (text, at, reason) in rows {
             let error = text.parse::<Expectations>().expect_err(text);
-            assert!(error.at == at && error.reason.contains(reason), "{text}: {error:?}");
+            assert!(
+                error.at == at && error.reason.contains(reason),
+                "{text}: {error:?}"
+            );
         }
-        let error = "rx>900X".parse::<Expectations>().expect_err("wrong unit").to_string();
+        let error = "rx>900X"
+            .parse::<Expectations>()
+            .expect_err("wrong unit")
+            .to_string();
         assert!(error.ends_with("\n  rx>900X\n     ^"), "{error}");
-        let notes: Vec<String> = "rx>900,retr<10,rx>9M".parse::<Expectations>().expect("fine").notes().collect();
+        let notes: Vec<String> = "rx>900,retr<10,rx>9M"
+            .parse::<Expectations>()
+            .expect("fine")
+            .notes()
+            .collect();
         assert_eq!(notes, ["rx>900: 900 bit/s"]);
     }
 }

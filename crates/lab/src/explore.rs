@@ -113,7 +113,10 @@ impl<'a, R: Runner> Experiment<'a, R> {
             if contenders.is_empty() {
                 break;
             }
-            self.measure(&contenders, self.plan.repetitions.max(EXTRA_REPETITIONS_MIN))?;
+            self.measure(
+                &contenders,
+                self.plan.repetitions.max(EXTRA_REPETITIONS_MIN),
+            )?;
         }
         Ok(())
     }
@@ -126,7 +129,10 @@ impl<'a, R: Runner> Experiment<'a, R> {
                 break;
             }
             // Beside the new ones, so that they are compared with what it does now.
-            settings.extend(self.best(factor, base).map(|best| self.points[best].setting.clone()));
+            settings.extend(
+                self.best(factor, base)
+                    .map(|best| self.points[best].setting.clone()),
+            );
             self.measure(&settings, self.plan.repetitions)?;
         }
         Ok(())
@@ -135,7 +141,11 @@ impl<'a, R: Runner> Experiment<'a, R> {
     /// The ladder, from below, until doubling brings nothing.
     fn climb(&mut self, factor: usize, base: &Setting) -> Result<(), Over> {
         let ladder = self.ladder(factor, base);
-        let (first, rest) = ladder.split_at(self.plan.factors[factor].levels_before_stop().min(ladder.len()));
+        let (first, rest) = ladder.split_at(
+            self.plan.factors[factor]
+                .levels_before_stop()
+                .min(ladder.len()),
+        );
         self.measure(first, self.plan.repetitions)?;
 
         for (place, setting) in rest.iter().enumerate() {
@@ -152,7 +162,11 @@ impl<'a, R: Runner> Experiment<'a, R> {
     }
 
     fn ladder(&self, factor: usize, base: &Setting) -> Vec<Setting> {
-        self.plan.factors[factor].coarse().iter().map(|level| base.with(factor, *level)).collect()
+        self.plan.factors[factor]
+            .coarse()
+            .iter()
+            .map(|level| base.with(factor, *level))
+            .collect()
     }
 
     /// Every setting once per round, each round in an order of its own.
@@ -176,7 +190,10 @@ impl<'a, R: Runner> Experiment<'a, R> {
         Ok(())
     }
 
-    fn run(&mut self, setting: &Setting) -> Result<Result<Observation<R::Metrics>, RunError>, Over> {
+    fn run(
+        &mut self,
+        setting: &Setting,
+    ) -> Result<Result<Observation<R::Metrics>, RunError>, Over> {
         if self.ended_by.is_some() {
             return Err(Over);
         }
@@ -198,7 +215,10 @@ impl<'a, R: Runner> Experiment<'a, R> {
         let outcome = self.runner.run(setting);
         self.has_result |= outcome.is_ok();
         // A setting that never had a result may be one that this host or the server refuses.
-        let is_known = self.points.iter().any(|point| point.setting == *setting && !point.runs.is_empty());
+        let is_known = self
+            .points
+            .iter()
+            .any(|point| point.setting == *setting && !point.runs.is_empty());
         self.failures_in_a_row = match outcome {
             Ok(_) => 0,
             Err(_) if is_known || !self.has_result => self.failures_in_a_row + 1,
@@ -206,14 +226,19 @@ impl<'a, R: Runner> Experiment<'a, R> {
         };
         match outcome {
             Err(RunError::Over(reason)) => self.ended_by = Some(reason),
-            Err(RunError::Failed(reason)) if self.failures_in_a_row >= FAILURES_MAX => self.ended_by = Some(reason),
+            Err(RunError::Failed(reason)) if self.failures_in_a_row >= FAILURES_MAX => {
+                self.ended_by = Some(reason)
+            }
             outcome => return Ok(outcome),
         }
         Err(Over)
     }
 
     fn point(&mut self, setting: &Setting) -> usize {
-        let known = self.points.iter().position(|point| point.setting == *setting);
+        let known = self
+            .points
+            .iter()
+            .position(|point| point.setting == *setting);
         known.unwrap_or_else(|| {
             self.points.push(Point::new(setting.clone()));
             self.points.len() - 1
@@ -224,13 +249,25 @@ impl<'a, R: Runner> Experiment<'a, R> {
     /// that their median is too good: those of new runs alone count. The default was not chosen, so all its runs count.
     fn confirm(&mut self, base: &Setting) -> Option<(f64, Interval)> {
         let leader = self.point(base);
-        let is_default = self.plan.factors.iter().zip(&base.0).all(|(factor, level)| factor.default_level() == *level);
-        let earlier = if is_default { 0 } else { self.points[leader].runs.len() };
+        let is_default = self
+            .plan
+            .factors
+            .iter()
+            .zip(&base.0)
+            .all(|(factor, level)| factor.default_level() == *level);
+        let earlier = if is_default {
+            0
+        } else {
+            self.points[leader].runs.len()
+        };
         let known = self.points[leader].runs.len() - earlier;
         let missing = self.plan.runs_min().saturating_sub(known);
 
         // Fewer runs than planned give no interval.
-        let _ = self.measure(std::slice::from_ref(base), u32::try_from(missing).unwrap_or(u32::MAX));
+        let _ = self.measure(
+            std::slice::from_ref(base),
+            u32::try_from(missing).unwrap_or(u32::MAX),
+        );
         let values = &self.points[leader].values()[earlier..];
         stats::median(values).zip(stats::median_interval(values, self.plan.confidence))
     }
@@ -239,11 +276,15 @@ impl<'a, R: Runner> Experiment<'a, R> {
     /// tolerance and chance hardly explains it.
     fn drift(&self) -> Option<f64> {
         let samples: Vec<Vec<f64>> = self.points.iter().map(Point::values).collect();
-        let most = samples.iter().max_by_key(|values| values.len()).filter(|values| values.len() >= 3)?;
+        let most = samples
+            .iter()
+            .max_by_key(|values| values.len())
+            .filter(|values| values.len() >= 3)?;
         let (first, last) = (&most[..most.len() / 2], &most[most.len().div_ceil(2)..]);
         let ratio = stats::median(last)? / stats::median(first)?;
         let is_chance = stats::trend_p(&samples) > 1.0 - self.plan.confidence;
-        (ratio.is_finite() && (ratio - 1.0).abs() > self.plan.tolerance && !is_chance).then_some(ratio)
+        (ratio.is_finite() && (ratio - 1.0).abs() > self.plan.tolerance && !is_chance)
+            .then_some(ratio)
     }
 
     fn into_outcome(
@@ -267,7 +308,12 @@ impl<'a, R: Runner> Experiment<'a, R> {
         }
     }
 
-    fn verdict(&self, stages: &[Stage], base: Setting, confirmed: Option<(f64, Interval)>) -> Verdict {
+    fn verdict(
+        &self,
+        stages: &[Stage],
+        base: Setting,
+        confirmed: Option<(f64, Interval)>,
+    ) -> Verdict {
         let open = stages.iter().find(|stage| !stage.is_settled());
         let is_too_short = |stage: &Stage| {
             let ladder = self.plan.factors[stage.factor].coarse().len();
@@ -275,11 +321,17 @@ impl<'a, R: Runner> Experiment<'a, R> {
         };
         let is_ended = open.is_some() && self.is_over();
         if is_ended || stages.len() < self.plan.factors.len() || stages.iter().any(is_too_short) {
-            return Verdict::Inconclusive("too few runs were made to compare the settings".to_owned());
+            return Verdict::Inconclusive(
+                "too few runs were made to compare the settings".to_owned(),
+            );
         }
         match (open, confirmed) {
             (None, Some((median, _))) if median <= 0.0 => Verdict::Worthless,
-            (None, Some((median, interval))) => Verdict::Use { setting: base, median, interval },
+            (None, Some((median, interval))) => Verdict::Use {
+                setting: base,
+                median,
+                interval,
+            },
             (None, None) => Verdict::Inconclusive(format!(
                 "no confidence with fewer than {} runs of the best setting after it was found",
                 self.plan.runs_min()

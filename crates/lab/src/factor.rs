@@ -43,7 +43,9 @@ impl Factor {
             Scale::List(ref levels) => levels.clone(),
             Scale::Amount { min, max, .. } => {
                 let doubled = |level: &u64| level.checked_mul(2).filter(|next| *next < max);
-                std::iter::successors(Some(min.max(1)), doubled).chain([max]).collect()
+                std::iter::successors(Some(min.max(1)), doubled)
+                    .chain([max])
+                    .collect()
             }
         };
         levels.dedup();
@@ -58,7 +60,9 @@ impl Factor {
     pub fn default_level(&self) -> u64 {
         match self.scale {
             Scale::Choices(_) => self.start,
-            Scale::Amount { .. } | Scale::List(_) => self.coarse().first().copied().unwrap_or(self.start),
+            Scale::Amount { .. } | Scale::List(_) => {
+                self.coarse().first().copied().unwrap_or(self.start)
+            }
         }
     }
 
@@ -107,7 +111,11 @@ mod tests {
     use super::*;
 
     fn amount(min: u64, max: u64, step: u64) -> Factor {
-        Factor { name: "streams".to_owned(), scale: Scale::Amount { min, max, step }, start: min }
+        Factor {
+            name: "streams".to_owned(),
+            scale: Scale::Amount { min, max, step },
+            start: min,
+        }
     }
 
     #[test]
@@ -120,7 +128,10 @@ mod tests {
 
     #[test]
     fn what_the_system_chooses_stands_before_the_ladder() {
-        let window = Factor { start: SYSTEM_CHOICE, ..amount(4096, 16384, 4096) };
+        let window = Factor {
+            start: SYSTEM_CHOICE,
+            ..amount(4096, 16384, 4096)
+        };
         assert_eq!(window.coarse(), [0, 4096, 8192, 16384]);
     }
 
@@ -130,6 +141,9 @@ mod tests {
         assert_eq!(streams.between(8, 16), Some(11));
         assert_eq!(streams.between(9, 11), Some(10));
         assert_eq!(streams.between(10, 11), None);
-        assert_eq!(amount(4096, 1 << 20, 4096).between(65_536, 131_072), Some(94_208));
+        assert_eq!(
+            amount(4096, 1 << 20, 4096).between(65_536, 131_072),
+            Some(94_208)
+        );
     }
 }

@@ -19,7 +19,11 @@ pub struct Point<F> {
 
 impl<F> Point<F> {
     pub(crate) fn new(setting: Setting) -> Self {
-        Self { setting, runs: Vec::new(), failures: Vec::new() }
+        Self {
+            setting,
+            runs: Vec::new(),
+            failures: Vec::new(),
+        }
     }
 
     /// What its runs brought.
@@ -96,7 +100,11 @@ impl Stage {
     /// Whether the runs allow an answer.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        let allowed = if self.is_default { EXCESS_MAX_OF_DEFAULT } else { EXCESS_MAX_OF_OTHERS };
+        let allowed = if self.is_default {
+            EXCESS_MAX_OF_DEFAULT
+        } else {
+            EXCESS_MAX_OF_OTHERS
+        };
         self.excess_max.is_some_and(|excess| excess <= allowed)
     }
 }

@@ -8,7 +8,9 @@ const PRIME_128: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
 /// Of 64 bits.
 pub(crate) fn fnv64(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(BASIS_64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME_64))
+    bytes.iter().fold(BASIS_64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(PRIME_64)
+    })
 }
 
 /// Of 128 bits, over several values.
@@ -20,7 +22,9 @@ impl Fnv128 {
     }
 
     pub(crate) fn bytes(self, bytes: &[u8]) -> Self {
-        Self(bytes.iter().fold(self.0, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME_128)))
+        Self(bytes.iter().fold(self.0, |hash, byte| {
+            (hash ^ u128::from(*byte)).wrapping_mul(PRIME_128)
+        }))
     }
 
     pub(crate) fn number(self, number: u128) -> Self {

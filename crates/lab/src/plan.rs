@@ -74,7 +74,10 @@ impl Plan {
             _ => (0, 0),
         };
         let runs = |levels: u64| levels * u64::from(self.repetitions) + self.runs_min() as u64 + 1;
-        let time = |runs: u64| self.run_time.saturating_mul(u32::try_from(runs).unwrap_or(u32::MAX));
+        let time = |runs: u64| {
+            self.run_time
+                .saturating_mul(u32::try_from(runs).unwrap_or(u32::MAX))
+        };
         let (probably, if_dependent) = (runs(once + look), runs(once + look + again));
         Estimate {
             runs: probably,
@@ -91,7 +94,9 @@ fn levels_of(factor: &Factor) -> u64 {
     let coarse = factor.coarse().len() as u64;
     match factor.scale {
         Scale::Choices(_) | Scale::List(_) => coarse,
-        Scale::Amount { .. } => coarse + (3 * u64::from(REFINEMENTS)).min(factor.count().saturating_sub(coarse)),
+        Scale::Amount { .. } => {
+            coarse + (3 * u64::from(REFINEMENTS)).min(factor.count().saturating_sub(coarse))
+        }
     }
 }
 

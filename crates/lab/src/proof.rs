@@ -33,7 +33,9 @@ impl ProofPlan {
     pub fn within(budget: Duration) -> Option<Self> {
         let seconds = u32::try_from(budget.as_secs()).unwrap_or(u32::MAX);
         let seconds = seconds.saturating_sub(Self::DIAGNOSIS_S + OVERHEAD_S);
-        let run_s = (seconds / RUNS_MIN).saturating_sub(OVERHEAD_S).min(RUN_S_MAX);
+        let run_s = (seconds / RUNS_MIN)
+            .saturating_sub(OVERHEAD_S)
+            .min(RUN_S_MAX);
         let runs = (seconds / (run_s + OVERHEAD_S)).min(RUNS_MAX) / BLOCK * BLOCK;
         (run_s > 0).then_some(Self { runs, run_s })
     }
@@ -138,8 +140,20 @@ impl Effect {
             _ if low >= 1.0 - SAME_MAX && high <= 1.0 + SAME_MAX => ProofResult::NoDifference,
             _ => ProofResult::Undecided,
         };
-        let rates = |runs_bps: Vec<f64>| Some(Rates { median_bps: median(&runs_bps)?, runs_bps });
-        Some(Self { without: rates(without)?, with: rates(with)?, ratio, interval, confidence: CONFIDENCE, result })
+        let rates = |runs_bps: Vec<f64>| {
+            Some(Rates {
+                median_bps: median(&runs_bps)?,
+                runs_bps,
+            })
+        };
+        Some(Self {
+            without: rates(without)?,
+            with: rates(with)?,
+            ratio,
+            interval,
+            confidence: CONFIDENCE,
+            result,
+        })
     }
 }
 
@@ -150,14 +164,32 @@ mod tests {
     #[test]
     fn plan_fits_the_budget_with_at_least_five_runs_a_side() {
         let plan = |seconds| ProofPlan::within(Duration::from_secs(seconds));
-        assert_eq!(plan(ProofPlan::BUDGET_MIN.as_secs()), Some(ProofPlan { runs: 12, run_s: 1 }));
+        assert_eq!(
+            plan(ProofPlan::BUDGET_MIN.as_secs()),
+            Some(ProofPlan { runs: 12, run_s: 1 })
+        );
         assert_eq!(plan(ProofPlan::BUDGET_MIN.as_secs() - 1), None);
         assert_eq!(plan(120), Some(ProofPlan { runs: 12, run_s: 7 }));
-        assert_eq!(plan(600), Some(ProofPlan { runs: 48, run_s: 10 }));
-        assert_eq!(plan(u64::MAX), Some(ProofPlan { runs: 100, run_s: 10 }));
+        assert_eq!(
+            plan(600),
+            Some(ProofPlan {
+                runs: 48,
+                run_s: 10
+            })
+        );
+        assert_eq!(
+            plan(u64::MAX),
+            Some(ProofPlan {
+                runs: 100,
+                run_s: 10
+            })
+        );
         for seconds in 42..2000 {
             let plan = plan(seconds).expect("long enough");
-            assert!(plan.time(plan.runs) <= Duration::from_secs(seconds), "{plan:?} in {seconds} s");
+            assert!(
+                plan.time(plan.runs) <= Duration::from_secs(seconds),
+                "{plan:?} in {seconds} s"
+            );
             assert!(plan.runs >= 10, "{plan:?}");
         }
     }
@@ -171,12 +203,20 @@ mod tests {
 
     #[test]
     fn result_follows_from_the_interval() {
-        let runs = |rate: f64, step: f64| (0..6).map(|run| rate + step * f64::from(run)).collect::<Vec<_>>();
+        let runs = |rate: f64, step: f64| {
+            (0..6)
+                .map(|run| rate + step * f64::from(run))
+                .collect::<Vec<_>>()
+        };
         let rows = [
             (runs(95e6, 1e5), runs(9e9, 1e8), ProofResult::Helps),
             (runs(9e9, 1e8), runs(95e6, 1e5), ProofResult::Worse),
             (runs(95e6, 1e5), runs(95e6, 1e5), ProofResult::NoDifference),
-            (runs(95e6, 1e4), runs(95.5e6, 1e4), ProofResult::NoDifference),
+            (
+                runs(95e6, 1e4),
+                runs(95.5e6, 1e4),
+                ProofResult::NoDifference,
+            ),
             (runs(95e6, 1e4), runs(98e6, 1e4), ProofResult::Helps),
             (runs(50e6, 1e7), runs(50e6, 1e7), ProofResult::Undecided),
         ];

@@ -43,7 +43,12 @@ pub struct Observation<F> {
 impl<F> Observation<F> {
     /// A value that nothing qualifies.
     pub fn new(value: f64, metrics: F) -> Self {
-        Self { value, in_flight_share: 0.0, burden: Burden::default(), metrics }
+        Self {
+            value,
+            in_flight_share: 0.0,
+            burden: Burden::default(),
+            metrics,
+        }
     }
 }
 
@@ -61,7 +66,11 @@ impl Burden {
     #[must_use]
     pub fn is_lighter_than(&self, other: &Self) -> bool {
         let delay = clearly_less(self.delay_us, other.delay_us, DELAY_US_MIN);
-        let retransmits = clearly_less(self.retransmits_per_s, other.retransmits_per_s, RETRANSMITS_PER_S_MIN);
+        let retransmits = clearly_less(
+            self.retransmits_per_s,
+            other.retransmits_per_s,
+            RETRANSMITS_PER_S_MIN,
+        );
         let is_any_less = delay == Some(true) || retransmits == Some(true);
         is_any_less && delay != Some(false) && retransmits != Some(false)
     }
@@ -118,9 +127,18 @@ mod tests {
         assert!(burden(20.0, 0.0).is_lighter_than(&burden(190.0, 0.0)));
         assert!(burden(20.0, 0.0).is_lighter_than(&burden(20.0, 300.0)));
         assert!(burden(20.0, 0.0).is_lighter_than(&burden(190.0, 300.0)));
-        assert!(!burden(11.0, 1800.0).is_lighter_than(&burden(21.0, 0.0)), "the queue is shorter because it overflows");
+        assert!(
+            !burden(11.0, 1800.0).is_lighter_than(&burden(21.0, 0.0)),
+            "the queue is shorter because it overflows"
+        );
         assert!(!burden(21.0, 0.0).is_lighter_than(&burden(11.0, 1800.0)));
-        assert!(!burden(0.2, 0.0).is_lighter_than(&burden(0.9, 0.5)), "no application notices it");
-        assert!(!Burden::default().is_lighter_than(&burden(190.0, 300.0)), "not measured");
+        assert!(
+            !burden(0.2, 0.0).is_lighter_than(&burden(0.9, 0.5)),
+            "no application notices it"
+        );
+        assert!(
+            !Burden::default().is_lighter_than(&burden(190.0, 300.0)),
+            "not measured"
+        );
     }
 }

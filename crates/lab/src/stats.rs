@@ -19,8 +19,14 @@ pub fn relative_spread(values: &[f64]) -> Option<f64> {
 /// Least and greatest value; `None` of nothing.
 #[must_use]
 pub fn range(values: &[f64]) -> Option<Interval> {
-    let ends = values.iter().map(|value| Interval { low: *value, high: *value });
-    ends.reduce(|all, one| Interval { low: all.low.min(one.low), high: all.high.max(one.high) })
+    let ends = values.iter().map(|value| Interval {
+        low: *value,
+        high: *value,
+    });
+    ends.reduce(|all, one| Interval {
+        low: all.low.min(one.low),
+        high: all.high.max(one.high),
+    })
 }
 
 /// Fewest values that allow an interval of this confidence: with one fewer, all lie on one side of the median too often.
@@ -46,7 +52,10 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
         chance_ln += ((runs - cut) as f64 / (cut + 1) as f64).ln();
         below += chance_ln.exp();
         if 2.0 * below > 1.0 - confidence {
-            return Some(Interval { low: sorted[cut], high: sorted[runs - 1 - cut] });
+            return Some(Interval {
+                low: sorted[cut],
+                high: sorted[runs - 1 - cut],
+            });
         }
         cut += 1;
     }
@@ -56,8 +65,14 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
 /// (Mann and Whitney, 1947). Ties count half.
 #[must_use]
 pub fn confidence_as_good(candidate: &[f64], other: &[f64], share: f64) -> f64 {
-    let pairs = candidate.iter().flat_map(|own| other.iter().map(move |other| own.total_cmp(&(share * other))));
-    let halves: usize = pairs.map(|order| 2 * usize::from(order.is_gt()) + usize::from(order.is_eq())).sum();
+    let pairs = candidate.iter().flat_map(|own| {
+        other
+            .iter()
+            .map(move |other| own.total_cmp(&(share * other)))
+    });
+    let halves: usize = pairs
+        .map(|order| 2 * usize::from(order.is_gt()) + usize::from(order.is_eq()))
+        .sum();
     share_below(halves / 2, candidate.len(), other.len())
 }
 
@@ -65,11 +80,14 @@ pub fn confidence_as_good(candidate: &[f64], other: &[f64], share: f64) -> f64 {
 /// of the shift by the rank-sum test. Values are above 0. `None` of too few values; 0 where `other` is lower.
 #[must_use]
 pub fn excess_max(candidate: &[f64], other: &[f64], confidence: f64) -> Option<f64> {
-    let pairs = candidate.iter().flat_map(|own| other.iter().map(move |other| other / own));
+    let pairs = candidate
+        .iter()
+        .flat_map(|own| other.iter().map(move |other| other / own));
     let mut ratios: Vec<f64> = pairs.collect();
     ratios.sort_unstable_by(f64::total_cmp);
     // The candidate wins a pair when its value times the bound is the higher one.
-    let won = (1..=ratios.len()).find(|won| share_below(*won, candidate.len(), other.len()) >= confidence)?;
+    let won = (1..=ratios.len())
+        .find(|won| share_below(*won, candidate.len(), other.len()) >= confidence)?;
     Some((ratios[won - 1] - 1.0).max(0.0))
 }
 
@@ -89,13 +107,22 @@ pub fn trend_p(samples: &[Vec<f64>]) -> f64 {
         variance += n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
     }
     let z = (sum.abs() - 1.0).max(0.0) / variance.sqrt();
-    if variance > 0.0 { (2.0 * normal_below(-z)).min(1.0) } else { 1.0 }
+    if variance > 0.0 {
+        (2.0 * normal_below(-z)).min(1.0)
+    } else {
+        1.0
+    }
 }
 
 /// How many times as high as `other` a candidate is, as [`shift_interval`] has it. Values are above 0; `None` of too few.
 #[must_use]
-pub fn ratio_interval(candidate: &[f64], other: &[f64], confidence: f64) -> Option<(f64, Interval)> {
-    let (middle, interval) = shift_interval(candidate, other, confidence, |own, other| own / other)?;
+pub fn ratio_interval(
+    candidate: &[f64],
+    other: &[f64],
+    confidence: f64,
+) -> Option<(f64, Interval)> {
+    let (middle, interval) =
+        shift_interval(candidate, other, confidence, |own, other| own / other)?;
     Some((middle, interval?))
 }
 
@@ -109,12 +136,18 @@ pub fn shift_interval(
     confidence: f64,
     effect: impl Fn(f64, f64) -> f64,
 ) -> Option<(f64, Option<Interval>)> {
-    let pairs = candidate.iter().flat_map(|own| other.iter().map(move |other| (*own, *other)));
+    let pairs = candidate
+        .iter()
+        .flat_map(|own| other.iter().map(move |other| (*own, *other)));
     let mut effects: Vec<f64> = pairs.map(|(own, other)| effect(own, other)).collect();
     let middle = median_in(&mut effects)?;
-    let is_outside = |won: &usize| 2.0 * share_below(*won, candidate.len(), other.len()) <= 1.0 - confidence;
+    let is_outside =
+        |won: &usize| 2.0 * share_below(*won, candidate.len(), other.len()) <= 1.0 - confidence;
     let outside = (1..=effects.len() / 2).take_while(is_outside).last();
-    let interval = outside.map(|n| Interval { low: effects[n - 1], high: effects[effects.len() - n] });
+    let interval = outside.map(|n| Interval {
+        low: effects[n - 1],
+        high: effects[effects.len() - n],
+    });
     Some((middle, interval))
 }
 
@@ -129,13 +162,24 @@ pub fn rank_sum_p(a: &[f64], b: &[f64]) -> f64 {
     let mean = n * (all + 1);
     let distance = sum.abs_diff(mean);
     if all > VALUES_COUNTED_MAX {
-        let squares: f64 = ranks.iter().map(|rank| (*rank as f64 - (all + 1) as f64).powi(2)).sum();
-        let deviation = (n as f64 * b.len() as f64 * squares / (all as f64 * (all - 1) as f64)).sqrt();
+        let squares: f64 = ranks
+            .iter()
+            .map(|rank| (*rank as f64 - (all + 1) as f64).powi(2))
+            .sum();
+        let deviation =
+            (n as f64 * b.len() as f64 * squares / (all as f64 * (all - 1) as f64)).sqrt();
         let z = (distance as f64 - 1.0).max(0.0) / deviation;
-        return if deviation > 0.0 { (2.0 * normal_below(-z)).min(1.0) } else { 1.0 };
+        return if deviation > 0.0 {
+            (2.0 * normal_below(-z)).min(1.0)
+        } else {
+            1.0
+        };
     }
     let ways = ways_of_sums(&ranks, n);
-    let far = ways.iter().enumerate().filter(|(sum, _)| sum.abs_diff(mean) >= distance);
+    let far = ways
+        .iter()
+        .enumerate()
+        .filter(|(sum, _)| sum.abs_diff(mean) >= distance);
     far.map(|(_, ways)| ways).sum::<f64>() / ways.iter().sum::<f64>()
 }
 
@@ -148,7 +192,10 @@ fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
     let rank = |value: &f64| {
         let orders = values().map(|other| other.total_cmp(value));
         let (below, equal) = orders.fold((0, 0), |(below, equal), order| {
-            (below + usize::from(order.is_lt()), equal + usize::from(order.is_eq()))
+            (
+                below + usize::from(order.is_lt()),
+                equal + usize::from(order.is_eq()),
+            )
         });
         2 * below + equal + 1
     };
@@ -176,7 +223,12 @@ fn ways_of_sums(ranks: &[usize], n: usize) -> Vec<f64> {
 #[must_use]
 pub fn median_deviation(values: &[f64]) -> Option<f64> {
     let middle = median(values)?;
-    median(&values.iter().map(|value| (value - middle).abs()).collect::<Vec<f64>>())
+    median(
+        &values
+            .iter()
+            .map(|value| (value - middle).abs())
+            .collect::<Vec<f64>>(),
+    )
 }
 
 /// Significances corrected for their number, so that of those below a limit at most this share is chance (Benjamini and
@@ -264,7 +316,9 @@ mod tests {
                 let held = (0..SAMPLES).filter_map(|_| {
                     let values: Vec<f64> = (0..runs).map(|_| shape(rng.f64())).collect();
                     let interval = median_interval(&values, 0.95)?;
-                    Some(usize::from(interval.low <= middle && middle <= interval.high))
+                    Some(usize::from(
+                        interval.low <= middle && middle <= interval.high,
+                    ))
                 });
                 let held: Vec<usize> = held.collect();
                 let expected = if runs < 6 { 0 } else { SAMPLES };
@@ -276,7 +330,10 @@ mod tests {
         }
         let many: Vec<f64> = (0..3000).map(f64::from).collect();
         let interval = median_interval(&many, 0.95).expect("enough runs");
-        assert!(interval.low > 1400.0 && interval.high < 1600.0, "{interval:?}");
+        assert!(
+            interval.low > 1400.0 && interval.high < 1600.0,
+            "{interval:?}"
+        );
     }
 
     #[test]
@@ -285,26 +342,39 @@ mod tests {
         let mut rng = Rng::with_seed(5);
         for (n, m) in [(4, 4), (5, 5), (6, 6), (12, 12), (24, 24)] {
             let mut sample = |count: usize, scale: f64| -> Vec<f64> {
-                (0..count).map(|_| scale * (0.1 - (1.0 - rng.f64()).ln())).collect()
+                (0..count)
+                    .map(|_| scale * (0.1 - (1.0 - rng.f64()).ln()))
+                    .collect()
             };
             let held = (0..SAMPLES).filter(|_| {
-                let (_, interval) = ratio_interval(&sample(n, 3.0), &sample(m, 1.0), 0.95).expect("enough runs");
+                let (_, interval) =
+                    ratio_interval(&sample(n, 3.0), &sample(m, 1.0), 0.95).expect("enough runs");
                 interval.low <= 3.0 && 3.0 <= interval.high
             });
             let share = held.count() as f64 / SAMPLES as f64;
-            assert!((0.936..0.985).contains(&share), "{share} of {n} and {m} runs");
+            assert!(
+                (0.936..0.985).contains(&share),
+                "{share} of {n} and {m} runs"
+            );
         }
         assert_eq!(ratio_interval(&[1.0; 3], &[2.0; 3], 0.95), None);
         let (ratio, interval) = ratio_interval(&[10.0; 6], &[5.0; 6], 0.95).expect("enough runs");
-        assert!([ratio, interval.low, interval.high].iter().all(|one| (one - 2.0).abs() < 1e-9));
+        assert!(
+            [ratio, interval.low, interval.high]
+                .iter()
+                .all(|one| (one - 2.0).abs() < 1e-9)
+        );
     }
 
     #[test]
     fn of_equals_none_leads_more_often_than_the_confidence_allows() {
         let mut rng = Rng::with_seed(3);
         for (n, m) in [(3, 3), (6, 3), (6, 6), (12, 9), (60, 40)] {
-            let mut sample = |count: usize| -> Vec<f64> { (0..count).map(|_| 100.0 * rng.f64()).collect() };
-            let leads = (0..4000).filter(|_| confidence_as_good(&sample(n), &sample(m), 1.0) >= 0.95).count();
+            let mut sample =
+                |count: usize| -> Vec<f64> { (0..count).map(|_| 100.0 * rng.f64()).collect() };
+            let leads = (0..4000)
+                .filter(|_| confidence_as_good(&sample(n), &sample(m), 1.0) >= 0.95)
+                .count();
             assert!((80..=240).contains(&leads), "{n} and {m}: {leads} of 4000");
         }
     }
@@ -315,10 +385,13 @@ mod tests {
         let mut rng = Rng::with_seed(11);
         for (n, m) in [(3, 3), (6, 3), (6, 6), (12, 9)] {
             let mut sample = |count: usize, scale: f64| -> Vec<f64> {
-                (0..count).map(|_| scale * (0.1 - (1.0 - rng.f64()).ln())).collect()
+                (0..count)
+                    .map(|_| scale * (0.1 - (1.0 - rng.f64()).ln()))
+                    .collect()
             };
             let held = (0..SAMPLES).filter(|_| {
-                let bound = excess_max(&sample(n, 1.0), &sample(m, 2.0), 0.95).expect("enough runs");
+                let bound =
+                    excess_max(&sample(n, 1.0), &sample(m, 2.0), 0.95).expect("enough runs");
                 bound >= 1.0
             });
             let share = held.count() as f64 / SAMPLES as f64;
@@ -326,12 +399,19 @@ mod tests {
         }
         assert_eq!(excess_max(&[1.0; 2], &[1.0; 3], 0.95), None, "too few");
         assert_eq!(excess_max(&[10.0; 3], &[5.0; 3], 0.95), Some(0.0));
-        assert_eq!(excess_max(&[100.0, 99.0, 101.0], &[102.0, 98.0, 100.0], 0.95), Some(102.0 / 99.0 - 1.0));
+        assert_eq!(
+            excess_max(&[100.0, 99.0, 101.0], &[102.0, 98.0, 100.0], 0.95),
+            Some(102.0 / 99.0 - 1.0)
+        );
     }
 
     #[test]
     fn trends_are_significant_when_all_samples_share_them() {
-        let falling = |count: usize| (0..count).map(|run| 100.0 - run as f64).collect::<Vec<f64>>();
+        let falling = |count: usize| {
+            (0..count)
+                .map(|run| 100.0 - run as f64)
+                .collect::<Vec<f64>>()
+        };
         assert!(trend_p(&[falling(3), falling(3), falling(3)]) < 0.05);
         assert!(trend_p(&[falling(3)]) > 0.05, "too few");
         let mut rising = falling(3);
@@ -344,7 +424,10 @@ mod tests {
     #[test]
     fn confidence_grows_with_runs_and_not_with_differences() {
         let (high, low) = ([10.0, 11.0, 10.5], [5.0, 5.5, 5.2]);
-        assert!((confidence_as_good(&high, &low, 1.0) - 0.95).abs() < 1e-9, "one of 20 arrangements");
+        assert!(
+            (confidence_as_good(&high, &low, 1.0) - 0.95).abs() < 1e-9,
+            "one of 20 arrangements"
+        );
         assert!(confidence_as_good(&low, &high, 1.0).abs() < 1e-9);
         assert!(confidence_as_good(&[10.0; 6], &low, 1.0) > 0.98);
         assert!(confidence_as_good(&[1.0; 3], &[1.0; 3], 1.0) < 0.5);
@@ -362,7 +445,10 @@ mod tests {
                 i if i == full => rest as f64 + 0.5,
                 i => -(i as f64),
             };
-            ((0..n).map(above).collect(), (1..=m).map(|value| value as f64).collect())
+            (
+                (0..n).map(above).collect(),
+                (1..=m).map(|value| value as f64).collect(),
+            )
         };
         let table = [
             (3, 3, 0, 0.1),
@@ -381,7 +467,10 @@ mod tests {
         for (n, m, won, expected) in table {
             let (a, b) = sample(n, m, won);
             let p = rank_sum_p(&a, &b);
-            assert!((p - expected).abs() < 6e-5, "U {won} of {n} and {m}: {p}, expected {expected}");
+            assert!(
+                (p - expected).abs() < 6e-5,
+                "U {won} of {n} and {m}: {p}, expected {expected}"
+            );
         }
     }
 

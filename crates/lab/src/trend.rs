@@ -86,38 +86,77 @@ impl Trend {
         load: impl Fn(RunId) -> Option<RunRecord>,
         host_rules: HostRules,
     ) -> Self {
-        let known: Vec<(usize, f64)> = runs.iter().enumerate().filter_map(|(at, run)| Some((at, run.value?))).collect();
+        let known: Vec<(usize, f64)> = runs
+            .iter()
+            .enumerate()
+            .filter_map(|(at, run)| Some((at, run.value?)))
+            .collect();
         let values: Vec<f64> = known.iter().map(|(_, value)| *value).collect();
         let found = change_points(&measure.info(), &values);
-        let ends = found.iter().skip(1).map(|next| next.at).chain([values.len()]);
+        let ends = found
+            .iter()
+            .skip(1)
+            .map(|next| next.at)
+            .chain([values.len()]);
         let starts = [0].into_iter().chain(found.iter().map(|point| point.at));
-        let change = |((point, end), start): ((&crate::change_point::ChangePoint, usize), usize)| {
-            let run_of = |position: usize| Some(runs.get(known.get(position)?.0)?.run);
-            let [a, b] = [point.at.checked_sub(1)?, point.at].map(|position| load(run_of(position)?));
-            // The level before a change is that since the one before it.
-            let before = median(values.get(point.at.saturating_sub(BEFORE).max(start)..point.at)?)?;
-            let after = median(values.get(point.at..end.max(point.found_at + 1))?)?;
-            let is_ratio = matches!(measure.info().comparison, Comparison::Ratio { .. }) && before != 0.0;
-            Some(TrendChange {
-                at: known.get(point.at)?.0,
-                before,
-                after,
-                effect: if is_ratio { after / before } else { after - before },
-                is_ratio,
-                is_worse: point.is_worse,
-                configuration: a.zip(b).map_or_else(Vec::new, |(a, b)| configuration(&a, &b, host_rules)),
-            })
-        };
-        let changes = found.iter().zip(ends).zip(starts).filter_map(change).collect();
+        let change =
+            |((point, end), start): ((&crate::change_point::ChangePoint, usize), usize)| {
+                let run_of = |position: usize| Some(runs.get(known.get(position)?.0)?.run);
+                let [a, b] =
+                    [point.at.checked_sub(1)?, point.at].map(|position| load(run_of(position)?));
+                // The level before a change is that since the one before it.
+                let before =
+                    median(values.get(point.at.saturating_sub(BEFORE).max(start)..point.at)?)?;
+                let after = median(values.get(point.at..end.max(point.found_at + 1))?)?;
+                let is_ratio =
+                    matches!(measure.info().comparison, Comparison::Ratio { .. }) && before != 0.0;
+                Some(TrendChange {
+                    at: known.get(point.at)?.0,
+                    before,
+                    after,
+                    effect: if is_ratio {
+                        after / before
+                    } else {
+                        after - before
+                    },
+                    is_ratio,
+                    is_worse: point.is_worse,
+                    configuration: a
+                        .zip(b)
+                        .map_or_else(Vec::new, |(a, b)| configuration(&a, &b, host_rules)),
+                })
+            };
+        let changes = found
+            .iter()
+            .zip(ends)
+            .zip(starts)
+            .filter_map(change)
+            .collect();
         let (client, server) = (last.path.client.clone(), last.path.server.clone());
-        Self { schema: TREND_SCHEMA, measure, client, server, runs, changes, way: None, other_way: None }
+        Self {
+            schema: TREND_SCHEMA,
+            measure,
+            client,
+            server,
+            runs,
+            changes,
+            way: None,
+            other_way: None,
+        }
     }
 
     /// The state after the last run; of two directions the worse one.
     #[must_use]
     pub fn state(&self) -> TrendState {
-        let is_other_worse = self.other_way.as_ref().is_some_and(|other| other.state() == TrendState::Worse);
-        if is_other_worse { TrendState::Worse } else { self.own_state() }
+        let is_other_worse = self
+            .other_way
+            .as_ref()
+            .is_some_and(|other| other.state() == TrendState::Worse);
+        if is_other_worse {
+            TrendState::Worse
+        } else {
+            self.own_state()
+        }
     }
 
     /// The state without the other direction.

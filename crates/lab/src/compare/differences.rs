@@ -25,8 +25,15 @@ pub struct Change {
 }
 
 /// Members of a specification without which two results are no results of the same thing.
-const ESSENTIAL: [&str; 7] =
-    ["transport", "direction", "streams", "payload", "payload_bytes", "connections", "datagram_bytes"];
+const ESSENTIAL: [&str; 7] = [
+    "transport",
+    "direction",
+    "streams",
+    "payload",
+    "payload_bytes",
+    "connections",
+    "datagram_bytes",
+];
 /// Members that have no effect.
 const WITHOUT_EFFECT: [&str; 2] = ["title", "extra_data"];
 
@@ -39,15 +46,32 @@ pub fn configuration(a: &RunRecord, b: &RunRecord, host_rules: HostRules) -> Vec
 }
 
 /// Differences of two runs: of the test, of the programs, and of the hosts as `host_rules` has them.
-pub(super) fn changes(a: &RunRecord, b: &RunRecord, trials: [Option<&Trial>; 2], host_rules: HostRules) -> Vec<Change> {
+pub(super) fn changes(
+    a: &RunRecord,
+    b: &RunRecord,
+    trials: [Option<&Trial>; 2],
+    host_rules: HostRules,
+) -> Vec<Change> {
     let [spec_a, spec_b] = trials.map(specification);
     let mut changes = differing("test", &spec_a, &spec_b, (3, "another test"));
     changes.extend(differing("path", &path(a), &path(b), (3, "another path")));
-    changes.extend(differing("tool", &tool(a), &tool(b), (2, "another program")));
-    for (host, other) in a.hosts.iter().filter_map(|host| Some((host, b.hosts.iter().find(|b| b.role == host.role)?))) {
+    changes.extend(differing(
+        "tool",
+        &tool(a),
+        &tool(b),
+        (2, "another program"),
+    ));
+    for (host, other) in a
+        .hosts
+        .iter()
+        .filter_map(|host| Some((host, b.hosts.iter().find(|b| b.role == host.role)?)))
+    {
         if let (Some(before), Some(after)) = (&host.snapshot, &other.snapshot) {
             let found = host_rules(before, after).into_iter();
-            changes.extend(found.map(|difference| Change { of: host.role.clone(), difference }));
+            changes.extend(found.map(|difference| Change {
+                of: host.role.clone(),
+                difference,
+            }));
         }
     }
     changes
@@ -64,10 +88,16 @@ pub(super) fn notes(a: &RunRecord, b: &RunRecord) -> Vec<String> {
 /// Why the changes forbid a comparison: `streams 4, now 8`.
 pub(super) fn obstacles(changes: &[Change]) -> Vec<String> {
     let is_essential = |key: &str| ESSENTIAL.contains(&key.split('.').next().unwrap_or(key));
-    let essential = changes.iter().filter(|change| change.of == "test" && is_essential(&change.difference.key));
+    let essential = changes
+        .iter()
+        .filter(|change| change.of == "test" && is_essential(&change.difference.key));
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
-    let sentence = |Difference { key, a, b, .. }: &Difference| format!("{key}: {}, now {}", value(a), value(b));
-    essential.map(|change| sentence(&change.difference)).collect()
+    let sentence = |Difference { key, a, b, .. }: &Difference| {
+        format!("{key}: {}, now {}", value(a), value(b))
+    };
+    essential
+        .map(|change| sentence(&change.difference))
+        .collect()
 }
 
 type Members = BTreeMap<String, String>;
@@ -77,14 +107,27 @@ fn specification(trial: Option<&Trial>) -> Members {
     match trial.and_then(|trial| trial.detail.as_ref()) {
         Some(Detail::Test(test)) => {
             let spec = &test.header.spec;
-            flatten(&mut members, "", serde_json::to_value(spec).unwrap_or_default());
+            flatten(
+                &mut members,
+                "",
+                serde_json::to_value(spec).unwrap_or_default(),
+            );
             if spec.transport == linerate_model::Transport::Udp {
-                members.insert("datagram_bytes".to_owned(), spec.block_len_bytes.to_string());
+                members.insert(
+                    "datagram_bytes".to_owned(),
+                    spec.block_len_bytes.to_string(),
+                );
             }
-            WITHOUT_EFFECT.iter().for_each(|name| drop(members.remove(*name)));
+            WITHOUT_EFFECT
+                .iter()
+                .for_each(|name| drop(members.remove(*name)));
         }
         Some(Detail::Cell(run)) => {
-            flatten(&mut members, "", serde_json::to_value(run.key).unwrap_or_default());
+            flatten(
+                &mut members,
+                "",
+                serde_json::to_value(run.key).unwrap_or_default(),
+            );
             if let Some(protocol) = run.load.as_ref().and_then(|load| load.protocol.as_ref()) {
                 members.insert("protocol".to_owned(), protocol.to_string());
             }
@@ -93,7 +136,9 @@ fn specification(trial: Option<&Trial>) -> Members {
             members.insert("profile".to_owned(), stored_name(report.profile));
             members.insert("dialect".to_owned(), stored_name(report.target.dialect));
         }
-        Some(Detail::FleetCell(cell)) => drop(members.insert("mode".to_owned(), stored_name(cell.mode))),
+        Some(Detail::FleetCell(cell)) => {
+            drop(members.insert("mode".to_owned(), stored_name(cell.mode)))
+        }
         _ => {}
     }
     members
@@ -103,8 +148,14 @@ fn flatten(members: &mut Members, name: &str, value: Value) {
     match value {
         Value::Null => {}
         Value::Object(object) => {
-            let prefix = if name.is_empty() { String::new() } else { format!("{name}.") };
-            object.into_iter().for_each(|(key, value)| flatten(members, &format!("{prefix}{key}"), value));
+            let prefix = if name.is_empty() {
+                String::new()
+            } else {
+                format!("{name}.")
+            };
+            object
+                .into_iter()
+                .for_each(|(key, value)| flatten(members, &format!("{prefix}{key}"), value));
         }
         Value::String(text) => drop(members.insert(name.to_owned(), text)),
         other => drop(members.insert(name.to_owned(), other.to_string())),
@@ -113,12 +164,19 @@ fn flatten(members: &mut Members, name: &str, value: Value) {
 
 fn path(run: &RunRecord) -> Members {
     let ends = [("client", &run.path.client), ("server", &run.path.server)];
-    ends.into_iter().filter_map(|(end, name)| Some((end.to_owned(), name.clone()?))).collect()
+    ends.into_iter()
+        .filter_map(|(end, name)| Some((end.to_owned(), name.clone()?)))
+        .collect()
 }
 
 fn tool(run: &RunRecord) -> Members {
     let version = run.origin.version.as_deref().unwrap_or_default();
-    Members::from([("version".to_owned(), format!("{} {version}", run.origin.tool).trim_end().to_owned())])
+    Members::from([(
+        "version".to_owned(),
+        format!("{} {version}", run.origin.tool)
+            .trim_end()
+            .to_owned(),
+    )])
 }
 
 /// Members of `a` and `b` with different values. Nothing differs from what is unknown altogether.
@@ -134,5 +192,10 @@ fn differing(of: &str, a: &Members, b: &Members, (impact, why): (u8, &str)) -> V
         change.b = b.get(key).cloned();
         change
     };
-    differing.map(|key| Change { of: of.to_owned(), difference: difference(key) }).collect()
+    differing
+        .map(|key| Change {
+            of: of.to_owned(),
+            difference: difference(key),
+        })
+        .collect()
 }

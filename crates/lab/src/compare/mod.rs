@@ -84,22 +84,51 @@ impl Judged {
     /// Compares `b` with `a`. `earlier` are values of the path before both; the noise is theirs, with fewer than 8 that of
     /// both sides. `None` of no values.
     #[must_use]
-    pub fn new(info: &MeasureInfo, margin: f64, a: &[f64], b: &[f64], earlier: &[f64]) -> Option<Self> {
+    pub fn new(
+        info: &MeasureInfo,
+        margin: f64,
+        a: &[f64],
+        b: &[f64],
+        earlier: &[f64],
+    ) -> Option<Self> {
         let before = median(a)?.abs();
         let (is_ratio, floor_min) = match info.comparison {
-            Scale::Ratio { floor } => (true, if before > 0.0 { FLOOR_MIN.max(floor / before) } else { FLOOR_MIN }),
+            Scale::Ratio { floor } => (
+                true,
+                if before > 0.0 {
+                    FLOOR_MIN.max(floor / before)
+                } else {
+                    FLOOR_MIN
+                },
+            ),
             Scale::Difference { floor } => (false, floor),
         };
-        let (estimate, interval) =
-            shift_interval(b, a, 1.0 - SIGNIFICANCE, if is_ratio { ratio } else { |b, a| b - a })?;
+        let (estimate, interval) = shift_interval(
+            b,
+            a,
+            1.0 - SIGNIFICANCE,
+            if is_ratio { ratio } else { |b, a| b - a },
+        )?;
         let deviation = deviation(a, b, earlier, is_ratio);
         let floor = floor_min.max(2.0 * deviation);
         let margin = floor.max(if is_ratio { margin } else { margin * before });
         let p = rank_sum_p(a, b);
         let (a, b, better) = (a.to_vec(), b.to_vec(), info.better);
         let verdict = Verdict::TooFew;
-        let mut judged =
-            Self { a, b, is_ratio, estimate, interval, p, p_adjusted: p, floor, margin, verdict, better, deviation };
+        let mut judged = Self {
+            a,
+            b,
+            is_ratio,
+            estimate,
+            interval,
+            p,
+            p_adjusted: p,
+            floor,
+            margin,
+            verdict,
+            better,
+            deviation,
+        };
         judged.verdict = judged.conclude();
         Some(judged)
     }
@@ -129,13 +158,22 @@ impl Judged {
         let effect = self.estimate - self.no_effect();
         if self.p_adjusted <= SIGNIFICANCE && effect.abs() > self.floor {
             let is_better = (effect > 0.0) == (self.better == Better::More);
-            return if is_better { Verdict::Better } else { Verdict::Worse };
+            return if is_better {
+                Verdict::Better
+            } else {
+                Verdict::Worse
+            };
         }
         let is_within = |end: f64| (end - self.no_effect()).abs() <= self.margin;
-        if self.interval.is_some_and(|interval| is_within(interval.low) && is_within(interval.high)) {
+        if self
+            .interval
+            .is_some_and(|interval| is_within(interval.low) && is_within(interval.high))
+        {
             return Verdict::Same;
         }
-        Verdict::Undecided { more_trials: self.trials_wanted().saturating_sub(have).max(1) }
+        Verdict::Undecided {
+            more_trials: self.trials_wanted().saturating_sub(have).max(1),
+        }
     }
 
     /// Trials a side that find a change of the margin in 4 of 5 cases: those of a normal distribution, and 5 % more for the
@@ -146,7 +184,11 @@ impl Judged {
         const EFFICIENCY: f64 = 0.955;
         let in_margins = QUANTILES * NORMAL_PER_DEVIATION * self.deviation / self.margin;
         let wanted = (2.0 * in_margins.powi(2) / EFFICIENCY).ceil();
-        TRIALS_MIN.max(if wanted.is_finite() { wanted as usize } else { 0 })
+        TRIALS_MIN.max(if wanted.is_finite() {
+            wanted as usize
+        } else {
+            0
+        })
     }
 }
 
@@ -158,13 +200,24 @@ fn ratio(b: f64, a: f64) -> f64 {
 fn deviation(a: &[f64], b: &[f64], earlier: &[f64], is_ratio: bool) -> f64 {
     let relative = |values: &[f64]| -> Vec<f64> {
         let middle = median(values).unwrap_or_default();
-        values.iter().map(|value| if is_ratio { ratio(*value, middle) - 1.0 } else { value - middle }).collect()
+        values
+            .iter()
+            .map(|value| {
+                if is_ratio {
+                    ratio(*value, middle) - 1.0
+                } else {
+                    value - middle
+                }
+            })
+            .collect()
     };
     let distances = match earlier.len() {
         EARLIER_MIN.. => relative(earlier),
         _ => [relative(a), relative(b)].concat(),
     };
-    median_deviation(&distances).filter(|deviation| deviation.is_finite()).unwrap_or_default()
+    median_deviation(&distances)
+        .filter(|deviation| deviation.is_finite())
+        .unwrap_or_default()
 }
 
 /// Corrects the significances of comparisons that belong together for their number.
@@ -196,24 +249,46 @@ mod tests {
         assert_eq!(rx(&STEADY, &times(0.9)), Verdict::Worse);
         assert_eq!(rx(&STEADY, &times(1.1)), Verdict::Better);
         assert_eq!(rx(&STEADY, &STEADY), Verdict::Same);
-        assert_eq!(rx(&STEADY, &times(0.995)), Verdict::Same, "significant, and below the floor of 1 %");
+        assert_eq!(
+            rx(&STEADY, &times(0.995)),
+            Verdict::Same,
+            "significant, and below the floor of 1 %"
+        );
         assert_eq!(rx(&STEADY[..3], &times(0.5)), Verdict::TooFew);
         assert_eq!(rx(&[7.0; 5], &[7.0; 5]), Verdict::Same);
         let noisy = [90.0, 110.0, 97.0, 104.0, 92.0];
-        let judged = judge(MeasureName::ReceivedBps, &noisy, &[88.0, 108.0, 95.0, 102.0, 115.0]);
+        let judged = judge(
+            MeasureName::ReceivedBps,
+            &noisy,
+            &[88.0, 108.0, 95.0, 102.0, 115.0],
+        );
         // 2·(2.8·1.4826·MAD/margin)²/0.955, with the margin at the floor of 2·MAD: 9.02.
         assert_eq!(judged.verdict, Verdict::Undecided { more_trials: 5 });
-        assert!(judged.loss_max().is_some_and(|loss| (0.1..0.3).contains(&loss)), "{judged:?}");
+        assert!(
+            judged
+                .loss_max()
+                .is_some_and(|loss| (0.1..0.3).contains(&loss)),
+            "{judged:?}"
+        );
     }
 
     #[test]
     fn less_is_better_where_the_catalogue_has_it_so() {
         let times = |factor: f64| STEADY.map(|value| value * factor);
         let ms = |values: [f64; 5]| values.map(|value| value * 1e6);
-        assert_eq!(judge(MeasureName::LatencyP99Ns, &ms(STEADY), &ms(times(1.2))).verdict, Verdict::Worse);
-        assert_eq!(judge(MeasureName::LatencyP99Ns, &ms(STEADY), &ms(times(0.8))).verdict, Verdict::Better);
+        assert_eq!(
+            judge(MeasureName::LatencyP99Ns, &ms(STEADY), &ms(times(1.2))).verdict,
+            Verdict::Worse
+        );
+        assert_eq!(
+            judge(MeasureName::LatencyP99Ns, &ms(STEADY), &ms(times(0.8))).verdict,
+            Verdict::Better
+        );
         // 100 ns against 120 ns is below the floor of 20 µs.
-        assert_eq!(judge(MeasureName::LatencyP99Ns, &STEADY, &times(1.2)).verdict, Verdict::Same);
+        assert_eq!(
+            judge(MeasureName::LatencyP99Ns, &STEADY, &times(1.2)).verdict,
+            Verdict::Same
+        );
     }
 
     #[test]
@@ -226,20 +301,37 @@ mod tests {
 
     #[test]
     fn rates_of_zero_have_a_verdict() {
-        assert_eq!(judge(MeasureName::ReceivedBps, &STEADY, &[0.0; 5]).verdict, Verdict::Worse);
-        assert_eq!(judge(MeasureName::ReceivedBps, &[0.0; 5], &[0.0; 5]).verdict, Verdict::Same);
-        assert_eq!(judge(MeasureName::ReceivedBps, &[0.0; 5], &STEADY).verdict, Verdict::Better);
+        assert_eq!(
+            judge(MeasureName::ReceivedBps, &STEADY, &[0.0; 5]).verdict,
+            Verdict::Worse
+        );
+        assert_eq!(
+            judge(MeasureName::ReceivedBps, &[0.0; 5], &[0.0; 5]).verdict,
+            Verdict::Same
+        );
+        assert_eq!(
+            judge(MeasureName::ReceivedBps, &[0.0; 5], &STEADY).verdict,
+            Verdict::Better
+        );
     }
 
     #[test]
     fn noise_of_earlier_runs_sets_the_floor() {
         let info = MeasureName::ReceivedBps.info();
         let b = STEADY.map(|value| value * 0.93);
-        let earlier: Vec<f64> = (0..20).map(|i| if i % 2 == 0 { 95.0 } else { 105.0 }).collect();
+        let earlier: Vec<f64> = (0..20)
+            .map(|i| if i % 2 == 0 { 95.0 } else { 105.0 })
+            .collect();
         let judged = Judged::new(&info, MARGIN, &STEADY, &b, &earlier).expect("values");
-        assert!((judged.floor - 0.1).abs() < 1e-9 && judged.verdict == Verdict::Same, "{judged:?}");
+        assert!(
+            (judged.floor - 0.1).abs() < 1e-9 && judged.verdict == Verdict::Same,
+            "{judged:?}"
+        );
         let judged = Judged::new(&info, MARGIN, &STEADY, &b, &earlier[..7]).expect("values");
-        assert!((judged.floor - 0.01).abs() < 1e-9 && judged.verdict == Verdict::Worse, "{judged:?}");
+        assert!(
+            (judged.floor - 0.01).abs() < 1e-9 && judged.verdict == Verdict::Worse,
+            "{judged:?}"
+        );
     }
 
     #[test]

@@ -104,13 +104,18 @@ pub fn compare(a: &[RunRecord], b: &[RunRecord], settings: &Settings<'_>) -> Com
     let mut obstacles = obstacles(&changes);
     obstacles.extend(other_kind(a, b));
     let rows = match deciding {
-        Some(deciding) if obstacles.is_empty() || settings.is_forced => rows(&cells_a, &cells_b, deciding, settings),
+        Some(deciding) if obstacles.is_empty() || settings.is_forced => {
+            rows(&cells_a, &cells_b, deciding, settings)
+        }
         _ => Vec::new(),
     };
     if rows.iter().all(|row| !row.is_deciding) && obstacles.is_empty() {
         obstacles.push(nothing_in_common(deciding, &cells_a, &cells_b));
     }
-    let mut notes = a.first().zip(b.first()).map_or_else(Vec::new, |(a, b)| notes(a, b));
+    let mut notes = a
+        .first()
+        .zip(b.first())
+        .map_or_else(Vec::new, |(a, b)| notes(a, b));
     notes.extend(order(a, b));
     notes.extend(cells_of_one(&cells_a, &cells_b));
     Comparison {
@@ -128,7 +133,9 @@ pub fn compare(a: &[RunRecord], b: &[RunRecord], settings: &Settings<'_>) -> Com
 /// The measure by which runs of a kind are compared.
 fn primary(kind: RunKind) -> Option<MeasureName> {
     match kind {
-        RunKind::Test | RunKind::Sweep | RunKind::Session | RunKind::Fleet => Some(MeasureName::ReceivedBps),
+        RunKind::Test | RunKind::Sweep | RunKind::Session | RunKind::Fleet => {
+            Some(MeasureName::ReceivedBps)
+        }
         RunKind::HttpLoad | RunKind::HttpLab => Some(MeasureName::OkPerS),
         _ => None,
     }
@@ -136,24 +143,42 @@ fn primary(kind: RunKind) -> Option<MeasureName> {
 
 fn other_kind(a: &[RunRecord], b: &[RunRecord]) -> Option<String> {
     let (a, b) = (a.first()?.kind, b.first()?.kind);
-    (primary(a) != primary(b)).then(|| format!("kind of run: {}, now {}", stored_name(a), stored_name(b)))
+    (primary(a) != primary(b))
+        .then(|| format!("kind of run: {}, now {}", stored_name(a), stored_name(b)))
 }
 
 fn nothing_in_common(deciding: Option<MeasureName>, a: &Cells<'_>, b: &Cells<'_>) -> String {
     match deciding {
         None => "diagnoses have no measures; linerate doctor --diff compares them".to_owned(),
         Some(_) if a.is_empty() || b.is_empty() => {
-            format!("{} has no trial that counts", if a.is_empty() { "A" } else { "B" })
+            format!(
+                "{} has no trial that counts",
+                if a.is_empty() { "A" } else { "B" }
+            )
         }
-        Some(_) if a.keys().all(|factors| !b.contains_key(factors)) => "no cell is in both".to_owned(),
+        Some(_) if a.keys().all(|factors| !b.contains_key(factors)) => {
+            "no cell is in both".to_owned()
+        }
         Some(measure) => format!("{measure} was not measured on both sides"),
     }
 }
 
 fn side(runs: &[RunRecord], trials: usize, left_out: Vec<LeftOut>) -> SideInfo {
-    let started_at = runs.first().map(|run| run.started_at.clone()).unwrap_or_default();
-    let argv = runs.last().map(|run| run.origin.argv.clone()).unwrap_or_default();
-    SideInfo { runs: runs.iter().map(|run| run.run_id).collect(), started_at, argv, trials, left_out }
+    let started_at = runs
+        .first()
+        .map(|run| run.started_at.clone())
+        .unwrap_or_default();
+    let argv = runs
+        .last()
+        .map(|run| run.origin.argv.clone())
+        .unwrap_or_default();
+    SideInfo {
+        runs: runs.iter().map(|run| run.run_id).collect(),
+        started_at,
+        argv,
+        trials,
+        left_out,
+    }
 }
 
 fn cells<'a>(trials: &[&'a Trial]) -> Cells<'a> {
@@ -178,29 +203,43 @@ fn firsts<'a>(a: &Cells<'a>, b: &Cells<'a>) -> [Option<&'a Trial>; 2] {
 fn rows(a: &Cells<'_>, b: &Cells<'_>, deciding: MeasureName, settings: &Settings<'_>) -> Vec<Row> {
     let (earlier, _) = counted(settings.earlier);
     let earlier = cells(&earlier);
-    let common: Vec<&Factors> = a.keys().filter(|factors| b.contains_key(*factors)).copied().collect();
+    let common: Vec<&Factors> = a
+        .keys()
+        .filter(|factors| b.contains_key(*factors))
+        .copied()
+        .collect();
     let mut rows = Vec::new();
     for factors in &common {
         for (measure, way) in keys(&a[factors]) {
             if common.len() > 1 && measure != deciding {
                 continue;
             }
-            let before = earlier.get(factors).map_or_else(Vec::new, |trials| values(trials, measure, way));
+            let before = earlier
+                .get(factors)
+                .map_or_else(Vec::new, |trials| values(trials, measure, way));
             let before = &before[before.len().saturating_sub(EARLIER_MAX)..];
-            let (in_a, in_b) = (values(&a[factors], measure, way), values(&b[factors], measure, way));
+            let (in_a, in_b) = (
+                values(&a[factors], measure, way),
+                values(&b[factors], measure, way),
+            );
             let judged = Judged::new(&measure.info(), settings.margin, &in_a, &in_b, before);
             rows.extend(judged.map(|judged| Row {
                 factors: (*factors).clone(),
                 measure,
                 way,
                 is_deciding: measure == deciding,
-                is_lower_bound: has_lower_bound(&a[factors], measure) || has_lower_bound(&b[factors], measure),
+                is_lower_bound: has_lower_bound(&a[factors], measure)
+                    || has_lower_bound(&b[factors], measure),
                 judged,
             }));
         }
     }
     for is_deciding in [true, false] {
-        adjust(rows.iter_mut().filter(|row| row.is_deciding == is_deciding).map(|row| &mut row.judged));
+        adjust(
+            rows.iter_mut()
+                .filter(|row| row.is_deciding == is_deciding)
+                .map(|row| &mut row.judged),
+        );
     }
     rows
 }
@@ -209,8 +248,13 @@ fn rows(a: &Cells<'_>, b: &Cells<'_>, deciding: MeasureName, settings: &Settings
 /// are values of each.
 fn keys(trials: &[&Trial]) -> Vec<(MeasureName, Way)> {
     let measures = trials.iter().flat_map(|trial| &trial.measures);
-    let keys: BTreeSet<(MeasureName, Way)> = measures.map(|measure| (measure.name, measure.way)).collect();
-    let has_ways = |name: MeasureName| keys.iter().any(|(other, way)| *other == name && *way != Way::Sum);
+    let keys: BTreeSet<(MeasureName, Way)> = measures
+        .map(|measure| (measure.name, measure.way))
+        .collect();
+    let has_ways = |name: MeasureName| {
+        keys.iter()
+            .any(|(other, way)| *other == name && *way != Way::Sum)
+    };
     let is_judged = |(name, way): &&(MeasureName, Way)| {
         name.info().better != Better::Neither && !(*way == Way::Sum && has_ways(*name))
     };
@@ -218,13 +262,25 @@ fn keys(trials: &[&Trial]) -> Vec<(MeasureName, Way)> {
 }
 
 fn values(trials: &[&Trial], name: MeasureName, way: Way) -> Vec<f64> {
-    let value =
-        |trial: &&Trial| trial.measures.iter().find(|one| one.name == name && one.way == way).map(|one| one.value);
-    trials.iter().filter_map(value).filter(|value| value.is_finite()).collect()
+    let value = |trial: &&Trial| {
+        trial
+            .measures
+            .iter()
+            .find(|one| one.name == name && one.way == way)
+            .map(|one| one.value)
+    };
+    trials
+        .iter()
+        .filter_map(value)
+        .filter(|value| value.is_finite())
+        .collect()
 }
 
 fn has_lower_bound(trials: &[&Trial], name: MeasureName) -> bool {
-    trials.iter().flat_map(|trial| &trial.measures).any(|one| one.name == name && one.is_lower_bound)
+    trials
+        .iter()
+        .flat_map(|trial| &trial.measures)
+        .any(|one| one.name == name && one.is_lower_bound)
 }
 
 /// The strongest of the deciding verdicts. Cells of too few runs count only where all are.
@@ -236,14 +292,23 @@ fn conclusion(rows: &[Row]) -> Option<Verdict> {
         Verdict::Undecided { more_trials } => (3, *more_trials),
         Verdict::Worse => (4, 0),
     };
-    rows.iter().filter(|row| row.is_deciding).map(|row| row.judged.verdict).max_by_key(rank)
+    rows.iter()
+        .filter(|row| row.is_deciding)
+        .map(|row| row.judged.verdict)
+        .max_by_key(rank)
 }
 
 /// Sides made one after the other, and runs that did not end.
 fn order(a: &[RunRecord], b: &[RunRecord]) -> Vec<String> {
     let span = |runs: &[RunRecord]| {
         let start = runs.iter().map(|run| run.started_unix_ms).min();
-        let end = runs.iter().map(|run| run.started_unix_ms.saturating_add(run.elapsed_ns / 1_000_000)).max();
+        let end = runs
+            .iter()
+            .map(|run| {
+                run.started_unix_ms
+                    .saturating_add(run.elapsed_ns / 1_000_000)
+            })
+            .max();
         start.zip(end)
     };
     let mut notes = Vec::new();
@@ -256,7 +321,13 @@ fn order(a: &[RunRecord], b: &[RunRecord]) -> Vec<String> {
     }
     for (name, runs) in [("A", a), ("B", b)] {
         let unfinished = runs.iter().filter(|run| run.state != RunState::Complete);
-        notes.extend(unfinished.map(|run| format!("run {} of {name} is {}", run.run_id.short(), run.state.words())));
+        notes.extend(unfinished.map(|run| {
+            format!(
+                "run {} of {name} is {}",
+                run.run_id.short(),
+                run.state.words()
+            )
+        }));
     }
     notes
 }
@@ -264,5 +335,6 @@ fn order(a: &[RunRecord], b: &[RunRecord]) -> Vec<String> {
 fn cells_of_one(a: &Cells<'_>, b: &Cells<'_>) -> Option<String> {
     let alone = a.keys().filter(|factors| !b.contains_key(*factors)).count()
         + b.keys().filter(|factors| !a.contains_key(*factors)).count();
-    (alone > 0 && (a.len() > 1 || b.len() > 1)).then(|| format!("{alone} cells are on one side only"))
+    (alone > 0 && (a.len() > 1 || b.len() > 1))
+        .then(|| format!("{alone} cells are on one side only"))
 }

@@ -17,10 +17,15 @@ fn shares(rng: &mut Rng, n: usize, cv: f64, factor: f64) -> [f64; 3] {
     let info = MeasureName::ReceivedBps.info();
     let mut counts = [0.0; 3];
     for _ in 0..DRAWS {
-        let mut sample = |middle: f64| -> Vec<f64> { (0..n).map(|_| middle * (1.0 + cv * normal(rng))).collect() };
+        let mut sample = |middle: f64| -> Vec<f64> {
+            (0..n).map(|_| middle * (1.0 + cv * normal(rng))).collect()
+        };
         let (a, b) = (sample(1e9), sample(1e9 * factor));
         let earlier: Vec<f64> = (0..20).map(|_| 1e9 * (1.0 + cv * normal(rng))).collect();
-        match Judged::new(&info, MARGIN, &a, &b, &earlier).expect("values").verdict {
+        match Judged::new(&info, MARGIN, &a, &b, &earlier)
+            .expect("values")
+            .verdict
+        {
             Verdict::Worse => counts[0] += 1.0,
             Verdict::Same => counts[1] += 1.0,
             Verdict::Undecided { .. } => counts[2] += 1.0,
@@ -50,8 +55,14 @@ fn verdicts_err_as_rarely_and_find_changes_as_often_as_documented() {
         let [less, much_less] = [0.95, 0.9].map(|factor| shares(&mut rng, n, cv, factor)[0]);
         let expected = [equal[0], equal[1], equal[2], five, ten];
         let found = [found[0], found[1], found[2], less, much_less];
-        if found.iter().zip(&expected).any(|(found, expected)| (found - expected).abs() > 5.0) {
-            wrong.push(format!("{n} values, {cv}: {found:?}, expected {expected:?}"));
+        if found
+            .iter()
+            .zip(&expected)
+            .any(|(found, expected)| (found - expected).abs() > 5.0)
+        {
+            wrong.push(format!(
+                "{n} values, {cv}: {found:?}, expected {expected:?}"
+            ));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

@@ -22,16 +22,24 @@ impl<R: Runner> Experiment<'_, R> {
             return false;
         }
         let with_result = |setting: &Setting| {
-            self.points.iter().position(|point| point.setting == *setting && !point.runs.is_empty())
+            self.points
+                .iter()
+                .position(|point| point.setting == *setting && !point.runs.is_empty())
         };
         let mut row: Vec<usize> = climbed.iter().filter_map(with_result).collect();
         row.drain(..self.unordered(factor, &row));
         let [before @ .., last_but_one, last] = row.as_slice() else {
             return false;
         };
-        let best = before.iter().copied().max_by(|a, b| self.score(*a).total_cmp(&self.score(*b)));
-        let is_rising = self.score(*last) > (1.0 + self.margin(*last, *last_but_one)) * self.score(*last_but_one);
-        best.is_some_and(|best| !is_rising && self.is_no_better(*last_but_one, best) && self.is_no_better(*last, best))
+        let best = before
+            .iter()
+            .copied()
+            .max_by(|a, b| self.score(*a).total_cmp(&self.score(*b)));
+        let is_rising = self.score(*last)
+            > (1.0 + self.margin(*last, *last_but_one)) * self.score(*last_but_one);
+        best.is_some_and(|best| {
+            !is_rising && self.is_no_better(*last_but_one, best) && self.is_no_better(*last, best)
+        })
     }
 
     /// Whether it is known that a point is not better by more than twice the margin. Of few runs each pair must agree.
@@ -53,12 +61,20 @@ impl<R: Runner> Experiment<'_, R> {
         row.drain(..self.unordered(factor, &row));
         let level = |place: usize| self.points[row[place]].setting.level(factor);
 
-        let gaps = self.peaks(&row).into_iter().flat_map(|peak| self.gaps_around(factor, &row, peak));
-        let between = |(low, high): (usize, usize)| self.plan.factors[factor].between(level(low), level(high));
+        let gaps = self
+            .peaks(&row)
+            .into_iter()
+            .flat_map(|peak| self.gaps_around(factor, &row, peak));
+        let between = |(low, high): (usize, usize)| {
+            self.plan.factors[factor].between(level(low), level(high))
+        };
         let mut levels: Vec<u64> = gaps.filter_map(between).collect();
         levels.sort_unstable();
         levels.dedup();
-        levels.into_iter().map(|level| base.with(factor, level)).collect()
+        levels
+            .into_iter()
+            .map(|level| base.with(factor, level))
+            .collect()
     }
 
     /// Places of the highest levels among their neighbours.
@@ -66,7 +82,10 @@ impl<R: Runner> Experiment<'_, R> {
         let scores: Vec<f64> = row.iter().map(|at| self.score(*at)).collect();
         let is_peak = |place: &usize| {
             let is_above_left = *place == 0 || scores[place - 1] <= scores[*place];
-            is_above_left && scores.get(place + 1).is_none_or(|next| *next <= scores[*place])
+            is_above_left
+                && scores
+                    .get(place + 1)
+                    .is_none_or(|next| *next <= scores[*place])
         };
         let mut peaks: Vec<usize> = (0..row.len()).filter(is_peak).collect();
         peaks.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));

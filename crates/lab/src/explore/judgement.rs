@@ -18,7 +18,10 @@ impl<R: Runner> Experiment<'_, R> {
         let values = self.points[point].values();
         match self.plan.better {
             Better::Higher => values,
-            Better::Lower => values.into_iter().map(|value| value.max(f64::MIN_POSITIVE).recip()).collect(),
+            Better::Lower => values
+                .into_iter()
+                .map(|value| value.max(f64::MIN_POSITIVE).recip())
+                .collect(),
         }
     }
 
@@ -29,10 +32,18 @@ impl<R: Runner> Experiment<'_, R> {
     /// Difference between two points that is none: the tolerance, or what was in flight at the end of their runs.
     pub(super) fn margin(&self, point: usize, other: usize) -> f64 {
         let in_flight = |at: usize| {
-            let shares: Vec<f64> = self.points[at].runs.iter().map(|run| run.in_flight_share).collect();
+            let shares: Vec<f64> = self.points[at]
+                .runs
+                .iter()
+                .map(|run| run.in_flight_share)
+                .collect();
             stats::median(&shares).unwrap_or(0.0)
         };
-        self.plan.tolerance.max(in_flight(point)).max(in_flight(other)).min(MARGIN_MAX)
+        self.plan
+            .tolerance
+            .max(in_flight(point))
+            .max(in_flight(other))
+            .min(MARGIN_MAX)
     }
 
     /// The points of this factor with the others at `base`, by level; only those with a result.
@@ -58,19 +69,23 @@ impl<R: Runner> Experiment<'_, R> {
     /// Points at the start of a row that are outside the order of its levels.
     pub(super) fn unordered(&self, factor: usize, row: &[usize]) -> usize {
         let is_amount = self.plan.factors[factor].is_amount();
-        let is_first = row.first().is_some_and(|at| self.points[*at].setting.level(factor) == SYSTEM_CHOICE);
+        let is_first = row
+            .first()
+            .is_some_and(|at| self.points[*at].setting.level(factor) == SYSTEM_CHOICE);
         usize::from(is_amount && is_first)
     }
 
     pub(super) fn best(&self, factor: usize, base: &Setting) -> Option<usize> {
         let row = self.row(factor, base);
-        row.into_iter().max_by(|a, b| self.score(*a).total_cmp(&self.score(*b)))
+        row.into_iter()
+            .max_by(|a, b| self.score(*a).total_cmp(&self.score(*b)))
     }
 
     /// Whether it is not known that a point is worse than another by more than their margin.
     fn may_be_as_good(&self, point: usize, other: usize) -> bool {
         let share = 1.0 - self.margin(point, other);
-        stats::confidence_as_good(&self.scores(point), &self.scores(other), share) > 1.0 - self.plan.confidence
+        stats::confidence_as_good(&self.scores(point), &self.scores(other), share)
+            > 1.0 - self.plan.confidence
     }
 
     /// Most by which another point may be better; `None` of too few runs.
@@ -78,7 +93,11 @@ impl<R: Runner> Experiment<'_, R> {
         if self.score(other) <= 0.0 {
             return Some(0.0);
         }
-        stats::excess_max(&self.scores(point), &self.scores(other), self.plan.confidence)
+        stats::excess_max(
+            &self.scores(point),
+            &self.scores(other),
+            self.plan.confidence,
+        )
     }
 
     /// The advised setting, and those that may be better by so much that it is open which one is; none when it is clear.
@@ -87,15 +106,25 @@ impl<R: Runner> Experiment<'_, R> {
             return Vec::new();
         };
         let sure = |at: usize| SURE_TOLERANCES * self.margin(stage.advised, at);
-        let is_open = |at: &usize| self.excess_max(stage.advised, *at).is_none_or(|excess| excess > sure(*at));
-        let mut open: Vec<usize> =
-            stage.points.iter().copied().filter(|at| *at != stage.advised && is_open(at)).collect();
+        let is_open = |at: &usize| {
+            self.excess_max(stage.advised, *at)
+                .is_none_or(|excess| excess > sure(*at))
+        };
+        let mut open: Vec<usize> = stage
+            .points
+            .iter()
+            .copied()
+            .filter(|at| *at != stage.advised && is_open(at))
+            .collect();
         if open.is_empty() {
             return Vec::new();
         }
         open.sort_by(|a, b| self.score(*b).total_cmp(&self.score(*a)));
         open.insert(0, stage.advised);
-        open.into_iter().take(CONTENDERS_MAX).map(|at| self.points[at].setting.clone()).collect()
+        open.into_iter()
+            .take(CONTENDERS_MAX)
+            .map(|at| self.points[at].setting.clone())
+            .collect()
     }
 
     /// What is known about a factor now; `None` when nothing is.
@@ -108,17 +137,25 @@ impl<R: Runner> Experiment<'_, R> {
 
         let ties: Vec<usize> = others().filter(|at| self.is_tie(*at, advised)).collect();
         let excesses: Option<Vec<f64>> = others().map(|at| self.excess_max(advised, at)).collect();
-        let confidence = others().map(|at| self.confidence_in(advised, at)).fold(1.0, f64::min);
-        let failed = self.tried(factor, base).into_iter().filter(|at| self.is_failed(*at)).collect();
+        let confidence = others()
+            .map(|at| self.confidence_in(advised, at))
+            .fold(1.0, f64::min);
+        let failed = self
+            .tried(factor, base)
+            .into_iter()
+            .filter(|at| self.is_failed(*at))
+            .collect();
         let ladder = self.ladder(factor, base).into_iter();
-        let spared = ladder.filter(|setting| self.spared.contains(setting) && !self.was_run(setting));
+        let spared =
+            ladder.filter(|setting| self.spared.contains(setting) && !self.was_run(setting));
         Some(Stage {
             factor,
             failed,
             best,
             plateau: first..=last,
             advised,
-            is_default: self.points[advised].setting.level(factor) == self.plan.factors[factor].default_level(),
+            is_default: self.points[advised].setting.level(factor)
+                == self.plan.factors[factor].default_level(),
             ties,
             excess_max: excesses.map(|excesses| excesses.into_iter().fold(0.0, f64::max)),
             confidence,
@@ -138,8 +175,11 @@ impl<R: Runner> Experiment<'_, R> {
         let (mut first, mut last) = (top, top);
         if top < ladder {
             // The system chose best; levels as good as its choice may still be neighbours of each other.
-            let peak = (ladder..row.len()).max_by(|a, b| self.score(row[*a]).total_cmp(&self.score(row[*b])));
-            (first, last) = peak.filter(|place| may_be(*place)).map_or((top, top), |place| (place, place));
+            let peak = (ladder..row.len())
+                .max_by(|a, b| self.score(row[*a]).total_cmp(&self.score(row[*b])));
+            (first, last) = peak
+                .filter(|place| may_be(*place))
+                .map_or((top, top), |place| (place, place));
         }
         while first > ladder && may_be(first - 1) {
             first -= 1;
@@ -154,12 +194,20 @@ impl<R: Runner> Experiment<'_, R> {
     /// one that burdens the path least.
     fn advise(&self, factor: usize, row: &[usize], best: usize, plateau: (usize, usize)) -> usize {
         let plan = &self.plan.factors[factor];
-        let is_default = |at: &&usize| self.points[**at].setting.level(factor) == plan.default_level();
-        if let Some(default) = row.iter().find(is_default).filter(|at| self.may_be_as_good(**at, best)) {
+        let is_default =
+            |at: &&usize| self.points[**at].setting.level(factor) == plan.default_level();
+        if let Some(default) = row
+            .iter()
+            .find(is_default)
+            .filter(|at| self.may_be_as_good(**at, best))
+        {
             return *default;
         }
         if let Scale::Choices(_) = plan.scale {
-            let as_good = row.iter().copied().filter(|at| *at == best || self.is_tie(*at, best));
+            let as_good = row
+                .iter()
+                .copied()
+                .filter(|at| *at == best || self.is_tie(*at, best));
             let lightest = as_good.reduce(|light, next| {
                 let is_lighter = self.burden(next).is_lighter_than(&self.burden(light));
                 if is_lighter { next } else { light }
@@ -171,7 +219,10 @@ impl<R: Runner> Experiment<'_, R> {
 
     /// Whether the medians of two points differ by no more than their margin.
     pub(super) fn is_tie(&self, point: usize, other: usize) -> bool {
-        let (low, high) = (self.score(point).min(self.score(other)), self.score(point).max(self.score(other)));
+        let (low, high) = (
+            self.score(point).min(self.score(other)),
+            self.score(point).max(self.score(other)),
+        );
         low >= (1.0 - self.margin(point, other)) * high
     }
 
@@ -184,7 +235,12 @@ impl<R: Runner> Experiment<'_, R> {
     fn burden(&self, point: usize) -> Burden {
         let runs = &self.points[point].runs;
         let median = |figure: fn(&Burden) -> Option<f64>| {
-            stats::median(&runs.iter().filter_map(|run| figure(&run.burden)).collect::<Vec<f64>>())
+            stats::median(
+                &runs
+                    .iter()
+                    .filter_map(|run| figure(&run.burden))
+                    .collect::<Vec<f64>>(),
+            )
         };
         Burden {
             delay_us: median(|burden| burden.delay_us),

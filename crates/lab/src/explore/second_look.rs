@@ -12,7 +12,11 @@ const RIVALS: usize = 2;
 impl<R: Runner> Experiment<'_, R> {
     /// Goes over the factors once. Those whose best level has no neighbours that were run with the others as they are now
     /// get them; where one of these is better, or less and as good, the factor is explored again.
-    pub(super) fn look_again(&mut self, stages: &mut [Stage], base: &mut Setting) -> Result<(), Over> {
+    pub(super) fn look_again(
+        &mut self,
+        stages: &mut [Stage],
+        base: &mut Setting,
+    ) -> Result<(), Over> {
         for stage in stages {
             let mut settings = self.unseen_neighbours(stage, base);
             if settings.is_empty() {
@@ -20,7 +24,10 @@ impl<R: Runner> Experiment<'_, R> {
             }
             settings.push(base.clone());
             let looked = self.measure(&settings, self.plan.repetitions);
-            if self.advised(stage.factor, base).is_none_or(|advised| advised == *base) {
+            if self
+                .advised(stage.factor, base)
+                .is_none_or(|advised| advised == *base)
+            {
                 looked?;
                 continue;
             }
@@ -47,24 +54,37 @@ impl<R: Runner> Experiment<'_, R> {
         let own = base.level(stage.factor);
         let mut levels = match factor.scale {
             Scale::Choices(_) => self.best_others(stage, own, RIVALS),
-            Scale::Amount { .. } | Scale::List(_) if own == SYSTEM_CHOICE => self.best_others(stage, own, 1),
+            Scale::Amount { .. } | Scale::List(_) if own == SYSTEM_CHOICE => {
+                self.best_others(stage, own, 1)
+            }
             Scale::Amount { .. } | Scale::List(_) => {
                 let ladder = factor.coarse();
                 let below = ladder.iter().rev().find(|level| **level < own);
                 let above = ladder.iter().find(|level| **level > own);
                 let system = ladder.first().filter(|level| **level == SYSTEM_CHOICE);
-                [system, below, above].into_iter().flatten().copied().collect()
+                [system, below, above]
+                    .into_iter()
+                    .flatten()
+                    .copied()
+                    .collect()
             }
         };
         levels.dedup();
-        let settings = levels.into_iter().map(|level| base.with(stage.factor, level));
+        let settings = levels
+            .into_iter()
+            .map(|level| base.with(stage.factor, level));
         settings.filter(|setting| !self.was_run(setting)).collect()
     }
 
     /// The levels with the best results but for one.
     fn best_others(&self, stage: &Stage, own: u64, count: usize) -> Vec<u64> {
         let level = |at: &usize| self.points[*at].setting.level(stage.factor);
-        let mut others: Vec<usize> = stage.points.iter().copied().filter(|at| level(at) != own).collect();
+        let mut others: Vec<usize> = stage
+            .points
+            .iter()
+            .copied()
+            .filter(|at| level(at) != own)
+            .collect();
         others.sort_by(|a, b| self.score(*b).total_cmp(&self.score(*a)));
         others.iter().take(count).map(level).collect()
     }

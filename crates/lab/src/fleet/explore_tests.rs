@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::fleet::{
-    Cell, CellFlag, CellOutcome, FleetMode, HostId, HostPoisoning, LadderDirection, NotRunReason, Task,
+    Cell, CellFlag, CellOutcome, FleetMode, HostId, HostPoisoning, LadderDirection, NotRunReason,
+    Task,
 };
 
 use super::analysis::ladder::{asymmetry, queues};
@@ -20,27 +21,57 @@ use super::{FleetOutcome, FleetPlan, Topology, explore};
 fn run(plan: &FleetPlan, seed: u64, change: impl FnOnce(&mut FakeNetwork)) -> FleetOutcome {
     let mut network = FakeNetwork::new(plan, seed);
     change(&mut network);
-    explore(&FleetPlan { seed, ..plan.clone() }, Vec::new(), &mut network)
+    explore(
+        &FleetPlan {
+            seed,
+            ..plan.clone()
+        },
+        Vec::new(),
+        &mut network,
+    )
 }
 
 fn ids(outcome: &FleetOutcome) -> Vec<String> {
-    outcome.findings.iter().map(|finding| format!("{} {}", finding.id, finding.subject)).collect()
+    outcome
+        .findings
+        .iter()
+        .map(|finding| format!("{} {}", finding.id, finding.subject))
+        .collect()
 }
 
 fn assert_useful(finding: &Finding) {
-    assert!(finding.advice.as_ref().is_some_and(|next| next.contains("`linerate ")), "a next command: {finding:?}");
-    assert!(!finding.evidence.is_empty() && finding.severity >= Severity::Medium, "{finding:?}");
+    assert!(
+        finding
+            .advice
+            .as_ref()
+            .is_some_and(|next| next.contains("`linerate ")),
+        "a next command: {finding:?}"
+    );
+    assert!(
+        !finding.evidence.is_empty() && finding.severity >= Severity::Medium,
+        "{finding:?}"
+    );
 }
 
 const SEEDS: u64 = 200;
 
 #[test]
 fn healthy_fleet_has_no_finding() {
-    let plan = FleetPlan { has_control: true, ..mesh(8) };
+    let plan = FleetPlan {
+        has_control: true,
+        ..mesh(8)
+    };
     let false_alarms = (0..SEEDS).filter(|seed| {
         let outcome = run(&plan, *seed, |_| {});
-        let effects = outcome.effects[0].hosts.iter().flat_map(|host| [host.sends.effect, host.receives.effect]);
-        assert!(effects.flatten().all(|effect| effect.abs() < 0.01), "{:?}", outcome.effects);
+        let effects = outcome.effects[0]
+            .hosts
+            .iter()
+            .flat_map(|host| [host.sends.effect, host.receives.effect]);
+        assert!(
+            effects.flatten().all(|effect| effect.abs() < 0.01),
+            "{:?}",
+            outcome.effects
+        );
         !outcome.findings.is_empty()
     });
     let false_alarms = false_alarms.count() as u64;
@@ -50,9 +81,16 @@ fn healthy_fleet_has_no_finding() {
 #[test]
 fn noisy_fleet_has_no_finding() {
     for (hosts, noise) in [(4, 0.05), (5, 0.1), (8, 0.02), (8, 0.1), (12, 0.05)] {
-        let is_alarm = |seed: &u64| !run(&mesh(hosts), *seed, |network| network.noise = noise).findings.is_empty();
+        let is_alarm = |seed: &u64| {
+            !run(&mesh(hosts), *seed, |network| network.noise = noise)
+                .findings
+                .is_empty()
+        };
         let false_alarms = (0..SEEDS).filter(is_alarm).count() as u64;
-        assert!(false_alarms * 20 <= SEEDS, "{false_alarms} of {SEEDS} with {hosts} hosts and noise {noise}");
+        assert!(
+            false_alarms * 20 <= SEEDS,
+            "{false_alarms} of {SEEDS} with {hosts} hosts and noise {noise}"
+        );
     }
 }
 
@@ -60,7 +98,12 @@ fn noisy_fleet_has_no_finding() {
 fn assert_found(expected: &str, change: impl Fn(&mut FakeNetwork)) {
     for seed in 0..SEEDS {
         let outcome = run(&mesh(8), seed, &change);
-        assert_eq!(ids(&outcome), [expected], "seed {seed}: {:?}", outcome.effects);
+        assert_eq!(
+            ids(&outcome),
+            [expected],
+            "seed {seed}: {:?}",
+            outcome.effects
+        );
         outcome.findings.iter().for_each(assert_useful);
         assert_eq!((outcome.rounds, outcome.cells.len()), (7, 56));
     }
@@ -90,7 +133,10 @@ fn slow_receiver_slow_sender_and_slow_pair_are_named() {
 #[test]
 fn slow_uplink_is_named_instead_of_its_pairs() {
     for seed in 0..20 {
-        let plan = FleetPlan { mode: FleetMode::Rounds, ..racked(8, 4, 1) };
+        let plan = FleetPlan {
+            mode: FleetMode::Rounds,
+            ..racked(8, 4, 1)
+        };
         let outcome = run(&plan, seed, |network| {
             network.racks = plan.racks();
             network.uplink_bps = [400e6, GIGABIT][seed as usize % 2];
@@ -98,12 +144,19 @@ fn slow_uplink_is_named_instead_of_its_pairs() {
         assert_eq!(ids(&outcome), ["FLT-05 between r0 and r1"], "seed {seed}");
         outcome.findings.iter().for_each(assert_useful);
         // One crossing pair at a time is as fast as the others.
-        let plan = FleetPlan { mode: FleetMode::RackSafe, ..plan };
+        let plan = FleetPlan {
+            mode: FleetMode::RackSafe,
+            ..plan
+        };
         let outcome = run(&plan, seed, |network| {
             network.racks = plan.racks();
             network.uplink_bps = GIGABIT;
         });
-        assert!(outcome.findings.is_empty(), "seed {seed}: {:?}", ids(&outcome));
+        assert!(
+            outcome.findings.is_empty(),
+            "seed {seed}: {:?}",
+            ids(&outcome)
+        );
     }
 }
 
@@ -122,11 +175,18 @@ fn slow_uplink_between_unknown_racks_is_one_finding_about_many_pairs() {
 
 #[test]
 fn uplink_of_one_of_three_racks_is_named() {
-    let plan = FleetPlan { mode: FleetMode::Rounds, ..racked(12, 4, 4) };
+    let plan = FleetPlan {
+        mode: FleetMode::Rounds,
+        ..racked(12, 4, 4)
+    };
     let outcome = run(&plan, 3, |network| {
         for a in &plan.hosts {
             for b in plan.hosts.iter().filter(|b| a.rack != b.rack) {
-                if [&a.rack, &b.rack].into_iter().flatten().any(|rack| rack == "r1") {
+                if [&a.rack, &b.rack]
+                    .into_iter()
+                    .flatten()
+                    .any(|rack| rack == "r1")
+                {
                     network.pairs.insert((a.id.clone(), b.id.clone()), 300e6);
                 }
             }
@@ -138,20 +198,29 @@ fn uplink_of_one_of_three_racks_is_named() {
 #[test]
 fn rates_in_rounds_below_those_alone_are_the_core_or_the_hosts() {
     for (cpu, expected) in [(0.3, "FLT-06 rounds"), (0.95, "FLT-07 rounds")] {
-        let plan = FleetPlan { has_control: true, ..mesh(8) };
+        let plan = FleetPlan {
+            has_control: true,
+            ..mesh(8)
+        };
         let outcome = run(&plan, 5, |network| {
             network.core_bps = 6.0 * GIGABIT;
             network.cpu = cpu;
         });
         assert_eq!(ids(&outcome), [expected]);
         outcome.findings.iter().for_each(assert_useful);
-        let control = outcome.cells.iter().filter(|cell| cell.mode == FleetMode::Isolated);
+        let control = outcome
+            .cells
+            .iter()
+            .filter(|cell| cell.mode == FleetMode::Isolated);
         assert_eq!(control.count(), 4);
     }
 }
 
 fn incast(hosts: usize) -> FleetPlan {
-    FleetPlan { topology: Topology::Incast(host("h1")), ..mesh(hosts) }
+    FleetPlan {
+        topology: Topology::Incast(host("h1")),
+        ..mesh(hosts)
+    }
 }
 
 #[test]
@@ -164,10 +233,18 @@ fn host_that_holds_all_others_poisons() {
         });
         assert_eq!(ids(&outcome), ["FLT-08 h4"], "seed {seed}");
         outcome.findings.iter().for_each(assert_useful);
-        let [HostPoisoning { rates: poisoning, .. }] = outcome.poisonings.as_slice() else {
+        let [
+            HostPoisoning {
+                rates: poisoning, ..
+            },
+        ] = outcome.poisonings.as_slice()
+        else {
             panic!("{:?}", outcome.poisonings)
         };
-        assert!((poisoning.gain_bps - 7.0 * (GIGABIT - 100e6)).abs() < 0.2e9, "{poisoning:?}");
+        assert!(
+            (poisoning.gain_bps - 7.0 * (GIGABIT - 100e6)).abs() < 0.2e9,
+            "{poisoning:?}"
+        );
     }
 }
 
@@ -178,7 +255,9 @@ fn slow_host_that_harms_the_others_not_is_no_poison() {
         network.sends.insert(host("h4"), 95e6);
     });
     assert!(ids(&outcome).is_empty(), "{:?}", ids(&outcome));
-    let [poisoning] = outcome.poisonings.as_slice() else { panic!("{:?}", outcome.poisonings) };
+    let [poisoning] = outcome.poisonings.as_slice() else {
+        panic!("{:?}", outcome.poisonings)
+    };
     assert!(poisoning.suspect == host("h4") && !poisoning.rates.is_found());
     let levels: Vec<usize> = outcome.ladder.iter().map(|row| row.level).collect();
     assert_eq!(levels, [1, 2, 4, 8]);
@@ -192,27 +271,50 @@ fn host_that_has_little_beside_others_and_is_fast_alone_is_unfair_sharing() {
     });
     assert_eq!(ids(&outcome), ["FLT-09 h1"], "{:?}", outcome.ladder);
     outcome.findings.iter().for_each(assert_useful);
-    assert!(outcome.findings[0].evidence.iter().any(|evidence| evidence.to_string().contains("from h4 5")));
+    assert!(
+        outcome.findings[0]
+            .evidence
+            .iter()
+            .any(|evidence| evidence.to_string().contains("from h4 5"))
+    );
 }
 
 #[test]
 fn flows_on_shared_queues_are_one_finding_with_the_number_of_queues() {
-    let plan = FleetPlan { topology: Topology::Fanout(host("h1")), repetitions: 8, ..mesh(11) };
+    let plan = FleetPlan {
+        topology: Topology::Fanout(host("h1")),
+        repetitions: 8,
+        ..mesh(11)
+    };
     let outcome = run(&plan, 1, |network| {
         network.sends.insert(host("h1"), 10.0 * GIGABIT);
         network.queues = Some(8);
     });
     assert_eq!(ids(&outcome), ["FLT-10 h1"], "{:?}", outcome.ladder);
     outcome.findings.iter().for_each(assert_useful);
-    let all = outcome.ladder.iter().find(|row| row.level == 10).expect("a full row");
-    let alone = outcome.ladder.iter().find(|row| row.level == 1).expect("a row of each alone");
+    let all = outcome
+        .ladder
+        .iter()
+        .find(|row| row.level == 10)
+        .expect("a full row");
+    let alone = outcome
+        .ladder
+        .iter()
+        .find(|row| row.level == 1)
+        .expect("a row of each alone");
     let found = queues(all, alone).expect("an estimate");
-    assert!(found.queues_min <= 8 && found.queues_max.is_some_and(|most| most >= 8), "{found:?}");
+    assert!(
+        found.queues_min <= 8 && found.queues_max.is_some_and(|most| most >= 8),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn hub_that_receives_at_line_rate_and_does_not_send_so_is_named_after_both_ladders() {
-    let plan = FleetPlan { topology: Topology::IncastAndFanout(host("h1")), ..mesh(11) };
+    let plan = FleetPlan {
+        topology: Topology::IncastAndFanout(host("h1")),
+        ..mesh(11)
+    };
     let outcome = run(&plan, 1, |network| {
         network.receives.insert(host("h1"), 10.0 * GIGABIT);
         network.sends.insert(host("h1"), 6.0 * GIGABIT);
@@ -222,20 +324,36 @@ fn hub_that_receives_at_line_rate_and_does_not_send_so_is_named_after_both_ladde
     outcome.findings.iter().for_each(assert_useful);
     let rows = outcome.ladder.iter().map(|row| (row.direction, row.level));
     let of = |way| [1, 2, 4, 8, 10].map(|level| (way, level));
-    assert_eq!(rows.collect::<Vec<_>>(), [of(LadderDirection::Incast), of(LadderDirection::Fanout)].concat());
+    assert_eq!(
+        rows.collect::<Vec<_>>(),
+        [of(LadderDirection::Incast), of(LadderDirection::Fanout)].concat()
+    );
 }
 
 #[test]
 fn line_that_is_full_in_one_direction_only_is_named_with_the_other() {
-    let of = |incast, fanout| asymmetry(&host("nas"), incast, fanout, 10e9).map(|finding| finding.advice);
-    assert!(of(9.6e9, 5.7e9).flatten().is_some_and(|next| next.contains("while it sends")));
-    assert!(of(5.7e9, 9.6e9).flatten().is_some_and(|next| next.contains("while it receives")));
+    let of = |incast, fanout| {
+        asymmetry(&host("nas"), incast, fanout, 10e9).map(|finding| finding.advice)
+    };
+    assert!(
+        of(9.6e9, 5.7e9)
+            .flatten()
+            .is_some_and(|next| next.contains("while it sends"))
+    );
+    assert!(
+        of(5.7e9, 9.6e9)
+            .flatten()
+            .is_some_and(|next| next.contains("while it receives"))
+    );
     assert!(of(9.6e9, 9.6e9).is_none() && of(5.7e9, 5.7e9).is_none());
 }
 
 #[test]
 fn group_of_slower_hosts_is_named() {
-    let plan = FleetPlan { repetitions: 3, ..incast(7) };
+    let plan = FleetPlan {
+        repetitions: 3,
+        ..incast(7)
+    };
     let outcome = run(&plan, 1, |network| {
         for slow in ["h3", "h5"] {
             network.sends.insert(host(slow), 0.85 * GIGABIT);
@@ -246,38 +364,58 @@ fn group_of_slower_hosts_is_named() {
 
 #[test]
 fn sampled_fleet_finds_a_slow_host_with_few_rounds() {
-    let plan = FleetPlan { sample_rounds: Some(6), ..mesh(40) };
+    let plan = FleetPlan {
+        sample_rounds: Some(6),
+        ..mesh(40)
+    };
     let outcome = run(&plan, 9, |network| {
         network.sends.insert(host("h17"), 95e6);
         network.receives.insert(host("h17"), 95e6);
     });
     assert_eq!(ids(&outcome), ["FLT-01 h17"]);
-    assert!((7..=9).contains(&outcome.rounds), "{} rounds", outcome.rounds);
+    assert!(
+        (7..=9).contains(&outcome.rounds),
+        "{} rounds",
+        outcome.rounds
+    );
 }
 
 #[test]
 fn many_suspects_are_tested_with_different_references() {
-    let plan = FleetPlan { sample_rounds: Some(6), ..mesh(60) };
+    let plan = FleetPlan {
+        sample_rounds: Some(6),
+        ..mesh(60)
+    };
     let slow: Vec<HostId> = (10..22).map(|at| host(&format!("h{at}"))).collect();
     let outcome = run(&plan, 9, |network| {
         network.sends = slow.iter().map(|host| (host.clone(), 95e6)).collect();
     });
     let expected: BTreeSet<String> = slow.iter().map(|host| format!("FLT-03 {host}")).collect();
-    let found = ids(&outcome).into_iter().filter(|text| !text.starts_with("FLT-11"));
+    let found = ids(&outcome)
+        .into_iter()
+        .filter(|text| !text.starts_with("FLT-11"));
     assert_eq!(found.collect::<BTreeSet<String>>(), expected);
     assert!(outcome.rounds <= 6 + 2 * 6, "{} rounds", outcome.rounds);
 }
 
 #[test]
 fn undecided_pair_is_tested_with_a_third_host() {
-    let pairs = [("h1", "h2"), ("h3", "h4"), ("h5", "h6")].map(|(a, b)| (host(a), host(b))).to_vec();
-    let plan = FleetPlan { topology: Topology::Pairs(pairs), ..mesh(6) };
+    let pairs = [("h1", "h2"), ("h3", "h4"), ("h5", "h6")]
+        .map(|(a, b)| (host(a), host(b)))
+        .to_vec();
+    let plan = FleetPlan {
+        topology: Topology::Pairs(pairs),
+        ..mesh(6)
+    };
     let change = |network: &mut FakeNetwork| {
         network.sends.insert(host("h3"), 95e6);
         network.receives.insert(host("h3"), 95e6);
     };
     assert_eq!(ids(&run(&plan, 1, change)), ["FLT-01 h3"]);
-    let fixed = FleetPlan { is_adaptive: false, ..plan };
+    let fixed = FleetPlan {
+        is_adaptive: false,
+        ..plan
+    };
     assert_eq!(ids(&run(&fixed, 1, change)), ["FLT-01 h3 or h4"]);
 }
 
@@ -290,19 +428,33 @@ fn reasons(cells: &[Cell]) -> BTreeSet<NotRunReason> {
 }
 
 fn measured(outcome: &FleetOutcome) -> usize {
-    outcome.cells.iter().filter(|cell| cell.measurement().is_some()).count()
+    outcome
+        .cells
+        .iter()
+        .filter(|cell| cell.measurement().is_some())
+        .count()
 }
 
 #[test]
 fn tests_of_a_host_that_was_late_run_once_more() {
     let plan = mesh(8);
-    let outcome = run(&plan, 1, |network| network.slow_control = Some((host("h2"), vec![2, 4])));
+    let outcome = run(&plan, 1, |network| {
+        network.slow_control = Some((host("h2"), vec![2, 4]))
+    });
     assert_eq!((outcome.rounds, measured(&outcome)), (9, 56));
-    let caught_up = |cell: &&Cell| cell.measurement().is_some_and(|of| of.flags.contains(&CellFlag::CaughtUp));
+    let caught_up = |cell: &&Cell| {
+        cell.measurement()
+            .is_some_and(|of| of.flags.contains(&CellFlag::CaughtUp))
+    };
     assert_eq!(outcome.cells.iter().filter(caught_up).count(), 4);
-    let outcome = run(&plan, 1, |network| network.slow_control = Some((host("h2"), vec![2, 7])));
+    let outcome = run(&plan, 1, |network| {
+        network.slow_control = Some((host("h2"), vec![2, 7]))
+    });
     assert_eq!((outcome.rounds, measured(&outcome)), (8, 54), "late twice");
-    assert_eq!(reasons(&outcome.cells), BTreeSet::from([NotRunReason::SlowControl]));
+    assert_eq!(
+        reasons(&outcome.cells),
+        BTreeSet::from([NotRunReason::SlowControl])
+    );
 }
 
 #[test]
@@ -319,22 +471,37 @@ fn host_that_leaves_costs_its_own_cells_only() {
     let outcome = run(&mesh(8), 1, |network| {
         network.alive.insert(host("h5"), 3);
     });
-    assert_eq!((outcome.rounds, measured(&outcome), outcome.cells.len()), (7, 56 - 8, 56));
-    assert_eq!(reasons(&outcome.cells), BTreeSet::from([NotRunReason::Unreachable]));
+    assert_eq!(
+        (outcome.rounds, measured(&outcome), outcome.cells.len()),
+        (7, 56 - 8, 56)
+    );
+    assert_eq!(
+        reasons(&outcome.cells),
+        BTreeSet::from([NotRunReason::Unreachable])
+    );
     assert!(outcome.ended.is_none() && outcome.findings.is_empty());
 }
 
 #[test]
 fn budget_and_cancel_end_a_run_with_a_reason_for_every_cell() {
-    let plan = FleetPlan { budget: Duration::from_secs(10), ..mesh(8) };
+    let plan = FleetPlan {
+        budget: Duration::from_secs(10),
+        ..mesh(8)
+    };
     let outcome = run(&plan, 1, |_| {});
-    assert_eq!((outcome.rounds, measured(&outcome), outcome.cells.len()), (3, 24, 56));
+    assert_eq!(
+        (outcome.rounds, measured(&outcome), outcome.cells.len()),
+        (3, 24, 56)
+    );
     assert_eq!(
         (outcome.ended.as_ref(), reasons(&outcome.cells)),
         (Some(&FleetEnd::Budget), [NotRunReason::Budget].into())
     );
     let outcome = run(&mesh(8), 1, |network| network.cancelled_at = Some(5));
-    assert_eq!((outcome.rounds, measured(&outcome), outcome.cells.len()), (5, 40, 56));
+    assert_eq!(
+        (outcome.rounds, measured(&outcome), outcome.cells.len()),
+        (5, 40, 56)
+    );
     assert_eq!(reasons(&outcome.cells), [NotRunReason::Cancelled].into());
     assert_eq!(outcome.ended, Some(FleetEnd::Cancelled));
 }
@@ -345,10 +512,23 @@ fn resumed_run_starts_what_has_no_result_and_nothing_else() {
     let part = run(&plan, 1, |network| network.cancelled_at = Some(3));
     let mut network = FakeNetwork::new(&plan, 2);
     let whole = explore(&plan, part.cells.clone(), &mut network);
-    assert_eq!((whole.rounds, measured(&whole), whole.cells.len()), (4, 56, 56));
-    let finished: BTreeSet<&Task> =
-        part.cells.iter().filter(|cell| cell.measurement().is_some()).map(|cell| &cell.task).collect();
-    assert!(network.rounds.iter().flat_map(|round| &round.tasks).all(|task| !finished.contains(task)));
+    assert_eq!(
+        (whole.rounds, measured(&whole), whole.cells.len()),
+        (4, 56, 56)
+    );
+    let finished: BTreeSet<&Task> = part
+        .cells
+        .iter()
+        .filter(|cell| cell.measurement().is_some())
+        .map(|cell| &cell.task)
+        .collect();
+    assert!(
+        network
+            .rounds
+            .iter()
+            .flat_map(|round| &round.tasks)
+            .all(|task| !finished.contains(task))
+    );
 }
 
 #[test]
@@ -358,9 +538,19 @@ fn ladder_without_a_host_uses_the_others() {
         network.alive.insert(host("h4"), 0);
     });
     assert_eq!(outcome.ladder.iter().map(|row| row.level).max(), Some(7));
-    let of_absent = outcome.cells.iter().filter(|cell| cell.task.source == host("h4"));
-    assert!(of_absent.clone().count() > 0 && of_absent.clone().all(|cell| cell.measurement().is_none()));
-    let names: Vec<&HostId> = outcome.ladder.iter().flat_map(|row| &row.hosts_bps).map(|(host, _)| host).collect();
+    let of_absent = outcome
+        .cells
+        .iter()
+        .filter(|cell| cell.task.source == host("h4"));
+    assert!(
+        of_absent.clone().count() > 0 && of_absent.clone().all(|cell| cell.measurement().is_none())
+    );
+    let names: Vec<&HostId> = outcome
+        .ladder
+        .iter()
+        .flat_map(|row| &row.hosts_bps)
+        .map(|(host, _)| host)
+        .collect();
     assert!(!names.contains(&&host("h4")));
 }
 
@@ -372,7 +562,14 @@ fn step_of_a_ladder_with_a_late_host_runs_once_more_as_a_whole() {
     });
     assert_eq!(outcome.rounds, 8 + 3 + 1);
     assert_eq!(measured(&outcome), outcome.cells.len());
-    assert_eq!(outcome.ladder.iter().map(|row| row.level).collect::<Vec<_>>(), [1, 2, 4, 8]);
+    assert_eq!(
+        outcome
+            .ladder
+            .iter()
+            .map(|row| row.level)
+            .collect::<Vec<_>>(),
+        [1, 2, 4, 8]
+    );
 }
 
 #[test]
@@ -387,25 +584,42 @@ fn resumed_ladder_keeps_the_steps_of_a_host_that_left_since() {
     });
     let mut network = FakeNetwork::new(&plan, 2);
     change(&mut network);
-    let of_step =
-        |level: usize| part.ladder.iter().filter(move |row| row.level == level).flat_map(|row| &row.hosts_bps);
+    let of_step = |level: usize| {
+        part.ladder
+            .iter()
+            .filter(move |row| row.level == level)
+            .flat_map(|row| &row.hosts_bps)
+    };
     let (left, _) = of_step(4).next().expect("a step of four hosts");
     network.alive.insert(left.clone(), 0);
     let whole = explore(&plan, part.cells.clone(), &mut network);
     assert_eq!(whole.rounds, 1, "all others without the one that left");
-    assert_eq!(whole.ladder.iter().map(|row| row.level).collect::<Vec<_>>(), [1, 2, 4, 7]);
+    assert_eq!(
+        whole.ladder.iter().map(|row| row.level).collect::<Vec<_>>(),
+        [1, 2, 4, 7]
+    );
 }
 
 #[test]
 fn finding_of_one_of_several_paths_names_it() {
-    let plan = FleetPlan { paths: vec!["phys".to_owned(), "vf".to_owned()], ..mesh(6) };
+    let plan = FleetPlan {
+        paths: vec!["phys".to_owned(), "vf".to_owned()],
+        ..mesh(6)
+    };
     let outcome = run(&plan, 1, |network| {
         network.sends.insert(host("h2"), 500e6);
     });
     assert_eq!(ids(&outcome), ["FLT-03 h2", "FLT-03 h2"]);
-    let paths: Vec<&str> = outcome.findings.iter().map(|finding| finding.evidence[0].fact.as_str()).collect();
+    let paths: Vec<&str> = outcome
+        .findings
+        .iter()
+        .map(|finding| finding.evidence[0].fact.as_str())
+        .collect();
     assert_eq!(paths, ["path phys", "path vf"]);
-    assert_eq!(headline(&outcome.findings, true), "h2: A host is slow to send (FLT-03), and 1 more findings");
+    assert_eq!(
+        headline(&outcome.findings, true),
+        "h2: A host is slow to send (FLT-03), and 1 more findings"
+    );
     assert_eq!(headline(&[], true), "no host and no pair stands out");
 }
 
@@ -417,7 +631,10 @@ fn any_fleet(seed: u64) -> (FleetPlan, Vec<(HostId, u8, f64)>) {
     let slow = rng.usize(0..=count / 2);
     let mut hosts: Vec<HostId> = plan.hosts.iter().map(|host| host.id.clone()).collect();
     rng.shuffle(&mut hosts);
-    let kinds = hosts.into_iter().take(slow).map(|host| (host, rng.u8(1..=3), 0.05 + 0.8 * rng.f64()));
+    let kinds = hosts
+        .into_iter()
+        .take(slow)
+        .map(|host| (host, rng.u8(1..=3), 0.05 + 0.8 * rng.f64()));
     (plan, kinds.collect())
 }
 
@@ -436,10 +653,19 @@ fn slow_directions_of_any_fleet_are_named_and_no_others() {
             }
         });
         let name = |kind: u8| ["", "FLT-03", "FLT-02", "FLT-01"][usize::from(kind)];
-        let expected: BTreeSet<String> = slow.iter().map(|(host, kind, _)| format!("{} {host}", name(*kind))).collect();
+        let expected: BTreeSet<String> = slow
+            .iter()
+            .map(|(host, kind, _)| format!("{} {host}", name(*kind)))
+            .collect();
         // Several slow hosts may be a group as well.
-        let found = ids(&outcome).into_iter().filter(|text| !text.starts_with("FLT-11"));
-        assert_eq!(found.collect::<BTreeSet<_>>(), expected, "seed {seed}: {slow:?}");
+        let found = ids(&outcome)
+            .into_iter()
+            .filter(|text| !text.starts_with("FLT-11"));
+        assert_eq!(
+            found.collect::<BTreeSet<_>>(),
+            expected,
+            "seed {seed}: {slow:?}"
+        );
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use linerate_model::fleet::{
-    Cell, CellOutcome, FleetMode, HostId, Measurement, NotRun, NotRunReason, PairDirection, Round, Task,
+    Cell, CellOutcome, FleetMode, HostId, Measurement, NotRun, NotRunReason, PairDirection, Round,
+    Task,
 };
 
 use super::{FleetPlan, FleetProgress, PlanHost, RoundError, RoundRunner, Topology};
@@ -21,7 +22,11 @@ pub(super) fn hosts(count: usize) -> Vec<HostId> {
 
 /// A mesh of `h1` to `hN`, both ways at once.
 pub(super) fn mesh(count: usize) -> FleetPlan {
-    let plan_host = |id: HostId| PlanHost { id, rack: None, is_target_only: false };
+    let plan_host = |id: HostId| PlanHost {
+        id,
+        rack: None,
+        is_target_only: false,
+    };
     FleetPlan {
         hosts: hosts(count).into_iter().map(plan_host).collect(),
         topology: Topology::Mesh,
@@ -63,7 +68,10 @@ pub(super) fn cell(source: &str, sink: &str, goodput_bps: f64) -> Cell {
 
 /// Cells of pairs that were measured both ways at once.
 pub(super) fn pair_cells(pairs: &[(&str, &str, f64)]) -> Vec<Cell> {
-    pairs.iter().flat_map(|(a, b, rate)| [cell(a, b, *rate), cell(b, a, *rate)]).collect()
+    pairs
+        .iter()
+        .flat_map(|(a, b, rate)| [cell(a, b, *rate), cell(b, a, *rate)])
+        .collect()
 }
 
 pub(super) const GIGABIT: f64 = 953e6;
@@ -120,7 +128,11 @@ impl FakeNetwork {
             poison: None,
             starved: None,
             queues: None,
-            alive: plan.hosts.iter().map(|host| (host.id.clone(), usize::MAX)).collect(),
+            alive: plan
+                .hosts
+                .iter()
+                .map(|host| (host.id.clone(), usize::MAX))
+                .collect(),
             slow_control: None,
             cancelled_at: None,
             rounds: Vec::new(),
@@ -131,23 +143,43 @@ impl FakeNetwork {
 
     fn rate(&mut self, task: &Task, round: &Round, on_queue: u32) -> f64 {
         let of = |caps: &BTreeMap<HostId, f64>, host| caps.get(host).copied().unwrap_or(GIGABIT);
-        let sharers = |is_one: &dyn Fn(&&Task) -> bool| round.tasks.iter().filter(is_one).count() as f64;
+        let sharers =
+            |is_one: &dyn Fn(&&Task) -> bool| round.tasks.iter().filter(is_one).count() as f64;
         let sends = of(&self.sends, &task.source) / sharers(&|other| other.source == task.source);
         let receives = of(&self.receives, &task.sink) / sharers(&|other| other.sink == task.sink);
         let pair = (task.source.clone(), task.sink.clone());
         let pair = self.pairs.get(&pair).copied().unwrap_or(f64::INFINITY);
-        let racks = |task: &Task| (self.racks.get(&task.source).cloned(), self.racks.get(&task.sink).cloned());
+        let racks = |task: &Task| {
+            (
+                self.racks.get(&task.source).cloned(),
+                self.racks.get(&task.sink).cloned(),
+            )
+        };
         let (from, to) = racks(task);
         let crossing = sharers(&|other| racks(other).0 == from && racks(other).1 != from);
-        let uplink = if from == to { f64::INFINITY } else { self.uplink_bps / crossing };
+        let uplink = if from == to {
+            f64::INFINITY
+        } else {
+            self.uplink_bps / crossing
+        };
         let is_poisoned = |poison: &HostId| round.tasks.iter().any(|task| task.source == *poison);
-        let poisoned = if self.poison.as_ref().is_some_and(is_poisoned) { 100e6 } else { f64::INFINITY };
+        let poisoned = if self.poison.as_ref().is_some_and(is_poisoned) {
+            100e6
+        } else {
+            f64::INFINITY
+        };
         let is_starved = self.starved.as_ref() == Some(&task.source) && round.tasks.len() > 1;
-        let queued = if is_starved { 50e6 } else { GIGABIT / f64::from(on_queue) };
+        let queued = if is_starved {
+            50e6
+        } else {
+            GIGABIT / f64::from(on_queue)
+        };
         let core = self.core_bps / round.tasks.len() as f64;
         // The sum of twelve uniform values is close to normal.
         let normal = (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0;
-        let rate = [receives, pair, uplink, poisoned, queued, core].into_iter().fold(sends, f64::min);
+        let rate = [receives, pair, uplink, poisoned, queued, core]
+            .into_iter()
+            .fold(sends, f64::min);
         rate * (1.0 + self.noise * normal)
     }
 }
@@ -167,7 +199,10 @@ impl RoundRunner for FakeNetwork {
         };
         let (slow, run): (Vec<Task>, Vec<Task>) = round.tasks.iter().cloned().partition(is_slow);
         let mut cells = Vec::new();
-        let queues: Vec<u32> = run.iter().map(|_| self.queues.map_or(0, |queues| self.rng.u32(0..queues))).collect();
+        let queues: Vec<u32> = run
+            .iter()
+            .map(|_| self.queues.map_or(0, |queues| self.rng.u32(0..queues)))
+            .collect();
         for (task, queue) in run.into_iter().zip(&queues) {
             let sharers = queues.iter().filter(|other| *other == queue).count() as u32;
             let on_queue = if self.queues.is_some() { sharers } else { 1 };
@@ -176,23 +211,38 @@ impl RoundRunner for FakeNetwork {
             measurement.nominal_bps = Some(1e9);
             measurement.source_cpu = Some(self.cpu);
             measurement.sink_cpu = Some(self.cpu);
-            cells.push(Cell::new(task, round.mode, CellOutcome::Measured(measurement)));
+            cells.push(Cell::new(
+                task,
+                round.mode,
+                CellOutcome::Measured(measurement),
+            ));
         }
         let not_run = || CellOutcome::NotRun(NotRun::new(NotRunReason::SlowControl));
-        cells.extend(slow.into_iter().map(|task| Cell::new(task, round.mode, not_run())));
+        cells.extend(
+            slow.into_iter()
+                .map(|task| Cell::new(task, round.mode, not_run())),
+        );
         Ok(cells)
     }
 
     fn alive(&self) -> BTreeSet<HostId> {
-        self.alive.iter().filter(|(_, leaves)| self.rounds.len() < **leaves).map(|(host, _)| host.clone()).collect()
+        self.alive
+            .iter()
+            .filter(|(_, leaves)| self.rounds.len() < **leaves)
+            .map(|(host, _)| host.clone())
+            .collect()
     }
 
     fn now(&self) -> Duration {
-        self.round_time.saturating_mul(u32::try_from(self.rounds.len()).unwrap_or(u32::MAX))
+        self.round_time
+            .saturating_mul(u32::try_from(self.rounds.len()).unwrap_or(u32::MAX))
     }
 
     fn progress(&mut self, progress: &FleetProgress) {
-        assert!(progress.rounds_planned > progress.rounds_done, "{progress:?}");
+        assert!(
+            progress.rounds_planned > progress.rounds_done,
+            "{progress:?}"
+        );
         self.cells_left.push(progress.cells_left);
     }
 

@@ -34,8 +34,15 @@ fn assert_disjoint(rounds: &[Round], direction: PairDirection) {
             partners.entry(&task.source).or_default().insert(&task.sink);
             partners.entry(&task.sink).or_default().insert(&task.source);
         }
-        assert!(partners.values().all(|partners| partners.len() == 1), "{round:?}");
-        let tests = if direction == PairDirection::Both { 2 } else { 1 };
+        assert!(
+            partners.values().all(|partners| partners.len() == 1),
+            "{round:?}"
+        );
+        let tests = if direction == PairDirection::Both {
+            2
+        } else {
+            1
+        };
         assert!(round.tasks.len() <= partners.len() / 2 * tests, "{round:?}");
     }
 }
@@ -45,7 +52,10 @@ fn assert_caps(rounds: &[Round], caps: &Caps) {
         let mut crossing: BTreeMap<&String, BTreeSet<(&HostId, &HostId)>> = BTreeMap::new();
         for task in &round.tasks {
             let (from, to) = (caps.racks.get(&task.source), caps.racks.get(&task.sink));
-            let pair = ((&task.source).min(&task.sink), (&task.source).max(&task.sink));
+            let pair = (
+                (&task.source).min(&task.sink),
+                (&task.source).max(&task.sink),
+            );
             for rack in [from, to].into_iter().flatten().filter(|_| from != to) {
                 crossing.entry(rack).or_default().insert(pair);
             }
@@ -64,18 +74,34 @@ fn mesh_takes_as_many_rounds_as_each_host_has_partners() {
         let both = planned(&plan);
         let expected = count.next_multiple_of(2) - 1;
         assert_eq!(both.len(), expected, "{count} hosts, both ways");
-        let one_way = FleetPlan { direction: PairDirection::OneWay, ..plan.clone() };
-        assert_eq!(planned(&one_way).len(), 2 * expected, "{count} hosts, one way");
+        let one_way = FleetPlan {
+            direction: PairDirection::OneWay,
+            ..plan.clone()
+        };
+        assert_eq!(
+            planned(&one_way).len(),
+            2 * expected,
+            "{count} hosts, one way"
+        );
         assert_eq!(plan.tasks().len(), count * (count - 1));
     }
 }
 
 #[test]
 fn isolated_runs_one_pair_at_a_time_and_stress_all() {
-    let isolated = FleetPlan { mode: FleetMode::Isolated, ..mesh(5) };
+    let isolated = FleetPlan {
+        mode: FleetMode::Isolated,
+        ..mesh(5)
+    };
     let rounds = planned(&isolated);
-    assert!(rounds.len() == 10 && rounds.iter().all(|round| round.tasks.len() == 2), "{rounds:?}");
-    let stress = FleetPlan { mode: FleetMode::Stress, ..mesh(5) };
+    assert!(
+        rounds.len() == 10 && rounds.iter().all(|round| round.tasks.len() == 2),
+        "{rounds:?}"
+    );
+    let stress = FleetPlan {
+        mode: FleetMode::Stress,
+        ..mesh(5)
+    };
     assert!(matches!(planned(&stress).as_slice(), [round] if round.tasks.len() == 20));
 }
 
@@ -83,24 +109,43 @@ fn isolated_runs_one_pair_at_a_time_and_stress_all() {
 fn two_racks_of_four_are_near_the_bound() {
     for crossing in 1..=4 {
         for seed in 0..20 {
-            let plan = FleetPlan { seed, ..racked(8, 4, crossing) };
+            let plan = FleetPlan {
+                seed,
+                ..racked(8, 4, crossing)
+            };
             let rounds = planned(&plan);
             assert_caps(&rounds, &plan.caps(plan.mode));
             let bound = rounds_min(&plan.tasks(), &plan.caps(plan.mode));
             assert_eq!(bound, 7.max(16_usize.div_ceil(crossing as usize)));
-            assert!(rounds.len() * 4 <= bound * 5, "{} rounds, bound {bound}, seed {seed}", rounds.len());
+            assert!(
+                rounds.len() * 4 <= bound * 5,
+                "{} rounds, bound {bound}, seed {seed}",
+                rounds.len()
+            );
         }
     }
 }
 
 #[test]
 fn more_racks_are_near_the_bound() {
-    for (count, size, crossing) in [(9, 3, 1), (12, 4, 1), (12, 4, 2), (12, 4, 3), (16, 4, 1), (16, 4, 2), (16, 8, 3)] {
+    for (count, size, crossing) in [
+        (9, 3, 1),
+        (12, 4, 1),
+        (12, 4, 2),
+        (12, 4, 3),
+        (16, 4, 1),
+        (16, 4, 2),
+        (16, 8, 3),
+    ] {
         let plan = racked(count, size, crossing);
         let rounds = planned(&plan);
         assert_caps(&rounds, &plan.caps(plan.mode));
         let bound = rounds_min(&plan.tasks(), &plan.caps(plan.mode));
-        assert!(rounds.len() * 4 <= bound * 5, "{} rounds, bound {bound}, {count} in {size}", rounds.len());
+        assert!(
+            rounds.len() * 4 <= bound * 5,
+            "{} rounds, bound {bound}, {count} in {size}",
+            rounds.len()
+        );
     }
     // Of three racks whose uplinks carry one pair each, one pair at a time crosses.
     let plan = racked(12, 4, 1);
@@ -110,7 +155,11 @@ fn more_racks_are_near_the_bound() {
 #[test]
 fn variants_of_a_pair_run_side_by_side_in_balanced_order() {
     let variants = vec!["cc=bbr".to_owned(), "cc=cubic".to_owned()];
-    let plan = FleetPlan { variants, repetitions: 2, ..mesh(4) };
+    let plan = FleetPlan {
+        variants,
+        repetitions: 2,
+        ..mesh(4)
+    };
     let rounds = planned(&plan);
     assert_complete(&rounds, &plan.tasks());
     assert_eq!(rounds.len(), 3 * 4);
@@ -118,7 +167,11 @@ fn variants_of_a_pair_run_side_by_side_in_balanced_order() {
         let order: Vec<&str> = pair.iter().map(|round| &*round.tasks[0].variant).collect();
         assert_eq!(order, ["cc=bbr", "cc=cubic", "cc=cubic", "cc=bbr"]);
         let pairs = |round: &Round| -> BTreeSet<(HostId, HostId)> {
-            round.tasks.iter().map(|task| (task.source.clone(), task.sink.clone())).collect()
+            round
+                .tasks
+                .iter()
+                .map(|task| (task.source.clone(), task.sink.clone()))
+                .collect()
         };
         assert!(pair.iter().all(|round| pairs(round) == pairs(&pair[0])));
     }
@@ -130,9 +183,13 @@ fn large_fleet_is_sampled_with_twenty_partners_each() {
         let plan = mesh(count);
         let tasks = plan.tasks();
         let mut partners: BTreeMap<&HostId, usize> = BTreeMap::new();
-        tasks.iter().for_each(|task| *partners.entry(&task.source).or_default() += 1);
+        tasks
+            .iter()
+            .for_each(|task| *partners.entry(&task.source).or_default() += 1);
         // An odd number of hosts leaves each out of at most one round.
-        assert!(partners.len() == count && partners.values().all(|count| (19..=20).contains(count)));
+        assert!(
+            partners.len() == count && partners.values().all(|count| (19..=20).contains(count))
+        );
         let rounds = planned(&plan);
         assert_eq!(rounds.len(), 20);
         assert_disjoint(&rounds, plan.direction);
@@ -143,31 +200,57 @@ fn large_fleet_is_sampled_with_twenty_partners_each() {
         assert_eq!(without.len(), 20);
     }
     assert_eq!(mesh(100).tasks().len(), 9900);
-    let set = FleetPlan { sample_rounds: Some(3), ..mesh(10) };
+    let set = FleetPlan {
+        sample_rounds: Some(3),
+        ..mesh(10)
+    };
     assert_eq!(set.tasks().len(), 10 * 3);
 }
 
 #[test]
 fn suspects_meet_three_references_that_they_have_not_met() {
-    let plan = FleetPlan { sample_rounds: Some(3), ..mesh(10) };
+    let plan = FleetPlan {
+        sample_rounds: Some(3),
+        ..mesh(10)
+    };
     let known: BTreeSet<Task> = plan.tasks().into_iter().collect();
     let references = hosts(10).split_off(1);
     let tasks = sample::adaptive(&plan, &[host("h1")], &references, &known);
-    assert!(tasks.len() <= 6 && tasks.iter().all(|task| !known.contains(task)), "{tasks:?}");
+    assert!(
+        tasks.len() <= 6 && tasks.iter().all(|task| !known.contains(task)),
+        "{tasks:?}"
+    );
     let known = known.into_iter().chain(tasks).collect();
     assert!(sample::adaptive(&plan, &[host("h1")], &references, &known).is_empty());
 }
 
 #[test]
 fn ladder_has_nested_steps_in_another_order_for_each_repetition() {
-    let plan = FleetPlan { topology: Topology::Incast(host("h1")), repetitions: 2, ..mesh(8) };
+    let plan = FleetPlan {
+        topology: Topology::Incast(host("h1")),
+        repetitions: 2,
+        ..mesh(8)
+    };
     let steps = ladder::steps(&plan, &[]);
     let levels: Vec<usize> = steps.iter().map(|step| step.level).collect();
-    assert_eq!(levels, [[1, 1, 1, 1, 1, 1, 1, 2, 4, 7], [1, 1, 1, 1, 1, 1, 1, 2, 4, 7]].concat());
-    let senders = |at: usize| -> Vec<&HostId> { steps[at].tasks.iter().map(|task| &task.source).collect() };
+    assert_eq!(
+        levels,
+        [
+            [1, 1, 1, 1, 1, 1, 1, 2, 4, 7],
+            [1, 1, 1, 1, 1, 1, 1, 2, 4, 7]
+        ]
+        .concat()
+    );
+    let senders =
+        |at: usize| -> Vec<&HostId> { steps[at].tasks.iter().map(|task| &task.source).collect() };
     assert!(senders(9).starts_with(&senders(8)) && senders(8).starts_with(&senders(7)));
     assert_ne!(senders(9), senders(19), "another order");
-    assert!(steps.iter().flat_map(|step| &step.tasks).all(|task| task.sink == host("h1")));
+    assert!(
+        steps
+            .iter()
+            .flat_map(|step| &step.tasks)
+            .all(|task| task.sink == host("h1"))
+    );
     let unique: BTreeSet<Task> = plan.tasks().into_iter().collect();
     assert_eq!(unique.len(), plan.tasks().len());
     // Of a step with a missing result all tests run again.
@@ -175,14 +258,25 @@ fn ladder_has_nested_steps_in_another_order_for_each_repetition() {
     finished.remove(&steps[9].tasks[3]);
     let open = ladder::rounds(&steps, &finished);
     assert!(matches!(open.as_slice(), [round] if round.tasks == steps[9].tasks));
-    let reverse = FleetPlan { topology: Topology::Fanout(host("h1")), ..plan };
+    let reverse = FleetPlan {
+        topology: Topology::Fanout(host("h1")),
+        ..plan
+    };
     assert!(reverse.tasks().iter().all(|task| task.source == host("h1")));
 }
 
 #[test]
 fn ladder_of_many_senders_tests_some_alone_and_every_suspect() {
-    let plan = FleetPlan { topology: Topology::Incast(host("h1")), ..mesh(60) };
-    let alone = |suspects: &[HostId]| ladder::steps(&plan, suspects).iter().filter(|step| step.level == 1).count();
+    let plan = FleetPlan {
+        topology: Topology::Incast(host("h1")),
+        ..mesh(60)
+    };
+    let alone = |suspects: &[HostId]| {
+        ladder::steps(&plan, suspects)
+            .iter()
+            .filter(|step| step.level == 1)
+            .count()
+    };
     assert_eq!(alone(&[]), 16);
     assert_eq!(alone(&hosts(60)), 59);
 }
@@ -194,20 +288,38 @@ fn identity_depends_on_the_plan_and_not_on_the_order_of_its_hosts() {
     reversed.hosts.reverse();
     assert_eq!(plan.hash(), reversed.hash());
     assert_eq!(plan.tasks(), reversed.tasks());
-    let longer = FleetPlan { budget: std::time::Duration::from_secs(9), ..plan.clone() };
+    let longer = FleetPlan {
+        budget: std::time::Duration::from_secs(9),
+        ..plan.clone()
+    };
     assert_eq!(plan.hash(), longer.hash(), "the time is no part of it");
     let others = [
-        FleetPlan { seed: 2, ..plan.clone() },
-        FleetPlan { options: "-t 3".to_owned(), ..plan.clone() },
-        FleetPlan { mode: FleetMode::Isolated, ..plan.clone() },
-        FleetPlan { paths: vec!["ph".to_owned(), "ys".to_owned()], ..plan.clone() },
+        FleetPlan {
+            seed: 2,
+            ..plan.clone()
+        },
+        FleetPlan {
+            options: "-t 3".to_owned(),
+            ..plan.clone()
+        },
+        FleetPlan {
+            mode: FleetMode::Isolated,
+            ..plan.clone()
+        },
+        FleetPlan {
+            paths: vec!["ph".to_owned(), "ys".to_owned()],
+            ..plan.clone()
+        },
         mesh(5),
     ];
     for other in others {
         assert_ne!(plan.hash(), other.hash(), "{other:?}");
     }
     let tasks = plan.tasks();
-    let ids: BTreeSet<_> = tasks.iter().map(|task| task_id(plan.hash(), task)).collect();
+    let ids: BTreeSet<_> = tasks
+        .iter()
+        .map(|task| task_id(plan.hash(), task))
+        .collect();
     assert_eq!(ids.len(), tasks.len());
     // Runs are resumed by later versions of the program, so that this never changes.
     assert_eq!(plan.hash().to_string(), "db888b44e92f39a8e99dce4b438ae7ad");
@@ -220,35 +332,77 @@ fn targets_are_measured_with_other_hosts_only() {
     plan.hosts[1].is_target_only = true;
     let pairs = [host("h1"), host("h2")];
     assert_eq!(plan.tasks().len(), 10);
-    assert!(plan.tasks().iter().all(|task| !(pairs.contains(&task.source) && pairs.contains(&task.sink))));
+    assert!(
+        plan.tasks()
+            .iter()
+            .all(|task| !(pairs.contains(&task.source) && pairs.contains(&task.sink)))
+    );
 }
 
 #[test]
 fn server_without_an_agent_has_one_test_at_a_time() {
-    for mode in [FleetMode::Rounds, FleetMode::RackSafe, FleetMode::Isolated, FleetMode::Stress] {
-        let mut plan = FleetPlan { mode, repetitions: 2, ..racked(6, 3, 1) };
+    for mode in [
+        FleetMode::Rounds,
+        FleetMode::RackSafe,
+        FleetMode::Isolated,
+        FleetMode::Stress,
+    ] {
+        let mut plan = FleetPlan {
+            mode,
+            repetitions: 2,
+            ..racked(6, 3, 1)
+        };
         plan.hosts[2].is_target_only = true;
         let rounds = planned(&plan);
         assert_complete(&rounds, &plan.tasks());
         let target = &plan.hosts[2].id;
         let of_target = |task: &&Task| task.source == *target || task.sink == *target;
         for round in &rounds {
-            assert!(round.tasks.iter().filter(of_target).count() <= 1, "{mode:?}: {round:?}");
+            assert!(
+                round.tasks.iter().filter(of_target).count() <= 1,
+                "{mode:?}: {round:?}"
+            );
         }
-        let others_at_once = rounds.iter().any(|round| round.tasks.iter().filter(|task| !of_target(task)).count() > 1);
-        assert!(others_at_once, "{mode:?}: pairs of other hosts are tested both ways at once");
+        let others_at_once = rounds
+            .iter()
+            .any(|round| round.tasks.iter().filter(|task| !of_target(task)).count() > 1);
+        assert!(
+            others_at_once,
+            "{mode:?}: pairs of other hosts are tested both ways at once"
+        );
     }
 }
 
 fn any_plan() -> impl Strategy<Value = FleetPlan> {
-    let mode = prop_oneof![Just(FleetMode::Rounds), Just(FleetMode::RackSafe), Just(FleetMode::Isolated)];
+    let mode = prop_oneof![
+        Just(FleetMode::Rounds),
+        Just(FleetMode::RackSafe),
+        Just(FleetMode::Isolated)
+    ];
     let direction = prop_oneof![Just(PairDirection::Both), Just(PairDirection::OneWay)];
-    (2..14_usize, 1..6_usize, 1..4_u32, mode, direction, any::<u64>(), 1..3_u32, 0..3_usize).prop_map(
-        |(count, size, crossing, mode, direction, seed, repetitions, variants)| {
-            let variants = (0..variants).map(|at| format!("v={at}")).collect();
-            FleetPlan { mode, direction, seed, repetitions, variants, ..racked(count, size, crossing) }
-        },
+    (
+        2..14_usize,
+        1..6_usize,
+        1..4_u32,
+        mode,
+        direction,
+        any::<u64>(),
+        1..3_u32,
+        0..3_usize,
     )
+        .prop_map(
+            |(count, size, crossing, mode, direction, seed, repetitions, variants)| {
+                let variants = (0..variants).map(|at| format!("v={at}")).collect();
+                FleetPlan {
+                    mode,
+                    direction,
+                    seed,
+                    repetitions,
+                    variants,
+                    ..racked(count, size, crossing)
+                }
+            },
+        )
 }
 
 proptest! {
@@ -305,11 +459,25 @@ proptest! {
 fn estimate_counts_what_has_no_result() {
     let plan = mesh(8);
     let whole = estimate(&plan, &plan.tasks(), &all(&plan));
-    assert_eq!((whole.cells, whole.rounds, whole.rounds_min, whole.time.as_secs()), (56, 7, 7, 21));
-    let repeated = FleetPlan { repetitions: 3, ..racked(8, 4, 1) };
+    assert_eq!(
+        (
+            whole.cells,
+            whole.rounds,
+            whole.rounds_min,
+            whole.time.as_secs()
+        ),
+        (56, 7, 7, 21)
+    );
+    let repeated = FleetPlan {
+        repetitions: 3,
+        ..racked(8, 4, 1)
+    };
     let whole = estimate(&repeated, &repeated.tasks(), &all(&plan));
     assert_eq!((whole.cells, whole.rounds_min), (168, 48));
-    let ladder = FleetPlan { topology: Topology::Incast(host("h1")), ..plan.clone() };
+    let ladder = FleetPlan {
+        topology: Topology::Incast(host("h1")),
+        ..plan.clone()
+    };
     let open = estimate(&ladder, &ladder.tasks()[..1], &all(&plan));
     assert_eq!((open.cells, open.rounds, open.rounds_min), (1, 1, 1));
 }

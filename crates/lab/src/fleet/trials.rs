@@ -12,17 +12,35 @@ use linerate_model::stored_name;
 #[must_use]
 pub fn trial(cell: &Cell) -> Option<Trial> {
     let measurement = cell.measurement()?;
-    let Task { source, sink, path, variant, repetition, .. } = &cell.task;
-    let factors = [("source", source.as_str()), ("sink", sink.as_str()), ("path", path), ("variant", variant)];
+    let Task {
+        source,
+        sink,
+        path,
+        variant,
+        repetition,
+        ..
+    } = &cell.task;
+    let factors = [
+        ("source", source.as_str()),
+        ("sink", sink.as_str()),
+        ("path", path),
+        ("variant", variant),
+    ];
     let factors = factors.into_iter().filter(|(_, level)| !level.is_empty());
-    let flags: Vec<String> = measurement.flags.iter().map(|flag| stored_name(*flag)).collect();
+    let flags: Vec<String> = measurement
+        .flags
+        .iter()
+        .map(|flag| stored_name(*flag))
+        .collect();
     let (state, reason) = match cell.usable() {
         Some(_) => (RunState::Complete, None),
         None => (RunState::Failed, Some(flags.join(", "))),
     };
     let mut trial = Trial::complete(0);
     trial.repeat = *repetition;
-    trial.factors = factors.map(|(name, level)| (name.to_owned(), level.to_owned())).collect();
+    trial.factors = factors
+        .map(|(name, level)| (name.to_owned(), level.to_owned()))
+        .collect();
     trial.state = state;
     trial.reason = reason;
     trial.flags = flags;
@@ -35,8 +53,14 @@ pub fn trial(cell: &Cell) -> Option<Trial> {
 fn measures(measured: &Measurement) -> Vec<Measure> {
     let values = [
         (MeasureName::ReceivedBps, Some(measured.goodput_bps)),
-        (MeasureName::Retransmits, measured.retransmits.map(|count| count as f64)),
-        (MeasureName::RttMeanNs, measured.rtt_us.map(|us| us as f64 * 1e3)),
+        (
+            MeasureName::Retransmits,
+            measured.retransmits.map(|count| count as f64),
+        ),
+        (
+            MeasureName::RttMeanNs,
+            measured.rtt_us.map(|us| us as f64 * 1e3),
+        ),
     ];
     let measure = |(name, value): (_, Option<f64>)| Some(Measure::new(name, Way::Forward, value?));
     values.into_iter().filter_map(measure).collect()
@@ -103,10 +127,24 @@ mod tests {
             (trial.state, trial.repeat, trial.flags.as_slice()),
             (RunState::Complete, 2, &["caught-up".to_owned()][..])
         );
-        let factors: Vec<_> = trial.factors.iter().map(|(name, level)| (name.as_str(), level.as_str())).collect();
+        let factors: Vec<_> = trial
+            .factors
+            .iter()
+            .map(|(name, level)| (name.as_str(), level.as_str()))
+            .collect();
         assert_eq!(factors, [("path", "lab"), ("sink", "z"), ("source", "a")]);
-        let values: Vec<_> = trial.measures.iter().map(|measure| (measure.name, measure.value)).collect();
-        assert_eq!(values, [(MeasureName::ReceivedBps, 9e8), (MeasureName::RttMeanNs, 250_000.0)]);
+        let values: Vec<_> = trial
+            .measures
+            .iter()
+            .map(|measure| (measure.name, measure.value))
+            .collect();
+        assert_eq!(
+            values,
+            [
+                (MeasureName::ReceivedBps, 9e8),
+                (MeasureName::RttMeanNs, 250_000.0)
+            ]
+        );
         assert_eq!(cells(&[trial]), [kept]);
         let not_run = CellOutcome::NotRun(NotRun::new(NotRunReason::Unreachable));
         assert_eq!(super::trial(&cell("a", 0, not_run)), None);
@@ -116,10 +154,16 @@ mod tests {
     fn implausible_cell_has_no_measures_and_of_a_task_run_twice_the_last_counts() {
         let first = trial(&cell("a", 0, measured(1e8, &[]))).expect("a trial");
         let last = trial(&cell("a", 0, measured(9e12, &[CellFlag::Implausible]))).expect("a trial");
-        assert_eq!((last.state, last.reason.as_deref()), (RunState::Failed, Some("implausible")));
+        assert_eq!(
+            (last.state, last.reason.as_deref()),
+            (RunState::Failed, Some("implausible"))
+        );
         assert_eq!(last.measures, []);
-        let goodput: Vec<f64> =
-            cells(&[first, last]).iter().filter_map(Cell::measurement).map(|measured| measured.goodput_bps).collect();
+        let goodput: Vec<f64> = cells(&[first, last])
+            .iter()
+            .filter_map(Cell::measurement)
+            .map(|measured| measured.goodput_bps)
+            .collect();
         assert_eq!(goodput, [9e12]);
     }
 }

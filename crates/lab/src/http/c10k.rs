@@ -37,23 +37,31 @@ pub fn idle(runs: &[CellRun]) -> Option<Idle> {
 }
 
 fn line_of(steps: &[IdleStep], bytes: fn(&IdleStep) -> Option<u64>) -> Option<MemoryLine> {
-    let points = steps.iter().filter_map(|step| Some((step.open as f64, bytes(step)? as f64)));
+    let points = steps
+        .iter()
+        .filter_map(|step| Some((step.open as f64, bytes(step)? as f64)));
     memory_line(&points.collect::<Vec<_>>())
 }
 
 fn idle_runs(runs: &[CellRun]) -> impl Iterator<Item = &CellRun> {
     let idle = runs.iter().filter(|run| run.key.phase == Phase::Idle);
     // A step that was made again replaces the one before.
-    idle.filter(|run| run.state == RunState::Done).filter(move |run| {
-        let again = runs.iter().rfind(|other| other.key == run.key && other.state == RunState::Done);
-        again.is_some_and(|last| std::ptr::eq(last, *run))
-    })
+    idle.filter(|run| run.state == RunState::Done)
+        .filter(move |run| {
+            let again = runs
+                .iter()
+                .rfind(|other| other.key == run.key && other.state == RunState::Done);
+            again.is_some_and(|last| std::ptr::eq(last, *run))
+        })
 }
 
 fn step(run: &CellRun) -> Option<IdleStep> {
     let load = run.load.as_ref()?;
     let server = run.server.as_ref();
-    let held = load.connections.answered_at_end.unwrap_or(load.connections.open_at_end);
+    let held = load
+        .connections
+        .answered_at_end
+        .unwrap_or(load.connections.open_at_end);
     let mut step = IdleStep::new(run.key.connections, held, load.connections.dropped);
     step.server_rss_bytes = server.and_then(|server| server.rss_bytes);
     step.server_kernel_bytes = server.and_then(kernel_bytes);
@@ -64,7 +72,10 @@ fn step(run: &CellRun) -> Option<IdleStep> {
 }
 
 fn kernel_bytes(side: &EndpointStats) -> Option<u64> {
-    Some(side.socket_memory_bytes?.saturating_add(side.slab_unreclaimable_bytes?))
+    Some(
+        side.socket_memory_bytes?
+            .saturating_add(side.slab_unreclaimable_bytes?),
+    )
 }
 
 /// Least squares through points of connections and bytes; `None` of fewer than three different numbers of connections.
@@ -79,7 +90,12 @@ pub fn memory_line(points: &[(f64, f64)]) -> Option<MemoryLine> {
     let n = points.len() as f64;
     let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / n;
     let mean_y = points.iter().map(|(_, y)| y).sum::<f64>() / n;
-    let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|(x, y)| of(x - mean_x, y - mean_y)).sum::<f64>();
+    let sum = |of: &dyn Fn(f64, f64) -> f64| {
+        points
+            .iter()
+            .map(|(x, y)| of(x - mean_x, y - mean_y))
+            .sum::<f64>()
+    };
     let (xx, xy, yy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
     let slope = xy / xx;
     // Points on a level line are all on it.
@@ -91,15 +107,29 @@ pub fn memory_line(points: &[(f64, f64)]) -> Option<MemoryLine> {
 #[must_use]
 pub fn idle_passes(idle: &Idle, runs: &[CellRun]) -> Vec<Pass> {
     let mut passes = vec![nothing_dropped(idle), little_cpu(idle)];
-    passes.extend(idle.server_user.map(|line| linear("the server's program", &line)));
-    passes.extend(idle.server_kernel.map(|line| linear("the server's kernel", &line)));
+    passes.extend(
+        idle.server_user
+            .map(|line| linear("the server's program", &line)),
+    );
+    passes.extend(
+        idle.server_kernel
+            .map(|line| linear("the server's kernel", &line)),
+    );
     passes.extend(descriptors_left(runs));
     passes
 }
 
 fn nothing_dropped(idle: &Idle) -> Pass {
-    let lost: u64 = idle.steps.iter().map(|step| step.dropped).fold(0, u64::saturating_add);
-    let missing = idle.steps.iter().filter(|step| step.open < u64::from(step.wanted)).count();
+    let lost: u64 = idle
+        .steps
+        .iter()
+        .map(|step| step.dropped)
+        .fold(0, u64::saturating_add);
+    let missing = idle
+        .steps
+        .iter()
+        .filter(|step| step.open < u64::from(step.wanted))
+        .count();
     let most = idle.steps.iter().map(|step| step.open).max().unwrap_or(0);
     let evidence = format!(
         "{} open at most, {} lost, {missing} of {} steps incomplete",
@@ -107,20 +137,35 @@ fn nothing_dropped(idle: &Idle) -> Pass {
         grouped(lost),
         idle.steps.len()
     );
-    Pass::new("idle connections stay open", Some(lost == 0 && missing == 0), evidence)
+    Pass::new(
+        "idle connections stay open",
+        Some(lost == 0 && missing == 0),
+        evidence,
+    )
 }
 
 /// Of the largest step: with a thousand connections the CPU's other work is larger.
 fn little_cpu(idle: &Idle) -> Pass {
-    let largest = idle.steps.iter().filter(|step| step.open > 0).max_by_key(|step| step.open);
+    let largest = idle
+        .steps
+        .iter()
+        .filter(|step| step.open > 0)
+        .max_by_key(|step| step.open);
     let found = largest.and_then(|step| Some((step.open, step.server_cpus?)));
     let of_10k = found.map(|(open, cpus)| cpus * (10_000.0 / open as f64).min(1.0));
-    let what = format!("idle connections cost at most {} of a CPU per 10,000", percent(IDLE_CPU_OF_10K));
+    let what = format!(
+        "idle connections cost at most {} of a CPU per 10,000",
+        percent(IDLE_CPU_OF_10K)
+    );
     let evidence = match found {
         Some((open, cpus)) => format!("{} of a CPU with {} open", percent(cpus), grouped(open)),
         None => "the server's CPU time is not known".to_owned(),
     };
-    Pass::new(what, of_10k.map(|of_10k| of_10k <= IDLE_CPU_OF_10K), evidence)
+    Pass::new(
+        what,
+        of_10k.map(|of_10k| of_10k <= IDLE_CPU_OF_10K),
+        evidence,
+    )
 }
 
 fn linear(whose: &str, line: &MemoryLine) -> Pass {
@@ -145,7 +190,11 @@ fn descriptors_left(runs: &[CellRun]) -> Option<Pass> {
     let limit = peak.limit.filter(|limit| *limit > 0)?;
     let is_met = peak.peak as f64 <= FDS_FULL * limit as f64;
     let evidence = format!("{} of {} in use", grouped(peak.peak), grouped(limit));
-    Some(Pass::new("descriptors of the server suffice", Some(is_met), evidence))
+    Some(Pass::new(
+        "descriptors of the server suffice",
+        Some(is_met),
+        evidence,
+    ))
 }
 
 /// What a low rate on many connections demands: every request answered, in time, at the rate that was offered.
@@ -153,11 +202,21 @@ fn descriptors_left(runs: &[CellRun]) -> Option<Pass> {
 /// The rate is that of the requests that were due: with random arrivals these differ from the plan's rate by chance.
 #[must_use]
 pub fn low_rate_pass(cell: &Cell) -> Pass {
-    let loads: Vec<_> = counted(&cell.runs).into_iter().filter_map(|run| run.load.as_ref()).collect();
+    let loads: Vec<_> = counted(&cell.runs)
+        .into_iter()
+        .filter_map(|run| run.load.as_ref())
+        .collect();
     let sum = |figure: fn(&linerate_model::http::LoadResult) -> u64| {
-        loads.iter().map(|load| figure(load)).fold(0, u64::saturating_add)
+        loads
+            .iter()
+            .map(|load| figure(load))
+            .fold(0, u64::saturating_add)
     };
-    let (due, ok, failed) = (sum(|load| load.requests), sum(|load| load.ok), sum(|load| load.errors.total()));
+    let (due, ok, failed) = (
+        sum(|load| load.requests),
+        sum(|load| load.ok),
+        sum(|load| load.errors.total()),
+    );
     let what = format!(
         "{} connections at {} requests per second: all answered, 99 % within {}",
         grouped(u64::from(cell.key.connections)),
@@ -190,7 +249,10 @@ pub fn retained(active: &Cell, row: &Row, best: &Medians) -> Option<String> {
         percent(kept),
         super::units::payload_name(row.payload_bytes)
     );
-    if let (Some(here), Some(there)) = (active.median.p99_ns, best.p99_ns.filter(|p99_ns| *p99_ns > 0)) {
+    if let (Some(here), Some(there)) = (
+        active.median.p99_ns,
+        best.p99_ns.filter(|p99_ns| *p99_ns > 0),
+    ) {
         text += &format!(
             "; their 99th percentile is {} times that of the best stable case",
             rounded(here as f64 / there as f64)
@@ -205,7 +267,9 @@ mod tests {
     use crate::http::fixture::{load_of, observed, resting, run};
     use crate::http::medians::medians;
     use linerate_model::finding::Confidence;
-    use linerate_model::http::{CellKey, CellVerdict, ErrorClass, Judgement, Mode, Peak, VerdictClass};
+    use linerate_model::http::{
+        CellKey, CellVerdict, ErrorClass, Judgement, Mode, Peak, VerdictClass,
+    };
 
     const KIB: u64 = 1024;
     const MIB: u64 = 1 << 20;
@@ -225,16 +289,23 @@ mod tests {
     #[test]
     fn memory_of_idle_connections_lies_on_a_line() {
         let each = 20 * KIB + 200;
-        let runs = [5000, 1000, 10_000, 20_000].map(|n: u32| held(n, 4 * MIB + u64::from(n) * each));
+        let runs =
+            [5000, 1000, 10_000, 20_000].map(|n: u32| held(n, 4 * MIB + u64::from(n) * each));
         let idle = idle(&runs).expect("steps");
         let wanted: Vec<u32> = idle.steps.iter().map(|step| step.wanted).collect();
         assert_eq!(wanted, [1000, 5000, 10_000, 20_000]);
         let line = idle.server_user.expect("four steps");
-        assert!((line.bytes_per_connection - each as f64).abs() < 1e-3, "{line:?}");
+        assert!(
+            (line.bytes_per_connection - each as f64).abs() < 1e-3,
+            "{line:?}"
+        );
         assert!((line.base_bytes - 4.0 * MIB as f64).abs() < 1.0 && line.r2 > 0.999_999);
         assert_eq!(idle.server_kernel.expect("constant").r2, 1.0);
         let passes = idle_passes(&idle, &runs);
-        assert!(passes.iter().all(|pass| pass.is_met == Some(true)), "{passes:#?}");
+        assert!(
+            passes.iter().all(|pass| pass.is_met == Some(true)),
+            "{passes:#?}"
+        );
     }
 
     #[test]
@@ -246,7 +317,11 @@ mod tests {
         };
         assert!(scattered(1024.0).r2 < 0.5);
         assert_eq!(linear("x", &scattered(1024.0)).is_met, Some(false));
-        assert_eq!(linear("x", &scattered(16.0)).is_met, Some(true), "of next to nothing");
+        assert_eq!(
+            linear("x", &scattered(16.0)).is_met,
+            Some(true),
+            "of next to nothing"
+        );
     }
 
     #[test]
@@ -314,10 +389,16 @@ mod tests {
         }
         let served = low_rate(|_| ());
         assert_eq!(served.is_met, Some(true));
-        assert_eq!(served.evidence, "10,000 of 10,000 answered, 0 failed, 99 % within 990 µs");
+        assert_eq!(
+            served.evidence,
+            "10,000 of 10,000 answered, 0 failed, 99 % within 990 µs"
+        );
         let rows: [Row; 4] = [
             (|run| load(run).latency = latency(5_000_000), Some(false)),
-            (|run| load(run).errors.add(ErrorClass::Timeout, String::new), Some(false)),
+            (
+                |run| load(run).errors.add(ErrorClass::Timeout, String::new),
+                Some(false),
+            ),
             (|run| load(run).requests = 10_020, Some(false)),
             (|run| run.state = RunState::Aborted, None),
         ];
@@ -336,7 +417,10 @@ mod tests {
         row.best_stable_connections = Some(64);
         let best = medians(&[run(load_of(KIB, 64, 100_000.0))], None, None);
         let text = retained(&active, &row, &best).expect("both are known");
-        assert!(text.contains("keep 75 % of the best throughput of 1k"), "{text}");
+        assert!(
+            text.contains("keep 75 % of the best throughput of 1k"),
+            "{text}"
+        );
         assert!(text.contains("208.3 times"), "{text}");
         let mut unknown = row;
         unknown.best_per_s = None;

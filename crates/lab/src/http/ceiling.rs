@@ -42,7 +42,14 @@ impl Link {
     /// A link of this speed with the usual rest: MTU 1500, IPv4, timestamps, no VLAN.
     #[must_use]
     pub fn of_speed(bps: f64) -> Self {
-        Self { bps, mtu_bytes: 1500, is_ipv6: false, has_timestamps: true, has_vlan: false, mss_measured_bytes: None }
+        Self {
+            bps,
+            mtu_bytes: 1500,
+            is_ipv6: false,
+            has_timestamps: true,
+            has_vlan: false,
+            mss_measured_bytes: None,
+        }
     }
 
     /// The link between two hosts: the slower speed and the smaller packet of what is known of the two; `bps` instead of the
@@ -59,7 +66,14 @@ impl Link {
             return None;
         }
         Some(Self {
-            bps: bps.or_else(|| Some(ends().filter_map(|end| end.link_bps).filter(|bps| *bps > 0).min()? as f64))?,
+            bps: bps.or_else(|| {
+                Some(
+                    ends()
+                        .filter_map(|end| end.link_bps)
+                        .filter(|bps| *bps > 0)
+                        .min()? as f64,
+                )
+            })?,
             mtu_bytes: ends().filter_map(|end| end.mtu_bytes).min()?,
             is_ipv6,
             has_timestamps: ends().all(|end| end.timestamps != Some(0)),
@@ -71,22 +85,38 @@ impl Link {
     /// The same link, with the segments that these runs had.
     #[must_use]
     pub fn with_segments_of(self, runs: &[CellRun]) -> Self {
-        let ends = runs.iter().flat_map(|run| std::iter::once(&run.client).chain(&run.server));
-        Self { mss_measured_bytes: ends.filter_map(|end| end.mss_bytes).filter(|mss| *mss > 0).min(), ..self }
+        let ends = runs
+            .iter()
+            .flat_map(|run| std::iter::once(&run.client).chain(&run.server));
+        Self {
+            mss_measured_bytes: ends
+                .filter_map(|end| end.mss_bytes)
+                .filter(|mss| *mss > 0)
+                .min(),
+            ..self
+        }
     }
 
     /// Most bytes of payload in a segment; `None` when the headers alone fill the packet.
     #[must_use]
     pub fn mss_bytes(&self) -> Option<u32> {
-        let most = self.mtu_bytes.checked_sub(self.header_bytes()).filter(|mss| *mss > 0)?;
-        Some(self.mss_measured_bytes.map_or(most, |measured| measured.min(most)))
+        let most = self
+            .mtu_bytes
+            .checked_sub(self.header_bytes())
+            .filter(|mss| *mss > 0)?;
+        Some(
+            self.mss_measured_bytes
+                .map_or(most, |measured| measured.min(most)),
+        )
     }
 
     /// Bytes on the wire of a frame that is full.
     #[must_use]
     pub fn full_frame_bytes(&self) -> u32 {
         let packet_bytes = self.mss_bytes().map(|mss| mss + self.header_bytes());
-        packet_bytes.unwrap_or(self.mtu_bytes).saturating_add(self.framing_bytes())
+        packet_bytes
+            .unwrap_or(self.mtu_bytes)
+            .saturating_add(self.framing_bytes())
     }
 
     /// Bytes on the wire of every frame beside the payload of TCP.
@@ -104,11 +134,18 @@ impl Link {
     /// Bits per second on the wire of so many bytes per second of HTTP, at least: when every frame is full.
     #[must_use]
     pub fn wire_bps_of(&self, http_bytes_per_s: f64) -> Option<f64> {
-        Some(8.0 * http_bytes_per_s * f64::from(self.full_frame_bytes()) / f64::from(self.mss_bytes()?))
+        Some(
+            8.0 * http_bytes_per_s * f64::from(self.full_frame_bytes())
+                / f64::from(self.mss_bytes()?),
+        )
     }
 
     fn header_bytes(&self) -> u32 {
-        let options = if self.has_timestamps { TIMESTAMPS_BYTES } else { 0 };
+        let options = if self.has_timestamps {
+            TIMESTAMPS_BYTES
+        } else {
+            0
+        };
         let ip = if self.is_ipv6 { IPV6_BYTES } else { IPV4_BYTES };
         ip + TCP_BYTES + options
     }
@@ -121,7 +158,11 @@ impl Link {
 /// Most that TCP alone reached in the direction of the answers, in bit/s of payload; 0 without such a test.
 #[must_use]
 pub fn reached_bps(baseline: &[Baseline]) -> f64 {
-    baseline.iter().filter(|test| test.is_reverse).map(|test| test.goodput_bps).fold(0.0, f64::max)
+    baseline
+        .iter()
+        .filter(|test| test.is_reverse)
+        .map(|test| test.goodput_bps)
+        .fold(0.0, f64::max)
 }
 
 /// Share of the link that TCP alone reached in the direction of the answers, at most 1; 1 without such a test.
@@ -157,7 +198,12 @@ impl Ceiling {
     /// fits into a packet.
     #[must_use]
     pub fn new(link: Link, reached: f64, segments: Segments) -> Option<Self> {
-        Some(Self { link, mss_bytes: u64::from(link.mss_bytes()?), reached, segments })
+        Some(Self {
+            link,
+            mss_bytes: u64::from(link.mss_bytes()?),
+            reached,
+            segments,
+        })
     }
 
     /// Most answers per second. The bytes of the head are those measured, not assumed.
@@ -176,16 +222,24 @@ impl Ceiling {
     /// Share of the link in the direction of the requests at this many answers per second: the requests themselves, and
     /// one acknowledgement for two segments of an answer. Receive offload lowers it.
     #[must_use]
-    pub fn opposite_share(&self, responses_per_s: f64, request_bytes: u64, response_bytes: u64) -> f64 {
+    pub fn opposite_share(
+        &self,
+        responses_per_s: f64,
+        request_bytes: u64,
+        response_bytes: u64,
+    ) -> f64 {
         let acknowledgements = self.segments_of(response_bytes).div_ceil(2) as f64;
-        let each = self.wire_bytes(request_bytes, self.segments) + self.overhead() * acknowledgements;
+        let each =
+            self.wire_bytes(request_bytes, self.segments) + self.overhead() * acknowledgements;
         8.0 * responses_per_s * each / self.link.bps
     }
 
     fn wire_bytes(&self, bytes: u64, segments: Segments) -> f64 {
         match segments {
             Segments::Own => bytes as f64 + self.overhead() * self.segments_of(bytes) as f64,
-            Segments::Shared => bytes as f64 * f64::from(self.link.full_frame_bytes()) / self.mss_bytes as f64,
+            Segments::Shared => {
+                bytes as f64 * f64::from(self.link.full_frame_bytes()) / self.mss_bytes as f64
+            }
         }
     }
 
@@ -203,7 +257,9 @@ impl Ceiling {
 #[must_use]
 pub fn usual_header_bytes(payload_bytes: u64) -> u64 {
     const WITHOUT_LENGTH_BYTES: u64 = 114;
-    let digits = payload_bytes.checked_ilog10().map_or(1, |log| u64::from(log) + 1);
+    let digits = payload_bytes
+        .checked_ilog10()
+        .map_or(1, |log| u64::from(log) + 1);
     WITHOUT_LENGTH_BYTES + digits
 }
 
@@ -233,7 +289,10 @@ mod tests {
             (100 * KIB, 1_148.0, 1_147.0, 112.20, 117.5),
         ] {
             let model = responses_per_s(&gigabit(), payload_bytes);
-            assert!((model - computed).abs() <= 1.0, "{payload_bytes} B: {model}");
+            assert!(
+                (model - computed).abs() <= 1.0,
+                "{payload_bytes} B: {model}"
+            );
             let body = payload_bytes as f64;
             let answer = body + usual_header_bytes(payload_bytes) as f64;
             for (published, of_model) in [
@@ -242,7 +301,10 @@ mod tests {
                 (mb_per_s_of_bodies, model * body / 1e6),
             ] {
                 let off = (of_model / published - 1.0).abs();
-                assert!(off <= 0.001, "{payload_bytes} B: {published} published, {of_model} of the model");
+                assert!(
+                    off <= 0.001,
+                    "{payload_bytes} B: {published} published, {of_model} of the model"
+                );
             }
         }
     }
@@ -260,11 +322,30 @@ mod tests {
             (link(|link| link.is_ipv6 = true), 1428, 110, 1538),
             (link(|link| link.has_timestamps = false), 1460, 78, 1538),
             (link(|link| link.has_vlan = true), 1448, 94, 1542),
-            (link(|link| link.mss_measured_bytes = Some(988)), 988, 90, 1078),
-            (link(|link| link.mss_measured_bytes = Some(1448)), 1448, 90, 1538),
-            (link(|link| link.mss_measured_bytes = Some(8948)), 1448, 90, 1538),
+            (
+                link(|link| link.mss_measured_bytes = Some(988)),
+                988,
+                90,
+                1078,
+            ),
+            (
+                link(|link| link.mss_measured_bytes = Some(1448)),
+                1448,
+                90,
+                1538,
+            ),
+            (
+                link(|link| link.mss_measured_bytes = Some(8948)),
+                1448,
+                90,
+                1538,
+            ),
         ] {
-            let found = (link.mss_bytes(), link.overhead_bytes(), link.full_frame_bytes());
+            let found = (
+                link.mss_bytes(),
+                link.overhead_bytes(),
+                link.full_frame_bytes(),
+            );
             assert_eq!(found, (Some(mss), overhead, full_frame), "{link:?}");
         }
         let goodput = link(|_| ()).goodput_bps().expect("fits");
@@ -305,7 +386,10 @@ mod tests {
     fn pipelined_answers_share_segments_and_so_more_fit() {
         let shared = Ceiling::new(Link::of_speed(1e9), 1.0, Segments::Shared).expect("fits");
         let found = responses_per_s(&shared, KIB);
-        assert!((found - 1e9 / 8.0 / (1142.0 * 1538.0 / 1448.0)).abs() < 0.1, "{found}");
+        assert!(
+            (found - 1e9 / 8.0 / (1142.0 * 1538.0 / 1448.0)).abs() < 0.1,
+            "{found}"
+        );
         assert!(found > responses_per_s(&gigabit(), KIB));
     }
 
@@ -320,17 +404,29 @@ mod tests {
             test.goodput_bps = theory * share;
             test
         };
-        assert!((reached_share(&[test(true, 0.5), test(true, 0.8), test(false, 0.99)], &link) - 0.8).abs() < 1e-9);
+        assert!(
+            (reached_share(
+                &[test(true, 0.5), test(true, 0.8), test(false, 0.99)],
+                &link
+            ) - 0.8)
+                .abs()
+                < 1e-9
+        );
         assert!((reached_share(&[test(true, 1.02)], &link) - 1.0).abs() < 1e-9);
         assert!((reached_share(&[test(false, 0.5)], &link) - 1.0).abs() < 1e-9);
         let ceiling = Ceiling::new(link, 0.8, Segments::Own).expect("fits");
-        assert!((responses_per_s(&ceiling, KIB) / responses_per_s(&gigabit(), KIB) - 0.8).abs() < 1e-9);
+        assert!(
+            (responses_per_s(&ceiling, KIB) / responses_per_s(&gigabit(), KIB) - 0.8).abs() < 1e-9
+        );
     }
 
     #[test]
     fn small_answers_load_the_way_of_the_requests_more_than_large_ones() {
         let small = gigabit().opposite_share(101_461.0, 60, 1142);
-        assert!((small - 101_461.0 * 8.0 * (150.0 + 90.0) / 1e9).abs() < 1e-9, "{small}");
+        assert!(
+            (small - 101_461.0 * 8.0 * (150.0 + 90.0) / 1e9).abs() < 1e-9,
+            "{small}"
+        );
         let large = gigabit().opposite_share(1_148.0, 60, 102_520);
         let expected = 1_148.0 * 8.0 * (150.0 + 90.0 * 36.0) / 1e9;
         assert!((large - expected).abs() < 1e-9, "{large}");
@@ -350,7 +446,10 @@ mod tests {
         assert_eq!((link.bps, link.mtu_bytes), (1e9, 1500));
         let alone = Link::between(&fast, None, true, None).expect("one is known");
         assert_eq!(alone.bps, 1e10);
-        assert_eq!(Link::between(&end(None, Some(1500)), None, false, None), None);
+        assert_eq!(
+            Link::between(&end(None, Some(1500)), None, false, None),
+            None
+        );
         let mut tagged = slow.clone();
         tagged.is_vlan = Some(true);
         assert!(!link.has_vlan);
@@ -365,7 +464,14 @@ mod tests {
 
     #[test]
     fn the_usual_head_grows_with_the_digits_of_the_length() {
-        let rows = [(0, 115), (9, 115), (10, 116), (1024, 118), (10_240, 119), (102_400, 120)];
+        let rows = [
+            (0, 115),
+            (9, 115),
+            (10, 116),
+            (1024, 118),
+            (10_240, 119),
+            (102_400, 120),
+        ];
         for (payload_bytes, header_bytes) in rows {
             assert_eq!(usual_header_bytes(payload_bytes), header_bytes);
         }

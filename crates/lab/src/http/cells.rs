@@ -34,7 +34,13 @@ impl Phases {
     /// [`PhasesError`].
     pub fn parse(text: &str) -> Result<Self, PhasesError> {
         let wrong = || PhasesError(shown(text));
-        let phase = |word: &str| word.trim().parse::<usize>().ok().filter(|phase| *phase < 4).ok_or_else(wrong);
+        let phase = |word: &str| {
+            word.trim()
+                .parse::<usize>()
+                .ok()
+                .filter(|phase| *phase < 4)
+                .ok_or_else(wrong)
+        };
         let mut wanted = [false; 4];
         for part in text.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -42,7 +48,11 @@ impl Phases {
             if first > last {
                 return Err(wrong());
             }
-            wanted.iter_mut().take(last + 1).skip(first).for_each(|wanted| *wanted = true);
+            wanted
+                .iter_mut()
+                .take(last + 1)
+                .skip(first)
+                .for_each(|wanted| *wanted = true);
         }
         Ok(Self { wanted })
     }
@@ -84,12 +94,18 @@ impl PlannedRun {
 #[must_use]
 pub fn tests(plan: &Plan, phases: Phases) -> Vec<PlannedTest> {
     if !phases.has(0) {
-        return vec![PlannedTest { direction: Flow::Reverse, streams: SHORT_STREAMS }];
+        return vec![PlannedTest {
+            direction: Flow::Reverse,
+            streams: SHORT_STREAMS,
+        }];
     }
     let directions = plan.tcp.directions.iter();
     directions
         .flat_map(|direction| {
-            plan.tcp.streams.iter().map(|streams| PlannedTest { direction: *direction, streams: *streams })
+            plan.tcp.streams.iter().map(|streams| PlannedTest {
+                direction: *direction,
+                streams: *streams,
+            })
         })
         .collect()
 }
@@ -102,8 +118,16 @@ const SHORT_STREAMS: u32 = 4;
 pub fn runs(plan: &Plan, phases: Phases) -> Vec<PlannedRun> {
     let mut rng = Rng::with_seed(plan.seed);
     let mut runs = interleaved(&payload_keys(plan, phases), plan.defaults.repeats, &mut rng);
-    runs.extend(interleaved(&matrix_keys(plan, phases), plan.defaults.repeats, &mut rng));
-    runs.extend(c10k_keys(plan, phases).into_iter().map(|key| PlannedRun { key, repeat: 1 }));
+    runs.extend(interleaved(
+        &matrix_keys(plan, phases),
+        plan.defaults.repeats,
+        &mut rng,
+    ));
+    runs.extend(
+        c10k_keys(plan, phases)
+            .into_iter()
+            .map(|key| PlannedRun { key, repeat: 1 }),
+    );
     runs
 }
 
@@ -126,15 +150,24 @@ pub fn by_product(plan: &Plan, phases: Phases, payload_bytes: u64) -> Option<Cel
     let is_in_matrix = phases.has(2)
         && plan.matrix.payloads_bytes.contains(&payload_bytes)
         && plan.matrix.connections.contains(&plan.payloads.connections);
-    is_in_matrix.then_some(CellKey::new(Phase::Matrix, payload_bytes, plan.payloads.connections))
+    is_in_matrix.then_some(CellKey::new(
+        Phase::Matrix,
+        payload_bytes,
+        plan.payloads.connections,
+    ))
 }
 
 /// When the requests of a cell are sent.
 #[must_use]
 pub fn mode(plan: &Plan, key: &CellKey) -> Mode {
     match (key.phase, key.rate_per_s) {
-        (Phase::Idle, _) => Mode::Idle { heartbeat_ns: plan.c10k.idle.heartbeat.map(nanoseconds) },
-        (_, Some(rate)) => Mode::Open { rate_per_s: f64::from(rate), arrivals: plan.c10k.low_rate.arrivals },
+        (Phase::Idle, _) => Mode::Idle {
+            heartbeat_ns: plan.c10k.idle.heartbeat.map(nanoseconds),
+        },
+        (_, Some(rate)) => Mode::Open {
+            rate_per_s: f64::from(rate),
+            arrivals: plan.c10k.low_rate.arrivals,
+        },
         _ => Mode::Closed {
             // A stream is a place for one request.
             pipeline: plan.protocol.streams,
@@ -144,10 +177,16 @@ pub fn mode(plan: &Plan, key: &CellKey) -> Mode {
 }
 
 fn payload_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
-    let payloads = plan.payloads.payloads_bytes.iter().filter(|_| phases.has(1));
+    let payloads = plan
+        .payloads
+        .payloads_bytes
+        .iter()
+        .filter(|_| phases.has(1));
     payloads
         .filter(|payload_bytes| by_product(plan, phases, **payload_bytes).is_none())
-        .map(|payload_bytes| CellKey::new(Phase::Payload, *payload_bytes, plan.payloads.connections))
+        .map(|payload_bytes| {
+            CellKey::new(Phase::Payload, *payload_bytes, plan.payloads.connections)
+        })
         .collect()
 }
 
@@ -168,7 +207,10 @@ fn c10k_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
     }
     let mut steps = plan.c10k.idle.steps.clone();
     steps.sort_unstable();
-    let mut keys: Vec<CellKey> = steps.into_iter().map(|step| CellKey::new(Phase::Idle, 0, step)).collect();
+    let mut keys: Vec<CellKey> = steps
+        .into_iter()
+        .map(|step| CellKey::new(Phase::Idle, 0, step))
+        .collect();
     if plan.c10k.low_rate.connections > 0 {
         let low_rate = &plan.c10k.low_rate;
         let mut key = CellKey::new(Phase::LowRate, low_rate.payload_bytes, low_rate.connections);
@@ -177,9 +219,9 @@ fn c10k_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
     }
     if plan.c10k.active.connections > 0 {
         let payloads = plan.c10k.active.payloads_bytes.iter();
-        keys.extend(
-            payloads.map(|payload_bytes| CellKey::new(Phase::Active, *payload_bytes, plan.c10k.active.connections)),
-        );
+        keys.extend(payloads.map(|payload_bytes| {
+            CellKey::new(Phase::Active, *payload_bytes, plan.c10k.active.connections)
+        }));
     }
     keys
 }
@@ -211,7 +253,10 @@ mod tests {
     fn phases_are_numbers_and_ranges() {
         assert_eq!(phases("0-3"), Phases::ALL);
         let some = phases("0,2");
-        assert_eq!([0, 1, 2, 3, 4].map(|phase| some.has(phase)), [true, false, true, false, false]);
+        assert_eq!(
+            [0, 1, 2, 3, 4].map(|phase| some.has(phase)),
+            [true, false, true, false, false]
+        );
         for wrong in ["", "4", "3-1", "0-", "-1", "a", "0,,1"] {
             assert!(Phases::parse(wrong).is_err(), "{wrong}");
         }
@@ -221,10 +266,14 @@ mod tests {
     fn every_round_of_phase_2_holds_every_cell_once_and_the_orders_differ() {
         let runs = runs(&Plan::default(), phases("2"));
         assert_eq!(runs.len(), 54);
-        let rounds: Vec<Vec<CellKey>> =
-            runs.chunks(18).map(|round| round.iter().map(|run| run.key).collect()).collect();
+        let rounds: Vec<Vec<CellKey>> = runs
+            .chunks(18)
+            .map(|round| round.iter().map(|run| run.key).collect())
+            .collect();
         for (index, round) in rounds.iter().enumerate() {
-            let repeats = runs[index * 18..][..18].iter().map(|run| run.repeat as usize);
+            let repeats = runs[index * 18..][..18]
+                .iter()
+                .map(|run| run.repeat as usize);
             assert!(repeats.eq([index + 1; 18]));
             assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), 18);
         }
@@ -246,7 +295,9 @@ mod tests {
     fn phase_1_makes_runs_of_its_own_only_where_phase_2_does_not_make_them() {
         let own = |text: &str, selected: &str| {
             let runs = runs(&plan(text), phases(selected));
-            runs.into_iter().filter(|run| run.key.phase == Phase::Payload).count()
+            runs.into_iter()
+                .filter(|run| run.key.phase == Phase::Payload)
+                .count()
         };
         assert_eq!(own("", "0-3"), 0);
         assert_eq!(own("", "1"), 9);
@@ -259,9 +310,17 @@ mod tests {
     #[test]
     fn phase_3_comes_last_and_from_few_connections_to_many() {
         let plan = plan("[phase3.idle]\nsteps = [5000, 1000]");
-        let names: Vec<String> = runs(&plan, Phases::ALL).iter().skip(54).map(PlannedRun::file_name).collect();
-        let expected =
-            ["idle-0-c1000-r1.json", "idle-0-c5000-r1.json", "low_rate-1k-c10000-r1.json", "active-1k-c10000-r1.json"];
+        let names: Vec<String> = runs(&plan, Phases::ALL)
+            .iter()
+            .skip(54)
+            .map(PlannedRun::file_name)
+            .collect();
+        let expected = [
+            "idle-0-c1000-r1.json",
+            "idle-0-c5000-r1.json",
+            "low_rate-1k-c10000-r1.json",
+            "active-1k-c10000-r1.json",
+        ];
         assert_eq!(names, expected);
     }
 
@@ -271,22 +330,43 @@ mod tests {
             "[phase0]\ndirections = []\n[phase2]\npayloads = []\n[phase3.idle]\nsteps = []\n[phase3.lowrate]\nconnections = 0\n[phase3.active]\npayloads = []",
         );
         assert!(tests(&plan, Phases::ALL).is_empty());
-        assert!(keys(&runs(&plan, Phases::ALL)).iter().all(|key| key.phase == Phase::Payload));
+        assert!(
+            keys(&runs(&plan, Phases::ALL))
+                .iter()
+                .all(|key| key.phase == Phase::Payload)
+        );
         assert_eq!(tests(&Plan::default(), Phases::ALL).len(), 4);
-        let short = PlannedTest { direction: Flow::Reverse, streams: SHORT_STREAMS };
+        let short = PlannedTest {
+            direction: Flow::Reverse,
+            streams: SHORT_STREAMS,
+        };
         assert_eq!(tests(&Plan::default(), phases("1")), [short]);
     }
 
     #[test]
     fn requests_are_sent_as_the_part_demands() {
         let plan = plan("[phase3.idle]\nheartbeat = \"10s\"");
-        let modes: Vec<Mode> = c10k_keys(&plan, Phases::ALL).iter().map(|key| mode(&plan, key)).collect();
+        let modes: Vec<Mode> = c10k_keys(&plan, Phases::ALL)
+            .iter()
+            .map(|key| mode(&plan, key))
+            .collect();
         let heartbeat_ns = Some(10_000_000_000);
         assert_eq!(modes[0], Mode::Idle { heartbeat_ns });
-        assert!(matches!(modes[4], Mode::Open { rate_per_s, arrivals: Arrivals::Poisson } if rate_per_s == 1000.0));
-        assert_eq!(modes[5], Mode::Closed { pipeline: 1, think_ns: 0 });
+        assert!(
+            matches!(modes[4], Mode::Open { rate_per_s, arrivals: Arrivals::Poisson } if rate_per_s == 1000.0)
+        );
+        assert_eq!(
+            modes[5],
+            Mode::Closed {
+                pipeline: 1,
+                think_ns: 0
+            }
+        );
         // A closed loop keeps every stream busy.
         let plan = self::plan("[protocol]\nversion = \"2\"\nstreams = 8");
-        assert!(matches!(mode(&plan, &CellKey::new(Phase::Matrix, 1024, 64)), Mode::Closed { pipeline: 8, .. }));
+        assert!(matches!(
+            mode(&plan, &CellKey::new(Phase::Matrix, 1024, 64)),
+            Mode::Closed { pipeline: 8, .. }
+        ));
     }
 }

@@ -34,29 +34,55 @@ pub struct Comparison {
 /// Compares two experiments cell by cell.
 #[must_use]
 pub fn compare(before: &Study, after: &Study) -> Comparison {
-    let mut keys: Vec<CellKey> = before.cells.iter().chain(&after.cells).map(|cell| cell.key).collect();
+    let mut keys: Vec<CellKey> = before
+        .cells
+        .iter()
+        .chain(&after.cells)
+        .map(|cell| cell.key)
+        .collect();
     keys.sort_unstable();
     keys.dedup();
-    let mut cells: Vec<ComparedCell> = keys.into_iter().map(|key| compared(key, before, after)).collect();
+    let mut cells: Vec<ComparedCell> = keys
+        .into_iter()
+        .map(|key| compared(key, before, after))
+        .collect();
     adjust(cells.iter_mut().filter_map(|cell| cell.ok_per_s.as_mut()));
     adjust(cells.iter_mut().filter_map(|cell| cell.p99.as_mut()));
-    Comparison { cells, notes: notes(before, after) }
+    Comparison {
+        cells,
+        notes: notes(before, after),
+    }
 }
 
 fn compared(key: CellKey, before: &Study, after: &Study) -> ComparedCell {
     let (one, two) = (valid(before, key), valid(after, key));
     let judged = |measure: MeasureName, value: fn(&CellRun) -> Option<f64>| {
         let values = |study, cell| -> Vec<f64> {
-            counted(runs(study, cell)).into_iter().filter(|run| is_sound(run)).filter_map(value).collect()
+            counted(runs(study, cell))
+                .into_iter()
+                .filter(|run| is_sound(run))
+                .filter_map(value)
+                .collect()
         };
-        Judged::new(&measure.info(), MARGIN, &values(before, one?), &values(after, two?), &[])
+        Judged::new(
+            &measure.info(),
+            MARGIN,
+            &values(before, one?),
+            &values(after, two?),
+            &[],
+        )
     };
     let cpu = |cell: &Cell| cell.median.server_cpu_ns_per_request.filter(|ns| *ns > 0.0);
     ComparedCell {
         key,
         ok_per_s: judged(MeasureName::OkPerS, |run| run.load.as_ref()?.ok_per_s()),
-        p99: judged(MeasureName::LatencyP99Ns, |run| Some(run.load.as_ref()?.latency.p99?.ns as f64)),
-        server_cpu_per_request: one.and_then(cpu).zip(two.and_then(cpu)).map(|(one, two)| two / one),
+        p99: judged(MeasureName::LatencyP99Ns, |run| {
+            Some(run.load.as_ref()?.latency.p99?.ns as f64)
+        }),
+        server_cpu_per_request: one
+            .and_then(cpu)
+            .zip(two.and_then(cpu))
+            .map(|(one, two)| two / one),
     }
 }
 
@@ -65,14 +91,23 @@ fn runs<'a>(study: &'a Study, cell: &'a Cell) -> &'a [CellRun] {
     let mut key = cell.key;
     key.phase = Phase::Matrix;
     let is_same = |other: &&Cell| other.key == key;
-    let twin = study.cells.iter().find(is_same).filter(|_| cell.runs.is_empty());
+    let twin = study
+        .cells
+        .iter()
+        .find(is_same)
+        .filter(|_| cell.runs.is_empty());
     &twin.unwrap_or(cell).runs
 }
 
 /// Whether the path and the server decided the run.
 fn is_sound(run: &CellRun) -> bool {
-    const UNSOUND: [Flag; 5] =
-        [Flag::Unsteady, Flag::DirtyStart, Flag::GeneratorLate, Flag::ControlLost, Flag::Interrupted];
+    const UNSOUND: [Flag; 5] = [
+        Flag::Unsteady,
+        Flag::DirtyStart,
+        Flag::GeneratorLate,
+        Flag::ControlLost,
+        Flag::Interrupted,
+    ];
     !run.flags.iter().any(|flag| UNSOUND.contains(flag))
 }
 
@@ -97,8 +132,14 @@ pub(crate) fn notes(before: &Study, after: &Study) -> Vec<String> {
         ("client", Some(&before.client), Some(&after.client)),
         ("server", before.server.as_ref(), after.server.as_ref()),
     ] {
-        let changes = one.zip(two).map_or_else(Vec::new, |(one, two)| changes(one, two));
-        notes.extend(changes.into_iter().map(|change| format!("{whose}: {change}")));
+        let changes = one
+            .zip(two)
+            .map_or_else(Vec::new, |(one, two)| changes(one, two));
+        notes.extend(
+            changes
+                .into_iter()
+                .map(|change| format!("{whose}: {change}")),
+        );
     }
     notes
 }
@@ -118,7 +159,9 @@ fn change_of_protocol(before: &Study, after: &Study) -> Option<String> {
         let protocol = study.protocol.iter().map(ToString::to_string);
         protocol.collect::<Vec<_>>().join(" and ")
     };
-    let is_change = !before.protocol.is_empty() && !after.protocol.is_empty() && before.protocol != after.protocol;
+    let is_change = !before.protocol.is_empty()
+        && !after.protocol.is_empty()
+        && before.protocol != after.protocol;
     is_change.then(|| format!("protocol: {}, now {}", words(before), words(after)))
 }
 
@@ -149,9 +192,19 @@ mod tests {
         let comparison = compare(&study, &study);
         assert_eq!(comparison.cells.len(), study.cells.len());
         for (position, cell) in comparison.cells.iter().enumerate() {
-            let Some(judged) = &cell.ok_per_s else { continue };
-            let expected = if position == index { Verdict::Same } else { Verdict::TooFew };
-            assert_eq!((judged.estimate, judged.verdict), (1.0, expected), "{judged:?}");
+            let Some(judged) = &cell.ok_per_s else {
+                continue;
+            };
+            let expected = if position == index {
+                Verdict::Same
+            } else {
+                Verdict::TooFew
+            };
+            assert_eq!(
+                (judged.estimate, judged.verdict),
+                (1.0, expected),
+                "{judged:?}"
+            );
         }
         assert!(comparison.notes.is_empty(), "{:?}", comparison.notes);
     }
@@ -167,8 +220,13 @@ mod tests {
             p99.ns = p99.ns * 9 / 10 - 40_000;
         });
         let cell = &compare(&before, &after).cells[index];
-        let verdicts = [&cell.ok_per_s, &cell.p99].map(|judged| judged.as_ref().map(|judged| judged.verdict));
-        assert_eq!(verdicts, [Some(Verdict::Worse), Some(Verdict::Better)], "{cell:?}");
+        let verdicts =
+            [&cell.ok_per_s, &cell.p99].map(|judged| judged.as_ref().map(|judged| judged.verdict));
+        assert_eq!(
+            verdicts,
+            [Some(Verdict::Worse), Some(Verdict::Better)],
+            "{cell:?}"
+        );
     }
 
     #[test]
@@ -194,7 +252,10 @@ mod tests {
         assert!(compare(&before, &after).notes.is_empty());
         after.protocol[0].http = HttpVersion::Http2;
         let notes = compare(&before, &after).notes;
-        assert_eq!(notes, ["protocol: HTTP/1.1 in plain text, now HTTP/2 in plain text"]);
+        assert_eq!(
+            notes,
+            ["protocol: HTTP/1.1 in plain text, now HTTP/2 in plain text"]
+        );
         // Written before this was kept.
         after.protocol.clear();
         assert!(compare(&before, &after).notes.is_empty());

@@ -46,15 +46,27 @@ pub fn changes(before: &Environment, after: &Environment) -> Vec<String> {
         change("CPUs", &before.cpus, &after.cpus),
         change("device", &before.device, &after.device),
         change("link in bit/s", &before.link_bps, &after.link_bps),
-        change("largest packet in bytes", &before.mtu_bytes, &after.mtu_bytes),
-        change("limit of descriptors", &before.nofile_hard, &after.nofile_hard),
+        change(
+            "largest packet in bytes",
+            &before.mtu_bytes,
+            &after.mtu_bytes,
+        ),
+        change(
+            "limit of descriptors",
+            &before.nofile_hard,
+            &after.nofile_hard,
+        ),
     ]
     .into_iter()
     .flatten()
     .collect()
 }
 
-fn change<T: PartialEq + std::fmt::Display>(what: &str, before: &Option<T>, after: &Option<T>) -> Option<String> {
+fn change<T: PartialEq + std::fmt::Display>(
+    what: &str,
+    before: &Option<T>,
+    after: &Option<T>,
+) -> Option<String> {
     let (before, after) = (before.as_ref()?, after.as_ref()?);
     (before != after).then(|| format!("{what}: {before}, now {after}"))
 }

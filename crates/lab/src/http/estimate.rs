@@ -27,13 +27,20 @@ pub struct Cost {
 }
 
 impl Cost {
-    const NOTHING: Self = Self { runs: 0, time: Duration::ZERO, bytes: Some(0) };
+    const NOTHING: Self = Self {
+        runs: 0,
+        time: Duration::ZERO,
+        bytes: Some(0),
+    };
 
     fn plus(self, other: Self) -> Self {
         Self {
             runs: self.runs.saturating_add(other.runs),
             time: self.time.saturating_add(other.time),
-            bytes: self.bytes.zip(other.bytes).map(|(a, b)| a.saturating_add(b)),
+            bytes: self
+                .bytes
+                .zip(other.bytes)
+                .map(|(a, b)| a.saturating_add(b)),
         }
     }
 }
@@ -50,22 +57,47 @@ pub struct Estimate {
 /// Estimates a plan.
 #[must_use]
 pub fn estimate(plan: &Plan, phases: Phases) -> Estimate {
-    let test = if phases.has(0) { plan.tcp.duration.saturating_add(AROUND_A_TEST) } else { SHORT_TEST };
+    let test = if phases.has(0) {
+        plan.tcp.duration.saturating_add(AROUND_A_TEST)
+    } else {
+        SHORT_TEST
+    };
     let tests = cells::tests(plan, phases).into_iter();
-    let tcp = tests.map(|_| Cost { runs: 1, time: test, bytes: None }).fold(Cost::NOTHING, Cost::plus);
+    let tcp = tests
+        .map(|_| Cost {
+            runs: 1,
+            time: test,
+            bytes: None,
+        })
+        .fold(Cost::NOTHING, Cost::plus);
     let mut runs = cells::runs(plan, phases);
     runs.sort_unstable();
-    let cost = |runs: &[PlannedRun]| runs.iter().map(|run| run_cost(plan, &run.key)).fold(Cost::NOTHING, Cost::plus);
+    let cost = |runs: &[PlannedRun]| {
+        runs.iter()
+            .map(|run| run_cost(plan, &run.key))
+            .fold(Cost::NOTHING, Cost::plus)
+    };
     let cells = runs.chunk_by(|a, b| a.key == b.key);
-    let cells: Vec<(CellKey, Cost)> = cells.filter_map(|runs| Some((runs.first()?.key, cost(runs)))).collect();
+    let cells: Vec<(CellKey, Cost)> = cells
+        .filter_map(|runs| Some((runs.first()?.key, cost(runs))))
+        .collect();
     let refined = refined(plan, phases);
-    let total = cells.iter().map(|(_, cost)| *cost).chain(refined).fold(tcp, Cost::plus);
+    let total = cells
+        .iter()
+        .map(|(_, cost)| *cost)
+        .chain(refined)
+        .fold(tcp, Cost::plus);
     Estimate { cells, total }
 }
 
 /// A cell between others for every second payload of the matrix.
 fn refined(plan: &Plan, phases: Phases) -> Vec<Cost> {
-    let connections = plan.matrix.connections.iter().max().filter(|_| phases.has(2) && plan.matrix.refine_knee);
+    let connections = plan
+        .matrix
+        .connections
+        .iter()
+        .max()
+        .filter(|_| phases.has(2) && plan.matrix.refine_knee);
     let keys = connections.into_iter().flat_map(|connections| {
         let payloads = plan.matrix.payloads_bytes.iter().step_by(2);
         payloads.map(|payload| CellKey::new(Phase::Matrix, *payload, *connections / 2))
@@ -109,13 +141,19 @@ pub fn window(plan: &Plan, key: &CellKey) -> Duration {
 
 fn ramp(plan: &Plan, connections: u32) -> Duration {
     let seconds = |rate: u32| f64::from(connections) / f64::from(rate.max(1));
-    plan.defaults.ramp_per_s.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(seconds(rate)))
+    plan.defaults.ramp_per_s.map_or(Duration::ZERO, |rate| {
+        Duration::from_secs_f64(seconds(rate))
+    })
 }
 
 fn bytes(plan: &Plan, key: &CellKey, loaded: Duration) -> Option<u64> {
     let requests = match (key.phase, key.rate_per_s) {
         (Phase::Idle, _) => {
-            let beats = plan.c10k.idle.heartbeat.map_or(0.0, |pause| loaded.as_secs_f64() / pause.as_secs_f64());
+            let beats = plan
+                .c10k
+                .idle
+                .heartbeat
+                .map_or(0.0, |pause| loaded.as_secs_f64() / pause.as_secs_f64());
             f64::from(key.connections) * (beats + f64::from(u8::from(plan.c10k.idle.touch)))
         }
         (_, rate) => f64::from(rate?) * loaded.as_secs_f64(),
@@ -150,10 +188,20 @@ mod tests {
     #[test]
     fn bytes_are_known_of_rates_alone() {
         let matrix = estimate(&Plan::default(), Phases::parse("2").expect("phases"));
-        assert_eq!((matrix.cells.len(), matrix.cells[0].1.runs, matrix.total.bytes), (18, 3, None));
+        assert_eq!(
+            (
+                matrix.cells.len(),
+                matrix.cells[0].1.runs,
+                matrix.total.bytes
+            ),
+            (18, 3, None)
+        );
         let text = "[phase0]\nstreams = []\n[phase2]\npayloads = []\n[phase3.active]\nconnections = 0\n[phase1]\npayloads = []";
         let slow = Plan::parse(text).expect("plan");
-        let bytes = estimate(&slow, Phases::ALL).total.bytes.expect("rates are known");
+        let bytes = estimate(&slow, Phases::ALL)
+            .total
+            .bytes
+            .expect("rates are known");
         assert_eq!(bytes, 36_000 * 115 + 62_000 * 1142);
     }
 
@@ -162,6 +210,13 @@ mod tests {
         let phases = Phases::parse("0").expect("phases");
         let plan = Plan::parse("[phase0]\nstreams = []").expect("plan");
         let estimate = estimate(&plan, phases);
-        assert_eq!((estimate.total.runs, estimate.total.time, estimate.total.bytes), (0, Duration::ZERO, Some(0)));
+        assert_eq!(
+            (
+                estimate.total.runs,
+                estimate.total.time,
+                estimate.total.bytes
+            ),
+            (0, Duration::ZERO, Some(0))
+        );
     }
 }

@@ -77,12 +77,26 @@ pub trait CellRunner {
 ///
 /// # Errors
 /// The runner's.
-pub fn run<R: CellRunner>(setup: &Setup, is_forced: bool, kept: Kept, runner: &mut R) -> Result<Study, R::Error> {
-    let mut experiment =
-        Experiment { setup, is_forced, kept, runner, is_first_run: true, is_server_gone: false, vain_repeats: 0 };
+pub fn run<R: CellRunner>(
+    setup: &Setup,
+    is_forced: bool,
+    kept: Kept,
+    runner: &mut R,
+) -> Result<Study, R::Error> {
+    let mut experiment = Experiment {
+        setup,
+        is_forced,
+        kept,
+        runner,
+        is_first_run: true,
+        is_server_gone: false,
+        vain_repeats: 0,
+    };
     experiment.baseline()?;
     let planned = cells::runs(&setup.plan, setup.phases);
-    let (isolated, later): (Vec<_>, Vec<_>) = planned.into_iter().partition(|run| is_isolated(run.key.phase));
+    let (isolated, later): (Vec<_>, Vec<_>) = planned
+        .into_iter()
+        .partition(|run| is_isolated(run.key.phase));
     experiment.run_all(isolated)?;
     experiment.refine()?;
     experiment.run_all(later)?;
@@ -105,11 +119,16 @@ impl<R: CellRunner> Experiment<'_, R> {
     fn baseline(&mut self) -> Result<(), R::Error> {
         let planned = cells::tests(&self.setup.plan, self.setup.phases);
         let is_wanted = self.setup.phases.has(0);
-        let is_needed = is_wanted || self.setup.plan.line_rate_bps.is_none() && !self.setup.client.is_loopback;
+        let is_needed =
+            is_wanted || self.setup.plan.line_rate_bps.is_none() && !self.setup.client.is_loopback;
         if planned.is_empty() || !self.kept.baseline.is_empty() || !is_needed {
             return Ok(());
         }
-        let is_complete = if is_wanted { self.test_tcp(planned) } else { self.download(None) };
+        let is_complete = if is_wanted {
+            self.test_tcp(planned)
+        } else {
+            self.download(None)
+        };
         if !is_complete || self.kept.baseline.is_empty() {
             return Ok(());
         }
@@ -119,7 +138,9 @@ impl<R: CellRunner> Experiment<'_, R> {
             last.without_load = self.runner.loss_without_load(last.goodput_bps);
         }
         self.runner.keep_baseline(&self.kept.baseline)?;
-        self.kept.notes.extend(study::slow_tests(&self.kept.baseline));
+        self.kept
+            .notes
+            .extend(study::slow_tests(&self.kept.baseline));
         let defects = study::path_defects(&self.kept.baseline);
         if defects.is_empty() || self.setup.client.is_loopback || !is_wanted {
             return Ok(());
@@ -149,13 +170,18 @@ impl<R: CellRunner> Experiment<'_, R> {
     /// TCP alone by a download, in place of tests that failed for `reason`. Returns whether it is complete.
     fn download(&mut self, reason: Option<String>) -> bool {
         let has_tests = !self.kept.baseline.is_empty();
-        if let Some(reason) = reason.as_ref().filter(|_| has_tests || self.setup.client.is_loopback) {
+        if let Some(reason) = reason
+            .as_ref()
+            .filter(|_| has_tests || self.setup.client.is_loopback)
+        {
             self.kept.notes.push(format!("no TCP baseline: {reason}"));
             return has_tests;
         }
         match self.runner.download() {
             Ok(Some(baseline)) => {
-                let note = |reason| format!("TCP alone is a download over HTTP, without tests of TCP: {reason}");
+                let note = |reason| {
+                    format!("TCP alone is a download over HTTP, without tests of TCP: {reason}")
+                };
                 self.kept.notes.extend(reason.map(note));
                 self.kept.baseline.push(baseline);
                 true
@@ -163,7 +189,9 @@ impl<R: CellRunner> Experiment<'_, R> {
             Ok(None) => false,
             Err(why) => {
                 let reasons: Vec<String> = reason.into_iter().chain([why]).collect();
-                self.kept.notes.push(format!("no TCP baseline: {}", reasons.join("; ")));
+                self.kept
+                    .notes
+                    .push(format!("no TCP baseline: {}", reasons.join("; ")));
                 false
             }
         }
@@ -177,7 +205,8 @@ impl<R: CellRunner> Experiment<'_, R> {
             if runs.is_empty() || self.is_ended() {
                 return Ok(());
             }
-            self.runner.runs_added(u32::try_from(runs.len()).unwrap_or(0));
+            self.runner
+                .runs_added(u32::try_from(runs.len()).unwrap_or(0));
             self.run_all(runs)?;
         }
         Ok(())
@@ -190,8 +219,13 @@ impl<R: CellRunner> Experiment<'_, R> {
                 return Ok(());
             }
             let run = if !self.is_forced && is_blocked(&self.setup.checks, &planned.key) {
-                let started_unix_ms = self.setup.started_unix_ms + nanoseconds(self.runner.elapsed()) / 1_000_000;
-                skipped(&planned, started_unix_ms, "a check before the experiment failed; see the checks")
+                let started_unix_ms =
+                    self.setup.started_unix_ms + nanoseconds(self.runner.elapsed()) / 1_000_000;
+                skipped(
+                    &planned,
+                    started_unix_ms,
+                    "a check before the experiment failed; see the checks",
+                )
             } else {
                 self.run_one(&planned)?
             };
@@ -199,9 +233,9 @@ impl<R: CellRunner> Experiment<'_, R> {
             self.is_server_gone = run.flags.contains(&Flag::ServerGone);
             if let Some(reason) = run.reason.as_ref().filter(|_| self.is_server_gone) {
                 let name = planned.key.name();
-                self.kept
-                    .notes
-                    .push(format!("ended at {name}: {reason}; --resume makes this run and the missing ones"));
+                self.kept.notes.push(format!(
+                    "ended at {name}: {reason}; --resume makes this run and the missing ones"
+                ));
             }
             self.kept.runs.push(run);
         }
@@ -217,37 +251,53 @@ impl<R: CellRunner> Experiment<'_, R> {
     fn run_one(&mut self, planned: &PlannedRun) -> Result<CellRun, R::Error> {
         let is_first = std::mem::replace(&mut self.is_first_run, false);
         let cooldown = self.setup.plan.defaults.cooldown;
-        let is_rested = self.runner.rest(if is_first { Duration::ZERO } else { cooldown });
+        let is_rested = self
+            .runner
+            .rest(if is_first { Duration::ZERO } else { cooldown });
         let mut run = self.runner.run(planned)?;
         let is_disturbed = |run: &CellRun| {
             let mut flags = run.flags.iter();
-            run.state == RunState::Done && flags.any(|flag| matches!(flag, Flag::Unsteady | Flag::ControlLost))
+            run.state == RunState::Done
+                && flags.any(|flag| matches!(flag, Flag::Unsteady | Flag::ControlLost))
         };
         if is_disturbed(&run) && self.vain_repeats < VAIN_REPEATS_MAX {
             run = self.runner.run(planned)?;
             self.vain_repeats += u32::from(is_disturbed(&run));
         }
-        run.flags.extend((!is_rested && run.load.is_some()).then_some(Flag::DirtyStart));
+        run.flags
+            .extend((!is_rested && run.load.is_some()).then_some(Flag::DirtyStart));
         Ok(run)
     }
 
     /// Runs that are not finished.
     fn remaining(&self, mut runs: Vec<PlannedRun>) -> Vec<PlannedRun> {
         let kept = self.kept.runs.iter();
-        let finished: BTreeSet<_> = kept.map(|run| PlannedRun { key: run.key, repeat: run.repeat }).collect();
+        let finished: BTreeSet<_> = kept
+            .map(|run| PlannedRun {
+                key: run.key,
+                repeat: run.repeat,
+            })
+            .collect();
         runs.retain(|run| !finished.contains(run));
         runs
     }
 
     fn input(&self, is_complete: bool) -> StudyInput<'_> {
-        StudyInput { setup: self.setup, elapsed_ns: nanoseconds(self.runner.elapsed()), is_complete, kept: &self.kept }
+        StudyInput {
+            setup: self.setup,
+            elapsed_ns: nanoseconds(self.runner.elapsed()),
+            is_complete,
+            kept: &self.kept,
+        }
     }
 }
 
 /// Whether a failed check concerns the cell.
 fn is_blocked(checks: &[Check], key: &CellKey) -> bool {
     let name = key.name();
-    let mut failed = checks.iter().filter(|check| check.status == CheckStatus::Fail);
+    let mut failed = checks
+        .iter()
+        .filter(|check| check.status == CheckStatus::Fail);
     failed.any(|check| check.cells.is_empty() || check.cells.contains(&name))
 }
 
@@ -290,7 +340,11 @@ mod tests {
     }
 
     fn hosts() -> Hosts {
-        Hosts { stops_after: usize::MAX, goodput_bps: 941e6, ..Hosts::default() }
+        Hosts {
+            stops_after: usize::MAX,
+            goodput_bps: 941e6,
+            ..Hosts::default()
+        }
     }
 
     impl CellRunner for Hosts {
@@ -310,7 +364,8 @@ mod tests {
 
         fn download(&mut self) -> Result<Option<Baseline>, String> {
             let mut baseline = Baseline::default();
-            (baseline.is_reverse, baseline.streams, baseline.goodput_bps) = (true, 4, self.goodput_bps);
+            (baseline.is_reverse, baseline.streams, baseline.goodput_bps) =
+                (true, 4, self.goodput_bps);
             Ok(Some(baseline))
         }
 
@@ -341,12 +396,21 @@ mod tests {
             let load = load_of(planned.key.payload_bytes, planned.key.connections, ok_per_s);
             let is_gone = std::mem::take(&mut self.is_gone_once);
             let mut run = fixture::run(load);
-            run.state = if is_gone { RunState::Aborted } else { RunState::Done };
-            run.reason = is_gone.then(|| "connection refused since 3.2 s: the server is gone".to_owned());
+            run.state = if is_gone {
+                RunState::Aborted
+            } else {
+                RunState::Done
+            };
+            run.reason =
+                is_gone.then(|| "connection refused since 3.2 s: the server is gone".to_owned());
             run.key = planned.key;
             run.repeat = planned.repeat;
-            run.flags =
-                self.flag_once.take().into_iter().chain(self.is_always_unsteady.then_some(Flag::Unsteady)).collect();
+            run.flags = self
+                .flag_once
+                .take()
+                .into_iter()
+                .chain(self.is_always_unsteady.then_some(Flag::Unsteady))
+                .collect();
             Ok(run)
         }
 
@@ -372,8 +436,7 @@ mod tests {
         }
     }
 
-    const TWO_CELLS: &str =
-        "[defaults]\nrepeats = 2\n[phase2]\npayloads = [\"1k\"]\nconnections = [2, 256]\nrefine_knee = false";
+    const TWO_CELLS: &str = "[defaults]\nrepeats = 2\n[phase2]\npayloads = [\"1k\"]\nconnections = [2, 256]\nrefine_knee = false";
 
     #[test]
     fn kept_runs_are_not_repeated_and_the_rest_is_run() {
@@ -383,8 +446,16 @@ mod tests {
         let partial = run(&setup, false, Kept::default(), &mut first).expect("three runs");
         assert!(!partial.is_complete);
         assert_eq!(first.kept, 3);
-        let runs = partial.cells.iter().flat_map(|cell| cell.runs.clone()).collect();
-        let kept = Kept { baseline: partial.baseline, runs, notes: Vec::new() };
+        let runs = partial
+            .cells
+            .iter()
+            .flat_map(|cell| cell.runs.clone())
+            .collect();
+        let kept = Kept {
+            baseline: partial.baseline,
+            runs,
+            notes: Vec::new(),
+        };
         let mut second = hosts();
         let whole = run(&setup, false, kept, &mut second).expect("the last run");
         assert!(whole.is_complete && whole.cells.len() == 2);
@@ -395,15 +466,25 @@ mod tests {
     #[test]
     fn server_that_is_gone_ends_the_experiment_and_resume_makes_the_rest() {
         let setup = matrix(TWO_CELLS);
-        let mut gone = Hosts { is_gone_once: true, flag_once: Some(Flag::ServerGone), ..hosts() };
+        let mut gone = Hosts {
+            is_gone_once: true,
+            flag_once: Some(Flag::ServerGone),
+            ..hosts()
+        };
         let partial = run(&setup, false, Kept::default(), &mut gone).expect("one run");
         assert_eq!((partial.is_complete, gone.ran.len()), (false, 1));
         assert!(
-            partial.notes.iter().any(|note| note.contains("since 3.2 s: the server is gone")),
+            partial
+                .notes
+                .iter()
+                .any(|note| note.contains("since 3.2 s: the server is gone")),
             "{:?}",
             partial.notes
         );
-        assert_eq!(partial.cells[0].verdict.primary.class, linerate_model::http::VerdictClass::Invalid);
+        assert_eq!(
+            partial.cells[0].verdict.primary.class,
+            linerate_model::http::VerdictClass::Invalid
+        );
         let whole = run(&setup, false, Kept::default(), &mut hosts()).expect("all runs");
         assert!(whole.is_complete);
     }
@@ -414,7 +495,12 @@ mod tests {
         let mut hosts = hosts();
         let study = run(&setup, false, Kept::default(), &mut hosts).expect("a study");
         assert!(hosts.added >= 2, "{}", hosts.added);
-        assert!(study.cells.iter().any(|cell| (3..256).contains(&cell.key.connections)));
+        assert!(
+            study
+                .cells
+                .iter()
+                .any(|cell| (3..256).contains(&cell.key.connections))
+        );
     }
 
     #[test]
@@ -430,7 +516,10 @@ mod tests {
     #[test]
     fn hosts_on_which_no_run_is_steady_do_not_double_the_time() {
         let setup = matrix(&TWO_CELLS.replace("repeats = 2", "repeats = 10"));
-        let mut hosts = Hosts { is_always_unsteady: true, ..hosts() };
+        let mut hosts = Hosts {
+            is_always_unsteady: true,
+            ..hosts()
+        };
         run(&setup, false, Kept::default(), &mut hosts).expect("a study");
         assert_eq!((hosts.ran.len(), hosts.kept), (22, 20));
     }
@@ -444,7 +533,14 @@ mod tests {
         assert!(refused.is_err_and(|defects| !defects.is_empty()));
         assert!(lossy.ran.is_empty());
         let study = run(&setup, true, Kept::default(), &mut lossy).expect("forced");
-        assert!(study.notes.iter().any(|note| note.contains("segments sent again")), "{:?}", study.notes);
+        assert!(
+            study
+                .notes
+                .iter()
+                .any(|note| note.contains("segments sent again")),
+            "{:?}",
+            study.notes
+        );
     }
 
     #[test]
@@ -452,22 +548,48 @@ mod tests {
         let mut slow = hosts();
         slow.goodput_bps = 500e6;
         let study = run(&matrix(TWO_CELLS), false, Kept::default(), &mut slow).expect("a study");
-        assert!(study.notes.iter().any(|note| note.contains("of what the link carries")), "{:?}", study.notes);
+        assert!(
+            study
+                .notes
+                .iter()
+                .any(|note| note.contains("of what the link carries")),
+            "{:?}",
+            study.notes
+        );
     }
 
     #[test]
     fn download_is_the_baseline_where_no_server_tests_tcp() {
-        let mut alone = Hosts { has_no_tcp_server: true, ..hosts() };
+        let mut alone = Hosts {
+            has_no_tcp_server: true,
+            ..hosts()
+        };
         let study = run(&matrix(TWO_CELLS), false, Kept::default(), &mut alone).expect("a study");
         assert_eq!(study.baseline.len(), 1);
-        assert!(study.notes.iter().any(|note| note.contains("download over HTTP")), "{:?}", study.notes);
-        assert!(study.cells.iter().all(|cell| cell.median.of_ceiling.is_some()));
+        assert!(
+            study
+                .notes
+                .iter()
+                .any(|note| note.contains("download over HTTP")),
+            "{:?}",
+            study.notes
+        );
+        assert!(
+            study
+                .cells
+                .iter()
+                .all(|cell| cell.median.of_ceiling.is_some())
+        );
     }
 
     #[test]
     fn cells_that_a_check_advises_against_are_skipped_unless_forced() {
         let mut setup = matrix(TWO_CELLS);
-        let mut check = Check::new("nofile.hard", linerate_model::http::Side::Client, CheckStatus::Fail);
+        let mut check = Check::new(
+            "nofile.hard",
+            linerate_model::http::Side::Client,
+            CheckStatus::Fail,
+        );
         check.cells = vec!["matrix-1k-c256".to_owned()];
         setup.checks = vec![check];
         let mut checked = hosts();

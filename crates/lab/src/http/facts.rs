@@ -3,18 +3,29 @@
 use std::collections::BTreeMap;
 
 use linerate_model::http::{
-    CellFacts, CellKey, CellRun, Counters, EndpointFacts, EndpointStats, ErrorCounts, LoadResult, Medians, Network,
-    Peak,
+    CellFacts, CellKey, CellRun, Counters, EndpointFacts, EndpointStats, ErrorCounts, LoadResult,
+    Medians, Network, Peak,
 };
 
 use super::medians::{self, counted, median_of};
 
 /// Gathers the facts of a cell from its runs.
-pub(super) fn cell_facts(key: CellKey, runs: &[CellRun], medians: &Medians, network: Network, port: u16) -> CellFacts {
+pub(super) fn cell_facts(
+    key: CellKey,
+    runs: &[CellRun],
+    medians: &Medians,
+    network: Network,
+    port: u16,
+) -> CellFacts {
     let reason = runs.iter().rev().find_map(|run| run.reason.clone());
     let runs = counted(runs);
     let loads: Vec<&LoadResult> = runs.iter().filter_map(|run| run.load.as_ref()).collect();
-    let sum = |amount: fn(&LoadResult) -> u64| loads.iter().map(|load| amount(load)).fold(0, u64::saturating_add);
+    let sum = |amount: fn(&LoadResult) -> u64| {
+        loads
+            .iter()
+            .map(|load| amount(load))
+            .fold(0, u64::saturating_add)
+    };
     let requests = sum(|load| load.requests);
     let mut flags = BTreeMap::new();
     for flag in runs.iter().flat_map(|run| &run.flags) {
@@ -58,7 +69,8 @@ fn errors(loads: &[&LoadResult]) -> ErrorCounts {
 }
 
 fn endpoint(runs: &[&CellRun], side: impl Fn(&CellRun) -> Option<&EndpointStats>) -> EndpointFacts {
-    let share = |figure: fn(&EndpointStats) -> Option<f64>| median_of(runs, |run| figure(side(run)?));
+    let share =
+        |figure: fn(&EndpointStats) -> Option<f64>| median_of(runs, |run| figure(side(run)?));
     let sides: Vec<&EndpointStats> = runs.iter().filter_map(|run| side(run)).collect();
     let busiest = sides.iter().max_by(|a, b| {
         let busy = |side: &EndpointStats| side.busiest_cpu_busy.unwrap_or(-1.0);
@@ -121,17 +133,36 @@ mod tests {
                 run.flags.extend((repeat == 2).then_some(Flag::Unsteady));
                 let load = run.load.as_mut().expect("done");
                 load.connections.opened = 60 + u64::from(repeat);
-                load.errors.add(ErrorClass::Eof, || format!("error {repeat}"));
+                load.errors
+                    .add(ErrorClass::Eof, || format!("error {repeat}"));
                 run
             })
             .into();
-        let facts = cell_facts(runs[0].key, &runs, &medians(&runs, None, None), Network::Unknown, 80);
+        let facts = cell_facts(
+            runs[0].key,
+            &runs,
+            &medians(&runs, None, None),
+            Network::Unknown,
+            80,
+        );
         let client = &facts.client;
-        assert_eq!((client.cpu_busy, client.core, client.listen_drops), (Some(0.3), Some(2), Some(4)));
+        assert_eq!(
+            (client.cpu_busy, client.core, client.listen_drops),
+            (Some(0.3), Some(2), Some(4))
+        );
         assert_eq!(client.fds.map(|fds| fds.peak), Some(3));
         assert_eq!(facts.open_share, Some(61.0 / 64.0));
-        assert_eq!((facts.errors.count(ErrorClass::Eof), facts.ended), (3, 30_003));
-        assert_eq!((facts.flagged(Flag::Unsteady), facts.is_mostly(Flag::Unsteady)), (1, false));
+        assert_eq!(
+            (facts.errors.count(ErrorClass::Eof), facts.ended),
+            (3, 30_003)
+        );
+        assert_eq!(
+            (
+                facts.flagged(Flag::Unsteady),
+                facts.is_mostly(Flag::Unsteady)
+            ),
+            (1, false)
+        );
         assert!(facts.server.is_some());
     }
 }

@@ -1,7 +1,8 @@
 //! Runs for tests: clean ones, of which each test spoils what it is about.
 
 use linerate_model::http::{
-    CellKey, CellRun, EndpointStats, Latency, LoadResult, Mode, NicStats, Peak, Phase, Quantile, RunState,
+    CellKey, CellRun, EndpointStats, Latency, LoadResult, Mode, NicStats, Peak, Phase, Quantile,
+    RunState,
 };
 
 /// Length of the window of a run.
@@ -32,7 +33,10 @@ pub(crate) fn load(ok_per_s: f64) -> LoadResult {
 pub(crate) fn load_of(payload_bytes: u64, connections: u32, ok_per_s: f64) -> LoadResult {
     let ok = (ok_per_s * WINDOW_S as f64).round() as u64;
     let header_bytes = super::ceiling::usual_header_bytes(payload_bytes);
-    let mut load = LoadResult::new(Mode::Closed { pipeline: 1, think_ns: 0 });
+    let mut load = LoadResult::new(Mode::Closed {
+        pipeline: 1,
+        think_ns: 0,
+    });
     load.protocol = Some(linerate_model::http::NegotiatedProtocol::default());
     load.connections.wanted = u64::from(connections);
     load.connections.opened = u64::from(connections);
@@ -50,7 +54,11 @@ pub(crate) fn load_of(payload_bytes: u64, connections: u32, ok_per_s: f64) -> Lo
 
 /// A finished run of this load, of which nothing is known at either end.
 pub(crate) fn run(load: LoadResult) -> CellRun {
-    let mut run = CellRun::new(CellKey::new(Phase::Matrix, 1024, CONNECTIONS), 1, RunState::Done);
+    let mut run = CellRun::new(
+        CellKey::new(Phase::Matrix, 1024, CONNECTIONS),
+        1,
+        RunState::Done,
+    );
     run.load = Some(load);
     run
 }

@@ -64,16 +64,21 @@ impl Shape {
     pub fn of(payload_bytes: u64, mut points: Vec<Point>, objective: &Objective) -> Self {
         points.sort_by_key(|point| point.connections);
         let connections = points.iter().map(|point| point.connections).collect();
-        let valid: Vec<Point> =
-            points.into_iter().filter(|point| point.is_valid && point.medians.ok_per_s.is_some()).collect();
+        let valid: Vec<Point> = points
+            .into_iter()
+            .filter(|point| point.is_valid && point.medians.ok_per_s.is_some())
+            .collect();
         let tolerance = tolerance(&valid);
         let mut row = Row::default();
         (row.payload_bytes, row.tolerance) = (payload_bytes, tolerance);
         if let Some((best_per_s, knee)) = knee(&valid, tolerance) {
             row.best_per_s = Some(best_per_s);
             row.knee_connections = Some(knee.connections);
-            row.predicted_connections = valid.first().and_then(|least| predicted(best_per_s, least));
-            let past = valid.iter().filter(|cell| is_queueing(cell, &knee, tolerance));
+            row.predicted_connections =
+                valid.first().and_then(|least| predicted(best_per_s, least));
+            let past = valid
+                .iter()
+                .filter(|cell| is_queueing(cell, &knee, tolerance));
             row.queueing_connections = past.map(|cell| cell.connections).collect();
             let jumped = valid.iter().find(|cell| is_cliff(cell, &knee));
             row.cliff = jumped.map(|cell| cliff(&knee, cell));
@@ -82,7 +87,11 @@ impl Shape {
             row.best_stable_connections = stable.map(|(connections, _)| connections);
             row.is_limited_by_objective = stable.is_some_and(|(_, is_limited)| is_limited);
         }
-        Self { row, valid, connections }
+        Self {
+            row,
+            valid,
+            connections,
+        }
     }
 
     /// Where a cell lies among the others; the cell itself may be one beyond them.
@@ -92,9 +101,11 @@ impl Shape {
             let cells = self.valid.iter().filter(|cell| is_wanted(cell.connections));
             cells.map(Point::ok_per_s).reduce(f64::max)
         };
-        let knee = knee(&self.valid, self.row.tolerance).filter(|_| point.medians.ok_per_s.is_some());
+        let knee =
+            knee(&self.valid, self.row.tolerance).filter(|_| point.medians.ok_per_s.is_some());
         let mut position = Position::default();
-        position.is_queueing = knee.is_some_and(|(_, knee)| is_queueing(point, &knee, self.row.tolerance));
+        position.is_queueing =
+            knee.is_some_and(|(_, knee)| is_queueing(point, &knee, self.row.tolerance));
         position.best_larger_per_s = best(&|connections| connections > point.connections);
         position.best_smaller_per_s = best(&|connections| connections < point.connections);
         position.predicted_connections = self.row.predicted_connections;
@@ -107,7 +118,9 @@ impl Shape {
     #[must_use]
     pub fn refinement(&self) -> Option<u32> {
         let valid = &self.valid;
-        let knee_at = valid.iter().position(|cell| Some(cell.connections) == self.row.knee_connections)?;
+        let knee_at = valid
+            .iter()
+            .position(|cell| Some(cell.connections) == self.row.knee_connections)?;
         let knee = valid.get(knee_at)?.connections;
         let (below, wanted) = match knee_at.checked_sub(1).and_then(|before| valid.get(before)) {
             None => (0, self.row.predicted_connections?),
@@ -119,21 +132,35 @@ impl Shape {
         let wanted = wanted.round().max(1.0);
         let is_new = wanted * REFINEMENT_STEP <= f64::from(knee)
             && wanted >= f64::from(below) * REFINEMENT_STEP
-            && self.connections.iter().all(|connections| f64::from(*connections) != wanted);
+            && self
+                .connections
+                .iter()
+                .all(|connections| f64::from(*connections) != wanted);
         is_new.then_some(wanted as u32)
     }
 }
 
 /// What counts as equal: 3 %, or half as much again as the runs of a cell usually differ.
 fn tolerance(valid: &[Point]) -> f64 {
-    let spreads: Vec<f64> = valid.iter().filter_map(|cell| cell.medians.spread).collect();
-    crate::stats::median(&spreads).map_or(TOLERANCE_MIN, |spread| TOLERANCE_MIN.max(TOLERANCE_SPREADS * spread))
+    let spreads: Vec<f64> = valid
+        .iter()
+        .filter_map(|cell| cell.medians.spread)
+        .collect();
+    crate::stats::median(&spreads).map_or(TOLERANCE_MIN, |spread| {
+        TOLERANCE_MIN.max(TOLERANCE_SPREADS * spread)
+    })
 }
 
 /// The best throughput, and the first cell that reaches it within the tolerance.
 fn knee(valid: &[Point], tolerance: f64) -> Option<(f64, Point)> {
-    let best_per_s = valid.iter().map(Point::ok_per_s).reduce(f64::max).filter(|best| *best > 0.0)?;
-    let knee = valid.iter().find(|cell| cell.ok_per_s() >= (1.0 - tolerance) * best_per_s)?;
+    let best_per_s = valid
+        .iter()
+        .map(Point::ok_per_s)
+        .reduce(f64::max)
+        .filter(|best| *best > 0.0)?;
+    let knee = valid
+        .iter()
+        .find(|cell| cell.ok_per_s() >= (1.0 - tolerance) * best_per_s)?;
     Some((best_per_s, *knee))
 }
 
@@ -161,7 +188,9 @@ fn has_grown(cell: &Point, knee: &Point) -> Option<bool> {
 fn is_cliff(cell: &Point, knee: &Point) -> bool {
     cell.connections > knee.connections
         && (p99_ratio(cell, knee).is_some_and(|ratio| ratio >= CLIFF_P99)
-            || cell.timeout_share.is_some_and(|share| share > CLIFF_TIMEOUTS))
+            || cell
+                .timeout_share
+                .is_some_and(|share| share > CLIFF_TIMEOUTS))
 }
 
 fn p99_ratio(cell: &Point, knee: &Point) -> Option<f64> {
@@ -171,7 +200,12 @@ fn p99_ratio(cell: &Point, knee: &Point) -> Option<f64> {
 fn cliff(knee: &Point, cell: &Point) -> String {
     let gain = cell.ok_per_s() / knee.ok_per_s() - 1.0;
     let sign = if gain >= 0.0 { "+" } else { "−" };
-    let mut text = format!("c{} → c{}: {sign}{} throughput", knee.connections, cell.connections, percent(gain.abs()));
+    let mut text = format!(
+        "c{} → c{}: {sign}{} throughput",
+        knee.connections,
+        cell.connections,
+        percent(gain.abs())
+    );
     if let Some(ratio) = p99_ratio(cell, knee) {
         text += &format!(", {} × p99", rounded(ratio));
     }
@@ -183,23 +217,42 @@ fn cliff(knee: &Point, cell: &Point) -> String {
 
 /// The fewest connections that are fast, steady, within the wanted latency and without failures. Where the wanted
 /// latency excludes them all: the fastest within it, and `true`.
-fn best_stable(valid: &[Point], best_per_s: f64, tolerance: f64, objective: &Objective) -> Option<(u32, bool)> {
+fn best_stable(
+    valid: &[Point],
+    best_per_s: f64,
+    tolerance: f64,
+    objective: &Objective,
+) -> Option<(u32, bool)> {
     let is_stable = |cell: &&Point| {
         !cell.is_limited
-            && cell.medians.error_share.is_some_and(|share| share <= objective.error_share)
-            && cell.medians.spread.is_none_or(|spread| spread <= STABLE_SPREAD)
+            && cell
+                .medians
+                .error_share
+                .is_some_and(|share| share <= objective.error_share)
+            && cell
+                .medians
+                .spread
+                .is_none_or(|spread| spread <= STABLE_SPREAD)
     };
     let is_fast = |cell: &&Point| cell.ok_per_s() >= (1.0 - tolerance) * best_per_s;
     let is_within = |cell: &&Point| {
-        objective.p99.is_none_or(|most| cell.medians.p99_ns.is_some_and(|p99_ns| u128::from(p99_ns) <= most.as_nanos()))
+        objective.p99.is_none_or(|most| {
+            cell.medians
+                .p99_ns
+                .is_some_and(|p99_ns| u128::from(p99_ns) <= most.as_nanos())
+        })
     };
     let stable = || valid.iter().filter(is_stable);
     if let Some(cell) = stable().filter(is_fast).find(is_within) {
         return Some((cell.connections, false));
     }
     let excluded_by_objective = stable().any(|cell| is_fast(&cell));
-    let fastest = stable().filter(is_within).max_by(|a, b| a.ok_per_s().total_cmp(&b.ok_per_s()));
-    fastest.filter(|_| excluded_by_objective).map(|cell| (cell.connections, true))
+    let fastest = stable()
+        .filter(is_within)
+        .max_by(|a, b| a.ok_per_s().total_cmp(&b.ok_per_s()));
+    fastest
+        .filter(|_| excluded_by_objective)
+        .map(|cell| (cell.connections, true))
 }
 
 #[cfg(test)]
@@ -207,7 +260,10 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    const ANY: Objective = Objective { p99: None, error_share: 1e-4 };
+    const ANY: Objective = Objective {
+        p99: None,
+        error_share: 1e-4,
+    };
 
     /// A saturated server behind a fixed latency: throughput grows to `best_per_s` and then stays, latency follows
     /// Little's law.
@@ -269,7 +325,9 @@ mod tests {
     fn runs_that_differ_widen_what_counts_as_equal() {
         let mut points = saturating(100_000.0, 600_000.0, &[32, 58, 64]);
         assert_eq!(row(points.clone()).knee_connections, Some(64));
-        points.iter_mut().for_each(|point| point.medians.spread = Some(0.04));
+        points
+            .iter_mut()
+            .for_each(|point| point.medians.spread = Some(0.04));
         let row = row(points);
         assert!((row.tolerance - 0.06).abs() < 1e-9);
         assert_eq!(row.knee_connections, Some(58));
@@ -278,12 +336,17 @@ mod tests {
     #[test]
     fn a_cliff_is_a_jump_of_latency_or_timeouts() {
         let mut points = saturating(100_000.0, 400_000.0, &[64, 128, 256, 512]);
-        let text = row(points.clone()).cliff.expect("eight times the connections");
+        let text = row(points.clone())
+            .cliff
+            .expect("eight times the connections");
         assert_eq!(text, "c64 → c512: +0 % throughput, 8 × p99");
         points[1].timeout_share = Some(0.02);
         points[1].medians.ok_per_s = Some(90_000.0);
         let text = row(points).cliff.expect("timeouts");
-        assert_eq!(text, "c64 → c128: −10 % throughput, 2 × p99, 2 % not answered in time");
+        assert_eq!(
+            text,
+            "c64 → c128: −10 % throughput, 2 × p99, 2 % not answered in time"
+        );
     }
 
     #[test]
@@ -312,22 +375,42 @@ mod tests {
             assert_eq!(row.best_stable_connections, Some(128));
         }
         let none = row(Vec::new());
-        assert_eq!((none.best_per_s, none.knee_connections, none.best_stable_connections), (None, None, None));
+        assert_eq!(
+            (
+                none.best_per_s,
+                none.knee_connections,
+                none.best_stable_connections
+            ),
+            (None, None, None)
+        );
     }
 
     #[test]
     fn objective_that_excludes_all_fast_cells_leaves_the_fastest_within_it() {
         let points = saturating(100_000.0, 400_000.0, &[8, 16, 64, 128]);
-        let within = |p99_us: u64| Objective { p99: Some(Duration::from_micros(p99_us)), ..ANY };
-        for (p99_us, expected) in [(1300, (Some(64), false)), (1000, (Some(16), true)), (100, (None, false))] {
+        let within = |p99_us: u64| Objective {
+            p99: Some(Duration::from_micros(p99_us)),
+            ..ANY
+        };
+        for (p99_us, expected) in [
+            (1300, (Some(64), false)),
+            (1000, (Some(16), true)),
+            (100, (None, false)),
+        ] {
             let row = Shape::of(1024, points.clone(), &within(p99_us)).row;
-            assert_eq!((row.best_stable_connections, row.is_limited_by_objective), expected, "{p99_us} us");
+            assert_eq!(
+                (row.best_stable_connections, row.is_limited_by_objective),
+                expected,
+                "{p99_us} us"
+            );
         }
     }
 
     #[test]
     fn cells_are_added_between_the_knee_and_its_lower_neighbour() {
-        let shape = |connections: &[u32]| Shape::of(1024, saturating(100_000.0, 400_000.0, connections), &ANY);
+        let shape = |connections: &[u32]| {
+            Shape::of(1024, saturating(100_000.0, 400_000.0, connections), &ANY)
+        };
         assert_eq!(shape(&[16, 64, 128]).refinement(), Some(32));
         // Half of the connections would do by the latency of the first cell: 64 / 100,000 s.
         let mut first = saturating(100_000.0, 400_000.0, &[64, 128]);
@@ -343,13 +426,23 @@ mod tests {
         let points = saturating(100_000.0, 400_000.0, &[16, 64, 256]);
         let shape = Shape::of(1024, points.clone(), &ANY);
         let first = shape.position(&points[0]);
-        assert_eq!((first.best_larger_per_s, first.best_smaller_per_s), (Some(100_000.0), None));
+        assert_eq!(
+            (first.best_larger_per_s, first.best_smaller_per_s),
+            (Some(100_000.0), None)
+        );
         let mut medians = Medians::default();
         medians.ok_per_s = Some(80_000.0);
         medians.p50_ns = Some(125_000_000);
         medians.p99_ns = Some(250_000_000);
-        let beyond = shape.position(&Point { connections: 10_000, medians, ..points[2] });
+        let beyond = shape.position(&Point {
+            connections: 10_000,
+            medians,
+            ..points[2]
+        });
         assert!(beyond.is_queueing);
-        assert_eq!((beyond.best_larger_per_s, beyond.best_stable_connections), (None, Some(64)));
+        assert_eq!(
+            (beyond.best_larger_per_s, beyond.best_stable_connections),
+            (None, Some(64))
+        );
     }
 }

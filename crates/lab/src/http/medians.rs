@@ -1,6 +1,8 @@
 //! The middle of a cell's runs.
 
-use linerate_model::http::{CellRun, EndpointStats, LoadResult, Medians, NicStats, Quantile, RunState};
+use linerate_model::http::{
+    CellRun, EndpointStats, LoadResult, Medians, NicStats, Quantile, RunState,
+};
 
 use super::ceiling::Link;
 use crate::stats::{median, relative_spread};
@@ -14,7 +16,12 @@ pub fn counted(runs: &[CellRun]) -> Vec<&CellRun> {
     finished
         .iter()
         .enumerate()
-        .filter(|(index, run)| finished.iter().skip(index + 1).all(|later| later.repeat != run.repeat))
+        .filter(|(index, run)| {
+            finished
+                .iter()
+                .skip(index + 1)
+                .all(|later| later.repeat != run.repeat)
+        })
         .map(|(_, run)| *run)
         .collect()
 }
@@ -22,19 +29,31 @@ pub fn counted(runs: &[CellRun]) -> Vec<&CellRun> {
 /// The middle of a figure over the runs that have it.
 #[must_use]
 pub fn median_of(runs: &[&CellRun], figure: impl Fn(&CellRun) -> Option<f64>) -> Option<f64> {
-    median(&runs.iter().filter_map(|run| figure(run)).collect::<Vec<f64>>())
+    median(
+        &runs
+            .iter()
+            .filter_map(|run| figure(run))
+            .collect::<Vec<f64>>(),
+    )
 }
 
 /// Medians of the runs that count. Without a link there is no share of one, and without a ceiling no share of that.
 #[must_use]
 pub fn medians(runs: &[CellRun], link: Option<&Link>, ceiling_per_s: Option<f64>) -> Medians {
     let runs = counted(runs);
-    let of_load = |figure: fn(&LoadResult) -> Option<f64>| median_of(&runs, |run| figure(run.load.as_ref()?));
+    let of_load =
+        |figure: fn(&LoadResult) -> Option<f64>| median_of(&runs, |run| figure(run.load.as_ref()?));
     let quantile = |figure: fn(&LoadResult) -> Option<Quantile>| {
-        median_of(&runs, |run| figure(run.load.as_ref()?).map(|quantile| quantile.ns as f64)).map(|ns| ns as u64)
+        median_of(&runs, |run| {
+            figure(run.load.as_ref()?).map(|quantile| quantile.ns as f64)
+        })
+        .map(|ns| ns as u64)
     };
     let ok_per_s = of_load(LoadResult::ok_per_s);
-    let rates: Vec<f64> = runs.iter().filter_map(|run| run.load.as_ref()?.ok_per_s()).collect();
+    let rates: Vec<f64> = runs
+        .iter()
+        .filter_map(|run| run.load.as_ref()?.ok_per_s())
+        .collect();
     let wire_bps = median_of(&runs, |run| wire_bps(run, link));
     let mut medians = Medians::default();
     medians.runs = u32::try_from(runs.len()).unwrap_or(u32::MAX);
@@ -44,8 +63,10 @@ pub fn medians(runs: &[CellRun], link: Option<&Link>, ceiling_per_s: Option<f64>
     medians.http_bytes_per_s = of_load(LoadResult::http_bytes_per_s);
     medians.wire_bps = wire_bps;
     medians.nic_util = median_of(&runs, |run| nic_util(run, link));
-    medians.of_ceiling =
-        ok_per_s.zip(ceiling_per_s).filter(|(_, ceiling)| *ceiling > 0.0).map(|(ok, ceiling)| ok / ceiling);
+    medians.of_ceiling = ok_per_s
+        .zip(ceiling_per_s)
+        .filter(|(_, ceiling)| *ceiling > 0.0)
+        .map(|(ok, ceiling)| ok / ceiling);
     medians.p50_ns = quantile(|load| load.latency.p50);
     medians.p99_ns = quantile(|load| load.latency.p99);
     medians.p999_ns = quantile(|load| load.latency.p999);
@@ -53,8 +74,10 @@ pub fn medians(runs: &[CellRun], link: Option<&Link>, ceiling_per_s: Option<f64>
     medians.error_share = of_load(LoadResult::error_share);
     medians.server_cpus = median_of(&runs, |run| cpus(run.server.as_ref()?));
     medians.client_cpus = median_of(&runs, |run| cpus(&run.client));
-    medians.server_cpu_ns_per_request = median_of(&runs, |run| cpu_ns_per_request(run, run.server.as_ref()?));
-    medians.client_cpu_ns_per_request = median_of(&runs, |run| cpu_ns_per_request(run, &run.client));
+    medians.server_cpu_ns_per_request =
+        median_of(&runs, |run| cpu_ns_per_request(run, run.server.as_ref()?));
+    medians.client_cpu_ns_per_request =
+        median_of(&runs, |run| cpu_ns_per_request(run, &run.client));
     medians
 }
 
@@ -77,7 +100,8 @@ pub(super) fn wire_bps(run: &CellRun, link: Option<&Link>) -> Option<f64> {
     let (nic, window_ns) = nic_stats(run)?;
     let per_s = |bytes: u64, packets: u64| {
         const UNCOUNTED_BYTES: u64 = 24;
-        8.0 * bytes.saturating_add(packets.saturating_mul(UNCOUNTED_BYTES)) as f64 * 1e9 / window_ns as f64
+        8.0 * bytes.saturating_add(packets.saturating_mul(UNCOUNTED_BYTES)) as f64 * 1e9
+            / window_ns as f64
     };
     let counted = per_s(nic.tx_bytes, nic.tx_packets).max(per_s(nic.rx_bytes, nic.rx_packets));
     let at_least = run
@@ -90,7 +114,10 @@ pub(super) fn wire_bps(run: &CellRun, link: Option<&Link>) -> Option<f64> {
 
 fn nic_util(run: &CellRun, link: Option<&Link>) -> Option<f64> {
     let (nic, _) = nic_stats(run)?;
-    let bps = link.map(|link| link.bps).or(nic.link_bps.map(|bps| bps as f64)).filter(|bps| *bps > 0.0)?;
+    let bps = link
+        .map(|link| link.bps)
+        .or(nic.link_bps.map(|bps| bps as f64))
+        .filter(|bps| *bps > 0.0)?;
     Some(wire_bps(run, link)? / bps)
 }
 
@@ -104,7 +131,12 @@ fn nic_stats(run: &CellRun) -> Option<(&NicStats, u64)> {
 
 /// The link, or one of unknown speed with the NIC's packet size: the speed plays no part in bytes on the wire.
 fn mtu_link(nic: &NicStats, link: Option<&Link>) -> Option<Link> {
-    let of_nic = || Some(Link { mtu_bytes: nic.mtu_bytes?, ..Link::of_speed(0.0) });
+    let of_nic = || {
+        Some(Link {
+            mtu_bytes: nic.mtu_bytes?,
+            ..Link::of_speed(0.0)
+        })
+    };
     link.copied().or_else(of_nic)
 }
 
@@ -117,7 +149,12 @@ mod tests {
 
     #[test]
     fn aborted_runs_and_those_that_were_replaced_do_not_count() {
-        let mut runs = vec![done(1, 100.0), done(2, 500.0), done(2, 110.0), done(3, 120.0)];
+        let mut runs = vec![
+            done(1, 100.0),
+            done(2, 500.0),
+            done(2, 110.0),
+            done(3, 120.0),
+        ];
         let mut aborted = done(4, 9000.0);
         aborted.state = RunState::Aborted;
         runs.push(aborted);
@@ -132,8 +169,14 @@ mod tests {
     #[test]
     fn one_run_has_no_spread_no_run_no_medians_and_what_was_not_measured_is_absent() {
         let one = medians(&[done(1, 100.0)], None, None);
-        assert_eq!((one.spread, one.server_cpus, one.client_cpus), (None, None, None));
-        assert_eq!((one.wire_bps, one.nic_util, one.of_ceiling), (None, None, None));
+        assert_eq!(
+            (one.spread, one.server_cpus, one.client_cpus),
+            (None, None, None)
+        );
+        assert_eq!(
+            (one.wire_bps, one.nic_util, one.of_ceiling),
+            (None, None, None)
+        );
         assert_eq!(medians(&[], None, Some(1.0)), Medians::default());
     }
 

@@ -61,8 +61,9 @@ impl CapacitySearch {
     pub fn result(&self, direction: PathDirection) -> RateLadder {
         let mut ladder = RateLadder::new(PhaseKind::Capacity, Some(direction), self.steps.clone());
         ladder.highest = self.highest_bps;
-        ladder.limit =
-            self.is_limited_by_sender.then(|| "the sending host sends no faster: CPU, NIC or qdisc".to_owned());
+        ladder.limit = self
+            .is_limited_by_sender
+            .then(|| "the sending host sends no faster: CPU, NIC or qdisc".to_owned());
         ladder
     }
 
@@ -77,7 +78,9 @@ impl CapacitySearch {
     fn fall(&mut self) {
         self.congested = self.congested.saturating_add(1);
         let is_fast = self.row < GIGABIT_ROW && self.congested == CONGESTED_REPORTS;
-        self.row = self.row.saturating_sub(if is_fast { 3 * FAST_ROWS } else { 1 });
+        self.row = self
+            .row
+            .saturating_sub(if is_fast { 3 * FAST_ROWS } else { 1 });
     }
 
     fn count(&mut self, feedback: &CapacityFeedback) {
@@ -89,7 +92,10 @@ impl CapacitySearch {
         if open.elapsed_ns < SUBINTERVAL_NS {
             return;
         }
-        let bps = linerate_model::units::rate_bps(open.bytes, linerate_model::units::ns_to_s(open.elapsed_ns));
+        let bps = linerate_model::units::rate_bps(
+            open.bytes,
+            linerate_model::units::ns_to_s(open.elapsed_ns),
+        );
         let all = open.datagrams.saturating_add(open.errors).max(1);
         let failed_share = open.errors as f64 / all as f64;
         self.highest_bps = Some(self.highest_bps.unwrap_or(0.0).max(bps));
@@ -110,10 +116,15 @@ impl RateControl for CapacitySearch {
         if let Some(feedback) = feedback {
             self.count(feedback);
         }
-        let is_clear = |f: &CapacityFeedback| f.errors <= ERRORS_MAX && f.delay_range_ns < DELAY_LOW_NS;
-        let is_congested = |f: &CapacityFeedback| f.errors > ERRORS_MAX || f.delay_range_ns > DELAY_HIGH_NS;
+        let is_clear =
+            |f: &CapacityFeedback| f.errors <= ERRORS_MAX && f.delay_range_ns < DELAY_LOW_NS;
+        let is_congested =
+            |f: &CapacityFeedback| f.errors > ERRORS_MAX || f.delay_range_ns > DELAY_HIGH_NS;
         let is_reached = |f: &CapacityFeedback| {
-            let bps = linerate_model::units::rate_bps(f.bytes, linerate_model::units::ns_to_s(f.elapsed_ns));
+            let bps = linerate_model::units::rate_bps(
+                f.bytes,
+                linerate_model::units::ns_to_s(f.elapsed_ns),
+            );
             rate_of(self.row) as f64 <= REACHED_FACTOR * bps + REACHED_SLACK_BPS
         };
         if feedback.is_some_and(|f| is_clear(f) && !is_reached(f)) {
@@ -164,10 +175,22 @@ mod tests {
     #[test]
     fn the_rate_moves_as_in_appendix_a() {
         let clear = CapacityFeedback::default();
-        let between = CapacityFeedback { delay_range_ns: 50_000_000, ..clear };
-        let lossy = CapacityFeedback { errors: 11, ..clear };
-        let slow = CapacityFeedback { delay_range_ns: 91_000_000, ..clear };
-        let few = CapacityFeedback { errors: 10, ..clear };
+        let between = CapacityFeedback {
+            delay_range_ns: 50_000_000,
+            ..clear
+        };
+        let lossy = CapacityFeedback {
+            errors: 11,
+            ..clear
+        };
+        let slow = CapacityFeedback {
+            delay_range_ns: 91_000_000,
+            ..clear
+        };
+        let few = CapacityFeedback {
+            errors: 10,
+            ..clear
+        };
         let script = [
             (clear, 10),
             (few, 20),
@@ -215,7 +238,10 @@ mod tests {
             }));
         }
         let found = search.result(PathDirection::Down);
-        assert!(found.highest.is_some_and(|bps| (bps - 50e6).abs() < 0.5e6), "{found:?}");
+        assert!(
+            found.highest.is_some_and(|bps| (bps - 50e6).abs() < 0.5e6),
+            "{found:?}"
+        );
         assert_eq!(found.steps.len(), 10);
     }
 
@@ -226,12 +252,23 @@ mod tests {
         for _ in 0..200 {
             let bytes = (search.rate_bps().min(30_000_000) / 160).max(1);
             let elapsed_ns = 50_000_000;
-            search.take(Some(&CapacityFeedback { elapsed_ns, bytes, datagrams: 1, ..CapacityFeedback::default() }));
+            search.take(Some(&CapacityFeedback {
+                elapsed_ns,
+                bytes,
+                datagrams: 1,
+                ..CapacityFeedback::default()
+            }));
         }
         assert!(search.rate_bps() <= 170_000_000, "{}", search.rate_bps());
         let found = search.result(PathDirection::Up);
-        assert!(found.highest.is_some_and(|bps| (bps - 30e6).abs() < 0.3e6), "{found:?}");
-        assert_eq!(found.limit.as_deref(), Some("the sending host sends no faster: CPU, NIC or qdisc"));
+        assert!(
+            found.highest.is_some_and(|bps| (bps - 30e6).abs() < 0.3e6),
+            "{found:?}"
+        );
+        assert_eq!(
+            found.limit.as_deref(),
+            Some("the sending host sends no faster: CPU, NIC or qdisc")
+        );
     }
 
     proptest! {

@@ -36,13 +36,21 @@ pub fn ceiling(facts: &CeilingFacts, idle_rtt_ns: Option<i64>) -> Option<RateCei
     let share_of = |bps: Option<f64>, share: f64| bps.map(|bps| bps * share);
     let limits = [
         ("link", share_of(facts.link_bps, facts.link_payload_share)),
-        ("far-link", share_of(facts.far_link_bps, facts.link_payload_share)),
-        ("shaper", share_of(facts.shaper_bps, facts.shaper_payload_share)),
+        (
+            "far-link",
+            share_of(facts.far_link_bps, facts.link_payload_share),
+        ),
+        (
+            "shaper",
+            share_of(facts.shaper_bps, facts.shaper_payload_share),
+        ),
         ("receive-window", per_round_trip(facts.receive_window_bytes)),
         ("send-buffer", per_round_trip(facts.send_buffer_bytes)),
         ("rate", facts.rate_bps),
     ];
-    let known = limits.into_iter().filter_map(|(by, bps)| bps.filter(|bps| *bps > 0.0).map(|bps| (by, bps)));
+    let known = limits
+        .into_iter()
+        .filter_map(|(by, bps)| bps.filter(|bps| *bps > 0.0).map(|bps| (by, bps)));
     let (by, rate_bps) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
     Some(RateCeiling::new(rate_bps, by))
 }
@@ -74,21 +82,69 @@ mod tests {
     fn the_least_limit_decides() {
         let gigabit = link(1e9);
         assert_eq!(found(&gigabit, Some(10 * MS)), (941.5, "link".to_owned()));
-        assert_eq!(found(&CeilingFacts { far_link_bps: Some(1e8), ..gigabit }, None), (94.1, "far-link".to_owned()));
+        assert_eq!(
+            found(
+                &CeilingFacts {
+                    far_link_bps: Some(1e8),
+                    ..gigabit
+                },
+                None
+            ),
+            (94.1, "far-link".to_owned())
+        );
         // 1448 of 1514 bytes of 100 Mbit/s.
-        assert_eq!(found(&CeilingFacts { shaper_bps: Some(1e8), ..gigabit }, None), (95.6, "shaper".to_owned()));
-        assert_eq!(found(&CeilingFacts { rate_bps: Some(5e6), ..gigabit }, None), (5.0, "rate".to_owned()));
+        assert_eq!(
+            found(
+                &CeilingFacts {
+                    shaper_bps: Some(1e8),
+                    ..gigabit
+                },
+                None
+            ),
+            (95.6, "shaper".to_owned())
+        );
+        assert_eq!(
+            found(
+                &CeilingFacts {
+                    rate_bps: Some(5e6),
+                    ..gigabit
+                },
+                None
+            ),
+            (5.0, "rate".to_owned())
+        );
     }
 
     #[test]
     fn windows_limit_by_the_round_trip_and_per_stream() {
         // 1 MB per 100 ms is 80 Mbit/s of one stream.
-        let small = CeilingFacts { receive_window_bytes: Some(1_000_000), ..link(1e9) };
-        assert_eq!(found(&small, Some(100 * MS)), (80.0, "receive-window".to_owned()));
-        assert_eq!(found(&CeilingFacts { streams: 4, ..small }, Some(100 * MS)), (320.0, "receive-window".to_owned()));
+        let small = CeilingFacts {
+            receive_window_bytes: Some(1_000_000),
+            ..link(1e9)
+        };
+        assert_eq!(
+            found(&small, Some(100 * MS)),
+            (80.0, "receive-window".to_owned())
+        );
+        assert_eq!(
+            found(
+                &CeilingFacts {
+                    streams: 4,
+                    ..small
+                },
+                Some(100 * MS)
+            ),
+            (320.0, "receive-window".to_owned())
+        );
         assert_eq!(found(&small, None).1, "link");
-        let buffer = CeilingFacts { send_buffer_bytes: Some(500_000), ..small };
-        assert_eq!(found(&buffer, Some(100 * MS)), (40.0, "send-buffer".to_owned()));
+        let buffer = CeilingFacts {
+            send_buffer_bytes: Some(500_000),
+            ..small
+        };
+        assert_eq!(
+            found(&buffer, Some(100 * MS)),
+            (40.0, "send-buffer".to_owned())
+        );
     }
 
     #[test]

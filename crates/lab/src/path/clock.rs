@@ -53,7 +53,10 @@ impl Clock {
         let reference_ns = first.t1.midpoint(last.t1);
         let origin_ns = first.out_ns();
         let bounds = Bounds::of(&kept, reference_ns, origin_ns);
-        let replies = samples.iter().filter(|sample| has_all_times(sample)).count();
+        let replies = samples
+            .iter()
+            .filter(|sample| has_all_times(sample))
+            .count();
         let exchange = Self {
             method: ClockMethod::Exchange,
             reference_ns,
@@ -112,7 +115,10 @@ impl Clock {
     pub fn queues(&self, samples: &[ProbeSample]) -> (Delay, Delay) {
         let (up, down) = self.delays(samples);
         let above = |delays: Vec<i64>, floor_ns: i64| {
-            let above: Vec<i64> = delays.into_iter().map(|ns| ns.saturating_sub(floor_ns).max(0)).collect();
+            let above: Vec<i64> = delays
+                .into_iter()
+                .map(|ns| ns.saturating_sub(floor_ns).max(0))
+                .collect();
             Delay::of(&above, 0)
         };
         (above(up, self.floor_up_ns), above(down, self.floor_down_ns))
@@ -123,14 +129,21 @@ impl Clock {
     #[must_use]
     pub fn one_way_of(&self, sample: &ProbeSample) -> Option<(i64, i64)> {
         let exchange = Exchange::of(sample)?;
-        let least_ns = -i64::try_from(self.error_ns.saturating_add(STAMP_ERROR_NS)).unwrap_or(i64::MAX);
+        let least_ns =
+            -i64::try_from(self.error_ns.saturating_add(STAMP_ERROR_NS)).unwrap_or(i64::MAX);
         let (sent, received) = (self.offset_at(exchange.t1), self.offset_at(exchange.t4));
-        let (up, down) = (exchange.out_ns().saturating_sub(sent), exchange.back_ns().saturating_add(received));
+        let (up, down) = (
+            exchange.out_ns().saturating_sub(sent),
+            exchange.back_ns().saturating_add(received),
+        );
         (up >= least_ns && down >= least_ns).then_some((up, down))
     }
 
     fn delays(&self, samples: &[ProbeSample]) -> (Vec<i64>, Vec<i64>) {
-        samples.iter().filter_map(|sample| self.one_way_of(sample)).unzip()
+        samples
+            .iter()
+            .filter_map(|sample| self.one_way_of(sample))
+            .unzip()
     }
 
     fn drift_at(&self, own_ns: u64) -> i64 {
@@ -145,11 +158,24 @@ impl Clock {
         };
         // Time namespaces of one kernel have clocks of their own.
         if facts.is_same_boot && contains(0, 0) {
-            return Self { method: ClockMethod::OneClock, offset_ns: 0, error_ns: 0, skew: 0.0, ..self };
+            return Self {
+                method: ClockMethod::OneClock,
+                offset_ns: 0,
+                error_ns: 0,
+                skew: 0.0,
+                ..self
+            };
         }
         match facts.disciplined {
-            Some((offset_ns, error_ns)) if error_ns < self.error_ns && contains(offset_ns, error_ns) => {
-                Self { method: ClockMethod::Disciplined, offset_ns, error_ns, ..self }
+            Some((offset_ns, error_ns))
+                if error_ns < self.error_ns && contains(offset_ns, error_ns) =>
+            {
+                Self {
+                    method: ClockMethod::Disciplined,
+                    offset_ns,
+                    error_ns,
+                    ..self
+                }
             }
             _ => self,
         }
@@ -159,7 +185,11 @@ impl Clock {
         let samples: Vec<ProbeSample> = kept.iter().map(|exchange| exchange.sample()).collect();
         let (up, down) = self.delays(&samples);
         let least = |delays: Vec<i64>| delays.into_iter().min().unwrap_or_default();
-        Self { floor_up_ns: least(up), floor_down_ns: least(down), ..self }
+        Self {
+            floor_up_ns: least(up),
+            floor_down_ns: least(down),
+            ..self
+        }
     }
 }
 
@@ -176,8 +206,14 @@ impl Exchange {
     /// `None` of a lost probe, of one without the other end's times, and of one whose times are impossible: not monotonic,
     /// or longer at the other end than away from this one.
     fn of(sample: &ProbeSample) -> Option<Self> {
-        let (t1, t2, t3, t4) = (sample.sent_ns, sample.peer_received_ns?, sample.peer_sent_ns?, sample.received_ns?);
-        let is_possible = [t1, t2, t3, t4].iter().all(|ns| *ns < TIME_MAX_NS) && t1 <= t4 && t2 <= t3;
+        let (t1, t2, t3, t4) = (
+            sample.sent_ns,
+            sample.peer_received_ns?,
+            sample.peer_sent_ns?,
+            sample.received_ns?,
+        );
+        let is_possible =
+            [t1, t2, t3, t4].iter().all(|ns| *ns < TIME_MAX_NS) && t1 <= t4 && t2 <= t3;
         let (away, inside) = (t4.saturating_sub(t1), t3.saturating_sub(t2));
         let with_skew = away.saturating_add((away as f64 * SKEW_MAX) as u64 + 1);
         (is_possible && inside <= with_skew).then_some(Self { t1, t2, t3, t4 })
@@ -209,7 +245,9 @@ pub(super) fn is_possible(sample: &ProbeSample) -> bool {
 }
 
 fn has_all_times(sample: &ProbeSample) -> bool {
-    sample.peer_received_ns.is_some() && sample.peer_sent_ns.is_some() && sample.received_ns.is_some()
+    sample.peer_received_ns.is_some()
+        && sample.peer_sent_ns.is_some()
+        && sample.received_ns.is_some()
 }
 
 /// Bounds of the offset at the reference, relative to the origin.
@@ -222,11 +260,23 @@ struct Bounds {
 impl Bounds {
     fn of(kept: &[Exchange], reference_ns: u64, origin_ns: i64) -> Self {
         let x = |own_ns: u64| own_ns as i64 - reference_ns as i64;
-        let out = Hull::lower(kept.iter().map(|e| (x(e.t1), e.out_ns() - origin_ns)).collect());
-        let back = Hull::lower(kept.iter().map(|e| (x(e.t4), e.back_ns() + origin_ns)).collect());
+        let out = Hull::lower(
+            kept.iter()
+                .map(|e| (x(e.t1), e.out_ns() - origin_ns))
+                .collect(),
+        );
+        let back = Hull::lower(
+            kept.iter()
+                .map(|e| (x(e.t4), e.back_ns() + origin_ns))
+                .collect(),
+        );
         let skew = widest_slope(&out, &back);
         // θ is at most t2 - t1, and at least -(t4 - t3).
-        Self { low: -height(&back), high: height(&out), skew }
+        Self {
+            low: -height(&back),
+            high: height(&out),
+            skew,
+        }
     }
 
     fn middle(&self) -> f64 {
@@ -240,7 +290,10 @@ impl Bounds {
 
 /// Height of a hull at the reference; beside the hull that of its nearest corner with room for the largest skew.
 fn height(hull: &Hull) -> f64 {
-    let beside = || hull.nearest(0).map(|(x, y)| y as f64 + x.unsigned_abs() as f64 * SKEW_MAX);
+    let beside = || {
+        hull.nearest(0)
+            .map(|(x, y)| y as f64 + x.unsigned_abs() as f64 * SKEW_MAX)
+    };
     hull.height_at(0).or_else(beside).unwrap_or_default()
 }
 
@@ -250,12 +303,23 @@ fn widest_slope(out: &Hull, back: &Hull) -> f64 {
     let edges = out.slopes().chain(back.slopes().map(|slope| -slope));
     let mut candidates: Vec<f64> = edges.filter(|slope| slope.abs() < SKEW_MAX).collect();
     candidates.sort_unstable_by(f64::total_cmp);
-    let candidates: Vec<f64> = [-SKEW_MAX].into_iter().chain(candidates).chain([SKEW_MAX]).collect();
+    let candidates: Vec<f64> = [-SKEW_MAX]
+        .into_iter()
+        .chain(candidates)
+        .chain([SKEW_MAX])
+        .collect();
     let width = |slope: f64| out.line_at(slope, 0) + back.line_at(-slope, 0);
     let widths: Vec<f64> = candidates.iter().map(|slope| width(*slope)).collect();
-    let steps: Vec<f64> = widths.iter().zip(widths.iter().skip(1)).map(|(one, next)| next - one).collect();
+    let steps: Vec<f64> = widths
+        .iter()
+        .zip(widths.iter().skip(1))
+        .map(|(one, next)| next - one)
+        .collect();
     // A concave function is at its top where it stops to grow.
-    let (first, last) = (steps.partition_point(|step| *step > 0.0), steps.partition_point(|step| *step >= 0.0));
+    let (first, last) = (
+        steps.partition_point(|step| *step > 0.0),
+        steps.partition_point(|step| *step >= 0.0),
+    );
     let is_inside = first > 0 && last < steps.len();
     match (candidates.get(first), candidates.get(last)) {
         (Some(first), Some(last)) if is_inside => f64::midpoint(*first, *last),
@@ -266,15 +330,22 @@ fn widest_slope(out: &Hull, back: &Hull) -> f64 {
 /// The replies whose bounds hold the offset that most of them allow (Marzullo, 1984), with room for the largest skew.
 /// The others bear times that are wrong.
 fn without_outliers(all: &[Exchange]) -> Vec<Exchange> {
-    let start_ns = all.iter().map(|exchange| exchange.t1).min().unwrap_or_default();
+    let start_ns = all
+        .iter()
+        .map(|exchange| exchange.t1)
+        .min()
+        .unwrap_or_default();
     let bounds = |exchange: &Exchange| {
         let room = (exchange.t4.abs_diff(start_ns) as f64 * SKEW_MAX) as i64 + 2;
         let low = exchange.back_ns().saturating_neg().saturating_sub(room);
         (low, exchange.out_ns().saturating_add(room))
     };
     // Starts come before ends of the same value.
-    let mut ends: Vec<(i64, bool)> =
-        all.iter().map(bounds).flat_map(|(low, high)| [(low, false), (high, true)]).collect();
+    let mut ends: Vec<(i64, bool)> = all
+        .iter()
+        .map(bounds)
+        .flat_map(|(low, high)| [(low, false), (high, true)])
+        .collect();
     ends.sort_unstable();
     let (mut open, mut most, mut best) = (0_usize, 0_usize, 0_i64);
     for (value, is_end) in ends {

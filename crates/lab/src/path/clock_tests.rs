@@ -45,12 +45,19 @@ impl Path {
     }
 }
 
-const ASYMMETRIC: Path =
-    Path { offset_ns: 1000 * 1000 * MS, skew_ppb: 20_000, up_ns: 5 * MS, down_ns: 45 * MS, queue_ns: 300_000 };
+const ASYMMETRIC: Path = Path {
+    offset_ns: 1000 * 1000 * MS,
+    skew_ppb: 20_000,
+    up_ns: 5 * MS,
+    down_ns: 45 * MS,
+    queue_ns: 300_000,
+};
 
 fn contains(delay: &Delay, true_ns: i64) -> bool {
     let error = delay.error_ns.expect("an error") as i64;
-    delay.p50_ns.is_some_and(|p50| (p50 - true_ns).abs() <= error)
+    delay
+        .p50_ns
+        .is_some_and(|p50| (p50 - true_ns).abs() <= error)
 }
 
 #[test]
@@ -60,10 +67,16 @@ fn one_way_intervals_of_an_asymmetric_path_hold_both_delays() {
     let estimate = clock.estimate();
     assert_eq!(estimate.method, ClockMethod::Exchange);
     // Half of 50 ms; the queues are rarely below 10 µs.
-    assert!((25 * MS as u64..25 * MS as u64 + 20_000).contains(&estimate.error_ns), "{estimate:?}");
+    assert!(
+        (25 * MS as u64..25 * MS as u64 + 20_000).contains(&estimate.error_ns),
+        "{estimate:?}"
+    );
     assert!((estimate.skew_ppb - 20_000).abs() < 1000, "{estimate:?}");
     let (up, down) = clock.one_way(&probes);
-    assert!(contains(&up, 5 * MS) && contains(&down, 45 * MS), "{up:?} {down:?}");
+    assert!(
+        contains(&up, 5 * MS) && contains(&down, 45 * MS),
+        "{up:?} {down:?}"
+    );
     let (queue_up, queue_down) = clock.queues(&probes);
     for queue in [queue_up, queue_down] {
         assert!(queue.p99_ns.is_some_and(|p99| p99 <= 320_000), "{queue:?}");
@@ -74,19 +87,35 @@ fn one_way_intervals_of_an_asymmetric_path_hold_both_delays() {
 #[test]
 fn a_queue_is_that_of_its_direction_and_above_the_smallest_of_all_phases() {
     let idle = ASYMMETRIC.probes(400, 2);
-    let loaded_path = Path { down_ns: 145 * MS, ..ASYMMETRIC };
+    let loaded_path = Path {
+        down_ns: 145 * MS,
+        ..ASYMMETRIC
+    };
     let loaded = loaded_path.probes(400, 3);
     let all = [idle, loaded.clone()].concat();
     let clock = Clock::from_probes(&all, ClockFacts::default()).expect("replies");
     let (up, down) = clock.queues(&loaded);
     assert!(up.p50_ns.is_some_and(|p50| p50 < 300_000), "{up:?}");
-    assert!(down.p50_ns.is_some_and(|p50| (p50 - 100 * MS).abs() < 300_000), "{down:?}");
+    assert!(
+        down.p50_ns
+            .is_some_and(|p50| (p50 - 100 * MS).abs() < 300_000),
+        "{down:?}"
+    );
 }
 
 #[test]
 fn one_kernel_has_one_clock_unless_the_probes_contradict() {
-    let facts = ClockFacts { is_same_boot: true, disciplined: None };
-    let veth = Path { offset_ns: 0, skew_ppb: 0, up_ns: 20_000, down_ns: 30_000, queue_ns: 5000 };
+    let facts = ClockFacts {
+        is_same_boot: true,
+        disciplined: None,
+    };
+    let veth = Path {
+        offset_ns: 0,
+        skew_ppb: 0,
+        up_ns: 20_000,
+        down_ns: 30_000,
+        queue_ns: 5000,
+    };
     let clock = Clock::from_probes(&veth.probes(200, 4), facts).expect("replies");
     let expected = ClockEstimate::new(ClockMethod::OneClock, 0, 0);
     assert_eq!(clock.estimate(), expected);
@@ -94,7 +123,10 @@ fn one_kernel_has_one_clock_unless_the_probes_contradict() {
     assert!(up.min_ns.is_some_and(|ns| (20_000..21_000).contains(&ns)));
     assert!(down.min_ns.is_some_and(|ns| (30_000..31_000).contains(&ns)));
     // A time namespace with a monotonic clock 1,000 s ahead.
-    let namespace = Path { offset_ns: 1_000_000 * MS, ..veth };
+    let namespace = Path {
+        offset_ns: 1_000_000 * MS,
+        ..veth
+    };
     let clock = Clock::from_probes(&namespace.probes(200, 5), facts).expect("replies");
     assert_eq!(clock.estimate().method, ClockMethod::Exchange);
     assert!((clock.estimate().offset_ns - 1_000_000 * MS).unsigned_abs() <= clock.error_ns());
@@ -106,13 +138,29 @@ fn disciplined_clocks_count_where_they_are_closer_and_agree() {
     let middle_ns = 1_000_000_000_000 + 399 * 5 * MS / 2;
     let truth = ASYMMETRIC.true_offset_ns(middle_ns);
     let with = |disciplined| {
-        let facts = ClockFacts { is_same_boot: false, disciplined: Some(disciplined) };
-        Clock::from_probes(&probes, facts).expect("replies").estimate()
+        let facts = ClockFacts {
+            is_same_boot: false,
+            disciplined: Some(disciplined),
+        };
+        Clock::from_probes(&probes, facts)
+            .expect("replies")
+            .estimate()
     };
     let close = with((truth + 300_000, 500_000));
-    assert_eq!((close.method, close.offset_ns, close.error_ns), (ClockMethod::Disciplined, truth + 300_000, 500_000));
-    assert_eq!(with((truth, 90_000_000)).method, ClockMethod::Exchange, "further than the probes");
-    assert_eq!(with((truth + 200 * MS, 500_000)).method, ClockMethod::Exchange, "contradicts the probes");
+    assert_eq!(
+        (close.method, close.offset_ns, close.error_ns),
+        (ClockMethod::Disciplined, truth + 300_000, 500_000)
+    );
+    assert_eq!(
+        with((truth, 90_000_000)).method,
+        ClockMethod::Exchange,
+        "further than the probes"
+    );
+    assert_eq!(
+        with((truth + 200 * MS, 500_000)).method,
+        ClockMethod::Exchange,
+        "contradicts the probes"
+    );
 }
 
 #[test]
@@ -132,7 +180,12 @@ fn impossible_and_contradicting_replies_are_ignored_and_counted() {
 
 #[test]
 fn without_times_of_the_other_end_there_is_no_clock() {
-    let plain = ProbeSample { sent_ns: 1, peer_received_ns: None, peer_sent_ns: None, received_ns: Some(5) };
+    let plain = ProbeSample {
+        sent_ns: 1,
+        peer_received_ns: None,
+        peer_sent_ns: None,
+        received_ns: Some(5),
+    };
     assert_eq!(Clock::from_probes(&[plain], ClockFacts::default()), None);
     assert_eq!(Clock::from_probes(&[], ClockFacts::default()), None);
 }

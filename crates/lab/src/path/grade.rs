@@ -9,15 +9,20 @@ const LETTERS: [(i64, &str); 5] = [(5, "A+"), (30, "A"), (60, "B"), (200, "C"), 
 /// increase of one is not known: it may be the largest.
 #[must_use]
 pub fn grade(loads: &[(PhaseKind, Option<i64>)], probe: ProbeKind) -> Option<Grade> {
-    let known: Option<Vec<(PhaseKind, i64)>> =
-        loads.iter().map(|(kind, added_ns)| Some((*kind, (*added_ns)?))).collect();
+    let known: Option<Vec<(PhaseKind, i64)>> = loads
+        .iter()
+        .map(|(kind, added_ns)| Some((*kind, (*added_ns)?)))
+        .collect();
     let (load, added_ns) = known?.into_iter().max_by_key(|(_, added_ns)| *added_ns)?;
     Some(Grade::new(letter(added_ns), load, added_ns, probe))
 }
 
 fn letter(added_ns: i64) -> &'static str {
     const NS_PER_MS: i64 = 1_000_000;
-    LETTERS.iter().find(|(below_ms, _)| added_ns < below_ms * NS_PER_MS).map_or("F", |(_, letter)| letter)
+    LETTERS
+        .iter()
+        .find(|(below_ms, _)| added_ns < below_ms * NS_PER_MS)
+        .map_or("F", |(_, letter)| letter)
 }
 
 #[cfg(test)]
@@ -52,16 +57,25 @@ mod tests {
     fn worst_load_decides_and_none_may_be_unknown() {
         use PhaseKind::{Both, Down, Up};
         let table = [
-            (vec![(Down, Some(91_000_000)), (Up, Some(410_000_000))], Some(("F", Up, 410_000_000))),
             (
-                vec![(Down, Some(4_000_000)), (Up, Some(2_000_000)), (Both, Some(203_000_000))],
+                vec![(Down, Some(91_000_000)), (Up, Some(410_000_000))],
+                Some(("F", Up, 410_000_000)),
+            ),
+            (
+                vec![
+                    (Down, Some(4_000_000)),
+                    (Up, Some(2_000_000)),
+                    (Both, Some(203_000_000)),
+                ],
                 Some(("D", Both, 203_000_000)),
             ),
             (vec![(Down, Some(91_000_000)), (Up, None)], None),
             (vec![], None),
         ];
         for (loads, expected) in table {
-            let expected = expected.map(|(letter, load, added_ns)| Grade::new(letter, load, added_ns, ProbeKind::Icmp));
+            let expected = expected.map(|(letter, load, added_ns)| {
+                Grade::new(letter, load, added_ns, ProbeKind::Icmp)
+            });
             assert_eq!(grade(&loads, ProbeKind::Icmp), expected, "{loads:?}");
         }
     }

@@ -29,7 +29,9 @@ impl Hull {
             corners.push(point);
         }
         let edges = corners.iter().zip(corners.iter().skip(1));
-        let slopes = edges.map(|(a, b)| (b.1 - a.1) as f64 / (b.0 - a.0) as f64).collect();
+        let slopes = edges
+            .map(|(a, b)| (b.1 - a.1) as f64 / (b.0 - a.0) as f64)
+            .collect();
         Self { corners, slopes }
     }
 
@@ -41,7 +43,9 @@ impl Hull {
     /// Where the highest line of this slope below all points crosses `x`; 0 of an empty hull.
     pub(super) fn line_at(&self, slope: f64, x: i64) -> f64 {
         let at = self.slopes.partition_point(|edge| *edge < slope);
-        self.corners.get(at).map_or(0.0, |corner| corner.1 as f64 + slope * (x - corner.0) as f64)
+        self.corners.get(at).map_or(0.0, |corner| {
+            corner.1 as f64 + slope * (x - corner.0) as f64
+        })
     }
 
     /// The corner at the end of the hull that is nearest to `x`.
@@ -82,7 +86,10 @@ mod tests {
         assert_eq!(hull.corners, [(0, 5), (1, 1), (4, 4)]);
         assert_eq!(hull.slopes, [-4.0, 1.0]);
         let heights = [-1, 0, 1, 3, 4, 5].map(|x| hull.height_at(x));
-        assert_eq!(heights, [None, Some(5.0), Some(1.0), Some(3.0), Some(4.0), None]);
+        assert_eq!(
+            heights,
+            [None, Some(5.0), Some(1.0), Some(3.0), Some(4.0), None]
+        );
         assert!(Hull::lower(Vec::new()).corners.is_empty());
         assert_eq!(Hull::lower(vec![(7, 9), (7, 3)]).corners, [(7, 3)]);
     }

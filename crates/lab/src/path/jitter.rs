@@ -8,17 +8,32 @@ pub fn probe_jitter_ns(samples: &[ProbeSample]) -> Option<u64> {
     let one_way = |times: fn(&ProbeSample) -> Option<(u64, u64)>| {
         let mut transits: Vec<(u64, i64)> = samples.iter().filter_map(times).map(transit).collect();
         transits.sort_unstable();
-        jitter_ns(&transits.into_iter().map(|(_, transit)| transit).collect::<Vec<i64>>())
+        jitter_ns(
+            &transits
+                .into_iter()
+                .map(|(_, transit)| transit)
+                .collect::<Vec<i64>>(),
+        )
     };
     let up = one_way(|probe| Some((probe.sent_ns, probe.peer_received_ns?)));
     let down = one_way(|probe| Some((probe.peer_sent_ns?, probe.received_ns?)));
-    let round = || jitter_ns(&samples.iter().filter_map(ProbeSample::rtt_ns).collect::<Vec<i64>>());
+    let round = || {
+        jitter_ns(
+            &samples
+                .iter()
+                .filter_map(ProbeSample::rtt_ns)
+                .collect::<Vec<i64>>(),
+        )
+    };
     up.max(down).or_else(round)
 }
 
 /// When it arrived, and how long it took beside an unknown constant.
 fn transit((sent_ns, arrived_ns): (u64, u64)) -> (u64, i64) {
-    (arrived_ns, (i128::from(arrived_ns) - i128::from(sent_ns)) as i64)
+    (
+        arrived_ns,
+        (i128::from(arrived_ns) - i128::from(sent_ns)) as i64,
+    )
 }
 
 /// Distance of the 99th percentile of a delay to its smallest value: packet delay variation, RFC 5481 section 4.2.
@@ -45,7 +60,11 @@ mod tests {
         };
         let probes: Vec<ProbeSample> = (0..400).map(probe).collect();
         assert!(probe_jitter_ns(&probes).is_some_and(|ns| ns.abs_diff(2_000_000) < 1000));
-        let plain = |probe: &ProbeSample| ProbeSample { peer_received_ns: None, peer_sent_ns: None, ..*probe };
+        let plain = |probe: &ProbeSample| ProbeSample {
+            peer_received_ns: None,
+            peer_sent_ns: None,
+            ..*probe
+        };
         let round: Vec<ProbeSample> = probes.iter().map(plain).collect();
         assert!(probe_jitter_ns(&round).is_some_and(|ns| ns.abs_diff(2_000_000) < 1000));
     }

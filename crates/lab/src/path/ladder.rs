@@ -86,7 +86,14 @@ impl Ladder {
     /// A search at its start.
     #[must_use]
     pub fn new(plan: LadderPlan) -> Self {
-        Self { plan, steps: Vec::new(), clean: None, unclean: None, limit: None, is_over: false }
+        Self {
+            plan,
+            steps: Vec::new(),
+            clean: None,
+            unclean: None,
+            limit: None,
+            is_over: false,
+        }
     }
 
     /// Rate of the next step per second; `None` when the search is over.
@@ -97,22 +104,31 @@ impl Ladder {
         }
         match (self.clean, self.unclean) {
             (None, None) => Some(self.plan.start_per_s),
-            (Some(clean), None) => (clean < self.plan.max_per_s).then(|| (2.0 * clean).min(self.plan.max_per_s)),
+            (Some(clean), None) => {
+                (clean < self.plan.max_per_s).then(|| (2.0 * clean).min(self.plan.max_per_s))
+            }
             (None, Some(unclean)) => (unclean > 1.0).then_some(unclean / 2.0),
-            (Some(clean), Some(unclean)) => (unclean > clean * CLOSE_SHARE).then(|| (clean * unclean).sqrt()),
+            (Some(clean), Some(unclean)) => {
+                (unclean > clean * CLOSE_SHARE).then(|| (clean * unclean).sqrt())
+            }
         }
     }
 
     /// Takes the result of the step whose rate [`Ladder::next_per_s`] named.
     pub fn take(&mut self, step: &LadderStep) {
-        let Some(planned) = self.next_per_s() else { return };
+        let Some(planned) = self.next_per_s() else {
+            return;
+        };
         self.steps.push((step.offered_per_s, step.failed_share));
         if let Some(limit) = self.unclean_because(step) {
             self.unclean = Some(planned);
             self.limit = Some(limit);
         } else if step.offered_per_s < OFFERED_SHARE_MIN * planned {
             self.clean = Some(step.offered_per_s.max(self.clean.unwrap_or(0.0)));
-            self.limit = Some(format!("this host offers at most {} per second", digits(step.offered_per_s)));
+            self.limit = Some(format!(
+                "this host offers at most {} per second",
+                digits(step.offered_per_s)
+            ));
             self.is_over = true;
         } else {
             self.clean = Some(planned);
@@ -129,15 +145,26 @@ impl Ladder {
     }
 
     fn unclean_because(&self, step: &LadderStep) -> Option<String> {
-        let place = step.place.as_ref().map_or_else(String::new, |place| format!(": {place}"));
+        let place = step
+            .place
+            .as_ref()
+            .map_or_else(String::new, |place| format!(": {place}"));
         // Not a number is not clean either.
         if step.failed_share.is_nan() || step.failed_share > self.plan.failed_share_max {
-            return Some(format!("{} % fail{place}", digits(100.0 * step.failed_share)));
+            return Some(format!(
+                "{} % fail{place}",
+                digits(100.0 * step.failed_share)
+            ));
         }
         let (p99_ns, max_ns) = (step.p99_ns?, self.plan.p99_max_ns?);
         let ms = |ns: i64| digits(ns as f64 / 1e6);
-        (p99_ns > max_ns)
-            .then(|| format!("p99 of {} ms is above {} ms, twice that of the idle path", ms(p99_ns), ms(max_ns)))
+        (p99_ns > max_ns).then(|| {
+            format!(
+                "p99 of {} ms is above {} ms, twice that of the idle path",
+                ms(p99_ns),
+                ms(max_ns)
+            )
+        })
     }
 }
 
@@ -156,17 +183,26 @@ mod tests {
     }
 
     fn step(offered_per_s: f64, failed_share: f64) -> LadderStep {
-        LadderStep { offered_per_s, failed_share, p99_ns: None, place: None }
+        LadderStep {
+            offered_per_s,
+            failed_share,
+            p99_ns: None,
+            place: None,
+        }
     }
 
     #[test]
     fn the_highest_clean_rate_is_found_within_five_percent() {
-        let found =
-            search(LadderPlan::datagrams(PathDirection::Up), |rate| step(rate, (1.0 - 150_000.0 / rate).max(0.0)));
+        let found = search(LadderPlan::datagrams(PathDirection::Up), |rate| {
+            step(rate, (1.0 - 150_000.0 / rate).max(0.0))
+        });
         let highest = found.highest.expect("a clean rate");
         assert!((142_000.0..150_200.0).contains(&highest), "{highest}");
         assert!(found.limit.is_some_and(|limit| limit.contains("% fail")));
-        assert_eq!((found.kind, found.direction), (PhaseKind::Pps, Some(PathDirection::Up)));
+        assert_eq!(
+            (found.kind, found.direction),
+            (PhaseKind::Pps, Some(PathDirection::Up))
+        );
     }
 
     #[test]
@@ -176,7 +212,12 @@ mod tests {
             ..step(rate, 0.0)
         };
         let found = search(LadderPlan::connections(Some(2_000_000)), slow);
-        assert!(found.highest.is_some_and(|rate| (4700.0..=5000.0).contains(&rate)), "{found:?}");
+        assert!(
+            found
+                .highest
+                .is_some_and(|rate| (4700.0..=5000.0).contains(&rate)),
+            "{found:?}"
+        );
         let expected = "p99 of 9.00 ms is above 4.00 ms, twice that of the idle path";
         assert_eq!(found.limit.as_deref(), Some(expected));
     }
@@ -193,7 +234,9 @@ mod tests {
 
     #[test]
     fn a_host_that_cannot_offer_more_is_the_limit() {
-        let found = search(LadderPlan::datagrams(PathDirection::Down), |rate| step(rate.min(20_000.0), 0.0));
+        let found = search(LadderPlan::datagrams(PathDirection::Down), |rate| {
+            step(rate.min(20_000.0), 0.0)
+        });
         assert_eq!((found.highest, found.steps.len()), (Some(20_000.0), 6));
         assert!(found.limit.is_some_and(|limit| limit.contains("this host")));
     }

@@ -20,11 +20,17 @@ pub struct Implausible {
 ///
 /// # Errors
 /// More distinct datagrams arrived than were sent.
-pub fn loss_by_place(sender: &EndpointPhase, receiver: &EndpointPhase) -> Result<LossByPlace, Implausible> {
+pub fn loss_by_place(
+    sender: &EndpointPhase,
+    receiver: &EndpointPhase,
+) -> Result<LossByPlace, Implausible> {
     let sent = sender.datagrams_sent.saturating_add(sender.send_errors);
     let received = receiver.datagrams_received;
     let Some(missing) = sent.checked_sub(received) else {
-        return Err(Implausible { found: format!("{received} datagrams received"), limit: format!("{sent} sent") });
+        return Err(Implausible {
+            found: format!("{received} datagrams received"),
+            limit: format!("{sent} sent"),
+        });
     };
     let mut rest = missing;
     let mut take = |drops: Option<u64>| {
@@ -53,7 +59,11 @@ pub fn loss_by_place(sender: &EndpointPhase, receiver: &EndpointPhase) -> Result
     loss.network = rest;
     loss.nic = nic;
     loss.socket = socket;
-    loss.exact = places.iter().filter(|(_, is_exact)| *is_exact).map(|(name, _)| (*name).to_owned()).collect();
+    loss.exact = places
+        .iter()
+        .filter(|(_, is_exact)| *is_exact)
+        .map(|(name, _)| (*name).to_owned())
+        .collect();
     Ok(loss)
 }
 
@@ -71,8 +81,12 @@ mod tests {
         socket: Option<u64>,
         host: Option<u64>,
     ) -> [EndpointPhase; 2] {
-        let sender =
-            EndpointPhase { datagrams_sent: sent, send_errors: errors, qdisc_drops: qdisc, ..EndpointPhase::default() };
+        let sender = EndpointPhase {
+            datagrams_sent: sent,
+            send_errors: errors,
+            qdisc_drops: qdisc,
+            ..EndpointPhase::default()
+        };
         let receiver = EndpointPhase {
             datagrams_received: received,
             socket_drops: socket,
@@ -86,24 +100,42 @@ mod tests {
     fn places_are_taken_in_the_order_of_their_certainty() {
         let parts = |ends: [EndpointPhase; 2]| {
             let loss = loss_by_place(&ends[0], &ends[1]).expect("plausible");
-            ([loss.sender, loss.network, loss.nic, loss.socket], loss.exact.join(" "))
+            (
+                [loss.sender, loss.network, loss.nic, loss.socket],
+                loss.exact.join(" "),
+            )
         };
         // All in the network; all counters known and at rest.
         let quiet = parts(ends(1000, 0, Some(0), 980, Some(0), Some(0)));
-        assert_eq!(quiet, ([0, 20, 0, 0], "sender network nic socket".to_owned()));
+        assert_eq!(
+            quiet,
+            ([0, 20, 0, 0], "sender network nic socket".to_owned())
+        );
         // 5 refused, 30 in the socket, at most 10 in the queue, at most 7 in the NIC, and the rest of 60.
-        assert_eq!(parts(ends(995, 5, Some(10), 940, Some(30), Some(7))), ([15, 8, 7, 30], "socket".to_owned()));
+        assert_eq!(
+            parts(ends(995, 5, Some(10), 940, Some(30), Some(7))),
+            ([15, 8, 7, 30], "socket".to_owned())
+        );
         // Shared counters count foreign traffic too: what is missing caps them.
-        assert_eq!(parts(ends(1000, 0, Some(500), 990, Some(4), Some(500))), ([6, 0, 0, 4], "socket".to_owned()));
+        assert_eq!(
+            parts(ends(1000, 0, Some(500), 990, Some(4), Some(500))),
+            ([6, 0, 0, 4], "socket".to_owned())
+        );
         // Unknown counters: nothing is exact.
-        assert_eq!(parts(ends(1000, 0, None, 990, None, None)), ([0, 10, 0, 0], String::new()));
+        assert_eq!(
+            parts(ends(1000, 0, None, 990, None, None)),
+            ([0, 10, 0, 0], String::new())
+        );
     }
 
     #[test]
     fn more_received_than_sent_is_implausible() {
         let [sender, receiver] = ends(1000, 0, None, 1001, None, None);
         let reason = loss_by_place(&sender, &receiver).map_err(|e| e.to_string());
-        assert_eq!(reason, Err("implausible: 1001 datagrams received against 1000 sent".to_owned()));
+        assert_eq!(
+            reason,
+            Err("implausible: 1001 datagrams received against 1000 sent".to_owned())
+        );
     }
 
     proptest! {

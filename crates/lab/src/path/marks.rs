@@ -17,14 +17,30 @@ pub fn marks(tos: &[(PathDirection, u8, u8)]) -> Option<Marks> {
     let mut arrived: BTreeMap<(PathDirection, u8), BTreeMap<u8, u64>> = BTreeMap::new();
     let mut treatments: BTreeMap<PathDirection, Vec<EcnTreatment>> = BTreeMap::new();
     for (direction, sent, received) in tos {
-        *arrived.entry((*direction, sent >> 2)).or_default().entry(received >> 2).or_default() += 1;
+        *arrived
+            .entry((*direction, sent >> 2))
+            .or_default()
+            .entry(received >> 2)
+            .or_default() += 1;
         if sent & ECN != 0 {
-            treatments.entry(*direction).or_default().push(treatment(sent & ECN, received & ECN));
+            treatments
+                .entry(*direction)
+                .or_default()
+                .push(treatment(sent & ECN, received & ECN));
         }
     }
-    let most = |counts: &BTreeMap<u8, u64>| counts.iter().max_by_key(|(_, count)| **count).map(|(dscp, _)| *dscp);
-    let dscp = arrived.iter().filter_map(|((direction, sent), counts)| Some((*direction, *sent, most(counts)?)));
-    let ecn = treatments.iter().map(|(direction, found)| (*direction, worst(found)));
+    let most = |counts: &BTreeMap<u8, u64>| {
+        counts
+            .iter()
+            .max_by_key(|(_, count)| **count)
+            .map(|(dscp, _)| *dscp)
+    };
+    let dscp = arrived
+        .iter()
+        .filter_map(|((direction, sent), counts)| Some((*direction, *sent, most(counts)?)));
+    let ecn = treatments
+        .iter()
+        .map(|(direction, found)| (*direction, worst(found)));
     (!tos.is_empty()).then(|| {
         let mut marks = Marks::default();
         marks.dscp = dscp.collect();
@@ -61,7 +77,13 @@ mod tests {
     #[test]
     fn each_dscp_has_what_arrived_for_most() {
         // EF (46) is rewritten to 0 on the way up and kept on the way down; best effort is kept.
-        let tos = [(UP, 184, 0), (UP, 184, 0), (UP, 184, 184), (UP, 0, 0), (DOWN, 184, 184)];
+        let tos = [
+            (UP, 184, 0),
+            (UP, 184, 0),
+            (UP, 184, 184),
+            (UP, 0, 0),
+            (DOWN, 184, 184),
+        ];
         let found = marks(&tos).expect("marks");
         assert_eq!(found.dscp, [(DOWN, 46, 46), (UP, 0, 0), (UP, 46, 0)]);
         assert_eq!(found.ecn, []);
@@ -71,15 +93,25 @@ mod tests {
     #[test]
     fn ecn_is_kept_cleared_or_changed() {
         let table = [
-            (vec![(0b10, 0b10), (0b01, 0b01), (0b11, 0b11)], EcnTreatment::Kept),
+            (
+                vec![(0b10, 0b10), (0b01, 0b01), (0b11, 0b11)],
+                EcnTreatment::Kept,
+            ),
             (vec![(0b10, 0b11), (0b01, 0b01)], EcnTreatment::Kept),
             (vec![(0b10, 0b00), (0b01, 0b01)], EcnTreatment::Cleared),
             (vec![(0b10, 0b01)], EcnTreatment::Changed),
             (vec![(0b11, 0b10)], EcnTreatment::Changed),
         ];
         for (pairs, expected) in table {
-            let tos: Vec<_> = pairs.iter().map(|(sent, received)| (UP, *sent, *received)).collect();
-            assert_eq!(marks(&tos).expect("marks").ecn, [(UP, expected)], "{pairs:?}");
+            let tos: Vec<_> = pairs
+                .iter()
+                .map(|(sent, received)| (UP, *sent, *received))
+                .collect();
+            assert_eq!(
+                marks(&tos).expect("marks").ecn,
+                [(UP, expected)],
+                "{pairs:?}"
+            );
         }
     }
 }

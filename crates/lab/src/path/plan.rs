@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use linerate_model::path::absent::IPERF3_ONLY;
 use linerate_model::path::{
-    Dialect, PathDirection, PathSpec, PhaseKind, PhaseSpec, PhaseTransport, Profile, TransactionSpec,
+    Dialect, PathDirection, PathSpec, PhaseKind, PhaseSpec, PhaseTransport, Profile,
+    TransactionSpec,
 };
 
 use super::saturation::LoadPlan;
@@ -44,7 +45,11 @@ impl Offer {
     #[must_use]
     pub fn iperf3() -> Self {
         use PhaseKind as K;
-        Self { dialect: Dialect::Iperf3, kinds: vec![K::Idle, K::Down, K::Up, K::Both, K::Datagrams], ..Self::native() }
+        Self {
+            dialect: Dialect::Iperf3,
+            kinds: vec![K::Idle, K::Down, K::Up, K::Both, K::Datagrams],
+            ..Self::native()
+        }
     }
 }
 
@@ -115,12 +120,22 @@ impl Plan {
     /// What the examination will take, at most, when the first second of a load moved so much. A direction that is not known
     /// yet counts like the other one.
     #[must_use]
-    pub fn announcement(&self, spec: &PathSpec, down_bps: Option<f64>, up_bps: Option<f64>) -> Announcement {
+    pub fn announcement(
+        &self,
+        spec: &PathSpec,
+        down_bps: Option<f64>,
+        up_bps: Option<f64>,
+    ) -> Announcement {
         let known = down_bps.or(up_bps).unwrap_or_default();
-        let rates = |phase: &PlannedPhase| weight(phase, down_bps.unwrap_or(known), up_bps.unwrap_or(known));
+        let rates = |phase: &PlannedPhase| {
+            weight(phase, down_bps.unwrap_or(known), up_bps.unwrap_or(known))
+        };
         let bits: f64 = self.phases.iter().map(rates).sum();
         let bytes = (bits / 8.0 * RATE_MARGIN) as u64;
-        Announcement { seconds: self.seconds(), bytes: spec.bytes_max.map_or(bytes, |max| bytes.min(max)) }
+        Announcement {
+            seconds: self.seconds(),
+            bytes: spec.bytes_max.map_or(bytes, |max| bytes.min(max)),
+        }
     }
 
     /// Longest time of all phases with the connecting before them, in whole seconds.
@@ -146,16 +161,27 @@ pub fn load_within(phases: &[PlannedPhase], left: Duration, overrun: Duration) -
     let loads = phases.iter().filter(|phase| phase.load.is_some()).count();
     let planned: Duration = phases.iter().map(|phase| phase.duration_max).sum();
     let needed = planned + overrun * u32::try_from(loads + 1).unwrap_or(u32::MAX);
-    let shorter = load.duration_max.saturating_sub(needed.saturating_sub(left));
+    let shorter = load
+        .duration_max
+        .saturating_sub(needed.saturating_sub(left));
     let duration_max = shorter.max(load.duration_max / 2);
-    Some(LoadPlan { duration_max, duration_min: load.duration_min.min(duration_max), ..load })
+    Some(LoadPlan {
+        duration_max,
+        duration_min: load.duration_min.min(duration_max),
+        ..load
+    })
 }
 
 impl PlannedPhase {
     /// Rate of its datagrams in bit/s of IP packets, given what the loads found. `packet_bytes` is the length of one of its IP
     /// packets. `None` where the rate is free, or depends on a rate that was not found.
     #[must_use]
-    pub fn datagram_rate_bps(&self, down_bps: Option<f64>, up_bps: Option<f64>, packet_bytes: u32) -> Option<u64> {
+    pub fn datagram_rate_bps(
+        &self,
+        down_bps: Option<f64>,
+        up_bps: Option<f64>,
+        packet_bytes: u32,
+    ) -> Option<u64> {
         match self.rate {
             DatagramRate::Free => None,
             DatagramRate::Fixed(bps) => Some(bps),
@@ -184,7 +210,10 @@ fn is_in_profile(kind: PhaseKind, profile: Profile) -> bool {
     match profile {
         Profile::Quick | Profile::Draft09 => matches!(kind, K::Idle | K::Down | K::Up),
         Profile::Default | Profile::Thorough => {
-            matches!(kind, K::Size | K::Idle | K::Down | K::Up | K::Both | K::Datagrams)
+            matches!(
+                kind,
+                K::Size | K::Idle | K::Down | K::Up | K::Both | K::Datagrams
+            )
         }
     }
 }
@@ -202,28 +231,38 @@ fn reason_against(kind: PhaseKind, offer: &Offer) -> Option<String> {
 /// Its load is datagrams.
 fn uses_udp(kind: PhaseKind) -> bool {
     use PhaseKind as K;
-    matches!(kind, K::Size | K::Datagrams | K::Pps | K::Pace | K::Capacity)
+    matches!(
+        kind,
+        K::Size | K::Datagrams | K::Pps | K::Pace | K::Capacity
+    )
 }
 
 /// Phases of one kind: one for each direction where the kind does not name it.
 fn phases_of(kind: PhaseKind, spec: &PathSpec, offer: &Offer) -> Vec<PlannedPhase> {
     use PhaseKind as K;
     match kind {
-        K::Datagrams | K::Pps | K::Pace | K::Capacity => {
-            [PathDirection::Down, PathDirection::Up].map(|way| phase(kind, Some(way), spec, offer)).into()
-        }
+        K::Datagrams | K::Pps | K::Pace | K::Capacity => [PathDirection::Down, PathDirection::Up]
+            .map(|way| phase(kind, Some(way), spec, offer))
+            .into(),
         _ => vec![phase(kind, None, spec, offer)],
     }
 }
 
-fn phase(kind: PhaseKind, direction: Option<PathDirection>, spec: &PathSpec, offer: &Offer) -> PlannedPhase {
+fn phase(
+    kind: PhaseKind,
+    direction: Option<PathDirection>,
+    spec: &PathSpec,
+    offer: &Offer,
+) -> PlannedPhase {
     let duration_max = duration(kind, spec).min(offer.duration_max);
     let load = is_load(kind).then(|| load_plan(kind, spec, offer, duration_max));
     let duration_min = load.map_or(duration_max, |load| load.duration_min);
     let is_transaction = matches!(kind, PhaseKind::Rr | PhaseKind::Crr | PhaseKind::Cps);
     let streams_max = match (kind, load) {
         (_, Some(load)) => load.streams_max,
-        (PhaseKind::Rr | PhaseKind::Crr | PhaseKind::Cps, None) => spec.streams.unwrap_or(1).min(offer.streams_max),
+        (PhaseKind::Rr | PhaseKind::Crr | PhaseKind::Cps, None) => {
+            spec.streams.unwrap_or(1).min(offer.streams_max)
+        }
         _ => 0,
     };
     let rate = datagram_rate(kind, direction, spec, offer);
@@ -235,9 +274,17 @@ fn phase(kind: PhaseKind, direction: Option<PathDirection>, spec: &PathSpec, off
     let spec = PhaseSpec {
         kind,
         direction,
-        transport: if uses_udp(kind) { PhaseTransport::Udp } else { spec.transport },
+        transport: if uses_udp(kind) {
+            PhaseTransport::Udp
+        } else {
+            spec.transport
+        },
         streams_max,
-        probe_flows: if offer.has_udp { 1 + spec.probe_dscps.len() as u32 } else { 0 },
+        probe_flows: if offer.has_udp {
+            1 + spec.probe_dscps.len() as u32
+        } else {
+            0
+        },
         duration_max,
         rate_bps,
         connections_per_s: None,
@@ -246,10 +293,18 @@ fn phase(kind: PhaseKind, direction: Option<PathDirection>, spec: &PathSpec, off
         congestion: spec.congestion.clone(),
         dscp: spec.dscp,
         raw: spec.raw && load.is_some(),
-        transaction: is_transaction
-            .then_some(TransactionSpec { request_bytes: spec.request_bytes, response_bytes: spec.response_bytes }),
+        transaction: is_transaction.then_some(TransactionSpec {
+            request_bytes: spec.request_bytes,
+            response_bytes: spec.response_bytes,
+        }),
     };
-    PlannedPhase { spec, duration_min, duration_max, load, rate }
+    PlannedPhase {
+        spec,
+        duration_min,
+        duration_max,
+        load,
+        rate,
+    }
 }
 
 /// A phase whose load is streams.
@@ -285,7 +340,9 @@ fn duration(kind: PhaseKind, spec: &PathSpec) -> Duration {
     let usual = of(kind);
     match spec.load {
         // All loads are scaled alike.
-        Some(load) if is_load(kind) => load.mul_f64(usual.as_secs_f64() / of(PhaseKind::Down).as_secs_f64()),
+        Some(load) if is_load(kind) => {
+            load.mul_f64(usual.as_secs_f64() / of(PhaseKind::Down).as_secs_f64())
+        }
         _ => usual,
     }
 }
@@ -298,7 +355,11 @@ fn load_plan(kind: PhaseKind, spec: &PathSpec, offer: &Offer, duration_max: Dura
     };
     let is_draft = spec.profile == Profile::Draft09;
     let interval = Duration::from_secs(if is_draft { 5 } else { 1 });
-    let streams_max = spec.streams.unwrap_or(STREAMS_GROWN_MAX).max(1).min(offer.streams_max);
+    let streams_max = spec
+        .streams
+        .unwrap_or(STREAMS_GROWN_MAX)
+        .max(1)
+        .min(offer.streams_max);
     let single = match spec.profile {
         // The figure of one stream is that of one direction.
         _ if spec.streams.is_some() || direction.is_none() || is_draft => Duration::ZERO,
@@ -312,7 +373,11 @@ fn load_plan(kind: PhaseKind, spec: &PathSpec, offer: &Offer, duration_max: Dura
     };
     LoadPlan {
         direction,
-        streams_start: if single.is_zero() { first.min(streams_max) } else { 1 },
+        streams_start: if single.is_zero() {
+            first.min(streams_max)
+        } else {
+            1
+        },
         single: single.min(duration_max / 2),
         streams_next: first.min(streams_max),
         streams_step: step,
@@ -332,7 +397,12 @@ fn limited(bps: Option<u64>, offer: &Offer) -> Option<u64> {
     }
 }
 
-fn datagram_rate(kind: PhaseKind, direction: Option<PathDirection>, spec: &PathSpec, offer: &Offer) -> DatagramRate {
+fn datagram_rate(
+    kind: PhaseKind,
+    direction: Option<PathDirection>,
+    spec: &PathSpec,
+    offer: &Offer,
+) -> DatagramRate {
     let fixed = limited(spec.rate_bps, offer).map(DatagramRate::Fixed);
     match (kind, direction) {
         (PhaseKind::Datagrams, Some(way)) => fixed.unwrap_or(DatagramRate::HalfOf(way)),
@@ -381,10 +451,15 @@ fn share_budget(bytes_max: Option<u64>, phases: &mut [PlannedPhase]) {
     for phase in phases {
         let Some(ways) = ways(phase) else { continue };
         // Whole numbers: rounded parts of a budget could add up to more.
-        let bytes = (u128::from(bytes_max) * parts(phase)).checked_div(all * ways).unwrap_or_default();
+        let bytes = (u128::from(bytes_max) * parts(phase))
+            .checked_div(all * ways)
+            .unwrap_or_default();
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         phase.spec.bytes_max = Some(bytes);
-        phase.load = phase.load.map(|load| LoadPlan { bytes_max: Some(bytes), ..load });
+        phase.load = phase.load.map(|load| LoadPlan {
+            bytes_max: Some(bytes),
+            ..load
+        });
     }
 }
 
@@ -405,16 +480,28 @@ fn notes(spec: &PathSpec, offer: &Offer, plan: &Plan) -> Vec<String> {
     let has_load = plan.phases.iter().any(|phase| phase.load.is_some());
     let streams = spec.streams.unwrap_or(STREAMS_GROWN_MAX);
     if has_load && streams > offer.streams_max {
-        notes.push(format!("at most {} streams, the limit of the server, instead of {streams}", offer.streams_max));
+        notes.push(format!(
+            "at most {} streams, the limit of the server, instead of {streams}",
+            offer.streams_max
+        ));
     }
-    if plan.phases.iter().any(|phase| duration(phase.spec.kind, spec) > offer.duration_max) {
+    if plan
+        .phases
+        .iter()
+        .any(|phase| duration(phase.spec.kind, spec) > offer.duration_max)
+    {
         let seconds = offer.duration_max.as_secs();
-        notes.push(format!("phases of at most {seconds} s, the limit of the server"));
+        notes.push(format!(
+            "phases of at most {seconds} s, the limit of the server"
+        ));
     }
     if let (Some(bps), Some(max)) = (spec.rate_bps, offer.rate_max_bps)
         && bps > max
     {
-        notes.push(format!("at most {}, the limit of the server", linerate_model::numbers::rate(max as f64)));
+        notes.push(format!(
+            "at most {}, the limit of the server",
+            linerate_model::numbers::rate(max as f64)
+        ));
     }
     notes
 }

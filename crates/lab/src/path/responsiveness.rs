@@ -20,7 +20,12 @@ pub struct Responsiveness {
 /// Each kind has its trimmed mean, so that one slow probe in twenty changes nothing. goresponsiveness divides the time of a
 /// whole new connection into three equal parts, whose mean is that of the three means used here.
 #[must_use]
-pub fn responsiveness(tcp_ns: &[i64], tls_ns: &[i64], echo_ns: &[i64], in_band_ns: &[i64]) -> Responsiveness {
+pub fn responsiveness(
+    tcp_ns: &[i64],
+    tls_ns: &[i64],
+    echo_ns: &[i64],
+    in_band_ns: &[i64],
+) -> Responsiveness {
     let foreign_ms = mean_of(&[trimmed_ms(tcp_ns), trimmed_ms(tls_ns), trimmed_ms(echo_ns)]);
     let own_ms = trimmed_ms(in_band_ns);
     let (foreign, own) = (foreign_ms.and_then(per_minute), own_ms.and_then(per_minute));
@@ -68,17 +73,31 @@ mod tests {
     fn a_slow_load_with_fast_connections_has_both_formulas() {
         let (foreign, own) = ([20 * MS; 30], [200 * MS; 100]);
         let found = responsiveness(&foreign, &foreign, &foreign, &own);
-        assert_eq!((found.rpm, found.foreign, found.own), (Some(1650.0), Some(3000.0), Some(300.0)));
+        assert_eq!(
+            (found.rpm, found.foreign, found.own),
+            (Some(1650.0), Some(3000.0), Some(300.0))
+        );
         // 60,000 / ((200 + 20) / 2) = 545.45.
-        assert!(found.mean_rtt.is_some_and(|rpm| (rpm - 545.45).abs() < 0.01), "{found:?}");
+        assert!(
+            found
+                .mean_rtt
+                .is_some_and(|rpm| (rpm - 545.45).abs() < 0.01),
+            "{found:?}"
+        );
     }
 
     #[test]
     fn foreign_probes_count_by_the_mean_of_their_three_parts() {
         // (10 + 20 + 30) / 3 = 20 ms.
         let found = responsiveness(&[10 * MS], &[20 * MS], &[30 * MS], &[]);
-        assert_eq!((found.foreign, found.own, found.rpm, found.mean_rtt), (Some(3000.0), None, None, None));
-        assert_eq!(responsiveness(&[10 * MS], &[], &[30 * MS], &[20 * MS]).foreign, None);
+        assert_eq!(
+            (found.foreign, found.own, found.rpm, found.mean_rtt),
+            (Some(3000.0), None, None, None)
+        );
+        assert_eq!(
+            responsiveness(&[10 * MS], &[], &[30 * MS], &[20 * MS]).foreign,
+            None
+        );
     }
 
     #[test]

@@ -11,7 +11,11 @@ pub fn samples(input: &ConcludeInput) -> Vec<SampleSeries> {
     let possible = without_impossible(input);
     let input = possible.as_ref().map_or(input, |(input, _)| input);
     let clock = clock(input);
-    input.phases.iter().flat_map(|phase| of_phase(phase, clock.as_ref())).collect()
+    input
+        .phases
+        .iter()
+        .flat_map(|phase| of_phase(phase, clock.as_ref()))
+        .collect()
 }
 
 fn of_phase(phase: &PhaseResult, clock: Option<&Clock>) -> Vec<SampleSeries> {
@@ -24,9 +28,15 @@ fn of_phase(phase: &PhaseResult, clock: Option<&Clock>) -> Vec<SampleSeries> {
         (SampleKind::Transaction, &phase.transactions),
     ];
     let first = first.into_iter().map(|(kind, probes)| (kind, None, probes));
-    let further = phase.udp_by_dscp.iter().map(|(dscp, probes)| (SampleKind::Probe, Some(*dscp), probes));
-    let all = first.chain(further).filter(|(_, _, probes)| !probes.is_empty());
-    all.map(|(kind, dscp, probes)| series(phase, kind, dscp, probes, clock)).collect()
+    let further = phase
+        .udp_by_dscp
+        .iter()
+        .map(|(dscp, probes)| (SampleKind::Probe, Some(*dscp), probes));
+    let all = first
+        .chain(further)
+        .filter(|(_, _, probes)| !probes.is_empty());
+    all.map(|(kind, dscp, probes)| series(phase, kind, dscp, probes, clock))
+        .collect()
 }
 
 fn series(
@@ -36,9 +46,12 @@ fn series(
     probes: &[ProbeSample],
     clock: Option<&Clock>,
 ) -> SampleSeries {
-    let since_start = |probe: &ProbeSample| probe.sent_ns.wrapping_sub(phase.started_ns).cast_signed();
-    let ways: Vec<Option<(i64, i64)>> =
-        probes.iter().map(|probe| clock.and_then(|clock| clock.one_way_of(probe))).collect();
+    let since_start =
+        |probe: &ProbeSample| probe.sent_ns.wrapping_sub(phase.started_ns).cast_signed();
+    let ways: Vec<Option<(i64, i64)>> = probes
+        .iter()
+        .map(|probe| clock.and_then(|clock| clock.one_way_of(probe)))
+        .collect();
     let one_way = |delay: fn((i64, i64)) -> i64| match ways.iter().any(Option::is_some) {
         true => ways.iter().map(|ways| ways.map(delay)).collect(),
         false => Vec::new(),

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use linerate_model::path::{
-    Confidence, LoadControl, LoadDecision, LoadEnd, LoadOutcome, LoadSample, LoadWindow, PathDirection,
+    Confidence, LoadControl, LoadDecision, LoadEnd, LoadOutcome, LoadSample, LoadWindow,
+    PathDirection,
 };
 use linerate_model::spread::Spread;
 
@@ -115,7 +116,11 @@ impl Saturation {
             streams: self.streams,
             single: self.single(),
             window: self.window(ended_by),
-            deviations: differences.iter().filter(|(is_so, _)| *is_so).map(|(_, name)| (*name).to_owned()).collect(),
+            deviations: differences
+                .iter()
+                .filter(|(is_so, _)| *is_so)
+                .map(|(_, name)| (*name).to_owned())
+                .collect(),
         }
     }
 
@@ -130,7 +135,9 @@ impl Saturation {
         match ended_by {
             _ if is_short => Confidence::Low,
             LoadEnd::Stable if !self.is_stream_lost => Confidence::High,
-            LoadEnd::Time | LoadEnd::Bytes if self.is_stable() && !self.is_stream_lost => Confidence::High,
+            LoadEnd::Time | LoadEnd::Bytes if self.is_stable() && !self.is_stream_lost => {
+                Confidence::High
+            }
             _ => Confidence::Medium,
         }
     }
@@ -158,8 +165,14 @@ impl Saturation {
     /// streams that join it, where half of that is left.
     fn short_window_start_ns(&self, end_ns: u64) -> u64 {
         let half_ns = end_ns / 2;
-        let joined_ns = self.single_end_ns.map_or(0, |single_ns| single_ns.saturating_add(ns(JOIN)));
-        if joined_ns <= end_ns / 4 * 3 { half_ns.max(joined_ns) } else { half_ns }
+        let joined_ns = self
+            .single_end_ns
+            .map_or(0, |single_ns| single_ns.saturating_add(ns(JOIN)));
+        if joined_ns <= end_ns / 4 * 3 {
+            half_ns.max(joined_ns)
+        } else {
+            half_ns
+        }
     }
 
     fn is_stable(&self) -> bool {
@@ -183,7 +196,8 @@ impl Saturation {
         if is_over(sample.down_bytes) || is_over(sample.up_bytes) {
             return Some(LoadEnd::Bytes);
         }
-        (self.now_ns >= ns(self.plan.duration_max) || self.samples > samples_max).then_some(LoadEnd::Time)
+        (self.now_ns >= ns(self.plan.duration_max) || self.samples > samples_max)
+            .then_some(LoadEnd::Time)
     }
 
     fn bytes(&self, sample: &LoadSample) -> u64 {
@@ -196,9 +210,13 @@ impl Saturation {
 
     /// An interval ends with this sample.
     fn close_interval(&mut self, sample: &LoadSample) {
-        let seconds = linerate_model::units::ns_to_s(self.now_ns.saturating_sub(self.interval_start.at_ns));
-        let bytes = self.bytes(sample).saturating_sub(self.bytes(&self.interval_start));
-        self.rate.add(linerate_model::units::rate_bps(bytes, seconds));
+        let seconds =
+            linerate_model::units::ns_to_s(self.now_ns.saturating_sub(self.interval_start.at_ns));
+        let bytes = self
+            .bytes(sample)
+            .saturating_sub(self.bytes(&self.interval_start));
+        self.rate
+            .add(linerate_model::units::rate_bps(bytes, seconds));
         if self.round_trips.count > 0 {
             let rpm = NS_PER_MINUTE / self.round_trips.mean;
             self.newest_rpm = Some(rpm);
@@ -206,7 +224,10 @@ impl Saturation {
         }
         self.round_trips = Spread::default();
         self.intervals += 1;
-        self.interval_start = LoadSample { at_ns: self.now_ns, ..*sample };
+        self.interval_start = LoadSample {
+            at_ns: self.now_ns,
+            ..*sample
+        };
         let interval_ns = ns(self.plan.interval).max(1);
         let passed = (self.now_ns / interval_ns).saturating_add(1);
         self.interval_end_ns = passed.saturating_mul(interval_ns);
@@ -219,10 +240,22 @@ impl Saturation {
             return 0;
         }
         if self.is_single() {
-            return self.plan.streams_next.saturating_sub(self.streams).min(room);
+            return self
+                .plan
+                .streams_next
+                .saturating_sub(self.streams)
+                .min(room);
         }
-        let is_growing = if self.plan.is_growing_until_stable { !self.rate.is_stable() } else { self.rate.has_grown() };
-        if is_growing { self.plan.streams_step.min(room) } else { 0 }
+        let is_growing = if self.plan.is_growing_until_stable {
+            !self.rate.is_stable()
+        } else {
+            self.rate.has_grown()
+        };
+        if is_growing {
+            self.plan.streams_step.min(room)
+        } else {
+            0
+        }
     }
 
     fn is_single(&self) -> bool {
@@ -259,7 +292,11 @@ impl LoadControl for Saturation {
             self.streams += added;
             return LoadDecision::AddStreams(added);
         }
-        if is_interval_over && self.now_ns >= ns(self.plan.duration_min) && self.is_stable() && !self.is_single() {
+        if is_interval_over
+            && self.now_ns >= ns(self.plan.duration_min)
+            && self.is_stable()
+            && !self.is_single()
+        {
             self.ended = Some(LoadEnd::Stable);
             return LoadDecision::End;
         }
@@ -286,14 +323,19 @@ impl MovingAverage {
 
     /// What follows is another series, whose first mean is compared with the last of this one.
     fn restart(&mut self) {
-        *self = Self { before: self.means.last().copied(), ..Self::default() };
+        *self = Self {
+            before: self.means.last().copied(),
+            ..Self::default()
+        };
     }
 
     /// The deviation of the last MAD means is small in relation to the newest.
     fn is_stable(&self) -> bool {
         let mut spread = Spread::default();
         self.means.iter().for_each(|mean| spread.add(*mean));
-        self.means.len() == MOVING_AVERAGES && spread.last > 0.0 && spread.deviation() <= STABLE_SHARE * spread.last
+        self.means.len() == MOVING_AVERAGES
+            && spread.last > 0.0
+            && spread.deviation() <= STABLE_SHARE * spread.last
     }
 
     fn has_grown(&self) -> bool {

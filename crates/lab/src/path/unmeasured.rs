@@ -18,10 +18,15 @@ pub fn unmeasured(phase: &PhaseResult) -> Option<String> {
     };
     match phase.spec.kind {
         PhaseKind::Down | PhaseKind::Up | PhaseKind::Both if has_moved(phase) => None,
-        PhaseKind::Down | PhaseKind::Up | PhaseKind::Both => Some(lacks("streams", without_bytes(phase))),
+        PhaseKind::Down | PhaseKind::Up | PhaseKind::Both => {
+            Some(lacks("streams", without_bytes(phase)))
+        }
 
         PhaseKind::Rr | PhaseKind::Crr | PhaseKind::Cps => {
-            let is_answered = phase.transactions.iter().any(|sample| sample.received_ns.is_some());
+            let is_answered = phase
+                .transactions
+                .iter()
+                .any(|sample| sample.received_ns.is_some());
             (!is_answered).then(|| lacks("connections", "no request was answered".to_owned()))
         }
 
@@ -37,7 +42,9 @@ pub fn unmeasured(phase: &PhaseResult) -> Option<String> {
             (!is_known).then(|| "no packet was answered".to_owned())
         }
 
-        PhaseKind::Datagrams | PhaseKind::Pps | PhaseKind::Pace | PhaseKind::Capacity => without_datagrams(phase),
+        PhaseKind::Datagrams | PhaseKind::Pps | PhaseKind::Pace | PhaseKind::Capacity => {
+            without_datagrams(phase)
+        }
     }
 }
 
@@ -49,7 +56,9 @@ pub fn is_partial(phase: &PhaseResult) -> bool {
 
 /// A direction of the load moved nothing.
 pub(super) fn has_silent_direction(phase: &PhaseResult) -> bool {
-    loaded(phase.spec.kind).iter().any(|direction| arrived_bytes(phase, *direction) == 0)
+    loaded(phase.spec.kind)
+        .iter()
+        .any(|direction| arrived_bytes(phase, *direction) == 0)
 }
 
 /// Directions of a load.
@@ -64,11 +73,16 @@ fn loaded(kind: PhaseKind) -> &'static [PathDirection] {
 
 /// A byte arrived in a direction of the load.
 fn has_moved(phase: &PhaseResult) -> bool {
-    loaded(phase.spec.kind).iter().any(|direction| arrived_bytes(phase, *direction) > 0)
+    loaded(phase.spec.kind)
+        .iter()
+        .any(|direction| arrived_bytes(phase, *direction) > 0)
 }
 
 fn without_bytes(phase: &PhaseResult) -> String {
-    let of_stream = phase.absent.iter().find(|(figure, _)| figure.starts_with("stream "));
+    let of_stream = phase
+        .absent
+        .iter()
+        .find(|(figure, _)| figure.starts_with("stream "));
     match (phase.local.streams.len(), of_stream) {
         (0, Some((_, reason))) => format!("no stream was opened: {reason}"),
         (0, None) => "no stream was opened".to_owned(),
@@ -99,7 +113,8 @@ mod tests {
     use std::time::Duration;
 
     use linerate_model::path::{
-        LoadSample, PhaseSpec, PhaseTransport, ProbeSample, SizeResult, SizeSignal, StreamTotals, absent,
+        LoadSample, PhaseSpec, PhaseTransport, ProbeSample, SizeResult, SizeSignal, StreamTotals,
+        absent,
     };
 
     use super::*;
@@ -124,11 +139,21 @@ mod tests {
     }
 
     fn samples(down_bytes: u64, up_bytes: u64) -> Vec<LoadSample> {
-        vec![LoadSample { at_ns: 1, down_bytes, up_bytes, streams: 1 }]
+        vec![LoadSample {
+            at_ns: 1,
+            down_bytes,
+            up_bytes,
+            streams: 1,
+        }]
     }
 
     fn probe(received_ns: Option<u64>) -> ProbeSample {
-        ProbeSample { sent_ns: 1, peer_received_ns: None, peer_sent_ns: None, received_ns }
+        ProbeSample {
+            sent_ns: 1,
+            peer_received_ns: None,
+            peer_sent_ns: None,
+            received_ns,
+        }
     }
 
     #[test]
@@ -146,10 +171,20 @@ mod tests {
         for (kind, (down, up), remote, is_unmeasured) in rows {
             let mut phase = phase(kind, None);
             phase.local.load = samples(down, up);
-            phase.remote =
-                remote.map(|(down, up)| EndpointPhase { load: samples(down, up), ..EndpointPhase::default() });
-            assert_eq!(unmeasured(&phase).is_some(), is_unmeasured, "{kind:?} {down} {up} {remote:?}");
-            assert_eq!(is_partial(&phase), is_unmeasured || kind == Both, "{kind:?} {down} {up} {remote:?}");
+            phase.remote = remote.map(|(down, up)| EndpointPhase {
+                load: samples(down, up),
+                ..EndpointPhase::default()
+            });
+            assert_eq!(
+                unmeasured(&phase).is_some(),
+                is_unmeasured,
+                "{kind:?} {down} {up} {remote:?}"
+            );
+            assert_eq!(
+                is_partial(&phase),
+                is_unmeasured || kind == Both,
+                "{kind:?} {down} {up} {remote:?}"
+            );
         }
     }
 
@@ -157,12 +192,23 @@ mod tests {
     fn reason_tells_refused_streams_from_silent_ones() {
         let mut down = phase(PhaseKind::Down, None);
         let absent = [("udp", absent::UDP_BLOCKED), ("stream 0", "timed out")];
-        down.absent = absent.map(|(figure, reason)| (figure.to_owned(), reason.to_owned())).to_vec();
-        assert_eq!(unmeasured(&down).as_deref(), Some("no stream was opened: timed out"));
+        down.absent = absent
+            .map(|(figure, reason)| (figure.to_owned(), reason.to_owned()))
+            .to_vec();
+        assert_eq!(
+            unmeasured(&down).as_deref(),
+            Some("no stream was opened: timed out")
+        );
         down.refused = 1;
         let refused = unmeasured(&down).expect("a reason");
-        assert!(refused.starts_with("the server refused the streams: "), "{refused}");
-        assert!(refused.contains("wait a minute") && refused.contains("--allow-split-address"), "{refused}");
+        assert!(
+            refused.starts_with("the server refused the streams: "),
+            "{refused}"
+        );
+        assert!(
+            refused.contains("wait a minute") && refused.contains("--allow-split-address"),
+            "{refused}"
+        );
         let mut silent = phase(PhaseKind::Up, None);
         silent.local.streams = vec![StreamTotals::default(); 2];
         let reason = "no byte arrived, though 2 streams were open";
@@ -174,9 +220,15 @@ mod tests {
         for kind in [PhaseKind::Rr, PhaseKind::Crr, PhaseKind::Cps] {
             let mut found = phase(kind, None);
             found.transactions = vec![probe(None); 3];
-            assert!(unmeasured(&found).is_some_and(|reason| reason.contains("was answered")), "{kind:?}");
+            assert!(
+                unmeasured(&found).is_some_and(|reason| reason.contains("was answered")),
+                "{kind:?}"
+            );
             found.refused = 3;
-            assert!(unmeasured(&found).is_some_and(|reason| reason.contains("refused the connections")), "{kind:?}");
+            assert!(
+                unmeasured(&found).is_some_and(|reason| reason.contains("refused the connections")),
+                "{kind:?}"
+            );
             found.transactions.push(probe(Some(9)));
             assert_eq!(unmeasured(&found), None, "{kind:?}");
         }
@@ -189,7 +241,10 @@ mod tests {
 
     #[test]
     fn datagrams_and_sizes_of_which_none_arrived_are_unmeasured() {
-        let counted = |received| EndpointPhase { datagrams_received: received, ..EndpointPhase::default() };
+        let counted = |received| EndpointPhase {
+            datagrams_received: received,
+            ..EndpointPhase::default()
+        };
         let mut up = phase(PhaseKind::Pace, Some(PathDirection::Up));
         up.local = counted(5);
         assert_eq!(unmeasured(&up), None, "the server reported no counts");
@@ -199,7 +254,10 @@ mod tests {
         assert_eq!(unmeasured(&up), None);
         let mut size = phase(PhaseKind::Size, None);
         assert!(unmeasured(&size).is_some());
-        size.size = vec![(PathDirection::Up, SizeResult::new(1500, SizeSignal::Unlimited))];
+        size.size = vec![(
+            PathDirection::Up,
+            SizeResult::new(1500, SizeSignal::Unlimited),
+        )];
         assert_eq!(unmeasured(&size), None);
     }
 }

@@ -85,7 +85,12 @@ mod tests {
             assert!((found - expected).abs() < 1e-3, "{delay_ms} ms: {found}");
         }
         // 95 x 1 / 26.1, 95 x 5 / 30.1, and in bursts twice as long 95 x 5 / 27.6.
-        let losses = [(0.0, 1.0, 0.0), (0.01, 1.0, 3.6398), (0.05, 1.0, 15.7807), (0.05, 2.0, 17.2101)];
+        let losses = [
+            (0.0, 1.0, 0.0),
+            (0.01, 1.0, 3.6398),
+            (0.05, 1.0, 15.7807),
+            (0.05, 2.0, 17.2101),
+        ];
         for (share, burst, expected) in losses {
             let found = loss_impairment(share, burst);
             assert!((found - expected).abs() < 1e-3, "{share} {burst}: {found}");
@@ -111,7 +116,15 @@ mod tests {
 
     #[test]
     fn scores_of_ratings_are_those_of_annex_b() {
-        let table = [(0.0, 1.0), (3.0, 1.0), (50.0, 2.575), (60.0, 3.1), (70.0, 3.597), (80.0, 4.024), (100.0, 4.5)];
+        let table = [
+            (0.0, 1.0),
+            (3.0, 1.0),
+            (50.0, 2.575),
+            (60.0, 3.1),
+            (70.0, 3.597),
+            (80.0, 4.024),
+            (100.0, 4.5),
+        ];
         for (rating, expected) in table {
             assert!((mos_of_rating(rating) - expected).abs() < 1e-9, "{rating}");
         }

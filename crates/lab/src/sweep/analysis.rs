@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use linerate_model::sweep::{
-    Cost, Degradation, FactorResult, FailedLevel, Hosts, Leader, Level, PlannedFactor, PlateauSide, Provenance, Reason,
-    ReasonRules, Recommendation, RunMetrics, SettingFacts, SettingLevels, Sweep, SweepPlan,
+    Cost, Degradation, FactorResult, FailedLevel, Hosts, Leader, Level, PlannedFactor, PlateauSide,
+    Provenance, Reason, ReasonRules, Recommendation, RunMetrics, SettingFacts, SettingLevels,
+    Sweep, SweepPlan,
 };
 
 use super::metrics;
@@ -49,8 +50,19 @@ pub fn sweep(
     rules: ReasonRules,
 ) -> Sweep {
     // Commands and lengths are those of the last runs.
-    let run = SweepSpec { time_s: log.run_time_s.max(spec.time_s), ..spec.clone() };
-    let view = View { spec, run: &run, space, plan, outcome, hosts: log.hosts, rules };
+    let run = SweepSpec {
+        time_s: log.run_time_s.max(spec.time_s),
+        ..spec.clone()
+    };
+    let view = View {
+        spec,
+        run: &run,
+        space,
+        plan,
+        outcome,
+        hosts: log.hosts,
+        rules,
+    };
     let mut sweep = Sweep::new(
         view.plan(),
         Cost::new(estimate.runs, estimate.time.as_secs_f64()),
@@ -61,7 +73,11 @@ pub fn sweep(
     sweep.is_client_cpu_only = log.is_client_cpu_only;
     sweep.client_cores = log.hosts.client_cores;
     sweep.server_cores = log.hosts.server_cores;
-    sweep.factors = outcome.stages.iter().map(|stage| view.factor(stage)).collect();
+    sweep.factors = outcome
+        .stages
+        .iter()
+        .map(|stage| view.factor(stage))
+        .collect();
     sweep.in_flight_share = view.in_flight_share();
     sweep.run_time_s = Some(run.time_s).filter(|time_s| *time_s > spec.time_s);
     sweep.drift_ratio = outcome.drift;
@@ -87,7 +103,9 @@ impl View<'_> {
         let mut plan = SweepPlan::new(&spec.host, spec.port, spec.objective);
         plan.is_udp = spec.is_udp;
         plan.is_reverse = spec.is_reverse;
-        plan.factors = planned.map(|one| PlannedFactor::new(one.name, one.levels_text())).collect();
+        plan.factors = planned
+            .map(|one| PlannedFactor::new(one.name, one.levels_text()))
+            .collect();
         plan.seed = spec.seed;
         plan.repetitions = spec.repetitions;
         plan.time_s = spec.time_s;
@@ -101,22 +119,41 @@ impl View<'_> {
     fn answer(&self) -> Recommendation {
         let leader = || self.outcome.leader.map(|at| &self.outcome.points[at]);
         match &self.outcome.verdict {
-            Verdict::Use { setting, median, interval } => {
+            Verdict::Use {
+                setting,
+                median,
+                interval,
+            } => {
                 let metrics = leader().map(medians).unwrap_or_default();
-                Recommendation::Use { leader: self.leader(setting, *median, metrics), interval: *interval }
+                Recommendation::Use {
+                    leader: self.leader(setting, *median, metrics),
+                    interval: *interval,
+                }
             }
-            Verdict::Worthless => Recommendation::Unmet { reason: self.unmet() },
+            Verdict::Worthless => Recommendation::Unmet {
+                reason: self.unmet(),
+            },
             Verdict::Inconclusive(reason) => Recommendation::Inconclusive {
                 reason: reason.clone(),
-                leader: leader().and_then(|point| Some(self.leader(&point.setting, point.median()?, medians(point)))),
+                leader: leader().and_then(|point| {
+                    Some(self.leader(&point.setting, point.median()?, medians(point)))
+                }),
             },
         }
     }
 
     fn leader(&self, setting: &Setting, value: f64, metrics: RunMetrics) -> Leader {
-        let names = self.space.planned.iter().map(|factor| factor.name.to_owned());
+        let names = self
+            .space
+            .planned
+            .iter()
+            .map(|factor| factor.name.to_owned());
         let levels: SettingLevels = names.zip(self.space.labels(setting)).collect();
-        let mut leader = Leader::new(levels, value, self.space.test_settings(setting).command(self.run));
+        let mut leader = Leader::new(
+            levels,
+            value,
+            self.space.test_settings(setting).command(self.run),
+        );
         leader.metrics = metrics;
         leader
     }
@@ -124,19 +161,38 @@ impl View<'_> {
     /// Only runs that lose too much have the value 0.
     fn unmet(&self) -> String {
         let lost = |point: &&Point<RunMetrics>| medians(point).lost_percent.unwrap_or(100.0);
-        let points = self.outcome.points.iter().filter(|point| !point.runs.is_empty());
+        let points = self
+            .outcome
+            .points
+            .iter()
+            .filter(|point| !point.runs.is_empty());
         let least = points.min_by(|a, b| lost(a).total_cmp(&lost(b)));
         let at_least = least.map_or_else(String::new, |point| {
-            format!(": the least is {:.2} % with {}", lost(&point), self.space.words(&point.setting))
+            format!(
+                ": the least is {:.2} % with {}",
+                lost(&point),
+                self.space.words(&point.setting)
+            )
         });
-        let names: Vec<String> = self.outcome.stages.iter().map(|stage| self.tried(stage)).collect();
-        format!("no {} has less than {LOSS_PERCENT_MAX} % loss{at_least}", names.join(", no "))
+        let names: Vec<String> = self
+            .outcome
+            .stages
+            .iter()
+            .map(|stage| self.tried(stage))
+            .collect();
+        format!(
+            "no {} has less than {LOSS_PERCENT_MAX} % loss{at_least}",
+            names.join(", no ")
+        )
     }
 
     /// `rate from 10M to 40M`
     fn tried(&self, stage: &Stage) -> String {
         let factor = &self.space.planned[stage.factor];
-        let labels = stage.points.iter().map(|at| label(factor, self.outcome.points[*at].setting.level(stage.factor)));
+        let labels = stage
+            .points
+            .iter()
+            .map(|at| label(factor, self.outcome.points[*at].setting.level(stage.factor)));
         let labels: Vec<String> = labels.collect();
         match labels.as_slice() {
             [first, .., last] => format!("{} from {first} to {last}", factor.name),
@@ -149,23 +205,47 @@ impl View<'_> {
     }
 
     fn factor(&self, stage: &Stage) -> FactorResult {
-        let levels: Vec<Level> = stage.points.iter().map(|at| self.level(stage, *at)).collect();
-        let place = |at: usize| stage.points.iter().position(|known| *known == at).unwrap_or(0);
+        let levels: Vec<Level> = stage
+            .points
+            .iter()
+            .map(|at| self.level(stage, *at))
+            .collect();
+        let place = |at: usize| {
+            stage
+                .points
+                .iter()
+                .position(|known| *known == at)
+                .unwrap_or(0)
+        };
         let (best, advised) = (place(stage.best), place(stage.advised));
         let name = self.space.planned[stage.factor].name;
         // The advised rate limits itself; what limits the path is seen at the highest.
-        let limited = if name == "rate" { *stage.plateau.end() } else { advised };
+        let limited = if name == "rate" {
+            *stage.plateau.end()
+        } else {
+            advised
+        };
         let mut factor = FactorResult::new(name, levels, best);
         factor.is_amount = self.plan.factors[stage.factor].is_amount();
         factor.plateau = stage.plateau.clone();
         factor.advised = advised;
-        factor.is_default = self.space.is_default(stage.factor, factor.levels[advised].level);
+        factor.is_default = self
+            .space
+            .is_default(stage.factor, factor.levels[advised].level);
         factor.ties = stage.ties.iter().map(|at| place(*at)).collect();
         factor.lighter = self.lighter(stage).map(place);
         factor.excess_max = stage.excess_max;
-        factor.spared = stage.spared.iter().map(|level| label(&self.space.planned[stage.factor], *level)).collect();
+        factor.spared = stage
+            .spared
+            .iter()
+            .map(|level| label(&self.space.planned[stage.factor], *level))
+            .collect();
         factor.confidence = stage.confidence;
-        factor.failed = stage.failed.iter().map(|at| self.failed(stage, *at)).collect();
+        factor.failed = stage
+            .failed
+            .iter()
+            .map(|at| self.failed(stage, *at))
+            .collect();
         factor.limited = limited;
         factor.limits = (self.rules)(None, &self.setting_facts(stage, limited), &self.hosts);
         if factor.is_amount {
@@ -179,14 +259,27 @@ impl View<'_> {
         let burden = |at: usize| metrics::burden(&medians(&self.outcome.points[at]));
         let lightest = std::iter::once(stage.advised)
             .chain(stage.ties.iter().copied())
-            .reduce(|light, next| if burden(next).is_lighter_than(&burden(light)) { next } else { light });
+            .reduce(|light, next| {
+                if burden(next).is_lighter_than(&burden(light)) {
+                    next
+                } else {
+                    light
+                }
+            });
         lightest.filter(|at| *at != stage.advised)
     }
 
     fn failed(&self, stage: &Stage, at: usize) -> FailedLevel {
         let point = &self.outcome.points[at];
-        let level = label(&self.space.planned[stage.factor], point.setting.level(stage.factor));
-        FailedLevel::new(level, point.failures.len(), point.failures.first().cloned().unwrap_or_default())
+        let level = label(
+            &self.space.planned[stage.factor],
+            point.setting.level(stage.factor),
+        );
+        FailedLevel::new(
+            level,
+            point.failures.len(),
+            point.failures.first().cloned().unwrap_or_default(),
+        )
     }
 
     fn level(&self, stage: &Stage, at: usize) -> Level {
@@ -205,12 +298,23 @@ impl View<'_> {
 
     /// The worst level on each side of the plateau, where it is clearly worse.
     fn degradations(&self, stage: &Stage, factor: &FactorResult) -> Vec<Degradation> {
-        let ladder = factor.levels.iter().take_while(|level| level.level == SYSTEM_CHOICE).count();
+        let ladder = factor
+            .levels
+            .iter()
+            .take_while(|level| level.level == SYSTEM_CHOICE)
+            .count();
         let (first, last) = (*factor.plateau.start(), *factor.plateau.end());
         let sides = if first < ladder {
-            vec![(PlateauSide::Elsewhere, factor.best, ladder..factor.levels.len())]
+            vec![(
+                PlateauSide::Elsewhere,
+                factor.best,
+                ladder..factor.levels.len(),
+            )]
         } else {
-            vec![(PlateauSide::Below, first, ladder..first), (PlateauSide::Above, last, last + 1..factor.levels.len())]
+            vec![
+                (PlateauSide::Below, first, ladder..first),
+                (PlateauSide::Above, last, last + 1..factor.levels.len()),
+            ]
         };
         let best = factor.levels[factor.best].median;
         if factor.levels[factor.best].runs < RUNS_MIN {
@@ -221,7 +325,10 @@ impl View<'_> {
             .filter_map(|(side, edge, places)| {
                 let worst = places
                     .filter(|place| factor.levels[*place].runs >= RUNS_MIN)
-                    .max_by(|a, b| self.loss(best, factor, *a).total_cmp(&self.loss(best, factor, *b)))?;
+                    .max_by(|a, b| {
+                        self.loss(best, factor, *a)
+                            .total_cmp(&self.loss(best, factor, *b))
+                    })?;
                 (self.loss(best, factor, worst) > self.plan.tolerance).then(|| {
                     let change_percent = (factor.levels[worst].median / best - 1.0) * 100.0;
                     let mut found = Degradation::new(side, edge, worst, change_percent);
@@ -270,7 +377,11 @@ impl View<'_> {
 
 fn medians(point: &Point<RunMetrics>) -> RunMetrics {
     let median = |figure: fn(&RunMetrics) -> Option<f64>| {
-        let values: Vec<f64> = point.runs.iter().filter_map(|run| figure(&run.metrics)).collect();
+        let values: Vec<f64> = point
+            .runs
+            .iter()
+            .filter_map(|run| figure(&run.metrics))
+            .collect();
         stats::median(&values)
     };
     let mut medians = RunMetrics::default();
@@ -330,7 +441,13 @@ mod tests {
         fn progress(&mut self, _: &Progress) {}
     }
 
-    fn swept(name: &'static str, low: u64, high: u64, rate_bps: fn(u64) -> f64, budget_s: u64) -> Sweep {
+    fn swept(
+        name: &'static str,
+        low: u64,
+        high: u64,
+        rate_bps: fn(u64) -> f64,
+        budget_s: u64,
+    ) -> Sweep {
         let levels = Levels::Range(low, high);
         let spec = SweepSpec {
             time_s: 1,
@@ -339,16 +456,33 @@ mod tests {
             ..example(vec![SweptFactor { name, levels }])
         };
         let space = SettingSpace::new(&spec, &HostChoices::default()).expect("a range");
-        let plan = Plan { run_time: Duration::from_secs(1), ..spec.plan(&space) };
+        let plan = Plan {
+            run_time: Duration::from_secs(1),
+            ..spec.plan(&space)
+        };
         let mut runner = Surface { rate_bps, runs: 0 };
         let outcome = explore(&plan, &mut runner);
-        sweep(&spec, &space, &plan, plan.estimate(), &outcome, &RunLog::default(), linerate_doctor::sweep_reasons)
+        sweep(
+            &spec,
+            &space,
+            &plan,
+            plan.estimate(),
+            &outcome,
+            &RunLog::default(),
+            linerate_doctor::sweep_reasons,
+        )
     }
 
     #[test]
     fn a_peak_falls_on_both_sides_of_its_plateau() {
         // Rises to 10 and falls by a fiftieth of that with every further stream.
-        let peak = |n: u64| 1e9 * if n <= 10 { n as f64 } else { (12.0 - 0.2 * n as f64).max(1.6) };
+        let peak = |n: u64| {
+            1e9 * if n <= 10 {
+                n as f64
+            } else {
+                (12.0 - 0.2 * n as f64).max(1.6)
+            }
+        };
         let sweep = swept("streams", 1, 64, peak, 3600);
         let Recommendation::Use { leader, .. } = &sweep.answer else {
             panic!("{:?}", sweep.answer);
@@ -357,9 +491,19 @@ mod tests {
         assert_eq!(leader.command, "iperf3 -c h -t 1 -P 10");
         let factor = &sweep.factors[0];
         let label = |place: usize| factor.levels[place].label.as_str();
-        let fall = |fall: &Degradation| (fall.side, label(fall.edge), label(fall.worst), fall.change_percent.round());
+        let fall = |fall: &Degradation| {
+            (
+                fall.side,
+                label(fall.edge),
+                label(fall.worst),
+                fall.change_percent.round(),
+            )
+        };
         let falls: Vec<_> = factor.degradations.iter().map(fall).collect();
-        let expected = [(PlateauSide::Below, "10", "1", -90.0), (PlateauSide::Above, "11", "64", -84.0)];
+        let expected = [
+            (PlateauSide::Below, "10", "1", -90.0),
+            (PlateauSide::Above, "11", "64", -84.0),
+        ];
         assert_eq!(falls, expected);
     }
 
@@ -367,24 +511,40 @@ mod tests {
     fn what_is_flat_falls_nowhere() {
         let sweep = swept("streams", 1, 16, |_| 94e6, 3600);
         assert_eq!(sweep.factors[0].degradations, []);
-        assert_eq!(sweep.factors[0].plateau, 0..=sweep.factors[0].levels.len() - 1);
+        assert_eq!(
+            sweep.factors[0].plateau,
+            0..=sweep.factors[0].levels.len() - 1
+        );
     }
 
     #[test]
     fn windows_below_the_product_are_named_whether_or_not_others_are_as_good_as_the_systems() {
         // 1 Gbit/s at 1 ms: 125,000 bytes.
         let carried = |window: u64| {
-            if window == 0 { 1e9 } else { (window as f64 * 8000.0).min(1e9) }
+            if window == 0 {
+                1e9
+            } else {
+                (window as f64 * 8000.0).min(1e9)
+            }
         };
-        for (high, side) in [(1 << 20, PlateauSide::Below), (65_536, PlateauSide::Elsewhere)] {
+        for (high, side) in [
+            (1 << 20, PlateauSide::Below),
+            (65_536, PlateauSide::Elsewhere),
+        ] {
             let sweep = swept("window", 16_384, high, carried, 3600);
             assert!(
                 matches!(&sweep.answer, Recommendation::Use { leader, .. } if leader.setting["window"] == "auto"),
                 "{high}"
             );
             let fall = &sweep.factors[0].degradations[0];
-            assert_eq!((fall.side, sweep.factors[0].levels[fall.worst].level), (side, 16_384));
-            assert_eq!(fall.reasons[0].window.map(|window| window.window_bytes), Some(16_384));
+            assert_eq!(
+                (fall.side, sweep.factors[0].levels[fall.worst].level),
+                (side, 16_384)
+            );
+            assert_eq!(
+                fall.reasons[0].window.map(|window| window.window_bytes),
+                Some(16_384)
+            );
         }
     }
 

@@ -17,14 +17,27 @@ pub fn value(objective: Objective, metrics: &RunMetrics) -> Result<f64, &'static
     match objective {
         Objective::Throughput => Ok(metrics.received_bps),
         Objective::LowLoss => {
-            let lost_percent = metrics.lost_percent.ok_or("the server did not report lost datagrams")?;
-            Ok(if lost_percent < LOSS_PERCENT_MAX { metrics.received_bps } else { 0.0 })
+            let lost_percent = metrics
+                .lost_percent
+                .ok_or("the server did not report lost datagrams")?;
+            Ok(if lost_percent < LOSS_PERCENT_MAX {
+                metrics.received_bps
+            } else {
+                0.0
+            })
         }
-        Objective::Latency => metrics.rtt_us.ok_or("the kernel reports no round-trip time"),
+        Objective::Latency => metrics
+            .rtt_us
+            .ok_or("the kernel reports no round-trip time"),
         Objective::CpuPerByte => {
-            let client = metrics.cpu_client_percent.ok_or("the system reports no CPU times")?;
-            cpu_s_per_gib(client + metrics.cpu_server_percent.unwrap_or(0.0), metrics.received_bps)
-                .ok_or("nothing was received")
+            let client = metrics
+                .cpu_client_percent
+                .ok_or("the system reports no CPU times")?;
+            cpu_s_per_gib(
+                client + metrics.cpu_server_percent.unwrap_or(0.0),
+                metrics.received_bps,
+            )
+            .ok_or("nothing was received")
         }
         _ => Err("what the sweep looks for is not known"),
     }
@@ -32,16 +45,31 @@ pub fn value(objective: Objective, metrics: &RunMetrics) -> Result<f64, &'static
 
 /// A run as the experiment compares it.
 #[must_use]
-pub fn observation(objective: Objective, value: f64, metrics: RunMetrics) -> Observation<RunMetrics> {
+pub fn observation(
+    objective: Objective,
+    value: f64,
+    metrics: RunMetrics,
+) -> Observation<RunMetrics> {
     // What is on the way belongs to a rate; a delay or a cost has no part of it.
-    let in_flight_share = metrics.in_flight_share.filter(|_| objective.is_higher_better()).unwrap_or(0.0);
-    Observation { value, in_flight_share, burden: burden(&metrics), metrics }
+    let in_flight_share = metrics
+        .in_flight_share
+        .filter(|_| objective.is_higher_better())
+        .unwrap_or(0.0);
+    Observation {
+        value,
+        in_flight_share,
+        burden: burden(&metrics),
+        metrics,
+    }
 }
 
 /// What the runs cost a path.
 #[must_use]
 pub fn burden(metrics: &RunMetrics) -> Burden {
-    Burden { delay_us: metrics.rtt_us, retransmits_per_s: metrics.retransmits_per_s }
+    Burden {
+        delay_us: metrics.rtt_us,
+        retransmits_per_s: metrics.retransmits_per_s,
+    }
 }
 
 /// The metrics of a run; `None` when the receiver's bytes are unknown.
@@ -51,7 +79,13 @@ pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
     let counted = measure::received(summary, flow)?;
     let received = delivered(summary, flow).unwrap_or(counted);
     let seconds = received.seconds();
-    let rtt_us = mean(summary, |stream| stream.tcp?.mean_rtt_us.filter(|rtt| *rtt > 0).map(f64::from));
+    let rtt_us = mean(summary, |stream| {
+        stream
+            .tcp?
+            .mean_rtt_us
+            .filter(|rtt| *rtt > 0)
+            .map(f64::from)
+    });
 
     let mut metrics = RunMetrics::default();
     metrics.received_bps = received.bits_per_second();
@@ -59,13 +93,24 @@ pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
     metrics.cpu_client_percent = summary.cpu_local.map(|cpu| cpu.total_percent);
     metrics.cpu_server_percent = summary.cpu_remote.map(|cpu| cpu.total_percent);
     metrics.retransmits = measure::retransmits(summary, flow).map(|count| count as f64);
-    metrics.retransmits_per_s = metrics.retransmits.filter(|_| seconds > 0.0).map(|count| count / seconds);
+    metrics.retransmits_per_s = metrics
+        .retransmits
+        .filter(|_| seconds > 0.0)
+        .map(|count| count / seconds);
     metrics.rtt_us = rtt_us;
     // Little's law: the bytes in flight are those of one round-trip time.
-    metrics.in_flight_share = rtt_us.filter(|_| seconds > 0.0).map(|rtt| (rtt / 1e6 / seconds).min(1.0));
-    metrics.window_bytes = mean(summary, |stream| stream.tcp?.max_snd_wnd_bytes.map(|bytes| bytes as f64));
-    metrics.window_limited_share = mean(summary, |stream| limited_share(stream, |limits| limits.rwnd_limited_us));
-    metrics.buffer_limited_share = mean(summary, |stream| limited_share(stream, |limits| limits.sndbuf_limited_us));
+    metrics.in_flight_share = rtt_us
+        .filter(|_| seconds > 0.0)
+        .map(|rtt| (rtt / 1e6 / seconds).min(1.0));
+    metrics.window_bytes = mean(summary, |stream| {
+        stream.tcp?.max_snd_wnd_bytes.map(|bytes| bytes as f64)
+    });
+    metrics.window_limited_share = mean(summary, |stream| {
+        limited_share(stream, |limits| limits.rwnd_limited_us)
+    });
+    metrics.buffer_limited_share = mean(summary, |stream| {
+        limited_share(stream, |limits| limits.sndbuf_limited_us)
+    });
     let lost_share = measure::datagrams(summary, flow).and_then(|datagrams| datagrams.lost_share());
     metrics.lost_percent = lost_share.map(|share| share * 100.0);
     Some(metrics)
@@ -123,15 +168,24 @@ mod tests {
             (tcp.retransmits, tcp.mean_rtt_us) = (Some(3), Some(rtt_us));
             Some(tcp)
         };
-        let mut summary = Summary::new(vec![stream(second(1000), tcp(100)), stream(second(500), tcp(300))]);
+        let mut summary = Summary::new(vec![
+            stream(second(1000), tcp(100)),
+            stream(second(500), tcp(300)),
+        ]);
         summary.cpu_local = Some(CpuUsage::new(50.0, 0.0, 0.0));
         let seen = run_metrics(&summary).expect("both arrived");
         assert_eq!(seen.received_bps.to_bits(), 12_000_f64.to_bits());
         assert_eq!((seen.retransmits, seen.rtt_us), (Some(6.0), Some(200.0)));
-        assert_eq!((seen.cpu_client_percent, seen.cpu_server_percent), (Some(50.0), None));
+        assert_eq!(
+            (seen.cpu_client_percent, seen.cpu_server_percent),
+            (Some(50.0), None)
+        );
         assert_eq!(seen.lost_percent, None);
         summary.streams[1].tcp = None;
-        assert_eq!(run_metrics(&summary).expect("both arrived").retransmits, None);
+        assert_eq!(
+            run_metrics(&summary).expect("both arrived").retransmits,
+            None
+        );
         summary.streams[1].receiver = None;
         assert_eq!(run_metrics(&summary), None);
         assert_eq!(run_metrics(&Summary::default()), None);
@@ -140,7 +194,10 @@ mod tests {
     #[test]
     fn rate_is_that_of_the_measured_time_and_not_of_what_arrived_later() {
         // The server counted 5.2 s, with half a megabyte that had arrived before them.
-        let mut one = stream(Some(EndpointTotals::new(25_300_000, 5_200_000_000, None)), None);
+        let mut one = stream(
+            Some(EndpointTotals::new(25_300_000, 5_200_000_000, None)),
+            None,
+        );
         one.delivered = Some(EndpointTotals::new(14_325_000, 3_000_000_000, None));
         let mut tcp = TcpSummary::default();
         (tcp.mean_rtt_us, tcp.retransmits) = (Some(150_000), Some(300));
@@ -148,18 +205,34 @@ mod tests {
         one.tcp = Some(tcp);
         let seen = run_metrics(&Summary::new(vec![one.clone()])).expect("a result");
         assert_eq!(seen.received_bps.to_bits(), 38.2e6_f64.to_bits());
-        assert!(seen.in_flight_share.is_some_and(|share| (share - 0.05).abs() < 1e-9), "{seen:?}");
+        assert!(
+            seen.in_flight_share
+                .is_some_and(|share| (share - 0.05).abs() < 1e-9),
+            "{seen:?}"
+        );
         assert_eq!(seen.retransmits_per_s, Some(100.0));
-        assert_eq!((seen.window_limited_share, seen.buffer_limited_share), (Some(0.8), Some(0.0)));
+        assert_eq!(
+            (seen.window_limited_share, seen.buffer_limited_share),
+            (Some(0.8), Some(0.0))
+        );
         let compared = observation(Objective::Throughput, 1.0, seen);
-        assert!((compared.in_flight_share - 0.05).abs() < 1e-9, "{compared:?}");
+        assert!(
+            (compared.in_flight_share - 0.05).abs() < 1e-9,
+            "{compared:?}"
+        );
         assert_eq!(compared.burden.delay_us, Some(150_000.0));
         let delay = observation(Objective::Latency, 1.0, seen);
-        assert!(delay.in_flight_share < 1e-9, "a delay has no part that is on the way");
+        assert!(
+            delay.in_flight_share < 1e-9,
+            "a delay has no part that is on the way"
+        );
 
         one.delivered = None;
         let seen = run_metrics(&Summary::new(vec![one])).expect("a result");
-        assert!((seen.received_bps / 1e6 - 38.9).abs() < 0.1, "an older record has what the server counted");
+        assert!(
+            (seen.received_bps / 1e6 - 38.9).abs() < 0.1,
+            "an older record has what the server counted"
+        );
     }
 
     #[test]
@@ -167,7 +240,12 @@ mod tests {
         let udp = |packets| Some(UdpTotals::new(packets, 0, 0, 0.0));
         let mut blocked = stream(Some(EndpointTotals::new(0, 1_000_000_000, udp(0))), None);
         blocked.sender = Some(EndpointTotals::new(140_000, 1_000_000_000, udp(100)));
-        assert_eq!(run_metrics(&Summary::new(vec![blocked])).expect("a result").lost_percent, Some(100.0));
+        assert_eq!(
+            run_metrics(&Summary::new(vec![blocked]))
+                .expect("a result")
+                .lost_percent,
+            Some(100.0)
+        );
     }
 
     #[test]

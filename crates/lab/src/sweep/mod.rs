@@ -15,8 +15,9 @@ mod spec;
 
 pub use analysis::{RunLog, sweep};
 pub use linerate_model::sweep::{
-    Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Hosts, Leader, Level, Objective, PlannedFactor,
-    PlateauSide, Provenance, Recommendation, RunMetrics, SettingLevels, Sweep, SweepPlan,
+    Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Hosts, Leader, Level, Objective,
+    PlannedFactor, PlateauSide, Provenance, Recommendation, RunMetrics, SettingLevels, Sweep,
+    SweepPlan,
 };
 pub use plan::run_time;
 pub use result::{Run, recorded_runs};

@@ -25,7 +25,11 @@ impl SweepSpec {
     pub fn plan(&self, space: &SettingSpace<'_>) -> Plan {
         Plan {
             factors: space.factors.clone(),
-            better: if self.objective.is_higher_better() { Better::Higher } else { Better::Lower },
+            better: if self.objective.is_higher_better() {
+                Better::Higher
+            } else {
+                Better::Lower
+            },
             repetitions: self.repetitions,
             seed: self.seed,
             run_time: run_time(self, self.time_s),

@@ -22,7 +22,10 @@ pub struct Run {
 /// The runs of a sweep that was recorded, in the order of time.
 #[must_use]
 pub fn recorded_runs(sweep: &Sweep, trials: &[Trial]) -> Vec<Run> {
-    trials.iter().map(|trial| recorded_run(sweep, trial)).collect()
+    trials
+        .iter()
+        .map(|trial| recorded_run(sweep, trial))
+        .collect()
 }
 
 fn recorded_run(sweep: &Sweep, trial: &Trial) -> Run {
@@ -33,14 +36,21 @@ fn recorded_run(sweep: &Sweep, trial: &Trial) -> Run {
     };
     let measured = || {
         let metrics = summary.and_then(metrics::run_metrics)?;
-        metrics::value(sweep.plan.objective, &metrics).ok().map(|value| (value, metrics))
+        metrics::value(sweep.plan.objective, &metrics)
+            .ok()
+            .map(|value| (value, metrics))
     };
     let outcome = match &trial.reason {
         Some(reason) => Err(reason.clone()),
         None => measured().ok_or_else(|| "the test had no result".to_owned()),
     };
     Run {
-        levels: sweep.plan.factors.iter().map(|factor| level(&factor.name)).collect(),
+        levels: sweep
+            .plan
+            .factors
+            .iter()
+            .map(|factor| level(&factor.name))
+            .collect(),
         started_s: trial.started_ns as f64 / 1e9,
         is_warm_up: trial.is_warm_up,
         outcome: outcome.map_err(RunError::Failed),

@@ -24,7 +24,10 @@ impl RunLength {
     /// As the specification has it, and no longer.
     #[must_use]
     pub fn fixed(spec: &SweepSpec) -> Self {
-        Self { time_s: spec.time_s, time_max_s: spec.time_s }
+        Self {
+            time_s: spec.time_s,
+            time_max_s: spec.time_s,
+        }
     }
 
     /// As the specification has it, and as long as its budget allows.
@@ -32,8 +35,14 @@ impl RunLength {
     pub fn growing(spec: &SweepSpec) -> Self {
         let affordable_s = u32::try_from(spec.budget.as_secs() / RUNS_MIN).unwrap_or(u32::MAX);
         let beside_s = spec.omit_s.saturating_add(1);
-        let time_max_s = affordable_s.saturating_sub(beside_s).min(TIME_MAX_S).max(spec.time_s);
-        Self { time_s: spec.time_s, time_max_s }
+        let time_max_s = affordable_s
+            .saturating_sub(beside_s)
+            .min(TIME_MAX_S)
+            .max(spec.time_s);
+        Self {
+            time_s: spec.time_s,
+            time_max_s,
+        }
     }
 
     /// In seconds.
@@ -44,7 +53,9 @@ impl RunLength {
 
     /// Takes the metrics of a run. `true` when it was too short and the next ones are longer.
     pub fn grow(&mut self, metrics: &RunMetrics) -> bool {
-        let Some(rtt_us) = metrics.rtt_us else { return false };
+        let Some(rtt_us) = metrics.rtt_us else {
+            return false;
+        };
         let needed_s = (rtt_us / 1e6 / TOLERANCE).ceil() as u32;
         let next_s = needed_s.min(self.time_max_s);
         let is_longer = f64::from(next_s) >= GROWTH_MIN * f64::from(self.time_s);
@@ -79,12 +90,21 @@ mod tests {
             (1, 120, 192.0, 4),
         ];
         for (time_s, budget_s, rtt_ms, expected) in rows {
-            let spec = SweepSpec { time_s, omit_s: 1, budget: Duration::from_secs(budget_s), ..example(Vec::new()) };
+            let spec = SweepSpec {
+                time_s,
+                omit_s: 1,
+                budget: Duration::from_secs(budget_s),
+                ..example(Vec::new())
+            };
             let mut length = RunLength::growing(&spec);
             let mut metrics = RunMetrics::default();
             metrics.rtt_us = Some(rtt_ms * 1000.0);
             let has_grown = length.grow(&metrics);
-            assert_eq!((length.time_s(), has_grown), (expected, expected > time_s), "{time_s} s, {rtt_ms} ms");
+            assert_eq!(
+                (length.time_s(), has_grown),
+                (expected, expected > time_s),
+                "{time_s} s, {rtt_ms} ms"
+            );
             assert!(!length.grow(&metrics), "once is enough");
         }
     }

@@ -61,11 +61,23 @@ impl<'a> SettingSpace<'a> {
     /// [`TooFewCongestionControls`].
     pub fn new(spec: &'a SweepSpec, host: &HostChoices) -> Result<Self, TooFewCongestionControls> {
         let congestion_in_use = host.congestion_in_use.clone();
-        let mut space = Self { spec, planned: Vec::new(), factors: Vec::new(), congestion_in_use };
+        let mut space = Self {
+            spec,
+            planned: Vec::new(),
+            factors: Vec::new(),
+            congestion_in_use,
+        };
         for swept in &spec.over {
             let (levels, start) = levels(swept, host)?;
-            let swept = SweptFactor { name: swept.name, levels };
-            space.factors.push(Factor { name: swept.name.to_owned(), scale: scale(&swept), start });
+            let swept = SweptFactor {
+                name: swept.name,
+                levels,
+            };
+            space.factors.push(Factor {
+                name: swept.name.to_owned(),
+                scale: scale(&swept),
+                start,
+            });
             space.planned.push(swept);
         }
         Ok(space)
@@ -75,7 +87,9 @@ impl<'a> SettingSpace<'a> {
     #[must_use]
     pub fn labels(&self, setting: &Setting) -> Vec<String> {
         let levels = self.planned.iter().enumerate();
-        levels.map(|(factor, swept)| label(swept, setting.level(factor))).collect()
+        levels
+            .map(|(factor, swept)| label(swept, setting.level(factor)))
+            .collect()
     }
 
     /// Whether a test has this level of a factor when the command line names none.
@@ -95,7 +109,9 @@ impl<'a> SettingSpace<'a> {
     #[must_use]
     pub fn words(&self, setting: &Setting) -> String {
         let named = self.planned.iter().zip(self.labels(setting));
-        let words: Vec<String> = named.map(|(swept, label)| format!("{} {label}", swept.name)).collect();
+        let words: Vec<String> = named
+            .map(|(swept, label)| format!("{} {label}", swept.name))
+            .collect();
         words.join(", ")
     }
 
@@ -110,7 +126,9 @@ impl<'a> SettingSpace<'a> {
             let place = usize::try_from(level).unwrap_or(usize::MAX);
             match (&swept.levels, swept.name) {
                 (Levels::Congestion(names), _) => choice.congestion = names.get(place).cloned(),
-                (Levels::Affinity(places), _) => choice.pinning = places.get(place).copied().unwrap_or_default(),
+                (Levels::Affinity(places), _) => {
+                    choice.pinning = places.get(place).copied().unwrap_or_default()
+                }
                 (_, "streams") => choice.streams = u32::try_from(level).ok(),
                 (_, "length") => choice.length_bytes = named(level),
                 (_, "window") => choice.window_bytes = named(level),
@@ -122,12 +140,18 @@ impl<'a> SettingSpace<'a> {
 }
 
 /// The levels on this host, and the one to begin with.
-fn levels(swept: &SweptFactor, host: &HostChoices) -> Result<(Levels, u64), TooFewCongestionControls> {
+fn levels(
+    swept: &SweptFactor,
+    host: &HostChoices,
+) -> Result<(Levels, u64), TooFewCongestionControls> {
     let (low, high) = match &swept.levels {
         Levels::Congestion(named) => return congestion(named, host),
         Levels::Affinity(named) => return Ok(affinity(named, host)),
         Levels::Range(low, high) => (*low, *high),
-        Levels::List(levels) => (levels.first().copied().unwrap_or(1), levels.last().copied().unwrap_or(1)),
+        Levels::List(levels) => (
+            levels.first().copied().unwrap_or(1),
+            levels.last().copied().unwrap_or(1),
+        ),
     };
     let start = match swept.name {
         // Rates are tried from below; while others are varied the highest one hinders them least.
@@ -139,29 +163,52 @@ fn levels(swept: &SweptFactor, host: &HostChoices) -> Result<(Levels, u64), TooF
 }
 
 /// The algorithms, and the place of the one in use.
-fn congestion(named: &[String], host: &HostChoices) -> Result<(Levels, u64), TooFewCongestionControls> {
-    let names = if named.is_empty() { &host.congestion } else { named };
+fn congestion(
+    named: &[String],
+    host: &HostChoices,
+) -> Result<(Levels, u64), TooFewCongestionControls> {
+    let names = if named.is_empty() {
+        &host.congestion
+    } else {
+        named
+    };
     if names.len() < 2 {
         return Err(TooFewCongestionControls);
     }
-    let start = names.iter().position(|name| *name == host.congestion_in_use);
-    Ok((Levels::Congestion(names.to_vec()), start.unwrap_or(0) as u64))
+    let start = names
+        .iter()
+        .position(|name| *name == host.congestion_in_use);
+    Ok((
+        Levels::Congestion(names.to_vec()),
+        start.unwrap_or(0) as u64,
+    ))
 }
 
 /// The placements, and the place of the one that leaves it to the scheduler.
 fn affinity(named: &[CpuPinning], host: &HostChoices) -> (Levels, u64) {
     let mut places = named.to_vec();
     if places.is_empty() {
-        let pinned = host.cpus.iter().take(CPUS_TRIED).map(|cpu| CpuPinning { client: Some(*cpu), server: None });
-        places = std::iter::once(CpuPinning::default()).chain(pinned).collect();
+        let pinned = host.cpus.iter().take(CPUS_TRIED).map(|cpu| CpuPinning {
+            client: Some(*cpu),
+            server: None,
+        });
+        places = std::iter::once(CpuPinning::default())
+            .chain(pinned)
+            .collect();
     }
-    let start = places.iter().position(|place| *place == CpuPinning::default());
+    let start = places
+        .iter()
+        .position(|place| *place == CpuPinning::default());
     (Levels::Affinity(places), start.unwrap_or(0) as u64)
 }
 
 fn scale(swept: &SweptFactor) -> Scale {
     match &swept.levels {
-        Levels::Range(min, max) => Scale::Amount { min: *min, max: *max, step: step(swept.name, *min) },
+        Levels::Range(min, max) => Scale::Amount {
+            min: *min,
+            max: *max,
+            step: step(swept.name, *min),
+        },
         Levels::List(levels) => Scale::List(levels.clone()),
         Levels::Congestion(names) => Scale::Choices(names.len() as u64),
         Levels::Affinity(places) => Scale::Choices(places.len() as u64),
@@ -175,7 +222,9 @@ pub(super) fn label(swept: &SweptFactor, level: u64) -> String {
         Levels::Range(..) | Levels::List(_) if level == SYSTEM_CHOICE => "auto".to_owned(),
         Levels::Range(..) | Levels::List(_) => with_unit(swept.name, level),
         Levels::Congestion(names) => names.get(place).cloned().unwrap_or_default(),
-        Levels::Affinity(places) => places.get(place).map_or_else(String::new, CpuPinning::to_string),
+        Levels::Affinity(places) => places
+            .get(place)
+            .map_or_else(String::new, CpuPinning::to_string),
     }
 }
 
@@ -196,8 +245,16 @@ impl TestSettings {
         let narrow = |amount: Option<u64>| amount.and_then(|amount| u32::try_from(amount).ok());
         let default_block_len_bytes = if spec.is_udp { 0 } else { TCP_BLOCK_LEN_BYTES };
         let mut test = TestSpec::default();
-        test.transport = if spec.is_udp { Transport::Udp } else { Transport::Tcp };
-        test.direction = if spec.is_reverse { Direction::Reverse } else { Direction::Forward };
+        test.transport = if spec.is_udp {
+            Transport::Udp
+        } else {
+            Transport::Tcp
+        };
+        test.direction = if spec.is_reverse {
+            Direction::Reverse
+        } else {
+            Direction::Forward
+        };
         test.streams = self.streams.unwrap_or(1).max(1);
         test.end = EndCondition::Duration(Duration::from_secs(spec.time_s.into()));
         test.omit = Duration::from_secs(spec.omit_s.into());
@@ -265,15 +322,27 @@ impl TestSettings {
             (spec.family == Some(4), "-4"),
             (spec.family == Some(6), "-6"),
         ];
-        words.extend(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| (*flag).to_owned()));
+        words.extend(
+            flags
+                .iter()
+                .filter(|(is_set, _)| *is_set)
+                .map(|(_, flag)| (*flag).to_owned()),
+        );
         words.join(" ")
     }
 }
 
 /// A word as a shell takes it.
 fn quoted(word: &str) -> String {
-    let is_plain = !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:%/@".contains(&b));
-    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    let is_plain = !word.is_empty()
+        && word
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-_.:%/@".contains(&b));
+    if is_plain {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]
@@ -287,38 +356,70 @@ mod tests {
 
     #[test]
     fn settings_become_tests_and_commands() {
-        let pinning = CpuPinning { client: Some(0), server: Some(1) };
+        let pinning = CpuPinning {
+            client: Some(0),
+            server: Some(1),
+        };
         let mut spec = example(vec![
             swept("streams", Levels::Range(1, 64)),
             swept("window", Levels::Range(4096, 1 << 20)),
-            swept("congestion", Levels::Congestion(vec!["cubic".to_owned(), "bbr".to_owned()])),
-            swept("affinity", Levels::Affinity(vec![CpuPinning::default(), pinning])),
+            swept(
+                "congestion",
+                Levels::Congestion(vec!["cubic".to_owned(), "bbr".to_owned()]),
+            ),
+            swept(
+                "affinity",
+                Levels::Affinity(vec![CpuPinning::default(), pinning]),
+            ),
         ]);
         spec.port = 5202;
         spec.is_reverse = true;
-        let host = HostChoices { congestion_in_use: "bbr".to_owned(), ..HostChoices::default() };
+        let host = HostChoices {
+            congestion_in_use: "bbr".to_owned(),
+            ..HostChoices::default()
+        };
         let space = SettingSpace::new(&spec, &host).expect("levels that exist");
         let choice = space.test_settings(&Setting(vec![10, 262_144, 1, 1]));
         let command = "iperf3 -c h -p 5202 -O 1 -t 3 -P 10 -w 256K -C bbr -A 0,1 -R";
         assert_eq!(choice.command(&spec), command);
         let client = choice.client_spec(&spec);
-        assert_eq!((client.test.streams, client.test.socket.window_bytes), (10, Some(262_144)));
+        assert_eq!(
+            (client.test.streams, client.test.socket.window_bytes),
+            (10, Some(262_144))
+        );
         assert_eq!((client.local.cpu, client.server_cpu), (Some(0), Some(1)));
         assert_eq!(client.test.direction, Direction::Reverse);
         assert!(!client.test.block_len_explicit);
-        assert_eq!(space.labels(&Setting(vec![1, 0, 0, 0])), ["1", "auto", "cubic", "any"]);
-        assert_eq!(space.test_settings(&Setting(vec![1, 0, 0, 0])).window_bytes, None);
+        assert_eq!(
+            space.labels(&Setting(vec![1, 0, 0, 0])),
+            ["1", "auto", "cubic", "any"]
+        );
+        assert_eq!(
+            space.test_settings(&Setting(vec![1, 0, 0, 0])).window_bytes,
+            None
+        );
         let defaults = [(0, 1), (1, SYSTEM_CHOICE), (2, 1), (3, 0)];
-        assert!(defaults.iter().all(|(factor, level)| space.is_default(*factor, *level)));
+        assert!(
+            defaults
+                .iter()
+                .all(|(factor, level)| space.is_default(*factor, *level))
+        );
         let others = [(0, 2), (1, 4096), (2, 0), (3, 1)];
-        assert!(!others.iter().any(|(factor, level)| space.is_default(*factor, *level)));
+        assert!(
+            !others
+                .iter()
+                .any(|(factor, level)| space.is_default(*factor, *level))
+        );
         let planned: Vec<String> = space.planned.iter().map(SweptFactor::levels_text).collect();
         assert_eq!(planned, ["1..64", "4K..1M", "cubic,bbr", "any,0/1"]);
     }
 
     #[test]
     fn udp_command_has_its_rate_and_a_quoted_host() {
-        let mut spec = example(vec![swept("rate", Levels::Range(100_000_000, 10_000_000_000))]);
+        let mut spec = example(vec![swept(
+            "rate",
+            Levels::Range(100_000_000, 10_000_000_000),
+        )]);
         spec.is_udp = true;
         spec.host = "a b;'c'".to_owned();
         let space = SettingSpace::new(&spec, &HostChoices::default()).expect("levels that exist");
@@ -332,7 +433,11 @@ mod tests {
 
     #[test]
     fn steps_read_well() {
-        let steps = (step("rate", 1000), step("rate", 100_000_000), step("window", 1024));
+        let steps = (
+            step("rate", 1000),
+            step("rate", 100_000_000),
+            step("window", 1024),
+        );
         assert_eq!(steps, (100, 10_000_000, 1));
     }
 }

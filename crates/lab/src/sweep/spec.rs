@@ -94,5 +94,9 @@ pub struct TestSettings {
 /// A sweep over TCP for tests.
 #[cfg(test)]
 pub(super) fn example(over: Vec<SweptFactor>) -> SweepSpec {
-    SweepSpec { over, budget: Duration::from_secs(60), ..SweepSpec::to("h", 5201) }
+    SweepSpec {
+        over,
+        budget: Duration::from_secs(60),
+        ..SweepSpec::to("h", 5201)
+    }
 }

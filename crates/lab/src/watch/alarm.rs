@@ -35,7 +35,11 @@ pub struct Alarm {
 impl Alarm {
     /// Takes the result of the next run.
     pub fn observe(&mut self, result: RunResult) -> Option<Transition> {
-        self.failures_in_a_row = if result == RunResult::Failed { self.failures_in_a_row + 1 } else { 0 };
+        self.failures_in_a_row = if result == RunResult::Failed {
+            self.failures_in_a_row + 1
+        } else {
+            0
+        };
         let is_failing = match result {
             RunResult::Good => false,
             RunResult::Missed | RunResult::Worse => true,
@@ -64,13 +68,20 @@ mod tests {
 
     #[test]
     fn third_failure_in_a_row_alerts_once_and_the_next_good_run_recovers_once() {
-        let runs = [Good, Failed, Failed, Good, Failed, Failed, Failed, Failed, Failed, Good, Good];
-        assert_eq!(transitions(&runs), [(6, Transition::Failing), (9, Transition::Recovered)]);
+        let runs = [
+            Good, Failed, Failed, Good, Failed, Failed, Failed, Failed, Failed, Good, Good,
+        ];
+        assert_eq!(
+            transitions(&runs),
+            [(6, Transition::Failing), (9, Transition::Recovered)]
+        );
     }
 
     #[test]
     fn missed_expectation_and_change_alert_at_once_and_failures_between_them_do_not_repeat_it() {
-        let runs = [Good, Missed, Missed, Failed, Failed, Failed, Good, Worse, Worse, Good];
+        let runs = [
+            Good, Missed, Missed, Failed, Failed, Failed, Good, Worse, Worse, Good,
+        ];
         let expected = [
             (1, Transition::Failing),
             (6, Transition::Recovered),

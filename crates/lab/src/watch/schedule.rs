@@ -58,10 +58,21 @@ impl Schedule {
         let jitter = period / JITTER_DIVISOR as u32;
         let needed = run.saturating_add(jitter);
         if needed > period || period < Duration::from_secs(1) {
-            return Err(PeriodTooShort { run, jitter, needed, period });
+            return Err(PeriodTooShort {
+                run,
+                jitter,
+                needed,
+                period,
+            });
         }
         let (period_ms, run_ms) = (milliseconds(period), milliseconds(run));
-        Ok(Self { seed: fnv64(name.as_bytes()), period_ms, run_ms, quiet, zone })
+        Ok(Self {
+            seed: fnv64(name.as_bytes()),
+            period_ms,
+            run_ms,
+            quiet,
+            zone,
+        })
     }
 
     /// The first slot whose run starts after this time and ends before the next quiet period; `None` where the quiet
@@ -108,9 +119,19 @@ impl Schedule {
     fn first_from(&self, earliest_ms: i64) -> Option<Slot> {
         let phase_ms = (mix(self.seed) % self.period_ms.unsigned_abs()) as i64;
         let number = (earliest_ms - phase_ms).div_euclid(self.period_ms);
-        let slots = (number..).map(|number| (number, phase_ms + number * self.period_ms + self.jitter_ms(number)));
-        let (number, start_ms) = slots.take(3).find(|(_, start_ms)| *start_ms >= earliest_ms)?;
-        Some(Slot { number, start: Timestamp::from_millisecond(start_ms).ok()? })
+        let slots = (number..).map(|number| {
+            (
+                number,
+                phase_ms + number * self.period_ms + self.jitter_ms(number),
+            )
+        });
+        let (number, start_ms) = slots
+            .take(3)
+            .find(|(_, start_ms)| *start_ms >= earliest_ms)?;
+        Some(Slot {
+            number,
+            start: Timestamp::from_millisecond(start_ms).ok()?,
+        })
     }
 
     fn jitter_ms(&self, number: i64) -> i64 {
@@ -138,7 +159,11 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     fn schedule(every: Duration, run: Duration, quiet: &str) -> Schedule {
-        let quiet = if quiet.is_empty() { Quiet::default() } else { quiet.parse().expect("quiet hours") };
+        let quiet = if quiet.is_empty() {
+            Quiet::default()
+        } else {
+            quiet.parse().expect("quiet hours")
+        };
         // The rules of Berlin: forward on 29 March 2026 at 02:00, back on 25 October at 03:00.
         let berlin = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
         Schedule::new("uplink", every, run, quiet, berlin).expect("a run fits")
@@ -149,7 +174,14 @@ mod tests {
         let [from, until]: [Timestamp; 2] = [from, until].map(|time| time.parse().expect("a time"));
         let slots = std::iter::successors(schedule.next(from), |slot| schedule.next(slot.start));
         let slots = slots.take_while(|slot| slot.start <= until);
-        slots.map(|slot| slot.start.to_zoned(schedule.zone.clone()).strftime("%a %H:%M%:::z").to_string()).collect()
+        slots
+            .map(|slot| {
+                slot.start
+                    .to_zoned(schedule.zone.clone())
+                    .strftime("%a %H:%M%:::z")
+                    .to_string()
+            })
+            .collect()
     }
 
     #[test]
@@ -157,28 +189,57 @@ mod tests {
         let schedule = schedule(5 * MINUTE, MINUTE, "");
         let from: Timestamp = "2026-06-01T00:00:00Z".parse().expect("a time");
         let slots: Vec<Slot> =
-            std::iter::successors(schedule.next(from), |slot| schedule.next(slot.start)).take(1000).collect();
-        let offsets: Vec<i64> = slots.iter().map(|s| s.start.as_millisecond() - s.number * 300_000).collect();
-        let (least, most) = (offsets.iter().min().expect("slots"), offsets.iter().max().expect("slots"));
-        assert!(most - least <= 30_000 && most - least > 29_000, "jitter {least}..{most} ms");
+            std::iter::successors(schedule.next(from), |slot| schedule.next(slot.start))
+                .take(1000)
+                .collect();
+        let offsets: Vec<i64> = slots
+            .iter()
+            .map(|s| s.start.as_millisecond() - s.number * 300_000)
+            .collect();
+        let (least, most) = (
+            offsets.iter().min().expect("slots"),
+            offsets.iter().max().expect("slots"),
+        );
+        assert!(
+            most - least <= 30_000 && most - least > 29_000,
+            "jitter {least}..{most} ms"
+        );
         for (earlier, later) in slots.iter().zip(&slots[1..]) {
             assert_eq!(later.number, earlier.number + 1);
             // A restart at any time between two starts finds the same next one.
-            let between = Timestamp::from_millisecond(later.start.as_millisecond() - 1).expect("a time");
+            let between =
+                Timestamp::from_millisecond(later.start.as_millisecond() - 1).expect("a time");
             assert_eq!(schedule.next(between), Some(*later));
         }
-        let other = Schedule { seed: fnv64(b"downlink"), ..schedule };
-        assert_ne!(other.next(from).map(|slot| slot.start), slots.first().map(|slot| slot.start));
+        let other = Schedule {
+            seed: fnv64(b"downlink"),
+            ..schedule
+        };
+        assert_ne!(
+            other.next(from).map(|slot| slot.start),
+            slots.first().map(|slot| slot.start)
+        );
     }
 
     #[test]
     fn slots_that_an_earlier_run_occupies_are_counted_and_not_made_up() {
         let schedule = schedule(5 * MINUTE, MINUTE, "");
-        let first = schedule.next("2026-06-01T00:00:00Z".parse().expect("a time")).expect("a slot");
+        let first = schedule
+            .next("2026-06-01T00:00:00Z".parse().expect("a time"))
+            .expect("a slot");
         let now = first.start + 14 * MINUTE;
         let skipped = schedule.overrun(first, now);
-        assert_eq!(skipped.iter().map(|slot| slot.number - first.number).collect::<Vec<_>>(), [1, 2]);
-        assert_eq!(schedule.next(now).map(|slot| slot.number - first.number), Some(3));
+        assert_eq!(
+            skipped
+                .iter()
+                .map(|slot| slot.number - first.number)
+                .collect::<Vec<_>>(),
+            [1, 2]
+        );
+        assert_eq!(
+            schedule.next(now).map(|slot| slot.number - first.number),
+            Some(3)
+        );
         assert!(schedule.overrun(first, first.start + MINUTE).is_empty());
     }
 
@@ -195,11 +256,21 @@ mod tests {
     fn quiet_hours_hold_over_midnight_and_no_run_reaches_into_them() {
         let hourly = schedule(60 * MINUTE, 10 * MINUTE, "22:00-06:00,sun");
         let found = starts(&hourly, "2026-06-05T17:00:00Z", "2026-06-08T06:00:00Z");
-        let expected = ["Fri 19:20+02", "Fri 20:20+02", "Fri 21:22+02", "Sat 06:23+02", "Sat 07:21+02"];
+        let expected = [
+            "Fri 19:20+02",
+            "Fri 20:20+02",
+            "Fri 21:22+02",
+            "Sat 06:23+02",
+            "Sat 07:21+02",
+        ];
         assert_eq!(found[..5], expected);
         let longer = schedule(60 * MINUTE, 40 * MINUTE, "22:00-06:00");
         let last = starts(&longer, "2026-06-05T17:00:00Z", "2026-06-05T22:00:00Z");
-        assert_eq!(last, ["Fri 19:20+02", "Fri 20:20+02"], "a run from 21:22 would last until 22:02");
+        assert_eq!(
+            last,
+            ["Fri 19:20+02", "Fri 20:20+02"],
+            "a run from 21:22 would last until 22:02"
+        );
     }
 
     #[test]
@@ -208,21 +279,46 @@ mod tests {
         let starts = |quiet, from, until| starts(&half_hours(quiet), from, until).join(", ");
         // The clock shows 02:00 to 03:00 twice.
         let autumn = |quiet| starts(quiet, "2026-10-24T23:30:00Z", "2026-10-25T02:00:00Z");
-        assert_eq!(autumn("12:00-13:00"), "Sun 01:50+02, Sun 02:18+02, Sun 02:49+02, Sun 02:19+01, Sun 02:49+01");
-        assert_eq!(autumn("02:00-02:30"), "Sun 01:50+02, Sun 02:49+02, Sun 02:19+01, Sun 02:49+01");
-        let night = starts("22:00-06:00", "2026-10-24T19:30:00Z", "2026-10-25T05:30:00Z");
+        assert_eq!(
+            autumn("12:00-13:00"),
+            "Sun 01:50+02, Sun 02:18+02, Sun 02:49+02, Sun 02:19+01, Sun 02:49+01"
+        );
+        assert_eq!(
+            autumn("02:00-02:30"),
+            "Sun 01:50+02, Sun 02:49+02, Sun 02:19+01, Sun 02:49+01"
+        );
+        let night = starts(
+            "22:00-06:00",
+            "2026-10-24T19:30:00Z",
+            "2026-10-25T05:30:00Z",
+        );
         assert_eq!(night, "Sat 21:49+02, Sun 06:20+01");
         // It goes from 02:00 to 03:00.
         let spring = |quiet| starts(quiet, "2026-03-29T00:30:00Z", "2026-03-29T02:00:00Z");
-        assert_eq!(spring("12:00-13:00"), "Sun 01:50+01, Sun 03:20+02, Sun 03:50+02");
+        assert_eq!(
+            spring("12:00-13:00"),
+            "Sun 01:50+01, Sun 03:20+02, Sun 03:50+02"
+        );
         assert_eq!(spring("02:10-02:50"), spring("12:00-13:00"));
-        let night = starts("22:00-06:00", "2026-03-28T20:30:00Z", "2026-03-29T04:30:00Z");
+        let night = starts(
+            "22:00-06:00",
+            "2026-03-28T20:30:00Z",
+            "2026-03-29T04:30:00Z",
+        );
         assert_eq!(night, "Sat 21:49+01, Sun 06:19+02");
     }
 
     #[test]
     fn quiet_hours_are_checked() {
-        for wrong in ["", "22-6", "22:00", "25:00-06:00", "22:00-22:00", "caturday", "22:00-06:00,"] {
+        for wrong in [
+            "",
+            "22-6",
+            "22:00",
+            "25:00-06:00",
+            "22:00-22:00",
+            "caturday",
+            "22:00-06:00,",
+        ] {
             assert!(wrong.parse::<Quiet>().is_err(), "{wrong}");
         }
         let always = schedule(5 * MINUTE, MINUTE, "00:00-12:00,12:00-24:00");

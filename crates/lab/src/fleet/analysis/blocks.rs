@@ -41,41 +41,75 @@ pub(super) fn slow_uplinks(
             && from != to
             && cells.len() >= BLOCK_CELLS_MIN
         {
-            measured.insert((from, to), cells.into_iter().map(|cell| cell - reference).collect());
+            measured.insert(
+                (from, to),
+                cells.into_iter().map(|cell| cell - reference).collect(),
+            );
         }
     }
     let is_slow = |cells: &[f64]| {
         let slow = cells.iter().filter(|cell| gates.are_passed(**cell)).count();
         slow as f64 >= SLOW_SHARE_MIN * cells.len() as f64
     };
-    let mut slow: BTreeSet<(&str, &str)> =
-        measured.iter().filter(|(_, cells)| is_slow(cells)).map(|(block, _)| *block).collect();
+    let mut slow: BTreeSet<(&str, &str)> = measured
+        .iter()
+        .filter(|(_, cells)| is_slow(cells))
+        .map(|(block, _)| *block)
+        .collect();
     let uplink = |rack: Option<&str>, blocks: Vec<(&str, &str)>| {
-        let cells: Vec<f64> = blocks.iter().filter_map(|block| measured.get(block)).flatten().copied().collect();
-        let blocks = blocks.into_iter().map(|(from, to)| (from.to_owned(), to.to_owned())).collect();
-        SlowUplink { rack: rack.map(str::to_owned), blocks, effect: median(&cells).unwrap_or(0.0).exp_m1() }
+        let cells: Vec<f64> = blocks
+            .iter()
+            .filter_map(|block| measured.get(block))
+            .flatten()
+            .copied()
+            .collect();
+        let blocks = blocks
+            .into_iter()
+            .map(|(from, to)| (from.to_owned(), to.to_owned()))
+            .collect();
+        SlowUplink {
+            rack: rack.map(str::to_owned),
+            blocks,
+            effect: median(&cells).unwrap_or(0.0).exp_m1(),
+        }
     };
     let mut uplinks = Vec::new();
     for rack in guilty(measured.keys().copied(), &slow) {
-        let blocks = slow.iter().filter(|(from, to)| rack == *from || rack == *to).copied().collect();
+        let blocks = slow
+            .iter()
+            .filter(|(from, to)| rack == *from || rack == *to)
+            .copied()
+            .collect();
         uplinks.push(uplink(Some(rack), blocks));
     }
     for found in &uplinks {
-        slow.retain(|(from, to)| found.rack.as_deref() != Some(*from) && found.rack.as_deref() != Some(*to));
+        slow.retain(|(from, to)| {
+            found.rack.as_deref() != Some(*from) && found.rack.as_deref() != Some(*to)
+        });
     }
     while let Some((from, to)) = slow.pop_first() {
         let back = slow.take(&(to, from));
-        uplinks.push(uplink(None, std::iter::once((from, to)).chain(back).collect()));
+        uplinks.push(uplink(
+            None,
+            std::iter::once((from, to)).chain(back).collect(),
+        ));
     }
     uplinks
 }
 
 /// Racks of whose blocks all from it or all to it are slow, at least two.
-fn guilty<'a>(measured: impl Iterator<Item = (&'a str, &'a str)>, slow: &BTreeSet<(&'a str, &'a str)>) -> Vec<&'a str> {
+fn guilty<'a>(
+    measured: impl Iterator<Item = (&'a str, &'a str)>,
+    slow: &BTreeSet<(&'a str, &'a str)>,
+) -> Vec<&'a str> {
     let measured: Vec<(&str, &str)> = measured.collect();
-    let racks: BTreeSet<&str> = measured.iter().flat_map(|(from, to)| [*from, *to]).collect();
-    let are_slow =
-        |blocks: Vec<&(&'a str, &'a str)>| blocks.len() >= 2 && blocks.iter().all(|block| slow.contains(block));
+    let racks: BTreeSet<&str> = measured
+        .iter()
+        .flat_map(|(from, to)| [*from, *to])
+        .collect();
+    let are_slow = |blocks: Vec<&(&'a str, &'a str)>| {
+        blocks.len() >= 2 && blocks.iter().all(|block| slow.contains(block))
+    };
     let is_guilty = |rack: &&str| {
         are_slow(measured.iter().filter(|(from, _)| from == rack).collect())
             || are_slow(measured.iter().filter(|(_, to)| to == rack).collect())
@@ -91,8 +125,15 @@ pub(super) fn by_block<'a>(
 ) -> BTreeMap<Racks<'a>, Vec<f64>> {
     let rack = |host: usize| racks.get(host).copied().flatten();
     let mut blocks: BTreeMap<Racks<'a>, Vec<f64>> = BTreeMap::new();
-    for entry in matrix.entries.iter().filter(|entry: &&Entry| clearance.has_both(entry)) {
-        blocks.entry((rack(entry.source), rack(entry.sink))).or_default().push(entry.ln);
+    for entry in matrix
+        .entries
+        .iter()
+        .filter(|entry: &&Entry| clearance.has_both(entry))
+    {
+        blocks
+            .entry((rack(entry.source), rack(entry.sink)))
+            .or_default()
+            .push(entry.ln);
     }
     blocks
 }

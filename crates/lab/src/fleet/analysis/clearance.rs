@@ -35,9 +35,15 @@ impl Clearance {
         let reference = median(&best_cells)?;
         // Noise beyond the tolerance would clear few ends, and the reference would be the highest cells.
         let tolerance = TOLERANCE_LN.min(-TOLERANCE_NOISES * noise(sent.iter().chain(&received)));
-        let is_cleared = |rates: &Vec<f64>| best(rates).is_some_and(|rate| rate >= reference + tolerance);
+        let is_cleared =
+            |rates: &Vec<f64>| best(rates).is_some_and(|rate| rate >= reference + tolerance);
         let [sources, sinks] = [&sent, &received].map(|ends| ends.iter().map(is_cleared).collect());
-        Some(Self { reference, tolerance, sources, sinks })
+        Some(Self {
+            reference,
+            tolerance,
+            sources,
+            sinks,
+        })
     }
 
     pub(super) fn has_both(&self, entry: &Entry) -> bool {
@@ -62,14 +68,18 @@ const NOISE_FACTOR: f64 = 1.6;
 /// and slow ends differ from it upwards only. 0 where no end has four cells.
 fn noise<'a>(ends: impl Iterator<Item = &'a Vec<f64>>) -> f64 {
     let ends = ends.filter(|rates| rates.len() >= CELLS_SECOND_MIN);
-    let mut distances: Vec<f64> = ends.filter_map(|rates| Some(rates.first()? - rates.get(2)?)).collect();
+    let mut distances: Vec<f64> = ends
+        .filter_map(|rates| Some(rates.first()? - rates.get(2)?))
+        .collect();
     distances.sort_unstable_by(f64::total_cmp);
     NOISE_FACTOR * distances.get(distances.len() / 4).copied().unwrap_or(0.0)
 }
 
 /// The best of rates that are sorted, or the second best.
 fn best(rates: &[f64]) -> Option<f64> {
-    rates.get(usize::from(rates.len() >= CELLS_SECOND_MIN)).copied()
+    rates
+        .get(usize::from(rates.len() >= CELLS_SECOND_MIN))
+        .copied()
 }
 
 /// The rates of each end, the best first.
@@ -80,6 +90,8 @@ fn by_end(entries: &[Entry], hosts: usize, end: impl Fn(&Entry) -> usize) -> Vec
             rates.push(entry.ln);
         }
     }
-    rates.iter_mut().for_each(|rates| rates.sort_unstable_by(|a, b| b.total_cmp(a)));
+    rates
+        .iter_mut()
+        .for_each(|rates| rates.sort_unstable_by(|a, b| b.total_cmp(a)));
     rates
 }

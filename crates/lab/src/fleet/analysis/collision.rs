@@ -8,14 +8,21 @@ use crate::stats::median;
 #[must_use]
 pub fn occupied(flows: u32, queues: u32) -> f64 {
     let queues = f64::from(queues);
-    if queues < 1.0 { 0.0 } else { queues * (1.0 - (1.0 - 1.0 / queues).powf(f64::from(flows))) }
+    if queues < 1.0 {
+        0.0
+    } else {
+        queues * (1.0 - (1.0 - 1.0 / queues).powf(f64::from(flows)))
+    }
 }
 
 /// Probability that `flows` flows occupy exactly `taken` of `queues`: S(k, m) · n! / ((n − m)! · nᵏ), with Stirling numbers of
 /// the second kind.
 #[must_use]
 pub fn probability(taken: u32, flows: u32, queues: u32) -> f64 {
-    probabilities(flows, queues).get(taken as usize).copied().unwrap_or(0.0)
+    probabilities(flows, queues)
+        .get(taken as usize)
+        .copied()
+        .unwrap_or(0.0)
 }
 
 /// The same of each number of occupied queues, flow by flow.
@@ -71,14 +78,29 @@ pub fn estimate(sums_bps: &[f64], single_bps: f64, flows: u32) -> Option<QueueEs
     if sums_bps.len() < SUMS_MIN || !(2..=FLOWS_MAX).contains(&flows) || single_bps <= 0.0 {
         return None;
     }
-    let multiples: Option<Vec<u32>> = sums_bps.iter().map(|sum| multiple(*sum / single_bps, flows)).collect();
+    let multiples: Option<Vec<u32>> = sums_bps
+        .iter()
+        .map(|sum| multiple(*sum / single_bps, flows))
+        .collect();
     let multiples = multiples?;
     let least = multiples.iter().copied().max()?;
-    let likelihood =
-        |queues: u32| -> f64 { multiples.iter().map(|multiple| probability(*multiple, flows, queues).ln()).sum() };
-    let likelihoods: Vec<(u32, f64)> = (least..=QUEUES_MAX).map(|queues| (queues, likelihood(queues))).collect();
-    let (queues, best) = likelihoods.iter().copied().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-    let kept = likelihoods.iter().filter(|(_, ln)| best - ln <= LN_FALL_MAX).map(|(queues, _)| *queues);
+    let likelihood = |queues: u32| -> f64 {
+        multiples
+            .iter()
+            .map(|multiple| probability(*multiple, flows, queues).ln())
+            .sum()
+    };
+    let likelihoods: Vec<(u32, f64)> = (least..=QUEUES_MAX)
+        .map(|queues| (queues, likelihood(queues)))
+        .collect();
+    let (queues, best) = likelihoods
+        .iter()
+        .copied()
+        .max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    let kept = likelihoods
+        .iter()
+        .filter(|(_, ln)| best - ln <= LN_FALL_MAX)
+        .map(|(queues, _)| *queues);
     let (queues_min, queues_max) = (kept.clone().min()?, kept.max()?);
     let is_limited = |queues: &u32| *queues < QUEUES_MAX;
     Some(QueueEstimate {
@@ -95,7 +117,11 @@ impl QueueEstimate {
     /// Whether flows shared queues: less than all of them ran at the rate of one.
     #[must_use]
     pub fn has_collisions(&self) -> bool {
-        let multiples: Vec<f64> = self.multiples.iter().map(|multiple| f64::from(*multiple)).collect();
+        let multiples: Vec<f64> = self
+            .multiples
+            .iter()
+            .map(|multiple| f64::from(*multiple))
+            .collect();
         median(&multiples).is_some_and(|middle| middle < f64::from(self.flows))
     }
 }
@@ -118,22 +144,36 @@ mod tests {
             let total: f64 = (0..=flows).map(of).sum();
             let mean: f64 = (0..=flows).map(|taken| f64::from(taken) * of(taken)).sum();
             assert!((total - 1.0).abs() < 1e-9, "{total} of {flows} on {queues}");
-            assert!((mean - occupied(flows, queues)).abs() < 1e-9, "{mean} of {flows} on {queues}");
+            assert!(
+                (mean - occupied(flows, queues)).abs() < 1e-9,
+                "{mean} of {flows} on {queues}"
+            );
         }
         assert_eq!(probability(300, 300, 1), 0.0);
     }
 
     #[test]
     fn sums_that_are_no_multiples_allow_no_estimate() {
-        assert_eq!(estimate(&[5.7e9, 6.65e9, 5.7e9, 4.75e9], 0.95e9, 10), None, "four sums");
-        assert_eq!(estimate(&[5.2e9, 5.7e9, 5.7e9, 5.7e9, 5.7e9], 0.95e9, 10), None, "5.5 flows");
+        assert_eq!(
+            estimate(&[5.7e9, 6.65e9, 5.7e9, 4.75e9], 0.95e9, 10),
+            None,
+            "four sums"
+        );
+        assert_eq!(
+            estimate(&[5.2e9, 5.7e9, 5.7e9, 5.7e9, 5.7e9], 0.95e9, 10),
+            None,
+            "5.5 flows"
+        );
         assert_eq!(estimate(&[1e9; 5], 0.0, 10), None);
     }
 
     #[test]
     fn full_sums_exclude_few_queues_and_no_large_number() {
         let full = estimate(&[9.5e9; 5], 0.95e9, 10).expect("an estimate");
-        assert!(!full.has_collisions() && full.queues.is_none() && full.queues_max.is_none(), "{full:?}");
+        assert!(
+            !full.has_collisions() && full.queues.is_none() && full.queues_max.is_none(),
+            "{full:?}"
+        );
         assert!(full.queues_min > 16, "{full:?}");
     }
 }

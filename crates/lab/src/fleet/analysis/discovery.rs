@@ -40,7 +40,12 @@ impl Gates {
 
 /// Of each candidate its significance, corrected for their number (Benjamini and Hochberg, 1995), and whether it is slow.
 pub(super) fn slow(candidates: &[Candidate], gates: &Gates) -> Vec<(f64, bool)> {
-    let p: Vec<f64> = candidates.iter().map(|candidate| gates.p(candidate)).collect();
-    let judged = |(candidate, p): (&Candidate, f64)| (p, p < FALSE_SHARE_MAX && gates.are_passed(candidate.effect));
+    let p: Vec<f64> = candidates
+        .iter()
+        .map(|candidate| gates.p(candidate))
+        .collect();
+    let judged = |(candidate, p): (&Candidate, f64)| {
+        (p, p < FALSE_SHARE_MAX && gates.are_passed(candidate.effect))
+    };
     candidates.iter().zip(adjusted(&p)).map(judged).collect()
 }

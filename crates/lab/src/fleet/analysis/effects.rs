@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::fleet::{Cell, EndEffect, FleetEffects, HostEffect, HostId, PairEffect, PairSuspect};
+use linerate_model::fleet::{
+    Cell, EndEffect, FleetEffects, HostEffect, HostId, PairEffect, PairSuspect,
+};
 
 use super::blocks::{SlowUplink, slow_uplinks};
 use super::clearance::Clearance;
@@ -28,7 +30,11 @@ pub struct Analysis {
 pub fn analyse(cells: &[&Cell], racks: &BTreeMap<HostId, String>) -> Option<Analysis> {
     let first = cells.first()?;
     let matrix = Matrix::of(cells);
-    let racks: Vec<Option<&str>> = matrix.hosts.iter().map(|host| racks.get(host).map(String::as_str)).collect();
+    let racks: Vec<Option<&str>> = matrix
+        .hosts
+        .iter()
+        .map(|host| racks.get(host).map(String::as_str))
+        .collect();
     let clearance = Clearance::of(&matrix)?;
     let reference = Reference::of(&matrix, &clearance, &racks);
     let fit = Fit::new(&matrix, &clearance, reference.rate);
@@ -71,21 +77,45 @@ impl<'a> Fit<'a> {
         let (mut sent, mut received) = (vec![Vec::new(); hosts], vec![Vec::new(); hosts]);
         for entry in &matrix.entries {
             let distance = entry.ln - reference;
-            if let Some(sent) = sent.get_mut(entry.source).filter(|_| clearance.has_sink(entry)) {
+            if let Some(sent) = sent
+                .get_mut(entry.source)
+                .filter(|_| clearance.has_sink(entry))
+            {
                 sent.push(distance);
             }
-            if let Some(received) = received.get_mut(entry.sink).filter(|_| clearance.has_source(entry)) {
+            if let Some(received) = received
+                .get_mut(entry.sink)
+                .filter(|_| clearance.has_source(entry))
+            {
                 received.push(distance);
             }
         }
         let end = |(distances, is_cleared): (Vec<f64>, &bool)| {
             // Else one slow pair would be an effect of both of its ends.
-            let effect = if *is_cleared { Some(0.0) } else { median(&distances) };
-            End { is_cleared: *is_cleared, effect, cells: distances.len() }
+            let effect = if *is_cleared {
+                Some(0.0)
+            } else {
+                median(&distances)
+            };
+            End {
+                is_cleared: *is_cleared,
+                effect,
+                cells: distances.len(),
+            }
         };
         let sends = sent.into_iter().zip(&clearance.sources).map(end).collect();
-        let receives = received.into_iter().zip(&clearance.sinks).map(end).collect();
-        Self { matrix, clearance, reference, sends, receives }
+        let receives = received
+            .into_iter()
+            .zip(&clearance.sinks)
+            .map(end)
+            .collect();
+        Self {
+            matrix,
+            clearance,
+            reference,
+            sends,
+            receives,
+        }
     }
 
     /// Scale of the residuals of good blocks and good cells.
@@ -93,12 +123,19 @@ impl<'a> Fit<'a> {
         let rack = |host: usize| racks.get(host).copied().flatten();
         let (mut cleared, mut all) = (Vec::new(), Vec::new());
         for entry in &self.matrix.entries {
-            let effects = self.sends.get(entry.source).zip(self.receives.get(entry.sink));
+            let effects = self
+                .sends
+                .get(entry.source)
+                .zip(self.receives.get(entry.sink));
             let effects = effects.and_then(|(sends, receives)| sends.effect.zip(receives.effect));
-            let Some((sends, receives)) = effects else { continue };
+            let Some((sends, receives)) = effects else {
+                continue;
+            };
             let residual = entry.ln - self.reference - sends.min(receives).min(0.0);
             let block = (rack(entry.source), rack(entry.sink));
-            let Some(residual) = reference.within_block(block, residual) else { continue };
+            let Some(residual) = reference.within_block(block, residual) else {
+                continue;
+            };
             all.push(residual);
             if self.clearance.has_both(entry) {
                 cleared.push(residual);
@@ -125,11 +162,20 @@ impl<'a> Fit<'a> {
             .matrix
             .entries
             .iter()
-            .filter_map(|entry| self.suspect(entry).map(|(suspect, effect)| (entry, suspect, effect)))
+            .filter_map(|entry| {
+                self.suspect(entry)
+                    .map(|(suspect, effect)| (entry, suspect, effect))
+            })
             .collect();
-        let of_end = |end: &End| Candidate { effect: end.effect.unwrap_or(0.0), cells: end.cells };
+        let of_end = |end: &End| Candidate {
+            effect: end.effect.unwrap_or(0.0),
+            cells: end.cells,
+        };
         let ends = self.sends.iter().chain(&self.receives).map(of_end);
-        let of_pair = pairs.iter().map(|(.., effect)| Candidate { effect: *effect, cells: 0 });
+        let of_pair = pairs.iter().map(|(.., effect)| Candidate {
+            effect: *effect,
+            cells: 0,
+        });
         let judged = slow(&ends.chain(of_pair).collect::<Vec<_>>(), gates);
         let hosts = self.matrix.hosts.len();
         let verdict = |at: usize| judged.get(at).copied().unwrap_or((1.0, false));
@@ -145,19 +191,33 @@ impl<'a> Fit<'a> {
             found.is_slow = is_slow;
             found
         };
-        let ends = self.matrix.hosts.iter().zip(self.sends.iter().zip(&self.receives)).enumerate();
+        let ends = self
+            .matrix
+            .hosts
+            .iter()
+            .zip(self.sends.iter().zip(&self.receives))
+            .enumerate();
         let of_host = |(at, (host, (sends, receives))): (usize, (&HostId, (&End, &End)))| {
             HostEffect::new(host.clone(), end(sends, at), end(receives, hosts + at))
         };
         let effects = ends.map(of_host).collect();
         let is_slow = |(at, _): &(usize, &(&Entry, PairSuspect, f64))| verdict(2 * hosts + at).1;
-        let slow = pairs.iter().enumerate().filter(is_slow).map(|(_, pair)| *pair).collect();
+        let slow = pairs
+            .iter()
+            .enumerate()
+            .filter(is_slow)
+            .map(|(_, pair)| *pair)
+            .collect();
         (effects, self.named(slow))
     }
 
     /// Slow pairs, strongest first, with the names of their hosts. Where no end at all is cleared, there is no reference.
     fn named(&self, mut pairs: Vec<(&Entry, PairSuspect, f64)>) -> Vec<PairEffect> {
-        let has_reference = self.matrix.entries.iter().any(|entry| self.clearance.has_both(entry));
+        let has_reference = self
+            .matrix
+            .entries
+            .iter()
+            .any(|entry| self.clearance.has_both(entry));
         pairs.retain(|_| has_reference);
         pairs.sort_by(|(.., a), (.., b)| a.total_cmp(b));
         let host = |at: usize| self.matrix.hosts.get(at).cloned();
@@ -173,8 +233,16 @@ impl Analysis {
     /// Hosts that need more tests: slow ends, and ends of pairs that no third host decides.
     #[must_use]
     pub fn suspects(&self) -> Vec<HostId> {
-        let slow = self.effects.hosts.iter().filter(|host| host.sends.is_slow || host.receives.is_slow);
-        let undecided = self.effects.pairs.iter().filter(|pair| pair.suspect == PairSuspect::OneOfTwo);
+        let slow = self
+            .effects
+            .hosts
+            .iter()
+            .filter(|host| host.sends.is_slow || host.receives.is_slow);
+        let undecided = self
+            .effects
+            .pairs
+            .iter()
+            .filter(|pair| pair.suspect == PairSuspect::OneOfTwo);
         let undecided = undecided.flat_map(|pair| [&pair.source, &pair.sink]);
         let all: BTreeSet<&HostId> = slow.map(|host| &host.host).chain(undecided).collect();
         all.into_iter().cloned().collect()

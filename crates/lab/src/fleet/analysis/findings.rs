@@ -166,7 +166,12 @@ pub(super) const ASYMMETRY: Template = Template {
 };
 
 impl Template {
-    pub(super) fn about(&self, subject: impl Into<String>, confidence: Confidence, next: impl Into<String>) -> Finding {
+    pub(super) fn about(
+        &self,
+        subject: impl Into<String>,
+        confidence: Confidence,
+        next: impl Into<String>,
+    ) -> Finding {
         let mut finding = Finding::new(self.id, self.severity, confidence, subject);
         finding.title = self.title.to_owned();
         finding.explanation = self.explanation.to_owned();
@@ -177,8 +182,13 @@ impl Template {
 }
 
 /// Adds statements that a finding rests on.
-pub(crate) fn because(mut finding: Finding, statements: impl IntoIterator<Item = String>) -> Finding {
-    finding.evidence.extend(statements.into_iter().map(Evidence::statement));
+pub(crate) fn because(
+    mut finding: Finding,
+    statements: impl IntoIterator<Item = String>,
+) -> Finding {
+    finding
+        .evidence
+        .extend(statements.into_iter().map(Evidence::statement));
     finding
 }
 
@@ -202,9 +212,18 @@ pub fn headline(findings: &[Finding], is_whole: bool) -> String {
     match findings {
         [] => NO_FINDING.to_owned(),
         [only] if !is_whole => format!("{}: {} ({})", only.subject, only.title, only.id),
-        [only] => format!("{}: {} ({}); nothing else was found", only.subject, only.title, only.id),
+        [only] => format!(
+            "{}: {} ({}); nothing else was found",
+            only.subject, only.title, only.id
+        ),
         [first, others @ ..] => {
-            format!("{}: {} ({}), and {} more findings", first.subject, first.title, first.id, others.len())
+            format!(
+                "{}: {} ({}), and {} more findings",
+                first.subject,
+                first.title,
+                first.id,
+                others.len()
+            )
         }
     }
 }

@@ -40,15 +40,20 @@ pub fn split(rates: &[(HostId, f64)]) -> Option<Groups> {
 
 /// The same, where each rate has a standard error in the logarithm.
 fn split_beyond(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
-    let mut sorted: Vec<(&HostId, f64)> = rates.iter().map(|(host, rate)| (host, rate.ln())).collect();
+    let mut sorted: Vec<(&HostId, f64)> =
+        rates.iter().map(|(host, rate)| (host, rate.ln())).collect();
     if sorted.iter().any(|(_, ln)| !ln.is_finite()) {
         return None;
     }
     sorted.sort_by(|(_, a), (_, b)| a.total_cmp(b));
-    let gaps = sorted.iter().zip(sorted.iter().skip(1)).map(|((_, low), (_, high))| high - low);
+    let gaps = sorted
+        .iter()
+        .zip(sorted.iter().skip(1))
+        .map(|((_, low), (_, high))| high - low);
     let (at, gap_ln) = gaps.enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
     let (slow, fast) = sorted.split_at_checked(at + 1)?;
-    let values = |group: &[(&HostId, f64)]| -> Vec<f64> { group.iter().map(|(_, ln)| *ln).collect() };
+    let values =
+        |group: &[(&HostId, f64)]| -> Vec<f64> { group.iter().map(|(_, ln)| *ln).collect() };
     let (low, high) = (values(slow), values(fast));
     let scale_ln = DEVIATION_FACTOR * median_deviation(&low)?.max(median_deviation(&high)?);
     let is_clear = gap_ln > GAP_MIN_LN.max(SCALES_MIN * scale_ln.max(error));
@@ -59,7 +64,13 @@ fn split_beyond(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
     };
     let effect = (median(&low)? - median(&high)?).exp_m1();
     let is_split = is_clear && slow.len() >= MEMBERS_MIN && fast.len() >= MEMBERS_MIN;
-    is_split.then(|| Groups { fast: hosts(fast), slow: hosts(slow), effect, gap_ln, scale_ln })
+    is_split.then(|| Groups {
+        fast: hosts(fast),
+        slow: hosts(slow),
+        effect,
+        gap_ln,
+        scale_ln,
+    })
 }
 
 /// Repetitions that each show the groups, for a high confidence.
@@ -73,23 +84,47 @@ pub fn finding(cells: &[&Cell], hub: Option<&HostId>) -> Option<(Groups, Finding
     repetitions.sort_unstable();
     repetitions.dedup();
     let shown = repetitions.iter().filter(|repetition| {
-        let of: Vec<&Cell> = cells.iter().filter(|cell| cell.task.repetition == **repetition).copied().collect();
+        let of: Vec<&Cell> = cells
+            .iter()
+            .filter(|cell| cell.task.repetition == **repetition)
+            .copied()
+            .collect();
         groups_of(&of, hub).is_some_and(|found| found.slow == groups.slow)
     });
     let shown = shown.count();
     let is_sure = shown >= REPETITIONS_SURE && shown == repetitions.len();
-    let confidence = if is_sure { Confidence::High } else { Confidence::Medium };
-    let (Some(slow), Some(fast)) = (groups.slow.first(), groups.fast.first()) else { return None };
-    let next =
-        format!("on {slow} and {fast}: `linerate doctor --save FILE`, then `linerate doctor --diff A B` of both files");
-    let names = |hosts: &[HostId]| hosts.iter().map(HostId::as_str).collect::<Vec<_>>().join(", ");
+    let confidence = if is_sure {
+        Confidence::High
+    } else {
+        Confidence::Medium
+    };
+    let (Some(slow), Some(fast)) = (groups.slow.first(), groups.fast.first()) else {
+        return None;
+    };
+    let next = format!(
+        "on {slow} and {fast}: `linerate doctor --save FILE`, then `linerate doctor --diff A B` of both files"
+    );
+    let names = |hosts: &[HostId]| {
+        hosts
+            .iter()
+            .map(HostId::as_str)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     let statements = [
         format!("faster: {}", names(&groups.fast)),
         format!("slower, {}: {}", change(groups.effect), names(&groups.slow)),
-        format!("gap {:.1} %, scale inside {:.1} %", groups.gap_ln.exp_m1() * 100.0, groups.scale_ln * 100.0),
+        format!(
+            "gap {:.1} %, scale inside {:.1} %",
+            groups.gap_ln.exp_m1() * 100.0,
+            groups.scale_ln * 100.0
+        ),
         format!("{shown} of {} repetitions show them", repetitions.len()),
     ];
-    let finding = because(findings::GROUPS.about(names(&groups.slow), confidence, next), statements);
+    let finding = because(
+        findings::GROUPS.about(names(&groups.slow), confidence, next),
+        statements,
+    );
     Some((groups, finding))
 }
 
@@ -103,11 +138,18 @@ fn groups_of(cells: &[&Cell], hub: Option<&HostId>) -> Option<Groups> {
     let matrix = Matrix::of(cells);
     let rates = host_rates(&matrix, hub)?;
     let named = matrix.hosts.iter().zip(&rates);
-    let middles: Vec<(HostId, f64)> =
-        named.filter_map(|(host, rates)| Some((host.clone(), median(rates)?.exp()))).collect();
-    let errors = rates.iter().filter(|rates| rates.len() >= CELLS_MIN).filter_map(|rates| {
-        Some(MEDIAN_FACTOR * DEVIATION_FACTOR * median_deviation(rates)? / (rates.len() as f64).sqrt())
-    });
+    let middles: Vec<(HostId, f64)> = named
+        .filter_map(|(host, rates)| Some((host.clone(), median(rates)?.exp())))
+        .collect();
+    let errors = rates
+        .iter()
+        .filter(|rates| rates.len() >= CELLS_MIN)
+        .filter_map(|rates| {
+            Some(
+                MEDIAN_FACTOR * DEVIATION_FACTOR * median_deviation(rates)?
+                    / (rates.len() as f64).sqrt(),
+            )
+        });
     let error = median(&errors.collect::<Vec<_>>()).unwrap_or(0.0);
     split_beyond(&middles, error)
 }
@@ -123,7 +165,11 @@ fn host_rates(matrix: &Matrix, hub: Option<&HostId>) -> Option<Vec<Vec<f64>>> {
             (entry.sink, entry.source, clearance.has_source(entry)),
         ];
         for (own, other, is_good) in ends {
-            let is_counted = if hub.is_some() { is_hub(other) } else { is_good };
+            let is_counted = if hub.is_some() {
+                is_hub(other)
+            } else {
+                is_good
+            };
             if let Some(rates) = rates.get_mut(own).filter(|_| is_counted) {
                 rates.push(entry.ln);
             }

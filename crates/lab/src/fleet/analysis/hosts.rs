@@ -59,7 +59,11 @@ pub struct HostFindings {
 #[must_use]
 pub fn findings(hosts: &[HostFacts], is_separate: bool, clock_budget_ns: u64) -> HostFindings {
     let mut found = HostFindings::default();
-    for (host, finding) in hosts.iter().filter_map(|host| Some((host, shared_port(host)?))).filter(|_| is_separate) {
+    for (host, finding) in hosts
+        .iter()
+        .filter_map(|host| Some((host, shared_port(host)?)))
+        .filter(|_| is_separate)
+    {
         if finding.severity >= Severity::High {
             found.excluded.insert(host.host.clone(), finding.id.clone());
         }
@@ -67,7 +71,10 @@ pub fn findings(hosts: &[HostFacts], is_separate: bool, clock_budget_ns: u64) ->
     }
     for (first, second) in same_machines(hosts) {
         let finding = same_machine(first, second);
-        found.excluded.entry(second.clone()).or_insert_with(|| finding.id.clone());
+        found
+            .excluded
+            .entry(second.clone())
+            .or_insert_with(|| finding.id.clone());
         found.findings.push(finding);
     }
     found.findings.extend(clocks(hosts, clock_budget_ns));
@@ -79,13 +86,18 @@ pub fn findings(hosts: &[HostFacts], is_separate: bool, clock_budget_ns: u64) ->
 fn shared_port(host: &HostFacts) -> Option<Finding> {
     let control = host.control.as_ref()?;
     let is_shared = |route: &&PathRoute| !control.ports.is_disjoint(&route.through.ports);
-    let is_other_vlan =
-        |through: &Attachment| through.device != control.device && (through.has_vlan || control.has_vlan);
+    let is_other_vlan = |through: &Attachment| {
+        through.device != control.device && (through.has_vlan || control.has_vlan)
+    };
     let shared: Vec<&PathRoute> = host.routes.iter().filter(is_shared).collect();
     let same = shared.iter().find(|route| !is_other_vlan(&route.through));
     let route = same.or_else(|| shared.first())?;
     let name = &host.host;
-    let ports: Vec<&str> = control.ports.intersection(&route.through.ports).map(String::as_str).collect();
+    let ports: Vec<&str> = control
+        .ports
+        .intersection(&route.through.ports)
+        .map(String::as_str)
+        .collect();
     let next = format!(
         "on {name}: `ip route get {}`; repair the route, or test through the shared port: `linerate fleet run mesh \
          --shared-path`",
@@ -98,7 +110,13 @@ fn shared_port(host: &HostFacts) -> Option<Finding> {
     }
     let through = format!("route to {} through {}", route.to, route.through.device);
     let control = format!("the control connection is on {}", control.device);
-    Some(because(finding, [format!("{through}, {control}; both send through {}", ports.join(", "))]))
+    Some(because(
+        finding,
+        [format!(
+            "{through}, {control}; both send through {}",
+            ports.join(", ")
+        )],
+    ))
 }
 
 /// Pairs of entries with one machine: the first of them, and each other one.
@@ -106,7 +124,9 @@ fn same_machines(hosts: &[HostFacts]) -> Vec<(&HostId, &HostId)> {
     let mut first: BTreeMap<&str, &HostId> = BTreeMap::new();
     let mut pairs = Vec::new();
     for host in hosts {
-        let Some(machine) = &host.machine else { continue };
+        let Some(machine) = &host.machine else {
+            continue;
+        };
         match first.get(machine.as_str()) {
             Some(known) => pairs.push((*known, &host.host)),
             None => drop(first.insert(machine, &host.host)),
@@ -116,16 +136,23 @@ fn same_machines(hosts: &[HostFacts]) -> Vec<(&HostId, &HostId)> {
 }
 
 fn same_machine(first: &HostId, second: &HostId) -> Finding {
-    let next = format!("remove {second} from the inventory, or correct its destination, then `linerate fleet check`");
-    let finding = findings::SAME_MACHINE.about(format!("{first} and {second}"), Confidence::High, next);
+    let next = format!(
+        "remove {second} from the inventory, or correct its destination, then `linerate fleet check`"
+    );
+    let finding =
+        findings::SAME_MACHINE.about(format!("{first} and {second}"), Confidence::High, next);
     because(
         finding,
-        [format!("{second} has the machine, boot and network namespace of {first}; {second} is not tested")],
+        [format!(
+            "{second} has the machine, boot and network namespace of {first}; {second} is not tested"
+        )],
     )
 }
 
 fn clocks(hosts: &[HostFacts], budget_ns: u64) -> Option<Finding> {
-    let uncertain = hosts.iter().filter_map(|host| Some((&host.host, host.clock_uncertainty_ns?)));
+    let uncertain = hosts
+        .iter()
+        .filter_map(|host| Some((&host.host, host.clock_uncertainty_ns?)));
     let late: Vec<(&HostId, u64)> = uncertain.filter(|(_, ns)| *ns > budget_ns).collect();
     let names: Vec<&str> = late.iter().map(|(host, _)| host.as_str()).collect();
     if names.is_empty() {
@@ -137,7 +164,12 @@ fn clocks(hosts: &[HostFacts], budget_ns: u64) -> Option<Finding> {
     let threshold = format!("at most {:.0} ms", ms(budget_ns));
     let shown = late.iter().take(HOSTS_SHOWN);
     Some(shown.fold(finding, |finding, (host, ns)| {
-        read(finding, &format!("clock of {host}"), format!("±{:.1} ms", ms(*ns)), threshold.clone())
+        read(
+            finding,
+            &format!("clock of {host}"),
+            format!("±{:.1} ms", ms(*ns)),
+            threshold.clone(),
+        )
     }))
 }
 
@@ -146,23 +178,49 @@ const HOSTS_SHOWN: usize = 10;
 
 /// Hosts whose routes have another MTU than those of most hosts.
 fn path_mtu(hosts: &[HostFacts]) -> Option<Finding> {
-    let of_host = |host: &HostFacts| host.routes.iter().filter_map(|route| route.mtu_bytes).collect::<BTreeSet<u32>>();
-    let mtus: Vec<(&HostId, BTreeSet<u32>)> = hosts.iter().map(|host| (&host.host, of_host(host))).collect();
+    let of_host = |host: &HostFacts| {
+        host.routes
+            .iter()
+            .filter_map(|route| route.mtu_bytes)
+            .collect::<BTreeSet<u32>>()
+    };
+    let mtus: Vec<(&HostId, BTreeSet<u32>)> = hosts
+        .iter()
+        .map(|host| (&host.host, of_host(host)))
+        .collect();
     let mut counts: BTreeMap<&BTreeSet<u32>, usize> = BTreeMap::new();
-    mtus.iter().filter(|(_, mtus)| !mtus.is_empty()).for_each(|(_, mtus)| *counts.entry(mtus).or_default() += 1);
+    mtus.iter()
+        .filter(|(_, mtus)| !mtus.is_empty())
+        .for_each(|(_, mtus)| *counts.entry(mtus).or_default() += 1);
     // Of equally many hosts the larger MTU is the usual one.
-    let (usual, _) = counts.iter().max_by_key(|(mtus, count)| (**count, mtus.last().copied()))?;
-    let other: Vec<&(&HostId, BTreeSet<u32>)> =
-        mtus.iter().filter(|(_, mtus)| !mtus.is_empty() && mtus != *usual).collect();
+    let (usual, _) = counts
+        .iter()
+        .max_by_key(|(mtus, count)| (**count, mtus.last().copied()))?;
+    let other: Vec<&(&HostId, BTreeSet<u32>)> = mtus
+        .iter()
+        .filter(|(_, mtus)| !mtus.is_empty() && mtus != *usual)
+        .collect();
     let names: Vec<&str> = other.iter().map(|(host, _)| host.as_str()).collect();
     let first = names.first()?;
-    let next = format!("on {first}: `linerate doctor` (MTU-01), and one MTU on all hosts and switches of the path");
+    let next = format!(
+        "on {first}: `linerate doctor` (MTU-01), and one MTU on all hosts and switches of the path"
+    );
     let finding = findings::PATH_MTU.about(names.join(", "), Confidence::High, next);
-    let text = |mtus: &BTreeSet<u32>| mtus.iter().map(u32::to_string).collect::<Vec<_>>().join(" and ");
+    let text = |mtus: &BTreeSet<u32>| {
+        mtus.iter()
+            .map(u32::to_string)
+            .collect::<Vec<_>>()
+            .join(" and ")
+    };
     let threshold = format!("{} on most hosts", text(usual));
     let shown = other.iter().take(HOSTS_SHOWN);
     Some(shown.fold(finding, |finding, (host, mtus)| {
-        read(finding, &format!("path MTU of {host}"), format!("{} bytes", text(mtus)), threshold.clone())
+        read(
+            finding,
+            &format!("path MTU of {host}"),
+            format!("{} bytes", text(mtus)),
+            threshold.clone(),
+        )
     }))
 }
 

@@ -27,24 +27,51 @@ pub(super) struct Entry {
 impl Matrix {
     /// Of the measured cells. The rates are shares of the nominal rates where these are known of all.
     pub(super) fn of(cells: &[&Cell]) -> Self {
-        let measured: Vec<(&Cell, &Measurement)> =
-            cells.iter().filter_map(|cell| Some((*cell, cell.usable()?))).collect();
-        let is_relative =
-            measured.iter().all(|(_, of)| of.nominal_bps.is_some_and(|nominal| nominal.is_finite() && nominal > 0.0));
-        let ids: BTreeSet<&HostId> =
-            measured.iter().flat_map(|(cell, _)| [&cell.task.source, &cell.task.sink]).collect();
-        let places: BTreeMap<&HostId, usize> = ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+        let measured: Vec<(&Cell, &Measurement)> = cells
+            .iter()
+            .filter_map(|cell| Some((*cell, cell.usable()?)))
+            .collect();
+        let is_relative = measured.iter().all(|(_, of)| {
+            of.nominal_bps
+                .is_some_and(|nominal| nominal.is_finite() && nominal > 0.0)
+        });
+        let ids: BTreeSet<&HostId> = measured
+            .iter()
+            .flat_map(|(cell, _)| [&cell.task.source, &cell.task.sink])
+            .collect();
+        let places: BTreeMap<&HostId, usize> =
+            ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
         let mut rates: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
         for (cell, measurement) in measured {
-            let ends = places.get(&cell.task.source).copied().zip(places.get(&cell.task.sink).copied());
-            let Some(ends) = ends.filter(|(source, sink)| source != sink) else { continue };
-            let nominal = measurement.nominal_bps.filter(|_| is_relative).unwrap_or(1.0);
-            rates.entry(ends).or_default().push(ln_rate(measurement) - nominal.ln());
+            let ends = places
+                .get(&cell.task.source)
+                .copied()
+                .zip(places.get(&cell.task.sink).copied());
+            let Some(ends) = ends.filter(|(source, sink)| source != sink) else {
+                continue;
+            };
+            let nominal = measurement
+                .nominal_bps
+                .filter(|_| is_relative)
+                .unwrap_or(1.0);
+            rates
+                .entry(ends)
+                .or_default()
+                .push(ln_rate(measurement) - nominal.ln());
         }
-        let entry =
-            |((source, sink), rates): ((usize, usize), Vec<f64>)| Some(Entry { source, sink, ln: median(&rates)? });
+        let entry = |((source, sink), rates): ((usize, usize), Vec<f64>)| {
+            Some(Entry {
+                source,
+                sink,
+                ln: median(&rates)?,
+            })
+        };
         let entries = rates.into_iter().filter_map(entry).collect();
-        Self { hosts: ids.into_iter().cloned().collect(), entries, is_relative }
+        Self {
+            hosts: ids.into_iter().cloned().collect(),
+            entries,
+            is_relative,
+        }
     }
 }
 

@@ -57,12 +57,23 @@ pub fn interval_ns(test_ns: u64) -> u64 {
 ///
 /// # Errors
 /// [`NoCommonPeriod`] where that is less than half of a test, and of no tests.
-pub fn common(tests: &[TestIntervals], omit_ns: u64, test_ns: u64) -> Result<Period, NoCommonPeriod> {
-    let start_ns = tests.iter().map(|test| test.start_ns.saturating_add(omit_ns)).max().unwrap_or(0);
+pub fn common(
+    tests: &[TestIntervals],
+    omit_ns: u64,
+    test_ns: u64,
+) -> Result<Period, NoCommonPeriod> {
+    let start_ns = tests
+        .iter()
+        .map(|test| test.start_ns.saturating_add(omit_ns))
+        .max()
+        .unwrap_or(0);
     let end_ns = tests.iter().map(|test| test.end_ns).min().unwrap_or(0);
     let common_ns = end_ns.saturating_sub(start_ns);
     if common_ns == 0 || common_ns < test_ns.div_ceil(2) {
-        return Err(NoCommonPeriod { common_ms: common_ns / 1_000_000, test_ms: test_ns / 1_000_000 });
+        return Err(NoCommonPeriod {
+            common_ms: common_ns / 1_000_000,
+            test_ms: test_ns / 1_000_000,
+        });
     }
     Ok(Period { start_ns, end_ns })
 }
@@ -79,7 +90,11 @@ impl TestIntervals {
             interval.bytes as f64 * (to_ns.saturating_sub(from_ns) as f64 / whole_ns as f64)
         };
         let bytes: f64 = self.intervals.iter().map(within).sum();
-        if length_ns == 0 { 0.0 } else { bytes * 8e9 / length_ns as f64 }
+        if length_ns == 0 {
+            0.0
+        } else {
+            bytes * 8e9 / length_ns as f64
+        }
     }
 }
 
@@ -92,16 +107,31 @@ mod tests {
     /// A test of 100 Mbit/s in intervals of 100 ms.
     fn series(start_ms: u64, length_ms: u64) -> TestIntervals {
         let begins = (0..length_ms / 100).map(|at| (start_ms + 100 * at) * MS);
-        let intervals =
-            begins.map(|start_ns| ByteInterval { start_ns, end_ns: start_ns + 100 * MS, bytes: 1_250_000 }).collect();
-        TestIntervals { start_ns: start_ms * MS, end_ns: (start_ms + length_ms) * MS, intervals }
+        let intervals = begins
+            .map(|start_ns| ByteInterval {
+                start_ns,
+                end_ns: start_ns + 100 * MS,
+                bytes: 1_250_000,
+            })
+            .collect();
+        TestIntervals {
+            start_ns: start_ms * MS,
+            end_ns: (start_ms + length_ms) * MS,
+            intervals,
+        }
     }
 
     #[test]
     fn period_is_from_the_latest_start_to_the_earliest_end() {
         let tests = [series(0, 3000), series(130, 3000)];
         let period = common(&tests, 1000 * MS, 2000 * MS).expect("a common period");
-        assert_eq!(period, Period { start_ns: 1130 * MS, end_ns: 3000 * MS });
+        assert_eq!(
+            period,
+            Period {
+                start_ns: 1130 * MS,
+                end_ns: 3000 * MS
+            }
+        );
         for test in &tests {
             let rate = test.rate_bps(period);
             assert!((rate - 1e8).abs() < 1.0, "edges are prorated: {rate}");
@@ -111,7 +141,13 @@ mod tests {
     #[test]
     fn tests_with_less_than_half_in_common_are_not_compared() {
         let late = common(&[series(0, 3000), series(1200, 3000)], 1000 * MS, 2000 * MS);
-        assert_eq!(late, Err(NoCommonPeriod { common_ms: 800, test_ms: 2000 }));
+        assert_eq!(
+            late,
+            Err(NoCommonPeriod {
+                common_ms: 800,
+                test_ms: 2000
+            })
+        );
         let half = common(&[series(0, 3000), series(1000, 3000)], 1000 * MS, 2000 * MS);
         assert!(half.is_ok(), "{half:?}");
         assert!(common(&[], 0, 0).is_err());

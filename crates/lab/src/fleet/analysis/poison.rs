@@ -15,7 +15,12 @@ const DEVIATION_FACTOR: f64 = 1.4826;
 #[must_use]
 pub fn suspects(alone_bps: &[f64]) -> Vec<usize> {
     let limit = median(alone_bps).map_or(0.0, |middle| SUSPECT_SHARE * middle);
-    alone_bps.iter().enumerate().filter(|(_, rate)| **rate < limit).map(|(at, _)| at).collect()
+    alone_bps
+        .iter()
+        .enumerate()
+        .filter(|(_, rate)| **rate < limit)
+        .map(|(at, _)| at)
+        .collect()
 }
 
 /// Compares repetitions: the sums of the others with the suspect, those without it, and its own rates. `None` where one is
@@ -40,11 +45,17 @@ mod tests {
 
     #[test]
     fn others_gain_the_share_of_a_harmless_host_and_more_of_a_harmful_one() {
-        let harmless = compare(&[3730.0, 3728.0], &[3826.0, 3824.0], &[96.0, 96.0]).expect("repetitions");
+        let harmless =
+            compare(&[3730.0, 3728.0], &[3826.0, 3824.0], &[96.0, 96.0]).expect("repetitions");
         assert!(!harmless.is_found(), "{harmless:?}");
-        let harmful = compare(&[700.0, 690.0], &[8550.0, 8560.0], &[96.0, 96.0]).expect("repetitions");
-        assert!(harmful.is_found() && (harmful.gain_bps - 7860.0).abs() < 1.0, "{harmful:?}");
-        let noisy = compare(&[5000.0, 7000.0], &[7500.0, 6700.0], &[96.0, 96.0]).expect("repetitions");
+        let harmful =
+            compare(&[700.0, 690.0], &[8550.0, 8560.0], &[96.0, 96.0]).expect("repetitions");
+        assert!(
+            harmful.is_found() && (harmful.gain_bps - 7860.0).abs() < 1.0,
+            "{harmful:?}"
+        );
+        let noisy =
+            compare(&[5000.0, 7000.0], &[7500.0, 6700.0], &[96.0, 96.0]).expect("repetitions");
         assert!(!noisy.is_found(), "{noisy:?}");
         assert_eq!(compare(&[], &[1.0], &[1.0]), None);
     }

@@ -23,14 +23,27 @@ impl<'a> Reference<'a> {
         let blocks = by_block(matrix, clearance, racks);
         let limit = 2.0 * clearance.tolerance;
         let is_good = |cell: &f64| *cell >= clearance.reference + limit;
-        let good = blocks.values().map(|cells| cells.iter().copied().filter(is_good).collect::<Vec<f64>>());
+        let good = blocks
+            .values()
+            .map(|cells| cells.iter().copied().filter(is_good).collect::<Vec<f64>>());
         let decides = |cells: &Vec<f64>| cells.len() >= BLOCK_CELLS_MIN;
         let (deciding, few): (Vec<_>, Vec<_>) = good.partition(decides);
-        let best = deciding.iter().filter_map(|cells| median(cells)).reduce(f64::max);
-        let rate = best.or_else(|| median(&few.concat())).unwrap_or(clearance.reference);
+        let best = deciding
+            .iter()
+            .filter_map(|cells| median(cells))
+            .reduce(f64::max);
+        let rate = best
+            .or_else(|| median(&few.concat()))
+            .unwrap_or(clearance.reference);
         let middles = blocks.iter().filter(|(_, cells)| decides(cells));
-        let middles = middles.filter_map(|(block, cells)| Some((*block, median(cells)? - rate))).collect();
-        Self { rate, limit, middles }
+        let middles = middles
+            .filter_map(|(block, cells)| Some((*block, median(cells)? - rate)))
+            .collect();
+        Self {
+            rate,
+            limit,
+            middles,
+        }
     }
 
     /// What is left of a residual of a block, without the median of a good block. Absent in a slow block, where rates depend

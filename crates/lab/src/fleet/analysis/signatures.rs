@@ -16,11 +16,18 @@ use crate::stats::{median, median_deviation};
 #[must_use]
 pub fn findings(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Finding> {
     let hosts = analysis.effects.hosts.len();
-    let mut slow: Vec<&HostEffect> =
-        analysis.effects.hosts.iter().filter(|host| host.sends.is_slow || host.receives.is_slow).collect();
+    let mut slow: Vec<&HostEffect> = analysis
+        .effects
+        .hosts
+        .iter()
+        .filter(|host| host.sends.is_slow || host.receives.is_slow)
+        .collect();
     slow.sort_by(|a, b| strength(a).total_cmp(&strength(b)));
     let of_hosts = slow.into_iter().map(|host| of_host(host, hosts));
-    let of_racks = analysis.uplinks.iter().map(|uplink| of_uplink(uplink, racks));
+    let of_racks = analysis
+        .uplinks
+        .iter()
+        .map(|uplink| of_uplink(uplink, racks));
     let of_pairs = of_pairs(analysis, racks);
     findings::ranked(of_hosts.chain(of_racks).chain(of_pairs).collect())
 }
@@ -39,9 +46,14 @@ fn of_host(host: &HostEffect, hosts: usize) -> Finding {
         (false, _) => &findings::RECEIVES,
         (true, false) => &findings::SENDS,
     };
-    let confidence = if hosts < HOSTS_SURE_MIN { Confidence::Medium } else { Confidence::High };
+    let confidence = if hosts < HOSTS_SURE_MIN {
+        Confidence::Medium
+    } else {
+        Confidence::High
+    };
     let name = &host.host;
-    let next = format!("on {name}: `linerate doctor --window 5s` while `linerate fleet run` sends load");
+    let next =
+        format!("on {name}: `linerate doctor --window 5s` while `linerate fleet run` sends load");
     let statement = |end: &EndEffect, verb: &str, preposition: &str| {
         let partners = format!("{preposition} {} good hosts", end.cells);
         match end.effect {
@@ -50,11 +62,19 @@ fn of_host(host: &HostEffect, hosts: usize) -> Finding {
             None => format!("no cell decides what {name} {verb}"),
         }
     };
-    let statements = [statement(&host.sends, "sends", "to"), statement(&host.receives, "receives", "from")];
+    let statements = [
+        statement(&host.sends, "sends", "to"),
+        statement(&host.receives, "receives", "from"),
+    ];
     let finding = because(template.about(name.as_str(), confidence, next), statements);
     match confidence {
         Confidence::High => finding,
-        _ => because(finding, [format!("probably: {hosts} hosts leave one other pair as the reference")]),
+        _ => because(
+            finding,
+            [format!(
+                "probably: {hosts} hosts leave one other pair as the reference"
+            )],
+        ),
     }
 }
 
@@ -62,17 +82,37 @@ fn of_uplink(uplink: &SlowUplink, racks: &BTreeMap<HostId, String>) -> Finding {
     let subject = match (&uplink.rack, uplink.blocks.as_slice()) {
         (Some(rack), _) => format!("uplink of {rack}"),
         (None, [(from, to)]) => format!("{from} to {to}"),
-        (None, blocks) => blocks.first().map_or_else(String::new, |(from, to)| format!("between {from} and {to}")),
+        (None, blocks) => blocks
+            .first()
+            .map_or_else(String::new, |(from, to)| format!("between {from} and {to}")),
     };
-    let blocks: Vec<String> = uplink.blocks.iter().map(|(from, to)| format!("{from} to {to}")).collect();
-    let hosts =
-        racks.values().filter(|rack| uplink.blocks.iter().any(|(from, to)| from == *rack || to == *rack)).count();
+    let blocks: Vec<String> = uplink
+        .blocks
+        .iter()
+        .map(|(from, to)| format!("{from} to {to}"))
+        .collect();
+    let hosts = racks
+        .values()
+        .filter(|rack| {
+            uplink
+                .blocks
+                .iter()
+                .any(|(from, to)| from == *rack || to == *rack)
+        })
+        .count();
     let statements = [
-        format!("{}: {} of the reference", blocks.join(", "), change(uplink.effect)),
+        format!(
+            "{}: {} of the reference",
+            blocks.join(", "),
+            change(uplink.effect)
+        ),
         format!("the {hosts} hosts of these racks are good elsewhere"),
     ];
     let next = "`linerate fleet run mesh --mode rack-safe`, and the counters of the uplink on the switches";
-    because(findings::UPLINK.about(subject, Confidence::High, next), statements)
+    because(
+        findings::UPLINK.about(subject, Confidence::High, next),
+        statements,
+    )
 }
 
 /// Slow pairs without those that a slow uplink explains, both directions of a pair as one finding.
@@ -88,19 +128,35 @@ fn of_pairs(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Findin
         racks.is_some_and(|(from, to)| blocks.contains(&(from.as_str(), to.as_str())))
     };
     let mut both_ways: BTreeMap<(&HostId, &HostId), Vec<&PairEffect>> = BTreeMap::new();
-    for pair in analysis.effects.pairs.iter().filter(|pair| !is_explained(pair)) {
-        let ends = (pair.source.clone().min(pair.sink.clone()), pair.source.clone().max(pair.sink.clone()));
-        let key = if ends.0 == pair.source { (&pair.source, &pair.sink) } else { (&pair.sink, &pair.source) };
+    for pair in analysis
+        .effects
+        .pairs
+        .iter()
+        .filter(|pair| !is_explained(pair))
+    {
+        let ends = (
+            pair.source.clone().min(pair.sink.clone()),
+            pair.source.clone().max(pair.sink.clone()),
+        );
+        let key = if ends.0 == pair.source {
+            (&pair.source, &pair.sink)
+        } else {
+            (&pair.sink, &pair.source)
+        };
         both_ways.entry(key).or_default().push(pair);
     }
     let mut pairs: Vec<_> = both_ways.into_iter().collect();
-    let strongest = |pairs: &[&PairEffect]| pairs.iter().map(|pair| pair.effect).fold(0.0, f64::min);
+    let strongest =
+        |pairs: &[&PairEffect]| pairs.iter().map(|pair| pair.effect).fold(0.0, f64::min);
     pairs.sort_by(|(_, a), (_, b)| strongest(a).total_cmp(&strongest(b)));
     let third = analysis.references().into_iter().next();
     if pairs.len() > PAIRS_LISTED_MAX {
         return vec![of_many_pairs(&pairs)];
     }
-    pairs.into_iter().map(|((a, b), pairs)| of_pair(a, b, &pairs, third.as_ref())).collect()
+    pairs
+        .into_iter()
+        .map(|((a, b), pairs)| of_pair(a, b, &pairs, third.as_ref()))
+        .collect()
 }
 
 /// Pairs that have a finding each; of more, the cause is no single path.
@@ -109,19 +165,31 @@ const PAIRS_LISTED_MAX: usize = 8;
 fn of_many_pairs(pairs: &[((&HostId, &HostId), Vec<&PairEffect>)]) -> Finding {
     let next = "name the racks in the inventory, and `linerate fleet run mesh --mode isolated`: pairs that are fast alone share \
                 a part of the network";
-    let mut finding = findings::PAIR.about(format!("{} pairs", pairs.len()), Confidence::Medium, next);
+    let mut finding =
+        findings::PAIR.about(format!("{} pairs", pairs.len()), Confidence::Medium, next);
     finding.title = "Many pairs are slow, and their hosts are not".to_owned();
-    let worst = pairs.iter().take(PAIRS_LISTED_MAX).filter_map(|(_, pairs)| pairs.first());
-    because(finding, worst.map(|pair| format!("{} to {}: {}", pair.source, pair.sink, change(pair.effect))))
+    let worst = pairs
+        .iter()
+        .take(PAIRS_LISTED_MAX)
+        .filter_map(|(_, pairs)| pairs.first());
+    because(
+        finding,
+        worst.map(|pair| format!("{} to {}: {}", pair.source, pair.sink, change(pair.effect))),
+    )
 }
 
 fn of_pair(a: &HostId, b: &HostId, pairs: &[&PairEffect], third: Option<&HostId>) -> Finding {
-    let statements = pairs.iter().map(|pair| format!("{} to {}: {}", pair.source, pair.sink, change(pair.effect)));
+    let statements = pairs
+        .iter()
+        .map(|pair| format!("{} to {}: {}", pair.source, pair.sink, change(pair.effect)));
     if pairs.iter().any(|pair| pair.suspect == PairSuspect::Pair) {
         let next = format!(
             "`linerate fleet run pairs --pairs {a}:{b} -P 8`: two clusters of rates are one bad member of a group"
         );
-        return because(findings::PAIR.about(format!("{a} and {b}"), Confidence::High, next), statements);
+        return because(
+            findings::PAIR.about(format!("{a} and {b}"), Confidence::High, next),
+            statements,
+        );
     }
     let next = match third {
         Some(third) => format!("`linerate fleet run pairs --pairs {a}:{third},{b}:{third}`"),
@@ -129,7 +197,8 @@ fn of_pair(a: &HostId, b: &HostId, pairs: &[&PairEffect], third: Option<&HostId>
     };
     let mut finding = findings::HOST.about(format!("{a} or {b}"), Confidence::Low, next);
     finding.title = "One of two hosts is slow".to_owned();
-    finding.explanation = "Neither of them was measured with a host that is known to be good.".to_owned();
+    finding.explanation =
+        "Neither of them was measured with a host that is known to be good.".to_owned();
     because(finding, statements)
 }
 
@@ -148,16 +217,35 @@ pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
         (task.source, task.sink, task.path, task.variant)
     };
     let mut compared = BTreeMap::new();
-    together.iter().for_each(|cell| compared.entry(key(cell)).or_insert_with(Vec::new).push(*cell));
+    together.iter().for_each(|cell| {
+        compared
+            .entry(key(cell))
+            .or_insert_with(Vec::new)
+            .push(*cell)
+    });
     let mut losses = Vec::new();
     let mut loads = Vec::new();
     for control in alone {
-        let Some(own) = control.usable() else { continue };
-        let cells = compared.get(&key(control)).into_iter().flatten().filter_map(|cell| cell.usable());
+        let Some(own) = control.usable() else {
+            continue;
+        };
+        let cells = compared
+            .get(&key(control))
+            .into_iter()
+            .flatten()
+            .filter_map(|cell| cell.usable());
         let cells: Vec<_> = cells.collect();
-        let rates: Vec<f64> = cells.iter().map(|measurement| ln_rate(measurement)).collect();
+        let rates: Vec<f64> = cells
+            .iter()
+            .map(|measurement| ln_rate(measurement))
+            .collect();
         losses.extend(median(&rates).map(|rate| rate - ln_rate(own)));
-        loads.extend(cells.iter().flat_map(|cell| [cell.source_cpu, cell.sink_cpu]).flatten());
+        loads.extend(
+            cells
+                .iter()
+                .flat_map(|cell| [cell.source_cpu, cell.sink_cpu])
+                .flatten(),
+        );
     }
     let loss = median(&losses).filter(|_| losses.len() >= CONTROLS_MIN)?;
     let scale = median_deviation(&losses)? * 1.4826 / (losses.len() as f64).sqrt();
@@ -166,20 +254,30 @@ pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
     }
     let cpu = median(&loads);
     let (template, next) = match cpu {
-        Some(cpu) if cpu >= CPU_BUSY => {
-            (&findings::HOSTS, "on the hosts: `linerate doctor --window 5s` during a round")
-        }
+        Some(cpu) if cpu >= CPU_BUSY => (
+            &findings::HOSTS,
+            "on the hosts: `linerate doctor --window 5s` during a round",
+        ),
         _ => (
             &findings::CORE,
             "`linerate fleet run mesh --mode rack-safe`, and the counters of the uplinks on the switches",
         ),
     };
-    let confidence = if cpu.is_some() { Confidence::Medium } else { Confidence::Low };
+    let confidence = if cpu.is_some() {
+        Confidence::Medium
+    } else {
+        Confidence::Low
+    };
     let finding = template.about("rounds", confidence, next);
     let threshold = format!("the same {} tests alone", losses.len());
     let finding = read(finding, "rates in rounds", change(loss.exp_m1()), threshold);
     Some(match cpu {
-        Some(cpu) => read(finding, "busiest CPU", format!("{:.0} %", cpu * 100.0), "85 % is a busy CPU".to_owned()),
+        Some(cpu) => read(
+            finding,
+            "busiest CPU",
+            format!("{:.0} %", cpu * 100.0),
+            "85 % is a busy CPU".to_owned(),
+        ),
         None => because(finding, ["no host reports its CPU load".to_owned()]),
     })
 }

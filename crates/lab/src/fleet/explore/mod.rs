@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use linerate_model::finding::{Evidence, Finding};
-use linerate_model::fleet::{Cell, FleetEffects, FleetMode, HostId, HostPoisoning, NotRunReason, Round, Task};
+use linerate_model::fleet::{
+    Cell, FleetEffects, FleetMode, HostId, HostPoisoning, NotRunReason, Round, Task,
+};
 use thiserror::Error;
 
 use super::analysis::ladder::{self as ladder_analysis, LadderRow};
@@ -120,7 +122,11 @@ impl FleetEnd {
 ///
 /// All tasks run first. A task that a host did not confirm in time runs once more after them. Then follow, as the plan
 /// allows, tests of suspects with good hosts, and the same tests alone; of a ladder, rounds without each suspect.
-pub fn explore<R: RoundRunner>(plan: &FleetPlan, finished: Vec<Cell>, runner: &mut R) -> FleetOutcome {
+pub fn explore<R: RoundRunner>(
+    plan: &FleetPlan,
+    finished: Vec<Cell>,
+    runner: &mut R,
+) -> FleetOutcome {
     let mut run = Run::new(plan, finished, runner);
     match plan.topology.hub() {
         Some(hub) => explore_ladder(plan, hub, run),
@@ -142,7 +148,10 @@ fn explore_suspects<R: RoundRunner>(plan: &FleetPlan, run: &mut Run<'_, R>) {
     for _ in 0..sample::STAGES_MAX {
         let analyses = analyses(plan, run.cells.values());
         let suspects: BTreeSet<HostId> = analyses.iter().flat_map(Analysis::suspects).collect();
-        let suspects: Vec<HostId> = suspects.into_iter().filter(|host| run.alive.contains(host)).collect();
+        let suspects: Vec<HostId> = suspects
+            .into_iter()
+            .filter(|host| run.alive.contains(host))
+            .collect();
         let mut references = analyses.first().map_or_else(Vec::new, Analysis::references);
         references.retain(|host| run.alive.contains(host));
         let known: BTreeSet<Task> = run.cells.keys().cloned().collect();
@@ -158,10 +167,16 @@ fn explore_suspects<R: RoundRunner>(plan: &FleetPlan, run: &mut Run<'_, R>) {
 fn analyses<'a>(plan: &FleetPlan, cells: impl Iterator<Item = &'a Cell>) -> Vec<Analysis> {
     let mut treatments: BTreeMap<(&str, &str), Vec<&Cell>> = BTreeMap::new();
     for cell in cells.filter(|cell| cell.mode == plan.mode) {
-        treatments.entry((&cell.task.path, &cell.task.variant)).or_default().push(cell);
+        treatments
+            .entry((&cell.task.path, &cell.task.variant))
+            .or_default()
+            .push(cell);
     }
     let racks = plan.racks();
-    treatments.into_values().filter_map(|cells| analysis::analyse(&cells, &racks)).collect()
+    treatments
+        .into_values()
+        .filter_map(|cells| analysis::analyse(&cells, &racks))
+        .collect()
 }
 
 fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
@@ -172,25 +187,43 @@ fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
         let effects = &analysis.effects;
         let before = findings.len();
         findings.extend(analysis::findings(analysis, &racks));
-        let is_of = |cell: &&Cell| *cell.task.path == effects.path && *cell.task.variant == effects.variant;
-        let (alone, together): (Vec<&Cell>, Vec<&Cell>) =
-            run.cells.values().filter(is_of).partition(|cell| cell.mode != plan.mode);
+        let is_of =
+            |cell: &&Cell| *cell.task.path == effects.path && *cell.task.variant == effects.variant;
+        let (alone, together): (Vec<&Cell>, Vec<&Cell>) = run
+            .cells
+            .values()
+            .filter(is_of)
+            .partition(|cell| cell.mode != plan.mode);
         findings.extend(analysis::contention(&together, &alone));
         // Hosts behind a slow uplink are a group that is explained.
         if analysis.uplinks.is_empty() {
             findings.extend(run.groups(&together, None));
         }
         if analyses.len() > 1 {
-            let varied = if effects.variant.is_empty() { String::new() } else { format!(", {}", effects.variant) };
+            let varied = if effects.variant.is_empty() {
+                String::new()
+            } else {
+                format!(", {}", effects.variant)
+            };
             let place = Evidence::statement(format!("path {}{varied}", effects.path));
-            findings.iter_mut().skip(before).for_each(|finding| finding.evidence.insert(0, place.clone()));
+            findings
+                .iter_mut()
+                .skip(before)
+                .for_each(|finding| finding.evidence.insert(0, place.clone()));
         }
     }
-    let effects = analyses.into_iter().map(|analysis| analysis.effects).collect();
+    let effects = analyses
+        .into_iter()
+        .map(|analysis| analysis.effects)
+        .collect();
     run.into_outcome(findings, effects, Vec::new(), Vec::new())
 }
 
-fn explore_ladder<R: RoundRunner>(plan: &FleetPlan, hub: &HostId, mut run: Run<'_, R>) -> FleetOutcome {
+fn explore_ladder<R: RoundRunner>(
+    plan: &FleetPlan,
+    hub: &HostId,
+    mut run: Run<'_, R>,
+) -> FleetOutcome {
     let steps = ladder::among(ladder::steps(plan, &[]), &run.alive, &run.finished());
     run.steps(&steps);
     run.give_up(&plan.tasks(), FleetMode::Ladder);
@@ -203,7 +236,8 @@ fn explore_ladder<R: RoundRunner>(plan: &FleetPlan, hub: &HostId, mut run: Run<'
             let mut steps = ladder::among(poison, &run.alive, &run.finished());
             steps.retain(|step| step.path == *path && step.variant == *variant);
             run.steps(&steps);
-            let Some((rates, finding)) = ladder_analysis::poisoning(&steps, &suspect, &run.cells) else {
+            let Some((rates, finding)) = ladder_analysis::poisoning(&steps, &suspect, &run.cells)
+            else {
                 continue;
             };
             poisonings.push(HostPoisoning::new(direction, suspect.clone(), rates));
@@ -212,8 +246,16 @@ fn explore_ladder<R: RoundRunner>(plan: &FleetPlan, hub: &HostId, mut run: Run<'
     }
     findings.extend(ladder_analysis::findings(hub, &rows));
     let alone = ladder_analysis::alone(&steps, &run.cells);
-    findings.extend(alone.iter().filter_map(|cells| run.groups(cells, Some(hub))));
+    findings.extend(
+        alone
+            .iter()
+            .filter_map(|cells| run.groups(cells, Some(hub))),
+    );
     let line_bps = run.runner.link_bps(hub);
-    findings.extend(line_bps.map(|bps| ladder_analysis::asymmetries(hub, &rows, bps)).unwrap_or_default());
+    findings.extend(
+        line_bps
+            .map(|bps| ladder_analysis::asymmetries(hub, &rows, bps))
+            .unwrap_or_default(),
+    );
     run.into_outcome(findings, Vec::new(), rows, poisonings)
 }

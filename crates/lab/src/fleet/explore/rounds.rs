@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use linerate_model::finding::Finding;
 use linerate_model::fleet::{
-    Cell, CellFlag, CellOutcome, FleetEffects, FleetMode, HostId, HostPoisoning, NotRun, NotRunReason, Round, Task,
+    Cell, CellFlag, CellOutcome, FleetEffects, FleetMode, HostId, HostPoisoning, NotRun,
+    NotRunReason, Round, Task,
 };
 
 use super::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner};
@@ -27,10 +28,20 @@ pub(super) struct Run<'a, R> {
 
 impl<'a, R: RoundRunner> Run<'a, R> {
     pub(super) fn new(plan: &'a FleetPlan, finished: Vec<Cell>, runner: &'a mut R) -> Self {
-        let with_result = finished.into_iter().filter(|cell| cell.measurement().is_some());
+        let with_result = finished
+            .into_iter()
+            .filter(|cell| cell.measurement().is_some());
         let cells = with_result.map(|cell| (cell.task.clone(), cell)).collect();
         let (alive, started) = (runner.alive(), runner.now());
-        Self { plan, runner, cells, alive, ended: None, started, rounds_done: 0 }
+        Self {
+            plan,
+            runner,
+            cells,
+            alive,
+            ended: None,
+            started,
+            rounds_done: 0,
+        }
     }
 
     /// Runs tasks that have no cell yet, and once more those that a host did not confirm in time.
@@ -42,7 +53,12 @@ impl<'a, R: RoundRunner> Run<'a, R> {
     }
 
     /// Runs tasks in rounds, which are computed anew when hosts leave or return. Returns the tasks that may be run once more.
-    fn passes(&mut self, mut open: Vec<Task>, mode: FleetMode, is_catch_up: bool) -> BTreeSet<Task> {
+    fn passes(
+        &mut self,
+        mut open: Vec<Task>,
+        mode: FleetMode,
+        is_catch_up: bool,
+    ) -> BTreeSet<Task> {
         let mut again = BTreeSet::new();
         loop {
             let planned = rounds(&open, &self.alive, &self.plan.caps(mode), self.plan.seed);
@@ -58,9 +74,12 @@ impl<'a, R: RoundRunner> Run<'a, R> {
     fn pass(&mut self, planned: &[Round], is_catch_up: bool, again: &mut BTreeSet<Task>) -> bool {
         for (at, round) in planned.iter().enumerate() {
             let left = planned.get(at..).unwrap_or_default();
-            let Some(cells) = self.run(round, left, again.len()) else { return false };
-            let (unconfirmed, cells): (Vec<Cell>, _) =
-                cells.into_iter().partition(|cell| !is_catch_up && is_transient(cell));
+            let Some(cells) = self.run(round, left, again.len()) else {
+                return false;
+            };
+            let (unconfirmed, cells): (Vec<Cell>, _) = cells
+                .into_iter()
+                .partition(|cell| !is_catch_up && is_transient(cell));
             again.extend(unconfirmed.into_iter().map(|cell| cell.task));
             self.keep(cells, is_catch_up);
             if self.has_changed() {
@@ -79,7 +98,8 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             }
         }
         self.runner.keep(&cells);
-        self.cells.extend(cells.into_iter().map(|cell| (cell.task.clone(), cell)));
+        self.cells
+            .extend(cells.into_iter().map(|cell| (cell.task.clone(), cell)));
     }
 
     /// Looks which hosts are alive. Whether others are than before.
@@ -105,7 +125,11 @@ impl<'a, R: RoundRunner> Run<'a, R> {
 
     /// Tasks with a result.
     pub(super) fn finished(&self) -> BTreeSet<Task> {
-        self.cells.values().filter(|cell| cell.measurement().is_some()).map(|cell| cell.task.clone()).collect()
+        self.cells
+            .values()
+            .filter(|cell| cell.measurement().is_some())
+            .map(|cell| cell.task.clone())
+            .collect()
     }
 
     fn pass_of_steps(&mut self, planned: &[Round], is_catch_up: bool) {
@@ -113,7 +137,9 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             if round.tasks.iter().any(|task| !self.can_run(task)) {
                 continue;
             }
-            let Some(cells) = self.run(round, planned.get(at..).unwrap_or_default(), 0) else { return };
+            let Some(cells) = self.run(round, planned.get(at..).unwrap_or_default(), 0) else {
+                return;
+            };
             self.keep(cells, is_catch_up);
             self.has_changed();
         }
@@ -135,13 +161,20 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             return None;
         }
         let is_open = |task: &&Task| !self.cells.contains_key(*task);
-        let open = left.iter().flat_map(|round| &round.tasks).filter(is_open).count();
+        let open = left
+            .iter()
+            .flat_map(|round| &round.tasks)
+            .filter(is_open)
+            .count();
         self.runner.progress(&FleetProgress {
             round: round.clone(),
             rounds_done: self.rounds_done,
             rounds_planned: self.rounds_done + left.len(),
             cells_left: open + unconfirmed,
-            left: self.plan.round_time.saturating_mul(u32::try_from(left.len()).unwrap_or(u32::MAX)),
+            left: self
+                .plan
+                .round_time
+                .saturating_mul(u32::try_from(left.len()).unwrap_or(u32::MAX)),
         });
         match self.runner.run(round) {
             Ok(cells) => {
@@ -161,21 +194,30 @@ impl<'a, R: RoundRunner> Run<'a, R> {
 
     /// Gives tasks without a cell their reason.
     pub(super) fn give_up(&mut self, tasks: &[Task], mode: FleetMode) {
-        for task in tasks.iter().filter(|task| !self.cells.contains_key(task)).cloned().collect::<Vec<_>>() {
+        for task in tasks
+            .iter()
+            .filter(|task| !self.cells.contains_key(task))
+            .cloned()
+            .collect::<Vec<_>>()
+        {
             let reason = match &self.ended {
                 _ if !self.can_run(&task) => NotRunReason::Unreachable,
                 Some(ended) => ended.reason(),
                 None => NotRunReason::Failed,
             };
             let outcome = CellOutcome::NotRun(NotRun::new(reason));
-            self.cells.insert(task.clone(), Cell::new(task, mode, outcome));
+            self.cells
+                .insert(task.clone(), Cell::new(task, mode, outcome));
         }
     }
 
     /// The finding about two groups of hosts, with what separates them.
     pub(super) fn groups(&self, cells: &[&Cell], hub: Option<&HostId>) -> Option<Finding> {
         let (groups, finding) = groups::finding(cells, hub)?;
-        Some(because(finding, self.runner.separating(&groups.fast, &groups.slow)))
+        Some(because(
+            finding,
+            self.runner.separating(&groups.fast, &groups.slow),
+        ))
     }
 
     pub(super) fn into_outcome(
@@ -203,12 +245,18 @@ fn is_transient(cell: &Cell) -> bool {
         CellOutcome::Measured(_) => return false,
         CellOutcome::NotRun(not_run) => not_run.reason,
     };
-    matches!(reason, NotRunReason::SlowControl | NotRunReason::Late | NotRunReason::Lease)
+    matches!(
+        reason,
+        NotRunReason::SlowControl | NotRunReason::Late | NotRunReason::Lease
+    )
 }
 
 /// The cells of a round, in the order of its tasks. Cells of other tasks are left out.
 fn complete(round: &Round, cells: Vec<Cell>) -> Vec<Cell> {
-    let mut by_task: BTreeMap<Task, Cell> = cells.into_iter().map(|cell| (cell.task.clone(), cell)).collect();
+    let mut by_task: BTreeMap<Task, Cell> = cells
+        .into_iter()
+        .map(|cell| (cell.task.clone(), cell))
+        .collect();
     let of_task = |task: &Task| {
         let lacking = || {
             let mut not_run = NotRun::new(NotRunReason::Failed);

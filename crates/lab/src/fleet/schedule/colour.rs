@@ -18,7 +18,10 @@ impl Resources {
     /// Units that use each resource.
     fn load(&self) -> Vec<u32> {
         let mut load = vec![0; self.capacity.len()];
-        self.uses.iter().flatten().for_each(|resource| load[*resource] += 1);
+        self.uses
+            .iter()
+            .flatten()
+            .for_each(|resource| load[*resource] += 1);
         load
     }
 
@@ -26,7 +29,10 @@ impl Resources {
     pub(super) fn allow(&self, rounds: &[Vec<usize>]) -> bool {
         rounds.iter().all(|round| {
             let mut free = self.capacity.clone();
-            let mut uses = round.iter().filter_map(|unit| self.uses.get(*unit)).flatten();
+            let mut uses = round
+                .iter()
+                .filter_map(|unit| self.uses.get(*unit))
+                .flatten();
             uses.all(|resource| {
                 let has_room = free[*resource] > 0;
                 free[*resource] = free[*resource].saturating_sub(1);
@@ -37,18 +43,36 @@ impl Resources {
 
     /// The same with one unit less of each capacity above 1.
     pub(super) fn reduced(&self) -> Self {
-        let capacity = self.capacity.iter().map(|capacity| capacity.saturating_sub(1).max(1)).collect();
-        Self { capacity, hosts: self.hosts, uses: self.uses.clone() }
+        let capacity = self
+            .capacity
+            .iter()
+            .map(|capacity| capacity.saturating_sub(1).max(1))
+            .collect();
+        Self {
+            capacity,
+            hosts: self.hosts,
+            uses: self.uses.clone(),
+        }
     }
 
     /// No schedule has fewer rounds: the busiest resource needs as many, and so do all hosts, or all uplinks, of which each
     /// unit takes two at a time.
     pub(super) fn rounds_min(&self) -> usize {
         let load = self.load();
-        let busiest = load.iter().zip(&self.capacity).map(|(load, capacity)| load.div_ceil(*capacity)).max();
+        let busiest = load
+            .iter()
+            .zip(&self.capacity)
+            .map(|(load, capacity)| load.div_ceil(*capacity))
+            .max();
         let of_kind = |is_kind: &dyn Fn(usize) -> bool| {
-            let used = load.iter().zip(&self.capacity).enumerate().filter(|(at, (load, _))| is_kind(*at) && **load > 0);
-            let capacity: u32 = used.map(|(_, (_, capacity))| *capacity).fold(0, u32::saturating_add);
+            let used = load
+                .iter()
+                .zip(&self.capacity)
+                .enumerate()
+                .filter(|(at, (load, _))| is_kind(*at) && **load > 0);
+            let capacity: u32 = used
+                .map(|(_, (_, capacity))| *capacity)
+                .fold(0, u32::saturating_add);
             let two = |uses: &&Vec<usize>| uses.iter().filter(|at| is_kind(**at)).count() == 2;
             let units = self.uses.iter().filter(two).count();
             units.div_ceil((capacity as usize / 2).max(1))
@@ -85,7 +109,9 @@ fn attempt(resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
     let mut rounds = Vec::new();
     while !open.is_empty() {
         rng.shuffle(&mut open);
-        open.sort_by_cached_key(|unit| Reverse(pressure(&resources.uses[*unit], &load, &resources.capacity)));
+        open.sort_by_cached_key(|unit| {
+            Reverse(pressure(&resources.uses[*unit], &load, &resources.capacity))
+        });
         let mut free = resources.capacity.clone();
         let (round, rest): (Vec<usize>, Vec<usize>) = open.into_iter().partition(|unit| {
             let uses = &resources.uses[*unit];
@@ -95,7 +121,10 @@ fn attempt(resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
             }
             fits
         });
-        round.iter().flat_map(|unit| &resources.uses[*unit]).for_each(|resource| load[*resource] -= 1);
+        round
+            .iter()
+            .flat_map(|unit| &resources.uses[*unit])
+            .for_each(|resource| load[*resource] -= 1);
         rounds.push(round);
         open = rest;
     }
@@ -104,6 +133,10 @@ fn attempt(resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
 
 /// Rounds that the busiest resource of a unit needs, in thousandths, and the sum over all of its resources.
 fn pressure(uses: &[usize], load: &[u32], capacity: &[u32]) -> (u64, u64) {
-    let needed = uses.iter().map(|resource| u64::from(load[*resource]) * 1000 / u64::from(capacity[*resource]));
-    needed.fold((0, 0), |(most, sum), needed| (most.max(needed), sum + needed))
+    let needed = uses
+        .iter()
+        .map(|resource| u64::from(load[*resource]) * 1000 / u64::from(capacity[*resource]));
+    needed.fold((0, 0), |(most, sum), needed| {
+        (most.max(needed), sum + needed)
+    })
 }

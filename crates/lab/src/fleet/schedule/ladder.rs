@@ -33,18 +33,29 @@ pub struct Step {
 /// hosts of the one before. The order of the hosts is by lot, another one for each repetition. Empty for another plan.
 #[must_use]
 pub fn steps(plan: &FleetPlan, suspects: &[HostId]) -> Vec<Step> {
-    let Some(hub) = plan.topology.hub() else { return Vec::new() };
+    let Some(hub) = plan.topology.hub() else {
+        return Vec::new();
+    };
     let treatments = plan.treatments();
     let mut steps = Vec::new();
     for repetition in 0..plan.repetitions.max(1) {
         let hosts = permutation(plan, hub, repetition);
         for direction in plan.topology.directions() {
-            let alone = alone(&hosts, suspects).into_iter().map(std::slice::from_ref);
+            let alone = alone(&hosts, suspects)
+                .into_iter()
+                .map(std::slice::from_ref);
             for group in alone.chain(prefixes(&hosts)) {
-                let treatments = order(treatments.len(), repetition).filter_map(|place| treatments.get(place));
+                let treatments =
+                    order(treatments.len(), repetition).filter_map(|place| treatments.get(place));
                 steps.extend(treatments.map(|(path, variant)| {
                     let level = format!("{}={}", counted(*direction), group.len());
-                    step((hub, *direction), group, (path, variant), &level, repetition)
+                    step(
+                        (hub, *direction),
+                        group,
+                        (path, variant),
+                        &level,
+                        repetition,
+                    )
                 }));
             }
         }
@@ -55,16 +66,31 @@ pub fn steps(plan: &FleetPlan, suspects: &[HostId]) -> Vec<Step> {
 /// Steps that show what a suspect does to the others: all with it, all without it twice, and all with it again.
 #[must_use]
 pub fn poison(plan: &FleetPlan, direction: LadderDirection, suspect: &HostId) -> Vec<Step> {
-    let Some(hub) = plan.topology.hub() else { return Vec::new() };
+    let Some(hub) = plan.topology.hub() else {
+        return Vec::new();
+    };
     let all = permutation(plan, hub, 0);
-    let others: Vec<HostId> = all.iter().filter(|host| *host != suspect).cloned().collect();
+    let others: Vec<HostId> = all
+        .iter()
+        .filter(|host| *host != suspect)
+        .cloned()
+        .collect();
     let mut steps = Vec::new();
     for (path, variant) in plan.treatments() {
-        for (group, name, repetition) in
-            [(&all, "with", 0), (&others, "without", 0), (&others, "without", 1), (&all, "with", 1)]
-        {
+        for (group, name, repetition) in [
+            (&all, "with", 0),
+            (&others, "without", 0),
+            (&others, "without", 1),
+            (&all, "with", 1),
+        ] {
             let level = format!("{name}={suspect}");
-            steps.push(step((hub, direction), group, (&path, &variant), &level, repetition));
+            steps.push(step(
+                (hub, direction),
+                group,
+                (&path, &variant),
+                &level,
+                repetition,
+            ));
         }
     }
     steps
@@ -76,7 +102,8 @@ pub fn poison(plan: &FleetPlan, direction: LadderDirection, suspect: &HostId) ->
 pub fn among(steps: Vec<Step>, alive: &BTreeSet<HostId>, finished: &BTreeSet<Task>) -> Vec<Step> {
     let reduced = steps.into_iter().filter_map(|mut step| {
         if !step.tasks.iter().all(|task| finished.contains(task)) {
-            step.tasks.retain(|task| alive.contains(&task.source) && alive.contains(&task.sink));
+            step.tasks
+                .retain(|task| alive.contains(&task.source) && alive.contains(&task.sink));
             step.level = step.tasks.len();
         }
         (step.level > 0).then_some(step)
@@ -124,19 +151,34 @@ const fn counted(direction: LadderDirection) -> &'static str {
 
 /// The hosts at the many ends, in the order of a repetition.
 fn permutation(plan: &FleetPlan, hub: &HostId, repetition: u32) -> Vec<HostId> {
-    let is_target = |id: &HostId| plan.hosts.iter().any(|host| host.id == *id && host.is_target_only);
+    let is_target = |id: &HostId| {
+        plan.hosts
+            .iter()
+            .any(|host| host.id == *id && host.is_target_only)
+    };
     let hub_is_target = is_target(hub);
     let ids: BTreeSet<&HostId> = plan.hosts.iter().map(|host| &host.id).collect();
-    let fit = ids.into_iter().filter(|id| *id != hub && !(hub_is_target && is_target(id)));
+    let fit = ids
+        .into_iter()
+        .filter(|id| *id != hub && !(hub_is_target && is_target(id)));
     let mut hosts: Vec<HostId> = fit.cloned().collect();
     Rng::with_seed(plan.seed.wrapping_add(u64::from(repetition))).shuffle(&mut hosts);
     hosts
 }
 
 fn alone<'a>(hosts: &'a [HostId], suspects: &[HostId]) -> Vec<&'a HostId> {
-    let sampled = if hosts.len() > ALONE_ALL_MAX { ALONE_SAMPLED } else { hosts.len() };
+    let sampled = if hosts.len() > ALONE_ALL_MAX {
+        ALONE_SAMPLED
+    } else {
+        hosts.len()
+    };
     let is_chosen = |(at, host): &(usize, &HostId)| *at < sampled || suspects.contains(host);
-    hosts.iter().enumerate().filter(is_chosen).map(|(_, host)| host).collect()
+    hosts
+        .iter()
+        .enumerate()
+        .filter(is_chosen)
+        .map(|(_, host)| host)
+        .collect()
 }
 
 /// The first 2, 4, 8 … hosts, and all.
@@ -154,7 +196,11 @@ fn step(
     level: &str,
     repetition: u32,
 ) -> Step {
-    let full: Arc<str> = if variant.is_empty() { level.into() } else { format!("{variant},{level}").into() };
+    let full: Arc<str> = if variant.is_empty() {
+        level.into()
+    } else {
+        format!("{variant},{level}").into()
+    };
     let shared_path: Arc<str> = path.into();
     let task = |host: &HostId| {
         let (source, sink) = match direction {
@@ -167,5 +213,11 @@ fn step(
         task
     };
     let tasks = hosts.iter().map(task).collect();
-    Step { tasks, direction, level: hosts.len(), path: path.to_owned(), variant: variant.to_owned() }
+    Step {
+        tasks,
+        direction,
+        level: hosts.len(),
+        path: path.to_owned(),
+        variant: variant.to_owned(),
+    }
 }

@@ -81,20 +81,34 @@ impl FleetPlan {
     pub fn hash(&self) -> PlanHash {
         let mut hosts = self.hosts.clone();
         hosts.sort_unstable();
-        let hash = hosts.iter().fold(Fnv128::new().number(hosts.len() as u128), |hash, host| {
-            let rack = host.rack.as_deref().unwrap_or_default();
-            let kind = u128::from(host.is_target_only) << 1 | u128::from(host.rack.is_some());
-            hash.text(host.id.as_str()).text(rack).number(kind)
-        });
+        let hash = hosts
+            .iter()
+            .fold(Fnv128::new().number(hosts.len() as u128), |hash, host| {
+                let rack = host.rack.as_deref().unwrap_or_default();
+                let kind = u128::from(host.is_target_only) << 1 | u128::from(host.rack.is_some());
+                hash.text(host.id.as_str()).text(rack).number(kind)
+            });
         let hash = texts(self.topology.hash(hash), &self.paths);
-        let hash = texts(hash, &self.variants).text(&stored_name(self.mode)).text(&stored_name(self.direction));
-        let hash = self.crossing.iter().fold(hash.number(self.crossing.len() as u128), |hash, (rack, pairs)| {
-            hash.text(rack).number(u128::from(*pairs))
-        });
-        let sampled = self.sample_rounds.map_or(0, |rounds| u128::from(rounds) + 1);
+        let hash = texts(hash, &self.variants)
+            .text(&stored_name(self.mode))
+            .text(&stored_name(self.direction));
+        let hash = self.crossing.iter().fold(
+            hash.number(self.crossing.len() as u128),
+            |hash, (rack, pairs)| hash.text(rack).number(u128::from(*pairs)),
+        );
+        let sampled = self
+            .sample_rounds
+            .map_or(0, |rounds| u128::from(rounds) + 1);
         let flags = u128::from(self.is_adaptive) << 1 | u128::from(self.has_control);
-        let hash = hash.number(u128::from(self.repetitions)).number(sampled).number(flags);
-        PlanHash(hash.number(u128::from(self.seed)).text(&self.options).value())
+        let hash = hash
+            .number(u128::from(self.repetitions))
+            .number(sampled)
+            .number(flags);
+        PlanHash(
+            hash.number(u128::from(self.seed))
+                .text(&self.options)
+                .value(),
+        )
     }
 
     /// Every task that is known before the first result, each once.
@@ -103,9 +117,14 @@ impl FleetPlan {
         match &self.topology {
             Topology::Mesh | Topology::Pairs(_) => {
                 let pairs = self.pairs();
-                (0..self.repetitions.max(1)).flat_map(|repetition| self.tasks_of(&pairs, repetition)).collect()
+                (0..self.repetitions.max(1))
+                    .flat_map(|repetition| self.tasks_of(&pairs, repetition))
+                    .collect()
             }
-            _ => ladder::steps(self, &[]).into_iter().flat_map(|step| step.tasks).collect(),
+            _ => ladder::steps(self, &[])
+                .into_iter()
+                .flat_map(|step| step.tasks)
+                .collect(),
         }
     }
 
@@ -130,11 +149,21 @@ impl FleetPlan {
     #[must_use]
     pub fn treatments(&self) -> Vec<(Arc<str>, Arc<str>)> {
         let unvaried = [String::new()];
-        let variants: &[String] = if self.variants.is_empty() { &unvaried } else { &self.variants };
-        let variants: Vec<Arc<str>> = variants.iter().map(|variant| variant.as_str().into()).collect();
+        let variants: &[String] = if self.variants.is_empty() {
+            &unvaried
+        } else {
+            &self.variants
+        };
+        let variants: Vec<Arc<str>> = variants
+            .iter()
+            .map(|variant| variant.as_str().into())
+            .collect();
         let of_path = |path: &String| {
             let path: Arc<str> = path.as_str().into();
-            variants.iter().map(|variant| (Arc::clone(&path), Arc::clone(variant))).collect::<Vec<_>>()
+            variants
+                .iter()
+                .map(|variant| (Arc::clone(&path), Arc::clone(variant)))
+                .collect::<Vec<_>>()
         };
         self.paths.iter().flat_map(of_path).collect()
     }
@@ -144,19 +173,32 @@ impl FleetPlan {
     pub fn caps(&self, mode: FleetMode) -> Caps {
         let (racks, crossing) = (self.racks(), self.crossing.clone());
         let targets = self.targets().into_iter().cloned().collect();
-        Caps { mode, direction: self.direction, racks, crossing, targets }
+        Caps {
+            mode,
+            direction: self.direction,
+            racks,
+            crossing,
+            targets,
+        }
     }
 
     /// Hosts that run a server and nothing else.
     #[must_use]
     pub fn targets(&self) -> BTreeSet<&HostId> {
-        self.hosts.iter().filter(|host| host.is_target_only).map(|host| &host.id).collect()
+        self.hosts
+            .iter()
+            .filter(|host| host.is_target_only)
+            .map(|host| &host.id)
+            .collect()
     }
 
     /// The rack of each host that has one.
     #[must_use]
     pub fn racks(&self) -> BTreeMap<HostId, String> {
-        self.hosts.iter().filter_map(|host| Some((host.id.clone(), host.rack.clone()?))).collect()
+        self.hosts
+            .iter()
+            .filter_map(|host| Some((host.id.clone(), host.rack.clone()?)))
+            .collect()
     }
 
     /// Pairs of a mesh or of a list, each once, without those that cannot be measured.
@@ -179,9 +221,10 @@ impl Topology {
     fn hash(&self, hash: Fnv128) -> Fnv128 {
         match self {
             Self::Mesh => hash.number(0),
-            Self::Pairs(pairs) => pairs.iter().fold(hash.number(1).number(pairs.len() as u128), |hash, (a, b)| {
-                hash.text(a.as_str()).text(b.as_str())
-            }),
+            Self::Pairs(pairs) => pairs.iter().fold(
+                hash.number(1).number(pairs.len() as u128),
+                |hash, (a, b)| hash.text(a.as_str()).text(b.as_str()),
+            ),
             Self::Incast(sink) => hash.number(2).text(sink.as_str()),
             Self::Fanout(source) => hash.number(3).text(source.as_str()),
             Self::IncastAndFanout(hub) => hash.number(4).text(hub.as_str()),
@@ -192,18 +235,33 @@ impl Topology {
 /// Identity of a task of a plan.
 #[must_use]
 pub fn task_id(plan: PlanHash, task: &Task) -> TaskId {
-    let hash = Fnv128::new().number(plan.0).text(task.source.as_str()).text(task.sink.as_str());
-    TaskId(hash.text(&task.path).text(&task.variant).number(u128::from(task.repetition)).value())
+    let hash = Fnv128::new()
+        .number(plan.0)
+        .text(task.source.as_str())
+        .text(task.sink.as_str());
+    TaskId(
+        hash.text(&task.path)
+            .text(&task.variant)
+            .number(u128::from(task.repetition))
+            .value(),
+    )
 }
 
 fn texts(hash: Fnv128, texts: &[String]) -> Fnv128 {
-    texts.iter().fold(hash.number(texts.len() as u128), |hash, text| hash.text(text))
+    texts
+        .iter()
+        .fold(hash.number(texts.len() as u128), |hash, text| {
+            hash.text(text)
+        })
 }
 
 /// Each pair of known, different hosts once.
 fn ordered_pairs(pairs: &[(HostId, HostId)], known: &[HostId]) -> Vec<(HostId, HostId)> {
     let mut seen = BTreeSet::new();
-    let ordered = pairs.iter().map(|(a, b)| if a < b { (a, b) } else { (b, a) });
-    let new = ordered.filter(|(a, b)| a != b && known.contains(a) && known.contains(b) && seen.insert((*a, *b)));
+    let ordered = pairs
+        .iter()
+        .map(|(a, b)| if a < b { (a, b) } else { (b, a) });
+    let new = ordered
+        .filter(|(a, b)| a != b && known.contains(a) && known.contains(b) && seen.insert((*a, *b)));
     new.map(|(a, b)| (a.clone(), b.clone())).collect()
 }

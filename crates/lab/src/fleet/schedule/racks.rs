@@ -13,26 +13,45 @@ use super::tournament::Draw;
 pub(super) fn resources(units: &[Unit<'_>], hosts: usize, caps: &Caps) -> Resources {
     let mut capacity = vec![1; hosts];
     let uplinks: BTreeMap<&str, usize> = match caps.mode {
-        FleetMode::RackSafe => caps.crossing.keys().enumerate().map(|(at, rack)| (rack.as_str(), hosts + at)).collect(),
+        FleetMode::RackSafe => caps
+            .crossing
+            .keys()
+            .enumerate()
+            .map(|(at, rack)| (rack.as_str(), hosts + at))
+            .collect(),
         _ => BTreeMap::new(),
     };
-    capacity.extend(uplinks.keys().map(|rack| caps.crossing.get(*rack).map_or(1, |pairs| (*pairs).max(1))));
+    capacity.extend(
+        uplinks
+            .keys()
+            .map(|rack| caps.crossing.get(*rack).map_or(1, |pairs| (*pairs).max(1))),
+    );
     let rack = |host: &HostId| caps.racks.get(host).map(String::as_str);
     let uses = units.iter().map(|unit| {
         let (a, b) = (rack(unit.hosts.0), rack(unit.hosts.1));
         let crossed = [a, b].into_iter().filter(|_| a != b).flatten();
         let crossed = crossed.filter_map(|rack| uplinks.get(rack).copied());
-        [unit.positions.0, unit.positions.1].into_iter().chain(crossed).collect()
+        [unit.positions.0, unit.positions.1]
+            .into_iter()
+            .chain(crossed)
+            .collect()
     });
     let uses = uses.collect();
-    Resources { capacity, hosts, uses }
+    Resources {
+        capacity,
+        hosts,
+        uses,
+    }
 }
 
 /// No schedule of these tasks has fewer rounds: the largest of the tests of one host, of the pairs that cross an uplink over
 /// those that it carries at once, and of all pairs over those that all hosts, or all uplinks, carry at once.
 #[must_use]
 pub fn rounds_min(tasks: &[Task], caps: &Caps) -> usize {
-    let hosts: BTreeSet<HostId> = tasks.iter().flat_map(|task| [task.source.clone(), task.sink.clone()]).collect();
+    let hosts: BTreeSet<HostId> = tasks
+        .iter()
+        .flat_map(|task| [task.source.clone(), task.sink.clone()])
+        .collect();
     let draw = Draw::new(&hosts, 0);
     let tasks: Vec<&Task> = tasks.iter().collect();
     resources(&units(&tasks, &draw, caps), hosts.len(), caps).rounds_min()

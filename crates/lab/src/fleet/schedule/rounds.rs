@@ -43,8 +43,9 @@ pub fn rounds(tasks: &[Task], alive: &BTreeSet<HostId>, caps: &Caps, seed: u64) 
     // Hosts that left keep their places, so that the others meet in the rounds of the whole tournament.
     let named = tasks.iter().flat_map(|task| [&task.source, &task.sink]);
     let draw = Draw::new(&alive.iter().chain(named).cloned().collect(), seed);
-    let is_runnable =
-        |task: &&Task| task.source != task.sink && alive.contains(&task.source) && alive.contains(&task.sink);
+    let is_runnable = |task: &&Task| {
+        task.source != task.sink && alive.contains(&task.source) && alive.contains(&task.sink)
+    };
     let runnable: Vec<&Task> = tasks.iter().filter(is_runnable).collect();
     let treatments: BTreeSet<(&str, &str)> = runnable.iter().map(|task| treatment(task)).collect();
     let treatments: Vec<(&str, &str)> = treatments.into_iter().collect();
@@ -53,7 +54,10 @@ pub fn rounds(tasks: &[Task], alive: &BTreeSet<HostId>, caps: &Caps, seed: u64) 
     for pass in passes(runnable, treatments.len()) {
         let units = units(&pass, &draw, caps);
         for matching in matchings(&units, &draw, caps, &mut rng) {
-            let matched: Vec<&Unit<'_>> = matching.into_iter().filter_map(|unit| units.get(unit)).collect();
+            let matched: Vec<&Unit<'_>> = matching
+                .into_iter()
+                .filter_map(|unit| units.get(unit))
+                .collect();
             rounds.extend(slots(&matched, &treatments, caps.mode));
         }
     }
@@ -69,7 +73,9 @@ fn passes(tasks: Vec<&Task>, treatments: usize) -> Vec<Vec<&Task>> {
         return vec![tasks];
     }
     let mut passes: BTreeMap<u32, Vec<&Task>> = BTreeMap::new();
-    tasks.into_iter().for_each(|task| passes.entry(task.repetition).or_default().push(task));
+    tasks
+        .into_iter()
+        .for_each(|task| passes.entry(task.repetition).or_default().push(task));
     passes.into_values().collect()
 }
 
@@ -79,9 +85,23 @@ pub(super) fn units<'a>(tasks: &[&'a Task], draw: &Draw, caps: &Caps) -> Vec<Uni
         let has_target = caps.targets.contains(&task.source) || caps.targets.contains(&task.sink);
         let is_both = caps.direction == PairDirection::Both && !has_target;
         let is_swapped = is_both && task.sink < task.source;
-        let hosts = if is_swapped { (&task.sink, &task.source) } else { (&task.source, &task.sink) };
-        let Some(positions) = draw.position(hosts.0).zip(draw.position(hosts.1)) else { continue };
-        units.entry(hosts).or_insert_with(|| Unit { hosts, positions, tasks: Vec::new() }).tasks.push(task);
+        let hosts = if is_swapped {
+            (&task.sink, &task.source)
+        } else {
+            (&task.source, &task.sink)
+        };
+        let Some(positions) = draw.position(hosts.0).zip(draw.position(hosts.1)) else {
+            continue;
+        };
+        units
+            .entry(hosts)
+            .or_insert_with(|| Unit {
+                hosts,
+                positions,
+                tasks: Vec::new(),
+            })
+            .tasks
+            .push(task);
     }
     units.into_values().collect()
 }
@@ -90,7 +110,11 @@ pub(super) fn units<'a>(tasks: &[&'a Task], draw: &Draw, caps: &Caps) -> Vec<Uni
 fn matchings(units: &[Unit<'_>], draw: &Draw, caps: &Caps, rng: &mut Rng) -> Vec<Vec<usize>> {
     let of_tournament = || tournament(units, draw);
     match caps.mode {
-        FleetMode::Isolated => of_tournament().into_iter().flatten().map(|unit| vec![unit]).collect(),
+        FleetMode::Isolated => of_tournament()
+            .into_iter()
+            .flatten()
+            .map(|unit| vec![unit])
+            .collect(),
         FleetMode::RackSafe => rack_safe(of_tournament(), &resources(units, draw.len(), caps), rng),
         FleetMode::Rounds => shorter(of_tournament(), &resources(units, draw.len(), caps), rng),
         _ => at_once(units, &caps.targets),
@@ -117,7 +141,11 @@ fn at_once(units: &[Unit<'_>], targets: &BTreeSet<HostId>) -> Vec<Vec<usize>> {
 /// better.
 fn rack_safe(tournament: Vec<Vec<usize>>, resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
     let rounds_min = resources.rounds_min();
-    let mut best = if resources.allow(&tournament) { tournament } else { colour(resources, rng) };
+    let mut best = if resources.allow(&tournament) {
+        tournament
+    } else {
+        colour(resources, rng)
+    };
     for limits in [resources, &resources.reduced()] {
         if best.len() <= rounds_min {
             break;
@@ -136,11 +164,17 @@ const GREEDY_STEPS_MAX: usize = 10_000_000;
 /// The rounds of the tournament, or a greedy schedule where that has fewer.
 fn shorter(tournament: Vec<Vec<usize>>, resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
     let rounds_min = resources.rounds_min();
-    if tournament.len() <= rounds_min || rounds_min.saturating_mul(resources.uses.len()) > GREEDY_STEPS_MAX {
+    if tournament.len() <= rounds_min
+        || rounds_min.saturating_mul(resources.uses.len()) > GREEDY_STEPS_MAX
+    {
         return tournament;
     }
     let greedy = colour(resources, rng);
-    if greedy.len() < tournament.len() { greedy } else { tournament }
+    if greedy.len() < tournament.len() {
+        greedy
+    } else {
+        tournament
+    }
 }
 
 /// Units by the rounds in which their hosts meet. The second direction of a pair, where it is a unit of its own, follows in
@@ -148,9 +182,18 @@ fn shorter(tournament: Vec<Vec<usize>>, resources: &Resources, rng: &mut Rng) ->
 fn tournament(units: &[Unit<'_>], draw: &Draw) -> Vec<Vec<usize>> {
     let mut rounds: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
     let mut seen: BTreeMap<(usize, usize), usize> = BTreeMap::new();
-    for (unit, Unit { positions: (a, b), .. }) in units.iter().enumerate() {
+    for (
+        unit,
+        Unit {
+            positions: (a, b), ..
+        },
+    ) in units.iter().enumerate()
+    {
         let direction = seen.entry((*a.min(b), *a.max(b))).or_default();
-        rounds.entry((draw.round_of(*a, *b), *direction)).or_default().push(unit);
+        rounds
+            .entry((draw.round_of(*a, *b), *direction))
+            .or_default()
+            .push(unit);
         *direction += 1;
     }
     rounds.into_values().collect()
@@ -161,7 +204,8 @@ fn slots(units: &[&Unit<'_>], treatments: &[(&str, &str)], mode: FleetMode) -> V
     let tasks = || units.iter().flat_map(|unit| &unit.tasks);
     let repetitions: BTreeSet<u32> = tasks().map(|task| task.repetition).collect();
     let places = repetitions.into_iter().flat_map(|repetition| {
-        order(treatments.len(), repetition).filter_map(move |place| Some((repetition, *treatments.get(place)?)))
+        order(treatments.len(), repetition)
+            .filter_map(move |place| Some((repetition, *treatments.get(place)?)))
     });
     let round = |(repetition, wanted): (u32, (&str, &str))| {
         let is_in = |task: &&&Task| task.repetition == repetition && treatment(task) == wanted;

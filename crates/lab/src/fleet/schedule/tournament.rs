@@ -15,7 +15,9 @@ impl Draw {
     pub(super) fn new(hosts: &BTreeSet<HostId>, seed: u64) -> Self {
         let mut order: Vec<usize> = (0..hosts.len()).collect();
         Rng::with_seed(seed).shuffle(&mut order);
-        Self { positions: hosts.iter().cloned().zip(order).collect() }
+        Self {
+            positions: hosts.iter().cloned().zip(order).collect(),
+        }
     }
 
     pub(super) fn position(&self, host: &HostId) -> Option<usize> {
@@ -55,10 +57,17 @@ mod tests {
             for a in 0..players {
                 for b in a + 1..players {
                     let round = rounds.entry(round_of(a, b, players)).or_default();
-                    assert!(round.insert(a) && round.insert(b), "{a} and {b} of {players}");
+                    assert!(
+                        round.insert(a) && round.insert(b),
+                        "{a} and {b} of {players}"
+                    );
                 }
             }
-            assert_eq!(rounds.len(), players.next_multiple_of(2) - 1, "{players} players");
+            assert_eq!(
+                rounds.len(),
+                players.next_multiple_of(2) - 1,
+                "{players} players"
+            );
         }
     }
 }

@@ -14,7 +14,9 @@ mod tests {
     fn order_is_balanced() {
         let two: Vec<usize> = (0..4).flat_map(|repetition| order(2, repetition)).collect();
         assert_eq!(two, [0, 1, 1, 0, 0, 1, 1, 0]);
-        let three: Vec<Vec<usize>> = (0..3).map(|repetition| order(3, repetition).collect()).collect();
+        let three: Vec<Vec<usize>> = (0..3)
+            .map(|repetition| order(3, repetition).collect())
+            .collect();
         assert_eq!(three, [[0, 1, 2], [1, 2, 0], [2, 0, 1]]);
     }
 }

@@ -11,7 +11,10 @@ pub(super) fn explained(bare: &str) -> String {
     let mut out = String::new();
     for line in TEMPLATE.lines() {
         table = table_of(line).unwrap_or(table);
-        let key = line.trim_start_matches("# ").split_once(" = ").map(|(key, _)| key);
+        let key = line
+            .trim_start_matches("# ")
+            .split_once(" = ")
+            .map(|(key, _)| key);
         let value = key.and_then(|key| value_line(bare, table, key));
         let comment = line.rsplit_once(" # ").map(|(_, comment)| comment);
         match (value, comment) {
@@ -37,5 +40,7 @@ fn value_line<'a>(bare: &'a str, table: &str, key: &str) -> Option<&'a str> {
 
 /// `phase3.idle` of `[phase3.idle]  # idle connections`
 fn table_of(line: &str) -> Option<&str> {
-    line.strip_prefix('[')?.split_once(']').map(|(name, _)| name)
+    line.strip_prefix('[')?
+        .split_once(']')
+        .map(|(name, _)| name)
 }

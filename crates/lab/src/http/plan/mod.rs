@@ -40,7 +40,11 @@ pub struct Plan {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dev: Option<String>,
     /// Rate of the path in bit/s as the user knows it; by default measured, or that of the link.
-    #[serde(rename = "line_rate", with = "values::line_rates", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "line_rate",
+        with = "values::line_rates",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub line_rate_bps: Option<f64>,
     /// Seed of the order of the cells and of Poisson arrivals.
     pub seed: u64,
@@ -252,11 +256,16 @@ impl Plan {
     pub fn parse(text: &str) -> Result<Self, PlanError> {
         if text.len() > TEXT_BYTES_MAX {
             let len = text.len();
-            return Err(PlanError(format!("a plan has at most {TEXT_BYTES_MAX} bytes, this has {len}")));
+            return Err(PlanError(format!(
+                "a plan has at most {TEXT_BYTES_MAX} bytes, this has {len}"
+            )));
         }
         let plan: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| line_of(text, span.start));
-            PlanError(format!("line {line}: {}", error.message().replace('\n', ", ")))
+            PlanError(format!(
+                "line {line}: {}",
+                error.message().replace('\n', ", ")
+            ))
         })?;
         validity::check(&plan)?;
         Ok(plan)
@@ -271,7 +280,10 @@ impl Plan {
     /// Name of the runs. Those of different plans have different names; comments and the rate of the path play no part.
     #[must_use]
     pub fn hash(&self) -> String {
-        let runs = Self { line_rate_bps: None, ..self.clone() };
+        let runs = Self {
+            line_rate_bps: None,
+            ..self.clone()
+        };
         format!("{:016x}", fnv64(runs.bare().as_bytes()))
     }
 
@@ -291,7 +303,11 @@ impl Plan {
         self.defaults.cooldown = self.defaults.cooldown.min(Duration::from_secs(1));
         self.tcp.duration = self.tcp.duration.min(short);
         self.c10k.idle.hold = self.c10k.idle.hold.min(short);
-        self.c10k.idle.heartbeat = self.c10k.idle.heartbeat.filter(|heartbeat| *heartbeat <= self.c10k.idle.hold);
+        self.c10k.idle.heartbeat = self
+            .c10k
+            .idle
+            .heartbeat
+            .filter(|heartbeat| *heartbeat <= self.c10k.idle.hold);
         self.c10k.low_rate.duration = self.c10k.low_rate.duration.min(Duration::from_secs(10));
         self.c10k.active.duration = self.c10k.active.duration.min(short);
         self
@@ -300,7 +316,11 @@ impl Plan {
 
 /// Line of a byte, from 1.
 fn line_of(text: &str, byte: usize) -> usize {
-    text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1
+    text.bytes()
+        .take(byte)
+        .filter(|byte| *byte == b'\n')
+        .count()
+        + 1
 }
 
 const KIB: u64 = 1024;
@@ -342,13 +362,20 @@ impl Default for Defaults {
 
 impl Default for TcpPhase {
     fn default() -> Self {
-        Self { directions: vec![Flow::Forward, Flow::Reverse], streams: vec![1, 4], duration: Duration::from_secs(10) }
+        Self {
+            directions: vec![Flow::Forward, Flow::Reverse],
+            streams: vec![1, 4],
+            duration: Duration::from_secs(10),
+        }
     }
 }
 
 impl Default for PayloadPhase {
     fn default() -> Self {
-        Self { payloads_bytes: vec![KIB, 10 * KIB, 100 * KIB], connections: 64 }
+        Self {
+            payloads_bytes: vec![KIB, 10 * KIB, 100 * KIB],
+            connections: 64,
+        }
     }
 }
 
@@ -364,7 +391,12 @@ impl Default for MatrixPhase {
 
 impl Default for IdlePhase {
     fn default() -> Self {
-        Self { steps: vec![1000, 5000, 10_000, 20_000], hold: Duration::from_secs(30), heartbeat: None, touch: true }
+        Self {
+            steps: vec![1000, 5000, 10_000, 20_000],
+            hold: Duration::from_secs(30),
+            heartbeat: None,
+            touch: true,
+        }
     }
 }
 
@@ -382,13 +414,20 @@ impl Default for LowRatePhase {
 
 impl Default for ActivePhase {
     fn default() -> Self {
-        Self { connections: 10_000, payloads_bytes: vec![KIB], duration: Duration::from_secs(30) }
+        Self {
+            connections: 10_000,
+            payloads_bytes: vec![KIB],
+            duration: Duration::from_secs(30),
+        }
     }
 }
 
 impl Default for Objective {
     fn default() -> Self {
-        Self { p99: None, error_share: 1e-4 }
+        Self {
+            p99: None,
+            error_share: 1e-4,
+        }
     }
 }
 

@@ -29,7 +29,9 @@ pub enum TrustError {
     #[error("`{0}` is no SHA-256: 64 hexadecimal digits, with or without colons")]
     Fingerprint(String),
     /// No name of a file.
-    #[error("`{0}` is no name of a file: 1 to {FILE_NAME_CHARS_MAX} characters, none of them a control character")]
+    #[error(
+        "`{0}` is no name of a file: 1 to {FILE_NAME_CHARS_MAX} characters, none of them a control character"
+    )]
     FileName(String),
 }
 
@@ -65,7 +67,11 @@ impl TryFrom<Keys> for Protocol {
             (false, None, Some(pin)) => Trust::Pinned(fingerprint(&pin)?),
             _ => return Err(TrustError::Conflict),
         };
-        Ok(Self { version: keys.version, streams: keys.streams, trust })
+        Ok(Self {
+            version: keys.version,
+            streams: keys.streams,
+            trust,
+        })
     }
 }
 
@@ -73,7 +79,10 @@ impl From<Protocol> for Keys {
     fn from(protocol: Protocol) -> Self {
         let (cacert, pin_sha256) = match &protocol.trust {
             Trust::File(file) => (Some(file.to_string_lossy().into_owned()), None),
-            Trust::Pinned(pin) => (None, Some(pin.iter().map(|byte| format!("{byte:02x}")).collect())),
+            Trust::Pinned(pin) => (
+                None,
+                Some(pin.iter().map(|byte| format!("{byte:02x}")).collect()),
+            ),
             _ => (None, None),
         };
         Self {
@@ -88,7 +97,11 @@ impl From<Protocol> for Keys {
 
 impl Default for Protocol {
     fn default() -> Self {
-        Self { version: HttpVersion::Http1, streams: 1, trust: Trust::System }
+        Self {
+            version: HttpVersion::Http1,
+            streams: 1,
+            trust: Trust::System,
+        }
     }
 }
 
@@ -110,7 +123,8 @@ impl Plan {
 
 fn is_https(url: &str) -> bool {
     const SCHEME: &str = "https://";
-    url.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
+    url.get(..SCHEME.len())
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
 }
 
 /// SHA-256 of a certificate from 64 hexadecimal digits, with or without colons between pairs.
@@ -136,9 +150,12 @@ pub fn fingerprint(text: &str) -> Result<[u8; 32], TrustError> {
 /// # Errors
 /// [`TrustError::FileName`].
 pub fn file_name(name: &str) -> Result<String, TrustError> {
-    let is_name =
-        !name.is_empty() && name.chars().count() <= FILE_NAME_CHARS_MAX && !name.chars().any(char::is_control);
-    is_name.then(|| name.to_owned()).ok_or_else(|| TrustError::FileName(shown(name)))
+    let is_name = !name.is_empty()
+        && name.chars().count() <= FILE_NAME_CHARS_MAX
+        && !name.chars().any(char::is_control);
+    is_name
+        .then(|| name.to_owned())
+        .ok_or_else(|| TrustError::FileName(shown(name)))
 }
 
 #[cfg(test)]
@@ -150,7 +167,13 @@ mod tests {
         let colons = vec!["aB"; 32].join(":");
         assert_eq!(fingerprint(&colons), Ok([0xab; 32]));
         assert_eq!(fingerprint(&"AB".repeat(32)), Ok([0xab; 32]));
-        for wrong in ["", "ab", &"ab".repeat(33), &"+b".repeat(32), &"ä".repeat(32)] {
+        for wrong in [
+            "",
+            "ab",
+            &"ab".repeat(33),
+            &"+b".repeat(32),
+            &"ä".repeat(32),
+        ] {
             assert!(fingerprint(wrong).is_err(), "{wrong:?}");
         }
     }
@@ -160,6 +183,8 @@ mod tests {
         let is_plain = |text: &str| Plan::parse(text).expect(text).is_plain_http1();
         assert!(is_plain("") && is_plain("target = \"http://https://\""));
         assert!(!is_plain("target = \"https://h/\"") && !is_plain("target = \"HTTPS://h/\""));
-        assert!(!is_plain("target = \"http://h/\"\n[protocol]\nversion = \"2\""));
+        assert!(!is_plain(
+            "target = \"http://h/\"\n[protocol]\nversion = \"2\""
+        ));
     }
 }

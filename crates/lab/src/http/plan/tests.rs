@@ -43,8 +43,15 @@ fn empty_file_is_the_default_plan() {
 fn keys_of_all_tables_are_read() {
     let plan = Plan::parse(TOML).expect("TOML");
     assert_eq!(plan.target.as_deref(), Some("http://192.168.5.2:8080"));
-    assert_eq!((plan.seed, plan.defaults.repeats, plan.defaults.ramp_per_s), (7, 5, None));
-    let protocol = Protocol { version: HttpVersion::Http2, streams: 8, trust: Trust::Pinned([0xab; 32]) };
+    assert_eq!(
+        (plan.seed, plan.defaults.repeats, plan.defaults.ramp_per_s),
+        (7, 5, None)
+    );
+    let protocol = Protocol {
+        version: HttpVersion::Http2,
+        streams: 8,
+        trust: Trust::Pinned([0xab; 32]),
+    };
     assert_eq!(plan.protocol, protocol);
     assert_eq!(plan.payloads.payloads_bytes, [1024, 10_240, 4096]);
     assert_eq!(plan.matrix.connections, [16, 64]);
@@ -61,9 +68,21 @@ fn written_plan_is_read_back_unchanged() {
         line_rate_bps: Some(2.5e9),
         ..Plan::parse(TOML).expect("TOML")
     };
-    let trusting = |trust| Plan { protocol: Protocol { trust, ..Protocol::default() }, ..Plan::default() };
+    let trusting = |trust| Plan {
+        protocol: Protocol {
+            trust,
+            ..Protocol::default()
+        },
+        ..Plan::default()
+    };
     let file = trusting(Trust::File("/etc/a \"b\\c\".pem".into()));
-    for plan in [Plan::default(), Plan::default().quick(), full, file, trusting(Trust::Anything)] {
+    for plan in [
+        Plan::default(),
+        Plan::default().quick(),
+        full,
+        file,
+        trusting(Trust::Anything),
+    ] {
         let text = plan.to_toml();
         assert_eq!(Plan::parse(&text), Ok(plan), "{text}");
     }
@@ -77,8 +96,15 @@ fn template_is_the_default_plan() {
 
 #[test]
 fn line_rates_are_bits_per_second_with_a_unit() {
-    assert_eq!((line_rate("1G"), line_rate("2.5g"), line_rate("64000")), (Ok(1e9), Ok(2.5e9), Ok(64e3)));
-    assert!(["", "G", "0", "1T", "-1G", "é"].iter().all(|text| line_rate(text).is_err()));
+    assert_eq!(
+        (line_rate("1G"), line_rate("2.5g"), line_rate("64000")),
+        (Ok(1e9), Ok(2.5e9), Ok(64e3))
+    );
+    assert!(
+        ["", "G", "0", "1T", "-1G", "é"]
+            .iter()
+            .all(|text| line_rate(text).is_err())
+    );
 }
 
 #[test]
@@ -91,7 +117,9 @@ fn unknown_key_is_named_with_its_line_and_the_allowed_ones() {
 
 #[test]
 fn wrong_value_is_named_with_its_line_or_key_and_what_is_allowed() {
-    let rows = include_str!("refused.txt").lines().filter(|line| !line.starts_with('#'));
+    let rows = include_str!("refused.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'));
     for row in rows {
         let (text, expected) = row.split_once(" => ").expect(row);
         let found = toml_error(&text.replace("\\n", "\n"));
@@ -99,7 +127,8 @@ fn wrong_value_is_named_with_its_line_or_key_and_what_is_allowed() {
     }
     let many: Vec<String> = (1..=65).map(|n| n.to_string()).collect();
     assert!(
-        toml_error(&format!("[phase2]\nconnections = [{}]", many.join(","))).contains("at most 64 values, found 65")
+        toml_error(&format!("[phase2]\nconnections = [{}]", many.join(",")))
+            .contains("at most 64 values, found 65")
     );
 }
 
@@ -107,8 +136,13 @@ fn wrong_value_is_named_with_its_line_or_key_and_what_is_allowed() {
 fn too_many_runs_are_refused() {
     let numbers: Vec<String> = (1..=64).map(|n| n.to_string()).collect();
     let list = numbers.join(",");
-    let text = format!("[defaults]\nrepeats = 3\n[phase2]\npayloads = [{list}]\nconnections = [{list}]");
-    assert!(toml_error(&text).contains("12297 runs of at most 10000"), "{}", toml_error(&text));
+    let text =
+        format!("[defaults]\nrepeats = 3\n[phase2]\npayloads = [{list}]\nconnections = [{list}]");
+    assert!(
+        toml_error(&text).contains("12297 runs of at most 10000"),
+        "{}",
+        toml_error(&text)
+    );
 }
 
 #[test]
@@ -121,13 +155,20 @@ fn hostile_text_is_refused() {
 #[test]
 fn hash_depends_on_values_only() {
     let plan = Plan::parse(TOML).expect("TOML");
-    assert_eq!(plan.hash(), Plan::parse(&plan.to_toml()).expect("its own").hash());
+    assert_eq!(
+        plan.hash(),
+        Plan::parse(&plan.to_toml()).expect("its own").hash()
+    );
     assert_ne!(plan.hash(), Plan::default().hash());
     assert_ne!(Plan::default().hash(), Plan::default().quick().hash());
     let trusting = Plan::parse("[protocol]\ninsecure = true").expect("TOML");
     assert_ne!(Plan::default().hash(), trusting.hash());
     let rated = Plan::parse("line_rate = \"1G\"").expect("TOML");
-    assert_eq!((rated.line_rate_bps, rated.hash()), (Some(1e9), Plan::default().hash()), "no run depends on it");
+    assert_eq!(
+        (rated.line_rate_bps, rated.hash()),
+        (Some(1e9), Plan::default().hash()),
+        "no run depends on it"
+    );
     // A run directory of an earlier version is resumed only while this stays as it is.
     assert_eq!(Plan::default().hash(), "4ff579ee4ac9fb63");
 }

@@ -17,7 +17,10 @@ const POINTS_MAX: usize = 128;
 /// Most answers per second from the smallest payload to the largest; empty with one payload, and where no link is known.
 pub(super) fn ceiling_curve(input: &StudyInput<'_>, judged: &JudgedCells) -> Vec<CeilingPoint> {
     let cells = &judged.cells;
-    let payloads: BTreeSet<u64> = cells.iter().map(|cell| cell.key.payload_bytes.max(1)).collect();
+    let payloads: BTreeSet<u64> = cells
+        .iter()
+        .map(|cell| cell.key.payload_bytes.max(1))
+        .collect();
     let (Some(first), Some(last)) = (payloads.first(), payloads.last()) else {
         return Vec::new();
     };
@@ -33,9 +36,13 @@ pub(super) fn ceiling_curve(input: &StudyInput<'_>, judged: &JudgedCells) -> Vec
     // A head differs from the usual one by the same lines whatever the payload, and its length has digits of its own.
     let (header_bytes, payload_bytes) = response_bytes(&cell.key, load);
     let usual_bytes = usual_header_bytes(payload_bytes);
-    let head_of =
-        |payload_bytes| header_bytes.saturating_add(usual_header_bytes(payload_bytes)).saturating_sub(usual_bytes);
-    let between = (0..POINTS_MAX).map(|step| (*first as f64 * 2_f64.powf(step as f64 / STEPS_OF_OCTAVE)) as u64);
+    let head_of = |payload_bytes| {
+        header_bytes
+            .saturating_add(usual_header_bytes(payload_bytes))
+            .saturating_sub(usual_bytes)
+    };
+    let between = (0..POINTS_MAX)
+        .map(|step| (*first as f64 * 2_f64.powf(step as f64 / STEPS_OF_OCTAVE)) as u64);
     let mut all = payloads.clone();
     all.extend(between.filter(|payload_bytes| (*first..*last).contains(payload_bytes)));
     all.into_iter()
@@ -53,7 +60,11 @@ pub(super) fn ceiling_missing(input: &StudyInput<'_>, judged: &JudgedCells) -> O
         return None;
     }
     let mut loads = input.kept.runs.iter().filter_map(|run| run.load.as_ref());
-    let is_plain = |load: &LoadResult| load.protocol.as_ref().is_none_or(NegotiatedProtocol::is_plain_http1);
+    let is_plain = |load: &LoadResult| {
+        load.protocol
+            .as_ref()
+            .is_none_or(NegotiatedProtocol::is_plain_http1)
+    };
     let why = if !loads.all(is_plain) {
         "what TLS and HTTP/2 add to an answer on the wire, and take from it, is not known"
     } else if input.setup.client.is_loopback {
@@ -69,7 +80,9 @@ pub(super) fn ceiling_missing(input: &StudyInput<'_>, judged: &JudgedCells) -> O
 /// A cell and a run of it that measured the head of an answer.
 fn measured(cells: &[Cell]) -> Option<(&Cell, &LoadResult)> {
     cells.iter().find_map(|cell| {
-        let mut loads = counted(&cell.runs).into_iter().filter_map(|run| run.load.as_ref());
+        let mut loads = counted(&cell.runs)
+            .into_iter()
+            .filter_map(|run| run.load.as_ref());
         let load = loads.rfind(|load| load.response_head_bytes.is_some())?;
         Some((cell, load))
     })
@@ -85,15 +98,26 @@ mod tests {
     fn the_curve_goes_through_the_ceilings_of_the_payloads_that_were_run() {
         let study = study_of(&seed_input());
         let curve = &study.ceiling;
-        let of = |payload_bytes| curve.iter().find(|point| point.payload_bytes == payload_bytes);
-        for cell in study.cells.iter().filter(|cell| cell.ceiling_per_s.is_some()) {
+        let of = |payload_bytes| {
+            curve
+                .iter()
+                .find(|point| point.payload_bytes == payload_bytes)
+        };
+        for cell in study
+            .cells
+            .iter()
+            .filter(|cell| cell.ceiling_per_s.is_some())
+        {
             let point = of(cell.key.payload_bytes).map(|point| point.responses_per_s);
             assert_eq!(point, cell.ceiling_per_s, "{:?}", cell.key);
         }
         assert!((25..40).contains(&curve.len()), "{}", curve.len());
         assert!(curve.is_sorted_by(|a, b| a.payload_bytes < b.payload_bytes));
         assert!(curve.is_sorted_by(|a, b| a.responses_per_s > b.responses_per_s));
-        assert_eq!(curve.last().map(|point| point.payload_bytes), Some(100 * KIB));
+        assert_eq!(
+            curve.last().map(|point| point.payload_bytes),
+            Some(100 * KIB)
+        );
     }
 
     #[test]
@@ -103,13 +127,21 @@ mod tests {
             (|_| (), None),
             (
                 |owned| {
-                    for load in owned.kept.runs.iter_mut().filter_map(|run| run.load.as_mut()) {
+                    for load in owned
+                        .kept
+                        .runs
+                        .iter_mut()
+                        .filter_map(|run| run.load.as_mut())
+                    {
                         load.protocol.get_or_insert_default().http = HttpVersion::Http2;
                     }
                 },
                 Some("HTTP/2"),
             ),
-            (|owned| owned.setup.client.is_loopback = true, Some("one host")),
+            (
+                |owned| owned.setup.client.is_loopback = true,
+                Some("one host"),
+            ),
             (
                 |owned| {
                     (owned.setup.client.link_bps, owned.setup.server) = (None, None);
@@ -117,15 +149,29 @@ mod tests {
                 },
                 Some("speed of the link"),
             ),
-            (|owned| owned.kept.runs.iter_mut().for_each(|run| run.load = None), Some("no answer")),
+            (
+                |owned| owned.kept.runs.iter_mut().for_each(|run| run.load = None),
+                Some("no answer"),
+            ),
         ];
         for (spoil, expected) in rows {
             let mut input = seed_input();
             spoil(&mut input);
             let study = study_of(&input);
             let found = study.ceiling_missing.as_deref();
-            assert_eq!(found.is_some(), study.cells.iter().all(|cell| cell.median.of_ceiling.is_none()));
-            assert!(found.zip(expected).map_or(found == expected, |(why, part)| why.contains(part)), "{found:?}");
+            assert_eq!(
+                found.is_some(),
+                study
+                    .cells
+                    .iter()
+                    .all(|cell| cell.median.of_ceiling.is_none())
+            );
+            assert!(
+                found
+                    .zip(expected)
+                    .map_or(found == expected, |(why, part)| why.contains(part)),
+                "{found:?}"
+            );
         }
     }
 

@@ -22,7 +22,12 @@ pub(crate) struct OwnedInput {
 }
 
 pub(crate) fn input(owned: &OwnedInput) -> StudyInput<'_> {
-    StudyInput { setup: &owned.setup, elapsed_ns: 900_000_000_000, is_complete: true, kept: &owned.kept }
+    StudyInput {
+        setup: &owned.setup,
+        elapsed_ns: 900_000_000_000,
+        is_complete: true,
+        kept: &owned.kept,
+    }
 }
 
 pub(crate) fn study_of(owned: &OwnedInput) -> Study {
@@ -39,9 +44,24 @@ struct SeedRow {
 }
 
 const SEED: [SeedRow; 3] = [
-    SeedRow { payload_bytes: KIB, best_mb_per_s: 103.8, share_at_16: 47.5 / 103.8, server_cpus: 3.82 },
-    SeedRow { payload_bytes: 10 * KIB, best_mb_per_s: 115.5, share_at_16: 0.99, server_cpus: 0.73 },
-    SeedRow { payload_bytes: 100 * KIB, best_mb_per_s: 117.5, share_at_16: 0.999, server_cpus: 0.13 },
+    SeedRow {
+        payload_bytes: KIB,
+        best_mb_per_s: 103.8,
+        share_at_16: 47.5 / 103.8,
+        server_cpus: 3.82,
+    },
+    SeedRow {
+        payload_bytes: 10 * KIB,
+        best_mb_per_s: 115.5,
+        share_at_16: 0.99,
+        server_cpus: 0.73,
+    },
+    SeedRow {
+        payload_bytes: 100 * KIB,
+        best_mb_per_s: 117.5,
+        share_at_16: 0.999,
+        server_cpus: 0.13,
+    },
 ];
 
 pub(crate) fn seed_input() -> OwnedInput {
@@ -53,7 +73,11 @@ pub(crate) fn seed_input() -> OwnedInput {
     let mut runs = Vec::new();
     for row in &SEED {
         for connections in CONNECTIONS {
-            let share = if connections == 16 { row.share_at_16 } else { 1.0 };
+            let share = if connections == 16 {
+                row.share_at_16
+            } else {
+                1.0
+            };
             // Three runs, a third of a percent apart.
             for (repeat, of_best) in [(1, 0.997), (2, 1.0), (3, 0.998)] {
                 runs.push(seed_run(row, connections, repeat, share * of_best));
@@ -73,7 +97,11 @@ pub(crate) fn seed_input() -> OwnedInput {
             server: Some(host),
             judge: linerate_doctor::http::cell_verdict,
         },
-        kept: Kept { baseline: vec![tcp(false), tcp(true)], runs, notes: Vec::new() },
+        kept: Kept {
+            baseline: vec![tcp(false), tcp(true)],
+            runs,
+            notes: Vec::new(),
+        },
     }
 }
 

@@ -8,7 +8,8 @@ mod curve;
 mod sentences;
 
 use linerate_model::http::{
-    Baseline, CellFacts, CellRun, CellVerdict, Check, Environment, NegotiatedProtocol, RunState, Study, VerdictClass,
+    Baseline, CellFacts, CellRun, CellVerdict, Check, Environment, NegotiatedProtocol, RunState,
+    Study, VerdictClass,
 };
 
 use super::c10k;
@@ -94,8 +95,15 @@ impl StudyInput<'_> {
             return Some(link.with_segments_of(runs));
         }
         let reached_bps = reached_bps(&self.kept.baseline);
-        let unit = self.setup.link_of(Some(1.0)).filter(|_| reached_bps > 0.0 && !is_refuted)?.with_segments_of(runs);
-        Some(Link { bps: reached_bps / unit.goodput_bps()?, ..unit })
+        let unit = self
+            .setup
+            .link_of(Some(1.0))
+            .filter(|_| reached_bps > 0.0 && !is_refuted)?
+            .with_segments_of(runs);
+        Some(Link {
+            bps: reached_bps / unit.goodput_bps()?,
+            ..unit
+        })
     }
 }
 
@@ -133,7 +141,10 @@ pub fn study(input: &StudyInput<'_>) -> Study {
 /// Each once, in the order in which it came up.
 fn protocol(runs: &[CellRun]) -> Vec<NegotiatedProtocol> {
     let mut all: Vec<NegotiatedProtocol> = Vec::new();
-    for protocol in runs.iter().filter_map(|run| run.load.as_ref()?.protocol.as_ref()) {
+    for protocol in runs
+        .iter()
+        .filter_map(|run| run.load.as_ref()?.protocol.as_ref())
+    {
         if !all.contains(protocol) {
             all.push(protocol.clone());
         }
@@ -176,8 +187,14 @@ fn is_all_skipped(study: &Study) -> bool {
 /// Invalid cells as a share of those that were run; `None` where none was.
 #[must_use]
 pub fn invalid_share(study: &Study) -> Option<f64> {
-    let run: Vec<_> = study.cells.iter().filter(|cell| !cell.runs.is_empty()).collect();
-    let invalid = run.iter().filter(|cell| cell.verdict.primary.class == VerdictClass::Invalid);
+    let run: Vec<_> = study
+        .cells
+        .iter()
+        .filter(|cell| !cell.runs.is_empty())
+        .collect();
+    let invalid = run
+        .iter()
+        .filter(|cell| cell.verdict.primary.class == VerdictClass::Invalid);
     (!run.is_empty()).then(|| invalid.count() as f64 / run.len() as f64)
 }
 

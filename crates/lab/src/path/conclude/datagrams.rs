@@ -1,6 +1,8 @@
 //! Datagrams on a schedule, and transactions.
 
-use linerate_model::path::{Datagrams, Dialect, EndpointPhase, PathDirection, PhaseKind, PhaseResult, Transactions};
+use linerate_model::path::{
+    Datagrams, Dialect, EndpointPhase, PathDirection, PhaseKind, PhaseResult, Transactions,
+};
 use linerate_model::units::{ns_to_s, rate_bps};
 
 use super::{Absent, ConcludeInput, Context, direction_name};
@@ -13,14 +15,28 @@ const HEADERS_V6: u64 = 48;
 
 /// Datagrams by direction, in the order in which they were sent.
 pub(super) fn datagrams(context: &Context<'_>, absent: &mut Absent) -> Vec<Datagrams> {
-    let is_paced = |kind| matches!(kind, PhaseKind::Datagrams | PhaseKind::Pps | PhaseKind::Pace);
-    let phases = context.input.phases.iter().filter(|phase| is_paced(phase.spec.kind));
+    let is_paced = |kind| {
+        matches!(
+            kind,
+            PhaseKind::Datagrams | PhaseKind::Pps | PhaseKind::Pace
+        )
+    };
+    let phases = context
+        .input
+        .phases
+        .iter()
+        .filter(|phase| is_paced(phase.spec.kind));
     let directions = |phase: &PhaseResult| match phase.spec.direction {
         Some(direction) => vec![direction],
         None => vec![PathDirection::Down, PathDirection::Up],
     };
-    let all = phases.flat_map(|phase| directions(phase).into_iter().map(move |direction| (phase, direction)));
-    all.filter_map(|(phase, direction)| of_direction(context, phase, direction, absent)).collect()
+    let all = phases.flat_map(|phase| {
+        directions(phase)
+            .into_iter()
+            .map(move |direction| (phase, direction))
+    });
+    all.filter_map(|(phase, direction)| of_direction(context, phase, direction, absent))
+        .collect()
 }
 
 fn of_direction(
@@ -30,7 +46,12 @@ fn of_direction(
     absent: &mut Absent,
 ) -> Option<Datagrams> {
     let kind = phase.spec.kind;
-    let mut lacks = |reason: &str| absent.add(kind.name(), format!("{}: {reason}", direction_name(direction)));
+    let mut lacks = |reason: &str| {
+        absent.add(
+            kind.name(),
+            format!("{}: {reason}", direction_name(direction)),
+        )
+    };
     let Some(remote) = &phase.remote else {
         lacks("the server did not report its counts");
         return None;
@@ -50,10 +71,18 @@ fn of_direction(
         lacks("no datagram was sent");
         return None;
     }
-    let headers = if context.input.target.family == "ipv6" { HEADERS_V6 } else { HEADERS_V4 };
+    let headers = if context.input.target.family == "ipv6" {
+        HEADERS_V6
+    } else {
+        HEADERS_V4
+    };
     let packet_bytes = u64::from(phase.spec.datagram_bytes) + headers;
-    let bps =
-        |packets: u64, end: &EndpointPhase| rate_bps(packets.saturating_mul(packet_bytes), ns_to_s(end.elapsed_ns));
+    let bps = |packets: u64, end: &EndpointPhase| {
+        rate_bps(
+            packets.saturating_mul(packet_bytes),
+            ns_to_s(end.elapsed_ns),
+        )
+    };
     // Receivers of iperf3 count late datagrams and duplicates together.
     let has_order = context.input.target.dialect == Dialect::Native;
     let received = loss.received.max(1);
@@ -80,7 +109,10 @@ fn per_s(count: u64, elapsed_ns: u64) -> Option<f64> {
 /// Requests and responses of `rr` and `crr`.
 pub(super) fn transactions(input: &ConcludeInput) -> Vec<Transactions> {
     let is_transaction = |kind| matches!(kind, PhaseKind::Rr | PhaseKind::Crr);
-    let phases = input.phases.iter().filter(|phase| is_transaction(phase.spec.kind));
+    let phases = input
+        .phases
+        .iter()
+        .filter(|phase| is_transaction(phase.spec.kind));
     phases.filter_map(of_transactions).collect()
 }
 

@@ -1,6 +1,8 @@
 //! The path without load, and calls over it.
 
-use linerate_model::path::{ClockMethod, ConcurrentProbes, Delay, IdleDelays, PhaseKind, ProbeSample, absent as names};
+use linerate_model::path::{
+    ClockMethod, ConcurrentProbes, Delay, IdleDelays, PhaseKind, ProbeSample, absent as names,
+};
 
 use super::{Absent, ConcludeInput, Context};
 use crate::path::delays::{round_trips, round_trips_if_any};
@@ -10,7 +12,9 @@ use crate::path::voice::{CallPath, mos};
 
 /// Round trips of the idle phase.
 pub(super) fn round_trip(input: &ConcludeInput) -> Option<Delay> {
-    input.phases_of(PhaseKind::Idle).find_map(|phase| round_trips_if_any(&phase.udp))
+    input
+        .phases_of(PhaseKind::Idle)
+        .find_map(|phase| round_trips_if_any(&phase.udp))
 }
 
 pub(super) fn idle(context: &Context<'_>, absent: &mut Absent) -> Option<IdleDelays> {
@@ -18,7 +22,11 @@ pub(super) fn idle(context: &Context<'_>, absent: &mut Absent) -> Option<IdleDel
     let one_way = context.clock.map(|clock| clock.one_way(&phase.udp));
     let rpm = rpm_of(&phase.foreign, &[]).foreign;
     if rpm.is_none() {
-        absent.add_in(PhaseKind::Idle, names::RESPONSIVENESS, "no complete probe over a new connection");
+        absent.add_in(
+            PhaseKind::Idle,
+            names::RESPONSIVENESS,
+            "no complete probe over a new connection",
+        );
     }
     let mut delays = IdleDelays::default();
     delays.rtt = context.idle_rtt;
@@ -34,8 +42,18 @@ pub(super) fn idle(context: &Context<'_>, absent: &mut Absent) -> Option<IdleDel
 
 /// Responsiveness of new connections and of echoes in a load.
 pub(super) fn rpm_of(foreign: &ConcurrentProbes, in_band: &[ProbeSample]) -> Responsiveness {
-    let rtts = |samples: &[ProbeSample]| samples.iter().filter_map(ProbeSample::rtt_ns).collect::<Vec<i64>>();
-    responsiveness(&rtts(&foreign.tcp), &rtts(&foreign.tls), &rtts(&foreign.echo), &rtts(in_band))
+    let rtts = |samples: &[ProbeSample]| {
+        samples
+            .iter()
+            .filter_map(ProbeSample::rtt_ns)
+            .collect::<Vec<i64>>()
+    };
+    responsiveness(
+        &rtts(&foreign.tcp),
+        &rtts(&foreign.tls),
+        &rtts(&foreign.echo),
+        &rtts(in_band),
+    )
 }
 
 /// Score of a call that meets what these probes met, in the worse direction. `None` where too few of them arrived.
@@ -43,8 +61,14 @@ pub(super) fn mos_of(context: &Context<'_>, probes: &[ProbeSample]) -> Option<f6
     let rtt = round_trips(probes);
     let all = rtt.n.saturating_add(rtt.lost).max(1);
     let loss_share = rtt.lost as f64 / all as f64;
-    let call =
-        |one_way_ns: i64, variation_ns: i64| mos(&CallPath { one_way_ns, variation_ns, loss_share, burst_ratio: 1.0 });
+    let call = |one_way_ns: i64, variation_ns: i64| {
+        mos(&CallPath {
+            one_way_ns,
+            variation_ns,
+            loss_share,
+            burst_ratio: 1.0,
+        })
+    };
     let Some(clock) = context.clock else {
         return Some(call(rtt.p50_ns? / 2, spread(&rtt)?));
     };
@@ -53,7 +77,11 @@ pub(super) fn mos_of(context: &Context<'_>, probes: &[ProbeSample]) -> Option<f6
     let is_related = clock.estimate().method != ClockMethod::Exchange;
     let scores = [(up, queue_up), (down, queue_down)].map(|(one_way, queue)| {
         // Bounds by probes alone are no closer than half of the round trip.
-        let one_way_ns = if is_related { one_way.p50_ns } else { rtt.p50_ns.map(|ns| ns / 2) };
+        let one_way_ns = if is_related {
+            one_way.p50_ns
+        } else {
+            rtt.p50_ns.map(|ns| ns / 2)
+        };
         Some(call(one_way_ns?, spread(&queue)?))
     });
     let [up, down] = scores;

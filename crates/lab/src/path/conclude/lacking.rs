@@ -15,7 +15,9 @@ pub(super) struct Absent {
 impl Absent {
     /// The report has no such figure.
     pub(super) fn add(&mut self, figure: impl Into<String>, reason: impl Into<String>) {
-        self.whole.entry(figure.into()).or_insert_with(|| reason.into());
+        self.whole
+            .entry(figure.into())
+            .or_insert_with(|| reason.into());
     }
 
     /// A phase has no such figure.
@@ -32,7 +34,15 @@ impl Absent {
     pub(super) fn into_reasons(self, phases: &[PhaseResult]) -> BTreeMap<String, String> {
         let mut all = self.whole;
         for (figure, reasons) in self.by_phase {
-            let text = || text(&reasons, phases.iter().map(|phase| phase.spec.kind).filter(|kind| has(*kind, &figure)));
+            let text = || {
+                text(
+                    &reasons,
+                    phases
+                        .iter()
+                        .map(|phase| phase.spec.kind)
+                        .filter(|kind| has(*kind, &figure)),
+                )
+            };
             let text = text();
             all.entry(figure).or_insert(text);
         }
@@ -50,7 +60,9 @@ fn has(kind: PhaseKind, figure: &str) -> bool {
 }
 
 fn text(reasons: &[(PhaseKind, String)], mut expected: impl Iterator<Item = PhaseKind>) -> String {
-    let Some((_, first)) = reasons.first() else { return String::new() };
+    let Some((_, first)) = reasons.first() else {
+        return String::new();
+    };
     let is_one = reasons.iter().all(|(_, reason)| reason == first);
     if is_one && expected.all(|kind| reasons.iter().any(|(lacking, _)| *lacking == kind)) {
         return first.clone();
@@ -62,7 +74,10 @@ fn text(reasons: &[(PhaseKind, String)], mut expected: impl Iterator<Item = Phas
             None => parts.push((vec![kind.name()], reason)),
         }
     }
-    let parts: Vec<String> = parts.iter().map(|(kinds, reason)| format!("{}: {reason}", kinds.join(", "))).collect();
+    let parts: Vec<String> = parts
+        .iter()
+        .map(|(kinds, reason)| format!("{}: {reason}", kinds.join(", ")))
+        .collect();
     parts.join("; ")
 }
 
@@ -78,8 +93,16 @@ mod tests {
         for (reasons, ran, expected) in [
             (vec![reason(Down, "few")], vec![Down], "few"),
             (vec![reason(Down, "few")], vec![Down, Up], "down: few"),
-            (vec![reason(Down, "few"), reason(Up, "few")], vec![Down, Up, Both], "down, up: few"),
-            (vec![reason(Down, "few"), reason(Up, "lost")], vec![Down, Up], "down: few; up: lost"),
+            (
+                vec![reason(Down, "few"), reason(Up, "few")],
+                vec![Down, Up, Both],
+                "down, up: few",
+            ),
+            (
+                vec![reason(Down, "few"), reason(Up, "lost")],
+                vec![Down, Up],
+                "down: few; up: lost",
+            ),
         ] {
             assert_eq!(text(&reasons, ran.into_iter()), expected);
         }
@@ -92,6 +115,9 @@ mod tests {
         lacking.add_in(Down, absent::IN_BAND, "no echo");
         lacking.add(absent::IN_BAND, "one");
         lacking.add(absent::IN_BAND, "two");
-        assert_eq!(lacking.into_reasons(&[]), BTreeMap::from([(absent::IN_BAND.to_owned(), "one".to_owned())]));
+        assert_eq!(
+            lacking.into_reasons(&[]),
+            BTreeMap::from([(absent::IN_BAND.to_owned(), "one".to_owned())])
+        );
     }
 }

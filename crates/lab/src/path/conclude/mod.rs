@@ -7,8 +7,8 @@ mod load;
 mod series;
 
 use linerate_model::path::{
-    Delay, LoadPhase, Marks, PathDirection, PathMtu, PathReport, PathSpec, PathState, PathTarget, PhaseKind,
-    PhaseResult, ProbeKind, ProbeSample, RateLadder, Voice, absent as names,
+    Delay, LoadPhase, Marks, PathDirection, PathMtu, PathReport, PathSpec, PathState, PathTarget,
+    PhaseKind, PhaseResult, ProbeKind, ProbeSample, RateLadder, Voice, absent as names,
 };
 
 use super::ceiling::CeilingFacts;
@@ -53,7 +53,9 @@ pub struct ConcludeInput {
 
 impl ConcludeInput {
     fn phases_of(&self, kind: PhaseKind) -> impl Iterator<Item = &PhaseResult> {
-        self.phases.iter().filter(move |phase| phase.spec.kind == kind)
+        self.phases
+            .iter()
+            .filter(move |phase| phase.spec.kind == kind)
     }
 
     fn ceiling_facts(&self, direction: PathDirection) -> &CeilingFacts {
@@ -73,7 +75,11 @@ struct Context<'a> {
 
 /// Relation of the two clocks by all probes.
 pub(super) fn clock(input: &ConcludeInput) -> Option<Clock> {
-    let probes: Vec<ProbeSample> = input.phases.iter().flat_map(|phase| phase.udp.iter().copied()).collect();
+    let probes: Vec<ProbeSample> = input
+        .phases
+        .iter()
+        .flat_map(|phase| phase.udp.iter().copied())
+        .collect();
     Clock::from_probes(&probes, input.clock)
 }
 
@@ -83,13 +89,23 @@ pub fn conclude(input: &ConcludeInput) -> PathReport {
     let possible = without_impossible(input);
     let input = possible.as_ref().map_or(input, |(input, _)| input);
     let mut absent = Absent::default();
-    input.absent.iter().for_each(|(figure, reason)| absent.add(figure, reason));
+    input
+        .absent
+        .iter()
+        .for_each(|(figure, reason)| absent.add(figure, reason));
     for phase in &input.phases {
-        phase.absent.iter().for_each(|(figure, reason)| absent.add_in(phase.spec.kind, figure, reason));
+        phase
+            .absent
+            .iter()
+            .for_each(|(figure, reason)| absent.add_in(phase.spec.kind, figure, reason));
     }
     let clock = clock(input);
     let idle_rtt = idle::round_trip(input);
-    let context = Context { input, clock, idle_rtt };
+    let context = Context {
+        input,
+        clock,
+        idle_rtt,
+    };
     let phases: Vec<LoadPhase> = load::phases(&context, &mut absent);
     let idle = idle::idle(&context, &mut absent);
     let voice = voice_of(&context, &phases);
@@ -110,11 +126,15 @@ pub fn conclude(input: &ConcludeInput) -> PathReport {
     report.voice = voice;
     report.phases = phases;
     let impossible = possible.as_ref().map_or(0, |(_, count)| *count);
-    let ignored = clock.map_or(0, |clock| clock.ignored()).saturating_add(impossible);
+    let ignored = clock
+        .map_or(0, |clock| clock.ignored())
+        .saturating_add(impossible);
     if ignored > 0 {
         absent.add(
             names::PROBES,
-            format!("{ignored} replies are ignored: their times are impossible or contradict the others"),
+            format!(
+                "{ignored} replies are ignored: their times are impossible or contradict the others"
+            ),
         );
     }
     explain(&report, &context, &mut absent);
@@ -124,16 +144,32 @@ pub fn conclude(input: &ConcludeInput) -> PathReport {
 
 /// The input without probes whose times are impossible, and their number; `None` where there are none.
 pub(super) fn without_impossible(input: &ConcludeInput) -> Option<(ConcludeInput, u64)> {
-    let wrong = |samples: &[ProbeSample]| samples.iter().filter(|sample| !is_possible(sample)).count() as u64;
-    let flows = input.phases.iter().flat_map(|phase| phase.udp_by_dscp.iter().map(|(_, samples)| samples.as_slice()));
-    let count: u64 = input.phases.iter().map(|phase| phase.udp.as_slice()).chain(flows).map(wrong).sum();
+    let wrong = |samples: &[ProbeSample]| {
+        samples.iter().filter(|sample| !is_possible(sample)).count() as u64
+    };
+    let flows = input.phases.iter().flat_map(|phase| {
+        phase
+            .udp_by_dscp
+            .iter()
+            .map(|(_, samples)| samples.as_slice())
+    });
+    let count: u64 = input
+        .phases
+        .iter()
+        .map(|phase| phase.udp.as_slice())
+        .chain(flows)
+        .map(wrong)
+        .sum();
     if count == 0 {
         return None;
     }
     let mut input = input.clone();
     for phase in &mut input.phases {
         phase.udp.retain(is_possible);
-        phase.udp_by_dscp.iter_mut().for_each(|(_, samples)| samples.retain(is_possible));
+        phase
+            .udp_by_dscp
+            .iter_mut()
+            .for_each(|(_, samples)| samples.retain(is_possible));
     }
     Some((input, count))
 }
@@ -147,7 +183,12 @@ fn direction_name(direction: PathDirection) -> &'static str {
 
 fn size(input: &ConcludeInput) -> PathMtu {
     let found = || input.phases.iter().flat_map(|phase| &phase.size);
-    let of = |direction| found().filter(|(way, _)| *way == direction).map(|(_, size)| *size).next_back();
+    let of = |direction| {
+        found()
+            .filter(|(way, _)| *way == direction)
+            .map(|(_, size)| *size)
+            .next_back()
+    };
     let mut largest = PathMtu::default();
     largest.up = of(PathDirection::Up);
     largest.down = of(PathDirection::Down);
@@ -155,26 +196,39 @@ fn size(input: &ConcludeInput) -> PathMtu {
 }
 
 fn path_marks(input: &ConcludeInput) -> Option<Marks> {
-    let tos: Vec<(PathDirection, u8, u8)> = input.phases.iter().flat_map(|phase| phase.tos.iter().copied()).collect();
+    let tos: Vec<(PathDirection, u8, u8)> = input
+        .phases
+        .iter()
+        .flat_map(|phase| phase.tos.iter().copied())
+        .collect();
     marks(&tos)
 }
 
 /// Loads of one direction.
 fn one_direction(phases: &[LoadPhase]) -> impl Iterator<Item = &LoadPhase> {
-    phases.iter().filter(|phase| matches!(phase.kind, PhaseKind::Down | PhaseKind::Up))
+    phases
+        .iter()
+        .filter(|phase| matches!(phase.kind, PhaseKind::Down | PhaseKind::Up))
 }
 
 /// What each load adds to the delay.
 fn added(phases: &[LoadPhase]) -> Vec<(PhaseKind, Option<i64>)> {
-    phases.iter().map(|phase| (phase.kind, phase.added_p50_ns)).collect()
+    phases
+        .iter()
+        .map(|phase| (phase.kind, phase.added_p50_ns))
+        .collect()
 }
 
 fn voice_of(context: &Context<'_>, phases: &[LoadPhase]) -> Option<Voice> {
     let measured = |kind| context.input.phases_of(kind);
-    let idle_mos = measured(PhaseKind::Idle).filter_map(|phase| idle::mos_of(context, &phase.udp)).reduce(f64::min);
-    let loaded =
-        one_direction(phases).flat_map(|phase| measured(phase.kind)).filter(|phase| !has_silent_direction(phase));
-    let loaded_mos = loaded.filter_map(|phase| idle::mos_of(context, load::in_window(phase, &phase.udp).as_slice()));
+    let idle_mos = measured(PhaseKind::Idle)
+        .filter_map(|phase| idle::mos_of(context, &phase.udp))
+        .reduce(f64::min);
+    let loaded = one_direction(phases)
+        .flat_map(|phase| measured(phase.kind))
+        .filter(|phase| !has_silent_direction(phase));
+    let loaded_mos = loaded
+        .filter_map(|phase| idle::mos_of(context, load::in_window(phase, &phase.udp).as_slice()));
     let mut voice = Voice::default();
     voice.idle_mos = idle_mos;
     voice.loaded_mos = loaded_mos.reduce(f64::min);
@@ -184,15 +238,25 @@ fn voice_of(context: &Context<'_>, phases: &[LoadPhase]) -> Option<Voice> {
 /// Reasons for what is absent and has none yet.
 fn explain(report: &PathReport, context: &Context<'_>, absent: &mut Absent) {
     let has_probes = |phase: &PhaseResult| {
-        matches!(phase.spec.kind, PhaseKind::Idle | PhaseKind::Down | PhaseKind::Up | PhaseKind::Both)
+        matches!(
+            phase.spec.kind,
+            PhaseKind::Idle | PhaseKind::Down | PhaseKind::Up | PhaseKind::Both
+        )
     };
     if report.clock.is_none() && context.input.phases.iter().any(has_probes) {
-        absent.add(names::ONE_WAY_DELAY, "no probe bears the times of the other end");
+        absent.add(
+            names::ONE_WAY_DELAY,
+            "no probe bears the times of the other end",
+        );
     }
     let has_load = one_direction(&report.phases).next().is_some();
     if report.grade.is_none() && has_load {
         let is_idle_known = context.idle_rtt.is_some_and(|rtt| rtt.p50_ns.is_some());
-        let missing = if is_idle_known { "a load with enough probes" } else { "the delay without load" };
+        let missing = if is_idle_known {
+            "a load with enough probes"
+        } else {
+            "the delay without load"
+        };
         absent.add(names::BUFFERBLOAT, format!("it needs {missing}"));
     }
 }

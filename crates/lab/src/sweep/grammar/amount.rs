@@ -86,7 +86,11 @@ pub fn budget(text: &str) -> Result<Duration, AmountError> {
 }
 
 /// A whole number with K, M, G or T of this base, within limits.
-pub(super) fn amount(text: &str, base: u64, limits: &RangeInclusive<u64>) -> Result<u64, AmountError> {
+pub(super) fn amount(
+    text: &str,
+    base: u64,
+    limits: &RangeInclusive<u64>,
+) -> Result<u64, AmountError> {
     let (digits, power) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1),
         Some(b'm' | b'M') => (&text[..text.len() - 1], 2),
@@ -118,8 +122,13 @@ pub fn with_unit(name: &str, amount: u64) -> String {
         _ => BINARY,
     };
     let units = [(base.pow(3), "G"), (base.pow(2), "M"), (base, "K")];
-    let fitting = units.into_iter().find(|(size, _)| amount >= *size && amount.is_multiple_of(*size));
-    fitting.map_or_else(|| amount.to_string(), |(size, unit)| format!("{}{unit}", amount / size))
+    let fitting = units
+        .into_iter()
+        .find(|(size, _)| amount >= *size && amount.is_multiple_of(*size));
+    fitting.map_or_else(
+        || amount.to_string(),
+        |(size, unit)| format!("{}{unit}", amount / size),
+    )
 }
 
 #[cfg(test)]
@@ -131,7 +140,17 @@ mod tests {
         assert_eq!(budget("90"), Ok(Duration::from_secs(90)));
         assert_eq!(budget("15m"), Ok(Duration::from_secs(900)));
         assert_eq!(budget("2h"), Ok(Duration::from_secs(7200)));
-        for bad in ["", "s", "0", "-1", "+1", "1.5h", "99999999999999999999s", "169h", "é"] {
+        for bad in [
+            "",
+            "s",
+            "0",
+            "-1",
+            "+1",
+            "1.5h",
+            "99999999999999999999s",
+            "169h",
+            "é",
+        ] {
             assert!(budget(bad).is_err(), "{bad}");
         }
     }

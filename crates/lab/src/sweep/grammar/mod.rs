@@ -48,7 +48,14 @@ pub struct CpuPinning {
     pub server: Option<u32>,
 }
 
-const NAMES: [&str; 6] = ["streams", "length", "window", "congestion", "rate", "affinity"];
+const NAMES: [&str; 6] = [
+    "streams",
+    "length",
+    "window",
+    "congestion",
+    "rate",
+    "affinity",
+];
 
 const STREAMS: RangeInclusive<u64> = 1..=128;
 const CPUS: RangeInclusive<u64> = 0..=1023;
@@ -109,7 +116,8 @@ pub fn factors(texts: &[String], is_udp: bool) -> Result<Vec<SweptFactor>, Facto
         return Err(FactorError::TooLong);
     }
     let read = |(name, words): (&'static str, Vec<&str>)| {
-        let levels = levels(name, &words, is_udp).map_err(|error| FactorError::Levels(name, error))?;
+        let levels =
+            levels(name, &words, is_udp).map_err(|error| FactorError::Levels(name, error))?;
         Ok(SweptFactor { name, levels })
     };
     words(texts)?.into_iter().map(read).collect()
@@ -119,7 +127,9 @@ pub fn factors(texts: &[String], is_udp: bool) -> Result<Vec<SweptFactor>, Facto
 fn words(texts: &[String]) -> Result<Vec<(&'static str, Vec<&str>)>, FactorError> {
     let mut typed: Vec<(&'static str, Vec<&str>)> = Vec::new();
     for word in texts.iter().flat_map(|text| text.split(',')) {
-        let (name, levels) = word.split_once('=').map_or((word, None), |(name, levels)| (name, Some(levels)));
+        let (name, levels) = word
+            .split_once('=')
+            .map_or((word, None), |(name, levels)| (name, Some(levels)));
         if let Some(name) = NAMES.into_iter().find(|known| *known == name) {
             if typed.iter().any(|(known, _)| *known == name) {
                 return Err(FactorError::Duplicate(name));
@@ -164,7 +174,9 @@ fn range(
         levels.sort_unstable();
         return Ok(Levels::List(levels));
     };
-    let (low, high) = word.split_once("..").ok_or_else(|| LevelError::NoRange((*word).to_owned()))?;
+    let (low, high) = word
+        .split_once("..")
+        .ok_or_else(|| LevelError::NoRange((*word).to_owned()))?;
     let (low, high) = (amount(low, base, &limits)?, amount(high, base, &limits)?);
     if low >= high {
         return Err(LevelError::EmptyRange((*word).to_owned()));
@@ -172,7 +184,10 @@ fn range(
     Ok(Levels::Range(low, high))
 }
 
-fn choices<T: PartialEq>(words: &[&str], read: impl Fn(&str) -> Result<T, LevelError>) -> Result<Vec<T>, LevelError> {
+fn choices<T: PartialEq>(
+    words: &[&str],
+    read: impl Fn(&str) -> Result<T, LevelError>,
+) -> Result<Vec<T>, LevelError> {
     let mut choices = Vec::with_capacity(words.len());
     for word in words {
         let choice = read(word)?;
@@ -189,9 +204,13 @@ fn choices<T: PartialEq>(words: &[&str], read: impl Fn(&str) -> Result<T, LevelE
 
 /// The name of an algorithm as the kernel allows it (`TCP_CA_NAME_MAX`, include/net/tcp.h).
 fn algorithm(word: &str) -> Result<String, LevelError> {
-    let is_name =
-        (1..=15).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-    is_name.then(|| word.to_owned()).ok_or_else(|| LevelError::Algorithm(word.to_owned()))
+    let is_name = (1..=15).contains(&word.len())
+        && word
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    is_name
+        .then(|| word.to_owned())
+        .ok_or_else(|| LevelError::Algorithm(word.to_owned()))
 }
 
 fn pinning(word: &str) -> Result<CpuPinning, AmountError> {
@@ -200,8 +219,14 @@ fn pinning(word: &str) -> Result<CpuPinning, AmountError> {
         _ => amount(text, DECIMAL, &CPUS).map(|cpu| u32::try_from(cpu).ok()),
     };
     match word.split_once('/') {
-        None => Ok(CpuPinning { client: cpu(word)?, server: None }),
-        Some((client, server)) => Ok(CpuPinning { client: cpu(client)?, server: cpu(server)? }),
+        None => Ok(CpuPinning {
+            client: cpu(word)?,
+            server: None,
+        }),
+        Some((client, server)) => Ok(CpuPinning {
+            client: cpu(client)?,
+            server: cpu(server)?,
+        }),
     }
 }
 
@@ -210,9 +235,16 @@ impl SweptFactor {
     #[must_use]
     pub fn levels_text(&self) -> String {
         match &self.levels {
-            Levels::Range(low, high) => format!("{}..{}", with_unit(self.name, *low), with_unit(self.name, *high)),
+            Levels::Range(low, high) => format!(
+                "{}..{}",
+                with_unit(self.name, *low),
+                with_unit(self.name, *high)
+            ),
             Levels::List(levels) => {
-                let words: Vec<String> = levels.iter().map(|level| with_unit(self.name, *level)).collect();
+                let words: Vec<String> = levels
+                    .iter()
+                    .map(|level| with_unit(self.name, *level))
+                    .collect();
                 words.join(",")
             }
             Levels::Congestion(names) => names.join(","),

@@ -8,20 +8,33 @@ fn one(text: &str) -> Result<Vec<SweptFactor>, FactorError> {
 
 #[test]
 fn factors_with_and_without_levels() {
-    let got =
-        one("streams=1..8,congestion=cubic,bbr,window=64K..16M,rate=100M..10G,affinity=any,0,0/1,any/1").expect("all");
-    let levels: Vec<_> = got.iter().map(|swept| (swept.name, swept.levels.clone())).collect();
+    let got = one(
+        "streams=1..8,congestion=cubic,bbr,window=64K..16M,rate=100M..10G,affinity=any,0,0/1,any/1",
+    )
+    .expect("all");
+    let levels: Vec<_> = got
+        .iter()
+        .map(|swept| (swept.name, swept.levels.clone()))
+        .collect();
     let pin = |client, server| CpuPinning { client, server };
     assert_eq!(
         levels,
         [
             ("streams", Levels::Range(1, 8)),
-            ("congestion", Levels::Congestion(vec!["cubic".to_owned(), "bbr".to_owned()])),
+            (
+                "congestion",
+                Levels::Congestion(vec!["cubic".to_owned(), "bbr".to_owned()])
+            ),
             ("window", Levels::Range(65_536, 16 << 20)),
             ("rate", Levels::Range(100_000_000, 10_000_000_000)),
             (
                 "affinity",
-                Levels::Affinity(vec![pin(None, None), pin(Some(0), None), pin(Some(0), Some(1)), pin(None, Some(1))])
+                Levels::Affinity(vec![
+                    pin(None, None),
+                    pin(Some(0), None),
+                    pin(Some(0), Some(1)),
+                    pin(None, Some(1))
+                ])
             ),
         ]
     );
@@ -30,8 +43,14 @@ fn factors_with_and_without_levels() {
     assert_eq!(repeated[1].levels, Levels::Range(1, 4096));
     let listed = one("streams=16,1,4,congestion,window=1M,64K").expect("lists");
     assert_eq!(listed[0].levels, Levels::List(vec![1, 4, 16]));
-    assert_eq!((listed[1].name, listed[2].to_string()), ("congestion", "window=64K,1M".to_owned()));
-    assert_eq!(one("congestion").expect("all of the host")[0].levels, Levels::Congestion(vec![]));
+    assert_eq!(
+        (listed[1].name, listed[2].to_string()),
+        ("congestion", "window=64K,1M".to_owned())
+    );
+    assert_eq!(
+        one("congestion").expect("all of the host")[0].levels,
+        Levels::Congestion(vec![])
+    );
 }
 
 #[test]
@@ -53,7 +72,9 @@ fn choices_and_text_have_limits() {
     };
     let most = u32::try_from(CHOICES_MAX).expect("a small number");
     assert!(one(&list(most)).is_ok());
-    let error = one(&list(most + 1)).expect_err("one choice more").to_string();
+    let error = one(&list(most + 1))
+        .expect_err("one choice more")
+        .to_string();
     assert!(error.contains("64 choices"), "{error}");
 
     let halves = vec!["x".repeat(TEXT_BYTES_MAX / 2); 3];
@@ -61,10 +82,16 @@ fn choices_and_text_have_limits() {
     assert_eq!(error.to_string(), "more than 8192 bytes");
 }
 
-fn any_range(name: &'static str, limits: RangeInclusive<u64>) -> impl Strategy<Value = SweptFactor> {
+fn any_range(
+    name: &'static str,
+    limits: RangeInclusive<u64>,
+) -> impl Strategy<Value = SweptFactor> {
     (limits.clone(), limits)
         .prop_filter("an empty range", |(a, b)| a != b)
-        .prop_map(move |(a, b)| SweptFactor { name, levels: Levels::Range(a.min(b), a.max(b)) })
+        .prop_map(move |(a, b)| SweptFactor {
+            name,
+            levels: Levels::Range(a.min(b), a.max(b)),
+        })
 }
 
 fn any_swept() -> impl Strategy<Value = SweptFactor> {
@@ -77,11 +104,20 @@ fn any_swept() -> impl Strategy<Value = SweptFactor> {
         any_range("window", WINDOW),
         any_range("rate", RATE),
         names
-            .prop_filter("a factor's name", |all| !all.iter().any(|one| NAMES.contains(&one.as_str())))
-            .prop_map(|all| SweptFactor { name: "congestion", levels: Levels::Congestion(all.into_iter().collect()) }),
+            .prop_filter("a factor's name", |all| !all
+                .iter()
+                .any(|one| NAMES.contains(&one.as_str())))
+            .prop_map(|all| SweptFactor {
+                name: "congestion",
+                levels: Levels::Congestion(all.into_iter().collect())
+            }),
         proptest::collection::vec(pinnings, 2..8)
-            .prop_filter("given twice", |all| (1..all.len()).all(|at| !all[..at].contains(&all[at])))
-            .prop_map(|all| SweptFactor { name: "affinity", levels: Levels::Affinity(all) }),
+            .prop_filter("given twice", |all| (1..all.len())
+                .all(|at| !all[..at].contains(&all[at])))
+            .prop_map(|all| SweptFactor {
+                name: "affinity",
+                levels: Levels::Affinity(all)
+            }),
     ]
 }
 
