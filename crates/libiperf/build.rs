@@ -3,5 +3,8 @@
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libiperf.so.0");
     println!("cargo::rerun-if-changed=src/variadic.c");
-    cc::Build::new().file("src/variadic.c").warnings(true).compile("linerate_libiperf_variadic");
+    cc::Build::new()
+        .file("src/variadic.c")
+        .warnings(true)
+        .compile("linerate_libiperf_variadic");
 }

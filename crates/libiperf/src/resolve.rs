@@ -12,8 +12,8 @@ use linerate::command_line::values::split_device;
 use linerate_boundary::Kept;
 use linerate_iperf3::ErrorCode;
 use linerate_model::spec::{
-    AcceptedPadding, ClientSpec, Credentials, LocalOptions, Pacing, Payload, SendPath, ServerAuth, ServerSpec,
-    SocketTuning, TestSpec,
+    AcceptedPadding, ClientSpec, Credentials, LocalOptions, Pacing, Payload, SendPath, ServerAuth,
+    ServerSpec, SocketTuning, TestSpec,
 };
 use linerate_model::units::UnitFormat;
 use linerate_model::{Direction, EndCondition, Transport};
@@ -44,7 +44,9 @@ impl Settings {
         spec.host = host.unwrap_or_else(|| "localhost".to_owned());
         spec.local = local;
         spec.test = self.test()?;
-        spec.connect_timeout = u64::try_from(self.connect_timeout_ms).ok().map(Duration::from_millis);
+        spec.connect_timeout = u64::try_from(self.connect_timeout_ms)
+            .ok()
+            .map(Duration::from_millis);
         spec.credentials = self.credentials()?;
         Ok(spec)
     }
@@ -90,7 +92,9 @@ impl Settings {
         let (host, device) = address_and_device(&self.bind_address);
         local.bind.host = host.filter(|host| !host.is_empty());
         local.bind.device = device.or_else(|| self.bind_device.get().map(str::to_owned));
-        local.bind.client_port = (self.bind_port != 0).then(|| port(self.bind_port)).transpose()?;
+        local.bind.client_port = (self.bind_port != 0)
+            .then(|| port(self.bind_port))
+            .transpose()?;
         local.interval = (interval_s != 0.0).then(|| Duration::from_secs_f64(interval_s));
         Ok(local)
     }
@@ -112,7 +116,11 @@ impl Settings {
         test.block_len_bytes = self.block_len(transport)?;
         test.pacing = self.pacing()?;
         test.socket = self.socket(test.socket)?;
-        test.payload = if self.repeating_payload == 0 { Payload::Random } else { Payload::Repeating };
+        test.payload = if self.repeating_payload == 0 {
+            Payload::Random
+        } else {
+            Payload::Repeating
+        };
         if self.zerocopy != 0 {
             test.send_path = SendPath::SendFile;
         }
@@ -145,8 +153,13 @@ impl Settings {
 
     /// Unless it was set, the length of UDP follows from the path: the default is no datagram.
     fn block_len(&self, transport: Transport) -> Result<u32> {
-        match (transport, self.is_block_len_set && self.block_len_bytes != 0) {
-            (Transport::Udp, true) => bounded(self.block_len_bytes, DATAGRAM_LEN, ErrorCode::UdpBlockSize),
+        match (
+            transport,
+            self.is_block_len_set && self.block_len_bytes != 0,
+        ) {
+            (Transport::Udp, true) => {
+                bounded(self.block_len_bytes, DATAGRAM_LEN, ErrorCode::UdpBlockSize)
+            }
             (Transport::Udp, false) => Ok(0),
             (_, true) => bounded(self.block_len_bytes, BLOCK_LEN, ErrorCode::BlockSize),
             (Transport::Tcp, false) => Ok(128 * 1024),
@@ -179,7 +192,11 @@ impl Settings {
 
     fn credentials(&self) -> Result<Option<Credentials>> {
         let login = &self.login;
-        match (login.username.get(), login.password.get(), login.public_key.get()) {
+        match (
+            login.username.get(),
+            login.password.get(),
+            login.public_key.get(),
+        ) {
             (None, None, None) => Ok(self.parsed.credentials.clone()),
             (Some(username), Some(password), Some(key)) => {
                 let key = pem(key).ok_or(ErrorCode::SetClientAuth)?;
@@ -194,8 +211,13 @@ impl Settings {
         match (login.private_key.get(), login.users_file.get()) {
             (None, None) => Ok(self.parsed.auth.clone()),
             (Some(key), Some(users_file)) => {
-                let mut auth = ServerAuth::new(pem(key).ok_or(ErrorCode::SetServerAuth)?, users_file);
-                auth.max_skew = seconds(bounded(login.skew_s, 1..=c_int::MAX, ErrorCode::SkewThreshold)?);
+                let mut auth =
+                    ServerAuth::new(pem(key).ok_or(ErrorCode::SetServerAuth)?, users_file);
+                auth.max_skew = seconds(bounded(
+                    login.skew_s,
+                    1..=c_int::MAX,
+                    ErrorCode::SkewThreshold,
+                )?);
                 auth.padding = AcceptedPadding::Both;
                 Ok(Some(auth))
             }
@@ -214,7 +236,12 @@ impl Settings {
                 self.take_local(&spec.local);
                 self.take_output(&output);
                 let auth = spec.auth.clone();
-                self.parsed = Parsed { server: *spec, output, auth, ..Parsed::default() };
+                self.parsed = Parsed {
+                    server: *spec,
+                    output,
+                    auth,
+                    ..Parsed::default()
+                };
             }
         }
     }
@@ -255,12 +282,18 @@ impl Settings {
         self.udp_counters_64bit = test.udp.counters_64bit.into();
         self.extra_data.set(test.extra_data.as_deref());
         self.get_server_output = test.want_server_output.into();
-        self.connect_timeout_ms =
-            spec.connect_timeout.map_or(-1, |time| c_int::try_from(time.as_millis()).unwrap_or(c_int::MAX));
+        self.connect_timeout_ms = spec.connect_timeout.map_or(-1, |time| {
+            c_int::try_from(time.as_millis()).unwrap_or(c_int::MAX)
+        });
         self.take_local(&spec.local);
         self.take_output(&output);
         let credentials = spec.credentials.clone();
-        self.parsed = Parsed { client: spec, output, credentials, ..Parsed::default() };
+        self.parsed = Parsed {
+            client: spec,
+            output,
+            credentials,
+            ..Parsed::default()
+        };
     }
 
     fn take_local(&mut self, local: &LocalOptions) {
@@ -277,7 +310,8 @@ impl Settings {
         self.verbose = output.verbose.into();
         self.timestamps = output.timestamps.is_some().into();
         self.timestamp_format.set(output.timestamps.as_deref());
-        self.logfile.set(output.logfile.as_deref().and_then(|path| path.to_str()));
+        self.logfile
+            .set(output.logfile.as_deref().and_then(|path| path.to_str()));
     }
 }
 
@@ -288,11 +322,18 @@ fn pem(base64: &str) -> Option<String> {
 }
 
 fn port(number: c_int) -> Result<u16> {
-    u16::try_from(number).ok().filter(|port| *port != 0).ok_or(ErrorCode::BadPort)
+    u16::try_from(number)
+        .ok()
+        .filter(|port| *port != 0)
+        .ok_or(ErrorCode::BadPort)
 }
 
 fn bounded(value: c_int, bounds: RangeInclusive<c_int>, code: ErrorCode) -> Result<u32> {
-    if bounds.contains(&value) { u32::try_from(value).map_err(|_| code) } else { Err(code) }
+    if bounds.contains(&value) {
+        u32::try_from(value).map_err(|_| code)
+    } else {
+        Err(code)
+    }
 }
 
 fn seconds(number: u32) -> Duration {
@@ -313,7 +354,9 @@ fn letter(character: c_char) -> char {
 
 /// The address and the device of `address%device`.
 fn address_and_device(text: &Kept) -> (Option<String>, Option<String>) {
-    text.get().map(split_device).map_or((None, None), |(address, device)| (Some(address), device))
+    text.get()
+        .map(split_device)
+        .map_or((None, None), |(address, device)| (Some(address), device))
 }
 
 #[cfg(test)]
@@ -325,10 +368,18 @@ mod tests {
         let bind = |host: &str| {
             let mut settings = Settings::default();
             settings.host.set(Some(host));
-            settings.client().map(|spec| (spec.host, spec.local.bind.device))
+            settings
+                .client()
+                .map(|spec| (spec.host, spec.local.bind.device))
         };
         assert_eq!(bind("fe80::1%eth0"), Ok(("fe80::1%eth0".to_owned(), None)));
-        assert_eq!(bind("192.0.2.1%eth0"), Ok(("192.0.2.1".to_owned(), Some("eth0".to_owned()))));
-        assert_eq!(Settings::default().client().map(|spec| spec.host), Ok("localhost".to_owned()));
+        assert_eq!(
+            bind("192.0.2.1%eth0"),
+            Ok(("192.0.2.1".to_owned(), Some("eth0".to_owned())))
+        );
+        assert_eq!(
+            Settings::default().client().map(|spec| spec.host),
+            Ok("localhost".to_owned())
+        );
     }
 }

@@ -136,7 +136,10 @@ impl Default for Settings {
             timestamp_format: Kept::default(),
             logfile: Kept::default(),
             template: Kept::default(),
-            login: Login { skew_s: 10, ..Login::default() },
+            login: Login {
+                skew_s: 10,
+                ..Login::default()
+            },
             parsed: Parsed::default(),
         }
     }

@@ -32,8 +32,12 @@ impl Test {
     ///
     /// # Errors
     /// Those of `work`, or another run that has not ended.
-    pub(crate) fn run(&self, work: impl FnOnce(&Settings, &StopHandle) -> Result<(), Failure>) -> Result<(), Failure> {
-        let stop = StopHandle::new().map_err(|error| ErrorCode::InitTest.failure(Some(&error.to_string())))?;
+    pub(crate) fn run(
+        &self,
+        work: impl FnOnce(&Settings, &StopHandle) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let stop = StopHandle::new()
+            .map_err(|error| ErrorCode::InitTest.failure(Some(&error.to_string())))?;
         let mut running = lock(&self.running);
         if running.is_some() {
             return Err(ErrorCode::InitTest.failure(Some("another thread runs this test")));

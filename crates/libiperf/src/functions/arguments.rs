@@ -28,7 +28,9 @@ extern "C" fn iperf_parse_arguments(test: Option<&Test>, count: c_int, words: Wo
                 0
             }
             Ok(Request::Print(text)) => {
-                let _ = Stdout.write_all(text.as_bytes()).and_then(|()| Stdout.flush());
+                let _ = Stdout
+                    .write_all(text.as_bytes())
+                    .and_then(|()| Stdout.flush());
                 fail_with(ErrorCode::NoRole)
             }
             Err(failure) => fail(failure),
@@ -40,7 +42,9 @@ extern "C" fn iperf_parse_arguments(test: Option<&Test>, count: c_int, words: Wo
 #[unsafe(no_mangle)]
 extern "C" fn iperf_open_logfile(test: Option<&Test>) -> c_int {
     guard(-1, || {
-        let path = read(test, None, |settings| settings.logfile.get().map(PathBuf::from));
+        let path = read(test, None, |settings| {
+            settings.logfile.get().map(PathBuf::from)
+        });
         path.map_or(0, |path| open_log(&path).map_or_else(fail, |_| 0))
     })
 }

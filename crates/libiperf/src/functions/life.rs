@@ -18,7 +18,10 @@ extern "C" fn iperf_new_test() -> Option<Box<Test>> {
 extern "C" fn iperf_defaults(test: Option<&Test>) -> c_int {
     change(test, |settings| {
         let role = settings.role;
-        *settings = Settings { role, ..Settings::default() };
+        *settings = Settings {
+            role,
+            ..Settings::default()
+        };
     });
     0
 }

@@ -24,7 +24,9 @@ use crate::test::Test;
 #[unsafe(no_mangle)]
 extern "C" fn iperf_run_client(test: Option<&Test>) -> c_int {
     let result = run(test, run_client);
-    let is_reported = guard(false, || test.is_some_and(|test| test.report().get().is_some()));
+    let is_reported = guard(false, || {
+        test.is_some_and(|test| test.report().get().is_some())
+    });
     if is_reported { 0 } else { result }
 }
 
@@ -37,7 +39,9 @@ extern "C" fn iperf_run_server(test: Option<&Test>) -> c_int {
 /// The report of the last run with JSON output; valid until the test runs again or is freed.
 #[unsafe(no_mangle)]
 extern "C" fn iperf_get_test_json_output_string(test: Option<&Test>) -> *const c_char {
-    guard(ptr::null(), || test.map_or(ptr::null(), |test| test.report().as_ptr()))
+    guard(ptr::null(), || {
+        test.map_or(ptr::null(), |test| test.report().as_ptr())
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -67,7 +71,9 @@ fn run_client(settings: &Settings, output: Output, stop: &StopHandle) -> Result<
     let spec = settings.client().map_err(|code| code.failure(None))?;
     let options = settings.output();
     let mut report = iperf3::client_sink(options.report_options(Endpoint::Client), output);
-    Client::new(spec).report(&mut *report, options.verbose, stop).outcome
+    Client::new(spec)
+        .report(&mut *report, options.verbose, stop)
+        .outcome
 }
 
 fn run_server(settings: &Settings, output: Output, stop: &StopHandle) -> Result<(), Failure> {
@@ -76,8 +82,9 @@ fn run_server(settings: &Settings, output: Output, stop: &StopHandle) -> Result<
     let failed: Rc<RefCell<Option<Failure>>> = Rc::default();
     let ended = Rc::clone(&failed);
     let reporter = iperf3::server_reporter(options.clone(), output);
-    let observed =
-        move |sink: Box<dyn EventSink>| -> Box<dyn EventSink> { Box::new(Tee(sink, LastFailure(Rc::clone(&ended)))) };
+    let observed = move |sink: Box<dyn EventSink>| -> Box<dyn EventSink> {
+        Box::new(Tee(sink, LastFailure(Rc::clone(&ended))))
+    };
     let mut reporter = Forward::new(reporter, |_| {}).wrapping(observed);
     server::serve_iperf3(&spec, options, &mut reporter, stop)?;
     if let Some(failure) = failed.take() {
@@ -113,7 +120,10 @@ fn output(options: &OutputOptions, copy: &Captured) -> Result<Output, Failure> {
 
 /// Opens a file that output is appended to.
 pub(super) fn open_log(path: &Path) -> Result<std::fs::File, Failure> {
-    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    let opened = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path);
     opened.map_err(|error| log_failure(&error))
 }
 

@@ -26,7 +26,11 @@ const fn joined<const LEN: usize>(first: &str, second: &str) -> [u8; LEN] {
     let mut array = [0; LEN];
     let mut index = 0;
     while index < LEN - 1 {
-        array[index] = if index < first.len() { first[index] } else { second[index - first.len()] };
+        array[index] = if index < first.len() {
+            first[index]
+        } else {
+            second[index - first.len()]
+        };
         index += 1;
     }
     array
