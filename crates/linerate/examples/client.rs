@@ -13,7 +13,10 @@ use linerate::{Client, Server, StopHandle};
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     match arguments.next() {
-        Some(host) => test(&host, arguments.next().map_or(Ok(5201), |port| port.parse())?),
+        Some(host) => test(
+            &host,
+            arguments.next().map_or(Ok(5201), |port| port.parse())?,
+        ),
         None => test_loopback(),
     }
 }
@@ -34,7 +37,11 @@ fn test(host: &str, port: u16) -> Result<(), Box<dyn Error>> {
     let summary = result.summary.ok_or("the test has no totals")?;
     for stream in summary.streams {
         let received = stream.receiver.ok_or("the server reported no totals")?;
-        println!("received {} bytes at {:.0} bit/s", received.bytes, received.bits_per_second());
+        println!(
+            "received {} bytes at {:.0} bit/s",
+            received.bytes,
+            received.bits_per_second()
+        );
     }
     Ok(())
 }

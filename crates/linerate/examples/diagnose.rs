@@ -10,7 +10,11 @@ use linerate::diagnose::{Query, Source};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let period = Some(Duration::from_millis(200));
-    let host = Source::Host { interfaces: Vec::new(), peer: None, period };
+    let host = Source::Host {
+        interfaces: Vec::new(),
+        peer: None,
+        period,
+    };
     let diagnosis = linerate::diagnose(&Query::of(host))?;
     println!("{}", diagnosis.verdict.sentence);
     for finding in &diagnosis.findings {
@@ -19,6 +23,10 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
             println!("  {command}");
         }
     }
-    println!("{} rules ruled out, {} not checkable", diagnosis.ruled_out.len(), diagnosis.not_evaluated.len());
+    println!(
+        "{} rules ruled out, {} not checkable",
+        diagnosis.ruled_out.len(),
+        diagnosis.not_evaluated.len()
+    );
     Ok(())
 }

@@ -36,12 +36,20 @@ pub(crate) fn sweep_loopback() -> Result<(), Box<dyn Error>> {
 fn sweep(spec: &SweepSpec) -> Result<(), Box<dyn Error>> {
     // Another thread may call `stop` to end the sweep with the runs made until then.
     let interrupts = StopHandle::new()?;
-    let result = linerate::sweep(spec, RecordOptions::default(), &interrupts, Progress::new(true), None)?;
+    let result = linerate::sweep(
+        spec,
+        RecordOptions::default(),
+        &interrupts,
+        Progress::new(true),
+        None,
+    )?;
     let Body::Sweep(Some(found)) = result.recorded.record.body else {
         return Err("the sweep has no result".into());
     };
     match found.answer {
-        Recommendation::Use { leader, .. } => println!("{}: {:.0} bit/s", leader.command, leader.value),
+        Recommendation::Use { leader, .. } => {
+            println!("{}: {:.0} bit/s", leader.command, leader.value)
+        }
         Recommendation::Inconclusive { reason, .. } => println!("no answer: {reason}"),
         _ => println!("no answer that this program knows"),
     }

@@ -61,12 +61,20 @@ impl Client {
 
     /// Runs the test with a writer of reports. With `want_peer_facts` in the specification the report ends with a
     /// diagnosis; `is_verbose` shows all of it.
-    pub fn report(&self, report: &mut dyn TestReport, is_verbose: bool, interrupts: &dyn Interrupts) -> Reported {
+    pub fn report(
+        &self,
+        report: &mut dyn TestReport,
+        is_verbose: bool,
+        interrupts: &dyn Interrupts,
+    ) -> Reported {
         if self.spec.test.want_peer_facts {
             observed_test::run_client(&self.spec, report, interrupts, is_verbose)
         } else {
             let outcome = traced(client::run(&self.spec, &mut *report, interrupts)).outcome;
-            Reported { outcome, diagnosis: None }
+            Reported {
+                outcome,
+                diagnosis: None,
+            }
         }
     }
 }

@@ -73,13 +73,25 @@ pub fn compare(spec: &CompareSpec) -> Result<Compared, Error> {
     let runs = |name: &str| -> Result<Vec<RunRecord>, Error> {
         let mut runs = load_named(place.as_ref(), name)?;
         runs.sort_by_key(|run| run.started_unix_ms);
-        if runs.is_empty() { Err(Error::usage(format!("no run {name:?}"))) } else { Ok(runs) }
+        if runs.is_empty() {
+            Err(Error::usage(format!("no run {name:?}")))
+        } else {
+            Ok(runs)
+        }
     };
     let (a, b) = (runs(&spec.a)?, runs(&spec.b)?);
-    if let Some(both) = a.iter().find(|run| b.iter().any(|other| other.run_id == run.run_id)) {
-        return Err(Error::usage(format!("run {} is on both sides", both.run_id.short())));
+    if let Some(both) = a
+        .iter()
+        .find(|run| b.iter().any(|other| other.run_id == run.run_id))
+    {
+        return Err(Error::usage(format!(
+            "run {} is on both sides",
+            both.run_id.short()
+        )));
     }
-    let earlier = place.as_ref().map_or_else(Vec::new, |place| earlier(place, &a));
+    let earlier = place
+        .as_ref()
+        .map_or_else(Vec::new, |place| earlier(place, &a));
     let settings = Settings {
         margin: spec.margin,
         measure: spec.measure,
@@ -88,19 +100,28 @@ pub fn compare(spec: &CompareSpec) -> Result<Compared, Error> {
         host_rules,
     };
     let comparison = compare::compare(&a, &b, &settings);
-    let missed = spec.expectations.as_ref().map_or_else(Vec::new, |expected| expected.missed(&trials(&b)));
+    let missed = spec
+        .expectations
+        .as_ref()
+        .map_or_else(Vec::new, |expected| expected.missed(&trials(&b)));
     Ok(Compared { comparison, missed })
 }
 
 /// The trials that limits are about: those that count, or if none does those that were made.
 fn trials(runs: &[RunRecord]) -> Vec<&Trial> {
     let (counted, _) = counted(runs);
-    if counted.is_empty() { runs.iter().flat_map(|run| &run.trials).collect() } else { counted }
+    if counted.is_empty() {
+        runs.iter().flat_map(|run| &run.trials).collect()
+    } else {
+        counted
+    }
 }
 
 /// Runs of the path and the specification of A before it. A history that cannot be read has none.
 fn earlier(place: &Place, a: &[RunRecord]) -> Vec<RunRecord> {
-    let Some(first) = a.first().filter(|run| !run.path.key.is_empty()) else { return Vec::new() };
+    let Some(first) = a.first().filter(|run| !run.path.key.is_empty()) else {
+        return Vec::new();
+    };
     let mut filter = Filter::default();
     filter.kind = Some(first.kind);
     filter.keys = Some((first.path.key.clone(), first.path.spec_key.clone()));
@@ -109,7 +130,12 @@ fn earlier(place: &Place, a: &[RunRecord]) -> Vec<RunRecord> {
     filter.limit = Some(EARLIER_RUNS_MAX);
     let load = || -> Result<Vec<RunRecord>, StoreError> {
         let store = Store::open_existing(place)?;
-        store.list(&filter)?.into_iter().rev().map(|row| store.load(row.run_id)).collect()
+        store
+            .list(&filter)?
+            .into_iter()
+            .rev()
+            .map(|row| store.load(row.run_id))
+            .collect()
     };
     load().unwrap_or_default()
 }
@@ -117,11 +143,21 @@ fn earlier(place: &Place, a: &[RunRecord]) -> Vec<RunRecord> {
 /// Differences of the settings of a host. Counters that grew are none.
 pub(crate) fn host_rules(a: &Snapshot, b: &Snapshot) -> Vec<Difference> {
     let [a, b] = [a, b].map(|snapshot| Observed::once(snapshot.clone()));
-    let comparison = linerate_doctor::compare(&a, &b, &[]).comparison.unwrap_or_default();
-    comparison.changed.into_iter().filter(|difference| difference.a.is_some()).collect()
+    let comparison = linerate_doctor::compare(&a, &b, &[])
+        .comparison
+        .unwrap_or_default();
+    comparison
+        .changed
+        .into_iter()
+        .filter(|difference| difference.a.is_some())
+        .collect()
 }
 
 pub(crate) fn from_store(error: StoreError) -> Error {
-    let outcome = if error.is_usage() { Outcome::Usage } else { Outcome::NotCompleted };
+    let outcome = if error.is_usage() {
+        Outcome::Usage
+    } else {
+        Outcome::NotCompleted
+    };
     Error::new(outcome, error)
 }

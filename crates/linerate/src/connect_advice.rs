@@ -15,18 +15,33 @@ pub(crate) struct Expected {
 }
 
 /// The server of tests.
-pub(crate) const TEST_SERVER: Expected = Expected { program: "`linerate serve` (or `iperf3 -s`)", uses_udp: true };
+pub(crate) const TEST_SERVER: Expected = Expected {
+    program: "`linerate serve` (or `iperf3 -s`)",
+    uses_udp: true,
+};
 /// A server of HTTP.
-pub(crate) const HTTP_SERVER: Expected =
-    Expected { program: "`linerate http serve` (or another server)", uses_udp: false };
+pub(crate) const HTTP_SERVER: Expected = Expected {
+    program: "`linerate http serve` (or another server)",
+    uses_udp: false,
+};
 /// The channel beside a server of HTTP.
-pub(crate) const CONTROL_SERVER: Expected =
-    Expected { program: "`linerate http serve` (or `linerate http agent`)", uses_udp: false };
+pub(crate) const CONTROL_SERVER: Expected = Expected {
+    program: "`linerate http serve` (or `linerate http agent`)",
+    uses_udp: false,
+};
 
 /// The reason with its object, `HOST:PORT`, and what to try; as it is where nothing is known to try.
 pub(crate) fn connect_failure(reason: &str, host: &str, port: u16, expected: Expected) -> String {
-    let object = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-    let reason = if reason.contains(&object) { reason.to_owned() } else { format!("{object}: {reason}") };
+    let object = if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    };
+    let reason = if reason.contains(&object) {
+        reason.to_owned()
+    } else {
+        format!("{object}: {reason}")
+    };
     match connect_advice(&reason, host, port, expected) {
         Some(advice) => format!("{reason}; {advice}"),
         None => reason,
@@ -36,7 +51,11 @@ pub(crate) fn connect_failure(reason: &str, host: &str, port: u16, expected: Exp
 fn connect_advice(reason: &str, host: &str, port: u16, expected: Expected) -> Option<String> {
     let has = |errno: i32| reason.contains(&strerror(errno));
     let Expected { program, uses_udp } = expected;
-    let ports = if uses_udp { format!("are TCP and UDP port {port}") } else { format!("is TCP port {port}") };
+    let ports = if uses_udp {
+        format!("are TCP and UDP port {port}")
+    } else {
+        format!("is TCP port {port}")
+    };
     if has(errno::EINVAL) {
         return scope_advice(host);
     }
@@ -44,10 +63,14 @@ fn connect_advice(reason: &str, host: &str, port: u16, expected: Expected) -> Op
         return Some(format!("is {program} running there, and {ports} open?"));
     }
     if reason.contains("timed out") {
-        return Some(format!("is the host up, is {program} running there, and {ports} open in its firewall?"));
+        return Some(format!(
+            "is the host up, is {program} running there, and {ports} open in its firewall?"
+        ));
     }
     if has(errno::EHOSTUNREACH) || has(errno::ENETUNREACH) {
-        return Some(format!("`ip route get {host}` shows the way from here; is the host up?"));
+        return Some(format!(
+            "`ip route get {host}` shows the way from here; is the host up?"
+        ));
     }
     None
 }
@@ -83,7 +106,11 @@ mod tests {
                 "unable to connect: [fe80::1]:5201: Invalid argument; a link-local address needs the device of this host: \
                  fe80::1%eth0 (`ip -6 address` lists the devices)",
             ),
-            ("[fe80::1%9]:5201: Invalid argument", "fe80::1%9", "[fe80::1%9]:5201: Invalid argument"),
+            (
+                "[fe80::1%9]:5201: Invalid argument",
+                "fe80::1%9",
+                "[fe80::1%9]:5201: Invalid argument",
+            ),
             ("a protocol error", "lab", "lab:5201: a protocol error"),
         ] {
             assert_eq!(connect_failure(reason, host, 5201, TEST_SERVER), expected);

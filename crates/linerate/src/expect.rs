@@ -13,12 +13,17 @@ pub fn missed_by_run(limits: &Expectations, run: &RunRecord) -> Vec<Missed> {
     let setting = match &run.body {
         Body::Sweep(Some(sweep)) => match &sweep.answer {
             Recommendation::Use { leader, .. } => Some(&leader.setting),
-            Recommendation::Inconclusive { leader, .. } => leader.as_ref().map(|leader| &leader.setting),
+            Recommendation::Inconclusive { leader, .. } => {
+                leader.as_ref().map(|leader| &leader.setting)
+            }
             _ => None,
         },
         _ => None,
     };
-    let trials = run.trials.iter().filter(|trial| setting.is_none_or(|setting| trial.factors == *setting));
+    let trials = run
+        .trials
+        .iter()
+        .filter(|trial| setting.is_none_or(|setting| trial.factors == *setting));
     limits.missed(&trials.collect::<Vec<_>>())
 }
 
@@ -33,7 +38,10 @@ impl LimitedTest {
     /// The test begins.
     #[must_use]
     pub fn new(limits: Expectations) -> Self {
-        Self { limits, builder: Builder::default() }
+        Self {
+            limits,
+            builder: Builder::default(),
+        }
     }
 
     /// The test ended. Returns the limits that it missed.

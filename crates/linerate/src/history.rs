@@ -82,14 +82,21 @@ impl History {
     /// # Errors
     /// A value that names no place.
     pub fn find(store: Option<&str>) -> Result<Self, Error> {
-        Ok(Self { place: Place::find(store).map_err(error)? })
+        Ok(Self {
+            place: Place::find(store).map_err(error)?,
+        })
     }
 
     /// The list in a form; `None` where nothing was ever recorded.
     ///
     /// # Errors
     /// A store that cannot be read.
-    pub fn list(&self, filter: &Filter, form: ListForm, style: Style) -> Result<Option<String>, Error> {
+    pub fn list(
+        &self,
+        filter: &Filter,
+        form: ListForm,
+        style: Style,
+    ) -> Result<Option<String>, Error> {
         let rows = match self.open().map(|store| store.list_both_ways(filter)) {
             Err(StoreError::Missing(_)) => return Ok(None),
             rows => rows.and_then(|rows| rows).map_err(error)?,
@@ -109,7 +116,11 @@ impl History {
     pub fn show(&self, names: &[String], form: RunForm, style: Style) -> Result<String, Error> {
         let runs = self.load(names)?;
         Ok(match form {
-            RunForm::Text => runs.iter().map(|run| self.page(run, style)).collect::<Vec<_>>().join("\n"),
+            RunForm::Text => runs
+                .iter()
+                .map(|run| self.page(run, style))
+                .collect::<Vec<_>>()
+                .join("\n"),
             RunForm::Json => runs.iter().map(crate::record::json).collect(),
             RunForm::Csv => export::csv::measures(&runs),
             RunForm::Series => export::csv::series(&runs),
@@ -125,7 +136,11 @@ impl History {
     /// # Errors
     /// As [`History::show`].
     pub fn missed(&self, names: &[String], limits: &Expectations) -> Result<Vec<Missed>, Error> {
-        Ok(self.load(names)?.iter().flat_map(|run| missed_by_run(limits, run)).collect())
+        Ok(self
+            .load(names)?
+            .iter()
+            .flat_map(|run| missed_by_run(limits, run))
+            .collect())
     }
 
     /// Plays throughput tests back into the report of another program on the standard output.
@@ -134,10 +149,16 @@ impl History {
     /// A name of no run, one without a throughput test, or an output that fails.
     pub fn replay(&self, names: &[String], dialect: Dialect) -> Result<(), Error> {
         let runs = self.load(names)?;
-        let tests = runs.iter().flat_map(|run| run.trials.iter().map(move |trial| (run.kind, trial)));
-        let tests: Vec<_> = tests.filter(|(_, trial)| matches!(trial.detail, Some(Detail::Test(_)))).collect();
+        let tests = runs
+            .iter()
+            .flat_map(|run| run.trials.iter().map(move |trial| (run.kind, trial)));
+        let tests: Vec<_> = tests
+            .filter(|(_, trial)| matches!(trial.detail, Some(Detail::Test(_))))
+            .collect();
         if tests.is_empty() {
-            return Err(Error::failed("the run has no throughput test, which alone has such a report"));
+            return Err(Error::failed(
+                "the run has no throughput test, which alone has such a report",
+            ));
         }
         for (kind, trial) in tests {
             replay(kind, trial, dialect)?;
@@ -155,7 +176,9 @@ impl History {
         for name in names {
             runs.extend(store.resolve(name).map_err(error)?);
         }
-        runs.into_iter().try_for_each(|run| store.label(run, set, remove)).map_err(error)
+        runs.into_iter()
+            .try_for_each(|run| store.label(run, set, remove))
+            .map_err(error)
     }
 
     /// Adds a note to the run of a name.
@@ -173,7 +196,9 @@ impl History {
     /// As [`History::note`].
     pub fn set_baseline(&self, baseline: &str, name: &str) -> Result<(), Error> {
         let store = self.open().map_err(error)?;
-        store.set_baseline(baseline, one(&store, name)?).map_err(error)
+        store
+            .set_baseline(baseline, one(&store, name)?)
+            .map_err(error)
     }
 
     /// Removes a baseline; its run stays.
@@ -181,8 +206,15 @@ impl History {
     /// # Errors
     /// No such baseline, or a store that cannot be written.
     pub fn remove_baseline(&self, baseline: &str) -> Result<(), Error> {
-        let removed = self.open().and_then(|store| store.remove_baseline(baseline)).map_err(error)?;
-        if removed { Ok(()) } else { Err(Error::usage(format!("no baseline {baseline:?}"))) }
+        let removed = self
+            .open()
+            .and_then(|store| store.remove_baseline(baseline))
+            .map_err(error)?;
+        if removed {
+            Ok(())
+        } else {
+            Err(Error::usage(format!("no baseline {baseline:?}")))
+        }
     }
 
     /// One line per baseline.
@@ -190,8 +222,14 @@ impl History {
     /// # Errors
     /// A store that cannot be read.
     pub fn baselines(&self) -> Result<String, Error> {
-        let baselines = self.open().and_then(|store| store.baselines()).map_err(error)?;
-        Ok(baselines.iter().map(|(name, run)| format!("@{}  {}\n", printable(name), run.short())).collect())
+        let baselines = self
+            .open()
+            .and_then(|store| store.baselines())
+            .map_err(error)?;
+        Ok(baselines
+            .iter()
+            .map(|(name, run)| format!("@{}  {}\n", printable(name), run.short()))
+            .collect())
     }
 
     /// Examines the store. The report, and whether nothing is wrong.
@@ -202,10 +240,20 @@ impl History {
         let check = self.open().and_then(|store| store.check()).map_err(error)?;
         let verdict = match check.problems.len() {
             0 => "no damage".to_owned(),
-            problems => format!("{problems} problems; linerate history repair saves what can be read"),
+            problems => {
+                format!("{problems} problems; linerate history repair saves what can be read")
+            }
         };
-        let mut report = format!("{} runs, {} in the spool: {verdict}\n", check.runs, check.spooled);
-        report.extend(check.problems.iter().map(|problem| format!("  {}\n", printable(problem))));
+        let mut report = format!(
+            "{} runs, {} in the spool: {verdict}\n",
+            check.runs, check.spooled
+        );
+        report.extend(
+            check
+                .problems
+                .iter()
+                .map(|problem| format!("  {}\n", printable(problem))),
+        );
         Ok((report, check.problems.is_empty()))
     }
 
@@ -220,7 +268,12 @@ impl History {
             repaired.runs,
             printable(&repaired.set_aside.display().to_string())
         );
-        report.extend(repaired.missing.iter().map(|line| format!("  missing: {}\n", printable(line))));
+        report.extend(
+            repaired
+                .missing
+                .iter()
+                .map(|line| format!("  missing: {}\n", printable(line))),
+        );
         Ok((report, repaired.missing.is_empty()))
     }
 
@@ -230,9 +283,19 @@ impl History {
     /// A store that cannot be written.
     pub fn prune(&self, keep: &Keep, dry_run: bool) -> Result<String, Error> {
         let now_ms = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0);
-        let pruned = self.open().and_then(|store| store.prune(keep, now_ms, dry_run)).map_err(error)?;
-        let verb = if dry_run { "would be removed" } else { "removed" };
-        Ok(format!("{} runs {verb}, and the values over time of {} runs\n", pruned.runs, pruned.without_points))
+        let pruned = self
+            .open()
+            .and_then(|store| store.prune(keep, now_ms, dry_run))
+            .map_err(error)?;
+        let verb = if dry_run {
+            "would be removed"
+        } else {
+            "removed"
+        };
+        Ok(format!(
+            "{} runs {verb}, and the values over time of {} runs\n",
+            pruned.runs, pruned.without_points
+        ))
     }
 
     /// Computes the measures of every trial anew.
@@ -240,17 +303,27 @@ impl History {
     /// # Errors
     /// A store that cannot be written.
     pub fn reindex(&self) -> Result<String, Error> {
-        let changed = self.open().and_then(|store| store.reindex()).map_err(error)?;
-        Ok(format!("{changed} trials with other measures than before\n"))
+        let changed = self
+            .open()
+            .and_then(|store| store.reindex())
+            .map_err(error)?;
+        Ok(format!(
+            "{changed} trials with other measures than before\n"
+        ))
     }
 
     fn open(&self) -> Result<Store, StoreError> {
         let place = self.place.as_ref();
-        Store::open_existing(place.ok_or_else(|| StoreError::Place("--store off: there is no history".to_owned()))?)
+        Store::open_existing(
+            place
+                .ok_or_else(|| StoreError::Place("--store off: there is no history".to_owned()))?,
+        )
     }
 
     fn place(&self) -> Result<&Place, Error> {
-        self.place.as_ref().ok_or_else(|| Error::usage("--store off: there is no history"))
+        self.place
+            .as_ref()
+            .ok_or_else(|| Error::usage("--store off: there is no history"))
     }
 
     fn load(&self, names: &[String]) -> Result<Vec<RunRecord>, Error> {
@@ -264,7 +337,10 @@ impl History {
     /// The report of a run, and what its users noted.
     fn page(&self, run: &RunRecord, style: Style) -> String {
         let mut page = record::text(std::slice::from_ref(run), Stretch::default(), style);
-        let notes = self.open().and_then(|store| store.notes(run.run_id)).unwrap_or_default();
+        let notes = self
+            .open()
+            .and_then(|store| store.notes(run.run_id))
+            .unwrap_or_default();
         for note in notes {
             let text = printable_lines(&note.text);
             page += &format!("note of {}: {text}\n", local_time(note.written_unix_ms));
@@ -287,11 +363,23 @@ pub fn since(text: &str) -> Result<u64, String> {
         "w" => Some(604_800),
         _ => None,
     };
-    let age_s = unit_s.and_then(|unit_s: i64| text[..digits].parse::<i64>().ok()?.checked_mul(unit_s));
+    let age_s =
+        unit_s.and_then(|unit_s: i64| text[..digits].parse::<i64>().ok()?.checked_mul(unit_s));
     let of_age = age_s.and_then(|age_s| Timestamp::now().checked_sub(age_s.seconds()).ok());
-    let of_date = || Some(text.parse::<Date>().ok()?.to_zoned(TimeZone::system()).ok()?.timestamp());
-    let time = of_age.or_else(|| text.parse::<Timestamp>().ok()).or_else(of_date);
-    let time = time.ok_or_else(|| format!("{text:?}: write an age as 7d or 12h, or a date as 2026-11-30"))?;
+    let of_date = || {
+        Some(
+            text.parse::<Date>()
+                .ok()?
+                .to_zoned(TimeZone::system())
+                .ok()?
+                .timestamp(),
+        )
+    };
+    let time = of_age
+        .or_else(|| text.parse::<Timestamp>().ok())
+        .or_else(of_date);
+    let time = time
+        .ok_or_else(|| format!("{text:?}: write an age as 7d or 12h, or a date as 2026-11-30"))?;
     Ok(u64::try_from(time.as_millisecond()).unwrap_or(0))
 }
 
@@ -306,28 +394,56 @@ pub fn by_name<T: serde::de::DeserializeOwned>(name: &str) -> Result<T, String> 
 pub(crate) fn one(store: &Store, name: &str) -> Result<linerate_model::record::RunId, Error> {
     match &*store.resolve(name).map_err(error)? {
         [run] => Ok(*run),
-        several => Err(Error::usage(format!("{name:?} names {} runs, and one is needed", several.len()))),
+        several => Err(Error::usage(format!(
+            "{name:?} names {} runs, and one is needed",
+            several.len()
+        ))),
     }
 }
 
 fn replay(kind: RunKind, trial: &Trial, dialect: Dialect) -> Result<(), Error> {
-    let endpoint = if kind == RunKind::Session { Endpoint::Server } else { Endpoint::Client };
-    let style = if dialect == Dialect::Iperf3Json { iperf3::Style::Json } else { iperf3::Style::Text };
+    let endpoint = if kind == RunKind::Session {
+        Endpoint::Server
+    } else {
+        Endpoint::Client
+    };
+    let style = if dialect == Dialect::Iperf3Json {
+        iperf3::Style::Json
+    } else {
+        iperf3::Style::Text
+    };
     let mut of_iperf2;
     let mut of_iperf3;
     let sink: &mut dyn EventSink = if dialect == Dialect::Iperf2 {
-        of_iperf2 = iperf2::client_sink(iperf2::Options { endpoint, ..Default::default() }, Output::standard());
+        of_iperf2 = iperf2::client_sink(
+            iperf2::Options {
+                endpoint,
+                ..Default::default()
+            },
+            Output::standard(),
+        );
         &mut of_iperf2
     } else {
-        let options = iperf3::Options { style, ..iperf3::Options::new(endpoint, program_version(), system_line()) };
+        let options = iperf3::Options {
+            style,
+            ..iperf3::Options::new(endpoint, program_version(), system_line())
+        };
         of_iperf3 = iperf3::client_sink(options, Output::standard());
         &mut of_iperf3
     };
-    playback(trial).iter().try_for_each(|event| sink.event(event)).map_err(Error::failed)
+    playback(trial)
+        .iter()
+        .try_for_each(|event| sink.event(event))
+        .map_err(Error::failed)
 }
 
 fn argv(run: &RunRecord) -> String {
-    let words: Vec<String> = run.origin.argv.iter().map(|word| record::quoted(word)).collect();
+    let words: Vec<String> = run
+        .origin
+        .argv
+        .iter()
+        .map(|word| record::quoted(word))
+        .collect();
     printable(&words.join(" ")) + "\n"
 }
 
@@ -338,12 +454,21 @@ fn json(rows: &[RunRow]) -> String {
 /// A time in ms since 1970 by the clock of this host.
 #[must_use]
 pub fn local_time(unix_ms: u64) -> String {
-    let time = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or_default();
-    time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+    let time = i64::try_from(unix_ms)
+        .ok()
+        .and_then(|ms| Timestamp::from_millisecond(ms).ok())
+        .unwrap_or_default();
+    time.to_zoned(TimeZone::system())
+        .strftime("%Y-%m-%d %H:%M:%S")
+        .to_string()
 }
 
 pub(crate) fn error(error: StoreError) -> Error {
-    let outcome = if error.is_usage() { Outcome::Usage } else { Outcome::NotCompleted };
+    let outcome = if error.is_usage() {
+        Outcome::Usage
+    } else {
+        Outcome::NotCompleted
+    };
     Error::new(outcome, error)
 }
 

@@ -42,11 +42,17 @@ pub struct FileImport {
 
 impl fmt::Display for FileImport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} new, {} known, {} partial", self.new, self.known, self.partial)?;
+        write!(
+            f,
+            "{} new, {} known, {} partial",
+            self.new, self.known, self.partial
+        )?;
         if self.unread_lines > 0 {
             write!(f, ", {} lines of no report", self.unread_lines)?;
         }
-        self.refused.iter().try_for_each(|reason| write!(f, "; {reason}"))
+        self.refused
+            .iter()
+            .try_for_each(|reason| write!(f, "; {reason}"))
     }
 }
 
@@ -57,24 +63,33 @@ impl fmt::Display for FileImport {
 /// No place for the history, a file that cannot be read, or one without a report.
 pub fn import_file(store: Option<&str>, file: &str, labels: &[Label]) -> Result<FileImport, Error> {
     let place = Place::find(store).map_err(Error::failed)?;
-    let place = place.ok_or_else(|| Error::usage("--store off: there is no history to import into"))?;
+    let place =
+        place.ok_or_else(|| Error::usage("--store off: there is no history to import into"))?;
     let (contents, written_ms) = contents(file)?;
     let store = Store::open(&place).map_err(Error::failed)?;
-    add(&store, &contents, written_ms, labels).map_err(|error| Error::failed(format!("{file}: {error}")))
+    add(&store, &contents, written_ms, labels)
+        .map_err(|error| Error::failed(format!("{file}: {error}")))
 }
 
 /// The runs in a file, which are not added to a history.
 pub(crate) fn runs_in(file: &str) -> Result<Vec<RunRecord>, Error> {
     let (contents, written_ms) = contents(file)?;
-    records(&contents, written_ms, &|_| None).map_err(|error| Error::failed(format!("{file}: {error}")))
+    records(&contents, written_ms, &|_| None)
+        .map_err(|error| Error::failed(format!("{file}: {error}")))
 }
 
 /// The reports in a file, and when it was written.
 fn contents(file: &str) -> Result<(Contents, u64), Error> {
-    let (text, written_ms) = read(file).map_err(|error| Error::failed(format!("{file}: {error}")))?;
-    let name = Path::new(file).file_name().filter(|_| file != "-").map(|name| name.to_string_lossy());
+    let (text, written_ms) =
+        read(file).map_err(|error| Error::failed(format!("{file}: {error}")))?;
+    let name = Path::new(file)
+        .file_name()
+        .filter(|_| file != "-")
+        .map(|name| name.to_string_lossy());
     let contents = import(name.as_deref(), &text, &utc_offset_s);
-    contents.map(|contents| (contents, written_ms)).map_err(|error| Error::failed(format!("{file}: {error}")))
+    contents
+        .map(|contents| (contents, written_ms))
+        .map_err(|error| Error::failed(format!("{file}: {error}")))
 }
 
 /// The text of a file and when it was written, in ms since 1970.
@@ -84,8 +99,14 @@ fn read(file: &str) -> io::Result<(String, u64)> {
         file_system::read_all(io::stdin(), TEXT_BYTES_MAX as u64)?
     } else {
         let file = File::open(file)?;
-        let modified = file.metadata()?.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        written_ms = modified.and_then(|time| u64::try_from(time.as_millis()).ok()).unwrap_or(written_ms);
+        let modified = file
+            .metadata()?
+            .modified()
+            .ok()
+            .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        written_ms = modified
+            .and_then(|time| u64::try_from(time.as_millis()).ok())
+            .unwrap_or(written_ms);
         file_system::read_all(file, TEXT_BYTES_MAX as u64)?
     };
     let text = decode(&bytes).map_err(io::Error::other)?;
@@ -94,26 +115,37 @@ fn read(file: &str) -> io::Result<(String, u64)> {
 
 /// Offset of the local time zone at a local time in seconds since 1970.
 fn utc_offset_s(local_s: i64) -> i64 {
-    let local = Timestamp::from_second(local_s).ok().map(|time| time.to_zoned(TimeZone::UTC).datetime());
+    let local = Timestamp::from_second(local_s)
+        .ok()
+        .map(|time| time.to_zoned(TimeZone::UTC).datetime());
     let zoned = local.and_then(|local| local.to_zoned(TimeZone::system()).ok());
     zoned.map_or(0, |zoned| i64::from(zoned.offset().seconds()))
 }
 
-fn add(store: &Store, contents: &Contents, written_ms: u64, labels: &[Label]) -> Result<FileImport, String> {
+fn add(
+    store: &Store,
+    contents: &Contents,
+    written_ms: u64,
+    labels: &[Label],
+) -> Result<FileImport, String> {
     let mut counts = FileImport {
         known: contents.repeated,
         unread_lines: contents.unread.len(),
         refused: contents.refused.clone(),
         ..FileImport::default()
     };
-    for record in records(contents, written_ms, &|twin| store.imported(twin).ok().flatten())? {
+    for record in records(contents, written_ms, &|twin| {
+        store.imported(twin).ok().flatten()
+    })? {
         let saved = store.save(&record).map_err(|error| error.to_string())?;
         let run = match saved {
             Saved::Known(run) => run,
             Saved::New => record.run_id,
         };
         if !labels.is_empty() {
-            store.label(run, labels, &[]).map_err(|error| error.to_string())?;
+            store
+                .label(run, labels, &[])
+                .map_err(|error| error.to_string())?;
         }
         match saved {
             Saved::Known(_) => counts.known += 1,
@@ -136,7 +168,11 @@ fn records(
     }
 
     let id = |test: &Imported| run_id(&test.source_key, test.started_unix_ms.unwrap_or(written_ms));
-    let ids: HashMap<&str, RunId> = contents.tests.iter().map(|test| (test.source_key.as_str(), id(test))).collect();
+    let ids: HashMap<&str, RunId> = contents
+        .tests
+        .iter()
+        .map(|test| (test.source_key.as_str(), id(test)))
+        .collect();
     for test in &contents.tests {
         let mut record = run(test, written_ms);
         let twin = test.twin_key.as_deref();
@@ -162,9 +198,20 @@ fn run_id(source_key: &str, started_unix_ms: u64) -> RunId {
 /// Record and totals of the only test in a report that was written now; `None` where the report has none that ended.
 pub(crate) fn record_of(report: &str) -> Option<(RunRecord, Summary)> {
     let contents = import(None, report, &|_| 0).ok()?;
-    let [test] = contents.tests.as_slice() else { return None };
-    let summary = |event: &Event| if let Event::Summary(summary) = event { Some((**summary).clone()) } else { None };
-    Some((run(test, clock::unix_ms()), test.events.iter().find_map(summary)?))
+    let [test] = contents.tests.as_slice() else {
+        return None;
+    };
+    let summary = |event: &Event| {
+        if let Event::Summary(summary) = event {
+            Some((**summary).clone())
+        } else {
+            None
+        }
+    };
+    Some((
+        run(test, clock::unix_ms()),
+        test.events.iter().find_map(summary)?,
+    ))
 }
 
 /// The record of a test.
@@ -179,7 +226,13 @@ fn run(test: &Imported, written_ms: u64) -> RunRecord {
         trial.state = RunState::Partial;
     }
     let (kind, body) = body(test.endpoint, &trial);
-    let mut record = head(&test.source_key, test.started_unix_ms, written_ms, (kind, body), &test.origin);
+    let mut record = head(
+        &test.source_key,
+        test.started_unix_ms,
+        written_ms,
+        (kind, body),
+        &test.origin,
+    );
     record.title = detail(&trial).and_then(|detail| detail.header.spec.title.clone());
     record.path = path(test, kind, &trial);
     with_trial(record, trial)
@@ -189,10 +242,20 @@ fn run(test: &Imported, written_ms: u64) -> RunRecord {
 fn path_run(path: &ImportedPath, written_ms: u64) -> RunRecord {
     let test = &path.test;
     let what = (RunKind::Test, Body::Test);
-    let mut record = head(&path.source_key, test.started_unix_ms, written_ms, what, &path.origin);
+    let mut record = head(
+        &path.source_key,
+        test.started_unix_ms,
+        written_ms,
+        what,
+        &path.origin,
+    );
     record.diagnosis = test.diagnosis.clone().map(Box::new);
     if let Some(share) = test.lost_share {
-        record.notes.push(format!("{} reported a packet loss of {:.2} %", test.tool, share * 100.0));
+        record.notes.push(format!(
+            "{} reported a packet loss of {:.2} %",
+            test.tool,
+            share * 100.0
+        ));
     }
 
     let (report, target) = (&test.report, &test.report.target);
@@ -218,12 +281,23 @@ fn head(
     origin: &Origin,
 ) -> RunRecord {
     let known_ms = started_unix_ms.unwrap_or(written_ms);
-    let time = i64::try_from(known_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or_default();
+    let time = i64::try_from(known_ms)
+        .ok()
+        .and_then(|ms| Timestamp::from_millisecond(ms).ok())
+        .unwrap_or_default();
     let started_at = time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string();
-    let mut record = RunRecord::new(run_id(source_key, known_ms), kind, body, started_at, known_ms);
+    let mut record = RunRecord::new(
+        run_id(source_key, known_ms),
+        kind,
+        body,
+        started_at,
+        known_ms,
+    );
     record.origin = origin.clone();
     if started_unix_ms.is_none() {
-        record.notes.push("the report has no time: the start is when its file was written".to_owned());
+        record
+            .notes
+            .push("the report has no time: the start is when its file was written".to_owned());
     }
     record
 }
@@ -246,11 +320,14 @@ fn detail(trial: &Trial) -> Option<&TestDetail> {
 /// The report of a server is the test of one client.
 fn body(endpoint: Endpoint, trial: &Trial) -> (RunKind, Body) {
     let detail = detail(trial).filter(|_| endpoint == Endpoint::Server);
-    let Some((detail, stream)) = detail.and_then(|detail| Some((detail, detail.streams.first()?))) else {
+    let Some((detail, stream)) = detail.and_then(|detail| Some((detail, detail.streams.first()?)))
+    else {
         return (RunKind::Test, Body::Test);
     };
     let outcome = match &trial.reason {
-        Some(reason) => SessionOutcome::Partial { reason: reason.clone() },
+        Some(reason) => SessionOutcome::Partial {
+            reason: reason.clone(),
+        },
         None => SessionOutcome::Complete,
     };
     let spec = &detail.header.spec;
@@ -260,7 +337,9 @@ fn body(endpoint: Endpoint, trial: &Trial) -> (RunKind, Body) {
 }
 
 fn path(test: &Imported, kind: RunKind, trial: &Trial) -> RunPath {
-    let Some(detail) = detail(trial) else { return RunPath::default() };
+    let Some(detail) = detail(trial) else {
+        return RunPath::default();
+    };
     let (header, stream) = (&detail.header, detail.streams.first());
     let here = test.host_name.clone();
     let here = here.or_else(|| stream.map(|stream| stream.local.ip().to_string()));
@@ -269,19 +348,33 @@ fn path(test: &Imported, kind: RunKind, trial: &Trial) -> RunPath {
         Endpoint::Client => (here, peer),
         Endpoint::Server => (peer, here),
     };
-    let family = stream.map_or("", |stream| if stream.local.is_ipv4() { "ipv4" } else { "ipv6" });
+    let family = stream.map_or("", |stream| {
+        if stream.local.is_ipv4() {
+            "ipv4"
+        } else {
+            "ipv6"
+        }
+    });
     let addresses = stream.map(|stream| match test.endpoint {
         Endpoint::Client => [stream.local, stream.remote],
         Endpoint::Server => [stream.remote, stream.local],
     });
     let name = |host: &Option<String>| host.clone().unwrap_or_default();
-    let kind = if kind == RunKind::Session { "session" } else { "test" };
+    let kind = if kind == RunKind::Session {
+        "session"
+    } else {
+        "test"
+    };
     let mut path = RunPath::default();
     path.key = keys::path_key(&name(&client), &name(&server), family, "");
     path.spec_key = keys::spec_key(kind, &header.spec);
     path.client = client;
     path.server = server;
-    path.addresses = addresses.into_iter().flatten().map(|address| address.to_string()).collect();
+    path.addresses = addresses
+        .into_iter()
+        .flatten()
+        .map(|address| address.to_string())
+        .collect();
     path
 }
 

@@ -19,7 +19,10 @@ mod tests {
     #[test]
     fn only_link_local_addresses_without_a_device_need_one() {
         for host in ["fe80::1", "[fe80::1]", "febf::7"] {
-            assert!(scope_advice(host).is_some_and(|text| text.contains("%eth0")), "{host}");
+            assert!(
+                scope_advice(host).is_some_and(|text| text.contains("%eth0")),
+                "{host}"
+            );
         }
         for host in ["fe80::1%eth0", "2001:db8::1", "10.0.0.1", "lab", ""] {
             assert_eq!(scope_advice(host), None, "{host}");

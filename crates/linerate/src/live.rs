@@ -22,7 +22,10 @@ pub struct Live {
 
 impl Default for Live {
     fn default() -> Self {
-        Self { started: Instant::now(), state: Arc::default() }
+        Self {
+            started: Instant::now(),
+            state: Arc::default(),
+        }
     }
 }
 
@@ -71,7 +74,11 @@ impl Live {
                 _ => 1,
             });
         });
-        Box::new(Observed { inner, live: self.clone(), records })
+        Box::new(Observed {
+            inner,
+            live: self.clone(),
+            records,
+        })
     }
 
     /// A state is whole after each change, so a panic elsewhere leaves it usable.
@@ -108,7 +115,10 @@ impl ServerReporter for Observed<'_> {
     }
 
     fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
-        Ok(Box::new(Tee(Announcement(self.live.clone()), self.inner.open_test()?)))
+        Ok(Box::new(Tee(
+            Announcement(self.live.clone()),
+            self.inner.open_test()?,
+        )))
     }
 
     fn warning(&mut self, text: &str) {
@@ -139,7 +149,9 @@ impl EventSink for Announcement {
         if let Event::TestAccepted(header) = event
             && header.endpoint == Endpoint::Server
         {
-            self.0.lock().announce(&header.peer_host, header.peer_port, header.spec.end);
+            self.0
+                .lock()
+                .announce(&header.peer_host, header.peer_port, header.spec.end);
         }
         Ok(())
     }

@@ -19,18 +19,30 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Why the collector has not taken them.
 pub fn send(url: &Target, runs: &[RunRecord]) -> Result<(), String> {
     let base = url.path.trim_end_matches('/');
-    for (path, body) in [("/v1/metrics", otlp::metrics(runs)), ("/v1/traces", otlp::traces(runs))] {
+    for (path, body) in [
+        ("/v1/metrics", otlp::metrics(runs)),
+        ("/v1/traces", otlp::traces(runs)),
+    ] {
         post(url, &format!("{base}{path}"), &body.to_string())?;
     }
     Ok(())
 }
 
 fn post(url: &Target, path: &str, body: &str) -> Result<(), String> {
-    let trust = || TlsPeer { name: url.host.clone(), trust: Trust::System };
-    let protocol = Protocol { is_http2: false, tls: url.is_tls.then(trust) };
-    let mut addresses =
-        (url.host.as_str(), *url.ports.start()).to_socket_addrs().map_err(|e| format!("{}: {e}", url.host))?;
-    let address = addresses.next().ok_or_else(|| format!("{}: no address", url.host))?;
+    let trust = || TlsPeer {
+        name: url.host.clone(),
+        trust: Trust::System,
+    };
+    let protocol = Protocol {
+        is_http2: false,
+        tls: url.is_tls.then(trust),
+    };
+    let mut addresses = (url.host.as_str(), *url.ports.start())
+        .to_socket_addrs()
+        .map_err(|e| format!("{}: {e}", url.host))?;
+    let address = addresses
+        .next()
+        .ok_or_else(|| format!("{}: no address", url.host))?;
     let request = format!(
         "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         url.authority(),
@@ -43,9 +55,12 @@ fn post(url: &Target, path: &str, body: &str) -> Result<(), String> {
         connect_timeout: TIMEOUT,
         timeout: TIMEOUT,
     };
-    let response = probe::send(target, request.as_bytes(), false).map_err(|error| error.to_string())?;
+    let response =
+        probe::send(target, request.as_bytes(), false).map_err(|error| error.to_string())?;
     match response.status {
         200..300 => Ok(()),
-        status => Err(format!("{address} responded to {path} with the status {status}")),
+        status => Err(format!(
+            "{address} responded to {path} with the status {status}"
+        )),
     }
 }

@@ -42,7 +42,10 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn new(outcome: Outcome, text: impl fmt::Display) -> Self {
-        Self { outcome, text: text.to_string() }
+        Self {
+            outcome,
+            text: text.to_string(),
+        }
     }
 
     /// An invalid request.
@@ -53,7 +56,9 @@ impl Error {
     /// A request for what this build leaves out.
     #[must_use]
     pub fn absent(what: &str) -> Self {
-        Self::usage(format!("{what} is not in this build; the full program `linerate` has it"))
+        Self::usage(format!(
+            "{what} is not in this build; the full program `linerate` has it"
+        ))
     }
 
     /// An operation of this host failed.

@@ -29,7 +29,10 @@ impl Progress {
             (false, true) => Verbosity::Terminal,
             (false, false) => Verbosity::Lines,
         };
-        Self { verbosity, drawn_lines: 0 }
+        Self {
+            verbosity,
+            drawn_lines: 0,
+        }
     }
 
     /// Whether text can be replaced.
@@ -90,7 +93,17 @@ pub fn style() -> Style {
 /// Blocks where the locale is UTF-8 (locale(7): the first of these that is set decides).
 pub fn glyphs() -> linerate_report::Glyphs {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default();
-    let is_utf8 = locale.to_ascii_lowercase().replace('-', "").contains("utf8");
-    if is_utf8 { linerate_report::Glyphs::Blocks } else { linerate_report::Glyphs::Ascii }
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .find_map(set)
+        .unwrap_or_default();
+    let is_utf8 = locale
+        .to_ascii_lowercase()
+        .replace('-', "")
+        .contains("utf8");
+    if is_utf8 {
+        linerate_report::Glyphs::Blocks
+    } else {
+        linerate_report::Glyphs::Ascii
+    }
 }

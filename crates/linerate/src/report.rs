@@ -32,7 +32,14 @@ impl ReportSpec {
     /// The runs of these names in the history of the user, whole and with all names, for every terminal and file.
     #[must_use]
     pub fn new(runs: Vec<String>, form: Form) -> Self {
-        Self { runs, store: None, form, stretch: Stretch::default(), is_anonymous: false, style: Style::PLAIN }
+        Self {
+            runs,
+            store: None,
+            form,
+            stretch: Stretch::default(),
+            is_anonymous: false,
+            style: Style::PLAIN,
+        }
     }
 }
 
@@ -66,6 +73,9 @@ pub fn report(spec: &ReportSpec) -> Result<String, Error> {
 
 fn load(spec: &ReportSpec) -> Result<Vec<RunRecord>, Error> {
     let place = Place::find(spec.store.as_deref()).map_err(from_store)?;
-    let runs = spec.runs.iter().map(|name| load_named(place.as_ref(), name));
+    let runs = spec
+        .runs
+        .iter()
+        .map(|name| load_named(place.as_ref(), name));
     Ok(runs.collect::<Result<Vec<_>, _>>()?.concat())
 }

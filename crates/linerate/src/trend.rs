@@ -14,19 +14,32 @@ use crate::compare::{from_store, host_rules};
 ///
 /// # Errors
 /// A name of no or several runs, a run that belongs to no path, and a store that cannot be read.
-pub fn trend(store: Option<&str>, name: &str, measure: Option<MeasureName>) -> Result<Trend, Error> {
+pub fn trend(
+    store: Option<&str>,
+    name: &str,
+    measure: Option<MeasureName>,
+) -> Result<Trend, Error> {
     let place = Place::find(store).map_err(from_store)?;
     let place = place.ok_or_else(|| Error::usage("--store off: there is no history"))?;
     let store = Store::open_existing(&place).map_err(from_store)?;
     let last = match &*store.resolve(name).map_err(from_store)? {
         [run] => store.load(*run).map_err(from_store)?,
-        several => return Err(Error::usage(format!("{name:?} names {} runs, and one is needed", several.len()))),
+        several => {
+            return Err(Error::usage(format!(
+                "{name:?} names {} runs, and one is needed",
+                several.len()
+            )));
+        }
     };
     if last.path.key.is_empty() {
-        return Err(Error::failed(format!("run {} has no path: its host is not known", last.run_id.short())));
+        return Err(Error::failed(format!(
+            "run {} has no path: its host is not known",
+            last.run_id.short()
+        )));
     }
     let measure = measure.or_else(|| Some(last.primary()?.0));
-    let measure = measure.ok_or_else(|| Error::failed(format!("run {} has no result", last.run_id.short())))?;
+    let measure = measure
+        .ok_or_else(|| Error::failed(format!("run {} has no result", last.run_id.short())))?;
     let mut filter = Filter::default();
     filter.kind = Some(last.kind);
     filter.keys = Some((last.path.key.clone(), last.path.spec_key.clone()));
@@ -41,7 +54,13 @@ pub fn trend(store: Option<&str>, name: &str, measure: Option<MeasureName>) -> R
             value: medians.get(&row.run_id).copied(),
         };
         let load = |run: RunId| store.load(run).ok();
-        Ok(Trend::new(measure, &last, rows.iter().map(run).collect(), load, host_rules))
+        Ok(Trend::new(
+            measure,
+            &last,
+            rows.iter().map(run).collect(),
+            load,
+            host_rules,
+        ))
     };
     if !has_both_ways(&last, measure) {
         return of_ways(&[Way::Sum, Way::Forward, Way::Reverse]);

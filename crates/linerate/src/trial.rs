@@ -24,10 +24,22 @@ const UDP_BLOCK_LEN_BYTES: u32 = 1448;
 
 /// Title, transport and direction of each test.
 const TRIALS: [(&str, Transport, Direction); 4] = [
-    ("TCP, this machine to itself", Transport::Tcp, Direction::Forward),
-    ("TCP, the other direction", Transport::Tcp, Direction::Reverse),
+    (
+        "TCP, this machine to itself",
+        Transport::Tcp,
+        Direction::Forward,
+    ),
+    (
+        "TCP, the other direction",
+        Transport::Tcp,
+        Direction::Reverse,
+    ),
     ("UDP at 1 Gbit/s", Transport::Udp, Direction::Forward),
-    ("UDP at 1 Gbit/s, the other direction", Transport::Udp, Direction::Reverse),
+    (
+        "UDP at 1 Gbit/s, the other direction",
+        Transport::Udp,
+        Direction::Reverse,
+    ),
 ];
 
 /// A test that failed.
@@ -45,17 +57,30 @@ pub struct Unsound {
 ///
 /// # Errors
 /// The first test that fails or delivers impossible counts.
-pub fn run(signals: &Signals, begin: &mut dyn FnMut(&str) -> io::Result<()>) -> Result<[Received; 4], Unsound> {
-    let at_start = |failure| Unsound { title: "start of the server", failure };
+pub fn run(
+    signals: &Signals,
+    begin: &mut dyn FnMut(&str) -> io::Result<()>,
+) -> Result<[Received; 4], Unsound> {
+    let at_start = |failure| Unsound {
+        title: "start of the server",
+        failure,
+    };
     let server = Server::loopback().map_err(at_start)?;
-    let mut results = [Received { rate_bps: 0.0, lost_percent: None }; 4];
+    let mut results = [Received {
+        rate_bps: 0.0,
+        lost_percent: None,
+    }; 4];
     for ((title, transport, direction), result) in TRIALS.into_iter().zip(&mut results) {
         let test = test_spec(transport, direction);
-        let outcome =
-            begin(title).map_err(|error| failure(&error)).and_then(|()| run_trial(test, server.port(), signals));
+        let outcome = begin(title)
+            .map_err(|error| failure(&error))
+            .and_then(|()| run_trial(test, server.port(), signals));
         *result = outcome.map_err(|failure| Unsound { title, failure })?;
     }
-    server.stop().map_err(|failure| Unsound { title: "end of the server", failure })?;
+    server.stop().map_err(|failure| Unsound {
+        title: "end of the server",
+        failure,
+    })?;
     Ok(results)
 }
 
@@ -71,8 +96,13 @@ fn run_trial(test: TestSpec, port: u16, signals: &Signals) -> Result<Received, F
 fn received(summary: Option<&Summary>) -> Result<Received, &'static str> {
     let ends = || {
         let (summary, flow) = (summary?, summary?.streams.first()?.flow);
-        let lost_share = measure::datagrams(summary, flow).and_then(|datagrams| datagrams.lost_share());
-        Some((measure::sent(summary, flow)?, measure::received(summary, flow)?, lost_share))
+        let lost_share =
+            measure::datagrams(summary, flow).and_then(|datagrams| datagrams.lost_share());
+        Some((
+            measure::sent(summary, flow)?,
+            measure::received(summary, flow)?,
+            lost_share,
+        ))
     };
     let (sender, receiver, lost_share) = ends().ok_or("the test has no result")?;
     if receiver.bytes == 0 {
@@ -81,7 +111,10 @@ fn received(summary: Option<&Summary>) -> Result<Received, &'static str> {
     if receiver.bytes > sender.bytes {
         return Err("more bytes were received than sent");
     }
-    Ok(Received { rate_bps: receiver.bits_per_second(), lost_percent: lost_share.map(|share| share * 100.0) })
+    Ok(Received {
+        rate_bps: receiver.bits_per_second(),
+        lost_percent: lost_share.map(|share| share * 100.0),
+    })
 }
 
 fn test_spec(transport: Transport, direction: Direction) -> TestSpec {
@@ -115,7 +148,10 @@ mod tests {
     #[test]
     fn a_test_is_sound_when_something_arrived_and_not_more_than_was_sent() {
         let whole = received(Some(&summary(1000, 1000, None))).expect("sound");
-        assert_eq!((whole.rate_bps.to_bits(), whole.lost_percent), (8000_f64.to_bits(), None));
+        assert_eq!(
+            (whole.rate_bps.to_bits(), whole.lost_percent),
+            (8000_f64.to_bits(), None)
+        );
         assert!(received(Some(&summary(1000, 0, None))).is_err());
         assert!(received(Some(&summary(1000, 1001, None))).is_err());
         assert!(received(Some(&Summary::default())).is_err());

@@ -14,15 +14,26 @@ fn import(name: &str, text: &str) -> Imported {
 
 fn fixtures() -> Vec<String> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/doctor");
-    let mut paths: Vec<_> =
-        std::fs::read_dir(directory).expect("fixtures").flatten().map(|entry| entry.path()).collect();
+    let mut paths: Vec<_> = std::fs::read_dir(directory)
+        .expect("fixtures")
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
     paths.sort();
-    let texts = paths.iter().filter(|path| path.extension().is_some_and(|end| end == "txt"));
-    texts.map(|path| std::fs::read_to_string(path).expect("text")).collect()
+    let texts = paths
+        .iter()
+        .filter(|path| path.extension().is_some_and(|end| end == "txt"));
+    texts
+        .map(|path| std::fs::read_to_string(path).expect("text"))
+        .collect()
 }
 
 fn judge(text: &str) {
-    let observed: Vec<Observed> = import("x", text).snapshots.into_iter().map(Observed::once).collect();
+    let observed: Vec<Observed> = import("x", text)
+        .snapshots
+        .into_iter()
+        .map(Observed::once)
+        .collect();
     let _ = diagnose(&observed, &[]);
     if let [a, b, ..] = observed.as_slice() {
         let _ = compare(a, b, &[]);

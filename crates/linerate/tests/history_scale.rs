@@ -45,8 +45,14 @@ fn run(number: u64) -> RunRecord {
 /// Largest resident memory since [`forget_peak`] (proc_pid_status(5), VmHWM).
 fn peak_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("procfs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-    line.trim().trim_end_matches(" kB").parse().expect("a number")
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .expect("a peak");
+    line.trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .expect("a number")
 }
 
 /// proc_pid_clear_refs(5): 5 resets the peak.
@@ -54,7 +60,10 @@ fn forget_peak() {
     fs::write("/proc/self/clear_refs", "5").expect("procfs");
 }
 
-#[allow(clippy::print_stderr, reason = "the reader of the test log must see the times")]
+#[allow(
+    clippy::print_stderr,
+    reason = "the reader of the test log must see the times"
+)]
 #[test]
 #[ignore = "takes minutes"]
 fn timed_list_and_trend_of_a_hundred_thousand_runs() {
@@ -72,7 +81,10 @@ fn timed_list_and_trend_of_a_hundred_thousand_runs() {
     let history = History::find(Some(&path)).expect("a place");
     let mut filter = Filter::default();
     filter.limit = Some(20);
-    let list = history.list(&filter, ListForm::Text, Style::PLAIN).expect("a list").expect("runs");
+    let list = history
+        .list(&filter, ListForm::Text, Style::PLAIN)
+        .expect("a list")
+        .expect("runs");
     let (elapsed, peak) = (begin.elapsed(), peak_kib());
     eprintln!("list: {elapsed:?}, {peak} KiB");
     assert!(
@@ -84,6 +96,9 @@ fn timed_list_and_trend_of_a_hundred_thousand_runs() {
     let trend = linerate::trend::trend(Some(&path), "last", None).expect("a trend");
     let elapsed = begin.elapsed();
     eprintln!("trend of {} runs: {elapsed:?}", trend.runs.len());
-    assert_eq!((trend.runs.len() as u64, trend.changes.len()), (RUNS / PATHS, 1));
+    assert_eq!(
+        (trend.runs.len() as u64, trend.changes.len()),
+        (RUNS / PATHS, 1)
+    );
     assert!(elapsed < Duration::from_millis(300), "{elapsed:?}");
 }

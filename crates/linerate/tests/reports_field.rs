@@ -44,20 +44,34 @@ const fn answer(
     parts: &'static [&'static str],
     never: &'static [&'static str],
 ) -> Answer {
-    Answer { input, verdict, parts, never }
+    Answer {
+        input,
+        verdict,
+        parts,
+        never,
+    }
 }
 
 const ANSWERS: [Answer; 13] = [
     answer(
         "p13-udp-rcvbuf.txt",
         "receiver-cpu-app",
-        &["(likely)", "39465 datagrams lost", "socket buffer: 100 % of the loss"],
+        &[
+            "(likely)",
+            "39465 datagrams lost",
+            "socket buffer: 100 % of the loss",
+        ],
         &["certain", "UNREAD"],
     ),
     answer(
         "p14-udp-loss-client.txt",
         "path-or-receiver",
-        &["11 % of the datagrams lost", "19.5 Mbit/s received", "1022 datagrams lost", "22 Mbit/s sent"],
+        &[
+            "11 % of the datagrams lost",
+            "19.5 Mbit/s received",
+            "1022 datagrams lost",
+            "22 Mbit/s sent",
+        ],
         &["no limit found", "UNREAD"],
     ),
     answer(
@@ -69,52 +83,121 @@ const ANSWERS: [Answer; 13] = [
     answer(
         "p15-server-log.txt",
         "unknown",
-        &["iperf3 -s: 20.3 Mbit/s received", "iperf3 -s -u: 20 Mbit/s received", "0 % of the datagrams lost"],
+        &[
+            "iperf3 -s: 20.3 Mbit/s received",
+            "iperf3 -s -u: 20 Mbit/s received",
+            "0 % of the datagrams lost",
+        ],
         &["UNREAD"],
     ),
     answer(
         "p32-10g-gets-941.txt",
         "slower-link",
-        &["the rate is that of a slower link", "link speed 10 Gbit/s", "ip route get PEER"],
+        &[
+            "the rate is that of a slower link",
+            "link speed 10 Gbit/s",
+            "ip route get PEER",
+        ],
         &["the link is full", "UNREAD"],
     ),
     answer(
         "p33-policer-steps.txt",
         "policer",
-        &["a policer on the path", "479 Mbit/s in the first second", "94.4 Mbit/s afterwards"],
+        &[
+            "a policer on the path",
+            "479 Mbit/s in the first second",
+            "94.4 Mbit/s afterwards",
+        ],
         &["UNREAD"],
     ),
-    answer("p35b-iperf2-client-noprompt.txt", "unknown", &["19.2 Mbit/s sent", "4.26 s long"], &["UNREAD"]),
+    answer(
+        "p35b-iperf2-client-noprompt.txt",
+        "unknown",
+        &["19.2 Mbit/s sent", "4.26 s long"],
+        &["UNREAD"],
+    ),
     answer(
         "p35c-iperf2-udp-noprompt.txt",
         "path-or-receiver",
-        &["38 % of the datagrams lost", "19.5 Mbit/s received", "31.5 Mbit/s sent"],
+        &[
+            "38 % of the datagrams lost",
+            "19.5 Mbit/s received",
+            "31.5 Mbit/s sent",
+        ],
         &["UNREAD"],
     ),
-    answer("p35-e-flag-206.txt", "unknown", &["912 Mbit/s sent", "299 retransmissions"], &["UNREAD"]),
-    answer("p38-iperf2-i1.txt", "line-rate", &["940 Mbit/s sent", "3 s long"], &["UNREAD"]),
+    answer(
+        "p35-e-flag-206.txt",
+        "unknown",
+        &["912 Mbit/s sent", "299 retransmissions"],
+        &["UNREAD"],
+    ),
+    answer(
+        "p38-iperf2-i1.txt",
+        "line-rate",
+        &["940 Mbit/s sent", "3 s long"],
+        &["UNREAD"],
+    ),
     answer(
         "p43-directions.txt",
         "one-direction",
-        &["one direction is much slower", "92.3 Mbit/s received", "other direction 935 Mbit/s", "2211 retransmissions"],
+        &[
+            "one direction is much slower",
+            "92.3 Mbit/s received",
+            "other direction 935 Mbit/s",
+            "2211 retransmissions",
+        ],
         &["UNREAD"],
     ),
-    answer("i3-udp-nan.json", "path-or-receiver", &["33 % of the datagrams lost"], &["NaN", "UNREAD"]),
-    answer("i2-csv-enhanced.csv", "unknown", &["100 Mbit/s", "30 s long"], &["UNREAD"]),
+    answer(
+        "i3-udp-nan.json",
+        "path-or-receiver",
+        &["33 % of the datagrams lost"],
+        &["NaN", "UNREAD"],
+    ),
+    answer(
+        "i2-csv-enhanced.csv",
+        "unknown",
+        &["100 Mbit/s", "30 s long"],
+        &["UNREAD"],
+    ),
 ];
 
 #[test]
 fn reports_get_their_answer() {
     let mut wrong = Vec::new();
-    for Answer { input, verdict, parts, never } in ANSWERS {
+    for Answer {
+        input,
+        verdict,
+        parts,
+        never,
+    } in ANSWERS
+    {
         let query = Query::of(Source::Files(vec![directory().join(input)]));
         let diagnosis = diagnose(&query).unwrap_or_else(|error| panic!("{input}: {error}"));
-        let text = doctor::text(&diagnosis, false, Style { columns: 10_000, ..Style::PLAIN });
-        let is_answer = |line: &&str| !["ALSO", "OK ", "UNKNOWN", "UNREAD"].iter().any(|label| line.starts_with(label));
-        let answer = text.lines().take_while(is_answer).collect::<Vec<_>>().join("\n");
+        let text = doctor::text(
+            &diagnosis,
+            false,
+            Style {
+                columns: 10_000,
+                ..Style::PLAIN
+            },
+        );
+        let is_answer = |line: &&str| {
+            !["ALSO", "OK ", "UNKNOWN", "UNREAD"]
+                .iter()
+                .any(|label| line.starts_with(label))
+        };
+        let answer = text
+            .lines()
+            .take_while(is_answer)
+            .collect::<Vec<_>>()
+            .join("\n");
         let found = diagnosis.verdict.verdict.as_str();
         if found != verdict {
-            wrong.push(format!("{input}: {found} in the place of {verdict}:\n{text}"));
+            wrong.push(format!(
+                "{input}: {found} in the place of {verdict}:\n{text}"
+            ));
         }
         for part in parts.iter().filter(|part| !answer.contains(**part)) {
             wrong.push(format!("{input}: the answer lacks {part:?}:\n{text}"));
@@ -130,35 +213,65 @@ fn reports_get_their_answer() {
 #[test]
 fn two_moments_of_one_host_make_the_cause_certain() {
     let after = fs::read_to_string(path("p13-udp-rcvbuf.txt")).expect("a text");
-    let counters = after.split("user@server:~$ netstat").nth(1).expect("its counters").replace("39470", "5");
+    let counters = after
+        .split("user@server:~$ netstat")
+        .nth(1)
+        .expect("its counters")
+        .replace("39470", "5");
     let folder = tempfile::tempdir().expect("a folder");
     let before = folder.path().join("before.txt");
     fs::write(&before, format!("user@server:~$ netstat{counters}")).expect("written");
 
-    let query = Query::of(Source::Compared([before, directory().join("p13-udp-rcvbuf.txt")]));
+    let query = Query::of(Source::Compared([
+        before,
+        directory().join("p13-udp-rcvbuf.txt"),
+    ]));
     let diagnosis = diagnose(&query).expect("a diagnosis");
-    let text = doctor::text(&diagnosis, false, Style { columns: 10_000, ..Style::PLAIN });
+    let text = doctor::text(
+        &diagnosis,
+        false,
+        Style {
+            columns: 10_000,
+            ..Style::PLAIN
+        },
+    );
     let verdict = &diagnosis.verdict;
-    assert_eq!((verdict.verdict.as_str(), verdict.confidence), ("receiver-cpu-app", Confidence::High), "{text}");
-    assert!(text.contains("(certain)") && text.contains("39465"), "{text}");
+    assert_eq!(
+        (verdict.verdict.as_str(), verdict.confidence),
+        ("receiver-cpu-app", Confidence::High),
+        "{text}"
+    );
+    assert!(
+        text.contains("(certain)") && text.contains("39465"),
+        "{text}"
+    );
 }
 
 /// A history of its own.
 fn history() -> (TempDir, String) {
     let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("history.db").to_string_lossy().into_owned();
+    let path = directory
+        .path()
+        .join("history.db")
+        .to_string_lossy()
+        .into_owned();
     (directory, path)
 }
 
 fn runs(store: &str) -> Vec<RunRecord> {
     let store = Store::open_existing(&Place::file(store)).expect("a history");
     let rows = store.list(&Filter::default()).expect("a list");
-    rows.iter().map(|row| store.load(row.run_id).expect("a run")).collect()
+    rows.iter()
+        .map(|row| store.load(row.run_id).expect("a run"))
+        .collect()
 }
 
 fn measured(run: &RunRecord, name: MeasureName, way: Way) -> Option<f64> {
     let measures = run.trials.iter().flat_map(|trial| &trial.measures);
-    measures.filter(|measure| (measure.name, measure.way) == (name, way)).map(|measure| measure.value).next()
+    measures
+        .filter(|measure| (measure.name, measure.way) == (name, way))
+        .map(|measure| measure.value)
+        .next()
 }
 
 #[test]
@@ -166,9 +279,21 @@ fn values_of_csv_and_json_are_those_of_their_tests() {
     use MeasureName as M;
     type Values = &'static [(M, Way, f64)];
     let inputs: [(&str, usize, Values); 5] = [
-        ("i2-218-tcp-P3.csv", 3, &[(M::SentBps, Way::Forward, 34.2e6)]),
-        ("i2-221-tcp-P2.csv", 2, &[(M::SentBps, Way::Forward, 23.1e6)]),
-        ("i2-csv-enhanced.csv", 1, &[(M::ReceivedBps, Way::Forward, 100.0e6)]),
+        (
+            "i2-218-tcp-P3.csv",
+            3,
+            &[(M::SentBps, Way::Forward, 34.2e6)],
+        ),
+        (
+            "i2-221-tcp-P2.csv",
+            2,
+            &[(M::SentBps, Way::Forward, 23.1e6)],
+        ),
+        (
+            "i2-csv-enhanced.csv",
+            1,
+            &[(M::ReceivedBps, Way::Forward, 100.0e6)],
+        ),
         (
             "i3-udp-nan.json",
             1,
@@ -178,20 +303,36 @@ fn values_of_csv_and_json_are_those_of_their_tests() {
                 (M::LostShare, Way::Reverse, 1.0 / 3.0),
             ],
         ),
-        ("p14-udp-loss-client.json", 1, &[(M::LostShare, Way::Forward, 0.1105)]),
+        (
+            "p14-udp-loss-client.json",
+            1,
+            &[(M::LostShare, Way::Forward, 0.1105)],
+        ),
     ];
     for (input, streams, values) in inputs {
         let (_directory, store) = history();
-        let imported = import_file(Some(&store), &path(input), &[]).unwrap_or_else(|error| panic!("{input}: {error}"));
-        assert_eq!((imported.new, imported.known, imported.partial), (1, 0, 0), "{input}: one run");
+        let imported = import_file(Some(&store), &path(input), &[])
+            .unwrap_or_else(|error| panic!("{input}: {error}"));
+        assert_eq!(
+            (imported.new, imported.known, imported.partial),
+            (1, 0, 0),
+            "{input}: one run"
+        );
         let runs = runs(&store);
-        let [run] = runs.as_slice() else { panic!("{input}: {} runs", runs.len()) };
+        let [run] = runs.as_slice() else {
+            panic!("{input}: {} runs", runs.len())
+        };
         let detail = run.trials[0].detail.as_ref().expect("a test");
-        let linerate_model::record::Detail::Test(test) = detail else { panic!("{input}: another kind of trial") };
+        let linerate_model::record::Detail::Test(test) = detail else {
+            panic!("{input}: another kind of trial")
+        };
         assert_eq!(test.streams.len(), streams, "{input}");
         for (name, way, expected) in values {
             let found = measured(run, *name, *way).unwrap_or_else(|| panic!("{input}: no {name}"));
-            assert!((found / expected - 1.0).abs() < 0.005, "{input}: {name} is {found}, not {expected}");
+            assert!(
+                (found / expected - 1.0).abs() < 0.005,
+                "{input}: {name} is {found}, not {expected}"
+            );
         }
     }
 }
@@ -203,10 +344,20 @@ fn reports_that_cannot_be_are_refused_with_the_reason() {
         ("i3-lost-180.json", &["implausible", "datagrams lost"][..]),
         ("i3-utf16.json", &["UTF-16", "iconv -f UTF-16 -t UTF-8"]),
     ] {
-        let error = import_file(Some(&store), &path(input), &[]).expect_err(input).to_string();
-        assert!(reasons.iter().all(|reason| error.contains(reason)), "{input}: {error}");
-        let error = report(&ReportSpec::new(vec![path(input)], Form::Text)).expect_err(input).to_string();
-        assert!(reasons.iter().all(|reason| error.contains(reason)), "{input}: {error}");
+        let error = import_file(Some(&store), &path(input), &[])
+            .expect_err(input)
+            .to_string();
+        assert!(
+            reasons.iter().all(|reason| error.contains(reason)),
+            "{input}: {error}"
+        );
+        let error = report(&ReportSpec::new(vec![path(input)], Form::Text))
+            .expect_err(input)
+            .to_string();
+        assert!(
+            reasons.iter().all(|reason| error.contains(reason)),
+            "{input}: {error}"
+        );
     }
 }
 
@@ -241,14 +392,19 @@ fn a_path_that_recovered_is_steady_and_its_recovery_is_listed() {
 
     let found = trend(Some(&store), "last", None).expect("a trend");
     assert_eq!(found.state(), TrendState::Steady, "{:?}", found.changes);
-    let [worse, better] = found.changes.as_slice() else { panic!("{:?}", found.changes) };
+    let [worse, better] = found.changes.as_slice() else {
+        panic!("{:?}", found.changes)
+    };
     assert!(worse.is_worse && !better.is_worse);
 
     // The percentages are those of the two medians beside them.
     let text = linerate_report::trend::text(&found, &|_| "then".to_owned(), Style::PLAIN);
     for change in &found.changes {
         let percent = (change.after / change.before - 1.0) * 100.0;
-        assert!(text.contains(&format!("({percent:+.1} %)")), "{percent}: {text}");
+        assert!(
+            text.contains(&format!("({percent:+.1} %)")),
+            "{percent}: {text}"
+        );
     }
 }
 
@@ -260,16 +416,27 @@ fn files_are_reported_and_compared_without_a_history() {
         ("p33-policer-steps.txt", "156 Mbit/s"),
         ("trend-recovered/A00.json", "Mbit/s"),
     ] {
-        let text =
-            report(&ReportSpec::new(vec![path(input)], Form::Text)).unwrap_or_else(|error| panic!("{input}: {error}"));
+        let text = report(&ReportSpec::new(vec![path(input)], Form::Text))
+            .unwrap_or_else(|error| panic!("{input}: {error}"));
         assert!(text.contains(part), "{input}: {text}");
     }
 
-    let spec = CompareSpec::new(path("trend-recovered/A00.json"), path("trend-recovered/D00.json"));
+    let spec = CompareSpec::new(
+        path("trend-recovered/A00.json"),
+        path("trend-recovered/D00.json"),
+    );
     let compared = compare(&spec).expect("two runs");
-    assert_eq!(compared.comparison.conclusion, Some(Verdict::TooFew), "{:?}", compared.comparison);
+    assert_eq!(
+        compared.comparison.conclusion,
+        Some(Verdict::TooFew),
+        "{:?}",
+        compared.comparison
+    );
     let text = linerate_report::compare::text(&compared.comparison, Style::PLAIN);
-    assert!(text.contains("linerate history import --label side=b FILE..."), "{text}");
+    assert!(
+        text.contains("linerate history import --label side=b FILE..."),
+        "{text}"
+    );
 }
 
 #[test]
@@ -288,11 +455,17 @@ fn labels_of_an_import_select_the_sides_of_a_comparison() {
     let again = path("trend-recovered/A00.json");
     let known = import_file(Some(&store), &again, &[label("seen=twice")]).expect("a report");
     assert_eq!((known.new, known.known), (0, 1));
-    let twice = runs(&store).into_iter().filter(|run| run.labels.contains_key("seen")).count();
+    let twice = runs(&store)
+        .into_iter()
+        .filter(|run| run.labels.contains_key("seen"))
+        .count();
     assert_eq!(twice, 1);
 
     let mut spec = CompareSpec::new("label:side=a", "label:side=b");
     spec.store = Some(store);
     let compared = compare(&spec).expect("two sides");
-    assert_eq!([&compared.comparison.a, &compared.comparison.b].map(|side| side.trials), [8, 8]);
+    assert_eq!(
+        [&compared.comparison.a, &compared.comparison.b].map(|side| side.trials),
+        [8, 8]
+    );
 }

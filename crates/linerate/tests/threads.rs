@@ -31,17 +31,31 @@ fn use_everything() {
         (Transport::Tcp, Direction::Bidirectional),
         (Transport::Udp, Direction::Reverse),
     ] {
-        let result = Client::to("127.0.0.1", server.port(), test(transport, direction)).run(&stop());
+        let result =
+            Client::to("127.0.0.1", server.port(), test(transport, direction)).run(&stop());
         result.outcome.expect("a test over loopback");
     }
     stopped_while_it_runs(&server);
     let refused = Client::to("127.0.0.1", 9, TestSpec::default()).run(&stop());
     assert!(refused.outcome.is_err());
-    let host = Source::Host { interfaces: Vec::new(), peer: None, period: Some(Duration::from_millis(50)) };
+    let host = Source::Host {
+        interfaces: Vec::new(),
+        peer: None,
+        period: Some(Duration::from_millis(50)),
+    };
     linerate::diagnose(&Query::of(host)).expect("this host can be read");
-    let mut spec = SweepSpec::to("127.0.0.1", server.port()).over("streams=1..2").expect("a factor");
+    let mut spec = SweepSpec::to("127.0.0.1", server.port())
+        .over("streams=1..2")
+        .expect("a factor");
     (spec.time_s, spec.omit_s, spec.repetitions, spec.budget) = (1, 0, 1, Duration::from_secs(1));
-    linerate::sweep(&spec, RecordOptions::default(), &stop(), Progress::new(true), None).expect("a sweep");
+    linerate::sweep(
+        &spec,
+        RecordOptions::default(),
+        &stop(),
+        Progress::new(true),
+        None,
+    )
+    .expect("a sweep");
     server.stop().expect("nothing ended it before");
 }
 
@@ -93,7 +107,11 @@ impl Held {
     fn now() -> Self {
         let count = |folder: &str| fs::read_dir(folder).expect("procfs").count();
         let status = fs::read_to_string("/proc/thread-self/status").expect("procfs");
-        let is_mask = |line: &&str| ["SigBlk:", "SigIgn:", "SigCgt:"].iter().any(|name| line.starts_with(name));
+        let is_mask = |line: &&str| {
+            ["SigBlk:", "SigIgn:", "SigCgt:"]
+                .iter()
+                .any(|name| line.starts_with(name))
+        };
         Self {
             threads: count("/proc/self/task"),
             descriptors: count("/proc/self/fd"),

@@ -25,7 +25,13 @@ fn a_panic_leaves_the_terminal_as_it_was() {
     let path = |name: &str| directory.path().join(name);
     let shown = |name: &str| path(name).display().to_string();
     let test = env::current_exe().expect("this test").display().to_string();
-    let tmux = |words: &[&str]| Command::new("tmux").arg("-S").arg(path("tmux")).args(words).output();
+    let tmux = |words: &[&str]| {
+        Command::new("tmux")
+            .arg("-S")
+            .arg(path("tmux"))
+            .args(words)
+            .output()
+    };
     let command = format!(
         "stty -a > {}; {test} --exact panics_while_a_view_is_shown --ignored --nocapture; stty -a > {}; mv {} {}; read line",
         shown("before"),
@@ -58,9 +64,13 @@ fn a_panic_leaves_the_terminal_as_it_was() {
     while !path("after").exists() && Instant::now() < end {
         thread::sleep(Duration::from_millis(5));
     }
-    let text = String::from_utf8_lossy(&tmux(&["capture-pane", "-p"]).expect("it runs").stdout).into_owned();
+    let text = String::from_utf8_lossy(&tmux(&["capture-pane", "-p"]).expect("it runs").stdout)
+        .into_owned();
     let _ = tmux(&["kill-server"]);
     let read = |name: &str| fs::read_to_string(path(name)).unwrap_or_default();
     assert_eq!(read("before"), read("after"), "{text}");
-    assert!(text.contains("on purpose"), "the message is on the screen of before: {text}");
+    assert!(
+        text.contains("on purpose"),
+        "the message is on the screen of before: {text}"
+    );
 }

@@ -23,7 +23,11 @@ pub(super) fn take_charge(
     match *options {}
 }
 
-pub(super) fn agents(options: &BusOptions, _: &str, _: &[String]) -> Result<Box<dyn Carrier>, Error> {
+pub(super) fn agents(
+    options: &BusOptions,
+    _: &str,
+    _: &[String],
+) -> Result<Box<dyn Carrier>, Error> {
     match *options {}
 }
 

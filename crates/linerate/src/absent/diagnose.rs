@@ -20,8 +20,16 @@ pub(crate) mod observed_test {
     use crate::outcome::failure;
 
     /// Refuses the test.
-    pub(crate) fn run_client(_: &ClientSpec, _: &mut dyn TestReport, _: &dyn Interrupts, _: bool) -> Reported {
-        Reported { outcome: Err(failure(&Error::absent("the doctor"))), diagnosis: None }
+    pub(crate) fn run_client(
+        _: &ClientSpec,
+        _: &mut dyn TestReport,
+        _: &dyn Interrupts,
+        _: bool,
+    ) -> Reported {
+        Reported {
+            outcome: Err(failure(&Error::absent("the doctor"))),
+            diagnosis: None,
+        }
     }
 
     /// Counts no drops.

@@ -1,5 +1,8 @@
 //! Limits of results in a build without the feature `store`: there are none.
-#![allow(clippy::needless_pass_by_value, reason = "the surface is that of the counterpart")]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "the surface is that of the counterpart"
+)]
 
 use std::str::FromStr;
 

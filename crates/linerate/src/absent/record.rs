@@ -1,5 +1,8 @@
 //! Records of runs in a build without the feature `store`: there are none.
-#![allow(clippy::needless_pass_by_value, reason = "the surface is that of the counterpart")]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "the surface is that of the counterpart"
+)]
 
 use std::collections::BTreeMap;
 
@@ -38,7 +41,10 @@ impl SessionRecords {
 
     /// Passes everything to `inner`.
     #[must_use]
-    pub fn observe<'a>(_: Option<&'a Self>, inner: Box<dyn ServerReporter + 'a>) -> Box<dyn ServerReporter + 'a> {
+    pub fn observe<'a>(
+        _: Option<&'a Self>,
+        inner: Box<dyn ServerReporter + 'a>,
+    ) -> Box<dyn ServerReporter + 'a> {
         inner
     }
 

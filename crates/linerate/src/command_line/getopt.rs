@@ -70,7 +70,12 @@ pub(crate) struct Getopt<'a, Id> {
 impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
     /// Starts at the first of `words`, which exclude the program name.
     pub(crate) fn new(grammar: &'a Grammar<Id>, words: &'a [OsString]) -> Self {
-        Self { grammar, words: words.iter(), cluster: &[], operands: Vec::new() }
+        Self {
+            grammar,
+            words: words.iter(),
+            cluster: &[],
+            operands: Vec::new(),
+        }
     }
 
     /// The words met so far that are no options, for programs that do not ignore them.
@@ -80,7 +85,12 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
 
     fn next_short(&mut self, letter: u8, rest: &'a [u8]) -> Result<Found<'a, Id>, GetoptError> {
         self.cluster = rest;
-        let Some(rule) = self.grammar.shorts.iter().find(|rule| rule.letter == letter) else {
+        let Some(rule) = self
+            .grammar
+            .shorts
+            .iter()
+            .find(|rule| rule.letter == letter)
+        else {
             return Err(GetoptError::InvalidLetter(letter));
         };
         let value = match rule.argument {
@@ -123,7 +133,9 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
         if let Some(exact) = longs.iter().find(|rule| rule.name.as_bytes() == name) {
             return Ok(*exact);
         }
-        let mut matches = longs.iter().filter(|rule| rule.name.as_bytes().starts_with(name));
+        let mut matches = longs
+            .iter()
+            .filter(|rule| rule.name.as_bytes().starts_with(name));
         let Some(first) = matches.next() else {
             return Err(GetoptError::Unrecognized(typed.to_vec()));
         };
@@ -135,7 +147,10 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
             return Ok(*first);
         }
         candidates.insert(0, first.name);
-        Err(GetoptError::Ambiguous { typed: typed.to_vec(), candidates })
+        Err(GetoptError::Ambiguous {
+            typed: typed.to_vec(),
+            candidates,
+        })
     }
 }
 
@@ -198,15 +213,30 @@ pub(crate) struct Quoting {
 }
 
 /// The wording of glibc since 2.17.
-pub(crate) const GLIBC: Quoting = Quoting { open: "'", close: "'", letter: "'", names_candidates: true };
+pub(crate) const GLIBC: Quoting = Quoting {
+    open: "'",
+    close: "'",
+    letter: "'",
+    names_candidates: true,
+};
 
 /// The wording of older GNU programs, which some still carry with them.
-pub(crate) const OLD_GNU: Quoting = Quoting { open: "`", close: "'", letter: "", names_candidates: false };
+pub(crate) const OLD_GNU: Quoting = Quoting {
+    open: "`",
+    close: "'",
+    letter: "",
+    names_candidates: false,
+};
 
 impl GetoptError {
     /// The message of the C library without a line end, as bytes because it quotes what was typed.
     pub(crate) fn message(&self, program: &OsStr, quoting: Quoting) -> Vec<u8> {
-        let Quoting { open, close, letter, .. } = quoting;
+        let Quoting {
+            open,
+            close,
+            letter,
+            ..
+        } = quoting;
         let quoted = |name: &[u8]| [open.as_bytes(), b"--", name, close.as_bytes()].concat();
         let quoted_letter = |byte: u8| [letter.as_bytes(), &[byte], letter.as_bytes()].concat();
         let text = match self {
@@ -215,19 +245,34 @@ impl GetoptError {
                 [b"option ", &*quoted(typed), b" is ambiguous"].concat()
             }
             Self::Ambiguous { typed, candidates } => {
-                let mut text = [b"option ", &*quoted(typed), b" is ambiguous; possibilities:"].concat();
+                let mut text = [
+                    b"option ",
+                    &*quoted(typed),
+                    b" is ambiguous; possibilities:",
+                ]
+                .concat();
                 for name in candidates {
                     text.push(b' ');
                     text.extend(quoted(name.as_bytes()));
                 }
                 text
             }
-            Self::UnexpectedValue(name) => {
-                [b"option ", &*quoted(name.as_bytes()), b" doesn't allow an argument"].concat()
-            }
-            Self::NameNeedsValue(name) => [b"option ", &*quoted(name.as_bytes()), b" requires an argument"].concat(),
+            Self::UnexpectedValue(name) => [
+                b"option ",
+                &*quoted(name.as_bytes()),
+                b" doesn't allow an argument",
+            ]
+            .concat(),
+            Self::NameNeedsValue(name) => [
+                b"option ",
+                &*quoted(name.as_bytes()),
+                b" requires an argument",
+            ]
+            .concat(),
             Self::InvalidLetter(byte) => [b"invalid option -- ", &*quoted_letter(*byte)].concat(),
-            Self::LetterNeedsValue(byte) => [b"option requires an argument -- ", &*quoted_letter(*byte)].concat(),
+            Self::LetterNeedsValue(byte) => {
+                [b"option requires an argument -- ", &*quoted_letter(*byte)].concat()
+            }
         };
         [program.as_bytes(), b": ", &*text].concat()
     }

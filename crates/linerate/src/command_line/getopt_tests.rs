@@ -14,10 +14,18 @@ use super::*;
 
 /// Short options `ab:c::`, long ones as in the C program below. The id of `b` and its long forms is the same.
 fn grammar() -> Grammar<u8> {
-    let short = |letter, argument| Short { letter, argument, id: letter };
+    let short = |letter, argument| Short {
+        letter,
+        argument,
+        id: letter,
+    };
     let long = |name, argument, id| Long { name, argument, id };
     Grammar {
-        shorts: vec![short(b'a', Argument::None), short(b'b', Argument::Required), short(b'c', Argument::Optional)],
+        shorts: vec![
+            short(b'a', Argument::None),
+            short(b'b', Argument::Required),
+            short(b'c', Argument::Optional),
+        ],
         longs: vec![
             long("version", Argument::None, b'V'),
             long("version4", Argument::None, b'4'),
@@ -76,14 +84,26 @@ fn known_command_lines() {
         (&["-"], ""),
         (&["--bitr", "5", "--bitrate-old=6"], "b=5\nb=6\n"),
         (&["--version", "--version4"], "V=(none)\n4=(none)\n"),
-        (&["--time=", "--debug", "2", "--deb=2"], "t=\nd=(none)\nd=2\n"),
+        (
+            &["--time=", "--debug", "2", "--deb=2"],
+            "t=\nd=(none)\nd=2\n",
+        ),
         (&["-aq"], "a=(none)\np: invalid option -- 'q'\n"),
         (&["-b"], "p: option requires an argument -- 'b'\n"),
         (&["--time"], "p: option '--time' requires an argument\n"),
-        (&["--verb=1"], "p: option '--verbose' doesn't allow an argument\n"),
+        (
+            &["--verb=1"],
+            "p: option '--verbose' doesn't allow an argument\n",
+        ),
         (&["--bogus=1"], "p: unrecognized option '--bogus=1'\n"),
-        (&["--ver"], "p: option '--ver' is ambiguous; possibilities: '--version' '--version4' '--verbose'\n"),
-        (&["--tim=1"], "p: option '--tim=1' is ambiguous; possibilities: '--time' '--times'\n"),
+        (
+            &["--ver"],
+            "p: option '--ver' is ambiguous; possibilities: '--version' '--version4' '--verbose'\n",
+        ),
+        (
+            &["--tim=1"],
+            "p: option '--tim=1' is ambiguous; possibilities: '--time' '--times'\n",
+        ),
     ];
     for (words, expected) in rows {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
@@ -96,16 +116,25 @@ fn known_command_lines() {
 fn the_older_wording_is_a_matter_of_quotes() {
     let old = OLD_GNU;
     let bogus = GetoptError::Unrecognized(b"bogus".to_vec());
-    assert_eq!(bogus.message(OsStr::new("iperf"), old), b"iperf: unrecognized option `--bogus'");
+    assert_eq!(
+        bogus.message(OsStr::new("iperf"), old),
+        b"iperf: unrecognized option `--bogus'"
+    );
     let letter = GetoptError::InvalidLetter(b'q');
-    assert_eq!(letter.message(OsStr::new("iperf"), old), b"iperf: invalid option -- q");
+    assert_eq!(
+        letter.message(OsStr::new("iperf"), old),
+        b"iperf: invalid option -- q"
+    );
 }
 
 #[test]
 fn generated_command_lines_are_read_as_the_c_library_reads_them() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let Some(reference) = compile(directory.path()) else {
-        let _ = writeln!(std::io::stderr(), "skipped: no C compiler, or a C library other than glibc");
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: no C compiler, or a C library other than glibc"
+        );
         return;
     };
     // A fixed seed: the same lists in every run.
@@ -113,10 +142,19 @@ fn generated_command_lines_are_read_as_the_c_library_reads_them() {
     let mut runner = TestRunner::new_with_rng(Config::with_cases(400), rng);
     runner
         .run(&prop::collection::vec(word(), 0..6), |words| {
-            let output = Command::new(&reference).arg0("prog").args(&words).env_remove("POSIXLY_CORRECT").output();
+            let output = Command::new(&reference)
+                .arg0("prog")
+                .args(&words)
+                .env_remove("POSIXLY_CORRECT")
+                .output();
             let expected = output.expect("the program was just compiled").stdout;
             let ours = transcript("prog", &words);
-            prop_assert_eq!(String::from_utf8_lossy(&ours), String::from_utf8_lossy(&expected), "{:?}", words);
+            prop_assert_eq!(
+                String::from_utf8_lossy(&ours),
+                String::from_utf8_lossy(&expected),
+                "{:?}",
+                words
+            );
             Ok(())
         })
         .expect("both agree");
@@ -125,10 +163,11 @@ fn generated_command_lines_are_read_as_the_c_library_reads_them() {
 /// Words made of parts that matter to the parser, and now and then of anything.
 fn word() -> impl Strategy<Value = OsString> {
     const PARTS: [&str; 22] = [
-        "-", "--", "=", "a", "b", "c", "q", "5", ":", ";", "ver", "version", "version4", "verbose", "bit", "bitrate",
-        "-old", "debug", "tim", "time", "s", "x y",
+        "-", "--", "=", "a", "b", "c", "q", "5", ":", ";", "ver", "version", "version4", "verbose",
+        "bit", "bitrate", "-old", "debug", "tim", "time", "s", "x y",
     ];
-    let parts = prop::collection::vec(prop::sample::select(PARTS.as_slice()), 0..4).prop_map(|parts| parts.concat());
+    let parts = prop::collection::vec(prop::sample::select(PARTS.as_slice()), 0..4)
+        .prop_map(|parts| parts.concat());
     let option = parts.clone().prop_map(|rest| format!("-{rest}"));
     let long = parts.clone().prop_map(|rest| format!("--{rest}"));
     let bytes = prop::collection::vec(1_u8..=255, 0..6).prop_map(OsString::from_vec);
@@ -144,6 +183,11 @@ fn compile(directory: &Path) -> Option<PathBuf> {
     let source = directory.join("reference.c");
     let program = directory.join("reference");
     std::fs::write(&source, format!("#include <unistd.h>\n{C_PROGRAM}")).ok()?;
-    let compiled = Command::new("cc").arg("-o").args([&program, &source]).status().ok()?.success();
+    let compiled = Command::new("cc")
+        .arg("-o")
+        .args([&program, &source])
+        .status()
+        .ok()?
+        .success();
     (compiled && cfg!(target_env = "gnu")).then_some(program)
 }

@@ -25,7 +25,9 @@ pub(crate) fn atoi(text: &[u8]) -> i32 {
 pub(crate) fn integer_any_base(text: &[u8]) -> Option<(i64, &[u8])> {
     let (negative, digits) = sign(skip_space(text));
     let (base, digits) = match digits {
-        [b'0', b'x' | b'X', rest @ ..] if rest.first().is_some_and(u8::is_ascii_hexdigit) => (16, rest),
+        [b'0', b'x' | b'X', rest @ ..] if rest.first().is_some_and(u8::is_ascii_hexdigit) => {
+            (16, rest)
+        }
         [b'0', ..] => (8, digits),
         _ => (10, digits),
     };
@@ -55,7 +57,11 @@ pub(crate) fn with_unit(text: &[u8], base: Base) -> Result<f64, BadNumber> {
         Base::Binary => 1024.0,
     };
     let value = number * factor.powi(power);
-    if value.is_finite() { Ok(value) } else { Err(BadNumber) }
+    if value.is_finite() {
+        Ok(value)
+    } else {
+        Err(BadNumber)
+    }
 }
 
 /// The same, as a whole number from 0 to `max`.
@@ -82,16 +88,25 @@ fn sign(text: &[u8]) -> (bool, &[u8]) {
 }
 
 fn digit_count(text: &[u8], base: u32) -> usize {
-    text.iter().take_while(|byte| char::from(**byte).is_digit(base)).count()
+    text.iter()
+        .take_while(|byte| char::from(**byte).is_digit(base))
+        .count()
 }
 
 /// `strtol`: stops at the first byte that is no digit, saturates.
 fn long(negative: bool, digits: &[u8], base: u32) -> i64 {
-    digits.iter().map_while(|byte| char::from(*byte).to_digit(base)).fold(0_i64, |number, digit| {
-        let digit = i64::from(digit);
-        let shifted = number.saturating_mul(i64::from(base));
-        if negative { shifted.saturating_sub(digit) } else { shifted.saturating_add(digit) }
-    })
+    digits
+        .iter()
+        .map_while(|byte| char::from(*byte).to_digit(base))
+        .fold(0_i64, |number, digit| {
+            let digit = i64::from(digit);
+            let shifted = number.saturating_mul(i64::from(base));
+            if negative {
+                shifted.saturating_sub(digit)
+            } else {
+                shifted.saturating_add(digit)
+            }
+        })
 }
 
 /// `strtod(3)` without hexadecimal fractions: the number and what follows it.
@@ -115,7 +130,10 @@ pub(crate) fn scan_float(text: &[u8]) -> Option<(f64, &[u8])> {
 /// Length of the longest prefix that is a decimal number, an infinity or a "not a number".
 fn float_len(text: &[u8]) -> usize {
     for word in ["infinity", "inf", "nan"] {
-        if text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes())) {
+        if text
+            .get(..word.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+        {
             return word.len();
         }
     }
@@ -220,7 +238,11 @@ mod tests {
         ];
         for (text, base, expected) in rows {
             let max = i64::MAX as u64;
-            assert_eq!(whole_with_unit(text.as_bytes(), *base, max), *expected, "{text:?}");
+            assert_eq!(
+                whole_with_unit(text.as_bytes(), *base, max),
+                *expected,
+                "{text:?}"
+            );
         }
     }
 }

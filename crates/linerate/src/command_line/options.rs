@@ -106,15 +106,24 @@ impl<A, E> Effect<A, E> {
 }
 
 /// A table in the form the parser reads; ids are positions in it.
-pub(super) fn grammar(rows: impl Iterator<Item = (Option<char>, Vec<&'static str>, Argument)>) -> Grammar<usize> {
-    let mut grammar = Grammar { shorts: Vec::new(), longs: Vec::new() };
+pub(super) fn grammar(
+    rows: impl Iterator<Item = (Option<char>, Vec<&'static str>, Argument)>,
+) -> Grammar<usize> {
+    let mut grammar = Grammar {
+        shorts: Vec::new(),
+        longs: Vec::new(),
+    };
     for (id, (short, longs, argument)) in rows.enumerate() {
         if let Some(letter) = short.and_then(|letter| u8::try_from(letter).ok()) {
             let argument = match argument {
                 Argument::Optional => Argument::None,
                 other => other,
             };
-            grammar.shorts.push(Short { letter, argument, id });
+            grammar.shorts.push(Short {
+                letter,
+                argument,
+                id,
+            });
         }
         let long = |name| Long { name, argument, id };
         grammar.longs.extend(longs.into_iter().map(long));

@@ -17,14 +17,26 @@ struct Dialect {
 
 /// The dialects in the order in which they are suggested.
 const DIALECTS: [Dialect; 2] = [
-    Dialect { command: "iperf3", name: "iperf3", grammar: iperf3::grammar },
-    Dialect { command: "iperf2", name: "iperf 2", grammar: iperf2::grammar },
+    Dialect {
+        command: "iperf3",
+        name: "iperf3",
+        grammar: iperf3::grammar,
+    },
+    Dialect {
+        command: "iperf2",
+        name: "iperf 2",
+        grammar: iperf2::grammar,
+    },
 ];
 
 /// The error text for a command line that begins with an option of a dialect; `None` for any other.
 pub fn misplaced_options(words: &[OsString]) -> Option<String> {
     let first = words.first().filter(|word| is_option(word))?;
-    let understands = |words: &[OsString]| DIALECTS.iter().find(|dialect| is_understood(&(dialect.grammar)(), words));
+    let understands = |words: &[OsString]| {
+        DIALECTS
+            .iter()
+            .find(|dialect| is_understood(&(dialect.grammar)(), words))
+    };
     let Dialect { command, name, .. } = understands(words).or_else(|| understands(&words[..1]))?;
     let typed: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     let first = quoted(first);
@@ -46,8 +58,12 @@ fn is_option(word: &OsStr) -> bool {
 
 /// Whether the dialect knows every option. A missing value or an ambiguous abbreviation still names an option of it.
 fn is_understood(grammar: &Grammar<usize>, words: &[OsString]) -> bool {
-    !Getopt::new(grammar, words)
-        .any(|found| matches!(found, Err(GetoptError::Unrecognized(_) | GetoptError::InvalidLetter(_))))
+    !Getopt::new(grammar, words).any(|found| {
+        matches!(
+            found,
+            Err(GetoptError::Unrecognized(_) | GetoptError::InvalidLetter(_))
+        )
+    })
 }
 
 fn serves(words: &[OsString]) -> bool {
@@ -80,14 +96,23 @@ mod tests {
     fn options_of_a_dialect_suggest_its_subcommand() {
         let rows: [(&[&str], &str); 9] = [
             (&["-c", "192.0.2.7"], "linerate iperf3 -c 192.0.2.7"),
-            (&["--client", "::1", "-R"], "linerate iperf3 --client ::1 -R"),
+            (
+                &["--client", "::1", "-R"],
+                "linerate iperf3 --client ::1 -R",
+            ),
             (&["-s"], "linerate iperf3 -s"),
             (&["-c"], "linerate iperf3 -c"),
-            (&["-c", "h", "--trip-times"], "linerate iperf2 -c h --trip-times"),
+            (
+                &["-c", "h", "--trip-times"],
+                "linerate iperf2 -c h --trip-times",
+            ),
             (&["-e", "-c", "h"], "linerate iperf2 -e -c h"),
             (&["-c", "h", "--nosuch"], "linerate iperf3 -c h --nosuch"),
             (&["-v"], "linerate iperf3 -v"),
-            (&["-c", "h", "-T", "a b's"], r"linerate iperf3 -c h -T 'a b'\''s'"),
+            (
+                &["-c", "h", "-T", "a b's"],
+                r"linerate iperf3 -c h -T 'a b'\''s'",
+            ),
         ];
         for (words, expected) in rows {
             assert_eq!(suggested(words).as_deref(), Some(expected), "{words:?}");
@@ -96,7 +121,14 @@ mod tests {
 
     #[test]
     fn other_command_lines_suggest_nothing() {
-        for words in [&[][..], &["nosuch"], &["--nosuch"], &["-"], &["--"], &["192.0.2.7", "-c"]] {
+        for words in [
+            &[][..],
+            &["nosuch"],
+            &["--nosuch"],
+            &["-"],
+            &["--"],
+            &["192.0.2.7", "-c"],
+        ] {
             assert_eq!(suggested(words), None, "{words:?}");
         }
     }

@@ -27,7 +27,9 @@ pub fn split_device(address: &str) -> (String, Option<String>) {
     let Some((host, device)) = address.split_once('%') else {
         return (address.to_owned(), None);
     };
-    let link_local = host.parse::<Ipv6Addr>().is_ok_and(|v6| v6.is_unicast_link_local());
+    let link_local = host
+        .parse::<Ipv6Addr>()
+        .is_ok_and(|v6| v6.is_unicast_link_local());
     if link_local || device.is_empty() {
         let whole = if link_local { address } else { host };
         return (whole.to_owned(), None);
@@ -48,22 +50,41 @@ pub(super) fn limits(text: &str) -> Result<Expectations, Error> {
 /// # Errors
 /// Another text.
 pub fn admission(text: &str) -> Result<Admission, Error> {
-    let wrong = || Error::usage(format!("{text:?}: expected parallel[:N], queue[:N[/SECONDS]] or exclusive"));
+    let wrong = || {
+        Error::usage(format!(
+            "{text:?}: expected parallel[:N], queue[:N[/SECONDS]] or exclusive"
+        ))
+    };
     let (kind, rest) = match text.split_once(':') {
         Some((kind, rest)) => (kind, Some(rest)),
         None => (text, None),
     };
-    let count = |number: &str| number.parse().ok().filter(|n| (1..=100_000).contains(n)).ok_or_else(wrong);
+    let count = |number: &str| {
+        number
+            .parse()
+            .ok()
+            .filter(|n| (1..=100_000).contains(n))
+            .ok_or_else(wrong)
+    };
     match (kind, rest) {
         ("parallel", None) => Ok(Admission::default()),
-        ("parallel", Some(number)) => Ok(Admission::Parallel { tests_max: count(number)? }),
+        ("parallel", Some(number)) => Ok(Admission::Parallel {
+            tests_max: count(number)?,
+        }),
         ("queue", rest) => {
-            let (number, wait) = match rest.map(|r| r.split_once('/').map_or((r, None), |(n, s)| (n, Some(s)))) {
-                Some((number, wait)) => (number, wait),
-                None => ("1", None),
-            };
-            let wait_max = wait.map(seconds).transpose()?.unwrap_or(Admission::WAIT_MAX);
-            Ok(Admission::Queue { tests_max: count(number)?, wait_max })
+            let (number, wait) =
+                match rest.map(|r| r.split_once('/').map_or((r, None), |(n, s)| (n, Some(s)))) {
+                    Some((number, wait)) => (number, wait),
+                    None => ("1", None),
+                };
+            let wait_max = wait
+                .map(seconds)
+                .transpose()?
+                .unwrap_or(Admission::WAIT_MAX);
+            Ok(Admission::Queue {
+                tests_max: count(number)?,
+                wait_max,
+            })
         }
         ("exclusive", None) => Ok(Admission::Exclusive),
         _ => Err(wrong()),
@@ -79,7 +100,9 @@ pub fn facts(text: &str) -> Result<FactsAccess, Error> {
         "trusted" => Ok(FactsAccess::Trusted),
         "all" => Ok(FactsAccess::All),
         "none" => Ok(FactsAccess::None),
-        _ => Err(Error::usage(format!("{text:?}: expected trusted, all or none"))),
+        _ => Err(Error::usage(format!(
+            "{text:?}: expected trusted, all or none"
+        ))),
     }
 }
 
@@ -89,7 +112,8 @@ pub fn facts(text: &str) -> Result<FactsAccess, Error> {
 /// Another text, or a time out of range.
 pub fn seconds(text: &str) -> Result<Duration, Error> {
     let number = text.parse().ok().filter(|s| (1..=86_400).contains(s));
-    let number = number.ok_or_else(|| Error::usage(format!("{text:?}: expected whole seconds, 1 to 86400")))?;
+    let number = number
+        .ok_or_else(|| Error::usage(format!("{text:?}: expected whole seconds, 1 to 86400")))?;
     Ok(Duration::from_secs(number))
 }
 
@@ -100,7 +124,10 @@ pub fn seconds(text: &str) -> Result<Duration, Error> {
 pub fn access(text: &str) -> Result<AccessSource, Error> {
     match text.strip_prefix('@') {
         Some(path) => Ok(AccessSource::File(path.into())),
-        None => text.parse().map(AccessSource::Network).map_err(Error::usage),
+        None => text
+            .parse()
+            .map(AccessSource::Network)
+            .map_err(Error::usage),
     }
 }
 
@@ -124,7 +151,9 @@ enum Scope {
 /// An unknown scope or key, or a number out of range.
 pub fn limit(text: &str) -> Result<LimitArg, Error> {
     let wrong = |what: &str| Error::usage(format!("{text:?}: {what}"));
-    let (scope, settings) = text.split_once(':').ok_or_else(|| wrong("expected SCOPE:KEY=N[,KEY=N...]"))?;
+    let (scope, settings) = text
+        .split_once(':')
+        .ok_or_else(|| wrong("expected SCOPE:KEY=N[,KEY=N...]"))?;
     let scope = match scope {
         "server" => Scope::Server,
         "address" => Scope::Address,
@@ -133,19 +162,28 @@ pub fn limit(text: &str) -> Result<LimitArg, Error> {
     };
     let mut limits = Limits::default();
     for setting in settings.split(',') {
-        let (key, value) = setting.split_once('=').ok_or_else(|| wrong("expected KEY=N"))?;
+        let (key, value) = setting
+            .split_once('=')
+            .ok_or_else(|| wrong("expected KEY=N"))?;
         let number = |base| {
-            let number = whole_with_unit(value.as_bytes(), base, i64::MAX as u64).ok().filter(|n| *n > 0);
+            let number = whole_with_unit(value.as_bytes(), base, i64::MAX as u64)
+                .ok()
+                .filter(|n| *n > 0);
             number.ok_or_else(|| wrong("expected a positive number"))
         };
-        let small = || u32::try_from(number(Base::Decimal)?).map_err(|_| wrong("the number is too large"));
+        let small =
+            || u32::try_from(number(Base::Decimal)?).map_err(|_| wrong("the number is too large"));
         match key {
             "tests" => limits.tests = Some(small()?),
             "streams" => limits.streams = Some(small()?),
             "duration" => limits.duration = Some(Duration::from_secs(number(Base::Decimal)?)),
             "bytes" => limits.bytes = Some(number(Base::Binary)?),
             "rate" => limits.rate_bps = Some(number(Base::Decimal)?),
-            _ => return Err(wrong("the keys are tests, streams, duration, bytes and rate")),
+            _ => {
+                return Err(wrong(
+                    "the keys are tests, streams, duration, bytes and rate",
+                ));
+            }
         }
     }
     Ok(LimitArg { scope, limits })
@@ -169,7 +207,10 @@ mod tests {
 
     #[test]
     fn admissions_are_read_with_their_numbers() {
-        let queue = |tests_max, s| Admission::Queue { tests_max, wait_max: Duration::from_secs(s) };
+        let queue = |tests_max, s| Admission::Queue {
+            tests_max,
+            wait_max: Duration::from_secs(s),
+        };
         let rows = [
             ("parallel", Admission::Parallel { tests_max: 1000 }),
             ("parallel:4", Admission::Parallel { tests_max: 4 }),
@@ -181,7 +222,16 @@ mod tests {
         for (text, expected) in rows {
             assert_eq!(admission(text), Ok(expected), "{text}");
         }
-        for text in ["", "parallel:0", "parallel:x", "queue:1/0", "queue:/5", "exclusive:1", "Parallel", "parallel:"] {
+        for text in [
+            "",
+            "parallel:0",
+            "parallel:x",
+            "queue:1/0",
+            "queue:/5",
+            "exclusive:1",
+            "Parallel",
+            "parallel:",
+        ] {
             assert!(admission(text).is_err(), "{text}");
         }
     }
@@ -189,23 +239,46 @@ mod tests {
     #[test]
     fn limits_add_up_and_near_misses_are_refused() {
         let mut all = ServerLimits::default();
-        for text in ["address:streams=8,rate=1G", "address:bytes=2K", "user:duration=60,tests=2"] {
+        for text in [
+            "address:streams=8,rate=1G",
+            "address:bytes=2K",
+            "user:duration=60,tests=2",
+        ] {
             limit(text).expect(text).apply(&mut all);
         }
         assert_eq!(all.address.tests, None, "what was not named stays");
-        assert_eq!((all.address.streams, all.address.bytes), (Some(8), Some(2048)));
-        assert_eq!((all.address.rate_bps, all.user.tests), (Some(1_000_000_000), Some(2)));
-        assert_eq!((all.user.duration, all.server), (Some(Duration::from_secs(60)), Limits::default()));
-        for text in
-            ["", "address", "address:", "host:tests=1", "user:tests=0", "user:tests", "user:speed=1", "user:tests=-1"]
-        {
+        assert_eq!(
+            (all.address.streams, all.address.bytes),
+            (Some(8), Some(2048))
+        );
+        assert_eq!(
+            (all.address.rate_bps, all.user.tests),
+            (Some(1_000_000_000), Some(2))
+        );
+        assert_eq!(
+            (all.user.duration, all.server),
+            (Some(Duration::from_secs(60)), Limits::default())
+        );
+        for text in [
+            "",
+            "address",
+            "address:",
+            "host:tests=1",
+            "user:tests=0",
+            "user:tests",
+            "user:speed=1",
+            "user:tests=-1",
+        ] {
             assert!(limit(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn ranges_and_files_are_distinguished() {
-        assert_eq!(access("@/etc/list"), Ok(AccessSource::File("/etc/list".into())));
+        assert_eq!(
+            access("@/etc/list"),
+            Ok(AccessSource::File("/etc/list".into()))
+        );
         assert!(matches!(access("10.0.0.0/8"), Ok(AccessSource::Network(_))));
         assert!(access("10.0.0.0/99").is_err());
     }

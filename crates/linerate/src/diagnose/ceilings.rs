@@ -41,7 +41,11 @@ pub fn ceilings() -> String {
     for rtt_ms in [0.1, 1.0, 10.0, 100.0] {
         let _ = write!(out, "{rtt_ms:>9}");
         for rate in [1e9, 1e10, 1e11] {
-            let _ = write!(out, " {:>10.3}", arithmetic::bdp_bytes(rate, rtt_ms * 1000.0) / 1e6);
+            let _ = write!(
+                out,
+                " {:>10.3}",
+                arithmetic::bdp_bytes(rate, rtt_ms * 1000.0) / 1e6
+            );
         }
         out.push('\n');
     }

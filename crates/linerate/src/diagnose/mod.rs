@@ -75,7 +75,12 @@ impl Query {
     /// All rules over these facts.
     #[must_use]
     pub fn of(source: Source) -> Self {
-        Self { source, line_rate_mbps: None, save: None, only: Vec::new() }
+        Self {
+            source,
+            line_rate_mbps: None,
+            save: None,
+            only: Vec::new(),
+        }
     }
 }
 
@@ -101,14 +106,23 @@ pub fn diagnose(query: &Query) -> Result<Diagnosis, Error> {
 ///
 /// # Errors
 /// As [`diagnose`].
-pub fn diagnose_recorded(query: &Query, options: RecordOptions) -> Result<(Diagnosis, Recorded), Error> {
+pub fn diagnose_recorded(
+    query: &Query,
+    options: RecordOptions,
+) -> Result<(Diagnosis, Recorded), Error> {
     query.only.iter().try_for_each(|id| check_rule(id))?;
     let server = match &query.source {
         Source::Host { peer, .. } => peer.clone(),
         Source::Files(_) | Source::Compared(_) => None,
     };
     let spec_key = keys::spec_key("doctor", &query.only);
-    let run = Run { kind: RunKind::Doctor, body: Body::Doctor, server, spec_key, peer: None };
+    let run = Run {
+        kind: RunKind::Doctor,
+        body: Body::Doctor,
+        server,
+        spec_key,
+        peer: None,
+    };
     let mut recording = Recording::begin(options, run);
     let (diagnosis, observed) = match judged(query) {
         Ok(judged) => judged,
@@ -118,7 +132,10 @@ pub fn diagnose_recorded(query: &Query, options: RecordOptions) -> Result<(Diagn
             return Err(error);
         }
     };
-    let snapshot = observed.into_iter().next().map(|observed| observed.snapshot);
+    let snapshot = observed
+        .into_iter()
+        .next()
+        .map(|observed| observed.snapshot);
     recording.diagnosed(diagnosis.clone(), snapshot);
     let trial = Trial::complete(recording.elapsed_ns());
     Ok((diagnosis, recording.finish_trial(trial)))
@@ -126,7 +143,11 @@ pub fn diagnose_recorded(query: &Query, options: RecordOptions) -> Result<(Diagn
 
 fn check_rule(id: &str) -> Result<(), Error> {
     let is_known = catalogue().any(|rule| rule.id.eq_ignore_ascii_case(id));
-    if is_known { Ok(()) } else { Err(Error::usage(format!("there is no rule {id}"))) }
+    if is_known {
+        Ok(())
+    } else {
+        Err(Error::usage(format!("there is no rule {id}")))
+    }
 }
 
 /// The rule with this id as text: what it finds, why that matters and where to read on; `None` if there is no such rule.
@@ -148,15 +169,24 @@ fn judged(query: &Query) -> Result<(Diagnosis, Vec<Observed>), Error> {
     let mut unread = Unread::default();
     let mut observed = match &query.source {
         Source::Compared(paths) => {
-            let sides: Result<Vec<_>, _> = paths.iter().map(|path| side(path, &mut unread)).collect();
+            let sides: Result<Vec<_>, _> =
+                paths.iter().map(|path| side(path, &mut unread)).collect();
             sides?
         }
-        Source::Files(paths) => snapshots(paths, &mut unread)?.into_iter().map(Observed::once).collect(),
-        Source::Host { interfaces, peer, period } => vec![live(interfaces, peer.as_deref(), *period)?],
+        Source::Files(paths) => snapshots(paths, &mut unread)?
+            .into_iter()
+            .map(Observed::once)
+            .collect(),
+        Source::Host {
+            interfaces,
+            peer,
+            period,
+        } => vec![live(interfaces, peer.as_deref(), *period)?],
     };
     if let Some(rate) = query.line_rate_mbps {
         for one in &mut observed {
-            one.snapshot.set_in("path.line_rate_mbps", rate, "Mbit/s", "command line");
+            one.snapshot
+                .set_in("path.line_rate_mbps", rate, "Mbit/s", "command line");
         }
     }
     if let Some(path) = &query.save {
@@ -173,15 +203,27 @@ fn judged(query: &Query) -> Result<(Diagnosis, Vec<Observed>), Error> {
 }
 
 /// Reads this host: once, or once a second over the period.
-fn live(interfaces: &[String], peer: Option<&str>, period: Option<Duration>) -> Result<Observed, Error> {
-    let request =
-        Request { interfaces: interfaces.to_vec(), peer: peer.map(address).transpose()?, ..Request::default() };
+fn live(
+    interfaces: &[String],
+    peer: Option<&str>,
+    period: Option<Duration>,
+) -> Result<Observed, Error> {
+    let request = Request {
+        interfaces: interfaces.to_vec(),
+        peer: peer.map(address).transpose()?,
+        ..Request::default()
+    };
     let first = collect(&request);
     if let Some(name) = interfaces.iter().find(|name| {
-        first.absence(&format!("nic.{name}.link")) == Some(linerate_model::snapshot::Absence::NoSuchDevice)
+        first.absence(&format!("nic.{name}.link"))
+            == Some(linerate_model::snapshot::Absence::NoSuchDevice)
     }) {
         let is_file = Path::new(name).is_file();
-        let hint = if is_file { format!("; it is a file: linerate doctor --from {name}") } else { String::new() };
+        let hint = if is_file {
+            format!("; it is a file: linerate doctor --from {name}")
+        } else {
+            String::new()
+        };
         return Err(Error::failed(format!("there is no interface {name}{hint}")));
     }
     let Some(length) = period else {
@@ -190,13 +232,19 @@ fn live(interfaces: &[String], peer: Option<&str>, period: Option<Duration>) -> 
     let watch = Watch::start(request, STEP.min(length / 2))
         .ok_or_else(|| Error::failed("the system has no thread to spare"))?;
     thread::sleep(length);
-    watch.finish().ok_or_else(|| Error::failed("the counters could not be read"))
+    watch
+        .finish()
+        .ok_or_else(|| Error::failed("the counters could not be read"))
 }
 
 /// The first address of a name.
 fn address(name: &str) -> Result<IpAddr, Error> {
-    let mut addresses = (name, 0).to_socket_addrs().map_err(|error| Error::failed(format!("{name}: {error}")))?;
-    let first = addresses.next().ok_or_else(|| Error::failed(format!("{name}: no address")))?;
+    let mut addresses = (name, 0)
+        .to_socket_addrs()
+        .map_err(|error| Error::failed(format!("{name}: {error}")))?;
+    let first = addresses
+        .next()
+        .ok_or_else(|| Error::failed(format!("{name}: no address")))?;
     Ok(first.ip())
 }
 
@@ -213,7 +261,9 @@ struct Unread {
 /// One side of a comparison: the first host in a file.
 fn side(path: &PathBuf, unread: &mut Unread) -> Result<Observed, Error> {
     let first = snapshots(slice::from_ref(path), unread)?.into_iter().next();
-    first.map(Observed::once).ok_or_else(|| Error::failed(format!("{}: no facts in it", path.display())))
+    first
+        .map(Observed::once)
+        .ok_or_else(|| Error::failed(format!("{}: no facts in it", path.display())))
 }
 
 /// Snapshots of files, of all files of directories, or of the standard input.
@@ -221,15 +271,36 @@ fn snapshots(paths: &[PathBuf], unread: &mut Unread) -> Result<Vec<Snapshot>, Er
     let mut texts = Vec::new();
     for path in paths {
         for file in files(path)? {
-            let name = file.file_stem().map_or_else(|| "input".into(), |name| name.to_string_lossy().into_owned());
+            let name = file.file_stem().map_or_else(
+                || "input".into(),
+                |name| name.to_string_lossy().into_owned(),
+            );
             texts.push((name, read(&file).map_err(at(&file))?));
         }
     }
-    let texts: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    let Imported { snapshots, understood, unread: lines, unread_count, unread_subjects, .. } = import_texts(&texts);
-    let names = || paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+    let texts: Vec<(&str, &str)> = texts
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
+    let Imported {
+        snapshots,
+        understood,
+        unread: lines,
+        unread_count,
+        unread_subjects,
+        ..
+    } = import_texts(&texts);
+    let names = || {
+        paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     if understood == 0 {
-        let Some(first) = lines.first() else { return Err(Error::failed(format!("{}: no facts in it", names()))) };
+        let Some(first) = lines.first() else {
+            return Err(Error::failed(format!("{}: no facts in it", names())));
+        };
         return Err(Error::failed(format!(
             "{}: nothing in it was understood ({} lines, the first: {first}); expected output of ethtool, lspci, ip, tc, \
              ping, mtr, nstat, netstat -s, lscpu, vmstat, dmesg, iperf3, iperf or a file of --save",
@@ -248,8 +319,12 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
         return Ok(vec![path.to_owned()]);
     }
     let entries = fs::read_dir(path).map_err(at(path))?;
-    let mut files: Vec<PathBuf> =
-        entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).take(FILES_MAX).collect();
+    let mut files: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_file())
+        .take(FILES_MAX)
+        .collect();
     files.sort_unstable();
     Ok(files)
 }

@@ -43,7 +43,10 @@ pub(crate) fn run_client(
     let mut diagnosis = None;
     // A failure to report the end cannot be reported.
     let _ = report_end(&result, report, observer, verbose, &mut diagnosis);
-    Reported { outcome: result.outcome, diagnosis }
+    Reported {
+        outcome: result.outcome,
+        diagnosis,
+    }
 }
 
 /// The test whose failure names UDP that is blocked, where iperf3 waits for 30 s and has an error of the system.
@@ -54,13 +57,20 @@ fn explained(spec: &ClientSpec) -> ClientSpec {
 }
 
 /// Runs one test as its client and diagnoses it.
-pub(super) fn diagnosed(spec: &ClientSpec, interrupts: &dyn Interrupts) -> Result<Diagnosis, Failure> {
+pub(super) fn diagnosed(
+    spec: &ClientSpec,
+    interrupts: &dyn Interrupts,
+) -> Result<Diagnosis, Failure> {
     let mut observer = Observer::default();
     let spec = &explained(spec);
     let result = client::run(spec, &mut observer, interrupts);
     result.outcome?;
-    let client = observer.observation().ok_or_else(|| failure(&"this host could not be observed"))?;
-    let server = result.peer_facts.and_then(|facts| EndpointObservation::from_peer(&facts).ok());
+    let client = observer
+        .observation()
+        .ok_or_else(|| failure(&"this host could not be observed"))?;
+    let server = result
+        .peer_facts
+        .and_then(|facts| EndpointObservation::from_peer(&facts).ok());
     Ok(diagnose_test(client, server))
 }
 
@@ -72,9 +82,15 @@ fn report_end(
     verbose: bool,
     found: &mut Option<Diagnosis>,
 ) -> Result<(), SinkError> {
-    let server = match result.peer_facts.as_deref().map(EndpointObservation::from_peer) {
+    let server = match result
+        .peer_facts
+        .as_deref()
+        .map(EndpointObservation::from_peer)
+    {
         Some(Err(_)) => {
-            report.event(&Event::Warning("the server's account cannot be read".into()))?;
+            report.event(&Event::Warning(
+                "the server's account cannot be read".into(),
+            ))?;
             None
         }
         observation => observation.and_then(Result::ok),
@@ -85,7 +101,16 @@ fn report_end(
         let diagnosis = found.insert(diagnose_test(client, server));
         report.append(&Appendix {
             name: NAME,
-            text: doctor::text(diagnosis, verbose, Style { is_coloured: false, ..style() }).trim_end().to_owned(),
+            text: doctor::text(
+                diagnosis,
+                verbose,
+                Style {
+                    is_coloured: false,
+                    ..style()
+                },
+            )
+            .trim_end()
+            .to_owned(),
             json: doctor::json(diagnosis),
         })?;
     }
@@ -139,20 +164,37 @@ impl Collector<String> for Observer {
 
 impl Observer {
     pub(crate) fn new() -> Self {
-        let numbers = |affinity: cpu::Affinity| affinity.cpus().map(|cpu| cpu.to_string()).collect::<Vec<_>>();
-        Self { cpus: cpu::affinity().ok().map(|affinity| numbers(affinity).join(",")), ..Self::default() }
+        let numbers = |affinity: cpu::Affinity| {
+            affinity
+                .cpus()
+                .map(|cpu| cpu.to_string())
+                .collect::<Vec<_>>()
+        };
+        Self {
+            cpus: cpu::affinity()
+                .ok()
+                .map(|affinity| numbers(affinity).join(",")),
+            ..Self::default()
+        }
     }
 
     fn request(&self) -> Request {
         // A server is observed for its client, which knows both ends.
         let own = self.own.filter(|_| self.endpoint != Some(Endpoint::Server));
-        Request { peer: self.peer, connected_from: own, own_threads: true, ..Request::default() }
+        Request {
+            peer: self.peer,
+            connected_from: own,
+            own_threads: true,
+            ..Request::default()
+        }
     }
 
     /// What this end knows; ends the watch.
     pub(crate) fn observation(&mut self) -> Option<EndpointObservation> {
         let mut observed = self.watch.take()?.finish()?;
-        observed.snapshot.set_known("self.cpus", self.cpus.take(), "sched_getaffinity");
+        observed
+            .snapshot
+            .set_known("self.cpus", self.cpus.take(), "sched_getaffinity");
         let thread = busiest_thread(&observed);
         let mut observation = EndpointObservation {
             snapshot: observed.snapshot,
@@ -189,8 +231,15 @@ fn busiest_thread(observed: &Observed) -> Option<(f64, Option<String>)> {
     let threads: Vec<(&str, u64)> = threads.collect();
     let (number, most) = threads.iter().copied().max_by_key(|(_, ticks)| *ticks)?;
     let all: u64 = threads.iter().map(|(_, ticks)| ticks).sum();
-    let cpus = observed.snapshot.text(&format!("{OWN_THREADS}{number}.cpus"))?;
+    let cpus = observed
+        .snapshot
+        .text(&format!("{OWN_THREADS}{number}.cpus"))?;
     let unpinned = observed.snapshot.text("cpu.online") == Some(cpus);
     #[expect(clippy::cast_precision_loss, reason = "ticks of one test")]
-    (all > 0).then(|| (most as f64 / all as f64, (!unpinned).then(|| cpus.to_owned())))
+    (all > 0).then(|| {
+        (
+            most as f64 / all as f64,
+            (!unpinned).then(|| cpus.to_owned()),
+        )
+    })
 }

@@ -24,22 +24,40 @@ fn tests(command: &str, lines: &[&str]) -> TestOutput {
     let contents = import_output(parsed.as_ref(), &text);
 
     // Their numbers begin with 1.
-    let unread: BTreeSet<usize> = contents.unread.iter().chain(&contents.of_host).map(|number| number - 1).collect();
-    let is_of_report = |line: &usize| !unread.contains(line) && lines.get(*line).is_some_and(|line| !is_rule(line));
+    let unread: BTreeSet<usize> = contents
+        .unread
+        .iter()
+        .chain(&contents.of_host)
+        .map(|number| number - 1)
+        .collect();
+    let is_of_report = |line: &usize| {
+        !unread.contains(line) && lines.get(*line).is_some_and(|line| !is_rule(line))
+    };
     let read = (0..lines.len()).filter(is_of_report).collect();
-    let mut runs: Vec<TestRun> =
-        contents.tests.iter().flat_map(|test| runs_of(test, command, parsed.as_ref())).collect();
+    let mut runs: Vec<TestRun> = contents
+        .tests
+        .iter()
+        .flat_map(|test| runs_of(test, command, parsed.as_ref()))
+        .collect();
     runs.extend(contents.paths.iter().flat_map(runs_of_path));
     number_equal_labels(&mut runs);
 
     let (refused, iperf3_version) = (contents.refused, contents.iperf3_version);
     let is_command = parsed.is_some_and(|command| command.is_server.is_some());
-    TestOutput { runs, is_command, read, iperf3_version, refused }
+    TestOutput {
+        runs,
+        is_command,
+        read,
+        iperf3_version,
+        refused,
+    }
 }
 
 /// A line that is blank, or a rule between the parts of an output.
 fn is_rule(line: &str) -> bool {
-    line.trim().chars().all(|c| matches!(c, '-' | '.' | ' ' | '=' | '_'))
+    line.trim()
+        .chars()
+        .all(|c| matches!(c, '-' | '.' | ' ' | '=' | '_'))
 }
 
 /// Each direction of a test.
@@ -48,14 +66,26 @@ fn runs_of(test: &ReportedTest, line: &str, command: Option<&Command>) -> Vec<Te
     test.events.iter().for_each(|event| timeline.note(event));
     let streams: Vec<&Stream> = test.events.iter().filter_map(stream_of).collect();
     let is_server = test.endpoint == Endpoint::Server;
-    let client_ports = streams.iter().map(|stream| if is_server { stream.remote } else { stream.local }.port());
+    let client_ports = streams.iter().map(|stream| {
+        if is_server {
+            stream.remote
+        } else {
+            stream.local
+        }
+        .port()
+    });
     let client_ports: BTreeSet<u16> = client_ports.filter(|port| *port > 0).collect();
     let cpus = command.and_then(|command| command.cpus.clone());
     let directions = timeline.runs(None);
     let is_two_way = directions.len() > 1;
 
     let run = |(flow, facts)| {
-        let mut run = TestRun { facts, client_ports: client_ports.clone(), is_server, ..TestRun::default() };
+        let mut run = TestRun {
+            facts,
+            client_ports: client_ports.clone(),
+            is_server,
+            ..TestRun::default()
+        };
         let label = label(test, line, flow, is_two_way);
         describe(&mut run, test, label, command);
         if let Some(stream) = streams.iter().find(|stream| stream.flow == flow) {
@@ -78,18 +108,34 @@ fn runs_of_path(path: &ImportedPath) -> Vec<TestRun> {
     let test = &path.test;
     let run = |load: PathRun| {
         let mut facts = load.facts;
-        let label = facts.get("label").map(ToString::to_string).unwrap_or_default();
+        let label = facts
+            .get("label")
+            .map(ToString::to_string)
+            .unwrap_or_default();
         let host = &test.report.target.host;
         facts.insert("tool".into(), test.tool.into());
-        facts.insert("label".into(), format!("{} to {host}, {label}", test.tool).into());
-        facts.extend(test.lost_share.map(|share| ("probe_loss_share".to_owned(), share.into())));
-        TestRun { facts, ..TestRun::default() }
+        facts.insert(
+            "label".into(),
+            format!("{} to {host}, {label}", test.tool).into(),
+        );
+        facts.extend(
+            test.lost_share
+                .map(|share| ("probe_loss_share".to_owned(), share.into())),
+        );
+        TestRun {
+            facts,
+            ..TestRun::default()
+        }
     };
     path_runs(&test.report).into_iter().map(run).collect()
 }
 
 fn stream_of(event: &Event) -> Option<&Stream> {
-    if let Event::StreamOpened(stream) = event { Some(stream) } else { None }
+    if let Event::StreamOpened(stream) = event {
+        Some(stream)
+    } else {
+        None
+    }
 }
 
 /// The command, or what a report without one is of.
@@ -101,17 +147,31 @@ fn label(test: &ReportedTest, line: &str, flow: Flow, is_two_way: bool) -> Strin
     });
     let mut label = line.to_owned();
     if label.is_empty() {
-        let udp =
-            if peer.is_some_and(|(_, transport)| transport == linerate_model::Transport::Udp) { " -u" } else { "" };
-        let reverse = if flow == Flow::Reverse && !is_two_way { " -R" } else { "" };
+        let udp = if peer.is_some_and(|(_, transport)| transport == linerate_model::Transport::Udp)
+        {
+            " -u"
+        } else {
+            ""
+        };
+        let reverse = if flow == Flow::Reverse && !is_two_way {
+            " -R"
+        } else {
+            ""
+        };
         label = match (test.endpoint, peer) {
-            (Endpoint::Client, Some((host, _))) if !host.is_empty() => format!("{tool} -c {host}{udp}{reverse}"),
+            (Endpoint::Client, Some((host, _))) if !host.is_empty() => {
+                format!("{tool} -c {host}{udp}{reverse}")
+            }
             (Endpoint::Client, _) => format!("{tool}{udp}{reverse}"),
             (Endpoint::Server, _) => format!("{tool} -s{udp}{reverse}"),
         };
     }
     if is_two_way {
-        label.push_str(if flow == Flow::Forward { ", client to server" } else { ", server to client" });
+        label.push_str(if flow == Flow::Forward {
+            ", client to server"
+        } else {
+            ", server to client"
+        });
     }
 
     label
@@ -119,13 +179,25 @@ fn label(test: &ReportedTest, line: &str, flow: Flow, is_two_way: bool) -> Strin
 
 /// Several tests of one text get numbers, where their commands are the same.
 fn number_equal_labels(runs: &mut [TestRun]) {
-    let label = |run: &TestRun| run.facts.get("label").map(ToString::to_string).unwrap_or_default();
+    let label = |run: &TestRun| {
+        run.facts
+            .get("label")
+            .map(ToString::to_string)
+            .unwrap_or_default()
+    };
     let labels: Vec<String> = runs.iter().map(label).collect();
     for (place, run) in runs.iter_mut().enumerate() {
-        let Some(own) = labels.get(place) else { continue };
-        let before = labels.iter().take(place).filter(|other| *other == own).count();
+        let Some(own) = labels.get(place) else {
+            continue;
+        };
+        let before = labels
+            .iter()
+            .take(place)
+            .filter(|other| *other == own)
+            .count();
         if labels.iter().filter(|other| *other == own).count() > 1 {
-            run.facts.insert("label".into(), format!("{own}, test {}", before + 1).into());
+            run.facts
+                .insert("label".into(), format!("{own}, test {}", before + 1).into());
         }
     }
 }
@@ -133,12 +205,22 @@ fn number_equal_labels(runs: &mut [TestRun]) {
 /// What a report says of its test, in the place of what a test of this program says.
 fn describe(run: &mut TestRun, test: &ReportedTest, label: String, command: Option<&Command>) {
     let origin = &test.origin;
-    let format = origin.imported.as_ref().map_or("", |import| import.format.as_str());
+    let format = origin
+        .imported
+        .as_ref()
+        .map_or("", |import| import.format.as_str());
     let is_text = format.ends_with("-text");
-    let tool = if origin.tool == "iperf" { "iperf2" } else { origin.tool.as_str() };
+    let tool = if origin.tool == "iperf" {
+        "iperf2"
+    } else {
+        origin.tool.as_str()
+    };
     run.facts.insert("tool".into(), tool.into());
     run.facts.insert("label".into(), label.into());
-    run.facts.insert("options_known".into(), (command.is_some() || format.starts_with("iperf3-json")).into());
+    run.facts.insert(
+        "options_known".into(),
+        (command.is_some() || format.starts_with("iperf3-json")).into(),
+    );
     if let Some(version) = &origin.version {
         run.facts.insert("version".into(), version.as_str().into());
     }
@@ -166,13 +248,16 @@ fn describe(run: &mut TestRun, test: &ReportedTest, label: String, command: Opti
     let wanted_s = command.and_then(|command| command.seconds);
     if is_interrupted || wanted_s.is_some() {
         run.facts.remove("seconds");
-        run.facts.extend(wanted_s.map(|seconds| ("seconds".to_owned(), seconds.into())));
+        run.facts
+            .extend(wanted_s.map(|seconds| ("seconds".to_owned(), seconds.into())));
     }
 }
 
 /// The version in the report that a client received of its server.
 fn server_version(event: &Event) -> Option<String> {
-    let Event::PeerOutput(ServerOutput::Json(report)) = event else { return None };
+    let Event::PeerOutput(ServerOutput::Json(report)) = event else {
+        return None;
+    };
     let report: serde_json::Value = serde_json::from_str(report).ok()?;
     let version = report["start"]["version"].as_str()?;
     Some(version.trim_start_matches("iperf ").to_owned())
@@ -194,7 +279,8 @@ fn addresses(run: &mut TestRun, stream: &Stream) {
         return;
     }
     let is_same = stream.local.ip() == stream.remote.ip() || stream.local.ip().is_loopback();
-    run.facts.insert("local".into(), stream.local.ip().to_string().into());
+    run.facts
+        .insert("local".into(), stream.local.ip().to_string().into());
     run.facts.insert("same_host".into(), is_same.into());
 }
 
@@ -211,15 +297,21 @@ fn retransmissions(run: &mut TestRun, mss_bytes: Option<u32>) {
     const SEGMENT_BYTES: u32 = 1448;
     let is_tcp = run.facts.get("transport") == Some(&"tcp".into());
     if let Some(mss) = mss_bytes.filter(|_| is_tcp) {
-        run.facts.entry("mss_bytes".to_owned()).or_insert_with(|| mss.into());
+        run.facts
+            .entry("mss_bytes".to_owned())
+            .or_insert_with(|| mss.into());
     }
     let segment_bytes = f64::from(mss_bytes.unwrap_or(SEGMENT_BYTES));
     let number = |name: &str| run.facts.get(name).and_then(Value::number);
     let bytes = number("sent_bytes").or_else(|| number("received_bytes"));
-    if let (Some(count), Some(bytes), None) = (number("retransmits"), bytes, number("retransmit_share"))
+    if let (Some(count), Some(bytes), None) =
+        (number("retransmits"), bytes, number("retransmit_share"))
         && bytes > 0.0
     {
-        run.facts.insert("retransmit_share".into(), (count * segment_bytes / bytes.max(segment_bytes)).into());
+        run.facts.insert(
+            "retransmit_share".into(),
+            (count * segment_bytes / bytes.max(segment_bytes)).into(),
+        );
         run.inferred.push("retransmit_share");
     }
 }

@@ -30,7 +30,10 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 impl Place {
     fn take() -> Option<Self> {
         let one_more = |taken| (taken < PLACES).then_some(taken + 1);
-        TAKEN.fetch_update(Relaxed, Relaxed, one_more).ok().map(|_| Self)
+        TAKEN
+            .fetch_update(Relaxed, Relaxed, one_more)
+            .ok()
+            .map(|_| Self)
     }
 }
 
@@ -55,9 +58,13 @@ impl Watch {
         let body = move || {
             let times = ProcessTimes::read();
             // A test of this process reports its own connections.
-            let connections = (!request.own_threads).then(|| Connections::read().ok()).flatten();
+            let connections = (!request.own_threads)
+                .then(|| Connections::read().ok())
+                .flatten();
             let mut last = collect(&request);
-            let is_peer_here = request.connected_from.is_some_and(is_peer_in_other_namespace);
+            let is_peer_here = request
+                .connected_from
+                .is_some_and(is_peer_in_other_namespace);
             let mut period = Period::default();
             let mut workers = WorkerCpus::default();
             let (mut address_changes, mut former_address) = (0_u32, None);
@@ -82,21 +89,39 @@ impl Watch {
                     }
                     let period = (period.intervals > 0).then_some(period);
                     let is_resolved = last.text(NEXT_HOP).is_some();
-                    last.set_known(NEXT_HOP_CHANGES, is_resolved.then_some(address_changes), "rtnetlink:GETNEIGH");
+                    last.set_known(
+                        NEXT_HOP_CHANGES,
+                        is_resolved.then_some(address_changes),
+                        "rtnetlink:GETNEIGH",
+                    );
                     if former_address.is_some() {
-                        last.set_known("route.peer.lladdr_former", former_address, "rtnetlink:GETNEIGH");
+                        last.set_known(
+                            "route.peer.lladdr_former",
+                            former_address,
+                            "rtnetlink:GETNEIGH",
+                        );
                     }
                     if is_peer_here {
                         last.set(PEER_IS_HERE, true, "procfs:net");
                     }
                     name_dropping_rule(&mut last, period.as_ref());
                     workers.record(&mut last);
-                    return Observed { snapshot: last, period };
+                    return Observed {
+                        snapshot: last,
+                        period,
+                    };
                 }
             }
         };
-        let thread = thread::Builder::new().name("linerate-watch".into()).spawn(body).ok()?;
-        Some(Self { end, thread, _place: place })
+        let thread = thread::Builder::new()
+            .name("linerate-watch".into())
+            .spawn(body)
+            .ok()?;
+        Some(Self {
+            end,
+            thread,
+            _place: place,
+        })
     }
 
     /// Takes the last reading.
@@ -111,16 +136,24 @@ const NEXT_HOP_CHANGES: &str = "route.peer.lladdr_changes";
 
 /// Whether the next hop has another link-layer address than before.
 fn has_other_address(before: &Snapshot, after: &Snapshot) -> bool {
-    before.text(NEXT_HOP).zip(after.text(NEXT_HOP)).is_some_and(|(before, after)| before != after)
+    before
+        .text(NEXT_HOP)
+        .zip(after.text(NEXT_HOP))
+        .is_some_and(|(before, after)| before != after)
 }
 
 /// Names the firewall rule that dropped most during the period, instead of the one that did since it was made.
 fn name_dropping_rule(last: &mut Snapshot, period: Option<&Period>) {
-    let drops = period.into_iter().flat_map(Period::deltas).filter_map(|(key, delta)| {
-        let rule = key.strip_prefix("firewall.rule.")?.strip_suffix(".drops")?;
-        Some((delta.value, rule)).filter(|(packets, _)| *packets > 0)
-    });
-    let rule = drops.max_by_key(|(packets, _)| *packets).map(|(_, rule)| rule.to_owned());
+    let drops = period
+        .into_iter()
+        .flat_map(Period::deltas)
+        .filter_map(|(key, delta)| {
+            let rule = key.strip_prefix("firewall.rule.")?.strip_suffix(".drops")?;
+            Some((delta.value, rule)).filter(|(packets, _)| *packets > 0)
+        });
+    let rule = drops
+        .max_by_key(|(packets, _)| *packets)
+        .map(|(_, rule)| rule.to_owned());
     last.set_known("firewall.rule.drops", rule, "netfilter:GETRULE");
 }
 
@@ -134,14 +167,20 @@ impl WorkerCpus {
     const MIN_PART: u64 = 10;
 
     fn add(&mut self, before: &Snapshot, after: &Snapshot) {
-        let threads = after.counters_under(OWN_THREADS).filter_map(|(key, counter)| {
-            let before = before.counters.get(&format!("{OWN_THREADS}{key}"))?;
-            let cpu = after.whole(&format!("{OWN_THREADS}{}.cpu", key.strip_suffix(".ticks")?))?;
-            Some((cpu, counter.v.saturating_sub(before.v)))
-        });
+        let threads = after
+            .counters_under(OWN_THREADS)
+            .filter_map(|(key, counter)| {
+                let before = before.counters.get(&format!("{OWN_THREADS}{key}"))?;
+                let cpu =
+                    after.whole(&format!("{OWN_THREADS}{}.cpu", key.strip_suffix(".ticks")?))?;
+                Some((cpu, counter.v.saturating_sub(before.v)))
+            });
         let threads: Vec<(u64, u64)> = threads.collect();
         let most = threads.iter().map(|(_, ticks)| *ticks).max().unwrap_or(0);
-        for (cpu, ticks) in threads.into_iter().filter(|(_, ticks)| *ticks > most / Self::MIN_PART) {
+        for (cpu, ticks) in threads
+            .into_iter()
+            .filter(|(_, ticks)| *ticks > most / Self::MIN_PART)
+        {
             *self.0.entry(cpu).or_default() += ticks;
         }
     }
@@ -149,14 +188,22 @@ impl WorkerCpus {
     fn record(&self, snapshot: &mut Snapshot) {
         let all: u64 = self.0.values().sum();
         for (cpu, ticks) in &self.0 {
-            snapshot.set_in(format!("self.on_cpu.{cpu}.percent"), (ticks * 100 + all / 2) / all, "%", "procfs:stat");
+            snapshot.set_in(
+                format!("self.on_cpu.{cpu}.percent"),
+                (ticks * 100 + all / 2) / all,
+                "%",
+                "procfs:stat",
+            );
         }
     }
 }
 
 /// Threads that are gone leave their facts behind.
 fn keep_threads(next: &mut Snapshot, last: Snapshot) {
-    let threads = last.facts.into_iter().filter(|(key, _)| key.starts_with(OWN_THREADS));
+    let threads = last
+        .facts
+        .into_iter()
+        .filter(|(key, _)| key.starts_with(OWN_THREADS));
     for (key, fact) in threads {
         next.facts.entry(key).or_insert(fact);
     }
@@ -167,7 +214,9 @@ mod tests {
     use linerate_doctor::Period;
     use linerate_model::snapshot::{Snapshot, Source};
 
-    use super::{NEXT_HOP, OWN_THREADS, PLACES, Place, WorkerCpus, has_other_address, name_dropping_rule};
+    use super::{
+        NEXT_HOP, OWN_THREADS, PLACES, Place, WorkerCpus, has_other_address, name_dropping_rule,
+    };
 
     #[test]
     fn time_of_the_workers_is_that_of_the_cpu_each_was_on() {
@@ -180,12 +229,21 @@ mod tests {
             snapshot
         };
         let mut workers = WorkerCpus::default();
-        let steps = [at([(0, 0), (50, 1), (7, 2)]), at([(60, 0), (90, 1), (9, 2)]), at([(120, 1), (130, 1), (11, 2)])];
-        steps.windows(2).for_each(|pair| workers.add(&pair[0], &pair[1]));
+        let steps = [
+            at([(0, 0), (50, 1), (7, 2)]),
+            at([(60, 0), (90, 1), (9, 2)]),
+            at([(120, 1), (130, 1), (11, 2)]),
+        ];
+        steps
+            .windows(2)
+            .for_each(|pair| workers.add(&pair[0], &pair[1]));
         let mut last = Snapshot::new("a", Source::Live);
         workers.record(&mut last);
         let percent = |cpu: u32| last.whole(&format!("self.on_cpu.{cpu}.percent"));
-        assert_eq!([percent(0), percent(1), percent(2)], [Some(30), Some(70), None]);
+        assert_eq!(
+            [percent(0), percent(1), percent(2)],
+            [Some(30), Some(70), None]
+        );
     }
 
     #[test]
@@ -195,7 +253,11 @@ mod tests {
             snapshot.set_known(NEXT_HOP, address, "test");
             snapshot
         };
-        let (none, first, second) = (at(None), at(Some("02:00:00:00:00:01")), at(Some("02:00:00:00:00:02")));
+        let (none, first, second) = (
+            at(None),
+            at(Some("02:00:00:00:00:01")),
+            at(Some("02:00:00:00:00:02")),
+        );
         assert!(has_other_address(&first, &second) && !has_other_address(&first, &first));
         assert!(!has_other_address(&none, &first) && !has_other_address(&first, &none));
     }
@@ -206,7 +268,11 @@ mod tests {
             let mut snapshot = Snapshot::new("a", Source::Live);
             snapshot.monotonic_ns = Some(seconds * 1_000_000_000);
             for (handle, drops) in drops.into_iter().enumerate() {
-                snapshot.count(format!("firewall.rule.ip t.c input handle {handle}.drops"), drops, None);
+                snapshot.count(
+                    format!("firewall.rule.ip t.c input handle {handle}.drops"),
+                    drops,
+                    None,
+                );
             }
             snapshot.set("firewall.rule.drops", "ip t.c input handle 0", "test");
             snapshot
@@ -214,10 +280,16 @@ mod tests {
         let [first, mut quiet, mut last] = [at(1, [900, 0]), at(2, [900, 0]), at(2, [901, 50])];
         let period = Period::over(&[first.clone(), last.clone()]);
         name_dropping_rule(&mut last, period.as_ref());
-        assert_eq!(last.text("firewall.rule.drops"), Some("ip t.c input handle 1"));
+        assert_eq!(
+            last.text("firewall.rule.drops"),
+            Some("ip t.c input handle 1")
+        );
         let period = Period::over(&[first, quiet.clone()]);
         name_dropping_rule(&mut quiet, period.as_ref());
-        assert_eq!(quiet.text("firewall.rule.drops"), Some("ip t.c input handle 0"));
+        assert_eq!(
+            quiet.text("firewall.rule.drops"),
+            Some("ip t.c input handle 0")
+        );
     }
 
     #[test]

@@ -25,8 +25,15 @@ pub(super) fn take_charge(
 ) -> Result<Charge, Error> {
     let setup = BusSetup {
         options: options.clone(),
-        site: hosts.inventory.name.clone().unwrap_or_else(|| SITE_DEFAULT.to_owned()),
-        hosts: hosts.with_agent().map(|host| host.id.as_str().to_owned()).collect(),
+        site: hosts
+            .inventory
+            .name
+            .clone()
+            .unwrap_or_else(|| SITE_DEFAULT.to_owned()),
+        hosts: hosts
+            .with_agent()
+            .map(|host| host.id.as_str().to_owned())
+            .collect(),
         run: run.to_string(),
         plan,
     };
@@ -45,10 +52,18 @@ pub(super) fn take_charge(
                     note("in charge");
                 }
                 let run = term.run.parse().unwrap_or(run);
-                return Ok(Charge { carrier: Box::new(carrier), epoch: term.epoch, run, history: term.history });
+                return Ok(Charge {
+                    carrier: Box::new(carrier),
+                    epoch: term.epoch,
+                    run,
+                    history: term.history,
+                });
             }
         }
-        let fds = [(carrier.fd(), Interest::READ), (signals.as_fd(), Interest::READ)];
+        let fds = [
+            (carrier.fd(), Interest::READ),
+            (signals.as_fd(), Interest::READ),
+        ];
         let [_, is_signalled] = wait_fds(fds, None).map_err(Error::failed)?;
         if is_signalled && signals.take().map_err(Error::failed)?.is_some() {
             return Err(Error::new(Outcome::Interrupted, "interrupted"));
@@ -57,8 +72,14 @@ pub(super) fn take_charge(
 }
 
 /// Control paths of agents with these names.
-pub(super) fn agents(options: &BusOptions, site: &str, hosts: &[String]) -> Result<Box<dyn Carrier>, Error> {
-    Ok(Box::new(BusAgents::start(options, site, hosts).map_err(error_of)?))
+pub(super) fn agents(
+    options: &BusOptions,
+    site: &str,
+    hosts: &[String],
+) -> Result<Box<dyn Carrier>, Error> {
+    Ok(Box::new(
+        BusAgents::start(options, site, hosts).map_err(error_of)?,
+    ))
 }
 
 /// Address of the broker, where it is one and no name.

@@ -42,7 +42,9 @@ pub fn cancel(name: Option<&str>, store: Option<&str>) -> Result<Cancelled, Erro
     match store.process_of(run).map_err(error)? {
         Some(RunProcess { pid: Some(pid), .. }) => end(&store, run, pid)?,
         Some(RunProcess { host, .. }) => {
-            return Err(Error::failed(format!("the coordinator of run {id} is a process of {host}; cancel it there")));
+            return Err(Error::failed(format!(
+                "the coordinator of run {id} is a process of {host}; cancel it there"
+            )));
         }
         None => return Err(Error::usage(format!("run {id} is over"))),
     }
@@ -52,10 +54,22 @@ pub fn cancel(name: Option<&str>, store: Option<&str>) -> Result<Cancelled, Erro
     };
     let unconfirmed: Vec<String> = found.unconfirmed.iter().map(ToString::to_string).collect();
     // A run that had not begun has no hosts yet, and at a server without an agent nothing has to end.
-    let with_agent = found.report.iter().flat_map(|report| &report.header.hosts).filter(|host| !host.is_target_only);
+    let with_agent = found
+        .report
+        .iter()
+        .flat_map(|report| &report.header.hosts)
+        .filter(|host| !host.is_target_only);
     let with_agent: Vec<&str> = with_agent.map(|host| host.id.as_str()).collect();
-    let all = record.hosts.iter().map(|host| host.role.clone()).filter(|role| with_agent.contains(&role.as_str()));
-    Ok(Cancelled { run, confirmed: all.filter(|host| !unconfirmed.contains(host)).collect(), unconfirmed })
+    let all = record
+        .hosts
+        .iter()
+        .map(|host| host.role.clone())
+        .filter(|role| with_agent.contains(&role.as_str()));
+    Ok(Cancelled {
+        run,
+        confirmed: all.filter(|host| !unconfirmed.contains(host)).collect(),
+        unconfirmed,
+    })
 }
 
 /// The mark of a coordinator.
@@ -73,7 +87,9 @@ fn not_coordinator(run: RunId, pid: u32) -> Error {
 
 /// The history of `--store`.
 pub(super) fn opened(store: Option<&str>) -> Result<Store, Error> {
-    let place = Place::find(store).map_err(error)?.ok_or_else(|| Error::usage("--store off: there is no history"))?;
+    let place = Place::find(store)
+        .map_err(error)?
+        .ok_or_else(|| Error::usage("--store off: there is no history"))?;
     Store::open_existing(&place).map_err(error)
 }
 
@@ -87,7 +103,10 @@ fn only_running(store: &Store) -> Result<RunId, Error> {
         [row] => Ok(row.run_id),
         rows => {
             let ids: Vec<String> = rows.iter().map(|row| row.run_id.short()).collect();
-            Err(Error::usage(format!("several runs go on, name one: {}", ids.join(", "))))
+            Err(Error::usage(format!(
+                "several runs go on, name one: {}",
+                ids.join(", ")
+            )))
         }
     }
 }
@@ -98,7 +117,12 @@ fn end(store: &Store, run: RunId, pid: u32) -> Result<(), Error> {
 
     // Asked again: the number may have come to mean another process before it was opened.
     let is_coordinator = |process: &RunProcess| process.pid == Some(pid);
-    if store.process_of(run).map_err(error)?.as_ref().is_some_and(is_coordinator) {
+    if store
+        .process_of(run)
+        .map_err(error)?
+        .as_ref()
+        .is_some_and(is_coordinator)
+    {
         // A history is a file or a database that others may write: it alone is no reason to end a process.
         if !coordinator.has_mark(&mark(run)).unwrap_or(false) {
             return Err(not_coordinator(run, pid));
@@ -108,6 +132,9 @@ fn end(store: &Store, run: RunId, pid: u32) -> Result<(), Error> {
 
     match coordinator.ends_within(END_MAX).map_err(Error::failed)? {
         true => Ok(()),
-        false => Err(Error::failed(format!("process {pid} has not ended within {} s", END_MAX.as_secs()))),
+        false => Err(Error::failed(format!(
+            "process {pid} has not ended within {} s",
+            END_MAX.as_secs()
+        ))),
     }
 }

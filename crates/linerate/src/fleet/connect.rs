@@ -72,17 +72,29 @@ impl FleetHosts {
     /// The hosts of `inventory` by ssh, with an agent, on its only path.
     #[must_use]
     pub fn new(inventory: Inventory) -> Self {
-        Self { inventory, paths: Vec::new(), ssh_config: None, is_scripted: false, bus: None }
+        Self {
+            inventory,
+            paths: Vec::new(),
+            ssh_config: None,
+            is_scripted: false,
+            bus: None,
+        }
     }
 
     /// Name of the inventory; the number of hosts of one without a name.
     pub(super) fn name(&self) -> String {
-        self.inventory.name.clone().unwrap_or_else(|| format!("{} hosts", self.inventory.hosts.len()))
+        self.inventory
+            .name
+            .clone()
+            .unwrap_or_else(|| format!("{} hosts", self.inventory.hosts.len()))
     }
 
     /// Hosts with an agent, the first ones of the inventory.
     pub(super) fn with_agent(&self) -> impl Iterator<Item = &Host> {
-        self.inventory.hosts.iter().filter(|host| matches!(host.reach, Reach::Ssh(_)))
+        self.inventory
+            .hosts
+            .iter()
+            .filter(|host| matches!(host.reach, Reach::Ssh(_)))
     }
 
     /// Tests may use the network of the control connections.
@@ -96,15 +108,25 @@ impl FleetHosts {
     /// No host has one of them, or none is named and there are several.
     pub(super) fn path_names(&self) -> Result<Vec<String>, Error> {
         let hosts = &self.inventory.hosts;
-        let names: BTreeSet<&str> = hosts.iter().flat_map(|host| host.paths.keys().map(String::as_str)).collect();
-        if let Some(path) = self.paths.iter().find(|path| !names.contains(path.as_str())) {
+        let names: BTreeSet<&str> = hosts
+            .iter()
+            .flat_map(|host| host.paths.keys().map(String::as_str))
+            .collect();
+        if let Some(path) = self
+            .paths
+            .iter()
+            .find(|path| !names.contains(path.as_str()))
+        {
             return Err(Error::usage(format!("no host has the path {path}")));
         }
         match names.into_iter().collect::<Vec<_>>().as_slice() {
             _ if !self.paths.is_empty() => Ok(self.paths.clone()),
             [] => Ok(vec![CONTROL_PATH.to_owned()]),
             [only] => Ok(vec![(*only).to_owned()]),
-            names => Err(Error::usage(format!("{} paths in the inventory; name one with --path", names.len()))),
+            names => Err(Error::usage(format!(
+                "{} paths in the inventory; name one with --path",
+                names.len()
+            ))),
         }
     }
 }
@@ -120,7 +142,12 @@ pub(super) fn connect<'a>(
 ) -> Result<(HostControl<'a>, Prepared), Error> {
     // A resolver may take longer than agents wait for their plan.
     let targets = targets(&hosts.inventory, planned.paths);
-    let Charge { carrier, epoch, run, history } = charge(run, hosts, signals, note)?;
+    let Charge {
+        carrier,
+        epoch,
+        run,
+        history,
+    } = charge(run, hosts, signals, note)?;
     let settings = Settings {
         run,
         epoch,
@@ -131,7 +158,11 @@ pub(super) fn connect<'a>(
         clock_budget_ns: CLOCK_BUDGET_NS,
     };
     let ids: Vec<HostId> = hosts.with_agent().map(|host| host.id.clone()).collect();
-    let mut control = Control::new(Coordinator::new(monotonic_ns(), settings, ids), carrier, signals);
+    let mut control = Control::new(
+        Coordinator::new(monotonic_ns(), settings, ids),
+        carrier,
+        signals,
+    );
     control.history = history;
     match prepare(&mut control, hosts, targets, planned) {
         Ok(prepared) => Ok((control, prepared)),
@@ -144,7 +175,11 @@ pub(super) fn connect<'a>(
 
 /// Longest wait for the first message of a host.
 pub(super) fn hello_timeout_ns(hosts: &FleetHosts) -> u64 {
-    if hosts.bus.is_some() { HELLO_TIMEOUT_BUS_NS } else { HELLO_TIMEOUT_NS }
+    if hosts.bus.is_some() {
+        HELLO_TIMEOUT_BUS_NS
+    } else {
+        HELLO_TIMEOUT_NS
+    }
 }
 
 /// Begins to connect.
@@ -155,14 +190,28 @@ fn charge(
     note: &mut dyn FnMut(&str),
 ) -> Result<Charge, Error> {
     if let Some(options) = &hosts.bus {
-        return bus::take_charge(options, hosts, (run, plan.map(|plan| plan.to_string())), signals, note);
+        return bus::take_charge(
+            options,
+            hosts,
+            (run, plan.map(|plan| plan.to_string())),
+            signals,
+            note,
+        );
     }
     let carrier: Box<dyn Carrier> = if hosts.is_scripted {
-        Box::new(ScriptCarrier::new(ssh(hosts, Remote::Shell)?, hosts.with_agent().count()))
+        Box::new(ScriptCarrier::new(
+            ssh(hosts, Remote::Shell)?,
+            hosts.with_agent().count(),
+        ))
     } else {
         Box::new(carrier(hosts, "fleet agent --stdio")?)
     };
-    Ok(Charge { carrier, epoch: 1, run, history: Vec::new() })
+    Ok(Charge {
+        carrier,
+        epoch: 1,
+        run,
+        history: Vec::new(),
+    })
 }
 
 /// Connections to this program with these arguments at all hosts.
@@ -178,7 +227,10 @@ fn ssh(hosts: &FleetHosts, remote: Remote) -> Result<SshCarrier, Error> {
         Reach::Server(_) => None,
     };
     let destinations = hosts.inventory.hosts.iter().filter_map(destination);
-    let options = SshOptions { config: hosts.ssh_config.clone(), is_path_shared: is_shared(&hosts.inventory) };
+    let options = SshOptions {
+        config: hosts.ssh_config.clone(),
+        is_path_shared: is_shared(&hosts.inventory),
+    };
     SshCarrier::new(options, remote, destinations).map_err(Error::failed)
 }
 

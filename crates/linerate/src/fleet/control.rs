@@ -50,7 +50,11 @@ impl<'a, C: Carrier> Control<'a, C> {
     }
 
     /// Passes a decision on, and runs until the last of the awaited actions: all of them in order.
-    pub(super) fn step(&mut self, input: Input, is_last: impl Fn(&Action) -> bool) -> Result<Vec<Action>, Ended> {
+    pub(super) fn step(
+        &mut self,
+        input: Input,
+        is_last: impl Fn(&Action) -> bool,
+    ) -> Result<Vec<Action>, Ended> {
         self.pass(input)?;
         self.run_until(is_last)
     }
@@ -62,7 +66,10 @@ impl<'a, C: Carrier> Control<'a, C> {
     }
 
     /// Runs until the last of the awaited actions.
-    pub(super) fn run_until(&mut self, is_last: impl Fn(&Action) -> bool) -> Result<Vec<Action>, Ended> {
+    pub(super) fn run_until(
+        &mut self,
+        is_last: impl Fn(&Action) -> bool,
+    ) -> Result<Vec<Action>, Ended> {
         let mut actions = Vec::new();
         self.run_each(|_, action| {
             let is_over = is_last(&action);
@@ -82,11 +89,16 @@ impl<'a, C: Carrier> Control<'a, C> {
         self.run_each(take)
     }
 
-    fn run_each(&mut self, mut take: impl FnMut(&Coordinator, Action) -> bool) -> Result<(), Ended> {
+    fn run_each(
+        &mut self,
+        mut take: impl FnMut(&Coordinator, Action) -> bool,
+    ) -> Result<(), Ended> {
         loop {
             while let Some(action) = self.coordinator.poll_action() {
                 if let Action::Dropped { host, reason } = action {
-                    self.reasons.entry(host).or_insert_with(|| reason.to_string());
+                    self.reasons
+                        .entry(host)
+                        .or_insert_with(|| reason.to_string());
                     self.carrier.close(host);
                 }
                 match action {
@@ -135,11 +147,15 @@ impl<'a, C: Carrier> Control<'a, C> {
 
     /// Hosts that have a plan, or those that have none.
     fn hosts_by_plan(&self, has_plan: bool) -> Vec<usize> {
-        (0..self.hosts()).filter(|host| self.coordinator.is_planned(*host) == has_plan).collect()
+        (0..self.hosts())
+            .filter(|host| self.coordinator.is_planned(*host) == has_plan)
+            .collect()
     }
 
     fn hosts(&self) -> usize {
-        (0..).take_while(|host| self.coordinator.id(*host).is_some()).count()
+        (0..)
+            .take_while(|host| self.coordinator.id(*host).is_some())
+            .count()
     }
 
     fn wait(&mut self) -> Result<(), Ended> {
@@ -147,7 +163,10 @@ impl<'a, C: Carrier> Control<'a, C> {
         let events = self.carrier.poll(monotonic_ns());
         // Of a time before the read, a line that arrives meanwhile would have been under way for less than it was.
         let now_ns = monotonic_ns();
-        let is_due = self.coordinator.poll_timeout().is_some_and(|at_ns| now_ns >= at_ns);
+        let is_due = self
+            .coordinator
+            .poll_timeout()
+            .is_some_and(|at_ns| now_ns >= at_ns);
         let has_input = is_due || !events.is_empty();
         for (host, event) in events {
             match event {
@@ -167,9 +186,14 @@ impl<'a, C: Carrier> Control<'a, C> {
             return Ok(());
         }
         let deadlines = [self.coordinator.poll_timeout(), self.carrier.deadline_ns()];
-        let Some(at_ns) = deadlines.into_iter().flatten().min() else { return Ok(()) };
+        let Some(at_ns) = deadlines.into_iter().flatten().min() else {
+            return Ok(());
+        };
         let wait = Duration::from_nanos(at_ns.saturating_sub(monotonic_ns()));
-        let fds = [(self.carrier.fd(), Interest::READ), (self.signals.as_fd(), Interest::READ)];
+        let fds = [
+            (self.carrier.fd(), Interest::READ),
+            (self.signals.as_fd(), Interest::READ),
+        ];
         let [_, is_signalled] = wait_fds(fds, Some(wait)).map_err(failed)?;
         if is_signalled && self.signals.take().map_err(failed)?.is_some() {
             self.cancel()?;

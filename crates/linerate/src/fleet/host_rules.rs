@@ -6,7 +6,9 @@ use std::net::IpAddr;
 use linerate_carrier::Carrier;
 use linerate_fleet::inventory::{Host, Inventory};
 use linerate_fleet::message::{Hello, ProbeReport};
-use linerate_lab::fleet::analysis::hosts::{Attachment, HostFacts, HostFindings, PathRoute, findings};
+use linerate_lab::fleet::analysis::hosts::{
+    Attachment, HostFacts, HostFindings, PathRoute, findings,
+};
 use linerate_lab::fleet::analysis::shared_slot::{Forwarder, Port};
 use linerate_model::fleet::HostId;
 use linerate_sys::clock::monotonic_ns;
@@ -33,7 +35,11 @@ pub(super) fn host_findings<C: Carrier>(
                 .clock(*index, monotonic_ns())
                 .map(|estimate| estimate.uncertainty_ns),
             control: control_attachment(hello),
-            routes: member.probes.iter().filter_map(|probe| route(hello, probe)).collect(),
+            routes: member
+                .probes
+                .iter()
+                .filter_map(|probe| route(hello, probe))
+                .collect(),
         })
     };
     let hosts: Vec<HostFacts> = prepared.members.iter().filter_map(facts).collect();
@@ -44,26 +50,51 @@ pub(super) fn host_findings<C: Carrier>(
 pub(super) fn forwarders(prepared: &Prepared, hosts: &[Host]) -> Vec<Forwarder> {
     let mut owners: BTreeMap<IpAddr, (&HostId, &str)> = BTreeMap::new();
     for (index, id) in prepared.ids(hosts) {
-        let ends = prepared.members.get(&index).into_iter().flat_map(|member| &member.ends);
+        let ends = prepared
+            .members
+            .get(&index)
+            .into_iter()
+            .flat_map(|member| &member.ends);
         owners.extend(ends.map(|(path, end)| (end.address, (id, path.as_str()))));
     }
     let mut found: BTreeMap<(&HostId, &str), BTreeMap<HostId, Port>> = BTreeMap::new();
     for (index, id) in prepared.ids(hosts) {
-        for probe in prepared.members.get(&index).into_iter().flat_map(|member| &member.probes) {
-            let port = probe.bridge_port.as_ref().and_then(|port| Some((&port.name, port.slot.as_ref()?)));
-            if let Some(((owner, path), (name, slot))) = owners.get(&probe.peer).copied().zip(port) {
-                let port = Port { name: name.clone(), slot: slot.clone() };
-                found.entry((id, path)).or_default().insert(owner.clone(), port);
+        for probe in prepared
+            .members
+            .get(&index)
+            .into_iter()
+            .flat_map(|member| &member.probes)
+        {
+            let port = probe
+                .bridge_port
+                .as_ref()
+                .and_then(|port| Some((&port.name, port.slot.as_ref()?)));
+            if let Some(((owner, path), (name, slot))) = owners.get(&probe.peer).copied().zip(port)
+            {
+                let port = Port {
+                    name: name.clone(),
+                    slot: slot.clone(),
+                };
+                found
+                    .entry((id, path))
+                    .or_default()
+                    .insert(owner.clone(), port);
             }
         }
     }
-    let forwarder =
-        |((host, path), ports): ((&HostId, &str), _)| Forwarder { host: host.clone(), path: path.to_owned(), ports };
+    let forwarder = |((host, path), ports): ((&HostId, &str), _)| Forwarder {
+        host: host.clone(),
+        path: path.to_owned(),
+        ports,
+    };
     found.into_iter().map(forwarder).collect()
 }
 
 fn control_attachment(hello: &Hello) -> Option<Attachment> {
-    let own = hello.addresses.iter().find(|own| Some(own.address) == hello.control_address)?;
+    let own = hello
+        .addresses
+        .iter()
+        .find(|own| Some(own.address) == hello.control_address)?;
     Some(attachment(hello, &own.device))
 }
 
@@ -72,12 +103,18 @@ fn attachment(hello: &Hello, device: &str) -> Attachment {
     let own = hello.addresses.iter().find(|own| own.device == device);
     Attachment {
         device: device.to_owned(),
-        ports: own.map(|own| own.ports.iter().cloned().collect()).unwrap_or_default(),
+        ports: own
+            .map(|own| own.ports.iter().cloned().collect())
+            .unwrap_or_default(),
         has_vlan: own.is_some_and(|own| own.has_vlan),
     }
 }
 
 fn route(hello: &Hello, probe: &ProbeReport) -> Option<PathRoute> {
     let through = attachment(hello, probe.device.as_ref()?);
-    Some(PathRoute { to: probe.peer, through, mtu_bytes: probe.mtu_bytes })
+    Some(PathRoute {
+        to: probe.peer,
+        through,
+        mtu_bytes: probe.mtu_bytes,
+    })
 }

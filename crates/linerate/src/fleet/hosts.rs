@@ -29,6 +29,10 @@ fn row(host: &Host) -> HostRow {
         },
         rack: host.rack.clone(),
         labels: host.labels.clone().into_iter().collect(),
-        paths: host.paths.iter().map(|(name, address)| (name.clone(), address.to_string())).collect(),
+        paths: host
+            .paths
+            .iter()
+            .map(|(name, address)| (name.clone(), address.to_string()))
+            .collect(),
     }
 }

@@ -16,8 +16,13 @@ use crate::Error;
 /// # Errors
 /// The file is not readable or no inventory.
 pub fn from_file(path: &Path) -> Result<Inventory, Error> {
-    let text = if path == Path::new("-") { bounded(io::stdin()) } else { File::open(path).and_then(bounded) };
-    let wrong = |error: &dyn std::fmt::Display| Error::usage(format!("{}: {error}", path.display()));
+    let text = if path == Path::new("-") {
+        bounded(io::stdin())
+    } else {
+        File::open(path).and_then(bounded)
+    };
+    let wrong =
+        |error: &dyn std::fmt::Display| Error::usage(format!("{}: {error}", path.display()));
     parse(&text.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))
 }
 
@@ -35,15 +40,26 @@ pub fn from_list(list: &str) -> Result<Inventory, Error> {
 /// # Errors
 /// The configuration is not readable, or no name fits.
 pub fn from_ssh(pattern: &str, config: Option<&Path>) -> Result<Inventory, Error> {
-    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default().join(".ssh");
+    let home = std::env::var_os("HOME")
+        .map(PathBuf::from)
+        .unwrap_or_default()
+        .join(".ssh");
     let path = config.map_or_else(|| home.join("config"), Path::to_path_buf);
     let read = |path: &Path| File::open(path).and_then(bounded);
     let text = read(&path).map_err(|error| Error::usage(format!("{}: {error}", path.display())))?;
-    let include = |name: &str| files_of(&home, name).iter().filter_map(|path| read(path).ok()).collect();
+    let include = |name: &str| {
+        files_of(&home, name)
+            .iter()
+            .filter_map(|path| read(path).ok())
+            .collect()
+    };
     let mut names = ssh_names::names(&text, include);
     names.retain(|name| ssh_names::matches(pattern, name));
     if names.is_empty() {
-        return Err(Error::usage(format!("no Host of {} fits {pattern}", path.display())));
+        return Err(Error::usage(format!(
+            "no Host of {} fits {pattern}",
+            path.display()
+        )));
     }
     from_names(names).map_err(|error| Error::usage(format!("--ssh-hosts: {error}")))
 }
@@ -54,12 +70,21 @@ fn files_of(home: &Path, name: &str) -> Vec<PathBuf> {
         Some(rest) => home.parent().unwrap_or(home).join(rest),
         None => home.join(name),
     };
-    let (Some(folder), Some(pattern)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+    let (Some(folder), Some(pattern)) = (
+        path.parent(),
+        path.file_name().and_then(|name| name.to_str()),
+    ) else {
         return Vec::new();
     };
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let entries = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
     let fits = |path: &PathBuf| {
-        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| ssh_names::matches(pattern, name))
+        path.file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| ssh_names::matches(pattern, name))
     };
     let mut files: Vec<PathBuf> = entries.filter(fits).collect();
     files.sort_unstable();
@@ -69,5 +94,6 @@ fn files_of(home: &Path, name: &str) -> Vec<PathBuf> {
 /// A text within the bound of inventories.
 fn bounded(source: impl Read) -> io::Result<String> {
     let bytes = file_system::read_all(source, TEXT_MAX_BYTES as u64)?;
-    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+    String::from_utf8(bytes)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }

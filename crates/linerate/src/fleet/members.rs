@@ -57,14 +57,26 @@ pub(super) struct Prepared {
 impl Prepared {
     /// Hosts of an inventory, none of which can be tested yet.
     pub(super) fn new(hosts: &[Host]) -> Self {
-        let places = hosts.iter().enumerate().map(|(index, host)| (host.id.clone(), index)).collect();
-        Self { places, ..Self::default() }
+        let places = hosts
+            .iter()
+            .enumerate()
+            .map(|(index, host)| (host.id.clone(), index))
+            .collect();
+        Self {
+            places,
+            ..Self::default()
+        }
     }
 
     /// Takes what a host found out.
     pub(super) fn take(&mut self, index: usize, report: Preflighted) {
-        let Some(member) = self.members.get_mut(&index) else { return };
-        member.facts = report.facts.as_ref().and_then(|facts| serde_json::from_str(facts.as_str()).ok());
+        let Some(member) = self.members.get_mut(&index) else {
+            return;
+        };
+        member.facts = report
+            .facts
+            .as_ref()
+            .and_then(|facts| serde_json::from_str(facts.as_str()).ok());
         for end in member.ends.values_mut() {
             let known = end.device.as_ref().zip(member.facts.as_ref());
             end.link_bps = known.and_then(|(device, facts)| highest_speed_bps(facts, device));
@@ -78,15 +90,23 @@ impl Prepared {
     pub(super) fn count_probes(&mut self) {
         let ends = |(index, member): (&usize, &Member)| {
             let index = *index;
-            member.ends.values().map(move |end| ((end.address, end.port), index)).collect::<Vec<_>>()
+            member
+                .ends
+                .values()
+                .map(move |end| ((end.address, end.port), index))
+                .collect::<Vec<_>>()
         };
         let owners: BTreeMap<(IpAddr, u16), usize> = self.members.iter().flat_map(ends).collect();
         let mut reached: BTreeMap<usize, Reached> = BTreeMap::new();
         for probe in self.members.values().flat_map(|member| &member.probes) {
-            let Some(owner) = owners.get(&(probe.peer, probe.port)) else { continue };
+            let Some(owner) = owners.get(&(probe.peer, probe.port)) else {
+                continue;
+            };
             let of_owner = reached.entry(*owner).or_default();
             of_owner.count += 1;
-            of_owner.failed.extend(Some(probe.outcome).filter(|outcome| *outcome != ProbeOutcome::Ok));
+            of_owner
+                .failed
+                .extend(Some(probe.outcome).filter(|outcome| *outcome != ProbeOutcome::Ok));
         }
         for (index, member) in &mut self.members {
             member.reached = reached.remove(index).unwrap_or_default();
@@ -95,12 +115,20 @@ impl Prepared {
 
     /// Probes of the servers of this host that failed, and how many were made.
     pub(super) fn failed_probes(&self, index: usize) -> (&[ProbeOutcome], usize) {
-        self.members.get(&index).map_or((&[], 0), |member| (&member.reached.failed, member.reached.count))
+        self.members.get(&index).map_or((&[], 0), |member| {
+            (&member.reached.failed, member.reached.count)
+        })
     }
 
     /// Which server cannot be reached by how many of the others, of all hosts.
     pub(super) fn unreached(&self, hosts: &[Host]) -> Vec<String> {
-        let line = |index: &usize| Some(format!("{}: {}", hosts.get(*index)?.id, self.unreached_note(*index)?));
+        let line = |index: &usize| {
+            Some(format!(
+                "{}: {}",
+                hosts.get(*index)?.id,
+                self.unreached_note(*index)?
+            ))
+        };
         self.members.keys().filter_map(line).collect()
     }
 
@@ -115,12 +143,20 @@ impl Prepared {
             ProbeOutcome::NoRoute => "have no route",
             _ => "do not reach it",
         };
-        Some(format!("port {port}: {} of {all} hosts {how}", failed.len()))
+        Some(format!(
+            "port {port}: {} of {all} hosts {how}",
+            failed.len()
+        ))
     }
 
     /// Ids of the hosts that can be tested now.
-    pub(super) fn ids<'a>(&'a self, hosts: &'a [Host]) -> impl Iterator<Item = (usize, &'a HostId)> {
-        self.members.keys().filter_map(|index| Some((*index, &hosts.get(*index)?.id)))
+    pub(super) fn ids<'a>(
+        &'a self,
+        hosts: &'a [Host],
+    ) -> impl Iterator<Item = (usize, &'a HostId)> {
+        self.members
+            .keys()
+            .filter_map(|index| Some((*index, &hosts.get(*index)?.id)))
     }
 
     /// A host by its id, with its place in the inventory.
@@ -133,20 +169,32 @@ impl Prepared {
 impl TestEnd {
     /// The end at an address of which nothing more is known.
     pub(super) fn at(address: IpAddr) -> Self {
-        Self { address, port: 0, device: None, speed_bps: None, link_bps: None }
+        Self {
+            address,
+            port: 0,
+            device: None,
+            speed_bps: None,
+            link_bps: None,
+        }
     }
 }
 
 impl Member {
     /// The fastest link that its tests use, in bit/s, where one is known.
     pub(super) fn link_bps(&self) -> Option<f64> {
-        self.ends.values().filter_map(|end| end.link_bps).max().map(|bps| bps as f64)
+        self.ends
+            .values()
+            .filter_map(|end| end.link_bps)
+            .max()
+            .map(|bps| bps as f64)
     }
 }
 
 /// Highest speed of the link modes that a device supports; the present speed may be lower.
 fn highest_speed_bps(facts: &Snapshot, device: &str) -> Option<u64> {
-    let Value::List(modes) = facts.value(&format!("nic.{device}.link.modes.supported"))? else { return None };
+    let Value::List(modes) = facts.value(&format!("nic.{device}.link.modes.supported"))? else {
+        return None;
+    };
     let mbps = |mode: &Value| match mode {
         Value::Text(name) => name.split("base").next()?.parse::<u64>().ok(),
         _ => None,

@@ -6,7 +6,9 @@ use std::net::IpAddr;
 use linerate_carrier::Carrier;
 use linerate_fleet::coordinator::{Action, DropReason, Input, Step};
 use linerate_fleet::inventory::{Control as ControlPath, Host, Inventory};
-use linerate_fleet::message::{AddressRange, Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, ProbeTarget};
+use linerate_fleet::message::{
+    AddressRange, Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, ProbeTarget,
+};
 
 use super::connect::{FleetHosts, hello_timeout_ns};
 use super::control::{Control, Ended};
@@ -60,7 +62,9 @@ pub(super) fn prepare<C: Carrier>(
 ) -> Result<Prepared, Ended> {
     let addresses = send_plans(control, hosts, planned)?;
     control.reasons.extend(targets.reasons);
-    control.step(Input::PlansSent, |action| *action == Action::StepDone(Step::Plan))?;
+    control.step(Input::PlansSent, |action| {
+        *action == Action::StepDone(Step::Plan)
+    })?;
     let mut prepared = Prepared::new(&hosts.inventory.hosts);
     for (index, of_paths) in addresses {
         if let Some(member) = member(control, index, of_paths) {
@@ -71,14 +75,20 @@ pub(super) fn prepare<C: Carrier>(
         prepared.members.extend(targets.members);
     }
     let preflights = preflights(&prepared.members);
-    let reports = control.step(Input::Preflight(preflights), |action| *action == Action::StepDone(Step::Preflight))?;
+    let reports = control.step(Input::Preflight(preflights), |action| {
+        *action == Action::StepDone(Step::Preflight)
+    })?;
     for action in reports {
         if let Action::Preflighted { host, report } = action {
             prepared.take(host, *report);
         }
     }
     prepared.count_probes();
-    let exchanges = if prepared.members.len() < LARGE { EXCHANGES } else { EXCHANGES_LARGE };
+    let exchanges = if prepared.members.len() < LARGE {
+        EXCHANGES
+    } else {
+        EXCHANGES_LARGE
+    };
     let clocks = Input::Clocks { exchanges };
     control.step(clocks, |action| *action == Action::StepDone(Step::Clock))?;
     Ok(prepared)
@@ -94,17 +104,31 @@ fn send_plans<C: Carrier>(
     let with_agent: Vec<&Host> = hosts.with_agent().collect();
     let mut addresses = BTreeMap::new();
     loop {
-        let is_next = |action: &Action| matches!(action, Action::Greeted { .. } | Action::StepDone(Step::Hello));
+        let is_next = |action: &Action| {
+            matches!(
+                action,
+                Action::Greeted { .. } | Action::StepDone(Step::Hello)
+            )
+        };
         let mut actions = control.run_until(is_next)?;
         let next = actions.pop();
         for action in actions {
-            if let Action::Dropped { host: index, reason: DropReason::Late(Step::Hello) } = action {
+            if let Action::Dropped {
+                host: index,
+                reason: DropReason::Late(Step::Hello),
+            } = action
+            {
                 let reason = with_agent.get(index).map(|host| late(hosts, host));
                 control.reasons.extend(reason.map(|reason| (index, reason)));
             }
         }
-        let Some(Action::Greeted { host: index }) = next else { return Ok(addresses) };
-        let Some((host, hello)) = with_agent.get(index).zip(control.coordinator.hello(index)) else { continue };
+        let Some(Action::Greeted { host: index }) = next else {
+            return Ok(addresses);
+        };
+        let Some((host, hello)) = with_agent.get(index).zip(control.coordinator.hello(index))
+        else {
+            continue;
+        };
         match test_addresses(host, hello, planned.paths) {
             Ok(of_paths) => {
                 let plan = Box::new(plan(hosts, &of_paths, planned.caps));
@@ -112,7 +136,8 @@ fn send_plans<C: Carrier>(
                 addresses.insert(index, of_paths);
             }
             Err(path) => {
-                let reason = format!("its test address of path {path} is not known; name it in paths");
+                let reason =
+                    format!("its test address of path {path} is not known; name it in paths");
                 control.reasons.insert(index, reason);
             }
         }
@@ -131,27 +156,61 @@ fn late(hosts: &FleetHosts, host: &Host) -> String {
 }
 
 /// The addresses of the paths in the inventory, else that of the control connection. The path without one otherwise.
-fn test_addresses<'a>(host: &Host, hello: &Hello, paths: &'a [String]) -> Result<Addresses, &'a str> {
+fn test_addresses<'a>(
+    host: &Host,
+    hello: &Hello,
+    paths: &'a [String],
+) -> Result<Addresses, &'a str> {
     let of_path = |path: &'a String| {
         let control = || hello.control_address.filter(|_| path == CONTROL_PATH);
-        let address = host.paths.get(path).copied().or_else(control).ok_or(path.as_str())?;
+        let address = host
+            .paths
+            .get(path)
+            .copied()
+            .or_else(control)
+            .ok_or(path.as_str())?;
         Ok((path.clone(), address))
     };
     paths.iter().map(of_path).collect()
 }
 
 /// A host whose servers listen.
-fn member<C: Carrier>(control: &Control<'_, C>, index: usize, addresses: Addresses) -> Option<Member> {
+fn member<C: Carrier>(
+    control: &Control<'_, C>,
+    index: usize,
+    addresses: Addresses,
+) -> Option<Member> {
     let coordinator = &control.coordinator;
-    let ports = coordinator.ports(index).filter(|_| coordinator.is_planned(index))?;
+    let ports = coordinator
+        .ports(index)
+        .filter(|_| coordinator.is_planned(index))?;
     let end = |((path, address), port): ((String, IpAddr), &u16)| {
-        let own = coordinator.hello(index)?.addresses.iter().find(|own| own.address == address);
-        let (device, speed_bps) = (own.map(|own| own.device.clone()), own.and_then(|own| own.speed_bps));
-        Some((path, TestEnd { port: *port, device, speed_bps, ..TestEnd::at(address) }))
+        let own = coordinator
+            .hello(index)?
+            .addresses
+            .iter()
+            .find(|own| own.address == address);
+        let (device, speed_bps) = (
+            own.map(|own| own.device.clone()),
+            own.and_then(|own| own.speed_bps),
+        );
+        Some((
+            path,
+            TestEnd {
+                port: *port,
+                device,
+                speed_bps,
+                ..TestEnd::at(address)
+            },
+        ))
     };
     let count = addresses.len();
-    let ends: BTreeMap<String, TestEnd> = addresses.into_iter().zip(ports).filter_map(end).collect();
-    (ends.len() == count).then(|| Member { ends, ..Member::default() })
+    let ends: BTreeMap<String, TestEnd> =
+        addresses.into_iter().zip(ports).filter_map(end).collect();
+    (ends.len() == count).then(|| Member {
+        ends,
+        ..Member::default()
+    })
 }
 
 /// The plan of a host with these addresses.
@@ -161,21 +220,61 @@ fn plan(hosts: &FleetHosts, own: &Addresses, caps: Caps) -> Plan {
         None if is_shared(&hosts.inventory) => (LEASE_SHARED_MS, BEAT_MS),
         None => (LEASE_SEPARATE_MS, BEAT_MS),
     };
-    let own = own.iter().map(|(path, address)| PathAddress { path: path.clone(), address: *address });
-    Plan { lease_ms, addresses: own.collect(), ports: hosts.inventory.ports, caps, sample_ms: 0, beat_ms }
+    let own = own.iter().map(|(path, address)| PathAddress {
+        path: path.clone(),
+        address: *address,
+    });
+    Plan {
+        lease_ms,
+        addresses: own.collect(),
+        ports: hosts.inventory.ports,
+        caps,
+        sample_ms: 0,
+        beat_ms,
+    }
 }
 
 /// Every host probes the servers of all others, of a large fleet those of the next ones.
 fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
-    let facts = if members.len() <= SNAPSHOTS_MAX { FactsDepth::Full } else { FactsDepth::None };
-    let probes = if members.len() <= SNAPSHOTS_MAX { members.len() } else { PROBES_MAX };
-    let addresses = members.values().flat_map(|member| member.ends.values()).map(|end| end.address);
+    let facts = if members.len() <= SNAPSHOTS_MAX {
+        FactsDepth::Full
+    } else {
+        FactsDepth::None
+    };
+    let probes = if members.len() <= SNAPSHOTS_MAX {
+        members.len()
+    } else {
+        PROBES_MAX
+    };
+    let addresses = members
+        .values()
+        .flat_map(|member| member.ends.values())
+        .map(|end| end.address);
     let partners = AddressRange::of(addresses);
     let preflight = |index: &usize| {
-        let next = members.range(index + 1..).chain(members.range(..index)).take(probes);
+        let next = members
+            .range(index + 1..)
+            .chain(members.range(..index))
+            .take(probes);
         let ends = next.flat_map(|(_, member)| member.ends.values());
-        let peers = ends.map(|end| ProbeTarget { peer: end.address, port: end.port }).collect();
-        (*index, Preflight { partners: partners.clone(), peers, facts })
+        let peers = ends
+            .map(|end| ProbeTarget {
+                peer: end.address,
+                port: end.port,
+            })
+            .collect();
+        (
+            *index,
+            Preflight {
+                partners: partners.clone(),
+                peers,
+                facts,
+            },
+        )
     };
-    members.iter().filter(|(_, member)| !member.is_target).map(|(index, _)| preflight(index)).collect()
+    members
+        .iter()
+        .filter(|(_, member)| !member.is_target)
+        .map(|(index, _)| preflight(index))
+        .collect()
 }

@@ -22,18 +22,37 @@ pub(super) struct Targets {
 
 /// Resolves the names of the servers. The address of a path is that of the inventory, else that of the server.
 pub(super) fn targets(inventory: &Inventory, paths: &[String]) -> Targets {
-    let tested = inventory.hosts.iter().find_map(|host| host.paths.values().next()).copied();
+    let tested = inventory
+        .hosts
+        .iter()
+        .find_map(|host| host.paths.values().next())
+        .copied();
     let mut targets = Targets::default();
     for (index, host) in inventory.hosts.iter().enumerate() {
-        let Reach::Server(server) = &host.reach else { continue };
+        let Reach::Server(server) = &host.reach else {
+            continue;
+        };
         match resolved(server, tested) {
             Ok(address) => {
                 let end = |path: &String| {
                     let own = host.paths.get(path).copied().unwrap_or(address.ip());
-                    (path.clone(), TestEnd { port: address.port(), ..TestEnd::at(own) })
+                    (
+                        path.clone(),
+                        TestEnd {
+                            port: address.port(),
+                            ..TestEnd::at(own)
+                        },
+                    )
                 };
                 let ends = paths.iter().map(end).collect();
-                targets.members.insert(index, Member { ends, is_target: true, ..Member::default() });
+                targets.members.insert(
+                    index,
+                    Member {
+                        ends,
+                        is_target: true,
+                        ..Member::default()
+                    },
+                );
             }
             Err(reason) => drop(targets.reasons.insert(index, reason)),
         }
@@ -45,8 +64,12 @@ pub(super) fn targets(inventory: &Inventory, paths: &[String]) -> Targets {
 fn resolved(server: &str, tested: Option<IpAddr>) -> Result<SocketAddr, String> {
     let wrong = |why: &dyn std::fmt::Display| format!("resolve {server}: {why}; write its address");
     let place = host_port(server).ok_or_else(|| wrong(&"no HOST:PORT"))?;
-    let found: Vec<SocketAddr> = place.to_socket_addrs().map_err(|error| wrong(&error))?.collect();
-    let is_of_family = |address: &&SocketAddr| tested.is_none_or(|tested| tested.is_ipv4() == address.is_ipv4());
+    let found: Vec<SocketAddr> = place
+        .to_socket_addrs()
+        .map_err(|error| wrong(&error))?
+        .collect();
+    let is_of_family =
+        |address: &&SocketAddr| tested.is_none_or(|tested| tested.is_ipv4() == address.is_ipv4());
     let address = found.iter().find(is_of_family).or(found.first());
     address.copied().ok_or_else(|| wrong(&"no address"))
 }
@@ -69,7 +92,11 @@ mod tests {
         let inventory = linerate_fleet::inventory::parse(text).expect("an inventory");
         let targets = targets(&inventory, &["phys".to_owned(), "vf".to_owned()]);
         let core = &targets.members[&1];
-        let ends: Vec<String> = core.ends.values().map(|end| format!("{}:{}", end.address, end.port)).collect();
+        let ends: Vec<String> = core
+            .ends
+            .values()
+            .map(|end| format!("{}:{}", end.address, end.port))
+            .collect();
         assert_eq!(ends, ["10.0.0.250:5299", "10.0.1.250:5299"]);
         assert!(core.is_target && targets.reasons.is_empty());
     }
@@ -81,6 +108,9 @@ mod tests {
         let found = resolved("localhost:5201", tested).expect("an address");
         assert!(found.is_ipv4(), "{found}");
         let error = resolved("no.such.name.invalid:1", tested).expect_err("no address");
-        assert!(error.starts_with("resolve no.such.name.invalid:1: "), "{error}");
+        assert!(
+            error.starts_with("resolve no.such.name.invalid:1: "),
+            "{error}"
+        );
     }
 }

@@ -27,18 +27,28 @@ impl AgentSpec {
     ///
     /// # Errors
     /// No such process, or no listener on the port.
-    pub fn find(pid: Option<u32>, listen_port: Option<u16>, control: ControlChannel) -> Result<Self, Error> {
+    pub fn find(
+        pid: Option<u32>,
+        listen_port: Option<u16>,
+        control: ControlChannel,
+    ) -> Result<Self, Error> {
         let is_alive = |pid: u32| i32::try_from(pid).is_ok_and(process::pid_is_alive);
         let pids = match (pid, listen_port) {
             (Some(pid), _) if is_alive(pid) => vec![pid],
-            (Some(pid), _) => return Err(Error::usage(format!("--pid {pid}: there is no such process"))),
-            (None, Some(port)) => {
-                listening_processes(port).map_err(|why| Error::usage(format!("--listen-port {port}: {why}")))?
+            (Some(pid), _) => {
+                return Err(Error::usage(format!(
+                    "--pid {pid}: there is no such process"
+                )));
             }
+            (None, Some(port)) => listening_processes(port)
+                .map_err(|why| Error::usage(format!("--listen-port {port}: {why}")))?,
             (None, None) => vec![std::process::id()],
         };
         let tested = listen_port.map_or(Tested::Nothing, |port| Tested::Server { port });
-        Ok(Self { watched: Watched { pids, tested }, control })
+        Ok(Self {
+            watched: Watched { pids, tested },
+            control,
+        })
     }
 }
 
@@ -57,7 +67,10 @@ impl RunningAgent {
     pub fn start(spec: &AgentSpec) -> Result<Self, Error> {
         let channel = open(&spec.watched, None, &spec.control)?;
         let introduction = format!("{}{}", announcement(&spec.watched), channel.introduction());
-        Ok(Self { channel, introduction })
+        Ok(Self {
+            channel,
+            introduction,
+        })
     }
 
     /// What the operator should know.

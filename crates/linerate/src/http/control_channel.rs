@@ -34,7 +34,12 @@ impl ControlChannel {
     /// A channel at `address` to which only this host has access.
     #[must_use]
     pub fn new(address: SocketAddr) -> Self {
-        Self { address, is_address_chosen: false, token_file: None, allow: Vec::new() }
+        Self {
+            address,
+            is_address_chosen: false,
+            token_file: None,
+            allow: Vec::new(),
+        }
     }
 
     /// Networks with access; none for all.
@@ -42,7 +47,9 @@ impl ControlChannel {
         if self.token_file.is_some() && self.allow.is_empty() {
             return Vec::new();
         }
-        let this_host = ["127.0.0.0/8", "::1"].into_iter().filter_map(|network| network.parse().ok());
+        let this_host = ["127.0.0.0/8", "::1"]
+            .into_iter()
+            .filter_map(|network| network.parse().ok());
         this_host.chain(self.allow.iter().copied()).collect()
     }
 }
@@ -60,32 +67,52 @@ impl OpenChannel {
     ///
     /// # Errors
     /// [`Outcome::Usage`] for a token file that cannot be used; otherwise an address that cannot be bound.
-    pub(super) fn open(channel: &ControlChannel, handler: Arc<dyn RequestHandler>) -> Result<Self, Error> {
+    pub(super) fn open(
+        channel: &ControlChannel,
+        handler: Arc<dyn RequestHandler>,
+    ) -> Result<Self, Error> {
         if let Some(path) = &channel.token_file {
             Tokens::load_or_create(path).map_err(Error::usage)?;
         }
         let (host_key, warnings) = match host_key_file() {
             Ok(file) => (Some(file), Vec::new()),
-            Err(error) => (None, vec![format!("clients will not recognise this server after a restart: {error}")]),
+            Err(error) => (
+                None,
+                vec![format!(
+                    "clients will not recognise this server after a restart: {error}"
+                )],
+            ),
         };
         let address = channel.address;
         // Without a host the listener is for both families.
         let is_everywhere = address.is_ipv6() && address.ip().is_unspecified();
         let host = (!is_everywhere).then(|| address.ip().to_string());
-        let allow = channel.networks().into_iter().map(AccessSource::Network).collect();
+        let allow = channel
+            .networks()
+            .into_iter()
+            .map(AccessSource::Network)
+            .collect();
         let mut spec = server::spec(host, address.port(), AccessRules::new(allow, Vec::new()));
         let mut native_policy = NativePolicy::default();
         native_policy.host_key = host_key;
         native_policy.tokens = channel.token_file.clone();
         spec.policy.native = Some(native_policy);
-        let server =
-            Server::spawn("lr-control", move |reporter, interrupts| native::run(&spec, handler, reporter, interrupts));
+        let server = Server::spawn("lr-control", move |reporter, interrupts| {
+            native::run(&spec, handler, reporter, interrupts)
+        });
         let server = server.map_err(|failure| {
             let text = format!("control channel {address}: {failure}");
-            Error::new(Outcome::NotCompleted, in_use::explained(&text, address.port(), CHOOSE))
+            Error::new(
+                Outcome::NotCompleted,
+                in_use::explained(&text, address.port(), CHOOSE),
+            )
         })?;
         let key = server.host_key();
-        Ok(Self { server, key, warnings })
+        Ok(Self {
+            server,
+            key,
+            warnings,
+        })
     }
 
     /// Where it listens.
@@ -114,7 +141,10 @@ mod tests {
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
             is_address_chosen: false,
             token_file: token.then(|| "t".into()),
-            allow: allow.iter().map(|network| network.parse().expect("a network")).collect(),
+            allow: allow
+                .iter()
+                .map(|network| network.parse().expect("a network"))
+                .collect(),
         };
         let rows: [(ControlChannel, &str, bool); 8] = [
             (channel(false, &[]), "127.0.0.1", true),
@@ -129,7 +159,8 @@ mod tests {
         for (channel, peer, expected) in rows {
             let peer: IpAddr = peer.parse().expect("an address");
             let networks = channel.networks();
-            let is_admitted = networks.is_empty() || networks.iter().any(|network| network.contains(peer));
+            let is_admitted =
+                networks.is_empty() || networks.iter().any(|network| network.contains(peer));
             assert_eq!(is_admitted, expected, "{channel:?} {peer}");
         }
     }

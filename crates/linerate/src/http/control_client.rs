@@ -7,7 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_engine::StopHandle;
-use linerate_engine::dialect::native::client::{self, Announcement, NativeClient, NativeError, Opened, Target};
+use linerate_engine::dialect::native::client::{
+    self, Announcement, NativeClient, NativeError, Opened, Target,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -78,7 +80,11 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Longest wait for a connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 /// Delays before further attempts.
-const RETRY_PAUSES: [Duration; 3] = [Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(2)];
+const RETRY_PAUSES: [Duration; 3] = [
+    Duration::from_millis(250),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+];
 /// No attempt begins later.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two looks at a session without requests, which sends a sign of life every five seconds.
@@ -93,26 +99,42 @@ impl Request {
     pub(super) fn new(name: &'static str, argument: &impl Serialize) -> Self {
         // Arguments are plain texts and numbers, whose serialisation cannot fail.
         let body = serde_json::to_string(argument).unwrap_or_default();
-        Self { name, body, pauses: &RETRY_PAUSES }
+        Self {
+            name,
+            body,
+            pauses: &RETRY_PAUSES,
+        }
     }
 
     /// In one attempt: for a channel that may not exist, or whose response is soon obsolete.
     pub(super) fn once(self) -> Self {
-        Self { pauses: &[], ..self }
+        Self {
+            pauses: &[],
+            ..self
+        }
     }
 }
 
 impl ControlSession {
     /// Connects to nothing yet. `interrupts` requests no stop.
     pub(super) fn new(server: Target, identity: IdentityOptions, interrupts: StopHandle) -> Self {
-        Self { server, identity, interrupts, client: None, remarks: Vec::new() }
+        Self {
+            server,
+            identity,
+            interrupts,
+            client: None,
+            remarks: Vec::new(),
+        }
     }
 
     /// Sends a request. All requests are idempotent, so one whose response is lost is sent again.
     ///
     /// # Errors
     /// Any.
-    pub(super) fn request<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ControlError> {
+    pub(super) fn request<T: DeserializeOwned>(
+        &mut self,
+        request: &Request,
+    ) -> Result<T, ControlError> {
         let response = self.response(request)?;
         let foreign = |error: serde_json::Error| ControlError::Foreign {
             server: self.server.to_string(),
@@ -135,7 +157,10 @@ impl ControlSession {
                 self.client = None;
             }
             if is_final(&reason) {
-                return Err(ControlError::Refused { server: server(), reason });
+                return Err(ControlError::Refused {
+                    server: server(),
+                    reason,
+                });
             }
             match pauses.next().filter(|pause| Instant::now() + *pause < end) {
                 Some(pause) => thread::sleep(pause),
@@ -147,7 +172,10 @@ impl ControlSession {
                         }
                         _ => reason.to_string(),
                     };
-                    return Err(ControlError::Lost { server: server(), why });
+                    return Err(ControlError::Lost {
+                        server: server(),
+                        why,
+                    });
                 }
             }
         }
@@ -158,7 +186,12 @@ impl ControlSession {
             Some(client) => client,
             None => self.open()?,
         };
-        let response = client.request(request.name, &request.body, RESPONSE_TIMEOUT, &self.interrupts);
+        let response = client.request(
+            request.name,
+            &request.body,
+            RESPONSE_TIMEOUT,
+            &self.interrupts,
+        );
         self.client = Some(client);
         response
     }
@@ -175,23 +208,37 @@ impl ControlSession {
         };
         let demand = identity::demand(&self.identity, &self.server);
         let demand = demand.map_err(|error| NativeError::Identity(error.to_string()))?;
-        match client::open(&self.server, &demand, &announcement, &mut |_| (), &self.interrupts)? {
+        match client::open(
+            &self.server,
+            &demand,
+            &announcement,
+            &mut |_| (),
+            &self.interrupts,
+        )? {
             Opened::Native(client) => {
                 self.remarks = identity::remember(&self.server, client.peer());
                 Ok(*client)
             }
-            Opened::Iperf3(_) => Err(NativeError::NotNative("an iperf3 server listens there".to_owned())),
+            Opened::Iperf3(_) => Err(NativeError::NotNative(
+                "an iperf3 server listens there".to_owned(),
+            )),
         }
     }
 
     /// The fastest of some round trips; `None` without a session.
     pub(super) fn round_trip(&mut self) -> Option<Duration> {
         let client = self.client.as_mut()?;
-        (0..CLOCK_ROUNDS).map_while(|_| client.round_trip(&self.interrupts).ok()).min()
+        (0..CLOCK_ROUNDS)
+            .map_while(|_| client.round_trip(&self.interrupts).ok())
+            .min()
     }
 
     fn keep(&mut self) {
-        if self.client.as_mut().is_some_and(|client| client.keep(&self.interrupts).is_err()) {
+        if self
+            .client
+            .as_mut()
+            .is_some_and(|client| client.keep(&self.interrupts).is_err())
+        {
             // The next request opens another one.
             self.client = None;
         }
@@ -220,7 +267,10 @@ fn serve(tasks: &Receiver<Task>, mut session: ControlSession) {
 /// Whether another attempt would fail as well.
 fn is_final(reason: &NativeError) -> bool {
     use NativeError as E;
-    matches!(reason, E::Identity(_) | E::NotNative(_) | E::Refused { .. } | E::RequestRefused { .. })
+    matches!(
+        reason,
+        E::Identity(_) | E::NotNative(_) | E::Refused { .. } | E::RequestRefused { .. }
+    )
 }
 
 impl ControlClient {
@@ -230,12 +280,18 @@ impl ControlClient {
     /// Where this host has no thread or descriptor left.
     pub(super) fn start(server: Target, identity: IdentityOptions) -> Result<Self, ControlError> {
         let (tasks, inbox) = channel::<Task>();
-        let lost = |why: String| ControlError::Lost { server: server.to_string(), why };
+        let lost = |why: String| ControlError::Lost {
+            server: server.to_string(),
+            why,
+        };
         // Made here, where its failure has a receiver; the session itself cannot change threads.
         let interrupts = StopHandle::new().map_err(|error| lost(error.text()))?;
         let theirs = server.clone();
         let body = move || serve(&inbox, ControlSession::new(theirs, identity, interrupts));
-        thread::Builder::new().name("lr-control".into()).spawn(body).map_err(|error| lost(error.to_string()))?;
+        thread::Builder::new()
+            .name("lr-control".into())
+            .spawn(body)
+            .map_err(|error| lost(error.to_string()))?;
         Ok(Self { server, tasks })
     }
 
@@ -248,8 +304,12 @@ impl ControlClient {
     ///
     /// # Errors
     /// Any.
-    pub(super) fn request<T: DeserializeOwned + Send + 'static>(&self, request: Request) -> Result<T, ControlError> {
-        self.run(move |session| session.request(&request)).unwrap_or_else(|| Err(self.lost("its thread has ended")))
+    pub(super) fn request<T: DeserializeOwned + Send + 'static>(
+        &self,
+        request: Request,
+    ) -> Result<T, ControlError> {
+        self.run(move |session| session.request(&request))
+            .unwrap_or_else(|| Err(self.lost("its thread has ended")))
     }
 
     /// The same, given up after `wait_max`; the thread ends after its own timeouts.
@@ -267,7 +327,10 @@ impl ControlClient {
     }
 
     fn lost(&self, why: &str) -> ControlError {
-        ControlError::Lost { server: self.server.to_string(), why: why.to_owned() }
+        ControlError::Lost {
+            server: self.server.to_string(),
+            why: why.to_owned(),
+        }
     }
 
     /// Runs a function with the session, in its thread. `None` where that has ended.

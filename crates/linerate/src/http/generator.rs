@@ -49,7 +49,11 @@ impl Resolved {
     /// `address` for the name `host` with `port`.
     #[must_use]
     pub fn new(host: impl Into<String>, port: u16, address: IpAddr) -> Self {
-        Self { host: host.into(), port, address }
+        Self {
+            host: host.into(),
+            port,
+            address,
+        }
     }
 }
 
@@ -63,15 +67,19 @@ pub(super) fn addresses(
     only_v6: Option<bool>,
 ) -> Result<Vec<SocketAddr>, Error> {
     let first_port = *target.ports.start();
-    let given = resolved
-        .iter()
-        .find(|known| known.host.eq_ignore_ascii_case(&target.host) && target.ports.contains(&known.port));
+    let given = resolved.iter().find(|known| {
+        known.host.eq_ignore_ascii_case(&target.host) && target.ports.contains(&known.port)
+    });
     let address = match given {
         Some(known) => SocketAddr::new(known.address, first_port),
         None => {
             let family = only_v6.map(|is_v6| if is_v6 { Family::V6 } else { Family::V4 });
-            let found = socket::resolve(&target.host, first_port, family)
-                .map_err(|error| Error::usage(format!("cannot find the address of {}: {error}", target.host)))?;
+            let found = socket::resolve(&target.host, first_port, family).map_err(|error| {
+                Error::usage(format!(
+                    "cannot find the address of {}: {error}",
+                    target.host
+                ))
+            })?;
             found
                 .first()
                 .map(|address| socket::unmap(*address))
@@ -95,11 +103,16 @@ pub(super) fn addresses_of_device(device: Option<&str>) -> Result<Vec<IpAddr>, E
     let Some(device) = device else {
         return Ok(Vec::new());
     };
-    let known = interfaces::addresses().into_iter().map(|(address, _)| address);
-    let of_device: Vec<IpAddr> =
-        known.filter(|address| interfaces::device_of(*address).as_deref() == Some(device)).collect();
+    let known = interfaces::addresses()
+        .into_iter()
+        .map(|(address, _)| address);
+    let of_device: Vec<IpAddr> = known
+        .filter(|address| interfaces::device_of(*address).as_deref() == Some(device))
+        .collect();
     if of_device.is_empty() {
-        return Err(Error::usage(format!("--src-dev {device}: there is no such device, or it has no address")));
+        return Err(Error::usage(format!(
+            "--src-dev {device}: there is no such device, or it has no address"
+        )));
     }
     Ok(of_device)
 }
@@ -111,8 +124,15 @@ pub(super) fn local_end<'a>(
     ports: Ports,
     ports_skipped: &'a [u16],
 ) -> Local<'a> {
-    let address = sources.iter().copied().find(|source| source.is_ipv4() == server.is_ipv4());
-    Local { address, ports, ports_skipped }
+    let address = sources
+        .iter()
+        .copied()
+        .find(|source| source.is_ipv4() == server.is_ipv4());
+    Local {
+        address,
+        ports,
+        ports_skipped,
+    }
 }
 
 /// Observes this process as the client of a server.
@@ -120,8 +140,15 @@ pub(super) fn local_end<'a>(
 /// # Errors
 /// A host that cannot be observed.
 pub(super) fn watch(server: Option<SocketAddr>) -> Result<Watch, Error> {
-    let tested = server.map_or(Tested::Nothing, |server| Tested::Client { server, ports: None });
-    Watch::start(Watched { pids: vec![std::process::id()], tested }).map_err(cannot_watch)
+    let tested = server.map_or(Tested::Nothing, |server| Tested::Client {
+        server,
+        ports: None,
+    });
+    Watch::start(Watched {
+        pids: vec![std::process::id()],
+        tested,
+    })
+    .map_err(cannot_watch)
 }
 
 /// `net.ipv4.ip_local_port_range`.
@@ -141,14 +168,20 @@ pub(super) fn reserved_ports() -> Vec<u16> {
 pub(super) fn threads(is_local: bool, wanted: Option<u32>) -> u32 {
     let cpus = cpu::affinity().map_or_else(|_| cpu::online_cpus(), |affinity| affinity.count());
     let cpus = u32::try_from(cpus).unwrap_or(1);
-    wanted.unwrap_or(if is_local { cpus / 2 } else { cpus }).max(1)
+    wanted
+        .unwrap_or(if is_local { cpus / 2 } else { cpus })
+        .max(1)
 }
 
 /// Threads of this process, or as many worker processes as the limit of descriptors demands.
 ///
 /// # Errors
 /// A limit that cannot be read or that no number of processes gets around, or a program that cannot find itself.
-pub(super) fn worker_pool(connections: u32, threads: u32, processes: Option<u32>) -> Result<WorkerPool, Error> {
+pub(super) fn worker_pool(
+    connections: u32,
+    threads: u32,
+    processes: Option<u32>,
+) -> Result<WorkerPool, Error> {
     let workers = threads.min(connections);
     let needed = descriptors_for(connections, workers);
     let limit = process::raise_fd_limit_to(needed).map_err(Error::failed)?;
@@ -159,13 +192,20 @@ pub(super) fn worker_pool(connections: u32, threads: u32, processes: Option<u32>
         ))
     })?;
     if count <= 1 {
-        return Ok(WorkerPool { workers, processes: None });
+        return Ok(WorkerPool {
+            workers,
+            processes: None,
+        });
     }
-    let program =
-        std::env::current_exe().map_err(|error| Error::failed(format!("cannot find this program's file: {error}")))?;
+    let program = std::env::current_exe()
+        .map_err(|error| Error::failed(format!("cannot find this program's file: {error}")))?;
     Ok(WorkerPool {
         // As many in each, so that none has more connections than its descriptors are for.
         workers: workers.div_ceil(count).saturating_mul(count),
-        processes: Some(Processes { program, arguments: vec!["http".to_owned(), "worker".to_owned()], count }),
+        processes: Some(Processes {
+            program,
+            arguments: vec!["http".to_owned(), "worker".to_owned()],
+            count,
+        }),
     })
 }

@@ -12,7 +12,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::requests::{
-    BEGIN_CELL, CellMark, END_CELL, INFO, Info, LAST_READING, RESTART_CAPABILITY, RESTART_WORKERS, TCP_CAPABILITY,
+    BEGIN_CELL, CellMark, END_CELL, INFO, Info, LAST_READING, RESTART_CAPABILITY, RESTART_WORKERS,
+    TCP_CAPABILITY,
 };
 use super::restartable_server::RestartableServer;
 use super::watch::{STEP, STEP_LONG, Watch};
@@ -47,7 +48,10 @@ impl RequestHandler for HostAgent {
             END_CELL => written(&self.end_cell(&read::<String>(body)?)?),
             LAST_READING => written(&self.watch.last_reading()),
             RESTART_WORKERS => written(&self.restart_workers()?),
-            _ => Err(RequestRefusal::new("request", format!("this server has no request {name}"))),
+            _ => Err(RequestRefusal::new(
+                "request",
+                format!("this server has no request {name}"),
+            )),
         }
     }
 }
@@ -57,13 +61,18 @@ fn read<T: DeserializeOwned>(body: &str) -> Result<T, RequestRefusal> {
 }
 
 fn written(response: &impl Serialize) -> Result<String, RequestRefusal> {
-    serde_json::to_string(response).map_err(|error| RequestRefusal::new("response", error.to_string()))
+    serde_json::to_string(response)
+        .map_err(|error| RequestRefusal::new("response", error.to_string()))
 }
 
 impl HostAgent {
     /// Measures the watched processes; `server` is our own, with its threads.
     pub(super) fn new(watch: Watch, server: Option<Arc<RestartableServer>>) -> Self {
-        Self { watch, server, cells: Mutex::default() }
+        Self {
+            watch,
+            server,
+            cells: Mutex::default(),
+        }
     }
 
     /// May take a second.
@@ -79,7 +88,9 @@ impl HostAgent {
         };
         let tcp_port = self.server.as_ref().and_then(|server| server.tcp_port);
         let restart = self.server.iter().map(|_| RESTART_CAPABILITY.to_owned());
-        let capabilities = restart.chain(tcp_port.map(|port| format!("{TCP_CAPABILITY}{port}"))).collect();
+        let capabilities = restart
+            .chain(tcp_port.map(|port| format!("{TCP_CAPABILITY}{port}")))
+            .collect();
         Info {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             capabilities,
@@ -103,7 +114,11 @@ impl HostAgent {
             if cells.warming.take().as_ref() != Some(&mark.id) {
                 self.watch.forget_seconds();
             }
-            let server = self.server.as_ref().map(|server| server.stats()).unwrap_or_default();
+            let server = self
+                .server
+                .as_ref()
+                .map(|server| server.stats())
+                .unwrap_or_default();
             cells.running = Some((mark.id, server));
             self.watch.begin(peer, step);
         }
@@ -113,7 +128,10 @@ impl HostAgent {
     fn end_cell(&self, id: &str) -> Result<EndpointStats, RequestRefusal> {
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, before)) = cells.running.take_if(|(running, _)| running == id) {
-            let mut stats = self.watch.end().ok_or_else(|| RequestRefusal::new("cell", "no window was begun"))?;
+            let mut stats = self
+                .watch
+                .end()
+                .ok_or_else(|| RequestRefusal::new("cell", "no window was begun"))?;
             if let Some(server) = &self.server {
                 let now = server.stats();
                 stats.threads = u32::try_from(now.threads.len()).ok();
@@ -123,21 +141,30 @@ impl HostAgent {
         }
         match &cells.ended {
             Some((ended, stats)) if ended == id => Ok(stats.clone()),
-            _ => Err(RequestRefusal::new("cell", format!("no cell {id} runs here"))),
+            _ => Err(RequestRefusal::new(
+                "cell",
+                format!("no cell {id} runs here"),
+            )),
         }
     }
 
     fn restart_workers(&self) -> Result<(), RequestRefusal> {
         let refused = |text: &str| RequestRefusal::new("workers", text);
         let server = self.server.as_ref();
-        let server = server.ok_or_else(|| refused("only a server of linerate has threads that can be restarted"))?;
+        let server = server.ok_or_else(|| {
+            refused("only a server of linerate has threads that can be restarted")
+        })?;
         server.restart().map_err(|why| refused(&why))
     }
 }
 
 /// The port under test; `None` where only a process is measured.
 pub(super) fn tested_port(watched: &Watched) -> Option<u16> {
-    if let Tested::Server { port } = watched.tested { Some(port) } else { None }
+    if let Tested::Server { port } = watched.tested {
+        Some(port)
+    } else {
+        None
+    }
 }
 
 /// Connections of the fullest thread over the mean: those it had at the beginning and those it took since. Absent
@@ -149,7 +176,11 @@ fn imbalance(before: &[ThreadStats], now: &[ThreadStats]) -> Option<f64> {
     let carried: Option<Vec<u64>> = before
         .iter()
         .zip(now)
-        .map(|(before, now)| now.accepted.checked_sub(before.accepted)?.checked_add(before.open()))
+        .map(|(before, now)| {
+            now.accepted
+                .checked_sub(before.accepted)?
+                .checked_add(before.open())
+        })
         .collect();
     let carried = carried?;
     let total: u64 = carried.iter().sum();
@@ -170,8 +201,16 @@ mod tests {
     #[test]
     fn threads_are_compared_by_what_they_carried() {
         let rows: [(&[ThreadStats], &[ThreadStats], Option<f64>); 5] = [
-            (&[thread(5, 0), thread(0, 0)], &[thread(8, 3), thread(1, 1)], Some(1.5)),
-            (&[thread(5, 4), thread(4, 4)], &[thread(5, 4), thread(4, 0)], Some(1.0)),
+            (
+                &[thread(5, 0), thread(0, 0)],
+                &[thread(8, 3), thread(1, 1)],
+                Some(1.5),
+            ),
+            (
+                &[thread(5, 4), thread(4, 4)],
+                &[thread(5, 4), thread(4, 0)],
+                Some(1.0),
+            ),
             (&[thread(5, 0)], &[thread(5, 0)], None),
             (&[thread(5, 0)], &[thread(1, 1)], None),
             (&[thread(5, 0)], &[thread(9, 4), thread(9, 4)], None),

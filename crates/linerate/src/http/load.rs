@@ -105,16 +105,23 @@ pub struct LoadEnd {
 /// Options that this host or the server does not allow, or a server that does not answer.
 pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
     let mut spec = completed(plan)?;
-    let first = *spec.destinations.first().ok_or_else(|| Error::usage("the URL names no port"))?;
+    let first = *spec
+        .destinations
+        .first()
+        .ok_or_else(|| Error::usage("the URL names no port"))?;
     let wait_max = Duration::from_nanos(spec.connect_timeout_ns);
     let mut side = ServerSide::contact(first, &plan.control, wait_max)?;
     let claims = ServerSide::ownership(side.as_ref(), first, plan.claims);
     let scope = TargetScope::of(first.ip(), &interfaces::addresses());
     let bytes_max = safety_limits::check(&demand(&spec), scope, claims).map_err(Error::usage)?;
-    spec.sources.extend(generator::addresses_of_device(plan.opening.source_device.as_deref())?);
+    spec.sources.extend(generator::addresses_of_device(
+        plan.opening.source_device.as_deref(),
+    )?);
     let answer = probe_server(&spec, first)?;
     let mut progress = Progress::new(plan.output.quiet);
-    side.iter().flat_map(|side| &side.remarks).for_each(|remark| progress.line(remark));
+    side.iter()
+        .flat_map(|side| &side.remarks)
+        .for_each(|remark| progress.line(remark));
     let remark = introduction(first, &answer);
     progress.line(&remark);
     if redirects_elsewhere(plan, &answer) {
@@ -123,7 +130,11 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
         ));
     }
     if plan.asks_first && !claims.is_ours && !is_local(first.ip()) && !is_wanted()? {
-        return Ok(LoadEnd { outcome: Outcome::NotCompleted, trial: None, record_message: None });
+        return Ok(LoadEnd {
+            outcome: Outcome::NotCompleted,
+            trial: None,
+            record_message: None,
+        });
     }
     // Before the thread of a view, which would otherwise take the signals.
     let mut stop = Stop::new()?;
@@ -142,9 +153,15 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
             Err(why) => kept.notes.push(format!("no TCP baseline: {why}")),
         }
     }
-    let remarks = [remark].into_iter().chain(kept.baseline.iter().map(tcp_alone::text)).chain(kept.notes.clone());
+    let remarks = [remark]
+        .into_iter()
+        .chain(kept.baseline.iter().map(tcp_alone::text))
+        .chain(kept.notes.clone());
     let remarks: Vec<String> = remarks.collect();
-    remarks.iter().skip(1).for_each(|remark| progress.line(remark));
+    remarks
+        .iter()
+        .skip(1)
+        .for_each(|remark| progress.line(remark));
     let breaker = Breaker::new(plan.tolerates_failures || claims.is_ours, bytes_max);
     let progress = SecondsPrinter {
         progress,
@@ -153,7 +170,8 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
         seconds_total: (spec.duration_ns + spec.warmup_ns) / 1_000_000_000,
         errors: 0,
     };
-    let (mut load, sides) = match watched(plan, spec, breaker, (side.as_mut(), &mut stop), progress) {
+    let (mut load, sides) = match watched(plan, spec, breaker, (side.as_mut(), &mut stop), progress)
+    {
         Ok(watched) => watched,
         Err(error) => {
             let _ = recording.map(|recording| recording.fail(&error));
@@ -162,7 +180,13 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
     };
     drop(view);
     load.alone_ns = Some(linerate_sys::clock::as_ns(answer.elapsed));
-    report(plan, &load, &sides, (side.as_ref(), recording), (first.ip(), kept, remarks))
+    report(
+        plan,
+        &load,
+        &sides,
+        (side.as_ref(), recording),
+        (first.ip(), kept, remarks),
+    )
 }
 
 /// The record of a load that is kept or printed.
@@ -201,7 +225,11 @@ fn body(plan: &LoadPlan, verdict: Option<Box<CellVerdict>>) -> Body {
 
 /// Whether TCP alone is measured: the server has linerate's payloads, and the user names no rate.
 fn needs_baseline(plan: &LoadPlan, side: Option<&ServerSide>, answer: &ProbeResult) -> bool {
-    let size = plan.target.path.strip_prefix("/b/").and_then(|size| payload_bytes(size.split('?').next()?).ok());
+    let size = plan
+        .target
+        .path
+        .strip_prefix("/b/")
+        .and_then(|size| payload_bytes(size.split('?').next()?).ok());
     let has_payloads = (answer.status, Some(answer.body_bytes)) == (200, size);
     let is_ours = has_payloads || side.is_some_and(|side| side.info.can(RESTART_CAPABILITY));
     let is_idle = matches!(plan.spec.mode, Mode::Idle { .. });
@@ -224,8 +252,13 @@ fn baseline(
     (scope, claims): (TargetScope, TargetOwnership),
 ) -> Result<Option<Baseline>, String> {
     let text = |error: Error| error.to_string();
-    let target = Target { path: format!("/b/{}", tcp_alone::BODY_BYTES), ..plan.target.clone() };
-    let request = RequestSpec::get().bytes(&target).map_err(|error| error.to_string())?;
+    let target = Target {
+        path: format!("/b/{}", tcp_alone::BODY_BYTES),
+        ..plan.target.clone()
+    };
+    let request = RequestSpec::get()
+        .bytes(&target)
+        .map_err(|error| error.to_string())?;
     let load = LoadSpec {
         timeout_ns: spec.timeout_ns.min(BASELINE_TIMEOUT_NS),
         ..tcp_alone::download(spec, request, tcp_alone::OF_LOAD)
@@ -233,10 +266,20 @@ fn baseline(
     let Ok(bytes_max) = safety_limits::check(&demand(&load), scope, claims) else {
         return Ok(None);
     };
-    let pool = generator::worker_pool(load.connections, generator::threads(false, plan.opening.threads), None);
+    let pool = generator::worker_pool(
+        load.connections,
+        generator::threads(false, plan.opening.threads),
+        None,
+    );
     let watch = generator::watch(load.destinations.first().copied()).map_err(text)?;
     let mut silent = tcp_alone::Silent;
-    let hosts = Observed::new(&watch, side, stop, &mut silent, CellMark::named(tcp_alone::ID));
+    let hosts = Observed::new(
+        &watch,
+        side,
+        stop,
+        &mut silent,
+        CellMark::named(tcp_alone::ID),
+    );
     tcp_alone::measure(hosts, load, &pool.map_err(text)?, bytes_max)
 }
 
@@ -257,7 +300,10 @@ fn watched(
     (side, stop): (Option<&mut ServerSide>, &mut Stop),
     mut progress: SecondsPrinter,
 ) -> Result<(LoadResult, BothSides), Error> {
-    let are_local = spec.destinations.iter().all(|address| is_local(address.ip()));
+    let are_local = spec
+        .destinations
+        .iter()
+        .all(|address| is_local(address.ip()));
     let threads = generator::threads(are_local, plan.opening.threads);
     let pool = generator::worker_pool(spec.connections, threads, plan.opening.processes)?;
     let watch = generator::watch(spec.destinations.first().copied())?;
@@ -274,7 +320,10 @@ fn completed(plan: &LoadPlan) -> Result<LoadSpec, Error> {
     let opening = &plan.opening;
     let mut spec = plan.spec.clone();
     spec.destinations = generator::addresses(&plan.target, &opening.resolved, opening.only_v6)?;
-    let are_local = spec.destinations.iter().all(|address| is_local(address.ip()));
+    let are_local = spec
+        .destinations
+        .iter()
+        .all(|address| is_local(address.ip()));
     spec.resets_at_end = opening.resets_at_end.unwrap_or(are_local);
     spec.port_range = generator::port_range();
     spec.ports_skipped = generator::reserved_ports();
@@ -294,8 +343,13 @@ fn probe_server(spec: &LoadSpec, address: SocketAddr) -> Result<ProbeResult, Err
 }
 
 fn introduction(address: SocketAddr, answer: &ProbeResult) -> String {
-    let server = answer.server.as_deref().map(|name| printable_start(name, SERVER_CHARS_MAX));
-    let head = answer.head_bytes.map_or_else(String::new, |bytes| format!(", {bytes} of header"));
+    let server = answer
+        .server
+        .as_deref()
+        .map(|name| printable_start(name, SERVER_CHARS_MAX));
+    let head = answer
+        .head_bytes
+        .map_or_else(String::new, |bytes| format!(", {bytes} of header"));
     format!(
         "{address}: {}status {}, {} bytes of body{head}, server {}",
         protocol_name(&answer.protocol),
@@ -310,7 +364,10 @@ const SERVER_CHARS_MAX: usize = 80;
 
 /// Whether the server redirects to another host.
 fn redirects_elsewhere(plan: &LoadPlan, answer: &ProbeResult) -> bool {
-    let to = answer.location.as_deref().filter(|_| (300..400).contains(&answer.status));
+    let to = answer
+        .location
+        .as_deref()
+        .filter(|_| (300..400).contains(&answer.status));
     let there = to.and_then(|to| to.parse::<linerate_http::target::Target>().ok());
     there.is_some_and(|there| !there.host.eq_ignore_ascii_case(&plan.target.host))
 }
@@ -325,7 +382,15 @@ fn report(
 ) -> Result<LoadEnd, Error> {
     let run = cell_run(plan, load, sides);
     let trial = trials::trial(&run, None);
-    let judged = judged(plan, &Kept { runs: vec![run], ..kept }, side, address);
+    let judged = judged(
+        plan,
+        &Kept {
+            runs: vec![run],
+            ..kept
+        },
+        side,
+        address,
+    );
     let verdict = judged.map(|cell| Box::new(cell.verdict));
     let recorded = recording.map(|mut recording| {
         recording.note(remarks.clone());
@@ -336,7 +401,10 @@ fn report(
         recording.add(repetition);
         recording.finish(state, reason, body(plan, verdict.clone()))
     });
-    let wire = trial.measures.iter().find(|measure| measure.name == MeasureName::WireBps);
+    let wire = trial
+        .measures
+        .iter()
+        .find(|measure| measure.name == MeasureName::WireBps);
     let report = LoadReport {
         target: &plan.target.to_string(),
         load,
@@ -353,7 +421,11 @@ fn report(
     };
     outputs::print(&text)?;
     let record_message = recorded.and_then(|recorded| recorded.message);
-    Ok(LoadEnd { outcome: code(load), trial: Some(trial), record_message })
+    Ok(LoadEnd {
+        outcome: code(load),
+        trial: Some(trial),
+        record_message,
+    })
 }
 
 fn cell_run(plan: &LoadPlan, load: &LoadResult, sides: &BothSides) -> CellRun {
@@ -363,7 +435,15 @@ fn cell_run(plan: &LoadPlan, load: &LoadResult, sides: &BothSides) -> CellRun {
         Mode::Open { rate_per_s, .. } => Some(rate_per_s as u32),
         Mode::Closed { .. } | Mode::Idle { .. } => None,
     };
-    let mut run = CellRun::new(key, 1, if load.outage.is_some() { RunState::Aborted } else { RunState::Done });
+    let mut run = CellRun::new(
+        key,
+        1,
+        if load.outage.is_some() {
+            RunState::Aborted
+        } else {
+            RunState::Done
+        },
+    );
     run.reason = load.outage.clone();
     run.started_unix_ms = linerate_sys::clock::unix_ms();
     run.client = sides.client.clone().unwrap_or_default();
@@ -374,7 +454,12 @@ fn cell_run(plan: &LoadPlan, load: &LoadResult, sides: &BothSides) -> CellRun {
 }
 
 /// The run as an experiment of one cell.
-fn judged(plan: &LoadPlan, kept: &Kept, side: Option<&ServerSide>, address: IpAddr) -> Option<Cell> {
+fn judged(
+    plan: &LoadPlan,
+    kept: &Kept,
+    side: Option<&ServerSide>,
+    address: IpAddr,
+) -> Option<Cell> {
     if matches!(plan.spec.mode, Mode::Idle { .. }) {
         return None;
     }
@@ -382,7 +467,10 @@ fn judged(plan: &LoadPlan, kept: &Kept, side: Option<&ServerSide>, address: IpAd
         target: String::new(),
         port: *plan.target.ports.start(),
         is_ipv6: address.is_ipv6(),
-        plan: Plan { line_rate_bps: plan.line_rate_bps, ..Plan::default() },
+        plan: Plan {
+            line_rate_bps: plan.line_rate_bps,
+            ..Plan::default()
+        },
         phases: Phases::ALL,
         started_unix_ms: linerate_sys::clock::unix_ms(),
         checks: Vec::new(),
@@ -390,7 +478,12 @@ fn judged(plan: &LoadPlan, kept: &Kept, side: Option<&ServerSide>, address: IpAd
         server: side.map(|side| side.info.environment.clone()),
         judge: cell_verdict,
     };
-    let study = study(&StudyInput { setup: &setup, elapsed_ns: 0, is_complete: true, kept });
+    let study = study(&StudyInput {
+        setup: &setup,
+        elapsed_ns: 0,
+        is_complete: true,
+        kept,
+    });
     study.cells.into_iter().next()
 }
 
@@ -399,7 +492,9 @@ fn code(result: &LoadResult) -> Outcome {
         Outcome::Interrupted
     } else if result.connections.opened == 0 || result.outage.is_some() {
         Outcome::Unreachable
-    } else if result.flags.contains(&Flag::BreakerTripped) || (result.requests > 0 && result.ok == 0) {
+    } else if result.flags.contains(&Flag::BreakerTripped)
+        || (result.requests > 0 && result.ok == 0)
+    {
         Outcome::NotCompleted
     } else {
         Outcome::Done
@@ -433,7 +528,8 @@ impl SecondsPrinter {
 
 impl LoadProgress for SecondsPrinter {
     fn ramped(&mut self, opened: u64, wanted: u64) {
-        self.progress.line(&format!("{opened} of {wanted} connections open"));
+        self.progress
+            .line(&format!("{opened} of {wanted} connections open"));
         if let Some(live) = &self.live {
             live.update(|state| state.http_mut().open = opened);
         }
@@ -455,8 +551,12 @@ impl LoadProgress for SecondsPrinter {
             // A closed standard output is noticed when the report is written.
             let _ = outputs::print(&load_event(second));
         }
-        let p99 = second.quantile_ns(0.99).map_or_else(String::new, |ns| format!(", p99 {:.3} ms", ns as f64 / 1e6));
-        let server = server.map_or_else(String::new, |server| format!("; server: {}", end_line(&server)));
+        let p99 = second
+            .quantile_ns(0.99)
+            .map_or_else(String::new, |ns| format!(", p99 {:.3} ms", ns as f64 / 1e6));
+        let server = server.map_or_else(String::new, |server| {
+            format!("; server: {}", end_line(&server))
+        });
         self.progress.update(&format!(
             "{} of {} s: {} answers/s, {:.1} MB/s of payload{p99}, {} errors{server}",
             second.index + 1,

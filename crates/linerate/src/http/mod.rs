@@ -65,13 +65,19 @@ fn own_environment(peer: IpAddr, period: Duration) -> Environment {
 
 /// `HTTP/2 in plain text, `; empty for HTTP/1.1 in plain text, the default.
 fn protocol_name(protocol: &NegotiatedProtocol) -> String {
-    if protocol.is_plain_http1() { String::new() } else { format!("{protocol}, ") }
+    if protocol.is_plain_http1() {
+        String::new()
+    } else {
+        format!("{protocol}, ")
+    }
 }
 
 /// The host of an address as `getaddrinfo(3)` reads it, with the device of a link-local one.
 fn host_text(address: SocketAddr) -> String {
     match address {
-        SocketAddr::V6(address) if address.scope_id() != 0 => format!("{}%{}", address.ip(), address.scope_id()),
+        SocketAddr::V6(address) if address.scope_id() != 0 => {
+            format!("{}%{}", address.ip(), address.scope_id())
+        }
         address => address.ip().to_string(),
     }
 }
@@ -82,7 +88,10 @@ fn probe_error(error: ProbeError) -> Error {
         ProbeError::Request(_) => Error::usage(error),
         ProbeError::Connect(address, _) => {
             let (host, port) = (host_text(*address), address.port());
-            Error::new(Outcome::Unreachable, connect_failure(&error.to_string(), &host, port, HTTP_SERVER))
+            Error::new(
+                Outcome::Unreachable,
+                connect_failure(&error.to_string(), &host, port, HTTP_SERVER),
+            )
         }
         _ => Error::new(Outcome::Unreachable, error),
     }

@@ -47,8 +47,21 @@ impl<'a> Observed<'a> {
         progress: &'a mut dyn LoadProgress,
         mark: CellMark,
     ) -> Self {
-        let live = side.as_ref().filter(|_| progress.is_shown()).map(|side| side.live());
-        Self { watch, side, stop, progress, mark, server: None, step: STEP, stats: BothSides::default(), live }
+        let live = side
+            .as_ref()
+            .filter(|_| progress.is_shown())
+            .map(|side| side.live());
+        Self {
+            watch,
+            side,
+            stop,
+            progress,
+            mark,
+            server: None,
+            step: STEP,
+            stats: BothSides::default(),
+            live,
+        }
     }
 
     /// Runs a load.
@@ -101,7 +114,8 @@ impl Observer for Observed<'_> {
 
     fn second(&mut self, second: &SecondPart) {
         let server = self.live.as_ref().and_then(LiveSamples::last);
-        self.progress.second(second, [self.watch.last_reading(), server]);
+        self.progress
+            .second(second, [self.watch.last_reading(), server]);
     }
 
     fn window_closed(&mut self) {

@@ -60,6 +60,9 @@ pub(super) struct CellMark {
 impl CellMark {
     /// A cell with an id only.
     pub(super) fn named(id: impl Into<String>) -> Self {
-        Self { id: id.into(), ..Self::default() }
+        Self {
+            id: id.into(),
+            ..Self::default()
+        }
     }
 }

@@ -26,8 +26,15 @@ impl RestartableServer {
     pub(super) fn new(spec: &ServerSpec, server: Server, tcp_port: Option<u16>) -> Self {
         let mut spec = spec.clone();
         spec.listen = Listen::At(server.addresses().to_vec());
-        let state = State { server: Some(server), past: ServerStats::default() };
-        Self { spec, tcp_port, state: Mutex::new(state) }
+        let state = State {
+            server: Some(server),
+            past: ServerStats::default(),
+        };
+        Self {
+            spec,
+            tcp_port,
+            state: Mutex::new(state),
+        }
     }
 
     /// The first port it listens on.
@@ -47,7 +54,11 @@ impl RestartableServer {
 
     /// Statistics since the last restart.
     pub(super) fn stats(&self) -> ServerStats {
-        self.lock().server.as_ref().map(Server::stats).unwrap_or_default()
+        self.lock()
+            .server
+            .as_ref()
+            .map(Server::stats)
+            .unwrap_or_default()
     }
 
     /// Restarts its threads.
@@ -59,7 +70,8 @@ impl RestartableServer {
         // Two servers on one port would share its connections, so the old one stops first.
         state.retire();
         let server = Server::start(&self.spec);
-        state.server = Some(server.map_err(|error| format!("the server could not be restarted: {error}"))?);
+        state.server =
+            Some(server.map_err(|error| format!("the server could not be restarted: {error}"))?);
         Ok(())
     }
 
@@ -113,8 +125,12 @@ mod tests {
 
     fn ask(address: SocketAddr) {
         let mut stream = TcpStream::connect(address).expect("connect");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
-        stream.write_all(b"GET /0 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("send");
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .expect("a timeout");
+        stream
+            .write_all(b"GET /0 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            .expect("send");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer");
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

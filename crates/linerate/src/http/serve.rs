@@ -5,7 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use linerate_host::{Tested, Watched};
-use linerate_http::server::{Access, Listen, Server as HttpListener, ServerSpec, ServerStats, StartError, ThreadStats};
+use linerate_http::server::{
+    Access, Listen, Server as HttpListener, ServerSpec, ServerStats, StartError, ThreadStats,
+};
 use linerate_model::policy::AccessRules;
 use linerate_sys::{errno, interfaces, process};
 
@@ -33,7 +35,11 @@ impl ServePlan {
     /// The server alone.
     #[must_use]
     pub fn new(spec: ServerSpec) -> Self {
-        Self { spec, control: None, tcp: None }
+        Self {
+            spec,
+            control: None,
+            tcp: None,
+        }
     }
 }
 
@@ -53,7 +59,11 @@ impl TcpSpec {
     /// A server at `port` of all addresses.
     #[must_use]
     pub fn new(port: u16, access: AccessRules) -> Self {
-        Self { host: None, port, access }
+        Self {
+            host: None,
+            port,
+            access,
+        }
     }
 }
 
@@ -76,12 +86,16 @@ impl HttpServer {
     pub fn start(plan: &ServePlan) -> Result<Self, Error> {
         // Without the privilege to raise the limit fewer connections fit.
         let _ = process::raise_fd_limit();
-        let server = HttpListener::start(&plan.spec).map_err(|error| start_error(&error, &plan.spec))?;
+        let server =
+            HttpListener::start(&plan.spec).map_err(|error| start_error(&error, &plan.spec))?;
         let mut introduction = announcement(&plan.spec, &server);
         let listeners = server.addresses().to_vec();
         let tcp = plan.tcp.as_ref().map(open_tcp).transpose()?;
         if let Some(tcp) = &tcp {
-            introduction.push_str(&format!("  TCP tests    port {}, for iperf3 clients\n", tcp.port()));
+            introduction.push_str(&format!(
+                "  TCP tests    port {}, for iperf3 clients\n",
+                tcp.port()
+            ));
         }
         let tcp_port = tcp.as_ref().map(iperf3::Server::port);
         let mut running = Self {
@@ -94,8 +108,14 @@ impl HttpServer {
         if let Some(channel) = &plan.control {
             running.open_control(channel)?;
         }
-        let control = running.control.as_ref().map(OpenChannel::address).zip(plan.control.as_ref());
-        running.introduction.push_str(&client_command(&listeners, control));
+        let control = running
+            .control
+            .as_ref()
+            .map(OpenChannel::address)
+            .zip(plan.control.as_ref());
+        running
+            .introduction
+            .push_str(&client_command(&listeners, control));
         Ok(running)
     }
 
@@ -118,7 +138,9 @@ impl HttpServer {
                 self.warnings.extend(control.warnings.iter().cloned());
                 self.control = Some(control);
             }
-            Err(why) if channel.is_address_chosen || why.outcome == Outcome::Usage => return Err(why),
+            Err(why) if channel.is_address_chosen || why.outcome == Outcome::Usage => {
+                return Err(why);
+            }
             Err(why) => self.warnings.push(format!("no control channel: {why}")),
         }
         Ok(())
@@ -127,13 +149,17 @@ impl HttpServer {
 
 /// A listener that could not be opened, with what to try.
 fn start_error(error: &StartError, spec: &ServerSpec) -> Error {
-    let StartError::System(error) = error else { return Error::failed(error) };
+    let StartError::System(error) = error else {
+        return Error::failed(error);
+    };
     let text = in_use::explained_os(error, "choose another one with --bind");
     let addresses = match &spec.listen {
         Listen::At(addresses) => addresses.as_slice(),
         Listen::Everywhere(_) => &[],
     };
-    let advice = addresses.iter().find_map(|address| scope_advice(&address.ip().to_string()));
+    let advice = addresses
+        .iter()
+        .find_map(|address| scope_advice(&address.ip().to_string()));
     match advice.filter(|_| error.errno() == Some(errno::EINVAL)) {
         Some(advice) => Error::failed(format!("{text}; {advice}")),
         None => Error::failed(text),
@@ -141,7 +167,10 @@ fn start_error(error: &StartError, spec: &ServerSpec) -> Error {
 }
 
 /// The command line of a client on another host.
-fn client_command(listeners: &[SocketAddr], control: Option<(SocketAddr, &ControlChannel)>) -> String {
+fn client_command(
+    listeners: &[SocketAddr],
+    control: Option<(SocketAddr, &ControlChannel)>,
+) -> String {
     let Some(address) = reachable(listeners) else {
         return String::new();
     };
@@ -151,8 +180,14 @@ fn client_command(listeners: &[SocketAddr], control: Option<(SocketAddr, &Contro
     let reached = control.filter(|(control, _)| host.is_loopback() || !control.ip().is_loopback());
     if let Some((control, channel)) = reached {
         if address.port().checked_add(1) != Some(control.port()) {
-            let control =
-                SocketAddr::new(if control.ip().is_unspecified() { host } else { control.ip() }, control.port());
+            let control = SocketAddr::new(
+                if control.ip().is_unspecified() {
+                    host
+                } else {
+                    control.ip()
+                },
+                control.port(),
+            );
             let _ = write!(text, " --control {control}");
         }
         if let Some(file) = &channel.token_file {
@@ -167,10 +202,15 @@ fn client_command(listeners: &[SocketAddr], control: Option<(SocketAddr, &Contro
 /// there is none.
 fn reachable(listeners: &[SocketAddr]) -> Option<SocketAddr> {
     let first = listeners.first()?;
-    let found =
-        listeners.iter().find_map(|listener| Some(SocketAddr::new(address_of(listener.ip())?, listener.port())));
+    let found = listeners
+        .iter()
+        .find_map(|listener| Some(SocketAddr::new(address_of(listener.ip())?, listener.port())));
     Some(found.unwrap_or_else(|| {
-        let here: IpAddr = if first.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+        let here: IpAddr = if first.is_ipv4() {
+            Ipv4Addr::LOCALHOST.into()
+        } else {
+            Ipv6Addr::LOCALHOST.into()
+        };
         SocketAddr::new(here, first.port())
     }))
 }
@@ -188,7 +228,12 @@ fn address_of(listener: IpAddr) -> Option<IpAddr> {
         IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, 1).into(),
         IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
     };
-    let known = || interfaces::addresses().into_iter().map(|(address, _)| address).filter(is_usable);
+    let known = || {
+        interfaces::addresses()
+            .into_iter()
+            .map(|(address, _)| address)
+            .filter(is_usable)
+    };
     let of_route = local_address(SocketAddr::new(elsewhere, 9)).filter(is_usable);
     of_route.or_else(|| known().find(|address| address.is_ipv4() == listener.is_ipv4()))
 }
@@ -197,15 +242,26 @@ fn address_of(listener: IpAddr) -> Option<IpAddr> {
 fn open_tcp(spec: &TcpSpec) -> Result<iperf3::Server, Error> {
     iperf3::Server::start(spec.host.clone(), spec.port, spec.access.clone()).map_err(|failure| {
         let text = format!("--tcp {}: {failure}", spec.port);
-        Error::failed(in_use::explained(&text, spec.port, "choose another one with --tcp"))
+        Error::failed(in_use::explained(
+            &text,
+            spec.port,
+            "choose another one with --tcp",
+        ))
     })
 }
 
 fn announcement(spec: &ServerSpec, server: &HttpListener) -> String {
-    let addresses: Vec<String> = server.addresses().iter().map(|a| format!("http://{a}")).collect();
+    let addresses: Vec<String> = server
+        .addresses()
+        .iter()
+        .map(|a| format!("http://{a}"))
+        .collect();
     let backlog = match server.backlog() {
         Some(effective) if effective < spec.backlog => {
-            format!("{effective} (net.core.somaxconn; {} requested)", spec.backlog)
+            format!(
+                "{effective} (net.core.somaxconn; {} requested)",
+                spec.backlog
+            )
         }
         Some(effective) => effective.to_string(),
         None => format!("{} requested, limit unknown", spec.backlog),

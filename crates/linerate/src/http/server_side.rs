@@ -12,9 +12,13 @@ use linerate_engine::dialect::native::client::{NativeError, Target};
 use linerate_http::safety_limits::TargetOwnership;
 use linerate_model::http::{EndpointStats, Reading};
 
-use super::control_client::{CONNECT_TIMEOUT, ControlClient, ControlError, ControlSession, Request};
+use super::control_client::{
+    CONNECT_TIMEOUT, ControlClient, ControlError, ControlSession, Request,
+};
 use super::host_text;
-use super::requests::{BEGIN_CELL, CellMark, END_CELL, INFO, Info, LAST_READING, RESTART_CAPABILITY, RESTART_WORKERS};
+use super::requests::{
+    BEGIN_CELL, CellMark, END_CELL, INFO, Info, LAST_READING, RESTART_CAPABILITY, RESTART_WORKERS,
+};
 use super::rest::{REST_WINDOW, Rest, rest_of};
 use crate::path::{IdentityOptions, host_and_port, identity};
 use crate::{Error, Outcome};
@@ -48,45 +52,83 @@ impl ServerSide {
     ///
     /// # Errors
     /// A channel that was named, or for which there is a token, and does not answer; one whose key has changed.
-    pub(super) fn contact(server: SocketAddr, path: &ControlPath, wait_max: Duration) -> Result<Option<Self>, Error> {
+    pub(super) fn contact(
+        server: SocketAddr,
+        path: &ControlPath,
+        wait_max: Duration,
+    ) -> Result<Option<Self>, Error> {
         let is_wanted = path.server.is_some() || path.token_file.is_some();
         let port = server.port().checked_add(1).unwrap_or(server.port() - 1);
-        let named = path.server.as_deref().map(|text| host_and_port(text, port)).transpose();
-        let (host, port) = named.map_err(Error::usage)?.unwrap_or_else(|| (host_text(server), port));
+        let named = path
+            .server
+            .as_deref()
+            .map(|text| host_and_port(text, port))
+            .transpose();
+        let (host, port) = named
+            .map_err(Error::usage)?
+            .unwrap_or_else(|| (host_text(server), port));
         let target = Target::new(host, port, CONNECT_TIMEOUT);
-        let identity = IdentityOptions { token_file: path.token_file.clone(), ..IdentityOptions::default() };
+        let identity = IdentityOptions {
+            token_file: path.token_file.clone(),
+            ..IdentityOptions::default()
+        };
         // A token that cannot be used is an error of the command line.
         identity::demand(&identity, &target)?;
         match Self::identify(target, identity, (!is_wanted).then_some(wait_max)) {
             Ok(side) => Ok(Some(side)),
-            Err(error) if is_wanted || has_wrong_key(&error) => Err(Error::new(Outcome::Unreachable, error)),
+            Err(error) if is_wanted || has_wrong_key(&error) => {
+                Err(Error::new(Outcome::Unreachable, error))
+            }
             Err(_) => Ok(None),
         }
     }
 
     /// With `wait_max` the channel may not exist, so one attempt is made.
-    fn identify(target: Target, identity: IdentityOptions, wait_max: Option<Duration>) -> Result<Self, ControlError> {
+    fn identify(
+        target: Target,
+        identity: IdentityOptions,
+        wait_max: Option<Duration>,
+    ) -> Result<Self, ControlError> {
         let client = ControlClient::start(target, identity.clone())?;
         let request = Request::new(INFO, &());
         let info = match wait_max {
             Some(wait_max) => client.request_within(request.once(), wait_max)?,
             None => client.request(request)?,
         };
-        let found = client.run(|session| (session.round_trip(), std::mem::take(&mut session.remarks)));
+        let found =
+            client.run(|session| (session.round_trip(), std::mem::take(&mut session.remarks)));
         let (round_trip, remarks) = found.unwrap_or_default();
-        let clock_error_ns = round_trip.map(|round_trip| linerate_sys::clock::as_ns(round_trip) / 2);
-        Ok(Self { client, identity, info, clock_error_ns, remarks, is_lost: false })
+        let clock_error_ns =
+            round_trip.map(|round_trip| linerate_sys::clock::as_ns(round_trip) / 2);
+        Ok(Self {
+            client,
+            identity,
+            info,
+            clock_error_ns,
+            remarks,
+            is_lost: false,
+        })
     }
 
     /// The user's statements about the server at `address`, which is theirs where this is its own channel.
-    pub(super) fn ownership(side: Option<&Self>, address: SocketAddr, claims: TargetOwnership) -> TargetOwnership {
+    pub(super) fn ownership(
+        side: Option<&Self>,
+        address: SocketAddr,
+        claims: TargetOwnership,
+    ) -> TargetOwnership {
         // Who knows the token of the channel beside this very port is the user's own.
-        TargetOwnership { is_ours: side.is_some_and(|side| side.info.port == Some(address.port())), ..claims }
+        TargetOwnership {
+            is_ours: side.is_some_and(|side| side.info.port == Some(address.port())),
+            ..claims
+        }
     }
 
     /// A load begins; what it costs does not count yet.
     pub(super) fn prepare(&mut self, mark: &CellMark) {
-        let mark = CellMark { is_warm_up: true, ..mark.clone() };
+        let mark = CellMark {
+            is_warm_up: true,
+            ..mark.clone()
+        };
         self.is_lost |= self.begin_cell(&mark).is_err();
     }
 
@@ -121,7 +163,9 @@ impl ServerSide {
     pub(super) fn restart_workers(&mut self) {
         if self.info.can(RESTART_CAPABILITY) {
             // Without it, the memory of the last step is part of the next one's, which its regression shows.
-            let _ = self.client.request::<()>(Request::new(RESTART_WORKERS, &()));
+            let _ = self
+                .client
+                .request::<()>(Request::new(RESTART_WORKERS, &()));
         }
     }
 
@@ -141,7 +185,13 @@ impl ServerSide {
 
 /// The server at the address is another one than before, or does not prove the token.
 fn has_wrong_key(error: &ControlError) -> bool {
-    matches!(error, ControlError::Refused { reason: NativeError::Identity(_), .. })
+    matches!(
+        error,
+        ControlError::Refused {
+            reason: NativeError::Identity(_),
+            ..
+        }
+    )
 }
 
 /// The server's last sample, requested every second over a session and a thread of its own: a channel that does not
@@ -157,10 +207,13 @@ impl LiveSamples {
         let last = Arc::new(Mutex::new(None));
         let shared = Arc::clone(&last);
         let requests = move || {
-            let Ok(interrupts) = StopHandle::new() else { return };
+            let Ok(interrupts) = StopHandle::new() else {
+                return;
+            };
             let mut session = ControlSession::new(server, identity, interrupts);
             while end.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-                let sample = session.request::<Option<Reading>>(&Request::new(LAST_READING, &()).once());
+                let sample =
+                    session.request::<Option<Reading>>(&Request::new(LAST_READING, &()).once());
                 let is_lost = sample.is_err();
                 *shared.lock().unwrap_or_else(PoisonError::into_inner) = sample.ok().flatten();
                 if is_lost {
@@ -170,11 +223,19 @@ impl LiveSamples {
             session.close();
         };
         // Without a thread nothing is shown of the server.
-        let _ = thread::Builder::new().name("lr-live".into()).spawn(requests);
-        Self { last, _is_shown: is_shown }
+        let _ = thread::Builder::new()
+            .name("lr-live".into())
+            .spawn(requests);
+        Self {
+            last,
+            _is_shown: is_shown,
+        }
     }
 
     pub(super) fn last(&self) -> Option<Reading> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }

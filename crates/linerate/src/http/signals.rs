@@ -16,7 +16,10 @@ impl Stop {
     /// The operating system's.
     pub(super) fn new() -> Result<Self, Error> {
         let signals = Signals::new(&SIGNALS);
-        Ok(Self { signals: signals.map_err(|error| Error::failed(error.text()))?, times: 0 })
+        Ok(Self {
+            signals: signals.map_err(|error| Error::failed(error.text()))?,
+            times: 0,
+        })
     }
 
     /// For what waits for signals itself, and tells by [`Self::note`] that one came.

@@ -29,11 +29,18 @@ const TRICKLE_PER_S: [f64; 2] = [10.0, 2_000.0];
 pub(super) const ID: &str = "tcp-baseline";
 
 /// The download as a load: with the addresses and limits of `base`.
-pub(super) fn download(base: &LoadSpec, request: Vec<u8>, [warmup, duration]: [Duration; 2]) -> LoadSpec {
+pub(super) fn download(
+    base: &LoadSpec,
+    request: Vec<u8>,
+    [warmup, duration]: [Duration; 2],
+) -> LoadSpec {
     LoadSpec {
         request,
         is_head: false,
-        mode: Mode::Closed { pipeline: 1, think_ns: 0 },
+        mode: Mode::Closed {
+            pipeline: 1,
+            think_ns: 0,
+        },
         connections: CONNECTIONS,
         sends_first_request: false,
         warmup_ns: nanoseconds(warmup),
@@ -46,9 +53,13 @@ pub(super) fn download(base: &LoadSpec, request: Vec<u8>, [warmup, duration]: [D
 
 /// A tenth of a rate in bit/s as a load of small bodies, which leaves the queues of the path empty.
 pub(super) fn trickle(base: &LoadSpec, goodput_bps: f64) -> LoadSpec {
-    let rate_per_s = (0.1 * goodput_bps / (8.0 * SMALL_BODY_BYTES as f64)).clamp(TRICKLE_PER_S[0], TRICKLE_PER_S[1]);
+    let rate_per_s = (0.1 * goodput_bps / (8.0 * SMALL_BODY_BYTES as f64))
+        .clamp(TRICKLE_PER_S[0], TRICKLE_PER_S[1]);
     LoadSpec {
-        mode: Mode::Open { rate_per_s, arrivals: Arrivals::Uniform },
+        mode: Mode::Open {
+            rate_per_s,
+            arrivals: Arrivals::Uniform,
+        },
         connections: SMALL_CONNECTIONS,
         sends_first_request: false,
         warmup_ns: 0,
@@ -68,7 +79,9 @@ pub(super) fn measure(
     bytes_max: Option<u64>,
 ) -> Result<Option<Baseline>, String> {
     let breaker = Breaker::new(true, bytes_max);
-    let (result, stats) = hosts.run(load, pool, breaker).map_err(|error: Error| error.to_string())?;
+    let (result, stats) = hosts
+        .run(load, pool, breaker)
+        .map_err(|error: Error| error.to_string())?;
     if result.flags.contains(&Flag::Interrupted) {
         return Ok(None);
     }
@@ -88,17 +101,29 @@ pub(super) fn measure(
 
 /// `TCP server to client, 4 streams: 941 Mbit/s`
 pub(super) fn text(found: &Baseline) -> String {
-    let path = if found.is_reverse { "server to client" } else { "client to server" };
-    format!("TCP {path}, {} streams: {:.0} Mbit/s", found.streams, found.goodput_bps / 1e6)
+    let path = if found.is_reverse {
+        "server to client"
+    } else {
+        "client to server"
+    };
+    format!(
+        "TCP {path}, {} streams: {:.0} Mbit/s",
+        found.streams,
+        found.goodput_bps / 1e6
+    )
 }
 
 /// Whether a thread of a test was always busy, or full CPUs did much of its work.
 fn is_limited_by_cpu(stats: &BothSides) -> bool {
     let ends = || stats.client.iter().chain(&stats.server);
-    let used = |end: &EndpointStats| end.process_cpu_ns.unwrap_or(0) as f64 / end.window_ns.max(1) as f64;
+    let used =
+        |end: &EndpointStats| end.process_cpu_ns.unwrap_or(0) as f64 / end.window_ns.max(1) as f64;
     let programs: f64 = ends().map(used).sum();
     let is_full = |end: &EndpointStats| {
-        let (cpus, softirq) = (f64::from(end.cpus.unwrap_or(1)), end.cpu_softirq.unwrap_or(0.0));
+        let (cpus, softirq) = (
+            f64::from(end.cpus.unwrap_or(1)),
+            end.cpu_softirq.unwrap_or(0.0),
+        );
         let is_own = programs + softirq * cpus >= OWN_SHARE_MIN * cpus;
         end.cpu_busy.is_some_and(|busy| busy >= CPU_FULL) && is_own
     };

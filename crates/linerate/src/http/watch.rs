@@ -66,8 +66,13 @@ impl Watch {
             changed: Condvar::new(),
         });
         let seen = Arc::clone(&shared);
-        let thread = thread::Builder::new().name("lr-sampler".into()).spawn(move || seen.run())?;
-        Ok(Self { shared, thread: Some(thread) })
+        let thread = thread::Builder::new()
+            .name("lr-sampler".into())
+            .spawn(move || seen.run())?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
     }
 
     /// From now on, this process and these count as one.
@@ -85,7 +90,10 @@ impl Watch {
         state.window = None;
         state.seconds = Some(Seconds::begin(sample.clone()));
         self.shared.changed.notify_all();
-        (sample.monotonic_ns.unwrap_or(0), Period::begin(sample).stats())
+        (
+            sample.monotonic_ns.unwrap_or(0),
+            Period::begin(sample).stats(),
+        )
     }
 
     /// Keeps no seconds of what comes.
@@ -153,7 +161,10 @@ impl Shared {
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>, longest: Duration) -> MutexGuard<'a, State> {
-        self.changed.wait_timeout(state, longest).unwrap_or_else(PoisonError::into_inner).0
+        self.changed
+            .wait_timeout(state, longest)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
     }
 
     fn run(&self) {
@@ -162,7 +173,10 @@ impl Shared {
             let now = Instant::now();
             let is_idle = state.window.is_none() && state.seconds.is_none();
             if is_idle {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
             } else if now < state.due {
                 let left = state.due - now;
                 state = self.wait(state, left);
@@ -218,7 +232,10 @@ mod tests {
         let watch = crate::http::generator::watch(None).expect("a thread");
         assert_eq!(watch.end(), None, "nothing was begun");
         let (_, baseline) = watch.begin(Some([127, 0, 0, 1].into()), STEP);
-        assert!(baseline.rss_bytes > Some(0) && baseline.window_ns == 0, "{baseline:?}");
+        assert!(
+            baseline.rss_bytes > Some(0) && baseline.window_ns == 0,
+            "{baseline:?}"
+        );
         let before = linerate_sys::cpu::thread_time();
         let spent = || {
             let now = linerate_sys::cpu::thread_time();
@@ -230,7 +247,10 @@ mod tests {
         let busy = u64::try_from(spent().as_nanos()).expect("little");
         let stats = watch.end().expect("a window");
         assert!(stats.process_cpu_ns >= Some(busy - 20_000_000), "{stats:?}");
-        assert!(stats.busiest_thread_busy > Some(0.0) && stats.samples >= 2, "{stats:?}");
+        assert!(
+            stats.busiest_thread_busy > Some(0.0) && stats.samples >= 2,
+            "{stats:?}"
+        );
         assert!(stats.nic.is_some_and(|nic| nic.is_loopback));
     }
 
@@ -245,9 +265,15 @@ mod tests {
         watch.begin(None, STEP);
         let stats = watch.end().expect("a window");
         assert!(stats.window_ns < 900_000_000, "{stats:?}");
-        let busiest = stats.seconds.first().and_then(|second| second.busiest_cpu_busy);
+        let busiest = stats
+            .seconds
+            .first()
+            .and_then(|second| second.busiest_cpu_busy);
         assert!(busiest > Some(0.0), "{stats:?}");
         watch.begin(None, STEP);
-        assert!(watch.end().is_some_and(|stats| stats.seconds.is_empty()), "of one load alone");
+        assert!(
+            watch.end().is_some_and(|stats| stats.seconds.is_empty()),
+            "of one load alone"
+        );
     }
 }

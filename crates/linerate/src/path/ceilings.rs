@@ -11,9 +11,15 @@ use linerate_model::snapshot::{Quality, Snapshot};
 
 /// Ceilings from server to client and from client to server.
 pub(super) fn ceilings(remote: SocketAddr, spec: &PathSpec) -> (CeilingFacts, CeilingFacts) {
-    let request = Request { peer: Some(remote.ip()), ..Request::default() };
+    let request = Request {
+        peer: Some(remote.ip()),
+        ..Request::default()
+    };
     let snapshot = derive(collect(&request));
-    let device = snapshot.text("route.peer.dev").unwrap_or_default().to_owned();
+    let device = snapshot
+        .text("route.peer.dev")
+        .unwrap_or_default()
+        .to_owned();
     let mtu_bytes = number(&snapshot, &format!("nic.{device}.net.mtu")).unwrap_or(1500.0);
     let common = CeilingFacts {
         link_bps: link_bps(&snapshot, &device),
@@ -23,20 +29,34 @@ pub(super) fn ceilings(remote: SocketAddr, spec: &PathSpec) -> (CeilingFacts, Ce
         ..CeilingFacts::default()
     };
     // tcp(7): half of the largest buffer is the largest window.
-    let receive_window_bytes = largest(&snapshot, "sysctl.net.ipv4.tcp_rmem").map(|bytes| bytes / 2);
+    let receive_window_bytes =
+        largest(&snapshot, "sysctl.net.ipv4.tcp_rmem").map(|bytes| bytes / 2);
     let send_buffer_bytes = largest(&snapshot, "sysctl.net.ipv4.tcp_wmem");
-    (CeilingFacts { receive_window_bytes, ..common }, CeilingFacts { send_buffer_bytes, ..common })
+    (
+        CeilingFacts {
+            receive_window_bytes,
+            ..common
+        },
+        CeilingFacts {
+            send_buffer_bytes,
+            ..common
+        },
+    )
 }
 
 /// Rate of the link. The one of a virtual interface is a constant and no limit.
 fn link_bps(snapshot: &Snapshot, device: &str) -> Option<f64> {
     let key = format!("nic.{device}.link.speed_mbps");
     let is_limit = snapshot.quality(&key) != Some(Quality::Nominal);
-    number(snapshot, &key).filter(|_| is_limit).map(|mbps| mbps * 1e6)
+    number(snapshot, &key)
+        .filter(|_| is_limit)
+        .map(|mbps| mbps * 1e6)
 }
 
 fn number(snapshot: &Snapshot, key: &str) -> Option<f64> {
-    snapshot.value(key).and_then(|value| value.to_string().parse().ok())
+    snapshot
+        .value(key)
+        .and_then(|value| value.to_string().parse().ok())
 }
 
 /// The last of the three numbers of `tcp_rmem` and `tcp_wmem`.

@@ -9,11 +9,12 @@ use linerate_doctor::path::ObservedPhase;
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::native::client::{NativeClient, NativeError, Steering};
 use linerate_lab::path::{
-    ClockFacts, LoadPlan, Plan, PlannedPhase, goodput_bps, is_partial, load_within, round_trips, unmeasured,
+    ClockFacts, LoadPlan, Plan, PlannedPhase, goodput_bps, is_partial, load_within, round_trips,
+    unmeasured,
 };
 use linerate_model::path::{
-    FinishedPhase, PathDirection, PathSpec, PathTarget, PhaseKind, PhaseResult, PhaseSpec, ProbeKind, RateLadder,
-    absent,
+    FinishedPhase, PathDirection, PathSpec, PathTarget, PhaseKind, PhaseResult, PhaseSpec,
+    ProbeKind, RateLadder, absent,
 };
 use linerate_sys::clock;
 
@@ -58,7 +59,12 @@ pub(super) struct Collected {
 }
 
 impl Examination {
-    pub(super) fn new(mut client: NativeClient, plan: Plan, spec: &PathSpec, target: PathTarget) -> Self {
+    pub(super) fn new(
+        mut client: NativeClient,
+        plan: Plan,
+        spec: &PathSpec,
+        target: PathTarget,
+    ) -> Self {
         let absent = plan.absent.clone();
         let extent = TestExtent {
             load_seconds: plan.phases.iter().map(load_seconds).sum(),
@@ -108,9 +114,18 @@ impl Examination {
             let kind = planned.spec.kind;
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
             let left = time_max.saturating_sub(started.elapsed());
-            let load = load_within(phases.get(index..).unwrap_or_default(), left, self.overrun());
+            let load = load_within(
+                phases.get(index..).unwrap_or_default(),
+                left,
+                self.overrun(),
+            );
             let duration_max = load.map_or(planned.duration_max, |load| load.duration_max);
-            let position = Position { kind, number, count, planned_ns: clock::as_ns(duration_max) };
+            let position = Position {
+                kind,
+                number,
+                count,
+                planned_ns: clock::as_ns(duration_max),
+            };
             let begun = Instant::now();
             let ran = match is_search(kind) {
                 true => {
@@ -122,7 +137,8 @@ impl Examination {
                 false => self.run_phase(planned, load, position, interrupts, observers),
             };
             if load.is_some() {
-                self.overruns.push(begun.elapsed().saturating_sub(duration_max));
+                self.overruns
+                    .push(begun.elapsed().saturating_sub(duration_max));
             }
             match ran {
                 Ok(()) => {}
@@ -142,13 +158,18 @@ impl Examination {
     /// How much longer than planned a load took so far, on average.
     fn overrun(&self) -> Duration {
         let count = u32::try_from(self.overruns.len()).unwrap_or(u32::MAX);
-        self.overruns.iter().sum::<Duration>().checked_div(count).unwrap_or_default()
+        self.overruns
+            .iter()
+            .sum::<Duration>()
+            .checked_div(count)
+            .unwrap_or_default()
     }
 
     pub(super) fn fail(&mut self, kind: PhaseKind, reason: &str, observers: &mut Observers<'_>) {
         self.has_failed = true;
         observers.finished(FinishedPhase::Failed { kind, reason });
-        self.absent.push((kind.name().to_owned(), reason.to_owned()));
+        self.absent
+            .push((kind.name().to_owned(), reason.to_owned()));
     }
 
     fn run_phase(
@@ -161,24 +182,43 @@ impl Examination {
     ) -> Result<(), NativeError> {
         let spec = self.resolved(planned);
         if spec.direction.is_some() && spec.rate_bps.is_none() {
-            self.absent.push((spec.kind.name().to_owned(), "no load found a rate for it".to_owned()));
+            self.absent.push((
+                spec.kind.name().to_owned(),
+                "no load found a rate for it".to_owned(),
+            ));
             return Ok(());
         }
         let mut result = PhaseResult::of(spec.clone());
         let observer = SharedObserver::new();
         let ran = match load {
             Some(load) => {
-                let mut shown = ShownLoad::new(load, position, observers.reborrow(), self.extent.take());
-                let steering = Steering { control: &mut shown, sink: Box::new(observer.clone()) };
-                let ran = self.client.run_phase(&spec, &self.dscps, Some(steering), interrupts, &mut result);
+                let mut shown =
+                    ShownLoad::new(load, position, observers.reborrow(), self.extent.take());
+                let steering = Steering {
+                    control: &mut shown,
+                    sink: Box::new(observer.clone()),
+                };
+                let ran = self.client.run_phase(
+                    &spec,
+                    &self.dscps,
+                    Some(steering),
+                    interrupts,
+                    &mut result,
+                );
                 result.load = Some(shown.outcome());
                 ran
             }
             None => {
                 if observers.progress.is_terminal() {
-                    observers.progress.update(&format!("{} {}/{}", spec.kind.name(), position.number, position.count));
+                    observers.progress.update(&format!(
+                        "{} {}/{}",
+                        spec.kind.name(),
+                        position.number,
+                        position.count
+                    ));
                 }
-                self.client.run_phase(&spec, &self.dscps, None, interrupts, &mut result)
+                self.client
+                    .run_phase(&spec, &self.dscps, None, interrupts, &mut result)
             }
         };
         let is_interrupted = matches!(ran, Err(NativeError::Interrupted(_)));
@@ -218,7 +258,10 @@ impl Examination {
     }
 
     fn clock_facts(&self) -> ClockFacts {
-        ClockFacts { is_same_boot: self.client.is_same_boot(), disciplined: self.client.disciplined_offset() }
+        ClockFacts {
+            is_same_boot: self.client.is_same_boot(),
+            disciplined: self.client.disciplined_offset(),
+        }
     }
 
     /// Length of an IP packet with one of the datagrams.
@@ -231,7 +274,8 @@ impl Examination {
     fn resolved(&self, planned: &PlannedPhase) -> PhaseSpec {
         let mut spec = planned.spec.clone();
         let packet_bytes = self.packet_bytes(&spec);
-        if let Some(rate_bps) = planned.datagram_rate_bps(self.down_bps, self.up_bps, packet_bytes) {
+        if let Some(rate_bps) = planned.datagram_rate_bps(self.down_bps, self.up_bps, packet_bytes)
+        {
             spec.rate_bps = Some(rate_bps);
         }
         spec
@@ -249,13 +293,24 @@ impl Examination {
             self.client.set_idle_rtt_ns(round_trips(&result.udp).p50_ns);
         }
         if result.load.is_some() {
-            let facts = if is_interrupted { None } else { self.client.facts(interrupts) };
-            let server = facts.as_deref().and_then(|facts| EndpointObservation::from_peer(facts).ok());
+            let facts = if is_interrupted {
+                None
+            } else {
+                self.client.facts(interrupts)
+            };
+            let server = facts
+                .as_deref()
+                .and_then(|facts| EndpointObservation::from_peer(facts).ok());
             let mut client = observer.0.borrow_mut().observation();
             if let Some(client) = client.as_mut().filter(|_| self.client.is_same_boot()) {
                 client.snapshot.set(PEER_IS_HERE, true, "boot_id");
             }
-            self.observed.push(ObservedPhase { kind, client, server, remote: result.remote.clone() });
+            self.observed.push(ObservedPhase {
+                kind,
+                client,
+                server,
+                remote: result.remote.clone(),
+            });
             self.note_rates(&result);
         }
         self.phases.push(result);
@@ -274,7 +329,10 @@ impl Examination {
     pub(super) fn finish(self, failure: Option<&NativeError>) -> Collected {
         let clock = self.clock_facts();
         // Tests that began after this one are in the results of its phases.
-        let during = self.phases.iter().filter_map(|phase| phase.remote.as_ref()?.concurrent_max);
+        let during = self
+            .phases
+            .iter()
+            .filter_map(|phase| phase.remote.as_ref()?.concurrent_max);
         let concurrent_max = during.chain([self.client.welcome().concurrent]).max();
 
         let collected = Collected {
@@ -297,7 +355,10 @@ impl Examination {
 
 /// The phase has no result for a reason that leaves the rest of the test as it is.
 fn is_udp_blocked(result: &PhaseResult) -> bool {
-    result.absent.iter().any(|(_, reason)| reason == absent::UDP_BLOCKED)
+    result
+        .absent
+        .iter()
+        .any(|(_, reason)| reason == absent::UDP_BLOCKED)
 }
 
 /// Seconds of a load that a phase has at most, of both directions together.

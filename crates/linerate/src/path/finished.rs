@@ -40,7 +40,9 @@ fn finished(report: &PathReport, kind: PhaseKind) -> Option<FinishedPhase<'_>> {
     Some(match kind {
         PhaseKind::Size => FinishedPhase::Size(&report.size),
         PhaseKind::Idle => FinishedPhase::Idle(report.idle.as_ref()?),
-        PhaseKind::Down | PhaseKind::Up | PhaseKind::Both => FinishedPhase::Load(report.phases.last()?),
+        PhaseKind::Down | PhaseKind::Up | PhaseKind::Both => {
+            FinishedPhase::Load(report.phases.last()?)
+        }
         PhaseKind::Rr | PhaseKind::Crr => FinishedPhase::Transactions(report.transactions.last()?),
         _ => FinishedPhase::Datagrams(report.datagrams.last()?),
     })

@@ -38,7 +38,11 @@ mod tests {
             ("[2001:db8::7]", "2001:db8::7", 9),
             ("[2001:db8::7]:5300", "2001:db8::7", 5300),
         ] {
-            assert_eq!(host_and_port(text, 9), Ok((host.to_owned(), port)), "{text}");
+            assert_eq!(
+                host_and_port(text, 9),
+                Ok((host.to_owned(), port)),
+                "{text}"
+            );
         }
         for text in ["", "h:0", "h:65536", "h:x", "[::1]:", "http://h:1", "h/1"] {
             assert!(host_and_port(text, 9).is_err(), "{text}");

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use linerate_engine::dialect::native::client::{Established, IdentityDemand, NativeClient, Peer, Target};
+use linerate_engine::dialect::native::client::{
+    Established, IdentityDemand, NativeClient, Peer, Target,
+};
 use linerate_model::path::{Dialect, Identity, PathTarget};
 use linerate_trust::{HostKey, KnownHosts, Token};
 
@@ -14,12 +16,23 @@ use crate::Error;
 /// # Errors
 /// A pin or a token file that cannot be used.
 pub(crate) fn demand(options: &IdentityOptions, target: &Target) -> Result<IdentityDemand, Error> {
-    let pin =
-        options.pin.as_deref().map(str::parse).transpose().map_err(|error| Error::usage(format!("--pin: {error}")))?;
-    let token = options.token_file.as_deref().map(Token::from_file).transpose().map_err(Error::usage)?;
+    let pin = options
+        .pin
+        .as_deref()
+        .map(str::parse)
+        .transpose()
+        .map_err(|error| Error::usage(format!("--pin: {error}")))?;
+    let token = options
+        .token_file
+        .as_deref()
+        .map(Token::from_file)
+        .transpose()
+        .map_err(Error::usage)?;
     let known = match options.insecure {
         true => None,
-        false => known_hosts().ok().and_then(|hosts| hosts.get(&target.host, target.port)),
+        false => known_hosts()
+            .ok()
+            .and_then(|hosts| hosts.get(&target.host, target.port)),
     };
     Ok(IdentityDemand {
         pin,
@@ -86,11 +99,15 @@ fn known_hosts() -> Result<KnownHosts, Error> {
 /// # Errors
 /// Where there is no state directory, or the key cannot be read or made.
 pub fn host_key_file() -> Result<PathBuf, Error> {
-    let file = linerate_store::state_directory().map_err(Error::failed)?.join("host_key.pem");
+    let file = linerate_store::state_directory()
+        .map_err(Error::failed)?
+        .join("host_key.pem");
     HostKey::load_or_create(&file).map_err(Error::failed)?;
     Ok(file)
 }
 
 fn path() -> Result<PathBuf, Error> {
-    Ok(linerate_store::state_directory().map_err(Error::failed)?.join("known_hosts"))
+    Ok(linerate_store::state_directory()
+        .map_err(Error::failed)?
+        .join("known_hosts"))
 }

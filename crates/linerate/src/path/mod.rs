@@ -19,7 +19,8 @@ use linerate_lab::path::{ConcludeInput, Offer, conclude, plan, samples};
 use linerate_model::finding::Diagnosis;
 use linerate_model::measure::of_path;
 use linerate_model::path::{
-    EVENT_SCHEMA, PathEvent, PathReport, PathSpec, PathState, PathTarget, PhaseKind, ProbeKind, SampleSeries,
+    EVENT_SCHEMA, PathEvent, PathReport, PathSpec, PathState, PathTarget, PhaseKind, ProbeKind,
+    SampleSeries,
 };
 use linerate_model::record::{Body, Detail, RunKind, RunState, Trial};
 use linerate_record::keys;
@@ -156,16 +157,24 @@ pub fn test_path(
     let mut last = None;
     for repeat in 0..test.repeat.max(1) {
         let started_ns = recording.elapsed_ns();
-        let repetition = Repetition { number: repeat, started: Instant::now() };
+        let repetition = Repetition {
+            number: repeat,
+            started: Instant::now(),
+        };
         let examined = match examine(test, repetition, interrupts, observers) {
             Ok(examined) => examined,
             Err(error) => {
                 let message = recording.fail(&error).message;
-                message.iter().for_each(|line| observers.progress.line(line));
+                message
+                    .iter()
+                    .for_each(|line| observers.progress.line(line));
                 return Err(error);
             }
         };
-        (observers.on_event)(&PathEvent::Trial { repeat, report: &examined.report });
+        (observers.on_event)(&PathEvent::Trial {
+            repeat,
+            report: &examined.report,
+        });
         recording.add(trial(&examined, repeat, started_ns, recording.elapsed_ns()));
         let is_over = examined.outcome != Outcome::Done;
         last = Some(examined);
@@ -173,8 +182,12 @@ pub fn test_path(
             break;
         }
     }
-    let Examined { report, diagnosis, samples, outcome } =
-        last.ok_or_else(|| Error::failed("no examination was made"))?;
+    let Examined {
+        report,
+        diagnosis,
+        samples,
+        outcome,
+    } = last.ok_or_else(|| Error::failed("no examination was made"))?;
     if let Some(diagnosis) = &diagnosis {
         recording.diagnosed(diagnosis.clone(), None);
     }
@@ -184,7 +197,13 @@ pub fn test_path(
         _ => (RunState::Partial, report.absent.values().next().cloned()),
     };
     let recorded = recording.finish(state, reason, Body::Test);
-    Ok(PathResult { report, diagnosis, samples, recorded, outcome })
+    Ok(PathResult {
+        report,
+        diagnosis,
+        samples,
+        recorded,
+        outcome,
+    })
 }
 
 fn run(test: &PathTest) -> Run {
@@ -228,14 +247,22 @@ fn examine(
     let demand = identity::demand(&test.identity, &test.target)?;
     let announcement = announcement_of(test);
     let mut on_turn = |turn: Turn| observers.progress.update(&queued_line(turn));
-    match client::open(&test.target, &demand, &announcement, &mut on_turn, interrupts) {
+    match client::open(
+        &test.target,
+        &demand,
+        &announcement,
+        &mut on_turn,
+        interrupts,
+    ) {
         Ok(Opened::Native(client)) => {
             for remark in identity::remember(&test.target, client.peer()) {
                 observers.progress.line(&format!("linerate test: {remark}"));
             }
             Ok(native(test, *client, repetition, interrupts, observers))
         }
-        Ok(Opened::Iperf3(established)) => iperf3::examine(test, established, repetition, interrupts, observers),
+        Ok(Opened::Iperf3(established)) => {
+            iperf3::examine(test, established, repetition, interrupts, observers)
+        }
         Err(error) => Err(failed(&error, &test.target)),
     }
 }
@@ -252,7 +279,11 @@ fn announcement_of(test: &PathTest) -> Announcement {
     let mut kinds: Vec<PhaseKind> = planned.phases.iter().map(|phase| phase.spec.kind).collect();
     kinds.dedup();
     // Its connections do not wait for each other.
-    let connections_max = if kinds.contains(&PhaseKind::Cps) { CONNECTIONS_MAX } else { of_phases(true) };
+    let connections_max = if kinds.contains(&PhaseKind::Cps) {
+        CONNECTIONS_MAX
+    } else {
+        of_phases(true)
+    };
 
     Announcement {
         streams_max: of_phases(false).max(1),
@@ -275,7 +306,11 @@ fn native(
     let target = identity::target(test, &client);
     let planned = plan(&test.spec, &Offer::native());
     let key = client.peer().fingerprint;
-    observers.progress.line(&format!("{}: {} s at most, key {key}", test.target.host, planned.seconds()));
+    observers.progress.line(&format!(
+        "{}: {} s at most, key {key}",
+        test.target.host,
+        planned.seconds()
+    ));
     announce(test, repetition, &target, planned.seconds(), observers);
     let mut examination = Examination::new(client, planned, &test.spec, target);
     let failure = examination.run(interrupts, observers).err();
@@ -289,7 +324,11 @@ fn native(
     let input = ConcludeInput {
         target: collected.target,
         spec: test.spec.clone(),
-        state: if outcome == Outcome::Done { PathState::Complete } else { PathState::Partial },
+        state: if outcome == Outcome::Done {
+            PathState::Complete
+        } else {
+            PathState::Partial
+        },
         elapsed_ns: clock::as_ns(repetition.started.elapsed()),
         resumed: collected.resumed,
         concurrent_max: collected.concurrent_max,
@@ -302,10 +341,19 @@ fn native(
         absent: collected.absent,
     };
     let report = conclude(&input);
-    let diagnosis =
-        (!report.phases.is_empty()).then(|| linerate_doctor::path::diagnose_path(&report, collected.observed));
-    let samples = if test.wants_samples { samples(&input) } else { Vec::new() };
-    Examined { report, diagnosis, samples, outcome }
+    let diagnosis = (!report.phases.is_empty())
+        .then(|| linerate_doctor::path::diagnose_path(&report, collected.observed));
+    let samples = if test.wants_samples {
+        samples(&input)
+    } else {
+        Vec::new()
+    };
+    Examined {
+        report,
+        diagnosis,
+        samples,
+        outcome,
+    }
 }
 
 /// The server is reached and the phases are planned.
@@ -317,11 +365,21 @@ fn announce(
     observers: &mut Observers<'_>,
 ) {
     let (repeat, spec) = (repetition.number, &test.spec);
-    (observers.on_event)(&PathEvent::Started { schema: EVENT_SCHEMA, repeat, target, spec, seconds_max });
+    (observers.on_event)(&PathEvent::Started {
+        schema: EVENT_SCHEMA,
+        repeat,
+        target,
+        spec,
+        seconds_max,
+    });
 }
 
 fn queued_line(turn: Turn) -> String {
-    format!("waiting for the server: {} others in front, about {} s", turn.ahead, turn.wait.as_secs())
+    format!(
+        "waiting for the server: {} others in front, about {} s",
+        turn.ahead,
+        turn.wait.as_secs()
+    )
 }
 
 /// The outcome of a test in which nothing was measured.
@@ -337,8 +395,14 @@ fn failed(error: &NativeError, target: &Target) -> Error {
     };
     match error {
         NativeError::Unreachable(_) | NativeError::ConnectionRefused(_) => {
-            let (host, port) = target.control_via.clone().unwrap_or_else(|| (target.host.clone(), target.port));
-            Error::new(outcome, connect_failure(&error.to_string(), &host, port, TEST_SERVER))
+            let (host, port) = target
+                .control_via
+                .clone()
+                .unwrap_or_else(|| (target.host.clone(), target.port));
+            Error::new(
+                outcome,
+                connect_failure(&error.to_string(), &host, port, TEST_SERVER),
+            )
         }
         _ => Error::new(outcome, error),
     }

@@ -24,14 +24,18 @@ impl<'a> Observers<'a> {
 impl Observers<'_> {
     /// The same for a shorter time.
     pub(super) fn reborrow(&mut self) -> Observers<'_> {
-        Observers { progress: &mut *self.progress, on_event: &mut *self.on_event }
+        Observers {
+            progress: &mut *self.progress,
+            on_event: &mut *self.on_event,
+        }
     }
 
     /// A phase ended: an event, and a line unless the live line of the next phase takes its place.
     pub(super) fn finished(&mut self, phase: FinishedPhase<'_>) {
         (self.on_event)(&PathEvent::Phase(phase));
         self.progress.clear();
-        let is_shown = !self.progress.is_terminal() || matches!(phase, FinishedPhase::Failed { .. });
+        let is_shown =
+            !self.progress.is_terminal() || matches!(phase, FinishedPhase::Failed { .. });
         if is_shown {
             self.progress.line(finished_line(phase, style()).trim_end());
         }

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::native::client::NativeError;
 use linerate_lab::path::{
-    CapacitySearch, Ladder, LadderPlan, LadderStep, PlannedPhase, loss_by_place, round_trips, unmeasured,
+    CapacitySearch, Ladder, LadderPlan, LadderStep, PlannedPhase, loss_by_place, round_trips,
+    unmeasured,
 };
 use linerate_model::path::{EndpointPhase, PathDirection, PhaseKind, PhaseResult, PhaseSpec};
 
@@ -49,10 +50,14 @@ impl Examination {
         interrupts: &dyn Interrupts,
         observers: &mut Observers<'_>,
     ) -> Result<(), NativeError> {
-        let Some(direction) = planned.spec.direction else { return Ok(()) };
+        let Some(direction) = planned.spec.direction else {
+            return Ok(());
+        };
         let mut search = CapacitySearch::new();
         let mut result = PhaseResult::of(planned.spec.clone());
-        let ran = self.client.run_steered_datagrams(&planned.spec, &mut search, interrupts, &mut result);
+        let ran =
+            self.client
+                .run_steered_datagrams(&planned.spec, &mut search, interrupts, &mut result);
         let (has_ended, reason) = (ran.is_ok() && result.absent.is_empty(), unmeasured(&result));
         if let Some(reason) = reason.filter(|_| has_ended) {
             self.fail(planned.spec.kind, &reason, observers);
@@ -85,16 +90,23 @@ impl Examination {
             }
         };
         let mut ladder = Ladder::new(plan);
-        let duration = (planned.duration_max / STEPS).saturating_sub(STEP_OVERHEAD).clamp(STEP_MIN, STEP_MAX);
+        let duration = (planned.duration_max / STEPS)
+            .saturating_sub(STEP_OVERHEAD)
+            .clamp(STEP_MIN, STEP_MAX);
         // The result at the lowest rate that is not clean shows where datagrams are lost.
         let mut unclean: Option<(f64, PhaseResult)> = None;
         while let Some(per_s) = ladder.next_per_s().filter(|_| Instant::now() < end) {
             if observers.progress.is_terminal() {
                 let Position { number, count, .. } = position;
-                observers.progress.update(&format!("{} {number}/{count}  {per_s:.0}/s", planned.spec.kind.name()));
+                observers.progress.update(&format!(
+                    "{} {number}/{count}  {per_s:.0}/s",
+                    planned.spec.kind.name()
+                ));
             }
             let spec = self.step_spec(&planned.spec, per_s, duration);
-            let Some((step, result)) = self.run_step(&plan, &spec, interrupts)? else { break };
+            let Some((step, result)) = self.run_step(&plan, &spec, interrupts)? else {
+                break;
+            };
             let is_lowest = unclean.as_ref().is_none_or(|(lowest, _)| per_s < *lowest);
             if !is_clean(&plan, &step) && is_lowest {
                 unclean = Some((per_s, result));
@@ -105,10 +117,18 @@ impl Examination {
         let mut found = ladder.result();
         if ladder.next_per_s().is_some() {
             let over = "the time of the search was over".to_owned();
-            found.limit = Some(found.limit.map_or(over.clone(), |limit| format!("{limit}; {over}")));
+            found.limit = Some(
+                found
+                    .limit
+                    .map_or(over.clone(), |limit| format!("{limit}; {over}")),
+            );
         }
         let unclean = unclean.map(|(_, result)| result);
-        if let Some(reason) = unclean.as_ref().filter(|_| found.highest.is_none()).and_then(unmeasured) {
+        if let Some(reason) = unclean
+            .as_ref()
+            .filter(|_| found.highest.is_none())
+            .and_then(unmeasured)
+        {
             self.fail(planned.spec.kind, &reason, observers);
             return Ok(());
         }
@@ -120,10 +140,19 @@ impl Examination {
     }
 
     /// Connections without load.
-    fn idle_connections(&mut self, spec: &PhaseSpec, interrupts: &dyn Interrupts) -> Result<PhaseResult, NativeError> {
-        let spec = PhaseSpec { connections_per_s: Some(IDLE_PER_S), duration_max: IDLE_TIME, ..spec.clone() };
+    fn idle_connections(
+        &mut self,
+        spec: &PhaseSpec,
+        interrupts: &dyn Interrupts,
+    ) -> Result<PhaseResult, NativeError> {
+        let spec = PhaseSpec {
+            connections_per_s: Some(IDLE_PER_S),
+            duration_max: IDLE_TIME,
+            ..spec.clone()
+        };
         let mut result = PhaseResult::of(spec.clone());
-        self.client.run_phase(&spec, &[], None, interrupts, &mut result)?;
+        self.client
+            .run_phase(&spec, &[], None, interrupts, &mut result)?;
         Ok(result)
     }
 
@@ -134,7 +163,12 @@ impl Examination {
             Some(_) => (Some(whole.saturating_mul(packet_bits)), None),
             None => (None, Some(whole)),
         };
-        PhaseSpec { rate_bps, connections_per_s, duration_max, ..spec.clone() }
+        PhaseSpec {
+            rate_bps,
+            connections_per_s,
+            duration_max,
+            ..spec.clone()
+        }
     }
 
     /// Runs a step, and a second time if it is not clean: a host that was busy for a moment is no limit of the path. `None`
@@ -148,10 +182,14 @@ impl Examination {
         let mut last = None;
         for _ in 0..2 {
             let mut result = PhaseResult::of(spec.clone());
-            self.client.run_phase(spec, &[], None, interrupts, &mut result)?;
+            self.client
+                .run_phase(spec, &[], None, interrupts, &mut result)?;
             let Some(step) = step_of(&result) else {
                 if result.absent.is_empty() {
-                    self.absent.push((spec.kind.name().to_owned(), "a step has no result of both ends".to_owned()));
+                    self.absent.push((
+                        spec.kind.name().to_owned(),
+                        "a step has no result of both ends".to_owned(),
+                    ));
                 }
                 self.phases.push(result);
                 return Ok(None);
@@ -167,7 +205,10 @@ impl Examination {
 }
 
 fn is_clean(plan: &LadderPlan, step: &LadderStep) -> bool {
-    let is_slow = step.p99_ns.zip(plan.p99_max_ns).is_some_and(|(p99_ns, max_ns)| p99_ns > max_ns);
+    let is_slow = step
+        .p99_ns
+        .zip(plan.p99_max_ns)
+        .is_some_and(|(p99_ns, max_ns)| p99_ns > max_ns);
     step.failed_share <= plan.failed_share_max && !is_slow
 }
 
@@ -193,7 +234,10 @@ fn datagrams(result: &PhaseResult, direction: PathDirection) -> Option<LadderSte
         (loss.nic, "in the receiving host before the socket"),
         (loss.socket, "in the receive socket"),
     ];
-    let most = places.into_iter().max_by_key(|(count, _)| *count).filter(|(count, _)| *count > 0);
+    let most = places
+        .into_iter()
+        .max_by_key(|(count, _)| *count)
+        .filter(|(count, _)| *count > 0);
     (loss.sent > 0 && seconds > 0.0).then(|| LadderStep {
         offered_per_s: loss.sent as f64 / seconds,
         failed_share: loss.sent.saturating_sub(loss.received) as f64 / loss.sent as f64,
@@ -204,7 +248,11 @@ fn datagrams(result: &PhaseResult, direction: PathDirection) -> Option<LadderSte
 
 fn connections(result: &PhaseResult) -> Option<LadderStep> {
     let all = result.transactions.len();
-    let failed = result.transactions.iter().filter(|sample| sample.received_ns.is_none()).count();
+    let failed = result
+        .transactions
+        .iter()
+        .filter(|sample| sample.received_ns.is_none())
+        .count();
     let seconds = result.spec.duration_max.as_secs_f64();
     (all > 0).then(|| LadderStep {
         offered_per_s: all as f64 / seconds,
@@ -216,14 +264,31 @@ fn connections(result: &PhaseResult) -> Option<LadderStep> {
 
 /// Where connections were refused first, as far as counters of the hosts show it.
 fn refused_at(here: &EndpointPhase, there: Option<&EndpointPhase>) -> Option<String> {
-    let of = |end: Option<&EndpointPhase>, count: fn(&EndpointPhase) -> Option<u64>| end.and_then(count).unwrap_or(0);
+    let of = |end: Option<&EndpointPhase>, count: fn(&EndpointPhase) -> Option<u64>| {
+        end.and_then(count).unwrap_or(0)
+    };
     let places = [
-        (of(there, |end| end.accept_queue_drops), "accept queue of the server"),
-        (of(there, |end| end.syn_queue_drops), "queue of half-open connections of the server"),
-        (of(there, |end| end.conntrack_drops), "connection tracking of the server"),
-        (of(Some(here), |end| end.conntrack_drops), "connection tracking of this host"),
+        (
+            of(there, |end| end.accept_queue_drops),
+            "accept queue of the server",
+        ),
+        (
+            of(there, |end| end.syn_queue_drops),
+            "queue of half-open connections of the server",
+        ),
+        (
+            of(there, |end| end.conntrack_drops),
+            "connection tracking of the server",
+        ),
+        (
+            of(Some(here), |end| end.conntrack_drops),
+            "connection tracking of this host",
+        ),
     ];
-    let shown = places.into_iter().find(|(count, _)| *count > 0).map(|(_, place)| place.to_owned());
+    let shown = places
+        .into_iter()
+        .find(|(count, _)| *count > 0)
+        .map(|(_, place)| place.to_owned());
     here.notes.first().cloned().or(shown)
 }
 
@@ -262,7 +327,10 @@ mod tests {
             ..EndpointPhase::default()
         };
         assert_eq!(step_of(&result), None, "the other end sent no result");
-        result.remote = Some(EndpointPhase { datagrams_received: 960, ..EndpointPhase::default() });
+        result.remote = Some(EndpointPhase {
+            datagrams_received: 960,
+            ..EndpointPhase::default()
+        });
         let expected = LadderStep {
             offered_per_s: 500.0,
             failed_share: 0.04,
@@ -275,12 +343,31 @@ mod tests {
     #[test]
     fn step_of_connections_counts_those_without_an_answer_and_names_the_queue() {
         let mut result = PhaseResult::of(spec(PhaseKind::Cps, None));
-        let sample = |received_ns| ProbeSample { sent_ns: 1, peer_received_ns: None, peer_sent_ns: None, received_ns };
-        result.transactions = vec![sample(Some(5)), sample(Some(6)), sample(None), sample(Some(7))];
-        result.remote =
-            Some(EndpointPhase { accept_queue_drops: Some(0), syn_queue_drops: Some(3), ..EndpointPhase::default() });
+        let sample = |received_ns| ProbeSample {
+            sent_ns: 1,
+            peer_received_ns: None,
+            peer_sent_ns: None,
+            received_ns,
+        };
+        result.transactions = vec![
+            sample(Some(5)),
+            sample(Some(6)),
+            sample(None),
+            sample(Some(7)),
+        ];
+        result.remote = Some(EndpointPhase {
+            accept_queue_drops: Some(0),
+            syn_queue_drops: Some(3),
+            ..EndpointPhase::default()
+        });
         let step = step_of(&result).expect("a step");
-        assert_eq!((step.offered_per_s, step.failed_share, step.p99_ns), (2.0, 0.25, None));
-        assert_eq!(step.place.as_deref(), Some("queue of half-open connections of the server"));
+        assert_eq!(
+            (step.offered_per_s, step.failed_share, step.p99_ns),
+            (2.0, 0.25, None)
+        );
+        assert_eq!(
+            step.place.as_deref(),
+            Some("queue of half-open connections of the server")
+        );
     }
 }

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use linerate_lab::path::{LoadPlan, Saturation};
-use linerate_model::path::{LoadControl, LoadDecision, LoadInterval, LoadOutcome, LoadSample, PathEvent, PhaseKind};
+use linerate_model::path::{
+    LoadControl, LoadDecision, LoadInterval, LoadOutcome, LoadSample, PathEvent, PhaseKind,
+};
 use linerate_model::units;
 use linerate_model::{Event, EventSink, SinkError};
 use linerate_report::path::{PhaseProgress, announcement, live};
@@ -85,10 +87,21 @@ impl<'a> ShownLoad<'a> {
         if sample.at_ns < ANNOUNCED_AFTER_NS || sample.down_bytes + sample.up_bytes == 0 {
             return;
         }
-        let Some(TestExtent { load_seconds, seconds, bytes_max }) = self.extent.take() else { return };
-        let bytes_per_s = (sample.down_bytes + sample.up_bytes) as f64 / (sample.at_ns as f64 / 1e9);
+        let Some(TestExtent {
+            load_seconds,
+            seconds,
+            bytes_max,
+        }) = self.extent.take()
+        else {
+            return;
+        };
+        let bytes_per_s =
+            (sample.down_bytes + sample.up_bytes) as f64 / (sample.at_ns as f64 / 1e9);
         let bytes = (bytes_per_s * load_seconds) as u64;
-        self.observers.progress.line(&announcement(bytes_max.map_or(bytes, |max| max.min(bytes)), seconds));
+        self.observers.progress.line(&announcement(
+            bytes_max.map_or(bytes, |max| max.min(bytes)),
+            seconds,
+        ));
     }
 
     /// An event for each second.
@@ -100,7 +113,10 @@ impl<'a> ShownLoad<'a> {
         }
         self.reported = *sample;
         let rate = |bytes: fn(&LoadSample) -> u64| {
-            units::rate_bps(bytes(sample).saturating_sub(bytes(&last)), units::ns_to_s(passed_ns))
+            units::rate_bps(
+                bytes(sample).saturating_sub(bytes(&last)),
+                units::ns_to_s(passed_ns),
+            )
         };
         let mut interval = LoadInterval::new(self.position.kind, last.at_ns, sample.at_ns);
         interval.received_bps = rate(|sample| sample.down_bytes);
@@ -117,7 +133,10 @@ impl<'a> ShownLoad<'a> {
         let seconds = sample.at_ns.saturating_sub(self.last.at_ns) as f64 / 1e9;
         let bytes = |sample: &LoadSample| sample.down_bytes + sample.up_bytes;
         if seconds > 0.0 {
-            push(&mut self.rates_bps, bytes(sample).saturating_sub(bytes(&self.last)) as f64 * 8.0 / seconds);
+            push(
+                &mut self.rates_bps,
+                bytes(sample).saturating_sub(bytes(&self.last)) as f64 * 8.0 / seconds,
+            );
         }
         if let Some(rtt_ns) = newest_rtt_ns {
             push(&mut self.rtts_ns, rtt_ns);

@@ -50,7 +50,11 @@ impl RecordOptions {
     /// # Errors
     /// A place that is none.
     pub fn new(store: Option<&str>, title: Option<String>, labels: Labels) -> Result<Self, Error> {
-        Ok(Self { place: Place::find(store).map_err(Error::failed)?, title, labels })
+        Ok(Self {
+            place: Place::find(store).map_err(Error::failed)?,
+            title,
+            labels,
+        })
     }
 }
 
@@ -61,9 +65,14 @@ impl RecordOptions {
 pub fn labels(typed: &str) -> Result<Labels, Error> {
     let texts: Vec<&str> = typed.split(',').filter(|text| !text.is_empty()).collect();
     if texts.len() > LABELS_MAX {
-        return Err(Error::usage(format!("{} labels: a run has at most {LABELS_MAX}", texts.len())));
+        return Err(Error::usage(format!(
+            "{} labels: a run has at most {LABELS_MAX}",
+            texts.len()
+        )));
     }
-    let parsed = texts.into_iter().map(|text| parse_label(text).map(|label| (label.key, label.value)));
+    let parsed = texts
+        .into_iter()
+        .map(|text| parse_label(text).map(|label| (label.key, label.value)));
     parsed.collect::<Result<_, _>>().map_err(Error::usage)
 }
 
@@ -93,7 +102,13 @@ impl Run {
     /// A run of the kind of `body`; runs with the same `spec_key` are comparable.
     #[must_use]
     pub fn new(kind: RunKind, body: Body, spec_key: impl Into<String>) -> Self {
-        Self { kind, body, server: None, spec_key: spec_key.into(), peer: None }
+        Self {
+            kind,
+            body,
+            server: None,
+            spec_key: spec_key.into(),
+            peer: None,
+        }
     }
 }
 
@@ -131,7 +146,13 @@ impl Recording {
         if let Some(recorder) = &recorder {
             recorder.begin(record.clone());
         }
-        Self { record, recorder, started: Instant::now(), peer: run.peer, snapshot: None }
+        Self {
+            record,
+            recorder,
+            started: Instant::now(),
+            peer: run.peer,
+            snapshot: None,
+        }
     }
 
     /// Time since the run began in ns.
@@ -212,7 +233,12 @@ impl Recording {
 
     /// As [`Self::finish`], with trials that are not kept here. What the user should know about its place in the history.
     #[must_use]
-    pub fn finish_with(self, state: RunState, reason: Option<String>, trials: Trials) -> Option<String> {
+    pub fn finish_with(
+        self,
+        state: RunState,
+        reason: Option<String>,
+        trials: Trials,
+    ) -> Option<String> {
         let elapsed_ns = self.elapsed_ns();
         let recorder = self.recorder?;
         let mut record = self.record;
@@ -248,7 +274,10 @@ impl Recording {
             recorder.finish(self.record.clone());
             recorder.close().message()
         });
-        Recorded { record: self.record, message }
+        Recorded {
+            record: self.record,
+            message,
+        }
     }
 }
 
@@ -276,7 +305,10 @@ impl TestRecording {
         planned.peer_port = spec.local.port;
         planned.started_at_unix_ms = recording.record.started_unix_ms;
         planned.spec = spec.test.clone();
-        Self { recording, builder: Builder::new(planned) }
+        Self {
+            recording,
+            builder: Builder::new(planned),
+        }
     }
 
     /// The test ended, by the user if `is_interrupted`, with the diagnosis of a test that was observed.
@@ -302,9 +334,13 @@ impl EventSink for TestRecording {
 /// A record of a run that begins now.
 pub(crate) fn head(kind: RunKind, body: Body, title: Option<String>, labels: Labels) -> RunRecord {
     let unix_ms = clock::unix_ms();
-    let argv: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let time =
-        i64::try_from(unix_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()).unwrap_or_default();
+    let argv: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let time = i64::try_from(unix_ms)
+        .ok()
+        .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
+        .unwrap_or_default();
     let mut record = RunRecord::new(
         RunId::new(unix_ms, random::bytes()),
         kind,
@@ -330,14 +366,35 @@ fn spec_key_of(trial: &Trial) -> String {
 
 /// Adds this host and the addresses of the data.
 fn describe_path(record: &mut RunRecord, peer: Option<SocketAddr>, known: Option<Snapshot>) {
-    let details = || record.trials.iter().filter_map(|trial| trial.detail.as_ref());
+    let details = || {
+        record
+            .trials
+            .iter()
+            .filter_map(|trial| trial.detail.as_ref())
+    };
     let stream = details().find_map(stream_addresses);
-    let remote = stream.map(|(_, remote)| remote).or_else(|| details().find_map(server_address)).or(peer);
-    let request = Request { peer: remote.map(|remote| remote.ip()), ..Request::default() };
+    let remote = stream
+        .map(|(_, remote)| remote)
+        .or_else(|| details().find_map(server_address))
+        .or(peer);
+    let request = Request {
+        peer: remote.map(|remote| remote.ip()),
+        ..Request::default()
+    };
     let snapshot = known.unwrap_or_else(|| collect(&request));
-    let device = snapshot.value("route.peer.dev").map(ToString::to_string).unwrap_or_default();
-    let mut host =
-        HostPart::new(if record.kind == RunKind::Doctor { "here" } else { "client" }.to_owned(), snapshot.host.clone());
+    let device = snapshot
+        .value("route.peer.dev")
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let mut host = HostPart::new(
+        if record.kind == RunKind::Doctor {
+            "here"
+        } else {
+            "client"
+        }
+        .to_owned(),
+        snapshot.host.clone(),
+    );
     host.host_key = host_key();
     host.facts_key = Some(keys::facts_key(&snapshot));
     host.is_same_host = match stream {
@@ -355,7 +412,10 @@ fn describe_path(record: &mut RunRecord, peer: Option<SocketAddr>, known: Option
 /// Local and remote address of the first stream.
 fn stream_addresses(detail: &Detail) -> Option<(SocketAddr, SocketAddr)> {
     match detail {
-        Detail::Test(test) => test.streams.first().map(|stream| (stream.local, stream.remote)),
+        Detail::Test(test) => test
+            .streams
+            .first()
+            .map(|stream| (stream.local, stream.remote)),
         Detail::Path(report) => {
             let mut streams = report.phases.iter().flat_map(|phase| &phase.stream_info);
             streams.find_map(|stream| Some((stream.local?, stream.remote?)))
@@ -367,7 +427,10 @@ fn stream_addresses(detail: &Detail) -> Option<(SocketAddr, SocketAddr)> {
 /// Address of the server of an examined path, which may have had no load.
 fn server_address(detail: &Detail) -> Option<SocketAddr> {
     match detail {
-        Detail::Path(report) => Some(SocketAddr::new(report.target.address.parse().ok()?, report.target.port)),
+        Detail::Path(report) => Some(SocketAddr::new(
+            report.target.address.parse().ok()?,
+            report.target.port,
+        )),
         _ => None,
     }
 }
@@ -378,9 +441,17 @@ fn path_key(client: &HostPart, server: &str, remote: Option<SocketAddr>, device:
         Some(IpAddr::V6(_)) => "ipv6",
         None => "",
     };
-    keys::path_key(client.host_key.as_deref().unwrap_or(&client.name), server, family, device)
+    keys::path_key(
+        client.host_key.as_deref().unwrap_or(&client.name),
+        server,
+        family,
+        device,
+    )
 }
 
 pub(crate) fn host_key() -> Option<String> {
-    fs::read_to_string("/etc/machine-id").ok().filter(|id| !id.trim().is_empty()).map(|id| keys::host_key(&id))
+    fs::read_to_string("/etc/machine-id")
+        .ok()
+        .filter(|id| !id.trim().is_empty())
+        .map(|id| keys::host_key(&id))
 }

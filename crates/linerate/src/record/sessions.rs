@@ -35,12 +35,21 @@ impl SessionRecords {
         let mut host = HostPart::new("server", process::uname().node);
         host.host_key = host_key();
         let recorder = options.place.map(Recorder::new);
-        Self { recorder, title: options.title, labels: options.labels, host, last: Rc::default() }
+        Self {
+            recorder,
+            title: options.title,
+            labels: options.labels,
+            host,
+            last: Rc::default(),
+        }
     }
 
     /// Passes everything to `inner` and makes records beside it, if there is where to.
     #[must_use]
-    pub fn observe<'a>(records: Option<&'a Self>, inner: Box<dyn ServerReporter + 'a>) -> Box<dyn ServerReporter + 'a> {
+    pub fn observe<'a>(
+        records: Option<&'a Self>,
+        inner: Box<dyn ServerReporter + 'a>,
+    ) -> Box<dyn ServerReporter + 'a> {
         match records {
             Some(records) => Box::new(Observed { inner, records }),
             None => inner,
@@ -51,8 +60,19 @@ impl SessionRecords {
     pub(crate) fn metrics(&self) -> Option<impl Fn() -> RecordMetrics + Send + Sync + use<>> {
         let recorded = self.recorder.as_ref()?.observer();
         Some(move || {
-            let linerate_store::Recorded { stored, lost, waiting, store_bytes, .. } = recorded();
-            RecordMetrics { stored, lost, waiting, store_bytes }
+            let linerate_store::Recorded {
+                stored,
+                lost,
+                waiting,
+                store_bytes,
+                ..
+            } = recorded();
+            RecordMetrics {
+                stored,
+                lost,
+                waiting,
+                store_bytes,
+            }
         })
     }
 
@@ -65,25 +85,47 @@ impl SessionRecords {
     /// Records that were written, to the history or to the spool beside it, and those lost; `None` where none are kept.
     pub(crate) fn counts(&self) -> Option<(u64, u64)> {
         let recorded = self.recorder.as_ref()?.recorded();
-        Some((recorded.stored.saturating_add(recorded.spooled), recorded.lost))
+        Some((
+            recorded.stored.saturating_add(recorded.spooled),
+            recorded.lost,
+        ))
     }
 
     fn test_ended(&self, test: &TestRecord) {
-        let (Some(trial), Some(recorder)) = (self.last.borrow_mut().take(), &self.recorder) else { return };
+        let (Some(trial), Some(recorder)) = (self.last.borrow_mut().take(), &self.recorder) else {
+            return;
+        };
         let facts = &test.facts;
         let (state, reason) = match &test.outcome {
             Outcome::Complete => (RunState::Complete, None),
-            Outcome::Partial { reason } => (trial.state.max(RunState::Partial), Some(reason.clone())),
+            Outcome::Partial { reason } => {
+                (trial.state.max(RunState::Partial), Some(reason.clone()))
+            }
         };
-        let mut body = Session::new(facts.peer, facts.transport, facts.direction, test.outcome.clone());
+        let mut body = Session::new(
+            facts.peer,
+            facts.transport,
+            facts.direction,
+            test.outcome.clone(),
+        );
         body.number = facts.number;
         body.user = facts.user.clone();
         body.streams = facts.streams;
         body.ran_beside_max = test.ran_beside_max;
-        let mut record = head(RunKind::Session, Body::Session(body), self.title.clone(), self.labels.clone());
+        let mut record = head(
+            RunKind::Session,
+            Body::Session(body),
+            self.title.clone(),
+            self.labels.clone(),
+        );
         let (client, server) = (facts.peer.ip().to_string(), self.host.name.clone());
         let family = if facts.peer.is_ipv4() { "ipv4" } else { "ipv6" };
-        record.path.key = keys::path_key(&client, self.host.host_key.as_deref().unwrap_or(&server), family, "");
+        record.path.key = keys::path_key(
+            &client,
+            self.host.host_key.as_deref().unwrap_or(&server),
+            family,
+            "",
+        );
         record.path.spec_key = super::spec_key_of(&trial);
         record.path.client = Some(client);
         record.path.server = Some(server);
@@ -114,7 +156,11 @@ impl ServerReporter for Observed<'_> {
 
     fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
         let builder = Some(Builder::default().points_max(POINTS_MAX));
-        Ok(Box::new(Recorded { inner: self.inner.open_test()?, builder, last: Rc::clone(&self.records.last) }))
+        Ok(Box::new(Recorded {
+            inner: self.inner.open_test()?,
+            builder,
+            last: Rc::clone(&self.records.last),
+        }))
     }
 
     fn warning(&mut self, text: &str) {

@@ -12,7 +12,9 @@ pub(crate) fn explained(text: &str, port: u16, remedy: &str) -> String {
     if !text.contains(&strerror(EADDRINUSE)) {
         return text.to_owned();
     }
-    format!("{text}\nhint: another program uses port {port} (`ss -tulnp 'sport = :{port}'` shows which one); {remedy}")
+    format!(
+        "{text}\nhint: another program uses port {port} (`ss -tulnp 'sport = :{port}'` shows which one); {remedy}"
+    )
 }
 
 /// The same of an operation on an address.
@@ -38,6 +40,9 @@ mod tests {
              hint: another program uses port 5201 (`ss -tulnp 'sport = :5201'` shows which one); \
              choose another with --port"
         );
-        assert_eq!(explained("Permission denied", 80, "choose another"), "Permission denied");
+        assert_eq!(
+            explained("Permission denied", 80, "choose another"),
+            "Permission denied"
+        );
     }
 }

@@ -41,7 +41,11 @@ pub(crate) fn offer(
     let start_time_seconds = seconds_since_1970();
     serve(address, move || {
         let records = records.as_ref().map(|records| records());
-        shown.exposition(env!("CARGO_PKG_VERSION"), &process_metrics(start_time_seconds), records.as_ref())
+        shown.exposition(
+            env!("CARGO_PKG_VERSION"),
+            &process_metrics(start_time_seconds),
+            records.as_ref(),
+        )
     })?;
     Ok(counted(inner, metrics))
 }
@@ -67,7 +71,11 @@ impl<T: Fn() -> String + Send + Sync> Site for MetricsSite<T> {
             return Answer::line("404 Not Found", "The figures are at /metrics.");
         }
         let fields = "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n".to_owned();
-        Answer::Whole { status: "200 OK", fields, body: (self.0)() }
+        Answer::Whole {
+            status: "200 OK",
+            fields,
+            body: (self.0)(),
+        }
     }
 }
 
@@ -77,7 +85,9 @@ fn process_metrics(start_time_seconds: f64) -> ProcessMetrics {
     ProcessMetrics {
         cpu_seconds: (cpu.user + cpu.system).as_secs_f64(),
         resident_memory_bytes: field(&status, "VmRSS:").map(|kib| kib * 1024),
-        open_fds: process::open_fd_count().ok().and_then(|n| u64::try_from(n).ok()),
+        open_fds: process::open_fd_count()
+            .ok()
+            .and_then(|n| u64::try_from(n).ok()),
         max_fds: process::raise_fd_limit().ok(),
         threads: field(&status, "Threads:"),
         start_time_seconds,
@@ -91,7 +101,9 @@ fn field(status: &str, key: &str) -> Option<u64> {
 }
 
 fn seconds_since_1970() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0.0, |d| d.as_secs_f64())
 }
 
 #[cfg(test)]
@@ -101,9 +113,15 @@ mod tests {
     #[test]
     fn metrics_of_the_process_are_found() {
         let status = "Name:\tlinerate\nVmRSS:\t    5120 kB\nThreads:\t3\n";
-        assert_eq!((field(status, "VmRSS:"), field(status, "Threads:")), (Some(5120), Some(3)));
+        assert_eq!(
+            (field(status, "VmRSS:"), field(status, "Threads:")),
+            (Some(5120), Some(3))
+        );
         assert_eq!(field(status, "VmSwap:"), None);
         let metrics = process_metrics(1.0);
-        assert!(metrics.resident_memory_bytes.is_some_and(|bytes| bytes > 0) && metrics.threads >= Some(1));
+        assert!(
+            metrics.resident_memory_bytes.is_some_and(|bytes| bytes > 0)
+                && metrics.threads >= Some(1)
+        );
     }
 }

@@ -72,8 +72,14 @@ fn peer_requests(options: iperf3::Options) -> PeerRequests {
 
 /// Gives the reader of a server's output time to take the rest. After a signal the server ends soon, as promised.
 pub fn flush(output: &Output, outcome: &Result<(), Failure>) {
-    let is_interrupted = outcome.as_ref().is_err_and(|f| f.kind == FailureKind::Interrupted);
-    output.flush(if is_interrupted { Duration::from_millis(500) } else { Duration::from_secs(10) });
+    let is_interrupted = outcome
+        .as_ref()
+        .is_err_and(|f| f.kind == FailureKind::Interrupted);
+    output.flush(if is_interrupted {
+        Duration::from_millis(500)
+    } else {
+        Duration::from_secs(10)
+    });
 }
 
 /// A server that runs until it is dropped.
@@ -109,7 +115,9 @@ impl Server {
     /// Runs a server in a thread of this name, and waits until it listens.
     pub(crate) fn spawn(
         name: &str,
-        run: impl FnOnce(&mut dyn ServerReporter, &dyn Interrupts) -> Result<(), Failure> + Send + 'static,
+        run: impl FnOnce(&mut dyn ServerReporter, &dyn Interrupts) -> Result<(), Failure>
+        + Send
+        + 'static,
     ) -> Result<Self, Failure> {
         let stop = Arc::new(StopHandle::new().map_err(|error| failure(&error))?);
         let (ready, announced) = mpsc::channel();
@@ -199,7 +207,10 @@ impl ServerReporter for Announcer {
     fn warning(&mut self, _: &str) {}
 
     fn server_event(&mut self, event: &ServerEvent) {
-        if matches!(event, ServerEvent::Listening { .. } | ServerEvent::HostKey { .. }) {
+        if matches!(
+            event,
+            ServerEvent::Listening { .. } | ServerEvent::HostKey { .. }
+        ) {
             // The receiver may have no interest in it.
             let _ = self.ready.send(event.clone());
         }

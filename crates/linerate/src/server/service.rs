@@ -61,7 +61,16 @@ impl Service {
     /// A server with a log, by the user who starts it: no metrics, no record, no live page.
     #[must_use]
     pub fn new(spec: ServerSpec, log: LogOptions) -> Self {
-        Self { spec, log, metrics: None, warnings: Vec::new(), user: None, record: None, tui: false, web: None }
+        Self {
+            spec,
+            log,
+            metrics: None,
+            warnings: Vec::new(),
+            user: None,
+            record: None,
+            tui: false,
+            web: None,
+        }
     }
 }
 
@@ -74,14 +83,23 @@ fn explained(failure: &Failure, spec: &ServerSpec) -> String {
             _ => "choose another one with --port",
         };
         let host = spec.local.bind.host.as_ref();
-        let advice = host.and_then(|host| scope_advice(host)).map(|advice| format!("; {advice}")).unwrap_or_default();
+        let advice = host
+            .and_then(|host| scope_advice(host))
+            .map(|advice| format!("; {advice}"))
+            .unwrap_or_default();
         let host = host.map(|host| format!("{host} ")).unwrap_or_default();
-        return in_use::explained(&format!("{host}port {port}: {failure}{advice}"), port, remedy);
+        return in_use::explained(
+            &format!("{host}port {port}: {failure}{advice}"),
+            port,
+            remedy,
+        );
     }
     match spec.policy.iperf2 {
-        Iperf2Listener::Port(port) => {
-            in_use::explained(&failure.message, port, "choose another one with --iperf2-port")
-        }
+        Iperf2Listener::Port(port) => in_use::explained(
+            &failure.message,
+            port,
+            "choose another one with --iperf2-port",
+        ),
         _ => failure.to_string(),
     }
 }
@@ -109,7 +127,12 @@ fn run(what: &Service) -> Result<(), Failure> {
     }
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
     let signals = signals.map_err(|e| failure(&e))?;
-    let web = what.web.as_ref().map(Web::bind).transpose().map_err(|e| failure(&e))?;
+    let web = what
+        .web
+        .as_ref()
+        .map(Web::bind)
+        .transpose()
+        .map_err(|e| failure(&e))?;
     if let Some(link) = web.as_ref().and_then(|web| web.link.as_deref()) {
         // The secret of the link is for who started the server, so it is in no log. There is nowhere left to go without stderr.
         let _ = writeln!(io::stderr(), "linerate: live page at {link}");
@@ -127,7 +150,12 @@ fn run(what: &Service) -> Result<(), Failure> {
 }
 
 /// Serves with a log, and with what else was requested, until a signal comes.
-fn serve_clients(what: &Service, signals: Signals, live: Option<&Live>, view: Option<&View>) -> Result<(), Failure> {
+fn serve_clients(
+    what: &Service,
+    signals: Signals,
+    live: Option<&Live>,
+    view: Option<&View>,
+) -> Result<(), Failure> {
     let notice = service::dropped_notice(what.log);
     let output = match view {
         Some(view) => view.server_output(notice),
@@ -135,7 +163,11 @@ fn serve_clients(what: &Service, signals: Signals, live: Option<&Live>, view: Op
     };
     let output = output.map_err(|e| failure(&e))?;
     let mut reporter = service::log_reporter(what.log, output.clone());
-    let requests = super::peer_requests(iperf3::Options::new(Endpoint::Server, program_version(), system_line()));
+    let requests = super::peer_requests(iperf3::Options::new(
+        Endpoint::Server,
+        program_version(),
+        system_line(),
+    ));
     let records = what.record.clone().map(SessionRecords::new);
     if let Some(address) = what.metrics {
         let records = records.as_ref().and_then(SessionRecords::metrics);
@@ -149,7 +181,9 @@ fn serve_clients(what: &Service, signals: Signals, live: Option<&Live>, view: Op
         reporter = live.observe(reporter, what.spec.policy.admission, records.as_ref());
     }
     let signals = ServiceSignals::new(signals);
-    let outcome = dialect::serve(&what.spec, &requests, &mut *reporter, &signals, || assume_user(what));
+    let outcome = dialect::serve(&what.spec, &requests, &mut *reporter, &signals, || {
+        assume_user(what)
+    });
     drop(reporter);
     if let Some(message) = records.and_then(SessionRecords::close) {
         service::log_reporter(what.log, output.clone()).warning(&message);
@@ -160,11 +194,19 @@ fn serve_clients(what: &Service, signals: Signals, live: Option<&Live>, view: Op
 
 /// Gives up the privileges, and finds out before the first client what the user cannot read.
 fn assume_user(what: &Service) -> Result<(), Failure> {
-    let Some(user) = &what.user else { return Ok(()) };
-    user.assume().map_err(|e| failure(&format!("--user {}: {e}", user.name)))?;
+    let Some(user) = &what.user else {
+        return Ok(());
+    };
+    user.assume()
+        .map_err(|e| failure(&format!("--user {}: {e}", user.name)))?;
     for path in files_read_later(&what.spec) {
         File::open(path).map_err(|e| {
-            let reason = format!("--user {} cannot read {}: {}", user.name, path.display(), io_text(&e));
+            let reason = format!(
+                "--user {} cannot read {}: {}",
+                user.name,
+                path.display(),
+                io_text(&e)
+            );
             failure(&reason)
         })?;
     }
@@ -174,10 +216,14 @@ fn assume_user(what: &Service) -> Result<(), Failure> {
 /// The user file is read at every login, the lists of addresses at SIGHUP.
 fn files_read_later(spec: &ServerSpec) -> impl Iterator<Item = &Path> {
     let rules = &spec.policy.access;
-    let lists = rules.allow.iter().chain(&rules.deny).filter_map(|source| match source {
-        AccessSource::File(path) => Some(path.as_path()),
-        AccessSource::Network(_) => None,
-    });
+    let lists = rules
+        .allow
+        .iter()
+        .chain(&rules.deny)
+        .filter_map(|source| match source {
+            AccessSource::File(path) => Some(path.as_path()),
+            AccessSource::Network(_) => None,
+        });
     lists.chain(spec.auth.iter().map(|auth| auth.users_file.as_path()))
 }
 
@@ -218,7 +264,9 @@ fn trace(event: &ServerEvent) {
         ),
         ServerEvent::Refused { peer, reason } => debug!(%peer, ?reason, "client refused"),
         ServerEvent::LoginFailed { peer, cause, .. } => debug!(%peer, cause, "login failed"),
-        ServerEvent::HandshakeFailed { peer, explanation, .. } => debug!(%peer, explanation, "handshake failed"),
+        ServerEvent::HandshakeFailed {
+            peer, explanation, ..
+        } => debug!(%peer, explanation, "handshake failed"),
         ServerEvent::HostKey { text } => debug!(key = text, "host key"),
         ServerEvent::Reloaded => debug!("access lists reloaded"),
         ServerEvent::Stopping { signal_text } => debug!(signal = signal_text, "stopping"),

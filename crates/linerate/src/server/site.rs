@@ -47,12 +47,23 @@ impl Request<'_> {
             return false;
         }
 
-        let is_address = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
+        let is_address = match name
+            .strip_prefix('[')
+            .and_then(|name| name.strip_suffix(']'))
+        {
             Some(inner) => inner.parse() == Ok(local.ip()),
             None => local.is_ipv4() && name.parse() == Ok(local.ip()),
         };
-        let own_name = if local.ip().is_loopback() { "localhost" } else { first_label(host_name) };
-        let given = if local.ip().is_loopback() { name } else { first_label(name) };
+        let own_name = if local.ip().is_loopback() {
+            "localhost"
+        } else {
+            first_label(host_name)
+        };
+        let given = if local.ip().is_loopback() {
+            name
+        } else {
+            first_label(name)
+        };
         is_address || (!own_name.is_empty() && given.eq_ignore_ascii_case(own_name))
     }
 }
@@ -73,7 +84,11 @@ pub(super) type BodyWriter = Box<dyn FnOnce(&TcpStream) -> io::Result<()>>;
 /// A response.
 pub(super) enum Answer {
     /// Status line and fields, each with its line end, and the body.
-    Whole { status: &'static str, fields: String, body: String },
+    Whole {
+        status: &'static str,
+        fields: String,
+        body: String,
+    },
     /// Fields, and what writes the body until the connection ends.
     Stream { fields: String, write: BodyWriter },
 }
@@ -82,7 +97,11 @@ impl Answer {
     /// A line of text.
     pub(super) fn line(status: &'static str, text: &str) -> Self {
         let fields = "Content-Type: text/plain; charset=utf-8\r\n".to_owned();
-        Self::Whole { status, fields, body: format!("{text}\n") }
+        Self::Whole {
+            status,
+            fields,
+            body: format!("{text}\n"),
+        }
     }
 }
 
@@ -96,7 +115,10 @@ pub(super) trait Site: Send + Sync {
 /// # Errors
 /// When there can be no thread.
 pub(super) fn start(listener: TcpListener, site: Arc<dyn Site>) -> io::Result<()> {
-    thread::Builder::new().name("linerate-site".into()).spawn(move || accept_all(&listener, &site)).map(drop)
+    thread::Builder::new()
+        .name("linerate-site".into())
+        .spawn(move || accept_all(&listener, &site))
+        .map(drop)
 }
 
 /// A connection, and whether its response is a stream.
@@ -112,7 +134,8 @@ fn accept_all(listener: &TcpListener, site: &Arc<dyn Site>) {
             thread::sleep(PAUSE);
             continue;
         };
-        let is_waiting = |connection: Arc<Connection>| !connection.is_streaming.load(Ordering::Relaxed);
+        let is_waiting =
+            |connection: Arc<Connection>| !connection.is_streaming.load(Ordering::Relaxed);
         open.retain(|connection| connection.upgrade().is_some_and(is_waiting));
         if open.len() >= CONNECTIONS_MAX
             && let Some(oldest) = open.pop_front().and_then(|connection| connection.upgrade())
@@ -120,12 +143,17 @@ fn accept_all(listener: &TcpListener, site: &Arc<dyn Site>) {
             // Its thread ends at the end of the stream.
             let _ = oldest.stream.shutdown(Shutdown::Both);
         }
-        let connection = Arc::new(Connection { stream, is_streaming: AtomicBool::new(false) });
+        let connection = Arc::new(Connection {
+            stream,
+            is_streaming: AtomicBool::new(false),
+        });
         let site = Arc::clone(site);
         open.push_back(Arc::downgrade(&connection));
         let work = move || serve(&connection, &*site);
         // Without a thread the connection is closed; a client that fails to ask or to read harms itself alone.
-        let _ = thread::Builder::new().name("linerate-page".into()).spawn(work);
+        let _ = thread::Builder::new()
+            .name("linerate-page".into())
+            .spawn(work);
     }
 }
 
@@ -144,7 +172,11 @@ fn serve(connection: &Connection, site: &dyn Site) -> io::Result<()> {
     };
     stream.set_write_timeout(Some(TIMEOUT))?;
     match answer {
-        Answer::Whole { status, fields, body } => {
+        Answer::Whole {
+            status,
+            fields,
+            body,
+        } => {
             let head = head(status, &fields, Some(body.len()));
             stream.write_all(head.as_bytes())?;
             stream.write_all(body.as_bytes())
@@ -158,7 +190,9 @@ fn serve(connection: &Connection, site: &dyn Site) -> io::Result<()> {
 }
 
 fn head(status: &str, fields: &str, length: Option<usize>) -> String {
-    let length = length.map(|length| format!("Content-Length: {length}\r\n")).unwrap_or_default();
+    let length = length
+        .map(|length| format!("Content-Length: {length}\r\n"))
+        .unwrap_or_default();
     format!("HTTP/1.1 {status}\r\n{fields}{length}Allow: GET\r\nConnection: close\r\n\r\n")
 }
 
@@ -190,15 +224,27 @@ fn parse(request: &[u8], local: SocketAddr) -> Option<Request<'_>> {
         return None;
     }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let fields: Vec<(&str, &str)> =
-        lines.take_while(|line| !line.is_empty()).filter_map(|line| line.split_once(':')).collect();
+    let fields: Vec<(&str, &str)> = lines
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_once(':'))
+        .collect();
     let only = |wanted: &str| {
-        let mut values = fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        let mut values = fields
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
         let first = values.next()?.1.trim();
         values.next().is_none().then_some(first)
     };
     let (host, cookie, authorization) = (only("Host"), only("Cookie"), only("Authorization"));
-    Some(Request { method, path, query, host, cookie, authorization, local })
+    Some(Request {
+        method,
+        path,
+        query,
+        host,
+        cookie,
+        authorization,
+        local,
+    })
 }
 
 #[cfg(test)]
@@ -213,9 +259,18 @@ mod tests {
     fn only_requests_are_taken_for_requests() {
         type Row = (&'static [u8], Option<(&'static str, &'static str)>);
         let rows: &[Row] = &[
-            (b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", Some(("GET", "/metrics"))),
-            (b"GET /metrics?name=x HTTP/1.0\r\n\r\n", Some(("GET", "/metrics"))),
-            (b"POST /metrics HTTP/1.1\r\n\r\n", Some(("POST", "/metrics"))),
+            (
+                b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+                Some(("GET", "/metrics")),
+            ),
+            (
+                b"GET /metrics?name=x HTTP/1.0\r\n\r\n",
+                Some(("GET", "/metrics")),
+            ),
+            (
+                b"POST /metrics HTTP/1.1\r\n\r\n",
+                Some(("POST", "/metrics")),
+            ),
             (b"GET /metrics\r\n\r\n", None),
             (b"GET /a b HTTP/1.1\r\n\r\n", None),
             (b"\xff\xfe\r\n\r\n", None),
@@ -229,9 +284,17 @@ mod tests {
 
     #[test]
     fn a_field_that_comes_twice_is_none() {
-        let request = parse(b"GET /a?b=c HTTP/1.1\r\nhost: x:1\r\nCookie: a=b\r\n\r\n", local()).expect("a request");
-        assert_eq!((request.query, request.host, request.cookie), ("b=c", Some("x:1"), Some("a=b")));
-        let request = parse(b"GET / HTTP/1.1\r\nHost: x\r\nHOST: y\r\n\r\n", local()).expect("a request");
+        let request = parse(
+            b"GET /a?b=c HTTP/1.1\r\nhost: x:1\r\nCookie: a=b\r\n\r\n",
+            local(),
+        )
+        .expect("a request");
+        assert_eq!(
+            (request.query, request.host, request.cookie),
+            ("b=c", Some("x:1"), Some("a=b"))
+        );
+        let request =
+            parse(b"GET / HTTP/1.1\r\nHost: x\r\nHOST: y\r\n\r\n", local()).expect("a request");
         assert_eq!(request.host, None);
     }
 
@@ -252,7 +315,11 @@ mod tests {
             ("[::1]", v6, true),
             ("[::1]:80", v6, true),
             ("::1", v6, false),
-            ("192.0.2.1:80", "[::ffff:192.0.2.1]:80".parse().expect("an address"), true),
+            (
+                "192.0.2.1:80",
+                "[::ffff:192.0.2.1]:80".parse().expect("an address"),
+                true,
+            ),
             ("lab1", lan, true),
             ("LAB1.example.net", lan, true),
             ("lab12", lan, false),
@@ -261,7 +328,11 @@ mod tests {
         ] {
             let bytes = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
             let request = parse(bytes.as_bytes(), local).expect("a request");
-            assert_eq!(request.is_for("lab1.example.com"), expected, "{host} {local}");
+            assert_eq!(
+                request.is_for("lab1.example.com"),
+                expected,
+                "{host} {local}"
+            );
         }
         let nameless = parse(b"GET / HTTP/1.1\r\nHost: \r\n\r\n", lan).expect("a request");
         assert!(!nameless.is_for(""));

@@ -35,7 +35,10 @@ impl WebSpec {
     /// A page at `address` with a random token.
     #[must_use]
     pub fn new(address: SocketAddr) -> Self {
-        Self { address, token: None }
+        Self {
+            address,
+            token: None,
+        }
     }
 }
 
@@ -76,12 +79,16 @@ pub const TOKEN_FILE_BYTES_MAX: u64 = 4 << 10;
 /// What a token is, in words.
 pub fn token(text: &str) -> Result<String, String> {
     let token = text.trim();
-    let is_plain = token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
+    let is_plain = token
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
     if is_plain && TOKEN_CHARS.contains(&token.len()) {
         return Ok(token.to_owned());
     }
     let (least, most) = (TOKEN_CHARS.start(), TOKEN_CHARS.end());
-    Err(format!("a token is {least} to {most} letters, digits and -._~; make one with `openssl rand -hex 16`"))
+    Err(format!(
+        "a token is {least} to {most} letters, digits and -._~; make one with `openssl rand -hex 16`"
+    ))
 }
 
 /// A page that listens and is not served yet.
@@ -95,29 +102,49 @@ pub(super) struct Web {
 impl Web {
     /// Binds the address. Starts no thread.
     pub(super) fn bind(spec: &WebSpec) -> Result<Self, WebError> {
-        let named = |source| WebError { address: spec.address, source };
+        let named = |source| WebError {
+            address: spec.address,
+            source,
+        };
         let listener = TcpListener::bind(spec.address).map_err(named)?;
         let address = listener.local_addr().map_err(named)?;
         let token = spec.token.clone().unwrap_or_else(secret);
-        let link = spec.token.is_none().then(|| format!("http://{address}/?token={token}"));
-        Ok(Self { listener, token, link })
+        let link = spec
+            .token
+            .is_none()
+            .then(|| format!("http://{address}/?token={token}"));
+        Ok(Self {
+            listener,
+            token,
+            link,
+        })
     }
 
     /// Serves the page until the process ends.
     pub(super) fn start(self, live: Live) -> io::Result<()> {
         let frames = Arc::new(Frames::default());
         let port = self.listener.local_addr()?.port();
-        let pages =
-            Pages { token: self.token, cookie: secret(), cookie_name: format!("linerate_{port}"), live, frames };
+        let pages = Pages {
+            token: self.token,
+            cookie: secret(),
+            cookie_name: format!("linerate_{port}"),
+            live,
+            frames,
+        };
         let (live, frames) = (pages.live.clone(), Arc::clone(&pages.frames));
-        thread::Builder::new().name("linerate-frames".into()).spawn(move || render(&live, &frames))?;
+        thread::Builder::new()
+            .name("linerate-frames".into())
+            .spawn(move || render(&live, &frames))?;
         site::start(self.listener, Arc::new(pages))
     }
 }
 
 /// Random bytes in hexadecimal digits.
 fn secret() -> String {
-    random::bytes::<SECRET_BYTES>().iter().map(|byte| format!("{byte:02x}")).collect()
+    random::bytes::<SECRET_BYTES>()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Renders a frame a second while there are viewers and something changes.
@@ -130,7 +157,10 @@ fn render(live: &Live, frames: &Frames) {
             continue;
         }
         let state = live.read();
-        let is_running = state.server.as_ref().is_some_and(|server| !server.sessions.is_empty());
+        let is_running = state
+            .server
+            .as_ref()
+            .is_some_and(|server| !server.sessions.is_empty());
         if is_running || rendered != Some(state.version) {
             rendered = Some(state.version);
             frames.publish(report::event(&state, live.now_ns()));
@@ -156,7 +186,9 @@ impl Frames {
     /// The newest frame if there is one after this; `None` when the time is up.
     fn after(&self, number: u64, timeout: Duration) -> Option<(u64, Arc<str>)> {
         let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.changed.wait_timeout_while(newest, timeout, |newest| newest.0 <= number);
+        let waited = self
+            .changed
+            .wait_timeout_while(newest, timeout, |newest| newest.0 <= number);
         let (newest, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         (!waited.timed_out()).then(|| newest.clone())
     }
@@ -196,7 +228,9 @@ struct Place(Arc<Frames>);
 impl Place {
     fn take(frames: &Arc<Frames>) -> Option<Self> {
         let one_more = |viewers| (viewers < VIEWERS_MAX).then_some(viewers + 1);
-        let taken = frames.viewers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        let taken = frames
+            .viewers
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
         taken.ok().map(|_| Self(Arc::clone(frames)))
     }
 }
@@ -232,7 +266,14 @@ impl Site for Pages {
             "/" => {
                 let body = report::page(&self.live.read(), self.live.now_ns());
                 let fields = "Content-Type: text/html; charset=utf-8\r\n".to_owned();
-                with_fields(Answer::Whole { status: "200 OK", fields, body }, "")
+                with_fields(
+                    Answer::Whole {
+                        status: "200 OK",
+                        fields,
+                        body,
+                    },
+                    "",
+                )
             }
             "/live" => self.stream(),
             _ => with_fields(Answer::line("404 Not Found", "There is nothing here."), ""),
@@ -244,37 +285,67 @@ impl Pages {
     /// Exchanges the token for a cookie.
     fn log_in(&self) -> Answer {
         let (name, cookie) = (&self.cookie_name, &self.cookie);
-        let fields = format!("Set-Cookie: {name}={cookie}; HttpOnly; SameSite=Strict; Path=/\r\nLocation: /\r\n");
-        with_fields(Answer::Whole { status: "303 See Other", fields, body: String::new() }, "")
+        let fields = format!(
+            "Set-Cookie: {name}={cookie}; HttpOnly; SameSite=Strict; Path=/\r\nLocation: /\r\n"
+        );
+        with_fields(
+            Answer::Whole {
+                status: "303 See Other",
+                fields,
+                body: String::new(),
+            },
+            "",
+        )
     }
 
     fn is_known(&self, request: &Request<'_>) -> bool {
         let cookies = request.cookie.unwrap_or_default().split(';');
         let mut ours = cookies.filter_map(|cookie| cookie.trim().split_once('='));
-        let has_cookie = ours.any(|(name, value)| name == self.cookie_name && is_same(value, &self.cookie));
-        let bearer = request.authorization.and_then(|given| given.split_once(' '));
-        let has_token =
-            bearer.is_some_and(|(scheme, token)| scheme.eq_ignore_ascii_case("bearer") && is_same(token, &self.token));
+        let has_cookie =
+            ours.any(|(name, value)| name == self.cookie_name && is_same(value, &self.cookie));
+        let bearer = request
+            .authorization
+            .and_then(|given| given.split_once(' '));
+        let has_token = bearer.is_some_and(|(scheme, token)| {
+            scheme.eq_ignore_ascii_case("bearer") && is_same(token, &self.token)
+        });
         has_cookie || has_token
     }
 
     fn stream(&self) -> Answer {
         let Some(place) = Place::take(&self.frames) else {
-            return with_fields(Answer::line("503 Service Unavailable", "As many pages are open as are allowed."), "");
+            return with_fields(
+                Answer::line(
+                    "503 Service Unavailable",
+                    "As many pages are open as are allowed.",
+                ),
+                "",
+            );
         };
         let first = report::event(&self.live.read(), self.live.now_ns());
         let fields = format!("Content-Type: text/event-stream\r\n{FIELDS}");
-        Answer::Stream { fields, write: Box::new(move |stream| place.0.send(stream, &first)) }
+        Answer::Stream {
+            fields,
+            write: Box::new(move |stream| place.0.send(stream, &first)),
+        }
     }
 }
 
 /// Adds the fields of every response.
 fn with_fields(answer: Answer, more: &str) -> Answer {
     match answer {
-        Answer::Whole { status, fields, body } => {
+        Answer::Whole {
+            status,
+            fields,
+            body,
+        } => {
             let policy = report::policy();
             let fields = format!("{fields}{FIELDS}Content-Security-Policy: {policy}\r\n{more}");
-            Answer::Whole { status, fields, body }
+            Answer::Whole {
+                status,
+                fields,
+                body,
+            }
         }
         stream @ Answer::Stream { .. } => stream,
     }
@@ -283,7 +354,9 @@ fn with_fields(answer: Answer, more: &str) -> Answer {
 /// Compares in a time that depends on the lengths alone.
 fn is_same(given: &str, expected: &str) -> bool {
     let pairs = given.bytes().zip(expected.bytes());
-    let difference = pairs.fold(0, |difference, (a, b)| std::hint::black_box(difference | (a ^ b)));
+    let difference = pairs.fold(0, |difference, (a, b)| {
+        std::hint::black_box(difference | (a ^ b))
+    });
     given.len() == expected.len() && difference == 0
 }
 

@@ -52,13 +52,16 @@ pub fn sweep(
     let estimate = plan.estimate();
     announce(&mut progress, spec, estimate);
     let recording = Recording::begin(record, run(spec));
-    let mut network = Network::new(spec, &space, interrupts, progress, Some(recording)).growing().shown(live.cloned());
+    let mut network = Network::new(spec, &space, interrupts, progress, Some(recording))
+        .growing()
+        .shown(live.cloned());
     let outcome = explore(&plan, &mut network);
     let recording = network.recording.take();
     let (log, reasons) = (network.finish(), linerate_doctor::sweep_reasons);
     let found = linerate_lab::sweep::sweep(spec, &space, &plan, estimate, &outcome, log, reasons);
     let (state, reason) = state(&network, &found);
-    let recorded = recording.map(|recording| recording.finish(state, reason, Body::Sweep(Some(Box::new(found)))));
+    let recorded = recording
+        .map(|recording| recording.finish(state, reason, Body::Sweep(Some(Box::new(found)))));
     Ok(SweepResult {
         recorded: recorded.ok_or_else(|| Error::failed("the sweep has no record"))?,
         has_result: network.has_result,
@@ -73,12 +76,20 @@ fn state(network: &Network<'_>, found: &Sweep) -> (RunState, Option<String>) {
     match &found.ended_by {
         reason if network.is_interrupted => (RunState::Interrupted, reason.clone()),
         Some(reason) if network.has_result => (RunState::Partial, Some(reason.clone())),
-        reason if !network.has_result => {
-            (reason.as_deref().map_or(RunState::Failed, RunState::of_failure), reason.clone())
-        }
+        reason if !network.has_result => (
+            reason
+                .as_deref()
+                .map_or(RunState::Failed, RunState::of_failure),
+            reason.clone(),
+        ),
         _ if found.is_cut_short => {
             let budget = report::clock(found.plan.budget_ns as f64 / 1e9);
-            (RunState::Partial, Some(format!("the budget of {budget} ended before all planned runs")))
+            (
+                RunState::Partial,
+                Some(format!(
+                    "the budget of {budget} ended before all planned runs"
+                )),
+            )
         }
         _ => (RunState::Complete, None),
     }
@@ -98,9 +109,15 @@ fn run(spec: &SweepSpec) -> Run {
 }
 
 fn host_choices() -> HostChoices {
-    let read = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
+    let read =
+        |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
     let available = read("tcp_available_congestion_control");
-    let cpus = cpu::affinity().map(|affinity| affinity.cpus().filter_map(|cpu| u32::try_from(cpu).ok()).collect());
+    let cpus = cpu::affinity().map(|affinity| {
+        affinity
+            .cpus()
+            .filter_map(|cpu| u32::try_from(cpu).ok())
+            .collect()
+    });
     HostChoices {
         congestion: available.split_whitespace().map(str::to_owned).collect(),
         congestion_in_use: read("tcp_congestion_control").trim().to_owned(),

@@ -6,7 +6,8 @@ use linerate_doctor::observation::EndpointObservation;
 use linerate_engine::dialect::iperf3::client::ClientResult;
 use linerate_iperf3::ErrorCode;
 use linerate_lab::sweep::{
-    Hosts, Objective, Provenance, Run, RunLength, RunLog, RunMetrics, SettingSpace, SweepSpec, metrics, run_time,
+    Hosts, Objective, Provenance, Run, RunLength, RunLog, RunMetrics, SettingSpace, SweepSpec,
+    metrics, run_time,
 };
 use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
 use linerate_model::record::Trial;
@@ -67,7 +68,9 @@ impl<'a> Network<'a> {
         recording: Option<Recording>,
     ) -> Self {
         let affinity = cpu::affinity().ok();
-        let cores = affinity.as_ref().and_then(|affinity| u32::try_from(affinity.count()).ok());
+        let cores = affinity
+            .as_ref()
+            .and_then(|affinity| u32::try_from(affinity.count()).ok());
         let mut hosts = Hosts::default();
         hosts.client_cores = cores;
         Self {
@@ -78,7 +81,12 @@ impl<'a> Network<'a> {
             started: Instant::now(),
             length: RunLength::fixed(spec),
             affinity,
-            log: RunLog { hosts, provenance: provenance(), run_time_s: spec.time_s, ..RunLog::default() },
+            log: RunLog {
+                hosts,
+                provenance: provenance(),
+                run_time_s: spec.time_s,
+                ..RunLog::default()
+            },
             has_result: false,
             is_interrupted: false,
             is_unreachable: false,
@@ -104,7 +112,9 @@ impl<'a> Network<'a> {
     }
 
     fn show_run(&self, setting: &Setting, outcome: &Result<(f64, RunMetrics), RunError>) {
-        let Some(live) = self.live.as_ref() else { return };
+        let Some(live) = self.live.as_ref() else {
+            return;
+        };
         let words = self.space.words(setting);
         let value = |value: f64| (value, report::value(self.spec.objective, value));
         let value = outcome.as_ref().ok().map(|(number, _)| value(*number));
@@ -131,7 +141,9 @@ impl<'a> Network<'a> {
     }
 
     fn record(&mut self, started_ns: u64, run: &Run) {
-        let (Some(recording), Some(mut trial)) = (&mut self.recording, self.trial.take()) else { return };
+        let (Some(recording), Some(mut trial)) = (&mut self.recording, self.trial.take()) else {
+            return;
+        };
         let names = self.spec.over.iter().map(|swept| swept.name.to_owned());
         let is_repeated = |earlier: &&Run| earlier.levels == run.levels && !earlier.is_warm_up;
         let repeat = self.log.runs.iter().filter(is_repeated).count();
@@ -148,11 +160,17 @@ impl<'a> Network<'a> {
 
     /// One test, after waiting for a server that is busy, or between two tests.
     fn test(&mut self, setting: &Setting) -> Result<(f64, RunMetrics), RunError> {
-        let busy_timeout = BUSY_TIMEOUT.min(self.spec.budget.saturating_sub(self.started.elapsed()));
+        let busy_timeout =
+            BUSY_TIMEOUT.min(self.spec.budget.saturating_sub(self.started.elapsed()));
         let asked = Instant::now();
         let mut reached = asked;
         loop {
-            let result = self.once(setting, REOPENING_TIMEOUT.saturating_sub(reached.elapsed()).max(REOPENING_RHYTHM));
+            let result = self.once(
+                setting,
+                REOPENING_TIMEOUT
+                    .saturating_sub(reached.elapsed())
+                    .max(REOPENING_RHYTHM),
+            );
             let Err(failure) = &result.outcome else {
                 return self.observed(result);
             };
@@ -163,7 +181,10 @@ impl<'a> Network<'a> {
                     clock(asked.elapsed().as_secs_f64())
                 ));
                 self.pause(BUSY_RHYTHM)?;
-            } else if self.has_result && is_between(failure, &result) && reached.elapsed() < REOPENING_TIMEOUT {
+            } else if self.has_result
+                && is_between(failure, &result)
+                && reached.elapsed() < REOPENING_TIMEOUT
+            {
                 self.pause(REOPENING_RHYTHM)?;
             } else {
                 return Err(self.judged(failure));
@@ -184,7 +205,8 @@ impl<'a> Network<'a> {
         let is_pinned = client.local.cpu.is_some();
         let mut builder = self.recording.is_some().then(Builder::default);
         let mut shown = self.live.as_ref().map(Live::sink);
-        let result = Client::new(client).observe(&mut Tee(&mut builder, &mut shown), self.interrupts);
+        let result =
+            Client::new(client).observe(&mut Tee(&mut builder, &mut shown), self.interrupts);
         self.trial = builder.map(Builder::finish);
         if let Some(affinity) = self.affinity.as_ref().filter(|_| is_pinned) {
             // What could be narrowed can be widened again.
@@ -195,7 +217,8 @@ impl<'a> Network<'a> {
 
     /// Waits a moment; ends it when the user wants no more.
     fn pause(&mut self, time: Duration) -> Result<(), RunError> {
-        let is_signalled = poll::wait_fd(self.interrupts.fd(), Interest::READ, Some(time)).unwrap_or(false);
+        let is_signalled =
+            poll::wait_fd(self.interrupts.fd(), Interest::READ, Some(time)).unwrap_or(false);
         if is_signalled && self.interrupts.take().is_some() {
             return Err(self.interrupted());
         }
@@ -204,10 +227,22 @@ impl<'a> Network<'a> {
 
     fn judged(&mut self, failure: &Failure) -> RunError {
         let reason = match is_one_of(failure, &[ErrorCode::Connect]) {
-            true => connect_failure(&failure.to_string(), &self.spec.host, self.spec.port, TEST_SERVER),
+            true => connect_failure(
+                &failure.to_string(),
+                &self.spec.host,
+                self.spec.port,
+                TEST_SERVER,
+            ),
             false => failure.to_string(),
         };
-        let is_hopeless = is_one_of(failure, &[ErrorCode::Connect, ErrorCode::AuthTest, ErrorCode::AccessDenied]);
+        let is_hopeless = is_one_of(
+            failure,
+            &[
+                ErrorCode::Connect,
+                ErrorCode::AuthTest,
+                ErrorCode::AccessDenied,
+            ],
+        );
         match failure.kind {
             FailureKind::Interrupted => self.interrupted(),
             _ if is_hopeless && !self.has_result => {
@@ -230,7 +265,10 @@ impl<'a> Network<'a> {
         if let Some(control) = &result.control {
             self.log.hosts.is_same_host = control.local.ip() == control.remote.ip();
         }
-        let facts = result.peer_facts.as_deref().and_then(|facts| EndpointObservation::from_peer(facts).ok());
+        let facts = result
+            .peer_facts
+            .as_deref()
+            .and_then(|facts| EndpointObservation::from_peer(facts).ok());
         if let Some(EndpointObservation { snapshot, .. }) = facts {
             self.log.hosts.server_cores = cores(&snapshot);
             let server = &mut self.log.provenance.server;
@@ -239,9 +277,11 @@ impl<'a> Network<'a> {
             server.kernel = snapshot.kernel;
         }
         let failed = |text: &str| RunError::Failed(text.to_owned());
-        let summary = result.summary.ok_or_else(|| failed("the test had no result"))?;
-        let metrics =
-            metrics::run_metrics(&summary).ok_or_else(|| failed("the server did not report the received bytes"))?;
+        let summary = result
+            .summary
+            .ok_or_else(|| failed("the test had no result"))?;
+        let metrics = metrics::run_metrics(&summary)
+            .ok_or_else(|| failed("the server did not report the received bytes"))?;
         let value = metrics::value(self.spec.objective, &metrics).map_err(failed)?;
         self.log.is_client_cpu_only |=
             self.spec.objective == Objective::CpuPerByte && metrics.cpu_server_percent.is_none();
@@ -259,7 +299,9 @@ impl Runner for Network<'_> {
             let started_ns = self.recording.as_ref().map_or(0, Recording::elapsed_ns);
             let outcome = self.test(setting);
             let is_first = self.log.runs.is_empty();
-            let is_too_short = outcome.as_ref().is_ok_and(|(_, metrics)| self.grow(metrics));
+            let is_too_short = outcome
+                .as_ref()
+                .is_ok_and(|(_, metrics)| self.grow(metrics));
             let run = Run {
                 levels: self.space.labels(setting),
                 started_s: started.as_secs_f64(),
@@ -272,7 +314,9 @@ impl Runner for Network<'_> {
             }
             self.log.runs.push(run);
             if is_first || !is_too_short {
-                return outcome.map(|(value, metrics)| metrics::observation(self.spec.objective, value, metrics));
+                return outcome.map(|(value, metrics)| {
+                    metrics::observation(self.spec.objective, value, metrics)
+                });
             }
         }
     }
@@ -327,7 +371,9 @@ fn is_between(failure: &Failure, result: &ClientResult) -> bool {
 fn provenance() -> Provenance {
     let system = process::uname();
     let mut provenance = Provenance::default();
-    provenance.started_at = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    provenance.started_at = jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string();
     provenance.client.name = Some(system.node);
     provenance.client.program = Some(concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned());
     provenance.client.kernel = Some(system.release);

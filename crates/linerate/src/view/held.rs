@@ -28,7 +28,9 @@ enum Target {
 impl Target {
     fn write(self, text: &[u8]) -> io::Result<()> {
         match self {
-            Self::Normal => io::stdout().write_all(text).and_then(|()| io::stdout().flush()),
+            Self::Normal => io::stdout()
+                .write_all(text)
+                .and_then(|()| io::stdout().flush()),
             Self::Errors => io::stderr().write_all(text),
         }
     }
@@ -37,9 +39,17 @@ impl Target {
 impl Held {
     /// Standard output and standard error. Only what is a terminal is held back.
     pub(super) fn writers(&self) -> [Box<dyn Write + Send>; 2] {
-        let held = |target| Box::new(Writer { held: self.clone(), target });
-        let normal: Box<dyn Write + Send> =
-            if io::stdout().is_terminal() { held(Target::Normal) } else { Box::new(io::stdout()) };
+        let held = |target| {
+            Box::new(Writer {
+                held: self.clone(),
+                target,
+            })
+        };
+        let normal: Box<dyn Write + Send> = if io::stdout().is_terminal() {
+            held(Target::Normal)
+        } else {
+            Box::new(io::stdout())
+        };
         [normal, held(Target::Errors)]
     }
 
@@ -48,7 +58,10 @@ impl Held {
         let mut state = self.lock();
         state.is_released = true;
         if state.dropped_lines > 0 {
-            let notice = format!("linerate: {} lines before these were dropped\n", state.dropped_lines);
+            let notice = format!(
+                "linerate: {} lines before these were dropped\n",
+                state.dropped_lines
+            );
             // A terminal that went away takes nothing.
             let _ = Target::Errors.write(notice.as_bytes());
         }

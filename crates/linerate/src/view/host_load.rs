@@ -16,16 +16,28 @@ pub(super) struct HostLoad {
 
 impl HostLoad {
     pub(super) fn new() -> Self {
-        let sampler = Sampler::open(Watched { pids: Vec::new(), tested: Tested::Nothing });
-        Self { sampler, last: None, drops_at_start: None }
+        let sampler = Sampler::open(Watched {
+            pids: Vec::new(),
+            tested: Tested::Nothing,
+        });
+        Self {
+            sampler,
+            last: None,
+            drops_at_start: None,
+        }
     }
 
     /// This host since the sample before; `None` for the first.
     pub(super) fn sample(&mut self) -> Option<LiveHost> {
         let now = self.sampler.sample(Depth::Quick);
-        let drops = now.counters_under(DROPS).next().map(|(_, counter)| counter.v);
+        let drops = now
+            .counters_under(DROPS)
+            .next()
+            .map(|(_, counter)| counter.v);
         self.drops_at_start = self.drops_at_start.or(drops);
-        let since_start = drops.zip(self.drops_at_start).map(|(now, start)| now.saturating_sub(start));
+        let since_start = drops
+            .zip(self.drops_at_start)
+            .map(|(now, start)| now.saturating_sub(start));
         let before = self.last.replace(now.clone())?;
         between(&before, &now, since_start)
     }
@@ -42,10 +54,17 @@ fn between(before: &Snapshot, now: &Snapshot, drops: Option<u64>) -> Option<Live
     host.drops = drops;
     let (mut all, mut softirq) = (0, 0);
     for (cpu, after) in &now {
-        let Some(first) = before.get(cpu) else { continue };
-        let grown: Vec<u64> = after.iter().zip(first).map(|(after, first)| after.saturating_sub(*first)).collect();
+        let Some(first) = before.get(cpu) else {
+            continue;
+        };
+        let grown: Vec<u64> = after
+            .iter()
+            .zip(first)
+            .map(|(after, first)| after.saturating_sub(*first))
+            .collect();
         let [total, idle, in_softirq] = <Ticks>::try_from(grown).ok()?;
-        host.cpus_busy.push(share(total.saturating_sub(idle), total));
+        host.cpus_busy
+            .push(share(total.saturating_sub(idle), total));
         all += total;
         softirq += in_softirq;
     }
@@ -54,14 +73,21 @@ fn between(before: &Snapshot, now: &Snapshot, drops: Option<u64>) -> Option<Live
 }
 
 fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
 }
 
 fn ticks(sample: &Snapshot) -> BTreeMap<u32, Ticks> {
     let mut cpus: BTreeMap<u32, Ticks> = BTreeMap::new();
     for (key, counter) in sample.counters_under("cpu.") {
         let mut words = key.split('.');
-        let (Some(cpu), Some(state)) = (words.next().and_then(|word| word.parse().ok()), words.next()) else {
+        let (Some(cpu), Some(state)) = (
+            words.next().and_then(|word| word.parse().ok()),
+            words.next(),
+        ) else {
             continue;
         };
         let [all, idle, softirq] = cpus.entry(cpu).or_default();
@@ -91,7 +117,13 @@ mod tests {
             sample
         };
         let host = between(&sample(100, 0, 0), &sample(150, 25, 25), Some(2)).expect("a CPU");
-        assert_eq!((host.cpus_busy, host.softirq, host.drops), (vec![0.5], 0.25, Some(2)));
-        assert_eq!(between(&Snapshot::new("host", Source::Live), &sample(1, 1, 1), None), None);
+        assert_eq!(
+            (host.cpus_busy, host.softirq, host.drops),
+            (vec![0.5], 0.25, Some(2))
+        );
+        assert_eq!(
+            between(&Snapshot::new("host", Source::Live), &sample(1, 1, 1), None),
+            None
+        );
     }
 }

@@ -27,7 +27,12 @@ const FRAME: Duration = Duration::from_millis(100);
 /// Time between two samples of this host.
 const SAMPLE: Duration = Duration::from_secs(1);
 /// Signals that change the terminal. The others belong to the run.
-const SIGNALS: [Signal; 4] = [Signal::Stop, Signal::Continue, Signal::WindowChange, Signal::Quit];
+const SIGNALS: [Signal; 4] = [
+    Signal::Stop,
+    Signal::Continue,
+    Signal::WindowChange,
+    Signal::Quit,
+];
 
 /// A view that is shown until it is closed.
 #[derive(Debug)]
@@ -71,8 +76,15 @@ impl View {
             is_help: false,
             drawn: None,
         };
-        let thread = thread::Builder::new().name("lr-view".into()).spawn(move || drawer.run()).map_err(words)?;
-        Ok(Self { end, thread: Some(thread), held })
+        let thread = thread::Builder::new()
+            .name("lr-view".into())
+            .spawn(move || drawer.run())
+            .map_err(words)?;
+        Ok(Self {
+            end,
+            thread: Some(thread),
+            held,
+        })
     }
 
     /// Streams of a client: what goes to the terminal of the view is held back.
@@ -117,7 +129,10 @@ impl Drop for View {
 
 fn remark(reason: &str) {
     // There is nowhere left to complain if stderr is gone.
-    let _ = io::Write::write_all(&mut io::stderr(), format!("linerate: no terminal view: {reason}\n").as_bytes());
+    let _ = io::Write::write_all(
+        &mut io::stderr(),
+        format!("linerate: no terminal view: {reason}\n").as_bytes(),
+    );
 }
 
 fn check_terminal() -> Result<(), String> {
@@ -133,7 +148,9 @@ fn check_terminal() -> Result<(), String> {
     }
     if size.columns < COLUMNS_MIN || size.rows < ROWS_MIN {
         let (columns, rows) = (size.columns, size.rows);
-        return Err(format!("the terminal has {columns}x{rows} characters, a view needs {COLUMNS_MIN}x{ROWS_MIN}"));
+        return Err(format!(
+            "the terminal has {columns}x{rows} characters, a view needs {COLUMNS_MIN}x{ROWS_MIN}"
+        ));
     }
     Ok(())
 }
@@ -186,9 +203,14 @@ impl Drawer {
             }
             let left = next_frame.saturating_duration_since(Instant::now());
             let readable = Interest::READ;
-            let fds =
-                [(terminal_of(&mut self.painter), readable), (fd(&self.signals), readable), (fd(&*self.end), readable)];
-            let Ok([has_keys, has_signals, is_over]) = wait_fds(fds, Some(left)) else { break };
+            let fds = [
+                (terminal_of(&mut self.painter), readable),
+                (fd(&self.signals), readable),
+                (fd(&*self.end), readable),
+            ];
+            let Ok([has_keys, has_signals, is_over]) = wait_fds(fds, Some(left)) else {
+                break;
+            };
             if is_over || !terminal::is_in_use() {
                 break;
             }
@@ -222,7 +244,9 @@ impl Drawer {
         if is_same {
             return Ok(());
         }
-        let Some(size) = self.painter.output().size() else { return Ok(()) };
+        let Some(size) = self.painter.output().size() else {
+            return Ok(());
+        };
         let (state, now_ns) = match &self.paused {
             Some((state, at_ns)) => (state.clone(), *at_ns),
             None => (self.live.read(), now_ns),

@@ -15,7 +15,10 @@ impl View {
     #[must_use]
     pub fn open(_: &Live) -> Option<Self> {
         // There is nowhere left to complain if stderr is gone.
-        let _ = writeln!(io::stderr(), "linerate: no terminal view: this build was made without the feature tui");
+        let _ = writeln!(
+            io::stderr(),
+            "linerate: no terminal view: this build was made without the feature tui"
+        );
         None
     }
 

@@ -37,10 +37,13 @@ pub(super) fn run_self(
     timeout: Duration,
     signals: &Signals,
 ) -> Result<Ended, String> {
-    let program =
-        std::env::current_exe().map_err(|error| format!("cannot find this program's file: {}", io_text(&error)))?;
+    let program = std::env::current_exe()
+        .map_err(|error| format!("cannot find this program's file: {}", io_text(&error)))?;
     let mut command = Command::new(program);
-    command.args(words).envs(variables.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
+    command
+        .args(words)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null());
     run(command, "", timeout, signals)
 }
 
@@ -48,17 +51,30 @@ pub(super) fn run_self(
 ///
 /// # Errors
 /// Why it does not start.
-pub(super) fn run_shell(line: &str, input: &str, timeout: Duration, signals: &Signals) -> Result<Ended, String> {
+pub(super) fn run_shell(
+    line: &str,
+    input: &str,
+    timeout: Duration,
+    signals: &Signals,
+) -> Result<Ended, String> {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", line]).stdin(Stdio::piped());
     run(command, input, timeout, signals)
 }
 
-fn run(mut command: Command, input: &str, timeout: Duration, signals: &Signals) -> Result<Ended, String> {
+fn run(
+    mut command: Command,
+    input: &str,
+    timeout: Duration,
+    signals: &Signals,
+) -> Result<Ended, String> {
     let text = |error: io::Error| io_text(&error);
     let (reader, writer) = io::pipe().map_err(text)?;
     // Ctrl-C is for this process alone, which ends the child.
-    command.stdout(Stdio::null()).stderr(writer).process_group(0);
+    command
+        .stdout(Stdio::null())
+        .stderr(writer)
+        .process_group(0);
     let mut child = command.spawn().map_err(text)?;
     // The last writer is the child, so the pipe ends with it.
     drop(command);
@@ -109,8 +125,13 @@ fn wait(
             return Ok(Some(Ended::TimedOut));
         }
         let pause = left.min(CHECK);
-        let [has_signal, has_messages] =
-            wait_fds([(signals.as_fd(), Interest::READ), (reader.as_fd(), Interest::READ)], Some(pause))?;
+        let [has_signal, has_messages] = wait_fds(
+            [
+                (signals.as_fd(), Interest::READ),
+                (reader.as_fd(), Interest::READ),
+            ],
+            Some(pause),
+        )?;
         if has_signal && let Some(signal) = signals.take()? {
             return Ok(Some(Ended::Interrupted(signal)));
         }
@@ -143,19 +164,31 @@ mod tests {
 
     #[test]
     fn command_reads_its_input_and_its_last_message_is_kept() {
-        let ended = run_shell("cat >&2; echo; exit 3", "one\ntwo\n", Duration::from_secs(30), &signals());
-        let Ok(Ended::Exited(status, message)) = ended else { panic!("{ended:?}") };
+        let ended = run_shell(
+            "cat >&2; echo; exit 3",
+            "one\ntwo\n",
+            Duration::from_secs(30),
+            &signals(),
+        );
+        let Ok(Ended::Exited(status, message)) = ended else {
+            panic!("{ended:?}")
+        };
         assert_eq!((status.code(), message.as_deref()), (Some(3), Some("two")));
     }
 
     #[test]
-    fn command_without_end_is_ended_with_its_children_and_one_that_leaves_a_process_behind_has_ended() {
+    fn command_without_end_is_ended_with_its_children_and_one_that_leaves_a_process_behind_has_ended()
+     {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("pid");
         let line = format!("sleep 60 & echo $! > {}; wait", file.display());
         let ended = run_shell(&line, "", Duration::from_millis(500), &signals());
         assert!(matches!(ended, Ok(Ended::TimedOut)), "{ended:?}");
-        let pid = std::fs::read_to_string(&file).expect("the number of its child").trim().parse().expect("a number");
+        let pid = std::fs::read_to_string(&file)
+            .expect("the number of its child")
+            .trim()
+            .parse()
+            .expect("a number");
         let deadline = Instant::now() + Duration::from_secs(10);
         while linerate_sys::process::pid_is_alive(pid) {
             assert!(Instant::now() < deadline, "its child was not ended");

@@ -33,10 +33,19 @@ impl History {
         let place = Place::find(store).map_err(|error| error.to_string())?;
         let directory = std::env::temp_dir().join(format!("linerate-watch-{}", std::process::id()));
         let created = DirBuilder::new().mode(0o700).create(&directory);
-        created.map_err(|error| format!("cannot create {}: {}", directory.display(), io_text(&error)))?;
-        let runs = place.as_ref().map_or_else(Vec::new, |place| last_runs(place, watch).unwrap_or_default());
+        created.map_err(|error| {
+            format!("cannot create {}: {}", directory.display(), io_text(&error))
+        })?;
+        let runs = place.as_ref().map_or_else(Vec::new, |place| {
+            last_runs(place, watch).unwrap_or_default()
+        });
         let recorder = place.map(Recorder::new);
-        Ok(Self { watch: watch.to_owned(), recorder, directory, runs })
+        Ok(Self {
+            watch: watch.to_owned(),
+            recorder,
+            directory,
+            runs,
+        })
     }
 
     /// The last runs, earliest first, without their series.
@@ -132,14 +141,28 @@ pub(super) fn has_result(run: &RunRecord) -> bool {
 /// The change to the worse that the last run belongs to, in words.
 pub(super) fn change(runs: &[RunRecord]) -> Option<String> {
     let (measure, _) = runs.last()?.primary()?;
-    let of_measure = |run: &RunRecord| run.primary().filter(|(name, _)| has_result(run) && *name == measure);
-    let values: Vec<f64> = runs.iter().filter_map(of_measure).map(|(_, value)| value).collect();
+    let of_measure = |run: &RunRecord| {
+        run.primary()
+            .filter(|(name, _)| has_result(run) && *name == measure)
+    };
+    let values: Vec<f64> = runs
+        .iter()
+        .filter_map(of_measure)
+        .map(|(_, value)| value)
+        .collect();
     let info = measure.info();
-    let change = change_points(&info, &values).pop().filter(|change| change.is_worse)?;
+    let change = change_points(&info, &values)
+        .pop()
+        .filter(|change| change.is_worse)?;
     let unit = info.unit;
     let before = stats::median(values.get(change.at.saturating_sub(20)..change.at)?)?;
     let after = stats::median(values.get(change.at..)?)?;
-    Some(format!("{} changed from {} to {}", info.name, unit.text(before), unit.text(after)))
+    Some(format!(
+        "{} changed from {} to {}",
+        info.name,
+        unit.text(before),
+        unit.text(after)
+    ))
 }
 
 fn last_runs(place: &Place, watch: &str) -> Option<Vec<RunRecord>> {
@@ -149,5 +172,9 @@ fn last_runs(place: &Place, watch: &str) -> Option<Vec<RunRecord>> {
     filter.limit = Some(RUNS_KEPT as u32);
     let rows = store.list(&filter).ok()?;
     let is_run = |row: &&linerate_store::RunRow| row.reason.as_deref() != Some(SKIPPED);
-    rows.iter().rev().filter(is_run).map(|row| store.load(row.run_id).ok()).collect()
+    rows.iter()
+        .rev()
+        .filter(is_run)
+        .map(|row| store.load(row.run_id).ok())
+        .collect()
 }

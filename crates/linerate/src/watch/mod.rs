@@ -62,7 +62,12 @@ pub struct WatchSpec {
 impl WatchSpec {
     /// `command`, which takes `run_length`, every `period` without an end, a quiet time, limits or reports.
     #[must_use]
-    pub fn new(name: impl Into<String>, command: Vec<OsString>, run_length: Duration, period: Duration) -> Self {
+    pub fn new(
+        name: impl Into<String>,
+        command: Vec<OsString>,
+        run_length: Duration,
+        period: Duration,
+    ) -> Self {
         Self {
             name: name.into(),
             command,
@@ -86,12 +91,25 @@ impl WatchSpec {
 /// A period that a run does not fit in, or results that cannot be kept.
 pub fn watch(spec: &WatchSpec, signals: &Signals, progress: Progress) -> Result<Outcome, Error> {
     let (zone, quiet) = (TimeZone::system(), spec.quiet.clone());
-    let schedule = Schedule::new(&spec.name, spec.period, spec.run_length, quiet, zone).map_err(Error::usage)?;
+    let schedule = Schedule::new(&spec.name, spec.period, spec.run_length, quiet, zone)
+        .map_err(Error::usage)?;
     let history = History::open(&spec.name, spec.store.as_deref()).map_err(Error::failed)?;
     let results = Results::open(spec.metrics.as_ref()).map_err(Error::failed)?;
-    let mut watch = Watch { spec, schedule, signals, progress, history, results, alarm: Alarm::default() };
+    let mut watch = Watch {
+        spec,
+        schedule,
+        signals,
+        progress,
+        history,
+        results,
+        alarm: Alarm::default(),
+    };
     watch.restore();
-    let ended = if spec.is_once { watch.once() } else { watch.repeat() };
+    let ended = if spec.is_once {
+        watch.once()
+    } else {
+        watch.repeat()
+    };
     match ended {
         Ok(outcome) => Ok(outcome),
         Err(Stop::Signal(Signal::Terminate)) => Ok(Outcome::Done),
@@ -154,10 +172,14 @@ impl Watch<'_> {
     fn wait_until(&mut self, start: Timestamp) -> Result<(), Stop> {
         const READ_CLOCK: Duration = Duration::from_secs(10);
         if self.progress.is_terminal() {
-            self.progress.update(&format!("next run at {}", local_time(start)));
+            self.progress
+                .update(&format!("next run at {}", local_time(start)));
         }
         loop {
-            let left = start.duration_since(Timestamp::now()).max(jiff::SignedDuration::ZERO).unsigned_abs();
+            let left = start
+                .duration_since(Timestamp::now())
+                .max(jiff::SignedDuration::ZERO)
+                .unsigned_abs();
             if left.is_zero() {
                 return Ok(());
             }
@@ -194,7 +216,12 @@ impl Watch<'_> {
         let started = Timestamp::now();
         let output = self.history.output();
         let limit = self.time_limit();
-        let ended = child::run_self(&self.spec.command, &[("LINERATE_STORE", output.into())], limit, self.signals);
+        let ended = child::run_self(
+            &self.spec.command,
+            &[("LINERATE_STORE", output.into())],
+            limit,
+            self.signals,
+        );
         match ended.map_err(failed)? {
             Ended::Exited(status, message) => {
                 let reason = message.unwrap_or_else(|| format!("the run ended with {status}"));
@@ -203,7 +230,10 @@ impl Watch<'_> {
             Ended::Interrupted(signal) => Err(Stop::Signal(signal)),
             Ended::TimedOut => {
                 let (taken, expected) = (limit.as_secs_f64(), self.spec.run_length.as_secs_f64());
-                Ok(self.history.failed(started, &format!("no end after {taken:.0} s; a run takes {expected:.0} s")))
+                Ok(self.history.failed(
+                    started,
+                    &format!("no end after {taken:.0} s; a run takes {expected:.0} s"),
+                ))
             }
         }
     }
@@ -220,7 +250,8 @@ impl Watch<'_> {
         }
         let (result, reason) = self.judge(self.history.runs().len());
         let run = self.history.runs().last();
-        self.progress.line(&run.map_or_else(String::new, |run| results::line(run, reason.as_deref())));
+        self.progress
+            .line(&run.map_or_else(String::new, |run| results::line(run, reason.as_deref())));
         if let Some(transition) = self.alarm.observe(result) {
             self.alert(transition, reason.as_deref().unwrap_or_default())?;
         }
@@ -230,7 +261,8 @@ impl Watch<'_> {
         if let (Some(url), Some(run)) = (&self.spec.otlp, self.history.runs().last())
             && let Err(error) = otlp::send(url, std::slice::from_ref(run))
         {
-            self.progress.line(&format!("the collector has not taken the run: {error}"));
+            self.progress
+                .line(&format!("the collector has not taken the run: {error}"));
         }
         Ok(match result {
             RunResult::Good => Outcome::Done,
@@ -242,14 +274,21 @@ impl Watch<'_> {
 
     /// Result of the last of the first `end` runs, and the reason where it is not good.
     fn judge(&self, end: usize) -> (RunResult, Option<String>) {
-        let Some(run) = end.checked_sub(1).and_then(|last| self.history.runs().get(last)) else {
+        let Some(run) = end
+            .checked_sub(1)
+            .and_then(|last| self.history.runs().get(last))
+        else {
             return (RunResult::Good, None);
         };
         if !history::has_result(run) {
             return (RunResult::Failed, run.reason.clone());
         }
         let trials: Vec<&Trial> = run.trials.iter().collect();
-        let missed = self.spec.expect.as_ref().map_or_else(Vec::new, |expect| expect.missed(&trials));
+        let missed = self
+            .spec
+            .expect
+            .as_ref()
+            .map_or_else(Vec::new, |expect| expect.missed(&trials));
         if !missed.is_empty() {
             let clauses: Vec<String> = missed.iter().map(ToString::to_string).collect();
             return (RunResult::Missed, Some(clauses.join("; ")));
@@ -262,7 +301,8 @@ impl Watch<'_> {
 
     fn skip_overrun(&mut self, slot: Slot, now: Timestamp) {
         for skipped in self.schedule.overrun(slot, now) {
-            self.progress.line(&format!("{} skipped(overrun)", local_time(skipped.start)));
+            self.progress
+                .line(&format!("{} skipped(overrun)", local_time(skipped.start)));
             self.history.skip(skipped.start);
         }
     }
@@ -281,18 +321,21 @@ impl Watch<'_> {
             "run": run.map(|run| run.run_id), "started_at": run.map(|run| &run.started_at),
             "trials": run.map(|run| run.trials.iter().map(|trial| &trial.measures).collect::<Vec<_>>()),
         });
-        let failure = match child::run_shell(command, &format!("{text}\n"), ALERT_TIMEOUT, self.signals) {
-            Ok(Ended::Exited(status, _)) if status.success() => return Ok(()),
-            Ok(Ended::Exited(status, message)) => message.unwrap_or_else(|| status.to_string()),
-            Ok(Ended::Interrupted(signal)) => return Err(Stop::Signal(signal)),
-            Ok(Ended::TimedOut) => format!("no end within {} s", ALERT_TIMEOUT.as_secs()),
-            Err(error) => error,
-        };
+        let failure =
+            match child::run_shell(command, &format!("{text}\n"), ALERT_TIMEOUT, self.signals) {
+                Ok(Ended::Exited(status, _)) if status.success() => return Ok(()),
+                Ok(Ended::Exited(status, message)) => message.unwrap_or_else(|| status.to_string()),
+                Ok(Ended::Interrupted(signal)) => return Err(Stop::Signal(signal)),
+                Ok(Ended::TimedOut) => format!("no end within {} s", ALERT_TIMEOUT.as_secs()),
+                Err(error) => error,
+            };
         self.progress.line(&format!("alert command: {failure}"));
         Ok(())
     }
 }
 
 fn local_time(time: Timestamp) -> String {
-    time.to_zoned(TimeZone::system()).strftime("%F %T").to_string()
+    time.to_zoned(TimeZone::system())
+        .strftime("%F %T")
+        .to_string()
 }

@@ -50,8 +50,11 @@ impl Results {
             Self::File(path) => {
                 let mut part = path.clone().into_os_string();
                 part.push(".part");
-                let written = fs::write(&part, prometheus::exposition(runs)).and_then(|()| fs::rename(&part, path));
-                written.map_err(|error| format!("cannot write {}: {}", path.display(), io_text(&error)))
+                let written = fs::write(&part, prometheus::exposition(runs))
+                    .and_then(|()| fs::rename(&part, path));
+                written.map_err(|error| {
+                    format!("cannot write {}: {}", path.display(), io_text(&error))
+                })
             }
             Self::Page(page) => {
                 *page.lock().unwrap_or_else(PoisonError::into_inner) = prometheus::exposition(runs);

@@ -21,15 +21,28 @@ pub struct Units {
 ///
 /// # Errors
 /// A period that no calendar expresses, with the nearest ones that a calendar does; and words with a secret.
-pub fn units(program: &Path, name: &str, period: Duration, words: &[String]) -> Result<Units, String> {
+pub fn units(
+    program: &Path,
+    name: &str,
+    period: Duration,
+    words: &[String],
+) -> Result<Units, String> {
     check_secrets(words)?;
     let calendar = calendar(period)?;
-    let start: Vec<String> = [program.display().to_string(), "watch".to_owned(), "--once".to_owned()]
-        .iter()
-        .chain(words)
-        .map(|word| quoted(word))
-        .collect();
-    let (start, period_s, delay_s) = (start.join(" "), period.as_secs(), period.as_secs_f64() / 10.0);
+    let start: Vec<String> = [
+        program.display().to_string(),
+        "watch".to_owned(),
+        "--once".to_owned(),
+    ]
+    .iter()
+    .chain(words)
+    .map(|word| quoted(word))
+    .collect();
+    let (start, period_s, delay_s) = (
+        start.join(" "),
+        period.as_secs(),
+        period.as_secs_f64() / 10.0,
+    );
     let service = format!(
         "\
 [Unit]
@@ -69,7 +82,11 @@ Persistent=false
 WantedBy=timers.target
 "
     );
-    Ok(Units { name: format!("linerate-watch-{name}"), service, timer })
+    Ok(Units {
+        name: format!("linerate-watch-{name}"),
+        service,
+        timer,
+    })
 }
 
 /// The grid as a calendar expression (systemd.time(7)): parts of a minute, of an hour or of a day.
@@ -91,7 +108,11 @@ fn calendar(period: Duration) -> Result<String, String> {
 /// Every user of a host can read its units.
 fn check_secrets(words: &[String]) -> Result<(), String> {
     let scrubbed = scrubbed(words);
-    match words.iter().zip(&scrubbed).find(|(word, scrubbed)| word != scrubbed) {
+    match words
+        .iter()
+        .zip(&scrubbed)
+        .find(|(word, scrubbed)| word != scrubbed)
+    {
         None => Ok(()),
         Some((_, scrubbed)) => Err(format!(
             "{scrubbed}: every user can read the secret in a unit; \
@@ -106,10 +127,12 @@ fn expression(seconds: u64) -> Option<String> {
         (_, minutes @ 1..60, _) if seconds.is_multiple_of(60) && 60 % minutes == 0 => {
             Some(format!("*-*-* *:00/{minutes}:00"))
         }
-        (_, _, hours @ 1..=24) if seconds.is_multiple_of(3600) && 24 % hours == 0 => Some(match hours {
-            24 => "*-*-* 00:00:00".to_owned(),
-            hours => format!("*-*-* 00/{hours}:00:00"),
-        }),
+        (_, _, hours @ 1..=24) if seconds.is_multiple_of(3600) && 24 % hours == 0 => {
+            Some(match hours {
+                24 => "*-*-* 00:00:00".to_owned(),
+                hours => format!("*-*-* 00/{hours}:00:00"),
+            })
+        }
         _ => None,
     }
 }
@@ -129,7 +152,12 @@ fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(is_plain) {
         return word;
     }
-    format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+    format!(
+        "\"{}\"",
+        word.replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n")
+    )
 }
 
 #[cfg(test)]
@@ -140,18 +168,41 @@ mod tests {
     use super::*;
 
     fn made(seconds: u64) -> Result<Units, String> {
-        let words = ["--every", "5m", "--", "iperf3", "-c", "192.0.2.7", "-T", "50 % \"$HOME\""].map(str::to_owned);
-        units(Path::new("/bin/true"), "uplink", Duration::from_secs(seconds), &words)
+        let words = [
+            "--every",
+            "5m",
+            "--",
+            "iperf3",
+            "-c",
+            "192.0.2.7",
+            "-T",
+            "50 % \"$HOME\"",
+        ]
+        .map(str::to_owned);
+        units(
+            Path::new("/bin/true"),
+            "uplink",
+            Duration::from_secs(seconds),
+            &words,
+        )
     }
 
     #[test]
     fn a_secret_is_not_written_into_a_unit() {
         let made = |store: &str| {
             let words = ["--store", store, "--", "iperf3", "-c", "192.0.2.7"].map(str::to_owned);
-            units(Path::new("/bin/true"), "uplink", Duration::from_secs(300), &words)
+            units(
+                Path::new("/bin/true"),
+                "uplink",
+                Duration::from_secs(300),
+                &words,
+            )
         };
         let error = made("postgresql://me:pw@db/runs").expect_err("a password");
-        assert!(error.starts_with("postgresql://me:***@db/runs: ") && error.contains("PGPASSFILE"), "{error}");
+        assert!(
+            error.starts_with("postgresql://me:***@db/runs: ") && error.contains("PGPASSFILE"),
+            "{error}"
+        );
         assert!(made("postgresql://me@db/runs").is_ok());
     }
 
@@ -160,8 +211,17 @@ mod tests {
         let units = made(300).expect("units");
         let start = "ExecStart=/bin/true watch --once --every 5m -- iperf3 -c 192.0.2.7 -T \"50 %% \\\"$$HOME\\\"\"\n";
         assert!(units.service.contains(start), "{}", units.service);
-        for line in ["Type=oneshot", "User=linerate", "DynamicUser=yes", "StateDirectory=linerate"] {
-            assert!(units.service.lines().any(|found| found == line), "{line}\n{}", units.service);
+        for line in [
+            "Type=oneshot",
+            "User=linerate",
+            "DynamicUser=yes",
+            "StateDirectory=linerate",
+        ] {
+            assert!(
+                units.service.lines().any(|found| found == line),
+                "{line}\n{}",
+                units.service
+            );
         }
         for line in [
             "OnCalendar=*-*-* *:00/5:00",
@@ -170,7 +230,11 @@ mod tests {
             "AccuracySec=1s",
             "Persistent=false",
         ] {
-            assert!(units.timer.lines().any(|found| found == line), "{line}\n{}", units.timer);
+            assert!(
+                units.timer.lines().any(|found| found == line),
+                "{line}\n{}",
+                units.timer
+            );
         }
     }
 
@@ -192,15 +256,25 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         for (seconds, hour) in [(5, 720), (300, 12), (3600, 1), (7200, 1), (86_400, 1)] {
             let units = made(seconds).expect("units");
-            let files = [("service", &units.service), ("timer", &units.timer)].map(|(ending, text)| {
-                let path = directory.path().join(format!("{}.{ending}", units.name));
-                fs::write(&path, text).expect("a file");
-                path.display().to_string()
-            });
-            let verified = analyze(&["verify", "--man=no", &files[0], &files[1]]).expect("systemd-analyze runs");
+            let files =
+                [("service", &units.service), ("timer", &units.timer)].map(|(ending, text)| {
+                    let path = directory.path().join(format!("{}.{ending}", units.name));
+                    fs::write(&path, text).expect("a file");
+                    path.display().to_string()
+                });
+            let verified = analyze(&["verify", "--man=no", &files[0], &files[1]])
+                .expect("systemd-analyze runs");
             let output = [verified.stdout, verified.stderr].concat();
-            assert!(verified.status.success() && output.is_empty(), "{}", String::from_utf8_lossy(&output));
-            let expression = units.timer.lines().find_map(|line| line.strip_prefix("OnCalendar=")).expect("a grid");
+            assert!(
+                verified.status.success() && output.is_empty(),
+                "{}",
+                String::from_utf8_lossy(&output)
+            );
+            let expression = units
+                .timer
+                .lines()
+                .find_map(|line| line.strip_prefix("OnCalendar="))
+                .expect("a grid");
             let iterations = format!("--iterations={}", hour + 1);
             let base = "--base-time=2026-06-01 00:00:00 UTC";
             let grid = Command::new("systemd-analyze")
@@ -212,7 +286,11 @@ mod tests {
             let times: Vec<jiff::civil::DateTime> = text.lines().filter_map(elapse).collect();
             assert_eq!(times.len(), hour + 1, "{text}");
             for pair in times.windows(2) {
-                assert_eq!(pair[1].duration_since(pair[0]).as_secs(), seconds as i64, "{text}");
+                assert_eq!(
+                    pair[1].duration_since(pair[0]).as_secs(),
+                    seconds as i64,
+                    "{text}"
+                );
             }
         }
     }
@@ -222,7 +300,9 @@ mod tests {
         let (head, time) = line.split_once(": ")?;
         let is_elapse = head.trim() == "Next elapse" || head.trim().starts_with("Iter");
         let words: Vec<&str> = time.split_whitespace().collect();
-        is_elapse.then(|| format!("{}T{}", words.get(1)?, words.get(2)?).parse().ok()).flatten()
+        is_elapse
+            .then(|| format!("{}T{}", words.get(1)?, words.get(2)?).parse().ok())
+            .flatten()
     }
 
     #[expect(clippy::print_stderr, reason = "a test names why it is skipped")]

@@ -125,7 +125,9 @@ pub(crate) struct IsochronousArg {
 impl IsochronousArg {
     /// A number of it has the unit of datagrams.
     pub(crate) fn is_in_datagrams(&self) -> bool {
-        [self.mean, self.deviation].iter().any(|rate| matches!(rate, FrameRate::Datagrams(_)))
+        [self.mean, self.deviation]
+            .iter()
+            .any(|rate| matches!(rate, FrameRate::Datagrams(_)))
     }
 }
 
@@ -238,7 +240,10 @@ impl OutputOptions {
             endpoint,
             layout: self.layout,
             style: if self.csv { Style::Csv } else { Style::Text },
-            units: self.format.and_then(UnitFormat::from_letter).unwrap_or_default(),
+            units: self
+                .format
+                .and_then(UnitFormat::from_letter)
+                .unwrap_or_default(),
             enhanced: self.enhanced,
             sum_only: self.sum_only,
             hide_addresses: self.hide_addresses,

@@ -40,13 +40,21 @@ impl Args {
     /// Number of the options by which the server sends.
     fn reverse_options(&self) -> usize {
         let directions = &self.directions;
-        let wanted = [directions.reverse, directions.full_duplex, directions.dual, directions.trade_off];
+        let wanted = [
+            directions.reverse,
+            directions.full_duplex,
+            directions.dual,
+            directions.trade_off,
+        ];
         wanted.into_iter().filter(|wanted| *wanted).count()
     }
 
     fn needs_header(&self) -> bool {
         let is_shaped = self.is_bouncing() || self.is_isochronous() || self.has_bursts();
-        self.reverse_options() > 0 || is_shaped || self.test.workload.trip_times || self.output.enhanced
+        self.reverse_options() > 0
+            || is_shaped
+            || self.test.workload.trip_times
+            || self.output.enhanced
     }
 }
 
@@ -59,23 +67,56 @@ const CONFLICTS: &[Conflict] = &[
         |a| a.test.workload.without_header && a.needs_header(),
         "compatibility mode not supported with the requested with options",
     ),
-    (|a| a.reverse_options() > 1, "options of --full-duplex, --reverse, -d and -r are mutually exclusive"),
+    (
+        |a| a.reverse_options() > 1,
+        "options of --full-duplex, --reverse, -d and -r are mutually exclusive",
+    ),
     (
         |a| a.is_bouncing() && a.reverse_options() > 0,
         "option of --bounceback goes both ways already, without -R, -d, -r or --full-duplex",
     ),
-    (|a| a.is_udp() && a.test.workload.detect_peer, "option of -X or --peer-detect not supported with -u UDP"),
-    (|a| a.is_udp() && a.connect_only.is_some(), "option of --connect-only not supported with -u UDP"),
-    (|a| a.is_udp() && a.is_bouncing(), "option of --bounceback not supported with -u UDP"),
-    (|a| a.is_udp() && a.is_near_congestion(), "option of --near-congestion not supported with -u UDP"),
-    (|a| a.is_udp() && a.permit_key.is_some(), "Option of --permit-key not supported with UDP"),
-    (|a| !a.is_udp() && a.shape.gap_s.is_some(), "option --ipg requires -u UDP"),
-    (|a| !a.is_udp() && matches!(a.rate, Some(RateArg::Datagrams(_))), "units of pps not supported with TCP"),
     (
-        |a| !a.is_udp() && a.shape.isochronous.as_ref().is_some_and(IsochronousArg::is_in_datagrams),
+        |a| a.is_udp() && a.test.workload.detect_peer,
+        "option of -X or --peer-detect not supported with -u UDP",
+    ),
+    (
+        |a| a.is_udp() && a.connect_only.is_some(),
+        "option of --connect-only not supported with -u UDP",
+    ),
+    (
+        |a| a.is_udp() && a.is_bouncing(),
+        "option of --bounceback not supported with -u UDP",
+    ),
+    (
+        |a| a.is_udp() && a.is_near_congestion(),
+        "option of --near-congestion not supported with -u UDP",
+    ),
+    (
+        |a| a.is_udp() && a.permit_key.is_some(),
+        "Option of --permit-key not supported with UDP",
+    ),
+    (
+        |a| !a.is_udp() && a.shape.gap_s.is_some(),
+        "option --ipg requires -u UDP",
+    ),
+    (
+        |a| !a.is_udp() && matches!(a.rate, Some(RateArg::Datagrams(_))),
+        "units of pps not supported with TCP",
+    ),
+    (
+        |a| {
+            !a.is_udp()
+                && a.shape
+                    .isochronous
+                    .as_ref()
+                    .is_some_and(IsochronousArg::is_in_datagrams)
+        },
         "Invalid --isochronous units of 'p' with TCP must be bytes",
     ),
-    (|a| a.is_isochronous() && a.has_rate(), "options of --b and --isochronous cannot be applied together"),
+    (
+        |a| a.is_isochronous() && a.has_rate(),
+        "options of --b and --isochronous cannot be applied together",
+    ),
     (
         |a| a.is_near_congestion() && a.has_rate(),
         "option of --near-congestion and -b rate limited are mutually exclusive",
@@ -96,7 +137,10 @@ const CONFLICTS: &[Conflict] = &[
         |a| a.is_for_group() && a.parallel.unwrap_or(1) > 1,
         "client option of -P greater than 1 not supported with multicast address",
     ),
-    (|a| a.permit_key == Some(None), "option of --permit-key requires a value on the client"),
+    (
+        |a| a.permit_key == Some(None),
+        "option of --permit-key requires a value on the client",
+    ),
 ];
 
 /// Checks the options of a client.
@@ -105,7 +149,9 @@ const CONFLICTS: &[Conflict] = &[
 /// All complaints.
 pub(crate) fn check_client(args: &Args, block_len_bytes: u32, now: Duration) -> Result<(), Stop> {
     let conflicts = CONFLICTS.iter().filter(|(applies, _)| applies(args));
-    let mut wrong: Vec<String> = conflicts.map(|(_, text)| format!("ERROR: {text}")).collect();
+    let mut wrong: Vec<String> = conflicts
+        .map(|(_, text)| format!("ERROR: {text}"))
+        .collect();
     wrong.extend(permit_key_len(args));
     wrong.extend(lengths(args, block_len_bytes));
     wrong.extend(start_time(args, now));
@@ -128,12 +174,17 @@ pub(crate) fn check_server(args: &Args) -> Result<(), Stop> {
 }
 
 fn complain(wrong: Vec<String>) -> Result<(), Stop> {
-    if wrong.is_empty() { Ok(()) } else { Err(Stop::Refused(wrong)) }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(Stop::Refused(wrong))
+    }
 }
 
 /// A group of IPv4 (224.0.0.0/4) or IPv6 (ff00::/8).
 pub(crate) fn is_group(host: &str) -> bool {
-    host.parse::<IpAddr>().is_ok_and(|address| address.is_multicast())
+    host.parse::<IpAddr>()
+        .is_ok_and(|address| address.is_multicast())
 }
 
 fn permit_key_len(args: &Args) -> Option<String> {
@@ -169,7 +220,11 @@ fn lengths(args: &Args, block_len_bytes: u32) -> Vec<String> {
         ));
     }
     // Ours follows 2.2.1: 2.1.8 accepts the combination and measures nothing.
-    let head = if is_udp { TRIP_TIMES_DATAGRAM_BYTES } else { BURST_HEAD_BYTES };
+    let head = if is_udp {
+        TRIP_TIMES_DATAGRAM_BYTES
+    } else {
+        BURST_HEAD_BYTES
+    };
     if args.test.workload.trip_times && !is_bouncing && block_len_bytes < head {
         wrong.push(format!(
             "ERROR: payload (-l) size of {block_len_bytes} too small for --trip-times, must be {head} or greater"
@@ -194,18 +249,27 @@ fn bounce_sizes(args: &Args, block_len_bytes: u32) -> Vec<String> {
         return Vec::new();
     }
     let request = args.bounce.request_bytes.unwrap_or(block_len_bytes);
-    let rows = [("request", Some(request)), ("reply", args.bounce.reply_bytes.filter(|bytes| *bytes > 0))];
+    let rows = [
+        ("request", Some(request)),
+        ("reply", args.bounce.reply_bytes.filter(|bytes| *bytes > 0)),
+    ];
     let too_small = |(name, bytes): (&str, Option<u32>)| {
         let bytes = bytes.filter(|bytes| *bytes < BOUNCE_BYTES_MIN)?;
-        Some(format!("ERROR: a bounceback {name} of {bytes} bytes is too small, must be {BOUNCE_BYTES_MIN} or greater"))
+        Some(format!(
+            "ERROR: a bounceback {name} of {bytes} bytes is too small, must be {BOUNCE_BYTES_MIN} or greater"
+        ))
     };
     rows.into_iter().filter_map(too_small).collect()
 }
 
 /// The field with the amount a server is to send has 31 bits.
 fn reverse_amount(args: &Args) -> Option<String> {
-    let bytes = args.amount_bytes.filter(|bytes| args.reverse_options() > 0 && *bytes > AMOUNT_BYTES_MAX)?;
-    Some(format!("ERROR: -n of {bytes} bytes is more than a server can be asked for, use at most {AMOUNT_BYTES_MAX}"))
+    let bytes = args
+        .amount_bytes
+        .filter(|bytes| args.reverse_options() > 0 && *bytes > AMOUNT_BYTES_MAX)?;
+    Some(format!(
+        "ERROR: -n of {bytes} bytes is more than a server can be asked for, use at most {AMOUNT_BYTES_MAX}"
+    ))
 }
 
 fn start_time(args: &Args, now: Duration) -> Option<String> {

@@ -45,7 +45,10 @@ pub(crate) fn port(args: &mut Args, value: &OsStr) -> Outcome {
     if let Some(last) = ends.next() {
         let last = port_number("-p", last)?;
         if last < args.local.port {
-            return Err(Stop::error(format!("ERROR: -p port range of {} is empty", text(value))));
+            return Err(Stop::error(format!(
+                "ERROR: -p port range of {} is empty",
+                text(value)
+            )));
         }
         args.local.end.last_port = Some(last);
     }
@@ -66,7 +69,9 @@ fn port_number(option: &str, typed: &[u8]) -> Result<u16, Stop> {
     let number = u16::try_from(atoi(typed)).ok().filter(|port| *port > 0);
     number.ok_or_else(|| {
         let typed = String::from_utf8_lossy(typed);
-        Stop::error(format!("ERROR: {option} port of '{typed}' must be between 1 and 65535"))
+        Stop::error(format!(
+            "ERROR: {option} port of '{typed}' must be between 1 and 65535"
+        ))
     })
 }
 
@@ -75,7 +80,10 @@ pub(crate) fn bind(args: &mut Args, value: &OsStr) -> Outcome {
     let (address, device) = split_device(&text(value));
     let bind = &mut args.local.bind;
     bind.device = device;
-    let (host, port) = match address.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+    let (host, port) = match address
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+    {
         Some((host, port)) => (host.to_owned(), port.strip_prefix(':')),
         None if address.matches(':').count() == 1 => {
             let (host, port) = address.split_once(':').unwrap_or_default();
@@ -83,7 +91,9 @@ pub(crate) fn bind(args: &mut Args, value: &OsStr) -> Outcome {
         }
         None => (address.clone(), None),
     };
-    bind.client_port = port.map(|port| port_number("-B", port.as_bytes())).transpose()?;
+    bind.client_port = port
+        .map(|port| port_number("-B", port.as_bytes()))
+        .transpose()?;
     bind.host = (!host.is_empty()).then_some(host);
     Ok(())
 }
@@ -107,8 +117,12 @@ pub(crate) fn ttl(args: &mut Args, value: &OsStr) {
 // The end of the test
 
 pub(crate) fn time(args: &mut Args, value: &OsStr) -> Outcome {
-    let time_s = whole_float(value)
-        .ok_or_else(|| Stop::error(format!("ERROR: -t value of '{}' not recognized", text(value))))?;
+    let time_s = whole_float(value).ok_or_else(|| {
+        Stop::error(format!(
+            "ERROR: -t value of '{}' not recognized",
+            text(value)
+        ))
+    })?;
     // Of a time and an amount the later one counts.
     (args.time_s, args.amount_bytes) = (Some(time_s), None);
     Ok(())
@@ -117,7 +131,10 @@ pub(crate) fn time(args: &mut Args, value: &OsStr) -> Outcome {
 pub(crate) fn amount(args: &mut Args, value: &OsStr) -> Outcome {
     let bytes = bytes(value);
     if bytes == 0 {
-        return Err(Stop::error(format!("Invalid value for -n amount of '{}'", text(value))));
+        return Err(Stop::error(format!(
+            "Invalid value for -n amount of '{}'",
+            text(value)
+        )));
     }
     (args.time_s, args.amount_bytes) = (None, Some(bytes));
     Ok(())
@@ -130,9 +147,15 @@ pub(crate) fn interval(args: &mut Args, value: &OsStr) -> Outcome {
         return Ok(());
     }
     let interval_s = whole_float(value);
-    let interval_s =
-        interval_s.ok_or_else(|| Stop::error(format!("Invalid value of '{}' for -i interval", text(value))))?;
-    args.local.interval = Duration::try_from_secs_f64(interval_s).ok().filter(|interval| !interval.is_zero());
+    let interval_s = interval_s.ok_or_else(|| {
+        Stop::error(format!(
+            "Invalid value of '{}' for -i interval",
+            text(value)
+        ))
+    })?;
+    args.local.interval = Duration::try_from_secs_f64(interval_s)
+        .ok()
+        .filter(|interval| !interval.is_zero());
     Ok(())
 }
 
@@ -141,15 +164,26 @@ pub(crate) fn interval(args: &mut Args, value: &OsStr) -> Outcome {
 /// `10m`, `10m,1m` or `100pps`.
 pub(crate) fn bandwidth(args: &mut Args, value: &OsStr) {
     let typed = value.as_bytes();
-    args.rate = Some(match typed.strip_suffix(b"pps").or_else(|| typed.strip_suffix(b"p")) {
-        Some(number) => RateArg::Datagrams(atof(number).max(0.0) as u64),
-        None => {
-            let mut parts = typed.splitn(2, |byte| *byte == b',');
-            let bps = scaled(parts.next().unwrap_or_default());
-            let deviation = parts.next().map(scaled).filter(|deviation| *deviation > 0.0);
-            RateArg::Bits { bps: bps as u64, deviation_bps: deviation.map(|deviation| deviation as u64) }
-        }
-    });
+    args.rate = Some(
+        match typed
+            .strip_suffix(b"pps")
+            .or_else(|| typed.strip_suffix(b"p"))
+        {
+            Some(number) => RateArg::Datagrams(atof(number).max(0.0) as u64),
+            None => {
+                let mut parts = typed.splitn(2, |byte| *byte == b',');
+                let bps = scaled(parts.next().unwrap_or_default());
+                let deviation = parts
+                    .next()
+                    .map(scaled)
+                    .filter(|deviation| *deviation > 0.0);
+                RateArg::Bits {
+                    bps: bps as u64,
+                    deviation_bps: deviation.map(|deviation| deviation as u64),
+                }
+            }
+        },
+    );
 }
 
 pub(crate) fn unsent_limit(args: &mut Args, value: &OsStr) {
@@ -158,11 +192,16 @@ pub(crate) fn unsent_limit(args: &mut Args, value: &OsStr) {
 }
 
 pub(crate) fn fq_rate(args: &mut Args, value: &OsStr) {
-    args.test.pacing.fq_rate_bps = Some(bits_or_bytes(value.as_bytes()) as u64).filter(|rate| *rate > 0);
+    args.test.pacing.fq_rate_bps =
+        Some(bits_or_bytes(value.as_bytes()) as u64).filter(|rate| *rate > 0);
 }
 
 pub(crate) fn parallel(args: &mut Args, value: &OsStr) {
-    args.parallel = Some(u32::try_from(atoi(value.as_bytes())).unwrap_or(0).min(STREAMS_MAX));
+    args.parallel = Some(
+        u32::try_from(atoi(value.as_bytes()))
+            .unwrap_or(0)
+            .min(STREAMS_MAX),
+    );
 }
 
 pub(crate) fn tos(args: &mut Args, value: &OsStr) {
@@ -187,7 +226,9 @@ pub(crate) fn tos_override(args: &mut Args, value: &OsStr) {
 }
 
 pub(crate) fn send_delay(args: &mut Args, value: &OsStr) {
-    args.local.end.send_delay = Duration::try_from_secs_f64(millis_of(value)).ok().filter(|d| !d.is_zero());
+    args.local.end.send_delay = Duration::try_from_secs_f64(millis_of(value))
+        .ok()
+        .filter(|d| !d.is_zero());
 }
 
 // Directions
@@ -195,11 +236,15 @@ pub(crate) fn send_delay(args: &mut Args, value: &OsStr) {
 /// Counts only behind `-c`, and not behind `-C`.
 pub(crate) fn connects_back(args: &mut Args, option: &str) -> bool {
     if !args.is_client() {
-        args.say(format!("WARNING: option {option} is not valid for server mode"));
+        args.say(format!(
+            "WARNING: option {option} is not valid for server mode"
+        ));
         return false;
     }
     if args.test.workload.without_header {
-        args.say(format!("WARNING: option {option} is not valid in compatibility mode"));
+        args.say(format!(
+            "WARNING: option {option} is not valid in compatibility mode"
+        ));
     }
     true
 }
@@ -211,17 +256,30 @@ pub(crate) fn isochronous(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     let typed = value.unwrap_or_default().as_bytes();
     let mut parts = typed.splitn(2, |byte| *byte == b':');
     let frames = parts.next().unwrap_or_default();
-    let mut rates = parts.next().unwrap_or_default().splitn(2, |byte| *byte == b',');
+    let mut rates = parts
+        .next()
+        .unwrap_or_default()
+        .splitn(2, |byte| *byte == b',');
     let mut rate = |default_bps| match rates.next() {
         Some(text) if !text.is_empty() => frame_rate(text),
         _ => FrameRate::Bits(default_bps),
     };
     let (mean, deviation) = (rate(20e6), rate(0.0));
-    let frames_per_s = if frames.is_empty() { 60.0 } else { atof(frames) };
+    let frames_per_s = if frames.is_empty() {
+        60.0
+    } else {
+        atof(frames)
+    };
     if !(frames_per_s > 0.0 && frames_per_s.is_finite()) {
-        return Err(Stop::Quiet("Invalid value for frames per second in the isochronous settings".to_owned()));
+        return Err(Stop::Quiet(
+            "Invalid value for frames per second in the isochronous settings".to_owned(),
+        ));
     }
-    args.shape.isochronous = Some(IsochronousArg { frames_per_s, mean, deviation });
+    args.shape.isochronous = Some(IsochronousArg {
+        frames_per_s,
+        mean,
+        deviation,
+    });
     args.output.enhanced = true;
     Ok(())
 }
@@ -229,7 +287,9 @@ pub(crate) fn isochronous(args: &mut Args, value: Option<&OsStr>) -> Outcome {
 /// Bits per second, or datagrams per frame: `20m`, `10p`.
 fn frame_rate(typed: &[u8]) -> FrameRate {
     match scan_float(typed) {
-        Some((datagrams, [b'p' | b'P', ..])) if datagrams.is_finite() => FrameRate::Datagrams(datagrams.max(0.0)),
+        Some((datagrams, [b'p' | b'P', ..])) if datagrams.is_finite() => {
+            FrameRate::Datagrams(datagrams.max(0.0))
+        }
         _ => FrameRate::Bits(bits_or_bytes(typed)),
     }
 }
@@ -246,7 +306,11 @@ pub(crate) fn burst_period(args: &mut Args, value: &OsStr) {
 
 pub(crate) fn near_congestion(args: &mut Args, value: Option<&OsStr>) {
     let weight = value.map_or(0.5, |value| atof(value.as_bytes()));
-    args.shape.near_congestion = Some(if weight.is_finite() { weight.max(0.0) } else { 0.5 });
+    args.shape.near_congestion = Some(if weight.is_finite() {
+        weight.max(0.0)
+    } else {
+        0.5
+    });
 }
 
 pub(crate) fn connect_retries(args: &mut Args, value: &OsStr) {
@@ -264,7 +328,10 @@ pub(crate) fn connect_retry_pause(args: &mut Args, value: &OsStr) {
 }
 
 fn retry(args: &mut Args) -> &mut ConnectRetry {
-    args.local.end.connect_retry.get_or_insert(ConnectRetry::new(Duration::from_secs(1)))
+    args.local
+        .end
+        .connect_retry
+        .get_or_insert(ConnectRetry::new(Duration::from_secs(1)))
 }
 
 // Requests and replies
@@ -283,10 +350,14 @@ pub(crate) fn working_load(args: &mut Args, value: Option<&OsStr>) -> Outcome {
         b"" | b"bidir" => (true, true),
         other => {
             let other = String::from_utf8_lossy(other);
-            return Err(Stop::error(format!("ERROR: unknown working load of '{other}', use up, down or bidir")));
+            return Err(Stop::error(format!(
+                "ERROR: unknown working load of '{other}', use up, down or bidir"
+            )));
         }
     };
-    let streams = parts.next().and_then(|number| u32::try_from(atoi(number)).ok());
+    let streams = parts
+        .next()
+        .and_then(|number| u32::try_from(atoi(number)).ok());
     let mut load = WorkingLoad::new(streams.unwrap_or(1).clamp(1, STREAMS_MAX));
     (load.up, load.down) = (up, down);
     args.bounce.load = Some(load);
@@ -297,11 +368,24 @@ pub(crate) fn working_load(args: &mut Args, value: Option<&OsStr>) -> Outcome {
 
 /// `1m,1000` or `100u,10000,5,95`.
 pub(crate) fn histogram(args: &mut Args, value: Option<&OsStr>) {
-    let mut spec = HistogramSpec::new(100, if args.output.layout == Layout::V2_1 { 10_000 } else { 100_000 });
+    let mut spec = HistogramSpec::new(
+        100,
+        if args.output.layout == Layout::V2_1 {
+            10_000
+        } else {
+            100_000
+        },
+    );
     let typed = value.unwrap_or_default().as_bytes();
-    let mut parts = typed.split(|byte| *byte == b',').filter(|part| !part.is_empty());
+    let mut parts = typed
+        .split(|byte| *byte == b',')
+        .filter(|part| !part.is_empty());
     if let Some((number, unit)) = parts.next().and_then(scan_float) {
-        let width_us = if unit.first() == Some(&b'u') { number } else { number * 1000.0 };
+        let width_us = if unit.first() == Some(&b'u') {
+            number
+        } else {
+            number * 1000.0
+        };
         spec.bin_width_us = (width_us as u32).max(1);
     }
     let mut number = || parts.next().map(atof).filter(|number| number.is_finite());
@@ -309,7 +393,9 @@ pub(crate) fn histogram(args: &mut Args, value: Option<&OsStr>) {
         spec.bins = (bins as u32).clamp(1, BINS_MAX);
     }
     spec.lower_percent = number().unwrap_or(spec.lower_percent).clamp(0.0, 100.0);
-    spec.upper_percent = number().unwrap_or(spec.upper_percent).clamp(spec.lower_percent, 100.0);
+    spec.upper_percent = number()
+        .unwrap_or(spec.upper_percent)
+        .clamp(spec.lower_percent, 100.0);
     args.histogram = Some(spec);
     args.output.enhanced = true;
 }
@@ -346,7 +432,10 @@ pub(crate) fn format(args: &mut Args, value: &OsStr) {
 pub(crate) fn style(args: &mut Args, value: &OsStr) {
     match value.as_bytes() {
         [b'c' | b'C', ..] => args.output.csv = true,
-        _ => args.say(format!("WARNING: unknown reporting style \"{}\", switching to default", text(value))),
+        _ => args.say(format!(
+            "WARNING: unknown reporting style \"{}\", switching to default",
+            text(value)
+        )),
     }
 }
 
@@ -368,7 +457,10 @@ pub(crate) fn exclude(args: &mut Args, value: &OsStr) {
 }
 
 pub(crate) fn output(args: &mut Args, value: &OsStr) {
-    let notice = format!("Output from stdout and stderr will be redirected to file {}", text(value));
+    let notice = format!(
+        "Output from stdout and stderr will be redirected to file {}",
+        text(value)
+    );
     args.messages.push(Message::Output(notice));
     args.output.file = Some(value.into());
 }
@@ -376,19 +468,24 @@ pub(crate) fn output(args: &mut Args, value: &OsStr) {
 pub(crate) fn layout(_args: &mut Args, value: &OsStr) -> Outcome {
     match named_layout(value) {
         Some(_) => Ok(()),
-        None => Err(Stop::error(format!("ERROR: --lr-format must be 2.1 or 2.2, not '{}'", text(value)))),
+        None => Err(Stop::error(format!(
+            "ERROR: --lr-format must be 2.1 or 2.2, not '{}'",
+            text(value)
+        ))),
     }
 }
 
 pub(crate) fn expect(args: &mut Args, value: &OsStr) -> Outcome {
     let limits = values::limits(&text(value));
-    args.output.expect = Some(limits.map_err(|error| Stop::error(format!("ERROR: --lr-expect: {error}")))?);
+    args.output.expect =
+        Some(limits.map_err(|error| Stop::error(format!("ERROR: --lr-expect: {error}")))?);
     Ok(())
 }
 
 pub(crate) fn record(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     let labels = labels(&text(value.unwrap_or_default()));
-    args.output.record = Some(labels.map_err(|error| Stop::error(format!("ERROR: --lr-record: {error}")))?);
+    args.output.record =
+        Some(labels.map_err(|error| Stop::error(format!("ERROR: --lr-record: {error}")))?);
     Ok(())
 }
 
@@ -401,7 +498,11 @@ pub(crate) fn no_queue(args: &mut Args, _value: &OsStr) {
 /// A number that is not negative; 0 if it is none.
 pub(crate) fn seconds_of(value: &OsStr) -> f64 {
     let seconds = atof(value.as_bytes());
-    if seconds.is_finite() { seconds.max(0.0) } else { 0.0 }
+    if seconds.is_finite() {
+        seconds.max(0.0)
+    } else {
+        0.0
+    }
 }
 
 /// A number of bytes, cut to 32 bits.
@@ -415,7 +516,9 @@ pub(crate) fn positive_bytes(value: &OsStr) -> Option<u32> {
 
 /// A whole number, unless it is 0 or less.
 pub(crate) fn positive(value: &OsStr) -> Option<u32> {
-    u32::try_from(atoi(value.as_bytes())).ok().filter(|number| *number > 0)
+    u32::try_from(atoi(value.as_bytes()))
+        .ok()
+        .filter(|number| *number > 0)
 }
 
 /// Milliseconds in s.
@@ -462,7 +565,11 @@ fn with_letter(typed: &[u8], [kilo, mega, giga]: [f64; 3]) -> f64 {
         _ => 1.0,
     };
     let value = number * factor;
-    if value.is_finite() { value.max(0.0) } else { 0.0 }
+    if value.is_finite() {
+        value.max(0.0)
+    } else {
+        0.0
+    }
 }
 
 /// More streams than any machine runs; the number is allocated for.

@@ -10,8 +10,13 @@ use crate::command_line::options::listing;
 /// Printed without an option that selects client or server.
 pub(crate) fn short_usage(program: &OsStr) -> Vec<u8> {
     let program = program.as_encoded_bytes();
-    let lines: [&[u8]; 5] =
-        [b"Usage: ", program, b" [-s|-c host] [options]\nTry `", program, b" --help' for more information.\n"];
+    let lines: [&[u8]; 5] = [
+        b"Usage: ",
+        program,
+        b" [-s|-c host] [options]\nTry `",
+        program,
+        b" --help' for more information.\n",
+    ];
     lines.concat()
 }
 
@@ -21,7 +26,10 @@ pub(crate) fn version(layout: Layout) -> String {
         Layout::V2_1 => "2.1.8",
         Layout::V2_2 => "2.2.1",
     };
-    format!("iperf version {release} (linerate {}) pthreads\n", env!("CARGO_PKG_VERSION"))
+    format!(
+        "iperf version {release} (linerate {}) pthreads\n",
+        env!("CARGO_PKG_VERSION")
+    )
 }
 
 /// The long help.
@@ -50,8 +58,15 @@ mod tests {
     #[test]
     fn refused_options_are_not_offered() {
         let help = long_help();
-        let (offered, refused) = help.split_once("\nKnown and refused:\n").expect("a section of its own");
-        for name in ["--realtime", "--tcp-tx-delay", "--sum-dstip", "--jitter-histograms"] {
+        let (offered, refused) = help
+            .split_once("\nKnown and refused:\n")
+            .expect("a section of its own");
+        for name in [
+            "--realtime",
+            "--tcp-tx-delay",
+            "--sum-dstip",
+            "--jitter-histograms",
+        ] {
             assert!(!offered.contains(name) && refused.contains(name), "{name}");
         }
         assert!(!offered.contains("N[kmgKMG][,DEV] | Npps"));

@@ -56,15 +56,22 @@ pub enum Request {
 #[must_use]
 pub fn parse(program: &OsStr, words: &[OsString]) -> Parsed {
     let mut args = Args::new(words);
-    let surroundings =
-        Surroundings { now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), secret: &secret };
+    let surroundings = Surroundings {
+        now: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default(),
+        secret: &secret,
+    };
     let parsed = args.parse(program, words, &|name| std::env::var_os(name));
     let command = parsed.and_then(|()| resolve(&mut args, &surroundings));
     let request = match command.and_then(unsupported::check_supported) {
         Ok(command) => Request::Run(command),
         Err(stop) => print(program, &stop, args.output.layout),
     };
-    Parsed { messages: args.messages, request }
+    Parsed {
+        messages: args.messages,
+        request,
+    }
 }
 
 /// Why there is no test. 2.1.8 writes its help and version to standard error and reports failure, 2.2.1 writes them to
@@ -76,16 +83,25 @@ fn print(program: &OsStr, stop: &Stop, layout: Layout) -> Request {
         Stop::Version => (help::version(layout).into_bytes(), true, is_new_release),
         Stop::Usage => (help::short_usage(program), false, true),
         Stop::Refused(lines) => {
-            let text = lines.iter().flat_map(|line| format!("{line}\n").into_bytes());
+            let text = lines
+                .iter()
+                .flat_map(|line| format!("{line}\n").into_bytes());
             (text.collect(), false, false)
         }
         Stop::Quiet(line) => (format!("{line}\n").into_bytes(), false, true),
     };
-    Request::Print { text, is_output: is_help && is_new_release, is_success }
+    Request::Print {
+        text,
+        is_output: is_help && is_new_release,
+        is_success,
+    }
 }
 
 /// Sixteen letters and digits from the kernel's random source.
 fn secret() -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    random::bytes::<16>().iter().map(|byte| char::from(LETTERS[usize::from(byte & 63)])).collect()
+    random::bytes::<16>()
+        .iter()
+        .map(|byte| char::from(LETTERS[usize::from(byte & 63)]))
+        .collect()
 }

@@ -76,7 +76,10 @@ const SECTIONS: [(Section, &str); 6] = [
 /// The options in the order of the help; those of the last group are refused.
 #[must_use]
 pub fn option_groups() -> Vec<OptionGroup> {
-    let group = |(section, title)| OptionGroup { title, options: options_of(section) };
+    let group = |(section, title)| OptionGroup {
+        title,
+        options: options_of(section),
+    };
     SECTIONS.map(group).to_vec()
 }
 
@@ -116,14 +119,19 @@ impl OptionRow {
     }
 
     fn names(&self) -> Vec<&'static str> {
-        std::iter::once(&self.long).chain(self.aliases).copied().collect()
+        std::iter::once(&self.long)
+            .chain(self.aliases)
+            .copied()
+            .collect()
     }
 
     fn documented(&self) -> OptionHelp {
         OptionHelp {
             short: self.short,
             longs: self.names(),
-            value: self.refusal.map_or(self.effect.value(), |_| options::Value::None),
+            value: self
+                .refusal
+                .map_or(self.effect.value(), |_| options::Value::None),
             help: self.help,
         }
     }
@@ -173,7 +181,12 @@ const fn row(
     }
 }
 
-const fn refused(short: Option<char>, long: &'static str, argument: Argument, reason: &'static str) -> OptionRow {
+const fn refused(
+    short: Option<char>,
+    long: &'static str,
+    argument: Argument,
+    reason: &'static str,
+) -> OptionRow {
     let effect = match argument {
         Argument::None => Switch(|_| ()),
         Argument::Required => Value("", |_, _| ()),

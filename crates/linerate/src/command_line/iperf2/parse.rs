@@ -19,8 +19,16 @@ impl Args {
         local.interval = None;
         let mut test = TestSpec::default();
         test.payload = Payload::Repeating;
-        let output = OutputOptions { layout: layout(words), ..OutputOptions::default() };
-        Self { local, test, output, ..Self::default() }
+        let output = OutputOptions {
+            layout: layout(words),
+            ..OutputOptions::default()
+        };
+        Self {
+            local,
+            test,
+            output,
+            ..Self::default()
+        }
     }
 
     /// Reads the environment and the words after the program name.
@@ -38,14 +46,20 @@ impl Args {
         let mut walk = Getopt::new(&grammar, words);
         for found in &mut walk {
             match found {
-                Ok(found) => OPTIONS.get(found.id).map_or(Ok(()), |option| option.act(self, found.value))?,
+                Ok(found) => OPTIONS
+                    .get(found.id)
+                    .map_or(Ok(()), |option| option.act(self, found.value))?,
                 // An unknown option is named and ignored.
-                Err(error) => self.messages.push(Message::Error(error.message(program, OLD_GNU))),
+                Err(error) => self
+                    .messages
+                    .push(Message::Error(error.message(program, OLD_GNU))),
             }
         }
         for word in walk.operands() {
             let beginning = [program.as_encoded_bytes(), b": ignoring extra argument -- "].concat();
-            self.messages.push(Message::Error([&beginning, word.as_encoded_bytes()].concat()));
+            self.messages.push(Message::Error(
+                [&beginning, word.as_encoded_bytes()].concat(),
+            ));
         }
         Ok(())
     }
@@ -53,7 +67,9 @@ impl Args {
     /// A later value overrides, so the command line comes afterwards.
     fn read_environment(&mut self, environment: &dyn Fn(&str) -> Option<OsString>) -> Outcome {
         for name in options::ENVIRONMENT {
-            let Some(value) = environment(name) else { continue };
+            let Some(value) = environment(name) else {
+                continue;
+            };
             let Some(option) = OPTIONS.iter().find(|option| option.variable == Some(name)) else {
                 continue;
             };
@@ -70,7 +86,9 @@ fn layout(words: &[OsString]) -> Layout {
     let grammar = options::grammar();
     let mut layout = Layout::default();
     for found in Getopt::new(&grammar, words).flatten() {
-        let is_format = OPTIONS.get(found.id).is_some_and(|option| option.long == options::LR_FORMAT);
+        let is_format = OPTIONS
+            .get(found.id)
+            .is_some_and(|option| option.long == options::LR_FORMAT);
         if is_format && let Some(named) = found.value.and_then(named_layout) {
             layout = named;
         }

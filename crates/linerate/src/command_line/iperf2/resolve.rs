@@ -65,12 +65,16 @@ pub(crate) fn resolve(args: &mut Args, surroundings: &Surroundings<'_>) -> Resul
 
 fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Result<Command, Stop> {
     if args.daemon {
-        return Err(Stop::Quiet("Iperf client cannot be run as a daemon".to_owned()));
+        return Err(Stop::Quiet(
+            "Iperf client cannot be run as a daemon".to_owned(),
+        ));
     }
     let said = std::mem::take(&mut args.misplaced.on_client);
     said.into_iter().for_each(|text| args.say(text));
     imply_client(args);
-    let block_len_bytes = args.block_len_bytes.unwrap_or_else(|| default_len(args, &host));
+    let block_len_bytes = args
+        .block_len_bytes
+        .unwrap_or_else(|| default_len(args, &host));
     conflicts::check_client(args, block_len_bytes, surroundings.now)?;
     spread_over_ports(args);
     warn_window(args);
@@ -92,12 +96,17 @@ fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Res
     workload.permit_key = args.permit_key.clone().flatten();
     workload.start = start(args);
     apply_rate(args, &mut test);
-    Ok(Command::Client { spec: Box::new(ClientSpec::new(host, args.local.clone(), test)), output: args.output.clone() })
+    Ok(Command::Client {
+        spec: Box::new(ClientSpec::new(host, args.local.clone(), test)),
+        output: args.output.clone(),
+    })
 }
 
 fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, Stop> {
     if args.is_bouncing() {
-        return Err(Stop::error("ERROR: setting of option --bounce-back is not supported on the server"));
+        return Err(Stop::error(
+            "ERROR: setting of option --bounce-back is not supported on the server",
+        ));
     }
     let said = std::mem::take(&mut args.misplaced.on_server);
     said.into_iter().for_each(|text| args.say(text));
@@ -111,12 +120,17 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
     args.local.file = None;
     let mut test = args.test.clone();
     test.end = EndCondition::Unlimited;
-    test.block_len_bytes = args.block_len_bytes.unwrap_or_else(|| default_len(args, ""));
+    test.block_len_bytes = args
+        .block_len_bytes
+        .unwrap_or_else(|| default_len(args, ""));
     test.block_len_explicit = args.block_len_bytes.is_some();
     apply_output(&args.output, &mut test);
     test.workload.histogram = args.histogram;
     test.workload.trip_times = false;
-    test.workload.permit_key = args.permit_key.clone().map(|key| key.unwrap_or_else(|| (surroundings.secret)()));
+    test.workload.permit_key = args
+        .permit_key
+        .clone()
+        .map(|key| key.unwrap_or_else(|| (surroundings.secret)()));
     if let Some(RateArg::Bits { bps, .. }) = args.rate {
         test.pacing.rate_bps = Some(bps).filter(|rate| *rate > 0);
     }
@@ -130,12 +144,20 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
     defaults.dual_stack = args.local.bind.family == Some(AddressFamily::V6);
     defaults.reply_tos = args.server.reply_tos;
     defaults.permit_key_lifetime = if has_key { seconds(key_s) } else { None };
-    defaults.handshake_timeout = args.server.handshake_s.filter(|time_s| *time_s > 0.0).and_then(seconds);
+    defaults.handshake_timeout = args
+        .server
+        .handshake_s
+        .filter(|time_s| *time_s > 0.0)
+        .and_then(seconds);
     defaults.reports_delays = args.output.enhanced;
     let mut spec = ServerSpec::default();
     spec.local = args.local.clone();
     spec.local.end.defaults = Some(Box::new(defaults));
-    Ok(Command::Server { spec: Box::new(spec), daemon: args.daemon, output: args.output.clone() })
+    Ok(Command::Server {
+        spec: Box::new(spec),
+        daemon: args.daemon,
+        output: args.output.clone(),
+    })
 }
 
 /// Options that switch others on.
@@ -155,7 +177,9 @@ fn imply_client(args: &mut Args) {
         args.test.workload.detect_peer = false;
     }
     if let Some(device) = args.local.bind.device.take() {
-        args.say(format!("WARNING: Client cannot set bind device {device} via -B consider using -c"));
+        args.say(format!(
+            "WARNING: Client cannot set bind device {device} via -B consider using -c"
+        ));
     }
 }
 
@@ -174,10 +198,14 @@ fn is_v6(args: &Args, host: &str) -> bool {
 
 /// One stream to each port of the range.
 fn spread_over_ports(args: &mut Args) {
-    let Some(last) = args.local.end.last_port else { return };
+    let Some(last) = args.local.end.last_port else {
+        return;
+    };
     let ports = u32::from(last - args.local.port) + 1;
     if args.parallel.unwrap_or(1) != ports {
-        args.say(format!("WARNING: port-range and -P mismatch (adjusting -P to {ports})"));
+        args.say(format!(
+            "WARNING: port-range and -P mismatch (adjusting -P to {ports})"
+        ));
     }
     args.parallel = Some(ports);
     args.test.workload.fan_out.destination_port = true;
@@ -199,8 +227,14 @@ fn raise_interval(args: &mut Args) {
         Layout::V2_1 => (Duration::from_micros(100), "0.1000"),
         Layout::V2_2 => (Duration::from_millis(5), "5.000"),
     };
-    if args.local.interval.is_some_and(|interval| interval < shortest) {
-        args.say(format!("WARNING: interval too small, increasing to {named} milliseconds."));
+    if args
+        .local
+        .interval
+        .is_some_and(|interval| interval < shortest)
+    {
+        args.say(format!(
+            "WARNING: interval too small, increasing to {named} milliseconds."
+        ));
         args.local.interval = Some(shortest);
     }
 }
@@ -266,7 +300,9 @@ fn shape(args: &Args, block_len_bytes: u32) -> Shape {
         let frames_per_s = isochronous.frames_per_s;
         let bps = |rate: FrameRate| match rate {
             FrameRate::Bits(bps) => bps,
-            FrameRate::Datagrams(datagrams) => datagrams * frames_per_s * f64::from(block_len_bytes) * 8.0,
+            FrameRate::Datagrams(datagrams) => {
+                datagrams * frames_per_s * f64::from(block_len_bytes) * 8.0
+            }
         };
         let mut frames = Isochronous::new(frames_per_s, bps(isochronous.mean));
         frames.deviation_bps = bps(isochronous.deviation);
@@ -276,7 +312,10 @@ fn shape(args: &Args, block_len_bytes: u32) -> Shape {
     if shape.burst_bytes.is_some() || shape.burst_period_s.is_some() {
         return Shape::Bursts {
             size_bytes: shape.burst_bytes.unwrap_or(BURST_BYTES),
-            period: shape.burst_period_s.and_then(seconds).unwrap_or(Duration::from_secs(1)),
+            period: shape
+                .burst_period_s
+                .and_then(seconds)
+                .unwrap_or(Duration::from_secs(1)),
         };
     }
     match shape.near_congestion {
@@ -289,7 +328,9 @@ fn start(args: &Args) -> Start {
     match (&args.start.at, args.start.after_s) {
         // Fractions are typed to the microsecond at most; conversions saturate.
         (Some((_, at_s)), _) => Start::At(Duration::from_micros((at_s * 1e6).round() as u64)),
-        (None, Some(after_s)) => seconds(after_s).filter(|after| !after.is_zero()).map_or(Start::Now, Start::After),
+        (None, Some(after_s)) => seconds(after_s)
+            .filter(|after| !after.is_zero())
+            .map_or(Start::Now, Start::After),
         (None, None) => Start::Now,
     }
 }
@@ -310,7 +351,9 @@ fn apply_rate(args: &Args, test: &mut TestSpec) {
             test.pacing.rate_bps = Some(bps).filter(|rate| *rate > 0);
             test.workload.rate_deviation_bps = deviation_bps;
         }
-        Some(RateArg::Datagrams(rate)) => test.workload.datagrams_per_s = Some(rate).filter(|rate| *rate > 0),
+        Some(RateArg::Datagrams(rate)) => {
+            test.workload.datagrams_per_s = Some(rate).filter(|rate| *rate > 0)
+        }
         None if test.transport == Transport::Udp && test.workload.shape == Shape::Continuous => {
             test.pacing.rate_bps = Some(UDP_RATE_BPS);
         }

@@ -7,16 +7,19 @@ pub(crate) fn tos_of(text: &[u8]) -> Option<u8> {
     if let Some((number, rest)) = integer_any_base(text) {
         return u8::try_from(number).ok().filter(|_| rest.is_empty());
     }
-    let (_, tos) = NAMES.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(text))?;
+    let (_, tos) = NAMES
+        .iter()
+        .find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(text))?;
     Some(*tos)
 }
 
 /// Reads a code point or a name as the byte it stands for.
 pub(crate) fn tos_of_dscp(text: &[u8]) -> Option<u8> {
     match integer_any_base(text) {
-        Some((number, rest)) => {
-            u8::try_from(number).ok().filter(|code| *code < 64 && rest.is_empty()).map(|code| code << 2)
-        }
+        Some((number, rest)) => u8::try_from(number)
+            .ok()
+            .filter(|code| *code < 64 && rest.is_empty())
+            .map(|code| code << 2),
         None => tos_of(text),
     }
 }

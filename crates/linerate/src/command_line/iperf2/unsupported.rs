@@ -21,9 +21,18 @@ pub(crate) fn check_supported(command: Command) -> Result<Command, Stop> {
             test.is_some_and(|test| test.workload.rate_deviation_bps.is_some()),
             "a rate that varies around its target (-b mean,deviation) is not supported",
         ),
-        (local.end.realtime, "the real-time scheduler (-z) is not supported"),
-        (local.end.send_delay.is_some(), "--tcp-tx-delay is not supported"),
-        (is_server && output.sum_by_destination, "sums by destination (--sum-dstip) are not supported"),
+        (
+            local.end.realtime,
+            "the real-time scheduler (-z) is not supported",
+        ),
+        (
+            local.end.send_delay.is_some(),
+            "--tcp-tx-delay is not supported",
+        ),
+        (
+            is_server && output.sum_by_destination,
+            "sums by destination (--sum-dstip) are not supported",
+        ),
         (
             is_server && test.is_some_and(|test| test.pacing.rate_bps.is_some()),
             "a limit on what a server reads (-b) is not supported",

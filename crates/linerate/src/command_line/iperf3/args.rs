@@ -171,7 +171,9 @@ impl OutputOptions {
     #[must_use]
     pub fn report_options(&self, endpoint: Endpoint) -> Options {
         let style = match (self.json_stream, self.json) {
-            (true, _) => Style::JsonStream { full_output: self.json_stream_full },
+            (true, _) => Style::JsonStream {
+                full_output: self.json_stream_full,
+            },
             (false, true) => Style::Json,
             (false, false) => Style::Text,
         };
@@ -193,6 +195,10 @@ impl Args {
     pub(crate) fn new(streams_max: u32) -> Self {
         let mut test = TestSpec::default();
         test.pacing.timer_us = 1000;
-        Self { test, streams_max, ..Self::default() }
+        Self {
+            test,
+            streams_max,
+            ..Self::default()
+        }
     }
 }

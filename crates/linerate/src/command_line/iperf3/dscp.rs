@@ -24,7 +24,9 @@ fn by_name(name: &str) -> Option<u8> {
         ("throughput", _) => Some(0x08),
         ("reliability", _) => Some(0x04),
         (_, [b'c', b's', class @ b'0'..=b'7']) => Some((class - b'0') << 5),
-        (_, [b'a', b'f', class @ b'1'..=b'4', drop @ b'1'..=b'3']) => Some((class - b'0') << 5 | (drop - b'0') << 3),
+        (_, [b'a', b'f', class @ b'1'..=b'4', drop @ b'1'..=b'3']) => {
+            Some((class - b'0') << 5 | (drop - b'0') << 3)
+        }
         _ => None,
     }
 }

@@ -6,12 +6,16 @@ use std::time::Duration;
 
 use linerate_model::Direction;
 use linerate_model::policy::{AccessSource, Liveness};
-use linerate_model::spec::{BitrateLimit, IoStrategy, Keepalive, ReceiveWait, SendPath, SequenceCheck};
+use linerate_model::spec::{
+    BitrateLimit, IoStrategy, Keepalive, ReceiveWait, SendPath, SequenceCheck,
+};
 use linerate_model::units::UnitFormat;
 
 use super::args::{Args, ChosenRole, Outcome};
 use super::error::ParameterError;
-use crate::command_line::numbers::{Base, atof, atoi, integer_any_base, whole_with_unit, with_unit};
+use crate::command_line::numbers::{
+    Base, atof, atoi, integer_any_base, whole_with_unit, with_unit,
+};
 use crate::command_line::values::{self, split_device, text};
 use crate::diagnose::request_facts;
 use crate::record::labels;
@@ -94,7 +98,8 @@ pub(crate) fn amount(value: &OsStr, into: &mut u64) -> Outcome {
 }
 
 pub(crate) fn length(args: &mut Args, value: &OsStr) -> Outcome {
-    args.block_len_bytes = with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
+    args.block_len_bytes =
+        with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
     Ok(())
 }
 
@@ -109,7 +114,9 @@ pub(crate) fn parallel(args: &mut Args, value: &OsStr) -> Outcome {
 pub(crate) fn bitrate(args: &mut Args, value: &OsStr) -> Outcome {
     let (rate, burst) = split_slash(value.as_bytes());
     if let Some(burst) = burst {
-        let burst = u32::try_from(atoi(burst)).ok().filter(|burst| (1..=1000).contains(burst));
+        let burst = u32::try_from(atoi(burst))
+            .ok()
+            .filter(|burst| (1..=1000).contains(burst));
         args.test.pacing.burst_blocks = Some(burst.ok_or(ParameterError::Burst)?);
     }
     args.rate_bps = Some(whole(OsStr::from_bytes(rate), Base::Decimal, AMOUNT_MAX)?);
@@ -124,7 +131,8 @@ pub(crate) fn fq_rate(args: &mut Args, value: &OsStr) -> Outcome {
 
 pub(crate) fn no_fq_socket_pacing(args: &mut Args) {
     args.test.pacing.fq_rate_bps = None;
-    args.warnings.push("Warning:  --no-fq-socket-pacing is deprecated");
+    args.warnings
+        .push("Warning:  --no-fq-socket-pacing is deprecated");
 }
 
 pub(crate) fn pacing_timer(args: &mut Args, value: &OsStr) -> Outcome {
@@ -134,8 +142,13 @@ pub(crate) fn pacing_timer(args: &mut Args, value: &OsStr) -> Outcome {
 
 /// A negative time waits for as long as the system does.
 pub(crate) fn connect_timeout(args: &mut Args, value: &OsStr) -> Outcome {
-    let timeout_ms = with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
-    args.connect_timeout = if timeout_ms < 0.0 { None } else { Some(millis(whole_u32(value)?)) };
+    let timeout_ms =
+        with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
+    args.connect_timeout = if timeout_ms < 0.0 {
+        None
+    } else {
+        Some(millis(whole_u32(value)?))
+    };
     Ok(())
 }
 
@@ -143,7 +156,8 @@ pub(crate) fn connect_timeout(args: &mut Args, value: &OsStr) -> Outcome {
 
 pub(crate) fn window(args: &mut Args, value: &OsStr) -> Outcome {
     const MAX: f64 = 512.0 * 1024.0 * 1024.0;
-    let bytes = with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
+    let bytes =
+        with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
     if !(0.0..=MAX).contains(&bytes) {
         return Err(ParameterError::BufferSize);
     }
@@ -158,7 +172,8 @@ pub(crate) fn mss(args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 pub(crate) fn tos(args: &mut Args, value: &OsStr) -> Outcome {
-    let number = integer_any_base(value.as_bytes()).and_then(|(number, _)| u8::try_from(number).ok());
+    let number =
+        integer_any_base(value.as_bytes()).and_then(|(number, _)| u8::try_from(number).ok());
     args.test.socket.tos = number.ok_or(ParameterError::Tos)?;
     Ok(())
 }
@@ -183,7 +198,8 @@ pub(crate) fn sctp_streams(args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 pub(crate) fn rcv_timeout(args: &mut Args, value: &OsStr) -> Outcome {
-    args.local.rcv_timeout = millis(bounded(value, 100, DAY_S * 1000).ok_or(ParameterError::ReceiveTimeout)?);
+    args.local.rcv_timeout =
+        millis(bounded(value, 100, DAY_S * 1000).ok_or(ParameterError::ReceiveTimeout)?);
     args.rcv_timeout_given = true;
     Ok(())
 }
@@ -196,7 +212,10 @@ pub(crate) fn snd_timeout(args: &mut Args, value: &OsStr) -> Outcome {
 
 /// Only a check with all three parts is possible here: the kernel's own values are not known yet.
 pub(crate) fn control_keepalive(args: &mut Args, value: Option<&OsStr>) -> Outcome {
-    let mut parts = value.unwrap_or_default().as_bytes().splitn(3, |byte| *byte == b'/');
+    let mut parts = value
+        .unwrap_or_default()
+        .as_bytes()
+        .splitn(3, |byte| *byte == b'/');
     let mut part = || {
         let number = atoi(parts.next().unwrap_or_default());
         u32::try_from(number).map_err(|_| ParameterError::Keepalive)
@@ -212,7 +231,12 @@ pub(crate) fn control_keepalive(args: &mut Args, value: Option<&OsStr>) -> Outco
 
 /// The part behind the comma is for the server; only a client sends it.
 pub(crate) fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
-    let cpu = |number: i64| u32::try_from(number).ok().filter(|cpu| *cpu <= 1024).ok_or(ParameterError::Affinity);
+    let cpu = |number: i64| {
+        u32::try_from(number)
+            .ok()
+            .filter(|cpu| *cpu <= 1024)
+            .ok_or(ParameterError::Affinity)
+    };
     let (number, _) = integer_any_base(value.as_bytes()).ok_or(ParameterError::Affinity)?;
     args.local.cpu = Some(cpu(number)?);
     if let Some(comma) = value.as_bytes().iter().position(|byte| *byte == b',') {
@@ -242,7 +266,9 @@ pub(crate) fn server_max_duration(args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 pub(crate) fn idle_timeout(args: &mut Args, value: &OsStr) -> Outcome {
-    args.server.idle_timeout = Some(seconds(bounded(value, 1, DAY_S).ok_or(ParameterError::IdleTimeout)?));
+    args.server.idle_timeout = Some(seconds(
+        bounded(value, 1, DAY_S).ok_or(ParameterError::IdleTimeout)?,
+    ));
     Ok(())
 }
 
@@ -268,7 +294,9 @@ pub(crate) fn io_strategy(args: &mut Args, value: &OsStr) -> Outcome {
     let (blocks, pause) = (IoStrategy::BLOCKS_MAX, IoStrategy::PAUSE_MAX_US);
     let wrong = || {
         let expected = "expected auto, BLOCKS/PAUSE_US or BLOCKS/spin";
-        ParameterError::Added(format!("{value:?}: {expected}, with 1 to {blocks} blocks and 0 to {pause} us"))
+        ParameterError::Added(format!(
+            "{value:?}: {expected}, with 1 to {blocks} blocks and 0 to {pause} us"
+        ))
     };
     args.local.io_strategy = Some(fixed_io_strategy(&value).ok_or_else(wrong)?);
     Ok(())
@@ -276,22 +304,34 @@ pub(crate) fn io_strategy(args: &mut Args, value: &OsStr) -> Outcome {
 
 fn fixed_io_strategy(value: &str) -> Option<IoStrategy> {
     let (blocks, wait) = value.split_once('/')?;
-    let blocks_per_call = blocks.parse().ok().filter(|blocks| (1..=IoStrategy::BLOCKS_MAX).contains(blocks))?;
+    let blocks_per_call = blocks
+        .parse()
+        .ok()
+        .filter(|blocks| (1..=IoStrategy::BLOCKS_MAX).contains(blocks))?;
     let receive_wait = match wait {
         "spin" => ReceiveWait::Spin,
         us => match us.parse().ok()? {
             0 => ReceiveWait::Event,
-            us => Some(us).filter(|us| *us <= IoStrategy::PAUSE_MAX_US).map(ReceiveWait::Pause)?,
+            us => Some(us)
+                .filter(|us| *us <= IoStrategy::PAUSE_MAX_US)
+                .map(ReceiveWait::Pause)?,
         },
     };
-    Some(IoStrategy { blocks_per_call, receive_wait })
+    Some(IoStrategy {
+        blocks_per_call,
+        receive_wait,
+    })
 }
 
 pub(crate) fn udp_check(args: &mut Args, value: &OsStr) -> Outcome {
     args.test.udp.check = match text(value).as_str() {
         "all" => SequenceCheck::EveryDatagram,
         "burst" => SequenceCheck::FirstOfBurst,
-        other => return Err(ParameterError::Added(format!("{other:?}: expected all or burst"))),
+        other => {
+            return Err(ParameterError::Added(format!(
+                "{other:?}: expected all or burst"
+            )));
+        }
     };
     Ok(())
 }
@@ -377,7 +417,11 @@ pub(crate) fn title(args: &mut Args, value: &OsStr) {
 
 pub(crate) fn debug(args: &mut Args, value: Option<&OsStr>) {
     let level = value.map_or(DEBUG_MAX, |value| atoi(value.as_bytes()));
-    let level = if (0..=DEBUG_MAX).contains(&level) { level } else { DEBUG_MAX };
+    let level = if (0..=DEBUG_MAX).contains(&level) {
+        level
+    } else {
+        DEBUG_MAX
+    };
     args.output.debug = u8::try_from(level).unwrap_or_default();
 }
 
@@ -386,7 +430,11 @@ pub(crate) fn debug(args: &mut Args, value: Option<&OsStr>) {
 /// A whole number by the rules of `atoi`, if it is within bounds. `min` is never negative.
 fn bounded(value: &OsStr, min: i32, max: i32) -> Option<u32> {
     let number = atoi(value.as_bytes());
-    if (min..=max).contains(&number) { u32::try_from(number).ok() } else { None }
+    if (min..=max).contains(&number) {
+        u32::try_from(number).ok()
+    } else {
+        None
+    }
 }
 
 fn whole(value: &OsStr, base: Base, max: u64) -> Result<u64, ParameterError> {
@@ -401,7 +449,8 @@ fn whole_u32(value: &OsStr) -> Result<u32, ParameterError> {
 /// 0, or 0.1 to 60 seconds.
 fn report_period(value: &[u8]) -> Option<Duration> {
     let period_s = atof(value);
-    (period_s == 0.0 || (0.1..=60.0).contains(&period_s)).then(|| Duration::from_secs_f64(period_s.abs()))
+    (period_s == 0.0 || (0.1..=60.0).contains(&period_s))
+        .then(|| Duration::from_secs_f64(period_s.abs()))
 }
 
 fn split_slash(value: &[u8]) -> (&[u8], Option<&[u8]>) {

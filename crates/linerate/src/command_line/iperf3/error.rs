@@ -34,8 +34,11 @@ impl UsageError {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Getopt(error) => {
-                let text = String::from_utf8_lossy(&error.message(OsStr::new("iperf3"), GLIBC)).into_owned();
-                text.strip_prefix("iperf3: ").map(str::to_owned).unwrap_or(text)
+                let text = String::from_utf8_lossy(&error.message(OsStr::new("iperf3"), GLIBC))
+                    .into_owned();
+                text.strip_prefix("iperf3: ")
+                    .map(str::to_owned)
+                    .unwrap_or(text)
             }
             Self::Parameter(error) => error.to_string(),
         }
@@ -124,7 +127,9 @@ pub(crate) enum ParameterError {
     UdpFile,
     #[error("cannot access authorized users file")]
     UsersFile,
-    #[error("control connection Keepalive period should be larger than the full retry period (interval * count): ")]
+    #[error(
+        "control connection Keepalive period should be larger than the full retry period (interval * count): "
+    )]
     Keepalive,
     #[error("invalid unit value or suffix: '{0}'")]
     Unit(String),

@@ -65,7 +65,9 @@ pub fn parse(program: &OsStr, words: &[OsString]) -> Result<Request, Vec<u8>> {
 pub fn read_words(words: &[OsString]) -> Result<Request, Failure> {
     request(words).map_err(|error| {
         let text = error.text();
-        let code = ErrorCode::ALL.iter().find(|code| code.message(None) == text);
+        let code = ErrorCode::ALL
+            .iter()
+            .find(|code| code.message(None) == text);
         let mut failure = Failure::new(FailureKind::Error, text);
         failure.code = code.map(|code| code.number());
         failure
@@ -78,8 +80,15 @@ fn request(words: &[OsString]) -> Result<Request, UsageError> {
         Parsed::Run(args) => args,
     };
     let warnings = resolve::warnings(&args);
-    let surroundings = Surroundings { read_file: &read_file, file_len: &file_len, password: &password };
-    Ok(Request::Run(Box::new(resolve(*args, &surroundings)?), warnings))
+    let surroundings = Surroundings {
+        read_file: &read_file,
+        file_len: &file_len,
+        password: &password,
+    };
+    Ok(Request::Run(
+        Box::new(resolve(*args, &surroundings)?),
+        warnings,
+    ))
 }
 
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
@@ -88,7 +97,10 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Pipes and devices have no length.
 fn file_len(path: &Path) -> Option<u64> {
-    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
+    std::fs::metadata(path)
+        .ok()
+        .filter(std::fs::Metadata::is_file)
+        .map(|file| file.len())
 }
 
 /// The password from the environment or the terminal.

@@ -77,7 +77,11 @@ const SECTIONS: [(Section, &str); 4] = [
 pub fn option_groups() -> Vec<OptionGroup> {
     let group = |(section, title)| OptionGroup {
         title,
-        options: OPTIONS.iter().filter(|option| option.section == section).map(OptionRow::documented).collect(),
+        options: OPTIONS
+            .iter()
+            .filter(|option| option.section == section)
+            .map(OptionRow::documented)
+            .collect(),
     };
     SECTIONS.map(group).to_vec()
 }
@@ -94,7 +98,12 @@ impl OptionRow {
     }
 
     fn documented(&self) -> OptionHelp {
-        OptionHelp { short: self.short, longs: self.names(), value: self.effect.value(), help: self.help }
+        OptionHelp {
+            short: self.short,
+            longs: self.names(),
+            value: self.effect.value(),
+            help: self.help,
+        }
     }
 }
 
@@ -113,7 +122,15 @@ const fn row(
         Section::Server => Role::Server,
         Section::Client | Section::Added => Role::Client,
     };
-    OptionRow { short, long, alias: None, role, section, effect, help }
+    OptionRow {
+        short,
+        long,
+        alias: None,
+        role,
+        section,
+        effect,
+        help,
+    }
 }
 
 impl OptionRow {

@@ -34,9 +34,12 @@ impl Args {
         let mut args = Self::new(streams_max(&grammar, words));
         for found in Getopt::new(&grammar, words) {
             let found = found?;
-            let Some(option) = OPTIONS.get(found.id) else { continue };
+            let Some(option) = OPTIONS.get(found.id) else {
+                continue;
+            };
             args.note_role(option.role);
-            args.output.additions |= option.section == Section::Added && !BESIDE_THE_REPORT.contains(&option.long);
+            args.output.additions |=
+                option.section == Section::Added && !BESIDE_THE_REPORT.contains(&option.long);
             option.effect.act(&mut args, found.value)?;
             if let Some(text) = args.print {
                 return Ok(Parsed::Print(text));

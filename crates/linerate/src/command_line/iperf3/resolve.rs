@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use linerate_iperf3::auth::{AuthError, is_encrypted};
-use linerate_model::spec::{AcceptedPadding, ClientSpec, Credentials, Segmentation, ServerAuth, ServerSpec};
+use linerate_model::spec::{
+    AcceptedPadding, ClientSpec, Credentials, Segmentation, ServerAuth, ServerSpec,
+};
 use linerate_model::{Direction, EndCondition, Transport};
 
 use super::args::{Args, AuthArgs, ChosenRole, EndArgs, OutputOptions, ProcessOptions};
@@ -58,7 +60,10 @@ const UDP_RATE_BPS: u64 = 1_048_576;
 ///
 /// # Errors
 /// The first contradiction between options, or a key that cannot be read.
-pub(crate) fn resolve(args: Args, surroundings: &Surroundings<'_>) -> Result<Command, ParameterError> {
+pub(crate) fn resolve(
+    args: Args,
+    surroundings: &Surroundings<'_>,
+) -> Result<Command, ParameterError> {
     check_roles(&args)?;
     let auth = resolve_auth(&args, surroundings)?;
     let is_client = matches!(args.role, Some(ChosenRole::Client(_)));
@@ -69,11 +74,18 @@ pub(crate) fn resolve(args: Args, surroundings: &Surroundings<'_>) -> Result<Com
         return Err(ParameterError::UdpFile);
     }
     let block_len_bytes = block_len(args.test.transport, args.block_len_bytes)?;
-    let file_len = args.local.file.as_deref().filter(|_| is_client).and_then(surroundings.file_len);
+    let file_len = args
+        .local
+        .file
+        .as_deref()
+        .filter(|_| is_client)
+        .and_then(surroundings.file_len);
     let end = end_condition(&args.end, file_len)?;
     match (args.role.clone(), auth) {
         (None, _) => Err(ParameterError::NoRole),
-        (Some(ChosenRole::Client(host)), auth) => Ok(client(args, host, auth.client, block_len_bytes, end)),
+        (Some(ChosenRole::Client(host)), auth) => {
+            Ok(client(args, host, auth.client, block_len_bytes, end))
+        }
         (Some(ChosenRole::Server), auth) => Ok(server(args, auth.server)),
     }
 }
@@ -83,11 +95,24 @@ pub(crate) fn warnings(args: &Args) -> Vec<&'static str> {
     let mut warnings = args.warnings.clone();
     if args.output.json {
         let rows = [
-            (args.format_given, "warning: Report format (-f) flag ignored with JSON output (-J)"),
-            (args.output.verbose, "warning: Verbose output (-v) may interfere with JSON output (-J)"),
-            (args.output.debug > 0, "warning: Debug output (-d) may interfere with JSON output (-J)"),
+            (
+                args.format_given,
+                "warning: Report format (-f) flag ignored with JSON output (-J)",
+            ),
+            (
+                args.output.verbose,
+                "warning: Verbose output (-v) may interfere with JSON output (-J)",
+            ),
+            (
+                args.output.debug > 0,
+                "warning: Debug output (-d) may interfere with JSON output (-J)",
+            ),
         ];
-        warnings.extend(rows.iter().filter(|(applies, _)| *applies).map(|(_, text)| *text));
+        warnings.extend(
+            rows.iter()
+                .filter(|(applies, _)| *applies)
+                .map(|(_, text)| *text),
+        );
     }
     warnings
 }
@@ -96,7 +121,9 @@ pub(crate) fn warnings(args: &Args) -> Vec<&'static str> {
 fn check_roles(args: &Args) -> Result<(), ParameterError> {
     let stray_padding = args.auth.pkcs1_padding && args.auth.username.is_none();
     match args.role {
-        Some(ChosenRole::Client(_)) if args.server_only_seen || stray_padding => Err(ParameterError::ServerOnly),
+        Some(ChosenRole::Client(_)) if args.server_only_seen || stray_padding => {
+            Err(ParameterError::ServerOnly)
+        }
         Some(ChosenRole::Server) if args.client_only_seen => Err(ParameterError::ClientOnly),
         _ => Ok(()),
     }
@@ -110,13 +137,22 @@ struct Auth {
 
 fn resolve_auth(args: &Args, surroundings: &Surroundings<'_>) -> Result<Auth, ParameterError> {
     Ok(match args.role {
-        Some(ChosenRole::Client(_)) => Auth { client: credentials(&args.auth, surroundings)?, ..Auth::default() },
-        Some(ChosenRole::Server) => Auth { server: server_auth(&args.auth, surroundings)?, ..Auth::default() },
+        Some(ChosenRole::Client(_)) => Auth {
+            client: credentials(&args.auth, surroundings)?,
+            ..Auth::default()
+        },
+        Some(ChosenRole::Server) => Auth {
+            server: server_auth(&args.auth, surroundings)?,
+            ..Auth::default()
+        },
         None => Auth::default(),
     })
 }
 
-fn credentials(auth: &AuthArgs, surroundings: &Surroundings<'_>) -> Result<Option<Credentials>, ParameterError> {
+fn credentials(
+    auth: &AuthArgs,
+    surroundings: &Surroundings<'_>,
+) -> Result<Option<Credentials>, ParameterError> {
     let (username, key_path) = match (&auth.username, &auth.public_key_path) {
         (None, None) => return Ok(None),
         (Some(username), Some(path)) => (username.clone(), path),
@@ -132,7 +168,10 @@ fn credentials(auth: &AuthArgs, surroundings: &Surroundings<'_>) -> Result<Optio
     Ok(Some(credentials))
 }
 
-fn server_auth(auth: &AuthArgs, surroundings: &Surroundings<'_>) -> Result<Option<ServerAuth>, ParameterError> {
+fn server_auth(
+    auth: &AuthArgs,
+    surroundings: &Surroundings<'_>,
+) -> Result<Option<ServerAuth>, ParameterError> {
     let (key_path, users_file) = match (&auth.private_key_path, &auth.users_path) {
         (None, None) => return Ok(None),
         (Some(key), Some(users)) => (key, users.clone()),
@@ -142,7 +181,10 @@ fn server_auth(auth: &AuthArgs, surroundings: &Surroundings<'_>) -> Result<Optio
     let private_key_pem = read_pem(key_path, surroundings, ParameterError::ServerAuth)?;
     if is_encrypted(&private_key_pem) {
         let file = format!("{}: {}", key_path.display(), AuthError::Encrypted);
-        return Err(ParameterError::Unreadable { file, complaint: Box::new(ParameterError::ServerAuth) });
+        return Err(ParameterError::Unreadable {
+            file,
+            complaint: Box::new(ParameterError::ServerAuth),
+        });
     }
     let mut resolved = ServerAuth::new(private_key_pem, users_file);
     if let Some(max_skew_s) = auth.max_skew_s {
@@ -157,12 +199,20 @@ fn server_auth(auth: &AuthArgs, surroundings: &Surroundings<'_>) -> Result<Optio
 }
 
 /// A file that looks like PEM (RFC 7468).
-fn read_pem(path: &Path, surroundings: &Surroundings<'_>, complaint: ParameterError) -> Result<String, ParameterError> {
-    let text = String::from_utf8(read_file(path, surroundings, complaint.clone())?).unwrap_or_default();
+fn read_pem(
+    path: &Path,
+    surroundings: &Surroundings<'_>,
+    complaint: ParameterError,
+) -> Result<String, ParameterError> {
+    let text =
+        String::from_utf8(read_file(path, surroundings, complaint.clone())?).unwrap_or_default();
     if text.contains("-----BEGIN ") {
         return Ok(text);
     }
-    Err(ParameterError::Unreadable { file: format!("{}: no PEM file", path.display()), complaint: Box::new(complaint) })
+    Err(ParameterError::Unreadable {
+        file: format!("{}: no PEM file", path.display()),
+        complaint: Box::new(complaint),
+    })
 }
 
 fn read_file(
@@ -171,7 +221,11 @@ fn read_file(
     complaint: ParameterError,
 ) -> Result<Vec<u8>, ParameterError> {
     (surroundings.read_file)(path).map_err(|error| ParameterError::Unreadable {
-        file: format!("{}: {}", path.display(), linerate_sys::error::io_text(&error)),
+        file: format!(
+            "{}: {}",
+            path.display(),
+            linerate_sys::error::io_text(&error)
+        ),
         complaint: Box::new(complaint),
     })
 }
@@ -200,7 +254,9 @@ fn end_condition(end: &EndArgs, file_len: Option<u64>) -> Result<EndCondition, P
         }
         (None, 0, 0) => Ok(EndCondition::Duration(Duration::from_secs(10))),
         (Some(0), 0, 0) => Ok(EndCondition::Unlimited),
-        (Some(duration_s), 0, 0) => Ok(EndCondition::Duration(Duration::from_secs(u64::from(duration_s)))),
+        (Some(duration_s), 0, 0) => Ok(EndCondition::Duration(Duration::from_secs(u64::from(
+            duration_s,
+        )))),
         (None, bytes, 0) => Ok(EndCondition::Bytes(bytes)),
         (None, 0, blocks) => Ok(EndCondition::Blocks(blocks)),
         _ => Err(ParameterError::EndConditions),
@@ -222,7 +278,11 @@ fn client(
         (0, Transport::Sctp) => 64 * 1024,
         (named, _) => named,
     };
-    let default_rate_bps = if test.transport == Transport::Udp { UDP_RATE_BPS } else { 0 };
+    let default_rate_bps = if test.transport == Transport::Udp {
+        UDP_RATE_BPS
+    } else {
+        0
+    };
     test.pacing.rate_bps = Some(args.rate_bps.unwrap_or(default_rate_bps)).filter(|rate| *rate > 0);
     if args.gsro && test.transport == Transport::Udp {
         let sizes = Segmentation::of_datagrams(test.block_len_bytes);
@@ -233,7 +293,11 @@ fn client(
     spec.connect_timeout = args.connect_timeout;
     spec.server_cpu = args.server_cpu;
     spec.credentials = credentials;
-    Command::Client { spec: Box::new(spec), process: args.process, output: args.output }
+    Command::Client {
+        spec: Box::new(spec),
+        process: args.process,
+        output: args.output,
+    }
 }
 
 fn server(args: Args, auth: Option<ServerAuth>) -> Command {
@@ -250,7 +314,11 @@ fn server(args: Args, auth: Option<ServerAuth>) -> Command {
     spec.auth = auth;
     spec.mptcp = args.test.mptcp;
     spec.policy = policy;
-    Command::Server { spec: Box::new(spec), process: args.process, output: args.output }
+    Command::Server {
+        spec: Box::new(spec),
+        process: args.process,
+        output: args.output,
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 
-use linerate_model::spec::{AddressFamily, BitrateLimit, IoStrategy, Keepalive, Payload, ReceiveWait, SendPath};
+use linerate_model::spec::{
+    AddressFamily, BitrateLimit, IoStrategy, Keepalive, Payload, ReceiveWait, SendPath,
+};
 use linerate_model::units::UnitFormat;
 use proptest::prelude::*;
 
@@ -58,19 +60,32 @@ fn server(line: &str) -> (ServerSpec, ProcessOptions) {
 
 /// The complaint without its fixed beginning.
 fn complaint(line: &str) -> String {
-    let message = command(&words(line)).expect_err(line).message(OsStr::new("prog"));
+    let message = command(&words(line))
+        .expect_err(line)
+        .message(OsStr::new("prog"));
     let message = String::from_utf8(message).expect("only text was typed");
-    message.trim_start_matches("iperf3: parameter error - ").to_owned()
+    message
+        .trim_start_matches("iperf3: parameter error - ")
+        .to_owned()
 }
 
 #[test]
 fn nothing_said_is_ten_seconds_of_tcp() {
     let (spec, output) = client("");
     assert_eq!((spec.host.as_str(), spec.local.port), ("host", 5201));
-    assert_eq!(spec.test.end, EndCondition::Duration(Duration::from_secs(10)));
-    assert_eq!((spec.test.transport, spec.test.block_len_bytes), (Transport::Tcp, 131_072));
+    assert_eq!(
+        spec.test.end,
+        EndCondition::Duration(Duration::from_secs(10))
+    );
+    assert_eq!(
+        (spec.test.transport, spec.test.block_len_bytes),
+        (Transport::Tcp, 131_072)
+    );
     assert!(!spec.test.block_len_explicit);
-    assert_eq!((spec.test.pacing.rate_bps, spec.test.pacing.timer_us), (None, 1000));
+    assert_eq!(
+        (spec.test.pacing.rate_bps, spec.test.pacing.timer_us),
+        (None, 1000)
+    );
     assert_eq!(output, OutputOptions::default());
 }
 
@@ -80,7 +95,10 @@ fn a_file_ends_the_test_unless_an_end_is_named() {
     let rows = [
         ("-F data", EndCondition::Bytes(3_000_000)),
         ("-F data -R", EndCondition::Bytes(3_000_000)),
-        ("-F data -t 20", EndCondition::Duration(Duration::from_secs(20))),
+        (
+            "-F data -t 20",
+            EndCondition::Duration(Duration::from_secs(20)),
+        ),
         ("-F data -t 0", EndCondition::Unlimited),
         ("-F data -n 1K", EndCondition::Bytes(1024)),
         ("-F data -k 2", EndCondition::Blocks(2)),
@@ -95,48 +113,99 @@ fn a_file_ends_the_test_unless_an_end_is_named() {
 #[test]
 fn a_negative_connect_timeout_is_none() {
     assert_eq!(client("--connect-timeout -5").0.connect_timeout, None);
-    assert_eq!(client("--connect-timeout 300").0.connect_timeout, Some(Duration::from_millis(300)));
-    assert_eq!(complaint("-c host --connect-timeout abc"), "invalid unit value or suffix: 'abc'");
+    assert_eq!(
+        client("--connect-timeout 300").0.connect_timeout,
+        Some(Duration::from_millis(300))
+    );
+    assert_eq!(
+        complaint("-c host --connect-timeout abc"),
+        "invalid unit value or suffix: 'abc'"
+    );
 }
 
 #[test]
 fn client_options_reach_the_test() {
-    let (spec, _) = client("-P 4 -R -O 2 -t 0 -w 1M -M 1400 -N -C bbr -S 0x10 -L 7 -Z --skip-rx-copy -m");
+    let (spec, _) =
+        client("-P 4 -R -O 2 -t 0 -w 1M -M 1400 -N -C bbr -S 0x10 -L 7 -Z --skip-rx-copy -m");
     let test = &spec.test;
     assert_eq!((test.streams, test.direction), (4, Direction::Reverse));
-    assert_eq!((test.omit, test.end), (Duration::from_secs(2), EndCondition::Unlimited));
+    assert_eq!(
+        (test.omit, test.end),
+        (Duration::from_secs(2), EndCondition::Unlimited)
+    );
     assert_eq!(test.socket.window_bytes, Some(1 << 20));
-    assert_eq!((test.socket.mss_bytes, test.socket.no_delay), (Some(1400), true));
+    assert_eq!(
+        (test.socket.mss_bytes, test.socket.no_delay),
+        (Some(1400), true)
+    );
     assert_eq!(test.socket.congestion.as_deref(), Some("bbr"));
     assert_eq!((test.socket.tos, test.socket.flow_label), (0x10, Some(7)));
     assert!(test.send_path == SendPath::SendFile && test.skip_rx_copy && test.mptcp);
 
-    let (spec, _) = client("--bidir -n 1K -b 5M/10 --fq-rate 1G --pacing-timer 2K --repeating-payload --extra-data x");
+    let (spec, _) = client(
+        "--bidir -n 1K -b 5M/10 --fq-rate 1G --pacing-timer 2K --repeating-payload --extra-data x",
+    );
     let test = &spec.test;
-    assert_eq!((test.direction, test.end), (Direction::Bidirectional, EndCondition::Bytes(1024)));
-    assert_eq!((test.pacing.rate_bps, test.pacing.burst_blocks), (Some(5_000_000), Some(10)));
-    assert_eq!((test.pacing.fq_rate_bps, test.pacing.timer_us), (Some(1_000_000_000), 2048));
-    assert_eq!((test.payload, test.extra_data.as_deref()), (Payload::Repeating, Some("x")));
+    assert_eq!(
+        (test.direction, test.end),
+        (Direction::Bidirectional, EndCondition::Bytes(1024))
+    );
+    assert_eq!(
+        (test.pacing.rate_bps, test.pacing.burst_blocks),
+        (Some(5_000_000), Some(10))
+    );
+    assert_eq!(
+        (test.pacing.fq_rate_bps, test.pacing.timer_us),
+        (Some(1_000_000_000), 2048)
+    );
+    assert_eq!(
+        (test.payload, test.extra_data.as_deref()),
+        (Payload::Repeating, Some("x"))
+    );
     assert_eq!(client("-k 3").0.test.end, EndCondition::Blocks(3));
 }
 
 #[test]
 fn udp_has_its_own_defaults() {
     let (spec, _) = client("-u");
-    assert_eq!((spec.test.block_len_bytes, spec.test.pacing.rate_bps), (0, Some(1_048_576)));
+    assert_eq!(
+        (spec.test.block_len_bytes, spec.test.pacing.rate_bps),
+        (0, Some(1_048_576))
+    );
     assert_eq!(client("-u -b 0").0.test.pacing.rate_bps, None);
     let (spec, _) = client("-u -l 1400 --gsro --udp-counters-64bit --dont-fragment");
     let sizes = Segmentation::new(1400, 46 * 1400);
-    assert_eq!((spec.test.udp.gso, spec.test.udp.gro), (Some(sizes), Some(sizes)));
-    assert!(spec.test.udp.counters_64bit && spec.test.socket.dont_fragment && spec.test.block_len_explicit);
-    assert_eq!(client("-u -l 16 --gsro").0.test.udp.gso.map(|s| s.buffer_bytes), Some(128 * 16));
+    assert_eq!(
+        (spec.test.udp.gso, spec.test.udp.gro),
+        (Some(sizes), Some(sizes))
+    );
+    assert!(
+        spec.test.udp.counters_64bit
+            && spec.test.socket.dont_fragment
+            && spec.test.block_len_explicit
+    );
+    assert_eq!(
+        client("-u -l 16 --gsro")
+            .0
+            .test
+            .udp
+            .gso
+            .map(|s| s.buffer_bytes),
+        Some(128 * 16)
+    );
 }
 
 #[test]
 fn the_number_of_sctp_streams_is_no_rate() {
     let (spec, _) = client("--sctp --nstreams 5 -X 192.0.2.1 -X 192.0.2.2");
-    assert_eq!((spec.test.transport, spec.test.block_len_bytes), (Transport::Sctp, 65_536));
-    assert_eq!((spec.test.socket.sctp_streams, spec.test.pacing.rate_bps), (Some(5), None));
+    assert_eq!(
+        (spec.test.transport, spec.test.block_len_bytes),
+        (Transport::Sctp, 65_536)
+    );
+    assert_eq!(
+        (spec.test.socket.sctp_streams, spec.test.pacing.rate_bps),
+        (Some(5), None)
+    );
     assert_eq!(spec.test.socket.sctp_bind, ["192.0.2.1", "192.0.2.2"]);
 }
 
@@ -148,11 +217,20 @@ fn a_device_behind_a_host_is_a_device_unless_it_is_a_scope() {
     };
     assert_eq!(host_of("-c a%eth0"), ("a".into(), Some("eth0".into())));
     assert_eq!(host_of("-c fe80::1%eth0"), ("fe80::1%eth0".into(), None));
-    assert_eq!(host_of("-c a --bind-dev lo"), ("a".into(), Some("lo".into())));
+    assert_eq!(
+        host_of("-c a --bind-dev lo"),
+        ("a".into(), Some("lo".into()))
+    );
     let (spec, _) = client("-B ::1%lo --cport 5000 -4 -6");
     let bind = spec.local.bind;
-    assert_eq!((bind.host.as_deref(), bind.device.as_deref()), (Some("::1"), Some("lo")));
-    assert_eq!((bind.client_port, bind.family), (Some(5000), Some(AddressFamily::V6)));
+    assert_eq!(
+        (bind.host.as_deref(), bind.device.as_deref()),
+        (Some("::1"), Some("lo"))
+    );
+    assert_eq!(
+        (bind.client_port, bind.family),
+        (Some(5000), Some(AddressFamily::V6))
+    );
 }
 
 #[test]
@@ -162,14 +240,26 @@ fn local_options_reach_both_ends() {
     let (client, _) = client(&format!("{line} -R"));
     assert_eq!(server.local, client.local);
     let local = client.local;
-    assert_eq!((local.port, local.interval), (99, Some(Duration::from_millis(500))));
-    assert_eq!((local.cpu, local.rcv_timeout), (Some(3), Duration::from_millis(500)));
+    assert_eq!(
+        (local.port, local.interval),
+        (99, Some(Duration::from_millis(500)))
+    );
+    assert_eq!(
+        (local.cpu, local.rcv_timeout),
+        (Some(3), Duration::from_millis(500))
+    );
     assert_eq!(local.snd_timeout, Some(Duration::from_millis(700)));
     let keepalive = Keepalive::new(30, 5, 2);
-    assert_eq!((local.control_keepalive, local.file), (Some(keepalive), Some("data".into())));
+    assert_eq!(
+        (local.control_keepalive, local.file),
+        (Some(keepalive), Some("data".into()))
+    );
     assert_eq!(super::tests::client("-i 0").0.local.interval, None);
     assert_eq!(super::tests::client("-A 1,2").0.server_cpu, Some(2));
-    assert_eq!(super::tests::client("--cntl-ka").0.local.control_keepalive, Some(Keepalive::default()));
+    assert_eq!(
+        super::tests::client("--cntl-ka").0.local.control_keepalive,
+        Some(Keepalive::default())
+    );
 }
 
 #[test]
@@ -181,18 +271,31 @@ fn a_strategy_has_blocks_and_a_wait() {
         ("8/spin", 8, ReceiveWait::Spin),
     ] {
         let (spec, _) = client(&format!("--lr-io {value}"));
-        assert_eq!(spec.local.io_strategy, Some(IoStrategy { blocks_per_call, receive_wait }), "{value}");
+        assert_eq!(
+            spec.local.io_strategy,
+            Some(IoStrategy {
+                blocks_per_call,
+                receive_wait
+            }),
+            "{value}"
+        );
     }
     assert_eq!(client("--lr-io auto").0.local.io_strategy, None);
-    for value in ["8", "spin", "0/10", "65/10", "8/1001", "8/-1", "8/Spin", "/"] {
-        assert!(complaint(&format!("-c host --lr-io {value}")).contains("BLOCKS/spin"), "{value}");
+    for value in [
+        "8", "spin", "0/10", "65/10", "8/1001", "8/-1", "8/Spin", "/",
+    ] {
+        assert!(
+            complaint(&format!("-c host --lr-io {value}")).contains("BLOCKS/spin"),
+            "{value}"
+        );
     }
 }
 
 #[test]
 fn server_options_reach_the_server() {
-    let (spec, process) =
-        server("-D -1 -I f.pid --idle-timeout 9 --server-max-duration 60 --server-bitrate-limit 1M/2 -m");
+    let (spec, process) = server(
+        "-D -1 -I f.pid --idle-timeout 9 --server-max-duration 60 --server-bitrate-limit 1M/2 -m",
+    );
     assert!(spec.one_off && spec.mptcp && process.daemon);
     assert_eq!(process.pidfile, Some("f.pid".into()));
     assert_eq!(spec.idle_timeout, Some(Duration::from_secs(9)));
@@ -206,50 +309,100 @@ fn server_options_reach_the_server() {
 fn logins_need_everything_on_both_ends() {
     let (spec, _) = client("--username mario --rsa-public-key-path key.pem --use-pkcs1-padding");
     let credentials = spec.credentials.expect("a login");
-    assert_eq!((credentials.username.as_str(), credentials.password.as_str()), ("mario", "rossi"));
-    assert_eq!((credentials.public_key_pem.as_str(), credentials.pkcs1_padding), (KEY, true));
-    let (spec, _) = server("--rsa-private-key-path key.pem --authorized-users-path users --time-skew-threshold 3");
+    assert_eq!(
+        (credentials.username.as_str(), credentials.password.as_str()),
+        ("mario", "rossi")
+    );
+    assert_eq!(
+        (
+            credentials.public_key_pem.as_str(),
+            credentials.pkcs1_padding
+        ),
+        (KEY, true)
+    );
+    let (spec, _) = server(
+        "--rsa-private-key-path key.pem --authorized-users-path users --time-skew-threshold 3",
+    );
     let auth = spec.auth.expect("a login");
-    assert_eq!((auth.max_skew, auth.padding), (Duration::from_secs(3), AcceptedPadding::Oaep));
+    assert_eq!(
+        (auth.max_skew, auth.padding),
+        (Duration::from_secs(3), AcceptedPadding::Oaep)
+    );
 
     let client_auth = "you must specify a username, password, and path to a valid RSA public key";
-    let server_auth = "you must specify a path to a valid RSA private key and a user credential file";
+    let server_auth =
+        "you must specify a path to a valid RSA private key and a user credential file";
     let rows = [
         ("-c h --username mario", client_auth),
         ("-c h --rsa-public-key-path key.pem", client_auth),
-        ("-c h --username mario --rsa-public-key-path nowhere", client_auth),
-        ("-c h --username mario --rsa-public-key-path junk", client_auth),
+        (
+            "-c h --username mario --rsa-public-key-path nowhere",
+            client_auth,
+        ),
+        (
+            "-c h --username mario --rsa-public-key-path junk",
+            client_auth,
+        ),
         ("-s --rsa-private-key-path key.pem", server_auth),
         ("-s --authorized-users-path users", server_auth),
-        ("-s --rsa-private-key-path junk --authorized-users-path users", server_auth),
-        ("-s --rsa-private-key-path key.pem --authorized-users-path nowhere", "cannot access authorized users file"),
+        (
+            "-s --rsa-private-key-path junk --authorized-users-path users",
+            server_auth,
+        ),
+        (
+            "-s --rsa-private-key-path key.pem --authorized-users-path nowhere",
+            "cannot access authorized users file",
+        ),
     ];
     for (line, expected) in rows {
         let text = complaint(line);
         // Where a file is missing, a line above names it and the cause.
         assert!(text.ends_with(expected), "{line}: {text}");
-        assert_eq!(text.contains("nowhere: "), line.contains("nowhere"), "{line}: {text}");
+        assert_eq!(
+            text.contains("nowhere: "),
+            line.contains("nowhere"),
+            "{line}: {text}"
+        );
     }
 }
 
 #[test]
 fn credentials_that_no_server_could_read_are_refused() {
-    let blank = Surroundings { password: &|| Some("two words".to_owned()), ..surroundings() };
-    let parsed = Args::parse(&words("-c h --username mario --rsa-public-key-path key.pem"));
+    let blank = Surroundings {
+        password: &|| Some("two words".to_owned()),
+        ..surroundings()
+    };
+    let parsed = Args::parse(&words(
+        "-c h --username mario --rsa-public-key-path key.pem",
+    ));
     let Ok(Parsed::Run(args)) = parsed else {
         panic!("a test: {parsed:?}");
     };
-    assert!(matches!(resolve(*args, &blank), Err(ParameterError::BlankInCredentials)));
+    assert!(matches!(
+        resolve(*args, &blank),
+        Err(ParameterError::BlankInCredentials)
+    ));
 }
 
 #[test]
 fn reports_are_as_asked_for() {
-    let (_, output) = client("-f M -V --debug=2 --logfile log --forceflush --timestamps=%H -T name --json-stream");
-    assert_eq!(output.format, UnitFormat { is_bytes: true, power: Some(2) });
+    let (_, output) = client(
+        "-f M -V --debug=2 --logfile log --forceflush --timestamps=%H -T name --json-stream",
+    );
+    assert_eq!(
+        output.format,
+        UnitFormat {
+            is_bytes: true,
+            power: Some(2)
+        }
+    );
     assert!(output.verbose && output.forceflush && output.json && output.json_stream);
     assert!(!output.json_stream_full);
     assert_eq!((output.debug, output.logfile), (2, Some("log".into())));
-    assert_eq!((output.timestamps.as_deref(), output.title.as_deref()), (Some("%H"), Some("name")));
+    assert_eq!(
+        (output.timestamps.as_deref(), output.title.as_deref()),
+        (Some("%H"), Some("name"))
+    );
     assert_eq!(client("--timestamps").1.timestamps.as_deref(), Some("%c "));
     assert_eq!((client("-d").1.debug, client("--debug=-1").1.debug), (4, 4));
 }
@@ -262,7 +415,10 @@ fn json_output_warns_of_options_that_do_not_go_with_it() {
     };
     assert_eq!(warnings_of("-c h -J -V -f k -d").len(), 3);
     assert_eq!(warnings_of("-c h -V -f k -d"), [""; 0]);
-    assert_eq!(warnings_of("-c h -J -f k"), ["warning: Report format (-f) flag ignored with JSON output (-J)"]);
+    assert_eq!(
+        warnings_of("-c h -J -f k"),
+        ["warning: Report format (-f) flag ignored with JSON output (-J)"]
+    );
 }
 
 #[test]
@@ -286,17 +442,41 @@ fn contradictions_are_reported_in_the_order_of_the_original() {
         ("-c h -s", "cannot be both server and client"),
         ("--bidir -R", "cannot be both reverse and bidirectional"),
         ("-c h -F f -u -l 8", "cannot transfer file using UDP"),
-        ("-c h -l -1", "block size too large (maximum = 1048576 bytes)"),
+        (
+            "-c h -l -1",
+            "block size too large (maximum = 1048576 bytes)",
+        ),
         ("-c h -n -1", "invalid unit value or suffix: '-1'"),
         ("-c h -b 1Q/5", "invalid unit value or suffix: '1Q'"),
         ("-c h -b 1Q/0", "invalid burst count (maximum = 1000)"),
-        ("-s --idle-timeout 0", "idle timeout parameter is not positive or larger than allowed limit"),
-        ("-s --time-skew-threshold 0", "skew threshold must be a positive number"),
-        ("-s --server-max-duration -1", "test duration valid values are 0 to 86400 seconds"),
-        ("-s --server-bitrate-limit 1M/61", "invalid time interval for calculating average data rate"),
-        ("-c h -P=4", "invalid number of parallel streams (min = 1, max = 128)"),
-        ("-c h -i nan", "invalid report interval (min = 0.1, max = 60 seconds)"),
-        ("-c h -t 99999999999999999999", "test duration valid values are 0 to 86400 seconds"),
+        (
+            "-s --idle-timeout 0",
+            "idle timeout parameter is not positive or larger than allowed limit",
+        ),
+        (
+            "-s --time-skew-threshold 0",
+            "skew threshold must be a positive number",
+        ),
+        (
+            "-s --server-max-duration -1",
+            "test duration valid values are 0 to 86400 seconds",
+        ),
+        (
+            "-s --server-bitrate-limit 1M/61",
+            "invalid time interval for calculating average data rate",
+        ),
+        (
+            "-c h -P=4",
+            "invalid number of parallel streams (min = 1, max = 128)",
+        ),
+        (
+            "-c h -i nan",
+            "invalid report interval (min = 0.1, max = 60 seconds)",
+        ),
+        (
+            "-c h -t 99999999999999999999",
+            "test duration valid values are 0 to 86400 seconds",
+        ),
     ];
     for (line, expected) in rows {
         assert_eq!(complaint(line), expected, "{line}");
@@ -359,7 +539,11 @@ fn no_two_options_share_a_name() {
     let mut names: Vec<String> = Vec::new();
     for option in OPTIONS {
         names.extend(option.short.map(|letter| letter.to_string()));
-        names.extend(std::iter::once(option.long).chain(option.alias).map(str::to_owned));
+        names.extend(
+            std::iter::once(option.long)
+                .chain(option.alias)
+                .map(str::to_owned),
+        );
     }
     let count = names.len();
     names.sort();
@@ -376,13 +560,13 @@ fn any_word() -> impl Strategy<Value = OsString> {
         "[0-9.eE+-]{0,8}[kKmMgGtTqx/%,:]{0,2}[0-9]{0,3}",
         Just("fe80::1%\u{1F600}".to_owned()),
     ];
-    let option = (prop::sample::select(OPTIONS), value.clone(), 0..3).prop_map(|(option, value, form)| {
-        match (form, option.short) {
+    let option = (prop::sample::select(OPTIONS), value.clone(), 0..3).prop_map(
+        |(option, value, form)| match (form, option.short) {
             (0, Some(letter)) => format!("-{letter}{value}"),
             (1, _) if option.effect.value() != Value::None => format!("--{}={value}", option.long),
             _ => format!("--{}", option.long),
-        }
-    });
+        },
+    );
     prop_oneof![
         6 => option.prop_map(OsString::from),
         2 => value.prop_map(OsString::from),

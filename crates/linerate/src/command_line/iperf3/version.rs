@@ -12,11 +12,22 @@ macro_rules! follows {
 pub const FOLLOWS: &str = follows!();
 
 /// Name and version as reports show them.
-pub const PROGRAM_VERSION: &str = concat!("iperf ", follows!(), " (linerate ", env!("CARGO_PKG_VERSION"), ")");
+pub const PROGRAM_VERSION: &str = concat!(
+    "iperf ",
+    follows!(),
+    " (linerate ",
+    env!("CARGO_PKG_VERSION"),
+    ")"
+);
 
 /// Three lines: version, system, features. Scripts expect the first to begin with `iperf 3.`.
 pub(crate) fn version_text() -> String {
-    format!("{}\n{}\nOptional features available: {}\n", program_version(), system_line(), features().join(", "))
+    format!(
+        "{}\n{}\nOptional features available: {}\n",
+        program_version(),
+        system_line(),
+        features().join(", ")
+    )
 }
 
 /// Name and version as reports show them.
@@ -48,7 +59,18 @@ fn features() -> Vec<&'static str> {
     let probed = [
         (capabilities.sctp, "SCTP"),
         (capabilities.mptcp, "MPTCP"),
-        (capabilities.udp_gso && capabilities.udp_gro, "GSO/GRO support"),
+        (
+            capabilities.udp_gso && capabilities.udp_gro,
+            "GSO/GRO support",
+        ),
     ];
-    always.into_iter().chain(probed.iter().filter(|(present, _)| *present).map(|(_, name)| *name)).collect()
+    always
+        .into_iter()
+        .chain(
+            probed
+                .iter()
+                .filter(|(present, _)| *present)
+                .map(|(_, name)| *name),
+        )
+        .collect()
 }

@@ -46,19 +46,33 @@ pub(super) fn permitted(line: &str) -> Result<Vec<String>, String> {
         ["tc", "qdisc", "replace" | "del", "dev", rest @ ..] => {
             matches!(rest, [_, "root", ..]) && rest.iter().all(|word| is_token(word))
         }
-        ["ethtool", "-K" | "-C", rest @ ..] => rest.len() > 1 && rest.iter().all(|word| is_token(word)),
-        ["ip", "link", "set", "dev", device, "txqueuelen" | "gso_max_segs", number] => {
-            is_token(device) && number.parse::<u32>().is_ok()
+        ["ethtool", "-K" | "-C", rest @ ..] => {
+            rest.len() > 1 && rest.iter().all(|word| is_token(word))
         }
+        [
+            "ip",
+            "link",
+            "set",
+            "dev",
+            device,
+            "txqueuelen" | "gso_max_segs",
+            number,
+        ] => is_token(device) && number.parse::<u32>().is_ok(),
         _ => false,
     };
-    if is_permitted { Ok(words) } else { Err(format!("`{line}` may interrupt connections of this host")) }
+    if is_permitted {
+        Ok(words)
+    } else {
+        Err(format!("`{line}` may interrupt connections of this host"))
+    }
 }
 
 /// Whether a word sets one of the variables to numbers or names. sysctl(8) takes a slash for a dot, and the other way round, so
 /// other spellings of a name lead to other files.
 fn sets_a_variable(assignment: &str) -> bool {
-    let Some((name, value)) = assignment.split_once('=') else { return false };
+    let Some((name, value)) = assignment.split_once('=') else {
+        return false;
+    };
     VARIABLES.contains(&name) && value.split_whitespace().all(is_token)
 }
 
@@ -111,7 +125,11 @@ fn read_to_end(mut reader: PipeReader, output: &mut Vec<u8>) -> io::Result<bool>
         }
         match reader.read(&mut chunk)? {
             0 => return Ok(true),
-            count => output.extend(chunk.iter().take(count.min(OUTPUT_BYTES_MAX.saturating_sub(output.len())))),
+            count => output.extend(
+                chunk
+                    .iter()
+                    .take(count.min(OUTPUT_BYTES_MAX.saturating_sub(output.len()))),
+            ),
         }
     }
     Ok(false)
@@ -142,8 +160,14 @@ mod tests {
 
     #[test]
     fn quotes_join_words_and_nothing_else_is_special() {
-        assert_eq!(split("sysctl -w a=\"1 2  3\" "), ["sysctl", "-w", "a=1 2  3"]);
-        assert_eq!(split("tc $(reboot); `x` > y"), ["tc", "$(reboot);", "`x`", ">", "y"]);
+        assert_eq!(
+            split("sysctl -w a=\"1 2  3\" "),
+            ["sysctl", "-w", "a=1 2  3"]
+        );
+        assert_eq!(
+            split("tc $(reboot); `x` > y"),
+            ["tc", "$(reboot);", "`x`", ">", "y"]
+        );
     }
 
     #[test]
@@ -190,7 +214,10 @@ mod tests {
 
     #[test]
     fn failure_has_the_message_of_the_command() {
-        assert_eq!(run_words(&["/nonexistent/tc".to_owned()]), Err("No such file or directory".to_owned()));
+        assert_eq!(
+            run_words(&["/nonexistent/tc".to_owned()]),
+            Err("No such file or directory".to_owned())
+        );
         let shell = |script: &str| run_words(&["sh", "-c", script].map(str::to_owned));
         assert_eq!(shell("echo; echo why >&2; exit 2"), Err("why".to_owned()));
         assert_eq!(shell("exit 3"), Err("exit status: 3".to_owned()));

@@ -48,22 +48,37 @@ impl Journal {
     pub(super) fn open() -> Result<Self, Error> {
         let directory = Path::new(DIRECTORY);
         match DirBuilder::new().mode(0o700).create(directory) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(at(directory)(error)),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(at(directory)(error));
+            }
             _ => {}
         }
         let metadata = fs::symlink_metadata(directory).map_err(at(directory))?;
         if !metadata.is_dir() || !is_of_root(&metadata) {
-            return Err(Error::failed(format!("{DIRECTORY}: not a directory that only root can write to")));
+            return Err(Error::failed(format!(
+                "{DIRECTORY}: not a directory that only root can write to"
+            )));
         }
-        Self::open_at(directory.join(format!("prove-{}.json", namespace().map_err(at(directory))?)))
+        Self::open_at(directory.join(format!(
+            "prove-{}.json",
+            namespace().map_err(at(directory))?
+        )))
     }
 
     fn open_at(path: PathBuf) -> Result<Self, Error> {
         loop {
             let mut options = OpenOptions::new();
-            let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+            let file = options
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(&path);
             let file = file.map_err(at(&path))?;
-            if !process::lock(&file).map_err(|error| Error::failed(format!("{}: {}", path.display(), error.text())))? {
+            if !process::lock(&file)
+                .map_err(|error| Error::failed(format!("{}: {}", path.display(), error.text())))?
+            {
                 return Err(Error::failed(format!(
                     "{}: another --prove changes settings of this host; wait for its end",
                     path.display()
@@ -87,7 +102,9 @@ impl Journal {
         let read = (&self.file).take(BYTES_MAX).read_to_string(&mut text);
         let content = match read {
             Err(error) => Err(io_text(&error)),
-            _ if !metadata.is_file() || !is_of_root(&metadata) => Err("others than root can write to it".to_owned()),
+            _ if !metadata.is_file() || !is_of_root(&metadata) => {
+                Err("others than root can write to it".to_owned())
+            }
             Ok(0) => return Ok(None),
             Ok(_) => parse(&text),
         };
@@ -110,9 +127,14 @@ impl Journal {
     pub(super) fn write(&mut self, record: &Record) -> Result<(), Error> {
         self.clear()?;
         let text = serde_json::to_vec(record).map_err(Error::failed)?;
-        let written = self.file.write_all(&text).and_then(|()| self.file.sync_all());
+        let written = self
+            .file
+            .write_all(&text)
+            .and_then(|()| self.file.sync_all());
         // Nothing is changed yet, so an incomplete record is not needed.
-        written.map_err(at(&self.path)).or_else(|error| self.clear().and(Err(error)))
+        written
+            .map_err(at(&self.path))
+            .or_else(|error| self.clear().and(Err(error)))
     }
 
     /// The former settings are in force.
@@ -120,14 +142,22 @@ impl Journal {
     /// # Errors
     /// The system's.
     pub(super) fn clear(&mut self) -> Result<(), Error> {
-        let cleared = self.file.rewind().and_then(|()| self.file.set_len(0)).and_then(|()| self.file.sync_all());
+        let cleared = self
+            .file
+            .rewind()
+            .and_then(|()| self.file.set_len(0))
+            .and_then(|()| self.file.sync_all());
         cleared.map_err(at(&self.path))
     }
 }
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        if self.file.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+        if self
+            .file
+            .metadata()
+            .is_ok_and(|metadata| metadata.len() == 0)
+        {
             // An empty file does no harm.
             let _ = fs::remove_file(&self.path);
         }
@@ -141,7 +171,8 @@ fn is_of_root(metadata: &Metadata) -> bool {
 
 /// Number of the network namespace; before Linux 5.14 the inode, which a later namespace may get again.
 fn namespace() -> io::Result<u64> {
-    interfaces::namespace_cookie().or_else(|_| fs::metadata("/proc/self/ns/net").map(|namespace| namespace.ino()))
+    interfaces::namespace_cookie()
+        .or_else(|_| fs::metadata("/proc/self/ns/net").map(|namespace| namespace.ino()))
 }
 
 fn parse(text: &str) -> Result<Record, String> {
@@ -149,7 +180,10 @@ fn parse(text: &str) -> Result<Record, String> {
     if record.undo.is_empty() || record.undo.len() > COMMANDS_MAX {
         return Err(format!("{} commands", record.undo.len()));
     }
-    record.undo.iter().try_for_each(|line| permitted(line).map(drop))?;
+    record
+        .undo
+        .iter()
+        .try_for_each(|line| permitted(line).map(drop))?;
     Ok(record)
 }
 
@@ -162,7 +196,10 @@ mod tests {
             boot_id: "b".to_owned(),
             undo: vec!["tc qdisc del dev lr0 root".to_owned()],
             interface: "lr0".to_owned(),
-            settings: BTreeMap::from([("nic.lr0.qdisc.root.kind".to_owned(), "noqueue".to_owned())]),
+            settings: BTreeMap::from([(
+                "nic.lr0.qdisc.root.kind".to_owned(),
+                "noqueue".to_owned(),
+            )]),
         }
     }
 
@@ -177,14 +214,19 @@ mod tests {
         let mut journal = open();
         assert_eq!(journal.read("b"), Ok(None));
         journal.write(&record()).expect("written");
-        let refused = Journal::open_at(path.clone()).expect_err("locked").to_string();
+        let refused = Journal::open_at(path.clone())
+            .expect_err("locked")
+            .to_string();
         assert!(refused.contains("another --prove"), "{refused}");
         drop(journal);
         assert_eq!(open().read("b"), Ok(Some(record())));
         assert_eq!(open().read("next boot"), Ok(None));
         assert!(!path.exists());
         let mut journal = open();
-        journal.write(&record()).and_then(|()| journal.clear()).expect("cleared");
+        journal
+            .write(&record())
+            .and_then(|()| journal.clear())
+            .expect("cleared");
         drop(journal);
         assert!(!path.exists());
         fs::write(&path, vec![b'x'; 300_000]).expect("a writable folder");

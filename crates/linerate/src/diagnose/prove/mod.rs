@@ -53,7 +53,13 @@ impl ProofSpec {
     /// The fix of the finding `id`, by tests to port 5201 of `server`; the user confirms the changes.
     #[must_use]
     pub fn new(id: impl Into<String>, server: impl Into<String>) -> Self {
-        Self { id: id.into(), server: server.into(), port: 5201, budget: Self::BUDGET, is_confirmed: false }
+        Self {
+            id: id.into(),
+            server: server.into(),
+            port: 5201,
+            budget: Self::BUDGET,
+            is_confirmed: false,
+        }
     }
 }
 
@@ -69,37 +75,79 @@ pub fn prove(spec: &ProofSpec, signals: &Signals, mut progress: Progress) -> Res
     let mut journal = Journal::open()?;
     if let Some(record) = journal.read(&boot_id)? {
         let path = journal.path.display();
-        progress.line(&format!("{path}: an earlier --prove was killed before it restored the former settings"));
+        progress.line(&format!(
+            "{path}: an earlier --prove was killed before it restored the former settings"
+        ));
         show(&mut progress, "undo", &record.undo);
         confirm("Restore them?", spec, signals)?;
-        Settings { journal: &mut journal, record, are_changed: true }.restore()?;
+        Settings {
+            journal: &mut journal,
+            record,
+            are_changed: true,
+        }
+        .restore()?;
         progress.line("The former settings are restored.");
     }
     let tests = tests(spec, plan);
     let space = SettingSpace::new(&tests, &HostChoices::default()).map_err(Error::usage)?;
-    let test = space.test_settings(&Setting(Vec::new())).client_spec(&tests);
+    let test = space
+        .test_settings(&Setting(Vec::new()))
+        .client_spec(&tests);
     let length_s = ProofPlan::DIAGNOSIS_S;
-    progress.update(&format!("{}: a test of {length_s} s to {}", spec.id, spec.server));
-    let diagnosis = diagnosed(&diagnosed_test(test), signals).map_err(|failure| failed(&failure, spec));
+    progress.update(&format!(
+        "{}: a test of {length_s} s to {}",
+        spec.id, spec.server
+    ));
+    let diagnosis =
+        diagnosed(&diagnosed_test(test), signals).map_err(|failure| failed(&failure, spec));
     progress.clear();
     let finding = provable(&diagnosis?, &spec.id).map_err(Error::failed)?;
     progress.line(&format!("{}  {}", finding.id, finding.title));
     show(&mut progress, "do", &finding.remedy);
     show(&mut progress, "undo", &finding.undo);
     let time = clock(plan.time(plan.runs).as_secs_f64());
-    confirm(&format!("Test {} times without and with these commands, {time} in all?", plan.runs), spec, signals)?;
+    confirm(
+        &format!(
+            "Test {} times without and with these commands, {time} in all?",
+            plan.runs
+        ),
+        spec,
+        signals,
+    )?;
     let record = record(spec, &finding, boot_id)?;
-    let mut settings = Settings { journal: &mut journal, record, are_changed: false };
+    let mut settings = Settings {
+        journal: &mut journal,
+        record,
+        are_changed: false,
+    };
     let mut network = Network::new(&tests, &space, signals, progress, None);
     network.has_result = true;
     let measured = measure(plan, &finding, &mut settings, &mut network);
     network.progress.clear();
     settings.restore()?;
-    let [without, with] =
-        measured.map_err(|error| Error::new(error.outcome, format!("{error}; the former settings are restored")))?;
+    let [without, with] = measured.map_err(|error| {
+        Error::new(
+            error.outcome,
+            format!("{error}; the former settings are restored"),
+        )
+    })?;
     let effect = Effect::of(without, with).ok_or_else(|| Error::failed("too few runs"))?;
-    let Finding { id, title, remedy, undo, .. } = finding;
-    Ok(Proof { schema: PROOF_SCHEMA, id, title, server: spec.server.clone(), commands: remedy, undo, effect })
+    let Finding {
+        id,
+        title,
+        remedy,
+        undo,
+        ..
+    } = finding;
+    Ok(Proof {
+        schema: PROOF_SCHEMA,
+        id,
+        title,
+        server: spec.server.clone(),
+        commands: remedy,
+        undo,
+        effect,
+    })
 }
 
 /// What can be checked before anything runs.
@@ -107,20 +155,29 @@ fn check(spec: &ProofSpec) -> Result<ProofPlan, Error> {
     check_rule(&spec.id)?;
     let plan = ProofPlan::within(spec.budget).ok_or_else(|| {
         let least = ProofPlan::BUDGET_MIN.as_secs();
-        Error::usage(format!("--budget: at least {least}s, for six tests without and six with the fix"))
+        Error::usage(format!(
+            "--budget: at least {least}s, for six tests without and six with the fix"
+        ))
     })?;
     if !privileges::is_root() {
-        return Err(Error::usage("--prove changes settings of this host: run it as root"));
+        return Err(Error::usage(
+            "--prove changes settings of this host: run it as root",
+        ));
     }
     if !spec.is_confirmed && !io::stdin().is_terminal() {
-        return Err(Error::usage("--prove requires confirmation to change settings: use --yes without a terminal"));
+        return Err(Error::usage(
+            "--prove requires confirmation to change settings: use --yes without a terminal",
+        ));
     }
     Ok(plan)
 }
 
 fn boot_id() -> Result<String, Error> {
     let path = Path::new("/proc/sys/kernel/random/boot_id");
-    Ok(fs::read_to_string(path).map_err(at(path))?.trim().to_owned())
+    Ok(fs::read_to_string(path)
+        .map_err(at(path))?
+        .trim()
+        .to_owned())
 }
 
 /// The tests without and with the fix.
@@ -146,7 +203,9 @@ fn diagnosed_test(mut test: ClientSpec) -> ClientSpec {
 fn failed(failure: &Failure, spec: &ProofSpec) -> Error {
     let refused = [ErrorCode::AccessDenied, ErrorCode::AuthTest];
     match failure.kind {
-        FailureKind::Interrupted => Error::new(Outcome::Interrupted, "interrupted; nothing was changed"),
+        FailureKind::Interrupted => {
+            Error::new(Outcome::Interrupted, "interrupted; nothing was changed")
+        }
         _ if is_one_of(failure, &[ErrorCode::Connect]) => {
             let text = connect_failure(&failure.to_string(), &spec.server, spec.port, TEST_SERVER);
             Error::new(Outcome::Unreachable, text)
@@ -160,44 +219,85 @@ fn failed(failure: &Failure, spec: &ProofSpec) -> Error {
 fn provable(diagnosis: &Diagnosis, id: &str) -> Result<Finding, String> {
     let is_named = |name: &str| name.eq_ignore_ascii_case(id);
     let mut reason = None;
-    for finding in diagnosis.findings.iter().filter(|finding| is_named(&finding.id)) {
+    for finding in diagnosis
+        .findings
+        .iter()
+        .filter(|finding| is_named(&finding.id))
+    {
         match refusal(finding) {
             None => return Ok(finding.clone()),
             Some(text) => reason = reason.or(Some(text)),
         }
     }
-    let ruled_out = || diagnosis.ruled_out.iter().find(|rule| is_named(&rule.id)).map(|rule| rule.reason.clone());
-    let reason = reason.or_else(|| ruled_out().map(|reason| format!("it does not apply: {reason}")));
-    let unknown = || diagnosis.not_evaluated.iter().find(|rule| is_named(&rule.id));
-    let missing = || unknown().map(|rule| format!("it cannot be checked without {}", rule.missing.join(", ")));
-    Err(format!("{id}: {}", reason.or_else(missing).unwrap_or_else(|| "the test does not show it".to_owned())))
+    let ruled_out = || {
+        diagnosis
+            .ruled_out
+            .iter()
+            .find(|rule| is_named(&rule.id))
+            .map(|rule| rule.reason.clone())
+    };
+    let reason =
+        reason.or_else(|| ruled_out().map(|reason| format!("it does not apply: {reason}")));
+    let unknown = || {
+        diagnosis
+            .not_evaluated
+            .iter()
+            .find(|rule| is_named(&rule.id))
+    };
+    let missing = || {
+        unknown().map(|rule| format!("it cannot be checked without {}", rule.missing.join(", ")))
+    };
+    Err(format!(
+        "{id}: {}",
+        reason
+            .or_else(missing)
+            .unwrap_or_else(|| "the test does not show it".to_owned())
+    ))
 }
 
 /// Why the commands of a finding cannot be proved from this end, the client.
 fn refusal(finding: &Finding) -> Option<String> {
     let subject = finding.subject.split(' ').next().unwrap_or_default();
     let host = finding.remedy_host.as_deref().unwrap_or(subject);
-    let advice = || finding.advice.as_ref().map_or_else(String::new, |advice| format!("; {advice}"));
+    let advice = || {
+        finding
+            .advice
+            .as_ref()
+            .map_or_else(String::new, |advice| format!("; {advice}"))
+    };
     if host != "client" {
         let host = if host == "server" { "the server" } else { host };
-        return Some(format!("its commands are for {host}: run --prove on that host"));
+        return Some(format!(
+            "its commands are for {host}: run --prove on that host"
+        ));
     }
     if let Some(first) = &finding.retest_after {
         return Some(format!("repair {first} first"));
     }
     if finding.remedy.is_empty() || finding.remedy.len() != finding.undo.len() {
-        return Some(format!("no command with an exact undo repairs it{}", advice()));
+        return Some(format!(
+            "no command with an exact undo repairs it{}",
+            advice()
+        ));
     }
     let disturbance = finding.needs.iter().find(|need| !need.starts_with("CAP_"));
     if let Some(need) = disturbance {
-        return Some(format!("its commands may interrupt the connection to the server ({need})"));
+        return Some(format!(
+            "its commands may interrupt the connection to the server ({need})"
+        ));
     }
-    finding.remedy.iter().chain(&finding.undo).find_map(|line| permitted(line).err())
+    finding
+        .remedy
+        .iter()
+        .chain(&finding.undo)
+        .find_map(|line| permitted(line).err())
 }
 
 /// Commands as a report has them.
 fn show(progress: &mut Progress, label: &str, commands: &[String]) {
-    commands.iter().for_each(|command| progress.line(&format!("  {label:<8}  {command}")));
+    commands
+        .iter()
+        .for_each(|command| progress.line(&format!("  {label:<8}  {command}")));
 }
 
 /// Waits for the user's consent.
@@ -207,8 +307,14 @@ fn confirm(question: &str, spec: &ProofSpec, signals: &Signals) -> Result<(), Er
     }
     let io_failed = |error: io::Error| Error::failed(format!("standard input: {error}"));
     let _ = write!(io::stderr(), "{question} [y/N] ");
-    if process::wait_for_line(io::stdin().as_fd(), signals).map_err(io_failed)?.is_some() {
-        return Err(Error::new(Outcome::Interrupted, "interrupted; nothing was changed"));
+    if process::wait_for_line(io::stdin().as_fd(), signals)
+        .map_err(io_failed)?
+        .is_some()
+    {
+        return Err(Error::new(
+            Outcome::Interrupted,
+            "interrupted; nothing was changed",
+        ));
     }
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).map_err(io_failed)?;
@@ -220,26 +326,40 @@ fn confirm(question: &str, spec: &ProofSpec, signals: &Signals) -> Result<(), Er
 
 /// The present state, and the commands that restore it.
 fn record(spec: &ProofSpec, finding: &Finding, boot_id: String) -> Result<Record, Error> {
-    let request = Request { peer: Some(address(&spec.server)?), ..Request::default() };
+    let request = Request {
+        peer: Some(address(&spec.server)?),
+        ..Request::default()
+    };
     let route = collect(&request);
     let interface = route.text("route.peer.dev").unwrap_or_default().to_owned();
-    Ok(Record { boot_id, undo: finding.undo.clone(), settings: settings_of(&interface), interface })
+    Ok(Record {
+        boot_id,
+        undo: finding.undo.clone(),
+        settings: settings_of(&interface),
+        interface,
+    })
 }
 
 /// Settings of this host that commands of findings change, by the keys of their facts.
 fn settings_of(interface: &str) -> BTreeMap<String, String> {
-    let request = Request { interfaces: vec![interface.to_owned()], ..Request::default() };
+    let request = Request {
+        interfaces: vec![interface.to_owned()],
+        ..Request::default()
+    };
     let nic = format!("nic.{interface}.");
     let is_setting = |key: &str| match key.strip_prefix(&nic) {
         Some(fact) => {
-            ["net.", "feat.", "qdisc.", "coal."].iter().any(|group| fact.starts_with(group))
+            ["net.", "feat.", "qdisc.", "coal."]
+                .iter()
+                .any(|group| fact.starts_with(group))
                 && !fact.ends_with("backlog")
         }
         None => key.starts_with("sysctl."),
     };
     let snapshot = collect(&request);
     let keys = snapshot.facts.keys().filter(|key| is_setting(key));
-    keys.filter_map(|key| Some((key.clone(), snapshot.value(key)?.to_string()))).collect()
+    keys.filter_map(|key| Some((key.clone(), snapshot.value(key)?.to_string())))
+        .collect()
 }
 
 /// Settings of this host, which are those of a fix or the former ones.
@@ -254,7 +374,10 @@ impl Settings<'_> {
     fn apply(&mut self, commands: &[String]) -> Result<(), Error> {
         self.journal.write(&self.record)?;
         self.are_changed = true;
-        commands.iter().try_for_each(|line| run(line)).map_err(Error::failed)
+        commands
+            .iter()
+            .try_for_each(|line| run(line))
+            .map_err(Error::failed)
     }
 
     /// Restores the former settings, if they are not in force. A command that fails is no error where they are in force
@@ -263,7 +386,12 @@ impl Settings<'_> {
         if !self.are_changed {
             return Ok(());
         }
-        let failures: Vec<String> = self.record.undo.iter().filter_map(|line| run(line).err()).collect();
+        let failures: Vec<String> = self
+            .record
+            .undo
+            .iter()
+            .filter_map(|line| run(line).err())
+            .collect();
         if !failures.is_empty() && settings_of(&self.record.interface) != self.record.settings {
             return Err(Error::failed(format!(
                 "the former settings are not restored: {}; the next --prove tries again, or remove {}",
@@ -291,12 +419,27 @@ fn measure(
             (false, true) => settings.restore()?,
             _ => {}
         }
-        let words = if has_fix { "with the fix" } else { "without the fix" };
+        let words = if has_fix {
+            "with the fix"
+        } else {
+            "without the fix"
+        };
         let left = clock(plan.time(plan.runs - number).as_secs_f64());
-        network.progress.update(&format!("[{}/{}] {words}; {left} left", number + 1, plan.runs));
+        network.progress.update(&format!(
+            "[{}/{}] {words}; {left} left",
+            number + 1,
+            plan.runs
+        ));
         let observed = network.run(&Setting(Vec::new())).map_err(|error| {
-            let outcome = if network.is_interrupted { Outcome::Interrupted } else { Outcome::NotCompleted };
-            Error::new(outcome, format!("test {} of {}: {error}", number + 1, plan.runs))
+            let outcome = if network.is_interrupted {
+                Outcome::Interrupted
+            } else {
+                Outcome::NotCompleted
+            };
+            Error::new(
+                outcome,
+                format!("test {} of {}: {error}", number + 1, plan.runs),
+            )
         })?;
         // A test that received nothing has a rate below any other one.
         rates[usize::from(has_fix)].push(observed.value.max(1.0));
@@ -311,7 +454,13 @@ mod tests {
     use super::*;
 
     fn finding(subject: &str, remedy: &str, undo: &str) -> Finding {
-        let lines = |line: &str| if line.is_empty() { Vec::new() } else { vec![line.to_owned()] };
+        let lines = |line: &str| {
+            if line.is_empty() {
+                Vec::new()
+            } else {
+                vec![line.to_owned()]
+            }
+        };
         let finding = json!({
             "id": "QD-01", "severity": "high", "confidence": "high", "subject": subject, "title": "", "evidence": [],
             "explanation": "", "reference": "", "advice": "on the receiver", "needs": ["CAP_NET_ADMIN"],
@@ -322,7 +471,10 @@ mod tests {
 
     #[test]
     fn fix_is_refused_with_its_reason() {
-        let (command, undo) = ("tc qdisc del dev lr0 root", "tc qdisc replace dev lr0 root handle 8001: pfifo limit 5");
+        let (command, undo) = (
+            "tc qdisc del dev lr0 root",
+            "tc qdisc replace dev lr0 root handle 8001: pfifo limit 5",
+        );
         let good = finding("client lr0", command, undo);
         assert_eq!(refusal(&good), None);
         let (mut elsewhere, mut held_back, mut disturbing) = (good.clone(), good.clone(), good);
@@ -330,14 +482,30 @@ mod tests {
         held_back.retest_after = Some("LNK-01".to_owned());
         disturbing.needs = vec!["link flap of about 2 s".to_owned()];
         let rows = [
-            (finding("server lr0", command, undo), "its commands are for the server: run --prove on that host"),
+            (
+                finding("server lr0", command, undo),
+                "its commands are for the server: run --prove on that host",
+            ),
             (elsewhere, "for the receiver"),
             (held_back, "repair LNK-01 first"),
-            (finding("client lr0", "", ""), "no command with an exact undo repairs it; on the receiver"),
+            (
+                finding("client lr0", "", ""),
+                "no command with an exact undo repairs it; on the receiver",
+            ),
             (finding("client lr0", "ethtool -r lr0", ""), "exact undo"),
             (disturbing, "link flap of about 2 s"),
-            (finding("client lr0", "ip link set dev lr0 mtu 1500", "ip link set dev lr0 mtu 9000"), "may interrupt"),
-            (finding("client lr0", command, "sh -c true"), "may interrupt"),
+            (
+                finding(
+                    "client lr0",
+                    "ip link set dev lr0 mtu 1500",
+                    "ip link set dev lr0 mtu 9000",
+                ),
+                "may interrupt",
+            ),
+            (
+                finding("client lr0", command, "sh -c true"),
+                "may interrupt",
+            ),
         ];
         for (finding, reason) in rows {
             let refused = refusal(&finding).unwrap_or_default();

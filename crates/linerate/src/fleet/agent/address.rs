@@ -10,8 +10,14 @@ use linerate_fleet::message::PathAddress;
 /// # Errors
 /// The first address that is not.
 pub(super) fn check(addresses: &[PathAddress]) -> Result<(), String> {
-    match addresses.iter().find(|own| UdpSocket::bind((own.address, 0)).is_err()) {
-        Some(own) => Err(format!("{}, path {}: no address of this host", own.address, own.path)),
+    match addresses
+        .iter()
+        .find(|own| UdpSocket::bind((own.address, 0)).is_err())
+    {
+        Some(own) => Err(format!(
+            "{}, path {}: no address of this host",
+            own.address, own.path
+        )),
         None => Ok(()),
     }
 }
@@ -22,9 +28,15 @@ mod tests {
 
     #[test]
     fn address_of_another_host_is_refused_by_name() {
-        let at = |address: [u8; 4]| PathAddress { path: "phys".to_owned(), address: address.into() };
+        let at = |address: [u8; 4]| PathAddress {
+            path: "phys".to_owned(),
+            address: address.into(),
+        };
         assert_eq!(check(&[at([127, 0, 0, 2])]), Ok(()));
         let refused = check(&[at([127, 0, 0, 2]), at([192, 0, 2, 1])]);
-        assert_eq!(refused, Err("192.0.2.1, path phys: no address of this host".to_owned()));
+        assert_eq!(
+            refused,
+            Err("192.0.2.1, path phys: no address of this host".to_owned())
+        );
     }
 }

@@ -24,13 +24,23 @@ const QUICK: [&str; 9] = [
 const QUICK_MAX_BYTES: usize = 4 << 10;
 
 /// A snapshot of this host and the interfaces that have these addresses; `None` where none is wanted.
-pub(super) fn facts(depth: FactsDepth, addresses: impl Iterator<Item = IpAddr>) -> Option<JsonText> {
+pub(super) fn facts(
+    depth: FactsDepth,
+    addresses: impl Iterator<Item = IpAddr>,
+) -> Option<JsonText> {
     if depth == FactsDepth::None {
         return None;
     }
     let devices: BTreeSet<String> = addresses.filter_map(device_of).collect();
-    let snapshot = collect(&Request { interfaces: devices.into_iter().collect(), ..Request::default() });
-    let snapshot = if depth == FactsDepth::Full { snapshot } else { quick(snapshot) };
+    let snapshot = collect(&Request {
+        interfaces: devices.into_iter().collect(),
+        ..Request::default()
+    });
+    let snapshot = if depth == FactsDepth::Full {
+        snapshot
+    } else {
+        quick(snapshot)
+    };
     let text = serde_json::to_string(&snapshot).ok()?;
     if depth == FactsDepth::Quick && text.len() > QUICK_MAX_BYTES {
         return None;
@@ -41,7 +51,9 @@ pub(super) fn facts(depth: FactsDepth, addresses: impl Iterator<Item = IpAddr>) 
 /// The quick part of a snapshot.
 fn quick(mut snapshot: Snapshot) -> Snapshot {
     let is_quick = |key: &str| {
-        let of_nic = key.strip_prefix("nic.").and_then(|rest| QUICK.iter().find(|quick| rest.ends_with(**quick)));
+        let of_nic = key
+            .strip_prefix("nic.")
+            .and_then(|rest| QUICK.iter().find(|quick| rest.ends_with(**quick)));
         of_nic.is_some() || key == "cpu.count" || key == "cpu.model"
     };
     snapshot.facts.retain(|key, _| is_quick(key));
@@ -59,7 +71,10 @@ mod tests {
         let facts = facts(FactsDepth::Quick, loopback()).expect("facts");
         assert!(facts.as_str().len() <= QUICK_MAX_BYTES);
         let snapshot: Snapshot = serde_json::from_str(facts.as_str()).expect("a snapshot");
-        assert!(snapshot.whole("nic.lo.net.mtu").is_some() && snapshot.counters.is_empty(), "{snapshot:?}");
+        assert!(
+            snapshot.whole("nic.lo.net.mtu").is_some() && snapshot.counters.is_empty(),
+            "{snapshot:?}"
+        );
         assert_eq!(super::facts(FactsDepth::None, loopback()), None);
     }
 }

@@ -40,8 +40,7 @@ const FIRST_WORKER: u64 = 1 << 32;
 /// Longest time in which the coordinator takes the last lines.
 const LEAVE_NS: u64 = 300_000_000;
 /// What to do where a standard stream is no pipe.
-const STDIO_NEEDS: &str =
-    "an agent needs pipes of a coordinator, which starts it over ssh; as a service it is started with --bus";
+const STDIO_NEEDS: &str = "an agent needs pipes of a coordinator, which starts it over ssh; as a service it is started with --bus";
 
 /// Runs an agent on standard input and output until its run ends.
 ///
@@ -49,11 +48,18 @@ const STDIO_NEEDS: &str =
 /// No plan arrived, or the operating system refused what an agent needs.
 pub fn run_stdio() -> Result<(), Error> {
     let path = StdioCarrier::open().map_err(|error| match error.errno() {
-        Some(errno::EPERM) => Error::usage(format!("{error}: it is a file or a device; {STDIO_NEEDS}")),
+        Some(errno::EPERM) => {
+            Error::usage(format!("{error}: it is a file or a device; {STDIO_NEEDS}"))
+        }
         _ => Error::failed(error),
     })?;
-    let address = std::env::var("SSH_CONNECTION").ok().and_then(|text| hello::control_address(&text));
-    match HostAgent::open(Box::new(path), Service::Stream, address).map_err(Error::failed)?.run()? {
+    let address = std::env::var("SSH_CONNECTION")
+        .ok()
+        .and_then(|text| hello::control_address(&text));
+    match HostAgent::open(Box::new(path), Service::Stream, address)
+        .map_err(Error::failed)?
+        .run()?
+    {
         LeaveReason::RunEnded(_) => Ok(()),
         _ => Err(Error::failed("no plan arrived")),
     }
@@ -66,7 +72,10 @@ pub fn run_stdio() -> Result<(), Error> {
 pub fn run_bus(options: &BusOptions, site: &str, host: String) -> Result<(), Error> {
     let address = bus::broker_ip(options).and_then(source_to);
     let path = bus::agents(options, site, &[host])?;
-    HostAgent::open(path, Service::Bus, address).map_err(Error::failed)?.run().map(drop)
+    HostAgent::open(path, Service::Bus, address)
+        .map_err(Error::failed)?
+        .run()
+        .map(drop)
 }
 
 /// Runs agents on a bus that test nothing and report what a test would, for measurements of a coordinator and a broker.
@@ -81,7 +90,11 @@ pub fn simulate(options: &BusOptions, site: &str, hosts: &[String]) -> Result<()
 
 /// Address from which this host reaches another one.
 fn source_to(address: IpAddr) -> Option<IpAddr> {
-    let any: IpAddr = if address.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
+    let any: IpAddr = if address.is_ipv4() {
+        [0; 4].into()
+    } else {
+        [0; 16].into()
+    };
     let socket = UdpSocket::bind((any, 0)).ok()?;
     // No datagram is sent: the kernel looks up the route.
     socket.connect((address, 9)).ok()?;
@@ -106,7 +119,11 @@ struct HostAgent {
 }
 
 impl HostAgent {
-    fn open(path: Box<dyn Carrier>, service: Service, address: Option<IpAddr>) -> Result<Self, OsError> {
+    fn open(
+        path: Box<dyn Carrier>,
+        service: Service,
+        address: Option<IpAddr>,
+    ) -> Result<Self, OsError> {
         // Each worker and each probe needs descriptors.
         let _ = process::raise_fd_limit();
         let epoll = Epoll::new()?;
@@ -133,7 +150,9 @@ impl HostAgent {
                 self.leave();
                 return Ok(reason);
             }
-            self.epoll.wait(&mut ready, self.timeout()).map_err(Error::failed)?;
+            self.epoll
+                .wait(&mut ready, self.timeout())
+                .map_err(Error::failed)?;
             for event in &ready {
                 self.handle_ready(*event);
             }
@@ -161,22 +180,40 @@ impl HostAgent {
         let now_ns = clock::monotonic_ns();
         match action {
             Action::Send(line) => self.path.send(COORDINATOR, &line),
-            Action::Describe => self.inputs.push_back(Input::Hello(Box::new(hello::hello(self.address)))),
+            Action::Describe => self
+                .inputs
+                .push_back(Input::Hello(Box::new(hello::hello(self.address)))),
             Action::Prepare(plan) => self.prepare(plan),
             Action::Probe(preflight) => {
-                self.host.set_peer(other_than_own(&preflight.partners, self.plan.as_deref()));
+                self.host
+                    .set_peer(other_than_own(&preflight.partners, self.plan.as_deref()));
                 let devices = self.plan.iter().flat_map(|plan| &plan.addresses);
                 let facts = facts::facts(preflight.facts, devices.map(|own| own.address));
-                self.probes = Some(Probes::start(&preflight.peers, facts, FIRST_PROBE, &self.epoll));
+                self.probes = Some(Probes::start(
+                    &preflight.peers,
+                    facts,
+                    FIRST_PROBE,
+                    &self.epoll,
+                ));
                 self.finish_probes();
             }
             Action::ReadClock { c1_ns, a2_ns } => {
-                self.inputs.push_back(Input::Clock { c1_ns, a2_ns, a3_ns: clock::monotonic_ns() });
+                self.inputs.push_back(Input::Clock {
+                    c1_ns,
+                    a2_ns,
+                    a3_ns: clock::monotonic_ns(),
+                });
             }
             Action::Admit(addresses) => self.workers.arm(&addresses),
-            Action::StartWorker { round, task } => self.workers.start_task(round, *task, &self.epoll),
-            Action::ReadHost { is_after: false, .. } => self.host.begin(),
-            Action::ReadHost { is_after: true, .. } => self.inputs.extend(self.host.end().map(Input::HostWindow)),
+            Action::StartWorker { round, task } => {
+                self.workers.start_task(round, *task, &self.epoll)
+            }
+            Action::ReadHost {
+                is_after: false, ..
+            } => self.host.begin(),
+            Action::ReadHost { is_after: true, .. } => {
+                self.inputs.extend(self.host.end().map(Input::HostWindow))
+            }
             Action::BeginAt { task, at_ns } => self.workers.begin(task, at_ns),
             Action::StopTask { task, .. } => self.workers.stop_task(task, now_ns),
             Action::StopRound { round, .. } => self.workers.stop_round(round, now_ns),
@@ -186,11 +223,14 @@ impl HostAgent {
     }
 
     fn prepare(&mut self, plan: Box<Plan>) {
-        let Some(run) = self.machine.run() else { return };
+        let Some(run) = self.machine.run() else {
+            return;
+        };
         match address::check(&plan.addresses) {
             Ok(()) => {
                 let sample_ns = plan.sample_ms.saturating_mul(1_000_000);
-                self.next_sample_ns = (sample_ns > 0).then(|| clock::monotonic_ns().saturating_add(sample_ns));
+                self.next_sample_ns =
+                    (sample_ns > 0).then(|| clock::monotonic_ns().saturating_add(sample_ns));
                 self.workers.start_servers(run, &plan, &self.epoll);
                 self.plan = Some(plan);
             }
@@ -229,17 +269,29 @@ impl HostAgent {
     }
 
     fn finish_probes(&mut self) {
-        if let Some(probes) = self.probes.take_if(|probes| probes.is_over(clock::monotonic_ns())) {
-            self.inputs.push_back(Input::Preflighted(Box::new(probes.finish())));
+        if let Some(probes) = self
+            .probes
+            .take_if(|probes| probes.is_over(clock::monotonic_ns()))
+        {
+            self.inputs
+                .push_back(Input::Preflighted(Box::new(probes.finish())));
         }
     }
 
     fn timeout(&self) -> Option<Duration> {
         let probes = self.probes.as_ref().map(Probes::deadline_ns);
         let path = self.path.deadline_ns();
-        let deadlines = [self.machine.poll_timeout(), path, self.workers.deadline_ns(), probes, self.next_sample_ns];
+        let deadlines = [
+            self.machine.poll_timeout(),
+            path,
+            self.workers.deadline_ns(),
+            probes,
+            self.next_sample_ns,
+        ];
         let next_ns = deadlines.into_iter().flatten().min()?;
-        Some(Duration::from_nanos(next_ns.saturating_sub(clock::monotonic_ns())))
+        Some(Duration::from_nanos(
+            next_ns.saturating_sub(clock::monotonic_ns()),
+        ))
     }
 
     fn handle_timeout(&mut self) {
@@ -249,18 +301,27 @@ impl HostAgent {
         if self.next_sample_ns.is_some_and(|at_ns| now_ns >= at_ns) {
             self.sample(now_ns);
         }
-        if self.machine.poll_timeout().is_some_and(|at_ns| now_ns >= at_ns) {
+        if self
+            .machine
+            .poll_timeout()
+            .is_some_and(|at_ns| now_ns >= at_ns)
+        {
             self.machine.handle_timeout(now_ns);
         }
     }
 
     fn sample(&mut self, now_ns: u64) {
         let period_ms = self.plan.as_ref().map_or(0, |plan| plan.sample_ms);
-        self.next_sample_ns = (period_ms > 0).then(|| now_ns.saturating_add(period_ms.saturating_mul(1_000_000)));
+        self.next_sample_ns =
+            (period_ms > 0).then(|| now_ns.saturating_add(period_ms.saturating_mul(1_000_000)));
         let tasks = self.workers.take_rates();
         if !tasks.is_empty() {
             let cpu_permille = self.host.cpu_permille();
-            self.inputs.push_back(Input::Sample(Sample { tasks, cpu_permille, dropped: 0 }));
+            self.inputs.push_back(Input::Sample(Sample {
+                tasks,
+                cpu_permille,
+                dropped: 0,
+            }));
         }
     }
 
@@ -281,6 +342,11 @@ impl HostAgent {
 
 /// A partner's address, as far as the plan tells it from those of this host.
 fn other_than_own(partners: &[AddressRange], plan: Option<&Plan>) -> Option<IpAddr> {
-    let is_own = |address: &IpAddr| plan.is_some_and(|plan| plan.addresses.iter().any(|own| own.address == *address));
-    partners.iter().flat_map(|range| [range.first(), range.last()]).find(|address| !is_own(address))
+    let is_own = |address: &IpAddr| {
+        plan.is_some_and(|plan| plan.addresses.iter().any(|own| own.address == *address))
+    };
+    partners
+        .iter()
+        .flat_map(|range| [range.first(), range.last()])
+        .find(|address| !is_own(address))
 }

@@ -3,7 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 
-use linerate_fleet::message::{BridgePort, JsonText, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget};
+use linerate_fleet::message::{
+    BridgePort, JsonText, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget,
+};
 use linerate_host::{bridge_port, routes};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Connect, Protocol};
@@ -33,29 +35,55 @@ enum State {
 
 impl Probes {
     /// Begins all handshakes. The sockets have the tokens from `first_token` on.
-    pub(super) fn start(targets: &[ProbeTarget], facts: Option<JsonText>, first_token: u64, epoll: &Epoll) -> Self {
+    pub(super) fn start(
+        targets: &[ProbeTarget],
+        facts: Option<JsonText>,
+        first_token: u64,
+        epoll: &Epoll,
+    ) -> Self {
         let probe = |(token, target): (u64, &ProbeTarget)| {
             let sent_ns = clock::monotonic_ns();
             let state = match connect(*target, token, epoll) {
-                Ok(None) => State::Ended(ProbeOutcome::Ok, Some(clock::monotonic_ns().saturating_sub(sent_ns))),
+                Ok(None) => State::Ended(
+                    ProbeOutcome::Ok,
+                    Some(clock::monotonic_ns().saturating_sub(sent_ns)),
+                ),
                 Ok(Some(fd)) => State::Connecting(fd),
                 Err(error) => State::Ended(outcome_of(&error), None),
             };
-            Probe { target: *target, sent_ns, state }
+            Probe {
+                target: *target,
+                sent_ns,
+                state,
+            }
         };
         let probes = (first_token..).zip(targets).map(probe).collect();
         let deadline_ns = clock::monotonic_ns().saturating_add(TIMEOUT_NS);
-        Self { first_token, probes, deadline_ns, facts }
+        Self {
+            first_token,
+            probes,
+            deadline_ns,
+            facts,
+        }
     }
 
     /// A handshake ended.
     pub(super) fn handle_ready(&mut self, token: u64) {
-        let at = token.checked_sub(self.first_token).and_then(|at| usize::try_from(at).ok());
-        let Some(probe) = at.and_then(|at| self.probes.get_mut(at)) else { return };
-        let State::Connecting(fd) = &probe.state else { return };
+        let at = token
+            .checked_sub(self.first_token)
+            .and_then(|at| usize::try_from(at).ok());
+        let Some(probe) = at.and_then(|at| self.probes.get_mut(at)) else {
+            return;
+        };
+        let State::Connecting(fd) = &probe.state else {
+            return;
+        };
         let ended_ns = clock::monotonic_ns();
         let ended = match socket::take_error(fd.as_fd()) {
-            Ok(()) => (ProbeOutcome::Ok, Some(ended_ns.saturating_sub(probe.sent_ns))),
+            Ok(()) => (
+                ProbeOutcome::Ok,
+                Some(ended_ns.saturating_sub(probe.sent_ns)),
+            ),
             Err(error) => (outcome_of(&error), None),
         };
         probe.state = State::Ended(ended.0, ended.1);
@@ -63,7 +91,11 @@ impl Probes {
 
     /// All handshakes have ended, or had their time.
     pub(super) fn is_over(&self, now_ns: u64) -> bool {
-        now_ns >= self.deadline_ns || self.probes.iter().all(|probe| matches!(probe.state, State::Ended(..)))
+        now_ns >= self.deadline_ns
+            || self
+                .probes
+                .iter()
+                .all(|probe| matches!(probe.state, State::Ended(..)))
     }
 
     pub(super) fn deadline_ns(&self) -> u64 {
@@ -78,7 +110,9 @@ impl Probes {
                 State::Ended(outcome, rtt_ns) => (outcome, rtt_ns),
                 State::Connecting(_) => (ProbeOutcome::Timeout, None),
             };
-            let port = route.as_ref().and_then(|route| bridge_port(route.device.as_ref()?, probe.target.peer));
+            let port = route
+                .as_ref()
+                .and_then(|route| bridge_port(route.device.as_ref()?, probe.target.peer));
             ProbeReport {
                 peer: probe.target.peer,
                 port: probe.target.port,
@@ -87,11 +121,22 @@ impl Probes {
                 device: route.as_ref().and_then(|route| route.device.clone()),
                 source: route.as_ref().and_then(|route| route.source),
                 mtu_bytes: route.as_ref().and_then(|route| route.mtu_bytes),
-                bridge_port: port.map(|port| BridgePort { name: port.name, slot: port.slot }),
+                bridge_port: port.map(|port| BridgePort {
+                    name: port.name,
+                    slot: port.slot,
+                }),
             }
         };
-        let peers = self.probes.into_iter().zip(routes(&peers)).map(report).collect();
-        Preflighted { peers, facts: self.facts }
+        let peers = self
+            .probes
+            .into_iter()
+            .zip(routes(&peers))
+            .map(report)
+            .collect();
+        Preflighted {
+            peers,
+            facts: self.facts,
+        }
     }
 }
 

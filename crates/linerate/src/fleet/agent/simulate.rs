@@ -7,7 +7,8 @@ use linerate_carrier::{Carrier, HostEvent};
 use linerate_fleet::TaskId;
 use linerate_fleet::agent::{Action, Agent, Finish, Input, Service};
 use linerate_fleet::message::{
-    Done, Hello, Outcome, Preflight, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget, TaskEnd, VERSION, Versions,
+    Done, Hello, Outcome, Preflight, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget, TaskEnd,
+    VERSION, Versions,
 };
 use linerate_sys::clock;
 use linerate_sys::poll::{Interest, wait_fd};
@@ -30,11 +31,15 @@ pub(super) fn run(mut path: Box<dyn Carrier>, count: usize) -> Result<(), Error>
     loop {
         let now_ns = clock::monotonic_ns();
         for (index, event) in path.poll(now_ns) {
-            let Some(agent) = agents.get_mut(index) else { continue };
+            let Some(agent) = agents.get_mut(index) else {
+                continue;
+            };
             match event {
                 HostEvent::Line(line) => agent.machine.handle_line(clock::monotonic_ns(), &line),
                 HostEvent::TooLong => agent.machine.handle_too_long(),
-                HostEvent::Lost { reason } => return Err(Error::new(ExitOutcome::Unreachable, reason)),
+                HostEvent::Lost { reason } => {
+                    return Err(Error::new(ExitOutcome::Unreachable, reason));
+                }
             }
             agent.act(index, &mut *path);
         }
@@ -73,7 +78,13 @@ impl Simulated {
     fn new(index: usize) -> Self {
         let address = address(index);
         let machine = Agent::new(clock::monotonic_ns(), Service::Bus, hello(address));
-        Self { machine, address, port: 0, starting: Vec::new(), running: Vec::new() }
+        Self {
+            machine,
+            address,
+            port: 0,
+            starting: Vec::new(),
+            running: Vec::new(),
+        }
     }
 
     fn act(&mut self, index: usize, path: &mut dyn Carrier) {
@@ -87,12 +98,17 @@ impl Simulated {
             }
             if !self.starting.is_empty() {
                 self.running.append(&mut self.starting);
-                inputs.push(Input::Armed { ports: vec![self.port], pids: Vec::new() });
+                inputs.push(Input::Armed {
+                    ports: vec![self.port],
+                    pids: Vec::new(),
+                });
             }
             if inputs.is_empty() {
                 return;
             }
-            inputs.into_iter().for_each(|input| self.machine.handle_local(clock::monotonic_ns(), input));
+            inputs
+                .into_iter()
+                .for_each(|input| self.machine.handle_local(clock::monotonic_ns(), input));
         }
     }
 
@@ -102,10 +118,16 @@ impl Simulated {
             Action::Describe => Some(Input::Hello(Box::new(hello(self.address)))),
             Action::Prepare(plan) => {
                 self.port = plan.ports.first;
-                Some(Input::Planned { ports: vec![self.port] })
+                Some(Input::Planned {
+                    ports: vec![self.port],
+                })
             }
             Action::Probe(preflight) => Some(Input::Preflighted(Box::new(probed(&preflight)))),
-            Action::ReadClock { c1_ns, a2_ns } => Some(Input::Clock { c1_ns, a2_ns, a3_ns: now_ns }),
+            Action::ReadClock { c1_ns, a2_ns } => Some(Input::Clock {
+                c1_ns,
+                a2_ns,
+                a3_ns: now_ns,
+            }),
             Action::StartWorker { task, .. } => {
                 let (duration_ns, is_client) = (task.duration_ns(), task.is_client());
                 self.starting.push(Worker {
@@ -119,7 +141,9 @@ impl Simulated {
             }
             Action::BeginAt { at_ns, .. } => {
                 // Servers of the host begin with it.
-                self.running.iter_mut().for_each(|worker| worker.start_ns = Some(at_ns));
+                self.running
+                    .iter_mut()
+                    .for_each(|worker| worker.start_ns = Some(at_ns));
                 None
             }
             Action::StopTask { task, .. } => {
@@ -128,7 +152,10 @@ impl Simulated {
             }
             Action::StopRound { round, .. } => {
                 self.running.clear();
-                Some(Input::Stopped(Box::new(Done { round: Some(round), ..Done::default() })))
+                Some(Input::Stopped(Box::new(Done {
+                    round: Some(round),
+                    ..Done::default()
+                })))
             }
             Action::StopAll { .. } => {
                 self.running.clear();
@@ -141,9 +168,14 @@ impl Simulated {
     fn handle_time(&mut self, now_ns: u64) {
         let mut inputs = Vec::new();
         self.running.retain_mut(|worker| {
-            let Some(start_ns) = worker.start_ns.filter(|start_ns| now_ns >= *start_ns) else { return true };
+            let Some(start_ns) = worker.start_ns.filter(|start_ns| now_ns >= *start_ns) else {
+                return true;
+            };
             if worker.is_client && !std::mem::replace(&mut worker.is_started, true) {
-                inputs.push(Input::Started { task: worker.task, at_ns: start_ns });
+                inputs.push(Input::Started {
+                    task: worker.task,
+                    at_ns: start_ns,
+                });
             }
             let is_over = now_ns >= start_ns.saturating_add(worker.duration_ns);
             if is_over {
@@ -151,8 +183,14 @@ impl Simulated {
             }
             !is_over
         });
-        inputs.into_iter().for_each(|input| self.machine.handle_local(now_ns, input));
-        if self.machine.poll_timeout().is_some_and(|at_ns| now_ns >= at_ns) {
+        inputs
+            .into_iter()
+            .for_each(|input| self.machine.handle_local(now_ns, input));
+        if self
+            .machine
+            .poll_timeout()
+            .is_some_and(|at_ns| now_ns >= at_ns)
+        {
             self.machine.handle_timeout(now_ns);
         }
     }
@@ -165,7 +203,10 @@ fn address(index: usize) -> IpAddr {
 
 fn hello(address: IpAddr) -> Hello {
     Hello {
-        protocol: Versions { min: VERSION, max: VERSION },
+        protocol: Versions {
+            min: VERSION,
+            max: VERSION,
+        },
         version: env!("CARGO_PKG_VERSION").to_owned(),
         control_address: Some(address),
         mono_ns: clock::monotonic_ns(),
@@ -185,7 +226,10 @@ fn probed(preflight: &Preflight) -> Preflighted {
         mtu_bytes: None,
         bridge_port: None,
     };
-    Preflighted { peers: preflight.peers.iter().map(report).collect(), facts: None }
+    Preflighted {
+        peers: preflight.peers.iter().map(report).collect(),
+        facts: None,
+    }
 }
 
 fn finished(worker: &Worker, start_ns: u64) -> Finish {
@@ -198,5 +242,9 @@ fn finished(worker: &Worker, start_ns: u64) -> Finish {
         elapsed_ns: worker.duration_ns,
         ..TaskEnd::aborted("")
     };
-    Finish { task: worker.task, end, record: String::new() }
+    Finish {
+        task: worker.task,
+        end,
+        record: String::new(),
+    }
 }

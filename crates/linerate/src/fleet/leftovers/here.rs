@@ -35,7 +35,10 @@ pub(super) fn find(run: Option<RunId>) -> Vec<Leftover> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let is_of_run = |found: &Leftover| run.is_none_or(|run| run == found.run);
-    pids.filter_map(worker).filter(is_of_run).take(FOUND_MAX).collect()
+    pids.filter_map(worker)
+        .filter(is_of_run)
+        .take(FOUND_MAX)
+        .collect()
 }
 
 /// Ends workers without an agent; with `are_all` the others too, with their agents.
@@ -46,7 +49,8 @@ pub(super) fn end(found: &mut [Leftover], are_all: bool) {
         let agent = worker.agent.and_then(|pid| open(pid, is_agent));
         let process = open(worker.pid, is_worker);
         [agent, process].iter().flatten().for_each(end_group);
-        worker.is_ended = Some(!own_command_line(worker.pid).is_some_and(|words| is_worker(&words)));
+        worker.is_ended =
+            Some(!own_command_line(worker.pid).is_some_and(|words| is_worker(&words)));
     }
 }
 
@@ -67,24 +71,41 @@ fn end_group(process: &OtherProcess) {
 
 fn worker(pid: u32) -> Option<Leftover> {
     let run = run_of(&own_command_line(pid)?)?;
-    let agent = parent(pid).filter(|parent| own_command_line(*parent).is_some_and(|words| is_agent(&words)));
-    Some(Leftover { pid, run, ports: ports(pid), agent, is_ended: None })
+    let agent = parent(pid)
+        .filter(|parent| own_command_line(*parent).is_some_and(|words| is_agent(&words)));
+    Some(Leftover {
+        pid,
+        run,
+        ports: ports(pid),
+        agent,
+        is_ended: None,
+    })
 }
 
 /// Words of the command line of a process of this user.
 fn own_command_line(pid: u32) -> Option<Vec<String>> {
-    let user = |process: &str| fs::metadata(format!("/proc/{process}")).map(|folder| folder.uid()).ok();
+    let user = |process: &str| {
+        fs::metadata(format!("/proc/{process}"))
+            .map(|folder| folder.uid())
+            .ok()
+    };
     if user(&pid.to_string())? != user("self")? {
         return None;
     }
     let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    Some(line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect())
+    Some(
+        line.split(|byte| *byte == 0)
+            .map(|word| String::from_utf8_lossy(word).into_owned())
+            .collect(),
+    )
 }
 
 /// `linerate fleet worker --run ID`
 fn run_of(words: &[String]) -> Option<RunId> {
     match words {
-        [_, fleet, worker, option, id, ..] if (&**fleet, &**worker, &**option) == ("fleet", "worker", "--run") => {
+        [_, fleet, worker, option, id, ..]
+            if (&**fleet, &**worker, &**option) == ("fleet", "worker", "--run") =>
+        {
             id.parse().ok()
         }
         _ => None,
@@ -100,18 +121,37 @@ fn is_agent(words: &[String]) -> bool {
 fn parent(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program, in parentheses, may contain spaces.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    stat.rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
 }
 
 /// Ports of the listening sockets of a process.
 fn ports(pid: u32) -> Vec<u16> {
-    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    let inode =
-        |link: std::path::PathBuf| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u64>().ok();
-    let inodes: Vec<u64> = entries.filter_map(|entry| inode(fs::read_link(entry.path()).ok()?)).collect();
-    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default();
+    let entries = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let inode = |link: std::path::PathBuf| {
+        link.to_str()?
+            .strip_prefix("socket:[")?
+            .strip_suffix(']')?
+            .parse::<u64>()
+            .ok()
+    };
+    let inodes: Vec<u64> = entries
+        .filter_map(|entry| inode(fs::read_link(entry.path()).ok()?))
+        .collect();
+    let read =
+        |name: &str| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default();
     let all = [read("tcp"), read("tcp6")].concat();
-    listening(&all).filter(|(_, inode)| inodes.contains(inode)).map(|(port, _)| port).collect()
+    listening(&all)
+        .filter(|(_, inode)| inodes.contains(inode))
+        .map(|(port, _)| port)
+        .collect()
 }
 
 /// Port and inode of each listening socket of /proc/net/tcp (proc_net(5)).
@@ -144,8 +184,15 @@ mod tests {
     fn command_lines_of_workers_have_the_option_in_its_place() {
         let id = RunId::new(1, [7; 10]);
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(run_of(&words(&format!("linerate fleet worker --run {id}"))), Some(id));
-        for other in [format!("grep fleet worker --run={id}"), format!("vi fleet worker {id}"), "sh".to_owned()] {
+        assert_eq!(
+            run_of(&words(&format!("linerate fleet worker --run {id}"))),
+            Some(id)
+        );
+        for other in [
+            format!("grep fleet worker --run={id}"),
+            format!("vi fleet worker {id}"),
+            "sh".to_owned(),
+        ] {
             assert_eq!(run_of(&words(&other)), None, "{other}");
         }
     }

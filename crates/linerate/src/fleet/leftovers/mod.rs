@@ -34,7 +34,10 @@ pub fn here(run: Option<RunId>, is_end: bool) -> String {
     if is_end {
         here::end(&mut found, run.is_some());
     }
-    format!("{PREAMBLE}\n{}\n", serde_json::to_string(&found).unwrap_or_default())
+    format!(
+        "{PREAMBLE}\n{}\n",
+        serde_json::to_string(&found).unwrap_or_default()
+    )
 }
 
 /// The run of a name: an id, or a name of a history.
@@ -73,15 +76,24 @@ pub fn everywhere(
             }
             carrier.close(host);
         }
-        let wait_ns = carrier.deadline_ns().unwrap_or(until_ns).min(until_ns).saturating_sub(monotonic_ns());
-        let fds = [(carrier.fd(), Interest::READ), (signals.as_fd(), Interest::READ)];
-        let [_, is_signalled] = wait_fds(fds, Some(Duration::from_nanos(wait_ns))).map_err(Error::failed)?;
+        let wait_ns = carrier
+            .deadline_ns()
+            .unwrap_or(until_ns)
+            .min(until_ns)
+            .saturating_sub(monotonic_ns());
+        let fds = [
+            (carrier.fd(), Interest::READ),
+            (signals.as_fd(), Interest::READ),
+        ];
+        let [_, is_signalled] =
+            wait_fds(fds, Some(Duration::from_nanos(wait_ns))).map_err(Error::failed)?;
         if is_signalled {
             return Err(Error::new(Outcome::Interrupted, "interrupted"));
         }
     }
-    let answered =
-        |(id, answer): (HostId, Option<HostLeftovers>)| (id, answer.unwrap_or_else(|| Err("no answer".into())));
+    let answered = |(id, answer): (HostId, Option<HostLeftovers>)| {
+        (id, answer.unwrap_or_else(|| Err("no answer".into())))
+    };
     Ok(answers.into_iter().map(answered).collect())
 }
 
@@ -94,10 +106,19 @@ fn found_of(line: &[u8]) -> HostLeftovers {
 /// [`Outcome::NotCompleted`] where a host does not answer.
 #[must_use]
 pub fn report(answers: &[(HostId, HostLeftovers)], style: Style) -> (String, Outcome) {
-    let rows = answers.iter().flat_map(|(host, answer)| rows(host, answer)).collect::<Vec<_>>();
+    let rows = answers
+        .iter()
+        .flat_map(|(host, answer)| rows(host, answer))
+        .collect::<Vec<_>>();
     let is_left = |found: &Leftover| found.is_ended != Some(true);
     let outcome = match answers {
-        _ if answers.iter().flat_map(|(_, answer)| answer.iter().flatten()).any(is_left) => Outcome::CheckFailed,
+        _ if answers
+            .iter()
+            .flat_map(|(_, answer)| answer.iter().flatten())
+            .any(is_left) =>
+        {
+            Outcome::CheckFailed
+        }
         _ if answers.iter().any(|(_, answer)| answer.is_err()) => Outcome::NotCompleted,
         _ => Outcome::Done,
     };
@@ -119,7 +140,12 @@ fn rows(host: &HostId, answer: &HostLeftovers) -> Vec<LeftoverRow> {
     match answer {
         Ok(found) => found.iter().map(row).collect(),
         Err(reason) => {
-            vec![LeftoverRow { host: host.clone(), process: None, ports: Vec::new(), state: reason.clone() }]
+            vec![LeftoverRow {
+                host: host.clone(),
+                process: None,
+                ports: Vec::new(),
+                state: reason.clone(),
+            }]
         }
     }
 }

@@ -65,7 +65,12 @@ pub(super) fn cells(
     mut reports: BTreeMap<TaskId, TaskReport>,
     lengths: Lengths,
 ) -> Vec<Cell> {
-    let intervals = |cell: &PlannedCell| Some((cell.id, reports.get_mut(&cell.id)?.intervals(cell.is_reversed)?));
+    let intervals = |cell: &PlannedCell| {
+        Some((
+            cell.id,
+            reports.get_mut(&cell.id)?.intervals(cell.is_reversed)?,
+        ))
+    };
     let series: BTreeMap<TaskId, TestIntervals> = planned.iter().filter_map(intervals).collect();
     let all: Vec<TestIntervals> = series.values().cloned().collect();
     let period = common(&all, lengths.omit_ns, lengths.test_ns).ok();
@@ -92,7 +97,9 @@ impl TaskReport {
         period: Option<Period>,
         is_compared: bool,
     ) -> CellOutcome {
-        let Some(client) = &self.client else { return CellOutcome::NotRun(self.not_run()) };
+        let Some(client) = &self.client else {
+            return CellOutcome::NotRun(self.not_run());
+        };
         let end = &client.end;
         if end.outcome != Outcome::Done {
             let reason = match (end.outcome, end.reason.as_deref()) {
@@ -105,7 +112,9 @@ impl TaskReport {
             return CellOutcome::NotRun(not_run);
         }
         let total_bps = end.bytes as f64 * 8e9 / end.elapsed_ns.max(1) as f64;
-        let in_common = series.zip(period).map(|(series, period)| series.rate_bps(period));
+        let in_common = series
+            .zip(period)
+            .map(|(series, period)| series.rate_bps(period));
         let mut flags = client.flags();
         if is_compared && series.is_some() && period.is_none() {
             flags.push(CellFlag::NoCommonPeriod);
@@ -141,7 +150,11 @@ impl TaskReport {
 
     /// What the sink received over time, on the coordinator's clock.
     fn intervals(&mut self, is_reversed: bool) -> Option<TestIntervals> {
-        let sink = if is_reversed { &mut self.client } else { &mut self.server };
+        let sink = if is_reversed {
+            &mut self.client
+        } else {
+            &mut self.server
+        };
         sink.as_mut()?.intervals.take()
     }
 }
@@ -149,16 +162,30 @@ impl TaskReport {
 impl Received {
     /// Reads a result. The offset is agent's clock minus coordinator's clock.
     pub(super) fn new(result: HostResult, offset_ns: i64) -> Self {
-        let HostResult { role, end, record, is_plausible, .. } = result;
+        let HostResult {
+            role,
+            end,
+            record,
+            is_plausible,
+            ..
+        } = result;
         let record = linerate_record::text::read(&record).ok();
         let trial = record.as_ref().and_then(|record| record.trials.first());
         let of_client = trial.filter(|_| role == Role::Client);
-        let is_one = record.as_ref().is_some_and(|record| record.trials.len() == 1);
+        let is_one = record
+            .as_ref()
+            .is_some_and(|record| record.trials.len() == 1);
         let is_sink = |trial: &&Trial| role == Role::Server || is_reversed(trial);
-        let of_sink = trial.filter(is_sink).filter(|_| is_one && end.outcome == Outcome::Done);
+        let of_sink = trial
+            .filter(is_sink)
+            .filter(|_| is_one && end.outcome == Outcome::Done);
         Self {
-            retransmits: of_client.and_then(|trial| figure(trial, MeasureName::Retransmits)).map(|count| count as u64),
-            rtt_us: of_client.and_then(|trial| figure(trial, MeasureName::RttMeanNs)).map(|ns| (ns / 1e3) as u64),
+            retransmits: of_client
+                .and_then(|trial| figure(trial, MeasureName::Retransmits))
+                .map(|count| count as u64),
+            rtt_us: of_client
+                .and_then(|trial| figure(trial, MeasureName::RttMeanNs))
+                .map(|ns| (ns / 1e3) as u64),
             intervals: of_sink.and_then(|trial| intervals(trial, &end, offset_ns)),
             role,
             end,
@@ -168,21 +195,28 @@ impl Received {
     }
 
     fn flags(&self) -> Vec<CellFlag> {
-        let is_late =
-            self.start().is_some_and(|start| start.actual_ns > start.planned_ns.saturating_add(CLOCK_BUDGET_NS));
+        let is_late = self.start().is_some_and(|start| {
+            start.actual_ns > start.planned_ns.saturating_add(CLOCK_BUDGET_NS)
+        });
         let has_step = self.end.clock_step_ns.unsigned_abs() > CLOCK_BUDGET_NS;
         let flags = [
             (!self.is_plausible, CellFlag::Implausible),
             (is_late, CellFlag::LateStart),
             (has_step, CellFlag::ClockStep),
         ];
-        flags.into_iter().filter_map(|(is_set, flag)| is_set.then_some(flag)).collect()
+        flags
+            .into_iter()
+            .filter_map(|(is_set, flag)| is_set.then_some(flag))
+            .collect()
     }
 
     fn start(&self) -> Option<StartTimes> {
         let here = |agent_ns: u64| agent_ns.checked_add_signed(self.offset_ns.checked_neg()?);
         let end = &self.end;
-        Some(StartTimes::new(here(end.planned_ns?)?, here(end.started_ns?)?))
+        Some(StartTimes::new(
+            here(end.planned_ns?)?,
+            here(end.started_ns?)?,
+        ))
     }
 }
 
@@ -193,23 +227,38 @@ fn is_reversed(trial: &Trial) -> bool {
 
 /// What the sink received over time, on the coordinator's clock.
 fn intervals(trial: &Trial, end: &TaskEnd, offset_ns: i64) -> Option<TestIntervals> {
-    let started_ns = end.started_ns?.checked_add_signed(offset_ns.checked_neg()?)?;
+    let started_ns = end
+        .started_ns?
+        .checked_add_signed(offset_ns.checked_neg()?)?;
     let intervals = byte_intervals(&trial.series, started_ns)?;
     let end_ns = intervals.iter().map(|interval| interval.end_ns).max()?;
-    Some(TestIntervals { start_ns: started_ns, end_ns, intervals })
+    Some(TestIntervals {
+        start_ns: started_ns,
+        end_ns,
+        intervals,
+    })
 }
 
 /// A figure of the one direction of a test.
 fn figure(trial: &Trial, name: MeasureName) -> Option<f64> {
-    let of = |way| trial.measures.iter().find(|measure| (measure.name, measure.way) == (name, way));
+    let of = |way| {
+        trial
+            .measures
+            .iter()
+            .find(|measure| (measure.name, measure.way) == (name, way))
+    };
     let found = of(Way::Forward).or_else(|| of(Way::Reverse))?;
     Some(found.value).filter(|value| value.is_finite() && *value >= 0.0)
 }
 
 /// Bytes of all streams over time; `None` of a trial without them.
 fn byte_intervals(series: &[Series], started_ns: u64) -> Option<Vec<ByteInterval>> {
-    let is_bytes = |series: &&Series| series.name == "bytes" && matches!(series.of, SeriesOf::Stream(_));
-    let of_streams = series.iter().filter(is_bytes).flat_map(|series| stream_intervals(series, started_ns));
+    let is_bytes =
+        |series: &&Series| series.name == "bytes" && matches!(series.of, SeriesOf::Stream(_));
+    let of_streams = series
+        .iter()
+        .filter(is_bytes)
+        .flat_map(|series| stream_intervals(series, started_ns));
     let intervals: Vec<ByteInterval> = of_streams.collect();
     (!intervals.is_empty()).then_some(intervals)
 }
@@ -218,18 +267,26 @@ fn stream_intervals(series: &Series, started_ns: u64) -> Vec<ByteInterval> {
     let ends: Vec<(u64, u64)> = match &series.times {
         Times::Grid { t0_ns, step_ns } => {
             let begin = |at: u64| t0_ns.saturating_add(step_ns.saturating_mul(at));
-            (0..series.values.len() as u64).map(|at| (begin(at), begin(at + 1))).collect()
+            (0..series.values.len() as u64)
+                .map(|at| (begin(at), begin(at + 1)))
+                .collect()
         }
-        Times::Ends { t0_ns, ends_ns } => {
-            std::iter::once(t0_ns).chain(ends_ns).copied().zip(ends_ns.iter().copied()).collect()
-        }
+        Times::Ends { t0_ns, ends_ns } => std::iter::once(t0_ns)
+            .chain(ends_ns)
+            .copied()
+            .zip(ends_ns.iter().copied())
+            .collect(),
     };
     let interval = |((from_ns, to_ns), bytes): ((u64, u64), &Option<f64>)| ByteInterval {
         start_ns: started_ns.saturating_add(from_ns),
         end_ns: started_ns.saturating_add(to_ns),
         bytes: bytes.unwrap_or(0.0).max(0.0) as u64,
     };
-    ends.into_iter().zip(&series.values).take(INTERVALS_MAX).map(interval).collect()
+    ends.into_iter()
+        .zip(&series.values)
+        .take(INTERVALS_MAX)
+        .map(interval)
+        .collect()
 }
 
 #[cfg(test)]
@@ -248,17 +305,34 @@ mod tests {
 
     #[test]
     fn bytes_of_all_streams_count_in_the_period_that_tests_have_in_common() {
-        let grid = Times::Grid { t0_ns: 0, step_ns: 100 };
-        let ends = Times::Ends { t0_ns: 0, ends_ns: vec![100, 200, 300] };
+        let grid = Times::Grid {
+            t0_ns: 0,
+            step_ns: 100,
+        };
+        let ends = Times::Ends {
+            t0_ns: 0,
+            ends_ns: vec![100, 200, 300],
+        };
         let all = [
             series("bytes", 1, grid.clone(), &[1.0, 2.0, 3.0]),
             series("rtt_us", 1, grid, &[9.0, 9.0, 9.0]),
             series("bytes", 2, ends, &[10.0, 20.0, 30.0]),
         ];
         let intervals = byte_intervals(&all, 1_000).expect("intervals");
-        let test = TestIntervals { start_ns: 1_000, end_ns: 1_300, intervals };
+        let test = TestIntervals {
+            start_ns: 1_000,
+            end_ns: 1_300,
+            intervals,
+        };
         // 5 bytes of the first stream and 50 of the second one in 200 ns.
-        assert!((test.rate_bps(Period { start_ns: 1_100, end_ns: 1_300 }) - 55.0 * 8e9 / 200.0).abs() < 1.0);
+        assert!(
+            (test.rate_bps(Period {
+                start_ns: 1_100,
+                end_ns: 1_300
+            }) - 55.0 * 8e9 / 200.0)
+                .abs()
+                < 1.0
+        );
         assert_eq!(byte_intervals(&all[1..2], 0), None);
     }
 }

@@ -33,7 +33,11 @@ struct KeptTrials {
 
 impl KeptRun {
     /// The run begins.
-    pub(super) fn begin(options: RecordOptions, spec: &RunSpec, plan: PlanHash) -> Result<Self, Error> {
+    pub(super) fn begin(
+        options: RecordOptions,
+        spec: &RunSpec,
+        plan: PlanHash,
+    ) -> Result<Self, Error> {
         let inputs = serde_json::to_value(spec).map_err(Error::failed)?;
         let recording = Run {
             kind: RunKind::Fleet,
@@ -44,9 +48,17 @@ impl KeptRun {
         };
         let recording = Recording::begin(options, recording);
         let test_ns = spec.test.omit_ns().saturating_add(spec.test.time_ns());
-        let trials = KeptTrials { cells: Vec::new(), test_ns };
+        let trials = KeptTrials {
+            cells: Vec::new(),
+            test_ns,
+        };
         let mark = ProcessMark::set(&mark(recording.run_id())).ok();
-        Ok(Self { recording, begun_ns: monotonic_ns(), trials, _mark: mark })
+        Ok(Self {
+            recording,
+            begun_ns: monotonic_ns(),
+            trials,
+            _mark: mark,
+        })
     }
 
     pub(super) fn id(&self) -> RunId {
@@ -66,10 +78,16 @@ impl KeptRun {
 
     /// A round is through.
     pub(super) fn add(&mut self, cells: &[Cell]) {
-        let (elapsed_ns, begun_ns, test_ns) = (self.recording.elapsed_ns(), self.begun_ns, self.trials.test_ns);
-        self.keep(cells, |cell| match cell.measurement().and_then(|measured| measured.start) {
-            Some(start) => start.actual_ns.saturating_sub(begun_ns),
-            None => elapsed_ns.saturating_sub(test_ns),
+        let (elapsed_ns, begun_ns, test_ns) = (
+            self.recording.elapsed_ns(),
+            self.begun_ns,
+            self.trials.test_ns,
+        );
+        self.keep(cells, |cell| {
+            match cell.measurement().and_then(|measured| measured.start) {
+                Some(start) => start.actual_ns.saturating_sub(begun_ns),
+                None => elapsed_ns.saturating_sub(test_ns),
+            }
         });
     }
 
@@ -79,7 +97,9 @@ impl KeptRun {
         }
         let first = self.trials.cells.len();
         let with_result = cells.iter().filter(|cell| cell.measurement().is_some());
-        self.trials.cells.extend(with_result.map(|cell| (cell.clone(), started_ns(cell))));
+        self.trials
+            .cells
+            .extend(with_result.map(|cell| (cell.clone(), started_ns(cell))));
         self.recording.pass_on(self.trials.from(first).collect());
     }
 
@@ -91,12 +111,20 @@ impl KeptRun {
             run.unconfirmed = unconfirmed;
         }
         let message = self.end(state, reason);
-        RunResult { outcome: outcome_of(&report), report, message }
+        RunResult {
+            outcome: outcome_of(&report),
+            report,
+            message,
+        }
     }
 
     /// The run ended before its first round.
     pub(super) fn fail(self, error: &Error) {
-        let state = if error.outcome == crate::Outcome::Interrupted { RunState::Interrupted } else { RunState::Failed };
+        let state = if error.outcome == crate::Outcome::Interrupted {
+            RunState::Interrupted
+        } else {
+            RunState::Failed
+        };
         let _ = self.end(state, Some(error.to_string()));
     }
 
@@ -128,11 +156,20 @@ impl KeptTrials {
 
 /// Whether every task has a result, and why not.
 fn state(report: &FleetReport) -> (RunState, Option<String>) {
-    let without = report.cells.iter().filter(|cell| cell.measurement().is_none()).count();
+    let without = report
+        .cells
+        .iter()
+        .filter(|cell| cell.measurement().is_none())
+        .count();
     let lacking = || format!("{without} of {} cells have no result", report.cells.len());
     match report.header.ended.as_ref() {
-        Some(ended) if ended.reason == NotRunReason::Cancelled => (RunState::Interrupted, Some("cancelled".to_owned())),
-        Some(ended) => (RunState::Partial, Some(ended.detail.clone().unwrap_or_else(lacking))),
+        Some(ended) if ended.reason == NotRunReason::Cancelled => {
+            (RunState::Interrupted, Some("cancelled".to_owned()))
+        }
+        Some(ended) => (
+            RunState::Partial,
+            Some(ended.detail.clone().unwrap_or_else(lacking)),
+        ),
         None if without > 0 => (RunState::Partial, Some(lacking())),
         None => (RunState::Complete, None),
     }

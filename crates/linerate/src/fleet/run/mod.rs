@@ -108,7 +108,13 @@ impl TestOptions {
     /// One stream for `time` without a limit of its rate, all of it measured.
     #[must_use]
     pub const fn new(time: Duration) -> Self {
-        Self { time, omit: Duration::ZERO, streams: 1, rate_bps: None, stagger: Duration::ZERO }
+        Self {
+            time,
+            omit: Duration::ZERO,
+            streams: 1,
+            rate_bps: None,
+            stagger: Duration::ZERO,
+        }
     }
 
     fn time_ms(self) -> u64 {
@@ -128,7 +134,11 @@ impl TestOptions {
     }
 
     fn caps(self) -> Caps {
-        Caps { rate_bps: self.rate_bps, time_ms: Some(self.time_ms().saturating_add(self.omit_ms())), bytes: None }
+        Caps {
+            rate_bps: self.rate_bps,
+            time_ms: Some(self.time_ms().saturating_add(self.omit_ms())),
+            bytes: None,
+        }
     }
 }
 
@@ -146,8 +156,16 @@ pub fn dry_run(spec: &RunSpec) -> Result<String, Error> {
 
 /// The hub of a ladder is a host of the inventory that can have several tests at a time.
 fn check_hub(spec: &RunSpec) -> Result<(), Error> {
-    let Some(hub) = spec.topology.hub() else { return Ok(()) };
-    match spec.hosts.inventory.hosts.iter().find(|host| host.id == *hub) {
+    let Some(hub) = spec.topology.hub() else {
+        return Ok(());
+    };
+    match spec
+        .hosts
+        .inventory
+        .hosts
+        .iter()
+        .find(|host| host.id == *hub)
+    {
         None => Err(Error::usage(format!("{hub} is no host of the inventory"))),
         Some(host) if matches!(host.reach, Reach::Server(_)) => Err(Error::usage(format!(
             "{hub} is a server without an agent, which has one test at a time: no ladder is possible; try `linerate fleet run pairs`"
@@ -177,7 +195,11 @@ fn identity(spec: &RunSpec) -> Result<PlanHash, Error> {
 }
 
 fn outcome_of(report: &FleetReport) -> Outcome {
-    let without = report.cells.iter().filter(|cell| cell.measurement().is_none()).count();
+    let without = report
+        .cells
+        .iter()
+        .filter(|cell| cell.measurement().is_none())
+        .count();
     match report.header.ended.as_ref().map(|ended| ended.reason) {
         Some(NotRunReason::Cancelled) => Outcome::Interrupted,
         Some(NotRunReason::Failed) => Outcome::NotCompleted,

@@ -46,7 +46,10 @@ pub(super) fn plan(spec: &RunSpec, paths: &[String], links_bps: &Links) -> Fleet
         has_control: false,
         seed: spec.seed,
         options: format!("{test:?}"),
-        round_time: test.time + test.omit + ROUND_OVERHEAD + test.stagger.saturating_mul(hosts_staggered),
+        round_time: test.time
+            + test.omit
+            + ROUND_OVERHEAD
+            + test.stagger.saturating_mul(hosts_staggered),
         budget: spec.budget.unwrap_or(Duration::MAX),
     }
 }
@@ -55,8 +58,14 @@ pub(super) fn plan(spec: &RunSpec, paths: &[String], links_bps: &Links) -> Fleet
 fn crossing(spec: &RunSpec, links_bps: &Links) -> BTreeMap<String, u32> {
     let inventory = &spec.hosts.inventory;
     let of_rack = |name: &String, uplink_bps: u64| {
-        let members = inventory.hosts.iter().filter(|host| host.rack.as_ref() == Some(name));
-        let slowest_bps = members.filter_map(|host| links_bps.get(&host.id)).copied().reduce(f64::min)?;
+        let members = inventory
+            .hosts
+            .iter()
+            .filter(|host| host.rack.as_ref() == Some(name));
+        let slowest_bps = members
+            .filter_map(|host| links_bps.get(&host.id))
+            .copied()
+            .reduce(f64::min)?;
         Some((uplink_bps as f64 / slowest_bps).max(1.0) as u32)
     };
     let of_entry = |(name, rack): (&String, &linerate_fleet::inventory::Rack)| {
@@ -82,29 +91,68 @@ pub(super) fn announced(
     let allowed = spec.bytes_max.unwrap_or(BYTES_MAX);
     if let Some(most) = bytes_max.filter(|most| *most > allowed) {
         let (most, allowed) = (bytes(most as f64), bytes(allowed as f64));
-        let text = format!("the run may move {most}, at most {allowed} are allowed; see --max-bytes and --max-rate");
+        let text = format!(
+            "the run may move {most}, at most {allowed} are allowed; see --max-bytes and --max-rate"
+        );
         return Err(Error::usage(text));
     }
-    Ok((line(plan, spec, estimate, bytes_max, links_bps), estimate.cells))
+    Ok((
+        line(plan, spec, estimate, bytes_max, links_bps),
+        estimate.cells,
+    ))
 }
 
-fn line(plan: &FleetPlan, spec: &RunSpec, estimate: Estimate, bytes_max: Option<u64>, links_bps: &Links) -> String {
+fn line(
+    plan: &FleetPlan,
+    spec: &RunSpec,
+    estimate: Estimate,
+    bytes_max: Option<u64>,
+    links_bps: &Links,
+) -> String {
     let test_time = spec.test.time + spec.test.omit;
     let link = links_bps.values().copied().reduce(f64::max);
     // Where a host has one test at a time.
-    let is_single = matches!(plan.mode, FleetMode::Isolated | FleetMode::Rounds | FleetMode::RackSafe);
-    let rate = spec.test.rate_bps.map(|bps| bps as f64).filter(|_| is_single);
+    let is_single = matches!(
+        plan.mode,
+        FleetMode::Isolated | FleetMode::Rounds | FleetMode::RackSafe
+    );
+    let rate = spec
+        .test
+        .rate_bps
+        .map(|bps| bps as f64)
+        .filter(|_| is_single);
     let host_bps_max = link.into_iter().chain(rate).reduce(f64::min);
-    announcement(&Announced { plan, estimate, test_time, bytes_max, host_bps_max }, style())
+    announcement(
+        &Announced {
+            plan,
+            estimate,
+            test_time,
+            bytes_max,
+            host_bps_max,
+        },
+        style(),
+    )
 }
 
 /// Most payload of all tests in bytes; `None` where nothing bounds one of them.
-fn bytes_max(tasks: &[Task], spec: &RunSpec, alive: &BTreeSet<HostId>, links_bps: &Links) -> Option<u64> {
+fn bytes_max(
+    tasks: &[Task],
+    spec: &RunSpec,
+    alive: &BTreeSet<HostId>,
+    links_bps: &Links,
+) -> Option<u64> {
     let seconds = (spec.test.time + spec.test.omit).as_secs_f64();
-    let runnable = tasks.iter().filter(|task| alive.contains(&task.source) && alive.contains(&task.sink));
+    let runnable = tasks
+        .iter()
+        .filter(|task| alive.contains(&task.source) && alive.contains(&task.sink));
     let of_task = |task: &Task| {
-        let links = [&task.source, &task.sink].into_iter().filter_map(|host| links_bps.get(host)).copied();
-        let bps = links.chain(spec.test.rate_bps.map(|bps| bps as f64)).reduce(f64::min)?;
+        let links = [&task.source, &task.sink]
+            .into_iter()
+            .filter_map(|host| links_bps.get(host))
+            .copied();
+        let bps = links
+            .chain(spec.test.rate_bps.map(|bps| bps as f64))
+            .reduce(f64::min)?;
         Some(bps * seconds / 8.0)
     };
     let all: Option<Vec<f64>> = runnable.map(of_task).collect();

@@ -26,7 +26,10 @@ impl Reports {
             Action::Result(result) => {
                 let estimate = coordinator.clock(result.host, monotonic_ns());
                 let offset_ns = estimate.map_or(0, |estimate| estimate.offset_ns);
-                self.tasks.entry(result.task).or_default().take(Received::new(*result, offset_ns));
+                self.tasks
+                    .entry(result.task)
+                    .or_default()
+                    .take(Received::new(*result, offset_ns));
             }
             Action::NotRun { task, reason } => {
                 let detail = match reason {

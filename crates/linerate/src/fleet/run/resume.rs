@@ -32,18 +32,29 @@ pub fn resume(
 ) -> Result<RunResult, Error> {
     let runs = load_named(record.place.as_ref(), name)?;
     let Ok([earlier]) = <[RunRecord; 1]>::try_from(runs) else {
-        return Err(Error::usage(format!("{name:?} names several runs, and one is needed")));
+        return Err(Error::usage(format!(
+            "{name:?} names several runs, and one is needed"
+        )));
     };
     let mut spec = open_spec(&earlier)?;
     (spec.hosts.ssh_config, spec.hosts.bus) = (ssh_config, bus);
     let plan = identity(&spec)?;
     if open_run(&earlier)?.plan != plan {
-        let version = earlier.origin.version.as_deref().unwrap_or("of another version");
-        let text =
-            format!("the plan of run {} is another one by now; it is of linerate {version}", earlier.run_id.short());
+        let version = earlier
+            .origin
+            .version
+            .as_deref()
+            .unwrap_or("of another version");
+        let text = format!(
+            "the plan of run {} is another one by now; it is of linerate {version}",
+            earlier.run_id.short()
+        );
         return Err(Error::failed(text));
     }
-    let options = RecordOptions { title: record.title.or_else(|| earlier.title.clone()), ..record };
+    let options = RecordOptions {
+        title: record.title.or_else(|| earlier.title.clone()),
+        ..record
+    };
     let mut kept = KeptRun::begin(options, &spec, plan)?;
     let finished = trials::cells(&earlier.trials);
     kept.resume(earlier.run_id, &finished);
@@ -54,7 +65,10 @@ pub fn resume(
 fn open_run(record: &RunRecord) -> Result<&FleetRun, Error> {
     match &record.body {
         Body::Fleet(run) => Ok(run),
-        _ => Err(Error::usage(format!("run {} is none of a fleet", record.run_id.short()))),
+        _ => Err(Error::usage(format!(
+            "run {} is none of a fleet",
+            record.run_id.short()
+        ))),
     }
 }
 
@@ -63,13 +77,24 @@ fn open_spec(record: &RunRecord) -> Result<RunSpec, Error> {
     let run = open_run(record)?;
     let id = record.run_id.short();
     if record.state == RunState::Running {
-        return Err(Error::usage(format!("run {id} goes on; `linerate fleet cancel {id}` ends it")));
+        return Err(Error::usage(format!(
+            "run {id} goes on; `linerate fleet cancel {id}` ends it"
+        )));
     }
-    if run.report.as_ref().is_some_and(|report| report.cells.is_empty()) {
-        return Err(Error::usage(format!("every task of run {id} has a result; `linerate report {id}` shows them")));
+    if run
+        .report
+        .as_ref()
+        .is_some_and(|report| report.cells.is_empty())
+    {
+        return Err(Error::usage(format!(
+            "every task of run {id} has a result; `linerate report {id}` shows them"
+        )));
     }
-    let wrong = |error: &dyn std::fmt::Display| Error::failed(format!("the inputs of run {id} are damaged: {error}"));
-    let mut spec: RunSpec = serde_json::from_value(run.inputs.clone()).map_err(|error| wrong(&error))?;
+    let wrong = |error: &dyn std::fmt::Display| {
+        Error::failed(format!("the inputs of run {id} are damaged: {error}"))
+    };
+    let mut spec: RunSpec =
+        serde_json::from_value(run.inputs.clone()).map_err(|error| wrong(&error))?;
     spec.hosts.inventory = checked(spec.hosts.inventory).map_err(|error| wrong(&error))?;
     Ok(spec)
 }

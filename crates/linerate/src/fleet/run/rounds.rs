@@ -49,15 +49,34 @@ pub(super) struct Rounds<'a, C> {
 
 impl<C: Carrier> RoundRunner for Rounds<'_, C> {
     fn run(&mut self, round: &Round) -> Result<Vec<Cell>, RoundError> {
-        let ids: Vec<_> = round.tasks.iter().map(|task| (task, task_id(self.plan, task))).collect();
-        let stagger = if round.mode == FleetMode::Ladder { self.options.stagger } else { Duration::ZERO };
+        let ids: Vec<_> = round
+            .tasks
+            .iter()
+            .map(|task| (task, task_id(self.plan, task)))
+            .collect();
+        let stagger = if round.mode == FleetMode::Ladder {
+            self.options.stagger
+        } else {
+            Duration::ZERO
+        };
         let delays = (0..).map(|at| stagger.saturating_mul(at));
-        let tasks =
-            ids.iter().zip(delays).filter_map(|((task, id), delay)| self.round_task(task, *id, delay)).collect();
+        let tasks = ids
+            .iter()
+            .zip(delays)
+            .filter_map(|((task, id), delay)| self.round_task(task, *id, delay))
+            .collect();
         self.number += 1;
-        let plan = RoundPlan { number: self.number, tasks, data_rtt_ns: self.prepared.data_rtt_ns };
+        let plan = RoundPlan {
+            number: self.number,
+            tasks,
+            data_rtt_ns: self.prepared.data_rtt_ns,
+        };
         let mut reports = Reports::default();
-        match self.control.step_each(Input::Round(Box::new(plan)), |of, action| reports.take(of, action)) {
+        match self
+            .control
+            .step_each(Input::Round(Box::new(plan)), |of, action| {
+                reports.take(of, action)
+            }) {
             Ok(()) => {}
             Err(Ended::Cancelled(unconfirmed)) => {
                 self.unconfirmed = unconfirmed;
@@ -65,12 +84,16 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
             }
             Err(Ended::Failed(text)) => return Err(RoundError::Failed(text)),
         }
-        let planned: Vec<_> = ids.iter().map(|(task, id)| self.planned_cell(task, *id)).collect();
+        let planned: Vec<_> = ids
+            .iter()
+            .map(|(task, id)| self.planned_cell(task, *id))
+            .collect();
         Ok(cells(round.mode, &planned, reports.tasks, self.lengths()))
     }
 
     fn keep(&mut self, cells: &[Cell]) {
-        self.cells_done.extend(cells.iter().map(|cell| task_id(self.plan, &cell.task)));
+        self.cells_done
+            .extend(cells.iter().map(|cell| task_id(self.plan, &cell.task)));
         self.kept.add(cells);
     }
 
@@ -79,7 +102,11 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
             let is_ready = self.is_target(id) || self.control.coordinator.is_planned(*index);
             is_ready && !self.excluded.contains_key(*id)
         };
-        self.prepared.ids(self.hosts).filter(is_alive).map(|(_, id)| id.clone()).collect()
+        self.prepared
+            .ids(self.hosts)
+            .filter(is_alive)
+            .map(|(_, id)| id.clone())
+            .collect()
     }
 
     fn now(&self) -> Duration {
@@ -91,10 +118,13 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
             progress,
             rates: &[],
             cells_done: self.cells_done.len(),
-            cells_planned: self.cells_planned.max(self.cells_done.len() + progress.cells_left),
+            cells_planned: self
+                .cells_planned
+                .max(self.cells_done.len() + progress.cells_left),
             suspects: 0,
         };
-        self.progress.update(progress_line(&live, style()).trim_end());
+        self.progress
+            .update(progress_line(&live, style()).trim_end());
     }
 
     fn link_bps(&self, host: &HostId) -> Option<f64> {
@@ -102,20 +132,37 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
     }
 
     fn separating(&self, fast: &[HostId], slow: &[HostId]) -> Vec<String> {
-        let facts = |group: &[HostId]| group.iter().filter_map(|host| self.facts(host)).collect::<Vec<_>>();
+        let facts = |group: &[HostId]| {
+            group
+                .iter()
+                .filter_map(|host| self.facts(host))
+                .collect::<Vec<_>>()
+        };
         separating(&facts(fast), &facts(slow))
     }
 }
 
 impl<C: Carrier> Rounds<'_, C> {
     pub(super) fn lengths(&self) -> Lengths {
-        Lengths { omit_ns: self.options.omit_ns(), test_ns: self.options.time_ns() }
+        Lengths {
+            omit_ns: self.options.omit_ns(),
+            test_ns: self.options.time_ns(),
+        }
     }
 
     /// The source is the client, or the sink of a server without an agent. The test starts `delay` after the round.
-    pub(super) fn round_task(&self, task: &Task, id: linerate_fleet::TaskId, delay: Duration) -> Option<RoundTask> {
+    pub(super) fn round_task(
+        &self,
+        task: &Task,
+        id: linerate_fleet::TaskId,
+        delay: Duration,
+    ) -> Option<RoundTask> {
         let is_reversed = self.is_reversed(task);
-        let (client, server) = if is_reversed { (&task.sink, &task.source) } else { (&task.source, &task.sink) };
+        let (client, server) = if is_reversed {
+            (&task.sink, &task.source)
+        } else {
+            (&task.source, &task.sink)
+        };
         let is_target = self.is_target(server);
         let (client, from) = self.end(client, &task.path)?;
         let (server, to) = self.end(server, &task.path)?;
@@ -126,7 +173,11 @@ impl<C: Carrier> Rounds<'_, C> {
             port: to.port,
             path: task.path.to_string(),
             transport: Transport::Tcp,
-            direction: if is_reversed { Direction::Reverse } else { Direction::Forward },
+            direction: if is_reversed {
+                Direction::Reverse
+            } else {
+                Direction::Forward
+            },
             streams: self.options.streams,
             time_ms: self.options.time_ms(),
             omit_ms: self.options.omit_ms(),
@@ -138,8 +189,14 @@ impl<C: Carrier> Rounds<'_, C> {
         };
         Some(RoundTask {
             task: id,
-            client: End { host: client, spec: spec(Role::Client, to.address) },
-            server: (!is_target).then(|| End { host: server, spec: spec(Role::Server, from.address) }),
+            client: End {
+                host: client,
+                spec: spec(Role::Client, to.address),
+            },
+            server: (!is_target).then(|| End {
+                host: server,
+                spec: spec(Role::Server, from.address),
+            }),
             nominal_bps: from.link_bps.into_iter().chain(to.link_bps).min(),
         })
     }
@@ -147,7 +204,12 @@ impl<C: Carrier> Rounds<'_, C> {
     /// What is awaited of a task.
     pub(super) fn planned_cell(&self, task: &Task, id: linerate_fleet::TaskId) -> PlannedCell {
         let (nominal_bps, is_reversed) = (self.nominal_bps(task), self.is_reversed(task));
-        PlannedCell { task: task.clone(), id, nominal_bps, is_reversed }
+        PlannedCell {
+            task: task.clone(),
+            id,
+            nominal_bps,
+            is_reversed,
+        }
     }
 
     /// The source is a server without an agent, which sends to its client.
@@ -156,7 +218,9 @@ impl<C: Carrier> Rounds<'_, C> {
     }
 
     fn is_target(&self, id: &HostId) -> bool {
-        self.prepared.member(id).is_some_and(|(_, member)| member.is_target)
+        self.prepared
+            .member(id)
+            .is_some_and(|(_, member)| member.is_target)
     }
 
     fn end(&self, id: &HostId, path: &str) -> Option<(usize, &TestEnd)> {
@@ -186,5 +250,8 @@ impl<C: Carrier> Rounds<'_, C> {
 
 /// The congestion control of a variant: `bbr` of `cc=bbr,senders=4`.
 fn congestion(variant: &str) -> Option<String> {
-    variant.split(',').find_map(|part| part.strip_prefix("cc=")).map(str::to_owned)
+    variant
+        .split(',')
+        .find_map(|part| part.strip_prefix("cc="))
+        .map(str::to_owned)
 }

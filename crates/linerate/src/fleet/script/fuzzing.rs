@@ -8,14 +8,18 @@ use serde_json::{Value, json};
 use super::host::{Outgoing, ScriptHost};
 
 /// Names of facts.
-const FACTS: [&str; 8] = ["ready", "end", "host", "kernel", "arch", "cpus", "ssh", "iperf3"];
+const FACTS: [&str; 8] = [
+    "ready", "end", "host", "kernel", "arch", "cpus", "ssh", "iperf3",
+];
 
 /// Whatever arrives, commands for the shell and lines for the coordinator are lines within the bounds.
 pub fn script(bytes: &[u8]) {
     let mut host = ScriptHost::new();
     // Half of the scripts begin with a host that has iperf3.
     if bytes.first().is_some_and(|byte| byte % 2 == 0) {
-        ["LRF ready", "LRF iperf3 iperf 3.12", "LRF end"].iter().for_each(|line| check(&host.printed(line)));
+        ["LRF ready", "LRF iperf3 iperf 3.12", "LRF end"]
+            .iter()
+            .for_each(|line| check(&host.printed(line)));
         check(&host.command(&plan(1)));
     }
     let mut seq = 1;
@@ -44,24 +48,44 @@ pub fn script(bytes: &[u8]) {
 }
 
 fn check(outgoing: &Outgoing) {
-    assert!(outgoing.commands.iter().all(|command| !command.contains('\n')), "{outgoing:?}");
-    assert!(outgoing.lines.iter().all(|line| line.len() <= LINE_MAX_BYTES && !line.contains('\n')), "{outgoing:?}");
+    assert!(
+        outgoing
+            .commands
+            .iter()
+            .all(|command| !command.contains('\n')),
+        "{outgoing:?}"
+    );
+    assert!(
+        outgoing
+            .lines
+            .iter()
+            .all(|line| line.len() <= LINE_MAX_BYTES && !line.contains('\n')),
+        "{outgoing:?}"
+    );
 }
 
 fn command(seq: u64, argument: u8) -> String {
     let round = u32::from(argument / 64);
     let task = |id: u8, role: &str| {
-        let peer = if id.is_multiple_of(2) { "10.0.0.2" } else { "10.0.0.9" };
+        let peer = if id.is_multiple_of(2) {
+            "10.0.0.2"
+        } else {
+            "10.0.0.9"
+        };
         let id = TaskId(u128::from(id % 4)).to_string();
         json!({"task": id, "role": role, "peer": peer, "port": 5201, "path": "phys", "transport": "tcp",
             "direction": "forward", "streams": 1, "time_ms": 2000})
     };
     let (kind, body) = match argument % 8 {
         0 => return plan(seq),
-        1..=3 => {
-            ("arm", json!({"round": round, "tasks": [task(argument / 8, "client"), task(argument / 16, "server")]}))
-        }
-        4 | 5 => ("go", json!({"round": round, "t0_ns": clock::monotonic_ns() + u64::from(argument) * 1_000_000})),
+        1..=3 => (
+            "arm",
+            json!({"round": round, "tasks": [task(argument / 8, "client"), task(argument / 16, "server")]}),
+        ),
+        4 | 5 => (
+            "go",
+            json!({"round": round, "t0_ns": clock::monotonic_ns() + u64::from(argument) * 1_000_000}),
+        ),
         6 if argument > 200 => ("cancel", json!({})),
         6 => ("cancel", json!({"round": round})),
         _ => ("beat", json!({})),

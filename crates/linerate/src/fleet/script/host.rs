@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use linerate_fleet::TaskId;
 use linerate_fleet::agent::{Action, Agent, Finish, Input, Service};
 use linerate_fleet::message::{
-    ArmTask, Done, Ended, Hello, JsonText, Outcome, Plan, Preflighted, Role, TaskEnd, VERSION, Versions,
+    ArmTask, Done, Ended, Hello, JsonText, Outcome, Plan, Preflighted, Role, TaskEnd, VERSION,
+    Versions,
 };
 use linerate_record::text;
 use linerate_sys::clock;
@@ -61,7 +62,13 @@ struct Test {
 impl ScriptHost {
     pub(super) fn new() -> Self {
         Self {
-            hello: Hello { protocol: Versions { min: VERSION, max: VERSION }, ..Hello::default() },
+            hello: Hello {
+                protocol: Versions {
+                    min: VERSION,
+                    max: VERSION,
+                },
+                ..Hello::default()
+            },
             agent: None,
             plan: None,
             tests: Vec::new(),
@@ -83,7 +90,10 @@ impl ScriptHost {
     pub(super) fn printed(&mut self, line: &str) -> Outgoing {
         match shell::read(line) {
             Some(Printed::Fact { name: "ready", .. }) => {
-                return Outgoing { commands: vec![shell::BEGIN.to_owned()], ..Outgoing::default() };
+                return Outgoing {
+                    commands: vec![shell::BEGIN.to_owned()],
+                    ..Outgoing::default()
+                };
             }
             Some(Printed::Fact { name: "end", .. }) if self.agent.is_none() => return self.begin(),
             Some(Printed::Fact { name, value }) => self.fact(name, value),
@@ -100,11 +110,18 @@ impl ScriptHost {
         let mut commands = Vec::new();
         let run = self.agent.as_ref().and_then(|agent| agent.run());
         for test in &mut self.tests {
-            let (Some(run), Some(_)) = (run, test.begin_at_ns.take_if(|at_ns| now_ns >= *at_ns)) else { continue };
+            let (Some(run), Some(_)) = (run, test.begin_at_ns.take_if(|at_ns| now_ns >= *at_ns))
+            else {
+                continue;
+            };
             test.is_sent = true;
             commands.push(shell::client(run, &test.task, test.local));
         }
-        if let Some(agent) = self.agent.as_mut().filter(|agent| agent.poll_timeout().is_some_and(|at| now_ns >= at)) {
+        if let Some(agent) = self
+            .agent
+            .as_mut()
+            .filter(|agent| agent.poll_timeout().is_some_and(|at| now_ns >= at))
+        {
             agent.handle_timeout(now_ns);
         }
         let mut outgoing = self.act();
@@ -114,7 +131,9 @@ impl ScriptHost {
 
     pub(super) fn deadline_ns(&self) -> Option<u64> {
         let tests = self.tests.iter().filter_map(|test| test.begin_at_ns);
-        tests.chain(self.agent.as_ref().and_then(|agent| agent.poll_timeout())).min()
+        tests
+            .chain(self.agent.as_ref().and_then(|agent| agent.poll_timeout()))
+            .min()
     }
 
     fn fact(&mut self, name: &str, value: &str) {
@@ -125,7 +144,10 @@ impl ScriptHost {
             "arch" => self.hello.arch = value.to_owned(),
             "cpus" => self.hello.cpus = value.parse().unwrap_or(0),
             // Address and port of the client, then of this host (ssh(1)).
-            "ssh" => self.hello.control_address = value.split(' ').nth(2).and_then(|text| text.parse().ok()),
+            "ssh" => {
+                self.hello.control_address =
+                    value.split(' ').nth(2).and_then(|text| text.parse().ok())
+            }
             "iperf3" if !value.is_empty() => {
                 self.hello.version = value.split(" (").next().unwrap_or(value).to_owned();
                 self.hello.iperf3 = Some(self.hello.version.clone());
@@ -137,11 +159,18 @@ impl ScriptHost {
     /// All facts are there.
     fn begin(&mut self) -> Outgoing {
         if self.hello.iperf3.is_none() {
-            return Outgoing { lost: Some("iperf3 is not installed".to_owned()), ..Outgoing::default() };
+            return Outgoing {
+                lost: Some("iperf3 is not installed".to_owned()),
+                ..Outgoing::default()
+            };
         }
         // Clocks of hosts are not read: starts are commands of this one.
         (self.hello.mono_ns, self.hello.unix_ns) = (clock::monotonic_ns(), clock::unix_ns());
-        self.agent = Some(Box::new(Agent::new(clock::monotonic_ns(), Service::Stream, self.hello.clone())));
+        self.agent = Some(Box::new(Agent::new(
+            clock::monotonic_ns(),
+            Service::Stream,
+            self.hello.clone(),
+        )));
         self.act()
     }
 
@@ -152,7 +181,9 @@ impl ScriptHost {
             while let Some(action) = self.agent.as_mut().and_then(|agent| agent.poll_action()) {
                 self.execute(action, &mut outgoing);
             }
-            let Some(input) = self.due_input() else { return outgoing };
+            let Some(input) = self.due_input() else {
+                return outgoing;
+            };
             self.give(input);
         }
     }
@@ -173,10 +204,17 @@ impl ScriptHost {
             }
             // A server listens for one test alone: there is nothing to probe before.
             Action::Probe(_) => {
-                self.give(Input::Preflighted(Box::new(Preflighted { peers: Vec::new(), facts: None })));
+                self.give(Input::Preflighted(Box::new(Preflighted {
+                    peers: Vec::new(),
+                    facts: None,
+                })));
             }
             Action::ReadClock { c1_ns, a2_ns } => {
-                self.give(Input::Clock { c1_ns, a2_ns, a3_ns: clock::monotonic_ns() });
+                self.give(Input::Clock {
+                    c1_ns,
+                    a2_ns,
+                    a3_ns: clock::monotonic_ns(),
+                });
             }
             Action::Describe => self.give(Input::Hello(Box::new(self.hello.clone()))),
             Action::StartWorker { task, .. } => self.start(*task, outgoing),
@@ -190,7 +228,9 @@ impl ScriptHost {
                     test.begin_at_ns = Some(at_ns);
                 }
             }
-            Action::StopTask { task, .. } => self.stop_tests(|test| test.task.task == task, outgoing),
+            Action::StopTask { task, .. } => {
+                self.stop_tests(|test| test.task.task == task, outgoing)
+            }
             Action::StopRound { round, .. } => {
                 self.stop = Some(Some(round));
                 self.stop_tests(|_| true, outgoing);
@@ -200,30 +240,55 @@ impl ScriptHost {
                 self.stop_tests(|_| true, outgoing);
             }
             Action::Leave(reason) => outgoing.lost = Some(format!("{reason:?}")),
-            Action::Admit(_) | Action::ReadHost { is_after: false, .. } => {}
+            Action::Admit(_)
+            | Action::ReadHost {
+                is_after: false, ..
+            } => {}
         }
     }
 
     fn start(&mut self, task: ArmTask, outgoing: &mut Outgoing) {
         self.is_arming = true;
-        let own = self.plan.iter().flat_map(|plan| &plan.addresses).find(|own| own.path == task.path);
-        let (Some(local), Some(run)) = (own.map(|own| own.address), self.agent.as_ref().and_then(|agent| agent.run()))
-        else {
-            return self.give(Input::ArmFailed { text: format!("path {}: no address", task.path) });
+        let own = self
+            .plan
+            .iter()
+            .flat_map(|plan| &plan.addresses)
+            .find(|own| own.path == task.path);
+        let (Some(local), Some(run)) = (
+            own.map(|own| own.address),
+            self.agent.as_ref().and_then(|agent| agent.run()),
+        ) else {
+            return self.give(Input::ArmFailed {
+                text: format!("path {}: no address", task.path),
+            });
         };
         if !task.is_client() {
             outgoing.commands.push(shell::server(run, &task, local));
         }
         let (is_ready, is_sent) = (task.is_client(), !task.is_client());
         let (begin_at_ns, started_ns, output) = (None, None, String::new());
-        self.tests.push(Test { task, local, pid: None, is_ready, begin_at_ns, is_sent, started_ns, output });
+        self.tests.push(Test {
+            task,
+            local,
+            pid: None,
+            is_ready,
+            begin_at_ns,
+            is_sent,
+            started_ns,
+            output,
+        });
     }
 
     /// Ends tests: processes by signal, clients that have not begun at once.
     fn stop_tests(&mut self, is_meant: impl Fn(&Test) -> bool, outgoing: &mut Outgoing) {
-        let pids = self.tests.iter().filter(|test| is_meant(test)).filter_map(|test| test.pid);
+        let pids = self
+            .tests
+            .iter()
+            .filter(|test| is_meant(test))
+            .filter_map(|test| test.pid);
         outgoing.commands.extend(pids.map(shell::kill));
-        self.tests.retain(|test| !is_meant(test) || test.pid.is_some() || test.is_sent);
+        self.tests
+            .retain(|test| !is_meant(test) || test.pid.is_some() || test.is_sent);
     }
 
     /// What all tests together make due.
@@ -232,11 +297,18 @@ impl ScriptHost {
             self.is_arming = false;
             let servers = self.tests.iter().filter(|test| !test.task.is_client());
             let pids = self.tests.iter().filter_map(|test| test.pid).collect();
-            return Some(Input::Armed { ports: servers.map(|test| test.task.port).collect(), pids });
+            return Some(Input::Armed {
+                ports: servers.map(|test| test.task.port).collect(),
+                pids,
+            });
         }
         let round = self.stop.take_if(|_| self.tests.is_empty())?;
         let ended = std::mem::take(&mut self.ended);
-        Some(Input::Stopped(Box::new(Done { round, ended, ..Done::default() })))
+        Some(Input::Stopped(Box::new(Done {
+            round,
+            ended,
+            ..Done::default()
+        })))
     }
 
     fn test(&mut self, task: TaskId) -> Option<&mut Test> {
@@ -257,16 +329,21 @@ impl ScriptHost {
             test.output.push('\n');
         }
         let is_open = test.started_ns.is_none() && !test.task.is_client();
-        let Some(length_ns) = shell::first_interval_ns(text).filter(|_| is_open) else { return };
+        let Some(length_ns) = shell::first_interval_ns(text).filter(|_| is_open) else {
+            return;
+        };
         let at_ns = clock::monotonic_ns().saturating_sub(length_ns);
         test.started_ns = Some(at_ns);
         self.give(Input::Started { task, at_ns });
     }
 
     fn exited(&mut self, task: TaskId, code: i32) {
-        let Some(at) = self.tests.iter().position(|test| test.task.task == task) else { return };
+        let Some(at) = self.tests.iter().position(|test| test.task.task == task) else {
+            return;
+        };
         let test = self.tests.swap_remove(at);
-        self.ended.extend(test.pid.map(|pid| Ended { pid, signal: None }));
+        self.ended
+            .extend(test.pid.map(|pid| Ended { pid, signal: None }));
         if self.stop.is_none() {
             self.give(Input::Finished(Box::new(test.finish(code))));
         }
@@ -278,13 +355,30 @@ impl Test {
     fn finish(self, code: i32) -> Finish {
         let (task, started_ns) = (self.task.task, self.started_ns);
         let failed = |reason: String| {
-            let end = TaskEnd { outcome: Outcome::Failed, started_ns, ..TaskEnd::aborted(&reason) };
-            Finish { task, end, record: String::new() }
+            let end = TaskEnd {
+                outcome: Outcome::Failed,
+                started_ns,
+                ..TaskEnd::aborted(&reason)
+            };
+            Finish {
+                task,
+                end,
+                record: String::new(),
+            }
         };
-        let done = TaskEnd { outcome: Outcome::Done, reason: None, started_ns, ..TaskEnd::aborted("") };
+        let done = TaskEnd {
+            outcome: Outcome::Done,
+            reason: None,
+            started_ns,
+            ..TaskEnd::aborted("")
+        };
         if self.task.role == Role::Server {
             return match code {
-                0 => Finish { task, end: done, record: String::new() },
+                0 => Finish {
+                    task,
+                    end: done,
+                    record: String::new(),
+                },
                 _ => failed(self.last_line(code)),
             };
         }
@@ -292,12 +386,24 @@ impl Test {
             return failed(self.last_line(code));
         };
         let (bytes, elapsed_ns) = totals(&summary);
-        Finish { task, end: TaskEnd { bytes, elapsed_ns, ..done }, record: text::write(&record) }
+        Finish {
+            task,
+            end: TaskEnd {
+                bytes,
+                elapsed_ns,
+                ..done
+            },
+            record: text::write(&record),
+        }
     }
 
     /// `iperf3: error - unable to connect to server`
     fn last_line(&self, code: i32) -> String {
-        let error = self.output.lines().rev().find(|line| line.contains("error"));
+        let error = self
+            .output
+            .lines()
+            .rev()
+            .find(|line| line.contains("error"));
         let text = error.map(|line| line.trim().trim_matches([',', '"']).to_owned());
         text.unwrap_or_else(|| format!("iperf3 ended with {code}"))
     }

@@ -26,14 +26,30 @@ pub(super) struct ScriptCarrier<C> {
 impl<C: Carrier> ScriptCarrier<C> {
     /// One shell for each host.
     pub(super) fn new(shells: C, count: usize) -> Self {
-        Self { shells, hosts: (0..count).map(|_| ScriptHost::new()).collect(), events: Vec::new() }
+        Self {
+            shells,
+            hosts: (0..count).map(|_| ScriptHost::new()).collect(),
+            events: Vec::new(),
+        }
     }
 
     fn carry(&mut self, index: usize, call: impl FnOnce(&mut ScriptHost) -> Outgoing) {
-        let Some(host) = self.hosts.get_mut(index) else { return };
-        let Outgoing { commands, lines, lost } = call(host);
-        commands.iter().for_each(|command| self.shells.send(index, command));
-        self.events.extend(lines.into_iter().map(|line| (index, HostEvent::Line(line.into_bytes()))));
+        let Some(host) = self.hosts.get_mut(index) else {
+            return;
+        };
+        let Outgoing {
+            commands,
+            lines,
+            lost,
+        } = call(host);
+        commands
+            .iter()
+            .for_each(|command| self.shells.send(index, command));
+        self.events.extend(
+            lines
+                .into_iter()
+                .map(|line| (index, HostEvent::Line(line.into_bytes()))),
+        );
         if let Some(reason) = lost {
             self.shells.close(index);
             self.events.push((index, HostEvent::Lost { reason }));
@@ -63,14 +79,20 @@ impl<C: Carrier> Carrier for ScriptCarrier<C> {
     fn poll(&mut self, now_ns: u64) -> Vec<(usize, HostEvent)> {
         for (index, event) in self.shells.poll(now_ns) {
             match event {
-                HostEvent::Line(line) => self.carry(index, |host| host.printed(&String::from_utf8_lossy(&line))),
+                HostEvent::Line(line) => {
+                    self.carry(index, |host| host.printed(&String::from_utf8_lossy(&line)))
+                }
                 // Output of a test; its report is not readable without it.
                 HostEvent::TooLong => {}
                 lost @ HostEvent::Lost { .. } => self.events.push((index, lost)),
             }
         }
         for index in 0..self.hosts.len() {
-            let is_due = self.hosts.get(index).and_then(ScriptHost::deadline_ns).is_some_and(|at_ns| now_ns >= at_ns);
+            let is_due = self
+                .hosts
+                .get(index)
+                .and_then(ScriptHost::deadline_ns)
+                .is_some_and(|at_ns| now_ns >= at_ns);
             if is_due {
                 self.carry(index, |host| host.timeout(now_ns));
             }

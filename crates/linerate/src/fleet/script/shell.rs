@@ -66,13 +66,23 @@ pub(super) fn server(run: RunId, task: &ArmTask, local: IpAddr) -> String {
     // The client comes within 2 s of ARM and a start of at most 10 s after it.
     let seconds = seconds(task) + 12 + OVERTIME_S;
     // It prints when an interval ends. The first one has to end before omitted time does, which begins the intervals anew.
-    started(run, task, seconds, &format!("-s -1 -p {} -B {local} -i 0.5 --forceflush", task.port))
+    started(
+        run,
+        task,
+        seconds,
+        &format!("-s -1 -p {} -B {local} -i 0.5 --forceflush", task.port),
+    )
 }
 
 /// Runs a test as client.
 pub(super) fn client(run: RunId, task: &ArmTask, local: IpAddr) -> String {
     let interval_s = (task.time_ms as f64 / 1e3 / INTERVALS).max(0.1);
-    let mut options = format!("-c {} -p {} -B {local} -J -t {} -i {interval_s}", task.peer, task.port, seconds(task));
+    let mut options = format!(
+        "-c {} -p {} -B {local} -J -t {} -i {interval_s}",
+        task.peer,
+        task.port,
+        seconds(task)
+    );
     // Writing to a text does not fail.
     let mut add = |word: std::fmt::Arguments<'_>| _ = options.write_fmt(word);
     if task.omit_ms > 0 {
@@ -131,7 +141,8 @@ mod tests {
 
     #[test]
     fn first_interval_of_a_server_has_a_length_and_no_other_line_has() {
-        let line = "[  5]   0.00-0.51   sec   112 MBytes   944 Mbits/sec                  (omitted)";
+        let line =
+            "[  5]   0.00-0.51   sec   112 MBytes   944 Mbits/sec                  (omitted)";
         assert_eq!(first_interval_ns(line), Some(510_000_000));
         let others = [
             "[  5]   0.51-1.00   sec   112 MBytes   944 Mbits/sec",
@@ -151,12 +162,42 @@ mod tests {
         let id = "0000000000000000000000000000000b";
         let task = id.parse().expect("an id");
         let marked = |text: &str| format!("LRT {id} {text}");
-        assert_eq!(read("LRF kernel 6.1.0"), Some(Printed::Fact { name: "kernel", value: "6.1.0" }));
-        assert_eq!(read("LRF iperf3"), Some(Printed::Fact { name: "iperf3", value: "" }));
-        assert_eq!(read(&marked("LRP 77")), Some(Printed::Pid { task, pid: 77 }));
-        assert_eq!(read(&marked("LRX 124")), Some(Printed::Exit { task, code: 124 }));
-        assert_eq!(read(&marked("{ \"a\": 1 }")), Some(Printed::Output { task, text: "{ \"a\": 1 }" }));
-        assert_eq!(read(&marked("LRP -1")), Some(Printed::Output { task, text: "LRP -1" }));
+        assert_eq!(
+            read("LRF kernel 6.1.0"),
+            Some(Printed::Fact {
+                name: "kernel",
+                value: "6.1.0"
+            })
+        );
+        assert_eq!(
+            read("LRF iperf3"),
+            Some(Printed::Fact {
+                name: "iperf3",
+                value: ""
+            })
+        );
+        assert_eq!(
+            read(&marked("LRP 77")),
+            Some(Printed::Pid { task, pid: 77 })
+        );
+        assert_eq!(
+            read(&marked("LRX 124")),
+            Some(Printed::Exit { task, code: 124 })
+        );
+        assert_eq!(
+            read(&marked("{ \"a\": 1 }")),
+            Some(Printed::Output {
+                task,
+                text: "{ \"a\": 1 }"
+            })
+        );
+        assert_eq!(
+            read(&marked("LRP -1")),
+            Some(Printed::Output {
+                task,
+                text: "LRP -1"
+            })
+        );
         for other in ["", "LRT", "LRT x y", "motd", "LRF"] {
             assert_eq!(read(other), None, "{other}");
         }

@@ -26,7 +26,9 @@ const INTERVALS: u32 = 40;
 /// Awaits the start, runs the test and reports it. Returns at the end of the input as well.
 pub(super) fn run(run: RunId, task: &ClientTask, input: &WorkerInput) {
     let mut spec = client_spec(task);
-    emit(&FromWorker::Ready { task: task.task.task });
+    emit(&FromWorker::Ready {
+        task: task.task.task,
+    });
     let Some(at_ns) = begin(input) else { return };
     // The wait ends early at the end of the input, which the test notices as well.
     let _ = input.next_until(Some(at_ns.saturating_sub(CONNECT_AHEAD_NS)));
@@ -66,7 +68,11 @@ fn interval(task: &ArmTask) -> Duration {
 fn test_spec(task: &ArmTask) -> TestSpec {
     let mut test = TestSpec::default();
     // The path's segment size.
-    let default_bytes = if task.transport == Transport::Udp { 0 } else { test.block_len_bytes };
+    let default_bytes = if task.transport == Transport::Udp {
+        0
+    } else {
+        test.block_len_bytes
+    };
     test.transport = task.transport;
     test.direction = task.direction;
     test.streams = task.streams;
@@ -75,7 +81,9 @@ fn test_spec(task: &ArmTask) -> TestSpec {
     test.block_len_bytes = task.block_bytes.unwrap_or(default_bytes);
     test.block_len_explicit = task.block_bytes.is_some();
     // The rate of a task is that of a direction, the rate of a test that of a stream.
-    test.pacing.rate_bps = task.rate_bps.map(|bps| (bps / u64::from(task.streams.max(1))).max(1));
+    test.pacing.rate_bps = task
+        .rate_bps
+        .map(|bps| (bps / u64::from(task.streams.max(1))).max(1));
     test.socket.congestion = task.congestion.clone();
     test.socket.tos = task.dscp << 2;
     test
@@ -108,10 +116,16 @@ mod tests {
             congestion: None,
             dscp: 46,
         };
-        let spec = client_spec(&ClientTask { task, local: [192, 0, 2, 2].into() });
+        let spec = client_spec(&ClientTask {
+            task,
+            local: [192, 0, 2, 2].into(),
+        });
         assert_eq!(spec.test.pacing.rate_bps, Some(250_000_000));
         assert_eq!((spec.test.block_len_bytes, spec.test.socket.tos), (0, 184));
         assert_eq!(spec.local.interval, Some(Duration::from_millis(100)));
-        assert_eq!((spec.host.as_str(), spec.local.bind.host.as_deref()), ("192.0.2.1", Some("192.0.2.2")));
+        assert_eq!(
+            (spec.host.as_str(), spec.local.bind.host.as_deref()),
+            ("192.0.2.1", Some("192.0.2.2"))
+        );
     }
 }

@@ -60,7 +60,9 @@ impl WorkerInput {
             if let Some(line) = self.lines.borrow_mut().pop_front() {
                 return Some(line);
             }
-            let left = until_ns.map(|until_ns| Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns())));
+            let left = until_ns.map(|until_ns| {
+                Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()))
+            });
             if self.is_over() || left.is_some_and(|left| left.is_zero()) {
                 return None;
             }
@@ -109,7 +111,9 @@ impl WorkerInput {
 
     fn pass_on(&self) {
         let mut follow = self.follow.borrow_mut();
-        let Some(follow) = follow.as_mut() else { return };
+        let Some(follow) = follow.as_mut() else {
+            return;
+        };
         while let Some(line) = { self.lines.borrow_mut().pop_front() } {
             if follow(line) {
                 self.needs_reload.set(true);

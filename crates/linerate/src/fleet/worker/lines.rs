@@ -106,9 +106,18 @@ mod tests {
     fn lines_are_objects_with_one_member() {
         let begin = serde_json::to_string(&ToWorker::Begin { at_ns: 7 }).expect("JSON");
         assert_eq!(begin, r#"{"begin":{"at_ns":7}}"#);
-        let started = FromWorker::Started { task: TaskId(1), at_ns: 2 };
+        let started = FromWorker::Started {
+            task: TaskId(1),
+            at_ns: 2,
+        };
         let text = serde_json::to_string(&started).expect("JSON");
-        assert_eq!(text, r#"{"started":{"task":"00000000000000000000000000000001","at_ns":2}}"#);
-        assert_eq!(serde_json::from_str::<FromWorker>(&text).ok(), Some(started));
+        assert_eq!(
+            text,
+            r#"{"started":{"task":"00000000000000000000000000000001","at_ns":2}}"#
+        );
+        assert_eq!(
+            serde_json::from_str::<FromWorker>(&text).ok(),
+            Some(started)
+        );
     }
 }

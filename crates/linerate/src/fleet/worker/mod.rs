@@ -52,8 +52,12 @@ fn work(run: RunId) -> Result<(), Error> {
 
 /// Writes a line. Without a reader this process has no purpose; its input ends as well then.
 fn emit(line: &FromWorker) {
-    let Ok(mut text) = serde_json::to_string(line) else { return };
+    let Ok(mut text) = serde_json::to_string(line) else {
+        return;
+    };
     text.push('\n');
     let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    let _ = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
 }

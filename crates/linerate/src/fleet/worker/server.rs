@@ -57,17 +57,28 @@ impl Expected {
     }
 
     /// The task of a client, by its address and what it requests.
-    fn accept(&self, peer: IpAddr, is_this: impl Fn(&ArmTask) -> bool) -> Option<(ArmTask, Running)> {
+    fn accept(
+        &self,
+        peer: IpAddr,
+        is_this: impl Fn(&ArmTask) -> bool,
+    ) -> Option<(ArmTask, Running)> {
         let mut waiting = self.waiting.borrow_mut();
-        let at = waiting.iter().position(|task| task.peer.to_canonical() == peer.to_canonical() && is_this(task))?;
+        let at = waiting
+            .iter()
+            .position(|task| task.peer.to_canonical() == peer.to_canonical() && is_this(task))?;
         let task = waiting.remove(at);
-        let running = Running { task: task.task, is_forgotten: Rc::default() };
+        let running = Running {
+            task: task.task,
+            is_forgotten: Rc::default(),
+        };
         self.running.borrow_mut().push(running.clone());
         Some((task, running))
     }
 
     fn end(&self, ended: &Running) {
-        self.running.borrow_mut().retain(|running| !Rc::ptr_eq(&running.is_forgotten, &ended.is_forgotten));
+        self.running
+            .borrow_mut()
+            .retain(|running| !Rc::ptr_eq(&running.is_forgotten, &ended.is_forgotten));
     }
 }
 
@@ -78,7 +89,11 @@ impl Expected {
 pub(super) fn run(run: RunId, task: &ServerTask, input: &WorkerInput) -> Result<(), Failure> {
     let admitted = Admitted::none()?;
     let expected: Rc<Expected> = Rc::default();
-    let mut reporter = Tests { run, expected: Rc::clone(&expected), is_listening: false };
+    let mut reporter = Tests {
+        run,
+        expected: Rc::clone(&expected),
+        is_listening: false,
+    };
     let path = admitted.path();
     input.set_follow(Box::new(move |line| follow(line, &expected, &admitted)));
     let mut outcome = Err(failure(&"no free port"));
@@ -87,7 +102,12 @@ pub(super) fn run(run: RunId, task: &ServerTask, input: &WorkerInput) -> Result<
         if UdpSocket::bind((task.address, port)).is_err() {
             continue;
         }
-        outcome = server::run(&spec(task.address, port, path.clone()), PeerRequests::default(), &mut reporter, input);
+        outcome = server::run(
+            &spec(task.address, port, path.clone()),
+            PeerRequests::default(),
+            &mut reporter,
+            input,
+        );
         if reporter.is_listening || input.is_over() {
             break;
         }
@@ -135,7 +155,9 @@ struct Admitted(SourceFile);
 impl Admitted {
     /// A list that admits no address.
     fn none() -> Result<Self, Failure> {
-        SourceFile::filled("admitted", b"").map(Self).map_err(|error| failure(&error))
+        SourceFile::filled("admitted", b"")
+            .map(Self)
+            .map_err(|error| failure(&error))
     }
 
     fn path(&self) -> PathBuf {
@@ -143,7 +165,10 @@ impl Admitted {
     }
 
     fn write(&self, addresses: &[IpAddr]) -> io::Result<()> {
-        let lines: String = addresses.iter().map(|address| format!("{address}\n")).collect();
+        let lines: String = addresses
+            .iter()
+            .map(|address| format!("{address}\n"))
+            .collect();
         fs::write(self.path(), lines)
     }
 }
@@ -157,7 +182,11 @@ struct Tests {
 
 impl ServerReporter for Tests {
     fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
-        Ok(Box::new(Test { run: self.run, expected: Rc::clone(&self.expected), accepted: None }))
+        Ok(Box::new(Test {
+            run: self.run,
+            expected: Rc::clone(&self.expected),
+            accepted: None,
+        }))
     }
 
     fn warning(&mut self, _: &str) {}
@@ -167,7 +196,9 @@ impl ServerReporter for Tests {
             && !self.is_listening
         {
             self.is_listening = true;
-            emit(&FromWorker::Listening { port: address.port() });
+            emit(&FromWorker::Listening {
+                port: address.port(),
+            });
         }
     }
 }
@@ -181,10 +212,16 @@ struct Test {
 
 impl Test {
     fn accept(&mut self, header: &TestHeader) -> Result<(), SinkError> {
-        let wanted = (header.spec.transport, header.spec.direction, header.spec.streams);
+        let wanted = (
+            header.spec.transport,
+            header.spec.direction,
+            header.spec.streams,
+        );
         let is_this = |task: &ArmTask| (task.transport, task.direction, task.streams) == wanted;
         let peer = header.peer_host.parse::<IpAddr>().ok();
-        let (task, running) = peer.and_then(|peer| self.expected.accept(peer, is_this)).ok_or_else(refused)?;
+        let (task, running) = peer
+            .and_then(|peer| self.expected.accept(peer, is_this))
+            .ok_or_else(refused)?;
         self.accepted = Some((TaskEvents::new(self.run, &task, false), running));
         Ok(())
     }
@@ -195,7 +232,9 @@ impl EventSink for Test {
         if let Event::TestAccepted(header) = event {
             self.accept(header)?;
         }
-        let Some((events, running)) = &mut self.accepted else { return Ok(()) };
+        let Some((events, running)) = &mut self.accepted else {
+            return Ok(());
+        };
         if running.is_forgotten.get() {
             return Err(refused());
         }
@@ -248,12 +287,24 @@ mod tests {
     #[test]
     fn client_gets_the_task_of_its_address_and_request_once() {
         let expected = Expected::default();
-        expected.waiting.borrow_mut().extend([task(1, 1), task(2, 4)]);
+        expected
+            .waiting
+            .borrow_mut()
+            .extend([task(1, 1), task(2, 4)]);
         let four = |task: &ArmTask| task.streams == 4;
-        assert!(expected.accept([192, 0, 2, 2].into(), four).is_none(), "another address");
+        assert!(
+            expected.accept([192, 0, 2, 2].into(), four).is_none(),
+            "another address"
+        );
         let mapped = "::ffff:192.0.2.1".parse().expect("an address");
-        assert_eq!(expected.accept(mapped, four).map(|(task, _)| task.task), Some(TaskId(2)));
-        assert!(expected.accept(mapped, four).is_none(), "each task has one test");
+        assert_eq!(
+            expected.accept(mapped, four).map(|(task, _)| task.task),
+            Some(TaskId(2))
+        );
+        assert!(
+            expected.accept(mapped, four).is_none(),
+            "each task has one test"
+        );
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use linerate_fleet::message::{ArmTask, Outcome, TaskEnd};
 use linerate_model::record::{Body, HostPart, RunId, RunKind, RunRecord, RunState, Trial};
 use linerate_model::workload::Start;
-use linerate_model::{Event, EventSink, Failure, FailureKind, Flow, IntervalReport, SinkError, Summary, measure};
+use linerate_model::{
+    Event, EventSink, Failure, FailureKind, Flow, IntervalReport, SinkError, Summary, measure,
+};
 use linerate_record::{Builder, keys, text};
 use linerate_sys::{clock, process};
 
@@ -32,7 +34,11 @@ impl TaskEvents {
             task: task.clone(),
             is_client,
             builder: Builder::default().points_max(POINTS_MAX),
-            end: TaskEnd { outcome: Outcome::Done, reason: None, ..TaskEnd::aborted("") },
+            end: TaskEnd {
+                outcome: Outcome::Done,
+                reason: None,
+                ..TaskEnd::aborted("")
+            },
             clock_offset_ns: clock::realtime_offset_ns(),
         }
     }
@@ -41,7 +47,11 @@ impl TaskEvents {
     pub(super) fn finish(mut self, outcome: Result<(), Failure>) {
         if let Err(failure) = outcome {
             let is_interrupted = failure.kind == FailureKind::Interrupted;
-            self.end.outcome = if is_interrupted { Outcome::Aborted } else { Outcome::Failed };
+            self.end.outcome = if is_interrupted {
+                Outcome::Aborted
+            } else {
+                Outcome::Failed
+            };
             self.end.reason = Some(failure.message);
         }
         self.end.clock_step_ns = clock::realtime_offset_ns().saturating_sub(self.clock_offset_ns);
@@ -49,7 +59,10 @@ impl TaskEvents {
         let record = text::write(&self.record());
         if record.len() <= RECORD_MAX_BYTES {
             for piece in pieces(&record) {
-                emit(&FromWorker::Record { task, piece: piece.to_owned() });
+                emit(&FromWorker::Record {
+                    task,
+                    piece: piece.to_owned(),
+                });
             }
         }
         emit(&FromWorker::Finished { task, end });
@@ -62,7 +75,11 @@ impl TaskEvents {
         let role = if self.is_client { "client" } else { "server" };
         let peer = self.task.peer.to_string();
         record.path.spec_key = spec_key(&trial);
-        record.path.client = Some(if self.is_client { name.clone() } else { peer.clone() });
+        record.path.client = Some(if self.is_client {
+            name.clone()
+        } else {
+            peer.clone()
+        });
         record.path.server = Some(if self.is_client { peer } else { name.clone() });
         let mut host = HostPart::new(role, name);
         host.host_key = host_key();
@@ -79,11 +96,19 @@ impl TaskEvents {
 
     fn sample(&self, report: &IntervalReport) {
         let bytes: u64 = report.streams.iter().map(|row| row.bytes).sum();
-        let length_ns = report.streams.iter().map(|row| row.end_ns.saturating_sub(row.start_ns)).max().unwrap_or(0);
+        let length_ns = report
+            .streams
+            .iter()
+            .map(|row| row.end_ns.saturating_sub(row.start_ns))
+            .max()
+            .unwrap_or(0);
         if self.is_client && length_ns > 0 {
             let bps = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(length_ns);
             let bps = u64::try_from(bps).unwrap_or(u64::MAX);
-            emit(&FromWorker::Sample { task: self.task.task, bps });
+            emit(&FromWorker::Sample {
+                task: self.task.task,
+                bps,
+            });
         }
     }
 }
@@ -94,7 +119,10 @@ impl EventSink for TaskEvents {
             Event::TestStarted { at_monotonic_ns } => {
                 let at_ns = at_monotonic_ns.unwrap_or_else(clock::monotonic_ns);
                 self.end.started_ns = Some(at_ns);
-                emit(&FromWorker::Started { task: self.task.task, at_ns });
+                emit(&FromWorker::Started {
+                    task: self.task.task,
+                    at_ns,
+                });
             }
             Event::Interval(report) => self.sample(report),
             Event::Summary(summary) => (self.end.bytes, self.end.elapsed_ns) = totals(summary),
@@ -107,13 +135,19 @@ impl EventSink for TaskEvents {
 /// Payload that arrived in both directions, or left where the other end did not report, and the measured time.
 pub(in crate::fleet) fn totals(summary: &Summary) -> (u64, u64) {
     let counted = |flow| measure::received(summary, flow).or_else(|| measure::sent(summary, flow));
-    let directions = [Flow::Forward, Flow::Reverse].into_iter().filter_map(counted);
-    directions.fold((0, 0), |(bytes, ns), one| (bytes.saturating_add(one.bytes), ns.max(one.duration_ns)))
+    let directions = [Flow::Forward, Flow::Reverse]
+        .into_iter()
+        .filter_map(counted);
+    directions.fold((0, 0), |(bytes, ns), one| {
+        (bytes.saturating_add(one.bytes), ns.max(one.duration_ns))
+    })
 }
 
 /// The start is no part of what is measured.
 fn spec_key(trial: &Trial) -> String {
-    let Some(linerate_model::record::Detail::Test(detail)) = &trial.detail else { return String::new() };
+    let Some(linerate_model::record::Detail::Test(detail)) = &trial.detail else {
+        return String::new();
+    };
     let mut spec = detail.header.spec.clone();
     spec.workload.start = Start::Now;
     keys::spec_key("test", &spec)
@@ -139,7 +173,12 @@ mod tests {
 
     #[test]
     fn pieces_join_to_the_text_and_end_between_characters() {
-        for text in [String::new(), "{}".to_owned(), "x".repeat(200_000), "ä".repeat(70_001)] {
+        for text in [
+            String::new(),
+            "{}".to_owned(),
+            "x".repeat(200_000),
+            "ä".repeat(70_001),
+        ] {
             let pieces: Vec<&str> = pieces(&text).collect();
             assert_eq!(pieces.concat(), text);
             assert!(pieces.iter().all(|piece| piece.len() <= PIECE_MAX_BYTES));

@@ -9,7 +9,12 @@ use crate::http::signals::Stop;
 use crate::http::watch::{STEP, Watch};
 
 /// Waits at least `least`, then until both hosts are quiet. Returns whether they are. No wait without `least`.
-pub(super) fn rest(least: Duration, target: &mut TargetServer, watch: &Watch, stop: &mut Stop) -> bool {
+pub(super) fn rest(
+    least: Duration,
+    target: &mut TargetServer,
+    watch: &Watch,
+    stop: &mut Stop,
+) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < least {
         if stop.is_wanted() {
@@ -39,7 +44,10 @@ fn rest_of_both(target: &mut TargetServer, watch: &Watch) -> Rest {
             Rest::Quiet
         }
     };
-    watch.end().map_or(Rest::Quiet, |stats| rest_of(&stats)).max(server)
+    watch
+        .end()
+        .map_or(Rest::Quiet, |stats| rest_of(&stats))
+        .max(server)
 }
 
 /// Work of an earlier run is done after the least pause; what still keeps CPUs busy are other programs, which go on.

@@ -22,7 +22,10 @@ impl KeptLab {
     /// The experiment begins; `None` where it is not recorded.
     pub(super) fn begin(spec: &LabSpec, server: SocketAddr) -> Option<Self> {
         spec.record.place.as_ref()?;
-        let plan = Plan { target: None, ..spec.plan.clone() };
+        let plan = Plan {
+            target: None,
+            ..spec.plan.clone()
+        };
         let run = Run {
             kind: RunKind::HttpLab,
             body: Body::HttpLab(None),
@@ -30,20 +33,28 @@ impl KeptLab {
             spec_key: keys::spec_key("http-lab", &(plan.to_toml(), format!("{:?}", spec.phases))),
             peer: Some(server),
         };
-        Some(Self { recording: Recording::begin(spec.record.clone(), run) })
+        Some(Self {
+            recording: Recording::begin(spec.record.clone(), run),
+        })
     }
 
     /// A run is through, or was made before the experiment was resumed.
     pub(super) fn add(&mut self, run: &CellRun, link: Option<&Link>) {
         // One that was made before begins with the record.
-        let ms = run.started_unix_ms.saturating_sub(self.recording.started_unix_ms());
+        let ms = run
+            .started_unix_ms
+            .saturating_sub(self.recording.started_unix_ms());
         let mut trial = trials::trial(run, link);
         trial.started_ns = ms * 1_000_000;
         self.recording.add(trial);
     }
 
     /// The experiment ended. Returns what the user should know about the record.
-    pub(super) fn finish(self, outcome: &Result<Study, Error>, is_server_gone: bool) -> Option<String> {
+    pub(super) fn finish(
+        self,
+        outcome: &Result<Study, Error>,
+        is_server_gone: bool,
+    ) -> Option<String> {
         let (state, reason, body) = match outcome {
             Err(error) => {
                 let reason = error.to_string();
@@ -51,13 +62,21 @@ impl KeptLab {
             }
             Ok(study) => {
                 let (state, reason) = match study.is_complete {
-                    _ if is_server_gone => (RunState::Partial, Some("the server was gone".to_owned())),
+                    _ if is_server_gone => {
+                        (RunState::Partial, Some("the server was gone".to_owned()))
+                    }
                     false => (RunState::Interrupted, Some("interrupted".to_owned())),
                     true => (RunState::Complete, None),
                 };
-                (state, reason, Some(Box::new(trials::without_runs(study.clone()))))
+                (
+                    state,
+                    reason,
+                    Some(Box::new(trials::without_runs(study.clone()))),
+                )
             }
         };
-        self.recording.finish(state, reason, Body::HttpLab(body)).message
+        self.recording
+            .finish(state, reason, Body::HttpLab(body))
+            .message
     }
 }

@@ -45,7 +45,12 @@ pub fn run(spec: &LabSpec) -> Result<Outcome, Error> {
 ///
 /// # Errors
 /// One that cannot be read, or a report that cannot be written.
-pub fn compare(before: &Path, after: &Path, is_json: bool, html: Option<&Path>) -> Result<Outcome, Error> {
+pub fn compare(
+    before: &Path,
+    after: &Path,
+    is_json: bool,
+    html: Option<&Path>,
+) -> Result<Outcome, Error> {
     let study = |path| record::study(path).map_err(Error::usage);
     outputs::comparison(&study(before)?, &study(after)?, is_json, html)?;
     Ok(Outcome::Done)
@@ -57,7 +62,15 @@ fn check(spec: &LabSpec) -> Result<Outcome, Error> {
     let keys = cells::keys(&cells::runs(&spec.plan, spec.phases));
     let hosts = requirements::hosts(&target);
     let checks = requirements::checks(spec, &target, &hosts, &keys);
-    outputs::print(&if spec.output.json { preflight_json(&checks) } else { preflight(&checks, outputs::style()) })?;
+    outputs::print(&if spec.output.json {
+        preflight_json(&checks)
+    } else {
+        preflight(&checks, outputs::style())
+    })?;
     let has_failed = requirements::has_failed(&checks);
-    Ok(if has_failed { Outcome::CheckFailed } else { Outcome::Done })
+    Ok(if has_failed {
+        Outcome::CheckFailed
+    } else {
+        Outcome::Done
+    })
 }

@@ -15,9 +15,9 @@ pub(crate) use crate::progress::style;
 /// Writes to the standard output; a reader that has gone away is no error of ours.
 pub(crate) fn print(text: &str) -> Result<(), Error> {
     match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::failed(format!("cannot write to the standard output: {error}")))
-        }
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::failed(format!(
+            "cannot write to the standard output: {error}"
+        ))),
         _ => Ok(()),
     }
 }
@@ -25,15 +25,29 @@ pub(crate) fn print(text: &str) -> Result<(), Error> {
 /// The whole of an experiment.
 pub(super) fn study(study: &Study, output: Output, html_file: Option<&Path>) -> Result<(), Error> {
     html_file.map_or(Ok(()), |path| write(path, &html(study)))?;
-    print(&if output.json || output.json_stream { json(study) } else { text(study, style()) })
+    print(&if output.json || output.json_stream {
+        json(study)
+    } else {
+        text(study, style())
+    })
 }
 
 /// Two experiments side by side.
-pub(super) fn comparison(before: &Study, after: &Study, is_json: bool, html: Option<&Path>) -> Result<(), Error> {
+pub(super) fn comparison(
+    before: &Study,
+    after: &Study,
+    is_json: bool,
+    html: Option<&Path>,
+) -> Result<(), Error> {
     html.map_or(Ok(()), |path| write(path, &comparison_html(before, after)))?;
-    print(&if is_json { comparison_json(before, after) } else { comparison_text(before, after, style()) })
+    print(&if is_json {
+        comparison_json(before, after)
+    } else {
+        comparison_text(before, after, style())
+    })
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {
-    fs::write(path, text).map_err(|error| Error::failed(format!("cannot write {}: {error}", path.display())))
+    fs::write(path, text)
+        .map_err(|error| Error::failed(format!("cannot write {}: {error}", path.display())))
 }

@@ -100,7 +100,13 @@ impl ExperimentProgress {
         }
     }
 
-    pub(super) fn begin(&mut self, planned: PlannedRun, warmup: Duration, period: Duration, expected: Duration) {
+    pub(super) fn begin(
+        &mut self,
+        planned: PlannedRun,
+        warmup: Duration,
+        period: Duration,
+        expected: Duration,
+    ) {
         self.current = expected;
         // A run that is made once more is still the same.
         self.run += u32::from(self.planned.replace(planned) != Some(planned));
@@ -113,8 +119,14 @@ impl ExperimentProgress {
 
     pub(super) fn finished(&mut self, run: &CellRun) {
         self.ahead = self.ahead.saturating_sub(self.current);
-        let took = [self.current, std::mem::replace(&mut self.since, Instant::now()).elapsed()];
-        self.past.iter_mut().zip(took).for_each(|(sum, time)| *sum += time);
+        let took = [
+            self.current,
+            std::mem::replace(&mut self.since, Instant::now()).elapsed(),
+        ];
+        self.past
+            .iter_mut()
+            .zip(took)
+            .for_each(|(sum, time)| *sum += time);
         if let Some(live) = &self.live {
             live.update(|state| {
                 let level = state.http_mut().cells.entry(run.key).or_default();
@@ -133,11 +145,20 @@ impl ExperimentProgress {
     /// What is ahead, at the pace of the finished runs.
     fn left_s(&self) -> f64 {
         let [expected_s, took_s] = self.past.map(|time| time.as_secs_f64());
-        let pace = if expected_s > 0.0 { took_s / expected_s } else { 1.0 };
+        let pace = if expected_s > 0.0 {
+            took_s / expected_s
+        } else {
+            1.0
+        };
         (self.ahead.as_secs_f64() * pace - self.since.elapsed().as_secs_f64()).max(0.0)
     }
 
-    fn now(&self, planned: PlannedRun, second: &SecondPart, [client, server]: [Option<Reading>; 2]) -> Now {
+    fn now(
+        &self,
+        planned: PlannedRun,
+        second: &SecondPart,
+        [client, server]: [Option<Reading>; 2],
+    ) -> Now {
         let elapsed = self.begun.elapsed();
         Now {
             key: planned.key,
@@ -183,10 +204,12 @@ impl LoadProgress for ExperimentProgress {
         } else if let Some(live) = &self.live {
             live.update(|state| {
                 let http = state.http_mut();
-                (http.running, http.run, http.runs, http.left_s) = (run_words(&now), now.run, now.runs, now.left_s);
+                (http.running, http.run, http.runs, http.left_s) =
+                    (run_words(&now), now.run, now.runs, now.left_s);
                 http.ok_per_s.push(second.ok as f64);
                 (http.payload_bytes, http.p99_ns) = (second.payload_bytes, now.p99_ns);
-                (http.errors, http.open, http.client, http.server) = (now.errors, now.open, now.client, now.server);
+                (http.errors, http.open, http.client, http.server) =
+                    (now.errors, now.open, now.client, now.server);
             });
         } else {
             self.progress.update(&block(&now, self.style));

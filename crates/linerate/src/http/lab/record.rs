@@ -28,7 +28,10 @@ impl Record {
     ///
     /// # Errors
     /// A directory that is not empty, or of another plan; what cannot be read or written.
-    pub(super) fn open(directory: &Directory, plan: &Plan) -> Result<(Self, Kept, Option<StartRecord>), Error> {
+    pub(super) fn open(
+        directory: &Directory,
+        plan: &Plan,
+    ) -> Result<(Self, Kept, Option<StartRecord>), Error> {
         match directory {
             Directory::New(path) => Self::create(path.clone().unwrap_or_else(dated_name), plan),
             Directory::Resumed(path) => Self::resume(path, plan),
@@ -51,17 +54,23 @@ impl Record {
     }
 
     fn resume(path: &Path, plan: &Plan) -> Result<(Self, Kept, Option<StartRecord>), Error> {
-        let record = Self { path: path.to_path_buf() };
+        let record = Self {
+            path: path.to_path_buf(),
+        };
         let plan_file = path.join(PLAN_FILE);
         let text = read(&plan_file)?;
-        let kept = Plan::parse(&text).map_err(|error| Error::usage(format!("{}: {error}", plan_file.display())))?;
+        let kept = Plan::parse(&text)
+            .map_err(|error| Error::usage(format!("{}: {error}", plan_file.display())))?;
         if kept.hash() != plan.hash() {
             return Err(Error::usage(format!(
                 "{} is of another plan; the runs of two plans do not make one experiment",
                 path.display()
             )));
         }
-        let mut found = Kept { baseline: record.read_json(BASELINE)?.unwrap_or_default(), ..Kept::default() };
+        let mut found = Kept {
+            baseline: record.read_json(BASELINE)?.unwrap_or_default(),
+            ..Kept::default()
+        };
         let cells = path.join(CELLS);
         let entries = fs::read_dir(&cells).map_err(|error| io_failure("read", &cells, &error))?;
         for entry in entries.flatten() {
@@ -117,7 +126,11 @@ impl Record {
 
     fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
         let path = self.path.join(name);
-        if path.exists() { parse(&path).map(Some) } else { Ok(None) }
+        if path.exists() {
+            parse(&path).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 }
 
@@ -126,17 +139,25 @@ impl Record {
 /// # Errors
 /// What cannot be read, is none, or did not come as far as to be judged.
 pub(super) fn study(path: &Path) -> Result<Study, Error> {
-    let file = if path.is_dir() { path.join(STUDY) } else { path.to_path_buf() };
+    let file = if path.is_dir() {
+        path.join(STUDY)
+    } else {
+        path.to_path_buf()
+    };
     let study: Study = parse(&file)?;
     if study.schema == HTTP_SCHEMA {
         Ok(study)
     } else {
-        Err(Error::usage(format!("{} is no experiment of the form {HTTP_SCHEMA}", file.display())))
+        Err(Error::usage(format!(
+            "{} is no experiment of the form {HTTP_SCHEMA}",
+            file.display()
+        )))
     }
 }
 
 fn parse<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    serde_json::from_str(&read(path)?).map_err(|error| Error::usage(format!("{}: {error}", path.display())))
+    serde_json::from_str(&read(path)?)
+        .map_err(|error| Error::usage(format!("{}: {error}", path.display())))
 }
 
 fn read(path: &Path) -> Result<String, Error> {
@@ -144,7 +165,11 @@ fn read(path: &Path) -> Result<String, Error> {
 }
 
 fn io_failure(what: &str, path: &Path, error: &io::Error) -> Error {
-    Error::failed(format!("cannot {what} {}: {}", path.display(), linerate_sys::error::io_text(error)))
+    Error::failed(format!(
+        "cannot {what} {}: {}",
+        path.display(),
+        linerate_sys::error::io_text(error)
+    ))
 }
 
 fn dated_name() -> PathBuf {

@@ -20,12 +20,20 @@ pub(super) fn hosts(target: &TargetServer) -> StartRecord {
         started_unix_ms: clock::unix_ms(),
         protocol: Some(target.answer.protocol.clone()),
         client: own_environment(target.address().ip(), LOOK_WINDOW),
-        server: target.server.as_ref().map(|side| side.info.environment.clone()),
+        server: target
+            .server
+            .as_ref()
+            .map(|side| side.info.environment.clone()),
     }
 }
 
 /// Looks whether both hosts can do what the cells need.
-pub(super) fn checks(spec: &LabSpec, target: &TargetServer, hosts: &StartRecord, keys: &[CellKey]) -> Vec<Check> {
+pub(super) fn checks(
+    spec: &LabSpec,
+    target: &TargetServer,
+    hosts: &StartRecord,
+    keys: &[CellKey],
+) -> Vec<Check> {
     let plan = &spec.plan;
     let preflight = Preflight {
         cells: keys.to_vec(),
@@ -35,7 +43,10 @@ pub(super) fn checks(spec: &LabSpec, target: &TargetServer, hosts: &StartRecord,
         ramp_per_s: plan.defaults.ramp_per_s,
         streams: plan.protocol.streams,
         is_plain_http1: plan.is_plain_http1(),
-        generator_threads: Some(generator::threads(target.is_local(), plan.defaults.explicit_threads())),
+        generator_threads: Some(generator::threads(
+            target.is_local(),
+            plan.defaults.explicit_threads(),
+        )),
         client: hosts.client.clone(),
         server: hosts.server.clone(),
         server_address: Some(target.address().ip()),
@@ -58,13 +69,30 @@ pub(super) fn has_failed(checks: &[Check]) -> bool {
 /// What would be run, how long it would take, and what for.
 pub(super) fn listing(spec: &LabSpec) -> String {
     let cost = estimate(&spec.plan, spec.phases);
-    let connections = cost.cells.iter().map(|(key, _)| key.connections).max().unwrap_or(0);
+    let connections = cost
+        .cells
+        .iter()
+        .map(|(key, _)| key.connections)
+        .max()
+        .unwrap_or(0);
     let need = |what: &str, need: String| [what.to_owned(), need];
     let needs = [
         need("protocol", protocol(spec)),
-        need("connections", format!("{connections} at once, on both ends")),
-        need("descriptors", format!("{} on each end", u64::from(connections) + DESCRIPTORS_BESIDE)),
-        need("local ports", format!("{connections} on the client, over all its addresses")),
+        need(
+            "connections",
+            format!("{connections} at once, on both ends"),
+        ),
+        need(
+            "descriptors",
+            format!(
+                "{} on each end",
+                u64::from(connections) + DESCRIPTORS_BESIDE
+            ),
+        ),
+        need(
+            "local ports",
+            format!("{connections} on the client, over all its addresses"),
+        ),
     ];
     let target = spec.target.to_string();
     match spec.output.json {
@@ -75,8 +103,16 @@ pub(super) fn listing(spec: &LabSpec) -> String {
 
 /// `HTTP/2 over TLS, 8 requests at a time on each connection`
 fn protocol(spec: &LabSpec) -> String {
-    let version = if spec.protocol.is_http2 { "HTTP/2" } else { "HTTP/1.1" };
-    let carrier = if spec.protocol.tls.is_some() { "over TLS" } else { "in plain text" };
+    let version = if spec.protocol.is_http2 {
+        "HTTP/2"
+    } else {
+        "HTTP/1.1"
+    };
+    let carrier = if spec.protocol.tls.is_some() {
+        "over TLS"
+    } else {
+        "in plain text"
+    };
     let streams = match spec.plan.protocol.streams {
         1 => String::new(),
         streams => format!(", {streams} requests at a time on each connection"),

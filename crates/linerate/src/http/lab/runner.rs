@@ -12,7 +12,9 @@ use linerate_lab::http::estimate::{self, estimate};
 use linerate_lab::http::experiment::{self, CellRunner, skipped};
 use linerate_lab::http::plan::Close;
 use linerate_lab::http::study::{self, Ending, Kept, Setup};
-use linerate_model::http::{Baseline, CellKey, CellRun, Flag, LoadResult, LossWithoutLoad, Phase, RunState, Study};
+use linerate_model::http::{
+    Baseline, CellKey, CellRun, Flag, LoadResult, LossWithoutLoad, Phase, RunState, Study,
+};
 use linerate_model::{Direction, EndCondition, Failure, FailureKind, Flow, TestSpec, measure};
 use linerate_sys::clock;
 
@@ -43,7 +45,11 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     let stop = Stop::new()?;
     let count = u32::try_from(planned.len()).unwrap_or(u32::MAX);
     let mut progress = ExperimentProgress::new(spec.output, outputs::style(), count);
-    target.server.iter().flat_map(|side| &side.remarks).for_each(|remark| progress.line(remark));
+    target
+        .server
+        .iter()
+        .flat_map(|side| &side.remarks)
+        .for_each(|remark| progress.line(remark));
     progress.line(&introduction(&target, expected));
     if spec.asks_first && !target.claims.is_ours && !target.is_local() && !is_wanted()? {
         return Err(Error::failed("not wanted"));
@@ -55,12 +61,23 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     }
     let (record, kept, before) = Record::open(&spec.directory, &spec.plan)?;
     progress.line(&format!("keeping the runs in {}", record.path.display()));
-    let is_kept =
-        |planned: &&PlannedRun| kept.runs.iter().any(|run| (run.key, run.repeat) == (planned.key, planned.repeat));
+    let is_kept = |planned: &&PlannedRun| {
+        kept.runs
+            .iter()
+            .any(|run| (run.key, run.repeat) == (planned.key, planned.repeat))
+    };
     let ahead = planned.iter().filter(|run| !is_kept(run));
-    progress.ahead = ahead.map(|run| estimate::run_time(&spec.plan, &run.key)).sum();
-    let mut kept = Kept { notes: circumstances(&target), ..kept };
-    let hosts = StartRecord { started_unix_ms: clock::unix_ms(), ..hosts };
+    progress.ahead = ahead
+        .map(|run| estimate::run_time(&spec.plan, &run.key))
+        .sum();
+    let mut kept = Kept {
+        notes: circumstances(&target),
+        ..kept
+    };
+    let hosts = StartRecord {
+        started_unix_ms: clock::unix_ms(),
+        ..hosts
+    };
     let started_unix_ms = start(spec, &hosts, &record, before, &mut kept)?;
     let setup = Setup {
         target: spec.plan.target.clone().unwrap_or_default(),
@@ -93,12 +110,23 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     let outcome = experiment::run(&setup, spec.is_forced, kept, &mut runner);
     runner.progress.clear();
     drop(view);
-    let message = runner.kept.take().and_then(|kept| kept.finish(&outcome, runner.is_server_gone));
+    let message = runner
+        .kept
+        .take()
+        .and_then(|kept| kept.finish(&outcome, runner.is_server_gone));
     let study = outcome?;
-    runner.record.keep_study(&linerate_report::http::json(&study))?;
+    runner
+        .record
+        .keep_study(&linerate_report::http::json(&study))?;
     outputs::study(&study, spec.output, spec.html.as_deref())?;
-    message.iter().for_each(|message| runner.progress.line(message));
-    Ok(if runner.is_server_gone { Outcome::Unreachable } else { code(&study, spec.asserts) })
+    message
+        .iter()
+        .for_each(|message| runner.progress.line(message));
+    Ok(if runner.is_server_gone {
+        Outcome::Unreachable
+    } else {
+        code(&study, spec.asserts)
+    })
 }
 
 fn code(study: &Study, is_asserted: bool) -> Outcome {
@@ -124,9 +152,15 @@ fn circumstances(target: &TargetServer) -> Vec<String> {
         );
     }
     if !target.has_sizes {
-        let why =
-            if target.url.path == "/" { "the server has no payloads of linerate's" } else { "the URL names a path" };
-        notes.push(format!("{why}: every cell asks for {}, {} bytes", target.url.path, target.answer.body_bytes));
+        let why = if target.url.path == "/" {
+            "the server has no payloads of linerate's"
+        } else {
+            "the URL names a path"
+        };
+        notes.push(format!(
+            "{why}: every cell asks for {}, {} bytes",
+            target.url.path, target.answer.body_bytes
+        ));
     }
     notes
 }
@@ -150,7 +184,9 @@ fn start(
                 "since the experiment began, this has changed: {changed}; --force goes on and marks the report"
             )));
         }
-        kept.notes.push(format!("mixed environment, changed between the runs: {changed}"));
+        kept.notes.push(format!(
+            "mixed environment, changed between the runs: {changed}"
+        ));
     }
     Ok(before.started_unix_ms)
 }
@@ -178,7 +214,9 @@ impl CellRunner for Runner<'_> {
 
     fn path_not_clean(&self, defects: &[String]) -> Error {
         let defects = defects.join("; ");
-        let text = format!("the path is not clean: {defects}; `linerate doctor` may say why, --force goes on");
+        let text = format!(
+            "the path is not clean: {defects}; `linerate doctor` may say why, --force goes on"
+        );
         Error::new(Outcome::CheckFailed, text)
     }
 
@@ -216,16 +254,31 @@ impl CellRunner for Runner<'_> {
         if !self.target.has_sizes || !self.spec.protocol.is_plain_http1() {
             return None;
         }
-        let key = CellKey::new(Phase::Matrix, tcp_alone::SMALL_BODY_BYTES, tcp_alone::SMALL_CONNECTIONS);
+        let key = CellKey::new(
+            Phase::Matrix,
+            tcp_alone::SMALL_BODY_BYTES,
+            tcp_alone::SMALL_CONNECTIONS,
+        );
         let load = self.load_spec(&PlannedRun { key, repeat: 0 }).ok()?;
         let load = tcp_alone::trickle(&load, goodput_bps);
         let pool = self.pool(&load).ok()?;
         let mark = CellMark::named(tcp_alone::ID);
         let mut silent = tcp_alone::Silent;
-        let hosts = Observed::new(&self.watch, self.target.server.as_mut(), &mut self.stop, &mut silent, mark);
-        let (_, stats) = hosts.run(load, &pool, Breaker::new(true, self.bytes_max)).ok()?;
+        let hosts = Observed::new(
+            &self.watch,
+            self.target.server.as_mut(),
+            &mut self.stop,
+            &mut silent,
+            mark,
+        );
+        let (_, stats) = hosts
+            .run(load, &pool, Breaker::new(true, self.bytes_max))
+            .ok()?;
         let counters = stats.server?.counters;
-        Some(LossWithoutLoad::new(counters.out_segs?, counters.retrans_segs?))
+        Some(LossWithoutLoad::new(
+            counters.out_segs?,
+            counters.retrans_segs?,
+        ))
     }
 
     fn rest(&mut self, least: Duration) -> bool {
@@ -240,8 +293,12 @@ impl CellRunner for Runner<'_> {
             side.restart_workers();
         }
         let plan = &self.spec.plan;
-        let (window, expected) = (estimate::window(plan, &planned.key), estimate::run_time(plan, &planned.key));
-        self.progress.begin(*planned, plan.defaults.warmup, window, expected);
+        let (window, expected) = (
+            estimate::window(plan, &planned.key),
+            estimate::run_time(plan, &planned.key),
+        );
+        self.progress
+            .begin(*planned, plan.defaults.warmup, window, expected);
         self.load(planned)
     }
 
@@ -274,7 +331,10 @@ impl Runner<'_> {
             Ok(pool) => pool,
             Err(reason) => return Ok(skipped(planned, clock::unix_ms(), &reason.to_string())),
         };
-        let breaker = Breaker::new(self.spec.tolerates_failures || self.target.claims.is_ours, self.bytes_max);
+        let breaker = Breaker::new(
+            self.spec.tolerates_failures || self.target.claims.is_ours,
+            self.bytes_max,
+        );
         let started_unix_ms = clock::unix_ms();
         let mark = self.mark(planned);
         let side = self.target.server.as_mut();
@@ -298,7 +358,8 @@ impl Runner<'_> {
         let result = Client::to(&host, port, spec).run(self.stop.signals());
         result.outcome?;
         let (summary, link) = (result.summary.unwrap_or_default(), self.link.as_ref());
-        let goodput_bps = measure::received(&summary, flow).map_or(0.0, |received| received.bits_per_second());
+        let goodput_bps =
+            measure::received(&summary, flow).map_or(0.0, |received| received.bits_per_second());
         let retransmits = measure::retransmits(&summary, flow);
         let retransmit_share = || {
             let sent = measure::sent(&summary, flow)?;
@@ -308,7 +369,9 @@ impl Runner<'_> {
         baseline.is_reverse = flow == Flow::Reverse;
         baseline.streams = planned.streams;
         baseline.goodput_bps = goodput_bps;
-        baseline.of_theory = link.and_then(Link::goodput_bps).map(|most| goodput_bps / most);
+        baseline.of_theory = link
+            .and_then(Link::goodput_bps)
+            .map(|most| goodput_bps / most);
         baseline.retransmits = retransmits;
         baseline.retransmit_share = retransmit_share();
         baseline.client_cpus = summary.cpu_local.map(measure::cpus);
@@ -327,9 +390,18 @@ impl Runner<'_> {
         let load = self.load_spec(&planned).map_err(text)?;
         let load = tcp_alone::download(&load, load.request.clone(), tcp_alone::OF_STUDY);
         let pool = self.pool(&load).map_err(text)?;
-        let mark = CellMark { id: tcp_alone::ID.to_owned(), ..self.mark(&planned) };
+        let mark = CellMark {
+            id: tcp_alone::ID.to_owned(),
+            ..self.mark(&planned)
+        };
         let mut silent = tcp_alone::Silent;
-        let hosts = Observed::new(&self.watch, self.target.server.as_mut(), &mut self.stop, &mut silent, mark);
+        let hosts = Observed::new(
+            &self.watch,
+            self.target.server.as_mut(),
+            &mut self.stop,
+            &mut silent,
+            mark,
+        );
         let found = tcp_alone::measure(hosts, load, &pool, self.bytes_max)?;
         if let Some(found) = &found {
             self.progress.line(&tcp_alone::text(found));
@@ -343,7 +415,10 @@ impl Runner<'_> {
         if let Some(why) = too_many.filter(|_| !load.protocol.is_plain_http1()) {
             return Err(Error::failed(why));
         }
-        let threads = generator::threads(self.target.is_local(), self.spec.plan.defaults.explicit_threads());
+        let threads = generator::threads(
+            self.target.is_local(),
+            self.spec.plan.defaults.explicit_threads(),
+        );
         generator::worker_pool(load.connections, threads, None)
     }
 
@@ -355,12 +430,22 @@ impl Runner<'_> {
         stats: BothSides,
     ) -> CellRun {
         let mut flags = run_flags(&result);
-        let is_lost = self.target.server.as_mut().is_some_and(|side| side.take_loss());
+        let is_lost = self
+            .target
+            .server
+            .as_mut()
+            .is_some_and(|side| side.take_loss());
         flags.extend(is_lost.then_some(Flag::ControlLost));
-        let interrupted = flags.contains(&Flag::Interrupted).then(|| "interrupted".to_owned());
+        let interrupted = flags
+            .contains(&Flag::Interrupted)
+            .then(|| "interrupted".to_owned());
         let reason = result.outage.clone().or(interrupted);
         self.is_server_gone = result.outage.is_some();
-        let state = if reason.is_some() { RunState::Aborted } else { RunState::Done };
+        let state = if reason.is_some() {
+            RunState::Aborted
+        } else {
+            RunState::Done
+        };
         let mut run = CellRun::new(planned.key, planned.repeat, state);
         run.reason = reason;
         run.started_unix_ms = started_unix_ms;
@@ -374,13 +459,18 @@ impl Runner<'_> {
     fn tcp_port(&self) -> u16 {
         let reported = self.target.server.as_ref().and_then(|side| {
             let capabilities = side.info.capabilities.iter();
-            capabilities.filter_map(|word| word.strip_prefix(TCP_CAPABILITY)?.parse().ok()).next()
+            capabilities
+                .filter_map(|word| word.strip_prefix(TCP_CAPABILITY)?.parse().ok())
+                .next()
         });
         reported.unwrap_or(TCP_PORT)
     }
 
     fn mark(&self, planned: &PlannedRun) -> CellMark {
-        CellMark { peer: self.target.client, ..CellMark::named(format!("{}-r{}", planned.key.name(), planned.repeat)) }
+        CellMark {
+            peer: self.target.client,
+            ..CellMark::named(format!("{}-r{}", planned.key.name(), planned.repeat))
+        }
     }
 
     fn load_spec(&self, planned: &PlannedRun) -> Result<LoadSpec, Error> {
@@ -402,7 +492,11 @@ impl Runner<'_> {
             connects_in_flight: CONNECTS_IN_FLIGHT,
             connect_timeout_ns: CONNECT_TIMEOUT_NS,
             timeout_ns: nanoseconds(plan.defaults.timeout),
-            warmup_ns: if is_idle { 0 } else { nanoseconds(plan.defaults.warmup) },
+            warmup_ns: if is_idle {
+                0
+            } else {
+                nanoseconds(plan.defaults.warmup)
+            },
             duration_ns: nanoseconds(estimate::window(plan, key)),
             reconnects_max: RECONNECTS_MAX,
             resets_at_end: match plan.source.close {

@@ -36,19 +36,32 @@ impl TargetServer {
     pub(super) fn contact(spec: &LabSpec) -> Result<Self, Error> {
         let target = spec.target.clone();
         let destinations = generator::addresses(&target, &[], None)?;
-        let first = *destinations.first().ok_or_else(|| Error::usage("the URL names no port"))?;
+        let first = *destinations
+            .first()
+            .ok_or_else(|| Error::usage("the URL names no port"))?;
         let mut control = spec.control.clone();
         control.server = control.server.or_else(|| spec.plan.control.clone());
         let server = ServerSide::contact(first, &control, CONTROL_WAIT_MAX)?;
         let (answer, has_sizes) = ask(spec, first)?;
         let claims = ServerSide::ownership(server.as_ref(), first, spec.claims);
-        Ok(Self { client: local_address(first), url: target, destinations, server, claims, answer, has_sizes })
+        Ok(Self {
+            client: local_address(first),
+            url: target,
+            destinations,
+            server,
+            claims,
+            answer,
+            has_sizes,
+        })
     }
 
     /// The first address.
     pub(super) fn address(&self) -> SocketAddr {
         // `contact` refuses a server without an address.
-        self.destinations.first().copied().unwrap_or_else(|| SocketAddr::from(([0; 4], 0)))
+        self.destinations
+            .first()
+            .copied()
+            .unwrap_or_else(|| SocketAddr::from(([0; 4], 0)))
     }
 
     pub(super) fn is_local(&self) -> bool {
@@ -75,7 +88,9 @@ impl TargetServer {
                 &mut plan.c10k.active.payloads_bytes,
             ] {
                 payloads.truncate(1);
-                payloads.iter_mut().for_each(|payload| *payload = self.answer.body_bytes);
+                payloads
+                    .iter_mut()
+                    .for_each(|payload| *payload = self.answer.body_bytes);
             }
             plan.c10k.low_rate.payload_bytes = self.answer.body_bytes;
         }
@@ -90,7 +105,9 @@ impl TargetServer {
             let demand = Demand {
                 connections: run.key.connections,
                 mode: cells::mode(&spec.plan, &run.key),
-                duration_ns: nanoseconds(spec.plan.defaults.warmup + estimate::window(&spec.plan, &run.key)),
+                duration_ns: nanoseconds(
+                    spec.plan.defaults.warmup + estimate::window(&spec.plan, &run.key),
+                ),
             };
             bytes_max = safety_limits::check(&demand, scope, self.claims)
                 .map_err(|why| Error::usage(format!("{}: {why}", run.key.name())))?;
@@ -111,7 +128,10 @@ fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Error
         timeout: TIMEOUT,
     };
     let once = |path: &str| {
-        let target = Target { path: path.to_owned(), ..target.clone() };
+        let target = Target {
+            path: path.to_owned(),
+            ..target.clone()
+        };
         let request = RequestSpec::get().bytes(&target).map_err(Error::usage)?;
         probe::send(contact, &request, false).map_err(probe_error)
     };
@@ -130,7 +150,11 @@ fn path_of(payload_bytes: u64) -> String {
 
 /// The address this host would use towards another; nothing is sent.
 pub(crate) fn local_address(server: SocketAddr) -> Option<IpAddr> {
-    let any: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let any: IpAddr = if server.is_ipv4() {
+        Ipv4Addr::UNSPECIFIED.into()
+    } else {
+        Ipv6Addr::UNSPECIFIED.into()
+    };
     let socket = std::net::UdpSocket::bind((any, 0)).ok()?;
     socket.connect(server).ok()?;
     socket.local_addr().ok().map(|local| local.ip())

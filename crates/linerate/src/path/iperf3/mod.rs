@@ -13,13 +13,13 @@ use linerate_doctor::path::ObservedPhase;
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::native::client::Established;
 use linerate_lab::path::{
-    ClockFacts, ConcludeInput, LoadPlan, Offer, PlannedPhase, conclude, goodput_bps, is_partial, plan, samples,
-    unmeasured,
+    ClockFacts, ConcludeInput, LoadPlan, Offer, PlannedPhase, conclude, goodput_bps, is_partial,
+    plan, samples, unmeasured,
 };
 use linerate_model::path::absent::{self, IPERF3_ONLY};
 use linerate_model::path::{
-    ConcurrentProbes, FinishedPhase, PathDirection, PathSpec, PathState, PathTarget, PhaseKind, PhaseResult,
-    PhaseTransport, ProbeSample,
+    ConcurrentProbes, FinishedPhase, PathDirection, PathSpec, PathState, PathTarget, PhaseKind,
+    PhaseResult, PhaseTransport, ProbeSample,
 };
 use linerate_sys::clock;
 
@@ -57,16 +57,25 @@ pub(super) fn examine(
 ) -> Result<Examined, Error> {
     let host = &test.target.host;
     if test.spec.transport == PhaseTransport::Tls {
-        let text = format!("{host} answers as an iperf3 server, which has no TLS; test it without --transport tls");
+        let text = format!(
+            "{host} answers as an iperf3 server, which has no TLS; test it without --transport tls"
+        );
         return Err(Error::new(Outcome::Unreachable, text));
     }
     let target = identity::unproven(test, &established);
     let remote = established.remote;
     let planned = plan(&test.spec, &Offer::iperf3());
-    observers.progress.line(&format!("{host}: an iperf3 server, {} s at most, identity unproven", planned.seconds()));
+    observers.progress.line(&format!(
+        "{host}: an iperf3 server, {} s at most, identity unproven",
+        planned.seconds()
+    ));
     announce(test, repetition, &target, planned.seconds(), observers);
     let (method, refusal) = Method::choose(test, remote);
-    let mut absent: Vec<(String, String)> = planned.absent.into_iter().filter(|(name, _)| name != SIZE).collect();
+    let mut absent: Vec<(String, String)> = planned
+        .absent
+        .into_iter()
+        .filter(|(name, _)| name != SIZE)
+        .collect();
     absent.extend(refusal.map(|reason| (absent::LOADED_RTT.to_owned(), reason)));
     let examination = Examination {
         test,
@@ -82,7 +91,13 @@ pub(super) fn examine(
         failure: None,
         has_facts: false,
     };
-    examination.run(&planned.phases, target, repetition.started, interrupts, observers)
+    examination.run(
+        &planned.phases,
+        target,
+        repetition.started,
+        interrupts,
+        observers,
+    )
 }
 
 /// The phase whose measures are named one by one.
@@ -121,7 +136,12 @@ impl Examination<'_> {
         let mut is_interrupted = false;
         for (number, planned) in (1..).zip(phases) {
             let kind = planned.spec.kind;
-            let position = Position { kind, number, count, planned_ns: clock::as_ns(planned.duration_max) };
+            let position = Position {
+                kind,
+                number,
+                count,
+                planned_ns: clock::as_ns(planned.duration_max),
+            };
             let known = self.phases.len();
             match self.phase(planned, position, interrupts, observers) {
                 Ok(()) if self.phases.len() > known => self.show_finished(&target, observers),
@@ -131,7 +151,10 @@ impl Examination<'_> {
                     break;
                 }
                 Err(Ended::Failed(reason)) => {
-                    observers.finished(FinishedPhase::Failed { kind, reason: &reason });
+                    observers.finished(FinishedPhase::Failed {
+                        kind,
+                        reason: &reason,
+                    });
                     self.failure.get_or_insert_with(|| reason.clone());
                     self.absent.push((kind.name().to_owned(), reason));
                 }
@@ -142,8 +165,11 @@ impl Examination<'_> {
 
     /// Delays without load that are the handshakes of all tests are complete at the end.
     fn show_finished(&self, target: &PathTarget, observers: &mut Observers<'_>) {
-        let is_complete =
-            self.phases.last().is_some_and(|phase| phase.spec.kind != PhaseKind::Idle) || self.method.needs_no_test();
+        let is_complete = self
+            .phases
+            .last()
+            .is_some_and(|phase| phase.spec.kind != PhaseKind::Idle)
+            || self.method.needs_no_test();
         if is_complete {
             let clock = (self.method.kind(), ClockFacts::default());
             finished::show(&self.phases, target, &self.test.spec, clock, observers);
@@ -158,7 +184,12 @@ impl Examination<'_> {
         observers: &mut Observers<'_>,
     ) -> Result<(), Ended> {
         if observers.progress.is_terminal() {
-            observers.progress.update(&format!("{} {}/{}", position.kind.name(), position.number, position.count));
+            observers.progress.update(&format!(
+                "{} {}/{}",
+                position.kind.name(),
+                position.number,
+                position.count
+            ));
         }
         let ran = match (position.kind, planned.load) {
             (PhaseKind::Idle, _) => self.idle(planned, interrupts),
@@ -175,7 +206,8 @@ impl Examination<'_> {
         result.started_ns = clock::monotonic_ns();
         let mut ended = Ok(());
         if self.method.needs_no_test() {
-            let prober = SideProber::start(self.method, self.test, self.remote, None).map_err(failed)?;
+            let prober =
+                SideProber::start(self.method, self.test, self.remote, None).map_err(failed)?;
             ended = one_test::wait(planned.duration_max, interrupts);
             result.udp = prober.finish();
             result.local.elapsed_ns = clock::monotonic_ns().saturating_sub(result.started_ns);
@@ -196,33 +228,68 @@ impl Examination<'_> {
         let mut spec = planned.spec.clone();
         spec.streams_max = load.streams_max;
         let observer = SharedObserver::new();
-        let context = one_test::Context { test: self.test, remote: self.remote, method: self.method, interrupts };
-        let finished = context.load(&mut self.connection, &spec, load, position, observer.clone(), observers);
-        let Finished { result, handshakes, facts, ended } = finished;
+        let context = one_test::Context {
+            test: self.test,
+            remote: self.remote,
+            method: self.method,
+            interrupts,
+        };
+        let finished = context.load(
+            &mut self.connection,
+            &spec,
+            load,
+            position,
+            observer.clone(),
+            observers,
+        );
+        let Finished {
+            result,
+            handshakes,
+            facts,
+            ended,
+        } = finished;
         self.handshakes.extend(handshakes);
         let reason = unmeasured(&result);
         if result.local.elapsed_ns > 0 {
             if reason.is_none() && is_partial(&result) {
-                self.failure.get_or_insert_with(|| format!("{}: a direction moved no data", spec.kind.name()));
+                self.failure.get_or_insert_with(|| {
+                    format!("{}: a direction moved no data", spec.kind.name())
+                });
             }
             let server = facts.and_then(|facts| EndpointObservation::from_peer(&facts).ok());
             self.has_facts |= server.is_some();
             let client = observer.0.borrow_mut().observation();
-            self.observed.push(ObservedPhase { kind: spec.kind, client, server, remote: None });
+            self.observed.push(ObservedPhase {
+                kind: spec.kind,
+                client,
+                server,
+                remote: None,
+            });
             self.note_rates(&result);
             self.phases.push(result);
         }
         ended.and_then(|()| reason.map_or(Ok(()), |reason| Err(Ended::Failed(reason))))
     }
 
-    fn datagrams(&mut self, planned: &PlannedPhase, interrupts: &dyn Interrupts) -> Result<(), Ended> {
+    fn datagrams(
+        &mut self,
+        planned: &PlannedPhase,
+        interrupts: &dyn Interrupts,
+    ) -> Result<(), Ended> {
         let mut spec = planned.spec.clone();
         let packet_bytes = spec.datagram_bytes + result::headers_bytes(self.remote);
-        spec.rate_bps = planned.datagram_rate_bps(self.down_bps, self.up_bps, packet_bytes).or(spec.rate_bps);
+        spec.rate_bps = planned
+            .datagram_rate_bps(self.down_bps, self.up_bps, packet_bytes)
+            .or(spec.rate_bps);
         if spec.rate_bps.is_none() {
             return Err(Ended::Failed("no load found a rate for it".to_owned()));
         }
-        let context = one_test::Context { test: self.test, remote: self.remote, method: self.method, interrupts };
+        let context = one_test::Context {
+            test: self.test,
+            remote: self.remote,
+            method: self.method,
+            interrupts,
+        };
         let Finished { result, ended, .. } = context.datagrams(&mut self.connection, &spec);
         ended?;
         if let Some(reason) = unmeasured(&result) {
@@ -241,7 +308,12 @@ impl Examination<'_> {
         }
     }
 
-    fn finish(mut self, target: PathTarget, started: Instant, is_interrupted: bool) -> Result<Examined, Error> {
+    fn finish(
+        mut self,
+        target: PathTarget,
+        started: Instant,
+        is_interrupted: bool,
+    ) -> Result<Examined, Error> {
         let has_result = self.phases.iter().any(|phase| phase.local.elapsed_ns > 0);
         if !has_result && !is_interrupted {
             let reason = self.failure.unwrap_or_else(|| IPERF3_ONLY.to_owned());
@@ -258,7 +330,11 @@ impl Examination<'_> {
         let input = ConcludeInput {
             target,
             spec: self.test.spec.clone(),
-            state: if outcome == Outcome::Done { PathState::Complete } else { PathState::Partial },
+            state: if outcome == Outcome::Done {
+                PathState::Complete
+            } else {
+                PathState::Partial
+            },
             elapsed_ns: clock::as_ns(started.elapsed()),
             resumed: 0,
             concurrent_max: None,
@@ -271,20 +347,38 @@ impl Examination<'_> {
             absent: self.absent,
         };
         let report = conclude(&input);
-        let diagnosis =
-            (!report.phases.is_empty()).then(|| linerate_doctor::path::diagnose_path(&report, self.observed));
-        let samples = if self.test.wants_samples { samples(&input) } else { Vec::new() };
-        Ok(Examined { report, diagnosis, samples, outcome })
+        let diagnosis = (!report.phases.is_empty())
+            .then(|| linerate_doctor::path::diagnose_path(&report, self.observed));
+        let samples = if self.test.wants_samples {
+            samples(&input)
+        } else {
+            Vec::new()
+        };
+        Ok(Examined {
+            report,
+            diagnosis,
+            samples,
+            outcome,
+        })
     }
 
     /// The handshakes of all tests precede their data.
     fn add_handshakes(&mut self) {
         let handshakes = std::mem::take(&mut self.handshakes);
-        let Some(idle) = self.phases.iter_mut().find(|phase| phase.spec.kind == PhaseKind::Idle) else { return };
+        let Some(idle) = self
+            .phases
+            .iter_mut()
+            .find(|phase| phase.spec.kind == PhaseKind::Idle)
+        else {
+            return;
+        };
         if !self.method.needs_no_test() {
             idle.udp.clone_from(&handshakes);
         }
-        idle.foreign = ConcurrentProbes { tcp: handshakes, ..ConcurrentProbes::default() };
+        idle.foreign = ConcurrentProbes {
+            tcp: handshakes,
+            ..ConcurrentProbes::default()
+        };
     }
 
     fn add_absent(&mut self) {
@@ -295,11 +389,18 @@ impl Examination<'_> {
         if self.test.spec.streams != Some(1) {
             lacking.push(absent::SINGLE_STREAM);
         }
-        self.absent.extend(lacking.into_iter().map(|figure| (figure.to_owned(), IPERF3_ONLY.to_owned())));
+        self.absent.extend(
+            lacking
+                .into_iter()
+                .map(|figure| (figure.to_owned(), IPERF3_ONLY.to_owned())),
+        );
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "errors are passed by `map_err`")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "errors are passed by `map_err`"
+)]
 fn failed(error: std::io::Error) -> Ended {
     Ended::Failed(error.to_string())
 }
@@ -307,7 +408,11 @@ fn failed(error: std::io::Error) -> Ended {
 /// A load whose number of streams stays. Connections that the busy server refuses must end before it, so its end is known.
 fn fixed(load: LoadPlan, spec: &PathSpec, method: Method) -> LoadPlan {
     let streams = spec.streams.unwrap_or(STREAMS).max(1).min(load.streams_max);
-    let duration_min = if method == Method::Busy { load.duration_max } else { load.duration_min };
+    let duration_min = if method == Method::Busy {
+        load.duration_max
+    } else {
+        load.duration_min
+    };
     LoadPlan {
         streams_start: streams,
         single: Duration::ZERO,

@@ -9,8 +9,8 @@ use linerate_engine::dialect::native::client::Established;
 use linerate_iperf3::Cookie;
 use linerate_lab::path::LoadPlan;
 use linerate_model::path::{
-    LoadControl, LoadDecision, LoadSample, PathDirection, PhaseKind, PhaseResult, PhaseSpec, PhaseTransport,
-    ProbeSample,
+    LoadControl, LoadDecision, LoadSample, PathDirection, PhaseKind, PhaseResult, PhaseSpec,
+    PhaseTransport, ProbeSample,
 };
 use linerate_model::sink::Tee;
 use linerate_model::spec::{ClientSpec, LocalOptions};
@@ -38,7 +38,9 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(established: Established) -> Self {
-        Self { first: Some(established) }
+        Self {
+            first: Some(established),
+        }
     }
 
     /// Handshake of the first connection; it ended some moments ago.
@@ -49,8 +51,17 @@ impl Connection {
     }
 
     fn take(&mut self) -> Option<client::Established> {
-        let Established { fd, cookie, received, .. } = self.first.take()?;
-        Some(client::Established { fd, cookie: Cookie::parse(&cookie), received })
+        let Established {
+            fd,
+            cookie,
+            received,
+            ..
+        } = self.first.take()?;
+        Some(client::Established {
+            fd,
+            cookie: Cookie::parse(&cookie),
+            received,
+        })
     }
 }
 
@@ -103,16 +114,33 @@ impl Context<'_> {
             samples: Vec::new(),
         };
         let mut collected = Collected::default();
-        let ran = self.run(connection, &client, &mut collected, &mut |established, collected| {
-            let options = RunOptions { established, steering: Some(&mut load) };
-            let mut sink = Tee(&mut observer, collected);
-            client::run_with(options, &client, &mut sink, self.interrupts)
-        });
+        let ran = self.run(
+            connection,
+            &client,
+            &mut collected,
+            &mut |established, collected| {
+                let options = RunOptions {
+                    established,
+                    steering: Some(&mut load),
+                };
+                let mut sink = Tee(&mut observer, collected);
+                client::run_with(options, &client, &mut sink, self.interrupts)
+            },
+        );
         let mut result = PhaseResult::of(spec.clone());
         result.started_ns = collected.started_ns;
         result.load = Some(load.shown.outcome());
-        result.udp = load.prober.take().map(SideProber::finish).unwrap_or_default();
-        result::streams(&mut result, &ran, &collected, std::mem::take(&mut load.samples));
+        result.udp = load
+            .prober
+            .take()
+            .map(SideProber::finish)
+            .unwrap_or_default();
+        result::streams(
+            &mut result,
+            &ran,
+            &collected,
+            std::mem::take(&mut load.samples),
+        );
         finished(result, ran)
     }
 
@@ -120,9 +148,22 @@ impl Context<'_> {
     pub(super) fn datagrams(&self, connection: &mut Connection, spec: &PhaseSpec) -> Finished {
         let client = self.client(self.datagram_test(spec));
         let mut collected = Collected::default();
-        let ran = self.run(connection, &client, &mut collected, &mut |established, collected| {
-            client::run_with(RunOptions { established, steering: None }, &client, collected, self.interrupts)
-        });
+        let ran = self.run(
+            connection,
+            &client,
+            &mut collected,
+            &mut |established, collected| {
+                client::run_with(
+                    RunOptions {
+                        established,
+                        steering: None,
+                    },
+                    &client,
+                    collected,
+                    self.interrupts,
+                )
+            },
+        );
         let mut result = PhaseResult::of(spec.clone());
         result.started_ns = collected.started_ns;
         result::datagrams(&mut result, &ran);
@@ -175,7 +216,9 @@ impl Context<'_> {
         };
         test.streams = plan.streams_max;
         test.end = EndCondition::Duration(whole_seconds(plan.duration_max + RESERVE));
-        test.pacing.rate_bps = spec.rate_bps.map(|bps| (bps / u64::from(plan.streams_max.max(1))).max(1));
+        test.pacing.rate_bps = spec
+            .rate_bps
+            .map(|bps| (bps / u64::from(plan.streams_max.max(1))).max(1));
         test.socket.congestion = spec.congestion.clone();
         test.socket.tos = spec.dscp << 2;
         test.want_peer_facts = self.test.wants_facts;
@@ -183,17 +226,24 @@ impl Context<'_> {
     }
 
     fn datagram_test(&self, spec: &PhaseSpec) -> TestSpec {
-        let packet_bytes = u64::from(spec.datagram_bytes + result::headers_bytes(self.remote)).max(1);
-        let payload_bps = |bps: u64| u128::from(bps) * u128::from(spec.datagram_bytes) / u128::from(packet_bytes);
+        let packet_bytes =
+            u64::from(spec.datagram_bytes + result::headers_bytes(self.remote)).max(1);
+        let payload_bps =
+            |bps: u64| u128::from(bps) * u128::from(spec.datagram_bytes) / u128::from(packet_bytes);
         let mut test = TestSpec::default();
         test.transport = Transport::Udp;
-        test.direction =
-            if spec.direction == Some(PathDirection::Down) { Direction::Reverse } else { Direction::Forward };
+        test.direction = if spec.direction == Some(PathDirection::Down) {
+            Direction::Reverse
+        } else {
+            Direction::Forward
+        };
         test.streams = 1;
         test.end = EndCondition::Duration(whole_seconds(spec.duration_max));
         test.block_len_bytes = spec.datagram_bytes;
         test.block_len_explicit = true;
-        test.pacing.rate_bps = spec.rate_bps.map(|bps| u64::try_from(payload_bps(bps)).unwrap_or(u64::MAX).max(1));
+        test.pacing.rate_bps = spec
+            .rate_bps
+            .map(|bps| u64::try_from(payload_bps(bps)).unwrap_or(u64::MAX).max(1));
         test.socket.tos = spec.dscp << 2;
         test
     }
@@ -201,7 +251,8 @@ impl Context<'_> {
 
 /// The parameters of iperf3 have whole seconds.
 fn whole_seconds(duration: Duration) -> Duration {
-    Duration::from_secs(duration.as_secs() + u64::from(duration.subsec_nanos() > 0)).max(Duration::from_secs(1))
+    Duration::from_secs(duration.as_secs() + u64::from(duration.subsec_nanos() > 0))
+        .max(Duration::from_secs(1))
 }
 
 fn finished(result: PhaseResult, ran: ClientResult) -> Finished {
@@ -210,11 +261,21 @@ fn finished(result: PhaseResult, ran: ClientResult) -> Finished {
         _ => Ended::Failed(failure.message),
     });
     let handshake = |one: &Handshake| sample(one.sent_ns, one.established_ns);
-    Finished { result, handshakes: ran.handshakes.iter().map(handshake).collect(), facts: ran.peer_facts, ended }
+    Finished {
+        result,
+        handshakes: ran.handshakes.iter().map(handshake).collect(),
+        facts: ran.peer_facts,
+        ended,
+    }
 }
 
 fn sample(sent_ns: u64, received_ns: u64) -> ProbeSample {
-    ProbeSample { sent_ns, peer_received_ns: None, peer_sent_ns: None, received_ns: Some(received_ns) }
+    ProbeSample {
+        sent_ns,
+        peer_received_ns: None,
+        peer_sent_ns: None,
+        received_ns: Some(received_ns),
+    }
 }
 
 /// Waits, unless a signal comes first.
@@ -252,14 +313,23 @@ impl LoadControl for Load<'_> {
         if !self.has_started {
             // Not before: a connection to a server without a running test would be taken for a client.
             self.has_started = true;
-            let end_ns = clock::monotonic_ns() + clock::as_ns(self.until).saturating_sub(sample.at_ns);
-            let Context { test, remote, method, .. } = *self.context;
+            let end_ns =
+                clock::monotonic_ns() + clock::as_ns(self.until).saturating_sub(sample.at_ns);
+            let Context {
+                test,
+                remote,
+                method,
+                ..
+            } = *self.context;
             // Without a thread or a socket the delay under load is absent.
             self.prober = SideProber::start(method, test, remote, Some(end_ns)).ok();
         }
         if self.samples.len() < SAMPLES_MAX {
             self.samples.push(*sample);
         }
-        self.shown.sample(sample, self.prober.as_ref().and_then(SideProber::newest_rtt_ns))
+        self.shown.sample(
+            sample,
+            self.prober.as_ref().and_then(SideProber::newest_rtt_ns),
+        )
     }
 }

@@ -35,7 +35,13 @@ impl EventSink for Collected {
 
 impl Collected {
     fn add(&mut self, row: &StreamInterval) {
-        let Some((_, whole)) = self.streams.iter_mut().find(|(stream, _)| stream.id == row.id) else { return };
+        let Some((_, whole)) = self
+            .streams
+            .iter_mut()
+            .find(|(stream, _)| stream.id == row.id)
+        else {
+            return;
+        };
         let Some(newest) = row.tcp else { return };
         *whole = Some(whole.map_or(newest, |before| joined(before, newest)));
     }
@@ -47,7 +53,10 @@ fn joined(before: TcpInterval, newest: TcpInterval) -> TcpInterval {
     let mut tcp = newest;
     tcp.retransmits = before.retransmits.saturating_add(newest.retransmits);
     tcp.dsack_segments = sum(before.dsack_segments, newest.dsack_segments);
-    tcp.limits = before.limits.zip(newest.limits).map(|(one, other)| one.saturating_add(other));
+    tcp.limits = before
+        .limits
+        .zip(newest.limits)
+        .map(|(one, other)| one.saturating_add(other));
     tcp
 }
 
@@ -57,10 +66,19 @@ pub(super) fn headers_bytes(remote: SocketAddr) -> u32 {
 }
 
 /// Fills the result of a load.
-pub(super) fn streams(result: &mut PhaseResult, ran: &ClientResult, collected: &Collected, load: Vec<LoadSample>) {
+pub(super) fn streams(
+    result: &mut PhaseResult,
+    ran: &ClientResult,
+    collected: &Collected,
+    load: Vec<LoadSample>,
+) {
     let elapsed_ns = load.last().map_or(0, |sample| sample.at_ns);
     let Some(summary) = &ran.summary else {
-        result.local = EndpointPhase { elapsed_ns, load, ..EndpointPhase::default() };
+        result.local = EndpointPhase {
+            elapsed_ns,
+            load,
+            ..EndpointPhase::default()
+        };
         return;
     };
     let totals = |stream: &StreamSummary| own_totals(stream, collected);
@@ -75,13 +93,19 @@ pub(super) fn streams(result: &mut PhaseResult, ran: &ClientResult, collected: &
         elapsed_ns,
         streams: summary.streams.iter().filter_map(far_totals).collect(),
         // With the facts of its host: a server without them counts as one that did not report its CPU time.
-        cpu_ns: ran.peer_facts.as_ref().map_or(0, |_| cpu_ns(summary.cpu_remote, elapsed_ns)),
+        cpu_ns: ran
+            .peer_facts
+            .as_ref()
+            .map_or(0, |_| cpu_ns(summary.cpu_remote, elapsed_ns)),
         ..EndpointPhase::default()
     });
 }
 
 fn own_totals(stream: &StreamSummary, collected: &Collected) -> StreamTotals {
-    let opened = collected.streams.iter().find(|(opened, _)| opened.id == stream.id);
+    let opened = collected
+        .streams
+        .iter()
+        .find(|(opened, _)| opened.id == stream.id);
     let mut moved = StreamTotals::default();
     moved.stream = stream.id.0;
     moved.direction = Some(direction(stream.flow));
@@ -95,7 +119,9 @@ fn own_totals(stream: &StreamSummary, collected: &Collected) -> StreamTotals {
 
 /// A sender at the server: iperf3 reports what it sent again, and no other state of its TCP.
 fn far_totals(stream: &StreamSummary) -> Option<StreamTotals> {
-    let sender = stream.sender.filter(|_| stream.role == StreamRole::Receiver)?;
+    let sender = stream
+        .sender
+        .filter(|_| stream.role == StreamRole::Receiver)?;
     let retransmits = stream.tcp.and_then(|tcp| tcp.retransmits);
     let mut totals = StreamTotals::default();
     totals.stream = stream.id.0;
@@ -117,12 +143,20 @@ fn direction(flow: Flow) -> PathDirection {
 }
 
 fn cpu_ns(usage: Option<CpuUsage>, elapsed_ns: u64) -> u64 {
-    usage.map_or(0, |usage| (usage.total_percent / 100.0 * elapsed_ns as f64) as u64)
+    usage.map_or(0, |usage| {
+        (usage.total_percent / 100.0 * elapsed_ns as f64) as u64
+    })
 }
 
 /// Fills the result of datagrams. The count of the other end is absent where it sent no results.
 pub(super) fn datagrams(result: &mut PhaseResult, ran: &ClientResult) {
-    let Some(stream) = ran.summary.as_ref().and_then(|summary: &Summary| summary.streams.first()) else { return };
+    let Some(stream) = ran
+        .summary
+        .as_ref()
+        .and_then(|summary: &Summary| summary.streams.first())
+    else {
+        return;
+    };
     let sender = stream.sender.map(sent);
     let receiver = stream.receiver.map(received);
     let (local, remote) = match stream.role {
@@ -134,7 +168,11 @@ pub(super) fn datagrams(result: &mut PhaseResult, ran: &ClientResult) {
 
 fn sent(totals: EndpointTotals) -> EndpointPhase {
     let datagrams_sent = totals.udp.map_or(0, |udp| udp.packets);
-    EndpointPhase { elapsed_ns: totals.duration_ns, datagrams_sent, ..EndpointPhase::default() }
+    EndpointPhase {
+        elapsed_ns: totals.duration_ns,
+        datagrams_sent,
+        ..EndpointPhase::default()
+    }
 }
 
 fn received(totals: EndpointTotals) -> EndpointPhase {
@@ -159,7 +197,15 @@ mod tests {
     fn receivers_count_what_is_not_missing_below_the_highest_number() {
         let udp = UdpTotals::new(1000, 30, 4, 0.000_25);
         let end = received(EndpointTotals::new(0, 7, Some(udp)));
-        assert_eq!((end.datagrams_received, end.reordered, end.jitter_ns, end.elapsed_ns), (970, 4, Some(250_000), 7));
+        assert_eq!(
+            (
+                end.datagrams_received,
+                end.reordered,
+                end.jitter_ns,
+                end.elapsed_ns
+            ),
+            (970, 4, Some(250_000), 7)
+        );
         assert_eq!(received(EndpointTotals::default()).jitter_ns, None);
     }
 
@@ -174,7 +220,10 @@ mod tests {
             tcp
         };
         let whole = joined(interval(3, 100, 10, Some(1)), interval(4, 90, 20, None));
-        assert_eq!((whole.retransmits, whole.rtt_us, whole.dsack_segments), (7, 90, None));
+        assert_eq!(
+            (whole.retransmits, whole.rtt_us, whole.dsack_segments),
+            (7, 90, None)
+        );
         assert_eq!(whole.limits.map(|limits| limits.busy_us), Some(30));
     }
 }

@@ -51,9 +51,10 @@ impl Method {
     pub(super) fn choose(test: &PathTest, remote: SocketAddr) -> (Self, Option<String>) {
         // A load that ends by its bytes ends at an unknown moment.
         let busy = || match test.spec.bytes_max {
-            Some(_) => {
-                (Self::Handshakes, Some("--max-bytes may end a load while a connection is under way".to_owned()))
-            }
+            Some(_) => (
+                Self::Handshakes,
+                Some("--max-bytes may end a load while a connection is under way".to_owned()),
+            ),
             None => (Self::Busy, None),
         };
         match test.side_probe {
@@ -63,8 +64,14 @@ impl Method {
             SideProbe::Icmp | SideProbe::Auto => match is_answered(test, remote) {
                 Ok(true) => (Self::Icmp, None),
                 _ if test.side_probe == SideProbe::Auto => busy(),
-                Ok(false) => (Self::Handshakes, Some("no ICMP echo is answered".to_owned())),
-                Err(error) => (Self::Handshakes, Some(format!("ICMP echo (net.ipv4.ping_group_range): {error}"))),
+                Ok(false) => (
+                    Self::Handshakes,
+                    Some("no ICMP echo is answered".to_owned()),
+                ),
+                Err(error) => (
+                    Self::Handshakes,
+                    Some(format!("ICMP echo (net.ipv4.ping_group_range): {error}")),
+                ),
             },
         }
     }
@@ -99,7 +106,12 @@ impl SideProber {
     ///
     /// # Errors
     /// When the system has no socket or thread left.
-    pub(super) fn start(method: Method, test: &PathTest, remote: SocketAddr, end_ns: Option<u64>) -> io::Result<Self> {
+    pub(super) fn start(
+        method: Method,
+        test: &PathTest,
+        remote: SocketAddr,
+        end_ns: Option<u64>,
+    ) -> io::Result<Self> {
         let (stop, samples) = (Arc::<AtomicBool>::default(), Arc::<Samples>::default());
         let (stopped, shared) = (Arc::clone(&stop), Arc::clone(&samples));
         let work: Box<dyn FnOnce() + Send> = match method {
@@ -117,18 +129,38 @@ impl SideProber {
                 };
                 let (remote, last_ns, refusal_wait_ns) = match method {
                     Method::Port(port) => (SocketAddr::new(remote.ip(), port), u64::MAX, 0),
-                    _ => (remote, end_ns.unwrap_or(0).saturating_sub(CONNECT_MARGIN_NS), CONNECT_TIMEOUT_NS),
+                    _ => (
+                        remote,
+                        end_ns.unwrap_or(0).saturating_sub(CONNECT_MARGIN_NS),
+                        CONNECT_TIMEOUT_NS,
+                    ),
                 };
-                Box::new(move || probe_by_connections(remote, &prepare, last_ns, refusal_wait_ns, &stopped, &shared))
+                Box::new(move || {
+                    probe_by_connections(
+                        remote,
+                        &prepare,
+                        last_ns,
+                        refusal_wait_ns,
+                        &stopped,
+                        &shared,
+                    )
+                })
             }
         };
-        let thread = thread::Builder::new().name("side-prober".into()).spawn(work)?;
-        Ok(Self { stop, samples, thread: Some(thread) })
+        let thread = thread::Builder::new()
+            .name("side-prober".into())
+            .spawn(work)?;
+        Ok(Self {
+            stop,
+            samples,
+            thread: Some(thread),
+        })
     }
 
     /// Newest round trip in ns.
     pub(super) fn newest_rtt_ns(&self) -> Option<i64> {
-        self.samples.with(|samples| samples.iter().rev().find_map(ProbeSample::rtt_ns))
+        self.samples
+            .with(|samples| samples.iter().rev().find_map(ProbeSample::rtt_ns))
     }
 
     /// Sends no further probe, waits for what is outstanding, and returns all round trips.
@@ -160,14 +192,21 @@ impl Samples {
     /// A probe left; its reply is missing.
     fn sent(&self, sent_ns: u64) {
         self.with(|samples| {
-            samples.push(ProbeSample { sent_ns, peer_received_ns: None, peer_sent_ns: None, received_ns: None });
+            samples.push(ProbeSample {
+                sent_ns,
+                peer_received_ns: None,
+                peer_sent_ns: None,
+                received_ns: None,
+            });
         });
     }
 
     /// A reply to the newest probe whose number ends in `sequence`.
     fn answered(&self, sequence: u16, received_ns: u64) {
         self.with(|samples| {
-            let Some(newest) = samples.len().checked_sub(1) else { return };
+            let Some(newest) = samples.len().checked_sub(1) else {
+                return;
+            };
             let age = (newest as u16).wrapping_sub(sequence);
             let index = newest.checked_sub(usize::from(age));
             if let Some(sample) = index.and_then(|index| samples.get_mut(index)) {
@@ -179,7 +218,10 @@ impl Samples {
     /// A probe of this time can still be answered.
     fn is_outstanding(&self, now_ns: u64) -> bool {
         self.with(|samples| {
-            let mut recent = samples.iter().rev().take_while(|sample| now_ns.saturating_sub(sample.sent_ns) < LOST_NS);
+            let mut recent = samples
+                .iter()
+                .rev()
+                .take_while(|sample| now_ns.saturating_sub(sample.sent_ns) < LOST_NS);
             recent.any(|sample| sample.received_ns.is_none())
         })
     }
@@ -205,7 +247,9 @@ fn is_answered(test: &PathTest, remote: SocketAddr) -> io::Result<bool> {
     for sequence in 0..TRIES {
         echo.send(sequence)?;
         let timeout = Duration::from_nanos(LOST_NS / u64::from(TRIES));
-        if poll::wait_fd(&echo, Interest::READ, Some(timeout))? && matches!(echo.receive(), Ok(Some(_))) {
+        if poll::wait_fd(&echo, Interest::READ, Some(timeout))?
+            && matches!(echo.receive(), Ok(Some(_)))
+        {
             return Ok(true);
         }
     }
@@ -302,12 +346,20 @@ fn probe_by_connection(
     socket::take_error(&fd).map_err(io::Error::other)?;
     let number = samples.with(|samples| samples.len().saturating_sub(1));
     samples.answered(number as u16, established_ns);
-    if !poll::wait_fd(&fd, Interest::READ, Some(Duration::from_nanos(left_ns().min(refusal_wait_ns))))? {
+    if !poll::wait_fd(
+        &fd,
+        Interest::READ,
+        Some(Duration::from_nanos(left_ns().min(refusal_wait_ns))),
+    )? {
         return Ok(Answer::Nothing);
     }
     let mut answer = [0; 1];
     let is_refusal = stream_io::recv(&fd, &mut answer)? == 1 && answer == [REFUSAL];
-    Ok(if is_refusal { Answer::Refusal } else { Answer::Other })
+    Ok(if is_refusal {
+        Answer::Refusal
+    } else {
+        Answer::Other
+    })
 }
 
 #[cfg(test)]
@@ -318,9 +370,17 @@ mod tests {
     fn replies_find_their_probe_by_the_lower_half_of_its_number() {
         let samples = Samples::default();
         (0..70_000).for_each(|number| samples.sent(number));
-        for (sequence, index) in [(69_999_u32 as u16, 69_999), (65_536_u32 as u16, 65_536), (65_535, 65_535)] {
+        for (sequence, index) in [
+            (69_999_u32 as u16, 69_999),
+            (65_536_u32 as u16, 65_536),
+            (65_535, 65_535),
+        ] {
             samples.answered(sequence, 1_000_000);
-            assert_eq!(samples.with(|all| all[index].received_ns), Some(1_000_000), "{index}");
+            assert_eq!(
+                samples.with(|all| all[index].received_ns),
+                Some(1_000_000),
+                "{index}"
+            );
         }
         // 4,464 is that of 70,000, which was not sent yet: the one of 4,464 is the newest.
         samples.answered(4_464, 2_000_000);

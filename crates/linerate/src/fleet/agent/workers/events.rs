@@ -61,7 +61,8 @@ impl Workers {
     fn finish(&mut self, task: TaskId, end: TaskEnd) {
         self.rates.remove(&task);
         if let Some(Task { record, .. }) = self.tasks.remove(&task) {
-            self.inputs.push(Input::Finished(Box::new(Finish { task, end, record })));
+            self.inputs
+                .push(Input::Finished(Box::new(Finish { task, end, record })));
         }
     }
 
@@ -74,8 +75,15 @@ impl Workers {
     }
 
     fn handle_end(&mut self, child: ChildId, ended: Ended) {
-        let is_server = self.servers.iter().any(|server| server.child == child && server.is_alive);
-        let port = self.servers.iter().find(|server| server.child == child).and_then(|server| server.port);
+        let is_server = self
+            .servers
+            .iter()
+            .any(|server| server.child == child && server.is_alive);
+        let port = self
+            .servers
+            .iter()
+            .find(|server| server.child == child)
+            .and_then(|server| server.port);
         self.update_server(child, |server| server.is_alive = false);
         if let Some(stopping) = &mut self.stopping {
             stopping.children.retain(|known| *known != child);
@@ -95,11 +103,22 @@ impl Workers {
 
     /// Reports all tasks of a worker as failed.
     fn fail_tasks(&mut self, child: ChildId, text: &str) {
-        let tasks: Vec<TaskId> =
-            self.tasks.iter().filter(|(_, task)| task.child == child).map(|(task, _)| *task).collect();
+        let tasks: Vec<TaskId> = self
+            .tasks
+            .iter()
+            .filter(|(_, task)| task.child == child)
+            .map(|(task, _)| *task)
+            .collect();
         for task in tasks {
             let started_ns = self.tasks.get(&task).and_then(|task| task.started_ns);
-            self.finish(task, TaskEnd { outcome: Outcome::Failed, started_ns, ..TaskEnd::aborted(text) });
+            self.finish(
+                task,
+                TaskEnd {
+                    outcome: Outcome::Failed,
+                    started_ns,
+                    ..TaskEnd::aborted(text)
+                },
+            );
         }
     }
 }

@@ -85,7 +85,10 @@ impl Workers {
         // Those of an earlier run have ended.
         self.servers.clear();
         for own in &plan.addresses {
-            let task = ToWorker::Server(ServerTask { address: own.address, ports: plan.ports });
+            let task = ToWorker::Server(ServerTask {
+                address: own.address,
+                ports: plan.ports,
+            });
             match self.start(&task, epoll) {
                 Ok(child) => self.servers.push(Server {
                     child,
@@ -107,7 +110,9 @@ impl Workers {
         self.rates.clear();
         let line = ToWorker::Admit(admitted.to_vec());
         for at in 0..self.servers.len() {
-            let Some(server) = self.servers.get_mut(at).filter(|server| server.is_alive) else { continue };
+            let Some(server) = self.servers.get_mut(at).filter(|server| server.is_alive) else {
+                continue;
+            };
             server.is_current = false;
             let child = server.child;
             self.send(child, &line);
@@ -122,7 +127,10 @@ impl Workers {
             return self.fail_arming(&format!("task {task}: no server of path {}", spec.path));
         };
         let started = if is_client {
-            self.start(&ToWorker::Client(Box::new(ClientTask { task: spec, local })), epoll)
+            self.start(
+                &ToWorker::Client(Box::new(ClientTask { task: spec, local })),
+                epoll,
+            )
         } else {
             self.send(child, &ToWorker::Expect(Box::new(spec)));
             Ok(child)
@@ -130,7 +138,14 @@ impl Workers {
         match started {
             Ok(child) => {
                 let record = String::new();
-                let new = Task { round, child, is_client, is_ready: false, started_ns: None, record };
+                let new = Task {
+                    round,
+                    child,
+                    is_client,
+                    is_ready: false,
+                    started_ns: None,
+                    record,
+                };
                 self.tasks.insert(task, new);
             }
             Err(error) => self.fail_arming(&format!("task {task}: start a worker: {error}")),
@@ -146,7 +161,9 @@ impl Workers {
 
     /// Ends a task without a report.
     pub(super) fn stop_task(&mut self, task: TaskId, now_ns: u64) {
-        let Some(known) = self.tasks.remove(&task) else { return };
+        let Some(known) = self.tasks.remove(&task) else {
+            return;
+        };
         self.rates.remove(&task);
         if known.is_client {
             self.children.end(known.child, now_ns);
@@ -159,13 +176,20 @@ impl Workers {
     pub(super) fn stop_round(&mut self, round: u32, now_ns: u64) {
         self.is_arming = false;
         let tasks = self.tasks.iter().filter(|(_, task)| task.round == round);
-        let tasks: Vec<(TaskId, Option<ChildId>)> =
-            tasks.map(|(id, task)| (*id, task.is_client.then_some(task.child))).collect();
+        let tasks: Vec<(TaskId, Option<ChildId>)> = tasks
+            .map(|(id, task)| (*id, task.is_client.then_some(task.child)))
+            .collect();
         let children = tasks.iter().filter_map(|(_, child)| *child).collect();
         for (task, _) in tasks {
             self.stop_task(task, now_ns);
         }
-        self.stopping = Some(Stopping { children, done: Done { round: Some(round), ..Done::default() } });
+        self.stopping = Some(Stopping {
+            children,
+            done: Done {
+                round: Some(round),
+                ..Done::default()
+            },
+        });
         self.follow_stopping();
     }
 
@@ -178,7 +202,10 @@ impl Workers {
         for child in &children {
             self.children.end(*child, now_ns);
         }
-        self.stopping = Some(Stopping { children, done: Done::default() });
+        self.stopping = Some(Stopping {
+            children,
+            done: Done::default(),
+        });
         self.follow_stopping();
     }
 
@@ -195,7 +222,10 @@ impl Workers {
 
     /// Rates of the running tasks, those that are new since the last call.
     pub(super) fn take_rates(&mut self) -> Vec<TaskRate> {
-        std::mem::take(&mut self.rates).into_iter().map(|(task, bps)| TaskRate { task, bps }).collect()
+        std::mem::take(&mut self.rates)
+            .into_iter()
+            .map(|(task, bps)| TaskRate { task, bps })
+            .collect()
     }
 
     pub(super) fn deadline_ns(&self) -> Option<u64> {
@@ -209,7 +239,12 @@ impl Workers {
     }
 
     pub(super) fn handle_ready(&mut self, token: u64, epoll: &Epoll) {
-        let Some((child, events)) = self.children.handle_ready(token, clock::monotonic_ns(), epoll) else { return };
+        let Some((child, events)) = self
+            .children
+            .handle_ready(token, clock::monotonic_ns(), epoll)
+        else {
+            return;
+        };
         for event in events {
             self.handle_event(child, event);
         }
@@ -228,26 +263,43 @@ impl Workers {
         self.is_planning = false;
         self.children.kill_all();
         self.servers.clear();
-        self.inputs.push(Input::PlanRefused { text: text.to_owned() });
+        self.inputs.push(Input::PlanRefused {
+            text: text.to_owned(),
+        });
     }
 
     /// The answer to ARM, once every task is ready and every server has the admitted addresses.
     fn follow_arming(&mut self) {
-        let is_current = self.servers.iter().all(|server| server.is_current || !server.is_alive);
+        let is_current = self
+            .servers
+            .iter()
+            .all(|server| server.is_current || !server.is_alive);
         if self.is_arming && is_current && self.tasks.values().all(|task| task.is_ready) {
             self.is_arming = false;
-            let ports = self.servers.iter().filter_map(|server| server.port).collect();
-            self.inputs.push(Input::Armed { ports, pids: self.children.pids() });
+            let ports = self
+                .servers
+                .iter()
+                .filter_map(|server| server.port)
+                .collect();
+            self.inputs.push(Input::Armed {
+                ports,
+                pids: self.children.pids(),
+            });
         }
     }
 
     fn fail_arming(&mut self, text: &str) {
         self.is_arming = false;
-        self.inputs.push(Input::ArmFailed { text: text.to_owned() });
+        self.inputs.push(Input::ArmFailed {
+            text: text.to_owned(),
+        });
     }
 
     fn follow_stopping(&mut self) {
-        if let Some(stopping) = self.stopping.take_if(|stopping| stopping.children.is_empty()) {
+        if let Some(stopping) = self
+            .stopping
+            .take_if(|stopping| stopping.children.is_empty())
+        {
             self.inputs.push(Input::Stopped(Box::new(stopping.done)));
         }
     }
@@ -257,7 +309,9 @@ impl Workers {
         let run = self.run.map(|run| run.to_string()).unwrap_or_default();
         // This program, also when its file was replaced. Its name selects its own command line.
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("linerate").args(["fleet", "worker", "--run", &run]);
+        command
+            .arg0("linerate")
+            .args(["fleet", "worker", "--run", &run]);
         let child = self.children.start(command, epoll)?;
         self.send(child, first);
         Ok(child)
@@ -265,7 +319,9 @@ impl Workers {
 
     /// Sends a line; a worker that does not read is ended.
     fn send(&mut self, child: ChildId, line: &ToWorker) {
-        let Ok(line) = serde_json::to_string(line) else { return };
+        let Ok(line) = serde_json::to_string(line) else {
+            return;
+        };
         if self.children.send(child, &line).is_err() {
             self.children.end(child, clock::monotonic_ns());
         }
