@@ -23,7 +23,12 @@ impl DataPath {
     /// A path on which the kernel decides how much a call hands over.
     #[must_use]
     pub fn new(role: StreamRole, method: Method, description: impl Into<String>) -> Self {
-        Self { role, method, per_call: None, description: description.into() }
+        Self {
+            role,
+            method,
+            per_call: None,
+            description: description.into(),
+        }
     }
 }
 

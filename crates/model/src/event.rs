@@ -94,7 +94,12 @@ impl ControlConnected {
     /// A connection from `local` to `remote`.
     #[must_use]
     pub const fn new(local: SocketAddr, remote: SocketAddr) -> Self {
-        Self { local, remote, mss_bytes: None, chosen_block_len_bytes: None }
+        Self {
+            local,
+            remote,
+            mss_bytes: None,
+            chosen_block_len_bytes: None,
+        }
     }
 }
 
@@ -160,7 +165,11 @@ impl ClockCheck {
     /// Delays in ns on the stream `number`.
     #[must_use]
     pub const fn new(number: u32, request_ns: i64, response_ns: i64) -> Self {
-        Self { number, request_ns, response_ns }
+        Self {
+            number,
+            request_ns,
+            response_ns,
+        }
     }
 }
 
@@ -183,7 +192,12 @@ impl DelayedStart {
     /// A start of the stream `number`; both times are in µs since 1970.
     #[must_use]
     pub const fn new(number: u32, at_unix_us: u64, now_unix_us: u64) -> Self {
-        Self { number, in_s: at_unix_us.saturating_sub(now_unix_us) / 1_000_000, at_unix_us, now_unix_us }
+        Self {
+            number,
+            in_s: at_unix_us.saturating_sub(now_unix_us) / 1_000_000,
+            at_unix_us,
+            now_unix_us,
+        }
     }
 }
 

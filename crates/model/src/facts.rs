@@ -17,18 +17,28 @@ pub struct FactKey {
 
 /// All keys, those of one group side by side.
 pub fn all() -> impl Iterator<Item = FactKey> {
-    let lines = include_str!("facts.txt").lines().filter(|line| !line.starts_with('#'));
+    let lines = include_str!("facts.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| {
         let mut columns = line.split(" | ");
         let mut next = || columns.next();
-        Some(FactKey { pattern: next()?, unit: next()?, source: next()?, meaning: next()?, phrase: next() })
+        Some(FactKey {
+            pattern: next()?,
+            unit: next()?,
+            source: next()?,
+            meaning: next()?,
+            phrase: next(),
+        })
     })
 }
 
 /// The entry of a key such as `nic.eth0.ring.rx.cur`, or of a pattern.
 #[must_use]
 pub fn find(key: &str) -> Option<FactKey> {
-    all().find(|fact| fact.pattern == key).or_else(|| all().find(|fact| matches(fact.pattern, key)))
+    all()
+        .find(|fact| fact.pattern == key)
+        .or_else(|| all().find(|fact| matches(fact.pattern, key)))
 }
 
 /// `*` matches at least one character; names of interfaces may contain dots.
@@ -54,11 +64,21 @@ mod tests {
 
     #[test]
     fn every_line_has_its_columns_and_no_pattern_hides_another() {
-        let lines = include_str!("facts.txt").lines().filter(|line| !line.starts_with('#'));
-        assert!(lines.clone().all(|line| (4..=5).contains(&line.split(" | ").count())));
+        let lines = include_str!("facts.txt")
+            .lines()
+            .filter(|line| !line.starts_with('#'));
+        assert!(
+            lines
+                .clone()
+                .all(|line| (4..=5).contains(&line.split(" | ").count()))
+        );
         assert_eq!(all().count(), lines.count());
         for fact in all() {
-            assert!(fact.phrase.is_none_or(|phrase| phrase == "-" || phrase.matches("{}").count() == 1), "{fact:?}");
+            assert!(
+                fact.phrase
+                    .is_none_or(|phrase| phrase == "-" || phrase.matches("{}").count() == 1),
+                "{fact:?}"
+            );
             let key = fact.pattern.replace(['*', '?'], "1");
             let found = find(&key).map(|fact| fact.pattern);
             assert_eq!(found, Some(fact.pattern), "{key}");

@@ -44,13 +44,21 @@ impl Failure {
     /// A failure without a number.
     #[must_use]
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), code: None }
+        Self {
+            kind,
+            message: message.into(),
+            code: None,
+        }
     }
 
     /// A failure on this end.
     #[must_use]
     pub fn error(code: i32, message: impl Into<String>) -> Self {
-        Self { kind: FailureKind::Error, message: message.into(), code: Some(code) }
+        Self {
+            kind: FailureKind::Error,
+            message: message.into(),
+            code: Some(code),
+        }
     }
 }
 

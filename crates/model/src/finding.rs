@@ -56,21 +56,37 @@ pub struct Evidence {
 impl Evidence {
     /// The value of a fact, and what it was compared with.
     #[must_use]
-    pub fn new(fact: impl Into<String>, value: impl Into<String>, threshold: impl Into<String>) -> Self {
-        Self { fact: fact.into(), value: value.into(), threshold: threshold.into() }
+    pub fn new(
+        fact: impl Into<String>,
+        value: impl Into<String>,
+        threshold: impl Into<String>,
+    ) -> Self {
+        Self {
+            fact: fact.into(),
+            value: value.into(),
+            threshold: threshold.into(),
+        }
     }
 
     /// A statement with its values in it.
     #[must_use]
     pub fn statement(text: impl Into<String>) -> Self {
-        Self { fact: text.into(), value: String::new(), threshold: String::new() }
+        Self {
+            fact: text.into(),
+            value: String::new(),
+            threshold: String::new(),
+        }
     }
 }
 
 /// `busiest thread of the server 0.98, at least 0.95`
 impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { fact, value, threshold } = self;
+        let Self {
+            fact,
+            value,
+            threshold,
+        } = self;
         match (value.is_empty(), threshold.is_empty()) {
             (true, _) => write!(f, "{fact}"),
             (false, true) => write!(f, "{fact}: {value}"),
@@ -91,13 +107,23 @@ pub(crate) mod evidence_texts {
         text: String,
     }
 
-    pub(crate) fn serialize<S: Serializer>(evidence: &[Evidence], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(evidence.iter().map(|one| Text { text: one.to_string() }))
+    pub(crate) fn serialize<S: Serializer>(
+        evidence: &[Evidence],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(evidence.iter().map(|one| Text {
+            text: one.to_string(),
+        }))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Evidence>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Evidence>, D::Error> {
         let texts = Vec::<Text>::deserialize(deserializer)?;
-        Ok(texts.into_iter().map(|one| Evidence::statement(one.text)).collect())
+        Ok(texts
+            .into_iter()
+            .map(|one| Evidence::statement(one.text))
+            .collect())
     }
 }
 
@@ -146,7 +172,12 @@ pub struct Finding {
 impl Finding {
     /// A finding of the rule `id` about `subject`, without texts and remedy.
     #[must_use]
-    pub fn new(id: impl Into<String>, severity: Severity, confidence: Confidence, subject: impl Into<String>) -> Self {
+    pub fn new(
+        id: impl Into<String>,
+        severity: Severity,
+        confidence: Confidence,
+        subject: impl Into<String>,
+    ) -> Self {
         Self {
             id: id.into(),
             severity,
@@ -186,8 +217,17 @@ pub struct RuledOut {
 impl RuledOut {
     /// The rule `id` applies to `subject` and was checked.
     #[must_use]
-    pub fn new(id: impl Into<String>, subject: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { id: id.into(), subject: subject.into(), reason: reason.into(), inapplicable: None }
+    pub fn new(
+        id: impl Into<String>,
+        subject: impl Into<String>,
+        reason: impl Into<String>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            subject: subject.into(),
+            reason: reason.into(),
+            inapplicable: None,
+        }
     }
 }
 
@@ -228,8 +268,19 @@ pub struct NotEvaluated {
 impl NotEvaluated {
     /// The rule `id` needs the facts `missing` of `subject`, each of which has one of the `reasons`.
     #[must_use]
-    pub fn new(id: impl Into<String>, subject: impl Into<String>, missing: Vec<String>, reasons: Vec<String>) -> Self {
-        Self { id: id.into(), subject: subject.into(), missing, reasons, suspicion: None }
+    pub fn new(
+        id: impl Into<String>,
+        subject: impl Into<String>,
+        missing: Vec<String>,
+        reasons: Vec<String>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            subject: subject.into(),
+            missing,
+            reasons,
+            suspicion: None,
+        }
     }
 }
 
@@ -254,7 +305,13 @@ impl Difference {
     /// A difference of the key `key` with an effect of 0 (none) to 3; neither value is known.
     #[must_use]
     pub fn new(key: impl Into<String>, impact: u8, why: impl Into<String>) -> Self {
-        Self { key: key.into(), a: None, b: None, impact, why: why.into() }
+        Self {
+            key: key.into(),
+            a: None,
+            b: None,
+            impact,
+            why: why.into(),
+        }
     }
 }
 
@@ -353,7 +410,11 @@ impl LimitPeriod {
     /// Intervals with the limit `verdict`.
     #[must_use]
     pub fn new(verdict: impl Into<String>, length_ms: u64) -> Self {
-        Self { load: None, verdict: verdict.into(), length_ms }
+        Self {
+            load: None,
+            verdict: verdict.into(),
+            length_ms,
+        }
     }
 }
 
@@ -399,7 +460,10 @@ impl ReadTest {
     /// A test with these values.
     #[must_use]
     pub fn new(subject: impl Into<String>, values: Vec<Evidence>) -> Self {
-        Self { subject: subject.into(), values }
+        Self {
+            subject: subject.into(),
+            values,
+        }
     }
 }
 
@@ -446,7 +510,10 @@ pub struct Diagnosis {
     pub unread_subjects: Vec<String>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 const fn is_zero(count: &usize) -> bool {
     *count == 0
 }

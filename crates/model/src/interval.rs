@@ -50,7 +50,15 @@ impl StreamInterval {
     #[must_use]
     pub fn new(stream: &Stream, start_ns: u64, end_ns: u64, bytes: u64) -> Self {
         let Stream { id, role, flow, .. } = *stream;
-        Self { id, role, flow, start_ns, end_ns, bytes, ..Self::default() }
+        Self {
+            id,
+            role,
+            flow,
+            start_ns,
+            end_ns,
+            bytes,
+            ..Self::default()
+        }
     }
 
     /// Length in seconds.
@@ -86,7 +94,12 @@ impl UdpInterval {
     /// Growth of the counters, and the jitter in s at the end.
     #[must_use]
     pub const fn new(packets: u64, lost: i64, out_of_order: u64, jitter_s: f64) -> Self {
-        Self { packets, lost, out_of_order, jitter_s }
+        Self {
+            packets,
+            lost,
+            out_of_order,
+            jitter_s,
+        }
     }
 }
 
@@ -112,7 +125,11 @@ impl IntervalReport {
     /// An interval of the measured part that ended at the reporting grid.
     #[must_use]
     pub const fn new(streams: Vec<StreamInterval>) -> Self {
-        Self { omitted: false, last: false, streams }
+        Self {
+            omitted: false,
+            last: false,
+            streams,
+        }
     }
 
     /// Adds up the streams of one direction; `None` when there are none.

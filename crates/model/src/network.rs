@@ -32,8 +32,15 @@ impl Network {
     #[must_use]
     pub fn new(address: IpAddr, prefix_len: u8) -> Option<Self> {
         let canonical = address.to_canonical();
-        let prefix_len = if canonical == address { prefix_len } else { prefix_len.checked_sub(MAPPED_PREFIX_LEN)? };
-        (prefix_len <= bits(canonical)).then(|| Self { first: masked(canonical, prefix_len), prefix_len })
+        let prefix_len = if canonical == address {
+            prefix_len
+        } else {
+            prefix_len.checked_sub(MAPPED_PREFIX_LEN)?
+        };
+        (prefix_len <= bits(canonical)).then(|| Self {
+            first: masked(canonical, prefix_len),
+            prefix_len,
+        })
     }
 
     /// The range that is taken for one client: a single IPv4 address, or the /64 of an IPv6 address, within which a host
@@ -45,7 +52,10 @@ impl Network {
             IpAddr::V4(_) => 32,
             IpAddr::V6(_) => 64,
         };
-        Self { first: masked(address, prefix_len), prefix_len }
+        Self {
+            first: masked(address, prefix_len),
+            prefix_len,
+        }
     }
 
     /// Whether the address is in the range. IPv4-mapped IPv6 addresses count as IPv4.
@@ -61,7 +71,17 @@ impl Network {
 pub fn is_software_kind(kind: &str) -> bool {
     matches!(
         kind,
-        "loopback" | "veth" | "tun" | "bridge" | "dummy" | "ifb" | "vxlan" | "wireguard" | "gre" | "ipip" | "sit"
+        "loopback"
+            | "veth"
+            | "tun"
+            | "bridge"
+            | "dummy"
+            | "ifb"
+            | "vxlan"
+            | "wireguard"
+            | "gre"
+            | "ipip"
+            | "sit"
     )
 }
 
@@ -70,11 +90,16 @@ impl FromStr for Network {
 
     fn from_str(text: &str) -> Result<Self, NotANetwork> {
         let parsed = match text.split_once('/') {
-            None => text.parse().ok().map(|address: IpAddr| (address, bits(address))),
+            None => text
+                .parse()
+                .ok()
+                .map(|address: IpAddr| (address, bits(address))),
             Some((address, prefix_len)) => address.parse().ok().zip(prefix_len.parse().ok()),
         };
         let network = parsed.and_then(|(address, prefix_len)| Self::new(address, prefix_len));
-        network.ok_or_else(|| NotANetwork { text: printable_start(text, QUOTED_CHARS_MAX) })
+        network.ok_or_else(|| NotANetwork {
+            text: printable_start(text, QUOTED_CHARS_MAX),
+        })
     }
 }
 
@@ -98,11 +123,15 @@ fn bits(address: IpAddr) -> u8 {
 fn masked(address: IpAddr, prefix_len: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(prefix_len)).unwrap_or(0);
+            let mask = u32::MAX
+                .checked_shl(32 - u32::from(prefix_len))
+                .unwrap_or(0);
             Ipv4Addr::from_bits(v4.to_bits() & mask).into()
         }
         IpAddr::V6(v6) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(prefix_len)).unwrap_or(0);
+            let mask = u128::MAX
+                .checked_shl(128 - u32::from(prefix_len))
+                .unwrap_or(0);
             Ipv6Addr::from_bits(v6.to_bits() & mask).into()
         }
     }
@@ -119,21 +148,39 @@ mod tests {
     #[test]
     fn ranges_contain_what_their_prefix_says() {
         let rows: &[(&str, &[&str], &[&str])] = &[
-            ("192.0.2.0/24", &["192.0.2.0", "192.0.2.255", "::ffff:192.0.2.9"], &["192.0.3.0", "::"]),
+            (
+                "192.0.2.0/24",
+                &["192.0.2.0", "192.0.2.255", "::ffff:192.0.2.9"],
+                &["192.0.3.0", "::"],
+            ),
             ("192.0.2.77/24", &["192.0.2.1"], &["192.0.1.255"]),
             ("198.51.100.7", &["198.51.100.7"], &["198.51.100.6"]),
             ("0.0.0.0/0", &["8.8.8.8"], &["::1"]),
-            ("2001:db8::/32", &["2001:db8:ffff::1"], &["2001:db9::", "192.0.2.1"]),
+            (
+                "2001:db8::/32",
+                &["2001:db8:ffff::1"],
+                &["2001:db9::", "192.0.2.1"],
+            ),
             ("::/0", &["::1", "fe80::1"], &["127.0.0.1"]),
             ("::1", &["::1"], &["::2"]),
-            ("::ffff:192.0.2.0/120", &["192.0.2.9", "::ffff:192.0.2.9"], &["192.0.3.0", "::192.0.2.9"]),
+            (
+                "::ffff:192.0.2.0/120",
+                &["192.0.2.9", "::ffff:192.0.2.9"],
+                &["192.0.3.0", "::192.0.2.9"],
+            ),
             ("::ffff:198.51.100.7", &["198.51.100.7"], &["198.51.100.6"]),
             ("::ffff:0:0/96", &["8.8.8.8", "::ffff:8.8.8.8"], &["::1"]),
         ];
         for (range, inside, outside) in rows {
             let network: Network = range.parse().expect(range);
-            assert!(inside.iter().all(|a| network.contains(address(a))), "{range}");
-            assert!(!outside.iter().any(|a| network.contains(address(a))), "{range}");
+            assert!(
+                inside.iter().all(|a| network.contains(address(a))),
+                "{range}"
+            );
+            assert!(
+                !outside.iter().any(|a| network.contains(address(a))),
+                "{range}"
+            );
         }
     }
 
@@ -158,7 +205,9 @@ mod tests {
 
     #[test]
     fn one_client_is_an_ipv4_address_or_an_ipv6_subnet() {
-        let same = |one: &str, other: &str| Network::of_client(address(one)) == Network::of_client(address(other));
+        let same = |one: &str, other: &str| {
+            Network::of_client(address(one)) == Network::of_client(address(other))
+        };
         assert!(same("192.0.2.1", "::ffff:192.0.2.1"));
         assert!(!same("192.0.2.1", "192.0.2.2"));
         assert!(same("2001:db8:0:1::1", "2001:db8:0:1:ffff::"));

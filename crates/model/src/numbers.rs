@@ -31,7 +31,11 @@ pub const MISSING: &str = "n/a";
 /// A rate in the largest fitting unit, 1000-based.
 #[must_use]
 pub fn rate(bps: f64) -> String {
-    let (value, unit) = scaled(bps, 1000.0, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
+    let (value, unit) = scaled(
+        bps,
+        1000.0,
+        ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"],
+    );
     format!("{} {unit}", digits(value))
 }
 
@@ -53,7 +57,11 @@ pub fn change(share: f64) -> String {
 pub fn clock(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
-    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+    if hours > 0 {
+        format!("{hours}:{minutes:02}:{seconds:02}")
+    } else {
+        format!("{minutes}:{seconds:02}")
+    }
 }
 
 /// Three digits that matter.
@@ -68,7 +76,11 @@ pub fn digits(value: f64) -> String {
 
 /// A value in the largest fitting of a ladder of units.
 #[must_use]
-pub fn scaled<const N: usize>(value: f64, base: f64, units: [&'static str; N]) -> (f64, &'static str) {
+pub fn scaled<const N: usize>(
+    value: f64,
+    base: f64,
+    units: [&'static str; N],
+) -> (f64, &'static str) {
     let mut value = value;
     let mut place = 0;
     // What would be rounded to a full base is written in the next unit.

@@ -74,7 +74,10 @@ impl SharedCpus {
     /// CPUs that share `resource`.
     #[must_use]
     pub fn new(resource: impl Into<String>, cpus: Vec<u32>) -> Self {
-        Self { resource: resource.into(), cpus }
+        Self {
+            resource: resource.into(),
+            cpus,
+        }
     }
 }
 
@@ -95,9 +98,14 @@ mod tests {
 
     #[test]
     fn lists_are_read_as_numbers() {
-        for (list, cpus) in
-            [("0-3,8", &[0, 1, 2, 3, 8][..]), ("0", &[0]), ("", &[]), ("3-1", &[]), ("x", &[]), (" 1 - 2", &[1, 2])]
-        {
+        for (list, cpus) in [
+            ("0-3,8", &[0, 1, 2, 3, 8][..]),
+            ("0", &[0]),
+            ("", &[]),
+            ("3-1", &[]),
+            ("x", &[]),
+            (" 1 - 2", &[1, 2]),
+        ] {
             assert_eq!(cpu_list(list), cpus, "{list}");
         }
         assert_eq!(cpu_list("0-4294967295").len(), 8192);

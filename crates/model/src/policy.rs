@@ -47,20 +47,29 @@ impl Liveness {
     /// The same time in both cases.
     #[must_use]
     pub fn always(timeout: Duration) -> Self {
-        Self { while_wanted: timeout, otherwise: timeout }
+        Self {
+            while_wanted: timeout,
+            otherwise: timeout,
+        }
     }
 
     /// Times that are never below `least`.
     #[must_use]
     pub fn at_least(self, least: Duration) -> Self {
-        Self { while_wanted: self.while_wanted.max(least), otherwise: self.otherwise.max(least) }
+        Self {
+            while_wanted: self.while_wanted.max(least),
+            otherwise: self.otherwise.max(least),
+        }
     }
 }
 
 /// The longer time is the default of `--rcv-timeout`, after which a server of iperf3 ends a test.
 impl Default for Liveness {
     fn default() -> Self {
-        Self { while_wanted: Duration::from_secs(10), otherwise: Duration::from_secs(120) }
+        Self {
+            while_wanted: Duration::from_secs(10),
+            otherwise: Duration::from_secs(120),
+        }
     }
 }
 
@@ -131,7 +140,9 @@ impl Admission {
 
 impl Default for Admission {
     fn default() -> Self {
-        Self::Parallel { tests_max: Self::TESTS_MAX }
+        Self::Parallel {
+            tests_max: Self::TESTS_MAX,
+        }
     }
 }
 
@@ -202,7 +213,13 @@ impl Limits {
     /// Each limit of these, and of `others` where these have none.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
-        let Self { tests, streams, duration, bytes, rate_bps } = self;
+        let Self {
+            tests,
+            streams,
+            duration,
+            bytes,
+            rate_bps,
+        } = self;
         Self {
             tests: tests.or(others.tests),
             streams: streams.or(others.streams),

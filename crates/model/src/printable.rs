@@ -5,21 +5,28 @@ use std::fmt::Write;
 /// One line: every character that acts on what shows it is U+FFFD (the replacement character), line ends and tabs too.
 #[must_use]
 pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if acts(c) { REPLACEMENT } else { c }).collect()
+    text.chars()
+        .map(|c| if acts(c) { REPLACEMENT } else { c })
+        .collect()
 }
 
 /// The same for text of several lines, which keeps its line ends and tabs.
 #[must_use]
 pub fn printable_lines(text: &str) -> String {
     let is_kept = |c: char| matches!(c, '\n' | '\t') || !acts(c);
-    text.chars().map(|c| if is_kept(c) { c } else { REPLACEMENT }).collect()
+    text.chars()
+        .map(|c| if is_kept(c) { c } else { REPLACEMENT })
+        .collect()
 }
 
 /// One line of at most `chars_max` characters. Longer text ends with `…`.
 #[must_use]
 pub fn printable_start(text: &str, chars_max: usize) -> String {
     // Text of a peer has any length: what is not shown is not copied.
-    let end = text.char_indices().nth(chars_max).map_or(text.len(), |(end, _)| end);
+    let end = text
+        .char_indices()
+        .nth(chars_max)
+        .map_or(text.len(), |(end, _)| end);
     let (start, rest) = text.split_at(end);
     let mut shown = printable(start);
     if !rest.is_empty() {
@@ -92,7 +99,10 @@ mod tests {
 
     #[test]
     fn text_of_several_lines_keeps_its_line_ends() {
-        assert_eq!(printable_lines("a\r\n\tb\u{1b}[2J"), "a\u{fffd}\n\tb\u{fffd}[2J");
+        assert_eq!(
+            printable_lines("a\r\n\tb\u{1b}[2J"),
+            "a\u{fffd}\n\tb\u{fffd}[2J"
+        );
     }
 
     #[test]

@@ -34,11 +34,17 @@ use crate::snapshot::{Snapshot, Value};
 /// Runs a snapshot contains.
 #[must_use]
 pub fn count(snapshot: &Snapshot) -> usize {
-    (0..).take_while(|index| snapshot.value(&format!("run.{index}.tool")).is_some()).count()
+    (0..)
+        .take_while(|index| snapshot.value(&format!("run.{index}.tool")).is_some())
+        .count()
 }
 
 /// Adds a run; returns its number.
-pub fn add(snapshot: &mut Snapshot, src: &str, facts: impl IntoIterator<Item = (String, Value)>) -> usize {
+pub fn add(
+    snapshot: &mut Snapshot,
+    src: &str,
+    facts: impl IntoIterator<Item = (String, Value)>,
+) -> usize {
     let index = count(snapshot);
     for (fact, value) in facts {
         snapshot.set(format!("run.{index}.{fact}"), value, src);

@@ -85,8 +85,21 @@ pub struct TestFacts {
 impl TestFacts {
     /// A test without a number or a user, beside no other.
     #[must_use]
-    pub const fn new(peer: SocketAddr, transport: Transport, direction: Direction, streams: u32) -> Self {
-        Self { number: 0, peer, user: None, transport, direction, streams, running_beside: 0 }
+    pub const fn new(
+        peer: SocketAddr,
+        transport: Transport,
+        direction: Direction,
+        streams: u32,
+    ) -> Self {
+        Self {
+            number: 0,
+            peer,
+            user: None,
+            transport,
+            direction,
+            streams,
+            running_beside: 0,
+        }
     }
 }
 
@@ -178,7 +191,12 @@ impl ClientProgress {
     /// The test `number` of the client `peer`.
     #[must_use]
     pub const fn new(number: u64, peer: SocketAddr, received_bytes: u64, sent_bytes: u64) -> Self {
-        Self { number, peer, received_bytes, sent_bytes }
+        Self {
+            number,
+            peer,
+            received_bytes,
+            sent_bytes,
+        }
     }
 }
 
@@ -198,7 +216,11 @@ impl TransportTotal {
     /// Payload bytes of all tests over `transport`.
     #[must_use]
     pub const fn new(transport: Transport, received_bytes: u64, sent_bytes: u64) -> Self {
-        Self { transport, received_bytes, sent_bytes }
+        Self {
+            transport,
+            received_bytes,
+            sent_bytes,
+        }
     }
 }
 

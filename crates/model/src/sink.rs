@@ -134,16 +134,29 @@ pub struct Forward<F, W = WrapSink> {
 impl<F: FnMut(&ServerEvent)> Forward<F> {
     /// Observes the events for `inner`.
     pub fn new(inner: Box<dyn ServerReporter>, observe: F) -> Self {
-        Self { inner, observe, wrap: |sink| sink }
+        Self {
+            inner,
+            observe,
+            wrap: |sink| sink,
+        }
     }
 
     /// The same; `wrap` makes the sink of each test from the one of `inner`.
-    pub fn wrapping<W: FnMut(Box<dyn EventSink>) -> Box<dyn EventSink>>(self, wrap: W) -> Forward<F, W> {
-        Forward { inner: self.inner, observe: self.observe, wrap }
+    pub fn wrapping<W: FnMut(Box<dyn EventSink>) -> Box<dyn EventSink>>(
+        self,
+        wrap: W,
+    ) -> Forward<F, W> {
+        Forward {
+            inner: self.inner,
+            observe: self.observe,
+            wrap,
+        }
     }
 }
 
-impl<F: FnMut(&ServerEvent), W: FnMut(Box<dyn EventSink>) -> Box<dyn EventSink>> ServerReporter for Forward<F, W> {
+impl<F: FnMut(&ServerEvent), W: FnMut(Box<dyn EventSink>) -> Box<dyn EventSink>> ServerReporter
+    for Forward<F, W>
+{
     fn listening(&mut self, port: u16, test_number: u32) -> Result<(), SinkError> {
         self.inner.listening(port, test_number)
     }

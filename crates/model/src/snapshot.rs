@@ -280,13 +280,29 @@ impl Snapshot {
 
     /// Records a value; a later value of the same key replaces an earlier one.
     pub fn set(&mut self, key: impl Into<String>, value: impl Into<Value>, src: &str) {
-        let fact = Fact::Known { v: value.into(), u: None, quality: None, src: src.to_owned() };
+        let fact = Fact::Known {
+            v: value.into(),
+            u: None,
+            quality: None,
+            src: src.to_owned(),
+        };
         self.facts.insert(key.into(), fact);
     }
 
     /// Records a value with its unit.
-    pub fn set_in(&mut self, key: impl Into<String>, value: impl Into<Value>, unit: &str, src: &str) {
-        let fact = Fact::Known { v: value.into(), u: Some(unit.to_owned()), quality: None, src: src.to_owned() };
+    pub fn set_in(
+        &mut self,
+        key: impl Into<String>,
+        value: impl Into<Value>,
+        unit: &str,
+        src: &str,
+    ) {
+        let fact = Fact::Known {
+            v: value.into(),
+            u: Some(unit.to_owned()),
+            quality: None,
+            src: src.to_owned(),
+        };
         self.facts.insert(key.into(), fact);
     }
 
@@ -298,8 +314,20 @@ impl Snapshot {
     }
 
     /// Records that there is no value, unless one is known.
-    pub fn set_absent(&mut self, key: impl Into<String>, reason: Absence, errno: Option<i32>, src: &str) {
-        self.facts.entry(key.into()).or_insert_with(|| Fact::Absent { absent: reason, errno, src: src.to_owned() });
+    pub fn set_absent(
+        &mut self,
+        key: impl Into<String>,
+        reason: Absence,
+        errno: Option<i32>,
+        src: &str,
+    ) {
+        self.facts
+            .entry(key.into())
+            .or_insert_with(|| Fact::Absent {
+                absent: reason,
+                errno,
+                src: src.to_owned(),
+            });
     }
 
     /// Records a counter.
@@ -308,14 +336,25 @@ impl Snapshot {
     }
 
     /// Records a value if there is one.
-    pub fn set_known<T: Into<Value>>(&mut self, key: impl Into<String>, value: Option<T>, src: &str) {
+    pub fn set_known<T: Into<Value>>(
+        &mut self,
+        key: impl Into<String>,
+        value: Option<T>,
+        src: &str,
+    ) {
         if let Some(value) = value {
             self.set(key, value, src);
         }
     }
 
     /// Records a value if there is one, with its unit.
-    pub fn set_known_in<T: Into<Value>>(&mut self, key: impl Into<String>, value: Option<T>, unit: &str, src: &str) {
+    pub fn set_known_in<T: Into<Value>>(
+        &mut self,
+        key: impl Into<String>,
+        value: Option<T>,
+        unit: &str,
+        src: &str,
+    ) {
         if let Some(value) = value {
             self.set_in(key, value, unit, src);
         }
@@ -410,7 +449,9 @@ impl Snapshot {
     #[must_use]
     pub fn interfaces(&self) -> BTreeSet<&str> {
         let (facts, counters) = (self.facts_under(NIC), self.counters_under(NIC));
-        let keys = facts.map(|(key, _)| key).chain(counters.map(|(key, _)| key));
+        let keys = facts
+            .map(|(key, _)| key)
+            .chain(counters.map(|(key, _)| key));
         let mut names = BTreeSet::new();
         let mut last = None;
         for key in keys {
@@ -425,15 +466,23 @@ impl Snapshot {
     }
 
     /// Counters whose key starts with `prefix`, the prefix removed.
-    pub fn counters_under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a Counter)> {
-        let from_prefix =
-            self.counters.range::<str, _>((std::ops::Bound::Included(prefix), std::ops::Bound::Unbounded));
+    pub fn counters_under<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a Counter)> {
+        let from_prefix = self.counters.range::<str, _>((
+            std::ops::Bound::Included(prefix),
+            std::ops::Bound::Unbounded,
+        ));
         from_prefix.map_while(move |(key, counter)| Some((key.strip_prefix(prefix)?, counter)))
     }
 
     /// Facts whose key starts with `prefix`, the prefix removed.
     pub fn facts_under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a Fact)> {
-        let from_prefix = self.facts.range::<str, _>((std::ops::Bound::Included(prefix), std::ops::Bound::Unbounded));
+        let from_prefix = self.facts.range::<str, _>((
+            std::ops::Bound::Included(prefix),
+            std::ops::Bound::Unbounded,
+        ));
         from_prefix.map_while(move |(key, fact)| Some((key.strip_prefix(prefix)?, fact)))
     }
 }
@@ -450,7 +499,9 @@ fn interface_of(rest: &str) -> Option<&str> {
 
 /// Whether a known group begins here, behind a dot.
 fn is_group(rest: &str) -> bool {
-    let group = rest.strip_prefix('.').map(|rest| rest.split('.').next().unwrap_or(rest));
+    let group = rest
+        .strip_prefix('.')
+        .map(|rest| rest.split('.').next().unwrap_or(rest));
     group.is_some_and(|group| GROUPS.contains(&group))
 }
 
@@ -464,7 +515,10 @@ mod tests {
         snapshot.set("nic.eth0.100.link.up", true, "test");
         snapshot.count("nic.eth1.drv.rx_missed", 3, Some(16));
         snapshot.set("nic.nothing", 1_i64, "test");
-        assert_eq!(snapshot.interfaces().into_iter().collect::<Vec<_>>(), ["eth0.100", "eth1"]);
+        assert_eq!(
+            snapshot.interfaces().into_iter().collect::<Vec<_>>(),
+            ["eth0.100", "eth1"]
+        );
     }
 
     #[test]
@@ -482,7 +536,10 @@ mod tests {
         for key in ["a.b.c", "a.b.d", "a.bc", "b"] {
             snapshot.count(key, 1, None);
         }
-        let found: Vec<_> = snapshot.counters_under("a.b.").map(|(key, _)| key).collect();
+        let found: Vec<_> = snapshot
+            .counters_under("a.b.")
+            .map(|(key, _)| key)
+            .collect();
         assert_eq!(found, ["c", "d"]);
     }
 }

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::workload::{Pairing, Release, Shape, Workload};
 
 pub use ends::{
-    AcceptedPadding, AddressFamily, BindSpec, BitrateLimit, ClientSpec, ConnectRetry, Credentials, EndOptions,
-    IoStrategy, Iperf2Defaults, Keepalive, LocalOptions, ReceiveWait, ServerAuth, ServerSpec,
+    AcceptedPadding, AddressFamily, BindSpec, BitrateLimit, ClientSpec, ConnectRetry, Credentials,
+    EndOptions, IoStrategy, Iperf2Defaults, Keepalive, LocalOptions, ReceiveWait, ServerAuth,
+    ServerSpec,
 };
 
 /// Transport of the data streams. The control connection is always TCP.
@@ -190,7 +191,11 @@ pub fn working_load(test: &TestSpec) -> Option<TestSpec> {
         streams: load.streams.max(1),
         block_len_bytes: LOAD_BLOCK_LEN_BYTES,
         block_len_explicit: false,
-        socket: SocketTuning { tos: 0, no_delay: false, ..test.socket.clone() },
+        socket: SocketTuning {
+            tos: 0,
+            no_delay: false,
+            ..test.socket.clone()
+        },
         workload: Workload {
             pairing,
             unsent_limit_bytes: (release == Release::V2_2).then_some(LOAD_UNSENT_LIMIT_BYTES),
@@ -265,19 +270,29 @@ pub enum SendPath {
 
 impl SendPath {
     /// Every path by the name it has on command lines and on the wire.
-    pub const NAMES: [(&str, Self); 4] =
-        [("auto", Self::Auto), ("copy", Self::Copy), ("sendfile", Self::SendFile), ("zerocopy", Self::ZeroCopy)];
+    pub const NAMES: [(&str, Self); 4] = [
+        ("auto", Self::Auto),
+        ("copy", Self::Copy),
+        ("sendfile", Self::SendFile),
+        ("zerocopy", Self::ZeroCopy),
+    ];
 
     /// The path of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, path)| *path)
+        Self::NAMES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, path)| *path)
     }
 
     /// The name of this path.
     #[must_use]
     pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, path)| *path == self).map_or("auto", |(name, _)| name)
+        Self::NAMES
+            .iter()
+            .find(|(_, path)| *path == self)
+            .map_or("auto", |(name, _)| name)
     }
 }
 
@@ -342,7 +357,10 @@ impl Segmentation {
     /// Datagrams of `datagram_bytes` in buffers of `buffer_bytes`.
     #[must_use]
     pub const fn new(datagram_bytes: u32, buffer_bytes: u32) -> Self {
-        Self { datagram_bytes, buffer_bytes }
+        Self {
+            datagram_bytes,
+            buffer_bytes,
+        }
     }
 
     /// As many datagrams of this length as fit one system call, at least one.
@@ -350,6 +368,9 @@ impl Segmentation {
     pub fn of_datagrams(datagram_bytes: u32) -> Self {
         let fitting = Self::BUFFER_MAX_BYTES / datagram_bytes.max(1);
         let buffer_bytes = fitting.clamp(1, Self::DATAGRAMS_MAX) * datagram_bytes;
-        Self { datagram_bytes, buffer_bytes }
+        Self {
+            datagram_bytes,
+            buffer_bytes,
+        }
     }
 }

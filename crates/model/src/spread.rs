@@ -61,7 +61,10 @@ mod tests {
         for value in [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0] {
             spread.add(value);
         }
-        assert_eq!((spread.count, spread.min, spread.max, spread.last), (8, 2.0, 9.0, 9.0));
+        assert_eq!(
+            (spread.count, spread.min, spread.max, spread.last),
+            (8, 2.0, 9.0, 9.0)
+        );
         assert!((spread.mean - 5.0).abs() < 1e-12 && (spread.sum() - 40.0).abs() < 1e-9);
         assert!((spread.deviation() - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
     }

@@ -5,7 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 
 /// Position of a stream in its test, in creation order from 0, the same number at both ends.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamId(pub u32);
 
@@ -57,8 +59,22 @@ pub struct Stream {
 impl Stream {
     /// A stream of which nothing but its addresses is known.
     #[must_use]
-    pub fn new(id: StreamId, role: StreamRole, flow: Flow, local: SocketAddr, remote: SocketAddr) -> Self {
-        Self { id, role, flow, local, remote, effective: EffectiveOptions::default(), facts: None }
+    pub fn new(
+        id: StreamId,
+        role: StreamRole,
+        flow: Flow,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Self {
+        Self {
+            id,
+            role,
+            flow,
+            local,
+            remote,
+            effective: EffectiveOptions::default(),
+            facts: None,
+        }
     }
 }
 
@@ -107,7 +123,13 @@ impl ListenerFacts {
     /// A socket that listens on one port.
     #[must_use]
     pub const fn new(port: u16, socket: SocketFacts, is_v6: bool) -> Self {
-        Self { port, last_port: None, socket, is_v6, group: None }
+        Self {
+            port,
+            last_port: None,
+            socket,
+            is_v6,
+            group: None,
+        }
     }
 }
 

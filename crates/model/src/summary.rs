@@ -33,7 +33,10 @@ impl Summary {
     /// Streams, in stream order, of ends of which nothing else is known.
     #[must_use]
     pub fn new(streams: Vec<StreamSummary>) -> Self {
-        Self { streams, ..Self::default() }
+        Self {
+            streams,
+            ..Self::default()
+        }
     }
 }
 
@@ -54,7 +57,11 @@ impl CpuUsage {
     /// Percent of one core.
     #[must_use]
     pub const fn new(total_percent: f64, user_percent: f64, system_percent: f64) -> Self {
-        Self { total_percent, user_percent, system_percent }
+        Self {
+            total_percent,
+            user_percent,
+            system_percent,
+        }
     }
 }
 
@@ -92,7 +99,12 @@ impl StreamSummary {
     /// A stream of which neither end has reported.
     #[must_use]
     pub fn new(id: StreamId, role: StreamRole, flow: Flow) -> Self {
-        Self { id, role, flow, ..Self::default() }
+        Self {
+            id,
+            role,
+            flow,
+            ..Self::default()
+        }
     }
 
     /// The half this end measured itself.
@@ -122,7 +134,11 @@ impl EndpointTotals {
     /// Payload bytes of `duration_ns`, and the counters of a UDP stream.
     #[must_use]
     pub const fn new(bytes: u64, duration_ns: u64, udp: Option<UdpTotals>) -> Self {
-        Self { bytes, duration_ns, udp }
+        Self {
+            bytes,
+            duration_ns,
+            udp,
+        }
     }
 
     /// Length in seconds.
@@ -161,7 +177,14 @@ impl UdpTotals {
     /// Counters of an end that does not report its warm-up.
     #[must_use]
     pub const fn new(packets: u64, lost: u64, out_of_order: u64, jitter_s: f64) -> Self {
-        Self { packets, lost, out_of_order, jitter_s, omitted_packets: None, omitted_lost: None }
+        Self {
+            packets,
+            lost,
+            out_of_order,
+            jitter_s,
+            omitted_packets: None,
+            omitted_lost: None,
+        }
     }
 }
 
@@ -209,6 +232,9 @@ impl FileSummary {
     /// The file `name` of `size_bytes`.
     #[must_use]
     pub fn new(name: impl Into<String>, size_bytes: u64) -> Self {
-        Self { name: name.into(), size_bytes }
+        Self {
+            name: name.into(),
+            size_bytes,
+        }
     }
 }

@@ -50,7 +50,11 @@ impl TcpLimits {
     /// Times in µs.
     #[must_use]
     pub const fn new(busy_us: u64, rwnd_limited_us: u64, sndbuf_limited_us: u64) -> Self {
-        Self { busy_us, rwnd_limited_us, sndbuf_limited_us }
+        Self {
+            busy_us,
+            rwnd_limited_us,
+            sndbuf_limited_us,
+        }
     }
 
     /// Both times of each kind together.
@@ -59,7 +63,9 @@ impl TcpLimits {
         Self {
             busy_us: self.busy_us.saturating_add(other.busy_us),
             rwnd_limited_us: self.rwnd_limited_us.saturating_add(other.rwnd_limited_us),
-            sndbuf_limited_us: self.sndbuf_limited_us.saturating_add(other.sndbuf_limited_us),
+            sndbuf_limited_us: self
+                .sndbuf_limited_us
+                .saturating_add(other.sndbuf_limited_us),
         }
     }
 
@@ -69,7 +75,9 @@ impl TcpLimits {
         Self {
             busy_us: self.busy_us.saturating_sub(earlier.busy_us),
             rwnd_limited_us: self.rwnd_limited_us.saturating_sub(earlier.rwnd_limited_us),
-            sndbuf_limited_us: self.sndbuf_limited_us.saturating_sub(earlier.sndbuf_limited_us),
+            sndbuf_limited_us: self
+                .sndbuf_limited_us
+                .saturating_sub(earlier.sndbuf_limited_us),
         }
     }
 }

@@ -9,7 +9,11 @@ pub fn ns_to_s(ns: u64) -> f64 {
 /// Payload bytes over seconds as bit/s; 0 for an empty period.
 #[must_use]
 pub fn rate_bps(bytes: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
+    if seconds > 0.0 {
+        bytes as f64 * 8.0 / seconds
+    } else {
+        0.0
+    }
 }
 
 /// Unit in which a figure is printed.
@@ -23,9 +27,15 @@ pub struct UnitFormat {
 
 impl UnitFormat {
     /// Bits with the largest fitting prefix.
-    pub const BITS: Self = Self { is_bytes: false, power: None };
+    pub const BITS: Self = Self {
+        is_bytes: false,
+        power: None,
+    };
     /// Bytes with the largest fitting prefix.
-    pub const BYTES: Self = Self { is_bytes: true, power: None };
+    pub const BYTES: Self = Self {
+        is_bytes: true,
+        power: None,
+    };
 
     /// Reads a letter of `-f`: lower case for bits, upper case for bytes, `a` for the largest fitting prefix.
     #[must_use]
@@ -34,7 +44,10 @@ impl UnitFormat {
             'a' => None,
             prefix => Some("bkmgtp".find(prefix)?),
         };
-        Some(Self { is_bytes: letter.is_ascii_uppercase(), power })
+        Some(Self {
+            is_bytes: letter.is_ascii_uppercase(),
+            power,
+        })
     }
 
     /// A value in this unit and its label without the final `s`. `largest` is the largest power that may be chosen.
@@ -42,7 +55,11 @@ impl UnitFormat {
     pub fn scaled(self, mut value: f64, largest: usize) -> (f64, &'static str) {
         const BITS: [&str; 6] = ["bit", "Kbit", "Mbit", "Gbit", "Tbit", "Pbit"];
         const BYTES: [&str; 6] = ["Byte", "KByte", "MByte", "GByte", "TByte", "PByte"];
-        let (labels, base) = if self.is_bytes { (BYTES, 1024.0) } else { (BITS, 1000.0) };
+        let (labels, base) = if self.is_bytes {
+            (BYTES, 1024.0)
+        } else {
+            (BITS, 1000.0)
+        };
         let mut power = self.power.unwrap_or(0);
         value /= f64::powi(base, power as i32);
         while self.power.is_none() && value >= base && power < largest {
@@ -136,7 +153,11 @@ mod tests {
             (5e18, UnitFormat::BYTES, "4547474 TByte"),
         ];
         for (bytes, format, expected) in rows {
-            assert_eq!(format_amount(*bytes, *format), *expected, "{bytes} {format:?}");
+            assert_eq!(
+                format_amount(*bytes, *format),
+                *expected,
+                "{bytes} {format:?}"
+            );
         }
     }
 }

@@ -146,7 +146,12 @@ impl Isochronous {
     /// `frames_per_s` frames of equal size per second, `mean_bps` bit/s in total, the datagrams of a frame back to back.
     #[must_use]
     pub const fn new(frames_per_s: f64, mean_bps: f64) -> Self {
-        Self { frames_per_s, mean_bps, deviation_bps: 0.0, gap: Duration::ZERO }
+        Self {
+            frames_per_s,
+            mean_bps,
+            deviation_bps: 0.0,
+            gap: Duration::ZERO,
+        }
     }
 }
 
@@ -208,7 +213,11 @@ impl WorkingLoad {
     /// `streams` streams in each direction.
     #[must_use]
     pub const fn new(streams: u32) -> Self {
-        Self { up: true, down: true, streams }
+        Self {
+            up: true,
+            down: true,
+            streams,
+        }
     }
 }
 
@@ -231,7 +240,12 @@ impl HistogramSpec {
     /// `bins` bins of `bin_width_us` µs; the interval from 5 % to 95 % is named.
     #[must_use]
     pub const fn new(bin_width_us: u32, bins: u32) -> Self {
-        Self { bin_width_us, bins, lower_percent: 5.0, upper_percent: 95.0 }
+        Self {
+            bin_width_us,
+            bins,
+            lower_percent: 5.0,
+            upper_percent: 95.0,
+        }
     }
 }
 

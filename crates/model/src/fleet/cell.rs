@@ -22,7 +22,11 @@ impl Cell {
     /// The outcome of `task` in a round of `mode`.
     #[must_use]
     pub fn new(task: Task, mode: FleetMode, outcome: CellOutcome) -> Self {
-        Self { task, mode, outcome }
+        Self {
+            task,
+            mode,
+            outcome,
+        }
     }
 
     /// The measurement; `None` of a task that has none.
@@ -37,7 +41,8 @@ impl Cell {
     /// The measurement, if it belongs into statistics.
     #[must_use]
     pub fn usable(&self) -> Option<&Measurement> {
-        let is_excluded = |flag: &CellFlag| matches!(flag, CellFlag::Implausible | CellFlag::NoCommonPeriod);
+        let is_excluded =
+            |flag: &CellFlag| matches!(flag, CellFlag::Implausible | CellFlag::NoCommonPeriod);
         let is_usable = |of: &&Measurement| {
             of.goodput_bps.is_finite() && of.goodput_bps >= 0.0 && !of.flags.iter().any(is_excluded)
         };
@@ -102,7 +107,10 @@ impl StartTimes {
     /// Times in ns of the coordinator's monotonic clock.
     #[must_use]
     pub const fn new(planned_ns: u64, actual_ns: u64) -> Self {
-        Self { planned_ns, actual_ns }
+        Self {
+            planned_ns,
+            actual_ns,
+        }
     }
 }
 
@@ -140,7 +148,10 @@ impl NotRun {
     /// A reason without a message.
     #[must_use]
     pub const fn new(reason: NotRunReason) -> Self {
-        Self { reason, detail: None }
+        Self {
+            reason,
+            detail: None,
+        }
     }
 }
 

@@ -44,7 +44,11 @@ impl HostEffect {
     /// Effects of both directions of `host`.
     #[must_use]
     pub const fn new(host: HostId, sends: EndEffect, receives: EndEffect) -> Self {
-        Self { host, sends, receives }
+        Self {
+            host,
+            sends,
+            receives,
+        }
     }
 }
 
@@ -86,7 +90,12 @@ impl PairEffect {
     /// A pair with its rate against what both ends allow.
     #[must_use]
     pub const fn new(source: HostId, sink: HostId, effect: f64, suspect: PairSuspect) -> Self {
-        Self { source, sink, effect, suspect }
+        Self {
+            source,
+            sink,
+            effect,
+            suspect,
+        }
     }
 }
 

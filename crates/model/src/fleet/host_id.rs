@@ -39,7 +39,8 @@ impl FromStr for HostId {
     type Err = HostIdError;
 
     fn from_str(text: &str) -> Result<Self, HostIdError> {
-        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+        let is_allowed =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
         let is_id = (1..=LENGTH_MAX).contains(&text.len())
             && !text.starts_with('-')
             && text.bytes().all(is_allowed)
@@ -47,7 +48,12 @@ impl FromStr for HostId {
         match is_id {
             true => Ok(Self(text.into())),
             // The text may come from another host.
-            false => Err(HostIdError(text.chars().take(LENGTH_MAX + 1).flat_map(char::escape_default).collect())),
+            false => Err(HostIdError(
+                text.chars()
+                    .take(LENGTH_MAX + 1)
+                    .flat_map(char::escape_default)
+                    .collect(),
+            )),
         }
     }
 }
@@ -60,7 +66,9 @@ impl Serialize for HostId {
 
 impl<'de> Deserialize<'de> for HostId {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(from)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -83,13 +91,32 @@ mod tests {
     fn ids_are_names_that_are_safe_in_file_names_and_command_lines() {
         let longest = "x".repeat(63);
         for id in ["nas", "pc07", "a.b-c_D9", "7", ".x", longest.as_str()] {
-            assert_eq!(id.parse::<HostId>().map(|id| id.to_string()), Ok(id.to_owned()));
+            assert_eq!(
+                id.parse::<HostId>().map(|id| id.to_string()),
+                Ok(id.to_owned())
+            );
         }
         let longer = "x".repeat(64);
-        for wrong in ["", "-oProxyCommand", "a b", "a/b", "a\n", "é", "a:b", ".", "..", longer.as_str()] {
+        for wrong in [
+            "",
+            "-oProxyCommand",
+            "a b",
+            "a/b",
+            "a\n",
+            "é",
+            "a:b",
+            ".",
+            "..",
+            longer.as_str(),
+        ] {
             assert!(wrong.parse::<HostId>().is_err(), "{wrong}");
         }
-        let error = "a\x1b[2J".parse::<HostId>().map_err(|error| error.to_string());
-        assert!(error.is_err_and(|text| !text.contains('\x1b')), "control characters are escaped");
+        let error = "a\x1b[2J"
+            .parse::<HostId>()
+            .map_err(|error| error.to_string());
+        assert!(
+            error.is_err_and(|text| !text.contains('\x1b')),
+            "control characters are escaped"
+        );
     }
 }

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Cell, FleetEffects, FleetMode, HostId, LadderDirection, LadderRow, NotRun, PairDirection, PlanHash, Poisoning,
+    Cell, FleetEffects, FleetMode, HostId, LadderDirection, LadderRow, NotRun, PairDirection,
+    PlanHash, Poisoning,
 };
 use crate::finding::Finding;
 
@@ -123,7 +124,12 @@ impl FleetHost {
     /// A host with an agent of which nothing but its id is known.
     #[must_use]
     pub const fn new(id: HostId) -> Self {
-        Self { id, rack: None, link_bps: None, is_target_only: false }
+        Self {
+            id,
+            rack: None,
+            link_bps: None,
+            is_target_only: false,
+        }
     }
 }
 
@@ -163,6 +169,10 @@ impl HostPoisoning {
     /// Rates of the others with and without `suspect`.
     #[must_use]
     pub const fn new(direction: LadderDirection, suspect: HostId, rates: Poisoning) -> Self {
-        Self { direction, suspect, rates }
+        Self {
+            direction,
+            suspect,
+            rates,
+        }
     }
 }

@@ -26,6 +26,11 @@ impl FleetRun {
     /// A run that has not ended.
     #[must_use]
     pub const fn new(plan: PlanHash, inputs: Value) -> Self {
-        Self { plan, inputs, report: None, unconfirmed: Vec::new() }
+        Self {
+            plan,
+            inputs,
+            report: None,
+            unconfirmed: Vec::new(),
+        }
     }
 }

@@ -35,7 +35,13 @@ impl Task {
     /// The first test from `source` to `sink` on `path`, with nothing varied.
     #[must_use]
     pub fn new(source: HostId, sink: HostId, path: impl Into<Arc<str>>) -> Self {
-        Self { source, sink, path: path.into(), variant: "".into(), repetition: 0 }
+        Self {
+            source,
+            sink,
+            path: path.into(),
+            variant: "".into(),
+            repetition: 0,
+        }
     }
 }
 
@@ -59,7 +65,9 @@ impl Round {
 }
 
 /// Which tests may run at the same time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -78,7 +86,9 @@ pub enum FleetMode {
 }
 
 /// Whether the two directions of a pair run at the same time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PairDirection {
@@ -95,8 +105,11 @@ pub enum PairDirection {
 pub struct HashIdError;
 
 fn number(text: &str) -> Option<u128> {
-    let is_hash = text.len() == HASH_DIGITS && text.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
-    is_hash.then(|| u128::from_str_radix(text, 16).ok()).flatten()
+    let is_hash =
+        text.len() == HASH_DIGITS && text.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
+    is_hash
+        .then(|| u128::from_str_radix(text, 16).ok())
+        .flatten()
 }
 
 /// A hash of 128 bits, stored as 32 hexadecimal digits.
@@ -164,7 +177,13 @@ mod tests {
         let id = TaskId(0x0123_4567);
         assert_eq!(id.to_string(), "00000000000000000000000001234567");
         assert_eq!(id.to_string().parse(), Ok(id));
-        for wrong in ["", "x", "1", "0000000000000000000000000000000G", "+0000000000000000000000001234567"] {
+        for wrong in [
+            "",
+            "x",
+            "1",
+            "0000000000000000000000000000000G",
+            "+0000000000000000000000001234567",
+        ] {
             assert!(wrong.parse::<TaskId>().is_err(), "{wrong}");
         }
     }

@@ -43,13 +43,23 @@ impl CellKey {
     /// A cell of a closed loop, or of connections that are only held.
     #[must_use]
     pub const fn new(phase: Phase, payload_bytes: u64, connections: u32) -> Self {
-        Self { phase, payload_bytes, connections, rate_per_s: None }
+        Self {
+            phase,
+            payload_bytes,
+            connections,
+            rate_per_s: None,
+        }
     }
 
     /// Its name in messages and file names: `matrix-10k-c64`.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{}-{}-c{}", stored_name(self.phase), payload_name(self.payload_bytes), self.connections)
+        format!(
+            "{}-{}-c{}",
+            stored_name(self.phase),
+            payload_name(self.payload_bytes),
+            self.connections
+        )
     }
 }
 
@@ -171,6 +181,12 @@ impl Cell {
     /// A cell without runs.
     #[must_use]
     pub fn new(key: CellKey, verdict: CellVerdict) -> Self {
-        Self { key, runs: Vec::new(), median: Medians::default(), ceiling_per_s: None, verdict }
+        Self {
+            key,
+            runs: Vec::new(),
+            median: Medians::default(),
+            ceiling_per_s: None,
+            verdict,
+        }
     }
 }

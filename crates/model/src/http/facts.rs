@@ -177,6 +177,10 @@ impl CellFacts {
     #[must_use]
     pub fn error_share(&self, classes: &[ErrorClass]) -> Share {
         let failed: u64 = classes.iter().map(|class| self.errors.count(*class)).sum();
-        if self.ended == 0 { 0.0 } else { failed as f64 / self.ended as f64 }
+        if self.ended == 0 {
+            0.0
+        } else {
+            failed as f64 / self.ended as f64
+        }
     }
 }

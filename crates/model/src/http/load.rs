@@ -90,7 +90,10 @@ impl Quantile {
     /// A quantile that is known from both sides.
     #[must_use]
     pub const fn new(ns: u64) -> Self {
-        Self { ns, is_lower_bound: false }
+        Self {
+            ns,
+            is_lower_bound: false,
+        }
     }
 }
 
@@ -211,7 +214,10 @@ pub struct LoadResult {
 }
 
 /// Protocol of runs without the member.
-#[expect(clippy::unnecessary_wraps, reason = "the default of a field that is optional")]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the default of a field that is optional"
+)]
 fn plain_http1() -> Option<NegotiatedProtocol> {
     Some(NegotiatedProtocol::default())
 }

@@ -24,5 +24,8 @@ pub use errors::{ErrorClass, ErrorCount, ErrorCounts};
 pub use facts::{CellFacts, EndpointFacts, Network, Position};
 pub use load::{Arrivals, Connections, Flag, Latency, LoadResult, Mode, Quantile, Second};
 pub use protocol::{HttpVersion, NegotiatedProtocol, NegotiatedTls, Trust};
-pub use study::{Baseline, CeilingPoint, HTTP_SCHEMA, Idle, IdleStep, LossWithoutLoad, MemoryLine, Pass, Row, Study};
+pub use study::{
+    Baseline, CeilingPoint, HTTP_SCHEMA, Idle, IdleStep, LossWithoutLoad, MemoryLine, Pass, Row,
+    Study,
+};
 pub use verdict::{CellVerdict, Judgement, VerdictClass};

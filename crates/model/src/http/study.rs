@@ -53,7 +53,10 @@ impl LossWithoutLoad {
     /// `retransmits` of `segments` were sent again.
     #[must_use]
     pub const fn new(segments: u64, retransmits: u64) -> Self {
-        Self { segments, retransmits }
+        Self {
+            segments,
+            retransmits,
+        }
     }
 
     /// Retransmitted segments as a share of all.
@@ -114,7 +117,11 @@ impl MemoryLine {
     /// Memory of `base_bytes` and `bytes_per_connection`, with the coefficient of determination of the fit.
     #[must_use]
     pub const fn new(bytes_per_connection: f64, base_bytes: f64, r2: f64) -> Self {
-        Self { bytes_per_connection, base_bytes, r2 }
+        Self {
+            bytes_per_connection,
+            base_bytes,
+            r2,
+        }
     }
 
     /// Memory grows with the connections. Otherwise they took what the program had free before, and what each takes was not
@@ -195,7 +202,10 @@ impl CeilingPoint {
     /// `responses_per_s` at most with bodies of `payload_bytes`.
     #[must_use]
     pub const fn new(payload_bytes: u64, responses_per_s: f64) -> Self {
-        Self { payload_bytes, responses_per_s }
+        Self {
+            payload_bytes,
+            responses_per_s,
+        }
     }
 }
 
@@ -216,7 +226,11 @@ impl Pass {
     /// Whether `what` is met; `None` when it is unknown.
     #[must_use]
     pub fn new(what: impl Into<String>, is_met: Option<bool>, evidence: impl Into<String>) -> Self {
-        Self { what: what.into(), is_met, evidence: evidence.into() }
+        Self {
+            what: what.into(),
+            is_met,
+            evidence: evidence.into(),
+        }
     }
 }
 

@@ -31,7 +31,9 @@ pub enum UnitError {
 pub fn payload_bytes(name: &str) -> Result<u64, UnitError> {
     let (digits, unit) = match name.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, KIB),
-        None => name.strip_suffix(['m', 'M']).map_or((name, 1), |digits| (digits, MIB)),
+        None => name
+            .strip_suffix(['m', 'M'])
+            .map_or((name, 1), |digits| (digits, MIB)),
     };
     number(digits)
         .and_then(|number| number.checked_mul(unit))
@@ -58,7 +60,9 @@ const TIMES_MS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1000)
 /// # Errors
 /// [`UnitError::Time`].
 pub fn duration(name: &str) -> Result<Duration, UnitError> {
-    let unit_at = name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len());
+    let unit_at = name
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(name.len());
     let (digits, unit) = name.split_at(unit_at);
     let unit_ms = TIMES_MS.iter().find(|(name, _)| *name == unit);
     unit_ms
@@ -71,8 +75,13 @@ pub fn duration(name: &str) -> Result<Duration, UnitError> {
 #[must_use]
 pub fn duration_name(time: Duration) -> String {
     let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let fitting = TIMES_MS.iter().find(|(_, unit_ms)| ms > 0 && ms.is_multiple_of(*unit_ms));
-    fitting.map_or_else(|| "0s".to_owned(), |(unit, unit_ms)| format!("{}{unit}", ms / unit_ms))
+    let fitting = TIMES_MS
+        .iter()
+        .find(|(_, unit_ms)| ms > 0 && ms.is_multiple_of(*unit_ms));
+    fitting.map_or_else(
+        || "0s".to_owned(),
+        |(unit, unit_ms)| format!("{}{unit}", ms / unit_ms),
+    )
 }
 
 /// A time in nanoseconds.
@@ -110,13 +119,26 @@ pub fn time_name(ns: f64) -> String {
 /// Bytes with a binary unit: `20.5 KiB`, `407 MiB`.
 #[must_use]
 pub fn bytes_name(bytes: f64) -> String {
-    in_unit(bytes, &[(1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "B")])
+    in_unit(
+        bytes,
+        &[
+            (1_073_741_824.0, "GiB"),
+            (1_048_576.0, "MiB"),
+            (1024.0, "KiB"),
+            (1.0, "B"),
+        ],
+    )
 }
 
 /// A value in the first unit that is not larger, or else in the last one.
 fn in_unit(value: f64, units: &[(f64, &str)]) -> String {
-    let fitting = units.iter().find(|(size, _)| value >= *size).or(units.last());
-    fitting.map_or_else(String::new, |(size, unit)| format!("{} {unit}", rounded(value / size)))
+    let fitting = units
+        .iter()
+        .find(|(size, _)| value >= *size)
+        .or(units.last());
+    fitting.map_or_else(String::new, |(size, unit)| {
+        format!("{} {unit}", rounded(value / size))
+    })
 }
 
 /// A part of a whole in percent: `0.12 %`, `12.5 %`.
@@ -160,12 +182,30 @@ mod tests {
 
     #[test]
     fn payloads_have_binary_units_and_their_names_are_read_back() {
-        for (name, bytes) in [("0", 0), ("1k", 1024), ("10k", 10_240), ("100k", 102_400), ("1m", MIB), ("1000", 1000)] {
+        for (name, bytes) in [
+            ("0", 0),
+            ("1k", 1024),
+            ("10k", 10_240),
+            ("100k", 102_400),
+            ("1m", MIB),
+            ("1000", 1000),
+        ] {
             assert_eq!(payload_bytes(name), Ok(bytes), "{name}");
             assert_eq!(payload_name(bytes), name);
         }
         assert_eq!(payload_bytes("64m"), Ok(PAYLOAD_BYTES_MAX));
-        for wrong in ["", "k", "65m", "-1", "1.5k", "+1", "1kb", "99999999999999999999", "9999999999999999m", " 1"] {
+        for wrong in [
+            "",
+            "k",
+            "65m",
+            "-1",
+            "1.5k",
+            "+1",
+            "1kb",
+            "99999999999999999999",
+            "9999999999999999m",
+            " 1",
+        ] {
             let text = payload_bytes(wrong).expect_err(wrong).to_string();
             assert!(text.contains("64m"), "{text}");
         }
@@ -173,7 +213,13 @@ mod tests {
 
     #[test]
     fn times_have_units_and_their_names_are_read_back() {
-        for (name, ms) in [("2s", 2000), ("500ms", 500), ("1m", 60_000), ("2h", 7_200_000), ("1500ms", 1500)] {
+        for (name, ms) in [
+            ("2s", 2000),
+            ("500ms", 500),
+            ("1m", 60_000),
+            ("2h", 7_200_000),
+            ("1500ms", 1500),
+        ] {
             assert_eq!(duration(name), Ok(Duration::from_millis(ms)), "{name}");
             assert_eq!(duration_name(Duration::from_millis(ms)), name);
         }

@@ -57,7 +57,11 @@ impl Judgement {
     /// A class without advice.
     #[must_use]
     pub const fn new(class: VerdictClass, evidence: Vec<Evidence>) -> Self {
-        Self { class, evidence, advice: String::new() }
+        Self {
+            class,
+            evidence,
+            advice: String::new(),
+        }
     }
 }
 
@@ -78,6 +82,10 @@ impl CellVerdict {
     /// The only class that fits.
     #[must_use]
     pub const fn new(primary: Judgement, confidence: Confidence) -> Self {
-        Self { primary, contributing: Vec::new(), confidence }
+        Self {
+            primary,
+            contributing: Vec::new(),
+            confidence,
+        }
     }
 }

@@ -136,10 +136,17 @@ impl LiveState {
     /// A run of a sweep ended with this value, or without one.
     pub fn run_ended(&mut self, setting: &str, value: Option<(f64, String)>) {
         let sweep = self.sweep_mut();
-        let at = sweep.levels.iter().position(|level| level.setting == setting).unwrap_or_else(|| {
-            sweep.levels.push(LiveLevel { setting: setting.to_owned(), ..LiveLevel::default() });
-            sweep.levels.len() - 1
-        });
+        let at = sweep
+            .levels
+            .iter()
+            .position(|level| level.setting == setting)
+            .unwrap_or_else(|| {
+                sweep.levels.push(LiveLevel {
+                    setting: setting.to_owned(),
+                    ..LiveLevel::default()
+                });
+                sweep.levels.len() - 1
+            });
         if let Some(level) = sweep.levels.get_mut(at) {
             level.add(value);
         }
@@ -161,7 +168,10 @@ mod tests {
         assert_eq!(line.last(), None);
         (0..400).for_each(|n| line.push(f64::from(n)));
         assert_eq!(line.values().len(), POINTS_MAX);
-        assert_eq!((line.values().next(), line.last()), (Some(100.0), Some(399.0)));
+        assert_eq!(
+            (line.values().next(), line.last()),
+            (Some(100.0), Some(399.0))
+        );
     }
 
     #[test]

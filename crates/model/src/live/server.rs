@@ -69,7 +69,8 @@ impl LiveSession {
 
     fn progress(&mut self, client: &ClientProgress, elapsed_ns: u64) {
         let bytes = client.received_bytes.saturating_add(client.sent_bytes);
-        self.rate.push(rate_bps(bytes, crate::units::ns_to_s(elapsed_ns)));
+        self.rate
+            .push(rate_bps(bytes, crate::units::ns_to_s(elapsed_ns)));
         self.received_bytes = self.received_bytes.saturating_add(client.received_bytes);
         self.sent_bytes = self.sent_bytes.saturating_add(client.sent_bytes);
         self.measured_ns = self.measured_ns.saturating_add(elapsed_ns);
@@ -86,7 +87,9 @@ impl LiveState {
             ServerEvent::TestStarted(facts) => server.start(facts, at_ns),
             ServerEvent::Progress(progress) => server.progress(progress, at_ns),
             ServerEvent::TestEnded(record) => {
-                server.sessions.retain(|session| session.facts.number != record.facts.number);
+                server
+                    .sessions
+                    .retain(|session| session.facts.number != record.facts.number);
                 if server.sessions.is_empty() {
                     // The lines of an idle server end at zero.
                     server.received.push(0.0);
@@ -96,14 +99,19 @@ impl LiveState {
             ServerEvent::Refused { .. } => server.refused += 1,
             ServerEvent::LoginFailed { .. } => server.logins_failed += 1,
             ServerEvent::Stopping { signal_text } => server.stopping = Some(signal_text.clone()),
-            ServerEvent::HandshakeFailed { .. } | ServerEvent::Reloaded | ServerEvent::HostKey { .. } => {}
+            ServerEvent::HandshakeFailed { .. }
+            | ServerEvent::Reloaded
+            | ServerEvent::HostKey { .. } => {}
         }
     }
 
     /// A test of the client at this address and port will end so.
     pub fn announce(&mut self, host: &str, port: u16, end: EndCondition) {
         let server = self.server_mut();
-        let session = server.sessions.iter_mut().find(|session| is_of(session, host, port) && session.end.is_none());
+        let session = server
+            .sessions
+            .iter_mut()
+            .find(|session| is_of(session, host, port) && session.end.is_none());
         if let Some(session) = session {
             session.end = Some(end);
             self.version += 1;
@@ -133,8 +141,13 @@ impl LiveServer {
             sent_bytes: 0,
             measured_ns: 0,
         };
-        let announced = self.announced.iter().position(|(host, port, _)| is_of(&session, host, *port));
-        session.end = announced.and_then(|at| self.announced.remove(at)).map(|(_, _, end)| end);
+        let announced = self
+            .announced
+            .iter()
+            .position(|(host, port, _)| is_of(&session, host, *port));
+        session.end = announced
+            .and_then(|at| self.announced.remove(at))
+            .map(|(_, _, end)| end);
         self.sessions.push(session);
     }
 
@@ -147,7 +160,11 @@ impl LiveServer {
         for client in &progress.clients {
             received = received.saturating_add(client.received_bytes);
             sent = sent.saturating_add(client.sent_bytes);
-            if let Some(session) = self.sessions.iter_mut().find(|session| session.facts.number == client.number) {
+            if let Some(session) = self
+                .sessions
+                .iter_mut()
+                .find(|session| session.facts.number == client.number)
+            {
                 // A test that began within the interval moved its bytes in less time.
                 let ran_ns = at_ns.saturating_sub(session.started_ns).max(1);
                 session.progress(client, elapsed_ns.min(ran_ns));
@@ -181,7 +198,12 @@ mod tests {
 
     fn progress(number: u64, received_bytes: u64) -> ServerEvent {
         let peer = "192.0.2.14:51822".parse().expect("an address");
-        let clients = vec![ClientProgress { number, peer, received_bytes, sent_bytes: 0 }];
+        let clients = vec![ClientProgress {
+            number,
+            peer,
+            received_bytes,
+            sent_bytes: 0,
+        }];
         ServerEvent::Progress(Progress {
             tests: 1,
             streams: 8,
@@ -194,15 +216,25 @@ mod tests {
     #[test]
     fn a_session_has_its_rate_while_it_runs_and_no_row_afterwards() {
         let mut state = LiveState::default();
-        state.announce("192.0.2.14", 51822, EndCondition::Duration(Duration::from_secs(10)));
+        state.announce(
+            "192.0.2.14",
+            51822,
+            EndCondition::Duration(Duration::from_secs(10)),
+        );
         state.server_event(&ServerEvent::TestStarted(facts(1)), 5_000_000_000);
         state.server_event(&progress(1, 125_000_000), 6_000_000_000);
         let server = state.server.clone().expect("a server");
         let session = &server.sessions[0];
         assert_eq!(session.rate.last(), Some(1e9));
         assert_eq!(session.mean_bps(), Some(1e9));
-        assert_eq!(session.end, Some(EndCondition::Duration(Duration::from_secs(10))));
-        assert_eq!((server.received.last(), server.sent.last()), (Some(1e9), Some(0.0)));
+        assert_eq!(
+            session.end,
+            Some(EndCondition::Duration(Duration::from_secs(10)))
+        );
+        assert_eq!(
+            (server.received.last(), server.sent.last()),
+            (Some(1e9), Some(0.0))
+        );
         let record = TestRecord {
             facts: facts(1),
             cookie: String::new(),
@@ -222,14 +254,26 @@ mod tests {
     fn refusals_are_counted() {
         let mut state = LiveState::default();
         let peer = facts(1).peer;
-        state.server_event(&ServerEvent::Refused { peer, reason: RefusalReason::Busy }, 0);
-        assert_eq!((state.version, state.server.map(|server| server.refused)), (1, Some(1)));
+        state.server_event(
+            &ServerEvent::Refused {
+                peer,
+                reason: RefusalReason::Busy,
+            },
+            0,
+        );
+        assert_eq!(
+            (state.version, state.server.map(|server| server.refused)),
+            (1, Some(1))
+        );
     }
 
     #[test]
     fn announcements_without_a_test_are_bounded() {
         let mut state = LiveState::default();
         (0..1000).for_each(|port| state.announce("192.0.2.1", port, EndCondition::Bytes(1)));
-        assert_eq!(state.server.map(|server| server.announced.len()), Some(ANNOUNCED_MAX));
+        assert_eq!(
+            state.server.map(|server| server.announced.len()),
+            Some(ANNOUNCED_MAX)
+        );
     }
 }

@@ -140,7 +140,12 @@ impl LiveTest {
                 self.streams_all += 1;
                 if self.streams.len() < STREAMS_MAX {
                     let (id, role, flow) = (stream.id, stream.role, stream.flow);
-                    self.streams.push(LiveStream { id, role, flow, ..LiveStream::default() });
+                    self.streams.push(LiveStream {
+                        id,
+                        role,
+                        flow,
+                        ..LiveStream::default()
+                    });
                 }
             }
             Event::TestStarted { .. } | Event::OmitEnded => {
@@ -159,7 +164,11 @@ impl LiveTest {
         self.phase = LivePhase::Opening;
         self.host.clone_from(&header.peer_host);
         self.port = header.peer_port;
-        self.agreed = Some((header.spec.transport, header.spec.direction, header.spec.end));
+        self.agreed = Some((
+            header.spec.transport,
+            header.spec.direction,
+            header.spec.end,
+        ));
     }
 
     fn interval(&mut self, interval: &IntervalReport) {
@@ -171,7 +180,10 @@ impl LiveTest {
                 stream.interval(row);
             }
         }
-        for (flow, line) in [(Flow::Forward, &mut self.forward), (Flow::Reverse, &mut self.reverse)] {
+        for (flow, line) in [
+            (Flow::Forward, &mut self.forward),
+            (Flow::Reverse, &mut self.reverse),
+        ] {
             let rows = || interval.streams.iter().filter(|row| row.flow == flow);
             if rows().next().is_some() {
                 line.push(rows().map(StreamInterval::bits_per_second).sum());
@@ -184,11 +196,22 @@ impl LiveTest {
 
     fn count(&mut self, interval: &IntervalReport) {
         let rows = &interval.streams;
-        let bytes: u64 = rows.iter().map(|row| row.bytes).fold(0, u64::saturating_add);
+        let bytes: u64 = rows
+            .iter()
+            .map(|row| row.bytes)
+            .fold(0, u64::saturating_add);
         self.bytes = self.bytes.saturating_add(bytes);
-        self.measured_ns = rows.iter().map(|row| row.end_ns).max().unwrap_or(self.measured_ns);
+        self.measured_ns = rows
+            .iter()
+            .map(|row| row.end_ns)
+            .max()
+            .unwrap_or(self.measured_ns);
         for tcp in rows.iter().filter_map(|row| row.tcp) {
-            self.retransmits = Some(self.retransmits.unwrap_or(0).saturating_add(tcp.retransmits));
+            self.retransmits = Some(
+                self.retransmits
+                    .unwrap_or(0)
+                    .saturating_add(tcp.retransmits),
+            );
         }
         let received = rows.iter().filter(|row| row.role == StreamRole::Receiver);
         for udp in received.filter_map(|row| row.udp) {
@@ -217,14 +240,36 @@ mod tests {
     use crate::interval::{TcpInterval, UdpInterval};
 
     fn row(id: u32, bytes: u64) -> StreamInterval {
-        let tcp = Some(TcpInterval { retransmits: 2, rtt_us: 300, ..TcpInterval::default() });
-        StreamInterval { id: StreamId(id), end_ns: 1_000_000_000, bytes, tcp, ..StreamInterval::default() }
+        let tcp = Some(TcpInterval {
+            retransmits: 2,
+            rtt_us: 300,
+            ..TcpInterval::default()
+        });
+        StreamInterval {
+            id: StreamId(id),
+            end_ns: 1_000_000_000,
+            bytes,
+            tcp,
+            ..StreamInterval::default()
+        }
     }
 
     fn running() -> LiveState {
-        let test = LiveTest { streams: vec![LiveStream::default()], streams_all: 1, ..LiveTest::default() };
-        let mut state = LiveState { test: Some(test), ..LiveState::default() };
-        state.event(&Event::TestStarted { at_monotonic_ns: None }, 7);
+        let test = LiveTest {
+            streams: vec![LiveStream::default()],
+            streams_all: 1,
+            ..LiveTest::default()
+        };
+        let mut state = LiveState {
+            test: Some(test),
+            ..LiveState::default()
+        };
+        state.event(
+            &Event::TestStarted {
+                at_monotonic_ns: None,
+            },
+            7,
+        );
         state
     }
 
@@ -232,33 +277,64 @@ mod tests {
     fn an_interval_is_a_point_of_its_stream_and_of_the_test() {
         let mut state = running();
         state.event(
-            &Event::Interval(IntervalReport { streams: vec![row(0, 125_000_000)], ..IntervalReport::default() }),
+            &Event::Interval(IntervalReport {
+                streams: vec![row(0, 125_000_000)],
+                ..IntervalReport::default()
+            }),
             8,
         );
         let test = state.test.expect("a test");
         assert_eq!((test.phase, test.started_ns), (LivePhase::Running, Some(7)));
-        assert_eq!((test.forward.last(), test.reverse.last()), (Some(1e9), None));
-        assert_eq!((test.streams[0].rate.last(), test.streams[0].rtt_us), (Some(1e9), Some(300)));
+        assert_eq!(
+            (test.forward.last(), test.reverse.last()),
+            (Some(1e9), None)
+        );
+        assert_eq!(
+            (test.streams[0].rate.last(), test.streams[0].rtt_us),
+            (Some(1e9), Some(300))
+        );
         assert_eq!((test.retransmits, test.lost), (Some(2), None));
     }
 
     #[test]
     fn a_warm_up_is_shown_and_not_counted() {
         let mut state = running();
-        let omitted = IntervalReport { omitted: true, streams: vec![row(0, 1000)], ..IntervalReport::default() };
+        let omitted = IntervalReport {
+            omitted: true,
+            streams: vec![row(0, 1000)],
+            ..IntervalReport::default()
+        };
         state.event(&Event::Interval(omitted), 8);
         let test = state.test.expect("a test");
-        assert_eq!((test.phase, test.bytes, test.retransmits), (LivePhase::WarmUp, 0, None));
+        assert_eq!(
+            (test.phase, test.bytes, test.retransmits),
+            (LivePhase::WarmUp, 0, None)
+        );
         assert!(test.forward.last().is_some());
     }
 
     #[test]
     fn only_a_receiver_knows_losses() {
-        let udp = Some(UdpInterval { packets: 100, lost: 3, ..UdpInterval::default() });
+        let udp = Some(UdpInterval {
+            packets: 100,
+            lost: 3,
+            ..UdpInterval::default()
+        });
         for (role, lost) in [(StreamRole::Sender, None), (StreamRole::Receiver, Some(3))] {
             let mut state = running();
-            let row = StreamInterval { udp, role, tcp: None, ..row(0, 1000) };
-            state.event(&Event::Interval(IntervalReport { streams: vec![row], ..IntervalReport::default() }), 8);
+            let row = StreamInterval {
+                udp,
+                role,
+                tcp: None,
+                ..row(0, 1000)
+            };
+            state.event(
+                &Event::Interval(IntervalReport {
+                    streams: vec![row],
+                    ..IntervalReport::default()
+                }),
+                8,
+            );
             assert_eq!(state.test.expect("a test").lost, lost);
         }
     }
@@ -266,12 +342,21 @@ mod tests {
     #[test]
     fn the_next_test_begins_anew() {
         let mut state = running();
-        let failure = Failure { kind: FailureKind::Error, message: "no route".into(), code: None };
+        let failure = Failure {
+            kind: FailureKind::Error,
+            message: "no route".into(),
+            code: None,
+        };
         state.event(&Event::Failed(failure), 9);
         assert!(
             matches!(&state.test.as_ref().expect("a test").phase, LivePhase::Failed(text) if text.contains("no route"))
         );
-        state.event(&Event::TestStarted { at_monotonic_ns: None }, 10);
+        state.event(
+            &Event::TestStarted {
+                at_monotonic_ns: None,
+            },
+            10,
+        );
         assert_eq!(state.test.expect("a test").streams_all, 0);
     }
 }

@@ -107,7 +107,10 @@ impl Unit {
     /// Position of a word on the scale.
     #[must_use]
     pub fn position(self, word: &str) -> Option<f64> {
-        self.scale().iter().position(|known| *known == word).map(|place| place as f64)
+        self.scale()
+            .iter()
+            .position(|known| *known == word)
+            .map(|place| place as f64)
     }
 
     /// A value with its unit in words.
@@ -140,7 +143,11 @@ impl Unit {
             // Between two positions lies the median of several: the lower one is certain.
             Self::Grade | Self::Confidence => {
                 let place = value.clamp(0.0, self.scale().len().saturating_sub(1) as f64) as usize;
-                self.scale().get(place).copied().unwrap_or_default().to_owned()
+                self.scale()
+                    .get(place)
+                    .copied()
+                    .unwrap_or_default()
+                    .to_owned()
             }
         }
     }
@@ -203,7 +210,15 @@ const fn info(
     of: (Unit, Better, Comparison),
 ) -> MeasureInfo {
     let short = if short.is_empty() { None } else { Some(short) };
-    MeasureInfo { measure, name, short, meaning, unit: of.0, better: of.1, comparison: of.2 }
+    MeasureInfo {
+        measure,
+        name,
+        short,
+        meaning,
+        unit: of.0,
+        better: of.1,
+        comparison: of.2,
+    }
 }
 
 const fn difference(floor: f64) -> Comparison {
@@ -213,8 +228,8 @@ const fn difference(floor: f64) -> Comparison {
 use Better::{Less, More, Neither};
 use MeasureName as M;
 use Unit::{
-    BitsPerSecond, Bytes, BytesPerSecond, Cores, Count, Nanoseconds, OpinionScore, PerSecond, RoundTripsPerMinute,
-    SecondsPerGib, Share,
+    BitsPerSecond, Bytes, BytesPerSecond, Cores, Count, Nanoseconds, OpinionScore, PerSecond,
+    RoundTripsPerMinute, SecondsPerGib, Share,
 };
 
 #[rustfmt::skip]
@@ -293,7 +308,10 @@ impl FromStr for MeasureName {
     /// The measure of this full or short name.
     fn from_str(name: &str) -> Result<Self, ()> {
         let is_named = |info: &MeasureInfo| info.name == name || info.short == Some(name);
-        ALL.into_iter().find(is_named).map(|info| info.measure).ok_or(())
+        ALL.into_iter()
+            .find(is_named)
+            .map(|info| info.measure)
+            .ok_or(())
     }
 }
 
@@ -308,7 +326,10 @@ mod tests {
             assert_eq!(info.measure as usize, position);
             assert_eq!(stored_name(info.measure), info.name);
             assert_eq!(info.name.parse(), Ok(info.measure));
-            assert!(info.short.is_none_or(|short| short.parse() == Ok(info.measure)));
+            assert!(
+                info.short
+                    .is_none_or(|short| short.parse() == Ok(info.measure))
+            );
         }
         assert_eq!("throughput".parse::<MeasureName>(), Err(()));
     }

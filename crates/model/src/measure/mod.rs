@@ -27,13 +27,19 @@ pub fn received(summary: &Summary, flow: Flow) -> Option<EndpointTotals> {
 #[must_use]
 pub fn counted_here(summary: &Summary, role: StreamRole) -> Option<EndpointTotals> {
     let streams = summary.streams.iter().filter(|stream| stream.role == role);
-    sum(streams.filter_map(|stream| stream.local().copied()).collect())
+    sum(streams
+        .filter_map(|stream| stream.local().copied())
+        .collect())
 }
 
 /// Segments retransmitted in the measured part of a direction.
 #[must_use]
 pub fn retransmits(summary: &Summary, flow: Flow) -> Option<u64> {
-    Some(all(summary, flow, |stream| stream.tcp?.retransmits)?.iter().sum())
+    Some(
+        all(summary, flow, |stream| stream.tcp?.retransmits)?
+            .iter()
+            .sum(),
+    )
 }
 
 /// Retransmitted segments in relation to the segments that the payload fills.
@@ -66,12 +72,22 @@ impl Datagrams {
 pub fn datagrams(summary: &Summary, flow: Flow) -> Option<Datagrams> {
     let receiver = received(summary, flow)?;
     let sender = sent(summary, flow);
-    let warm_up = |udp: &UdpTotals| (udp.omitted_packets.unwrap_or(0), udp.omitted_lost.unwrap_or(0));
+    let warm_up = |udp: &UdpTotals| {
+        (
+            udp.omitted_packets.unwrap_or(0),
+            udp.omitted_lost.unwrap_or(0),
+        )
+    };
     let udp = receiver.udp?;
     let (omitted, omitted_lost) = warm_up(&udp);
-    let counted = Datagrams { sent: udp.packets.saturating_sub(omitted), lost: udp.lost.saturating_sub(omitted_lost) };
+    let counted = Datagrams {
+        sent: udp.packets.saturating_sub(omitted),
+        lost: udp.lost.saturating_sub(omitted_lost),
+    };
 
-    let Some((sender, udp_sent)) = sender.and_then(|sender| Some((sender, sender.udp?))) else { return Some(counted) };
+    let Some((sender, udp_sent)) = sender.and_then(|sender| Some((sender, sender.udp?))) else {
+        return Some(counted);
+    };
     // Counts with and without the warm-up cannot be compared.
     let is_comparable = match (udp_sent.omitted_packets, udp.omitted_packets) {
         (None, Some(omitted)) | (Some(omitted), None) => omitted == 0,
@@ -82,15 +98,24 @@ pub fn datagrams(summary: &Summary, flow: Flow) -> Option<Datagrams> {
     }
 
     let sent = udp_sent.packets.saturating_sub(warm_up(&udp_sent).0);
-    let behind_last = sent.saturating_sub(counted.sent).saturating_sub(sent_too_late(flow, sent, &sender, &receiver));
-    Some(Datagrams { sent: sent.max(counted.sent), lost: counted.lost.saturating_add(behind_last) })
+    let behind_last = sent
+        .saturating_sub(counted.sent)
+        .saturating_sub(sent_too_late(flow, sent, &sender, &receiver));
+    Some(Datagrams {
+        sent: sent.max(counted.sent),
+        lost: counted.lost.saturating_add(behind_last),
+    })
 }
 
 /// The same with the warm-up, as counters of the hosts see it.
 #[must_use]
 pub fn datagrams_with_warm_up(summary: &Summary, flow: Flow) -> Option<Datagrams> {
     let mut whole = summary.clone();
-    for end in whole.streams.iter_mut().flat_map(|stream| [&mut stream.sender, &mut stream.receiver]) {
+    for end in whole
+        .streams
+        .iter_mut()
+        .flat_map(|stream| [&mut stream.sender, &mut stream.receiver])
+    {
         if let Some(udp) = end.as_mut().and_then(|end| end.udp.as_mut()) {
             (udp.omitted_packets, udp.omitted_lost) = (Some(0), Some(0));
         }
@@ -121,15 +146,22 @@ pub fn rtt_mean_us(summary: &Summary, flow: Flow) -> Option<f64> {
 /// Lowest round-trip time of all streams in µs.
 #[must_use]
 pub fn rtt_min_us(summary: &Summary, flow: Flow) -> Option<f64> {
-    all(summary, flow, |stream| stream.tcp?.min_rtt_us)?.into_iter().min().map(f64::from)
+    all(summary, flow, |stream| stream.tcp?.min_rtt_us)?
+        .into_iter()
+        .min()
+        .map(f64::from)
 }
 
 /// Jain's fairness index of the received rates of several streams (RFC 5166 section 2.3).
 #[must_use]
 pub fn fairness_jain(summary: &Summary, flow: Flow) -> Option<f64> {
-    let rates: Vec<f64> =
-        all(summary, flow, |stream| stream.receiver)?.iter().map(EndpointTotals::bits_per_second).collect();
-    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
+    let rates: Vec<f64> = all(summary, flow, |stream| stream.receiver)?
+        .iter()
+        .map(EndpointTotals::bits_per_second)
+        .collect();
+    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| {
+        (sum + rate, squares + rate * rate)
+    });
     (rates.len() > 1 && squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
 }
 
@@ -139,7 +171,11 @@ pub fn cpus(usage: CpuUsage) -> f64 {
     usage.total_percent / 100.0
 }
 
-fn all<T>(summary: &Summary, flow: Flow, value: impl Fn(&StreamSummary) -> Option<T>) -> Option<Vec<T>> {
+fn all<T>(
+    summary: &Summary,
+    flow: Flow,
+    value: impl Fn(&StreamSummary) -> Option<T>,
+) -> Option<Vec<T>> {
     let streams = summary.streams.iter().filter(|stream| stream.flow == flow);
     let values: Option<Vec<T>> = streams.map(value).collect();
     values.filter(|values| !values.is_empty())
@@ -154,7 +190,10 @@ fn sum(ends: Vec<EndpointTotals>) -> Option<EndpointTotals> {
             lost: sum.lost + next.lost,
             out_of_order: sum.out_of_order + next.out_of_order,
             jitter_s: sum.jitter_s.max(next.jitter_s),
-            omitted_packets: sum.omitted_packets.zip(next.omitted_packets).map(|(a, b)| a + b),
+            omitted_packets: sum
+                .omitted_packets
+                .zip(next.omitted_packets)
+                .map(|(a, b)| a + b),
             omitted_lost: sum.omitted_lost.zip(next.omitted_lost).map(|(a, b)| a + b),
         }),
     })
@@ -169,17 +208,27 @@ mod tests {
         StreamSummary {
             flow,
             receiver,
-            tcp: Some(TcpSummary { retransmits: Some(3), ..TcpSummary::default() }),
+            tcp: Some(TcpSummary {
+                retransmits: Some(3),
+                ..TcpSummary::default()
+            }),
             ..StreamSummary::default()
         }
     }
 
     fn end(bytes: u64, seconds: u64, udp: Option<UdpTotals>) -> Option<EndpointTotals> {
-        Some(EndpointTotals { bytes, duration_ns: seconds * 1_000_000_000, udp })
+        Some(EndpointTotals {
+            bytes,
+            duration_ns: seconds * 1_000_000_000,
+            udp,
+        })
     }
 
     fn summary(streams: Vec<StreamSummary>) -> Summary {
-        Summary { streams, ..Summary::default() }
+        Summary {
+            streams,
+            ..Summary::default()
+        }
     }
 
     #[test]
@@ -208,7 +257,8 @@ mod tests {
             omitted_lost: Some(10),
             ..UdpTotals::default()
         };
-        let streams = [udp(300, 20), udp(300, 10)].map(|udp| stream(Flow::Forward, end(1, 1, Some(udp))));
+        let streams =
+            [udp(300, 20), udp(300, 10)].map(|udp| stream(Flow::Forward, end(1, 1, Some(udp))));
         let datagrams = datagrams(&summary(streams.into()), Flow::Forward).expect("all reported");
         assert_eq!(datagrams.lost_share(), Some(0.025));
     }
@@ -229,8 +279,14 @@ mod tests {
             (Flow::Forward, 1000, 1010, 0, [3, 3], (0, 1010)),
         ];
         for (flow, sent, seen, lost, [sender_s, receiver_s], expected) in rows {
-            let udp =
-                |packets, lost| Some(UdpTotals { packets, lost, omitted_packets: Some(0), ..UdpTotals::default() });
+            let udp = |packets, lost| {
+                Some(UdpTotals {
+                    packets,
+                    lost,
+                    omitted_packets: Some(0),
+                    ..UdpTotals::default()
+                })
+            };
             let mut one = stream(flow, end(1, receiver_s, udp(seen, lost)));
             one.sender = end(1, sender_s, udp(sent, 0));
             let found = datagrams(&summary(vec![one]), flow).map(|found| (found.lost, found.sent));
@@ -240,9 +296,18 @@ mod tests {
 
     #[test]
     fn counts_with_and_without_a_warm_up_are_not_compared() {
-        let udp = |packets, omitted| Some(UdpTotals { packets, omitted_packets: omitted, ..UdpTotals::default() });
+        let udp = |packets, omitted| {
+            Some(UdpTotals {
+                packets,
+                omitted_packets: omitted,
+                ..UdpTotals::default()
+            })
+        };
         let mut one = stream(Flow::Forward, end(1, 1, udp(300, Some(100))));
         one.sender = end(1, 1, udp(300, None));
-        assert_eq!(datagrams(&summary(vec![one]), Flow::Forward), Some(Datagrams { sent: 200, lost: 0 }));
+        assert_eq!(
+            datagrams(&summary(vec![one]), Flow::Forward),
+            Some(Datagrams { sent: 200, lost: 0 })
+        );
     }
 }

@@ -14,18 +14,42 @@ pub fn of_path(report: &PathReport) -> Vec<Measure> {
     for phase in &report.phases {
         found.load(phase);
     }
-    for (direction, way) in [(PathDirection::Up, Way::Forward), (PathDirection::Down, Way::Reverse)] {
+    for (direction, way) in [
+        (PathDirection::Up, Way::Forward),
+        (PathDirection::Down, Way::Reverse),
+    ] {
         if let Some(datagrams) = paced(report, direction) {
             found.datagrams(datagrams, way);
         }
     }
-    found.add(M::MtuBytes, Way::Forward, report.size.up.map(|size| f64::from(size.mtu)));
-    found.add(M::MtuBytes, Way::Reverse, report.size.down.map(|size| f64::from(size.mtu)));
-    let grade = report.grade.as_ref().and_then(|grade| Unit::Grade.position(&grade.letter));
+    found.add(
+        M::MtuBytes,
+        Way::Forward,
+        report.size.up.map(|size| f64::from(size.mtu)),
+    );
+    found.add(
+        M::MtuBytes,
+        Way::Reverse,
+        report.size.down.map(|size| f64::from(size.mtu)),
+    );
+    let grade = report
+        .grade
+        .as_ref()
+        .and_then(|grade| Unit::Grade.position(&grade.letter));
     found.add(M::BufferbloatGrade, Way::Sum, grade);
-    found.add(M::LoadedMos, Way::Sum, report.voice.and_then(|call| call.loaded_mos));
-    found.add(M::ConcurrentTests, Way::Sum, report.concurrent_max.map(f64::from));
-    found.0.sort_by_key(|measure| (measure.name as usize, measure.way));
+    found.add(
+        M::LoadedMos,
+        Way::Sum,
+        report.voice.and_then(|call| call.loaded_mos),
+    );
+    found.add(
+        M::ConcurrentTests,
+        Way::Sum,
+        report.concurrent_max.map(f64::from),
+    );
+    found
+        .0
+        .sort_by_key(|measure| (measure.name as usize, measure.way));
     found.0
 }
 
@@ -34,15 +58,32 @@ struct Measures(Vec<Measure>);
 
 impl Measures {
     fn add(&mut self, name: M, way: Way, value: Option<f64>) {
-        let measure = |value| Measure { name, way, value, n: None, is_lower_bound: false };
-        self.0.extend(value.filter(|value| value.is_finite()).map(measure));
+        let measure = |value| Measure {
+            name,
+            way,
+            value,
+            n: None,
+            is_lower_bound: false,
+        };
+        self.0
+            .extend(value.filter(|value| value.is_finite()).map(measure));
     }
 
     /// Percentiles of a delay under the names of 50, 90, 95 and 99 %.
     fn percentiles(&mut self, names: [M; 4], way: Way, delay: Option<&Delay>) {
         let Some(delay) = delay else { return };
-        for (name, value) in names.into_iter().zip([delay.p50_ns, delay.p90_ns, delay.p95_ns, delay.p99_ns]) {
-            let measure = |ns| Measure { name, way, value: ns as f64, n: Some(delay.n), is_lower_bound: false };
+        for (name, value) in
+            names
+                .into_iter()
+                .zip([delay.p50_ns, delay.p90_ns, delay.p95_ns, delay.p99_ns])
+        {
+            let measure = |ns| Measure {
+                name,
+                way,
+                value: ns as f64,
+                n: Some(delay.n),
+                is_lower_bound: false,
+            };
             self.0.extend(value.map(measure));
         }
     }
@@ -50,9 +91,20 @@ impl Measures {
     fn idle(&mut self, report: &PathReport) {
         let Some(idle) = &report.idle else { return };
         self.percentiles(IDLE, Way::Sum, idle.rtt.as_ref());
-        for (way, delay) in [(Way::Forward, idle.one_way_up), (Way::Reverse, idle.one_way_down)] {
-            self.add(M::OneWayP50Ns, way, delay.and_then(|delay| delay.p50_ns).map(|ns| ns as f64));
-            self.add(M::OneWayP99Ns, way, delay.and_then(|delay| delay.p99_ns).map(|ns| ns as f64));
+        for (way, delay) in [
+            (Way::Forward, idle.one_way_up),
+            (Way::Reverse, idle.one_way_down),
+        ] {
+            self.add(
+                M::OneWayP50Ns,
+                way,
+                delay.and_then(|delay| delay.p50_ns).map(|ns| ns as f64),
+            );
+            self.add(
+                M::OneWayP99Ns,
+                way,
+                delay.and_then(|delay| delay.p99_ns).map(|ns| ns as f64),
+            );
         }
         self.add(M::JitterNs, Way::Sum, idle.jitter_ns.map(|ns| ns as f64));
     }
@@ -63,21 +115,48 @@ impl Measures {
             PhaseKind::Up => Way::Forward,
             _ => Way::Sum,
         };
-        let rate = if way == Way::Sum { M::BothReceivedBps } else { M::ReceivedBps };
-        self.add(rate, Way::Forward, phase.up_bps.filter(|_| way != Way::Reverse));
-        self.add(rate, Way::Reverse, phase.down_bps.filter(|_| way != Way::Forward));
+        let rate = if way == Way::Sum {
+            M::BothReceivedBps
+        } else {
+            M::ReceivedBps
+        };
+        self.add(
+            rate,
+            Way::Forward,
+            phase.up_bps.filter(|_| way != Way::Reverse),
+        );
+        self.add(
+            rate,
+            Way::Reverse,
+            phase.down_bps.filter(|_| way != Way::Forward),
+        );
         let retransmits = match way {
             Way::Forward => phase.up_retransmits,
             Way::Reverse => phase.down_retransmits,
-            Way::Sum => phase.up_retransmits.zip(phase.down_retransmits).map(|(up, down)| up.saturating_add(down)),
+            Way::Sum => phase
+                .up_retransmits
+                .zip(phase.down_retransmits)
+                .map(|(up, down)| up.saturating_add(down)),
         };
         self.add(M::Retransmits, way, retransmits.map(|count| count as f64));
         self.percentiles(LOADED, way, phase.rtt.as_ref());
         self.add(M::AddedRttNs, way, phase.added_p50_ns.map(|ns| ns as f64));
         self.add(M::ResponsivenessRpm, way, phase.rpm);
-        self.add(M::CpuClientCores, way, phase.cpu_cores.map(|(here, _)| here));
-        self.add(M::CpuServerCores, way, phase.cpu_cores.and_then(|(_, there)| there));
-        self.add(M::Confidence, way, Unit::Confidence.position(&stored_name(phase.confidence)));
+        self.add(
+            M::CpuClientCores,
+            way,
+            phase.cpu_cores.map(|(here, _)| here),
+        );
+        self.add(
+            M::CpuServerCores,
+            way,
+            phase.cpu_cores.and_then(|(_, there)| there),
+        );
+        self.add(
+            M::Confidence,
+            way,
+            Unit::Confidence.position(&stored_name(phase.confidence)),
+        );
     }
 
     fn datagrams(&mut self, datagrams: &Datagrams, way: Way) {
@@ -89,13 +168,27 @@ impl Measures {
     }
 }
 
-const IDLE: [M; 4] = [M::IdleRttP50Ns, M::IdleRttP90Ns, M::IdleRttP95Ns, M::IdleRttP99Ns];
-const LOADED: [M; 4] = [M::LoadedRttP50Ns, M::LoadedRttP90Ns, M::LoadedRttP95Ns, M::LoadedRttP99Ns];
+const IDLE: [M; 4] = [
+    M::IdleRttP50Ns,
+    M::IdleRttP90Ns,
+    M::IdleRttP95Ns,
+    M::IdleRttP99Ns,
+];
+const LOADED: [M; 4] = [
+    M::LoadedRttP50Ns,
+    M::LoadedRttP90Ns,
+    M::LoadedRttP95Ns,
+    M::LoadedRttP99Ns,
+];
 
 /// Datagrams of a direction: of the phase `datagrams`, or of another one.
 fn paced(report: &PathReport, direction: PathDirection) -> Option<&Datagrams> {
     let own = |datagrams: &&Datagrams| datagrams.direction == direction;
-    let first = report.datagrams.iter().filter(own).find(|datagrams| datagrams.kind == PhaseKind::Datagrams);
+    let first = report
+        .datagrams
+        .iter()
+        .filter(own)
+        .find(|datagrams| datagrams.kind == PhaseKind::Datagrams);
     first.or_else(|| report.datagrams.iter().find(own))
 }
 
@@ -125,14 +218,27 @@ pub fn path_names() -> impl Iterator<Item = &'static str> {
 /// direction every one that was measured is meant. `None` for an unknown name.
 #[must_use]
 pub fn path_target(name: &str) -> Option<(M, Option<Way>)> {
-    let exact = NAMES.into_iter().find(|(known, ..)| *known == name).map(|(_, measure, way)| (measure, way));
+    let exact = NAMES
+        .into_iter()
+        .find(|(known, ..)| *known == name)
+        .map(|(_, measure, way)| (measure, way));
     let plain = || Some((name.parse().ok()?, None));
-    let before = || name.split_once('.').and_then(|(word, name)| Some((name, way(word)?)));
-    let behind = || name.rsplit_once('.').and_then(|(name, word)| Some((name, way(word)?)));
+    let before = || {
+        name.split_once('.')
+            .and_then(|(word, name)| Some((name, way(word)?)))
+    };
+    let behind = || {
+        name.rsplit_once('.')
+            .and_then(|(name, word)| Some((name, way(word)?)))
+    };
     let of_way = || {
         let (name, way) = before().or_else(behind)?;
-        let own = NAMES.into_iter().find(|(known, _, way)| *known == name && way.is_none());
-        let measure = own.map(|(_, measure, _)| measure).or_else(|| name.parse().ok())?;
+        let own = NAMES
+            .into_iter()
+            .find(|(known, _, way)| *known == name && way.is_none());
+        let measure = own
+            .map(|(_, measure, _)| measure)
+            .or_else(|| name.parse().ok())?;
         Some((measure, Some(way)))
     };
     exact.or_else(plain).or_else(of_way)
@@ -151,7 +257,11 @@ fn way(word: &str) -> Option<Way> {
 #[must_use]
 pub fn why_absent(report: &PathReport, measure: M, way: Option<Way>) -> Option<String> {
     let reason = |key: &&str| report.absent.get(*key);
-    keys(measure, way).iter().find_map(reason).cloned().or_else(|| why_no_percentile(report, measure, way))
+    keys(measure, way)
+        .iter()
+        .find_map(reason)
+        .cloned()
+        .or_else(|| why_no_percentile(report, measure, way))
 }
 
 /// Keys of [`PathReport::absent`] that explain a measure, the closest first.
@@ -170,8 +280,18 @@ fn keys(measure: M, way: Option<Way>) -> Vec<&'static str> {
         M::Confidence => vec![load],
         measure if IDLE.contains(&measure) => vec![absent::IDLE_RTT, PhaseKind::Idle.name()],
         measure if LOADED.contains(&measure) => vec![absent::LOADED_RTT, load],
-        M::AddedRttNs => vec![absent::LOADED_RTT, absent::IDLE_RTT, load, PhaseKind::Idle.name()],
-        M::BufferbloatGrade => vec![absent::BUFFERBLOAT, absent::LOADED_RTT, absent::IDLE_RTT, load],
+        M::AddedRttNs => vec![
+            absent::LOADED_RTT,
+            absent::IDLE_RTT,
+            load,
+            PhaseKind::Idle.name(),
+        ],
+        M::BufferbloatGrade => vec![
+            absent::BUFFERBLOAT,
+            absent::LOADED_RTT,
+            absent::IDLE_RTT,
+            load,
+        ],
         M::ResponsivenessRpm => vec![absent::RESPONSIVENESS, load],
         M::LoadedMos => vec![absent::CALL, absent::LOADED_RTT, load],
         M::LostShare | M::ReorderedShare | M::JitterNs => vec![absent::DATAGRAMS],
@@ -201,7 +321,9 @@ fn why_no_percentile(report: &PathReport, measure: M, way: Option<Way>) -> Optio
     let probes = delay.n.saturating_add(delay.lost);
     Some(match delay.lost {
         0 => format!("{probes} probes are too few for this percentile"),
-        lost => format!("{lost} of {probes} probes were lost, or they are too few for this percentile"),
+        lost => {
+            format!("{lost} of {probes} probes were lost, or they are too few for this percentile")
+        }
     })
 }
 
@@ -237,12 +359,25 @@ mod tests {
             ("mos", M::LoadedMos, None),
             ("mtu", M::MtuBytes, None),
             ("confidence", M::Confidence, None),
-            ("loaded_rtt_p99_ns.reverse", M::LoadedRttP99Ns, Some(Way::Reverse)),
+            (
+                "loaded_rtt_p99_ns.reverse",
+                M::LoadedRttP99Ns,
+                Some(Way::Reverse),
+            ),
         ];
         for (name, measure, way) in rows {
             assert_eq!(path_target(name), Some((measure, way)), "{name}");
         }
-        for name in ["", "down.", "down.forward", "idle", "idle.p12", "down.up", "both.down.p99", "sideways.p99"] {
+        for name in [
+            "",
+            "down.",
+            "down.forward",
+            "idle",
+            "idle.p12",
+            "down.up",
+            "both.down.p99",
+            "sideways.p99",
+        ] {
             assert_eq!(path_target(name), None, "{name}");
         }
     }
@@ -252,7 +387,10 @@ mod tests {
     fn names_with_two_meanings_have_one_unit() {
         for (name, measure, _) in NAMES {
             let other: Option<M> = name.parse().ok();
-            assert!(other.is_none_or(|other| other.info().unit == measure.info().unit), "{name}");
+            assert!(
+                other.is_none_or(|other| other.info().unit == measure.info().unit),
+                "{name}"
+            );
         }
     }
 

@@ -7,14 +7,18 @@ use super::Delay;
 #[must_use]
 pub fn jitter_ns(transits_ns: &[i64]) -> Option<u64> {
     let pairs = transits_ns.iter().zip(transits_ns.iter().skip(1));
-    let smoothed = pairs.map(|(before, now)| now.abs_diff(*before) as f64).fold(0.0, |j, d| j + (d - j) * JITTER_GAIN);
+    let smoothed = pairs
+        .map(|(before, now)| now.abs_diff(*before) as f64)
+        .fold(0.0, |j, d| j + (d - j) * JITTER_GAIN);
     (transits_ns.len() > 1).then(|| smoothed.round() as u64)
 }
 
 /// Gaps between datagrams, given when each arrived, ns. `None` of fewer than two.
 #[must_use]
 pub fn gaps(arrivals_ns: &[u64]) -> Option<Delay> {
-    let gaps: Vec<i64> = gaps_ns(arrivals_ns).map(|gap| i64::try_from(gap).unwrap_or(i64::MAX)).collect();
+    let gaps: Vec<i64> = gaps_ns(arrivals_ns)
+        .map(|gap| i64::try_from(gap).unwrap_or(i64::MAX))
+        .collect();
     (!gaps.is_empty()).then(|| Delay::of(&gaps, 0))
 }
 
@@ -23,7 +27,11 @@ pub fn gaps(arrivals_ns: &[u64]) -> Option<Delay> {
 pub fn longest_train(arrivals_ns: &[u64], planned_gap_ns: u64) -> Option<u64> {
     let mut train = 1;
     let later = gaps_ns(arrivals_ns).map(|gap| {
-        train = if gap <= planned_gap_ns / TRAIN_SHARE { train + 1 } else { 1 };
+        train = if gap <= planned_gap_ns / TRAIN_SHARE {
+            train + 1
+        } else {
+            1
+        };
         train
     });
     let longest = later.max().unwrap_or(1);
@@ -31,7 +39,10 @@ pub fn longest_train(arrivals_ns: &[u64], planned_gap_ns: u64) -> Option<u64> {
 }
 
 fn gaps_ns(arrivals_ns: &[u64]) -> impl Iterator<Item = u64> {
-    arrivals_ns.iter().zip(arrivals_ns.iter().skip(1)).map(|(before, now)| now.saturating_sub(*before))
+    arrivals_ns
+        .iter()
+        .zip(arrivals_ns.iter().skip(1))
+        .map(|(before, now)| now.saturating_sub(*before))
 }
 
 /// Weight of a new difference in the smoothed jitter (RFC 3550 section 6.4.1).
@@ -52,7 +63,9 @@ mod tests {
         assert_eq!(jitter_ns(&[0, 1600]), Some(100));
         assert_eq!(jitter_ns(&[0, 1600, 0]), Some(194));
         // A delay that alternates by 1 ms about its mean has differences of 2 ms.
-        let alternating: Vec<i64> = (0..400).map(|n| if n % 2 == 0 { 1_000_000 } else { -1_000_000 }).collect();
+        let alternating: Vec<i64> = (0..400)
+            .map(|n| if n % 2 == 0 { 1_000_000 } else { -1_000_000 })
+            .collect();
         assert!(jitter_ns(&alternating).is_some_and(|ns| ns.abs_diff(2_000_000) < 1000));
     }
 
@@ -60,8 +73,14 @@ mod tests {
     fn trains_are_what_arrives_within_a_tenth_of_the_gap() {
         let arrivals = [0, 1000, 1100, 1200, 2500, 2601, 4000];
         assert_eq!(longest_train(&arrivals, 1000), Some(3));
-        assert_eq!((longest_train(&[], 1000), longest_train(&[7], 1000)), (None, Some(1)));
+        assert_eq!(
+            (longest_train(&[], 1000), longest_train(&[7], 1000)),
+            (None, Some(1))
+        );
         let gaps = gaps(&arrivals).expect("gaps");
-        assert_eq!((gaps.n, gaps.min_ns, gaps.max_ns, gaps.p50_ns), (6, Some(100), Some(1399), Some(101)));
+        assert_eq!(
+            (gaps.n, gaps.min_ns, gaps.max_ns, gaps.p50_ns),
+            (6, Some(100), Some(1399), Some(101))
+        );
     }
 }

@@ -88,11 +88,15 @@ pub fn percentile(sorted_ns: &[i64], lost: u64, per_mille: u64) -> Option<i64> {
 }
 
 fn without_largest(sorted_ns: &[i64]) -> &[i64] {
-    sorted_ns.get(..sorted_ns.len() - sorted_ns.len() / TRIMMED_ONE_IN).unwrap_or_default()
+    sorted_ns
+        .get(..sorted_ns.len() - sorted_ns.len() / TRIMMED_ONE_IN)
+        .unwrap_or_default()
 }
 
 fn mean(values_ns: &[i64]) -> Option<i64> {
-    let count = i128::try_from(values_ns.len()).ok().filter(|count| *count > 0)?;
+    let count = i128::try_from(values_ns.len())
+        .ok()
+        .filter(|count| *count > 0)?;
     let sum: i128 = values_ns.iter().map(|ns| i128::from(*ns)).sum();
     i64::try_from(sum / count).ok()
 }
@@ -111,10 +115,20 @@ mod tests {
     #[test]
     fn percentiles_are_nearest_ranks_with_three_samples_beyond() {
         let samples: Vec<i64> = (1..=1000).collect();
-        let table =
-            [(500, Some(500)), (900, Some(900)), (950, Some(950)), (990, Some(990)), (997, Some(997)), (998, None)];
+        let table = [
+            (500, Some(500)),
+            (900, Some(900)),
+            (950, Some(950)),
+            (990, Some(990)),
+            (997, Some(997)),
+            (998, None),
+        ];
         for (per_mille, expected) in table {
-            assert_eq!(percentile(&samples, 0, per_mille), expected, "{per_mille} per mille");
+            assert_eq!(
+                percentile(&samples, 0, per_mille),
+                expected,
+                "{per_mille} per mille"
+            );
         }
         // Rank 3 of 6 leaves three beyond; rank 3 of 5 leaves two.
         assert_eq!(percentile(&[1, 2, 3, 4, 5, 6], 0, 500), Some(3));
@@ -128,7 +142,10 @@ mod tests {
         assert_eq!(percentile(&samples, 10, 900), Some(90));
         assert_eq!(percentile(&samples, 10, 950), None);
         let all = Delay::of(&samples, 10);
-        assert_eq!((all.n, all.lost, all.p50_ns, all.p95_ns, all.max_ns), (90, 10, Some(50), None, Some(90)));
+        assert_eq!(
+            (all.n, all.lost, all.p50_ns, all.p95_ns, all.max_ns),
+            (90, 10, Some(50), None, Some(90))
+        );
     }
 
     #[test]
@@ -141,6 +158,12 @@ mod tests {
         few.push(200);
         assert_eq!(trimmed_mean(&few), Some(20));
         assert_eq!(trimmed_mean(&[]), None);
-        assert_eq!(Delay::of(&[], 3), Delay { lost: 3, ..Delay::default() });
+        assert_eq!(
+            Delay::of(&[], 3),
+            Delay {
+                lost: 3,
+                ..Delay::default()
+            }
+        );
     }
 }

@@ -44,8 +44,24 @@ mod tests {
 
     #[test]
     fn growth_of_an_unknown_or_reset_counter_is_unknown() {
-        let before = HostDrops { qdisc: Some(3), nic: None, accept_queue: Some(9), ..HostDrops::default() };
-        let now = HostDrops { qdisc: Some(10), nic: Some(4), accept_queue: Some(1), ..HostDrops::default() };
-        assert_eq!(now.since(&before), HostDrops { qdisc: Some(7), ..HostDrops::default() });
+        let before = HostDrops {
+            qdisc: Some(3),
+            nic: None,
+            accept_queue: Some(9),
+            ..HostDrops::default()
+        };
+        let now = HostDrops {
+            qdisc: Some(10),
+            nic: Some(4),
+            accept_queue: Some(1),
+            ..HostDrops::default()
+        };
+        assert_eq!(
+            now.since(&before),
+            HostDrops {
+                qdisc: Some(7),
+                ..HostDrops::default()
+            }
+        );
     }
 }

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::{
-    Datagrams, IdleDelays, LoadPhase, PathMtu, PathReport, PathSpec, PathTarget, PhaseKind, RateLadder, Transactions,
+    Datagrams, IdleDelays, LoadPhase, PathMtu, PathReport, PathSpec, PathTarget, PhaseKind,
+    RateLadder, Transactions,
 };
 use crate::finding::Diagnosis;
 
@@ -76,7 +77,15 @@ impl LoadInterval {
     /// Time from `start_ns` to `end_ns` in which nothing moved.
     #[must_use]
     pub const fn new(phase: PhaseKind, start_ns: u64, end_ns: u64) -> Self {
-        Self { phase, start_ns, end_ns, received_bps: 0.0, sent_bps: 0.0, streams: 0, rtt_ns: None }
+        Self {
+            phase,
+            start_ns,
+            end_ns,
+            received_bps: 0.0,
+            sent_bps: 0.0,
+            streams: 0,
+            rtt_ns: None,
+        }
     }
 }
 

@@ -17,15 +17,18 @@ pub use arrivals::{gaps, jitter_ns, longest_train};
 pub use delay::{Delay, percentile, trimmed_mean};
 pub use drops::{HostDrops, HostDropsReader};
 pub use event::{EVENT_SCHEMA, FinishedPhase, LoadInterval, PathEvent};
-pub use load::{CapacityFeedback, LoadControl, LoadDecision, LoadEnd, LoadOutcome, LoadWindow, RateControl};
+pub use load::{
+    CapacityFeedback, LoadControl, LoadDecision, LoadEnd, LoadOutcome, LoadWindow, RateControl,
+};
 pub use phase::{
-    ConcurrentProbes, EndpointPhase, LoadSample, LossByPlace, PathDirection, PhaseKind, PhaseResult, PhaseSpec,
-    PhaseTransport, ProbeSample, SizeResult, SizeSignal, StreamTotals, TransactionSpec,
+    ConcurrentProbes, EndpointPhase, LoadSample, LossByPlace, PathDirection, PhaseKind,
+    PhaseResult, PhaseSpec, PhaseTransport, ProbeSample, SizeResult, SizeSignal, StreamTotals,
+    TransactionSpec,
 };
 pub use report::{
-    ClockEstimate, ClockMethod, Confidence, Datagrams, Dialect, EcnTreatment, Grade, Identity, IdleDelays, LoadPhase,
-    Marks, PATH_SCHEMA, PathMtu, PathReport, PathState, PathTarget, ProbeKind, RateCeiling, RateLadder, SubflowRow,
-    Transactions, Voice,
+    ClockEstimate, ClockMethod, Confidence, Datagrams, Dialect, EcnTreatment, Grade, Identity,
+    IdleDelays, LoadPhase, Marks, PATH_SCHEMA, PathMtu, PathReport, PathState, PathTarget,
+    ProbeKind, RateCeiling, RateLadder, SubflowRow, Transactions, Voice,
 };
 pub use samples::{SampleKind, SampleSeries};
 pub use spec::{PathSpec, Profile};

@@ -220,7 +220,12 @@ impl ClockEstimate {
     /// A clock that runs as fast as this one.
     #[must_use]
     pub const fn new(method: ClockMethod, offset_ns: i64, error_ns: u64) -> Self {
-        Self { method, offset_ns, error_ns, skew_ppb: 0 }
+        Self {
+            method,
+            offset_ns,
+            error_ns,
+            skew_ppb: 0,
+        }
     }
 }
 
@@ -322,7 +327,10 @@ impl RateCeiling {
     /// A ceiling in bit/s of payload.
     #[must_use]
     pub fn new(rate_bps: f64, by: impl Into<String>) -> Self {
-        Self { rate_bps, by: by.into() }
+        Self {
+            rate_bps,
+            by: by.into(),
+        }
     }
 }
 
@@ -583,7 +591,14 @@ impl Transactions {
     /// `per_s` transactions per second over `flows` connections or flows.
     #[must_use]
     pub const fn new(kind: PhaseKind, flows: u32, per_s: f64, latency: Delay) -> Self {
-        Self { kind, flows, per_s, latency, client_cpu_ns: None, server_cpu_ns: None }
+        Self {
+            kind,
+            flows,
+            per_s,
+            latency,
+            client_cpu_ns: None,
+            server_cpu_ns: None,
+        }
     }
 }
 
@@ -610,8 +625,18 @@ pub struct RateLadder {
 impl RateLadder {
     /// Rates that were tried, each with the share that failed.
     #[must_use]
-    pub const fn new(kind: PhaseKind, direction: Option<PathDirection>, steps: Vec<(f64, f64)>) -> Self {
-        Self { kind, direction, highest: None, steps, limit: None }
+    pub const fn new(
+        kind: PhaseKind,
+        direction: Option<PathDirection>,
+        steps: Vec<(f64, f64)>,
+    ) -> Self {
+        Self {
+            kind,
+            direction,
+            highest: None,
+            steps,
+            limit: None,
+        }
     }
 }
 
@@ -649,8 +674,18 @@ pub struct Grade {
 impl Grade {
     /// A grade for a `load` that adds `added_ns` to the median round trip.
     #[must_use]
-    pub fn new(letter: impl Into<String>, load: PhaseKind, added_ns: i64, probe: ProbeKind) -> Self {
-        Self { letter: letter.into(), load: Some(load), added_ns, probe }
+    pub fn new(
+        letter: impl Into<String>,
+        load: PhaseKind,
+        added_ns: i64,
+        probe: ProbeKind,
+    ) -> Self {
+        Self {
+            letter: letter.into(),
+            load: Some(load),
+            added_ns,
+            probe,
+        }
     }
 }
 

@@ -46,7 +46,13 @@ impl Import {
     /// A document of the form `format` with this SHA-256.
     #[must_use]
     pub fn new(format: impl Into<String>, sha256: impl Into<String>) -> Self {
-        Self { format: format.into(), name: None, sha256: sha256.into(), key: None, notes: Vec::new() }
+        Self {
+            format: format.into(),
+            name: None,
+            sha256: sha256.into(),
+            key: None,
+            notes: Vec::new(),
+        }
     }
 }
 

@@ -109,7 +109,13 @@ impl RunRecord {
 
     /// A run that begins, of an unknown program between unknown hosts. `started_at` and `started_unix_ms` are the same time.
     #[must_use]
-    pub fn new(run_id: RunId, kind: RunKind, body: Body, started_at: String, started_unix_ms: u64) -> Self {
+    pub fn new(
+        run_id: RunId,
+        kind: RunKind,
+        body: Body,
+        started_at: String,
+        started_unix_ms: u64,
+    ) -> Self {
         Self {
             schema: RUN_SCHEMA.to_owned(),
             run_id,
@@ -139,7 +145,10 @@ impl RunRecord {
             _ => None,
         };
         let of_fleet = of_fleet.into_iter().flat_map(|report| &report.findings);
-        self.diagnosis.iter().flat_map(|diagnosis| &diagnosis.findings).chain(of_fleet)
+        self.diagnosis
+            .iter()
+            .flat_map(|diagnosis| &diagnosis.findings)
+            .chain(of_fleet)
     }
 
     /// The measure that stands for the run in lists, and its median over the complete trials: received bits per second of
@@ -203,7 +212,12 @@ impl RunState {
     #[must_use]
     pub fn of_failure(reason: &str) -> Self {
         const REFUSED: [&str; 4] = ["refused", "refuses", "server is busy", "access denied"];
-        const NO_ANSWER: [&str; 4] = ["timed out", "no route to host", "unreachable", "does not answer"];
+        const NO_ANSWER: [&str; 4] = [
+            "timed out",
+            "no route to host",
+            "unreachable",
+            "does not answer",
+        ];
         let reason = reason.to_ascii_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
         match () {
@@ -273,7 +287,10 @@ impl HttpLoad {
     /// A load on `target`, a URL without secrets, that is not judged.
     #[must_use]
     pub fn new(target: impl Into<String>) -> Self {
-        Self { target: target.into(), verdict: None }
+        Self {
+            target: target.into(),
+            verdict: None,
+        }
     }
 }
 
@@ -304,8 +321,22 @@ pub struct Session {
 impl Session {
     /// A test on one stream without a number or a user, beside no other.
     #[must_use]
-    pub const fn new(peer: SocketAddr, transport: Transport, direction: Direction, outcome: Outcome) -> Self {
-        Self { number: 0, peer, user: None, transport, direction, streams: 1, ran_beside_max: 0, outcome }
+    pub const fn new(
+        peer: SocketAddr,
+        transport: Transport,
+        direction: Direction,
+        outcome: Outcome,
+    ) -> Self {
+        Self {
+            number: 0,
+            peer,
+            user: None,
+            transport,
+            direction,
+            streams: 1,
+            ran_beside_max: 0,
+            outcome,
+        }
     }
 }
 

@@ -4,7 +4,11 @@ use super::{RunState, Trial, Way};
 use crate::measure::MeasureName;
 
 /// Measures in the order of their preference: received bits per second of a test, successful responses per second of a load.
-const NAMES: [MeasureName; 3] = [MeasureName::ReceivedBps, MeasureName::OkPerS, MeasureName::SentBps];
+const NAMES: [MeasureName; 3] = [
+    MeasureName::ReceivedBps,
+    MeasureName::OkPerS,
+    MeasureName::SentBps,
+];
 const WAYS: [Way; 3] = [Way::Sum, Way::Forward, Way::Reverse];
 
 /// Finds it among trials that are added one by one.
@@ -21,7 +25,12 @@ impl PrimaryMeasure {
             return;
         }
         for (name, values) in NAMES.into_iter().zip(&mut self.values) {
-            let of = |way| trial.measures.iter().find(|measure| (measure.name, measure.way) == (name, way));
+            let of = |way| {
+                trial
+                    .measures
+                    .iter()
+                    .find(|measure| (measure.name, measure.way) == (name, way))
+            };
             values.extend(WAYS.into_iter().find_map(of).map(|measure| measure.value));
         }
     }
@@ -29,10 +38,13 @@ impl PrimaryMeasure {
     /// The measure and its median. `None` where no trial has one.
     #[must_use]
     pub fn median(self) -> Option<(MeasureName, f64)> {
-        NAMES.into_iter().zip(self.values).find_map(|(name, mut values)| {
-            values.sort_unstable_by(f64::total_cmp);
-            let upper = *values.get(values.len() / 2)?;
-            Some((name, upper.midpoint(values[(values.len() - 1) / 2])))
-        })
+        NAMES
+            .into_iter()
+            .zip(self.values)
+            .find_map(|(name, mut values)| {
+                values.sort_unstable_by(f64::total_cmp);
+                let upper = *values.get(values.len() / 2)?;
+                Some((name, upper.midpoint(values[(values.len() - 1) / 2])))
+            })
     }
 }

@@ -19,7 +19,9 @@ impl RunId {
     /// A new id of a time in ms since 1970 and 10 random bytes.
     #[must_use]
     pub fn new(unix_ms: u64, random: [u8; 10]) -> Self {
-        let random = random.iter().fold(0_u128, |all, byte| all << 8 | u128::from(*byte));
+        let random = random
+            .iter()
+            .fold(0_u128, |all, byte| all << 8 | u128::from(*byte));
         let fields = (u128::from(unix_ms) & 0xFFFF_FFFF_FFFF) << 80 | random;
         Self(fields & !(0xF << 76) & !(0x3 << 62) | 0x7 << 76 | 0x2 << 62)
     }
@@ -34,7 +36,15 @@ impl RunId {
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = format!("{:032x}", self.0);
-        write!(f, "{}-{}-{}-{}-{}", &all[..8], &all[8..12], &all[12..16], &all[16..20], &all[20..])
+        write!(
+            f,
+            "{}-{}-{}-{}-{}",
+            &all[..8],
+            &all[8..12],
+            &all[12..16],
+            &all[16..20],
+            &all[20..]
+        )
     }
 }
 
@@ -43,7 +53,9 @@ impl FromStr for RunId {
 
     fn from_str(text: &str) -> Result<Self, RunIdError> {
         let wrong = || RunIdError(text.chars().take(64).collect());
-        let id = u128::from_str_radix(&text.replace('-', ""), 16).map(Self).map_err(|_| wrong())?;
+        let id = u128::from_str_radix(&text.replace('-', ""), 16)
+            .map(Self)
+            .map_err(|_| wrong())?;
         let is_canonical = id.to_string().eq_ignore_ascii_case(text) && id.0 >> 76 & 0xF == 7;
         is_canonical.then_some(id).ok_or_else(wrong)
     }
@@ -57,7 +69,9 @@ impl Serialize for RunId {
 
 impl<'de> Deserialize<'de> for RunId {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(from)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -83,7 +97,12 @@ mod tests {
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_eq!(id.short(), "ffffffff");
         assert!(RunId::new(1, [0; 10]) < RunId::new(2, [0; 10]));
-        for wrong in ["", "last", "890a5dac-9600-4fff-bfff-ffffffffffff", "890a5dac96007fffbfffffffffffffff"] {
+        for wrong in [
+            "",
+            "last",
+            "890a5dac-9600-4fff-bfff-ffffffffffff",
+            "890a5dac96007fffbfffffffffffffff",
+        ] {
             assert!(wrong.parse::<RunId>().is_err(), "{wrong}");
         }
     }

@@ -97,7 +97,13 @@ impl Measure {
     /// A single value in the unit of the measure.
     #[must_use]
     pub const fn new(name: MeasureName, way: Way, value: f64) -> Self {
-        Self { name, way, value, n: None, is_lower_bound: false }
+        Self {
+            name,
+            way,
+            value,
+            n: None,
+            is_lower_bound: false,
+        }
     }
 }
 
@@ -146,8 +152,21 @@ pub struct Series {
 impl Series {
     /// One value for each interval of `times`.
     #[must_use]
-    pub fn new(name: impl Into<String>, of: SeriesOf, way: Way, times: Times, values: Vec<Option<f64>>) -> Self {
-        Self { name: name.into(), of, way, times, values, is_thinned: false }
+    pub fn new(
+        name: impl Into<String>,
+        of: SeriesOf,
+        way: Way,
+        times: Times,
+        values: Vec<Option<f64>>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            of,
+            way,
+            times,
+            values,
+            is_thinned: false,
+        }
     }
 }
 
@@ -194,7 +213,10 @@ impl From<StoredSeries<'_>> for Series {
         let t0_ns = stored.t0_ns;
         let times = match stored.step_ns {
             Some(step_ns) => Times::Grid { t0_ns, step_ns },
-            None => Times::Ends { t0_ns, ends_ns: stored.ends_ns.into_owned() },
+            None => Times::Ends {
+                t0_ns,
+                ends_ns: stored.ends_ns.into_owned(),
+            },
         };
         Self {
             name: stored.name.into_owned(),

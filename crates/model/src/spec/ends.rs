@@ -50,7 +50,11 @@ impl Keepalive {
     /// `count` probes, the first after `idle_s` seconds, the others `interval_s` seconds apart.
     #[must_use]
     pub const fn new(idle_s: u32, interval_s: u32, count: u32) -> Self {
-        Self { idle_s, interval_s, count }
+        Self {
+            idle_s,
+            interval_s,
+            count,
+        }
     }
 }
 
@@ -127,7 +131,10 @@ pub enum ReceiveWait {
 
 impl IoStrategy {
     /// One block per call, and a wait for every segment: what iperf3 does.
-    pub const PLAIN: Self = Self { blocks_per_call: 1, receive_wait: ReceiveWait::Event };
+    pub const PLAIN: Self = Self {
+        blocks_per_call: 1,
+        receive_wait: ReceiveWait::Event,
+    };
     /// Most blocks of a call.
     pub const BLOCKS_MAX: u16 = 64;
     /// Longest pause in us. Data waits so much longer in the receive queue at most.
@@ -174,7 +181,11 @@ impl ConnectRetry {
     /// Attempts at least `pause` apart, without a limit of their number or time.
     #[must_use]
     pub const fn new(pause: Duration) -> Self {
-        Self { attempts: None, within: None, pause }
+        Self {
+            attempts: None,
+            within: None,
+            pause,
+        }
     }
 }
 
@@ -224,7 +235,12 @@ impl ClientSpec {
     /// `test` against the server `host`, with the options `local` of this end.
     #[must_use]
     pub fn new(host: impl Into<String>, local: LocalOptions, test: TestSpec) -> Self {
-        Self { host: host.into(), local, test, ..Self::default() }
+        Self {
+            host: host.into(),
+            local,
+            test,
+            ..Self::default()
+        }
     }
 }
 
@@ -245,7 +261,11 @@ pub struct Credentials {
 impl Credentials {
     /// A login with OAEP padding; `public_key_pem` is the server's.
     #[must_use]
-    pub fn new(username: impl Into<String>, password: impl Into<String>, public_key_pem: impl Into<String>) -> Self {
+    pub fn new(
+        username: impl Into<String>,
+        password: impl Into<String>,
+        public_key_pem: impl Into<String>,
+    ) -> Self {
         Self {
             username: username.into(),
             password: password.into(),
@@ -257,7 +277,9 @@ impl Credentials {
 
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credentials").field("username", &self.username).finish_non_exhaustive()
+        f.debug_struct("Credentials")
+            .field("username", &self.username)
+            .finish_non_exhaustive()
     }
 }
 
@@ -345,6 +367,8 @@ pub enum AcceptedPadding {
 
 impl std::fmt::Debug for ServerAuth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerAuth").field("users_file", &self.users_file).finish_non_exhaustive()
+        f.debug_struct("ServerAuth")
+            .field("users_file", &self.users_file)
+            .finish_non_exhaustive()
     }
 }

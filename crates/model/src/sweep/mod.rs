@@ -5,8 +5,9 @@ mod result;
 use serde::{Deserialize, Serialize};
 
 pub use result::{
-    Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Leader, Level, Objective, PlannedFactor, PlateauSide,
-    Provenance, Recommendation, RunMetrics, SettingLevels, Sweep, SweepPlan,
+    Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Leader, Level, Objective,
+    PlannedFactor, PlateauSide, Provenance, Recommendation, RunMetrics, SettingLevels, Sweep,
+    SweepPlan,
 };
 
 /// Medians of the runs at one setting. `None` was not reported.
@@ -77,7 +78,11 @@ impl Reason {
     /// A reason without the values of a window.
     #[must_use]
     pub fn new(name: ReasonName, sentence: impl Into<String>) -> Self {
-        Self { name, sentence: sentence.into(), window: None }
+        Self {
+            name,
+            sentence: sentence.into(),
+            window: None,
+        }
     }
 }
 
@@ -128,9 +133,15 @@ impl WindowDeficit {
     /// The window of one stream, with the bandwidth-delay product of its rate and its round trip.
     #[must_use]
     pub const fn new(window_bytes: u64, rtt_us: f64, stream_rate_bps: f64) -> Self {
-        Self { window_bytes, rtt_us, stream_rate_bps, bdp_bytes: stream_rate_bps / 8.0 * rtt_us / 1e6 }
+        Self {
+            window_bytes,
+            rtt_us,
+            stream_rate_bps,
+            bdp_bytes: stream_rate_bps / 8.0 * rtt_us / 1e6,
+        }
     }
 }
 
 /// Rules that give the reasons: why a setting is worse than `best`, or without `best` what limits it.
-pub type ReasonRules = fn(best: Option<&SettingFacts>, here: &SettingFacts, hosts: &Hosts) -> Vec<Reason>;
+pub type ReasonRules =
+    fn(best: Option<&SettingFacts>, here: &SettingFacts, hosts: &Hosts) -> Vec<Reason>;

@@ -153,7 +153,10 @@ impl PlannedFactor {
     /// A factor and its levels, both as on a command line.
     #[must_use]
     pub fn new(name: impl Into<String>, levels: impl Into<String>) -> Self {
-        Self { name: name.into(), levels: levels.into() }
+        Self {
+            name: name.into(),
+            levels: levels.into(),
+        }
     }
 }
 
@@ -227,9 +230,20 @@ pub struct HostIdentity {
 /// `lab1, linerate 0.1.0, kernel 6.1.0`
 impl fmt::Display for HostIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kernel = self.kernel.as_ref().map(|release| format!("kernel {release}"));
-        let known: Vec<&str> = [&self.name, &self.program, &kernel].into_iter().flatten().map(String::as_str).collect();
-        f.write_str(if known.is_empty() { "version not reported" } else { "" })?;
+        let kernel = self
+            .kernel
+            .as_ref()
+            .map(|release| format!("kernel {release}"));
+        let known: Vec<&str> = [&self.name, &self.program, &kernel]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        f.write_str(if known.is_empty() {
+            "version not reported"
+        } else {
+            ""
+        })?;
         f.write_str(&known.join(", "))
     }
 }
@@ -301,7 +315,12 @@ impl Leader {
     /// A setting with its median and the command that does it again.
     #[must_use]
     pub fn new(setting: SettingLevels, value: f64, command: impl Into<String>) -> Self {
-        Self { setting, value, metrics: RunMetrics::default(), command: command.into() }
+        Self {
+            setting,
+            value,
+            metrics: RunMetrics::default(),
+            command: command.into(),
+        }
     }
 }
 
@@ -391,7 +410,11 @@ impl FailedLevel {
     /// `runs` that failed, the first one for `error`.
     #[must_use]
     pub fn new(level: impl Into<String>, runs: usize, error: impl Into<String>) -> Self {
-        Self { level: level.into(), runs, error: error.into() }
+        Self {
+            level: level.into(),
+            runs,
+            error: error.into(),
+        }
     }
 }
 
@@ -494,6 +517,12 @@ impl Degradation {
     /// A side without a reason. `edge` and `worst` are places of levels.
     #[must_use]
     pub const fn new(side: PlateauSide, edge: usize, worst: usize, change_percent: f64) -> Self {
-        Self { side, edge, worst, change_percent, reasons: Vec::new() }
+        Self {
+            side,
+            edge,
+            worst,
+            change_percent,
+            reasons: Vec::new(),
+        }
     }
 }
