@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 
 use linerate_model::path::{EndpointPhase, LoadSample, PhaseKind, PhaseSpec, PhaseTransport};
 
-use linerate_native::datagram::{DatagramHead, Feedback, HEAD_LEN, Knock, ReceivedSequence, ReplyBody, SizeAnswer};
+use linerate_native::datagram::{
+    DatagramHead, Feedback, HEAD_LEN, Knock, ReceivedSequence, ReplyBody, SizeAnswer,
+};
 use linerate_native::message::{
-    CLIENT_MESSAGE_MAX_BYTES, ClientMessage, Envelope, FrameReader, Hello, JsonText, Message, Ready, Resume,
-    SERVER_MESSAGE_MAX_BYTES, ServerMessage, TokenProof, Welcome, decode, encode,
+    CLIENT_MESSAGE_MAX_BYTES, ClientMessage, Envelope, FrameReader, Hello, JsonText, Message,
+    Ready, Resume, SERVER_MESSAGE_MAX_BYTES, ServerMessage, TokenProof, Welcome, decode, encode,
 };
 use linerate_native::opening::{self, Opening};
 use linerate_native::stream_frame::{Frame, FrameError};
@@ -56,7 +58,9 @@ fn message<M: Message + Clone + PartialEq + Debug>(text: &[u8]) {
             // Members that were absent are written.
             Err(fault) => assert_eq!(fault.member, "length"),
         },
-        Err(fault) => assert!(fault.member.chars().count() <= 256 && fault.text.chars().count() <= 256),
+        Err(fault) => {
+            assert!(fault.member.chars().count() <= 256 && fault.text.chars().count() <= 256)
+        }
     }
 }
 
@@ -65,7 +69,9 @@ pub fn stream_head(bytes: &[u8]) {
     for len in 0..bytes.len().min(opening::COOKIE_WIRE_LEN) {
         let whole = opening::recognise(bytes);
         match opening::recognise(bytes.get(..len).unwrap_or_default()) {
-            Opening::NeedMore(missing) => assert!(missing > 0 && len + missing <= opening::COOKIE_WIRE_LEN),
+            Opening::NeedMore(missing) => {
+                assert!(missing > 0 && len + missing <= opening::COOKIE_WIRE_LEN)
+            }
             decided => assert_eq!(decided, whole),
         }
     }
@@ -74,7 +80,10 @@ pub fn stream_head(bytes: &[u8]) {
         assert_eq!(bytes.get(..LEN), Some(&head.encode()[..]));
         assert_eq!(opening::recognise(bytes), Opening::StreamHead);
     }
-    if let Some(answer) = bytes.first_chunk::<ANSWER_LEN>().and_then(StreamAnswer::decode) {
+    if let Some(answer) = bytes
+        .first_chunk::<ANSWER_LEN>()
+        .and_then(StreamAnswer::decode)
+    {
         assert_eq!(bytes.get(..ANSWER_LEN), Some(&answer.encode()[..]));
     }
 }
@@ -89,7 +98,8 @@ pub fn stream_frames(cuts: &[u8], bytes: &[u8]) {
 }
 
 fn frames<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Result<u64, FrameError>, Vec<Frame>) {
-    let (mut reader, mut found, mut payload) = (stream_frame::FrameReader::default(), Vec::new(), 0);
+    let (mut reader, mut found, mut payload) =
+        (stream_frame::FrameReader::default(), Vec::new(), 0);
     for piece in pieces {
         match reader.feed(piece, |frame| found.push(frame)) {
             Ok(bytes) => payload += bytes,
@@ -132,7 +142,9 @@ pub fn datagram(bytes: &[u8]) {
         count += 1;
     }
     assert!(counters.distinct() + counters.duplicates() + counters.too_late() <= count);
-    assert!(counters.reordered() <= counters.distinct() && counters.extent() <= counters.distinct());
+    assert!(
+        counters.reordered() <= counters.distinct() && counters.extent() <= counters.distinct()
+    );
     let highest = counters.highest().map_or(0, |highest| highest + 1);
     assert!(counters.longest_loss_burst(None) <= highest);
 }
@@ -179,8 +191,13 @@ fn client_machine(script: &[u8]) {
         }
         action => Some(action == client::Action::Close),
     };
-    let machine = Numbered { machine: client::Machine::new(start()), next: 1 };
-    drive(script, TICK, machine, step, poll, |peer| peer.machine.poll_timeout());
+    let machine = Numbered {
+        machine: client::Machine::new(start()),
+        next: 1,
+    };
+    drive(script, TICK, machine, step, poll, |peer| {
+        peer.machine.poll_timeout()
+    });
 }
 
 fn server_machine(script: &[u8]) {
@@ -213,14 +230,24 @@ fn server_machine(script: &[u8]) {
         }
         action => Some(matches!(action, server::Action::Close(_))),
     };
-    let machine = Numbered { machine: server::Machine::new(start()), next: 1 };
-    drive(script, TICK, machine, step, poll, |peer| peer.machine.poll_timeout());
+    let machine = Numbered {
+        machine: server::Machine::new(start()),
+        next: 1,
+    };
+    drive(script, TICK, machine, step, poll, |peer| {
+        peer.machine.poll_timeout()
+    });
 }
 
 fn item<M: Message>(message: M, next: &mut u64) -> Vec<u8> {
     let number = if message.is_numbered() { *next } else { 0 };
     *next += u64::from(number > 0);
-    encode(&Envelope { number, received: 0, message }).expect("short enough")
+    encode(&Envelope {
+        number,
+        received: 0,
+        message,
+    })
+    .expect("short enough")
 }
 
 /// A phase that both machines may agree on.
@@ -272,19 +299,34 @@ pub fn welcome() -> Welcome {
 /// Tokens of two streams.
 #[must_use]
 pub fn ready(phase: u32) -> Ready {
-    Ready { phase, streams: vec!["01".repeat(16), "02".repeat(16)], ..Ready::default() }
+    Ready {
+        phase,
+        streams: vec!["01".repeat(16), "02".repeat(16)],
+        ..Ready::default()
+    }
 }
 
 fn resume(number: u64, received: u64) -> Resume {
-    Resume { session: "s1".to_owned(), number, received, proof: "07".repeat(32) }
+    Resume {
+        session: "s1".to_owned(),
+        number,
+        received,
+        proof: "07".repeat(32),
+    }
 }
 
 fn token() -> TokenProof {
-    TokenProof { name: "lab".to_owned(), proof: "07".repeat(32) }
+    TokenProof {
+        name: "lab".to_owned(),
+        proof: "07".repeat(32),
+    }
 }
 
 fn request() -> ClientMessage {
-    ClientMessage::Request { name: "a".to_owned(), body: JsonText::null() }
+    ClientMessage::Request {
+        name: "a".to_owned(),
+        body: JsonText::null(),
+    }
 }
 
 fn client_message(kind: u8) -> ClientMessage {
@@ -296,7 +338,10 @@ fn client_message(kind: u8) -> ClientMessage {
             password: (kind & 128 != 0).then(|| "secret".to_owned()),
             ..hello()
         })),
-        3..=6 => ClientMessage::OpenPhase { phase, spec: spec() },
+        3..=6 => ClientMessage::OpenPhase {
+            phase,
+            spec: spec(),
+        },
         7 | 8 => ClientMessage::Start { phase },
         9 | 10 => ClientMessage::Stop { phase },
         11 => ClientMessage::Clock { sent_ns: 5 },
@@ -312,19 +357,42 @@ fn server_message(kind: u8) -> ServerMessage {
     let phase = u32::from(kind / 16 % 3);
     match kind % 16 {
         0 | 1 => ServerMessage::Welcome(Box::new(welcome())),
-        2 => ServerMessage::Prove { proof: "07".repeat(32) },
-        3 => ServerMessage::Turn { position: 1, wait_ms: 1000 },
-        4 if kind > 200 => {
-            ServerMessage::Refused { clause: "busy".to_owned(), text: "no place".to_owned(), limit: None }
-        }
+        2 => ServerMessage::Prove {
+            proof: "07".repeat(32),
+        },
+        3 => ServerMessage::Turn {
+            position: 1,
+            wait_ms: 1000,
+        },
+        4 if kind > 200 => ServerMessage::Refused {
+            clause: "busy".to_owned(),
+            text: "no place".to_owned(),
+            limit: None,
+        },
         4..=6 => ServerMessage::Ready(ready(phase)),
         7..=9 => ServerMessage::Started { phase, at_ns: 5 },
-        10 | 11 => ServerMessage::PhaseResult { phase, result: Box::default() },
-        12 => ServerMessage::Clock { sent_ns: 1, received_ns: 2, replied_ns: 3 },
-        13 => ServerMessage::Resumed { received: u64::from(kind / 16) },
-        14 if kind > 200 => ServerMessage::Bye { reason: "stop".to_owned() },
-        14 if kind > 100 => ServerMessage::Response { body: JsonText::null() },
-        14 => ServerMessage::RequestRefused { clause: "a".to_owned(), text: "b".to_owned() },
+        10 | 11 => ServerMessage::PhaseResult {
+            phase,
+            result: Box::default(),
+        },
+        12 => ServerMessage::Clock {
+            sent_ns: 1,
+            received_ns: 2,
+            replied_ns: 3,
+        },
+        13 => ServerMessage::Resumed {
+            received: u64::from(kind / 16),
+        },
+        14 if kind > 200 => ServerMessage::Bye {
+            reason: "stop".to_owned(),
+        },
+        14 if kind > 100 => ServerMessage::Response {
+            body: JsonText::null(),
+        },
+        14 => ServerMessage::RequestRefused {
+            clause: "a".to_owned(),
+            text: "b".to_owned(),
+        },
         _ => ServerMessage::Keep,
     }
 }
@@ -333,17 +401,26 @@ fn client_input(kind: u8) -> client::Input {
     match kind {
         0..=60 => {
             let has_token = kind % 2 == 1;
-            let hello = Hello { token: has_token.then(token), ..hello() };
+            let hello = Hello {
+                token: has_token.then(token),
+                ..hello()
+            };
             // Every fourth one expects another proof than the server sends.
             let server_proof = has_token.then_some([if kind % 4 == 3 { 8 } else { 7 }; 32]);
-            client::Input::Hello { hello: Box::new(hello), server_proof }
+            client::Input::Hello {
+                hello: Box::new(hello),
+                server_proof,
+            }
         }
         61..=130 => client::Input::OpenPhase(Box::new(spec())),
         131..=170 => client::Input::Start,
         171..=200 => client::Input::Stop,
         201..=220 => client::Input::Clock { sent_ns: 1 },
         221..=230 => client::Input::WantFacts,
-        231..=240 => client::Input::Request { name: "a".to_owned(), body: JsonText::null() },
+        231..=240 => client::Input::Request {
+            name: "a".to_owned(),
+            body: JsonText::null(),
+        },
         241..=245 => client::Input::Bye,
         _ => client::Input::Interrupted,
     }
@@ -355,17 +432,32 @@ fn server_input(kind: u8) -> server::Input {
         0..=40 => server::Input::ProofChecked((kind != 40).then_some([7; 32])),
         41..=60 => server::Input::LoginChecked(kind != 60),
         61..=100 => server::Input::Admitted(Box::new(welcome())),
-        101..=110 => server::Input::Queued { position: 1, wait_ms: 1000 },
-        111 => server::Input::Refused { clause, text, limit },
+        101..=110 => server::Input::Queued {
+            position: 1,
+            wait_ms: 1000,
+        },
+        111 => server::Input::Refused {
+            clause,
+            text,
+            limit,
+        },
         112 => server::Input::HandedOver,
         113..=140 => server::Input::Ready(ready(0)),
-        141..=145 => server::Input::PhaseRefused { clause, text, limit },
+        141..=145 => server::Input::PhaseRefused {
+            clause,
+            text,
+            limit,
+        },
         146..=200 => server::Input::Started { at_ns: 1 },
         201..=220 => server::Input::PhaseEnded(Box::new(EndpointPhase {
             load: vec![LoadSample::default(); usize::from(kind - 201) * 400],
             ..EndpointPhase::default()
         })),
-        221..=230 => server::Input::Clock { sent_ns: 1, received_ns: 2, replied_ns: 3 },
+        221..=230 => server::Input::Clock {
+            sent_ns: 1,
+            received_ns: 2,
+            replied_ns: 3,
+        },
         231..=240 => server::Input::Facts("{}".to_owned()),
         241..=248 => server::Input::Response("{}".to_owned()),
         249..=253 => server::Input::RequestRefused { clause, text },

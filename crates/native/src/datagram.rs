@@ -124,7 +124,9 @@ impl DatagramHead {
     /// Writes the head over the start of a datagram. Nothing is written into fewer than [`HEAD_LEN`] bytes.
     #[inline]
     pub fn encode_into(&self, datagram: &mut [u8]) {
-        let Some(head) = datagram.first_chunk_mut::<HEAD_LEN>() else { return };
+        let Some(head) = datagram.first_chunk_mut::<HEAD_LEN>() else {
+            return;
+        };
         let mut writer = Writer(head);
         writer.put(&MAGIC);
         writer.put(&[self.datagram_type as u8, self.flags]);
@@ -173,7 +175,9 @@ impl Knock {
     /// Reads the body. `None` for a datagram that is too short.
     #[must_use]
     pub fn decode(datagram: &[u8]) -> Option<Self> {
-        Some(Self { token: Reader(datagram.get(HEAD_LEN..)?).take()? })
+        Some(Self {
+            token: Reader(datagram.get(HEAD_LEN..)?).take()?,
+        })
     }
 }
 
@@ -250,7 +254,14 @@ impl Feedback {
     /// Writes the body behind the head, as far as the datagram is long enough.
     pub fn encode_into(&self, datagram: &mut [u8]) {
         let mut writer = body(datagram);
-        for field in [self.received, self.highest, self.bytes, self.errors, self.delay_range_ns, self.rate_bps] {
+        for field in [
+            self.received,
+            self.highest,
+            self.bytes,
+            self.errors,
+            self.delay_range_ns,
+            self.rate_bps,
+        ] {
             writer.put(&field.to_be_bytes());
         }
     }
@@ -294,7 +305,10 @@ impl SizeAnswer {
     #[must_use]
     pub fn decode(datagram: &[u8]) -> Option<Self> {
         let mut reader = Reader(datagram.get(HEAD_LEN..)?);
-        Some(Self { bytes: reader.word()?, tos: reader.byte()? })
+        Some(Self {
+            bytes: reader.word()?,
+            tos: reader.byte()?,
+        })
     }
 }
 
@@ -309,8 +323,8 @@ mod tests {
     use super::*;
 
     const HEAD: [u8; HEAD_LEN] = [
-        0xa5, 0x01, 2, 0, 0, 0, 1, 2, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0, 1, 0, 0, 0, 0, 0, 0, 0x7f,
-        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+        0xa5, 0x01, 2, 0, 0, 0, 1, 2, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0, 1, 0, 0,
+        0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
     ];
 
     fn typed(datagram_type: u8, len: usize) -> Vec<u8> {
@@ -342,12 +356,27 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_shortest_datagram() {
-        for (datagram_type, len_min) in
-            [(0, 64), (1, 32), (2, 32), (3, 72), (4, 72), (5, 80), (6, 32), (7, 37), (8, 32)]
-        {
+        for (datagram_type, len_min) in [
+            (0, 64),
+            (1, 32),
+            (2, 32),
+            (3, 72),
+            (4, 72),
+            (5, 80),
+            (6, 32),
+            (7, 37),
+            (8, 32),
+        ] {
             let head = DatagramHead::decode(&typed(datagram_type, len_min));
-            assert_eq!(head.map(|head| head.datagram_type as u8), Some(datagram_type));
-            assert_eq!(DatagramHead::decode(&typed(datagram_type, len_min - 1)), None, "{datagram_type}");
+            assert_eq!(
+                head.map(|head| head.datagram_type as u8),
+                Some(datagram_type)
+            );
+            assert_eq!(
+                DatagramHead::decode(&typed(datagram_type, len_min - 1)),
+                None,
+                "{datagram_type}"
+            );
         }
     }
 
@@ -374,11 +403,19 @@ mod tests {
     #[test]
     fn bodies_have_their_fields_at_their_places() {
         let mut datagram = [0; 72];
-        let reply = ReplyBody { received_ns: 1, sent_ns: 2, received_count: 3, tos: 0xb8, ttl: 64 };
+        let reply = ReplyBody {
+            received_ns: 1,
+            sent_ns: 2,
+            received_count: 3,
+            tos: 0xb8,
+            ttl: 64,
+        };
         reply.encode_into(&mut datagram);
         assert_eq!(
             datagram[HEAD_LEN..58],
-            [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0xb8, 64]
+            [
+                0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0xb8, 64
+            ]
         );
         assert_eq!(ReplyBody::decode(&datagram), Some(reply));
         assert_eq!(ReplyBody::decode(&datagram[..57]), None);
@@ -387,18 +424,40 @@ mod tests {
         assert_eq!(datagram[HEAD_LEN..48], [0xab; 16]);
         assert_eq!(Knock::decode(&datagram), Some(knock));
         assert_eq!(Knock::decode(&datagram[..47]), None);
-        let size = SizeAnswer { bytes: 1472, tos: TOS_UNKNOWN };
+        let size = SizeAnswer {
+            bytes: 1472,
+            tos: TOS_UNKNOWN,
+        };
         size.encode_into(&mut datagram);
         assert_eq!(datagram[HEAD_LEN..37], [0, 0, 0x05, 0xc0, 0xff]);
-        assert_eq!((SizeAnswer::decode(&datagram), SizeAnswer::decode(&datagram[..36])), (Some(size), None));
+        assert_eq!(
+            (
+                SizeAnswer::decode(&datagram),
+                SizeAnswer::decode(&datagram[..36])
+            ),
+            (Some(size), None)
+        );
     }
 
     #[test]
     fn a_reply_before_its_probe_is_refused() {
         let mut datagram = [0; 72];
-        for (received_ns, sent_ns, is_possible) in [(5, 5, true), (5, 4, false), (0, u64::MAX, false)] {
-            ReplyBody { received_ns, sent_ns, received_count: 1, tos: 0, ttl: 1 }.encode_into(&mut datagram);
-            assert_eq!(ReplyBody::decode(&datagram).is_some(), is_possible, "{received_ns} {sent_ns}");
+        for (received_ns, sent_ns, is_possible) in
+            [(5, 5, true), (5, 4, false), (0, u64::MAX, false)]
+        {
+            ReplyBody {
+                received_ns,
+                sent_ns,
+                received_count: 1,
+                tos: 0,
+                ttl: 1,
+            }
+            .encode_into(&mut datagram);
+            assert_eq!(
+                ReplyBody::decode(&datagram).is_some(),
+                is_possible,
+                "{received_ns} {sent_ns}"
+            );
         }
     }
 

@@ -63,15 +63,25 @@ impl<I: Message, O: Message> Exchange<I, O> {
         }
         while let Some(text) = self.reader.read(input)? {
             if !self.rate.admits(now) {
-                return Err(Fault::new("message", format!("more than {MESSAGES_PER_SECOND} per second")));
+                return Err(Fault::new(
+                    "message",
+                    format!("more than {MESSAGES_PER_SECOND} per second"),
+                ));
             }
-            let Envelope { number, received, message } = decode::<I>(&text)?;
+            let Envelope {
+                number,
+                received,
+                message,
+            } = decode::<I>(&text)?;
             if !self.is_connected {
                 // The peer's first messages on a new connection may be those of a machine that does not know the session.
                 return Ok(Some(message));
             }
             if received > self.sent {
-                return Err(Fault::new("got", format!("{received}, but only {} were sent", self.sent)));
+                return Err(Fault::new(
+                    "got",
+                    format!("{received}, but only {} were sent", self.sent),
+                ));
             }
             self.unacknowledged.acknowledge(received);
             if number == 0 {
@@ -94,8 +104,16 @@ impl<I: Message, O: Message> Exchange<I, O> {
     /// The frame to be sent now. `None` while there is no connection; a numbered message follows after the resumption.
     pub(crate) fn send(&mut self, now: Instant, message: O) -> Result<Option<Vec<u8>>, Fault> {
         let is_numbered = message.is_numbered();
-        let number = if is_numbered { self.sent.saturating_add(1) } else { 0 };
-        let frame = encode(&Envelope { number, received: self.received, message })?;
+        let number = if is_numbered {
+            self.sent.saturating_add(1)
+        } else {
+            0
+        };
+        let frame = encode(&Envelope {
+            number,
+            received: self.received,
+            message,
+        })?;
         if is_numbered {
             self.sent = number;
             self.unacknowledged.keep(number, &frame);
@@ -123,7 +141,11 @@ impl<I: Message, O: Message> Exchange<I, O> {
     /// A frame of the resumption: outside of the numbers, since its receiver may not know the session.
     pub(crate) fn frame(&mut self, now: Instant, message: O) -> Result<Vec<u8>, Fault> {
         self.mark_sent(now);
-        encode(&Envelope { number: 0, received: 0, message })
+        encode(&Envelope {
+            number: 0,
+            received: 0,
+            message,
+        })
     }
 
     /// The messages that did not arrive at the peer, which has those up to `peer_received`. `None` if one of them is no
@@ -145,7 +167,9 @@ impl<I: Message, O: Message> Exchange<I, O> {
 
     /// A sign of life or an acknowledgement is due.
     pub(crate) fn needs_keep(&self, now: Instant) -> bool {
-        self.is_connected && (self.unanswered >= ACKNOWLEDGE_AFTER || at_least(now, self.last_sent, KEEP_INTERVAL))
+        self.is_connected
+            && (self.unanswered >= ACKNOWLEDGE_AFTER
+                || at_least(now, self.last_sent, KEEP_INTERVAL))
     }
 
     /// Nothing arrived for too long.
@@ -156,7 +180,10 @@ impl<I: Message, O: Message> Exchange<I, O> {
     /// When one of the two becomes true.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let silence = self.last_received.checked_add(SILENCE_MAX);
-        let keep = self.last_sent.checked_add(KEEP_INTERVAL).filter(|_| self.is_connected);
+        let keep = self
+            .last_sent
+            .checked_add(KEEP_INTERVAL)
+            .filter(|_| self.is_connected);
         earliest([silence, keep])
     }
 
@@ -190,7 +217,9 @@ impl Unacknowledged {
         self.bytes += frame.len();
         self.frames.push_back((number, frame.to_vec()));
         while self.frames.len() > UNACKNOWLEDGED_MAX || self.bytes > UNACKNOWLEDGED_MAX_BYTES {
-            let Some((number, frame)) = self.frames.pop_front() else { break };
+            let Some((number, frame)) = self.frames.pop_front() else {
+                break;
+            };
             self.bytes -= frame.len();
             self.dropped = number;
         }
@@ -198,7 +227,9 @@ impl Unacknowledged {
 
     fn acknowledge(&mut self, number: u64) {
         while self.frames.front().is_some_and(|(kept, _)| *kept <= number) {
-            let Some((_, frame)) = self.frames.pop_front() else { break };
+            let Some((_, frame)) = self.frames.pop_front() else {
+                break;
+            };
             self.bytes -= frame.len();
         }
     }
@@ -224,7 +255,10 @@ const MESSAGE_SPACING: Duration = Duration::from_nanos(1_000_000_000 / MESSAGES_
 
 impl RateBound {
     fn new(burst: u32) -> Self {
-        Self { burst, full_at: None }
+        Self {
+            burst,
+            full_at: None,
+        }
     }
 
     fn reset(&mut self) {
@@ -260,7 +294,10 @@ mod tests {
     }
 
     fn sent(client: &mut Client, now: Instant, message: ClientMessage) -> Vec<u8> {
-        client.send(now, message).expect("short enough").expect("connected")
+        client
+            .send(now, message)
+            .expect("short enough")
+            .expect("connected")
     }
 
     #[test]
@@ -269,24 +306,38 @@ mod tests {
         let keep = sent(&mut client, now, ClientMessage::Keep);
         let second = Duration::from_secs(1);
         for n in 0..64 {
-            assert_eq!(server.receive(now, &mut &keep[..]), Ok(Some(ClientMessage::Keep)), "{n}");
+            assert_eq!(
+                server.receive(now, &mut &keep[..]),
+                Ok(Some(ClientMessage::Keep)),
+                "{n}"
+            );
         }
         let fault = server.receive(now, &mut &keep[..]).expect_err("too many");
         assert_eq!(fault.member, "message");
         let mut server = Server::new(now, 64);
         for n in 0..640_u32 {
             let at = now + second * n / 64;
-            assert!(server.receive(at, &mut &keep[..]).is_ok(), "64 per second, message {n}");
+            assert!(
+                server.receive(at, &mut &keep[..]).is_ok(),
+                "64 per second, message {n}"
+            );
         }
     }
 
     #[test]
     fn what_arrived_is_done_once_and_a_gap_is_a_fault() {
         let (now, mut client, mut server) = pair();
-        let frames: Vec<_> = (1..4).map(|phase| sent(&mut client, now, start(phase))).collect();
+        let frames: Vec<_> = (1..4)
+            .map(|phase| sent(&mut client, now, start(phase)))
+            .collect();
         assert_eq!(server.receive(now, &mut &frames[0][..]), Ok(Some(start(1))));
         assert_eq!(server.receive(now, &mut &frames[0][..]), Ok(None));
-        assert_eq!(server.receive(now, &mut &frames[2][..]).map_err(|fault| fault.member), Err("n".to_owned()));
+        assert_eq!(
+            server
+                .receive(now, &mut &frames[2][..])
+                .map_err(|fault| fault.member),
+            Err("n".to_owned())
+        );
         let mut both = Server::new(now, 64);
         let wire = [&frames[0][..], &frames[0], &frames[1]].concat();
         let mut input = &wire[..];
@@ -298,8 +349,18 @@ mod tests {
     #[test]
     fn an_acknowledgement_of_what_was_not_sent_is_a_fault() {
         let (now, mut client, _) = pair();
-        let keep = encode(&Envelope { number: 0, received: 1, message: ServerMessage::Keep }).expect("short");
-        assert_eq!(client.receive(now, &mut &keep[..]).map_err(|fault| fault.member), Err("got".to_owned()));
+        let keep = encode(&Envelope {
+            number: 0,
+            received: 1,
+            message: ServerMessage::Keep,
+        })
+        .expect("short");
+        assert_eq!(
+            client
+                .receive(now, &mut &keep[..])
+                .map_err(|fault| fault.member),
+            Err("got".to_owned())
+        );
     }
 
     #[test]
@@ -313,7 +374,9 @@ mod tests {
         assert_eq!(client.send(now, ClientMessage::Keep), Ok(None));
         assert_eq!(client.repeat(now, 4), None, "never sent");
         client.attach(now);
-        let frames = client.repeat(now, server.numbers().1).expect("all are kept");
+        let frames = client
+            .repeat(now, server.numbers().1)
+            .expect("all are kept");
         let wire = frames.concat();
         let mut input = &wire[..];
         assert_eq!(server.receive(now, &mut input), Ok(Some(start(2))));
@@ -327,7 +390,13 @@ mod tests {
         for phase in 1..=65 {
             sent(&mut client, now, start(phase));
         }
-        assert_eq!((client.unacknowledged.frames.len(), client.unacknowledged.dropped), (64, 1));
+        assert_eq!(
+            (
+                client.unacknowledged.frames.len(),
+                client.unacknowledged.dropped
+            ),
+            (64, 1)
+        );
         assert_eq!(client.repeat(now, 0), None);
         assert_eq!(client.repeat(now, 1).map(|frames| frames.len()), Some(64));
         let (now, _, mut server) = pair();
@@ -349,7 +418,10 @@ mod tests {
         assert_eq!(client.poll_timeout(), Some(now + second * 5));
         let keep = sent(&mut client, now + second * 5, ClientMessage::Keep);
         assert!(server.receive(now + second * 6, &mut &keep[..3]).is_ok());
-        assert!(!server.is_silent(now + second * 25), "part of a message is a sign of life");
+        assert!(
+            !server.is_silent(now + second * 25),
+            "part of a message is a sign of life"
+        );
     }
 
     #[test]
@@ -361,7 +433,10 @@ mod tests {
             assert!(server.receive(now, &mut &frame[..]).is_ok());
         }
         assert!(server.needs_keep(now));
-        let keep = server.send(now, ServerMessage::Keep).expect("short").expect("connected");
+        let keep = server
+            .send(now, ServerMessage::Keep)
+            .expect("short")
+            .expect("connected");
         assert!(client.receive(now, &mut &keep[..]).is_ok());
         assert!(client.unacknowledged.frames.is_empty());
         assert!(!server.needs_keep(now));

@@ -5,11 +5,14 @@ use std::fmt::Write as _;
 /// The bytes as text.
 #[must_use]
 pub fn encode(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len().saturating_mul(2)), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes.iter().fold(
+        String::with_capacity(bytes.len().saturating_mul(2)),
+        |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        },
+    )
 }
 
 /// Exactly `N` bytes; `None` for a text of another length, with upper-case digits or with other characters.
@@ -48,7 +51,9 @@ mod tests {
 
     #[test]
     fn other_lengths_and_characters_are_refused() {
-        for text in ["", "0", "001", "00112", "001122", "0g", "AB", " 1", "+1", "0x", "é"] {
+        for text in [
+            "", "0", "001", "00112", "001122", "0g", "AB", " 1", "+1", "0x", "é",
+        ] {
             assert_eq!(decode::<1>(text), None, "{text}");
         }
     }

@@ -19,7 +19,12 @@ const IPERF3_FAILS: u8 = 0xfe;
 /// A cookie of 120 random bits; the caller owns the source of randomness.
 #[must_use]
 pub fn cookie(random: [u8; 24]) -> [u8; COOKIE_WIRE_LEN] {
-    let drawn = random.map(|byte| ALPHABET.get(usize::from(byte % 32)).copied().unwrap_or(b'a'));
+    let drawn = random.map(|byte| {
+        ALPHABET
+            .get(usize::from(byte % 32))
+            .copied()
+            .unwrap_or(b'a')
+    });
     let text = COOKIE_PREFIX.bytes().chain(drawn);
     let mut wire = [0; COOKIE_WIRE_LEN];
     for (to, from) in wire.iter_mut().zip(text) {
@@ -45,11 +50,18 @@ pub enum Opening {
 #[must_use]
 pub fn recognise(first_bytes: &[u8]) -> Opening {
     let magic = crate::stream_head::MAGIC;
-    let has_stream_magic = first_bytes.iter().zip(&magic).all(|(byte, wanted)| byte == wanted);
+    let has_stream_magic = first_bytes
+        .iter()
+        .zip(&magic)
+        .all(|(byte, wanted)| byte == wanted);
     match first_bytes {
         [] => Opening::NeedMore(1),
-        _ if has_stream_magic => complete(first_bytes, crate::stream_head::LEN, Opening::StreamHead),
-        _ if is_cookie_start(first_bytes) => complete(first_bytes, COOKIE_WIRE_LEN, Opening::Control),
+        _ if has_stream_magic => {
+            complete(first_bytes, crate::stream_head::LEN, Opening::StreamHead)
+        }
+        _ if is_cookie_start(first_bytes) => {
+            complete(first_bytes, COOKIE_WIRE_LEN, Opening::Control)
+        }
         _ => Opening::Foreign,
     }
 }
@@ -62,11 +74,15 @@ fn complete(bytes: &[u8], len: usize, opening: Opening) -> Opening {
 }
 
 fn is_cookie_start(bytes: &[u8]) -> bool {
-    bytes.iter().take(COOKIE_WIRE_LEN).enumerate().all(|(at, byte)| match COOKIE_PREFIX.as_bytes().get(at) {
-        Some(wanted) => byte == wanted,
-        None if at == COOKIE_WIRE_LEN - 1 => *byte == 0,
-        None => ALPHABET.contains(byte),
-    })
+    bytes
+        .iter()
+        .take(COOKIE_WIRE_LEN)
+        .enumerate()
+        .all(|(at, byte)| match COOKIE_PREFIX.as_bytes().get(at) {
+            Some(wanted) => byte == wanted,
+            None if at == COOKIE_WIRE_LEN - 1 => *byte == 0,
+            None => ALPHABET.contains(byte),
+        })
 }
 
 /// A server's response to a native cookie.
@@ -108,7 +124,14 @@ mod tests {
     use crate::stream_head::{StreamHead, StreamKind};
 
     fn head() -> [u8; 32] {
-        StreamHead { kind: StreamKind::Load, flags: 0, stream: 1, token: [7; 16], sent_ns: 5 }.encode()
+        StreamHead {
+            kind: StreamKind::Load,
+            flags: 0,
+            stream: 1,
+            token: [7; 16],
+            sent_ns: 5,
+        }
+        .encode()
     }
 
     #[test]
@@ -123,21 +146,49 @@ mod tests {
             ("nothing", vec![], Opening::NeedMore(1)),
             ("first character", b"l".to_vec(), Opening::NeedMore(36)),
             ("prefix", COOKIE_PREFIX.into(), Opening::NeedMore(25)),
-            ("cookie without NUL", cookie[..36].to_vec(), Opening::NeedMore(1)),
+            (
+                "cookie without NUL",
+                cookie[..36].to_vec(),
+                Opening::NeedMore(1),
+            ),
             ("cookie", cookie.to_vec(), Opening::Control),
-            ("cookie and more", [&cookie[..], &[0xff]].concat(), Opening::Control),
+            (
+                "cookie and more",
+                [&cookie[..], &[0xff]].concat(),
+                Opening::Control,
+            ),
             ("prefix differs", changed(11, b'3'), Opening::Foreign),
             ("first character differs", b"m".to_vec(), Opening::Foreign),
             ("upper case", changed(12, b'A'), Opening::Foreign),
-            ("digit outside the alphabet", changed(35, b'1'), Opening::Foreign),
+            (
+                "digit outside the alphabet",
+                changed(35, b'1'),
+                Opening::Foreign,
+            ),
             ("NUL too early", changed(20, 0), Opening::Foreign),
             ("no NUL", changed(36, b'a'), Opening::Foreign),
             ("head begins", vec![0xe5, 0x6c], Opening::NeedMore(30)),
             ("head", head().to_vec(), Opening::StreamHead),
-            ("head and more", [&head()[..], &[0; 9]].concat(), Opening::StreamHead),
-            ("other version of the head", vec![0xe5, 0x6c, 0x72, 0x02], Opening::Foreign),
-            ("answer to a head", vec![0xe5, 0x6c, 0x72, 0x81], Opening::Foreign),
-            ("iperf3", b"abcdefghijklmnopqrstuvwxyz2345672345\0".to_vec(), Opening::Foreign),
+            (
+                "head and more",
+                [&head()[..], &[0; 9]].concat(),
+                Opening::StreamHead,
+            ),
+            (
+                "other version of the head",
+                vec![0xe5, 0x6c, 0x72, 0x02],
+                Opening::Foreign,
+            ),
+            (
+                "answer to a head",
+                vec![0xe5, 0x6c, 0x72, 0x81],
+                Opening::Foreign,
+            ),
+            (
+                "iperf3",
+                b"abcdefghijklmnopqrstuvwxyz2345672345\0".to_vec(),
+                Opening::Foreign,
+            ),
             ("iperf 2", vec![0x40, 0x01, 0x00, 0x78], Opening::Foreign),
             ("HTTP", b"GET / HTTP/1.1\r\n".to_vec(), Opening::Foreign),
             ("TLS", vec![0x16, 0x03, 0x01], Opening::Foreign),

@@ -118,7 +118,10 @@ impl ReceivedSequence {
     /// behind the largest number that arrived are not counted.
     #[must_use]
     pub fn longest_loss_burst(&self, sent: Option<u64>) -> u64 {
-        let mut runs = Runs { longest: self.burst_max, present: self.burst };
+        let mut runs = Runs {
+            longest: self.burst_max,
+            present: self.burst,
+        };
         let oldest = self.next.saturating_sub(WINDOW);
         self.each_word(oldest, self.next, |word, len| runs.add(word, len));
         runs.miss(sent.unwrap_or(0).saturating_sub(self.next));
@@ -128,7 +131,11 @@ impl ReceivedSequence {
     fn advance(&mut self, sequence: u64) {
         self.distinct += 1;
         if sequence > self.next {
-            self.open_gap(Gap { first: self.next, end: sequence, arrival: self.distinct });
+            self.open_gap(Gap {
+                first: self.next,
+                end: sequence,
+                arrival: self.distinct,
+            });
         }
         self.retire(sequence);
         let (word, bit) = place(sequence);
@@ -144,7 +151,9 @@ impl ReceivedSequence {
             return;
         }
         let (word, bit) = place(sequence);
-        let Some(word) = self.seen.get_mut(word) else { return };
+        let Some(word) = self.seen.get_mut(word) else {
+            return;
+        };
         if *word & bit != 0 {
             self.duplicates += 1;
             return;
@@ -165,7 +174,11 @@ impl ReceivedSequence {
     }
 
     fn open_gap(&mut self, gap: Gap) {
-        while self.gaps.front().is_some_and(|oldest| oldest.end + WINDOW <= gap.end) {
+        while self
+            .gaps
+            .front()
+            .is_some_and(|oldest| oldest.end + WINDOW <= gap.end)
+        {
             self.gaps.pop_front();
         }
         if self.gaps.len() == GAPS_MAX {
@@ -179,8 +192,13 @@ impl ReceivedSequence {
     fn retire(&mut self, sequence: u64) {
         let oldest = self.next.saturating_sub(WINDOW);
         let oldest_after = (sequence + 1).saturating_sub(WINDOW);
-        let mut runs = Runs { longest: self.burst_max, present: self.burst };
-        self.each_word(oldest, oldest_after.min(self.next), |word, len| runs.add(word, len));
+        let mut runs = Runs {
+            longest: self.burst_max,
+            present: self.burst,
+        };
+        self.each_word(oldest, oldest_after.min(self.next), |word, len| {
+            runs.add(word, len)
+        });
         runs.miss(oldest_after.saturating_sub(self.next));
         (self.burst_max, self.burst) = (runs.longest, runs.present);
         self.clear(self.next, sequence);
@@ -192,7 +210,10 @@ impl ReceivedSequence {
         while at < end {
             let (word, offset) = ((at % WINDOW / 64) as usize, (at % 64) as u32);
             let len = u64::from(64 - offset).min(end - at);
-            f(self.seen.get(word).copied().unwrap_or(0) >> offset, len as u32);
+            f(
+                self.seen.get(word).copied().unwrap_or(0) >> offset,
+                len as u32,
+            );
             at += len;
         }
     }
@@ -258,7 +279,9 @@ mod tests {
 
     fn fed(numbers: &[u64]) -> ReceivedSequence {
         let mut counters = ReceivedSequence::default();
-        numbers.iter().for_each(|number| counters.on_datagram(*number));
+        numbers
+            .iter()
+            .for_each(|number| counters.on_datagram(*number));
         counters
     }
 
@@ -273,16 +296,38 @@ mod tests {
             ("first ones missing", &[3], [1, 0, 0, 0, 3]),
             ("late one is no loss", &[0, 2, 1], [3, 0, 1, 1, 0]),
             ("duplicate", &[0, 1, 1], [2, 1, 0, 0, 0]),
-            ("duplicates are not reordered", &[0, 1, 2, 0], [3, 1, 0, 0, 0]),
+            (
+                "duplicates are not reordered",
+                &[0, 1, 2, 0],
+                [3, 1, 0, 0, 0],
+            ),
             ("late and twice", &[0, 2, 1, 1], [3, 1, 1, 1, 0]),
-            ("duplicates do not count in the extent", &[0, 2, 2, 2, 1], [3, 2, 1, 1, 0]),
+            (
+                "duplicates do not count in the extent",
+                &[0, 2, 2, 2, 1],
+                [3, 2, 1, 1, 0],
+            ),
             // RFC 4737 section 7.1, tables 1 and 2.
-            ("one late packet", &[1, 2, 3, 5, 6, 7, 8, 4, 9, 10], [10, 0, 1, 4, 1]),
-            ("three late packets", &[1, 2, 3, 7, 8, 9, 10, 4, 5, 6, 11], [11, 0, 3, 6, 1]),
+            (
+                "one late packet",
+                &[1, 2, 3, 5, 6, 7, 8, 4, 9, 10],
+                [10, 0, 1, 4, 1],
+            ),
+            (
+                "three late packets",
+                &[1, 2, 3, 7, 8, 9, 10, 4, 5, 6, 11],
+                [11, 0, 3, 6, 1],
+            ),
         ];
         for (name, numbers, expected) in rows {
             let c = fed(numbers);
-            let found = [c.distinct(), c.duplicates(), c.reordered(), c.extent(), c.longest_loss_burst(None)];
+            let found = [
+                c.distinct(),
+                c.duplicates(),
+                c.reordered(),
+                c.extent(),
+                c.longest_loss_burst(None),
+            ];
             assert_eq!(found, *expected, "{name}");
         }
     }
@@ -309,7 +354,14 @@ mod tests {
     fn what_is_behind_the_window_is_late_or_double_and_counts_as_neither() {
         let far = 2 * WINDOW;
         let counters = fed(&[0, far, 0, far - WINDOW, far - WINDOW + 1]);
-        assert_eq!((counters.too_late(), counters.duplicates(), counters.reordered()), (2, 0, 1));
+        assert_eq!(
+            (
+                counters.too_late(),
+                counters.duplicates(),
+                counters.reordered()
+            ),
+            (2, 0, 1)
+        );
         assert_eq!(counters.distinct(), 3);
     }
 
@@ -348,7 +400,11 @@ mod tests {
         let seen: BTreeSet<u64> = arrived.iter().copied().collect();
         let (mut burst, mut present) = (0, 0);
         for number in 0..seen.last().map_or(0, |last| last + 1) {
-            present = if seen.contains(&number) { 0 } else { present + 1 };
+            present = if seen.contains(&number) {
+                0
+            } else {
+                present + 1
+            };
             burst = burst.max(present);
         }
         [seen.len() as u64, duplicates, reordered, extent, burst]

@@ -26,7 +26,9 @@ pub enum FrameType {
 
 impl FrameType {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Data, Self::EchoRequest, Self::EchoReply, Self::End].into_iter().find(|kind| *kind as u8 == byte)
+        [Self::Data, Self::EchoRequest, Self::EchoReply, Self::End]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -62,17 +64,33 @@ impl FrameHead {
     /// When the type is unknown, the reserved byte is not 0, or the length does not fit the type.
     pub fn decode(bytes: &[u8; HEAD_LEN]) -> Result<Self, FrameError> {
         let mut reader = Reader(bytes);
-        let mut fields = || Some((reader.take::<2>()?, reader.half()?, reader.word()?, reader.long()?));
+        let mut fields = || {
+            Some((
+                reader.take::<2>()?,
+                reader.half()?,
+                reader.word()?,
+                reader.long()?,
+            ))
+        };
         let ([type_byte, reserved], stream, len, stamp) = fields().ok_or(FrameError::Type(0))?;
         let frame_type = FrameType::from_byte(type_byte).ok_or(FrameError::Type(type_byte))?;
         if reserved != 0 {
             return Err(FrameError::Reserved(reserved));
         }
-        let len_max = if frame_type == FrameType::Data { DATA_MAX } else { 0 };
+        let len_max = if frame_type == FrameType::Data {
+            DATA_MAX
+        } else {
+            0
+        };
         if len > len_max {
             return Err(FrameError::Length { frame_type, len });
         }
-        Ok(Self { frame_type, stream, len, stamp })
+        Ok(Self {
+            frame_type,
+            stream,
+            len,
+            stamp,
+        })
     }
 }
 
@@ -180,9 +198,17 @@ impl FrameReader {
         Ok(Some(self.head))
     }
 
-    fn begin(&mut self, head: &[u8; HEAD_LEN], f: &mut impl FnMut(Frame)) -> Result<(), FrameError> {
-        let FrameHead { frame_type, len, stamp, .. } =
-            FrameHead::decode(head).inspect_err(|error| self.ended = Some(*error))?;
+    fn begin(
+        &mut self,
+        head: &[u8; HEAD_LEN],
+        f: &mut impl FnMut(Frame),
+    ) -> Result<(), FrameError> {
+        let FrameHead {
+            frame_type,
+            len,
+            stamp,
+            ..
+        } = FrameHead::decode(head).inspect_err(|error| self.ended = Some(*error))?;
         match frame_type {
             FrameType::Data => self.data_left = len,
             FrameType::EchoRequest => f(Frame::EchoRequest { stamp }),
@@ -205,7 +231,13 @@ mod tests {
     const DATA: [u8; HEAD_LEN] = [1, 0, 0, 7, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2];
 
     fn head(frame_type: FrameType, len: u32, stamp: u64) -> [u8; HEAD_LEN] {
-        FrameHead { frame_type, stream: 7, len, stamp }.encode()
+        FrameHead {
+            frame_type,
+            stream: 7,
+            len,
+            stamp,
+        }
+        .encode()
     }
 
     fn read(pieces: &[&[u8]]) -> Result<(u64, Vec<Frame>), FrameError> {
@@ -218,7 +250,12 @@ mod tests {
 
     #[test]
     fn a_head_has_its_fields_at_their_places() {
-        let data = FrameHead { frame_type: FrameType::Data, stream: 7, len: DATA_MAX, stamp: 258 };
+        let data = FrameHead {
+            frame_type: FrameType::Data,
+            stream: 7,
+            len: DATA_MAX,
+            stamp: 258,
+        };
         assert_eq!(data.encode(), DATA);
         assert_eq!(FrameHead::decode(&DATA), Ok(data));
     }
@@ -226,23 +263,44 @@ mod tests {
     #[test]
     fn near_misses_are_refused() {
         let rows = [
-            ("type 0", head(FrameType::Data, 0, 0), 0, 0, FrameError::Type(0)),
+            (
+                "type 0",
+                head(FrameType::Data, 0, 0),
+                0,
+                0,
+                FrameError::Type(0),
+            ),
             ("type 5", DATA, 0, 5, FrameError::Type(5)),
             ("reserved", DATA, 1, 1, FrameError::Reserved(1)),
-            ("one more than 1 MiB", DATA, 7, 1, FrameError::Length { frame_type: FrameType::Data, len: DATA_MAX + 1 }),
+            (
+                "one more than 1 MiB",
+                DATA,
+                7,
+                1,
+                FrameError::Length {
+                    frame_type: FrameType::Data,
+                    len: DATA_MAX + 1,
+                },
+            ),
             (
                 "echo with data",
                 head(FrameType::EchoRequest, 0, 0),
                 7,
                 1,
-                FrameError::Length { frame_type: FrameType::EchoRequest, len: 1 },
+                FrameError::Length {
+                    frame_type: FrameType::EchoRequest,
+                    len: 1,
+                },
             ),
             (
                 "end with data",
                 head(FrameType::End, 0, 0),
                 4,
                 1,
-                FrameError::Length { frame_type: FrameType::End, len: 1 << 24 },
+                FrameError::Length {
+                    frame_type: FrameType::End,
+                    len: 1 << 24,
+                },
             ),
         ];
         for (name, mut bytes, at, wrong, expected) in rows {
@@ -263,7 +321,11 @@ mod tests {
             &head(FrameType::End, 0, 0),
         ]
         .concat();
-        let frames = vec![Frame::EchoRequest { stamp: 11 }, Frame::EchoReply { stamp: 12 }, Frame::End];
+        let frames = vec![
+            Frame::EchoRequest { stamp: 11 },
+            Frame::EchoReply { stamp: 12 },
+            Frame::End,
+        ];
         assert_eq!(read(&[&stream]), Ok((3, frames)));
         assert_eq!(read(&[&stream, b"x"]), Err(FrameError::AfterEnd));
         assert_eq!(read(&[&stream, b""]).map(|(payload, _)| payload), Ok(3));

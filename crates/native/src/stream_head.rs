@@ -38,7 +38,9 @@ pub enum StreamKind {
 
 impl StreamKind {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Load, Self::Probe, Self::Rr, Self::Crr].into_iter().find(|kind| *kind as u8 == byte)
+        [Self::Load, Self::Probe, Self::Rr, Self::Crr]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -91,7 +93,13 @@ impl StreamHead {
 impl std::fmt::Debug for StreamHead {
     /// Without the token, which is a secret until it is used.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { kind, flags, stream, token: _, sent_ns } = self;
+        let Self {
+            kind,
+            flags,
+            stream,
+            token: _,
+            sent_ns,
+        } = self;
         f.debug_struct("StreamHead")
             .field("kind", kind)
             .field("flags", flags)
@@ -133,7 +141,11 @@ impl StreamAnswer {
         let [status, reserved] = reader.take()?;
         let stream = reader.half()?;
         let server_ns = reader.long()?;
-        (magic == ANSWER_MAGIC && reserved == 0).then_some(Self { status, stream, server_ns })
+        (magic == ANSWER_MAGIC && reserved == 0).then_some(Self {
+            status,
+            stream,
+            server_ns,
+        })
     }
 }
 
@@ -144,8 +156,8 @@ mod tests {
     use super::*;
 
     const HEAD: [u8; LEN] = [
-        0xe5, 0x6c, 0x72, 0x01, 1, 3, 0x01, 0x02, 0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa,
-        0xab, 0xac, 0xad, 0xae, 0xaf, 0, 0, 0, 0, 0x3b, 0x9a, 0xca, 0x00,
+        0xe5, 0x6c, 0x72, 0x01, 1, 3, 0x01, 0x02, 0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7,
+        0xa8, 0xa9, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf, 0, 0, 0, 0, 0x3b, 0x9a, 0xca, 0x00,
     ];
 
     #[test]
@@ -164,7 +176,16 @@ mod tests {
 
     #[test]
     fn near_misses_of_a_head_are_refused() {
-        for (at, wrong) in [(0, 0xe4), (1, 0x6d), (2, 0x73), (3, 0x02), (3, 0x81), (4, 0), (4, 5), (4, 0xff)] {
+        for (at, wrong) in [
+            (0, 0xe4),
+            (1, 0x6d),
+            (2, 0x73),
+            (3, 0x02),
+            (3, 0x81),
+            (4, 0),
+            (4, 5),
+            (4, 0xff),
+        ] {
             let mut bytes = HEAD;
             bytes[at] = wrong;
             assert_eq!(StreamHead::decode(&bytes), None, "byte {at} = {wrong:#x}");
@@ -173,8 +194,14 @@ mod tests {
 
     #[test]
     fn an_answer_has_its_fields_at_their_places() {
-        let wire = [0xe5, 0x6c, 0x72, 0x81, 2, 0, 0xff, 0xfe, 0, 0, 0, 0, 0, 0, 1, 0];
-        let answer = StreamAnswer { status: 2, stream: 0xfffe, server_ns: 256 };
+        let wire = [
+            0xe5, 0x6c, 0x72, 0x81, 2, 0, 0xff, 0xfe, 0, 0, 0, 0, 0, 0, 1, 0,
+        ];
+        let answer = StreamAnswer {
+            status: 2,
+            stream: 0xfffe,
+            server_ns: 256,
+        };
         assert_eq!(answer.encode(), wire);
         assert_eq!(StreamAnswer::decode(&wire), Some(answer));
         for (at, wrong) in [(0, 0), (3, 0x01), (5, 1)] {

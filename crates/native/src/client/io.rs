@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 use crate::exchange::earliest;
 use crate::message::{ClientMessage, Fault, Resume};
 
-use super::{ANSWER_TIMEOUT, Action, Awaited, Link, Machine, ProtocolFailure, RESUME_MAX, RESUME_SPACING, State};
+use super::{
+    ANSWER_TIMEOUT, Action, Awaited, Link, Machine, ProtocolFailure, RESUME_MAX, RESUME_SPACING,
+    State,
+};
 
 impl Machine {
     /// Takes plaintext of the control connection, in pieces of any size.
@@ -31,17 +34,26 @@ impl Machine {
             _ => return self.fail(ProtocolFailure::Closed),
         };
         self.exchange.disconnect();
-        self.actions.retain(|action| !matches!(action, Action::Send(_) | Action::ConnectAgain));
-        let earliest = self.resumed_at.and_then(|at| at.checked_add(RESUME_SPACING));
-        self.link = Link::Lost { since, connect_at: Some(earliest.map_or(now, |at| at.max(now))) };
+        self.actions
+            .retain(|action| !matches!(action, Action::Send(_) | Action::ConnectAgain));
+        let earliest = self
+            .resumed_at
+            .and_then(|at| at.checked_add(RESUME_SPACING));
+        self.link = Link::Lost {
+            since,
+            connect_at: Some(earliest.map_or(now, |at| at.max(now))),
+        };
         self.connect_again(now);
     }
 
     /// A new connection has passed its TLS handshake; `proof` is over its exporter and [`Machine::resume_point`]. Without
     /// effect if the session is not lost.
     pub fn resume(&mut self, now: Instant, proof: &[u8; 32]) {
-        let (Link::Lost { since, .. }, Some(point)) = (self.link, self.resume_point()) else { return };
-        self.actions.retain(|action| !matches!(action, Action::ConnectAgain));
+        let (Link::Lost { since, .. }, Some(point)) = (self.link, self.resume_point()) else {
+            return;
+        };
+        self.actions
+            .retain(|action| !matches!(action, Action::ConnectAgain));
         self.exchange.attach(now);
         self.link = Link::Resuming { since };
         self.resumed_at = Some(now);
@@ -60,7 +72,10 @@ impl Machine {
     /// The server continues the session.
     pub(super) fn resumed(&mut self, now: Instant, received: u64) {
         let Some(frames) = self.exchange.repeat(now, received) else {
-            return self.wrong(now, Fault::new("received", format!("{received} does not fit")));
+            return self.wrong(
+                now,
+                Fault::new("received", format!("{received} does not fit")),
+            );
         };
         self.link = Link::Connected;
         // Time without a connection does not count.
@@ -81,11 +96,17 @@ impl Machine {
             self.actions.push_back(Action::Facts("null".to_owned()));
         }
         match self.link {
-            Link::Lost { since, .. } | Link::Resuming { since } if passed(now, since, RESUME_MAX) => {
+            Link::Lost { since, .. } | Link::Resuming { since }
+                if passed(now, since, RESUME_MAX) =>
+            {
                 self.fail(ProtocolFailure::Lost);
             }
             Link::Lost { .. } => self.connect_again(now),
-            Link::Resuming { .. } if self.resumed_at.is_some_and(|at| passed(now, at, ANSWER_TIMEOUT)) => {
+            Link::Resuming { .. }
+                if self
+                    .resumed_at
+                    .is_some_and(|at| passed(now, at, ANSWER_TIMEOUT)) =>
+            {
                 self.control_lost(now);
             }
             Link::Resuming { .. } => {}
@@ -100,7 +121,9 @@ impl Machine {
                 self.fail(ProtocolFailure::Timeout { awaited: kind });
             }
             // Before its hello a client waits for nothing.
-            _ if self.state != State::Idle && self.exchange.is_silent(now) => self.control_lost(now),
+            _ if self.state != State::Idle && self.exchange.is_silent(now) => {
+                self.control_lost(now)
+            }
             _ => self.keep_alive(now),
         }
     }
@@ -112,13 +135,19 @@ impl Machine {
             return None;
         }
         let connection = match self.link {
-            Link::Lost { since, connect_at } => earliest([since.checked_add(RESUME_MAX), connect_at]),
+            Link::Lost { since, connect_at } => {
+                earliest([since.checked_add(RESUME_MAX), connect_at])
+            }
             Link::Resuming { since } => {
-                let answer = self.resumed_at.and_then(|at| at.checked_add(ANSWER_TIMEOUT));
+                let answer = self
+                    .resumed_at
+                    .and_then(|at| at.checked_add(ANSWER_TIMEOUT));
                 earliest([since.checked_add(RESUME_MAX), answer])
             }
             Link::Connected => {
-                let answer = self.awaited.and_then(|awaited| awaited.since.checked_add(awaited.limit));
+                let answer = self
+                    .awaited
+                    .and_then(|awaited| awaited.since.checked_add(awaited.limit));
                 earliest([self.exchange.poll_timeout(), answer])
             }
         };
@@ -141,12 +170,22 @@ impl Machine {
     }
 
     pub(super) fn expect(&mut self, now: Instant, kind: &'static str, limit: Duration) {
-        self.awaited = Some(Awaited { kind, limit, since: now });
+        self.awaited = Some(Awaited {
+            kind,
+            limit,
+            since: now,
+        });
     }
 
     /// A message of the server is wrong.
     pub(super) fn wrong(&mut self, now: Instant, fault: Fault) {
-        self.send_last(now, ClientMessage::Fault { member: fault.member.clone(), text: fault.text.clone() });
+        self.send_last(
+            now,
+            ClientMessage::Fault {
+                member: fault.member.clone(),
+                text: fault.text.clone(),
+            },
+        );
         self.fail(ProtocolFailure::Wrong(fault));
     }
 
@@ -176,10 +215,16 @@ impl Machine {
     }
 
     fn connect_again(&mut self, now: Instant) {
-        if let Link::Lost { since, connect_at: Some(at) } = self.link
+        if let Link::Lost {
+            since,
+            connect_at: Some(at),
+        } = self.link
             && now >= at
         {
-            self.link = Link::Lost { since, connect_at: None };
+            self.link = Link::Lost {
+                since,
+                connect_at: None,
+            };
             self.actions.push_back(Action::ConnectAgain);
         }
     }

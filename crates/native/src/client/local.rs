@@ -4,7 +4,9 @@ use std::time::Instant;
 
 use crate::message::ClientMessage;
 
-use super::{ANSWER_TIMEOUT, Action, FACTS_TIMEOUT, Input, Link, Machine, Phase, RESULT_TIMEOUT, State};
+use super::{
+    ANSWER_TIMEOUT, Action, FACTS_TIMEOUT, Input, Link, Machine, Phase, RESULT_TIMEOUT, State,
+};
 
 impl Machine {
     /// Takes a request of the owner.
@@ -12,12 +14,20 @@ impl Machine {
         match (input, self.state) {
             (_, State::Closed) => {}
             (Input::Bye | Input::Interrupted, _) => self.leave(now),
-            (Input::Hello { hello, server_proof }, State::Idle) => {
+            (
+                Input::Hello {
+                    hello,
+                    server_proof,
+                },
+                State::Idle,
+            ) => {
                 self.state = State::Greeting { server_proof };
                 self.expect(now, "answer to hello", ANSWER_TIMEOUT);
                 self.send(now, ClientMessage::Hello(hello));
             }
-            (Input::Clock { sent_ns }, State::Session(_)) => self.send(now, ClientMessage::Clock { sent_ns }),
+            (Input::Clock { sent_ns }, State::Session(_)) => {
+                self.send(now, ClientMessage::Clock { sent_ns })
+            }
             (Input::WantFacts, State::Session(_)) if self.facts_until.is_none() => {
                 self.facts_until = now.checked_add(FACTS_TIMEOUT);
                 self.send(now, ClientMessage::WantFacts);
@@ -37,7 +47,13 @@ impl Machine {
                 self.phase = self.phase.saturating_add(1);
                 self.enter(Phase::Opening);
                 self.expect(now, "ready", ANSWER_TIMEOUT);
-                self.send(now, ClientMessage::OpenPhase { phase: self.phase, spec: *spec });
+                self.send(
+                    now,
+                    ClientMessage::OpenPhase {
+                        phase: self.phase,
+                        spec: *spec,
+                    },
+                );
             }
             (Input::Start, Phase::Ready) => {
                 self.enter(Phase::Starting);
@@ -61,7 +77,8 @@ impl Machine {
         if self.state != State::Idle && self.link == Link::Connected {
             self.send_last(now, ClientMessage::Bye);
         }
-        self.actions.retain(|action| !matches!(action, Action::ConnectAgain));
+        self.actions
+            .retain(|action| !matches!(action, Action::ConnectAgain));
         self.close();
     }
 }

@@ -297,7 +297,11 @@ impl Machine {
     pub fn resume_point(&self) -> Option<ResumePoint> {
         let is_lost = self.is_session() && matches!(self.link, Link::Lost { .. });
         let (number, received) = self.exchange.numbers();
-        is_lost.then(|| ResumePoint { session: self.session.clone(), number, received })
+        is_lost.then(|| ResumePoint {
+            session: self.session.clone(),
+            number,
+            received,
+        })
     }
 
     fn is_session(&self) -> bool {

@@ -13,7 +13,9 @@ impl Machine {
                 self.fail(ProtocolFailure::PeerFault(Fault { member, text }));
             }
             ServerMessage::Bye { reason } => self.fail(ProtocolFailure::Ended { reason }),
-            message if matches!(self.link, Link::Resuming { .. }) => self.handle_resuming(now, message),
+            message if matches!(self.link, Link::Resuming { .. }) => {
+                self.handle_resuming(now, message)
+            }
             ServerMessage::Keep if self.state != State::Idle => {}
             message => match self.state {
                 State::Session(present) => self.handle_session(now, message, present),
@@ -32,11 +34,27 @@ impl Machine {
 
     fn handle_opening(&mut self, now: Instant, message: ServerMessage) {
         match (message, self.state) {
-            (ServerMessage::Refused { clause, text, limit }, State::Greeting { .. } | State::Awaiting) => {
-                self.actions.push_back(Action::Refused { clause, text, limit });
+            (
+                ServerMessage::Refused {
+                    clause,
+                    text,
+                    limit,
+                },
+                State::Greeting { .. } | State::Awaiting,
+            ) => {
+                self.actions.push_back(Action::Refused {
+                    clause,
+                    text,
+                    limit,
+                });
                 self.close();
             }
-            (ServerMessage::Prove { proof }, State::Greeting { server_proof: Some(expected) }) => {
+            (
+                ServerMessage::Prove { proof },
+                State::Greeting {
+                    server_proof: Some(expected),
+                },
+            ) => {
                 // Each session has another proof: the time of one comparison helps with no other.
                 if crate::hex::decode(&proof) == Some(expected) {
                     self.state = State::Awaiting;
@@ -47,11 +65,21 @@ impl Machine {
                 }
             }
             // A server that does not prove the token first may be another one.
-            (ServerMessage::Welcome(_) | ServerMessage::Turn { .. }, State::Greeting { server_proof: Some(_) }) => {
+            (
+                ServerMessage::Welcome(_) | ServerMessage::Turn { .. },
+                State::Greeting {
+                    server_proof: Some(_),
+                },
+            ) => {
                 self.fail(ProtocolFailure::Unproven);
             }
-            (ServerMessage::Welcome(welcome), State::Greeting { .. } | State::Awaiting) => self.begin(welcome),
-            (ServerMessage::Turn { position, wait_ms }, State::Greeting { .. } | State::Awaiting) => {
+            (ServerMessage::Welcome(welcome), State::Greeting { .. } | State::Awaiting) => {
+                self.begin(welcome)
+            }
+            (
+                ServerMessage::Turn { position, wait_ms },
+                State::Greeting { .. } | State::Awaiting,
+            ) => {
                 self.state = State::Awaiting;
                 self.awaited = None;
                 self.actions.push_back(Action::Queued { position, wait_ms });
@@ -69,8 +97,19 @@ impl Machine {
 
     fn handle_session(&mut self, now: Instant, message: ServerMessage, present: Phase) {
         match (message, present) {
-            (ServerMessage::Clock { sent_ns, received_ns, replied_ns }, _) => {
-                self.actions.push_back(Action::Clock { sent_ns, received_ns, replied_ns });
+            (
+                ServerMessage::Clock {
+                    sent_ns,
+                    received_ns,
+                    replied_ns,
+                },
+                _,
+            ) => {
+                self.actions.push_back(Action::Clock {
+                    sent_ns,
+                    received_ns,
+                    replied_ns,
+                });
             }
             (ServerMessage::Facts { facts }, _) => {
                 // Those that come too late were reported as absent.
@@ -84,13 +123,28 @@ impl Machine {
             (ServerMessage::RequestRefused { clause, text }, _) if self.request_pending => {
                 self.end_request(Action::RequestRefused { clause, text });
             }
-            (ServerMessage::Ready(ready), Phase::Opening | Phase::Stopping) if ready.phase == self.phase => {
+            (ServerMessage::Ready(ready), Phase::Opening | Phase::Stopping)
+                if ready.phase == self.phase =>
+            {
                 self.ready(ready, present);
             }
-            (ServerMessage::Refused { clause, text, limit }, Phase::Opening | Phase::Stopping) => {
-                self.end_phase(Action::PhaseRefused { clause, text, limit });
+            (
+                ServerMessage::Refused {
+                    clause,
+                    text,
+                    limit,
+                },
+                Phase::Opening | Phase::Stopping,
+            ) => {
+                self.end_phase(Action::PhaseRefused {
+                    clause,
+                    text,
+                    limit,
+                });
             }
-            (ServerMessage::Started { phase, at_ns }, Phase::Starting | Phase::Stopping) if phase == self.phase => {
+            (ServerMessage::Started { phase, at_ns }, Phase::Starting | Phase::Stopping)
+                if phase == self.phase =>
+            {
                 if present == Phase::Starting {
                     self.awaited = None;
                     self.enter(Phase::Running);
@@ -143,6 +197,9 @@ impl Machine {
             ServerMessage::Keep => "keep",
             ServerMessage::Bye { .. } => "bye",
         };
-        self.wrong(now, Fault::new("type", format!("{kind} is not expected here")));
+        self.wrong(
+            now,
+            Fault::new("type", format!("{kind} is not expected here")),
+        );
     }
 }

@@ -3,7 +3,10 @@
 use linerate_model::path::{EndpointPhase, PhaseSpec};
 use linerate_model::printable::printable;
 
-use super::{Fault, JsonText, LOAD_SAMPLES_MAX, REQUEST_BODY_MAX_BYTES, TEXT_MAX_CHARS, TRANSACTION_STREAMS_MAX};
+use super::{
+    Fault, JsonText, LOAD_SAMPLES_MAX, REQUEST_BODY_MAX_BYTES, TEXT_MAX_CHARS,
+    TRANSACTION_STREAMS_MAX,
+};
 
 /// Most features or notes.
 const LIST_MAX: usize = 64;
@@ -41,11 +44,20 @@ fn chars(member: &str, text: &str, max: usize) -> Result<(), Fault> {
 
 pub(super) fn hex<const N: usize>(member: &str, text: &str) -> Result<(), Fault> {
     let bytes: Option<[u8; N]> = crate::hex::decode(text);
-    bytes.map(|_| ()).ok_or_else(|| Fault::new(member, format!("not {} hexadecimal digits", 2 * N)))
+    bytes
+        .map(|_| ())
+        .ok_or_else(|| Fault::new(member, format!("not {} hexadecimal digits", 2 * N)))
 }
 
 pub(super) fn count(member: &str, len: usize, max: usize) -> Result<(), Fault> {
-    if len > max { Err(Fault::new(member, format!("{len} entries, at most {max} are allowed"))) } else { Ok(()) }
+    if len > max {
+        Err(Fault::new(
+            member,
+            format!("{len} entries, at most {max} are allowed"),
+        ))
+    } else {
+        Ok(())
+    }
 }
 
 pub(super) fn names(member: &str, list: &[String]) -> Result<(), Fault> {
@@ -61,24 +73,34 @@ pub(super) fn notes(member: &str, list: &mut [String]) -> Result<(), Fault> {
 
 pub(super) fn json(member: &str, text: &JsonText) -> Result<(), Fault> {
     match text.as_str().len() {
-        len if len > REQUEST_BODY_MAX_BYTES => {
-            Err(Fault::new(member, format!("longer than {REQUEST_BODY_MAX_BYTES} bytes")))
-        }
+        len if len > REQUEST_BODY_MAX_BYTES => Err(Fault::new(
+            member,
+            format!("longer than {REQUEST_BODY_MAX_BYTES} bytes"),
+        )),
         _ => Ok(()),
     }
 }
 
 pub(super) fn spec(spec: &PhaseSpec) -> Result<(), Fault> {
     if spec.dscp > DSCP_MAX {
-        return Err(Fault::new("spec.dscp", format!("{} is above {DSCP_MAX}", spec.dscp)));
+        return Err(Fault::new(
+            "spec.dscp",
+            format!("{} is above {DSCP_MAX}", spec.dscp),
+        ));
     }
-    spec.congestion.as_deref().map_or(Ok(()), |text| name("spec.congestion", text))
+    spec.congestion
+        .as_deref()
+        .map_or(Ok(()), |text| name("spec.congestion", text))
 }
 
 pub(super) fn result(result: &mut EndpointPhase) -> Result<(), Fault> {
     count("result.load", result.load.len(), LOAD_SAMPLES_MAX)?;
     // Streams of both directions.
-    count("result.streams", result.streams.len(), 2 * TRANSACTION_STREAMS_MAX as usize)?;
+    count(
+        "result.streams",
+        result.streams.len(),
+        2 * TRANSACTION_STREAMS_MAX as usize,
+    )?;
     for stream in &mut result.streams {
         stream.congestion.iter_mut().for_each(cut);
     }

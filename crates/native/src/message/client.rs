@@ -112,7 +112,9 @@ pub struct TokenProof {
 impl fmt::Debug for TokenProof {
     /// Without the proof.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokenProof").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("TokenProof")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -166,8 +168,14 @@ impl Message for ClientMessage {
                     bounds::name("token.name", &token.name)?;
                     bounds::hex::<32>("token.proof", &token.proof)?;
                 }
-                hello.user.as_deref().map_or(Ok(()), |text| bounds::name("user", text))?;
-                hello.password.as_deref().map_or(Ok(()), |text| bounds::password("password", text))
+                hello
+                    .user
+                    .as_deref()
+                    .map_or(Ok(()), |text| bounds::name("user", text))?;
+                hello
+                    .password
+                    .as_deref()
+                    .map_or(Ok(()), |text| bounds::password("password", text))
             }
             Self::OpenPhase { spec, .. } => bounds::spec(spec),
             Self::Request { name, body } => {
@@ -183,9 +191,12 @@ impl Message for ClientMessage {
                 bounds::cut(text);
                 Ok(())
             }
-            Self::Start { .. } | Self::Stop { .. } | Self::Clock { .. } | Self::WantFacts | Self::Keep | Self::Bye => {
-                Ok(())
-            }
+            Self::Start { .. }
+            | Self::Stop { .. }
+            | Self::Clock { .. }
+            | Self::WantFacts
+            | Self::Keep
+            | Self::Bye => Ok(()),
         }
     }
 }

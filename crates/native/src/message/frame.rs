@@ -14,7 +14,11 @@ impl FrameReader {
     /// A reader for frames of at most `max_bytes` of text.
     #[must_use]
     pub fn new(max_bytes: u32) -> Self {
-        Self { max_bytes, length: Vec::with_capacity(LENGTH_LEN), text: Vec::new() }
+        Self {
+            max_bytes,
+            length: Vec::with_capacity(LENGTH_LEN),
+            text: Vec::new(),
+        }
     }
 
     /// Takes bytes from the front of `input` up to the end of a frame and returns its text when it is complete.
@@ -23,10 +27,15 @@ impl FrameReader {
     /// When the announced length is 0 or beyond the bound; the connection is useless then.
     pub fn read(&mut self, input: &mut &[u8]) -> Result<Option<Vec<u8>>, Fault> {
         take(input, &mut self.length, LENGTH_LEN);
-        let Some(length) = self.length.first_chunk() else { return Ok(None) };
+        let Some(length) = self.length.first_chunk() else {
+            return Ok(None);
+        };
         let length = u32::from_be_bytes(*length);
         if length == 0 || length > self.max_bytes {
-            let text = format!("{length} bytes announced, from 1 to {} are allowed", self.max_bytes);
+            let text = format!(
+                "{length} bytes announced, from 1 to {} are allowed",
+                self.max_bytes
+            );
             return Err(Fault::new("length", text));
         }
         take(input, &mut self.text, length as usize);
@@ -67,12 +76,17 @@ mod tests {
     fn lengths_are_checked_before_anything_is_stored() {
         for length in [0_u32, 17, 0x8000_0000, u32::MAX] {
             let mut reader = FrameReader::new(16);
-            let fault = reader.read(&mut &length.to_be_bytes()[..]).expect_err("out of bounds");
+            let fault = reader
+                .read(&mut &length.to_be_bytes()[..])
+                .expect_err("out of bounds");
             assert_eq!(fault.member, "length");
             assert!(fault.text.contains(&length.to_string()), "{fault}");
         }
         let mut reader = FrameReader::new(16);
-        assert_eq!(reader.read(&mut &frame(&[b'x'; 16])[..]), Ok(Some(vec![b'x'; 16])));
+        assert_eq!(
+            reader.read(&mut &frame(&[b'x'; 16])[..]),
+            Ok(Some(vec![b'x'; 16]))
+        );
     }
 
     #[test]

@@ -55,7 +55,10 @@ pub struct Fault {
 
 impl Fault {
     pub(crate) fn new(member: &str, text: impl Into<String>) -> Self {
-        let mut fault = Self { member: member.to_owned(), text: text.into() };
+        let mut fault = Self {
+            member: member.to_owned(),
+            text: text.into(),
+        };
         bounds::cut(&mut fault.member);
         bounds::cut(&mut fault.text);
         fault
@@ -93,7 +96,8 @@ pub trait Message: Serialize + DeserializeOwned {
 /// # Errors
 /// When it is longer than its direction allows.
 pub fn encode<M: Message>(envelope: &Envelope<M>) -> Result<Vec<u8>, Fault> {
-    let text = serde_json::to_string(&envelope.message).map_err(|error| Fault::new("message", error.to_string()))?;
+    let text = serde_json::to_string(&envelope.message)
+        .map_err(|error| Fault::new("message", error.to_string()))?;
     let (kind, members) = split(&text);
     let mut frame = vec![0; 4];
     frame.extend(format!("{{\"type\":\"{kind}\"").into_bytes());
@@ -106,8 +110,15 @@ pub fn encode<M: Message>(envelope: &Envelope<M>) -> Result<Vec<u8>, Fault> {
         frame.extend(members.as_bytes());
     }
     frame.push(b'}');
-    let len = u32::try_from(frame.len() - 4).ok().filter(|len| *len <= M::MAX_BYTES);
-    let len = len.ok_or_else(|| Fault::new("length", format!("message longer than {} bytes", M::MAX_BYTES)))?;
+    let len = u32::try_from(frame.len() - 4)
+        .ok()
+        .filter(|len| *len <= M::MAX_BYTES);
+    let len = len.ok_or_else(|| {
+        Fault::new(
+            "length",
+            format!("message longer than {} bytes", M::MAX_BYTES),
+        )
+    })?;
     for (to, from) in frame.iter_mut().zip(len.to_be_bytes()) {
         *to = from;
     }
@@ -116,7 +127,8 @@ pub fn encode<M: Message>(envelope: &Envelope<M>) -> Result<Vec<u8>, Fault> {
 
 /// Type and members of a message that was written as `"type"` or `{"type":{members}}`.
 fn split(text: &str) -> (&str, &str) {
-    let within = |text, first, last| str::strip_prefix(text, first).and_then(|text| text.strip_suffix(last));
+    let within =
+        |text, first, last| str::strip_prefix(text, first).and_then(|text| text.strip_suffix(last));
     if let Some((kind, body)) = within(text, "{\"", "}").and_then(|text| text.split_once("\":")) {
         return (kind, within(body, "{", "}").unwrap_or_default());
     }
@@ -134,16 +146,27 @@ pub fn decode<M: Message>(text: &[u8]) -> Result<Envelope<M>, Fault> {
     })?;
     if let Some(at) = place::nested_too_deep(text.as_bytes(), NESTING_MAX) {
         let place = place::path_at(text.as_bytes(), at);
-        return Err(Fault::new(place::or_message(&place), format!("nested deeper than {NESTING_MAX}")));
+        return Err(Fault::new(
+            place::or_message(&place),
+            format!("nested deeper than {NESTING_MAX}"),
+        ));
     }
     let tag: tagged::Tag<'_> = tagged::whole(text)?;
     let mut message: M = tagged::message(&tag.kind, text)?;
     if message.is_numbered() != (tag.number > 0) {
-        let text = if tag.number > 0 { "a number where none belongs" } else { "no number" };
+        let text = if tag.number > 0 {
+            "a number where none belongs"
+        } else {
+            "no number"
+        };
         return Err(Fault::new("n", text));
     }
     message.check()?;
-    Ok(Envelope { number: tag.number, received: tag.received, message })
+    Ok(Envelope {
+        number: tag.number,
+        received: tag.received,
+        message,
+    })
 }
 
 #[cfg(test)]

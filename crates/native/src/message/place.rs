@@ -21,7 +21,9 @@ pub(super) fn path_at(text: &[u8], offset: usize) -> String {
     let before = text.get(..offset).unwrap_or(text);
     let (_, stack) = walk(before, super::NESTING_MAX);
     let names = stack.iter().filter_map(|container| match container {
-        Container::Object(key) => (!key.is_empty()).then(|| String::from_utf8_lossy(key).into_owned()),
+        Container::Object(key) => {
+            (!key.is_empty()).then(|| String::from_utf8_lossy(key).into_owned())
+        }
         Container::Array(index) => Some(index.to_string()),
     });
     names.collect::<Vec<_>>().join(".")
@@ -92,8 +94,15 @@ mod tests {
             ("null", "spec.z"),
         ];
         for (needle, path) in rows {
-            let at = String::from_utf8_lossy(text).find(needle).expect("part of the text") + needle.len();
-            assert_eq!(path_at(text, at.min(text.len())).as_str(), *path, "{needle}");
+            let at = String::from_utf8_lossy(text)
+                .find(needle)
+                .expect("part of the text")
+                + needle.len();
+            assert_eq!(
+                path_at(text, at.min(text.len())).as_str(),
+                *path,
+                "{needle}"
+            );
         }
         assert_eq!(path_at(b"{", 1), "");
         assert_eq!(path_at(b"]]}}", 4), "");

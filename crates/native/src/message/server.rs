@@ -221,7 +221,9 @@ pub struct FlowGrant {
 impl fmt::Debug for FlowGrant {
     /// Without the token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FlowGrant").field("flow", &self.flow).finish_non_exhaustive()
+        f.debug_struct("FlowGrant")
+            .field("flow", &self.flow)
+            .finish_non_exhaustive()
     }
 }
 
@@ -234,7 +236,10 @@ impl JsonText {
     #[must_use]
     pub fn new(text: String) -> Option<Self> {
         let is_flat = place::nested_too_deep(text.as_bytes(), NESTING_MAX - 1).is_none();
-        is_flat.then(|| RawValue::from_string(text).ok()).flatten().map(|raw| Self(raw.get().to_owned()))
+        is_flat
+            .then(|| RawValue::from_string(text).ok())
+            .flatten()
+            .map(|raw| Self(raw.get().to_owned()))
     }
 
     /// `null`.
@@ -258,7 +263,9 @@ impl JsonText {
 
 impl Serialize for JsonText {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        serde_json::from_str::<&RawValue>(&self.0).map_err(serde::ser::Error::custom)?.serialize(to)
+        serde_json::from_str::<&RawValue>(&self.0)
+            .map_err(serde::ser::Error::custom)?
+            .serialize(to)
     }
 }
 
@@ -279,8 +286,15 @@ impl Message for ServerMessage {
         match self {
             Self::Prove { proof } => bounds::hex::<32>("proof", proof),
             Self::Welcome(welcome) => welcome.check(),
-            Self::Refused { clause, text, limit } => {
-                [Some(clause), Some(text), limit.as_mut()].into_iter().flatten().for_each(bounds::cut);
+            Self::Refused {
+                clause,
+                text,
+                limit,
+            } => {
+                [Some(clause), Some(text), limit.as_mut()]
+                    .into_iter()
+                    .flatten()
+                    .for_each(bounds::cut);
                 Ok(())
             }
             Self::RequestRefused { clause, text } => {
@@ -317,7 +331,9 @@ impl Welcome {
         bounds::name("session", &self.session)?;
         bounds::hex::<32>("resume_secret", &self.resume_secret)?;
         bounds::hex::<32>("flow_secret", &self.flow_secret)?;
-        self.boot_id.as_deref().map_or(Ok(()), |text| bounds::hex::<32>("boot_id", text))
+        self.boot_id
+            .as_deref()
+            .map_or(Ok(()), |text| bounds::hex::<32>("boot_id", text))
     }
 }
 
@@ -326,11 +342,21 @@ impl Ready {
         for (member, len) in [("streams", self.streams.len()), ("flows", self.flows.len())] {
             bounds::count(member, len, TOKENS_MAX)?;
         }
-        let together = self.streams.len().saturating_add(self.flows.len()).saturating_add(self.probes.len());
+        let together = self
+            .streams
+            .len()
+            .saturating_add(self.flows.len())
+            .saturating_add(self.probes.len());
         bounds::count("probes", together, TOKENS_MAX)?;
-        self.streams.iter().try_for_each(|token| bounds::hex::<16>("streams", token))?;
-        self.flows.iter().try_for_each(|grant| bounds::hex::<16>("flows.token", &grant.token))?;
-        self.probes.iter().try_for_each(|token| bounds::hex::<16>("probes", token))?;
+        self.streams
+            .iter()
+            .try_for_each(|token| bounds::hex::<16>("streams", token))?;
+        self.flows
+            .iter()
+            .try_for_each(|grant| bounds::hex::<16>("flows.token", &grant.token))?;
+        self.probes
+            .iter()
+            .try_for_each(|token| bounds::hex::<16>("probes", token))?;
         bounds::notes("notes", &mut self.notes)
     }
 }

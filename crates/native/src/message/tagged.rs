@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, VariantAccess, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, VariantAccess,
+    Visitor,
 };
 use serde_json::error::Category;
 
@@ -27,13 +28,19 @@ pub(super) struct Tag<'a> {
 /// Reads a whole text.
 pub(super) fn whole<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Fault> {
     let mut from = serde_json::Deserializer::from_str(text);
-    T::deserialize(&mut from).and_then(|value| from.end().map(|()| value)).map_err(|error| fault(text, &error))
+    T::deserialize(&mut from)
+        .and_then(|value| from.end().map(|()| value))
+        .map_err(|error| fault(text, &error))
 }
 
 /// Reads the members of the message that `kind` names.
 pub(super) fn message<M: DeserializeOwned>(kind: &str, text: &str) -> Result<M, Fault> {
     let mut from = serde_json::Deserializer::from_str(text);
-    M::deserialize(Tagged { kind, members: &mut from }).map_err(|error| fault(text, &error))
+    M::deserialize(Tagged {
+        kind,
+        members: &mut from,
+    })
+    .map_err(|error| fault(text, &error))
 }
 
 /// Names the member that an error is about.
@@ -44,8 +51,12 @@ fn fault(text: &str, error: &serde_json::Error) -> Fault {
         return Fault::new("type", cause);
     }
     let around = place::path_at(text.as_bytes(), offset(text, error));
-    let named = ["missing field `", "duplicate field `"].iter().find_map(|start| cause.strip_prefix(start));
-    let field = named.and_then(|rest| rest.split('`').next()).filter(|_| error.classify() == Category::Data);
+    let named = ["missing field `", "duplicate field `"]
+        .iter()
+        .find_map(|start| cause.strip_prefix(start));
+    let field = named
+        .and_then(|rest| rest.split('`').next())
+        .filter(|_| error.classify() == Category::Data);
     let is_duplicate = cause.starts_with("duplicate");
     let member = match field {
         // The place of a duplicate is the member itself.
@@ -59,7 +70,11 @@ fn fault(text: &str, error: &serde_json::Error) -> Fault {
 
 /// Bytes in front of the place of an error.
 fn offset(text: &str, error: &serde_json::Error) -> usize {
-    let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let before: usize = text
+        .split_inclusive('\n')
+        .take(error.line().saturating_sub(1))
+        .map(str::len)
+        .sum();
     before.saturating_add(error.column())
 }
 
@@ -95,8 +110,14 @@ impl<'de, D: Deserializer<'de>> EnumAccess<'de> for Tagged<'_, D> {
     type Error = D::Error;
     type Variant = Members<D>;
 
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Members<D>), D::Error> {
-        Ok((seed.deserialize(StrDeserializer::new(self.kind))?, Members(self.members)))
+    fn variant_seed<V: DeserializeSeed<'de>>(
+        self,
+        seed: V,
+    ) -> Result<(V::Value, Members<D>), D::Error> {
+        Ok((
+            seed.deserialize(StrDeserializer::new(self.kind))?,
+            Members(self.members),
+        ))
     }
 }
 

@@ -50,12 +50,18 @@ impl Machine {
         if resume.number < received {
             return Err(ResumeError::Numbers);
         }
-        let frames = self.exchange.repeat(now, resume.received).ok_or(ResumeError::Numbers)?;
+        let frames = self
+            .exchange
+            .repeat(now, resume.received)
+            .ok_or(ResumeError::Numbers)?;
         self.drop_unsent();
         self.exchange.attach(now);
         self.lost_since = None;
         self.resumed_at = Some(now);
-        match self.exchange.frame(now, ServerMessage::Resumed { received }) {
+        match self
+            .exchange
+            .frame(now, ServerMessage::Resumed { received })
+        {
             Ok(frame) => self.actions.push_back(Action::Send(frame)),
             Err(fault) => self.fault(now, fault),
         }
@@ -73,11 +79,15 @@ impl Machine {
                 return self.stop(now, "the server has no result", CloseReason::ResultLate);
             }
             State::Session(_) if is_due(self.deadline) => return self.end_at_limit(now),
-            _ if is_due(self.deadline) => return self.stop(now, "no message in time", CloseReason::Timeout),
+            _ if is_due(self.deadline) => {
+                return self.stop(now, "no message in time", CloseReason::Timeout);
+            }
             _ => {}
         }
         match self.lost_since {
-            Some(since) if now.saturating_duration_since(since) >= RESUME_MAX => self.close(CloseReason::Lost),
+            Some(since) if now.saturating_duration_since(since) >= RESUME_MAX => {
+                self.close(CloseReason::Lost)
+            }
             Some(_) => {}
             None if !self.exchange.is_silent(now) => self.keep_alive(now),
             None if self.is_session() => {
@@ -113,14 +123,22 @@ impl Machine {
 
     /// A message of the client is wrong.
     pub(super) fn fault(&mut self, now: Instant, fault: Fault) {
-        let message = ServerMessage::Fault { member: fault.member.clone(), text: fault.text.clone() };
+        let message = ServerMessage::Fault {
+            member: fault.member.clone(),
+            text: fault.text.clone(),
+        };
         self.send_last(now, message);
         self.close(CloseReason::Fault(fault));
     }
 
     /// Ends the session with a reason for the client.
     pub(super) fn stop(&mut self, now: Instant, reason: &str, close: CloseReason) {
-        self.send_last(now, ServerMessage::Bye { reason: reason.to_owned() });
+        self.send_last(
+            now,
+            ServerMessage::Bye {
+                reason: reason.to_owned(),
+            },
+        );
         self.close(close);
     }
 
@@ -158,6 +176,7 @@ impl Machine {
 
     /// Bytes for a connection that is gone; their messages are repeated.
     fn drop_unsent(&mut self) {
-        self.actions.retain(|action| !matches!(action, Action::Send(_)));
+        self.actions
+            .retain(|action| !matches!(action, Action::Send(_)));
     }
 }

@@ -24,7 +24,11 @@ impl Machine {
             Input::Stopping(reason) if !matches!(self.state, State::Closed) => {
                 self.stop(now, &reason, CloseReason::Stopping);
             }
-            Input::Refused { clause, text, limit } if !self.is_session() => self.refuse(now, clause, text, limit),
+            Input::Refused {
+                clause,
+                text,
+                limit,
+            } if !self.is_session() => self.refuse(now, clause, text, limit),
             input if self.is_session() => self.handle_session_input(now, input),
             input => self.handle_opening_input(now, input),
         }
@@ -34,13 +38,24 @@ impl Machine {
         let state = std::mem::replace(&mut self.state, State::Greeting);
         match (state, input) {
             (State::Checking(hello), Input::ProofChecked(Some(proof))) => {
-                self.send(now, ServerMessage::Prove { proof: crate::hex::encode(&proof) });
+                self.send(
+                    now,
+                    ServerMessage::Prove {
+                        proof: crate::hex::encode(&proof),
+                    },
+                );
                 self.check_login(hello);
             }
             (State::Checking(hello), Input::LoginChecked(true)) => self.request_admission(hello),
-            (State::Checking(_), Input::ProofChecked(None)) => self.refuse_proof(now, "token", TOKEN_REFUSED),
-            (State::Checking(_), Input::LoginChecked(false)) => self.refuse_proof(now, "login", LOGIN_REFUSED),
-            (State::Admitting { duration_max }, Input::Admitted(welcome)) => self.admit(now, duration_max, welcome),
+            (State::Checking(_), Input::ProofChecked(None)) => {
+                self.refuse_proof(now, "token", TOKEN_REFUSED)
+            }
+            (State::Checking(_), Input::LoginChecked(false)) => {
+                self.refuse_proof(now, "login", LOGIN_REFUSED)
+            }
+            (State::Admitting { duration_max }, Input::Admitted(welcome)) => {
+                self.admit(now, duration_max, welcome)
+            }
             (State::Admitting { duration_max }, Input::Queued { position, wait_ms }) => {
                 self.state = State::Admitting { duration_max };
                 self.queue(now, position, wait_ms);
@@ -54,13 +69,27 @@ impl Machine {
         if matches!(self.state, State::Closed) {
             return;
         }
-        self.send(now, ServerMessage::Refused { clause: clause.clone(), text, limit });
+        self.send(
+            now,
+            ServerMessage::Refused {
+                clause: clause.clone(),
+                text,
+                limit,
+            },
+        );
         self.close(CloseReason::Refused { clause });
     }
 
     fn refuse_proof(&mut self, now: Instant, clause: &str, text: &str) {
         let (clause, text) = (clause.to_owned(), text.to_owned());
-        self.send(now, ServerMessage::Refused { clause, text, limit: None });
+        self.send(
+            now,
+            ServerMessage::Refused {
+                clause,
+                text,
+                limit: None,
+            },
+        );
         self.close(CloseReason::Unproven);
     }
 
@@ -79,17 +108,48 @@ impl Machine {
     }
 
     fn handle_session_input(&mut self, now: Instant, input: Input) {
-        let State::Session(present) = self.state else { return };
+        let State::Session(present) = self.state else {
+            return;
+        };
         match (input, present) {
-            (Input::Ready(ready), Phase::Opening { phase, duration_max }) => {
-                self.state = State::Session(Phase::Ready { phase, duration_max });
+            (
+                Input::Ready(ready),
+                Phase::Opening {
+                    phase,
+                    duration_max,
+                },
+            ) => {
+                self.state = State::Session(Phase::Ready {
+                    phase,
+                    duration_max,
+                });
                 self.send(now, ServerMessage::Ready(Ready { phase, ..ready }));
             }
-            (Input::PhaseRefused { clause, text, limit }, Phase::Opening { .. }) => {
+            (
+                Input::PhaseRefused {
+                    clause,
+                    text,
+                    limit,
+                },
+                Phase::Opening { .. },
+            ) => {
                 self.state = State::Session(Phase::Absent);
-                self.send(now, ServerMessage::Refused { clause, text, limit });
+                self.send(
+                    now,
+                    ServerMessage::Refused {
+                        clause,
+                        text,
+                        limit,
+                    },
+                );
             }
-            (Input::Started { at_ns }, Phase::Starting { phase, duration_max }) => {
+            (
+                Input::Started { at_ns },
+                Phase::Starting {
+                    phase,
+                    duration_max,
+                },
+            ) => {
                 self.state = State::Session(Phase::Running { phase });
                 self.deadline = now.checked_add(duration_max.saturating_add(OVERTIME));
                 self.send(now, ServerMessage::Started { phase, at_ns });
@@ -101,8 +161,22 @@ impl Machine {
                 | Phase::Running { phase }
                 | Phase::Stopping { phase },
             ) => self.end_phase(now, phase, result),
-            (Input::Clock { sent_ns, received_ns, replied_ns }, _) => {
-                self.send(now, ServerMessage::Clock { sent_ns, received_ns, replied_ns });
+            (
+                Input::Clock {
+                    sent_ns,
+                    received_ns,
+                    replied_ns,
+                },
+                _,
+            ) => {
+                self.send(
+                    now,
+                    ServerMessage::Clock {
+                        sent_ns,
+                        received_ns,
+                        replied_ns,
+                    },
+                );
             }
             (Input::Facts(text), _) if self.facts_requested => {
                 self.facts_requested = false;
@@ -152,16 +226,23 @@ fn fit(result: &mut EndpointPhase) {
     result.notes.truncate(NOTES_MAX);
     if result.load.len() > LOAD_SAMPLES_MAX {
         result.load.truncate(LOAD_SAMPLES_MAX);
-        result.notes.push(format!("load after {LOAD_SAMPLES_MAX} samples is left out"));
+        result
+            .notes
+            .push(format!("load after {LOAD_SAMPLES_MAX} samples is left out"));
     }
     let max_bytes = SERVER_MESSAGE_MAX_BYTES as usize - 1024;
-    let fits = |result: &EndpointPhase| serde_json::to_vec(result).is_ok_and(|text| text.len() <= max_bytes);
+    let fits = |result: &EndpointPhase| {
+        serde_json::to_vec(result).is_ok_and(|text| text.len() <= max_bytes)
+    };
     if !fits(result) {
         result.streams = Vec::new();
-        result.notes.push("streams are left out: the message would be above 1 MiB".to_owned());
+        result
+            .notes
+            .push("streams are left out: the message would be above 1 MiB".to_owned());
     }
     if !fits(result) {
         result.load = Vec::new();
-        result.notes = vec!["load and streams are left out: the message would be above 1 MiB".to_owned()];
+        result.notes =
+            vec!["load and streams are left out: the message would be above 1 MiB".to_owned()];
     }
 }

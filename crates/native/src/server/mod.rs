@@ -321,7 +321,13 @@ impl Machine {
     /// Bytes for the client in actions that are not polled.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
-        let bytes = |action: &Action| if let Action::Send(bytes) = action { bytes.len() } else { 0 };
+        let bytes = |action: &Action| {
+            if let Action::Send(bytes) = action {
+                bytes.len()
+            } else {
+                0
+            }
+        };
         self.actions.iter().map(bytes).sum()
     }
 }

@@ -11,17 +11,27 @@ use proptest::prelude::*;
 use crate::fuzzing::{hello, spec};
 use crate::pair::{CLIENT_PROOF, Pair, sample};
 
-pub(crate) const CLIENT: &str =
-    "Welcome, Ready 1, Started, PhaseResult 1, Facts {\"a\":1}, Ready 2, Started, PhaseResult 2, Close";
-pub(crate) const SERVER: &str = "Admit, OpenPhase 1, Start 1, Stop 1, SendFacts, OpenPhase 2, Start 2, Stop 2";
+pub(crate) const CLIENT: &str = "Welcome, Ready 1, Started, PhaseResult 1, Facts {\"a\":1}, Ready 2, Started, PhaseResult 2, Close";
+pub(crate) const SERVER: &str =
+    "Admit, OpenPhase 1, Start 1, Stop 1, SendFacts, OpenPhase 2, Start 2, Stop 2";
 
 fn with_token(proof: u8) -> Hello {
     let proof = linerate_native::hex::encode(&[proof; 32]);
-    Hello { token: Some(TokenProof { name: "lab".to_owned(), proof }), ..hello() }
+    Hello {
+        token: Some(TokenProof {
+            name: "lab".to_owned(),
+            proof,
+        }),
+        ..hello()
+    }
 }
 
 fn with_password(password: &str) -> Hello {
-    Hello { user: Some("mario".to_owned()), password: Some(password.to_owned()), ..hello() }
+    Hello {
+        user: Some("mario".to_owned()),
+        password: Some(password.to_owned()),
+        ..hello()
+    }
 }
 
 #[test]
@@ -31,15 +41,24 @@ fn a_whole_session_runs_its_phases_one_after_the_other() {
     assert_eq!(pair.client_log.join(", "), CLIENT);
     assert_eq!(pair.server_log.join(", "), SERVER);
     assert_eq!(pair.closed, Some(CloseReason::Bye));
-    assert_eq!((pair.client.poll_timeout(), pair.server.poll_timeout()), (None, None));
+    assert_eq!(
+        (pair.client.poll_timeout(), pair.server.poll_timeout()),
+        (None, None)
+    );
 }
 
 #[test]
 fn a_token_is_proved_by_the_client_first_and_a_password_comes_after_it() {
-    let mut pair = Pair::new(Hello { token: with_token(CLIENT_PROOF).token, ..with_password("secret") });
+    let mut pair = Pair::new(Hello {
+        token: with_token(CLIENT_PROOF).token,
+        ..with_password("secret")
+    });
     pair.run(usize::MAX);
     assert_eq!(pair.client_log[0], "Welcome");
-    assert_eq!(pair.server_log[..3].join(", "), "CheckProof lab, CheckLogin mario, Admit");
+    assert_eq!(
+        pair.server_log[..3].join(", "),
+        "CheckProof lab, CheckLogin mario, Admit"
+    );
 }
 
 #[test]
@@ -69,7 +88,10 @@ fn a_wrong_proof_of_the_client_is_refused_and_the_server_proves_nothing() {
     pair.run(usize::MAX);
     assert_eq!(pair.server_log.join(", "), "CheckProof lab");
     assert_eq!(pair.client_log.join(", "), "Refused token, Close");
-    assert_eq!((pair.closed, pair.server_frames), (Some(CloseReason::Unproven), 1));
+    assert_eq!(
+        (pair.closed, pair.server_frames),
+        (Some(CloseReason::Unproven), 1)
+    );
 }
 
 #[test]
@@ -79,10 +101,17 @@ fn a_queue_shows_its_positions_and_ends_with_admission_or_refusal() {
     pair.run(usize::MAX);
     for (position, after_ms) in [(3, 0), (2, 999), (1, 1)] {
         pair.pass(Duration::from_millis(after_ms));
-        pair.server_does(server::Input::Queued { position, wait_ms: 1000 });
+        pair.server_does(server::Input::Queued {
+            position,
+            wait_ms: 1000,
+        });
         pair.run(usize::MAX);
     }
-    assert_eq!(pair.client_log.join(", "), "Queued 3, Queued 1", "one per second");
+    assert_eq!(
+        pair.client_log.join(", "),
+        "Queued 3, Queued 1",
+        "one per second"
+    );
     pair.pass(Duration::from_secs(120));
     pair.server_does(server::Input::Refused {
         clause: "stopping".to_owned(),
@@ -91,7 +120,12 @@ fn a_queue_shows_its_positions_and_ends_with_admission_or_refusal() {
     });
     pair.run(usize::MAX);
     assert_eq!(pair.client_log[2..].join(", "), "Refused stopping, Close");
-    assert_eq!(pair.closed, Some(CloseReason::Refused { clause: "stopping".to_owned() }));
+    assert_eq!(
+        pair.closed,
+        Some(CloseReason::Refused {
+            clause: "stopping".to_owned()
+        })
+    );
 }
 
 #[test]
@@ -99,23 +133,71 @@ fn a_client_leaves_the_queue() {
     let mut pair = Pair::new(hello());
     pair.server_obeys = false;
     pair.run(usize::MAX);
-    pair.server_does(server::Input::Queued { position: 1, wait_ms: 1000 });
+    pair.server_does(server::Input::Queued {
+        position: 1,
+        wait_ms: 1000,
+    });
     pair.run(usize::MAX);
     pair.client_does(client::Input::Interrupted);
     pair.run(usize::MAX);
-    assert_eq!((pair.closed, pair.client_log.join(", ")), (Some(CloseReason::Left), "Queued 1, Close".to_owned()));
+    assert_eq!(
+        (pair.closed, pair.client_log.join(", ")),
+        (Some(CloseReason::Left), "Queued 1, Close".to_owned())
+    );
 }
 
 #[test]
 fn impossible_phases_are_refused_with_their_clause_and_the_session_goes_on() {
     let rows = [
-        ("streams", PhaseSpec { streams_max: 0, ..spec() }),
-        ("streams", PhaseSpec { streams_max: 129, ..spec() }),
-        ("probe_flows", PhaseSpec { probe_flows: 9, ..spec() }),
-        ("datagram_bytes", PhaseSpec { datagram_bytes: 65_508, ..spec() }),
-        ("rate", PhaseSpec { rate_bps: Some(0), ..spec() }),
-        ("duration", PhaseSpec { duration_max: Duration::ZERO, ..spec() }),
-        ("duration", PhaseSpec { duration_max: Duration::from_secs(3601), ..spec() }),
+        (
+            "streams",
+            PhaseSpec {
+                streams_max: 0,
+                ..spec()
+            },
+        ),
+        (
+            "streams",
+            PhaseSpec {
+                streams_max: 129,
+                ..spec()
+            },
+        ),
+        (
+            "probe_flows",
+            PhaseSpec {
+                probe_flows: 9,
+                ..spec()
+            },
+        ),
+        (
+            "datagram_bytes",
+            PhaseSpec {
+                datagram_bytes: 65_508,
+                ..spec()
+            },
+        ),
+        (
+            "rate",
+            PhaseSpec {
+                rate_bps: Some(0),
+                ..spec()
+            },
+        ),
+        (
+            "duration",
+            PhaseSpec {
+                duration_max: Duration::ZERO,
+                ..spec()
+            },
+        ),
+        (
+            "duration",
+            PhaseSpec {
+                duration_max: Duration::from_secs(3601),
+                ..spec()
+            },
+        ),
     ];
     for (clause, wrong) in rows {
         let mut pair = Pair::new(hello());
@@ -123,7 +205,10 @@ fn impossible_phases_are_refused_with_their_clause_and_the_session_goes_on() {
         pair.run_until("Welcome");
         pair.client_does(client::Input::OpenPhase(Box::new(wrong)));
         pair.run(usize::MAX);
-        assert_eq!(pair.client_log.last(), Some(&format!("PhaseRefused {clause}")));
+        assert_eq!(
+            pair.client_log.last(),
+            Some(&format!("PhaseRefused {clause}"))
+        );
         pair.client_obeys = true;
         pair.client_does(client::Input::OpenPhase(Box::new(spec())));
         pair.run(usize::MAX);
@@ -143,12 +228,24 @@ fn a_session_has_256_phases() {
     };
 
     for _ in 0..PHASES_MAX {
-        open(&mut pair, PhaseSpec { streams_max: 0, ..spec() });
-        assert_eq!(pair.client_log.last().map(String::as_str), Some("PhaseRefused streams"));
+        open(
+            &mut pair,
+            PhaseSpec {
+                streams_max: 0,
+                ..spec()
+            },
+        );
+        assert_eq!(
+            pair.client_log.last().map(String::as_str),
+            Some("PhaseRefused streams")
+        );
     }
 
     open(&mut pair, spec());
-    assert_eq!(pair.client_log.last().map(String::as_str), Some("PhaseRefused phases"));
+    assert_eq!(
+        pair.client_log.last().map(String::as_str),
+        Some("PhaseRefused phases")
+    );
 }
 
 #[test]
@@ -158,9 +255,16 @@ fn the_owner_refuses_a_phase() {
     pair.server_obeys = false;
     pair.run(usize::MAX);
     let (clause, text) = ("rate".to_owned(), "too fast".to_owned());
-    pair.server_does(server::Input::PhaseRefused { clause, text, limit: Some("1G".to_owned()) });
+    pair.server_does(server::Input::PhaseRefused {
+        clause,
+        text,
+        limit: Some("1G".to_owned()),
+    });
     pair.run(usize::MAX);
-    assert_eq!(pair.client_log.last().map(String::as_str), Some("PhaseRefused rate"));
+    assert_eq!(
+        pair.client_log.last().map(String::as_str),
+        Some("PhaseRefused rate")
+    );
 }
 
 #[test]
@@ -174,7 +278,10 @@ fn clocks_pass_beside_the_phases() {
     pair.run(usize::MAX);
     pair.client_does(client::Input::Clock { sent_ns: 7 });
     pair.run(usize::MAX);
-    assert_eq!(pair.client_log[1..].join(", "), "Ready 1, Started, Clock 7 8 9");
+    assert_eq!(
+        pair.client_log[1..].join(", "),
+        "Ready 1, Started, Clock 7 8 9"
+    );
 }
 
 #[test]
@@ -192,16 +299,25 @@ fn requests_pass_beside_the_phases_and_only_one_at_a_time() {
     pair.client_does(request("b", "2"));
     pair.client_does(client::Input::Start);
     pair.run(usize::MAX);
-    pair.server_does(server::Input::RequestRefused { clause: "request".to_owned(), text: "not known".to_owned() });
+    pair.server_does(server::Input::RequestRefused {
+        clause: "request".to_owned(),
+        text: "not known".to_owned(),
+    });
     pair.server_does(server::Input::Response("3".to_owned()));
     pair.server_does(server::Input::Started { at_ns: 1 });
     pair.run(usize::MAX);
-    assert_eq!(pair.client_log[3..].join(", "), "RequestRefused request, Started");
+    assert_eq!(
+        pair.client_log[3..].join(", "),
+        "RequestRefused request, Started"
+    );
 }
 
 fn request(name: &str, body: &str) -> client::Input {
     let body = JsonText::new(body.to_owned()).expect("JSON");
-    client::Input::Request { name: name.to_owned(), body }
+    client::Input::Request {
+        name: name.to_owned(),
+        body,
+    }
 }
 
 #[test]
@@ -216,8 +332,16 @@ fn a_phase_that_ends_by_itself_while_the_stop_is_under_way_has_one_result() {
     pair.client_does(client::Input::Stop);
     pair.server_does(server::Input::PhaseEnded(Box::default()));
     pair.run(usize::MAX);
-    assert_eq!(pair.client_log[1..].join(", "), "Ready 1, Started, PhaseResult 0");
-    assert_eq!((pair.closed.clone(), pair.server_log.len()), (None, 3), "{:?}", pair.server_log);
+    assert_eq!(
+        pair.client_log[1..].join(", "),
+        "Ready 1, Started, PhaseResult 0"
+    );
+    assert_eq!(
+        (pair.closed.clone(), pair.server_log.len()),
+        (None, 3),
+        "{:?}",
+        pair.server_log
+    );
 }
 
 #[test]
@@ -243,7 +367,11 @@ fn a_result_that_is_too_long_loses_its_lists_and_has_a_note() {
     let mut totals = StreamTotals::default();
     totals.congestion = Some("cubic".repeat(20));
     let streams = vec![totals; 10_000];
-    let result = EndpointPhase { load: vec![sample(1); 6001], streams, ..EndpointPhase::default() };
+    let result = EndpointPhase {
+        load: vec![sample(1); 6001],
+        streams,
+        ..EndpointPhase::default()
+    };
     pair.server_does(server::Input::PhaseEnded(Box::new(result)));
     let mut sent = None;
     while let Some(action) = pair.server.poll_action() {
@@ -257,7 +385,12 @@ fn a_result_that_is_too_long_loses_its_lists_and_has_a_note() {
         }
     }
     let sent = sent.expect("the result");
-    assert_eq!((sent.load.len(), sent.streams.len(), sent.notes.len()), (6000, 0, 2), "{:?}", sent.notes);
+    assert_eq!(
+        (sent.load.len(), sent.streams.len(), sent.notes.len()),
+        (6000, 0, 2),
+        "{:?}",
+        sent.notes
+    );
 }
 
 proptest! {

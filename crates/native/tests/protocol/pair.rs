@@ -44,7 +44,13 @@ impl Pair {
         let now = Instant::now();
         let mut client = client::Machine::new(now);
         let server_proof = hello.token.as_ref().map(|_| SERVER_PROOF);
-        client.handle_local(now, client::Input::Hello { hello: Box::new(hello), server_proof });
+        client.handle_local(
+            now,
+            client::Input::Hello {
+                hello: Box::new(hello),
+                server_proof,
+            },
+        );
         Self {
             now,
             client,
@@ -78,9 +84,19 @@ impl Pair {
 
     /// Runs until an action of the client begins with `start`.
     pub(crate) fn run_until(&mut self, start: &str) {
-        let reached = |pair: &Self| pair.client_log.last().is_some_and(|entry| entry.starts_with(start));
+        let reached = |pair: &Self| {
+            pair.client_log
+                .last()
+                .is_some_and(|entry| entry.starts_with(start))
+        };
         while !reached(self) {
-            assert_eq!(self.run(1), 1, "{start} is not reached: {:?} {:?}", self.client_log, self.server_log);
+            assert_eq!(
+                self.run(1),
+                1,
+                "{start} is not reached: {:?} {:?}",
+                self.client_log,
+                self.server_log
+            );
         }
     }
 
@@ -101,7 +117,12 @@ impl Pair {
     /// Time passes. Both machines are called when they want to be, no later.
     pub(crate) fn pass(&mut self, time: Duration) {
         let end = self.now + time;
-        let next = |pair: &Self| [pair.client.poll_timeout(), pair.server.poll_timeout()].into_iter().flatten().min();
+        let next = |pair: &Self| {
+            [pair.client.poll_timeout(), pair.server.poll_timeout()]
+                .into_iter()
+                .flatten()
+                .min()
+        };
         while let Some(at) = next(self).filter(|at| *at <= end) {
             self.now = self.now.max(at);
             self.client.handle_timeout(self.now);
@@ -126,29 +147,49 @@ impl Pair {
     }
 
     fn carry(&mut self) -> bool {
-        let take = |bytes: &mut Vec<u8>| bytes.drain(..self.segment.min(bytes.len())).collect::<Vec<u8>>();
+        let take = |bytes: &mut Vec<u8>| {
+            bytes
+                .drain(..self.segment.min(bytes.len()))
+                .collect::<Vec<u8>>()
+        };
         let (to_client, to_server) = (take(&mut self.to_client), take(&mut self.to_server));
         self.client.handle_bytes(self.now, &to_client);
-        self.incoming.as_mut().unwrap_or(&mut self.server).handle_bytes(self.now, &to_server);
+        self.incoming
+            .as_mut()
+            .unwrap_or(&mut self.server)
+            .handle_bytes(self.now, &to_server);
         !(to_client.is_empty() && to_server.is_empty())
     }
 
     pub(crate) fn obey(&mut self) {
         loop {
             let (client, server) = (self.client.poll_action(), self.server.poll_action());
-            let incoming = self.incoming.as_mut().and_then(server::Machine::poll_action);
+            let incoming = self
+                .incoming
+                .as_mut()
+                .and_then(server::Machine::poll_action);
             if client.is_none() && server.is_none() && incoming.is_none() {
                 return;
             }
-            client.into_iter().for_each(|action| self.obey_client(action));
-            server.into_iter().for_each(|action| self.obey_server(action));
-            incoming.into_iter().for_each(|action| self.obey_incoming(action));
+            client
+                .into_iter()
+                .for_each(|action| self.obey_client(action));
+            server
+                .into_iter()
+                .for_each(|action| self.obey_server(action));
+            incoming
+                .into_iter()
+                .for_each(|action| self.obey_incoming(action));
         }
     }
 
     fn obey_client(&mut self, action: client::Action) {
         use client::{Action as A, Input as I};
-        assert_ne!(self.client_log.last().map(String::as_str), Some("Close"), "nothing follows the end");
+        assert_ne!(
+            self.client_log.last().map(String::as_str),
+            Some("Close"),
+            "nothing follows the end"
+        );
         let log = |text: &str| text.to_owned();
         let (entry, input) = match action {
             A::Send(bytes) => return self.to_server.extend(bytes),
@@ -157,10 +198,17 @@ impl Pair {
             A::Started { .. } => (log("Started"), Some(I::Stop)),
             A::PhaseResult(result) => {
                 self.phases_left = self.phases_left.saturating_sub(1);
-                let next = if self.phases_left == 0 { I::Bye } else { I::WantFacts };
+                let next = if self.phases_left == 0 {
+                    I::Bye
+                } else {
+                    I::WantFacts
+                };
                 (format!("PhaseResult {}", result.elapsed_ns), Some(next))
             }
-            A::Facts(text) => (format!("Facts {text}"), Some(I::OpenPhase(Box::new(spec())))),
+            A::Facts(text) => (
+                format!("Facts {text}"),
+                Some(I::OpenPhase(Box::new(spec()))),
+            ),
             A::Response(text) => (format!("Response {text}"), None),
             A::RequestRefused { clause, .. } => (format!("RequestRefused {clause}"), None),
             A::ConnectAgain if self.is_reachable => {
@@ -171,9 +219,11 @@ impl Pair {
             A::Refused { clause, .. } => (format!("Refused {clause}"), None),
             A::PhaseRefused { clause, .. } => (format!("PhaseRefused {clause}"), None),
             A::Failed(failure) => (format!("Failed {failure}"), None),
-            A::Clock { sent_ns, received_ns, replied_ns } => {
-                (format!("Clock {sent_ns} {received_ns} {replied_ns}"), None)
-            }
+            A::Clock {
+                sent_ns,
+                received_ns,
+                replied_ns,
+            } => (format!("Clock {sent_ns} {received_ns} {replied_ns}"), None),
             A::ConnectAgain => (log("ConnectAgain"), None),
             A::Resumed => (log("Resumed"), None),
             A::Close => (log("Close"), None),
@@ -187,8 +237,12 @@ impl Pair {
     fn dial(&mut self) {
         (self.to_server, self.to_client) = (Vec::new(), Vec::new());
         self.incoming = Some(server::Machine::new(self.now));
-        let point = self.client.resume_point().expect("a session without a connection");
-        self.client.resume(self.now, &proof(point.number, point.received));
+        let point = self
+            .client
+            .resume_point()
+            .expect("a session without a connection");
+        self.client
+            .resume(self.now, &proof(point.number, point.received));
     }
 
     fn obey_server(&mut self, action: server::Action) {
@@ -205,11 +259,15 @@ impl Pair {
             }
             A::CheckProof { token_name, proof } => {
                 let is_right = proof == [CLIENT_PROOF; 32];
-                (format!("CheckProof {token_name}"), Some(I::ProofChecked(is_right.then_some(SERVER_PROOF))))
+                (
+                    format!("CheckProof {token_name}"),
+                    Some(I::ProofChecked(is_right.then_some(SERVER_PROOF))),
+                )
             }
-            A::CheckLogin { user, password } => {
-                (format!("CheckLogin {user}"), Some(I::LoginChecked(password == "secret")))
-            }
+            A::CheckLogin { user, password } => (
+                format!("CheckLogin {user}"),
+                Some(I::LoginChecked(password == "secret")),
+            ),
             A::Admit(hello) => {
                 assert_eq!(hello.password, None, "checked before");
                 ("Admit".to_owned(), Some(I::Admitted(Box::new(welcome()))))
@@ -217,14 +275,31 @@ impl Pair {
             A::OpenPhase { phase, .. } => (format!("OpenPhase {phase}"), Some(I::Ready(ready(0)))),
             A::Start { phase } => (format!("Start {phase}"), Some(I::Started { at_ns: 5 })),
             A::Stop { phase } => {
-                let result = EndpointPhase { elapsed_ns: u64::from(phase), ..EndpointPhase::default() };
-                (format!("Stop {phase}"), Some(I::PhaseEnded(Box::new(result))))
+                let result = EndpointPhase {
+                    elapsed_ns: u64::from(phase),
+                    ..EndpointPhase::default()
+                };
+                (
+                    format!("Stop {phase}"),
+                    Some(I::PhaseEnded(Box::new(result))),
+                )
             }
-            A::Clock { sent_ns } => {
-                ("Clock".to_owned(), Some(I::Clock { sent_ns, received_ns: sent_ns + 1, replied_ns: sent_ns + 2 }))
-            }
-            A::SendFacts => ("SendFacts".to_owned(), Some(I::Facts("{\"a\":1}".to_owned()))),
-            A::Request { name, body } => (format!("Request {name} {body}"), Some(I::Response(format!("[{body}]")))),
+            A::Clock { sent_ns } => (
+                "Clock".to_owned(),
+                Some(I::Clock {
+                    sent_ns,
+                    received_ns: sent_ns + 1,
+                    replied_ns: sent_ns + 2,
+                }),
+            ),
+            A::SendFacts => (
+                "SendFacts".to_owned(),
+                Some(I::Facts("{\"a\":1}".to_owned())),
+            ),
+            A::Request { name, body } => (
+                format!("Request {name} {body}"),
+                Some(I::Response(format!("[{body}]"))),
+            ),
             A::Resume(_) => ("Resume".to_owned(), None),
             A::ControlLost => ("ControlLost".to_owned(), None),
         };
@@ -236,7 +311,9 @@ impl Pair {
 
     /// The registry of sessions: one of them, `s1`.
     fn obey_incoming(&mut self, action: server::Action) {
-        let Some(incoming) = &mut self.incoming else { return };
+        let Some(incoming) = &mut self.incoming else {
+            return;
+        };
         match action {
             server::Action::Resume(resume) => {
                 let wanted = linerate_native::hex::encode(&proof(resume.number, resume.received));
@@ -245,7 +322,14 @@ impl Pair {
                     incoming.handle_local(self.now, server::Input::HandedOver);
                 } else {
                     let (clause, text) = ("resume".to_owned(), "unknown session".to_owned());
-                    incoming.handle_local(self.now, server::Input::Refused { clause, text, limit: None });
+                    incoming.handle_local(
+                        self.now,
+                        server::Input::Refused {
+                            clause,
+                            text,
+                            limit: None,
+                        },
+                    );
                 }
             }
             server::Action::Send(bytes) => self.to_client.extend(bytes),
@@ -261,5 +345,8 @@ fn proof(number: u64, received: u64) -> [u8; 32] {
 }
 
 pub(crate) fn sample(at_ns: u64) -> LoadSample {
-    LoadSample { at_ns, ..LoadSample::default() }
+    LoadSample {
+        at_ns,
+        ..LoadSample::default()
+    }
 }

@@ -14,8 +14,13 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// The log without what concerns the connection only.
 fn events(log: &[String]) -> String {
-    let is_event = |entry: &&String| !matches!(entry.as_str(), "ConnectAgain" | "Resumed" | "ControlLost");
-    log.iter().filter(is_event).cloned().collect::<Vec<_>>().join(", ")
+    let is_event =
+        |entry: &&String| !matches!(entry.as_str(), "ConnectAgain" | "Resumed" | "ControlLost");
+    log.iter()
+        .filter(is_event)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[test]
@@ -37,14 +42,22 @@ fn a_session_cut_after_any_segment_loses_nothing_and_does_nothing_twice() {
                 let failed = "Failed the server closed the connection, Close";
                 assert_eq!(pair.client_log.join(", "), failed, "{segment} {carried}");
                 pair.pass(SECOND * 60);
-                assert!(matches!(pair.closed, Some(CloseReason::Left | CloseReason::Lost)), "{:?}", pair.closed);
+                assert!(
+                    matches!(pair.closed, Some(CloseReason::Left | CloseReason::Lost)),
+                    "{:?}",
+                    pair.closed
+                );
                 continue;
             }
             assert_eq!(events(&pair.client_log), CLIENT, "{segment} {carried}");
             assert_eq!(events(&pair.server_log), SERVER, "{segment} {carried}");
             resumed += usize::from(pair.client_log.iter().any(|entry| entry == "Resumed"));
             pair.pass(SECOND * 60);
-            assert!(matches!(pair.closed, Some(CloseReason::Bye | CloseReason::Lost)), "{:?}", pair.closed);
+            assert!(
+                matches!(pair.closed, Some(CloseReason::Bye | CloseReason::Lost)),
+                "{:?}",
+                pair.closed
+            );
         }
     }
     assert!(resumed > 50, "{resumed}");
@@ -90,11 +103,17 @@ fn inputs_without_a_connection_take_effect_after_the_resumption() {
     pair.cut();
     pair.client_does(client::Input::Stop);
     pair.pass(SECOND * 10);
-    assert_eq!(pair.client_log.last().map(String::as_str), Some("ConnectAgain"));
+    assert_eq!(
+        pair.client_log.last().map(String::as_str),
+        Some("ConnectAgain")
+    );
     pair.is_reachable = true;
     pair.client.control_lost(pair.now);
     pair.run(usize::MAX);
-    assert_eq!(pair.client_log[3..].join(", "), "ConnectAgain, ConnectAgain, Resumed, PhaseResult 1");
+    assert_eq!(
+        pair.client_log[3..].join(", "),
+        "ConnectAgain, ConnectAgain, Resumed, PhaseResult 1"
+    );
 }
 
 #[test]
@@ -103,12 +122,22 @@ fn a_request_cut_after_any_segment_is_handled_once() {
         let mut pair = running();
         pair.segment = 30;
         let body = JsonText::new("7".to_owned()).expect("JSON");
-        pair.client_does(client::Input::Request { name: "a".to_owned(), body });
+        pair.client_does(client::Input::Request {
+            name: "a".to_owned(),
+            body,
+        });
         pair.run(carried);
         pair.cut();
         pair.run(usize::MAX);
         let is_event = |entry: &&String| entry.starts_with("Re") && *entry != "Resumed";
-        let seen = |log: &[String]| log.iter().skip(1).filter(is_event).cloned().collect::<Vec<_>>().join(", ");
+        let seen = |log: &[String]| {
+            log.iter()
+                .skip(1)
+                .filter(is_event)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         assert_eq!(seen(&pair.server_log), "Request a 7", "{carried}");
         assert_eq!(seen(&pair.client_log[1..]), "Response [7]", "{carried}");
     }
@@ -122,12 +151,24 @@ fn a_session_without_a_connection_is_over_after_30_s_at_both_ends() {
     pair.is_reachable = false;
     pair.cut();
     pair.pass(SECOND * 30 - Duration::from_nanos(1));
-    assert_eq!((pair.closed.clone(), pair.client_log.last().map(String::as_str)), (None, Some("ConnectAgain")));
+    assert_eq!(
+        (
+            pair.closed.clone(),
+            pair.client_log.last().map(String::as_str)
+        ),
+        (None, Some("ConnectAgain"))
+    );
     pair.pass(Duration::from_nanos(1));
     assert_eq!(pair.closed, Some(CloseReason::Lost));
     let failed = "Failed control connection lost and not replaced within 30 s";
-    assert_eq!(pair.client_log[pair.client_log.len() - 2..], [failed, "Close"]);
-    assert_eq!((pair.client.poll_timeout(), pair.server.poll_timeout()), (None, None));
+    assert_eq!(
+        pair.client_log[pair.client_log.len() - 2..],
+        [failed, "Close"]
+    );
+    assert_eq!(
+        (pair.client.poll_timeout(), pair.server.poll_timeout()),
+        (None, None)
+    );
 }
 
 #[test]
@@ -137,7 +178,10 @@ fn a_connection_that_only_the_client_knows_to_be_lost_is_replaced() {
     pair.run(usize::MAX);
     pair.client_does(client::Input::Stop);
     pair.run(usize::MAX);
-    assert_eq!(pair.client_log[3..].join(", "), "ConnectAgain, Resumed, PhaseResult 1");
+    assert_eq!(
+        pair.client_log[3..].join(", "),
+        "ConnectAgain, Resumed, PhaseResult 1"
+    );
     assert!(!pair.server_log.iter().any(|entry| entry == "ControlLost"));
 }
 
@@ -146,27 +190,49 @@ fn a_resumption_directly_after_another_is_refused_and_the_client_keeps_its_dista
     let mut pair = running();
     pair.cut_at_client();
     pair.run(usize::MAX);
-    let again = Resume { session: "s1".to_owned(), number: 3, received: 3, proof: String::new() };
-    assert_eq!(pair.server.resume(pair.now, &again), Err(ResumeError::TooSoon));
+    let again = Resume {
+        session: "s1".to_owned(),
+        number: 3,
+        received: 3,
+        proof: String::new(),
+    };
+    assert_eq!(
+        pair.server.resume(pair.now, &again),
+        Err(ResumeError::TooSoon)
+    );
     pair.cut_at_client();
     pair.run(usize::MAX);
     assert_eq!(pair.client_log[3..].join(", "), "ConnectAgain, Resumed");
     pair.pass(SECOND);
-    assert_eq!(pair.client_log[3..].join(", "), "ConnectAgain, Resumed, ConnectAgain, Resumed");
+    assert_eq!(
+        pair.client_log[3..].join(", "),
+        "ConnectAgain, Resumed, ConnectAgain, Resumed"
+    );
 }
 
 #[test]
 fn impossible_numbers_and_sessions_that_do_not_exist_are_refused() {
     let mut pair = running();
     pair.server.control_lost(pair.now);
-    let resume = |number, received| Resume { session: "s1".to_owned(), number, received, proof: String::new() };
+    let resume = |number, received| Resume {
+        session: "s1".to_owned(),
+        number,
+        received,
+        proof: String::new(),
+    };
     for (number, received) in [(2, 3), (3, 4), (3, u64::MAX), (0, 0)] {
-        assert_eq!(pair.server.resume(pair.now, &resume(number, received)), Err(ResumeError::Numbers));
+        assert_eq!(
+            pair.server.resume(pair.now, &resume(number, received)),
+            Err(ResumeError::Numbers)
+        );
         assert!(!pair.server.is_connected());
     }
     assert_eq!(pair.server.resume(pair.now, &resume(3, 3)), Ok(()));
     let mut fresh = server::Machine::new(pair.now);
-    assert_eq!(fresh.resume(pair.now, &resume(0, 0)), Err(ResumeError::NoSession));
+    assert_eq!(
+        fresh.resume(pair.now, &resume(0, 0)),
+        Err(ResumeError::NoSession)
+    );
 }
 
 #[test]
@@ -177,7 +243,10 @@ fn a_server_that_forgot_the_session_ends_it_at_the_client() {
     pair.cut_at_client();
     pair.run(usize::MAX);
     let failed = "Failed the server does not continue the session: unknown session";
-    assert_eq!(pair.client_log[3..].join(", "), format!("ConnectAgain, {failed}, Close"));
+    assert_eq!(
+        pair.client_log[3..].join(", "),
+        format!("ConnectAgain, {failed}, Close")
+    );
 }
 
 #[test]
@@ -196,13 +265,23 @@ fn a_server_that_does_not_answer_the_resumption_is_tried_again() {
 fn a_second_hello_on_a_new_connection_does_not_touch_the_session() {
     let mut pair = running();
     let mut other = server::Machine::new(pair.now);
-    let keep = linerate_native::message::Envelope { number: 0, received: 0, message: ClientMessage::Keep };
-    other.handle_bytes(pair.now, &linerate_native::message::encode(&keep).expect("short"));
+    let keep = linerate_native::message::Envelope {
+        number: 0,
+        received: 0,
+        message: ClientMessage::Keep,
+    };
+    other.handle_bytes(
+        pair.now,
+        &linerate_native::message::encode(&keep).expect("short"),
+    );
     assert!(other.poll_action().is_none());
     other.handle_timeout(pair.now + server::HELLO_TIMEOUT);
     let last = std::iter::from_fn(|| other.poll_action()).last();
     assert_eq!(last, Some(server::Action::Close(CloseReason::Timeout)));
     pair.client_does(client::Input::Stop);
     pair.run(usize::MAX);
-    assert_eq!(pair.client_log.last().map(String::as_str), Some("PhaseResult 1"));
+    assert_eq!(
+        pair.client_log.last().map(String::as_str),
+        Some("PhaseResult 1")
+    );
 }
