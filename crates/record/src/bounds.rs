@@ -31,8 +31,13 @@ pub(crate) struct Scan {
 pub(crate) fn scan(text: &str) -> (Scan, Result<(), serde_json::Error>) {
     let state = RefCell::new(Scan::default());
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let walk = Walk { state: &state, depth: 0 };
-    let outcome = walk.deserialize(&mut deserializer).and_then(|()| deserializer.end());
+    let walk = Walk {
+        state: &state,
+        depth: 0,
+    };
+    let outcome = walk
+        .deserialize(&mut deserializer)
+        .and_then(|()| deserializer.end());
     (state.into_inner(), outcome)
 }
 
@@ -53,7 +58,10 @@ impl Walk<'_> {
         if self.depth == NESTING_MAX {
             return Err(self.exceeded(format!("nested deeper than {NESTING_MAX}")));
         }
-        Ok(Self { depth: self.depth + 1, ..self })
+        Ok(Self {
+            depth: self.depth + 1,
+            ..self
+        })
     }
 
     /// Enters a member; `leave` restores the member around it.

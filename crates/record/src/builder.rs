@@ -2,7 +2,9 @@
 
 use linerate_model::event::TestHeader;
 use linerate_model::record::{Detail, RunState, TestDetail, TestStep, Trial, Way};
-use linerate_model::{Event, EventSink, Failure, FailureKind, Flow, IntervalReport, SinkError, Summary};
+use linerate_model::{
+    Event, EventSink, Failure, FailureKind, Flow, IntervalReport, SinkError, Summary,
+};
 
 use crate::columns::Columns;
 use crate::measures;
@@ -65,13 +67,20 @@ impl Builder {
     #[must_use]
     pub fn finish(self) -> Trial {
         let summary = self.detail.summary.as_ref().map(|first| {
-            let further = self.further.iter().flat_map(|summary| summary.streams.iter().cloned());
+            let further = self
+                .further
+                .iter()
+                .flat_map(|summary| summary.streams.iter().cloned());
             let mut totals = first.clone();
             totals.streams = first.streams.iter().cloned().chain(further).collect();
             totals
         });
         let measures = summary.map_or_else(Vec::new, |summary| {
-            let mss_bytes = |flow: Flow| self.columns.last(Way::from(flow), "mss_bytes").map(|mss| mss as u32);
+            let mss_bytes = |flow: Flow| {
+                self.columns
+                    .last(Way::from(flow), "mss_bytes")
+                    .map(|mss| mss as u32)
+            };
             measures::of_test(&summary, &self.detail.header, mss_bytes)
         });
         let moved = !measures.is_empty();
@@ -84,7 +93,11 @@ impl Builder {
         let mut trial = Trial::complete(elapsed_ns(&self.detail, &self.columns));
         trial.state = state;
         trial.reason = reason;
-        trial.measures = if state.has_failed() { Vec::new() } else { measures };
+        trial.measures = if state.has_failed() {
+            Vec::new()
+        } else {
+            measures
+        };
         trial.series = self.columns.into_series();
         trial.detail = Some(Detail::Test(Box::new(self.detail)));
         trial
@@ -94,10 +107,18 @@ impl Builder {
         self.columns.push(report);
         let (omitted, last) = (report.omitted, report.last);
         match self.detail.sequence.last_mut() {
-            Some(TestStep::Intervals { count, is_omitted, is_last }) if (*is_omitted, *is_last) == (omitted, last) => {
+            Some(TestStep::Intervals {
+                count,
+                is_omitted,
+                is_last,
+            }) if (*is_omitted, *is_last) == (omitted, last) => {
                 *count += 1;
             }
-            _ => self.step(TestStep::Intervals { count: 1, is_omitted: omitted, is_last: last }),
+            _ => self.step(TestStep::Intervals {
+                count: 1,
+                is_omitted: omitted,
+                is_last: last,
+            }),
         }
         if self.columns.points() > self.points_max {
             self.thin();
@@ -108,7 +129,9 @@ impl Builder {
     fn thin(&mut self) {
         let mut groups = Vec::new();
         for step in &mut self.detail.sequence {
-            let TestStep::Intervals { count, .. } = step else { continue };
+            let TestStep::Intervals { count, .. } = step else {
+                continue;
+            };
             groups.extend((0..*count / 2).map(|_| 2));
             groups.extend((0..*count % 2).map(|_| 1));
             *count = count.div_ceil(2);
@@ -122,7 +145,11 @@ impl Builder {
 
     /// Keeps an event as it is, or counts it.
     fn keep(&mut self, event: &Event) {
-        self.events += if let Event::Bursts(rows) = event { rows.len() } else { 1 };
+        self.events += if let Event::Bursts(rows) = event {
+            rows.len()
+        } else {
+            1
+        };
         let is_end = matches!(event, Event::Finished | Event::Failed(_));
         if self.events <= EVENTS_MAX || is_end {
             return self.step(TestStep::Event(Box::new(event.clone())));
@@ -185,6 +212,11 @@ fn state_of(failure: &Failure, moved: bool) -> RunState {
 fn elapsed_ns(detail: &TestDetail, columns: &Columns) -> u64 {
     let omit_ns = u64::try_from(detail.header.spec.omit.as_nanos()).unwrap_or(u64::MAX);
     let streams = detail.summary.iter().flat_map(|summary| &summary.streams);
-    let measured_ns = streams.filter_map(|stream| stream.local()).map(|end| end.duration_ns).max();
-    measured_ns.map_or(0, |ns| ns.saturating_add(omit_ns)).max(columns.end_ns())
+    let measured_ns = streams
+        .filter_map(|stream| stream.local())
+        .map(|end| end.duration_ns)
+        .max();
+    measured_ns
+        .map_or(0, |ns| ns.saturating_add(omit_ns))
+        .max(columns.end_ns())
 }

@@ -39,18 +39,34 @@ struct Column {
 impl Columns {
     /// Values of all columns.
     pub(crate) fn points(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.columns.len() * lane.ends_ns.len()).sum()
+        self.lanes
+            .iter()
+            .map(|lane| lane.columns.len() * lane.ends_ns.len())
+            .sum()
     }
 
     /// End of the last interval in ns since the start of the trial.
     pub(crate) fn end_ns(&self) -> u64 {
-        self.lanes.iter().filter_map(|lane| lane.ends_ns.last()).copied().max().unwrap_or(0)
+        self.lanes
+            .iter()
+            .filter_map(|lane| lane.ends_ns.last())
+            .copied()
+            .max()
+            .unwrap_or(0)
     }
 
     /// Appends one interval.
     pub(crate) fn push(&mut self, report: &IntervalReport) {
-        let offset_ns = if report.omitted { 0 } else { self.measured_from_ns };
-        let end_ns = report.streams.iter().map(|row| row.end_ns.saturating_add(offset_ns)).max();
+        let offset_ns = if report.omitted {
+            0
+        } else {
+            self.measured_from_ns
+        };
+        let end_ns = report
+            .streams
+            .iter()
+            .map(|row| row.end_ns.saturating_add(offset_ns))
+            .max();
         for row in &report.streams {
             let before = self.intervals;
             let lane = self.lane(SeriesOf::Stream(row.id.0), row.flow.into());
@@ -71,10 +87,25 @@ impl Columns {
     }
 
     fn lane(&mut self, of: SeriesOf, way: Way) -> &mut Lane {
-        let known = self.lanes.iter().position(|lane| lane.of == of && lane.way == way);
+        let known = self
+            .lanes
+            .iter()
+            .position(|lane| lane.of == of && lane.way == way);
         let at = known.unwrap_or_else(|| {
-            let mut lane = Lane { of, way, starts_ns: Vec::new(), ends_ns: Vec::new(), columns: Vec::new() };
-            lane.pad(self.intervals, self.lanes.first().and_then(|lane| lane.ends_ns.first()).copied());
+            let mut lane = Lane {
+                of,
+                way,
+                starts_ns: Vec::new(),
+                ends_ns: Vec::new(),
+                columns: Vec::new(),
+            };
+            lane.pad(
+                self.intervals,
+                self.lanes
+                    .first()
+                    .and_then(|lane| lane.ends_ns.first())
+                    .copied(),
+            );
             self.lanes.push(lane);
             self.lanes.len() - 1
         });
@@ -96,21 +127,32 @@ impl Columns {
 
     /// The last value of a column of a direction.
     pub(crate) fn last(&self, way: Way, name: &str) -> Option<f64> {
-        let columns = self.lanes.iter().filter(|lane| lane.way == way).flat_map(|lane| &lane.columns);
+        let columns = self
+            .lanes
+            .iter()
+            .filter(|lane| lane.way == way)
+            .flat_map(|lane| &lane.columns);
         columns
             .filter(|column| column.name == name)
             .find_map(|column| column.values.iter().rev().find(|v| !v.is_nan()).copied())
     }
 
     pub(crate) fn into_series(self) -> Vec<Series> {
-        self.lanes.into_iter().flat_map(|lane| lane.into_series(self.is_thinned)).collect()
+        self.lanes
+            .into_iter()
+            .flat_map(|lane| lane.into_series(self.is_thinned))
+            .collect()
     }
 }
 
 impl Lane {
     fn push(&mut self, row: &StreamInterval) {
         self.set("bytes", row.bytes as f64);
-        let groups = [("", to_value(&row.tcp)), ("", to_value(&row.udp)), (fields::METRICS, to_value(&row.metrics))];
+        let groups = [
+            ("", to_value(&row.tcp)),
+            ("", to_value(&row.udp)),
+            (fields::METRICS, to_value(&row.metrics)),
+        ];
         for (prefix, group) in groups {
             fields::flatten(prefix, &group, &mut |name, number| self.set(name, number));
         }
@@ -121,7 +163,11 @@ impl Lane {
         let before = self.ends_ns.len() - 1;
         let known = self.columns.iter().position(|column| column.name == name);
         let at = known.unwrap_or_else(|| {
-            let column = Column { name: name.into(), values: vec![f64::NAN; before], extremes: Vec::new() };
+            let column = Column {
+                name: name.into(),
+                values: vec![f64::NAN; before],
+                extremes: Vec::new(),
+            };
             self.columns.push(column);
             self.columns.len() - 1
         });
@@ -141,25 +187,49 @@ impl Lane {
     }
 
     fn into_series(mut self, is_thinned: bool) -> Vec<Series> {
-        let is_contiguous = self.ends_ns.iter().zip(self.starts_ns.iter().skip(1)).all(|(end, start)| end == start);
+        let is_contiguous = self
+            .ends_ns
+            .iter()
+            .zip(self.starts_ns.iter().skip(1))
+            .all(|(end, start)| end == start);
         if !is_contiguous {
             let values = self.starts_ns.iter().map(|start| *start as f64).collect();
-            self.columns.push(Column { name: fields::START.into(), values, extremes: Vec::new() });
+            self.columns.push(Column {
+                name: fields::START.into(),
+                values,
+                extremes: Vec::new(),
+            });
         }
         let times = times(self.starts_ns.first().copied().unwrap_or(0), self.ends_ns);
         let mut all = Vec::new();
         for column in self.columns {
             let series = |name: String, values: Vec<f64>| {
-                let values = values.into_iter().map(|value| (!value.is_nan()).then_some(value)).collect();
-                let mut series = Series::new(name, self.of.clone(), self.way, times.clone(), values);
+                let values = values
+                    .into_iter()
+                    .map(|value| (!value.is_nan()).then_some(value))
+                    .collect();
+                let mut series =
+                    Series::new(name, self.of.clone(), self.way, times.clone(), values);
                 series.is_thinned = is_thinned;
                 series
             };
             if !column.extremes.is_empty() {
                 let (extremes, rest) = (&column.extremes, &column.values[column.extremes.len()..]);
-                let of = |end: fn(&(f64, f64)) -> f64| extremes.iter().map(end).chain(rest.iter().copied()).collect();
-                all.push(series(format!("{}{}", fields::MIN, column.name), of(|extremes| extremes.0)));
-                all.push(series(format!("{}{}", fields::MAX, column.name), of(|extremes| extremes.1)));
+                let of = |end: fn(&(f64, f64)) -> f64| {
+                    extremes
+                        .iter()
+                        .map(end)
+                        .chain(rest.iter().copied())
+                        .collect()
+                };
+                all.push(series(
+                    format!("{}{}", fields::MIN, column.name),
+                    of(|extremes| extremes.0),
+                ));
+                all.push(series(
+                    format!("{}{}", fields::MAX, column.name),
+                    of(|extremes| extremes.1),
+                ));
             }
             all.push(series(column.name, column.values));
         }
@@ -169,15 +239,28 @@ impl Lane {
 
 impl Column {
     fn merge(&mut self, groups: &[usize]) {
-        self.extremes.extend(self.values[self.extremes.len()..].iter().map(|value| (*value, *value)));
+        self.extremes.extend(
+            self.values[self.extremes.len()..]
+                .iter()
+                .map(|value| (*value, *value)),
+        );
         // f64::min and f64::max pass over NaN.
         merged(&mut self.extremes, groups, |group| {
-            group.iter().copied().fold((f64::NAN, f64::NAN), |(min, max), (low, high)| (min.min(low), max.max(high)))
+            group
+                .iter()
+                .copied()
+                .fold((f64::NAN, f64::NAN), |(min, max), (low, high)| {
+                    (min.min(low), max.max(high))
+                })
         });
         let is_counter = fields::is_counter(&self.name);
         merged(&mut self.values, groups, |group| {
             let mut known = group.iter().copied().filter(|value| !value.is_nan());
-            let value = if is_counter { known.reduce(|sum, next| sum + next) } else { known.next_back() };
+            let value = if is_counter {
+                known.reduce(|sum, next| sum + next)
+            } else {
+                known.next_back()
+            };
             value.unwrap_or(f64::NAN)
         });
     }
@@ -200,7 +283,12 @@ fn merged<T>(values: &mut Vec<T>, groups: &[usize], merge: impl Fn(&[T]) -> T) {
 
 fn times(t0_ns: u64, ends_ns: Vec<u64>) -> Times {
     let step_ns = ends_ns.first().copied().unwrap_or(0).saturating_sub(t0_ns);
-    let is_grid =
-        (1..).zip(&ends_ns).all(|(k, end)| step_ns.checked_mul(k).and_then(|at| t0_ns.checked_add(at)) == Some(*end));
-    if is_grid { Times::Grid { t0_ns, step_ns } } else { Times::Ends { t0_ns, ends_ns } }
+    let is_grid = (1..)
+        .zip(&ends_ns)
+        .all(|(k, end)| step_ns.checked_mul(k).and_then(|at| t0_ns.checked_add(at)) == Some(*end));
+    if is_grid {
+        Times::Grid { t0_ns, step_ns }
+    } else {
+        Times::Ends { t0_ns, ends_ns }
+    }
 }

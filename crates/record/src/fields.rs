@@ -37,7 +37,10 @@ pub(crate) fn is_counter(name: &str) -> bool {
 pub(crate) fn flatten(prefix: &str, value: &Value, found: &mut impl FnMut(&str, f64)) {
     let mut inner = |name: &str, value: &Value| match value {
         Value::Number(number) => {
-            number.as_f64().into_iter().for_each(|number| found(&format!("{prefix}{name}"), number));
+            number
+                .as_f64()
+                .into_iter()
+                .for_each(|number| found(&format!("{prefix}{name}"), number));
         }
         Value::Object(_) | Value::Array(_) if name != "histograms" => {
             flatten(&format!("{prefix}{name}."), value, found);
@@ -46,7 +49,10 @@ pub(crate) fn flatten(prefix: &str, value: &Value, found: &mut impl FnMut(&str, 
     };
     match value {
         Value::Object(members) => members.iter().for_each(|(name, value)| inner(name, value)),
-        Value::Array(items) => items.iter().enumerate().for_each(|(at, value)| inner(&at.to_string(), value)),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .for_each(|(at, value)| inner(&at.to_string(), value)),
         _ => {}
     }
 }
@@ -58,7 +64,9 @@ pub(crate) fn set(object: &mut Map<String, Value>, name: &str, number: f64) {
             object.insert(name.into(), value_of(number));
         }
         Some((group, rest)) => {
-            let group = object.entry(group).or_insert_with(|| Value::Object(Map::new()));
+            let group = object
+                .entry(group)
+                .or_insert_with(|| Value::Object(Map::new()));
             if let Value::Object(group) = group {
                 set(group, rest, number);
             }
@@ -68,12 +76,20 @@ pub(crate) fn set(object: &mut Map<String, Value>, name: &str, number: f64) {
 
 /// Makes arrays of the objects whose members are numbered.
 pub(crate) fn with_arrays(object: Map<String, Value>) -> Value {
-    let is_array = !object.is_empty() && object.keys().enumerate().all(|(at, name)| *name == at.to_string());
+    let is_array = !object.is_empty()
+        && object
+            .keys()
+            .enumerate()
+            .all(|(at, name)| *name == at.to_string());
     let members = object.into_iter().map(|(name, value)| match value {
         Value::Object(inner) => (name, with_arrays(inner)),
         value => (name, value),
     });
-    if is_array { Value::Array(members.map(|(_, value)| value).collect()) } else { Value::Object(members.collect()) }
+    if is_array {
+        Value::Array(members.map(|(_, value)| value).collect())
+    } else {
+        Value::Object(members.collect())
+    }
 }
 
 /// Integers without a fraction, so that they are read into integer members.

@@ -63,9 +63,19 @@ pub fn host_key(machine_id: &str) -> String {
 #[must_use]
 pub fn facts_key(snapshot: &Snapshot) -> String {
     let settings = snapshot.facts.keys().filter(|key| is_setting(key));
-    let settings: serde_json::Map<String, Value> =
-        settings.filter_map(|key| Some((key.clone(), serde_json::to_value(snapshot.value(key)?).ok()?))).collect();
-    hash(&["facts", snapshot.kernel.as_deref().unwrap_or(""), &canonical(&Value::Object(settings))])
+    let settings: serde_json::Map<String, Value> = settings
+        .filter_map(|key| {
+            Some((
+                key.clone(),
+                serde_json::to_value(snapshot.value(key)?).ok()?,
+            ))
+        })
+        .collect();
+    hash(&[
+        "facts",
+        snapshot.kernel.as_deref().unwrap_or(""),
+        &canonical(&Value::Object(settings)),
+    ])
 }
 
 /// A JSON value as text without white space and with sorted names: equal for equal values.
@@ -108,7 +118,8 @@ fn remove(value: &mut Value) {
 }
 
 fn is_setting(key: &str) -> bool {
-    let is_momentary = key.starts_with("nic.") && NIC_MOMENTARY.iter().any(|part| key.contains(part));
+    let is_momentary =
+        key.starts_with("nic.") && NIC_MOMENTARY.iter().any(|part| key.contains(part));
     SETTINGS.iter().any(|prefix| key.starts_with(prefix)) && !is_momentary
 }
 
@@ -138,9 +149,11 @@ mod tests {
     #[test]
     fn paths_differ_by_every_part() {
         let key = path_key("a", "b", "ipv4", "eth0");
-        for other in
-            [path_key("b", "a", "ipv4", "eth0"), path_key("a", "b", "ipv6", "eth0"), path_key("ab", "", "ipv4", "eth0")]
-        {
+        for other in [
+            path_key("b", "a", "ipv4", "eth0"),
+            path_key("a", "b", "ipv6", "eth0"),
+            path_key("ab", "", "ipv4", "eth0"),
+        ] {
             assert_ne!(key, other);
         }
     }
@@ -149,20 +162,38 @@ mod tests {
     fn settings_change_the_key_of_facts_and_readings_do_not() {
         let with = |facts: &[(&str, i64)]| {
             let mut snapshot = Snapshot::new("host", Source::Live);
-            facts.iter().for_each(|(key, value)| snapshot.set(*key, *value, "test"));
+            facts
+                .iter()
+                .for_each(|(key, value)| snapshot.set(*key, *value, "test"));
             facts_key(&snapshot)
         };
         let ring = ("nic.eth0.ring.rx.cur", 256);
-        assert_eq!(with(&[ring]), with(&[ring, ("mem.available_bytes", 5), ("nic.eth0.qdisc.0.drops", 7)]));
+        assert_eq!(
+            with(&[ring]),
+            with(&[
+                ring,
+                ("mem.available_bytes", 5),
+                ("nic.eth0.qdisc.0.drops", 7)
+            ])
+        );
         assert_ne!(with(&[ring]), with(&[("nic.eth0.ring.rx.cur", 4096)]));
-        assert_ne!(with(&[ring]), with(&[ring, ("sysctl.net.core.rmem_max", 1)]));
+        assert_ne!(
+            with(&[ring]),
+            with(&[ring, ("sysctl.net.core.rmem_max", 1)])
+        );
     }
 
     #[test]
     fn canonical_text_does_not_depend_on_order_and_white_space() {
         let parse = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
-        assert_eq!(canonical(&parse(r#"{"b": [1, {"y":2,"x":1}], "a": null}"#)), r#"{"a":null,"b":[1,{"x":1,"y":2}]}"#);
-        assert_eq!(sha256(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(
+            canonical(&parse(r#"{"b": [1, {"y":2,"x":1}], "a": null}"#)),
+            r#"{"a":null,"b":[1,{"x":1,"y":2}]}"#
+        );
+        assert_eq!(
+            sha256(b"abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
         assert_ne!(host_key("0123"), host_key("0124"));
         assert_eq!(host_key("0123\n"), host_key("0123"));
     }

@@ -13,7 +13,9 @@ use crate::fields;
 /// event, and histograms are in the summary only.
 #[must_use]
 pub fn playback(trial: &Trial) -> Vec<Event> {
-    let Some(Detail::Test(detail)) = &trial.detail else { return Vec::new() };
+    let Some(Detail::Test(detail)) = &trial.detail else {
+        return Vec::new();
+    };
     let mut streams = detail.streams.iter();
     let mut data_paths = detail.data_paths.iter();
     let mut intervals = Intervals::new(detail, &trial.series);
@@ -23,11 +25,22 @@ pub fn playback(trial: &Trial) -> Vec<Event> {
             TestStep::Header => events.push(Event::TestAccepted(Box::new(detail.header.clone()))),
             TestStep::Stream => events.extend(streams.next().cloned().map(Event::StreamOpened)),
             TestStep::DataPath => events.extend(data_paths.next().cloned().map(Event::DataPath)),
-            TestStep::Intervals { count, is_omitted, is_last } => {
+            TestStep::Intervals {
+                count,
+                is_omitted,
+                is_last,
+            } => {
                 let count = intervals.left().min(*count as usize);
-                events.extend((0..count).map(|_| Event::Interval(intervals.next(*is_omitted, *is_last))));
+                events.extend(
+                    (0..count).map(|_| Event::Interval(intervals.next(*is_omitted, *is_last))),
+                );
             }
-            TestStep::Summary => events.extend(detail.summary.clone().map(|summary| Event::Summary(Box::new(summary)))),
+            TestStep::Summary => events.extend(
+                detail
+                    .summary
+                    .clone()
+                    .map(|summary| Event::Summary(Box::new(summary))),
+            ),
             TestStep::Event(event) => events.push((**event).clone()),
             _ => {}
         }
@@ -55,14 +68,33 @@ impl<'a> Intervals<'a> {
     fn new(detail: &'a TestDetail, series: &'a [Series]) -> Self {
         let mut lanes: Vec<Lane<'a>> = Vec::new();
         for series in series {
-            let (SeriesOf::Stream(id), Some(flow)) = (&series.of, flow_of(series.way)) else { continue };
-            match lanes.iter_mut().find(|lane| (lane.id, lane.flow) == (*id, flow)) {
+            let (SeriesOf::Stream(id), Some(flow)) = (&series.of, flow_of(series.way)) else {
+                continue;
+            };
+            match lanes
+                .iter_mut()
+                .find(|lane| (lane.id, lane.flow) == (*id, flow))
+            {
                 Some(lane) => lane.series.push(series),
-                None => lanes.push(Lane { id: *id, flow, series: vec![series] }),
+                None => lanes.push(Lane {
+                    id: *id,
+                    flow,
+                    series: vec![series],
+                }),
             }
         }
-        let length = series.iter().map(|series| series.values.len()).max().unwrap_or(0);
-        Self { header: &detail.header, lanes, at: 0, length, measured_from_ns: 0 }
+        let length = series
+            .iter()
+            .map(|series| series.values.len())
+            .max()
+            .unwrap_or(0);
+        Self {
+            header: &detail.header,
+            lanes,
+            at: 0,
+            length,
+            measured_from_ns: 0,
+        }
     }
 
     fn left(&self) -> usize {
@@ -71,7 +103,10 @@ impl<'a> Intervals<'a> {
 
     fn next(&mut self, omitted: bool, last: bool) -> IntervalReport {
         let offset_ns = if omitted { 0 } else { self.measured_from_ns };
-        let rows = self.lanes.iter().filter_map(|lane| lane.row(self.at, offset_ns, self.header.endpoint));
+        let rows = self
+            .lanes
+            .iter()
+            .filter_map(|lane| lane.row(self.at, offset_ns, self.header.endpoint));
         let mut report = IntervalReport::new(rows.collect());
         report.omitted = omitted;
         report.last = last;
@@ -91,7 +126,9 @@ impl Lane<'_> {
         let named = |name: &str| self.series.iter().find(|series| series.name == name);
         let bytes = named("bytes")?;
         let (start_ns, end_ns) = period(&bytes.times, at)?;
-        let start_ns = named(fields::START).and_then(|series| value(series)).map_or(start_ns, |start| start as u64);
+        let start_ns = named(fields::START)
+            .and_then(|series| value(series))
+            .map_or(start_ns, |start| start as u64);
         let mut groups: BTreeMap<Group, Map<String, Value>> = BTreeMap::new();
         for series in &self.series {
             if let (Some((group, name)), Some(number)) = (group_of(&series.name), value(series)) {
@@ -108,7 +145,8 @@ impl Lane<'_> {
         row.bytes = value(bytes)? as u64;
         row.tcp = group(Group::Tcp).and_then(|tcp| serde_json::from_value(tcp).ok());
         row.udp = group(Group::Udp).and_then(|udp| serde_json::from_value(udp).ok());
-        row.metrics = group(Group::Metrics).and_then(|metrics| serde_json::from_value(metrics).ok());
+        row.metrics =
+            group(Group::Metrics).and_then(|metrics| serde_json::from_value(metrics).ok());
         Some(row)
     }
 }
@@ -138,7 +176,9 @@ fn period(times: &Times, at: usize) -> Option<(u64, u64)> {
             Some((point(at as u64)?, point(at as u64 + 1)?))
         }
         Times::Ends { t0_ns, ends_ns } => {
-            let start_ns = at.checked_sub(1).map_or(Some(*t0_ns), |before| ends_ns.get(before).copied());
+            let start_ns = at
+                .checked_sub(1)
+                .map_or(Some(*t0_ns), |before| ends_ns.get(before).copied());
             Some((start_ns?, *ends_ns.get(at)?))
         }
     }

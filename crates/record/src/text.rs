@@ -44,12 +44,24 @@ pub enum TextError {
 /// The member and the bound that it exceeds, the schema that was found, or the member that is wrong.
 pub fn read(text: &str) -> Result<RunRecord, TextError> {
     if text.len() > FILE_MAX_BYTES {
-        return Err(TextError::Bound { member: "record".into(), bound: format!("longer than {FILE_MAX_BYTES} bytes") });
+        return Err(TextError::Bound {
+            member: "record".into(),
+            bound: format!("longer than {FILE_MAX_BYTES} bytes"),
+        });
     }
     let (scan, outcome) = bounds::scan(text);
-    let member = || if scan.member.is_empty() { "the record".to_owned() } else { scan.member.clone() };
+    let member = || {
+        if scan.member.is_empty() {
+            "the record".to_owned()
+        } else {
+            scan.member.clone()
+        }
+    };
     if let Some(bound) = scan.exceeded {
-        return Err(TextError::Bound { member: member(), bound });
+        return Err(TextError::Bound {
+            member: member(),
+            bound,
+        });
     }
     outcome.map_err(|error| match error.is_eof() {
         true => TextError::Truncated(member()),
@@ -60,7 +72,8 @@ pub fn read(text: &str) -> Result<RunRecord, TextError> {
         Some(schema) => return Err(TextError::Schema(schema.chars().take(64).collect())),
         None => return Err(TextError::Schema("is missing".into())),
     }
-    let record: RunRecord = serde_json::from_str(text).map_err(|error| wrong_member(text, &error))?;
+    let record: RunRecord =
+        serde_json::from_str(text).map_err(|error| wrong_member(text, &error))?;
     check_times(&record)?;
     Ok(record)
 }
@@ -80,17 +93,38 @@ pub fn write(record: &RunRecord) -> String {
 
 /// The member in which the types differ: the one before the place where the reader stopped, or the one around it if it lacks one.
 fn wrong_member(text: &str, error: &serde_json::Error) -> TextError {
-    let line: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let line: usize = text
+        .split_inclusive('\n')
+        .take(error.line().saturating_sub(1))
+        .map(str::len)
+        .sum();
     let reason = error.to_string();
-    let reason = reason.split(" at line ").next().unwrap_or(&reason).to_owned();
+    let reason = reason
+        .split(" at line ")
+        .next()
+        .unwrap_or(&reason)
+        .to_owned();
     let is_missing = reason.starts_with("missing field");
-    let mut end = (line + error.column()).saturating_sub(usize::from(is_missing)).min(text.len());
+    let mut end = (line + error.column())
+        .saturating_sub(usize::from(is_missing))
+        .min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     let scan = bounds::scan(&text[..end]).0;
-    let member = if is_missing { scan.member } else { scan.entered };
-    TextError::Member { member: if member.is_empty() { "the record".into() } else { member }, reason }
+    let member = if is_missing {
+        scan.member
+    } else {
+        scan.entered
+    };
+    TextError::Member {
+        member: if member.is_empty() {
+            "the record".into()
+        } else {
+            member
+        },
+        reason,
+    }
 }
 
 fn check_times(record: &RunRecord) -> Result<(), TextError> {
@@ -100,14 +134,19 @@ fn check_times(record: &RunRecord) -> Result<(), TextError> {
                 Some(reason) => reason.to_owned(),
                 None => continue,
             };
-            return Err(TextError::Member { member: format!("trials[{no}].series[{at}].ends_ns"), reason });
+            return Err(TextError::Member {
+                member: format!("trials[{no}].series[{at}].ends_ns"),
+                reason,
+            });
         }
     }
     Ok(())
 }
 
 fn times_fault(series: &Series) -> Option<&'static str> {
-    let Times::Ends { t0_ns, ends_ns } = &series.times else { return None };
+    let Times::Ends { t0_ns, ends_ns } = &series.times else {
+        return None;
+    };
     if ends_ns.len() != series.values.len() {
         return Some("not as many as values");
     }

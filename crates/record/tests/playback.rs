@@ -10,8 +10,9 @@ use linerate_model::metrics::{Distribution, ReadCounts, StreamMetrics};
 use linerate_model::record::{Detail, RunState, SeriesOf, Trial, Way};
 use linerate_model::summary::{TcpSummary, UdpTotals};
 use linerate_model::{
-    CpuUsage, Direction, EndpointTotals, Event, EventSink, Failure, FailureKind, Flow, IntervalReport, Stream,
-    StreamId, StreamInterval, StreamRole, StreamSummary, Summary, TcpInterval, TestSpec, Transport, UdpInterval,
+    CpuUsage, Direction, EndpointTotals, Event, EventSink, Failure, FailureKind, Flow,
+    IntervalReport, Stream, StreamId, StreamInterval, StreamRole, StreamSummary, Summary,
+    TcpInterval, TestSpec, Transport, UdpInterval,
 };
 use linerate_record::{Builder, playback};
 use proptest::prelude::*;
@@ -34,20 +35,41 @@ struct Scenario {
 
 fn scenarios() -> impl Strategy<Value = Scenario> {
     let shape = (0..2_u8, 0..3_u8, 1..4_u32, 0..3_u64, 1..12_u64);
-    let values = (prop::collection::vec(0..1_000_000_u64, 1..20), prop::collection::vec(0..(1_u64 << 40), 1..20));
-    (shape, values, any::<bool>(), prop::option::of(any::<bool>())).prop_map(|(shape, values, has_metrics, failure)| {
-        Scenario {
-            transport: if shape.0 == 0 { Transport::Tcp } else { Transport::Udp },
-            direction: [Direction::Forward, Direction::Reverse, Direction::Bidirectional][usize::from(shape.1)],
+    let values = (
+        prop::collection::vec(0..1_000_000_u64, 1..20),
+        prop::collection::vec(0..(1_u64 << 40), 1..20),
+    );
+    (
+        shape,
+        values,
+        any::<bool>(),
+        prop::option::of(any::<bool>()),
+    )
+        .prop_map(|(shape, values, has_metrics, failure)| Scenario {
+            transport: if shape.0 == 0 {
+                Transport::Tcp
+            } else {
+                Transport::Udp
+            },
+            direction: [
+                Direction::Forward,
+                Direction::Reverse,
+                Direction::Bidirectional,
+            ][usize::from(shape.1)],
             streams: shape.2,
             omit_s: shape.3,
             seconds: shape.4,
             late_ns: values.0,
             bytes: values.1,
             has_metrics,
-            failure: failure.map(|own| if own { FailureKind::Error } else { FailureKind::Interrupted }),
-        }
-    })
+            failure: failure.map(|own| {
+                if own {
+                    FailureKind::Error
+                } else {
+                    FailureKind::Interrupted
+                }
+            }),
+        })
 }
 
 impl Scenario {
@@ -64,11 +86,16 @@ impl Scenario {
         header.peer_host = "host".into();
         header.control_mss_bytes = Some(1448);
         header.spec = spec;
-        let mut events = vec![Event::ControlConnected(connected), Event::TestAccepted(Box::new(header))];
-        events.extend(
-            self.streams().map(|(id, flow)| Event::StreamOpened(Stream::new(id, role(flow), flow, address, address))),
-        );
-        events.push(Event::TestStarted { at_monotonic_ns: None });
+        let mut events = vec![
+            Event::ControlConnected(connected),
+            Event::TestAccepted(Box::new(header)),
+        ];
+        events.extend(self.streams().map(|(id, flow)| {
+            Event::StreamOpened(Stream::new(id, role(flow), flow, address, address))
+        }));
+        events.push(Event::TestStarted {
+            at_monotonic_ns: None,
+        });
         events.extend((0..self.omit_s).map(|k| self.interval(k, true, false)));
         if self.omit_s > 0 {
             events.push(Event::OmitEnded);
@@ -76,7 +103,9 @@ impl Scenario {
         events.extend((0..self.seconds).map(|k| self.interval(k, false, k + 1 == self.seconds)));
         events.push(Event::Warning("one stream was slow".into()));
         events.push(Event::Summary(Box::new(self.summary())));
-        events.push(Event::PeerOutput(ServerOutput::Text("report of the server".into())));
+        events.push(Event::PeerOutput(ServerOutput::Text(
+            "report of the server".into(),
+        )));
         events.push(match &self.failure {
             None => Event::Finished,
             Some(kind) => {
@@ -94,11 +123,21 @@ impl Scenario {
             Direction::Reverse => &[Flow::Reverse],
             Direction::Bidirectional => &[Flow::Forward, Flow::Reverse],
         };
-        flows.iter().flat_map(|flow| (0..self.streams).map(|_| *flow)).zip(0..).map(|(flow, id)| (StreamId(id), flow))
+        flows
+            .iter()
+            .flat_map(|flow| (0..self.streams).map(|_| *flow))
+            .zip(0..)
+            .map(|(flow, id)| (StreamId(id), flow))
     }
 
     fn interval(&self, k: u64, omitted: bool, last: bool) -> Event {
-        let at = |k: u64| if k == 0 { 0 } else { k * S + self.late_ns[k as usize % self.late_ns.len()] };
+        let at = |k: u64| {
+            if k == 0 {
+                0
+            } else {
+                k * S + self.late_ns[k as usize % self.late_ns.len()]
+            }
+        };
         let streams = self.streams().map(|(id, flow)| {
             let bytes = self.bytes[(k as usize + id.0 as usize) % self.bytes.len()];
             let is_tcp_sender = self.transport == Transport::Tcp && flow == Flow::Forward;
@@ -166,22 +205,34 @@ impl Scenario {
 }
 
 fn role(flow: Flow) -> StreamRole {
-    if flow == Flow::Forward { StreamRole::Sender } else { StreamRole::Receiver }
+    if flow == Flow::Forward {
+        StreamRole::Sender
+    } else {
+        StreamRole::Receiver
+    }
 }
 
 fn schema() -> &'static jsonschema::Validator {
     static SCHEMA: OnceLock<jsonschema::Validator> = OnceLock::new();
-    SCHEMA.get_or_init(|| jsonschema::validator_for(&schemars::schema_for!(Trial).to_value()).expect("a schema"))
+    SCHEMA.get_or_init(|| {
+        jsonschema::validator_for(&schemars::schema_for!(Trial).to_value()).expect("a schema")
+    })
 }
 
 fn trial_of(events: &[Event], builder: Builder) -> Trial {
     let mut builder = builder;
-    events.iter().for_each(|event| builder.event(event).expect("a builder takes every event"));
+    events
+        .iter()
+        .for_each(|event| builder.event(event).expect("a builder takes every event"));
     builder.finish()
 }
 
 fn measure(trial: &Trial, name: MeasureName, way: Way) -> Option<f64> {
-    trial.measures.iter().find(|measure| (measure.name, measure.way) == (name, way)).map(|measure| measure.value)
+    trial
+        .measures
+        .iter()
+        .find(|measure| (measure.name, measure.way) == (name, way))
+        .map(|measure| measure.value)
 }
 
 fn ten_seconds(streams: u32) -> Scenario {
@@ -216,13 +267,34 @@ proptest! {
 #[test]
 fn measures_are_those_of_all_streams() {
     let trial = trial_of(&ten_seconds(2).events(), Builder::default());
-    assert_eq!((trial.state, trial.elapsed_ns), (RunState::Complete, 10 * S));
-    assert_eq!(measure(&trial, MeasureName::ReceivedBps, Way::Forward), Some(2e8));
-    assert_eq!(measure(&trial, MeasureName::Retransmits, Way::Forward), Some(6.0));
-    assert_eq!(measure(&trial, MeasureName::RttMinNs, Way::Forward), Some(100_000.0));
-    assert_eq!(measure(&trial, MeasureName::FairnessJain, Way::Forward), Some(1.0));
-    assert_eq!(measure(&trial, MeasureName::CpuClientCores, Way::Sum), Some(0.5));
-    assert_eq!(measure(&trial, MeasureName::ReceivedBps, Way::Reverse), None);
+    assert_eq!(
+        (trial.state, trial.elapsed_ns),
+        (RunState::Complete, 10 * S)
+    );
+    assert_eq!(
+        measure(&trial, MeasureName::ReceivedBps, Way::Forward),
+        Some(2e8)
+    );
+    assert_eq!(
+        measure(&trial, MeasureName::Retransmits, Way::Forward),
+        Some(6.0)
+    );
+    assert_eq!(
+        measure(&trial, MeasureName::RttMinNs, Way::Forward),
+        Some(100_000.0)
+    );
+    assert_eq!(
+        measure(&trial, MeasureName::FairnessJain, Way::Forward),
+        Some(1.0)
+    );
+    assert_eq!(
+        measure(&trial, MeasureName::CpuClientCores, Way::Sum),
+        Some(0.5)
+    );
+    assert_eq!(
+        measure(&trial, MeasureName::ReceivedBps, Way::Reverse),
+        None
+    );
     assert_eq!(measure(&trial, MeasureName::LostShare, Way::Forward), None);
 }
 
@@ -232,19 +304,39 @@ fn a_test_without_a_connection_has_a_reason_and_no_values() {
     let mut planned = TestHeader::default();
     planned.peer_host = "192.0.2.9".into();
     let trial = trial_of(&[Event::Failed(failure.clone())], Builder::new(planned));
-    assert_eq!((trial.state, trial.reason.as_deref()), (RunState::Failed, Some("unable to connect to server")));
+    assert_eq!(
+        (trial.state, trial.reason.as_deref()),
+        (RunState::Failed, Some("unable to connect to server"))
+    );
     assert!(trial.measures.is_empty() && trial.series.is_empty());
-    let Some(Detail::Test(detail)) = &trial.detail else { panic!("a test") };
-    assert_eq!((detail.header.peer_host.as_str(), &detail.summary), ("192.0.2.9", &None));
+    let Some(Detail::Test(detail)) = &trial.detail else {
+        panic!("a test")
+    };
+    assert_eq!(
+        (detail.header.peer_host.as_str(), &detail.summary),
+        ("192.0.2.9", &None)
+    );
     assert_eq!(playback(&trial), [Event::Failed(failure)]);
 }
 
 #[test]
 fn a_test_that_broke_off_is_partial_and_one_the_user_ended_is_interrupted() {
-    let server = Scenario { failure: Some(FailureKind::PeerClosed), ..ten_seconds(1) };
-    assert_eq!(trial_of(&server.events(), Builder::default()).state, RunState::Partial);
-    let user = Scenario { failure: Some(FailureKind::Interrupted), ..ten_seconds(1) };
-    assert_eq!(trial_of(&user.events(), Builder::default()).state, RunState::Interrupted);
+    let server = Scenario {
+        failure: Some(FailureKind::PeerClosed),
+        ..ten_seconds(1)
+    };
+    assert_eq!(
+        trial_of(&server.events(), Builder::default()).state,
+        RunState::Partial
+    );
+    let user = Scenario {
+        failure: Some(FailureKind::Interrupted),
+        ..ten_seconds(1)
+    };
+    assert_eq!(
+        trial_of(&user.events(), Builder::default()).state,
+        RunState::Interrupted
+    );
     let events = server.events();
     let killed = trial_of(&events[..events.len() - 1], Builder::default());
     assert_eq!((killed.state, killed.reason), (RunState::Partial, None));
@@ -252,22 +344,48 @@ fn a_test_that_broke_off_is_partial_and_one_the_user_ended_is_interrupted() {
 
 #[test]
 fn merged_neighbours_keep_their_sum_and_their_extremes() {
-    let long = Scenario { seconds: 5000, omit_s: 3, ..ten_seconds(1) };
+    let long = Scenario {
+        seconds: 5000,
+        omit_s: 3,
+        ..ten_seconds(1)
+    };
     let trial = trial_of(&long.events(), Builder::default().points_max(2000));
-    let series = |name: &str| trial.series.iter().find(|series| series.name == name).expect(name);
-    let values = |name: &str| series(name).values.iter().flatten().copied().collect::<Vec<f64>>();
+    let series = |name: &str| {
+        trial
+            .series
+            .iter()
+            .find(|series| series.name == name)
+            .expect(name)
+    };
+    let values = |name: &str| {
+        series(name)
+            .values
+            .iter()
+            .flatten()
+            .copied()
+            .collect::<Vec<f64>>()
+    };
     let bytes = values("bytes");
-    assert!(bytes.len() < 500 && series("bytes").is_thinned, "{}", bytes.len());
+    assert!(
+        bytes.len() < 500 && series("bytes").is_thinned,
+        "{}",
+        bytes.len()
+    );
     let sum = long.events().into_iter().filter_map(|event| match event {
         Event::Interval(report) => Some(report.streams[0].bytes as f64),
         _ => None,
     });
     assert_eq!(bytes.iter().sum::<f64>(), sum.sum::<f64>());
     let highest = values("max.bytes").into_iter().fold(0.0, f64::max);
-    let lowest = values("min.bytes").into_iter().fold(f64::INFINITY, f64::min);
+    let lowest = values("min.bytes")
+        .into_iter()
+        .fold(f64::INFINITY, f64::min);
     assert_eq!((highest, lowest), (5000.0, 1000.0));
     assert_eq!(series("max.bytes").of, SeriesOf::Stream(0));
-    let intervals = playback(&trial).into_iter().filter(|event| matches!(event, Event::Interval(_))).count();
+    let intervals = playback(&trial)
+        .into_iter()
+        .filter(|event| matches!(event, Event::Interval(_)))
+        .count();
     assert_eq!(intervals, bytes.len());
 }
 
@@ -275,11 +393,17 @@ fn merged_neighbours_keep_their_sum_and_their_extremes() {
 fn a_flood_of_events_is_dropped_and_counted_and_the_end_is_kept() {
     let mut events = ten_seconds(1).events();
     let end = events.len() - 1;
-    events.splice(end..end, (0..10_000).map(|k| Event::Warning(format!("warning {k}"))));
+    events.splice(
+        end..end,
+        (0..10_000).map(|k| Event::Warning(format!("warning {k}"))),
+    );
     let trial = trial_of(&events, Builder::default());
     let played = playback(&trial);
     assert!(played.len() < 5000, "{}", played.len());
-    assert_eq!((trial.state, played.last()), (RunState::Complete, Some(&Event::Finished)));
+    assert_eq!(
+        (trial.state, played.last()),
+        (RunState::Complete, Some(&Event::Finished))
+    );
 }
 
 #[test]

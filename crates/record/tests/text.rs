@@ -1,7 +1,9 @@
 //! Records as text: what is written is read, and what exceeds a bound is refused with its member.
 
 use linerate_model::measure::MeasureName;
-use linerate_model::record::{Body, Measure, RunId, RunKind, RunRecord, RunState, Series, SeriesOf, Times, Trial, Way};
+use linerate_model::record::{
+    Body, Measure, RunId, RunKind, RunRecord, RunState, Series, SeriesOf, Times, Trial, Way,
+};
 use linerate_record::text::{self, TextError};
 use serde_json::{Value, json};
 
@@ -10,7 +12,10 @@ fn record() -> RunRecord {
         "bytes",
         SeriesOf::Stream(0),
         Way::Forward,
-        Times::Ends { t0_ns: 0, ends_ns: vec![10, 20, 35] },
+        Times::Ends {
+            t0_ns: 0,
+            ends_ns: vec![10, 20, 35],
+        },
         vec![Some(1.0), None, Some(0.1)],
     );
     let measure = Measure::new(MeasureName::ReceivedBps, Way::Forward, 9.4e8);
@@ -46,7 +51,10 @@ fn error(text: &str) -> String {
 fn what_is_written_is_read_and_written_alike() {
     let text = text::write(&record());
     assert_eq!(text::read(&text), Ok(record()));
-    assert!(text.starts_with(r#"{"schema":"linerate.run/1","run_id":"#) && !text.contains('\n'), "{text}");
+    assert!(
+        text.starts_with(r#"{"schema":"linerate.run/1","run_id":"#) && !text.contains('\n'),
+        "{text}"
+    );
 }
 
 #[test]
@@ -72,7 +80,10 @@ fn other_schemas_are_refused_by_name() {
         error(&with(|value| value["schema"] = json!("linerate.run/2"))),
         "schema linerate.run/2: this version reads linerate.run/1"
     );
-    assert_eq!(error(r#"{"start": {}}"#), "schema is missing: this version reads linerate.run/1");
+    assert_eq!(
+        error(r#"{"start": {}}"#),
+        "schema is missing: this version reads linerate.run/1"
+    );
     assert!(error("iperf Done.").starts_with("no JSON: "));
 }
 
@@ -80,11 +91,17 @@ fn other_schemas_are_refused_by_name() {
 fn a_truncated_record_names_the_member_in_which_it_ends() {
     let text = text::write(&record());
     for (cut, member) in [
-        (r#""elapsed_ns":35,"measures":[{"name":"rec"#, "trials[0].measures[0].name"),
+        (
+            r#""elapsed_ns":35,"measures":[{"name":"rec"#,
+            "trials[0].measures[0].name",
+        ),
         (r#""ends_ns":[10,"#, "trials[0].series[0].ends_ns[1]"),
     ] {
         let end = text.find(cut).expect(cut) + cut.len();
-        assert_eq!(text::read(&text[..end]), Err(TextError::Truncated(member.into())));
+        assert_eq!(
+            text::read(&text[..end]),
+            Err(TextError::Truncated(member.into()))
+        );
     }
 }
 
@@ -94,33 +111,65 @@ fn bounds_are_named_with_their_member() {
     let mut nested = json!(1);
     (0..70).for_each(|_| nested = json!([nested.take()]));
     for (text, expected) in [
-        (with(|value| value["title"] = json!("x".repeat(65_537))), "title: longer than 65536 bytes"),
-        (with(|value| value["trials"] = long(100_001)), "trials: more than 100000 trials"),
+        (
+            with(|value| value["title"] = json!("x".repeat(65_537))),
+            "title: longer than 65536 bytes",
+        ),
+        (
+            with(|value| value["trials"] = long(100_001)),
+            "trials: more than 100000 trials",
+        ),
         (
             with(|value| value["trials"][0]["series"][0]["values"] = long(1_000_001)),
             "trials[0].series[0].values: more than 1000000 items",
         ),
-        (with(|value| value["labels"] = json!({"k".repeat(257): "v"})), "labels: a name longer than 256 bytes"),
-        (" ".repeat((64 << 20) + 1), "record: longer than 67108864 bytes"),
+        (
+            with(|value| value["labels"] = json!({"k".repeat(257): "v"})),
+            "labels: a name longer than 256 bytes",
+        ),
+        (
+            " ".repeat((64 << 20) + 1),
+            "record: longer than 67108864 bytes",
+        ),
     ] {
         assert_eq!(error(&text), expected);
     }
     let deep = error(&with(|value| value["notes"] = nested));
-    assert!(deep.starts_with("notes[0][0]") && deep.ends_with("]: nested deeper than 64"), "{deep}");
+    assert!(
+        deep.starts_with("notes[0][0]") && deep.ends_with("]: nested deeper than 64"),
+        "{deep}"
+    );
 }
 
 #[test]
 fn wrong_types_and_unordered_times_name_their_member() {
-    let typed = error(&with(|value| value["trials"][0]["elapsed_ns"] = json!("long")));
-    assert!(typed.starts_with("trials[0].elapsed_ns: invalid type: string"), "{typed}");
+    let typed = error(&with(|value| {
+        value["trials"][0]["elapsed_ns"] = json!("long")
+    }));
+    assert!(
+        typed.starts_with("trials[0].elapsed_ns: invalid type: string"),
+        "{typed}"
+    );
     let number = error(&with(|value| value["trials"][0]["state"] = json!(1234)));
     assert!(number.starts_with("trials[0].state: "), "{number}");
-    let missing = error(&with(|value| drop(value["trials"][0].as_object_mut().map(|trial| trial.remove("measures")))));
+    let missing = error(&with(|value| {
+        drop(
+            value["trials"][0]
+                .as_object_mut()
+                .map(|trial| trial.remove("measures")),
+        )
+    }));
     assert_eq!(missing, "trials[0]: missing field `measures`");
     let unordered = with(|value| value["trials"][0]["series"][0]["ends_ns"] = json!([20, 10, 30]));
-    assert_eq!(error(&unordered), "trials[0].series[0].ends_ns: not in ascending order");
+    assert_eq!(
+        error(&unordered),
+        "trials[0].series[0].ends_ns: not in ascending order"
+    );
     let short = with(|value| value["trials"][0]["series"][0]["ends_ns"] = json!([20]));
-    assert_eq!(error(&short), "trials[0].series[0].ends_ns: not as many as values");
+    assert_eq!(
+        error(&short),
+        "trials[0].series[0].ends_ns: not as many as values"
+    );
 }
 
 #[test]

@@ -19,18 +19,29 @@ pub(super) struct Document {
 pub(super) fn first(text: &str) -> Option<Document> {
     let mut values = Deserializer::from_str(text).into_iter::<Value>();
     if let Some(Ok(value)) = values.next() {
-        return Some(Document { value, bytes: values.byte_offset(), cut_bytes: None });
+        return Some(Document {
+            value,
+            bytes: values.byte_offset(),
+            cut_bytes: None,
+        });
     }
     let text = &text[..next_start(text, text.len()).unwrap_or(text.len())];
     let (whole, closing) = whole_part(text)?;
     let value = serde_json::from_str(&format!("{whole}{closing}")).ok()?;
-    Some(Document { value, bytes: text.len(), cut_bytes: Some(text.trim_end().len() - whole.len()) })
+    Some(Document {
+        value,
+        bytes: text.len(),
+        cut_bytes: Some(text.trim_end().len() - whole.len()),
+    })
 }
 
 /// Where the next document begins, before `end`: a program that was killed leaves its document open, and the next one follows
 /// at once.
 pub(super) fn next_start(text: &str, end: usize) -> Option<usize> {
-    let starts = text[..end].match_indices('{').map(|(at, _)| at).filter(|at| *at > 0);
+    let starts = text[..end]
+        .match_indices('{')
+        .map(|(at, _)| at)
+        .filter(|at| *at > 0);
     starts.into_iter().find(|at| {
         let mut rest = &text[at + 1..];
         let mut is_start = true;
@@ -73,7 +84,10 @@ fn whole_part(text: &str) -> Option<(&str, String)> {
         }
     }
     let (end, open) = whole?;
-    Some((&text[..end], open.iter().rev().map(|byte| char::from(*byte)).collect()))
+    Some((
+        &text[..end],
+        open.iter().rev().map(|byte| char::from(*byte)).collect(),
+    ))
 }
 
 /// SHA-256 of the canonical form: equal for a document that was only formatted anew.
@@ -108,7 +122,9 @@ fn canonical(value: &Value, text: &mut String) {
         Value::Number(number) => {
             let _ = match (number.as_i128(), number.as_f64()) {
                 (Some(whole), _) => write!(text, "{whole}"),
-                (_, Some(figure)) if figure.fract() == 0.0 && figure.abs() < 1e15 => write!(text, "{figure:.0}"),
+                (_, Some(figure)) if figure.fract() == 0.0 && figure.abs() < 1e15 => {
+                    write!(text, "{figure:.0}")
+                }
                 (_, figure) => write!(text, "{:.11e}", figure.unwrap_or(0.0)),
             };
         }
@@ -128,15 +144,25 @@ mod tests {
         let anew = "{\"c\":\"x\u{e9}\",\"b\":[5242434.0,1000000000],\n\"a\":0.9997779726982117}";
         let hash = |text| sha256(&serde_json::from_str(text).expect("JSON"));
         assert_eq!(hash(as_written), hash(anew));
-        assert_ne!(hash(as_written), hash(r#"{"a": 0.9997, "b": [5242434, 1e9], "c": "x\u00e9"}"#));
+        assert_ne!(
+            hash(as_written),
+            hash(r#"{"a": 0.9997, "b": [5242434, 1e9], "c": "x\u00e9"}"#)
+        );
     }
 
     #[test]
     fn elements_of_a_cut_document_are_whole_or_missing() {
-        let text = r#"{"start":{"a":1},"intervals":[{"streams":[{"x":1},{"x":2}]},{"streams":[{"x":3},"#;
+        let text =
+            r#"{"start":{"a":1},"intervals":[{"streams":[{"x":1},{"x":2}]},{"streams":[{"x":3},"#;
         let cut = first(text).expect("the first interval is whole");
-        assert_eq!(cut.value.to_string(), r#"{"start":{"a":1},"intervals":[{"streams":[{"x":1},{"x":2}]}]}"#);
-        assert_eq!((cut.bytes, cut.cut_bytes), (text.len(), Some(r#",{"streams":[{"x":3},"#.len())));
+        assert_eq!(
+            cut.value.to_string(),
+            r#"{"start":{"a":1},"intervals":[{"streams":[{"x":1},{"x":2}]}]}"#
+        );
+        assert_eq!(
+            (cut.bytes, cut.cut_bytes),
+            (text.len(), Some(r#",{"streams":[{"x":3},"#.len()))
+        );
         let followed = format!("{text}\n{text}");
         assert_eq!(first(&followed).map(|cut| cut.bytes), Some(text.len() + 1));
         assert!(first("{\"a\"").is_none());

@@ -53,14 +53,20 @@ impl<'a> Rows<'a> {
         if self.columns.header(line) {
             return true;
         }
-        let Some(row) = Row::parse(line, &self.columns, self.utc_offset_s) else { return false };
+        let Some(row) = Row::parse(line, &self.columns, self.utc_offset_s) else {
+            return false;
+        };
         // Without a row before it, the columns of a line that is cut off are not known.
         if row.is_cut(is_whole) || (!is_whole && row.count != self.count) {
             return false;
         }
         self.count = row.count;
         self.read += 1;
-        let pool = if row.id >= 0 { &mut self.streams } else { &mut self.sums };
+        let pool = if row.id >= 0 {
+            &mut self.streams
+        } else {
+            &mut self.sums
+        };
         pool.add(row, self.read);
         true
     }
@@ -73,11 +79,18 @@ impl<'a> Rows<'a> {
 
 impl Pool {
     fn add(&mut self, row: Row, place: usize) {
-        if self.connections.last_mut().is_some_and(|connection| connection.take_receiver_report(&row)) {
+        if self
+            .connections
+            .last_mut()
+            .is_some_and(|connection| connection.take_receiver_report(&row))
+        {
             return;
         }
 
-        let found = self.open.iter().rposition(|at| self.connections[*at].takes(&row));
+        let found = self
+            .open
+            .iter()
+            .rposition(|at| self.connections[*at].takes(&row));
         let open = found.unwrap_or_else(|| {
             if self.open.len() == OPEN_MAX {
                 self.open.remove(0);

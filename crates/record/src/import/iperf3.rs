@@ -12,8 +12,8 @@ use linerate_model::interval::TcpInterval;
 use linerate_model::spec::Segmentation;
 
 use linerate_model::{
-    Direction, EndCondition, Event, Failure, FailureKind, Flow, IntervalReport, Stream, StreamId, StreamInterval,
-    StreamRole, TestSpec, Transport, UdpInterval,
+    Direction, EndCondition, Event, Failure, FailureKind, Flow, IntervalReport, Stream, StreamId,
+    StreamInterval, StreamRole, TestSpec, Transport, UdpInterval,
 };
 use serde_json::Value;
 
@@ -44,7 +44,9 @@ pub(super) fn is_started(document: &Value) -> bool {
 
 /// Whether it is the report of a server that ended without a client.
 pub(super) fn is_idle_server(document: &Value) -> bool {
-    let has_ended = document["error"].as_str().is_some_and(|error| error.contains("the server has terminated"));
+    let has_ended = document["error"]
+        .as_str()
+        .is_some_and(|error| error.contains("the server has terminated"));
     has_ended && document["start"]["cookie"].is_null()
 }
 
@@ -52,29 +54,56 @@ pub(super) fn is_idle_server(document: &Value) -> bool {
 pub(super) fn report(document: &Value, is_cut: bool) -> Report {
     let start = &document["start"];
     let test = Test::of(document);
-    let is_partial = is_cut || (document["error"].is_null() && !document["end"]["streams"].is_array());
-    let end = if is_partial { &Value::Null } else { &document["end"] };
+    let is_partial =
+        is_cut || (document["error"].is_null() && !document["end"]["streams"].is_array());
+    let end = if is_partial {
+        &Value::Null
+    } else {
+        &document["end"]
+    };
     let intervals = intervals(&test);
     let (summary, notes) = totals::read(&test, &intervals, end);
     let mut events = Vec::new();
-    events.extend(test.header.clone().map(|header| Event::TestAccepted(Box::new(header))));
+    events.extend(
+        test.header
+            .clone()
+            .map(|header| Event::TestAccepted(Box::new(header))),
+    );
     events.extend(test.streams.iter().cloned().map(Event::StreamOpened));
     if is_started(document) {
-        events.push(Event::TestStarted { at_monotonic_ns: None });
+        events.push(Event::TestStarted {
+            at_monotonic_ns: None,
+        });
         events.extend(intervals);
         events.extend(summary.map(|summary| Event::Summary(Box::new(summary))));
     }
     events.extend(server_output(document).map(Event::PeerOutput));
     if !is_partial {
-        events.push(document["error"].as_str().map_or(Event::Finished, |error| failed(error, test.endpoint)));
+        events.push(
+            document["error"]
+                .as_str()
+                .map_or(Event::Finished, |error| failed(error, test.endpoint)),
+        );
     }
-    let version = start["version"].as_str().and_then(|text| text.strip_prefix("iperf "));
+    let version = start["version"]
+        .as_str()
+        .and_then(|text| text.strip_prefix("iperf "));
     Report {
         endpoint: test.endpoint,
         version: version.map(str::to_owned),
-        host_name: start["system_info"].as_str().and_then(|text| text.split(' ').nth(1)).map(str::to_owned),
-        cookie: start["cookie"].as_str().filter(|cookie| !cookie.is_empty()).map(str::to_owned),
-        started_unix_ms: test.header.as_ref().map(|header| header.started_at_unix_ms).filter(|ms| *ms > 0),
+        host_name: start["system_info"]
+            .as_str()
+            .and_then(|text| text.split(' ').nth(1))
+            .map(str::to_owned),
+        cookie: start["cookie"]
+            .as_str()
+            .filter(|cookie| !cookie.is_empty())
+            .map(str::to_owned),
+        started_unix_ms: test
+            .header
+            .as_ref()
+            .map(|header| header.started_at_unix_ms)
+            .filter(|ms| *ms > 0),
         events,
         notes,
     }
@@ -96,10 +125,17 @@ struct Test<'a> {
 impl<'a> Test<'a> {
     fn of(document: &'a Value) -> Self {
         let start = &document["start"];
-        let endpoint = if start["accepted_connection"].is_object() { Endpoint::Server } else { Endpoint::Client };
+        let endpoint = if start["accepted_connection"].is_object() {
+            Endpoint::Server
+        } else {
+            Endpoint::Client
+        };
         let test_start = &start["test_start"];
-        let intervals = document["intervals"].as_array().map_or(&[][..], Vec::as_slice);
-        let mss = [&start["tcp_mss_default"], &start["tcp_mss"]].map(|mss| u32_of(mss).filter(|mss| *mss > 0));
+        let intervals = document["intervals"]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice);
+        let mss = [&start["tcp_mss_default"], &start["tcp_mss"]]
+            .map(|mss| u32_of(mss).filter(|mss| *mss > 0));
         let mut test = Self {
             endpoint,
             header: header(document, endpoint),
@@ -128,14 +164,23 @@ impl<'a> Test<'a> {
         let is_sender = (self.endpoint == Endpoint::Client) != is_reverse;
         let rows = self.intervals.first().map(|interval| &interval["streams"]);
         let ends = &document["end"]["streams"];
-        let connected = start["connected"].as_array().into_iter().flatten().take(STREAMS_MAX);
+        let connected = start["connected"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .take(STREAMS_MAX);
         for (position, connected) in connected.enumerate() {
             let socket = connected["socket"].as_i64();
             let of_socket = |row: &&Value| row["socket"].as_i64() == socket;
-            let row = rows.and_then(Value::as_array).and_then(|rows| rows.iter().find(of_socket));
+            let row = rows
+                .and_then(Value::as_array)
+                .and_then(|rows| rows.iter().find(of_socket));
             let end = &ends[position];
             let flags = [row.unwrap_or(&Value::Null), &end["sender"], &end["udp"]];
-            let is_sender = flags.iter().find_map(|flag| flag["sender"].as_bool()).unwrap_or(is_sender);
+            let is_sender = flags
+                .iter()
+                .find_map(|flag| flag["sender"].as_bool())
+                .unwrap_or(is_sender);
             let (role, flow) = role(is_sender, self.endpoint);
             let mut opened = Stream::new(
                 StreamId(position as u32),
@@ -154,26 +199,48 @@ impl<'a> Test<'a> {
     /// The stream of a row.
     fn stream(&self, row: &Value) -> Option<&Stream> {
         let socket = row["socket"].as_i64()?;
-        self.streams.get(self.sockets.iter().position(|known| *known == Some(socket))?)
+        self.streams.get(
+            self.sockets
+                .iter()
+                .position(|known| *known == Some(socket))?,
+        )
     }
 
     fn role_of(&self, flow: Flow) -> StreamRole {
         match (self.endpoint, flow) {
-            (Endpoint::Client, Flow::Forward) | (Endpoint::Server, Flow::Reverse) => StreamRole::Sender,
+            (Endpoint::Client, Flow::Forward) | (Endpoint::Server, Flow::Reverse) => {
+                StreamRole::Sender
+            }
             _ => StreamRole::Receiver,
         }
     }
 }
 
 fn role(is_sender: bool, endpoint: Endpoint) -> (StreamRole, Flow) {
-    let role = if is_sender { StreamRole::Sender } else { StreamRole::Receiver };
-    (role, if is_sender == (endpoint == Endpoint::Client) { Flow::Forward } else { Flow::Reverse })
+    let role = if is_sender {
+        StreamRole::Sender
+    } else {
+        StreamRole::Receiver
+    };
+    (
+        role,
+        if is_sender == (endpoint == Endpoint::Client) {
+            Flow::Forward
+        } else {
+            Flow::Reverse
+        },
+    )
 }
 
 fn address(host: &Value, port: &Value) -> SocketAddr {
-    let host = host.as_str().and_then(|host| host.split('%').next()?.parse().ok());
+    let host = host
+        .as_str()
+        .and_then(|host| host.split('%').next()?.parse().ok());
     let port = port.as_u64().and_then(|port| u16::try_from(port).ok());
-    SocketAddr::new(host.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), port.unwrap_or(0))
+    SocketAddr::new(
+        host.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        port.unwrap_or(0),
+    )
 }
 
 /// `None` for a test that failed before it was agreed.
@@ -187,11 +254,16 @@ fn header(document: &Value, endpoint: Endpoint) -> Option<TestHeader> {
     let started_ms = u64_of(&time["timemillisecs"]);
     let started_ms = started_ms.or_else(|| u64_of(&time["timesecs"])?.checked_mul(1000));
     let started_ms = started_ms.or_else(|| is_started(document).then_some(0))?;
-    let interval_s = start["test_start"]["interval"].as_f64().filter(|seconds| *seconds > 0.0);
+    let interval_s = start["test_start"]["interval"]
+        .as_f64()
+        .filter(|seconds| *seconds > 0.0);
     let mut header = TestHeader::default();
     header.endpoint = endpoint;
     header.peer_host = peer["host"].as_str().unwrap_or_default().to_owned();
-    header.peer_port = peer["port"].as_u64().and_then(|port| u16::try_from(port).ok()).unwrap_or(0);
+    header.peer_port = peer["port"]
+        .as_u64()
+        .and_then(|port| u16::try_from(port).ok())
+        .unwrap_or(0);
     header.cookie = start["cookie"].as_str().unwrap_or_default().to_owned();
     header.started_at_unix_ms = started_ms;
     header.control_mss_bytes = u32_of(&start["tcp_mss_default"]).filter(|mss| *mss > 0);
@@ -207,7 +279,9 @@ fn spec(document: &Value) -> TestSpec {
     let text = |name: &str| document[name].as_str().map(str::to_owned);
     let block_len_bytes = u32_of(&test["blksize"]).unwrap_or(0);
     let is_on = |name: &str| test[name] == 1;
-    let sizes = |name: &str| (is_on(name) && block_len_bytes > 0).then(|| Segmentation::of_datagrams(block_len_bytes));
+    let sizes = |name: &str| {
+        (is_on(name) && block_len_bytes > 0).then(|| Segmentation::of_datagrams(block_len_bytes))
+    };
     let mut spec = TestSpec::default();
     spec.transport = match test["protocol"].as_str() {
         Some("UDP") => Transport::Udp,
@@ -220,7 +294,11 @@ fn spec(document: &Value) -> TestSpec {
         _ => Direction::Forward,
     };
     spec.streams = u32_of(&test["num_streams"]).unwrap_or(1);
-    spec.end = match (set(&test["duration"]), set(&test["bytes"]), set(&test["blocks"])) {
+    spec.end = match (
+        set(&test["duration"]),
+        set(&test["bytes"]),
+        set(&test["blocks"]),
+    ) {
         (Some(seconds), ..) => EndCondition::Duration(Duration::from_secs(seconds)),
         (_, Some(bytes), _) => EndCondition::Bytes(bytes),
         (_, _, Some(blocks)) => EndCondition::Blocks(blocks),
@@ -232,7 +310,10 @@ fn spec(document: &Value) -> TestSpec {
     spec.pacing.fq_rate_bps = set(&start["fq_rate"]).or_else(|| set(&test["fqrate"]));
     spec.socket.window_bytes = u32_of(&start["sock_bufsize"]).filter(|bytes| *bytes > 0);
     spec.socket.mss_bytes = u32_of(&start["tcp_mss"]).filter(|bytes| *bytes > 0);
-    spec.socket.tos = test["tos"].as_u64().and_then(|tos| u8::try_from(tos).ok()).unwrap_or(0);
+    spec.socket.tos = test["tos"]
+        .as_u64()
+        .and_then(|tos| u8::try_from(tos).ok())
+        .unwrap_or(0);
     spec.udp.gso = sizes("gso");
     spec.udp.gro = sizes("gro");
     spec.title = text("title");
@@ -253,7 +334,9 @@ fn intervals(test: &Test<'_>) -> Vec<Event> {
         was_omitted = omitted;
         let rows = value["streams"].as_array().into_iter().flatten();
         let streams: Vec<StreamInterval> = rows.filter_map(|row| interval(test, row)).collect();
-        let is_short = |row: &StreamInterval| grid.is_some_and(|grid| row.seconds() < 0.9 * grid.as_secs_f64());
+        let is_short = |row: &StreamInterval| {
+            grid.is_some_and(|grid| row.seconds() < 0.9 * grid.as_secs_f64())
+        };
         let last = position + 1 == test.intervals.len() && streams.iter().any(is_short);
         let mut report = IntervalReport::new(streams);
         report.omitted = omitted;
@@ -268,14 +351,16 @@ fn interval(test: &Test<'_>, row: &Value) -> Option<StreamInterval> {
     let (start_ns, end_ns) = (ns_of(&row["start"])?, ns_of(&row["end"])?);
     let mut interval = StreamInterval::new(stream, start_ns, end_ns, u64_of(&row["bytes"])?);
     interval.tcp = tcp(test, row);
-    interval.udp = u64_of(&row["packets"]).filter(|_| test.is_udp).map(|packets| {
-        UdpInterval::new(
-            packets,
-            row["lost_packets"].as_i64().unwrap_or(0),
-            0,
-            row["jitter_ms"].as_f64().unwrap_or(0.0) / 1e3,
-        )
-    });
+    interval.udp = u64_of(&row["packets"])
+        .filter(|_| test.is_udp)
+        .map(|packets| {
+            UdpInterval::new(
+                packets,
+                row["lost_packets"].as_i64().unwrap_or(0),
+                0,
+                row["jitter_ms"].as_f64().unwrap_or(0.0) / 1e3,
+            )
+        });
     Some(interval)
 }
 
@@ -293,8 +378,14 @@ fn tcp(test: &Test<'_>, row: &Value) -> Option<TcpInterval> {
 }
 
 fn server_output(document: &Value) -> Option<ServerOutput> {
-    let json = document.get("server_output_json").map(|json| ServerOutput::Json(json.to_string()));
-    json.or_else(|| Some(ServerOutput::Text(document["server_output_text"].as_str()?.to_owned())))
+    let json = document
+        .get("server_output_json")
+        .map(|json| ServerOutput::Json(json.to_string()));
+    json.or_else(|| {
+        Some(ServerOutput::Text(
+            document["server_output_text"].as_str()?.to_owned(),
+        ))
+    })
 }
 
 /// The end that a signal ended is named in the message.
@@ -307,14 +398,22 @@ pub(super) fn failed(error: &str, endpoint: Endpoint) -> Event {
         _ if error.contains("control socket has closed unexpectedly") => FailureKind::PeerClosed,
         _ => FailureKind::Error,
     };
-    let message = error.strip_prefix("interrupt - ").unwrap_or(error).to_owned();
+    let message = error
+        .strip_prefix("interrupt - ")
+        .unwrap_or(error)
+        .to_owned();
     Event::Failed(Failure::new(kind, message))
 }
 
 /// A count. Some writers of JSON write large ones as floating-point numbers; sums of what is accepted cannot overflow.
 pub(super) fn u64_of(value: &Value) -> Option<u64> {
     const MAX: u64 = 1 << 53;
-    let float = || value.as_f64().filter(|number| (0.0..=MAX as f64).contains(number)).map(|number| number as u64);
+    let float = || {
+        value
+            .as_f64()
+            .filter(|number| (0.0..=MAX as f64).contains(number))
+            .map(|number| number as u64)
+    };
     value.as_u64().or_else(float).filter(|count| *count <= MAX)
 }
 
@@ -328,5 +427,7 @@ pub(super) fn ns_of(seconds: &Value) -> Option<u64> {
 }
 
 pub(super) fn ns_of_s(seconds: f64) -> Option<u64> {
-    (0.0..1e9).contains(&seconds).then(|| (seconds * 1e9).round() as u64)
+    (0.0..1e9)
+        .contains(&seconds)
+        .then(|| (seconds * 1e9).round() as u64)
 }

@@ -130,13 +130,18 @@ pub fn decode(bytes: &[u8]) -> Result<String, ImportError> {
 ///
 /// # Errors
 /// When the text is too long or contains no report.
-pub fn import(name: Option<&str>, text: &str, utc_offset_s: &dyn Fn(i64) -> i64) -> Result<Contents, ImportError> {
+pub fn import(
+    name: Option<&str>,
+    text: &str,
+    utc_offset_s: &dyn Fn(i64) -> i64,
+) -> Result<Contents, ImportError> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(ImportError::TooLong);
     }
     let contents = Reader::new(name, utc_offset_s).read(text);
 
-    let is_empty = contents.tests.is_empty() && contents.paths.is_empty() && contents.records.is_empty();
+    let is_empty =
+        contents.tests.is_empty() && contents.paths.is_empty() && contents.records.is_empty();
     match contents.refused.first() {
         _ if !is_empty => Ok(contents),
         Some(reason) => Err(ImportError::Refused(reason.clone())),
@@ -249,7 +254,10 @@ impl<'a> Reader<'a> {
             _ => self.end_stream(),
         }
         // Its reader tells what a record that is cut off, or one of another version, lacks.
-        if value["schema"].as_str().is_some_and(|schema| schema.starts_with(RUN_SCHEMA_PREFIX)) {
+        if value["schema"]
+            .as_str()
+            .is_some_and(|schema| schema.starts_with(RUN_SCHEMA_PREFIX))
+        {
             self.contents.records.push(source.to_owned());
             return true;
         }
@@ -260,10 +268,12 @@ impl<'a> Reader<'a> {
             self.iperf3("iperf3-json", value, source, document.cut_bytes);
             return true;
         }
-        pscheduler::result(value).filter(|_| is_whole).is_some_and(|result| {
-            self.pscheduler(result, source);
-            true
-        })
+        pscheduler::result(value)
+            .filter(|_| is_whole)
+            .is_some_and(|result| {
+                self.pscheduler(result, source);
+                true
+            })
     }
 
     fn stream_line(&mut self, event: &str, data: &Value, source: &str) -> bool {
@@ -271,7 +281,9 @@ impl<'a> Reader<'a> {
             self.end_stream();
             self.stream = Some(EventStream::default());
         }
-        let Some(stream) = &mut self.stream else { return false };
+        let Some(stream) = &mut self.stream else {
+            return false;
+        };
         stream.source.push_str(source);
         stream.source.push('\n');
         match event {
@@ -287,10 +299,23 @@ impl<'a> Reader<'a> {
     }
 
     fn end_stream(&mut self) {
-        let Some(EventStream { mut members, intervals, source }) = self.stream.take() else { return };
+        let Some(EventStream {
+            mut members,
+            intervals,
+            source,
+        }) = self.stream.take()
+        else {
+            return;
+        };
         // A failure may have neither.
-        for name in if members.contains_key("error") { &["start", "end"][..] } else { &[] } {
-            members.entry(*name).or_insert_with(|| Value::Object(Map::new()));
+        for name in if members.contains_key("error") {
+            &["start", "end"][..]
+        } else {
+            &[]
+        } {
+            members
+                .entry(*name)
+                .or_insert_with(|| Value::Object(Map::new()));
         }
         members.insert("intervals".to_owned(), intervals.into());
         self.iperf3("iperf3-json-stream", &Value::Object(members), &source, None);
@@ -301,20 +326,35 @@ impl<'a> Reader<'a> {
             return;
         }
         let report = iperf3::report(value, cut_bytes.is_some());
-        let server_report = value.get("server_output_json").filter(|server| iperf3::is_report(server));
+        let server_report = value
+            .get("server_output_json")
+            .filter(|server| iperf3::is_report(server));
         let mut notes = report.notes;
         if let Some(cut_bytes) = cut_bytes {
-            notes.push(format!("the report is cut off: its last {cut_bytes} bytes were not read"));
+            notes.push(format!(
+                "the report is cut off: its last {cut_bytes} bytes were not read"
+            ));
         }
         let sha256 = document::sha256(value);
         let (role, other) = match report.endpoint {
             Endpoint::Client => ("client", "server"),
             Endpoint::Server => ("server", "client"),
         };
-        let key = |role: &str| report.cookie.as_ref().map(|cookie| format!("iperf3:{cookie}:{role}"));
+        let key = |role: &str| {
+            report
+                .cookie
+                .as_ref()
+                .map(|cookie| format!("iperf3:{cookie}:{role}"))
+        };
         let (source_key, twin_key) = (key(role).unwrap_or_else(|| sha256.clone()), key(other));
         self.add(Imported {
-            origin: self.origin("iperf3", report.version, format, (sha256, &source_key), notes),
+            origin: self.origin(
+                "iperf3",
+                report.version,
+                format,
+                (sha256, &source_key),
+                notes,
+            ),
             source_key,
             endpoint: report.endpoint,
             host_name: report.host_name,
@@ -334,19 +374,30 @@ impl<'a> Reader<'a> {
             None => return false,
             Some(Ok(test)) => test,
             Some(Err(reason)) => {
-                self.contents.refused.push(format!("the report of a path is not read: {reason}"));
+                self.contents
+                    .refused
+                    .push(format!("the report of a path is not read: {reason}"));
                 return true;
             }
         };
 
         let source_key = document::sha256(value);
-        if self.contents.paths.iter().any(|known| known.source_key == source_key) {
+        if self
+            .contents
+            .paths
+            .iter()
+            .any(|known| known.source_key == source_key)
+        {
             self.contents.repeated += 1;
             return true;
         }
         let hash_and_key = (source_key.clone(), source_key.as_str());
         let origin = self.origin(test.tool, None, test.format, hash_and_key, Vec::new());
-        self.contents.paths.push(ImportedPath { origin, test, source_key });
+        self.contents.paths.push(ImportedPath {
+            origin,
+            test,
+            source_key,
+        });
         true
     }
 
@@ -355,11 +406,22 @@ impl<'a> Reader<'a> {
         let diagnostics = result["diags"].as_str().unwrap_or_default();
         let mut reports = pscheduler::line_starts(diagnostics).filter_map(document::first);
         if let Some(document) = reports.find(|document| iperf3::is_report(&document.value)) {
-            return self.iperf3("pscheduler-throughput", &document.value, source, document.cut_bytes);
+            return self.iperf3(
+                "pscheduler-throughput",
+                &document.value,
+                source,
+                document.cut_bytes,
+            );
         }
         let sha256 = document::sha256(result);
         self.add(Imported {
-            origin: self.origin("pscheduler", None, "pscheduler-throughput", (sha256.clone(), &sha256), Vec::new()),
+            origin: self.origin(
+                "pscheduler",
+                None,
+                "pscheduler-throughput",
+                (sha256.clone(), &sha256),
+                Vec::new(),
+            ),
             source_key: sha256,
             endpoint: Endpoint::Client,
             host_name: None,
@@ -394,12 +456,19 @@ impl<'a> Reader<'a> {
     /// Keeps one report of each test: the longest, and a whole one before one that is cut off.
     fn add(&mut self, imported: Imported) {
         if let Err(reason) = plausible::check(&imported.events) {
-            self.contents.refused.push(format!("the report of {} is not read: {reason}", imported.origin.tool));
+            self.contents.refused.push(format!(
+                "the report of {} is not read: {reason}",
+                imported.origin.tool
+            ));
             return;
         }
 
         let tests = &mut self.contents.tests;
-        match self.known.get(&imported.source_key).and_then(|at| tests.get_mut(*at)) {
+        match self
+            .known
+            .get(&imported.source_key)
+            .and_then(|at| tests.get_mut(*at))
+        {
             Some(known) => {
                 self.contents.repeated += 1;
                 let length = |test: &Imported| (test.events.len(), test.source.len());
@@ -445,7 +514,10 @@ impl<'a> Reader<'a> {
             Endpoint::Client => ("client", "server"),
             Endpoint::Server => ("server", "client"),
         };
-        let key = |role: &str| test.cookie().map(|cookie| format!("iperf3:{cookie}:{role}"));
+        let key = |role: &str| {
+            test.cookie()
+                .map(|cookie| format!("iperf3:{cookie}:{role}"))
+        };
         let source_key = key(role).unwrap_or_else(|| keys::sha256(test.key_text().as_bytes()));
         let sha256 = keys::sha256(test.source().as_bytes());
         let format = format!("{}-text", test.tool_name());
@@ -475,12 +547,15 @@ impl<'a> Reader<'a> {
 fn is_list_mark(text: &str) -> bool {
     match text.as_bytes() {
         [b'[' | b',', rest @ ..] => rest.trim_ascii_start().starts_with(b"{"),
-        [b']', rest @ ..] => rest.is_empty() || rest.starts_with(b"\n") || rest.starts_with(b"\r\n"),
+        [b']', rest @ ..] => {
+            rest.is_empty() || rest.starts_with(b"\n") || rest.starts_with(b"\r\n")
+        }
         _ => false,
     }
 }
 
 /// A line between the parts of a report.
 fn is_rule(line: &str) -> bool {
-    line.chars().all(|c| matches!(c, '-' | '.' | ' ' | '=' | '_'))
+    line.chars()
+        .all(|c| matches!(c, '-' | '.' | ' ' | '=' | '_'))
 }

@@ -3,15 +3,26 @@
 use std::borrow::Cow;
 
 /// What C writes for a number that is not finite, the longest first.
-const NOT_FINITE: [&str; 9] =
-    ["-nan(ind)", "nan(ind)", "-infinity", "infinity", "-nan", "nan", "-inf", "inf", "1.#QNAN"];
+const NOT_FINITE: [&str; 9] = [
+    "-nan(ind)",
+    "nan(ind)",
+    "-infinity",
+    "infinity",
+    "-nan",
+    "nan",
+    "-inf",
+    "inf",
+    "1.#QNAN",
+];
 
 /// The text with `null` in the place of each member whose value is no number (`"lost_percent": -nan`).
 pub(super) fn without_nan(text: &str) -> Cow<'_, str> {
     let mut repaired = String::new();
     let mut copied = 0;
     for (at, mark) in text.match_indices("\":") {
-        let Some((start, end)) = nan_behind(text, at + mark.len()) else { continue };
+        let Some((start, end)) = nan_behind(text, at + mark.len()) else {
+            continue;
+        };
         repaired.push_str(&text[copied..start]);
         repaired.push_str("null");
         copied = end;
@@ -28,7 +39,11 @@ pub(super) fn without_nan(text: &str) -> Cow<'_, str> {
 fn nan_behind(text: &str, colon: usize) -> Option<(usize, usize)> {
     let value = text.get(colon..)?.trim_start_matches([' ', '\t']);
     let start = text.len() - value.len();
-    let is_at_start = |word: &&str| value.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
+    let is_at_start = |word: &&str| {
+        value
+            .get(..word.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(word))
+    };
     let word = NOT_FINITE.into_iter().find(is_at_start)?;
     let next = value[word.len()..].chars().next();
     let is_whole = next.is_none_or(|next| matches!(next, ',' | '}') || next.is_whitespace());
@@ -46,7 +61,10 @@ mod tests {
             (r#"{"a": -nan, "b":nan}"#, r#"{"a": null, "b":null}"#),
             ("{\"a\":\t-nan(ind)\n}", "{\"a\":\tnull\n}"),
             (r#"{"a":-Infinity,"b":1}"#, r#"{"a":null,"b":1}"#),
-            (r#"{"a": "nan", "nan": 1, "b": nano}"#, r#"{"a": "nan", "nan": 1, "b": nano}"#),
+            (
+                r#"{"a": "nan", "nan": 1, "b": nano}"#,
+                r#"{"a": "nan", "nan": 1, "b": nano}"#,
+            ),
             ("1,2,-nan,3", "1,2,-nan,3"),
         ];
         for (text, expected) in rows {

@@ -43,7 +43,9 @@ pub(super) fn read(document: &Value) -> Option<Result<PathTest, String>> {
         return None;
     }
 
-    let diagnosis = document.get("diagnosis").and_then(|diagnosis| Diagnosis::deserialize(diagnosis).ok());
+    let diagnosis = document
+        .get("diagnosis")
+        .and_then(|diagnosis| Diagnosis::deserialize(diagnosis).ok());
     let test = |report| PathTest {
         tool: "linerate",
         format: "linerate-path",
@@ -52,5 +54,9 @@ pub(super) fn read(document: &Value) -> Option<Result<PathTest, String>> {
         diagnosis,
         lost_share: None,
     };
-    Some(PathReport::deserialize(document).map(test).map_err(|error| error.to_string()))
+    Some(
+        PathReport::deserialize(document)
+            .map(test)
+            .map_err(|error| error.to_string()),
+    )
 }

@@ -11,8 +11,13 @@ const DURATION_MIN_S: f64 = 0.1;
 /// # Errors
 /// What cannot be.
 pub(super) fn check(events: &[Event]) -> Result<(), String> {
-    let summaries =
-        events.iter().filter_map(|event| if let Event::Summary(summary) = event { Some(summary) } else { None });
+    let summaries = events.iter().filter_map(|event| {
+        if let Event::Summary(summary) = event {
+            Some(summary)
+        } else {
+            None
+        }
+    });
     for stream in summaries.flat_map(|summary| &summary.streams) {
         for end in [stream.sender, stream.receiver].into_iter().flatten() {
             totals(&end)?;
@@ -29,7 +34,10 @@ pub(super) fn rate_is_possible(bps: f64) -> bool {
 
 fn totals(end: &EndpointTotals) -> Result<(), String> {
     if let Some(udp) = end.udp.filter(|udp| udp.lost > udp.packets) {
-        return Err(format!("implausible: {} of {} datagrams lost", udp.lost, udp.packets));
+        return Err(format!(
+            "implausible: {} of {} datagrams lost",
+            udp.lost, udp.packets
+        ));
     }
     let rate_bps = end.bits_per_second();
     if end.seconds() >= DURATION_MIN_S && !rate_is_possible(rate_bps) {

@@ -7,8 +7,8 @@ use linerate_model::event::TestHeader;
 use linerate_model::interval::TcpInterval;
 use linerate_model::summary::{TcpSummary, UdpTotals};
 use linerate_model::{
-    EndCondition, EndpointTotals, Event, Failure, FailureKind, Flow, IntervalReport, Stream, StreamId, StreamInterval,
-    StreamRole, StreamSummary, Summary, TestSpec, Transport,
+    EndCondition, EndpointTotals, Event, Failure, FailureKind, Flow, IntervalReport, Stream,
+    StreamId, StreamInterval, StreamRole, StreamSummary, Summary, TestSpec, Transport,
 };
 use serde_json::Value;
 
@@ -22,25 +22,38 @@ const STREAMS_MAX: usize = 1024;
 /// The result in a document: of a run, or alone.
 pub(super) fn result(document: &Value) -> Option<&Value> {
     let results = [&document["result-merged"], &document["result"], document];
-    results.into_iter().find(|result| result["succeeded"].is_boolean() && result["diags"].is_string())
+    results
+        .into_iter()
+        .find(|result| result["succeeded"].is_boolean() && result["diags"].is_string())
 }
 
 /// The rest of a text from each line on that begins with a brace.
 pub(super) fn line_starts(text: &str) -> impl Iterator<Item = &str> {
     let starts = text.match_indices('{').map(|(at, _)| at);
-    starts.filter(|at| *at == 0 || text.as_bytes()[at - 1] == b'\n').take(LINES_MAX).map(|at| &text[at..])
+    starts
+        .filter(|at| *at == 0 || text.as_bytes()[at - 1] == b'\n')
+        .take(LINES_MAX)
+        .map(|at| &text[at..])
 }
 
 /// Only its plug-in of iperf3 is known to give round-trip times in µs and jitter in ms.
 pub(super) fn events(result: &Value) -> Vec<Event> {
-    let units_known = result["diags"].as_str().is_some_and(|text| text.contains("iperf3"));
+    let units_known = result["diags"]
+        .as_str()
+        .is_some_and(|text| text.contains("iperf3"));
     let total = &result["summary"]["summary"];
     let is_udp = !total["lost"].is_null() || !total["sent"].is_null();
-    let rows = result["summary"]["streams"].as_array().filter(|rows| !rows.is_empty());
+    let rows = result["summary"]["streams"]
+        .as_array()
+        .filter(|rows| !rows.is_empty());
     let totals = rows.map_or(std::slice::from_ref(total), Vec::as_slice);
     let totals = &totals[..totals.len().min(STREAMS_MAX)];
     let mut spec = TestSpec::default();
-    spec.transport = if is_udp { Transport::Udp } else { Transport::Tcp };
+    spec.transport = if is_udp {
+        Transport::Udp
+    } else {
+        Transport::Tcp
+    };
     spec.streams = totals.len() as u32;
     spec.end = ns_of(&total["end"]).map_or(EndCondition::Unlimited, |ns| {
         EndCondition::Duration(Duration::from_secs((ns + 500_000_000) / 1_000_000_000))
@@ -52,26 +65,41 @@ pub(super) fn events(result: &Value) -> Vec<Event> {
     let mut events = vec![Event::TestAccepted(Box::new(header))];
     let ids = (0..totals.len() as u32).map(StreamId);
     events.extend(ids.clone().map(stream));
-    events.push(Event::TestStarted { at_monotonic_ns: None });
+    events.push(Event::TestStarted {
+        at_monotonic_ns: None,
+    });
     let mut was_omitted = false;
     for interval in result["intervals"].as_array().into_iter().flatten() {
-        let rows = interval["streams"].as_array().filter(|rows| !rows.is_empty());
-        let rows = rows.map_or(std::slice::from_ref(&interval["summary"]), Vec::as_slice).iter();
+        let rows = interval["streams"]
+            .as_array()
+            .filter(|rows| !rows.is_empty());
+        let rows = rows
+            .map_or(std::slice::from_ref(&interval["summary"]), Vec::as_slice)
+            .iter();
         let omitted = interval["summary"]["omitted"] == true;
         if std::mem::replace(&mut was_omitted, omitted) && !omitted {
             events.push(Event::OmitEnded);
         }
-        let streams = rows.zip(ids.clone()).filter_map(|(row, id)| interval_of(row, id, mss, units_known)).collect();
+        let streams = rows
+            .zip(ids.clone())
+            .filter_map(|(row, id)| interval_of(row, id, mss, units_known))
+            .collect();
         let mut report = IntervalReport::new(streams);
         report.omitted = omitted;
         events.push(Event::Interval(report));
     }
     if result["succeeded"] == false {
-        let message = result["error"].as_str().unwrap_or("pScheduler: the run did not succeed").to_owned();
+        let message = result["error"]
+            .as_str()
+            .unwrap_or("pScheduler: the run did not succeed")
+            .to_owned();
         events.push(Event::Failed(Failure::new(FailureKind::Error, message)));
         return events;
     }
-    let streams = totals.iter().zip(ids).filter_map(|(row, id)| stream_summary(row, id, is_udp, units_known));
+    let streams = totals
+        .iter()
+        .zip(ids)
+        .filter_map(|(row, id)| stream_summary(row, id, is_udp, units_known));
     events.push(Event::Summary(Box::new(Summary::new(streams.collect()))));
     events.push(Event::Finished);
     events
@@ -80,7 +108,13 @@ pub(super) fn events(result: &Value) -> Vec<Event> {
 /// The addresses are not in the result.
 fn stream(id: StreamId) -> Event {
     let unknown = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-    Event::StreamOpened(Stream::new(id, StreamRole::Sender, Flow::Forward, unknown, unknown))
+    Event::StreamOpened(Stream::new(
+        id,
+        StreamRole::Sender,
+        Flow::Forward,
+        unknown,
+        unknown,
+    ))
 }
 
 /// Rate times length: some plug-ins put an amount into `throughput-bytes`, others a rate.
@@ -90,7 +124,12 @@ fn bytes(row: &Value, rate: &str) -> Option<u64> {
     (0.0..9e15).contains(&bytes).then(|| bytes.round() as u64)
 }
 
-fn interval_of(row: &Value, id: StreamId, mss: Option<u32>, units_known: bool) -> Option<StreamInterval> {
+fn interval_of(
+    row: &Value,
+    id: StreamId,
+    mss: Option<u32>,
+    units_known: bool,
+) -> Option<StreamInterval> {
     let tcp = || {
         let mut segments = TcpInterval::default();
         segments.retransmits = u64_of(&row["retransmits"])?;
@@ -108,7 +147,12 @@ fn interval_of(row: &Value, id: StreamId, mss: Option<u32>, units_known: bool) -
     Some(interval)
 }
 
-fn stream_summary(row: &Value, id: StreamId, is_udp: bool, units_known: bool) -> Option<StreamSummary> {
+fn stream_summary(
+    row: &Value,
+    id: StreamId,
+    is_udp: bool,
+    units_known: bool,
+) -> Option<StreamSummary> {
     let duration_ns = ns_of(&row["end"])?.checked_sub(ns_of(&row["start"])?)?;
     let half = |rate| Some(EndpointTotals::new(bytes(row, rate)?, duration_ns, None));
     let receiver = half("receiver-throughput-bits").or_else(|| {
@@ -118,7 +162,10 @@ fn stream_summary(row: &Value, id: StreamId, is_udp: bool, units_known: bool) ->
         totals.bytes = arrived.checked_div(u128::from(sent))? as u64;
         Some(totals)
     });
-    let jitter_s = row["jitter"].as_f64().filter(|_| units_known).map(|ms| ms / 1e3);
+    let jitter_s = row["jitter"]
+        .as_f64()
+        .filter(|_| units_known)
+        .map(|ms| ms / 1e3);
     let udp = || {
         let mut datagrams = UdpTotals::default();
         datagrams.packets = u64_of(&row["sent"])?;

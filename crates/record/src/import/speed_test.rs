@@ -3,7 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use linerate_model::path::{
-    Confidence, Delay, Dialect, IdleDelays, LoadPhase, PathReport, PathState, PathTarget, PhaseKind, Profile,
+    Confidence, Delay, Dialect, IdleDelays, LoadPhase, PathReport, PathState, PathTarget,
+    PhaseKind, Profile,
 };
 use serde_json::Value;
 
@@ -14,7 +15,10 @@ use super::time;
 /// A line of `speedtest -f jsonl` beside that with the result.
 pub(super) fn is_progress(document: &Value) -> bool {
     let kinds = ["testStart", "ping", "download", "upload", "log"];
-    document["type"].as_str().is_some_and(|kind| kinds.contains(&kind)) && document["timestamp"].is_string()
+    document["type"]
+        .as_str()
+        .is_some_and(|kind| kinds.contains(&kind))
+        && document["timestamp"].is_string()
 }
 
 /// The report in a document; `None` of another document.
@@ -23,7 +27,12 @@ pub(super) fn is_progress(document: &Value) -> bool {
 /// Values that cannot be.
 pub(super) fn read(document: &Value) -> Option<Result<PathTest, String>> {
     let found = ookla(document).or_else(|| plain(document))?;
-    for bps in found.report.phases.iter().flat_map(|phase| phase.down_bps.into_iter().chain(phase.up_bps)) {
+    for bps in found
+        .report
+        .phases
+        .iter()
+        .flat_map(|phase| phase.down_bps.into_iter().chain(phase.up_bps))
+    {
         if !rate_is_possible(bps) {
             return Some(Err(format!("implausible: {:.0} Gbit/s", bps / 1e9)));
         }
@@ -40,13 +49,27 @@ fn ookla(document: &Value) -> Option<PathTest> {
 
     let idle_ms = number(&document["ping"]["latency"]);
     let phase = |kind| {
-        let part = &document[if kind == PhaseKind::Down { "download" } else { "upload" }];
-        load(kind, number(&part["bandwidth"])? * 8.0, number(&part["latency"]["iqm"]), idle_ms)
+        let part = &document[if kind == PhaseKind::Down {
+            "download"
+        } else {
+            "upload"
+        }];
+        load(
+            kind,
+            number(&part["bandwidth"])? * 8.0,
+            number(&part["latency"]["iqm"]),
+            idle_ms,
+        )
     };
-    let phases = [PhaseKind::Down, PhaseKind::Up].into_iter().filter_map(phase).collect();
+    let phases = [PhaseKind::Down, PhaseKind::Up]
+        .into_iter()
+        .filter_map(phase)
+        .collect();
     let server = &document["server"];
     let address = server["ip"].as_str().and_then(|text| text.parse().ok());
-    let port = server["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+    let port = server["port"]
+        .as_u64()
+        .and_then(|port| u16::try_from(port).ok());
     let mut report = report(text(&server["host"]), port, address, phases)?;
     report.idle = idle(idle_ms, number(&document["ping"]["jitter"]));
     if let Some(idle) = report.idle.as_mut().and_then(|idle| idle.rtt.as_mut()) {
@@ -54,11 +77,17 @@ fn ookla(document: &Value) -> Option<PathTest> {
         idle.max_ns = ns(number(&document["ping"]["high"]));
     }
 
-    let elapsed_ms = ["download", "upload"].iter().filter_map(|part| document[*part]["elapsed"].as_u64());
-    report.elapsed_ns = elapsed_ms.fold(0_u64, |sum, ms| sum.saturating_add(ms.saturating_mul(1_000_000)));
+    let elapsed_ms = ["download", "upload"]
+        .iter()
+        .filter_map(|part| document[*part]["elapsed"].as_u64());
+    report.elapsed_ns = elapsed_ms.fold(0_u64, |sum, ms| {
+        sum.saturating_add(ms.saturating_mul(1_000_000))
+    });
     report.bytes_received = document["download"]["bytes"].as_u64().unwrap_or(0);
     report.bytes_sent = document["upload"]["bytes"].as_u64().unwrap_or(0);
-    let lost_share = number(&document["packetLoss"]).map(|percent| percent / 100.0).filter(|share| *share <= 1.0);
+    let lost_share = number(&document["packetLoss"])
+        .map(|percent| percent / 100.0)
+        .filter(|share| *share <= 1.0);
     Some(test("speedtest", document, report, lost_share))
 }
 
@@ -68,14 +97,31 @@ fn plain(document: &Value) -> Option<PathTest> {
     let server = document.get("server").filter(|server| server.is_object())?;
     let idle_ms = number(&document["ping"])?;
     let is_librespeed = document.get("jitter").is_some() || server.get("id").is_none();
-    let (tool, unit) = if is_librespeed { ("librespeed-cli", 1e6) } else { ("speedtest-cli", 1.0) };
+    let (tool, unit) = if is_librespeed {
+        ("librespeed-cli", 1e6)
+    } else {
+        ("speedtest-cli", 1.0)
+    };
 
     // The program has a rate of 0 for a direction that the user left out.
-    let phase = |(kind, rate): (PhaseKind, f64)| load(kind, rate * unit, None, None).filter(|_| rate > 0.0);
-    let phases = [(PhaseKind::Down, down), (PhaseKind::Up, up)].into_iter().filter_map(phase).collect();
+    let phase =
+        |(kind, rate): (PhaseKind, f64)| load(kind, rate * unit, None, None).filter(|_| rate > 0.0);
+    let phases = [(PhaseKind::Down, down), (PhaseKind::Up, up)]
+        .into_iter()
+        .filter_map(phase)
+        .collect();
     let url = text(&server["url"]).unwrap_or_default();
-    let of_url = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().filter(|host| !host.is_empty());
-    let (host, port) = host_and_port(text(&server["host"]).or(of_url).or_else(|| text(&server["name"])));
+    let of_url = url
+        .split_once("://")
+        .map_or(url, |(_, rest)| rest)
+        .split('/')
+        .next()
+        .filter(|host| !host.is_empty());
+    let (host, port) = host_and_port(
+        text(&server["host"])
+            .or(of_url)
+            .or_else(|| text(&server["name"])),
+    );
     let mut report = report(host, port, None, phases)?;
     report.idle = idle(Some(idle_ms), number(&document["jitter"]));
     report.bytes_received = document["bytes_received"].as_u64().unwrap_or(0);
@@ -83,10 +129,22 @@ fn plain(document: &Value) -> Option<PathTest> {
     Some(test(tool, document, report, None))
 }
 
-fn test(tool: &'static str, document: &Value, mut report: PathReport, lost_share: Option<f64>) -> PathTest {
+fn test(
+    tool: &'static str,
+    document: &Value,
+    mut report: PathReport,
+    lost_share: Option<f64>,
+) -> PathTest {
     report.target.program = Some(tool.to_owned());
     let started_unix_ms = document["timestamp"].as_str().and_then(time::rfc3339_ms);
-    PathTest { tool, format: "speed-test", started_unix_ms, report, diagnosis: None, lost_share }
+    PathTest {
+        tool,
+        format: "speed-test",
+        started_unix_ms,
+        report,
+        diagnosis: None,
+        lost_share,
+    }
 }
 
 fn report(
@@ -100,7 +158,12 @@ fn report(
     }
     let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     let host = host.unwrap_or("server");
-    let mut target = PathTarget::new(host, port.unwrap_or(0), address.unwrap_or(unknown), Dialect::SpeedTest);
+    let mut target = PathTarget::new(
+        host,
+        port.unwrap_or(0),
+        address.unwrap_or(unknown),
+        Dialect::SpeedTest,
+    );
     if address.is_none() {
         (target.address, target.family) = (String::new(), String::new());
     }
@@ -110,12 +173,21 @@ fn report(
 }
 
 /// Without its intervals nothing says how steady a load was.
-fn load(kind: PhaseKind, bps: f64, loaded_ms: Option<f64>, idle_ms: Option<f64>) -> Option<LoadPhase> {
+fn load(
+    kind: PhaseKind,
+    bps: f64,
+    loaded_ms: Option<f64>,
+    idle_ms: Option<f64>,
+) -> Option<LoadPhase> {
     if !bps.is_finite() || bps < 0.0 {
         return None;
     }
     let mut phase = LoadPhase::new(kind, Confidence::Low);
-    let rate = if kind == PhaseKind::Down { &mut phase.down_bps } else { &mut phase.up_bps };
+    let rate = if kind == PhaseKind::Down {
+        &mut phase.down_bps
+    } else {
+        &mut phase.up_bps
+    };
     *rate = Some(bps);
     phase.rtt = delay(loaded_ms);
     let added_ms = loaded_ms.zip(idle_ms).map(|(loaded, idle)| loaded - idle);
@@ -139,12 +211,15 @@ fn delay(middle_ms: Option<f64>) -> Option<Delay> {
 
 fn ns(ms: Option<f64>) -> Option<i64> {
     const MS_MAX: f64 = 1e7;
-    ms.filter(|ms| ms.abs() <= MS_MAX).map(|ms| (ms * 1e6).round() as i64)
+    ms.filter(|ms| ms.abs() <= MS_MAX)
+        .map(|ms| (ms * 1e6).round() as i64)
 }
 
 /// A number that is one, and not below 0.
 fn number(value: &Value) -> Option<f64> {
-    value.as_f64().filter(|number| number.is_finite() && *number >= 0.0)
+    value
+        .as_f64()
+        .filter(|number| number.is_finite() && *number >= 0.0)
 }
 
 fn text(value: &Value) -> Option<&str> {
@@ -175,7 +250,17 @@ mod tests {
         let down = report.phases.iter().find_map(|phase| phase.down_bps);
         let up = report.phases.iter().find_map(|phase| phase.up_bps);
         let idle_ns = report.idle.as_ref().and_then(|idle| idle.rtt?.p50_ns);
-        (test.tool, (down, up, idle_ns, report.target.host.clone(), report.target.port), test)
+        (
+            test.tool,
+            (
+                down,
+                up,
+                idle_ns,
+                report.target.host.clone(),
+                report.target.port,
+            ),
+            test,
+        )
     }
 
     #[test]
@@ -189,10 +274,27 @@ mod tests {
         });
         let (tool, found, test) = values(&ookla);
         assert_eq!(tool, "speedtest");
-        assert_eq!(found, (Some(94e6), Some(10e6), Some(12_500_000), "speed.example.net".to_owned(), 8080));
-        let added: Vec<_> = test.report.phases.iter().map(|phase| phase.added_p50_ns).collect();
+        assert_eq!(
+            found,
+            (
+                Some(94e6),
+                Some(10e6),
+                Some(12_500_000),
+                "speed.example.net".to_owned(),
+                8080
+            )
+        );
+        let added: Vec<_> = test
+            .report
+            .phases
+            .iter()
+            .map(|phase| phase.added_p50_ns)
+            .collect();
         assert_eq!(added, [Some(50_000_000), Some(200_000_000)]);
-        assert_eq!((test.lost_share, test.started_unix_ms), (Some(0.025), Some(1_795_287_212_000)));
+        assert_eq!(
+            (test.lost_share, test.started_unix_ms),
+            (Some(0.025), Some(1_795_287_212_000))
+        );
         assert_eq!(test.report.target.address, "192.0.2.7");
 
         let cli = json!({
@@ -205,7 +307,16 @@ mod tests {
         let host = "speed.example.net".to_owned();
         assert_eq!(
             (tool, found),
-            ("speedtest-cli", (Some(93_184_654.6), Some(10_234_567.8), Some(12_345_000), host, 8080))
+            (
+                "speedtest-cli",
+                (
+                    Some(93_184_654.6),
+                    Some(10_234_567.8),
+                    Some(12_345_000),
+                    host,
+                    8080
+                )
+            )
         );
 
         let libre = json!({
@@ -215,17 +326,30 @@ mod tests {
         });
         let (tool, found, _) = values(&libre);
         let host = "libre.example.net".to_owned();
-        assert_eq!((tool, found), ("librespeed-cli", (Some(93.25e6), Some(38.5e6), Some(11_000_000), host, 0)));
+        assert_eq!(
+            (tool, found),
+            (
+                "librespeed-cli",
+                (Some(93.25e6), Some(38.5e6), Some(11_000_000), host, 0)
+            )
+        );
     }
 
     #[test]
     fn other_documents_and_impossible_rates_are_no_results() {
-        for other in [json!({}), json!({"type": "result"}), json!({"download": 1, "upload": 2}), json!({"type": "log"})]
-        {
+        for other in [
+            json!({}),
+            json!({"type": "result"}),
+            json!({"download": 1, "upload": 2}),
+            json!({"type": "log"}),
+        ] {
             assert!(read(&other).is_none(), "{other}");
         }
         let server = json!({"id": "1", "host": "a.example"});
         let fast = json!({"download": 1e15, "upload": 1e6, "ping": 1, "server": server});
-        assert_eq!(read(&fast), Some(Err("implausible: 1000000 Gbit/s".to_owned())));
+        assert_eq!(
+            read(&fast),
+            Some(Err("implausible: 1000000 Gbit/s".to_owned()))
+        );
     }
 }

@@ -76,7 +76,9 @@ impl Texts {
         }
         // A client that was refused, or had no answer, has no rows.
         if banner::error(line).is_some()
-            && let Some(opening) = self.opening.take_if(|opening| opening.is_announced_client())
+            && let Some(opening) = self
+                .opening
+                .take_if(|opening| opening.is_announced_client())
         {
             self.begin(opening);
         }
@@ -104,13 +106,19 @@ impl Texts {
             (Some(opening), _) => *opening = begun.opening(opening.clone(), true),
             // A server of iperf 2 connects back to its client, in a test of both directions.
             (None, Some(test))
-                if begun.is_iperf2_client() && test.opening.tool.is_some() && test.opening.is_server() => {}
+                if begun.is_iperf2_client()
+                    && test.opening.tool.is_some()
+                    && test.opening.is_server() => {}
             // Threads of iperf 2 print their lines in any order.
             (None, Some(test)) if test.opening.tool.is_none() => {
                 test.opening = begun.opening(std::mem::take(&mut test.opening), true);
             }
             _ => {
-                let last = self.tests.last().map(|test| test.opening.again()).unwrap_or_default();
+                let last = self
+                    .tests
+                    .last()
+                    .map(|test| test.opening.again())
+                    .unwrap_or_default();
                 self.opening = Some(begun.opening(last, false));
             }
         }
@@ -162,18 +170,27 @@ impl Texts {
             self.tests.push(TextTest::new(opening));
         }
         // A server numbers the streams of concurrent tests differently.
-        if self.tests.last().is_some_and(|test| test.opening.endpoint != Some(Endpoint::Server)) {
+        if self
+            .tests
+            .last()
+            .is_some_and(|test| test.opening.endpoint != Some(Endpoint::Server))
+        {
             self.places.clear();
         }
         self.places.remove(&Subject::Sum);
     }
 
     fn add(&mut self, test: usize, subject: Subject, stream: TextStream) {
-        let added = self.tests.get_mut(test).and_then(|test| test.add(subject, stream));
+        let added = self
+            .tests
+            .get_mut(test)
+            .and_then(|test| test.add(subject, stream));
         if let Some(place) = added {
             self.places.insert(subject, (test, place));
             // Its other direction is that of an earlier test.
-            subject.marked().and_then(|marked| self.places.remove(&marked));
+            subject
+                .marked()
+                .and_then(|marked| self.places.remove(&marked));
         }
     }
 
@@ -184,7 +201,10 @@ impl Texts {
         }
 
         let is_ended = |test: usize| self.tests.get(test).is_none_or(TextTest::has_totals);
-        let is_of_next = self.places.get(&line.subject).is_none_or(|(test, _)| is_ended(*test));
+        let is_of_next = self
+            .places
+            .get(&line.subject)
+            .is_none_or(|(test, _)| is_ended(*test));
         if let Some(opening) = self.opening.take_if(|_| is_of_next) {
             self.begin(opening);
         }
@@ -205,13 +225,22 @@ impl Texts {
 
     /// Adds a stream that no line opened: the other direction of a connection, the sum, or one whose line is missing.
     fn add_unopened(&mut self, subject: Subject) {
-        let forward = subject.unmarked().and_then(|forward| self.places.get(&forward)).copied();
-        let back = forward.and_then(|(test, place)| Some((test, self.tests.get(test)?.streams.get(place)?.back())));
-        let (test, stream) = back.unwrap_or_else(|| (self.tests.len().saturating_sub(1), TextStream::default()));
+        let forward = subject
+            .unmarked()
+            .and_then(|forward| self.places.get(&forward))
+            .copied();
+        let back = forward.and_then(|(test, place)| {
+            Some((test, self.tests.get(test)?.streams.get(place)?.back()))
+        });
+        let (test, stream) =
+            back.unwrap_or_else(|| (self.tests.len().saturating_sub(1), TextStream::default()));
         self.add(test, subject, stream);
     }
 
     pub(super) fn take_tests(&mut self) -> Vec<TextTest> {
-        std::mem::take(&mut self.tests).into_iter().filter(TextTest::has_rows).collect()
+        std::mem::take(&mut self.tests)
+            .into_iter()
+            .filter(TextTest::has_rows)
+            .collect()
     }
 }

@@ -76,18 +76,27 @@ impl Connection {
         let is_forward = is_same(&row.source, a) && is_same(&row.destination, b);
         let is_backward = is_same(&row.source, b) && is_same(&row.destination, a);
 
-        if is_forward { Some(0) } else { is_backward.then_some(1) }
+        if is_forward {
+            Some(0)
+        } else {
+            is_backward.then_some(1)
+        }
     }
 
     /// Whether a row belongs to this connection.
     pub(super) fn takes(&self, row: &Row) -> bool {
-        let Some(order) = self.order(row).filter(|_| self.id == row.id) else { return false };
+        let Some(order) = self.order(row).filter(|_| self.id == row.id) else {
+            return false;
+        };
         if !self.is_near(row) {
             return false;
         }
 
         let flow = &self.flows[order];
-        let is_next = flow.intervals.last().is_none_or(|last| row.start_ns >= last.end_ns || is_total(row, last));
+        let is_next = flow
+            .intervals
+            .last()
+            .is_none_or(|last| row.start_ns >= last.end_ns || is_total(row, last));
         // The only row of a test that is there twice.
         let is_repeated = matches!(flow.intervals.as_slice(), [only] if only.text == row.text);
         // A row that lost its last columns.
@@ -98,9 +107,16 @@ impl Connection {
 
     /// Whether both ends of a row are known, or it was written at the time of the test.
     fn is_near(&self, row: &Row) -> bool {
-        let is_known = self.ends.iter().chain([&row.source, &row.destination]).all(Option::is_some);
+        let is_known = self
+            .ends
+            .iter()
+            .chain([&row.source, &row.destination])
+            .all(Option::is_some);
         let longest_ms = row.end_ns.saturating_sub(row.start_ns) / 1_000_000 + 2000;
-        let apart_ms = row.stamp_ms.zip(self.stamp_ms).map(|(row, test)| row.abs_diff(test));
+        let apart_ms = row
+            .stamp_ms
+            .zip(self.stamp_ms)
+            .map(|(row, test)| row.abs_diff(test));
 
         is_known || apart_ms.is_some_and(|ms| ms <= longest_ms)
     }
@@ -117,15 +133,26 @@ impl Connection {
         self.text.push('\n');
 
         let flow = &mut self.flows[order];
-        let is_total = flow.intervals.last().is_some_and(|last| is_total(&row, last));
-        if is_total { flow.total = Some(row) } else { flow.intervals.push(row) }
+        let is_total = flow
+            .intervals
+            .last()
+            .is_some_and(|last| is_total(&row, last));
+        if is_total {
+            flow.total = Some(row)
+        } else {
+            flow.intervals.push(row)
+        }
     }
 
     /// Takes the server's report that releases before 2.1 print at the end of a UDP test, with the ends exchanged.
     pub(super) fn take_receiver_report(&mut self, row: &Row) -> bool {
-        let is_reply = self.id == row.id && self.order(row) == Some(1) && row.count == 14 && row.start_ns == 0;
+        let is_reply =
+            self.id == row.id && self.order(row) == Some(1) && row.count == 14 && row.start_ns == 0;
         let is_sent = self.flows[1].is_empty() && self.flows[0].all().all(|sent| sent.count == 9);
-        let is_last = self.flows[0].all().last().is_some_and(|sent| row.end_ns + 1_000_000_000 >= sent.end_ns);
+        let is_last = self.flows[0]
+            .all()
+            .last()
+            .is_some_and(|sent| row.end_ns + 1_000_000_000 >= sent.end_ns);
         let takes = is_reply && is_sent && is_last && self.receiver_report.is_none();
         if takes {
             self.text.push_str(&row.text);
@@ -152,8 +179,14 @@ impl Connection {
 
     /// The rows of each direction that has some, that of the client's data first. `client` is the index of the client's end.
     pub(super) fn parts(&self, client: usize) -> Vec<(Flow, &FlowRows)> {
-        let parts = [(Flow::Forward, &self.flows[client]), (Flow::Reverse, &self.flows[1 - client])];
-        parts.into_iter().filter(|(_, rows)| !rows.is_empty()).collect()
+        let parts = [
+            (Flow::Forward, &self.flows[client]),
+            (Flow::Reverse, &self.flows[1 - client]),
+        ];
+        parts
+            .into_iter()
+            .filter(|(_, rows)| !rows.is_empty())
+            .collect()
     }
 
     /// When it began, in ms since 1970. 2.1 stamps a row with the end of its interval, 2.2 a total alone.
@@ -168,6 +201,11 @@ impl Connection {
 
     /// End of its last row, counted from its begin.
     pub(super) fn end_ns(&self) -> u64 {
-        self.flows.iter().flat_map(FlowRows::all).map(|row| row.end_ns).max().unwrap_or(0)
+        self.flows
+            .iter()
+            .flat_map(FlowRows::all)
+            .map(|row| row.end_ns)
+            .max()
+            .unwrap_or(0)
     }
 }

@@ -8,7 +8,8 @@ use crate::import::time::days_since_1970;
 #[derive(Default)]
 pub(super) struct Columns(Vec<String>);
 
-const COMMON_NAMES: &str = "time,srcaddress,srcport,dstaddr,dstport,transferid,istart,iend,bytes,speed,";
+const COMMON_NAMES: &str =
+    "time,srcaddress,srcport,dstaddr,dstport,transferid,istart,iend,bytes,speed,";
 const COMMON_COUNT: usize = 10;
 /// The first columns of UDP rows without a header line.
 const LOSS_NAMES: [&str; 5] = ["jitter", "errors", "datagrams", "errpercent", "outoforder"];
@@ -49,9 +50,24 @@ pub(super) struct Row {
 
 impl Row {
     /// Reads a row: with a header line by its names, without one the columns that all releases have.
-    pub(super) fn parse(line: &str, columns: &Columns, utc_offset_s: &dyn Fn(i64) -> i64) -> Option<Self> {
+    pub(super) fn parse(
+        line: &str,
+        columns: &Columns,
+        utc_offset_s: &dyn Fn(i64) -> i64,
+    ) -> Option<Self> {
         let fields: Vec<&str> = line.split(',').collect();
-        let (time, [source, source_port, destination, destination_port, id, rest @ ..]) = fields.split_first()? else {
+        let (
+            time,
+            [
+                source,
+                source_port,
+                destination,
+                destination_port,
+                id,
+                rest @ ..,
+            ],
+        ) = fields.split_first()?
+        else {
             return None;
         };
         let has_header = !columns.0.is_empty() && fields.len() == COMMON_COUNT + columns.0.len();
@@ -60,7 +76,9 @@ impl Row {
             [range, rest @ ..] => (range.split_once('-')?, rest),
             [] => return None,
         };
-        let [bytes, rate, values @ ..] = rest else { return None };
+        let [bytes, rate, values @ ..] = rest else {
+            return None;
+        };
         let names: Vec<&str> = match values.len() {
             _ if has_header => columns.0.iter().map(String::as_str).collect(),
             0 => Vec::new(),
@@ -96,23 +114,34 @@ impl Row {
         let is_of_range = (exact_ns - range_ns as f64).abs() <= ROUNDED_NS;
 
         // A float cast saturates.
-        if is_of_range { exact_ns.round() as u64 } else { range_ns }
+        if is_of_range {
+            exact_ns.round() as u64
+        } else {
+            range_ns
+        }
     }
 
     /// A further column; `None` when the row has none or no value in it.
     pub(super) fn value(&self, name: &str) -> Option<f64> {
-        self.more.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+        self.more
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| *value)
     }
 
     pub(super) fn count_of(&self, name: &str) -> Option<u64> {
-        self.value(name).filter(|value| (0.0..9e15).contains(value)).map(|value| value as u64)
+        self.value(name)
+            .filter(|value| (0.0..9e15).contains(value))
+            .map(|value| value as u64)
     }
 
     /// Times in ms as seconds: columns `avg`, `min`, `max`, and those given here.
     pub(super) fn distribution(&self, prefix: &str, deviation: &str) -> Option<Distribution> {
         let time_s = |name: &str| self.value(&format!("{prefix}{name}")).map(|ms| ms / 1e3);
         let mut distribution = Distribution::default();
-        distribution.count = self.count_of(&format!("{prefix}cnt")).filter(|count| *count > 0)?;
+        distribution.count = self
+            .count_of(&format!("{prefix}cnt"))
+            .filter(|count| *count > 0)?;
         distribution.mean = time_s("avg")?;
         distribution.min = time_s("min")?;
         distribution.max = time_s("max")?;
@@ -139,7 +168,9 @@ impl Row {
 /// Whether values begin with jitter, lost datagrams, datagrams and the percentage that these two are. Values that are no
 /// numbers, and -1, are not known.
 fn is_loss(values: &[&str]) -> bool {
-    let [_, lost, datagrams, percent, _, ..] = values else { return false };
+    let [_, lost, datagrams, percent, _, ..] = values else {
+        return false;
+    };
     match (number(lost), number(datagrams), number(percent)) {
         (Some(lost), Some(datagrams), Some(percent)) => {
             lost <= datagrams && (percent - 100.0 * lost / datagrams.max(1.0)).abs() < 0.01
@@ -158,7 +189,9 @@ fn number(text: &str) -> Option<f64> {
 
 fn ns(seconds: &str) -> Option<u64> {
     let seconds: f64 = seconds.parse().ok()?;
-    (0.0..1e9).contains(&seconds).then(|| (seconds * 1e9).round() as u64)
+    (0.0..1e9)
+        .contains(&seconds)
+        .then(|| (seconds * 1e9).round() as u64)
 }
 
 /// The outer `None` is no address.
@@ -171,9 +204,16 @@ fn end_of(address: &str, port: &str) -> Option<End> {
 /// `20261121184558`, with `.764` or `.337261` behind and `+0000:` before it. The outer `None` is no time, the inner one a time
 /// that the program did not set.
 fn stamp_ms(text: &str, utc_offset_s: &dyn Fn(i64) -> i64) -> Option<Option<u64>> {
-    let (zone, time) = text.split_once(':').map_or((None, text), |(zone, time)| (Some(zone), time));
+    let (zone, time) = text
+        .split_once(':')
+        .map_or((None, text), |(zone, time)| (Some(zone), time));
     let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
-    if time.len() != 14 || !time.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit()) {
+    if time.len() != 14
+        || !time
+            .bytes()
+            .chain(fraction.bytes())
+            .all(|byte| byte.is_ascii_digit())
+    {
         return None;
     }
     let part = |from: usize, to: usize| time[from..to].parse::<i64>().unwrap_or(0);
@@ -192,8 +232,11 @@ fn stamp_ms(text: &str, utc_offset_s: &dyn Fn(i64) -> i64) -> Option<Option<u64>
 
 /// `+0130` or `-0800`.
 fn offset_s(zone: &str) -> Option<i64> {
-    let (sign, digits) = zone.strip_prefix('-').map_or((1, zone.strip_prefix('+')), |digits| (-1, Some(digits)));
-    let digits = digits.filter(|digits| digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let (sign, digits) = zone
+        .strip_prefix('-')
+        .map_or((1, zone.strip_prefix('+')), |digits| (-1, Some(digits)));
+    let digits = digits
+        .filter(|digits| digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit()))?;
     let (hours, minutes): (i64, i64) = (digits[..2].parse().ok()?, digits[2..].parse().ok()?);
     Some(sign * (hours * 3600 + minutes * 60))
 }
@@ -207,9 +250,15 @@ mod tests {
         let an_hour_east = |_: i64| 3600;
         let rows = [
             ("20261121184558", Some(Some(1_795_286_758_000 - 3_600_000))),
-            ("20261121184614.801", Some(Some(1_795_286_774_801 - 3_600_000))),
+            (
+                "20261121184614.801",
+                Some(Some(1_795_286_774_801 - 3_600_000)),
+            ),
             ("+0000:20261121185053.828738", Some(Some(1_795_287_053_828))),
-            ("-0130:20240229000000.5", Some(Some(1_709_164_800_500 + 5_400_000))),
+            (
+                "-0130:20240229000000.5",
+                Some(Some(1_709_164_800_500 + 5_400_000)),
+            ),
             ("19700101000000", Some(None)),
             ("2026112118455", None),
             ("Sat", None),

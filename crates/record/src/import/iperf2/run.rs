@@ -9,8 +9,8 @@ use linerate_model::metrics::{ReadCounts, RoundTrips, StreamMetrics, WriteCounts
 use linerate_model::stream::StreamFacts;
 use linerate_model::summary::{TcpSummary, UdpTotals};
 use linerate_model::{
-    Direction, EndCondition, EndpointTotals, Event, Flow, IntervalReport, Stream, StreamId, StreamInterval, StreamRole,
-    StreamSummary, Summary, Transport, UdpInterval,
+    Direction, EndCondition, EndpointTotals, Event, Flow, IntervalReport, Stream, StreamId,
+    StreamInterval, StreamRole, StreamSummary, Summary, Transport, UdpInterval,
 };
 
 use super::connection::{Connection, FlowRows};
@@ -51,7 +51,10 @@ pub(super) fn runs(connections: Vec<Connection>, sums: Vec<Connection>) -> Vec<C
         let run = recent.find_map(|(place, run)| run.takes(&connection, place == 0).then_some(run));
         match run {
             Some(run) => run.connections.push(connection),
-            None => runs.push(CsvRun { connections: vec![connection], sum: None }),
+            None => runs.push(CsvRun {
+                connections: vec![connection],
+                sum: None,
+            }),
         }
     }
 
@@ -62,7 +65,10 @@ pub(super) fn runs(connections: Vec<Connection>, sums: Vec<Connection>) -> Vec<C
         let mut before = runs.iter_mut().take(end).rev().take(OVERLAPPING_MAX);
         match before.find(|run| run.takes_sum(&sum)) {
             Some(run) => run.sum = Some(sum),
-            None => alone.push(CsvRun { connections: vec![sum], sum: None }),
+            None => alone.push(CsvRun {
+                connections: vec![sum],
+                sum: None,
+            }),
         }
     }
 
@@ -82,23 +88,37 @@ impl CsvRun {
     /// Whether a connection is another stream of this run. Without times only that of the row before can be.
     fn takes(&self, connection: &Connection, is_latest: bool) -> bool {
         let first = self.first();
-        let is_new = self.connections.iter().all(|known| known.id != connection.id);
+        let is_new = self
+            .connections
+            .iter()
+            .all(|known| known.id != connection.id);
         let server = |connection: &Connection| connection.ends[1 - connection.client()].clone();
         let client = |connection: &Connection| connection.ends[connection.client()].clone();
-        let is_alike = server(first) == server(connection) && host(&client(first)) == host(&client(connection));
+        let is_alike = server(first) == server(connection)
+            && host(&client(first)) == host(&client(connection));
 
         let has_room = self.connections.len() < CONNECTIONS_MAX;
-        has_room && is_new && (is_alike || self.is_opposite(connection)) && self.is_at_once(connection, is_latest)
+        has_room
+            && is_new
+            && (is_alike || self.is_opposite(connection))
+            && self.is_at_once(connection, is_latest)
     }
 
     /// Whether a server opened a connection back to its client (`-d`): it then listens on the server's port.
     fn is_opposite(&self, connection: &Connection) -> bool {
         let ends = |connection: &Connection| {
             let client = connection.client();
-            Some((connection.ends[client].clone()?, connection.ends[1 - client].clone()?))
+            Some((
+                connection.ends[client].clone()?,
+                connection.ends[1 - client].clone()?,
+            ))
         };
-        let Some(((client, _), (server, port))) = ends(self.first()) else { return false };
-        let Some(((opener, _), (listener, back))) = ends(connection) else { return false };
+        let Some(((client, _), (server, port))) = ends(self.first()) else {
+            return false;
+        };
+        let Some(((opener, _), (listener, back))) = ends(connection) else {
+            return false;
+        };
 
         client != server && opener == server && listener == client && port == back
     }
@@ -110,7 +130,9 @@ impl CsvRun {
                 let shorter_ms = first.end_ns().min(connection.end_ns()) / 1_000_000;
                 a.abs_diff(b) <= APART_MAX_MS.min(shorter_ms.max(1000))
             }
-            (None, None) => is_latest && first.end_ns().abs_diff(connection.end_ns()) <= APART_MAX_NS,
+            (None, None) => {
+                is_latest && first.end_ns().abs_diff(connection.end_ns()) <= APART_MAX_NS
+            }
             _ => false,
         }
     }
@@ -119,15 +141,27 @@ impl CsvRun {
     fn takes_sum(&self, sum: &Connection) -> bool {
         let port = |end: &End| end.as_ref().map(|(_, port)| *port);
         let destination = port(&sum.ends[1]);
-        let is_one_way = self.parts().windows(2).all(|pair| pair[0].flow == pair[1].flow);
-        let is_destination = destination.is_none() || self.first().ends.iter().any(|end| port(end) == destination);
+        let is_one_way = self
+            .parts()
+            .windows(2)
+            .all(|pair| pair[0].flow == pair[1].flow);
+        let is_destination =
+            destination.is_none() || self.first().ends.iter().any(|end| port(end) == destination);
         let is_at_once = match (self.first().started_unix_ms(), sum.started_unix_ms()) {
             (Some(a), Some(b)) => a.abs_diff(b) <= APART_MAX_MS,
             _ => true,
         };
-        let is_as_long = self.connections.iter().any(|one| one.end_ns().abs_diff(sum.end_ns()) <= APART_MAX_NS / 2);
+        let is_as_long = self
+            .connections
+            .iter()
+            .any(|one| one.end_ns().abs_diff(sum.end_ns()) <= APART_MAX_NS / 2);
 
-        self.sum.is_none() && self.first().id >= 0 && is_one_way && is_destination && is_at_once && is_as_long
+        self.sum.is_none()
+            && self.first().id >= 0
+            && is_one_way
+            && is_destination
+            && is_at_once
+            && is_as_long
     }
 
     /// The directions of all connections, by the numbers of the streams.
@@ -138,7 +172,12 @@ impl CsvRun {
         let parts = connections.into_iter().flat_map(|connection| {
             let client = self.client_of(connection);
             let parts = connection.parts(client).into_iter();
-            parts.map(move |(flow, rows)| Part { connection, client, flow, rows })
+            parts.map(move |(flow, rows)| Part {
+                connection,
+                client,
+                flow,
+                rows,
+            })
         });
         parts.collect()
     }
@@ -146,7 +185,11 @@ impl CsvRun {
     /// Index of the end of a connection that is the client's of the run.
     fn client_of(&self, connection: &Connection) -> usize {
         let own = connection.client();
-        if self.is_opposite(connection) { 1 - own } else { own }
+        if self.is_opposite(connection) {
+            1 - own
+        } else {
+            own
+        }
     }
 
     pub(in crate::import) fn first_row(&self) -> &str {
@@ -154,16 +197,25 @@ impl CsvRun {
     }
 
     pub(in crate::import) fn source(&self) -> String {
-        self.connections.iter().chain(&self.sum).map(|connection| connection.text.as_str()).collect()
+        self.connections
+            .iter()
+            .chain(&self.sum)
+            .map(|connection| connection.text.as_str())
+            .collect()
     }
 
     pub(in crate::import) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.writer().is_none() {
-            notes.push("the rows do not name the end that wrote them: taken for the client's".to_owned());
+            notes.push(
+                "the rows do not name the end that wrote them: taken for the client's".to_owned(),
+            );
         }
         if self.connections.len() > 1 && self.started_unix_ms().is_none() {
-            notes.push("the rows have no time: streams of different numbers are taken for one test".to_owned());
+            notes.push(
+                "the rows have no time: streams of different numbers are taken for one test"
+                    .to_owned(),
+            );
         }
 
         notes
@@ -182,15 +234,17 @@ impl CsvRun {
 
         self.parts().into_iter().find_map(|part| {
             let total = part.rows.all().last()?;
-            let is_sender = if total.value("writecnt").is_some() || part.connection.receiver_report.is_some() {
-                true
-            } else if total.value("readcnt").is_some() {
-                false
-            } else if total.is_udp() {
-                total.value("datagrams").is_none() || part.rows.all().all(|row| row.value("jitter") == Some(0.0))
-            } else {
-                return None;
-            };
+            let is_sender =
+                if total.value("writecnt").is_some() || part.connection.receiver_report.is_some() {
+                    true
+                } else if total.value("readcnt").is_some() {
+                    false
+                } else if total.is_udp() {
+                    total.value("datagrams").is_none()
+                        || part.rows.all().all(|row| row.value("jitter") == Some(0.0))
+                } else {
+                    return None;
+                };
             Some(of(is_sender, part.flow))
         })
     }
@@ -202,24 +256,43 @@ impl CsvRun {
     pub(in crate::import) fn events(&self) -> Vec<Event> {
         let parts = self.parts();
         let mut events = vec![Event::TestAccepted(Box::new(self.header(&parts)))];
-        let streams: Vec<Stream> = (0..).zip(&parts).map(|(id, part)| self.stream(StreamId(id), part)).collect();
+        let streams: Vec<Stream> = (0..)
+            .zip(&parts)
+            .map(|(id, part)| self.stream(StreamId(id), part))
+            .collect();
         events.extend(streams.iter().cloned().map(Event::StreamOpened));
-        events.push(Event::TestStarted { at_monotonic_ns: None });
+        events.push(Event::TestStarted {
+            at_monotonic_ns: None,
+        });
 
         let is_single = is_single(&parts);
-        let intervals = parts.iter().map(|part| if is_single { &[][..] } else { &part.rows.intervals });
+        let intervals = parts.iter().map(|part| {
+            if is_single {
+                &[][..]
+            } else {
+                &part.rows.intervals
+            }
+        });
         let intervals: Vec<&[Row]> = intervals.collect();
         for position in 0..intervals.iter().map(|rows| rows.len()).max().unwrap_or(0) {
             let rows = streams.iter().zip(&intervals);
-            let rows = rows.filter_map(|(stream, rows)| Some(interval(stream, rows.get(position)?)));
+            let rows =
+                rows.filter_map(|(stream, rows)| Some(interval(stream, rows.get(position)?)));
             events.push(Event::Interval(IntervalReport::new(rows.collect())));
         }
 
-        let total = |part: &Part<'_>| part.rows.total.clone().or_else(|| part.rows.only_row().cloned());
+        let total = |part: &Part<'_>| {
+            part.rows
+                .total
+                .clone()
+                .or_else(|| part.rows.only_row().cloned())
+        };
         let totals: Option<Vec<Row>> = parts.iter().map(total).collect();
         if let Some(totals) = totals {
             let all = streams.iter().zip(&parts).zip(&totals);
-            let streams = all.map(|((stream, part), row)| self.summary(stream, part, row)).collect();
+            let streams = all
+                .map(|((stream, part), row)| self.summary(stream, part, row))
+                .collect();
             events.push(Event::Summary(Box::new(Summary::new(streams))));
             events.push(Event::Finished);
         }
@@ -234,10 +307,18 @@ impl CsvRun {
             Endpoint::Client => &connection.ends[1 - client],
             Endpoint::Server => &connection.ends[client],
         };
-        let is_udp = connection.receiver_report.is_some() || parts.iter().any(|part| part.rows.all().any(Row::is_udp));
-        let end_ns = self.connections.iter().map(Connection::end_ns).max().unwrap_or(0);
+        let is_udp = connection.receiver_report.is_some()
+            || parts.iter().any(|part| part.rows.all().any(Row::is_udp));
+        let end_ns = self
+            .connections
+            .iter()
+            .map(Connection::end_ns)
+            .max()
+            .unwrap_or(0);
         let seconds = end_ns.saturating_add(500_000_000) / 1_000_000_000;
-        let first = parts.first().and_then(|part| part.rows.intervals.first().filter(|_| !is_single(parts)));
+        let first = parts
+            .first()
+            .and_then(|part| part.rows.intervals.first().filter(|_| !is_single(parts)));
         let count = |flow: Flow| parts.iter().filter(|part| part.flow == flow).count();
         let (forward, reverse) = (count(Flow::Forward), count(Flow::Reverse));
 
@@ -246,7 +327,11 @@ impl CsvRun {
         header.peer_host = host(peer).unwrap_or_default().to_owned();
         header.peer_port = peer.as_ref().map_or(0, |(_, port)| *port);
         header.started_at_unix_ms = self.started_unix_ms().unwrap_or(0);
-        header.spec.transport = if is_udp { Transport::Udp } else { Transport::Tcp };
+        header.spec.transport = if is_udp {
+            Transport::Udp
+        } else {
+            Transport::Tcp
+        };
         header.spec.streams = u32::try_from(forward.max(reverse)).unwrap_or(u32::MAX);
         header.spec.direction = match (forward, reverse) {
             (1.., 1..) => Direction::Bidirectional,
@@ -254,19 +339,28 @@ impl CsvRun {
             _ => Direction::Forward,
         };
         header.spec.end = EndCondition::Duration(Duration::from_secs(seconds));
-        header.interval = first.map(|row| Duration::from_nanos(row.end_ns.saturating_sub(row.start_ns)));
+        header.interval =
+            first.map(|row| Duration::from_nanos(row.end_ns.saturating_sub(row.start_ns)));
         header
     }
 
     fn stream(&self, id: StreamId, part: &Part<'_>) -> Stream {
         let is_client = self.endpoint() == Endpoint::Client;
         let (client, ends) = (part.client, &part.connection.ends);
-        let (local, remote) = if is_client { (client, 1 - client) } else { (1 - client, client) };
+        let (local, remote) = if is_client {
+            (client, 1 - client)
+        } else {
+            (1 - client, client)
+        };
         let is_sender = (part.flow == Flow::Forward) == is_client;
 
         let mut stream = Stream::new(
             id,
-            if is_sender { StreamRole::Sender } else { StreamRole::Receiver },
+            if is_sender {
+                StreamRole::Sender
+            } else {
+                StreamRole::Receiver
+            },
             part.flow,
             address(&ends[local]),
             address(&ends[remote]),
@@ -280,11 +374,16 @@ impl CsvRun {
     fn summary(&self, stream: &Stream, part: &Part<'_>, row: &Row) -> StreamSummary {
         let is_sender = stream.role == StreamRole::Sender;
         // The sum of a test is what its program printed: bytes of all streams over the time of the sum.
-        let sum_ns = self.sum.as_ref().and_then(|sum| sum.flows[0].all().last()).map(Row::duration_ns);
+        let sum_ns = self
+            .sum
+            .as_ref()
+            .and_then(|sum| sum.flows[0].all().last())
+            .map(Row::duration_ns);
         let duration_ns = sum_ns.unwrap_or_else(|| row.duration_ns());
         let totals = EndpointTotals::new(row.bytes, duration_ns, udp(row).map(udp_totals));
         let reported = part.connection.receiver_report.as_ref();
-        let reported = reported.map(|row| EndpointTotals::new(row.bytes, row.duration_ns(), udp(row).map(udp_totals)));
+        let reported = reported
+            .map(|row| EndpointTotals::new(row.bytes, row.duration_ns(), udp(row).map(udp_totals)));
         let tcp = row.count_of("tcpretry").map(|count| {
             let mut tcp_summary = TcpSummary::default();
             tcp_summary.retransmits = Some(count);
@@ -306,7 +405,9 @@ fn is_single(parts: &[Part<'_>]) -> bool {
 }
 
 fn address(end: &End) -> SocketAddr {
-    let (host, port) = end.as_ref().map_or(("", 0), |(host, port)| (host.as_str(), *port));
+    let (host, port) = end
+        .as_ref()
+        .map_or(("", 0), |(host, port)| (host.as_str(), *port));
     let host = host.split('%').next().and_then(|host| host.parse().ok());
     SocketAddr::new(host.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), port)
 }
@@ -340,8 +441,12 @@ fn udp(row: &Row) -> Option<UdpInterval> {
 }
 
 fn udp_totals(udp: UdpInterval) -> UdpTotals {
-    let mut datagrams =
-        UdpTotals::new(udp.packets, u64::try_from(udp.lost).unwrap_or(0), udp.out_of_order, udp.jitter_s);
+    let mut datagrams = UdpTotals::new(
+        udp.packets,
+        u64::try_from(udp.lost).unwrap_or(0),
+        udp.out_of_order,
+        udp.jitter_s,
+    );
     datagrams.omitted_packets = Some(0);
     datagrams.omitted_lost = Some(0);
     datagrams
@@ -374,11 +479,15 @@ fn metrics(row: &Row) -> Option<Box<StreamMetrics>> {
     let mut metrics = StreamMetrics::default();
     metrics.writes = writes;
     metrics.reads = reads;
-    metrics.cwnd_segments =
-        row.count_of("tcppcwnd").filter(|count| *count > 0).and_then(|count| u32::try_from(count).ok());
+    metrics.cwnd_segments = row
+        .count_of("tcppcwnd")
+        .filter(|count| *count > 0)
+        .and_then(|count| u32::try_from(count).ok());
     metrics.datagrams_per_s = row.value("pps");
     metrics.one_way = row.distribution("tt", "sdev");
-    metrics.burst_mean_bytes = row.count_of("ttsize").filter(|_| row.distribution("tt", "sdev").is_some());
+    metrics.burst_mean_bytes = row
+        .count_of("ttsize")
+        .filter(|_| row.distribution("tt", "sdev").is_some());
     metrics.round_trips = round_trips;
     (metrics != StreamMetrics::default()).then(|| Box::new(metrics))
 }

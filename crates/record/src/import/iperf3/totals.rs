@@ -8,7 +8,11 @@ use serde_json::Value;
 use super::{Test, ns_of, u32_of, u64_of};
 
 /// Reads the end of a report. Without one, this end's totals are those of the intervals. Returns remarks, too.
-pub(super) fn read(test: &Test<'_>, intervals: &[Event], end: &Value) -> (Option<Summary>, Vec<String>) {
+pub(super) fn read(
+    test: &Test<'_>,
+    intervals: &[Event],
+    end: &Value,
+) -> (Option<Summary>, Vec<String>) {
     let Some(rows) = end["streams"].as_array().filter(|rows| !rows.is_empty()) else {
         return (of_intervals(test, intervals), Vec::new());
     };
@@ -20,9 +24,13 @@ pub(super) fn read(test: &Test<'_>, intervals: &[Event], end: &Value) -> (Option
     summary.sender_congestion = congestion("sender_tcp_congestion");
     summary.receiver_congestion = congestion("receiver_tcp_congestion");
     // A server reports before it has the results of its client; what it has of its peer is that of an earlier test.
-    summary.cpu_remote = summary.cpu_remote.filter(|_| test.endpoint == Endpoint::Client);
+    summary.cpu_remote = summary
+        .cpu_remote
+        .filter(|_| test.endpoint == Endpoint::Client);
     let peer_reported = summary.cpu_remote.is_some();
-    let streams = rows.iter().filter_map(|row| tcp(test, row, peer_reported).or_else(|| udp(test, row, peer_reported)));
+    let streams = rows
+        .iter()
+        .filter_map(|row| tcp(test, row, peer_reported).or_else(|| udp(test, row, peer_reported)));
     summary.streams = streams.collect();
     if test.is_udp {
         for flow in [Flow::Forward, Flow::Reverse] {
@@ -37,7 +45,9 @@ fn tcp(test: &Test<'_>, row: &Value, peer_reported: bool) -> Option<StreamSummar
     let (sender, receiver) = (&row["sender"], row.get("receiver")?);
     let stream = test.stream(sender)?;
     // What the peer did not report is 0.
-    let is_known = |role: StreamRole, totals: &EndpointTotals| stream.role == role || peer_reported || totals.bytes > 0;
+    let is_known = |role: StreamRole, totals: &EndpointTotals| {
+        stream.role == role || peer_reported || totals.bytes > 0
+    };
     let totals = |half: &Value, role| totals(half).filter(|totals| is_known(role, totals));
     let mut summary = StreamSummary::new(stream.id, stream.role, stream.flow);
     summary.sender = totals(sender, StreamRole::Sender);
@@ -47,7 +57,11 @@ fn tcp(test: &Test<'_>, row: &Value, peer_reported: bool) -> Option<StreamSummar
 }
 
 fn totals(half: &Value) -> Option<EndpointTotals> {
-    Some(EndpointTotals::new(u64_of(&half["bytes"])?, ns_of(&half["end"])?, None))
+    Some(EndpointTotals::new(
+        u64_of(&half["bytes"])?,
+        ns_of(&half["end"])?,
+        None,
+    ))
 }
 
 /// The windows and round-trip times of the other end are 0.
@@ -85,7 +99,8 @@ fn udp(test: &Test<'_>, row: &Value, peer_reported: bool) -> Option<StreamSummar
         });
         totals
     });
-    let receiver = u64_of(&row["lost_packets"]).map(|_| EndpointTotals::new(0, 0, Some(udp_totals(packets, row))));
+    let receiver = u64_of(&row["lost_packets"])
+        .map(|_| EndpointTotals::new(0, 0, Some(udp_totals(packets, row))));
     let mut summary = StreamSummary::new(stream.id, stream.role, stream.flow);
     summary.sender = sender;
     summary.receiver = receiver;
@@ -106,27 +121,45 @@ fn udp_totals(packets: u64, row: &Value) -> UdpTotals {
 }
 
 /// Divides what the receiving end counted among the streams. Releases before 3.7 report datagrams alone, all of one length.
-fn udp_receiver(test: &Test<'_>, summary: &mut Summary, end: &Value, flow: Flow, peer_reported: bool) {
+fn udp_receiver(
+    test: &Test<'_>,
+    summary: &mut Summary,
+    end: &Value,
+    flow: Flow,
+    peer_reported: bool,
+) {
     let is_suffixed = flow == Flow::Reverse && end["sum_bidir_reverse"].is_object();
     let suffix = if is_suffixed { "_bidir_reverse" } else { "" };
     let received = end.get(format!("sum_received{suffix}"));
     let sum = received.unwrap_or(&end["sum"]);
-    let mut streams: Vec<&mut StreamSummary> =
-        summary.streams.iter_mut().filter(|stream| stream.flow == flow).collect();
+    let mut streams: Vec<&mut StreamSummary> = summary
+        .streams
+        .iter_mut()
+        .filter(|stream| stream.flow == flow)
+        .collect();
     let arrived = |stream: &&mut StreamSummary| {
         let udp = stream.receiver.and_then(|end| end.udp).unwrap_or_default();
         udp.packets.saturating_sub(udp.lost)
     };
     let weights: Vec<u64> = streams.iter().map(arrived).collect();
-    let blocks = weights.iter().fold(0_u64, |sum, count| sum.saturating_add(*count));
+    let blocks = weights
+        .iter()
+        .fold(0_u64, |sum, count| sum.saturating_add(*count));
     let bytes = match received {
         Some(received) => u64_of(&received["bytes"]).unwrap_or(0),
         None => blocks.saturating_mul(test.block_len_bytes),
     };
     let is_known = test.role_of(flow) == StreamRole::Receiver || peer_reported || bytes > 0;
     let duration_ns = ns_of(&sum["end"]).filter(|_| is_known);
-    let packets: Vec<u64> =
-        streams.iter().map(|stream| stream.receiver.and_then(|end| end.udp).map_or(0, |udp| udp.packets)).collect();
+    let packets: Vec<u64> = streams
+        .iter()
+        .map(|stream| {
+            stream
+                .receiver
+                .and_then(|end| end.udp)
+                .map_or(0, |udp| udp.packets)
+        })
+        .collect();
     let packets = match received.and_then(|received| u64_of(&received["packets"])) {
         Some(all) => shares(all, &packets),
         None => packets,
@@ -145,9 +178,15 @@ fn udp_receiver(test: &Test<'_>, summary: &mut Summary, end: &Value, flow: Flow,
 /// Divides a sum in proportion to weights; the first takes what is left over.
 fn shares(sum: u64, weights: &[u64]) -> Vec<u64> {
     let all: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
-    let share = |weight: &u64| (u128::from(sum) * u128::from(*weight)).checked_div(all).unwrap_or(0) as u64;
+    let share = |weight: &u64| {
+        (u128::from(sum) * u128::from(*weight))
+            .checked_div(all)
+            .unwrap_or(0) as u64
+    };
     let mut shares: Vec<u64> = weights.iter().map(share).collect();
-    let left = shares.iter().fold(sum, |left, share| left.saturating_sub(*share));
+    let left = shares
+        .iter()
+        .fold(sum, |left, share| left.saturating_sub(*share));
     if let Some(first) = shares.first_mut() {
         *first += left;
     }
@@ -156,7 +195,10 @@ fn shares(sum: u64, weights: &[u64]) -> Vec<u64> {
 
 fn cpu(usage: &Value, end: &str) -> Option<CpuUsage> {
     let percent = |kind: &str| usage[format!("{end}_{kind}")].as_f64();
-    let (user, system) = (percent("user").unwrap_or(0.0), percent("system").unwrap_or(0.0));
+    let (user, system) = (
+        percent("user").unwrap_or(0.0),
+        percent("system").unwrap_or(0.0),
+    );
     let usage = CpuUsage::new(percent("total")?, user, system);
     (usage != CpuUsage::default()).then_some(usage)
 }
@@ -165,13 +207,19 @@ fn cpu(usage: &Value, end: &str) -> Option<CpuUsage> {
 fn of_intervals(test: &Test<'_>, intervals: &[Event]) -> Option<Summary> {
     let mut ends: Vec<Option<(EndpointTotals, Option<u64>)>> = vec![None; test.streams.len()];
     for event in intervals {
-        let Event::Interval(interval) = event else { continue };
+        let Event::Interval(interval) = event else {
+            continue;
+        };
         for row in interval.streams.iter().filter(|_| !interval.omitted) {
-            let Some(end) = ends.get_mut(row.id.0 as usize) else { continue };
+            let Some(end) = ends.get_mut(row.id.0 as usize) else {
+                continue;
+            };
             let (mut totals, retransmits) = end.unwrap_or((EndpointTotals::default(), Some(0)));
             totals.bytes = totals.bytes.saturating_add(row.bytes);
             totals.duration_ns = row.end_ns;
-            let retransmits = retransmits.zip(row.tcp).map(|(sum, tcp)| sum.saturating_add(tcp.retransmits));
+            let retransmits = retransmits
+                .zip(row.tcp)
+                .map(|(sum, tcp)| sum.saturating_add(tcp.retransmits));
             *end = Some((totals, retransmits));
         }
     }
@@ -195,7 +243,10 @@ fn of_intervals(test: &Test<'_>, intervals: &[Event]) -> Option<Summary> {
 /// Sums of the report that are not those of its streams. The sums of a test in two directions are those of one.
 fn differences(summary: &Summary, end: &Value) -> Vec<String> {
     let flow = summary.streams.first().map(|stream| stream.flow);
-    let sums = [("sum_sent", linerate_model::measure::sent(summary, flow.unwrap_or_default()))];
+    let sums = [(
+        "sum_sent",
+        linerate_model::measure::sent(summary, flow.unwrap_or_default()),
+    )];
     let received = linerate_model::measure::received(summary, flow.unwrap_or_default());
     let sums = sums.into_iter().chain([("sum_received", received)]);
     let notes = sums.filter_map(|(name, total)| {

@@ -38,8 +38,13 @@ impl<'a> Begun<'a> {
         .find_map(|(words, endpoint, tool)| Some((endpoint, tool, line.split_once(words)?.1)))?;
 
         // The server of iperf3 names the port alone.
-        let is_port = endpoint == Endpoint::Server && rest.starts_with(|c: char| c.is_ascii_digit());
-        Some(Self { tool: if is_port { Tool::Iperf3 } else { tool }, endpoint, rest })
+        let is_port =
+            endpoint == Endpoint::Server && rest.starts_with(|c: char| c.is_ascii_digit());
+        Some(Self {
+            tool: if is_port { Tool::Iperf3 } else { tool },
+            endpoint,
+            rest,
+        })
     }
 
     pub(super) fn is_iperf2_server(&self) -> bool {
@@ -55,7 +60,11 @@ impl<'a> Begun<'a> {
         // A server of iperf3 listens, then accepts.
         let is_next_of_server = former.is_server() && self.endpoint == Endpoint::Server;
         let is_of_command = former.peer_host.is_empty() || former.endpoint.is_none();
-        let mut next = if is_same && (is_of_command || is_next_of_server) { former } else { former.again() };
+        let mut next = if is_same && (is_of_command || is_next_of_server) {
+            former
+        } else {
+            former.again()
+        };
         next.tool = Some(self.tool);
         next.endpoint = Some(self.endpoint);
         next.is_udp |= self.rest.contains("UDP port");
@@ -66,9 +75,12 @@ impl<'a> Begun<'a> {
 
 /// The message of an error that iperf printed.
 pub(super) fn error(line: &str) -> Option<&str> {
-    let rest = ["iperf3: ", "iperf: "].iter().find_map(|name| Some(line.split_once(name)?.1))?;
+    let rest = ["iperf3: ", "iperf: "]
+        .iter()
+        .find_map(|name| Some(line.split_once(name)?.1))?;
     let is_end = rest.starts_with("interrupt - ");
-    rest.strip_prefix("error - ").or(Some(rest).filter(|_| is_end))
+    rest.strip_prefix("error - ")
+        .or(Some(rest).filter(|_| is_end))
 }
 
 /// What is known of a test beside its streams.
@@ -174,8 +186,18 @@ impl Opening {
     /// That of the output of a command.
     pub(super) fn of_command(command: &Command) -> Self {
         let mut opening = Self {
-            tool: Some(if command.is_iperf3 { Tool::Iperf3 } else { Tool::Iperf2 }),
-            endpoint: command.is_server.map(|server| if server { Endpoint::Server } else { Endpoint::Client }),
+            tool: Some(if command.is_iperf3 {
+                Tool::Iperf3
+            } else {
+                Tool::Iperf2
+            }),
+            endpoint: command.is_server.map(|server| {
+                if server {
+                    Endpoint::Server
+                } else {
+                    Endpoint::Client
+                }
+            }),
             is_reverse: command.is_reverse,
             is_udp: command.is_udp,
             datagram_bytes: command.length_bytes.filter(|_| command.is_udp),
@@ -211,12 +233,19 @@ impl Opening {
 
     /// Host and port of a banner: `192.0.2.1, port 51738`, `192.0.2.9, TCP port 5001 with pid 22911`, `5201 (test #1)`.
     fn peer(&mut self, rest: &str, tool: Tool) {
-        let port = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+        let port = |text: &str| {
+            text.split(|c: char| !c.is_ascii_digit())
+                .next()?
+                .parse()
+                .ok()
+        };
         match (self.endpoint, tool) {
             (Some(Endpoint::Server), Tool::Iperf2) => {
                 self.server_port = rest.split_once("port ").and_then(|(_, text)| port(text));
             }
-            (Some(Endpoint::Server), Tool::Iperf3) if !rest.contains(", port ") => self.server_port = port(rest),
+            (Some(Endpoint::Server), Tool::Iperf3) if !rest.contains(", port ") => {
+                self.server_port = port(rest)
+            }
             _ => {
                 let (host, rest) = rest.split_once(", ").unwrap_or((rest, ""));
                 self.peer_host = host.trim().to_owned();
@@ -232,23 +261,42 @@ impl Opening {
     pub(super) fn head(&mut self, rest: &str) {
         let has_loss = rest.contains("Jitter");
         self.is_udp |= has_loss || rest.contains("Total Datagrams") || rest.contains("PPS");
-        let sends = !has_loss && ["Retr", "Write/Err", "Total Datagrams"].iter().any(|column| rest.contains(column));
+        let sends = !has_loss
+            && ["Retr", "Write/Err", "Total Datagrams"]
+                .iter()
+                .any(|column| rest.contains(column));
         self.sends = self.sends.or(Some(sends));
     }
 
     /// What the line of its first stream adds.
     pub(super) fn with_stream(mut self, subject: Subject, stream: &TextStream) -> Self {
         // A server of iperf 2 that connects back marks the stream.
-        if matches!(subject, Subject::Stream { is_marked: true, .. }) {
+        if matches!(
+            subject,
+            Subject::Stream {
+                is_marked: true,
+                ..
+            }
+        ) {
             self.endpoint = Some(Endpoint::Server);
         }
         if self.peer_host.is_empty() {
-            self.peer_host = stream.remote.map_or_else(String::new, |(host, _)| host.to_string());
+            self.peer_host = stream
+                .remote
+                .map_or_else(String::new, |(host, _)| host.to_string());
         }
         if self.endpoint.is_none() {
-            let ports = stream.local.zip(stream.remote).map(|((_, local), (_, remote))| (local, remote));
-            self.endpoint =
-                ports.map(|(local, remote)| if local < remote { Endpoint::Server } else { Endpoint::Client });
+            let ports = stream
+                .local
+                .zip(stream.remote)
+                .map(|((_, local), (_, remote))| (local, remote));
+            self.endpoint = ports.map(|(local, remote)| {
+                if local < remote {
+                    Endpoint::Server
+                } else {
+                    Endpoint::Client
+                }
+            });
         }
 
         self
@@ -257,9 +305,15 @@ impl Opening {
     /// Reads a line around the rows.
     pub(super) fn line(&mut self, line: &str) -> Taken {
         let text = line.trim();
-        if let Some(version) = text.strip_prefix("iperf 3").filter(|rest| rest.starts_with('.')) {
+        if let Some(version) = text
+            .strip_prefix("iperf 3")
+            .filter(|rest| rest.starts_with('.'))
+        {
             self.tool = Some(Tool::Iperf3);
-            self.version = Some(format!("3{}", version.split_whitespace().next().unwrap_or_default()));
+            self.version = Some(format!(
+                "3{}",
+                version.split_whitespace().next().unwrap_or_default()
+            ));
             return Taken::Yes;
         }
         if let Some(version) = text.strip_prefix("iperf version ") {
@@ -267,7 +321,10 @@ impl Opening {
             self.version = version.split_whitespace().next().map(str::to_owned);
             return Taken::Yes;
         }
-        if let Some(rest) = text.strip_prefix("Linux ").filter(|_| self.tool == Some(Tool::Iperf3)) {
+        if let Some(rest) = text
+            .strip_prefix("Linux ")
+            .filter(|_| self.tool == Some(Tool::Iperf3))
+        {
             self.host_name = rest.split_whitespace().next().map(str::to_owned);
             return Taken::AlsoOfHost;
         }
@@ -290,8 +347,11 @@ impl Opening {
     fn fact(&mut self, text: &str) -> bool {
         let after = |words: &str| text.strip_prefix(words).map(str::trim);
         let number = |words: &str| after(words)?.split_whitespace().next()?.parse::<u64>().ok();
-        let small =
-            |words: &str| number(words).and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0);
+        let small = |words: &str| {
+            number(words)
+                .and_then(|number| u32::try_from(number).ok())
+                .filter(|number| *number > 0)
+        };
 
         if let Some(time) = after("Time: ") {
             self.started_unix_ms = time::rfc2822_ms(time);
@@ -299,7 +359,9 @@ impl Opening {
             self.cookie = Some(cookie.to_owned()).filter(|cookie| !cookie.is_empty());
         } else if let Some(mss) = small("TCP MSS: ").or_else(|| small("Control connection MSS ")) {
             self.mss_bytes = Some(mss);
-        } else if let Some(rate) = number("Target Bitrate: ").or_else(|| number("Target Bandwidth: ")) {
+        } else if let Some(rate) =
+            number("Target Bitrate: ").or_else(|| number("Target Bandwidth: "))
+        {
             self.spec.pacing.rate_bps = Some(rate).filter(|rate| *rate > 0);
         } else if text.starts_with("Reverse mode") {
             self.is_reverse = true;
@@ -310,9 +372,14 @@ impl Opening {
             self.is_udp = true;
         } else if small("Receiving ").is_some() && text.contains("byte datagrams") {
             self.is_udp = true;
-        } else if let Some(rest) = after("Write buffer size: ").or_else(|| after("Write buffer size ")) {
+        } else if let Some(rest) =
+            after("Write buffer size: ").or_else(|| after("Write buffer size "))
+        {
             let mut words = rest.split_whitespace();
-            let bytes = words.next().zip(words.next()).and_then(|(number, unit)| quantity(number, unit));
+            let bytes = words
+                .next()
+                .zip(words.next())
+                .and_then(|(number, unit)| quantity(number, unit));
             self.spec.block_len_bytes = bytes.map_or(0, |bytes| bytes as u32);
         } else if let Some(rest) = after("CPU Utilization: ") {
             self.cpu = self.cpu.or_else(|| cpu(rest));
@@ -335,12 +402,16 @@ impl Opening {
             match words.as_slice() {
                 ["protocol:", protocol] => self.is_udp = *protocol == "UDP",
                 [number, "streams"] => self.spec.streams = number.parse().unwrap_or(1),
-                [number, "byte", "blocks"] => self.spec.block_len_bytes = number.parse().unwrap_or(0),
+                [number, "byte", "blocks"] => {
+                    self.spec.block_len_bytes = number.parse().unwrap_or(0)
+                }
                 ["omitting", number, "seconds"] => {
-                    self.spec.omit = Duration::from_secs(number.parse().ok().filter(|s| *s < 3600).unwrap_or(0));
+                    self.spec.omit =
+                        Duration::from_secs(number.parse().ok().filter(|s| *s < 3600).unwrap_or(0));
                 }
                 [number, "second", "test"] => {
-                    if let Some(seconds) = number.parse().ok().filter(|seconds| *seconds < 1 << 32) {
+                    if let Some(seconds) = number.parse().ok().filter(|seconds| *seconds < 1 << 32)
+                    {
                         self.spec.end = EndCondition::Duration(Duration::from_secs(seconds));
                     }
                 }
@@ -350,7 +421,11 @@ impl Opening {
     }
 
     pub(super) fn transport(&self) -> Transport {
-        if self.is_udp { Transport::Udp } else { Transport::Tcp }
+        if self.is_udp {
+            Transport::Udp
+        } else {
+            Transport::Tcp
+        }
     }
 }
 
@@ -358,9 +433,14 @@ impl Opening {
 fn cpu(text: &str) -> Option<(CpuUsage, CpuUsage)> {
     let (local, remote) = text.split_once(", ")?;
     let usage = |text: &str| {
-        let mut numbers =
-            text.split(|c: char| !(c.is_ascii_digit() || c == '.')).filter_map(|word| word.parse::<f64>().ok());
-        Some(CpuUsage::new(numbers.next()?, numbers.next()?, numbers.next()?))
+        let mut numbers = text
+            .split(|c: char| !(c.is_ascii_digit() || c == '.'))
+            .filter_map(|word| word.parse::<f64>().ok());
+        Some(CpuUsage::new(
+            numbers.next()?,
+            numbers.next()?,
+            numbers.next()?,
+        ))
     };
 
     let usages = usage(local)?;
@@ -372,8 +452,14 @@ impl command::Command {
     /// The options that a test has.
     fn apply(&self, spec: &mut TestSpec) {
         spec.streams = self.streams.unwrap_or(spec.streams);
-        spec.omit = self.omit_s.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or(spec.omit);
-        if let Some(duration) = self.seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()) {
+        spec.omit = self
+            .omit_s
+            .and_then(|s| Duration::try_from_secs_f64(s).ok())
+            .unwrap_or(spec.omit);
+        if let Some(duration) = self
+            .seconds
+            .and_then(|s| Duration::try_from_secs_f64(s).ok())
+        {
             spec.end = EndCondition::Duration(duration);
         }
         spec.block_len_bytes = self.length_bytes.unwrap_or(0);

@@ -74,7 +74,9 @@ impl<'a> Bracketed<'a> {
             return None;
         }
 
-        let tagged = rest.strip_prefix('[').and_then(|inner| inner.split_once(']'));
+        let tagged = rest
+            .strip_prefix('[')
+            .and_then(|inner| inner.split_once(']'));
         let (tag, rest) = match tagged {
             Some(("Role", rest)) => (None, rest),
             Some((name, rest)) => (Some(role_tag(name)?), rest),
@@ -83,7 +85,11 @@ impl<'a> Bracketed<'a> {
 
         let is_head = rest.trim_start().starts_with("Interval");
         let subject = if is_head { Subject::Head } else { subject };
-        Some(Self { subject, tag, rest: rest.trim() })
+        Some(Self {
+            subject,
+            tag,
+            rest: rest.trim(),
+        })
     }
 }
 
@@ -91,7 +97,13 @@ impl Subject {
     /// The stream with an asterisk, of one without.
     pub(super) fn marked(self) -> Option<Self> {
         match self {
-            Self::Stream { number, is_marked: false } => Some(Self::Stream { number, is_marked: true }),
+            Self::Stream {
+                number,
+                is_marked: false,
+            } => Some(Self::Stream {
+                number,
+                is_marked: true,
+            }),
             _ => None,
         }
     }
@@ -99,7 +111,13 @@ impl Subject {
     /// The stream of the other direction, of one with an asterisk.
     pub(super) fn unmarked(self) -> Option<Self> {
         match self {
-            Self::Stream { number, is_marked: true } => Some(Self::Stream { number, is_marked: false }),
+            Self::Stream {
+                number,
+                is_marked: true,
+            } => Some(Self::Stream {
+                number,
+                is_marked: false,
+            }),
             _ => None,
         }
     }
@@ -116,7 +134,9 @@ fn subject(name: &str) -> Option<Subject> {
         return Some(Subject::Both);
     }
 
-    let (is_marked, digits) = name.strip_prefix('*').map_or((false, name), |digits| (true, digits));
+    let (is_marked, digits) = name
+        .strip_prefix('*')
+        .map_or((false, name), |digits| (true, digits));
     let number = digits.parse().ok()?;
     Some(Subject::Stream { number, is_marked })
 }
@@ -129,7 +149,10 @@ fn role_tag(name: &str) -> Option<RoleTag> {
         _ => return None,
     };
 
-    Some(RoleTag { sends, is_server: end == "S" })
+    Some(RoleTag {
+        sends,
+        is_server: end == "S",
+    })
 }
 
 impl Row {
@@ -137,7 +160,18 @@ impl Row {
     pub(super) fn parse(rest: &str) -> Option<Self> {
         let words = words(rest);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let [range, "sec", amount, amount_unit, rate, rate_unit, columns @ ..] = words.as_slice() else { return None };
+        let [
+            range,
+            "sec",
+            amount,
+            amount_unit,
+            rate,
+            rate_unit,
+            columns @ ..,
+        ] = words.as_slice()
+        else {
+            return None;
+        };
         let (start, end) = range.split_once('-')?;
         let (start_s, end_s) = (seconds(start)?, seconds(end)?);
         if !rate_unit.ends_with("/sec") || end_s < start_s {
@@ -146,7 +180,11 @@ impl Row {
 
         let bytes = quantity(amount, amount_unit)?;
         let rate = quantity(rate, rate_unit.strip_suffix("/sec")?)?;
-        let rate_bps = if rate_unit.contains("yte") { rate * 8.0 } else { rate };
+        let rate_bps = if rate_unit.contains("yte") {
+            rate * 8.0
+        } else {
+            rate
+        };
         let mut row = Self {
             start_s,
             end_s,
@@ -197,7 +235,11 @@ impl Row {
                 self.cwnd_bytes = quantity(cwnd, unit).map(|bytes| bytes as u64);
             }
             // iperf 2 with -e: writes and their errors, datagrams per second.
-            [calls, _, "pps", ..] => self.count = calls.split_once('/').and_then(|(calls, _)| calls.parse().ok()),
+            [calls, _, "pps", ..] => {
+                self.count = calls
+                    .split_once('/')
+                    .and_then(|(calls, _)| calls.parse().ok())
+            }
             // The same over TCP: segments sent again, and the state of the connection.
             [calls, retried, state, ..] if calls.contains('/') => {
                 self.count = retried.parse().ok();
@@ -212,9 +254,13 @@ impl Row {
     fn connection(&mut self, state: &str) {
         let plain = |word: &str| word.split('(').next().unwrap_or(word).to_owned();
         let parts: Vec<String> = state.split('/').map(plain).collect();
-        let [.., cwnd, rtt] = parts.as_slice() else { return };
-        self.cwnd_bytes =
-            cwnd.strip_suffix('K').and_then(|kib| kib.parse::<u64>().ok()).and_then(|kib| kib.checked_mul(1024));
+        let [.., cwnd, rtt] = parts.as_slice() else {
+            return;
+        };
+        self.cwnd_bytes = cwnd
+            .strip_suffix('K')
+            .and_then(|kib| kib.parse::<u64>().ok())
+            .and_then(|kib| kib.checked_mul(1024));
         self.rtt_us = rtt.parse().ok().filter(|us| *us > 0);
     }
 }
@@ -239,21 +285,33 @@ fn is_open(word: &str) -> bool {
 }
 
 fn datagrams(jitter: &str, lost: &str) -> Option<UdpColumns> {
-    let jitter_ms: f64 = jitter.parse().ok().filter(|ms: &f64| ms.is_finite() && *ms >= 0.0)?;
+    let jitter_ms: f64 = jitter
+        .parse()
+        .ok()
+        .filter(|ms: &f64| ms.is_finite() && *ms >= 0.0)?;
     let (lost, packets) = lost.split_once('/')?;
 
     // Late datagrams take back losses of the interval before.
     let lost: i64 = lost.parse().ok()?;
-    Some(UdpColumns { jitter_s: jitter_ms / 1e3, lost: lost.max(0).unsigned_abs(), packets: packets.parse().ok()? })
+    Some(UdpColumns {
+        jitter_s: jitter_ms / 1e3,
+        lost: lost.max(0).unsigned_abs(),
+        packets: packets.parse().ok()?,
+    })
 }
 
 fn seconds(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|seconds| (0.0..1e9).contains(seconds))
+    text.parse()
+        .ok()
+        .filter(|seconds| (0.0..1e9).contains(seconds))
 }
 
 /// A number with the unit of an amount: `7.56 GBytes` in bytes, `20.8 Gbits` in bits.
 pub(super) fn quantity(number: &str, unit: &str) -> Option<f64> {
-    let number: f64 = number.parse().ok().filter(|number| (0.0..1e18).contains(number))?;
+    let number: f64 = number
+        .parse()
+        .ok()
+        .filter(|number| (0.0..1e18).contains(number))?;
     let unit = unit.trim_end_matches('s');
     // Amounts of bytes are counted in powers of 1024, rates of bits in powers of 1000.
     let (prefix, base) = match (unit.strip_suffix("Byte"), unit.strip_suffix("bit")) {
@@ -261,7 +319,9 @@ pub(super) fn quantity(number: &str, unit: &str) -> Option<f64> {
         (None, Some(prefix)) => (prefix, 1000.0),
         (None, None) => return None,
     };
-    let power = ["", "K", "M", "G", "T"].iter().position(|known| *known == prefix)?;
+    let power = ["", "K", "M", "G", "T"]
+        .iter()
+        .position(|known| *known == prefix)?;
 
     Some(number * base.powi(i32::try_from(power).ok()?)).filter(|amount| *amount < 1e18)
 }
@@ -278,28 +338,81 @@ mod tests {
     #[test]
     fn rows_of_all_releases_have_their_range_and_rate() {
         let rows = [
-            ("[  5]   0.00-1.00   sec  2.63 MBytes  22.0 Mbits/sec    3   1.41 KBytes       ", 0.0, 1.0, 22e6),
-            ("[  3]  0.0- 1.0 sec   112 MBytes   940 Mbits/sec", 0.0, 1.0, 940e6),
-            ("[  1] 0.0000-4.2611 sec  9.75 MBytes  19.2 Mbits/sec", 0.0, 4.2611, 19.2e6),
-            ("[SUM-3] 0.00-2.03 sec  22.1 MBytes  91.5 Mbits/sec  180/0         0", 0.0, 2.03, 91.5e6),
-            ("Sat Nov 21 18:53:55 2026 [  4]   1.00-2.00   sec  59.8 MBytes   501 Mbits/sec", 1.0, 2.0, 501e6),
-            ("Nov 29 a iperf3[123]: [  4]   1.00-2.00   sec  59.8 MBytes   501 Mbits/sec", 1.0, 2.0, 501e6),
-            ("[  1] 0.00-1.05 sec  2688 KBytes  2563 KBytes/sec", 0.0, 1.05, 2563.0 * 1024.0 * 8.0),
-            ("[  4][TX-C]   0.00-1.00   sec  12.0 MBytes   101 Mbits/sec    0    895 KBytes", 0.0, 1.0, 101e6),
+            (
+                "[  5]   0.00-1.00   sec  2.63 MBytes  22.0 Mbits/sec    3   1.41 KBytes       ",
+                0.0,
+                1.0,
+                22e6,
+            ),
+            (
+                "[  3]  0.0- 1.0 sec   112 MBytes   940 Mbits/sec",
+                0.0,
+                1.0,
+                940e6,
+            ),
+            (
+                "[  1] 0.0000-4.2611 sec  9.75 MBytes  19.2 Mbits/sec",
+                0.0,
+                4.2611,
+                19.2e6,
+            ),
+            (
+                "[SUM-3] 0.00-2.03 sec  22.1 MBytes  91.5 Mbits/sec  180/0         0",
+                0.0,
+                2.03,
+                91.5e6,
+            ),
+            (
+                "Sat Nov 21 18:53:55 2026 [  4]   1.00-2.00   sec  59.8 MBytes   501 Mbits/sec",
+                1.0,
+                2.0,
+                501e6,
+            ),
+            (
+                "Nov 29 a iperf3[123]: [  4]   1.00-2.00   sec  59.8 MBytes   501 Mbits/sec",
+                1.0,
+                2.0,
+                501e6,
+            ),
+            (
+                "[  1] 0.00-1.05 sec  2688 KBytes  2563 KBytes/sec",
+                0.0,
+                1.05,
+                2563.0 * 1024.0 * 8.0,
+            ),
+            (
+                "[  4][TX-C]   0.00-1.00   sec  12.0 MBytes   101 Mbits/sec    0    895 KBytes",
+                0.0,
+                1.0,
+                101e6,
+            ),
         ];
         for (line, start_s, end_s, rate_bps) in rows {
             let found = row(line);
-            assert_eq!((found.start_s, found.end_s, found.rate_bps), (start_s, end_s, rate_bps), "{line}");
+            assert_eq!(
+                (found.start_s, found.end_s, found.rate_bps),
+                (start_s, end_s, rate_bps),
+                "{line}"
+            );
         }
     }
 
     #[test]
     fn columns_behind_the_rate_are_distinguished() {
-        let tcp = row("[  5]   0.00-1.00   sec  7.89 MBytes  66.2 Mbits/sec   12   43.9 KBytes       (omitted)");
-        assert_eq!((tcp.count, tcp.cwnd_bytes, tcp.is_omitted), (Some(12), Some(44_953), true));
+        let tcp = row(
+            "[  5]   0.00-1.00   sec  7.89 MBytes  66.2 Mbits/sec   12   43.9 KBytes       (omitted)",
+        );
+        assert_eq!(
+            (tcp.count, tcp.cwnd_bytes, tcp.is_omitted),
+            (Some(12), Some(44_953), true)
+        );
 
         for (line, cwnd_kib, rtt_us) in [
-            ("[  3] 0.00-1.00 sec   102 MBytes   858 Mbits/sec  818/0        299     1090K/10000 us", 1090, 10_000),
+            (
+                "[  3] 0.00-1.00 sec   102 MBytes   858 Mbits/sec  818/0        299     1090K/10000 us",
+                1090,
+                10_000,
+            ),
             (
                 "[  1] 0.00-1.00 sec  1.19 MBytes  9.99 Mbits/sec  61/0      299      236K(167)/37(5) us   61/0/0   33747",
                 236,
@@ -312,12 +425,24 @@ mod tests {
             ),
         ] {
             let found = row(line);
-            assert_eq!((found.count, found.cwnd_bytes, found.rtt_us), (Some(299), Some(cwnd_kib * 1024), Some(rtt_us)));
+            assert_eq!(
+                (found.count, found.cwnd_bytes, found.rtt_us),
+                (Some(299), Some(cwnd_kib * 1024), Some(rtt_us))
+            );
         }
 
-        let expected = UdpColumns { jitter_s: 0.000_179, lost: 4025, packets: 10_704 };
-        for columns in ["0.179 ms 4025/10704 (38%)", "0.179 ms  4025/  10704 (38%)  receiver"] {
-            let found = row(&format!("[  1] 0.00-4.02 sec  9.36 MBytes  19.5 Mbits/sec   {columns}"));
+        let expected = UdpColumns {
+            jitter_s: 0.000_179,
+            lost: 4025,
+            packets: 10_704,
+        };
+        for columns in [
+            "0.179 ms 4025/10704 (38%)",
+            "0.179 ms  4025/  10704 (38%)  receiver",
+        ] {
+            let found = row(&format!(
+                "[  1] 0.00-4.02 sec  9.36 MBytes  19.5 Mbits/sec   {columns}"
+            ));
             assert_eq!(found.udp, Some(expected), "{columns}");
         }
         let sender = row("[  4]   0.00-1.00   sec  2.63 MBytes  22.0 Mbits/sec  1901  ");

@@ -38,8 +38,18 @@ impl TextStream {
     /// Reads `local 192.0.2.1%eth0 port 39852 connected with 192.0.2.2 port 23080 (icwnd/mss/irtt=14/1448/43)`.
     pub(super) fn opened(rest: &str) -> Option<Self> {
         let words: Vec<&str> = rest.split_whitespace().collect();
-        let ["local", local, "port", local_port, "connected", "to" | "with", remote, "port", remote_port, more @ ..] =
-            words.as_slice()
+        let [
+            "local",
+            local,
+            "port",
+            local_port,
+            "connected",
+            "to" | "with",
+            remote,
+            "port",
+            remote_port,
+            more @ ..,
+        ] = words.as_slice()
         else {
             return None;
         };
@@ -48,10 +58,18 @@ impl TextStream {
             let host = host.split('%').next().and_then(|host| host.parse().ok())?;
             Some((host, port.parse().ok()?))
         };
-        let handshake = more.iter().find_map(|word| word.strip_prefix("(icwnd/mss/irtt=")?.strip_suffix(')'));
-        let mut numbers =
-            handshake.into_iter().flat_map(|text| text.split('/')).map(|number| number.parse::<u32>().ok());
-        let (_, mss, rtt) = (numbers.next(), numbers.next().flatten(), numbers.next().flatten());
+        let handshake = more
+            .iter()
+            .find_map(|word| word.strip_prefix("(icwnd/mss/irtt=")?.strip_suffix(')'));
+        let mut numbers = handshake
+            .into_iter()
+            .flat_map(|text| text.split('/'))
+            .map(|number| number.parse::<u32>().ok());
+        let (_, mss, rtt) = (
+            numbers.next(),
+            numbers.next().flatten(),
+            numbers.next().flatten(),
+        );
         let opened = rest.split_once(" on ").map(|(_, time)| time.to_owned());
 
         Some(Self {
@@ -86,7 +104,13 @@ impl TextStream {
             Some(Counted::Sender) => self.sender = Some(row),
             Some(Counted::Receiver) => self.receiver = Some(row),
             // iperf 2 marks its total with nothing but its range.
-            None if self.intervals.last().is_some_and(|last| is_total(&row, last)) => self.total = Some(row),
+            None if self
+                .intervals
+                .last()
+                .is_some_and(|last| is_total(&row, last)) =>
+            {
+                self.total = Some(row)
+            }
             None if self.intervals.len() < INTERVALS_MAX => self.intervals.push(row),
             None => {}
         }
@@ -98,7 +122,8 @@ impl TextStream {
             [row] if row.start_s == 0.0 && !row.is_omitted => Some(row),
             _ => None,
         };
-        let is_marked = self.sender.is_some() || self.receiver.is_some() && self.sent_datagrams.is_none();
+        let is_marked =
+            self.sender.is_some() || self.receiver.is_some() && self.sent_datagrams.is_none();
         self.total.as_ref().or(only.filter(|_| !is_marked))
     }
 
@@ -111,7 +136,11 @@ impl TextStream {
     }
 
     pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
-        self.intervals.iter().chain(&self.total).chain(&self.sender).chain(&self.receiver)
+        self.intervals
+            .iter()
+            .chain(&self.total)
+            .chain(&self.sender)
+            .chain(&self.receiver)
     }
 }
 
@@ -127,19 +156,36 @@ mod tests {
     #[test]
     fn lines_of_all_releases_name_both_ends() {
         let rows = [
-            ("local 192.0.2.2 port 5201 connected to 192.0.2.1 port 38452", None, false),
+            (
+                "local 192.0.2.2 port 5201 connected to 192.0.2.1 port 38452",
+                None,
+                false,
+            ),
             (
                 "local 192.0.2.1%eth0 port 1 connected with 192.0.2.2 port 2 (reverse) (icwnd/mss/irtt=14/1448/43) (ct=0.1 ms)",
                 Some((1448, 43)),
                 true,
             ),
-            ("local fd77::1 port 39104 connected with fd77::2 port 5001", None, false),
+            (
+                "local fd77::1 port 39104 connected with fd77::2 port 5001",
+                None,
+                false,
+            ),
         ];
         for (line, handshake, is_reverse) in rows {
             let stream = TextStream::opened(line).unwrap_or_else(|| panic!("{line}"));
             assert!(stream.local.is_some() && stream.remote.is_some(), "{line}");
-            assert_eq!((stream.mss_bytes.zip(stream.initial_rtt_us), stream.is_reverse), (handshake, is_reverse));
+            assert_eq!(
+                (
+                    stream.mss_bytes.zip(stream.initial_rtt_us),
+                    stream.is_reverse
+                ),
+                (handshake, is_reverse)
+            );
         }
-        assert!(TextStream::opened("local").is_none() && TextStream::opened("Sent 183 datagrams").is_none());
+        assert!(
+            TextStream::opened("local").is_none()
+                && TextStream::opened("Sent 183 datagrams").is_none()
+        );
     }
 }
