@@ -11,7 +11,10 @@ impl Captured {
     /// The text without the end of its last line; `None` where nothing was written.
     #[must_use]
     pub fn text(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 

@@ -10,7 +10,10 @@ const LETTERS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
 pub fn row(values: impl DoubleEndedIterator<Item = f64>, width: usize, glyphs: Glyphs) -> String {
     let values = newest(values, width);
     let max = maximum(&values);
-    values.iter().map(|value| level(share(*value, max), glyphs)).collect()
+    values
+        .iter()
+        .map(|value| level(share(*value, max), glyphs))
+        .collect()
 }
 
 /// One character for a share, 0..=1.
@@ -23,7 +26,12 @@ pub fn level(share: f64, glyphs: Glyphs) -> char {
 
 /// The newest points as columns in `height` rows, from the top, each as wide as there are points; the axis begins at 0.
 #[must_use]
-pub fn rows(values: impl DoubleEndedIterator<Item = f64>, width: usize, height: usize, glyphs: Glyphs) -> Vec<String> {
+pub fn rows(
+    values: impl DoubleEndedIterator<Item = f64>,
+    width: usize,
+    height: usize,
+    glyphs: Glyphs,
+) -> Vec<String> {
     let values = newest(values, width);
     let max = maximum(&values);
     let steps = ramp(glyphs).len();
@@ -33,7 +41,10 @@ pub fn rows(values: impl DoubleEndedIterator<Item = f64>, width: usize, height: 
             let filled = (share(*value, max) * (height * steps) as f64).round() as usize;
             // A point at zero is still a point.
             let filled = filled.max(1).saturating_sub(below).min(steps);
-            filled.checked_sub(1).and_then(|at| ramp(glyphs).get(at).copied()).unwrap_or(' ')
+            filled
+                .checked_sub(1)
+                .and_then(|at| ramp(glyphs).get(at).copied())
+                .unwrap_or(' ')
         };
         values.iter().map(cell).collect()
     };
@@ -56,11 +67,19 @@ fn newest(values: impl DoubleEndedIterator<Item = f64>, width: usize) -> Vec<f64
 /// The highest point.
 #[must_use]
 pub fn maximum(values: &[f64]) -> f64 {
-    values.iter().copied().filter(|value| value.is_finite()).fold(0.0, f64::max)
+    values
+        .iter()
+        .copied()
+        .filter(|value| value.is_finite())
+        .fold(0.0, f64::max)
 }
 
 fn share(value: f64, max: f64) -> f64 {
-    if max > 0.0 && value.is_finite() { (value / max).clamp(0.0, 1.0) } else { 0.0 }
+    if max > 0.0 && value.is_finite() {
+        (value / max).clamp(0.0, 1.0)
+    } else {
+        0.0
+    }
 }
 
 #[cfg(test)]
@@ -78,6 +97,9 @@ mod tests {
 
     #[test]
     fn rows_share_one_axis() {
-        assert_eq!(rows([0.0, 5.0, 10.0].into_iter(), 80, 2, Glyphs::Ascii), ["  #", "_##"]);
+        assert_eq!(
+            rows([0.0, 5.0, 10.0].into_iter(), 80, 2, Glyphs::Ascii),
+            ["  #", "_##"]
+        );
     }
 }

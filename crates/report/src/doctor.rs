@@ -45,7 +45,10 @@ pub fn text(diagnosis: &Diagnosis, verbose: bool, style: Style) -> String {
 }
 
 fn document(diagnosis: &Diagnosis, verbose: bool) -> Document {
-    Document { name: "linerate doctor", blocks: blocks(diagnosis, verbose) }
+    Document {
+        name: "linerate doctor",
+        blocks: blocks(diagnosis, verbose),
+    }
 }
 
 /// The parts of the report.
@@ -59,7 +62,10 @@ pub(crate) fn blocks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
 pub(crate) fn findings(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
     let limit = |shown: usize| if verbose { usize::MAX } else { shown };
     let named = named(diagnosis);
-    let mut blocks: Vec<Block> = verbose.then(|| wrapped("CHECKED", head(diagnosis))).into_iter().collect();
+    let mut blocks: Vec<Block> = verbose
+        .then(|| wrapped("CHECKED", head(diagnosis)))
+        .into_iter()
+        .collect();
     blocks.extend(answer(diagnosis, named, verbose, limit(PERIODS_SHOWN)));
     blocks.extend(tests(diagnosis, limit(TESTS_SHOWN)));
     if let Some(comparison) = &diagnosis.comparison {
@@ -71,7 +77,11 @@ pub(crate) fn findings(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
     };
     let others: Vec<&Finding> = diagnosis.findings.iter().filter(is_other).collect();
     if verbose {
-        blocks.extend(others.into_iter().flat_map(|finding| other(finding, diagnosis)));
+        blocks.extend(
+            others
+                .into_iter()
+                .flat_map(|finding| other(finding, diagnosis)),
+        );
     } else {
         blocks.extend(others_in_short(&others, named, diagnosis));
     }
@@ -95,7 +105,13 @@ pub(crate) fn graded(label: &str, severity: Severity, text: &str) -> Block {
     let status = label.trim_end().to_owned();
     let padding = label[status.len()..].to_owned();
     let text = text.to_owned();
-    Block::Entry(Entry { status, label: padding, severity: Some(severity), text, ..Entry::default() })
+    Block::Entry(Entry {
+        status,
+        label: padding,
+        severity: Some(severity),
+        text,
+        ..Entry::default()
+    })
 }
 
 /// The finding that the verdict names; without load the most severe one.
@@ -103,13 +119,20 @@ fn named(diagnosis: &Diagnosis) -> Option<&Finding> {
     let verdict = &diagnosis.verdict;
     let is_named = |finding: &&Finding| match verdict.verdict.as_str() {
         "no-load" => finding.severity >= Severity::Medium,
-        _ => verdict.sentence.ends_with(&format!("({} on {})", finding.id, finding.subject)),
+        _ => verdict
+            .sentence
+            .ends_with(&format!("({} on {})", finding.id, finding.subject)),
     };
     diagnosis.findings.iter().find(is_named)
 }
 
 /// The verdict's sentence, the metrics it rests on, and what to do.
-fn answer(diagnosis: &Diagnosis, named: Option<&Finding>, verbose: bool, periods_shown: usize) -> Vec<Block> {
+fn answer(
+    diagnosis: &Diagnosis,
+    named: Option<&Finding>,
+    verbose: bool,
+    periods_shown: usize,
+) -> Vec<Block> {
     let verdict = &diagnosis.verdict;
     let is_limit = match verdict.verdict.as_str() {
         "no-load" | "unknown" | "invalid" | "line-rate" | "speed-reading" => false,
@@ -134,10 +157,16 @@ fn answer(diagnosis: &Diagnosis, named: Option<&Finding>, verbose: bool, periods
     };
     let mut blocks = vec![first];
     blocks.extend(named.map(|finding| wrapped("", metrics(finding, METRICS_SHOWN))));
-    blocks.extend(periods::text(&verdict.timeline, periods_shown).map(|text| wrapped("  over time", text)));
+    blocks.extend(
+        periods::text(&verdict.timeline, periods_shown).map(|text| wrapped("  over time", text)),
+    );
     blocks.extend(diagnosis.loss.iter().map(|split| wrapped("", loss(split))));
     let repaired = named.filter(|_| verbose || !is_undecided);
-    blocks.extend(repaired.into_iter().flat_map(|finding| steps(finding, &diagnosis.findings, verbose)));
+    blocks.extend(
+        repaired
+            .into_iter()
+            .flat_map(|finding| steps(finding, &diagnosis.findings, verbose)),
+    );
     if let Some(then) = verdict.what_if.as_ref().filter(|_| verbose) {
         blocks.push(wrapped("  then", then));
     }
@@ -149,7 +178,10 @@ fn answer(diagnosis: &Diagnosis, named: Option<&Finding>, verbose: bool, periods
 fn plain_sentence(verdict: &Verdict) -> &str {
     let sentence = verdict.sentence.as_str();
     let is_marked = verdict.verdict != "no-load" && sentence.ends_with(')');
-    sentence.rsplit_once(" (").filter(|_| is_marked).map_or(sentence, |(plain, _)| plain)
+    sentence
+        .rsplit_once(" (")
+        .filter(|_| is_marked)
+        .map_or(sentence, |(plain, _)| plain)
 }
 
 const fn confidence(confidence: Confidence) -> &'static str {
@@ -162,9 +194,18 @@ const fn confidence(confidence: Confidence) -> &'static str {
 
 /// `client to server: 95.7 Mbit/s received; RTT 7.3 ms under load`
 fn metrics(finding: &Finding, shown: usize) -> String {
-    let metrics: Vec<String> = finding.evidence.iter().filter_map(words::metric).take(shown).collect();
+    let metrics: Vec<String> = finding
+        .evidence
+        .iter()
+        .filter_map(words::metric)
+        .take(shown)
+        .collect();
     let subject = place(finding);
-    if metrics.is_empty() { subject.to_owned() } else { format!("{subject}: {}", metrics.join("; ")) }
+    if metrics.is_empty() {
+        subject.to_owned()
+    } else {
+        format!("{subject}: {}", metrics.join("; "))
+    }
 }
 
 /// Host and interface, or the direction of a test: `client test, client to server`.
@@ -180,26 +221,43 @@ pub(crate) fn steps(finding: &Finding, all: &[Finding], verbose: bool) -> Vec<Bl
     blocks.extend(labelled("  undo", &commands(&finding.undo)));
     let advice = |text: &String| {
         let text = text.trim_start_matches("and ").trim_start_matches("or ");
-        if verbose { text.to_owned() } else { words::without_ids(text) }
+        if verbose {
+            text.to_owned()
+        } else {
+            words::without_ids(text)
+        }
     };
     let cause = finding.retest_after.as_ref().map(|id| {
         let cause = all.iter().find(|finding| finding.id == *id);
-        format!("test again after this is repaired: {}", cause.map_or(id, |cause| &cause.title))
+        format!(
+            "test again after this is repaired: {}",
+            cause.map_or(id, |cause| &cause.title)
+        )
     });
     let next = cause.into_iter().chain(finding.advice.as_ref().map(advice));
-    blocks.extend(next.zip(["  next", ""]).map(|(text, label)| wrapped(label, text)));
+    blocks.extend(
+        next.zip(["  next", ""])
+            .map(|(text, label)| wrapped(label, text)),
+    );
     blocks
 }
 
 /// The host of the commands as a comment of the shell, where the subject does not name it.
 fn place_of_commands(finding: &Finding) -> String {
-    finding.remedy_host.as_ref().map_or_else(String::new, |host| format!("  # on {host}"))
+    finding
+        .remedy_host
+        .as_ref()
+        .map_or_else(String::new, |host| format!("  # on {host}"))
 }
 
 /// Commands or evidence under a label that is written once.
 fn labelled(label: &str, lines: &[String]) -> Vec<Block> {
     let labels = std::iter::once(label).chain(std::iter::repeat(""));
-    lines.iter().zip(labels).map(|(line, label)| verbatim(label, line)).collect()
+    lines
+        .iter()
+        .zip(labels)
+        .map(|(line, label)| verbatim(label, line))
+        .collect()
 }
 
 /// What the long report adds to a finding.
@@ -208,7 +266,10 @@ fn details(finding: &Finding) -> Vec<Block> {
         "" => seen.fact.clone(),
         value => format!("{} = {value} ({})", seen.fact, seen.threshold),
     };
-    let mut blocks = labelled("  seen", &finding.evidence.iter().map(seen).collect::<Vec<_>>());
+    let mut blocks = labelled(
+        "  seen",
+        &finding.evidence.iter().map(seen).collect::<Vec<_>>(),
+    );
     blocks.push(wrapped("  why", &finding.explanation));
     blocks.extend(finding.persist.iter().map(|hint| wrapped("  keep", hint)));
     if !finding.needs.is_empty() {
@@ -222,23 +283,42 @@ fn details(finding: &Finding) -> Vec<Block> {
 fn tests(diagnosis: &Diagnosis, shown: usize) -> Vec<Block> {
     let line = |test: &ReadTest| {
         let values: Vec<String> = test.values.iter().filter_map(words::metric).collect();
-        format!("{}: {}", test.subject, if values.is_empty() { "no result".to_owned() } else { values.join("; ") })
+        format!(
+            "{}: {}",
+            test.subject,
+            if values.is_empty() {
+                "no result".to_owned()
+            } else {
+                values.join("; ")
+            }
+        )
     };
     let labels = std::iter::once("TESTS").chain(std::iter::repeat(""));
     let listed = diagnosis.tests.iter().take(shown).zip(labels);
-    let mut blocks: Vec<Block> = listed.map(|(test, label)| wrapped(label, line(test))).collect();
+    let mut blocks: Vec<Block> = listed
+        .map(|(test, label)| wrapped(label, line(test)))
+        .collect();
     if diagnosis.tests.len() > shown {
-        blocks.push(wrapped("", format!("{} more: -v shows them", diagnosis.tests.len() - shown)));
+        blocks.push(wrapped(
+            "",
+            format!("{} more: -v shows them", diagnosis.tests.len() - shown),
+        ));
     }
     blocks
 }
 
 /// A line for each finding that the verdict does not name; what several hosts have alike is one line. The first one has its remedy
 /// where it is worse than what the verdict names.
-fn others_in_short(others: &[&Finding], named: Option<&Finding>, diagnosis: &Diagnosis) -> Vec<Block> {
+fn others_in_short(
+    others: &[&Finding],
+    named: Option<&Finding>,
+    diagnosis: &Diagnosis,
+) -> Vec<Block> {
     let mut lines: Vec<(&Finding, String)> = Vec::new();
     for finding in others {
-        let is_alike = |known: &Finding| known.id == finding.id && first_metric(known) == first_metric(finding);
+        let is_alike = |known: &Finding| {
+            known.id == finding.id && first_metric(known) == first_metric(finding)
+        };
         match lines.iter_mut().find(|(known, _)| is_alike(known)) {
             Some((_, places)) => *places = format!("{places}, {}", place(finding)),
             None => lines.push((finding, place(finding).to_owned())),
@@ -249,7 +329,8 @@ fn others_in_short(others: &[&Finding], named: Option<&Finding>, diagnosis: &Dia
     let mut blocks = Vec::new();
     for ((finding, places), label) in lines.iter().take(FINDINGS_SHOWN).zip(labels) {
         blocks.push(graded(label, finding.severity, &headline(finding, places)));
-        let is_worst = label == "ALSO" && named.is_none_or(|named| finding.severity > named.severity);
+        let is_worst =
+            label == "ALSO" && named.is_none_or(|named| finding.severity > named.severity);
         if is_worst {
             blocks.extend(steps(finding, &diagnosis.findings, false));
         }
@@ -272,7 +353,11 @@ fn other(finding: &Finding, diagnosis: &Diagnosis) -> Vec<Block> {
 
 fn headline(finding: &Finding, places: &str) -> String {
     let metric = first_metric(finding).map_or_else(String::new, |metric| format!(": {metric}"));
-    let sure = if finding.confidence == Confidence::High { "" } else { confidence(finding.confidence) };
+    let sure = if finding.confidence == Confidence::High {
+        ""
+    } else {
+        confidence(finding.confidence)
+    };
     format!("{} ({places}){metric}{sure}", finding.title)
 }
 
@@ -286,7 +371,9 @@ fn loss(split: &LossSplit) -> String {
     if split.lost == 0 {
         return format!("{direction}: no datagrams lost");
     }
-    let part = |part: Option<u64>| part.map_or_else(|| "not known".to_owned(), |number| number.to_string());
+    let part = |part: Option<u64>| {
+        part.map_or_else(|| "not known".to_owned(), |number| number.to_string())
+    };
     format!(
         "{direction}: {} datagrams lost: sender {}, network {}, NIC {}, backlog {}, firewall {}, socket buffer {}",
         split.lost,
@@ -321,32 +408,61 @@ fn placement_blocks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
             .map(|(end, label)| wrapped(label, placement::line(end)))
             .collect();
     }
-    let advised = diagnosis.findings.iter().filter(|finding| finding.id == PLACEMENT_RULE);
+    let advised = diagnosis
+        .findings
+        .iter()
+        .filter(|finding| finding.id == PLACEMENT_RULE);
     let advice = advised.filter_map(|finding| Some((finding, finding.advice.as_ref()?)));
-    advice.map(|(finding, advice)| wrapped("PLACEMENT", format!("{}: {advice}", finding.subject))).collect()
+    advice
+        .map(|(finding, advice)| wrapped("PLACEMENT", format!("{}: {advice}", finding.subject)))
+        .collect()
 }
 
 fn differences(comparison: &Comparison, verbose: bool, shown: usize) -> Vec<Block> {
     let rules = [
         ("only on the first", &comparison.rules_only_a),
         ("only on the second", &comparison.rules_only_b),
-        ("on both, so no explanation of a difference", &comparison.rules_both),
+        (
+            "on both, so no explanation of a difference",
+            &comparison.rules_both,
+        ),
     ];
     let rules = rules.into_iter().filter(|(_, ids)| !ids.is_empty());
     let mut blocks = vec![Block::Space];
-    blocks.extend(rules.map(|(place, ids)| verbatim("rules", &format!("{}: {place}", ids.join(" ")))));
-    let changed = comparison.changed.iter().filter(|change| verbose || change.impact > 0);
+    blocks.extend(
+        rules.map(|(place, ids)| verbatim("rules", &format!("{}: {place}", ids.join(" ")))),
+    );
+    let changed = comparison
+        .changed
+        .iter()
+        .filter(|change| verbose || change.impact > 0);
     for change in changed.take(shown) {
         let [a, b] = [&change.a, &change.b].map(|value| value.as_deref().unwrap_or("-"));
         let effect = format!("(effect {}: {})", change.impact, change.why);
-        blocks.push(verbatim("DIFFERS", &format!("{} : {a} | {b} {effect}", change.key)));
+        blocks.push(verbatim(
+            "DIFFERS",
+            &format!("{} : {a} | {b} {effect}", change.key),
+        ));
     }
-    let only = [("first", &comparison.only_a), ("second", &comparison.only_b)];
+    let only = [
+        ("first", &comparison.only_a),
+        ("second", &comparison.only_b),
+    ];
     for (which, keys) in only.into_iter().filter(|(_, keys)| !keys.is_empty()) {
-        let names = if verbose { format!(": {}", keys.join(", ")) } else { String::new() };
-        blocks.push(verbatim("ONLY", &format!("the {which} knows {} more facts{names}", keys.len())));
+        let names = if verbose {
+            format!(": {}", keys.join(", "))
+        } else {
+            String::new()
+        };
+        blocks.push(verbatim(
+            "ONLY",
+            &format!("the {which} knows {} more facts{names}", keys.len()),
+        ));
     }
-    blocks.push(verbatim("EQUAL", &format!("{} facts", comparison.same_count)));
+    blocks.push(verbatim(
+        "EQUAL",
+        &format!("{} facts", comparison.same_count),
+    ));
     blocks
 }
 

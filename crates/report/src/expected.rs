@@ -4,7 +4,9 @@ use std::path::Path;
 
 /// The text is the one of this file. With `UPDATE_SNAPSHOTS` set, the file is written instead.
 pub(crate) fn assert_expected(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/expected").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("src/expected")
+        .join(name);
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         std::fs::write(&path, text).expect("a writable source folder");
     }

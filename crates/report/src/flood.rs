@@ -16,12 +16,19 @@ const PERIOD: Duration = Duration::from_secs(10);
 
 impl FloodGate {
     pub(crate) fn new() -> Self {
-        Self { begun: None, passed: 0, held_back: 0 }
+        Self {
+            begun: None,
+            passed: 0,
+            held_back: 0,
+        }
     }
 
     /// Whether a message may pass.
     pub(crate) fn passes(&mut self, now: Instant) -> bool {
-        if self.begun.is_none_or(|t| now.saturating_duration_since(t) >= PERIOD) {
+        if self
+            .begun
+            .is_none_or(|t| now.saturating_duration_since(t) >= PERIOD)
+        {
             (self.begun, self.passed) = (Some(now), 0);
         }
         let passes = self.passed < MESSAGES;
@@ -35,7 +42,9 @@ impl FloodGate {
 
     /// How many did not pass since the last call, once the period in which that happened is over.
     pub(crate) fn take_held_back(&mut self, now: Instant) -> Option<u64> {
-        let over = self.begun.is_some_and(|t| now.saturating_duration_since(t) >= PERIOD);
+        let over = self
+            .begun
+            .is_some_and(|t| now.saturating_duration_since(t) >= PERIOD);
         (over && self.held_back > 0).then(|| std::mem::take(&mut self.held_back))
     }
 }

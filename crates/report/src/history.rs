@@ -21,7 +21,9 @@ pub fn text(rows: &[RunRow], when: &dyn Fn(u64) -> String, style: Style) -> Stri
 pub fn markdown(rows: &[RunRow], when: &dyn Fn(u64) -> String) -> String {
     let line = |cells: [String; 7]| format!("| {} |\n", cells.join(" | "));
     let head = line(HEADS.map(str::to_owned)) + &line(HEADS.map(|_| "---".to_owned()));
-    let rows = rows.iter().map(|row| line(cells(row, when).map(|cell| escaped(&cell))));
+    let rows = rows
+        .iter()
+        .map(|row| line(cells(row, when).map(|cell| escaped(&cell))));
     head + &rows.collect::<String>()
 }
 
@@ -40,16 +42,30 @@ pub fn csv(rows: &[RunRow]) -> String {
         .text("server", move |row| text(&row.server))
         .text("watch", move |row| text(&row.watch))
         .number("trials", |row| row.trials.to_string())
-        .text("measure", |row| row.primary.map_or_else(String::new, |(measure, _)| measure.to_string()))
-        .number("value", |row| row.primary.map_or_else(String::new, |(_, value)| value.to_string()))
+        .text("measure", |row| {
+            row.primary
+                .map_or_else(String::new, |(measure, _)| measure.to_string())
+        })
+        .number("value", |row| {
+            row.primary
+                .map_or_else(String::new, |(_, value)| value.to_string())
+        })
         .text("labels", |row| quotable(&labels(row)))
         .text("title", move |row| text(&row.title))
-        .number("value_forward", |row| row.both_ways.map_or_else(String::new, |(forward, _)| forward.to_string()))
-        .number("value_reverse", |row| row.both_ways.map_or_else(String::new, |(_, reverse)| reverse.to_string()));
+        .number("value_forward", |row| {
+            row.both_ways
+                .map_or_else(String::new, |(forward, _)| forward.to_string())
+        })
+        .number("value_reverse", |row| {
+            row.both_ways
+                .map_or_else(String::new, |(_, reverse)| reverse.to_string())
+        });
     table.table().csv()
 }
 
-const HEADS: [&str; 7] = ["run", "started", "kind", "path", "result", "state", "labels"];
+const HEADS: [&str; 7] = [
+    "run", "started", "kind", "path", "result", "state", "labels",
+];
 
 fn cells(row: &RunRow, when: &dyn Fn(u64) -> String) -> [String; 7] {
     let result = row.primary.map(|(measure, value)| {
@@ -59,7 +75,11 @@ fn cells(row: &RunRow, when: &dyn Fn(u64) -> String) -> [String; 7] {
             None => text(value),
         }
     });
-    let labels = if row.labels.is_empty() { row.title.clone().unwrap_or_default() } else { labels(row) };
+    let labels = if row.labels.is_empty() {
+        row.title.clone().unwrap_or_default()
+    } else {
+        labels(row)
+    };
     let (kind, state) = (stored_name(row.kind), row.state.words().to_owned());
     [
         row.run_id.short(),
@@ -81,7 +101,11 @@ fn path(row: &RunRow) -> String {
 }
 
 fn labels(row: &RunRow) -> String {
-    row.labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+    row.labels
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[cfg(test)]
@@ -113,18 +137,39 @@ mod tests {
     #[test]
     fn lists_have_a_line_per_run_and_text_of_others_stays_text() {
         let when = |_| "today".to_owned();
-        let untitled = RunRow { labels: Default::default(), ..row() };
+        let untitled = RunRow {
+            labels: Default::default(),
+            ..row()
+        };
         let list = text(&[row(), untitled.clone()], &when, Style::PLAIN);
         let lines: Vec<&str> = list.lines().collect();
         assert_eq!(lines.len(), 3, "{list}");
-        for part in ["07070707", "today", "test", "a|b > 192.0.2.7", "941 Mbit/s", "complete", "site=x"] {
+        for part in [
+            "07070707",
+            "today",
+            "test",
+            "a|b > 192.0.2.7",
+            "941 Mbit/s",
+            "complete",
+            "site=x",
+        ] {
             assert!(lines[1].contains(part), "{part}: {list}");
         }
-        assert!(!list.contains('\u{1b}') && lines[2].contains("=cmd"), "{list}");
+        assert!(
+            !list.contains('\u{1b}') && lines[2].contains("=cmd"),
+            "{list}"
+        );
         assert!(markdown(std::slice::from_ref(&untitled), &when).contains("a\\|b"));
-        let two_way = RunRow { both_ways: Some((20e6, 941.3e6)), state: RunState::NoAnswer, ..row() };
+        let two_way = RunRow {
+            both_ways: Some((20e6, 941.3e6)),
+            state: RunState::NoAnswer,
+            ..row()
+        };
         let list = text(&[two_way], &when, Style::PLAIN);
-        assert!(list.contains("941 Mbit/s down, 20.0 Mbit/s up") && list.contains("no answer"), "{list}");
+        assert!(
+            list.contains("941 Mbit/s down, 20.0 Mbit/s up") && list.contains("no answer"),
+            "{list}"
+        );
         let csv = csv(&[untitled]);
         assert!(csv.contains(",received_bps,941300000,,\"'=cmd,"), "{csv}");
     }

@@ -51,7 +51,11 @@ pub fn content(state: &LiveState, now_ns: u64) -> String {
         Some(server) => blocks.extend(of_server(server, now_ns)),
         None => blocks.push(Block::Answer("The server does not listen yet.".to_owned())),
     }
-    Document { name: "linerate serve", blocks }.elements()
+    Document {
+        name: "linerate serve",
+        blocks,
+    }
+    .elements()
 }
 
 /// What an event of the stream carries: the content as one JSON string.
@@ -64,7 +68,9 @@ pub fn event(state: &LiveState, now_ns: u64) -> String {
 fn of_server(server: &LiveServer, now_ns: u64) -> Vec<Block> {
     let known = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), rate);
     let running = server.sessions.len();
-    let most = server.tests_max.map_or_else(String::new, |max| format!(" of at most {max}"));
+    let most = server
+        .tests_max
+        .map_or_else(String::new, |max| format!(" of at most {max}"));
     let mut blocks = vec![
         Block::Answer(format!(
             "{running}{most} tests run; received {}, sent {}.",
@@ -80,7 +86,9 @@ fn of_server(server: &LiveServer, now_ns: u64) -> Vec<Block> {
         )),
     ];
     if let Some((written, lost)) = server.records {
-        blocks.push(Block::Paragraph(format!("Records written {written}, lost {lost}.")));
+        blocks.push(Block::Paragraph(format!(
+            "Records written {written}, lost {lost}."
+        )));
     }
     if let Some(signal) = &server.stopping {
         blocks.push(Block::Remark(format!("The server ends: {signal}.")));
@@ -89,7 +97,9 @@ fn of_server(server: &LiveServer, now_ns: u64) -> Vec<Block> {
         Table::of("T1", "Running tests", &server.sessions)
             .number("test", |session| session.facts.number.to_string())
             .text("client", |session| session.facts.peer.to_string())
-            .text("user", |session| session.facts.user.clone().unwrap_or_else(|| "-".to_owned()))
+            .text("user", |session| {
+                session.facts.user.clone().unwrap_or_else(|| "-".to_owned())
+            })
             .text("protocol", |session| transport(session.facts.transport))
             .text("direction", |session| direction(session.facts.direction))
             .number("streams", |session| session.facts.streams.to_string())
@@ -108,7 +118,10 @@ fn of_server(server: &LiveServer, now_ns: u64) -> Vec<Block> {
 fn plot(server: &LiveServer) -> Option<Plot> {
     let points = |line: &LiveLine| {
         let newest = 1.0 - line.values().len() as f64;
-        line.values().enumerate().map(|(at, value)| Point::new(newest + at as f64, value)).collect::<Vec<_>>()
+        line.values()
+            .enumerate()
+            .map(|(at, value)| Point::new(newest + at as f64, value))
+            .collect::<Vec<_>>()
     };
     let series = vec![
         Series::new("received", LineStyle::Main, 0, points(&server.received)),
@@ -117,13 +130,22 @@ fn plot(server: &LiveServer) -> Option<Plot> {
     let x = Axis::linear("intervals before now", |value| format!("{value:.0}"))
         .between(-(linerate_model::live::POINTS_MAX as f64), 0.0);
     let y = Axis::linear("goodput", rate);
-    Plot::of("Goodput", "", "of all tests together".to_owned(), Chart::new(x, y, 240, series))
+    Plot::of(
+        "Goodput",
+        "",
+        "of all tests together".to_owned(),
+        Chart::new(x, y, 240, series),
+    )
 }
 
 fn seconds(session: &LiveSession, now_ns: u64) -> String {
     let ran_s = ns_to_s(now_ns.saturating_sub(session.started_ns)).floor();
     match session.end.and_then(EndCondition::duration) {
-        Some(all) if !all.is_zero() => format!("{:.0}/{:.0}", ran_s.min(all.as_secs_f64()), all.as_secs_f64()),
+        Some(all) if !all.is_zero() => format!(
+            "{:.0}/{:.0}",
+            ran_s.min(all.as_secs_f64()),
+            all.as_secs_f64()
+        ),
         _ => format!("{ran_s:.0}"),
     }
 }
@@ -164,21 +186,35 @@ mod tests {
     #[test]
     fn texts_of_clients_are_text() {
         let mut state = LiveState::default();
-        let mut facts =
-            TestFacts::new("192.0.2.1:5000".parse().expect("an address"), Transport::Tcp, Direction::Forward, 1);
+        let mut facts = TestFacts::new(
+            "192.0.2.1:5000".parse().expect("an address"),
+            Transport::Tcp,
+            Direction::Forward,
+            1,
+        );
         facts.number = 1;
         facts.user = Some("<script>alert(1)</script>\u{1b}[2J\u{9b}\u{202e}".to_owned());
         state.server_event(&ServerEvent::TestStarted(facts), 0);
         let page = page(&state, 2_000_000_000);
-        assert!(page.contains("192.0.2.1:5000") && page.contains("&lt;script&gt;alert(1)"), "{page}");
+        assert!(
+            page.contains("192.0.2.1:5000") && page.contains("&lt;script&gt;alert(1)"),
+            "{page}"
+        );
         assert_eq!(page.matches("<script").count(), 1);
         assert!(!page.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{page}");
         let event = event(&state, 0);
-        assert_eq!(event.lines().filter(|line| !line.is_empty()).count(), 1, "one line: {event}");
+        assert_eq!(
+            event.lines().filter(|line| !line.is_empty()).count(),
+            1,
+            "one line: {event}"
+        );
     }
 
     #[test]
     fn without_script_the_page_loads_itself_again() {
-        assert!(page(&LiveState::default(), 0).contains("<noscript><meta http-equiv=\"refresh\" content=\"5\">"));
+        assert!(
+            page(&LiveState::default(), 0)
+                .contains("<noscript><meta http-equiv=\"refresh\" content=\"5\">")
+        );
     }
 }

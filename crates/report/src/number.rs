@@ -7,14 +7,22 @@ use crate::numbers::MISSING;
 pub(crate) fn general(value: f64, precision: usize) -> String {
     let precision = precision.max(1);
     if !value.is_finite() {
-        return if value.is_nan() { "nan".into() } else { format!("{value}") };
+        return if value.is_nan() {
+            "nan".into()
+        } else {
+            format!("{value}")
+        };
     }
     let scientific = format!("{value:.*e}", precision - 1);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if exponent < -4 || exponent >= i32::try_from(precision).unwrap_or(i32::MAX) {
         let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{}e{sign}{:02}", without_trailing_zeros(mantissa), exponent.unsigned_abs());
+        return format!(
+            "{}e{sign}{:02}",
+            without_trailing_zeros(mantissa),
+            exponent.unsigned_abs()
+        );
     }
     let decimals = usize::try_from(precision as i64 - 1 - i64::from(exponent)).unwrap_or(0);
     without_trailing_zeros(&format!("{value:.decimals$}")).to_owned()
@@ -30,7 +38,14 @@ pub(crate) fn json(value: f64) -> String {
         return format!("{}", value as i64);
     }
     let short = general(value, 15);
-    if short.parse::<f64>().is_ok_and(|read_back| is_same(read_back, value)) { short } else { general(value, 17) }
+    if short
+        .parse::<f64>()
+        .is_ok_and(|read_back| is_same(read_back, value))
+    {
+        short
+    } else {
+        general(value, 17)
+    }
 }
 
 /// A figure as `text` writes it; `n/a` for a missing one.
@@ -52,7 +67,11 @@ fn is_same(a: f64, b: f64) -> bool {
 }
 
 fn without_trailing_zeros(digits: &str) -> &str {
-    if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
+    if digits.contains('.') {
+        digits.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        digits
+    }
 }
 
 #[cfg(test)]
@@ -84,7 +103,11 @@ mod tests {
             (f64::INFINITY, 2, "inf"),
         ];
         for (value, precision, expected) in rows {
-            assert_eq!(general(*value, *precision), *expected, "%.{precision}g of {value:e}");
+            assert_eq!(
+                general(*value, *precision),
+                *expected,
+                "%.{precision}g of {value:e}"
+            );
         }
     }
 
@@ -122,7 +145,9 @@ mod tests {
         // Bit patterns from a multiplicative sequence: all exponents, both signs.
         let mut bits: u64 = 1;
         for _ in 0..100_000 {
-            bits = bits.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            bits = bits
+                .wrapping_mul(0x5851_f42d_4c95_7f2d)
+                .wrapping_add(0x1405_7b7e_f767_814f);
             let value = f64::from_bits(bits);
             let text = json(value);
             if value.is_finite() {

@@ -91,7 +91,10 @@ impl Output {
         Self::queue(
             match log_file {
                 Some(path) => Streams::file(path)?,
-                None => Streams::new(unbuffered(io::stdout().as_fd())?, Some(unbuffered(io::stderr().as_fd())?)),
+                None => Streams::new(
+                    unbuffered(io::stdout().as_fd())?,
+                    Some(unbuffered(io::stderr().as_fd())?),
+                ),
             },
             notice,
         )
@@ -111,7 +114,9 @@ impl Output {
 
     fn queue(mut streams: Streams, notice: DroppedNotice) -> io::Result<Self> {
         let queue = WriteQueue::start(Box::new(move |message| streams.write(message)), notice.0)?;
-        Ok(Self { way: Way::Queued(queue) })
+        Ok(Self {
+            way: Way::Queued(queue),
+        })
     }
 
     /// Opens the log file anew, so that it can be rotated between tests. Does nothing for other outputs.
@@ -150,17 +155,29 @@ impl Output {
     }
 
     fn direct(streams: Streams) -> Self {
-        Self { way: Way::Direct(Arc::new(Mutex::new(streams))) }
+        Self {
+            way: Way::Direct(Arc::new(Mutex::new(streams))),
+        }
     }
 }
 
 impl Streams {
-    pub(crate) fn new(normal: Box<dyn Write + Send>, errors: Option<Box<dyn Write + Send>>) -> Self {
-        Self { normal: Stream::new(normal), errors: errors.map(Stream::new), log_file: None }
+    pub(crate) fn new(
+        normal: Box<dyn Write + Send>,
+        errors: Option<Box<dyn Write + Send>>,
+    ) -> Self {
+        Self {
+            normal: Stream::new(normal),
+            errors: errors.map(Stream::new),
+            log_file: None,
+        }
     }
 
     fn file(path: &Path) -> io::Result<Self> {
-        Ok(Self { log_file: Some(path.to_owned()), ..Self::new(Box::new(open_log(path)?), None) })
+        Ok(Self {
+            log_file: Some(path.to_owned()),
+            ..Self::new(Box::new(open_log(path)?), None)
+        })
     }
 
     pub(crate) fn write(&mut self, message: &Message) -> io::Result<()> {
@@ -192,7 +209,10 @@ impl Streams {
 
 impl Stream {
     fn new(writer: Box<dyn Write + Send>) -> Self {
-        Self { writer, is_torn: false }
+        Self {
+            writer,
+            is_torn: false,
+        }
     }
 
     /// Text behind a line that was cut off by a failure begins a line of its own.

@@ -73,12 +73,24 @@ mod tests {
     /// The colour of a variable in the `scheme`th rule for `:root`: light, dark.
     fn luminance(variable: &str, scheme: usize) -> f64 {
         let rule = STYLE.split(":root {").nth(scheme + 1).expect("a rule");
-        let value = rule.split(&format!("--{variable}: #")).nth(1).expect("a colour");
+        let value = rule
+            .split(&format!("--{variable}: #"))
+            .nth(1)
+            .expect("a colour");
         let digits: String = value.chars().take_while(char::is_ascii_hexdigit).collect();
-        let digits = if digits.len() == 3 { digits.chars().flat_map(|c| [c, c]).collect() } else { digits };
+        let digits = if digits.len() == 3 {
+            digits.chars().flat_map(|c| [c, c]).collect()
+        } else {
+            digits
+        };
         let channel = |at: usize| {
-            let share = f64::from(u8::from_str_radix(&digits[at..at + 2], 16).expect("two digits")) / 255.0;
-            if share <= 0.040_45 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+            let share =
+                f64::from(u8::from_str_radix(&digits[at..at + 2], 16).expect("two digits")) / 255.0;
+            if share <= 0.040_45 {
+                share / 12.92
+            } else {
+                ((share + 0.055) / 1.055).powf(2.4)
+            }
         };
         0.2126 * channel(0) + 0.7152 * channel(2) + 0.0722 * channel(4)
     }
@@ -92,7 +104,11 @@ mod tests {
                 (a.max(b) + 0.05) / (a.min(b) + 0.05)
             };
             for variable in ["ink", "mark", "h0", "h1", "h2", "h3", "h4", "h5"] {
-                assert!(contrast(variable) >= 4.5, "{variable} in scheme {scheme}: {}", contrast(variable));
+                assert!(
+                    contrast(variable) >= 4.5,
+                    "{variable} in scheme {scheme}: {}",
+                    contrast(variable)
+                );
             }
         }
     }

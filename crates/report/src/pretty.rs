@@ -43,7 +43,9 @@ impl Layout {
     }
 
     fn new_line(&self, text: &mut (impl Write + ?Sized)) -> io::Result<()> {
-        let Some(depth) = self.depth else { return Ok(()) };
+        let Some(depth) = self.depth else {
+            return Ok(());
+        };
         write!(text, "\n{}", "\t".repeat(depth))
     }
 }
@@ -54,7 +56,11 @@ impl Formatter for Layout {
         text.write_all(b"[")
     }
 
-    fn begin_array_value<W: Write + ?Sized>(&mut self, text: &mut W, first: bool) -> io::Result<()> {
+    fn begin_array_value<W: Write + ?Sized>(
+        &mut self,
+        text: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
         match (first, self.depth) {
             (true, _) => Ok(()),
             (false, Some(_)) => text.write_all(b", "),
@@ -92,7 +98,11 @@ impl Formatter for Layout {
     }
 
     /// Characters that act on a terminal and that JSON allows are escaped.
-    fn write_string_fragment<W: Write + ?Sized>(&mut self, text: &mut W, fragment: &str) -> io::Result<()> {
+    fn write_string_fragment<W: Write + ?Sized>(
+        &mut self,
+        text: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
         text.write_all(printable_json(fragment).as_bytes())
     }
 }
@@ -115,11 +125,17 @@ mod tests {
     fn strings_cannot_carry_control_characters_to_a_terminal() {
         let text = compact(&json!("a\"\\\n\u{1b}[31m\u{9b}é"));
         assert_eq!(text, r#""a\"\\\n\u001b[31m\u009bé""#);
-        assert_eq!(serde_json::from_str::<String>(&text).expect("valid JSON"), "a\"\\\n\u{1b}[31m\u{9b}é");
+        assert_eq!(
+            serde_json::from_str::<String>(&text).expect("valid JSON"),
+            "a\"\\\n\u{1b}[31m\u{9b}é"
+        );
     }
 
     #[test]
     fn integers_beyond_the_precision_of_a_double_stay_exact() {
-        assert_eq!(compact(&json!([u64::MAX, i64::MIN, 2.0])), "[18446744073709551615,-9223372036854775808,2]");
+        assert_eq!(
+            compact(&json!([u64::MAX, i64::MIN, 2.0])),
+            "[18446744073709551615,-9223372036854775808,2]"
+        );
     }
 }

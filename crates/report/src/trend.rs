@@ -29,7 +29,11 @@ pub fn text(trend: &Trend, when: &dyn Fn(u64) -> String, style: Style) -> String
 #[must_use]
 pub fn html(trend: &Trend, when: &dyn Fn(u64) -> String) -> String {
     let mut document = document(trend, when, usize::MAX);
-    let charts = [Some(trend), trend.other_way.as_deref()].into_iter().flatten().filter_map(chart).map(Block::Plot);
+    let charts = [Some(trend), trend.other_way.as_deref()]
+        .into_iter()
+        .flatten()
+        .filter_map(chart)
+        .map(Block::Plot);
     document.blocks.splice(1..1, charts);
     document.html()
 }
@@ -47,7 +51,10 @@ fn document(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Docume
         blocks.extend([Block::Space, Block::Heading(answer(other))]);
         blocks.extend(self::blocks(other, when, shown));
     }
-    Document { name: "linerate trend", blocks }
+    Document {
+        name: "linerate trend",
+        blocks,
+    }
 }
 
 /// The changes and the runs of one direction.
@@ -55,19 +62,33 @@ fn blocks(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Vec<Bloc
     let mut blocks = Vec::new();
     for change in &trend.changes {
         let run = &trend.runs[change.at];
-        let head = format!("{} (run {}): {}", when(run.started_unix_ms), run.run.short(), effect(trend, change));
+        let head = format!(
+            "{} (run {}): {}",
+            when(run.started_unix_ms),
+            run.run.short(),
+            effect(trend, change)
+        );
         blocks.push(Block::Heading(head));
         let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
-        let lines = change.configuration.iter().filter(|change| change.difference.impact > 0).take(CHANGES_SHOWN);
+        let lines = change
+            .configuration
+            .iter()
+            .filter(|change| change.difference.impact > 0)
+            .take(CHANGES_SHOWN);
         let lines: Vec<String> = lines
             .map(|change| {
                 let difference = &change.difference;
                 let (a, b) = (value(&difference.a), value(&difference.b));
-                format!("{}: {}: {a} before, {b} after ({})", change.of, difference.key, difference.why)
+                format!(
+                    "{}: {}: {a} before, {b} after ({})",
+                    change.of, difference.key, difference.why
+                )
             })
             .collect();
         match lines.is_empty() {
-            true => blocks.push(Block::Remark("No difference of configuration is known.".to_owned())),
+            true => blocks.push(Block::Remark(
+                "No difference of configuration is known.".to_owned(),
+            )),
             false => blocks.push(Block::List(lines)),
         }
     }
@@ -76,10 +97,18 @@ fn blocks(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Vec<Bloc
         .text("run", |run| run.run.short())
         .text("started", |run| when(run.started_unix_ms))
         .number(trend.measure.info().name, |run| {
-            run.value.map_or_else(|| MISSING.to_owned(), |value| trend.measure.info().unit.text(value))
+            run.value.map_or_else(
+                || MISSING.to_owned(),
+                |value| trend.measure.info().unit.text(value),
+            )
         });
     let left_out = trend.runs.len().saturating_sub(shown);
-    let note = (left_out > 0).then(|| format!("{} earlier; --html and --json have all", counted(left_out, "run")));
+    let note = (left_out > 0).then(|| {
+        format!(
+            "{} earlier; --html and --json have all",
+            counted(left_out, "run")
+        )
+    });
     blocks.extend(table.notes(note).non_empty().map(Block::Table));
     blocks
 }
@@ -105,8 +134,14 @@ fn answer(trend: &Trend) -> String {
         _ => String::new(),
     };
     let runs = counted(values.len(), "run");
-    let way = trend.way.map_or_else(String::new, |way| format!(" {}", stored_name(way)));
-    format!("{state}: {}{way}{path}, median {middle} in the last {} of {runs}{needed}", info.name, last.len())
+    let way = trend
+        .way
+        .map_or_else(String::new, |way| format!(" {}", stored_name(way)));
+    format!(
+        "{state}: {}{way}{path}, median {middle} in the last {} of {runs}{needed}",
+        info.name,
+        last.len()
+    )
 }
 
 /// `worse, 941 Mbit/s before, 853 Mbit/s after (-9.4 %)`
@@ -115,9 +150,17 @@ fn effect(trend: &Trend, change: &TrendChange) -> String {
     let verdict = if change.is_worse { "worse" } else { "better" };
     let size = match change.is_ratio {
         true => format!("{:+.1} %", (change.effect - 1.0) * 100.0),
-        false => format!("{}{}", if change.effect < 0.0 { "-" } else { "+" }, unit.text(change.effect.abs())),
+        false => format!(
+            "{}{}",
+            if change.effect < 0.0 { "-" } else { "+" },
+            unit.text(change.effect.abs())
+        ),
     };
-    format!("{verdict}, {} before, {} after ({size})", unit.text(change.before), unit.text(change.after))
+    format!(
+        "{verdict}, {} before, {} after ({size})",
+        unit.text(change.before),
+        unit.text(change.after)
+    )
 }
 
 /// The runs over the time before the last one, and the median of each stretch between two changes.
@@ -132,26 +175,57 @@ fn chart(trend: &Trend) -> Option<Plot> {
     };
     let place = |at: usize| (trend.runs[at].started_unix_ms as f64 - last_ms) / unit_ms;
     let known = || (0..trend.runs.len()).filter_map(|at| Some((at, trend.runs[at].value?)));
-    let mut series = vec![Series::new("run", LineStyle::Dots, 0, known().map(|(at, y)| Point::new(place(at), y)))];
-    let low = known().map(|(_, value)| value).fold(f64::INFINITY, f64::min);
+    let mut series = vec![Series::new(
+        "run",
+        LineStyle::Dots,
+        0,
+        known().map(|(at, y)| Point::new(place(at), y)),
+    )];
+    let low = known()
+        .map(|(_, value)| value)
+        .fold(f64::INFINITY, f64::min);
     let failed = (0..trend.runs.len()).filter(|at| trend.runs[*at].value.is_none());
-    series.push(Series::new("no result", LineStyle::Dots, 1, failed.map(|at| Point::new(place(at), low))));
-    let ends: Vec<usize> = [0].into_iter().chain(trend.changes.iter().map(|change| change.at)).collect();
+    series.push(Series::new(
+        "no result",
+        LineStyle::Dots,
+        1,
+        failed.map(|at| Point::new(place(at), low)),
+    ));
+    let ends: Vec<usize> = [0]
+        .into_iter()
+        .chain(trend.changes.iter().map(|change| change.at))
+        .collect();
     for (number, from) in ends.iter().enumerate() {
         let to = ends.get(number + 1).copied().unwrap_or(trend.runs.len());
-        let values: Vec<f64> = known().filter(|(at, _)| (*from..to).contains(at)).map(|(_, value)| value).collect();
+        let values: Vec<f64> = known()
+            .filter(|(at, _)| (*from..to).contains(at))
+            .map(|(_, value)| value)
+            .collect();
         let middle = median(&values)?;
         let line = [*from, to - 1].map(|at| Point::new(place(at), middle));
         series.push(Series::new("median", LineStyle::Limit, 0, line));
     }
     let (x, y) = (
-        Axis::linear("time before the last run", move |time| format!("{} {unit}", (time * 1e3).round() / 1e3)),
+        Axis::linear("time before the last run", move |time| {
+            format!("{} {unit}", (time * 1e3).round() / 1e3)
+        }),
         Axis::linear(info.meaning, move |value| info.unit.text(value)),
     );
     let chart = Chart::new(x.between(place(0).min(-1e-6), 0.0), y, 300, series).checked()?;
-    let note = format!("{}; dashed: median between two changes", counted(trend.runs.len(), "run"));
-    let title = trend.way.map_or_else(|| "Trend".to_owned(), |way| format!("Trend, {}", stored_name(way)));
-    Some(Plot { title, key: "", note, charts: vec![chart] })
+    let note = format!(
+        "{}; dashed: median between two changes",
+        counted(trend.runs.len(), "run")
+    );
+    let title = trend.way.map_or_else(
+        || "Trend".to_owned(),
+        |way| format!("Trend, {}", stored_name(way)),
+    );
+    Some(Plot {
+        title,
+        key: "",
+        note,
+        charts: vec![chart],
+    })
 }
 
 #[cfg(test)]
@@ -193,7 +267,10 @@ mod tests {
             effect: 0.903,
             is_ratio: true,
             is_worse: true,
-            configuration: vec![Change { of: "client".to_owned(), difference }],
+            configuration: vec![Change {
+                of: "client".to_owned(),
+                difference,
+            }],
         }
     }
 
@@ -206,7 +283,8 @@ mod tests {
         let when = |ms: u64| format!("minute {}", ms / 60_000);
         let text = text(&found, &when, Style::PLAIN);
         let lines: Vec<&str> = text.lines().collect();
-        let first = "worse: received_bps of lab1 > 192.0.2.7, median 850 Mbit/s in the last 5 of 26 runs";
+        let first =
+            "worse: received_bps of lab1 > 192.0.2.7, median 850 Mbit/s in the last 5 of 26 runs";
         assert_eq!(lines[0], first, "{text}");
         for part in [
             "minute 21 (run 07070707): worse, 941 Mbit/s before, 850 Mbit/s after (-9.7 %)",
@@ -216,8 +294,16 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         let page = html(&found, &when);
-        assert_eq!(page.matches("class=\"marker h0\"").count(), 26 + 1, "a dot per value and the legend");
-        assert_eq!(page.matches("class=\"marker h1\"").count(), 1 + 1, "the run without a result: {page}");
+        assert_eq!(
+            page.matches("class=\"marker h0\"").count(),
+            26 + 1,
+            "a dot per value and the legend"
+        );
+        assert_eq!(
+            page.matches("class=\"marker h1\"").count(),
+            1 + 1,
+            "the run without a result: {page}"
+        );
         assert!(json(&found).contains("\"linerate.trend/1\""));
     }
 
@@ -230,16 +316,27 @@ mod tests {
         both.other_way = Some(Box::new(other));
         assert_eq!(both.state(), TrendState::Worse);
         let text = text(&both, &|_| "today".to_owned(), Style::PLAIN);
-        for part in ["steady: received_bps forward of lab1", "worse: received_bps reverse of lab1", "(-9.7 %)"] {
+        for part in [
+            "steady: received_bps forward of lab1",
+            "worse: received_bps reverse of lab1",
+            "(-9.7 %)",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
 
     #[test]
     fn few_runs_are_shown_without_a_verdict() {
-        let text = text(&trend(&[Some(941e6), None], Vec::new()), &|_| "today".to_owned(), Style::PLAIN);
+        let text = text(
+            &trend(&[Some(941e6), None], Vec::new()),
+            &|_| "today".to_owned(),
+            Style::PLAIN,
+        );
         assert!(text.starts_with("too few runs: received_bps"), "{text}");
-        assert!(text.contains("in the last 1 of 1 run; a change shows from 25 runs on"), "{text}");
+        assert!(
+            text.contains("in the last 1 of 1 run; a change shows from 25 runs on"),
+            "{text}"
+        );
         let page = html(&trend(&[], Vec::new()), &|_| String::new());
         assert!(page.contains("too few runs"), "{page}");
     }

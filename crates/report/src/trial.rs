@@ -27,7 +27,9 @@ pub fn sound(tcp: [Received; 2], udp: [Received; 2]) -> String {
 /// The test of this title failed.
 #[must_use]
 pub fn not_sound(title: &str, reason: &str) -> String {
-    format!("Not sound: {title}: {reason}. Next: `linerate doctor lo` looks for the cause on this host.\n")
+    format!(
+        "Not sound: {title}: {reason}. Next: `linerate doctor lo` looks for the cause on this host.\n"
+    )
 }
 
 fn figure(received: Received) -> String {
@@ -44,7 +46,10 @@ mod tests {
     use super::*;
 
     fn received(rate_bps: f64, lost_percent: Option<f64>) -> Received {
-        Received { rate_bps, lost_percent }
+        Received {
+            rate_bps,
+            lost_percent,
+        }
     }
 
     #[test]
@@ -63,7 +68,10 @@ mod tests {
     #[test]
     fn a_failure_names_the_test_and_the_reason() {
         let line = not_sound("TCP, reverse", "nothing was received");
-        assert!(line.starts_with("Not sound: TCP, reverse: nothing was received. "), "{line}");
+        assert!(
+            line.starts_with("Not sound: TCP, reverse: nothing was received. "),
+            "{line}"
+        );
         assert_eq!(line.lines().count(), 1);
     }
 }

@@ -71,9 +71,15 @@ impl WriteQueue {
     /// # Errors
     /// The operating system's, when there can be no thread.
     pub(crate) fn start(write: WriteMessage, notice: DropNotice) -> io::Result<Self> {
-        let shared = Arc::new(Shared { state: Mutex::default(), filled: Condvar::new(), written: Condvar::new() });
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            filled: Condvar::new(),
+            written: Condvar::new(),
+        });
         let writer = Arc::clone(&shared);
-        thread::Builder::new().name("linerate-log".into()).spawn(move || writer.write_all(write, &notice))?;
+        thread::Builder::new()
+            .name("linerate-log".into())
+            .spawn(move || writer.write_all(write, &notice))?;
         Ok(Self { shared })
     }
 
@@ -136,7 +142,10 @@ impl Shared {
     fn end_batch(&self, batch: &[Message]) {
         let mut state = self.lock();
         state.is_writing = false;
-        state.queued_bytes -= batch.iter().map(|message| message.text().len()).sum::<usize>();
+        state.queued_bytes -= batch
+            .iter()
+            .map(|message| message.text().len())
+            .sum::<usize>();
         state.batches_done += 1;
         if state.flush_waiters > 0 {
             self.written.notify_all();
@@ -157,7 +166,10 @@ impl Shared {
         let mut state = self.lock();
         while state.messages.is_empty() {
             state.is_idle = true;
-            state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .filled
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         state.is_idle = false;
         state.is_writing = true;
@@ -167,7 +179,12 @@ impl Shared {
             bytes += message.text().len();
             fits
         };
-        let count = state.messages.iter().take(BATCH_MESSAGES_MAX).take_while(fits).count();
+        let count = state
+            .messages
+            .iter()
+            .take(BATCH_MESSAGES_MAX)
+            .take_while(fits)
+            .count();
         state.messages.drain(..count).collect()
     }
 
@@ -202,7 +219,8 @@ mod tests {
     fn queue(writer: impl Write + Send + 'static) -> WriteQueue {
         let notice = Box::new(|lines| Message::Report(format!("{lines} dropped\n")));
         let mut streams = Streams::new(Box::new(writer), None);
-        WriteQueue::start(Box::new(move |message| streams.write(message)), notice).expect("a thread")
+        WriteQueue::start(Box::new(move |message| streams.write(message)), notice)
+            .expect("a thread")
     }
 
     /// A full queue is that of a pipe whose reader does nothing.
@@ -221,7 +239,9 @@ mod tests {
         assert!(queue.shared.lock().queued_bytes <= QUEUED_BYTES_MAX + line.len());
         let notice = format!("\n{dropped} dropped\n");
         let mut text = vec![0; (lines - dropped) * line.len() + notice.len() - 1];
-        reader.read_exact(&mut text).expect("what was not dropped arrives");
+        reader
+            .read_exact(&mut text)
+            .expect("what was not dropped arrives");
         assert!(String::from_utf8_lossy(&text).contains(&notice));
     }
 
@@ -239,7 +259,11 @@ mod tests {
                     self.refusals -= 1;
                     return Err(io::ErrorKind::StorageFull.into());
                 }
-                let n = if self.refusals > 0 { bytes.len().min(3) } else { bytes.len() };
+                let n = if self.refusals > 0 {
+                    bytes.len().min(3)
+                } else {
+                    bytes.len()
+                };
                 text.extend_from_slice(&bytes[..n]);
                 Ok(n)
             }
@@ -248,12 +272,18 @@ mod tests {
             }
         }
         let text = Arc::new(Mutex::new(Vec::new()));
-        let full = Full { text: Arc::clone(&text), refusals: 1 };
+        let full = Full {
+            text: Arc::clone(&text),
+            refusals: 1,
+        };
         let queue = queue(full);
         queue.push(Message::Report("first\n".into()));
         queue.push(Message::Report("second\n".into()));
         queue.flush(TIMEOUT);
-        assert_eq!(*text.lock().expect("no panic before"), b"fir\nsecond\n1 dropped\n");
+        assert_eq!(
+            *text.lock().expect("no panic before"),
+            b"fir\nsecond\n1 dropped\n"
+        );
     }
 
     #[test]
@@ -264,10 +294,17 @@ mod tests {
         queue.push(Message::Report(sent.clone()));
         let reading = thread::spawn(move || {
             let mut text = vec![0; sent.len()];
-            reader.read_exact(&mut text).map(|()| text == sent.as_bytes())
+            reader
+                .read_exact(&mut text)
+                .map(|()| text == sent.as_bytes())
         });
         queue.flush(TIMEOUT);
         assert!(!queue.shared.lock().is_writing);
-        assert!(reading.join().expect("no panic").expect("everything was written"));
+        assert!(
+            reading
+                .join()
+                .expect("no panic")
+                .expect("everything was written")
+        );
     }
 }

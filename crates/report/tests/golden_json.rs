@@ -13,7 +13,10 @@ use support::{Recording, assert_same_text, captured_output, play, read, recorded
 /// Where we differ on purpose: which files, why, and what iperf3 would have written without the defect.
 const DIFFERENCES: &[Difference] = &[
     Difference {
-        files: &["sig-SIGINT-client-json.c321-s321.server.json", "sig-SIGINT-server-json.c321-s321.client.json"],
+        files: &[
+            "sig-SIGINT-client-json.c321-s321.server.json",
+            "sig-SIGINT-server-json.c321-s321.client.json",
+        ],
         reason: "the last interval is reported twice when the peer ends",
         edit: |document| {
             let intervals = document["intervals"].as_array_mut().expect("intervals");
@@ -60,7 +63,9 @@ fn streams_of_events_are_those_of_iperf3() {
             .take_while(|l| l.starts_with("{\""))
             .map(|l| serde_json::from_str(l).expect("JSON"))
             .collect();
-        let style = Style::JsonStream { full_output: name.starts_with("jstream-full") };
+        let style = Style::JsonStream {
+            full_output: name.starts_with("jstream-full"),
+        };
         let text = written(&tests[0].events, endpoint(&name), style);
         let mut written_lines = text.split_inclusive('\n');
         for line in &lines {
@@ -70,11 +75,18 @@ fn streams_of_events_are_those_of_iperf3() {
             assert_same_values(&event, line, &name);
         }
         let rest: String = written_lines.collect();
-        let recorded_rest: String = recorded_text.split_inclusive('\n').skip(lines.len()).collect();
+        let recorded_rest: String = recorded_text
+            .split_inclusive('\n')
+            .skip(lines.len())
+            .collect();
         if recorded_rest.is_empty() {
             assert_eq!(rest, "", "{name}");
         } else {
-            assert_same_document(&rest, &serde_json::from_str(&recorded_rest).expect("JSON"), &name);
+            assert_same_document(
+                &rest,
+                &serde_json::from_str(&recorded_rest).expect("JSON"),
+                &name,
+            );
         }
     }
 }
@@ -85,16 +97,21 @@ fn the_layout_is_that_of_cjson() {
     for Recording { name, .. } in recorded(EVENTS, &[".json"]) {
         let text = read(&name);
         let document: Value = serde_json::from_str(&text).expect("JSON");
-        let is_ambiguous =
-            text.matches("\n\t\t\"target_bitrate\"").count() > 1 || text.matches("\n\t\"error\"").count() > 1;
+        let is_ambiguous = text.matches("\n\t\t\"target_bitrate\"").count() > 1
+            || text.matches("\n\t\"error\"").count() > 1;
         if is_ambiguous || document.get("server_output_json").is_some() {
             continue;
         }
         let (output, normal, _) = captured_output();
         let event = Event::PeerOutput(ServerOutput::Json(document.to_string()));
-        play(&mut client_sink(options(Endpoint::Client, Style::Text), output), &[event]);
+        play(
+            &mut client_sink(options(Endpoint::Client, Style::Text), output),
+            &[event],
+        );
         let written = normal.text();
-        let written = written.strip_prefix("\nServer JSON output:\n").expect("a title");
+        let written = written
+            .strip_prefix("\nServer JSON output:\n")
+            .expect("a title");
         assert_same_text(written, &text, &name);
     }
 }
@@ -124,7 +141,10 @@ fn raw_lines_stay_out_of_the_json() {
     events.insert(1, Event::Warning("a warning".into()));
     play(&mut client_sink(options, output), &events);
     assert_same_document(&normal.text(), &expected, "with -V and -d");
-    assert_eq!(errors.text(), "Control connection MSS 32768\nwarning: a warning\na fact\n");
+    assert_eq!(
+        errors.text(),
+        "Control connection MSS 32768\nwarning: a warning\na fact\n"
+    );
 }
 
 #[test]
@@ -138,13 +158,21 @@ fn every_listed_difference_is_one() {
 }
 
 fn options(endpoint: Endpoint, style: Style) -> Options {
-    let mut options = Options::new(endpoint, "iperf 3.21+", "Linux testhost 6.18.0 #1 SMP PREEMPT_DYNAMIC x86_64");
+    let mut options = Options::new(
+        endpoint,
+        "iperf 3.21+",
+        "Linux testhost 6.18.0 #1 SMP PREEMPT_DYNAMIC x86_64",
+    );
     options.style = style;
     options
 }
 
 fn endpoint(name: &str) -> Endpoint {
-    if name.contains(".server.") { Endpoint::Server } else { Endpoint::Client }
+    if name.contains(".server.") {
+        Endpoint::Server
+    } else {
+        Endpoint::Client
+    }
 }
 
 /// A recorded document without the defects we do not repeat. Of keys that occur twice the last value stays, as with
@@ -159,7 +187,10 @@ fn document(name: &str) -> Value {
 
 /// A recorded document and its events.
 fn one(name: &str) -> (Value, Vec<Event>) {
-    let [recording] = recorded(EVENTS, &[name]).try_into().ok().expect("one recording");
+    let [recording] = recorded(EVENTS, &[name])
+        .try_into()
+        .ok()
+        .expect("one recording");
     let [test] = recording.tests.try_into().ok().expect("one test");
     (document(name), test.events)
 }
@@ -172,7 +203,10 @@ fn written(events: &[Event], endpoint: Endpoint, style: Style) -> String {
 }
 
 fn assert_same_document(text: &str, expected: &Value, name: &str) {
-    assert!(text.ends_with("\n}\n"), "{name}: one document, one line end");
+    assert!(
+        text.ends_with("\n}\n"),
+        "{name}: one document, one line end"
+    );
     let document: Value = serde_json::from_str(text).unwrap_or_else(|e| panic!("{name}: {e}"));
     assert_same_values(&document, expected, name);
 }
@@ -181,7 +215,10 @@ fn assert_same_values(actual: &Value, expected: &Value, name: &str) {
     let (actual, expected) = (flat(actual), flat(expected));
     for ((path, value), (expected_path, expected_value)) in actual.iter().zip(&expected) {
         assert_eq!(path, expected_path, "{name}: order of keys");
-        assert!(is_same(path, value, expected_value), "{name}: {path} is {value}, not {expected_value}");
+        assert!(
+            is_same(path, value, expected_value),
+            "{name}: {path} is {value}, not {expected_value}"
+        );
     }
     assert_eq!(actual.len(), expected.len(), "{name}: number of values");
 }
@@ -189,15 +226,21 @@ fn assert_same_values(actual: &Value, expected: &Value, name: &str) {
 /// Every leaf with its path, in order; empty containers are leaves.
 fn flat(value: &Value) -> Vec<(String, Value)> {
     let below = |key: String, value: &Value| -> Vec<(String, Value)> {
-        flat(value).into_iter().map(|(path, leaf)| (format!("{key}.{path}"), leaf)).collect()
+        flat(value)
+            .into_iter()
+            .map(|(path, leaf)| (format!("{key}.{path}"), leaf))
+            .collect()
     };
     match value {
-        Value::Object(members) if !members.is_empty() => {
-            members.iter().flat_map(|(key, value)| below(key.clone(), value)).collect()
-        }
-        Value::Array(items) if !items.is_empty() => {
-            items.iter().enumerate().flat_map(|(index, value)| below(index.to_string(), value)).collect()
-        }
+        Value::Object(members) if !members.is_empty() => members
+            .iter()
+            .flat_map(|(key, value)| below(key.clone(), value))
+            .collect(),
+        Value::Array(items) if !items.is_empty() => items
+            .iter()
+            .enumerate()
+            .flat_map(|(index, value)| below(index.to_string(), value))
+            .collect(),
         leaf => vec![(String::new(), leaf.clone())],
     }
 }

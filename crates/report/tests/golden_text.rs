@@ -12,17 +12,26 @@ use support::{Recording, assert_same_text, captured_output, play, read, recorded
 /// Where we differ on purpose: which files, why, and what iperf3 would have printed without the defect.
 const DIFFERENCES: &[Difference] = &[
     Difference {
-        files: &["sig-SIGINT-server.c321-s321.client.txt", "sig-SIGTERM-server.c321-s321.client.txt"],
+        files: &[
+            "sig-SIGINT-server.c321-s321.client.txt",
+            "sig-SIGTERM-server.c321-s321.client.txt",
+        ],
         reason: "a client prints the last interval again when the server ends; ours has fresh numbers",
         edit: without_repeated_interval,
     },
     Difference {
-        files: &["sig-SIGINT-client.c321-s321.server.txt", "sig-SIGTERM-client.c321-s321.server.txt"],
+        files: &[
+            "sig-SIGINT-client.c321-s321.server.txt",
+            "sig-SIGTERM-client.c321-s321.server.txt",
+        ],
         reason: "a server prints the last interval again when the client ends; ours has fresh numbers",
         edit: without_repeated_interval,
     },
     Difference {
-        files: &["tcp-P2-rev.c321-s321.client.txt", "verbose-P2-rev.c321-s321.client.txt"],
+        files: &[
+            "tcp-P2-rev.c321-s321.client.txt",
+            "verbose-P2-rev.c321-s321.client.txt",
+        ],
         reason: "a receiving client with one interval names columns that its rows do not have",
         edit: without_sender_columns,
     },
@@ -63,7 +72,10 @@ fn clients_print_what_iperf3_prints() {
     for Recording { name, tests, .. } in recordings {
         let case = Case::load(&name, Endpoint::Client);
         let (output, normal, errors) = captured_output();
-        play(&mut client_sink(case.options.clone(), output), &tests[0].events);
+        play(
+            &mut client_sink(case.options.clone(), output),
+            &tests[0].events,
+        );
         case.compare(&name, &normal.text(), &errors.text());
     }
 }
@@ -92,7 +104,9 @@ fn servers_print_what_iperf3_prints() {
 #[test]
 fn a_client_gets_the_server_report_from_the_accepted_connection_on() {
     let recordings = recorded(EVENTS, &["gso-text.c321-s321.server.txt"]);
-    let [recording] = &recordings[..] else { panic!("one recording") };
+    let [recording] = &recordings[..] else {
+        panic!("one recording")
+    };
     let case = Case::load(&recording.name, Endpoint::Server);
     let mut report = peer_report(case.options.clone())();
     play(&mut report, &recording.tests[0].events);
@@ -106,7 +120,12 @@ fn every_listed_difference_is_one() {
     for difference in DIFFERENCES {
         for file in difference.files {
             let recorded = read(file);
-            assert_ne!((difference.edit)(&recorded), recorded, "{file}: {}", difference.reason);
+            assert_ne!(
+                (difference.edit)(&recorded),
+                recorded,
+                "{file}: {}",
+                difference.reason
+            );
         }
     }
 }
@@ -124,10 +143,15 @@ impl Case {
     fn load(name: &str, endpoint: Endpoint) -> Self {
         let recorded = edited(name);
         let (text, stderr) = streams(name, &recorded);
-        let mut options = Options::new(endpoint, "iperf 3.21+", "Linux testhost 6.18.0 #1 SMP PREEMPT_DYNAMIC x86_64");
+        let mut options = Options::new(
+            endpoint,
+            "iperf 3.21+",
+            "Linux testhost 6.18.0 #1 SMP PREEMPT_DYNAMIC x86_64",
+        );
         options.verbose = text.starts_with("iperf 3.21+\n");
         if let Some(letter) = name.split('.').next().and_then(|n| n.strip_prefix("fmt-")) {
-            options.format = UnitFormat::from_letter(letter.chars().last().expect("a letter")).expect("a unit");
+            options.format =
+                UnitFormat::from_letter(letter.chars().last().expect("a letter")).expect("a unit");
         }
         options.title = name.starts_with("title").then(|| "mytest".into());
         let is_timed = name.starts_with("timestamps");
@@ -137,7 +161,12 @@ impl Case {
             Endpoint::Server => (Some("%H:%M:%S ".into()), 9),
         };
         options.timestamps = format;
-        Self { options, text, stderr, time_columns }
+        Self {
+            options,
+            text,
+            stderr,
+            time_columns,
+        }
     }
 
     fn compare(&self, name: &str, text: &str, stderr: &str) {
@@ -150,7 +179,10 @@ impl Case {
         let mut comparable = String::new();
         for line in text.split_inclusive('\n') {
             let (time, rest) = line.split_at(self.time_columns.min(line.len() - 1));
-            comparable.extend(time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }));
+            comparable.extend(
+                time.chars()
+                    .map(|c| if c.is_ascii_digit() { '0' } else { c }),
+            );
             comparable.push_str(rest);
         }
         comparable
@@ -160,11 +192,17 @@ impl Case {
 /// Splits a recording into the two streams of the process.
 fn streams(name: &str, recorded: &str) -> (String, String) {
     if name.ends_with(".log.txt") {
-        return recorded.split_inclusive('\n').map(String::from).partition(|l: &String| !l.starts_with("iperf3: "));
+        return recorded
+            .split_inclusive('\n')
+            .map(String::from)
+            .partition(|l: &String| !l.starts_with("iperf3: "));
     }
     match recorded.split_once("\n--stderr--\n") {
         Some((text, stderr)) => (text.to_owned(), stderr.to_owned()),
-        None => (recorded.to_owned(), edited(&name.replace(".txt", ".stderr.txt"))),
+        None => (
+            recorded.to_owned(),
+            edited(&name.replace(".txt", ".stderr.txt")),
+        ),
     }
 }
 
@@ -184,7 +222,9 @@ fn with_our_ids(text: &str) -> String {
     for line in text.split_inclusive('\n') {
         is_ours &= !line.starts_with("Server output:") && !line.starts_with("Server JSON output:");
         let start = line.find('[').filter(|_| is_ours);
-        let id = start.and_then(|start| line.get(start..start + 5)).filter(|id| id[1..4].trim().parse::<u32>().is_ok());
+        let id = start
+            .and_then(|start| line.get(start..start + 5))
+            .filter(|id| id[1..4].trim().parse::<u32>().is_ok());
         let Some(id) = id else {
             replaced.push_str(line);
             if line.starts_with("Accepted") {
@@ -195,7 +235,10 @@ fn with_our_ids(text: &str) -> String {
         if !ids.iter().any(|known| known == id) {
             ids.push(id.to_owned());
         }
-        let index = ids.iter().position(|known| known == id).expect("just added");
+        let index = ids
+            .iter()
+            .position(|known| known == id)
+            .expect("just added");
         replaced.push_str(&line.replacen(id, &format!("[{:>3}]", 5 + 2 * index), 1));
     }
     replaced
@@ -203,11 +246,15 @@ fn with_our_ids(text: &str) -> String {
 
 fn without_repeated_interval(text: &str) -> String {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let headers: Vec<usize> = (0..lines.len()).filter(|i| lines[*i].starts_with("[ ID]")).collect();
+    let headers: Vec<usize> = (0..lines.len())
+        .filter(|i| lines[*i].starts_with("[ ID]"))
+        .collect();
     let [_, repeated, _] = headers[..] else {
         return text.to_owned();
     };
-    let separator = (repeated..lines.len()).find(|i| lines[*i].starts_with("- -")).expect("a summary");
+    let separator = (repeated..lines.len())
+        .find(|i| lines[*i].starts_with("- -"))
+        .expect("a summary");
     lines[..repeated].concat() + &lines[separator..].concat()
 }
 
@@ -216,11 +263,15 @@ fn without_sender_columns(text: &str) -> String {
 }
 
 fn without_keepalive(text: &str) -> String {
-    text.split_inclusive('\n').filter(|l| !l.starts_with("Control connection TCP Keepalive")).collect()
+    text.split_inclusive('\n')
+        .filter(|l| !l.starts_with("Control connection TCP Keepalive"))
+        .collect()
 }
 
 fn without_measured_rate(text: &str) -> String {
-    text.split_inclusive('\n').filter(|l| !l.starts_with("iperf3: Total throughput")).collect()
+    text.split_inclusive('\n')
+        .filter(|l| !l.starts_with("iperf3: Total throughput"))
+        .collect()
 }
 
 fn without_second_target_bitrate(text: &str) -> String {
@@ -230,5 +281,6 @@ fn without_second_target_bitrate(text: &str) -> String {
 }
 
 fn log_file_part(text: &str) -> String {
-    text.split_once("--logfile--\n").map_or_else(String::new, |(_, log)| log.to_owned())
+    text.split_once("--logfile--\n")
+        .map_or_else(String::new, |(_, log)| log.to_owned())
 }

@@ -25,17 +25,44 @@ use support::{assert_same_text, captured_output, fixtures, play, recordings};
 /// Ends of recordings that show a defect, or output of another part of the program.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("218/tcp_burst_triptimes server", "every burst begins at 0"),
-    ("221/tcp_burst_triptimes server", "the first burst takes no time"),
-    ("218/udp_n server", "the recording begins with the end of the flows before"),
-    ("218/udp_P2 client", "reports come in the order of their arrival"),
-    ("218/udp_P2 server", "flows are mixed, and the sum takes the mistake back"),
-    ("218/udp_P2_enh client", "reports come in the order of their arrival"),
-    ("218/udp_P2_enh server", "flows are mixed, and the sum takes the mistake back"),
+    (
+        "221/tcp_burst_triptimes server",
+        "the first burst takes no time",
+    ),
+    (
+        "218/udp_n server",
+        "the recording begins with the end of the flows before",
+    ),
+    (
+        "218/udp_P2 client",
+        "reports come in the order of their arrival",
+    ),
+    (
+        "218/udp_P2 server",
+        "flows are mixed, and the sum takes the mistake back",
+    ),
+    (
+        "218/udp_P2_enh client",
+        "reports come in the order of their arrival",
+    ),
+    (
+        "218/udp_P2_enh server",
+        "flows are mixed, and the sum takes the mistake back",
+    ),
     ("221/udp_P2 client", "one of 181 datagrams is 0%"),
     ("221/udp_P2_enh server", "one flow begins a second late"),
-    ("221/bounceback_triptimes server", "requests are taken for bursts without delay"),
-    ("221/udp_histograms server", "the distribution of jitter is not supported"),
-    ("221/udp_dual client", "the two banners come in either order"),
+    (
+        "221/bounceback_triptimes server",
+        "requests are taken for bursts without delay",
+    ),
+    (
+        "221/udp_histograms server",
+        "the distribution of jitter is not supported",
+    ),
+    (
+        "221/udp_dual client",
+        "the two banners come in either order",
+    ),
     ("221/tcp_F server", "a short test has no rate"),
     ("221/tcp_n server", "a short test has no rate"),
 ];
@@ -67,7 +94,10 @@ fn recorded_text_is_written_again() {
     assert_eq!(recordings.len(), 286);
     for recorded in &recordings {
         let name = recorded.name.as_str();
-        assert!(!LEFT_OUT.iter().any(|(left_out, _)| *left_out == name), "{name}");
+        assert!(
+            !LEFT_OUT.iter().any(|(left_out, _)| *left_out == name),
+            "{name}"
+        );
         let release = &name[..3];
         let (mut expected, mut actual) = (recorded.text(), recorded.write(Style::Text));
         if !recorded.is_exact {
@@ -85,7 +115,8 @@ fn recorded_values_are_written_again() {
     for recorded in &recordings {
         let (expected, actual) = (recorded.text(), recorded.write(Style::Csv));
         let names = expected.lines().find(|line| line.starts_with("time,"));
-        let has_intervals = matches!(&recorded.events[0], Event::TestAccepted(header) if header.interval.is_some());
+        let has_intervals =
+            matches!(&recorded.events[0], Event::TestAccepted(header) if header.interval.is_some());
         let mask = |line: &str| values::mask(line, names, recorded.endpoint(), has_intervals);
         let masked = |text: &str| text.lines().map(mask).collect::<Vec<String>>();
         assert_eq!(masked(&actual), masked(&expected), "{}", recorded.name);
@@ -98,24 +129,41 @@ fn both_ends_of_a_recording_have_events() {
     let recordings: Vec<Recorded> = recordings("iperf2/events/text.jsonl");
     for recorded in &recordings {
         let (case, end) = recorded.name.split_once(' ').expect("case and end");
-        let name = format!("{case} {}", if end == "client" { "server" } else { "client" });
+        let name = format!(
+            "{case} {}",
+            if end == "client" { "server" } else { "client" }
+        );
         let is_listed = LEFT_OUT.iter().any(|(left_out, _)| *left_out == name);
-        let other = Recorded { name, ..Recorded::default() };
-        let is_there = recordings.iter().any(|recorded| recorded.name == other.name);
-        assert!(is_there || is_listed || other.text() == "\n", "{}", other.name);
+        let other = Recorded {
+            name,
+            ..Recorded::default()
+        };
+        let is_there = recordings
+            .iter()
+            .any(|recorded| recorded.name == other.name);
+        assert!(
+            is_there || is_listed || other.text() == "\n",
+            "{}",
+            other.name
+        );
     }
 }
 
 impl Recorded {
     fn endpoint(&self) -> Endpoint {
-        if self.name.ends_with(" client") { Endpoint::Client } else { Endpoint::Server }
+        if self.name.ends_with(" client") {
+            Endpoint::Client
+        } else {
+            Endpoint::Server
+        }
     }
 
     /// The recorded output of this end.
     fn text(&self) -> String {
         let (case, _) = self.name.split_once(' ').expect("case and end");
         let path = fixtures().join(format!("iperf2/text-{case}.txt"));
-        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let text =
+            fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let title = match self.endpoint() {
             Endpoint::Client => "=== client stdout ===",
             Endpoint::Server => "=== server stdout+stderr (ended with SIGINT) ===",
@@ -132,8 +180,15 @@ impl Recorded {
         Options {
             endpoint: self.endpoint(),
             style,
-            layout: if self.name.starts_with("218") { Layout::V2_1 } else { Layout::V2_2 },
-            units: self.units.and_then(UnitFormat::from_letter).unwrap_or_default(),
+            layout: if self.name.starts_with("218") {
+                Layout::V2_1
+            } else {
+                Layout::V2_2
+            },
+            units: self
+                .units
+                .and_then(UnitFormat::from_letter)
+                .unwrap_or_default(),
             enhanced: self.enhanced,
             sum_only: self.sum_only,
             hide_addresses: self.hide_addresses,

@@ -18,22 +18,48 @@ fn parts_are_left_out_on_request() {
         let lines = everything.lines().filter(|line| !is_left_out(line));
         lines.fold(String::new(), |text, line| text + line + "\n")
     };
-    let excluded = Excluded { settings: true, ..Excluded::default() };
+    let excluded = Excluded {
+        settings: true,
+        ..Excluded::default()
+    };
     assert_eq!(client_text(excluded), without(&is_banner));
-    let excluded = Excluded { connection: true, ..Excluded::default() };
+    let excluded = Excluded {
+        connection: true,
+        ..Excluded::default()
+    };
     assert_eq!(client_text(excluded), without(&is_connection));
-    let excluded = Excluded { data: true, ..Excluded::default() };
+    let excluded = Excluded {
+        data: true,
+        ..Excluded::default()
+    };
     assert_eq!(client_text(excluded), without(&is_data));
-    let all = Excluded { settings: true, connection: true, data: true, server: true, multicast: true };
+    let all = Excluded {
+        settings: true,
+        connection: true,
+        data: true,
+        server: true,
+        multicast: true,
+    };
     assert_eq!(client_text(all), "");
 }
 
 #[test]
 fn tests_at_the_same_time_share_a_header_and_later_ones_get_their_own() {
     let (output, text, _) = captured_output();
-    let mut reporter = server_reporter(Options { endpoint: Endpoint::Server, ..Options::default() }, output);
+    let mut reporter = server_reporter(
+        Options {
+            endpoint: Endpoint::Server,
+            ..Options::default()
+        },
+        output,
+    );
     let mut open = || reporter.open_test().expect("a writable output");
-    let headers = |text: &Captured| text.text().lines().filter(|line| line.starts_with("[ ID]")).count();
+    let headers = |text: &Captured| {
+        text.text()
+            .lines()
+            .filter(|line| line.starts_with("[ ID]"))
+            .count()
+    };
     let events = one_stream(Endpoint::Server);
     let (mut first, mut second) = (open(), open());
     play(&mut *first, &events);
@@ -53,9 +79,15 @@ fn failures_and_warnings_go_to_standard_error() {
     let mut sink = client_sink(Options::default(), output);
     let failure = Failure::error(1, "tcp connect failed: Connection refused");
     let warning = "WARNING: delay too large, reducing from 4.0 to 1.0 seconds.";
-    play(&mut *sink, &[Event::Warning(warning.into()), Event::Failed(failure)]);
+    play(
+        &mut *sink,
+        &[Event::Warning(warning.into()), Event::Failed(failure)],
+    );
     assert_eq!(text.text(), "");
-    assert_eq!(errors.text(), format!("{warning}\ntcp connect failed: Connection refused\n"));
+    assert_eq!(
+        errors.text(),
+        format!("{warning}\ntcp connect failed: Connection refused\n")
+    );
 }
 
 #[test]
@@ -78,7 +110,10 @@ fn a_short_last_interval_is_left_out() {
 
 /// What a client writes of a test.
 fn client_text(excluded: Excluded) -> String {
-    let options = Options { excluded, ..Options::default() };
+    let options = Options {
+        excluded,
+        ..Options::default()
+    };
     let (output, text, errors) = captured_output();
     let mut sink = client_sink(options, output);
     play(&mut *sink, &one_stream(Endpoint::Client));
@@ -98,6 +133,8 @@ fn one_stream(endpoint: Endpoint) -> Vec<Event> {
         Endpoint::Server => "218/tcp_default_i1 server",
     };
     let recordings: Vec<Recorded> = recordings("iperf2/events/text.jsonl");
-    let recorded = recordings.into_iter().find(|recorded| recorded.name == name);
+    let recorded = recordings
+        .into_iter()
+        .find(|recorded| recorded.name == name);
     recorded.expect("part of the recordings").events
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use linerate_model::event::{ControlConnected, Endpoint, Event, ServerOutput, TestHeader};
 use linerate_model::summary::{TcpSummary, UdpTotals};
 use linerate_model::{
-    EndCondition, EndpointTotals, Failure, FailureKind, IntervalReport, StreamId, StreamInterval, StreamSummary,
-    Summary, TestSpec, Transport,
+    EndCondition, EndpointTotals, Failure, FailureKind, IntervalReport, StreamId, StreamInterval,
+    StreamSummary, Summary, TestSpec, Transport,
 };
 use linerate_report::Output;
 use linerate_report::iperf3::{Options, Style, client_sink, report_failure, server_reporter};
@@ -21,8 +21,14 @@ const STREAM: Style = Style::JsonStream { full_output: false };
 
 #[test]
 fn an_error_of_the_server_has_two_lines_in_text_and_one_member_in_json() {
-    let kind = FailureKind::Peer { errno: 98, errno_text: Some("Address already in use".into()) };
-    let failed = [Event::Failed(failure(kind, "unable to start listener for connections"))];
+    let kind = FailureKind::Peer {
+        errno: 98,
+        errno_text: Some("Address already in use".into()),
+    };
+    let failed = [Event::Failed(failure(
+        kind,
+        "unable to start listener for connections",
+    ))];
     let (_, errors) = client(&failed, Style::Text);
     assert_eq!(
         errors,
@@ -31,7 +37,10 @@ fn an_error_of_the_server_has_two_lines_in_text_and_one_member_in_json() {
     );
     let (text, errors) = client(&failed, Style::Json);
     assert_eq!(text.matches("\"error\"").count(), 1);
-    assert_eq!(parse(&text)["error"], "unable to start listener for connections");
+    assert_eq!(
+        parse(&text)["error"],
+        "unable to start listener for connections"
+    );
     assert_eq!(errors, "");
     let (text, _) = client(&failed, STREAM);
     assert_eq!(
@@ -44,9 +53,16 @@ fn an_error_of_the_server_has_two_lines_in_text_and_one_member_in_json() {
 #[test]
 fn a_server_keeps_the_prefix_of_its_errors_in_json() {
     let refused = failure(FailureKind::Error, "bogus value for --omit");
-    let gone = failure(FailureKind::PeerClosed, "the client has unexpectedly closed the connection");
+    let gone = failure(
+        FailureKind::PeerClosed,
+        "the client has unexpectedly closed the connection",
+    );
     for (failure, text_line, member) in [
-        (refused, "iperf3: error - bogus value for --omit\n", "error - bogus value for --omit"),
+        (
+            refused,
+            "iperf3: error - bogus value for --omit\n",
+            "error - bogus value for --omit",
+        ),
         (
             gone,
             "iperf3: the client has unexpectedly closed the connection\n",
@@ -54,23 +70,42 @@ fn a_server_keeps_the_prefix_of_its_errors_in_json() {
         ),
     ] {
         let events = [Event::Failed(failure)];
-        assert_eq!(server(&events, Style::Text), (String::new(), text_line.into()));
+        assert_eq!(
+            server(&events, Style::Text),
+            (String::new(), text_line.into())
+        );
         assert_eq!(parse(&server(&events, Style::Json).0)["error"], member);
-        let first_line = server(&events, STREAM).0.lines().next().map(parse).expect("a line");
+        let first_line = server(&events, STREAM)
+            .0
+            .lines()
+            .next()
+            .map(parse)
+            .expect("a line");
         assert_eq!(first_line, json!({"event": "error", "data": member}));
     }
 }
 
 #[test]
 fn an_interrupted_idle_server_says_so_in_every_style() {
-    let interrupt = failure(FailureKind::Interrupted, "the server has terminated by signal Terminated(15)");
+    let interrupt = failure(
+        FailureKind::Interrupted,
+        "the server has terminated by signal Terminated(15)",
+    );
     let (output, normal, errors) = captured_output();
-    report_failure(options(Endpoint::Server, Style::Text), output, &interrupt).expect("memory can be written");
+    report_failure(options(Endpoint::Server, Style::Text), output, &interrupt)
+        .expect("memory can be written");
     assert_eq!(normal.text(), "");
-    assert_eq!(errors.text(), "iperf3: interrupt - the server has terminated by signal Terminated(15)\n");
+    assert_eq!(
+        errors.text(),
+        "iperf3: interrupt - the server has terminated by signal Terminated(15)\n"
+    );
     let (output, normal, _) = captured_output();
-    report_failure(options(Endpoint::Server, Style::Json), output, &interrupt).expect("memory can be written");
-    assert_eq!(parse(&normal.text())["error"], "interrupt - the server has terminated by signal Terminated(15)");
+    report_failure(options(Endpoint::Server, Style::Json), output, &interrupt)
+        .expect("memory can be written");
+    assert_eq!(
+        parse(&normal.text())["error"],
+        "interrupt - the server has terminated by signal Terminated(15)"
+    );
 }
 
 #[test]
@@ -78,7 +113,10 @@ fn losses_are_measured_against_what_the_receiver_saw_in_text_and_what_was_sent_i
     let events = udp_test(Duration::ZERO, udp(100, 0), udp(80, 10));
     let (text, _) = client(&events, Style::Text);
     assert!(text.contains("  0.000 ms  0/100 (0%)  sender\n"), "{text}");
-    assert!(text.contains("  2.000 ms  10/80 (12%)  receiver\n"), "{text}");
+    assert!(
+        text.contains("  2.000 ms  10/80 (12%)  receiver\n"),
+        "{text}"
+    );
     let end = &parse(&client(&events, Style::Json).0)["end"];
     assert_eq!(end["sum"]["packets"], 100);
     assert_eq!(end["sum"]["lost_percent"], 10);
@@ -95,7 +133,11 @@ fn the_warm_up_is_taken_off_the_losses() {
         udp.omitted_lost = Some(omitted_lost);
         udp
     };
-    let events = udp_test(Duration::from_secs(1), half(150, 0, 50, 0), half(150, 9, 50, 5));
+    let events = udp_test(
+        Duration::from_secs(1),
+        half(150, 0, 50, 0),
+        half(150, 9, 50, 5),
+    );
     let (text, _) = client(&events, Style::Text);
     assert!(text.contains("  0/100 (0%)  sender\n"), "{text}");
     assert!(text.contains("  4/100 (4%)  receiver\n"), "{text}");
@@ -108,20 +150,38 @@ fn losses_stay_unknown_when_an_old_peer_does_not_tell_those_of_the_warm_up() {
     receiver.omitted_lost = None;
     let events = udp_test(Duration::from_secs(1), udp(150, 0), receiver);
     let (text, _) = client(&events, Style::Text);
-    assert!(text.contains("  2.000 ms  Unknown/150  receiver\n"), "{text}");
+    assert!(
+        text.contains("  2.000 ms  Unknown/150  receiver\n"),
+        "{text}"
+    );
     let received = &parse(&client(&events, Style::Json).0)["end"]["sum_received"];
-    assert_eq!((&received["lost_packets"], &received["lost_percent"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&received["lost_packets"], &received["lost_percent"]),
+        (&Value::Null, &Value::Null)
+    );
 }
 
 #[test]
 fn late_datagrams_have_a_line_between_the_two_rows() {
     let mut receiver = udp(100, 0);
     receiver.out_of_order = 7;
-    let (text, _) = client(&udp_test(Duration::ZERO, udp(100, 0), receiver), Style::Text);
+    let (text, _) = client(
+        &udp_test(Duration::ZERO, udp(100, 0), receiver),
+        Style::Text,
+    );
     let lines: Vec<&str> = text.lines().collect();
-    let index = lines.iter().position(|l| l.contains("out-of-order")).expect("a line");
-    assert_eq!(lines[index], "[SUM]  0.0- 2.0 sec  7 datagrams received out-of-order");
-    assert!(lines[index - 1].ends_with("sender") && lines[index + 1].ends_with("receiver"), "{text}");
+    let index = lines
+        .iter()
+        .position(|l| l.contains("out-of-order"))
+        .expect("a line");
+    assert_eq!(
+        lines[index],
+        "[SUM]  0.0- 2.0 sec  7 datagrams received out-of-order"
+    );
+    assert!(
+        lines[index - 1].ends_with("sender") && lines[index + 1].ends_with("receiver"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -132,7 +192,9 @@ fn a_short_interval_counts_only_if_something_moved() {
         events.extend([interval(0, 1_000_000_000, 10), stub(bytes)].map(Event::Interval));
         events.push(Event::Finished);
         let text_rows = client(&events, Style::Text).0.matches(" sec ").count();
-        let json_rows = parse(&client(&events, Style::Json).0)["intervals"].as_array().map(Vec::len);
+        let json_rows = parse(&client(&events, Style::Json).0)["intervals"]
+            .as_array()
+            .map(Vec::len);
         (text_rows, json_rows)
     };
     assert_eq!(rows(0), (1, Some(1)));
@@ -142,7 +204,10 @@ fn a_short_interval_counts_only_if_something_moved() {
 #[test]
 fn what_ends_a_test_is_in_the_starting_line_of_a_verbose_run() {
     for (end, words) in [
-        (EndCondition::Duration(Duration::from_secs(7)), ", 7 second test, tos 0"),
+        (
+            EndCondition::Duration(Duration::from_secs(7)),
+            ", 7 second test, tos 0",
+        ),
         (EndCondition::Unlimited, ", 0 second test, tos 0"),
         (EndCondition::Bytes(4096), ", 4096 bytes to send, tos 0"),
         (EndCondition::Blocks(12), ", 12 blocks to send, tos 0"),
@@ -150,18 +215,28 @@ fn what_ends_a_test_is_in_the_starting_line_of_a_verbose_run() {
         let mut spec = TestSpec::default();
         spec.end = end;
         let mut events = accepted(&spec);
-        events.push(Event::TestStarted { at_monotonic_ns: None });
+        events.push(Event::TestStarted {
+            at_monotonic_ns: None,
+        });
         let mut verbose = options(Endpoint::Client, Style::Text);
         verbose.verbose = true;
         let (text, _) = run(&events, verbose);
-        assert!(text.lines().last().is_some_and(|l| l.ends_with(words)), "{text}");
+        assert!(
+            text.lines().last().is_some_and(|l| l.ends_with(words)),
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn text_of_a_peer_controls_no_terminal() {
-    let events = [Event::PeerOutput(ServerOutput::Text("a\tb\n\u{1b}[2J\u{9b}\r\n".into()))];
-    assert_eq!(client(&events, Style::Text).0, "\nServer output:\na\tb\n\u{fffd}[2J\u{fffd}\u{fffd}\n\n");
+    let events = [Event::PeerOutput(ServerOutput::Text(
+        "a\tb\n\u{1b}[2J\u{9b}\r\n".into(),
+    ))];
+    assert_eq!(
+        client(&events, Style::Text).0,
+        "\nServer output:\na\tb\n\u{fffd}[2J\u{fffd}\u{fffd}\n\n"
+    );
 }
 
 #[test]
@@ -194,7 +269,11 @@ fn a_log_file_takes_errors_too_and_can_be_rotated_between_tests() {
     let mut reporter = server_reporter(options(Endpoint::Server, Style::Text), output);
     reporter.listening(5201, 1).expect("writable");
     let failed = Event::Failed(failure(FailureKind::Error, "no luck"));
-    reporter.open_test().expect("a test").event(&failed).expect("writable");
+    reporter
+        .open_test()
+        .expect("a test")
+        .event(&failed)
+        .expect("writable");
     fs::rename(&log, &rotated).expect("same directory");
     reporter.listening(5201, 2).expect("writable");
     let (old, new) = (fs::read_to_string(&rotated), fs::read_to_string(&log));
@@ -215,16 +294,36 @@ fn a_server_keeps_a_bounded_number_of_intervals_for_its_documents() {
         let before = documents.text().len();
         let mut sink = reporter.open_test().expect("a test");
         let mut events = accepted(&TestSpec::default());
-        events.extend((0..intervals as u64).map(|i| Event::Interval(interval(i * 1_000_000, (i + 1) * 1_000_000, 10))));
+        events.extend(
+            (0..intervals as u64)
+                .map(|i| Event::Interval(interval(i * 1_000_000, (i + 1) * 1_000_000, 10))),
+        );
         events.push(Event::Finished);
-        events.iter().for_each(|e| sink.event(e).expect("memory can be written"));
+        events
+            .iter()
+            .for_each(|e| sink.event(e).expect("memory can be written"));
         drop(sink);
         let document = parse(&documents.text()[before..]);
-        (document["intervals"].as_array().map(Vec::len), document["end"].is_object())
+        (
+            document["intervals"].as_array().map(Vec::len),
+            document["end"].is_object(),
+        )
     };
     assert_eq!(run(ROWS + 10), (Some(ROWS), true));
-    assert_eq!(errors.text().matches("keeps no intervals after 65.5 s").count(), 1, "{}", errors.text());
-    assert_eq!(run(ROWS), (Some(ROWS), true), "what a test kept is free when it is over");
+    assert_eq!(
+        errors
+            .text()
+            .matches("keeps no intervals after 65.5 s")
+            .count(),
+        1,
+        "{}",
+        errors.text()
+    );
+    assert_eq!(
+        run(ROWS),
+        (Some(ROWS), true),
+        "what a test kept is free when it is over"
+    );
     assert_eq!(errors.text().lines().count(), 1);
 }
 
@@ -249,7 +348,10 @@ fn a_sum_knows_retransmits_only_if_every_stream_does() {
         parse(&client(&events, Style::Json).0)
     };
     let known = &document(Some(4))["end"]["sum_sent"];
-    assert_eq!((&known["retransmits"], &known["bytes"]), (&json!(7), &json!(2000)));
+    assert_eq!(
+        (&known["retransmits"], &known["bytes"]),
+        (&json!(7), &json!(2000))
+    );
     assert_eq!(document(None)["end"]["sum_sent"].get("retransmits"), None);
 }
 
@@ -268,7 +370,10 @@ fn absurd_numbers_of_a_peer_are_printed_not_fatal() {
         (half.bytes, half.duration_ns) = (u64::MAX, u64::MAX);
     }
     assert!(client(&events, Style::Text).0.ends_with("iperf Done.\n"));
-    assert_eq!(parse(&client(&events, Style::Json).0)["end"]["sum_sent"]["bytes"], u64::MAX);
+    assert_eq!(
+        parse(&client(&events, Style::Json).0)["end"]["sum_sent"]["bytes"],
+        u64::MAX
+    );
 }
 
 #[test]
@@ -278,7 +383,10 @@ fn time_and_title_stand_before_every_line_also_the_empty_one() {
     prefixed.title = Some("lab".into());
     let (text, _) = run(&[Event::Finished], prefixed.clone());
     assert_eq!(text, "T% lab:  \nT% lab:  iperf Done.\n");
-    let (_, errors) = run(&[Event::Failed(failure(FailureKind::Error, "no luck"))], prefixed);
+    let (_, errors) = run(
+        &[Event::Failed(failure(FailureKind::Error, "no luck"))],
+        prefixed,
+    );
     assert_eq!(errors, "T% iperf3: error - no luck\n");
 }
 
@@ -288,12 +396,21 @@ fn a_verbose_client_tells_who_it_is_even_if_the_server_is_busy() {
         "127.0.0.1:40000".parse().expect("an address"),
         "127.0.0.1:5201".parse().expect("an address"),
     );
-    let busy = failure(FailureKind::Error, "the server is busy running a test. try again later");
+    let busy = failure(
+        FailureKind::Error,
+        "the server is busy running a test. try again later",
+    );
     let mut verbose = options(Endpoint::Client, Style::Text);
     verbose.verbose = true;
-    let (text, errors) = run(&[Event::ControlConnected(control), Event::Failed(busy)], verbose);
+    let (text, errors) = run(
+        &[Event::ControlConnected(control), Event::Failed(busy)],
+        verbose,
+    );
     assert_eq!(text, "iperf 3.21\nhost\n");
-    assert_eq!(errors, "iperf3: error - the server is busy running a test. try again later\n");
+    assert_eq!(
+        errors,
+        "iperf3: error - the server is busy running a test. try again later\n"
+    );
 }
 
 fn options(endpoint: Endpoint, style: Style) -> Options {
@@ -333,7 +450,11 @@ fn stored_header_without_an_interval_has_none() {
     let event = &accepted(&TestSpec::default())[0];
     let mut stored = serde_json::to_value(event).expect("events can be stored");
     let header = stored["test_accepted"].as_object_mut().expect("a header");
-    assert!(header.remove("interval_ns").is_some_and(|interval| interval == 1_000_000_000_u64));
+    assert!(
+        header
+            .remove("interval_ns")
+            .is_some_and(|interval| interval == 1_000_000_000_u64)
+    );
     match serde_json::from_value(stored) {
         Ok(Event::TestAccepted(header)) => assert_eq!(header.interval, None),
         other => panic!("{other:?}"),

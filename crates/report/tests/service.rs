@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_model::service::{
-    ClientProgress, HandshakeCause, Outcome, Progress, RefusalReason, TestFacts, TestRecord, TransportTotal,
+    ClientProgress, HandshakeCause, Outcome, Progress, RefusalReason, TestFacts, TestRecord,
+    TransportTotal,
 };
 use linerate_model::{Direction, ServerEvent, Transport};
 use linerate_report::service::{
@@ -49,13 +50,18 @@ fn progress() -> Progress {
 fn events() -> Vec<ServerEvent> {
     let reason = "the client has terminated".to_owned();
     vec![
-        ServerEvent::Listening { address: ([0, 0, 0, 0], 5201).into() },
+        ServerEvent::Listening {
+            address: ([0, 0, 0, 0], 5201).into(),
+        },
         ServerEvent::TestStarted(facts()),
         ServerEvent::Progress(progress()),
         ServerEvent::TestEnded(record(Outcome::Complete)),
         ServerEvent::TestStarted(facts()),
         ServerEvent::TestEnded(record(Outcome::Partial { reason })),
-        ServerEvent::Refused { peer: peer(), reason: RefusalReason::AddressTests },
+        ServerEvent::Refused {
+            peer: peer(),
+            reason: RefusalReason::AddressTests,
+        },
         ServerEvent::LoginFailed {
             peer: peer(),
             cause: "clock_skew",
@@ -66,7 +72,9 @@ fn events() -> Vec<ServerEvent> {
             cause: HandshakeCause::Cookie,
             explanation: "timed out".to_owned(),
         },
-        ServerEvent::Stopping { signal_text: "Terminated(15)".to_owned() },
+        ServerEvent::Stopping {
+            signal_text: "Terminated(15)".to_owned(),
+        },
     ]
 }
 
@@ -76,7 +84,11 @@ fn logged(level: Level, format: Format) -> String {
 
 fn logged_events(level: Level, format: Format, events: &[ServerEvent]) -> String {
     let (output, log, _) = captured_output();
-    let options = LogOptions { level, format, progress_interval: Duration::from_secs(1) };
+    let options = LogOptions {
+        level,
+        format,
+        progress_interval: Duration::from_secs(1),
+    };
     let mut reporter = log_reporter(options, output);
     events.iter().for_each(|event| reporter.server_event(event));
     log.text()
@@ -88,7 +100,10 @@ fn one_test_and_one_stream_are_written_in_the_singular() {
     started.streams = 1;
     let mut progress = progress();
     (progress.tests, progress.streams) = (1, 1);
-    let events = [ServerEvent::TestStarted(started), ServerEvent::Progress(progress)];
+    let events = [
+        ServerEvent::TestStarted(started),
+        ServerEvent::Progress(progress),
+    ];
     let text = logged_events(Level::Info, Format::Text, &events);
     assert!(text.contains("UDP reverse, 1 stream, user"), "{text}");
     assert!(text.contains("1 test with 1 stream running: "), "{text}");
@@ -97,7 +112,10 @@ fn one_test_and_one_stream_are_written_in_the_singular() {
 #[test]
 fn every_event_is_one_line_for_people() {
     let text = logged(Level::Info, Format::Text);
-    let sentences: Vec<&str> = text.lines().map(|line| line.split_once(' ').expect("a time").1).collect();
+    let sentences: Vec<&str> = text
+        .lines()
+        .map(|line| line.split_once(' ').expect("a time").1)
+        .collect();
     let description = "192.0.2.7 port 40001, UDP reverse, 4 streams, user mario\u{fffd}";
     assert_eq!(
         sentences,
@@ -123,38 +141,77 @@ fn every_event_is_one_line_for_people() {
 #[test]
 fn levels_decide_what_is_written() {
     let lines = |level| logged(level, Format::Text).lines().count();
-    assert_eq!([Level::Error, Level::Warn, Level::Info, Level::Debug].map(lines), [0, 3, 10, 11]);
+    assert_eq!(
+        [Level::Error, Level::Warn, Level::Info, Level::Debug].map(lines),
+        [0, 3, 10, 11]
+    );
 }
 
 #[test]
 fn json_lines_carry_numbers_as_numbers() {
     let text = logged(Level::Info, Format::Json);
-    let lines: Vec<serde_json::Value> = text.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|l| serde_json::from_str(l).expect("JSON"))
+        .collect();
     assert_eq!(lines.len(), 10);
     let ended = &lines[5];
     assert_eq!(ended["event"], "test_ended");
     assert_eq!(ended["outcome"], "partial");
-    assert_eq!((ended["sent_bytes"].as_u64(), ended["seconds"].as_f64()), (Some(1_250_000_000), Some(10.0)));
+    assert_eq!(
+        (ended["sent_bytes"].as_u64(), ended["seconds"].as_f64()),
+        (Some(1_250_000_000), Some(10.0))
+    );
     assert_eq!(ended["user"], "mario\n");
-    assert!(lines.iter().all(|l| l["time"].is_string() && l["level"].is_string() && l["message"].is_string()));
+    assert!(
+        lines
+            .iter()
+            .all(|l| l["time"].is_string() && l["level"].is_string() && l["message"].is_string())
+    );
 }
 
 #[test]
 fn a_flood_of_refusals_does_not_fill_the_log() {
-    let refusals = vec![ServerEvent::Refused { peer: peer(), reason: RefusalReason::Busy }; 100_000];
-    assert!(logged_events(Level::Debug, Format::Text, &refusals).lines().count() < 100);
+    let refusals = vec![
+        ServerEvent::Refused {
+            peer: peer(),
+            reason: RefusalReason::Busy
+        };
+        100_000
+    ];
+    assert!(
+        logged_events(Level::Debug, Format::Text, &refusals)
+            .lines()
+            .count()
+            < 100
+    );
 }
 
 #[test]
 fn metrics_follow_the_conventions_of_prometheus() {
     let metrics = Arc::new(Metrics::default());
     let (silent, ..) = captured_output();
-    let options = LogOptions { level: Level::Error, format: Format::Text, progress_interval: Duration::from_secs(1) };
+    let options = LogOptions {
+        level: Level::Error,
+        format: Format::Text,
+        progress_interval: Duration::from_secs(1),
+    };
     let mut reporter = counted(log_reporter(options, silent), Arc::clone(&metrics));
-    events().iter().for_each(|event| reporter.server_event(event));
+    events()
+        .iter()
+        .for_each(|event| reporter.server_event(event));
     reporter.server_event(&ServerEvent::TestStarted(facts()));
-    let process = ProcessMetrics { cpu_seconds: 1.5, open_fds: Some(9), ..ProcessMetrics::default() };
-    let records = RecordMetrics { stored: 812, lost: 2, waiting: 3, store_bytes: None };
+    let process = ProcessMetrics {
+        cpu_seconds: 1.5,
+        open_fds: Some(9),
+        ..ProcessMetrics::default()
+    };
+    let records = RecordMetrics {
+        stored: 812,
+        lost: 2,
+        waiting: 3,
+        store_bytes: None,
+    };
     let page = metrics.exposition("1.2.3", &process, Some(&records));
     for line in [
         "linerate_build_info{version=\"1.2.3\"} 1",
@@ -180,7 +237,10 @@ fn metrics_follow_the_conventions_of_prometheus() {
     ] {
         assert!(page.lines().any(|l| l == line), "{line}\n{page}");
     }
-    assert!(!page.contains("process_threads") && !page.contains("store_bytes"), "what is not known has no line");
+    assert!(
+        !page.contains("process_threads") && !page.contains("store_bytes"),
+        "what is not known has no line"
+    );
     check_format(&page);
 }
 

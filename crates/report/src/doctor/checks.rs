@@ -21,7 +21,12 @@ pub(crate) fn checks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
 
 fn ruled_out(diagnosis: &Diagnosis) -> impl Iterator<Item = Block> {
     let rules = diagnosis.ruled_out.iter();
-    rules.map(|rule| verbatim("NOT", &format!("{}  {}: {}", rule.id, rule.subject, rule.reason)))
+    rules.map(|rule| {
+        verbatim(
+            "NOT",
+            &format!("{}  {}: {}", rule.id, rule.subject, rule.reason),
+        )
+    })
 }
 
 fn not_evaluated(diagnosis: &Diagnosis) -> impl Iterator<Item = Block> {
@@ -37,12 +42,20 @@ fn not_evaluated(diagnosis: &Diagnosis) -> impl Iterator<Item = Block> {
 
 /// Lines of an import that were not understood.
 fn unread(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
-    let Some(first) = diagnosis.unread.first() else { return Vec::new() };
+    let Some(first) = diagnosis.unread.first() else {
+        return Vec::new();
+    };
     let count = diagnosis.unread_count.max(diagnosis.unread.len());
     if !verbose {
-        return vec![verbatim("UNREAD", &format!("lines not understood: {count}; the first: {first} (-v shows all)"))];
+        return vec![verbatim(
+            "UNREAD",
+            &format!("lines not understood: {count}; the first: {first} (-v shows all)"),
+        )];
     }
-    let mut blocks = vec![verbatim("UNREAD", &format!("lines not understood: {count}"))];
+    let mut blocks = vec![verbatim(
+        "UNREAD",
+        &format!("lines not understood: {count}"),
+    )];
     blocks.extend(diagnosis.unread.iter().map(|line| verbatim("", line)));
     blocks
 }

@@ -11,9 +11,19 @@ use super::{one_line, place_of_commands};
 /// nothing runs until a user has read a line and removed its comment mark.
 #[must_use]
 pub fn fix_script(diagnosis: &Diagnosis) -> String {
-    let mut out = String::from("#!/bin/sh\n# Suggested changes. Read each one, then remove the `# ` in front of it.\n");
-    for finding in diagnosis.findings.iter().filter(|finding| !finding.remedy.is_empty()) {
-        let _ = writeln!(out, "\n# {} {}: {}", finding.id, finding.subject, finding.title);
+    let mut out = String::from(
+        "#!/bin/sh\n# Suggested changes. Read each one, then remove the `# ` in front of it.\n",
+    );
+    for finding in diagnosis
+        .findings
+        .iter()
+        .filter(|finding| !finding.remedy.is_empty())
+    {
+        let _ = writeln!(
+            out,
+            "\n# {} {}: {}",
+            finding.id, finding.subject, finding.title
+        );
         for need in &finding.needs {
             let _ = writeln!(out, "# needs: {need}");
         }

@@ -10,15 +10,28 @@ const TENTH_MS: u64 = 100;
 /// `None` where the limit did not change.
 pub(super) fn text(timeline: &[LimitPeriod], shown: usize) -> Option<String> {
     let mut periods: Vec<LimitPeriod> = Vec::new();
-    for period in timeline.iter().filter(|period| period.length_ms >= TENTH_MS / 2) {
-        match periods.last_mut().filter(|last| (&last.load, &last.verdict) == (&period.load, &period.verdict)) {
+    for period in timeline
+        .iter()
+        .filter(|period| period.length_ms >= TENTH_MS / 2)
+    {
+        match periods
+            .last_mut()
+            .filter(|last| (&last.load, &last.verdict) == (&period.load, &period.verdict))
+        {
             Some(last) => last.length_ms = last.length_ms.saturating_add(period.length_ms),
             None => periods.push(period.clone()),
         }
     }
-    let has_changed = periods.windows(2).any(|pair| matches!(pair, [a, b] if a.verdict != b.verdict));
-    let of_loads: Vec<String> =
-        periods.iter().take(shown).collect::<Vec<_>>().chunk_by(|a, b| a.load == b.load).map(of_load).collect();
+    let has_changed = periods
+        .windows(2)
+        .any(|pair| matches!(pair, [a, b] if a.verdict != b.verdict));
+    let of_loads: Vec<String> = periods
+        .iter()
+        .take(shown)
+        .collect::<Vec<_>>()
+        .chunk_by(|a, b| a.load == b.load)
+        .map(of_load)
+        .collect();
     let more = if periods.len() > shown { ", ..." } else { "" };
     has_changed.then(|| of_loads.join("; ") + more)
 }
@@ -32,7 +45,12 @@ fn of_load(periods: &[&LimitPeriod]) -> String {
 fn word(period: &LimitPeriod) -> String {
     let tenths = period.length_ms.saturating_add(TENTH_MS / 2) / TENTH_MS;
     let name = limit_name(&period.verdict);
-    format!("{} {}.{} s", name.trim_start_matches("the "), tenths / 10, tenths % 10)
+    format!(
+        "{} {}.{} s",
+        name.trim_start_matches("the "),
+        tenths / 10,
+        tenths % 10
+    )
 }
 
 #[cfg(test)]
@@ -55,9 +73,28 @@ mod tests {
         ];
         let all = "down: path 1.5 s; up: unknown 0.3 s, path 2.0 s";
         assert_eq!(text(&timeline, 6).as_deref(), Some(all));
-        assert_eq!(text(&timeline, 2).as_deref(), Some("down: path 1.5 s; up: unknown 0.3 s, ..."));
+        assert_eq!(
+            text(&timeline, 2).as_deref(),
+            Some("down: path 1.5 s; up: unknown 0.3 s, ...")
+        );
         assert_eq!(text(&timeline[..2], 6), None);
-        assert_eq!(text(&[period(Some("down"), "path", 1000), period(Some("up"), "path", 900)], 6), None);
-        assert_eq!(text(&[period(None, "path", 30), period(None, "unknown", 1000)], 6), None, "too short to be seen");
+        assert_eq!(
+            text(
+                &[
+                    period(Some("down"), "path", 1000),
+                    period(Some("up"), "path", 900)
+                ],
+                6
+            ),
+            None
+        );
+        assert_eq!(
+            text(
+                &[period(None, "path", 30), period(None, "unknown", 1000)],
+                6
+            ),
+            None,
+            "too short to be seen"
+        );
     }
 }

@@ -10,9 +10,17 @@ const CPUS_SHOWN: usize = 4;
 /// `sender: worker CPU 0 (96 %), CPU 1 (4 %); interrupts of eth0 CPU 1; softirq CPU 0; CPUs 0 and 1 share a core`
 pub(super) fn line(placement: &Placement) -> String {
     let end = placement.end.as_ref().unwrap_or(&placement.host);
-    let device = placement.device.as_ref().map_or_else(String::new, |device| format!(" of {device}"));
+    let device = placement
+        .device
+        .as_ref()
+        .map_or_else(String::new, |device| format!(" of {device}"));
     let mut parts = vec![format!("worker {}", cpus(&placement.worker))];
-    parts.extend(placement.interrupts.iter().map(|shares| format!("interrupts{device} {}", cpus(shares))));
+    parts.extend(
+        placement
+            .interrupts
+            .iter()
+            .map(|shares| format!("interrupts{device} {}", cpus(shares))),
+    );
     parts.push(format!("softirq {}", cpus(&placement.softirq)));
     parts.extend(placement.shared.iter().map(neighbours));
     format!("{end}: {}", parts.join("; "))
@@ -23,7 +31,9 @@ fn cpus(shares: &CpuShares) -> String {
         return format!("not known ({})", reason_words(reason));
     }
     let shown = shares.cpus.iter().take(CPUS_SHOWN);
-    let mut words: Vec<String> = shown.map(|share| format!("CPU {} ({} %)", share.cpu, share.percent)).collect();
+    let mut words: Vec<String> = shown
+        .map(|share| format!("CPU {} ({} %)", share.cpu, share.percent))
+        .collect();
     if shares.cpus.len() > CPUS_SHOWN {
         words.push(format!("{} more", shares.cpus.len() - CPUS_SHOWN));
     }
@@ -33,8 +43,11 @@ fn cpus(shares: &CpuShares) -> String {
 /// `CPUs 0, 1 and 2 share an L3 cache`
 fn neighbours(shared: &SharedCpus) -> String {
     let numbers: Vec<String> = shared.cpus.iter().map(ToString::to_string).collect();
-    let listed =
-        numbers.split_last().map_or_else(String::new, |(last, rest)| format!("{} and {last}", rest.join(", ")));
+    let listed = numbers
+        .split_last()
+        .map_or_else(String::new, |(last, rest)| {
+            format!("{} and {last}", rest.join(", "))
+        });
     let words = match shared.resource.as_str() {
         "core" => "share a core",
         "l2" => "share an L2 cache",

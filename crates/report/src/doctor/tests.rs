@@ -60,7 +60,8 @@ fn diagnosis() -> Diagnosis {
 fn path() -> Diagnosis {
     let fact = |fact: &str, value: &str| json!({"fact": fact, "value": value, "threshold": ""});
     let subject = "client test, client to server";
-    let period = |verdict: &str, length_ms: u64| json!({"verdict": verdict, "length_ms": length_ms});
+    let period =
+        |verdict: &str, length_ms: u64| json!({"verdict": verdict, "length_ms": length_ms});
     let diagnosis = json!({
         "schema": DOCTOR_SCHEMA,
         "hosts": ["client", "server"],
@@ -125,19 +126,38 @@ fn short_reports_are_as_reviewed() {
 fn placement_is_listed_in_the_long_report_and_advised_in_the_short_one() {
     let mut diagnosis = path();
     let end = |host: &str| json!({"host": host, "worker": {"cpus": [{"cpu": 0, "percent": 100}]}, "softirq": {"absent": "not-reported"}});
-    diagnosis.placement = serde_json::from_value(json!([end("client"), end("server")])).expect("placements");
-    assert!(!short(&diagnosis).contains("PLACEMENT"), "{}", short(&diagnosis));
+    diagnosis.placement =
+        serde_json::from_value(json!([end("client"), end("server")])).expect("placements");
+    assert!(
+        !short(&diagnosis).contains("PLACEMENT"),
+        "{}",
+        short(&diagnosis)
+    );
     let mut finding = diagnosis.findings[0].clone();
     finding.id = PLACEMENT_RULE.to_owned();
     finding.subject = "client".to_owned();
     finding.advice = Some("try -A 1,0".to_owned());
     diagnosis.findings.push(finding);
     let text = short(&diagnosis);
-    assert!(text.contains("\nPLACEMENT   client: try -A 1,0\n") && !text.contains("ALSO"), "{text}");
-    let wide = Style { columns: 200, ..Style::PLAIN };
+    assert!(
+        text.contains("\nPLACEMENT   client: try -A 1,0\n") && !text.contains("ALSO"),
+        "{text}"
+    );
+    let wide = Style {
+        columns: 200,
+        ..Style::PLAIN
+    };
     let text = super::text(&diagnosis, true, wide);
-    assert!(text.contains("\nPLACEMENT   client: worker CPU 0 (100 %); softirq not known (not reported)\n"), "{text}");
-    assert!(text.contains("\n            server: worker CPU 0 (100 %)"), "{text}");
+    assert!(
+        text.contains(
+            "\nPLACEMENT   client: worker CPU 0 (100 %); softirq not known (not reported)\n"
+        ),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n            server: worker CPU 0 (100 %)"),
+        "{text}"
+    );
 }
 
 /// The narrowest hop needs no remedy, its long queue has one.
@@ -150,14 +170,23 @@ fn finding_that_is_worse_than_the_limit_has_its_remedy_in_the_short_report() {
         });
         let mut diagnosis = path();
         diagnosis.findings.truncate(1);
-        diagnosis.findings[0].severity = serde_json::from_value(json!(severity)).expect("a severity");
-        diagnosis.findings.push(serde_json::from_value(queue).expect("a finding"));
+        diagnosis.findings[0].severity =
+            serde_json::from_value(json!(severity)).expect("a severity");
+        diagnosis
+            .findings
+            .push(serde_json::from_value(queue).expect("a finding"));
         short(&diagnosis)
     };
     let worse = with_queue("info");
     assert!(worse.contains("ALSO        A queue on the path"), "{worse}");
-    assert!(worse.contains("\n  next      fq_codel or cake at 9.5 Mbit/s\n"), "{worse}");
-    assert!(!with_queue("high").contains("fq_codel"), "the remedy of the limit is the only one");
+    assert!(
+        worse.contains("\n  next      fq_codel or cake at 9.5 Mbit/s\n"),
+        "{worse}"
+    );
+    assert!(
+        !with_queue("high").contains("fq_codel"),
+        "the remedy of the limit is the only one"
+    );
 }
 
 #[test]
@@ -173,7 +202,11 @@ fn what_both_hosts_have_alike_is_one_line() {
         found.evidence = drops;
         found
     };
-    let others = [finding("client", "5"), finding("server", "5"), finding("router", "6")];
+    let others = [
+        finding("client", "5"),
+        finding("server", "5"),
+        finding("router", "6"),
+    ];
     diagnosis.findings.extend(others);
     let lines = "\nALSO        Drops (client, server): 5 packets dropped by the qdisc\n            Drops (router): 6 packets dropped by the qdisc\n";
     assert!(short(&diagnosis).contains(lines), "{}", short(&diagnosis));
@@ -184,11 +217,19 @@ fn guest_without_offloads_is_not_fine() {
     let mut diagnosis = path();
     let off = json!({"id": "OFF-01", "subject": "server", "reason": "fixed off: it cannot be switched on here"});
     diagnosis.ruled_out = vec![serde_json::from_value(off).expect("a rule")];
-    assert!(short(&diagnosis).contains("\nOK          offloads "), "{}", short(&diagnosis));
+    assert!(
+        short(&diagnosis).contains("\nOK          offloads "),
+        "{}",
+        short(&diagnosis)
+    );
     let mut finding = diagnosis.findings[0].clone();
     finding.id = "VIRT-01".to_owned();
     diagnosis.findings.push(finding);
-    assert!(!short(&diagnosis).contains("\nOK "), "{}", short(&diagnosis));
+    assert!(
+        !short(&diagnosis).contains("\nOK "),
+        "{}",
+        short(&diagnosis)
+    );
 }
 
 #[test]
@@ -210,10 +251,26 @@ fn long_report_has_ids_evidence_and_every_rule() {
 #[test]
 fn only_a_limit_is_called_a_bottleneck() {
     for (verdict, sentence, line) in [
-        ("no-load", "no problem found; no load", "RESULT      no problem found; no load\n"),
-        ("configured-rate", "the rate is reached (test, client to server)", "RESULT      the rate is reached\n"),
-        ("line-rate", "the link is full (TOP-01 on receiver eth0)", "RESULT      the link is full (a guess)\n"),
-        ("sender-cpu", "the sender is full (CPU-01 on x)", "BOTTLENECK  the sender is full (a guess)\n"),
+        (
+            "no-load",
+            "no problem found; no load",
+            "RESULT      no problem found; no load\n",
+        ),
+        (
+            "configured-rate",
+            "the rate is reached (test, client to server)",
+            "RESULT      the rate is reached\n",
+        ),
+        (
+            "line-rate",
+            "the link is full (TOP-01 on receiver eth0)",
+            "RESULT      the link is full (a guess)\n",
+        ),
+        (
+            "sender-cpu",
+            "the sender is full (CPU-01 on x)",
+            "BOTTLENECK  the sender is full (a guess)\n",
+        ),
         (
             "path",
             "undecided between A and B: do X to tell them apart (PATH-10 on x)",
@@ -233,23 +290,53 @@ fn text_is_as_wide_as_the_terminal_and_commands_are_never_wrapped() {
     let mut diagnosis = path();
     let command = format!("tc {}", "long ".repeat(40).trim_end());
     diagnosis.findings[0].remedy = vec![command.clone()];
-    let text = text(&diagnosis, false, Style { columns: 60, ..Style::PLAIN });
+    let text = text(
+        &diagnosis,
+        false,
+        Style {
+            columns: 60,
+            ..Style::PLAIN
+        },
+    );
     assert!(text.contains(&format!("  do        {command}\n")), "{text}");
-    assert!(text.lines().filter(|line| !line.contains(&command)).all(|line| line.len() <= 60), "{text}");
+    assert!(
+        text.lines()
+            .filter(|line| !line.contains(&command))
+            .all(|line| line.len() <= 60),
+        "{text}"
+    );
 }
 
 #[test]
 fn severity_is_coloured_on_a_terminal_only() {
-    let coloured = text(&path(), false, Style { is_coloured: true, ..Style::PLAIN });
-    assert!(coloured.starts_with("\u{1b}[31mBOTTLENECK\u{1b}[0m  the path"), "{coloured:?}");
+    let coloured = text(
+        &path(),
+        false,
+        Style {
+            is_coloured: true,
+            ..Style::PLAIN
+        },
+    );
+    assert!(
+        coloured.starts_with("\u{1b}[31mBOTTLENECK\u{1b}[0m  the path"),
+        "{coloured:?}"
+    );
     assert!(!short(&path()).contains('\u{1b}'));
 }
 
 #[test]
 fn a_script_does_nothing_by_itself() {
     let script = fix_script(&diagnosis());
-    assert!(script.contains("# ethtool -G eth0 rx 4096 reboot\n# undo: ethtool -G eth0 rx 256\n"), "{script}");
-    assert!(script.lines().all(|line| line.is_empty() || line.starts_with('#')), "{script}");
+    assert!(
+        script.contains("# ethtool -G eth0 rx 4096 reboot\n# undo: ethtool -G eth0 rx 256\n"),
+        "{script}"
+    );
+    assert!(
+        script
+            .lines()
+            .all(|line| line.is_empty() || line.starts_with('#')),
+        "{script}"
+    );
 }
 
 #[test]
@@ -258,7 +345,10 @@ fn commands_of_the_other_end_name_it_beside_them() {
     diagnosis.findings[0].remedy_host = Some("the receiver".to_owned());
     let text = short(&diagnosis);
     let lines = "  do        ethtool -G eth0 rx 4096 reboot  # on the receiver\n  undo      ethtool -G eth0 rx 256  # on the receiver\n";
-    assert!(text.contains(lines) && fix_script(&diagnosis).contains("rx 256  # on the receiver\n"), "{text}");
+    assert!(
+        text.contains(lines) && fix_script(&diagnosis).contains("rx 256  # on the receiver\n"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -8,10 +8,20 @@ use crate::numbers::{digits, scaled};
 
 /// What was read, in words; `None` for a fact that is no metric.
 pub(super) fn metric(evidence: &Evidence) -> Option<String> {
-    let Evidence { fact, value, threshold, .. } = evidence;
+    let Evidence {
+        fact,
+        value,
+        threshold,
+        ..
+    } = evidence;
     let (host, key) = owner(fact);
     let Some(known) = facts::find(&key) else {
-        return Some(format!("{key} {}", written(value, "")).trim_end().to_owned() + &host);
+        return Some(
+            format!("{key} {}", written(value, ""))
+                .trim_end()
+                .to_owned()
+                + &host,
+        );
     };
     let value = written(value, known.unit);
     let mut words = match known.phrase {
@@ -47,8 +57,17 @@ fn owner(fact: &str) -> (String, String) {
 
 /// A counter, an offload or a kernel variable by its own name.
 fn name(key: &str) -> String {
-    let own = key.strip_prefix("sysctl.").unwrap_or_else(|| key.rsplit('.').next().unwrap_or(key));
-    own.replace('_', if key.starts_with("sysctl.") || key.contains(".drv.") { "_" } else { " " })
+    let own = key
+        .strip_prefix("sysctl.")
+        .unwrap_or_else(|| key.rsplit('.').next().unwrap_or(key));
+    own.replace(
+        '_',
+        if key.starts_with("sysctl.") || key.contains(".drv.") {
+            "_"
+        } else {
+            " "
+        },
+    )
 }
 
 /// A number with its unit; a count is the bare number.
@@ -69,24 +88,37 @@ fn quantity(number: f64, unit: &str) -> String {
 fn in_units<const N: usize>(number: f64, base: f64, units: [&'static str; N]) -> String {
     let (value, unit) = scaled(number, base, units);
     let value = digits(value);
-    let value = if value.contains('.') { value.trim_end_matches('0').trim_end_matches('.') } else { &value };
+    let value = if value.contains('.') {
+        value.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &value
+    };
     format!("{value} {unit}")
 }
 
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent >= 10.0 { format!("{percent:.0} %") } else { format!("{} %", general(percent, 2)) }
+    if percent >= 10.0 {
+        format!("{percent:.0} %")
+    } else {
+        format!("{} %", general(percent, 2))
+    }
 }
 
 /// Advice without the ids of rules in brackets, which `-v` shows: `more queues (CHN-01)`.
 pub(super) fn without_ids(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
-    while let Some((before, (inside, after))) =
-        rest.split_once(" (").and_then(|(before, tail)| Some((before, tail.split_once(')')?)))
+    while let Some((before, (inside, after))) = rest
+        .split_once(" (")
+        .and_then(|(before, tail)| Some((before, tail.split_once(')')?)))
     {
         out.push_str(before);
-        if !inside.split([',', ' ']).filter(|word| !word.is_empty() && *word != "to").all(is_id) {
+        if !inside
+            .split([',', ' '])
+            .filter(|word| !word.is_empty() && *word != "to")
+            .all(is_id)
+        {
             out.push_str(" (");
             out.push_str(inside);
             out.push(')');
@@ -99,7 +131,9 @@ pub(super) fn without_ids(text: &str) -> String {
 /// `CHN-01`
 fn is_id(word: &str) -> bool {
     word.split_once('-').is_some_and(|(area, number)| {
-        area.chars().all(|c| c.is_ascii_uppercase()) && number.len() == 2 && number.bytes().all(|b| b.is_ascii_digit())
+        area.chars().all(|c| c.is_ascii_uppercase())
+            && number.len() == 2
+            && number.bytes().all(|b| b.is_ascii_digit())
     })
 }
 
@@ -111,19 +145,49 @@ mod tests {
     fn metrics_have_the_units_people_use() {
         for (fact, value, threshold, words) in [
             ("run.0.received_bps", "95700000", "", "95.7 Mbit/s received"),
-            ("run.0.received_bps", "16232.8 Mbit/s", "", "16.2 Gbit/s received"),
+            (
+                "run.0.received_bps",
+                "16232.8 Mbit/s",
+                "",
+                "16.2 Gbit/s received",
+            ),
             ("goodput", "949.0 Mbit/s", "", "goodput 949 Mbit/s"),
             ("run.0.rtt_us", "7300", "", "RTT 7.3 ms under load"),
             ("run.0.min_rtt_us", "15", "", "RTT 15 us idle"),
-            ("run.0.retransmit_share", "0.00031", "", "0.031 % retransmitted"),
+            (
+                "run.0.retransmit_share",
+                "0.00031",
+                "",
+                "0.031 % retransmitted",
+            ),
             ("run.0.snd_wnd_bytes", "65536", "", "receive window 64 KiB"),
             ("nic.eth0.net.mtu", "1500", "", "MTU 1500 bytes"),
-            ("server: nic.eth0.link.speed_mbps", "10000", "", "link speed 10 Gbit/s (server)"),
+            (
+                "server: nic.eth0.link.speed_mbps",
+                "10000",
+                "",
+                "link speed 10 Gbit/s (server)",
+            ),
             ("peer.net.mtu", "9000", "", "MTU 9000 bytes (peer)"),
-            ("nic.eth0.drv.rx_missed", "3207", "total since boot, expected 0", "rx_missed 3207 since boot"),
-            ("nic.eth0.feat.generic-receive-offload", "off", "on", "generic-receive-offload off"),
+            (
+                "nic.eth0.drv.rx_missed",
+                "3207",
+                "total since boot, expected 0",
+                "rx_missed 3207 since boot",
+            ),
+            (
+                "nic.eth0.feat.generic-receive-offload",
+                "off",
+                "on",
+                "generic-receive-offload off",
+            ),
             ("sysctl.net.ipv4.tcp_sack", "0", "1", "net.ipv4.tcp_sack 0"),
-            ("client: rustc", "0.95 CPUs", "another program", "rustc 0.95 CPUs (client)"),
+            (
+                "client: rustc",
+                "0.95 CPUs",
+                "another program",
+                "rustc 0.95 CPUs (client)",
+            ),
             ("a whole statement", "", "", "a whole statement"),
         ] {
             let evidence = Evidence::new(fact, value, threshold);
@@ -136,9 +200,18 @@ mod tests {
     #[test]
     fn ids_of_rules_are_left_out_of_advice() {
         for (text, expected) in [
-            ("more queues (CHN-01), or spread interrupts (IRQ-01, IRQ-02)", "more queues, or spread interrupts"),
-            ("raise the limits (SYS-01 to SYS-03) or add a client", "raise the limits or add a client"),
-            ("larger writes (-l 1M), zero copy (-Z)", "larger writes (-l 1M), zero copy (-Z)"),
+            (
+                "more queues (CHN-01), or spread interrupts (IRQ-01, IRQ-02)",
+                "more queues, or spread interrupts",
+            ),
+            (
+                "raise the limits (SYS-01 to SYS-03) or add a client",
+                "raise the limits or add a client",
+            ),
+            (
+                "larger writes (-l 1M), zero copy (-Z)",
+                "larger writes (-l 1M), zero copy (-Z)",
+            ),
             ("an open (bracket", "an open (bracket"),
         ] {
             assert_eq!(without_ids(text), expected);

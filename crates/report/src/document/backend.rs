@@ -6,7 +6,9 @@ use std::fmt::Write;
 
 use plotters::element::{Drawable, PointCollection};
 use plotters_backend::text_anchor::{HPos, VPos};
-use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind};
+use plotters_backend::{
+    BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind,
+};
 
 use super::style::shortened;
 use crate::page::escaped;
@@ -79,7 +81,10 @@ impl DrawingBackend for SvgBackend<'_> {
 }
 
 fn units((x, y): BackendCoord) -> (f64, f64) {
-    (f64::from(x) / f64::from(TENTHS), f64::from(y) / f64::from(TENTHS))
+    (
+        f64::from(x) / f64::from(TENTHS),
+        f64::from(y) / f64::from(TENTHS),
+    )
 }
 
 /// An element at places of a chart.
@@ -99,7 +104,12 @@ impl<'a> PointCollection<'a, (f64, f64)> for &'a Mark<'_> {
 }
 
 impl Drawable<SvgBackend<'_>> for Mark<'_> {
-    fn draw<I: Iterator<Item = BackendCoord>>(&self, at: I, to: &mut SvgBackend<'_>, _: (u32, u32)) -> Drawn {
+    fn draw<I: Iterator<Item = BackendCoord>>(
+        &self,
+        at: I,
+        to: &mut SvgBackend<'_>,
+        _: (u32, u32),
+    ) -> Drawn {
         let points: Vec<(f64, f64)> = at.map(units).collect();
         self.shape.write(to.out, &self.class, &points);
         Ok(())
@@ -129,8 +139,15 @@ const SYMBOLS: usize = 4;
 impl Shape<'_> {
     /// Writes the element at these points, in units of the drawing.
     pub(super) fn write(&self, out: &mut String, class: &str, points: &[(f64, f64)]) {
-        let all = || points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect::<Vec<_>>().join(" ");
-        let [first, last] = [points.first(), points.last()].map(|point| point.copied().unwrap_or_default());
+        let all = || {
+            points
+                .iter()
+                .map(|(x, y)| format!("{x:.1},{y:.1}"))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let [first, last] =
+            [points.first(), points.last()].map(|point| point.copied().unwrap_or_default());
         let (x, y) = first;
         let _ = match self {
             Self::Line if points.len() == 2 => writeln!(
@@ -141,26 +158,50 @@ impl Shape<'_> {
             Self::Line => writeln!(out, "<polyline class=\"{class}\" points=\"{}\"/>", all()),
             Self::Area => writeln!(out, "<polygon class=\"{class}\" points=\"{}\"/>", all()),
             Self::Bars(width) => {
-                let bar = |ends: &[(f64, f64)]| format!("M{:.1} {:.1}V{:.1}", ends[0].0, ends[0].1, ends[1].1);
+                let bar = |ends: &[(f64, f64)]| {
+                    format!("M{:.1} {:.1}V{:.1}", ends[0].0, ends[0].1, ends[1].1)
+                };
                 let bars: String = points.chunks_exact(2).map(bar).collect();
-                writeln!(out, "<path class=\"{class}\" stroke-width=\"{width:.1}\" d=\"{bars}\"/>")
+                writeln!(
+                    out,
+                    "<path class=\"{class}\" stroke-width=\"{width:.1}\" d=\"{bars}\"/>"
+                )
             }
             Self::Symbol(number) => match number % SYMBOLS {
-                0 => writeln!(out, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>"),
+                0 => writeln!(
+                    out,
+                    "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>"
+                ),
                 1 => writeln!(
                     out,
                     "<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"7\" height=\"7\"/>",
                     x - 3.5,
                     y - 3.5
                 ),
-                2 => writeln!(out, "<path class=\"{class}\" d=\"M{x:.1} {y:.1}m0 -5l4.5 8h-9z\"/>"),
-                _ => writeln!(out, "<path class=\"{class}\" d=\"M{x:.1} {y:.1}m0 -5l5 5l-5 5l-5 -5z\"/>"),
+                2 => writeln!(
+                    out,
+                    "<path class=\"{class}\" d=\"M{x:.1} {y:.1}m0 -5l4.5 8h-9z\"/>"
+                ),
+                _ => writeln!(
+                    out,
+                    "<path class=\"{class}\" d=\"M{x:.1} {y:.1}m0 -5l5 5l-5 5l-5 -5z\"/>"
+                ),
             },
-            Self::Ring => writeln!(out, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\"/>"),
+            Self::Ring => writeln!(
+                out,
+                "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\"/>"
+            ),
             Self::Text(anchor, text) => {
                 let text = escaped(&shortened(text));
-                let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
-                writeln!(out, "<text{class} x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>")
+                let class = if class.is_empty() {
+                    String::new()
+                } else {
+                    format!(" class=\"{class}\"")
+                };
+                writeln!(
+                    out,
+                    "<text{class} x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
+                )
             }
             Self::Hover(text) => writeln!(
                 out,

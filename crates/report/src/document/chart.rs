@@ -103,19 +103,38 @@ pub(crate) struct Point {
 impl Point {
     /// A point without a label.
     pub(crate) fn new(x: f64, y: f64) -> Self {
-        Self { x, y, ..Self::default() }
+        Self {
+            x,
+            y,
+            ..Self::default()
+        }
     }
 }
 
 impl Axis {
     /// An axis from 0.
-    pub(crate) fn linear(label: impl Into<Cow<'static, str>>, text: impl Fn(f64) -> String + 'static) -> Self {
-        Self { label: label.into(), scale: Scale::Linear, text: Box::new(text), ticks: Vec::new(), range: None }
+    pub(crate) fn linear(
+        label: impl Into<Cow<'static, str>>,
+        text: impl Fn(f64) -> String + 'static,
+    ) -> Self {
+        Self {
+            label: label.into(),
+            scale: Scale::Linear,
+            text: Box::new(text),
+            ticks: Vec::new(),
+            range: None,
+        }
     }
 
     /// An axis by ratio.
-    pub(crate) fn log(label: impl Into<Cow<'static, str>>, text: impl Fn(f64) -> String + 'static) -> Self {
-        Self { scale: Scale::Log, ..Self::linear(label, text) }
+    pub(crate) fn log(
+        label: impl Into<Cow<'static, str>>,
+        text: impl Fn(f64) -> String + 'static,
+    ) -> Self {
+        Self {
+            scale: Scale::Log,
+            ..Self::linear(label, text)
+        }
     }
 
     /// The same axis, written at these values.
@@ -137,7 +156,13 @@ impl Axis {
 
 /// A value at an axis that begins at 0.
 pub(crate) fn from_zero(text: impl Fn(f64) -> String) -> impl Fn(f64) -> String {
-    move |value| if value == 0.0 { "0".to_owned() } else { text(value) }
+    move |value| {
+        if value == 0.0 {
+            "0".to_owned()
+        } else {
+            text(value)
+        }
+    }
 }
 
 /// Most series of a drawing; more are not distinguishable.
@@ -157,7 +182,12 @@ impl Series {
         hue: usize,
         points: impl IntoIterator<Item = Point>,
     ) -> Self {
-        Self { name: name.into(), line_style, hue, points: thinned(points.into_iter().collect()) }
+        Self {
+            name: name.into(),
+            line_style,
+            hue,
+            points: thinned(points.into_iter().collect()),
+        }
     }
 
     fn is_data(&self) -> bool {
@@ -180,11 +210,19 @@ fn thinned(points: Vec<Point>) -> Vec<Point> {
         .flat_map(|chunk| {
             let order = |a: &&Point, b: &&Point| a.y.total_cmp(&b.y);
             let [low, high] = [chunk.iter().min_by(order), chunk.iter().max_by(order)];
-            let is_end = move |point: &Point, end: Option<&Point>| end.is_some_and(|end| std::ptr::eq(end, point));
-            chunk.iter().map(move |point| is_end(point, low) || is_end(point, high))
+            let is_end = move |point: &Point, end: Option<&Point>| {
+                end.is_some_and(|end| std::ptr::eq(end, point))
+            };
+            chunk
+                .iter()
+                .map(move |point| is_end(point, low) || is_end(point, high))
         })
         .collect();
-    points.into_iter().zip(is_kept).filter_map(|(point, is_kept)| is_kept.then_some(point)).collect()
+    points
+        .into_iter()
+        .zip(is_kept)
+        .filter_map(|(point, is_kept)| is_kept.then_some(point))
+        .collect()
 }
 
 /// Values of all series at a place, or within a stretch of places.
@@ -200,14 +238,24 @@ pub(crate) struct Slot {
 impl Chart {
     /// A chart of curves, without a name.
     pub(crate) fn new(x: Axis, y: Axis, height: u32, series: Vec<Series>) -> Self {
-        Self { name: "", x, y, series, bands: Vec::new(), height, has_bars: false }
+        Self {
+            name: "",
+            x,
+            y,
+            series,
+            bands: Vec::new(),
+            height,
+            has_bars: false,
+        }
     }
 
     /// Leaves out what has no place on its axes; none when nothing measured is left.
     pub(crate) fn checked(mut self) -> Option<Self> {
         let (x, y) = (&self.x, &self.y);
         for series in &mut self.series {
-            series.points.retain(|point| x.has_place_for(point.x) && y.has_place_for(point.y));
+            series
+                .points
+                .retain(|point| x.has_place_for(point.x) && y.has_place_for(point.y));
         }
         self.series.retain(|series| !series.points.is_empty());
         self.series.iter().any(Series::is_measured).then_some(self)
@@ -216,7 +264,9 @@ impl Chart {
     /// Whether some measured series has the points of a curve.
     pub(crate) fn has_curve(&self) -> bool {
         let mut series = self.series.iter();
-        series.any(|series| series.line_style == LineStyle::Main && series.points.len() >= CURVE_POINTS_MIN)
+        series.any(|series| {
+            series.line_style == LineStyle::Main && series.points.len() >= CURVE_POINTS_MIN
+        })
     }
 
     /// Smallest and largest place from left to right.
@@ -233,17 +283,34 @@ impl Chart {
     }
 
     fn range(&self, values: impl Fn(&Point) -> [f64; 2]) -> (f64, f64) {
-        let values = self.series.iter().flat_map(|series| &series.points).flat_map(values);
-        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
+        let values = self
+            .series
+            .iter()
+            .flat_map(|series| &series.points)
+            .flat_map(values);
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (low.min(value), high.max(value))
+        })
     }
 
     /// Bars from 0, one for each point.
     pub(crate) fn bars(&self, style: Style) -> Vec<String> {
-        let points: Vec<&Point> = self.series.iter().flat_map(|series| &series.points).collect();
+        let points: Vec<&Point> = self
+            .series
+            .iter()
+            .flat_map(|series| &series.points)
+            .collect();
         let highest = points.iter().map(|point| point.y).fold(0.0, f64::max);
-        let width = points.iter().map(|point| (self.x.text)(point.x).chars().count()).max();
+        let width = points
+            .iter()
+            .map(|point| (self.x.text)(point.x).chars().count())
+            .max();
         let bar = |point: &Point| {
-            let share = if highest > 0.0 { point.y / highest } else { 0.0 };
+            let share = if highest > 0.0 {
+                point.y / highest
+            } else {
+                0.0
+            };
             let line = format!(
                 "{} {:>width$} {} {}",
                 if point.is_marked { '*' } else { ' ' },
@@ -261,21 +328,44 @@ impl Chart {
     /// share a slot, which has the lowest and the highest value.
     pub(crate) fn slots(&self, slots_max: usize) -> Vec<Slot> {
         let series = self.series.iter().filter(|series| series.is_data());
-        let mut places: Vec<f64> = series.flat_map(|series| &series.points).map(|point| point.x).collect();
+        let mut places: Vec<f64> = series
+            .flat_map(|series| &series.points)
+            .map(|point| point.x)
+            .collect();
         places.sort_unstable_by(f64::total_cmp);
         places.dedup();
         let slot = |places: &[f64]| {
             let (from, to) = (places[0], places[places.len() - 1]);
             let [first, last] = [from, to].map(|place| (self.x.text)(place));
-            let name = if from == to { first } else { format!("{first} to {last}") };
-            let cells = self.series.iter().map(|series| self.cell(series, from, to)).collect();
-            Slot { from, to, name, cells }
+            let name = if from == to {
+                first
+            } else {
+                format!("{first} to {last}")
+            };
+            let cells = self
+                .series
+                .iter()
+                .map(|series| self.cell(series, from, to))
+                .collect();
+            Slot {
+                from,
+                to,
+                name,
+                cells,
+            }
         };
-        places.chunks(places.len().div_ceil(slots_max).max(1)).map(slot).collect()
+        places
+            .chunks(places.len().div_ceil(slots_max).max(1))
+            .map(slot)
+            .collect()
     }
 
     fn cell(&self, series: &Series, from: f64, to: f64) -> Option<String> {
-        let points: Vec<&Point> = series.points.iter().filter(|point| (from..=to).contains(&point.x)).collect();
+        let points: Vec<&Point> = series
+            .points
+            .iter()
+            .filter(|point| (from..=to).contains(&point.x))
+            .collect();
         if from == to {
             let texts: BTreeSet<String> = points.iter().map(|point| self.value(point)).collect();
             return (!texts.is_empty()).then(|| texts.into_iter().collect::<Vec<_>>().join(", "));
@@ -283,11 +373,18 @@ impl Chart {
         let order = |a: &&&Point, b: &&&Point| a.y.total_cmp(&b.y);
         let low = points.iter().min_by(order).map(|point| self.value(point))?;
         let high = points.iter().max_by(order).map(|point| self.value(point))?;
-        Some(if low == high { low } else { format!("{low} to {high}") })
+        Some(if low == high {
+            low
+        } else {
+            format!("{low} to {high}")
+        })
     }
 
     fn value(&self, point: &Point) -> String {
-        let label = point.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
+        let label = point
+            .label
+            .as_ref()
+            .map_or_else(String::new, |label| format!(" ({label})"));
         format!("{}{label}", (self.y.text)(point.y))
     }
 }
@@ -298,16 +395,36 @@ mod tests {
 
     #[test]
     fn long_series_keep_their_peaks() {
-        let point = |at: u32| Point::new(f64::from(at), if at == 20_001 { 9.0 } else { f64::from(at % 2) });
+        let point = |at: u32| {
+            Point::new(
+                f64::from(at),
+                if at == 20_001 { 9.0 } else { f64::from(at % 2) },
+            )
+        };
         let series = Series::new("rate", LineStyle::Main, 0, (0..36_000).map(point));
         assert!(series.points.len() <= 2 * SLOTS_MAX);
-        let highest = series.points.iter().max_by(|a, b| a.y.total_cmp(&b.y)).expect("points");
+        let highest = series
+            .points
+            .iter()
+            .max_by(|a, b| a.y.total_cmp(&b.y))
+            .expect("points");
         assert_eq!((highest.x, highest.y), (20_001.0, 9.0));
         assert!(series.points.is_sorted_by_key(|point| point.x));
         let text = |value: f64| value.to_string();
-        let chart = Chart::new(Axis::linear("s", text), Axis::linear("rate", text), 200, vec![series]);
+        let chart = Chart::new(
+            Axis::linear("s", text),
+            Axis::linear("rate", text),
+            200,
+            vec![series],
+        );
         let slots = chart.slots(SLOTS_MAX);
         assert!(slots.len() <= SLOTS_MAX);
-        assert_eq!(slots.iter().filter(|slot| slot.cells == [Some("0 to 9".to_owned())]).count(), 1);
+        assert_eq!(
+            slots
+                .iter()
+                .filter(|slot| slot.cells == [Some("0 to 9".to_owned())])
+                .count(),
+            1
+        );
     }
 }

@@ -95,11 +95,18 @@ impl Entry {
         };
         let lines = match self.is_verbatim {
             true => vec![style.characters(&printable(&self.text.replace('\n', " ")))],
-            false => wrapped(&style.line(&self.text), style.columns.saturating_sub(indent).max(ENTRY_CHARS_MIN)),
+            false => wrapped(
+                &style.line(&self.text),
+                style.columns.saturating_sub(indent).max(ENTRY_CHARS_MIN),
+            ),
         };
         for (number, line) in lines.iter().enumerate() {
             let _ = match number {
-                0 => writeln!(out, "{status}{}{line}", style.characters(&printable(&self.label))),
+                0 => writeln!(
+                    out,
+                    "{status}{}{line}",
+                    style.characters(&printable(&self.label))
+                ),
                 _ => writeln!(out, "{:indent$}{line}", ""),
             };
         }
@@ -137,7 +144,11 @@ impl Document {
 impl Block {
     /// Text beside a label of `width` characters.
     pub(crate) fn entry(label: &str, width: usize, text: impl Into<String>) -> Self {
-        Self::Entry(Entry { label: format!("{label:<width$}"), text: text.into(), ..Entry::default() })
+        Self::Entry(Entry {
+            label: format!("{label:<width$}"),
+            text: text.into(),
+            ..Entry::default()
+        })
     }
 
     /// The same, never wrapped or shortened.
@@ -188,13 +199,26 @@ impl Block {
             Self::Paragraph(text) => writeln!(out, "<p>{}</p>", line(text)),
             Self::Remark(text) => writeln!(out, "<p class=\"remark\">{}</p>", line(text)),
             Self::List(lines) => {
-                let items: String = lines.iter().map(|one| format!("<li>{}</li>\n", line(one))).collect();
+                let items: String = lines
+                    .iter()
+                    .map(|one| format!("<li>{}</li>\n", line(one)))
+                    .collect();
                 writeln!(out, "<ul>{items}</ul>")
             }
             Self::Verbatim(text) => writeln!(out, "<pre>{}</pre>", escaped(text)),
-            Self::Entry(Entry { status, label, text, .. }) => {
+            Self::Entry(Entry {
+                status,
+                label,
+                text,
+                ..
+            }) => {
                 let head = [status, label].map(|part| line(part.trim()));
-                writeln!(out, "<p><strong>{}</strong> {}</p>", head.join(" "), line(text))
+                writeln!(
+                    out,
+                    "<p><strong>{}</strong> {}</p>",
+                    head.join(" "),
+                    line(text)
+                )
             }
             Self::Space => Ok(()),
             Self::Table(table) => {
@@ -210,10 +234,18 @@ impl Block {
                 block.html(out);
                 writeln!(out, "</details>")
             }
-            Self::Download(Download { name, label, media_type, bytes }) => {
+            Self::Download(Download {
+                name,
+                label,
+                media_type,
+                bytes,
+            }) => {
                 let data = base64::engine::general_purpose::STANDARD.encode(bytes);
                 let (name, label) = (escaped(name), line(label));
-                writeln!(out, "<p><a download=\"{name}\" href=\"data:{media_type};base64,{data}\">{label}</a></p>")
+                writeln!(
+                    out,
+                    "<p><a download=\"{name}\" href=\"data:{media_type};base64,{data}\">{label}</a></p>"
+                )
             }
         };
     }

@@ -24,7 +24,12 @@ impl Plot {
     /// A plot of one drawing; none without a curve.
     pub(crate) fn of(title: &str, key: &'static str, note: String, chart: Chart) -> Option<Self> {
         let chart = chart.checked().filter(Chart::has_curve)?;
-        Some(Self { title: title.to_owned(), key, note, charts: vec![chart] })
+        Some(Self {
+            title: title.to_owned(),
+            key,
+            note,
+            charts: vec![chart],
+        })
     }
 
     /// As HTML with inline SVG.
@@ -47,10 +52,18 @@ impl Plot {
     /// As bars for a terminal.
     pub(crate) fn text(&self, style: Style) -> String {
         let mut out = String::new();
-        for line in wrapped(&style.line(&format!("{} ({})", self.title, self.note)), LINE_CHARS) {
+        for line in wrapped(
+            &style.line(&format!("{} ({})", self.title, self.note)),
+            LINE_CHARS,
+        ) {
             let _ = writeln!(out, "{line}");
         }
-        for bar in self.charts.iter().filter(|chart| chart.has_bars).flat_map(|chart| chart.bars(style)) {
+        for bar in self
+            .charts
+            .iter()
+            .filter(|chart| chart.has_bars)
+            .flat_map(|chart| chart.bars(style))
+        {
             let _ = writeln!(out, "{bar}");
         }
         out

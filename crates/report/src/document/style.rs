@@ -19,10 +19,17 @@ pub struct Style {
 
 impl Style {
     /// What every terminal and file can take.
-    pub const PLAIN: Self = Self { glyphs: Glyphs::Ascii, is_coloured: false, columns: LINE_CHARS };
+    pub const PLAIN: Self = Self {
+        glyphs: Glyphs::Ascii,
+        is_coloured: false,
+        columns: LINE_CHARS,
+    };
 
     /// All characters and no escape sequences.
-    pub(crate) const UNSTYLED: Self = Self { glyphs: Glyphs::Blocks, ..Self::PLAIN };
+    pub(crate) const UNSTYLED: Self = Self {
+        glyphs: Glyphs::Blocks,
+        ..Self::PLAIN
+    };
 
     /// One line of untrusted text: no line ends, no characters that act on a terminal, none it cannot show, and
     /// no more than [`TEXT_CHARS_MAX`] of them.
@@ -56,7 +63,11 @@ impl Style {
     }
 
     fn sequence(self, code: &str, text: &str) -> String {
-        if self.is_coloured { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+        if self.is_coloured {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }
 
@@ -98,10 +109,20 @@ mod tests {
 
     #[test]
     fn untrusted_text_stays_one_line_of_bounded_length() {
-        let blocks = Style { glyphs: Glyphs::Blocks, is_coloured: true, ..Style::PLAIN };
-        assert_eq!(blocks.line("nginx\u{1b}[31m\r\nx ≥ é"), "nginx\u{fffd}[31m\u{fffd} x ≥ é");
+        let blocks = Style {
+            glyphs: Glyphs::Blocks,
+            is_coloured: true,
+            ..Style::PLAIN
+        };
+        assert_eq!(
+            blocks.line("nginx\u{1b}[31m\r\nx ≥ é"),
+            "nginx\u{fffd}[31m\u{fffd} x ≥ é"
+        );
         assert_eq!(Style::PLAIN.line("p99 ≥ 5 s → é"), "p99 >= 5 s -> é");
-        assert_eq!(blocks.line(&"a".repeat(1_000_000)).chars().count(), TEXT_CHARS_MAX + 1);
+        assert_eq!(
+            blocks.line(&"a".repeat(1_000_000)).chars().count(),
+            TEXT_CHARS_MAX + 1
+        );
     }
 
     #[test]

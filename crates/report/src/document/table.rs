@@ -40,7 +40,11 @@ pub(crate) struct Cell {
 impl Cell {
     /// A cell, marked or not.
     pub(crate) fn marked(text: String, is_marked: bool) -> Self {
-        Self { text, is_marked, heat: None }
+        Self {
+            text,
+            is_marked,
+            heat: None,
+        }
     }
 
     /// The same cell, coloured in HTML by a share from 0 to 1.
@@ -83,7 +87,12 @@ impl<'a, T> TableOf<'a, T> {
         keys.into_iter().fold(self, column)
     }
 
-    fn column<C: Into<Cell>>(mut self, head: &str, is_number: bool, cell: impl Fn(&'a T) -> C) -> Self {
+    fn column<C: Into<Cell>>(
+        mut self,
+        head: &str,
+        is_number: bool,
+        cell: impl Fn(&'a T) -> C,
+    ) -> Self {
         let head = head.to_owned();
         self.table.columns.push(Column { head, is_number });
         for (row, item) in self.table.rows.iter_mut().zip(self.items) {
@@ -117,7 +126,11 @@ const WORDS_CHARS_MIN: usize = 24;
 
 impl Table {
     /// A table with a row for each item.
-    pub(crate) fn of<'a, T>(id: &'static str, title: impl Into<String>, items: &'a [T]) -> TableOf<'a, T> {
+    pub(crate) fn of<'a, T>(
+        id: &'static str,
+        title: impl Into<String>,
+        items: &'a [T],
+    ) -> TableOf<'a, T> {
         let table = Self {
             id,
             title: title.into(),
@@ -149,7 +162,10 @@ impl Table {
 
     /// The same without the heads.
     pub(crate) fn csv_rows(&self) -> String {
-        self.rows.iter().map(|row| line(row.iter().map(|cell| cell.text.as_str()))).collect()
+        self.rows
+            .iter()
+            .map(|row| line(row.iter().map(|cell| cell.text.as_str())))
+            .collect()
     }
 
     /// Lines of at most [`LINE_CHARS`] characters: long words are wrapped in the last column, and columns that do not
@@ -181,19 +197,45 @@ impl Table {
             let cells = rows.iter().filter_map(|row| row.get(place));
             let widest = cells.map(|cell| chars(&cell.text)).max().unwrap_or(0);
             let width = widest.max(chars(&style.line(&column.head)));
-            width.min(if place == last { LINE_CHARS - GAP } else { INNER_CHARS_MAX })
+            width.min(if place == last {
+                LINE_CHARS - GAP
+            } else {
+                INNER_CHARS_MAX
+            })
         };
-        let mut widths: Vec<usize> = self.columns.iter().enumerate().map(|(p, c)| width(p, c)).collect();
+        let mut widths: Vec<usize> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(p, c)| width(p, c))
+            .collect();
         // Words in the last column take what is left of the line.
         let before: usize = widths.iter().rev().skip(1).map(|width| width + GAP).sum();
-        if let (Some(last), Some(Column { is_number: false, .. })) = (widths.last_mut(), self.columns.last()) {
+        if let (
+            Some(last),
+            Some(Column {
+                is_number: false, ..
+            }),
+        ) = (widths.last_mut(), self.columns.last())
+        {
             *last = (*last).min(LINE_CHARS.saturating_sub(before + GAP).max(WORDS_CHARS_MIN));
         }
         widths
     }
 
-    fn block(&self, out: &mut String, places: &[usize], widths: &[usize], rows: &[Vec<Cell>], style: Style) {
-        let heads: Vec<Cell> = self.columns.iter().map(|c| style.line(&c.head).into()).collect();
+    fn block(
+        &self,
+        out: &mut String,
+        places: &[usize],
+        widths: &[usize],
+        rows: &[Vec<Cell>],
+        style: Style,
+    ) {
+        let heads: Vec<Cell> = self
+            .columns
+            .iter()
+            .map(|c| style.line(&c.head).into())
+            .collect();
         self.line(out, places, widths, &heads, style);
         for row in rows {
             self.line(out, places, widths, row, style);
@@ -201,7 +243,14 @@ impl Table {
     }
 
     /// One row, over as many lines as the words of its last column need.
-    fn line(&self, out: &mut String, places: &[usize], widths: &[usize], row: &[Cell], style: Style) {
+    fn line(
+        &self,
+        out: &mut String,
+        places: &[usize],
+        widths: &[usize],
+        row: &[Cell],
+        style: Style,
+    ) {
         let lines_of = |place: usize| {
             let cell = row.get(place).cloned().unwrap_or_default();
             let width = widths.get(place).copied().unwrap_or(0).max(1);
@@ -209,15 +258,30 @@ impl Table {
             (place, width, cell.is_marked, lines)
         };
         let cells: Vec<_> = places.iter().map(|place| lines_of(*place)).collect();
-        let height = cells.iter().map(|(.., lines)| lines.len()).max().unwrap_or(0);
+        let height = cells
+            .iter()
+            .map(|(.., lines)| lines.len())
+            .max()
+            .unwrap_or(0);
         for number in 0..height {
             let mut line = String::new();
             for (place, width, is_marked, lines) in &cells {
                 let text = lines.get(number).map_or("", String::as_str);
                 let padding = " ".repeat(width.saturating_sub(chars(text)));
-                let shown = if *is_marked { style.bold(text) } else { text.to_owned() };
-                let is_text = self.columns.get(*place).is_some_and(|column| !column.is_number);
-                let (before, after) = if is_text { ("", padding.as_str()) } else { (padding.as_str(), "") };
+                let shown = if *is_marked {
+                    style.bold(text)
+                } else {
+                    text.to_owned()
+                };
+                let is_text = self
+                    .columns
+                    .get(*place)
+                    .is_some_and(|column| !column.is_number);
+                let (before, after) = if is_text {
+                    ("", padding.as_str())
+                } else {
+                    (padding.as_str(), "")
+                };
                 let _ = write!(line, "{}{before}{shown}{after}", " ".repeat(GAP));
             }
             let _ = writeln!(out, "{}", line.trim_end());
@@ -228,19 +292,29 @@ impl Table {
     pub(crate) fn html(&self, out: &mut String) {
         let caption = match self.title.as_str() {
             "" => String::new(),
-            title => format!("<caption>{} {}</caption>", self.id, escaped(&shortened(title))),
+            title => format!(
+                "<caption>{} {}</caption>",
+                self.id,
+                escaped(&shortened(title))
+            ),
         };
         let _ = write!(out, "<div class=\"wide\"><table>{caption}\n<thead><tr>");
         for column in &self.columns {
             let class = class(column);
-            let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", escaped(&shortened(&column.head)));
+            let _ = write!(
+                out,
+                "<th scope=\"col\"{class}>{}</th>",
+                escaped(&shortened(&column.head))
+            );
         }
         out.push_str("</tr></thead>\n<tbody>\n");
         for row in &self.rows {
             out.push_str("<tr>");
             for (cell, column) in row.iter().zip(&self.columns) {
                 let text = escaped(&shortened(&cell.text));
-                let heat = cell.heat.map_or_else(String::new, |heat| format!(" style=\"--heat:{:.0}%\"", 100.0 * heat));
+                let heat = cell.heat.map_or_else(String::new, |heat| {
+                    format!(" style=\"--heat:{:.0}%\"", 100.0 * heat)
+                });
                 let class = format!("{}{heat}", class(column));
                 let _ = match cell.is_marked {
                     true => write!(out, "<td{class}><strong>*{text}</strong></td>"),
@@ -286,7 +360,11 @@ fn blocks(widths: &[usize]) -> Vec<Vec<usize>> {
 }
 
 fn class(column: &Column) -> &'static str {
-    if column.is_number { "" } else { " class=\"words\"" }
+    if column.is_number {
+        ""
+    } else {
+        " class=\"words\""
+    }
 }
 
 fn line<'a>(fields: impl Iterator<Item = &'a str>) -> String {

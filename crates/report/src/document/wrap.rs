@@ -34,7 +34,10 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
 /// A word in parts of at most `width` characters.
 fn pieces(word: &str, width: usize) -> Vec<String> {
     let letters: Vec<char> = word.chars().collect();
-    letters.chunks(width).map(|chunk| chunk.iter().collect()).collect()
+    letters
+        .chunks(width)
+        .map(|chunk| chunk.iter().collect())
+        .collect()
 }
 
 #[cfg(test)]

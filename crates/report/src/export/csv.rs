@@ -9,7 +9,8 @@ use super::unit_symbol;
 /// One line per measure of each trial.
 #[must_use]
 pub fn measures(runs: &[RunRecord]) -> String {
-    let mut text = line(["run", "trial", "factors", "measure", "way", "value", "unit"].map(str::to_owned));
+    let mut text =
+        line(["run", "trial", "factors", "measure", "way", "value", "unit"].map(str::to_owned));
     for (run, trial) in trials(runs) {
         for measure in &trial.measures {
             let info = measure.name.info();
@@ -30,7 +31,12 @@ pub fn measures(runs: &[RunRecord]) -> String {
 /// One line per value of each series; `start_ns` and `end_ns` are those of its interval since the start of the trial.
 #[must_use]
 pub fn series(runs: &[RunRecord]) -> String {
-    let mut text = line(["run", "trial", "series", "of", "way", "start_ns", "end_ns", "value"].map(str::to_owned));
+    let mut text = line(
+        [
+            "run", "trial", "series", "of", "way", "start_ns", "end_ns", "value",
+        ]
+        .map(str::to_owned),
+    );
     for (run, trial) in trials(runs) {
         for series in &trial.series {
             for ((start_ns, end_ns), value) in intervals(series).zip(&series.values) {
@@ -51,11 +57,16 @@ pub fn series(runs: &[RunRecord]) -> String {
 }
 
 fn trials(runs: &[RunRecord]) -> impl Iterator<Item = (&RunRecord, &Trial)> {
-    runs.iter().flat_map(|run| run.trials.iter().map(move |trial| (run, trial)))
+    runs.iter()
+        .flat_map(|run| run.trials.iter().map(move |trial| (run, trial)))
 }
 
 fn factors(trial: &Trial) -> String {
-    let factors: Vec<String> = trial.factors.iter().map(|(name, level)| format!("{name}={level}")).collect();
+    let factors: Vec<String> = trial
+        .factors
+        .iter()
+        .map(|(name, level)| format!("{name}={level}"))
+        .collect();
     quotable(&factors.join(";"))
 }
 
@@ -82,7 +93,11 @@ fn intervals(series: &Series) -> Box<dyn Iterator<Item = (u64, u64)> + '_> {
 /// Text that a spreadsheet does not take for a formula, nor a terminal for a control sequence.
 pub(crate) fn quotable(text: &str) -> String {
     let text = printable(text);
-    if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text }
+    if text.starts_with(['=', '+', '-', '@']) {
+        format!("'{text}")
+    } else {
+        text
+    }
 }
 
 fn line<const N: usize>(fields: [String; N]) -> String {

@@ -39,13 +39,17 @@ pub fn document(runs: &[RunRecord]) -> String {
 /// An annotation of a job on GitHub.
 #[must_use]
 pub fn github_error(message: &str) -> String {
-    let escaped = message.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    let escaped = message
+        .replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A");
     format!("::error::{escaped}\n")
 }
 
 fn section(run: &RunRecord) -> String {
     let mut text = String::from("### ");
-    let path = [&run.path.client, &run.path.server].map(|end| escaped(end.as_deref().unwrap_or("?")));
+    let path =
+        [&run.path.client, &run.path.server].map(|end| escaped(end.as_deref().unwrap_or("?")));
     let _ = write!(text, "{} {} → {}", stored_name(run.kind), path[0], path[1]);
     if !name(run).is_empty() {
         let _ = write!(text, ": {}", escaped(name(run)));
@@ -63,7 +67,13 @@ fn section(run: &RunRecord) -> String {
     }
     for (name, way, value) in &medians {
         let info = name.info();
-        let _ = writeln!(text, "| {} | {} | {} |", info.meaning, stored_name(way), info.unit.text(*value));
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} |",
+            info.meaning,
+            stored_name(way),
+            info.unit.text(*value)
+        );
     }
     if !medians.is_empty() {
         text.push('\n');
@@ -82,7 +92,9 @@ pub(crate) fn escaped(text: &str) -> String {
             '>' => escaped += "&gt;",
             // Without a name before it, no user is mentioned.
             '@' => escaped += "&#64;",
-            _ if c.is_ascii_punctuation() && !matches!(c, '.' | ':' | '-' | ',' | '/') => escaped.extend(['\\', c]),
+            _ if c.is_ascii_punctuation() && !matches!(c, '.' | ':' | '-' | ',' | '/') => {
+                escaped.extend(['\\', c])
+            }
             _ => escaped.push(c),
         }
     }

@@ -17,15 +17,32 @@ use crate::http::numbers::percent;
 /// Median of each measure over the complete trials that are no warm-up, in the order of the catalogue. Trials of an
 /// experiment do not count: its levels have no common value.
 pub(crate) fn medians(run: &RunRecord) -> Vec<(MeasureName, Way, f64)> {
-    let counts = |trial: &&Trial| trial.state == RunState::Complete && !trial.is_warm_up && trial.factors.is_empty();
-    let measures: Vec<&Measure> = run.trials.iter().filter(counts).flat_map(|trial| &trial.measures).collect();
-    let mut kinds: Vec<(MeasureName, Way)> = measures.iter().map(|measure| (measure.name, measure.way)).collect();
+    let counts = |trial: &&Trial| {
+        trial.state == RunState::Complete && !trial.is_warm_up && trial.factors.is_empty()
+    };
+    let measures: Vec<&Measure> = run
+        .trials
+        .iter()
+        .filter(counts)
+        .flat_map(|trial| &trial.measures)
+        .collect();
+    let mut kinds: Vec<(MeasureName, Way)> = measures
+        .iter()
+        .map(|measure| (measure.name, measure.way))
+        .collect();
     kinds.sort_unstable();
     kinds.dedup();
     let values = |name, way| -> Vec<f64> {
-        measures.iter().filter(|m| (m.name, m.way) == (name, way)).map(|m| m.value).collect()
+        measures
+            .iter()
+            .filter(|m| (m.name, m.way) == (name, way))
+            .map(|m| m.value)
+            .collect()
     };
-    kinds.into_iter().filter_map(|(name, way)| Some((name, way, stats::median(&values(name, way))?))).collect()
+    kinds
+        .into_iter()
+        .filter_map(|(name, way)| Some((name, way, stats::median(&values(name, way))?)))
+        .collect()
 }
 
 /// Transport of a test, `http` for a load; `None` of a run that failed before it had one.
@@ -33,15 +50,21 @@ pub(crate) fn protocol(run: &RunRecord) -> Option<String> {
     if matches!(run.kind, RunKind::HttpLoad | RunKind::HttpLab) {
         return Some("http".to_owned());
     }
-    run.trials.iter().find_map(|trial| match trial.detail.as_ref()? {
-        Detail::Test(test) => Some(stored_name(test.header.spec.transport)),
-        _ => None,
-    })
+    run.trials
+        .iter()
+        .find_map(|trial| match trial.detail.as_ref()? {
+            Detail::Test(test) => Some(stored_name(test.header.spec.transport)),
+            _ => None,
+        })
 }
 
 /// Name of the watch that started a run, or its title.
 pub(crate) fn name(run: &RunRecord) -> &str {
-    run.links.watch.as_deref().or(run.title.as_deref()).unwrap_or_default()
+    run.links
+        .watch
+        .as_deref()
+        .or(run.title.as_deref())
+        .unwrap_or_default()
 }
 
 /// Symbol of a unit after UCUM, which OTLP prescribes.
@@ -78,8 +101,10 @@ pub fn value_text(value: f64, unit: Unit) -> String {
         Unit::SecondsPerGib => format!("{} s/GiB", numbers::digits(value)),
         Unit::Share => percent(value),
         Unit::Count => format!("{value}"),
-        Unit::Bytes | Unit::RoundTripsPerMinute | Unit::OpinionScore | Unit::Grade | Unit::Confidence => {
-            unit.text(value)
-        }
+        Unit::Bytes
+        | Unit::RoundTripsPerMinute
+        | Unit::OpinionScore
+        | Unit::Grade
+        | Unit::Confidence => unit.text(value),
     }
 }

@@ -16,9 +16,15 @@ pub fn metrics(runs: &[RunRecord]) -> Value {
     for run in runs {
         let of_run = run_attributes(run);
         for trial in &run.trials {
-            let (start, end) = (unix_ns(run, trial.started_ns), unix_ns(run, trial.started_ns + trial.elapsed_ns));
+            let (start, end) = (
+                unix_ns(run, trial.started_ns),
+                unix_ns(run, trial.started_ns + trial.elapsed_ns),
+            );
             for measure in &trial.measures {
-                let own = [("direction", stored_name(measure.way)), ("trial", trial.no.to_string())];
+                let own = [
+                    ("direction", stored_name(measure.way)),
+                    ("trial", trial.no.to_string()),
+                ];
                 points.entry(measure.name).or_default().push(json!({
                     "attributes": attributes(of_run.iter().cloned().chain(own).map(|(key, value)| (key.to_owned(), value)).chain(factors(trial))),
                     "startTimeUnixNano": start,
@@ -28,7 +34,10 @@ pub fn metrics(runs: &[RunRecord]) -> Value {
             }
         }
     }
-    let metrics: Vec<Value> = points.into_iter().map(|(measure, points)| metric(measure, &points)).collect();
+    let metrics: Vec<Value> = points
+        .into_iter()
+        .map(|(measure, points)| metric(measure, &points))
+        .collect();
     let scope = json!({ "scope": { "name": "linerate" }, "metrics": metrics });
     json!({ "resourceMetrics": [{ "resource": resource(), "scopeMetrics": [scope] }] })
 }
@@ -54,26 +63,46 @@ fn metric(measure: MeasureName, points: &[Value]) -> Value {
 fn spans(run: &RunRecord) -> Vec<Value> {
     let trace_id = run.run_id.to_string().replace('-', "");
     let run_span = trace_id[16..].to_owned();
-    let mut of_run = span(&stored_name(run.kind), run, (0, run.elapsed_ns), (run.state, run.reason.as_deref()));
+    let mut of_run = span(
+        &stored_name(run.kind),
+        run,
+        (0, run.elapsed_ns),
+        (run.state, run.reason.as_deref()),
+    );
     of_run["traceId"] = trace_id.clone().into();
     of_run["spanId"] = run_span.clone().into();
     of_run["attributes"] = attributes(run_attributes(run));
     let of_trials = run.trials.iter().map(|trial| {
-        let mut span = span("trial", run, (trial.started_ns, trial.elapsed_ns), (trial.state, trial.reason.as_deref()));
+        let mut span = span(
+            "trial",
+            run,
+            (trial.started_ns, trial.elapsed_ns),
+            (trial.state, trial.reason.as_deref()),
+        );
         span["traceId"] = trace_id.clone().into();
         span["spanId"] = trial_span(&run_span, trial.no).into();
         span["parentSpanId"] = run_span.clone().into();
-        span["attributes"] = attributes(factors(trial).chain([("trial".to_owned(), trial.no.to_string())]));
+        span["attributes"] =
+            attributes(factors(trial).chain([("trial".to_owned(), trial.no.to_string())]));
         span
     });
-    std::iter::once(of_run).chain(of_trials.collect::<Vec<_>>()).collect()
+    std::iter::once(of_run)
+        .chain(of_trials.collect::<Vec<_>>())
+        .collect()
 }
 
-fn span(name: &str, run: &RunRecord, (start_ns, elapsed_ns): (u64, u64), state: (RunState, Option<&str>)) -> Value {
+fn span(
+    name: &str,
+    run: &RunRecord,
+    (start_ns, elapsed_ns): (u64, u64),
+    state: (RunState, Option<&str>),
+) -> Value {
     // STATUS_CODE_OK and STATUS_CODE_ERROR of the protocol.
     let status = match state {
         (RunState::Complete, _) => json!({ "code": 1 }),
-        (state, reason) => json!({ "code": 2, "message": reason.map_or_else(|| stored_name(state), str::to_owned) }),
+        (state, reason) => {
+            json!({ "code": 2, "message": reason.map_or_else(|| stored_name(state), str::to_owned) })
+        }
     };
     json!({
         "name": name,
@@ -101,17 +130,27 @@ fn run_attributes(run: &RunRecord) -> Vec<(&'static str, String)> {
         ("client", run.path.client.clone()),
         ("server", run.path.server.clone()),
         ("protocol", protocol(run)),
-        ("name", Some(name(run).to_owned()).filter(|name| !name.is_empty())),
+        (
+            "name",
+            Some(name(run).to_owned()).filter(|name| !name.is_empty()),
+        ),
     ];
-    known.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+    known
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .collect()
 }
 
 fn factors(trial: &Trial) -> impl Iterator<Item = (String, String)> + '_ {
-    trial.factors.iter().map(|(name, level)| (format!("factor.{name}"), level.clone()))
+    trial
+        .factors
+        .iter()
+        .map(|(name, level)| (format!("factor.{name}"), level.clone()))
 }
 
 fn attributes<K: Into<String>>(pairs: impl IntoIterator<Item = (K, String)>) -> Value {
-    let pair = |(key, value): (K, String)| json!({ "key": key.into(), "value": { "stringValue": value } });
+    let pair =
+        |(key, value): (K, String)| json!({ "key": key.into(), "value": { "stringValue": value } });
     pairs.into_iter().map(pair).collect()
 }
 

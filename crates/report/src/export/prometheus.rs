@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use linerate_lab::change_point::change_points;
 use linerate_model::measure::MeasureName::{
-    self, LatencyP50Ns, LatencyP90Ns, LatencyP99Ns, LatencyP999Ns, LostShare, PayloadBytesPerS, ReceivedBps,
-    Retransmits, RttMeanNs,
+    self, LatencyP50Ns, LatencyP90Ns, LatencyP99Ns, LatencyP999Ns, LostShare, PayloadBytesPerS,
+    ReceivedBps, Retransmits, RttMeanNs,
 };
 use linerate_model::printable::printable;
 use linerate_model::record::{RunKind, RunRecord, RunState, Way};
@@ -21,7 +21,12 @@ pub const LABEL_SETS_MAX: usize = 1000;
 const LABEL_CHARS_MAX: usize = 128;
 
 /// Name, type, help, and the measures with the value that is 1 in the unit of the metric and a label.
-type Family = (&'static str, &'static str, &'static str, &'static [(MeasureName, f64, &'static str)]);
+type Family = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [(MeasureName, f64, &'static str)],
+);
 
 const FAMILIES: [Family; 5] = [
     (
@@ -30,9 +35,24 @@ const FAMILIES: [Family; 5] = [
         "Payload received per second in the last run.",
         &[(ReceivedBps, 8.0, ""), (PayloadBytesPerS, 1.0, "")],
     ),
-    ("linerate_test_rtt_seconds", "gauge", "Mean round-trip time of the last run.", &[(RttMeanNs, 1e9, "")]),
-    ("linerate_test_loss_ratio", "gauge", "Share of the datagrams that the last run lost.", &[(LostShare, 1.0, "")]),
-    ("linerate_test_retransmits", "gauge", "Segments that the last run retransmitted.", &[(Retransmits, 1.0, "")]),
+    (
+        "linerate_test_rtt_seconds",
+        "gauge",
+        "Mean round-trip time of the last run.",
+        &[(RttMeanNs, 1e9, "")],
+    ),
+    (
+        "linerate_test_loss_ratio",
+        "gauge",
+        "Share of the datagrams that the last run lost.",
+        &[(LostShare, 1.0, "")],
+    ),
+    (
+        "linerate_test_retransmits",
+        "gauge",
+        "Segments that the last run retransmitted.",
+        &[(Retransmits, 1.0, "")],
+    ),
     (
         "linerate_test_latency_seconds",
         "summary",
@@ -54,32 +74,51 @@ pub fn exposition(runs: &[RunRecord]) -> String {
     let mut text = String::new();
     for family in &FAMILIES {
         let own = last.iter().flat_map(|run| samples(family, run));
-        write_family(&mut text, (family.0, family.1, family.2), own.chain(sums(family, &older)));
+        write_family(
+            &mut text,
+            (family.0, family.1, family.2),
+            own.chain(sums(family, &older)),
+        );
     }
-    let of_runs = |value: fn(&RunRecord) -> f64| last.iter().map(move |last| (last.labels.clone(), value(last.run)));
+    let of_runs = |value: fn(&RunRecord) -> f64| {
+        last.iter()
+            .map(move |last| (last.labels.clone(), value(last.run)))
+    };
     for (name, help, value) in [
         (
             "linerate_test_success",
             "Whether the last run has a result.",
             (|run| f64::from(has_result(run))) as fn(&_) -> _,
         ),
-        ("linerate_test_last_run_timestamp_seconds", "Start of the last run since 1970.", |run| {
-            run.started_unix_ms as f64 / 1e3
-        }),
-        ("linerate_test_duration_seconds", "Time from start to end of the last run.", |run| {
-            run.elapsed_ns as f64 / 1e9
-        }),
+        (
+            "linerate_test_last_run_timestamp_seconds",
+            "Start of the last run since 1970.",
+            |run| run.started_unix_ms as f64 / 1e3,
+        ),
+        (
+            "linerate_test_duration_seconds",
+            "Time from start to end of the last run.",
+            |run| run.elapsed_ns as f64 / 1e9,
+        ),
     ] {
         write_family(&mut text, (name, "gauge", help), of_runs(value));
     }
     write_family(
         &mut text,
-        ("linerate_change", "gauge", "Last change of the primary measure in the runs."),
+        (
+            "linerate_change",
+            "gauge",
+            "Last change of the primary measure in the runs.",
+        ),
         last.iter().flat_map(change),
     );
     write_family(
         &mut text,
-        ("linerate_findings", "gauge", "Findings of the diagnosis of the last run."),
+        (
+            "linerate_findings",
+            "gauge",
+            "Findings of the diagnosis of the last run.",
+        ),
         last.iter().flat_map(findings),
     );
     text
@@ -99,7 +138,13 @@ fn last_runs(runs: &[RunRecord]) -> Vec<LastRun<'_>> {
     let mut runs: Vec<&RunRecord> = runs.iter().filter(counts).collect();
     runs.sort_by_key(|run| std::cmp::Reverse((run.started_unix_ms, run.run_id)));
     // A run that failed early does not know its protocol, but its labels are those of the runs before.
-    let group = |run: &RunRecord| (run.path.key.clone(), run.path.spec_key.clone(), name(run).to_owned());
+    let group = |run: &RunRecord| {
+        (
+            run.path.key.clone(),
+            run.path.spec_key.clone(),
+            name(run).to_owned(),
+        )
+    };
     let mut protocols = BTreeMap::new();
     for run in &runs {
         if let Some(protocol) = protocol(run) {
@@ -112,10 +157,19 @@ fn last_runs(runs: &[RunRecord]) -> Vec<LastRun<'_>> {
         let protocol = protocols.get(&group(run)).cloned().unwrap_or_default();
         let labels = labels(run, &protocol);
         let at = *positions.entry(labels.clone()).or_insert_with(|| {
-            last.push(LastRun { run, labels, protocol, values: Vec::new() });
+            last.push(LastRun {
+                run,
+                labels,
+                protocol,
+                values: Vec::new(),
+            });
             last.len() - 1
         });
-        last[at].values.extend(run.primary().filter(|_| has_result(run)).map(|(_, value)| value));
+        last[at].values.extend(
+            run.primary()
+                .filter(|_| has_result(run))
+                .map(|(_, value)| value),
+        );
     }
     last.iter_mut().for_each(|last| last.values.reverse());
     last
@@ -131,7 +185,9 @@ fn labels(run: &RunRecord, protocol: &str) -> String {
         ("name", name(run).to_owned()),
         ("spec", spec),
     ];
-    pairs.map(|(name, value)| format!("{name}=\"{}\"", escaped(&value))).join(",")
+    pairs
+        .map(|(name, value)| format!("{name}=\"{}\"", escaped(&value)))
+        .join(",")
 }
 
 fn has_result(run: &RunRecord) -> bool {
@@ -139,7 +195,11 @@ fn has_result(run: &RunRecord) -> bool {
 }
 
 fn samples(family: &Family, last: &LastRun<'_>) -> Vec<(String, f64)> {
-    let medians = if has_result(last.run) { medians(last.run) } else { Vec::new() };
+    let medians = if has_result(last.run) {
+        medians(last.run)
+    } else {
+        Vec::new()
+    };
     let sample = |(measure, way, value): (MeasureName, Way, f64)| {
         let (_, unit, label) = family.3.iter().find(|(name, ..)| *name == measure)?;
         let mut labels = format!("{},direction=\"{}\"", last.labels, stored_name(way));
@@ -154,9 +214,15 @@ fn samples(family: &Family, last: &LastRun<'_>) -> Vec<(String, f64)> {
 /// Rates and numbers of the runs without labels of their own, added up per protocol and direction.
 fn sums(family: &Family, runs: &[LastRun<'_>]) -> Vec<(String, f64)> {
     let mut sums: BTreeMap<String, f64> = BTreeMap::new();
-    for run in runs.iter().filter(|_| matches!(family.3[0].0, ReceivedBps | Retransmits)) {
+    for run in runs
+        .iter()
+        .filter(|_| matches!(family.3[0].0, ReceivedBps | Retransmits))
+    {
         let pooled = LastRun {
-            labels: format!("client=\"*\",server=\"*\",protocol=\"{}\",name=\"*\",spec=\"*\"", escaped(&run.protocol)),
+            labels: format!(
+                "client=\"*\",server=\"*\",protocol=\"{}\",name=\"*\",spec=\"*\"",
+                escaped(&run.protocol)
+            ),
             protocol: String::new(),
             values: Vec::new(),
             run: run.run,
@@ -170,18 +236,38 @@ fn sums(family: &Family, runs: &[LastRun<'_>]) -> Vec<(String, f64)> {
 
 /// Which of the states the last change left: 1 for it, 0 for the others.
 fn change(last: &LastRun<'_>) -> Vec<(String, f64)> {
-    let Some((measure, _)) = last.run.primary() else { return Vec::new() };
+    let Some((measure, _)) = last.run.primary() else {
+        return Vec::new();
+    };
     let change = change_points(&measure.info(), &last.values).pop();
-    let state = change.map_or("none", |change| if change.is_worse { "worse" } else { "better" });
-    let sample = |name: &str| (format!("{},state=\"{name}\"", last.labels), f64::from(name == state));
+    let state = change.map_or(
+        "none",
+        |change| if change.is_worse { "worse" } else { "better" },
+    );
+    let sample = |name: &str| {
+        (
+            format!("{},state=\"{name}\"", last.labels),
+            f64::from(name == state),
+        )
+    };
     ["none", "worse", "better"].map(sample).into()
 }
 
 fn findings(last: &LastRun<'_>) -> Vec<(String, f64)> {
     let mut counts: BTreeMap<String, f64> = BTreeMap::new();
-    for finding in last.run.diagnosis.iter().flat_map(|diagnosis| &diagnosis.findings) {
+    for finding in last
+        .run
+        .diagnosis
+        .iter()
+        .flat_map(|diagnosis| &diagnosis.findings)
+    {
         let (id, severity) = (escaped(&finding.id), stored_name(finding.severity));
-        *counts.entry(format!("{},id=\"{id}\",severity=\"{severity}\"", last.labels)).or_default() += 1.0;
+        *counts
+            .entry(format!(
+                "{},id=\"{id}\",severity=\"{severity}\"",
+                last.labels
+            ))
+            .or_default() += 1.0;
     }
     counts.into_iter().collect()
 }

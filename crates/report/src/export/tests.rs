@@ -8,7 +8,8 @@ use linerate_model::Transport;
 use linerate_model::finding::Diagnosis;
 use linerate_model::measure::MeasureName::{self, *};
 use linerate_model::record::{
-    Body, Detail, Measure, RunId, RunKind, RunRecord, RunState, Series, SeriesOf, TestDetail, Times, Trial, Way,
+    Body, Detail, Measure, RunId, RunKind, RunRecord, RunState, Series, SeriesOf, TestDetail,
+    Times, Trial, Way,
 };
 use serde_json::json;
 
@@ -38,7 +39,13 @@ fn detail(transport: Transport) -> TestDetail {
     detail
 }
 
-fn run(number: u8, kind: RunKind, path: (&str, &str), title: &str, trials: Vec<Trial>) -> RunRecord {
+fn run(
+    number: u8,
+    kind: RunKind,
+    path: (&str, &str),
+    title: &str,
+    trials: Vec<Trial>,
+) -> RunRecord {
     let started_unix_ms = 1_780_000_000_000 + u64::from(number) * 300_000;
     let mut record = RunRecord::new(
         RunId::new(started_unix_ms, [number; 10]),
@@ -78,7 +85,11 @@ fn runs() -> Vec<RunRecord> {
         trial(
             no,
             tcp,
-            &[(ReceivedBps, Way::Forward, bps), (Retransmits, Way::Forward, 3.0), (RttMeanNs, Way::Forward, 1.25e6)],
+            &[
+                (ReceivedBps, Way::Forward, bps),
+                (Retransmits, Way::Forward, 3.0),
+                (RttMeanNs, Way::Forward, 1.25e6),
+            ],
         )
     };
     let mut with_series = rates(0, 941.5e6);
@@ -87,14 +98,20 @@ fn runs() -> Vec<RunRecord> {
             "bytes",
             SeriesOf::Stream(5),
             Way::Forward,
-            Times::Grid { t0_ns: 0, step_ns: 1_000_000_000 },
+            Times::Grid {
+                t0_ns: 0,
+                step_ns: 1_000_000_000,
+            },
             vec![Some(117_000_000.0), None],
         ),
         Series::new(
             "rtt_us",
             SeriesOf::Host("client, \"a\"".to_owned()),
             Way::Sum,
-            Times::Ends { t0_ns: 5, ends_ns: vec![10, 30] },
+            Times::Ends {
+                t0_ns: 5,
+                ends_ns: vec![10, 30],
+            },
             vec![Some(1.5), Some(2.0)],
         ),
     ];
@@ -102,7 +119,11 @@ fn runs() -> Vec<RunRecord> {
     warm_up.is_warm_up = true;
     let path = ("a.example", "192.0.2.7");
     let udp_path = ("a.example", "2001:db8::7");
-    let udp = [(ReceivedBps, Way::Reverse, 1e8), (LostShare, Way::Reverse, 0.0125), (JitterNs, Way::Reverse, 25_000.0)];
+    let udp = [
+        (ReceivedBps, Way::Reverse, 1e8),
+        (LostShare, Way::Reverse, 0.0125),
+        (JitterNs, Way::Reverse, 25_000.0),
+    ];
     let lossy = trial(0, Some(Transport::Udp), &udp);
     let load = [
         (OkPerS, Way::Sum, 12_345.5),
@@ -110,7 +131,13 @@ fn runs() -> Vec<RunRecord> {
         (LatencyP50Ns, Way::Sum, 800_000.0),
         (LatencyP99Ns, Way::Sum, 2_500_000.0),
     ];
-    let mut diagnosed = run(1, RunKind::Test, path, "uplink", vec![with_series, rates(1, 939.5e6), warm_up]);
+    let mut diagnosed = run(
+        1,
+        RunKind::Test,
+        path,
+        "uplink",
+        vec![with_series, rates(1, 939.5e6), warm_up],
+    );
     diagnosed.diagnosis = Some(Box::new(diagnosis()));
     let mut swept = rates(0, 1e9);
     swept.factors = BTreeMap::from([("=cmd".to_owned(), "a,\"b\"".to_owned())]);
@@ -120,11 +147,29 @@ fn runs() -> Vec<RunRecord> {
     vec![
         run(0, RunKind::Test, path, "uplink", vec![rates(0, 1e6)]),
         diagnosed,
-        run(2, RunKind::Test, udp_path, "calls", vec![trial(0, Some(Transport::Udp), &udp)]),
+        run(
+            2,
+            RunKind::Test,
+            udp_path,
+            "calls",
+            vec![trial(0, Some(Transport::Udp), &udp)],
+        ),
         failed,
-        run(4, RunKind::HttpLoad, path, "load", vec![trial(0, None, &load)]),
+        run(
+            4,
+            RunKind::HttpLoad,
+            path,
+            "load",
+            vec![trial(0, None, &load)],
+        ),
         run(6, RunKind::Test, path, "frames", vec![lossy]),
-        run(5, RunKind::Sweep, ("<b>", "x|y"), "\"quoted\" \\ \u{202e}\n[a](b) @all", vec![swept]),
+        run(
+            5,
+            RunKind::Sweep,
+            ("<b>", "x|y"),
+            "\"quoted\" \\ \u{202e}\n[a](b) @all",
+            vec![swept],
+        ),
     ]
 }
 
@@ -134,20 +179,34 @@ fn every_form_is_as_reviewed() {
     assert_expected("export/results.prom", &prometheus::exposition(&runs));
     assert_expected("export/measures.csv", &csv::measures(&runs));
     assert_expected("export/series.csv", &csv::series(&runs));
-    assert_expected("export/metrics.otlp.json", &pretty_json(&otlp::metrics(&runs)));
-    assert_expected("export/traces.otlp.json", &pretty_json(&otlp::traces(&runs)));
+    assert_expected(
+        "export/metrics.otlp.json",
+        &pretty_json(&otlp::metrics(&runs)),
+    );
+    assert_expected(
+        "export/traces.otlp.json",
+        &pretty_json(&otlp::traces(&runs)),
+    );
     assert_expected("export/runs.md", &markdown::document(&runs));
 }
 
 #[test]
 fn failed_run_removes_the_values_of_the_one_before() {
     let mut runs = runs();
-    let of_udp = |text: &str| text.lines().filter(|line| line.contains("name=\"calls\"")).count();
+    let of_udp = |text: &str| {
+        text.lines()
+            .filter(|line| line.contains("name=\"calls\""))
+            .count()
+    };
     let after = prometheus::exposition(&runs);
     assert_eq!(of_udp(&after), 3, "success, time and duration: {after}");
     assert!(after.contains("linerate_test_success{client=\"a.example\",server=\"2001:db8::7\",protocol=\"udp\",name=\"calls\",spec=\"3fa9c1d2\"} 0\n"));
     runs.remove(3);
-    assert_eq!(of_udp(&prometheus::exposition(&runs)), 8, "and its figures and the states of a change");
+    assert_eq!(
+        of_udp(&prometheus::exposition(&runs)),
+        8,
+        "and its figures and the states of a change"
+    );
 }
 
 #[test]
@@ -155,26 +214,48 @@ fn label_sets_are_bounded_and_the_others_are_added_up() {
     let one = |number: u32| {
         let mut one = run(1, RunKind::Test, ("a", &number.to_string()), "", vec![]);
         one.started_unix_ms += u64::from(number);
-        one.trials = vec![trial(0, Some(Transport::Tcp), &[(ReceivedBps, Way::Forward, 8e6)])];
+        one.trials = vec![trial(
+            0,
+            Some(Transport::Tcp),
+            &[(ReceivedBps, Way::Forward, 8e6)],
+        )];
         one
     };
     let runs: Vec<RunRecord> = (0..1010).map(one).collect();
     let text = prometheus::exposition(&runs);
-    assert_eq!(text.matches("linerate_test_goodput_bytes_per_second{").count(), prometheus::LABEL_SETS_MAX + 1);
+    assert_eq!(
+        text.matches("linerate_test_goodput_bytes_per_second{")
+            .count(),
+        prometheus::LABEL_SETS_MAX + 1
+    );
     assert!(
-        text.contains("server=\"*\",protocol=\"tcp\",name=\"*\",spec=\"*\",direction=\"forward\"} 10000000\n"),
+        text.contains(
+            "server=\"*\",protocol=\"tcp\",name=\"*\",spec=\"*\",direction=\"forward\"} 10000000\n"
+        ),
         "{text}"
     );
-    assert!(text.contains("server=\"1009\"") && !text.contains("server=\"9\""), "the newest keep their labels");
+    assert!(
+        text.contains("server=\"1009\"") && !text.contains("server=\"9\""),
+        "the newest keep their labels"
+    );
 }
 
 #[test]
 fn documents_have_a_limit_and_name_what_is_missing() {
     let many: Vec<RunRecord> = runs().into_iter().cycle().take(3000).collect();
     let text = markdown::document(&many);
-    assert!(text.len() <= markdown::DOCUMENT_BYTES_MAX && text.len() > markdown::DOCUMENT_BYTES_MAX - 1500);
-    assert!(text.trim_end().ends_with("more runs not shown: the limit of this document is reached."));
-    assert_eq!(markdown::github_error("50 %\nmore"), "::error::50 %25%0Amore\n");
+    assert!(
+        text.len() <= markdown::DOCUMENT_BYTES_MAX
+            && text.len() > markdown::DOCUMENT_BYTES_MAX - 1500
+    );
+    assert!(
+        text.trim_end()
+            .ends_with("more runs not shown: the limit of this document is reached.")
+    );
+    assert_eq!(
+        markdown::github_error("50 %\nmore"),
+        "::error::50 %25%0Amore\n"
+    );
 }
 
 #[test]
@@ -182,13 +263,25 @@ fn change_for_the_worse_is_a_state() {
     let one = |number: u32| {
         let mut one = run(1, RunKind::Test, ("a", "b"), "", vec![]);
         one.started_unix_ms += u64::from(number);
-        let bps = f64::from(if number < 25 { 1000 + number } else { 900 + number }) * 1e5;
-        one.trials = vec![trial(0, Some(Transport::Tcp), &[(ReceivedBps, Way::Forward, bps)])];
+        let bps = f64::from(if number < 25 {
+            1000 + number
+        } else {
+            900 + number
+        }) * 1e5;
+        one.trials = vec![trial(
+            0,
+            Some(Transport::Tcp),
+            &[(ReceivedBps, Way::Forward, bps)],
+        )];
         one
     };
     let worse = |runs: u32| {
         let text = prometheus::exposition(&(0..runs).map(one).collect::<Vec<_>>());
-        let line = text.lines().find(|line| line.contains("state=\"worse\"")).expect("a state").to_owned();
+        let line = text
+            .lines()
+            .find(|line| line.contains("state=\"worse\""))
+            .expect("a state")
+            .to_owned();
         line.ends_with(" 1")
     };
     assert!(!worse(25) && !worse(28) && worse(30) && worse(40));

@@ -80,16 +80,30 @@ const ROWS_SHOWN: usize = 24;
 pub fn check_text(check: &CheckReport, style: Style) -> String {
     let is_plain = |row: &&CheckRow| row.state == CheckState::Ready && row.notes.is_empty();
     let is_long = check.rows.len() > ROWS_SHOWN;
-    let rows: Vec<&CheckRow> = check.rows.iter().filter(|row| !is_long || !is_plain(row)).collect();
+    let rows: Vec<&CheckRow> = check
+        .rows
+        .iter()
+        .filter(|row| !is_long || !is_plain(row))
+        .collect();
     let hidden = check.rows.len() - rows.len();
-    let hidden = (hidden > 0).then(|| format!("{} more: ready, without a note", counted(hidden, "row")));
+    let hidden =
+        (hidden > 0).then(|| format!("{} more: ready, without a note", counted(hidden, "row")));
     let mut blocks = vec![Block::Title(summary(check))];
     if !rows.is_empty() {
         blocks.push(Block::Table(table(&rows)));
     }
     blocks.extend(hidden.map(|line| Block::List(vec![line])));
-    blocks.extend(check.next.as_ref().map(|next| Block::Paragraph(format!("next: {next}"))));
-    Document { name: "linerate fleet check", blocks }.text(style)
+    blocks.extend(
+        check
+            .next
+            .as_ref()
+            .map(|next| Block::Paragraph(format!("next: {next}"))),
+    );
+    Document {
+        name: "linerate fleet check",
+        blocks,
+    }
+    .text(style)
 }
 
 /// `21 hosts: 19 ready, 1 blocked, 1 unreachable; control over ssh, tests over path phys`
@@ -100,9 +114,18 @@ fn summary(check: &CheckReport) -> String {
         *state = row.state.max(*state);
     }
     let mut states: BTreeMap<CheckState, usize> = BTreeMap::new();
-    hosts.values().for_each(|state| *states.entry(*state).or_default() += 1);
-    let states: Vec<String> = states.iter().map(|(state, count)| format!("{count} {}", state.name())).collect();
-    let paths = if check.paths.len() > 1 { "paths" } else { "path" };
+    hosts
+        .values()
+        .for_each(|state| *states.entry(*state).or_default() += 1);
+    let states: Vec<String> = states
+        .iter()
+        .map(|(state, count)| format!("{count} {}", state.name()))
+        .collect();
+    let paths = if check.paths.len() > 1 {
+        "paths"
+    } else {
+        "path"
+    };
     format!(
         "{}: {}; control over {}, tests over {paths} {}",
         counted(hosts.len(), "host"),
@@ -119,23 +142,44 @@ fn table(rows: &[&CheckRow]) -> Table {
         (Some(address), Some(device)) => format!("{address} {device}"),
         (address, device) => known(if address.is_some() { address } else { device }),
     };
-    let notes = |row: &CheckRow| if row.notes.is_empty() { absent() } else { row.notes.join("; ") };
+    let notes = |row: &CheckRow| {
+        if row.notes.is_empty() {
+            absent()
+        } else {
+            row.notes.join("; ")
+        }
+    };
     Table::of("", "", rows)
         .text("host", |row| row.host.to_string())
-        .text("state", |row| Cell::marked(row.state.name().to_owned(), row.state != CheckState::Ready))
+        .text("state", |row| {
+            Cell::marked(row.state.name().to_owned(), row.state != CheckState::Ready)
+        })
         .text("version", |row| known(&row.version))
         .text("clock", |row| row.clock_ns.map_or_else(absent, clock))
         .text("test address", |row| address(row))
-        .text("port", |row| row.port.map_or_else(absent, |port| port.to_string()))
+        .text("port", |row| {
+            row.port.map_or_else(absent, |port| port.to_string())
+        })
         .text("link", |row| row.link_bps.map_or_else(absent, link_rate))
-        .text("rtt", |row| row.rtt_ns.map_or_else(absent, |ns| crate::http::numbers::time(ns as f64)))
+        .text("rtt", |row| {
+            row.rtt_ns
+                .map_or_else(absent, |ns| crate::http::numbers::time(ns as f64))
+        })
         .text("notes", |row| notes(row))
         .table()
 }
 
 /// `+12 us ±48`
 fn clock((offset_ns, error_ns): (i64, u64)) -> String {
-    let (unit, ns) = if offset_ns.unsigned_abs().max(error_ns) < 10_000_000 { ("us", 1e3) } else { ("ms", 1e6) };
+    let (unit, ns) = if offset_ns.unsigned_abs().max(error_ns) < 10_000_000 {
+        ("us", 1e3)
+    } else {
+        ("ms", 1e6)
+    };
     let digits = usize::from(unit == "ms");
-    format!("{:+.digits$} {unit} ±{:.digits$}", offset_ns as f64 / ns, error_ns as f64 / ns)
+    format!(
+        "{:+.digits$} {unit} ±{:.digits$}",
+        offset_ns as f64 / ns,
+        error_ns as f64 / ns
+    )
 }

@@ -13,7 +13,10 @@ const CHUNK: usize = 1_000;
 /// A head line and one line per cell (RFC 4180). A value that was not measured is empty.
 #[must_use]
 pub fn csv(report: &FleetReport) -> String {
-    let rows = report.cells.chunks(CHUNK).map(|cells| table(cells).csv_rows());
+    let rows = report
+        .cells
+        .chunks(CHUNK)
+        .map(|cells| table(cells).csv_rows());
     std::iter::once(table(&[]).csv()).chain(rows).collect()
 }
 
@@ -34,9 +37,17 @@ fn table(cells: &[Cell]) -> Table {
         .number("rtt_us", |cell| value(cell, |of| of.rtt_us))
         .number("source_cpu", |cell| value(cell, |of| of.source_cpu))
         .number("sink_cpu", |cell| value(cell, |of| of.sink_cpu))
-        .number("planned_start_ns", |cell| start(cell, |start| start.planned_ns))
-        .number("actual_start_ns", |cell| start(cell, |start| start.actual_ns))
-        .text("flags", |cell| value(cell, |of| Some(names(&of.flags)).filter(|names| !names.is_empty())))
+        .number("planned_start_ns", |cell| {
+            start(cell, |start| start.planned_ns)
+        })
+        .number("actual_start_ns", |cell| {
+            start(cell, |start| start.actual_ns)
+        })
+        .text("flags", |cell| {
+            value(cell, |of| {
+                Some(names(&of.flags)).filter(|names| !names.is_empty())
+            })
+        })
         .text("not_run", |cell| reason(cell).0)
         .text("detail", |cell| reason(cell).1)
         .table()
@@ -51,14 +62,19 @@ fn text<T: ToString>(value: Option<T>) -> String {
 }
 
 fn names<T: Serialize + Copy>(values: &[T]) -> String {
-    values.iter().map(|value| stored_name(*value)).collect::<Vec<_>>().join(" ")
+    values
+        .iter()
+        .map(|value| stored_name(*value))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn reason(cell: &Cell) -> (String, String) {
     match &cell.outcome {
         CellOutcome::Measured(_) => Default::default(),
-        CellOutcome::NotRun(not_run) => {
-            (stored_name(not_run.reason), printable(not_run.detail.as_deref().unwrap_or_default()))
-        }
+        CellOutcome::NotRun(not_run) => (
+            stored_name(not_run.reason),
+            printable(not_run.detail.as_deref().unwrap_or_default()),
+        ),
     }
 }

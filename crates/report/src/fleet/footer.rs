@@ -8,9 +8,14 @@ use crate::numbers::{clock, digits};
 /// `56 of 56 cells, 8 hosts, mesh, both ways, 7 rounds, 0:18; starts within 0.4 ms; seed 1`
 pub(super) fn line(report: &FleetReport) -> String {
     let FleetReport { header, cells, .. } = report;
-    let measured = cells.iter().filter(|cell| cell.measurement().is_some()).count();
-    let mut parts =
-        vec![format!("{measured} of {}", counted(cells.len(), "cell")), counted(header.hosts.len(), "host")];
+    let measured = cells
+        .iter()
+        .filter(|cell| cell.measurement().is_some())
+        .count();
+    let mut parts = vec![
+        format!("{measured} of {}", counted(cells.len(), "cell")),
+        counted(header.hosts.len(), "host"),
+    ];
     parts.extend(kind(header));
     parts.push(counted(header.rounds, "round"));
     parts.push(clock(header.elapsed_ns as f64 / 1e9));
@@ -31,7 +36,9 @@ pub(super) fn kind(header: &FleetHeader) -> Vec<String> {
         FleetTopology::Pairs => "pairs".to_owned(),
         FleetTopology::Incast(hub) => return vec![format!("incast into {hub}")],
         FleetTopology::Fanout(hub) => return vec![format!("fanout from {hub}")],
-        FleetTopology::IncastAndFanout(hub) => return vec![format!("incast into {hub} and fanout from it")],
+        FleetTopology::IncastAndFanout(hub) => {
+            return vec![format!("incast into {hub} and fanout from it")];
+        }
         _ => "another topology".to_owned(),
     };
     let direction = match header.direction {
@@ -39,7 +46,10 @@ pub(super) fn kind(header: &FleetHeader) -> Vec<String> {
         PairDirection::OneWay => "one way",
     };
     let mode = mode(header.mode).map(str::to_owned);
-    [topology, direction.to_owned()].into_iter().chain(mode).collect()
+    [topology, direction.to_owned()]
+        .into_iter()
+        .chain(mode)
+        .collect()
 }
 
 /// Name of a mode that is not the usual one.
@@ -54,10 +64,17 @@ pub(super) const fn mode(mode: FleetMode) -> Option<&'static str> {
 
 /// Largest distance between the starts of two tests that were to start at the same time; `None` where no two were.
 fn start_spread_ns(report: &FleetReport) -> Option<u64> {
-    let starts = report.cells.iter().filter_map(|cell| cell.measurement()?.start);
-    let mut starts: Vec<(u64, u64)> = starts.map(|start| (start.planned_ns, start.actual_ns)).collect();
+    let starts = report
+        .cells
+        .iter()
+        .filter_map(|cell| cell.measurement()?.start);
+    let mut starts: Vec<(u64, u64)> = starts
+        .map(|start| (start.planned_ns, start.actual_ns))
+        .collect();
     starts.sort_unstable();
-    let is_same = |(one_ns, _): &(u64, u64), (next_ns, _): &(u64, u64)| next_ns - one_ns <= PLANNED_TOGETHER_NS;
+    let is_same = |(one_ns, _): &(u64, u64), (next_ns, _): &(u64, u64)| {
+        next_ns - one_ns <= PLANNED_TOGETHER_NS
+    };
     let rounds = starts.chunk_by(is_same).filter(|round| round.len() > 1);
     let spread = |round: &[(u64, u64)]| {
         let actual = || round.iter().map(|(_, actual_ns)| *actual_ns);

@@ -26,16 +26,32 @@ pub struct HostRow {
 #[must_use]
 pub fn hosts_text(rows: &[HostRow], style: Style) -> String {
     let pairs = |pairs: &[(String, String)]| {
-        let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        if pairs.is_empty() { "-".to_owned() } else { pairs.join(" ") }
+        let pairs: Vec<String> = pairs
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        if pairs.is_empty() {
+            "-".to_owned()
+        } else {
+            pairs.join(" ")
+        }
     };
     let table = Table::of("", "", rows)
         .text("host", |row| row.host.to_string())
         .text("reached by", |row| row.reach.clone())
-        .text("rack", |row| row.rack.clone().unwrap_or_else(|| "-".to_owned()))
+        .text("rack", |row| {
+            row.rack.clone().unwrap_or_else(|| "-".to_owned())
+        })
         .text("labels", |row| pairs(&row.labels))
         .text("paths", |row| pairs(&row.paths))
         .table();
-    let blocks = vec![Block::Title(counted(rows.len(), "host")), Block::Table(table)];
-    Document { name: "linerate fleet hosts", blocks }.text(style)
+    let blocks = vec![
+        Block::Title(counted(rows.len(), "host")),
+        Block::Table(table),
+    ];
+    Document {
+        name: "linerate fleet hosts",
+        blocks,
+    }
+    .text(style)
 }

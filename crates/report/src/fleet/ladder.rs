@@ -1,7 +1,9 @@
 //! Ladders: rates over the number of hosts at the same time, and what a slow host does to the others.
 
 use linerate_lab::stats::median;
-use linerate_model::fleet::{FleetReport, FleetTopology, HostId, HostPoisoning, LadderDirection, LadderRow};
+use linerate_model::fleet::{
+    FleetReport, FleetTopology, HostId, HostPoisoning, LadderDirection, LadderRow,
+};
 
 use super::not_run;
 use crate::document::Block;
@@ -21,10 +23,15 @@ pub(super) fn blocks(report: &FleetReport) -> Vec<Block> {
     let (hub, directions): (_, &[LadderDirection]) = match &report.header.topology {
         FleetTopology::Incast(hub) => (hub, &[LadderDirection::Incast]),
         FleetTopology::Fanout(hub) => (hub, &[LadderDirection::Fanout]),
-        FleetTopology::IncastAndFanout(hub) => (hub, &[LadderDirection::Incast, LadderDirection::Fanout]),
+        FleetTopology::IncastAndFanout(hub) => {
+            (hub, &[LadderDirection::Incast, LadderDirection::Fanout])
+        }
         _ => return Vec::new(),
     };
-    let mut blocks: Vec<Block> = directions.iter().flat_map(|direction| tables(report, hub, *direction)).collect();
+    let mut blocks: Vec<Block> = directions
+        .iter()
+        .flat_map(|direction| tables(report, hub, *direction))
+        .collect();
     let not_run = not_run::lines(&report.cells.iter().collect::<Vec<_>>());
     if !not_run.is_empty() {
         blocks.extend([Block::Space, Block::List(not_run)]);
@@ -42,17 +49,36 @@ fn tables(report: &FleetReport, hub: &HostId, direction: LadderDirection) -> Vec
         LadderDirection::Incast => ("incast into", "sender"),
         LadderDirection::Fanout => ("fanout from", "receiver"),
     };
-    let others = report.header.hosts.iter().filter(|host| host.id != *hub).count();
-    let link = report.header.hosts.iter().find(|host| host.id == *hub).and_then(|host| host.link_bps);
+    let others = report
+        .header
+        .hosts
+        .iter()
+        .filter(|host| host.id != *hub)
+        .count();
+    let link = report
+        .header
+        .hosts
+        .iter()
+        .find(|host| host.id == *hub)
+        .and_then(|host| host.link_bps);
     let link = link.map_or_else(String::new, |bps| format!(" ({})", link_rate(bps)));
     let head = format!("{kind} {hub}{link}, {}", counted(others, ends));
-    let rows = report.ladder.iter().filter(|row| row.direction == direction).collect::<Vec<_>>();
+    let rows = report
+        .ladder
+        .iter()
+        .filter(|row| row.direction == direction)
+        .collect::<Vec<_>>();
     if rows.is_empty() {
         return vec![Block::Paragraph(format!("{head}: no step has a result"))];
     }
-    let treatments: Vec<&[&LadderRow]> = rows.chunk_by(|a, b| (&a.path, &a.variant) == (&b.path, &b.variant)).collect();
+    let treatments: Vec<&[&LadderRow]> = rows
+        .chunk_by(|a, b| (&a.path, &a.variant) == (&b.path, &b.variant))
+        .collect();
     let is_one = treatments.len() < 2;
-    treatments.into_iter().map(|rows| Block::Table(table(&head, ends, rows, is_one))).collect()
+    treatments
+        .into_iter()
+        .map(|rows| Block::Table(table(&head, ends, rows, is_one)))
+        .collect()
 }
 
 fn table(head: &str, ends: &str, rows: &[&LadderRow], is_one: bool) -> Table {
@@ -67,8 +93,13 @@ fn table(head: &str, ends: &str, rows: &[&LadderRow], is_one: bool) -> Table {
         .number("k", |row| row.level.to_string())
         .number("sum", |row| median(&row.sums_bps).map_or_else(absent, rate))
         .number(&heads, |row| spread(row).unwrap_or_else(absent))
-        .number("Jain", |row| row.jain.map_or_else(absent, |jain| format!("{jain:.2}")))
-        .number("retr", |row| row.retransmits.map_or_else(absent, |count| count.to_string()))
+        .number("Jain", |row| {
+            row.jain.map_or_else(absent, |jain| format!("{jain:.2}"))
+        })
+        .number("retr", |row| {
+            row.retransmits
+                .map_or_else(absent, |count| count.to_string())
+        })
         .number("RTT", |row| row.rtt_us.map_or_else(absent, round_trip))
         .text("note", |row| slow_hosts(row))
         .table()
@@ -77,8 +108,15 @@ fn table(head: &str, ends: &str, rows: &[&LadderRow], is_one: bool) -> Table {
 /// `96 / 952 / 956 Mbit/s`
 fn spread(row: &LadderRow) -> Option<String> {
     let rates: Vec<f64> = row.hosts_bps.iter().map(|(_, rate)| *rate).collect();
-    let (low, high) = (rates.iter().copied().reduce(f64::min)?, rates.iter().copied().reduce(f64::max)?);
-    let (_, unit) = scaled(high, 1000.0, ["bit/s", "Kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
+    let (low, high) = (
+        rates.iter().copied().reduce(f64::min)?,
+        rates.iter().copied().reduce(f64::max)?,
+    );
+    let (_, unit) = scaled(
+        high,
+        1000.0,
+        ["bit/s", "Kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"],
+    );
     let divisor = match unit {
         "Kbit/s" => 1e3,
         "Mbit/s" => 1e6,
@@ -102,7 +140,10 @@ pub(super) fn link_rate(bps: f64) -> String {
     let text = rate(bps);
     match text.split_once(' ') {
         Some((value, unit)) if value.contains('.') => {
-            format!("{} {unit}", value.trim_end_matches('0').trim_end_matches('.'))
+            format!(
+                "{} {unit}",
+                value.trim_end_matches('0').trim_end_matches('.')
+            )
         }
         _ => text,
     }
@@ -114,20 +155,41 @@ pub(super) fn slow_alone(report: &FleetReport) -> Option<String> {
     let of_row = |row: &LadderRow| {
         let slow = slow(row);
         let (first, bps) = slow.first()?;
-        let more = if slow.len() > 1 { format!(" and {} more are", slow.len() - 1) } else { " is".to_owned() };
-        Some(format!("{first}{more} slow alone ({}, median {})", rate(*bps), rate(middle(row)?)))
+        let more = if slow.len() > 1 {
+            format!(" and {} more are", slow.len() - 1)
+        } else {
+            " is".to_owned()
+        };
+        Some(format!(
+            "{first}{more} slow alone ({}, median {})",
+            rate(*bps),
+            rate(middle(row)?)
+        ))
     };
-    report.ladder.iter().filter(|row| row.level == 1).find_map(of_row)
+    report
+        .ladder
+        .iter()
+        .filter(|row| row.level == 1)
+        .find_map(of_row)
 }
 
 fn middle(row: &LadderRow) -> Option<f64> {
-    median(&row.hosts_bps.iter().map(|(_, rate)| *rate).collect::<Vec<_>>())
+    median(
+        &row.hosts_bps
+            .iter()
+            .map(|(_, rate)| *rate)
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// Hosts of a row that are far below the others, the slowest first.
 fn slow(row: &LadderRow) -> Vec<&(HostId, f64)> {
     let limit = middle(row).map_or(0.0, |middle| SLOW_SHARE * middle);
-    let mut slow: Vec<&(HostId, f64)> = row.hosts_bps.iter().filter(|(_, rate)| *rate < limit).collect();
+    let mut slow: Vec<&(HostId, f64)> = row
+        .hosts_bps
+        .iter()
+        .filter(|(_, rate)| *rate < limit)
+        .collect();
     slow.sort_by(|(_, a), (_, b)| a.total_cmp(b));
     slow
 }
@@ -136,7 +198,10 @@ fn slow(row: &LadderRow) -> Vec<&(HostId, f64)> {
 fn slow_hosts(row: &LadderRow) -> String {
     let slow = slow(row);
     let alone = if row.level == 1 { " alone" } else { "" };
-    let named = slow.iter().take(SLOW_SHOWN).map(|(host, bps)| format!("{host}{alone}: {}", rate(*bps)));
+    let named = slow
+        .iter()
+        .take(SLOW_SHOWN)
+        .map(|(host, bps)| format!("{host}{alone}: {}", rate(*bps)));
     let mut names: Vec<String> = named.collect();
     if slow.len() > SLOW_SHOWN {
         names.push(format!("{} more", slow.len() - SLOW_SHOWN));
@@ -151,7 +216,13 @@ fn poisoning(HostPoisoning { suspect, rates, .. }: &HostPoisoning) -> String {
         loss if loss < 0.0 => format!("lose {}", rate(-loss)),
         gain => format!("gain {}", rate(gain)),
     };
-    let harm = if rates.is_found() { format!("{suspect} slows the others down") } else { "no harm".to_owned() };
+    let harm = if rates.is_found() {
+        format!("{suspect} slows the others down")
+    } else {
+        "no harm".to_owned()
+    };
     let explained = rate(rates.gain_explained_bps);
-    format!("poisoning: without {suspect} the others {change} (its absence and the spread explain {explained}): {harm}")
+    format!(
+        "poisoning: without {suspect} the others {change} (its absence and the spread explain {explained}): {harm}"
+    )
 }

@@ -32,15 +32,33 @@ pub fn leftovers_text(hosts: usize, rows: &[LeftoverRow], style: Style) -> Strin
     };
     let ports = |row: &LeftoverRow| match row.ports.as_slice() {
         [] => absent(),
-        ports => ports.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+        ports => ports
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(","),
     };
     let table = Table::of("", "", rows)
         .text("host", |row| row.host.to_string())
-        .text("process", |row| row.process.as_ref().map_or_else(absent, |(pid, _)| pid.to_string()))
-        .text("run", |row| row.process.as_ref().map_or_else(absent, |(_, run)| run.clone()))
+        .text("process", |row| {
+            row.process
+                .as_ref()
+                .map_or_else(absent, |(pid, _)| pid.to_string())
+        })
+        .text("run", |row| {
+            row.process
+                .as_ref()
+                .map_or_else(absent, |(_, run)| run.clone())
+        })
         .text("listens on", ports)
         .text("state", |row| row.state.clone())
         .non_empty();
-    let blocks = std::iter::once(Block::Title(title)).chain(table.map(Block::Table)).collect();
-    Document { name: "linerate fleet leftovers", blocks }.text(style)
+    let blocks = std::iter::once(Block::Title(title))
+        .chain(table.map(Block::Table))
+        .collect();
+    Document {
+        name: "linerate fleet leftovers",
+        blocks,
+    }
+    .text(style)
 }

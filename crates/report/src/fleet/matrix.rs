@@ -4,7 +4,9 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_lab::stats::median;
-use linerate_model::fleet::{Cell, CellFlag, EndEffect, FleetEffects, FleetReport, FleetTopology, HostEffect, HostId};
+use linerate_model::fleet::{
+    Cell, CellFlag, EndEffect, FleetEffects, FleetReport, FleetTopology, HostEffect, HostId,
+};
 
 use crate::number::known;
 use crate::numbers::digits;
@@ -69,27 +71,48 @@ impl RateUnit {
             Self::Mbps => rate.bps / 1e6,
             Self::Gbps => rate.bps / 1e9,
         };
-        if value > 0.0 && value < 0.005 { "<0.01".to_owned() } else { digits(value) }
+        if value > 0.0 && value < 0.005 {
+            "<0.01".to_owned()
+        } else {
+            digits(value)
+        }
     }
 }
 
 fn percent(share: f64) -> String {
     let value = share * 100.0;
-    if value > 0.0 && value < 0.5 { "<1".to_owned() } else { format!("{value:.0}") }
+    if value > 0.0 && value < 0.5 {
+        "<1".to_owned()
+    } else {
+        format!("{value:.0}")
+    }
 }
 
 /// The tables of a mesh or of pairs; none of a ladder.
 pub(super) fn matrices(report: &FleetReport) -> Vec<Matrix<'_>> {
-    if !matches!(report.header.topology, FleetTopology::Mesh | FleetTopology::Pairs) {
+    if !matches!(
+        report.header.topology,
+        FleetTopology::Mesh | FleetTopology::Pairs
+    ) {
         return Vec::new();
     }
     let mut treatments: BTreeMap<(&str, &str), Vec<&Cell>> = BTreeMap::new();
     // Cells of another mode are a control.
-    for cell in report.cells.iter().filter(|cell| cell.mode == report.header.mode) {
-        treatments.entry((&cell.task.path, &cell.task.variant)).or_default().push(cell);
+    for cell in report
+        .cells
+        .iter()
+        .filter(|cell| cell.mode == report.header.mode)
+    {
+        treatments
+            .entry((&cell.task.path, &cell.task.variant))
+            .or_default()
+            .push(cell);
     }
     let is_one = treatments.len() < 2;
-    treatments.into_iter().map(|((path, variant), cells)| matrix(report, (path, variant), cells, is_one)).collect()
+    treatments
+        .into_iter()
+        .map(|((path, variant), cells)| matrix(report, (path, variant), cells, is_one))
+        .collect()
 }
 
 fn matrix<'a>(
@@ -99,19 +122,51 @@ fn matrix<'a>(
     is_one: bool,
 ) -> Matrix<'a> {
     let mut grouped: BTreeMap<(&HostId, &HostId), Vec<&Cell>> = BTreeMap::new();
-    cells.iter().for_each(|cell| grouped.entry((&cell.task.source, &cell.task.sink)).or_default().push(cell));
-    let entries: BTreeMap<_, _> = grouped.into_iter().map(|(ends, cells)| (ends, entry(&cells))).collect();
-    let effects = report.effects.iter().find(|effects| effects.path == path && effects.variant == variant);
-    let racks = report.header.hosts.iter().filter_map(|host| Some((&host.id, host.rack.as_deref()?))).collect();
-    let hosts: BTreeSet<&HostId> = entries.keys().flat_map(|(source, sink)| [*source, *sink]).collect();
+    cells.iter().for_each(|cell| {
+        grouped
+            .entry((&cell.task.source, &cell.task.sink))
+            .or_default()
+            .push(cell)
+    });
+    let entries: BTreeMap<_, _> = grouped
+        .into_iter()
+        .map(|(ends, cells)| (ends, entry(&cells)))
+        .collect();
+    let effects = report
+        .effects
+        .iter()
+        .find(|effects| effects.path == path && effects.variant == variant);
+    let racks = report
+        .header
+        .hosts
+        .iter()
+        .filter_map(|host| Some((&host.id, host.rack.as_deref()?)))
+        .collect();
+    let hosts: BTreeSet<&HostId> = entries
+        .keys()
+        .flat_map(|(source, sink)| [*source, *sink])
+        .collect();
     let name = match variant {
         "" => format!("path {path}"),
         variant => format!("path {path}, {variant}"),
     };
     let unit = unit(&entries);
-    let host_effects = effects.into_iter().flat_map(|effects| &effects.hosts).map(|of| (&of.host, of)).collect();
+    let host_effects = effects
+        .into_iter()
+        .flat_map(|effects| &effects.hosts)
+        .map(|of| (&of.host, of))
+        .collect();
     let hosts = ordered(hosts, &racks, &host_effects);
-    Matrix { name: (!is_one).then_some(name), hosts, racks, entries, cells, effects, host_effects, unit }
+    Matrix {
+        name: (!is_one).then_some(name),
+        hosts,
+        racks,
+        entries,
+        cells,
+        effects,
+        host_effects,
+        unit,
+    }
 }
 
 fn entry(cells: &[&Cell]) -> Entry {
@@ -122,13 +177,22 @@ fn entry(cells: &[&Cell]) -> Entry {
     };
     let rates: Vec<f64> = measured.iter().map(|of| of.goodput_bps).collect();
     let is_rate = |nominal: &f64| nominal.is_finite() && *nominal > 0.0;
-    let shares = measured.iter().map(|of| Some(of.goodput_bps / of.nominal_bps.filter(is_rate)?));
+    let shares = measured
+        .iter()
+        .map(|of| Some(of.goodput_bps / of.nominal_bps.filter(is_rate)?));
     let shares: Option<Vec<f64>> = shares.collect();
     match median(&rates) {
         None => Entry::NotRun,
         Some(bps) => {
-            let rate = Rate { bps, share: shares.and_then(|shares| median(&shares)) };
-            if usable.is_empty() { Entry::Excluded(rate) } else { Entry::Measured(rate) }
+            let rate = Rate {
+                bps,
+                share: shares.and_then(|shares| median(&shares)),
+            };
+            if usable.is_empty() {
+                Entry::Excluded(rate)
+            } else {
+                Entry::Measured(rate)
+            }
         }
     }
 }
@@ -145,7 +209,10 @@ impl Entry {
 
 /// Percent where the nominal rate of all pairs is known, else the unit of the median.
 fn unit(entries: &BTreeMap<(&HostId, &HostId), Entry>) -> RateUnit {
-    let rates: Vec<Rate> = entries.values().filter_map(|entry| entry.measured()).collect();
+    let rates: Vec<Rate> = entries
+        .values()
+        .filter_map(|entry| entry.measured())
+        .collect();
     let bps: Vec<f64> = rates.iter().map(|rate| rate.bps).collect();
     match median(&bps) {
         Some(_) if rates.iter().all(|rate| rate.share.is_some()) => RateUnit::Percent,
@@ -167,7 +234,9 @@ fn ordered<'a>(
             let names = [rack(a), rack(b)].map(Option::unwrap_or_default);
             by_name(names[0], names[1])
         });
-        by_rack.then_with(|| effect(a).total_cmp(&effect(b))).then_with(|| by_name(a.as_str(), b.as_str()))
+        by_rack
+            .then_with(|| effect(a).total_cmp(&effect(b)))
+            .then_with(|| by_name(a.as_str(), b.as_str()))
     });
     hosts
 }
@@ -188,9 +257,15 @@ fn parts(name: &str) -> Vec<(&str, u128)> {
     let mut rest = name;
     while !rest.is_empty() {
         let is_number = rest.starts_with(|c: char| c.is_ascii_digit());
-        let end = rest.find(|c: char| c.is_ascii_digit() != is_number).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| c.is_ascii_digit() != is_number)
+            .unwrap_or(rest.len());
         let (part, after) = rest.split_at(end);
-        parts.push(if is_number { ("", part.parse().unwrap_or(u128::MAX)) } else { (part, 0) });
+        parts.push(if is_number {
+            ("", part.parse().unwrap_or(u128::MAX))
+        } else {
+            (part, 0)
+        });
         rest = after;
     }
     parts
@@ -198,9 +273,12 @@ fn parts(name: &str) -> Vec<(&str, u128)> {
 
 /// Flags that exclude a cell from statistics, in words.
 pub(super) fn exclusion(cell: &Cell) -> Option<&'static str> {
-    cell.measurement()?.flags.iter().find_map(|flag| match flag {
-        CellFlag::Implausible => Some("more than the path can carry"),
-        CellFlag::NoCommonPeriod => Some("the tests of its round have no common period"),
-        _ => None,
-    })
+    cell.measurement()?
+        .flags
+        .iter()
+        .find_map(|flag| match flag {
+            CellFlag::Implausible => Some("more than the path can carry"),
+            CellFlag::NoCommonPeriod => Some("the tests of its round have no common period"),
+            _ => None,
+        })
 }

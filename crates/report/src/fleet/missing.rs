@@ -38,11 +38,20 @@ impl Missing {
 
     /// `31 of 56 cells without a result: h4 unreachable, h1 to h2 blocked`
     pub(super) fn summary(&self) -> String {
-        let named = [(&self.unreachable, "unreachable"), (&self.blocked, "blocked")];
+        let named = [
+            (&self.unreachable, "unreachable"),
+            (&self.blocked, "blocked"),
+        ];
         let named = named.into_iter().filter(|(names, _)| !names.is_empty());
-        let named: Vec<String> = named.map(|(names, word)| format!("{} {word}", names.join(", "))).collect();
+        let named: Vec<String> = named
+            .map(|(names, word)| format!("{} {word}", names.join(", ")))
+            .collect();
         let named = named.join("; ");
-        let count = format!("{} of {} without a result", self.count, counted(self.all, "cell"));
+        let count = format!(
+            "{} of {} without a result",
+            self.count,
+            counted(self.all, "cell")
+        );
         match (named.is_empty(), self.count == self.all) {
             (true, _) => count,
             // The line has that none was measured.
@@ -69,9 +78,15 @@ impl Missing {
                  check` names what is closed"
             )
         });
-        let rest = [(&self.unreachable, "unreachable"), (&self.blocked, "blocked")];
-        let rest = rest.into_iter().filter_map(|(names, word)| Some((names.iter().find(|name| is_rest(name))?, word)));
-        let rest = rest.map(|(rest, word)| format!("{rest} {word}: `linerate fleet check` lists them"));
+        let rest = [
+            (&self.unreachable, "unreachable"),
+            (&self.blocked, "blocked"),
+        ];
+        let rest = rest
+            .into_iter()
+            .filter_map(|(names, word)| Some((names.iter().find(|name| is_rest(name))?, word)));
+        let rest =
+            rest.map(|(rest, word)| format!("{rest} {word}: `linerate fleet check` lists them"));
         unreachable.chain(blocked).chain(rest).collect()
     }
 }
@@ -83,10 +98,15 @@ fn is_rest(name: &str) -> bool {
 
 /// Pairs of both directions by one name: `h1 and h2`.
 fn both_ways(names: Vec<String>) -> Vec<String> {
-    let opposite = |name: &str| name.split_once(" to ").map(|(source, sink)| format!("{sink} to {source}"));
+    let opposite = |name: &str| {
+        name.split_once(" to ")
+            .map(|(source, sink)| format!("{sink} to {source}"))
+    };
     let mut merged: Vec<String> = Vec::new();
     for name in names {
-        match opposite(&name).and_then(|opposite| merged.iter().position(|known| *known == opposite)) {
+        match opposite(&name)
+            .and_then(|opposite| merged.iter().position(|known| *known == opposite))
+        {
             Some(place) => merged[place] = merged[place].replacen(" to ", " and ", 1),
             None => merged.push(name),
         }
@@ -96,8 +116,17 @@ fn both_ways(names: Vec<String>) -> Vec<String> {
 
 /// Whether the test of a pair could not connect.
 fn is_blocked(not_run: &NotRun) -> bool {
-    const MESSAGES: [&str; 4] = ["unable to connect", "connection refused", "timed out", "no route to host"];
-    let detail = not_run.detail.as_deref().unwrap_or_default().to_ascii_lowercase();
+    const MESSAGES: [&str; 4] = [
+        "unable to connect",
+        "connection refused",
+        "timed out",
+        "no route to host",
+    ];
+    let detail = not_run
+        .detail
+        .as_deref()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     let is_of_test = matches!(not_run.reason, NotRunReason::Failed | NotRunReason::Refused);
     is_of_test && MESSAGES.iter().any(|message| detail.contains(message))
 }

@@ -120,19 +120,31 @@ pub fn json(report: &FleetReport) -> String {
 
 /// What a run of a record is: `fleet, mesh, both ways`.
 pub(crate) fn name(run: &FleetRun) -> String {
-    let kind = run.report.iter().flat_map(|report| footer::kind(&report.header));
-    std::iter::once("fleet".to_owned()).chain(kind).collect::<Vec<_>>().join(", ")
+    let kind = run
+        .report
+        .iter()
+        .flat_map(|report| footer::kind(&report.header));
+    std::iter::once("fleet".to_owned())
+        .chain(kind)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// What a run of a record found.
 pub(crate) fn answer(run: &FleetRun, trials: &[Trial]) -> Vec<String> {
-    run.report.iter().map(|report| opening::title(&with_trials(report, trials))).collect()
+    run.report
+        .iter()
+        .map(|report| opening::title(&with_trials(report, trials)))
+        .collect()
 }
 
 /// The report of a run of a record but its title; nothing of one that did not end.
 pub(crate) fn record_blocks(run: &FleetRun, trials: &[Trial], is_page: bool) -> Vec<Block> {
     let depth = if is_page { Depth::Page } else { Depth::Short };
-    run.report.iter().flat_map(|report| blocks(&with_trials(report, trials), depth)).collect()
+    run.report
+        .iter()
+        .flat_map(|report| blocks(&with_trials(report, trials), depth))
+        .collect()
 }
 
 /// How much a report shows.
@@ -159,7 +171,10 @@ impl Depth {
 fn document(report: &FleetReport, depth: Depth) -> Document {
     let mut blocks = vec![Block::Title(opening::title(report))];
     blocks.extend(self::blocks(report, depth));
-    Document { name: "linerate fleet", blocks }
+    Document {
+        name: "linerate fleet",
+        blocks,
+    }
 }
 
 /// The parts of the report but its title.

@@ -39,7 +39,11 @@ pub fn announcement(run: &Announced<'_>, style: Style) -> String {
         Topology::Fanout(hub) => format!("fanout from {hub}"),
         Topology::IncastAndFanout(hub) => format!("incast into {hub} and fanout from it"),
     };
-    let mut parts = vec![topology, counted(plan.hosts.len(), "host"), counted(estimate.cells, "cell")];
+    let mut parts = vec![
+        topology,
+        counted(plan.hosts.len(), "host"),
+        counted(estimate.cells, "cell"),
+    ];
     if plan.topology.hub().is_none() {
         parts.push(match plan.direction {
             PairDirection::Both => "both ways at once".to_owned(),
@@ -47,13 +51,20 @@ pub fn announcement(run: &Announced<'_>, style: Style) -> String {
         });
     }
     parts.extend(mode(plan.mode).map(str::to_owned));
-    parts.push(format!("{} of {} s", counted(estimate.rounds, "round"), run.test_time.as_secs_f64()));
+    parts.push(format!(
+        "{} of {} s",
+        counted(estimate.rounds, "round"),
+        run.test_time.as_secs_f64()
+    ));
     let mut takes = vec![format!("about {}", clock(estimate.time.as_secs_f64()))];
     takes.push(match run.bytes_max {
         Some(most) => format!("up to {} in all", bytes(most as f64)),
         None => "amount of data not limited".to_owned(),
     });
-    takes.extend(run.host_bps_max.map(|bps| format!("at most {} per host", link_rate(bps))));
+    takes.extend(
+        run.host_bps_max
+            .map(|bps| format!("at most {} per host", link_rate(bps))),
+    );
     style.line(&format!("{}: {}", parts.join(", "), takes.join(", ")))
 }
 
@@ -92,16 +103,28 @@ pub fn live(now: &FleetLive<'_>, style: Style) -> String {
     let unit = Unit::of(&pairs);
     let width = style.columns.saturating_sub(1);
     let line = |shown: usize| {
-        let named = pairs.iter().take(shown).map(|(name, bps)| format!("{name} {}", unit.text(*bps)));
+        let named = pairs
+            .iter()
+            .take(shown)
+            .map(|(name, bps)| format!("{name} {}", unit.text(*bps)));
         let mut rates = named.collect::<Vec<_>>().join("  ");
         if shown > 0 {
             rates = format!("{rates} {}", unit.name);
         }
         let hidden = pairs.len() - shown;
-        let more =
-            if hidden > 0 { counted(hidden, if shown > 0 { "other pair" } else { "pair" }) } else { String::new() };
+        let more = if hidden > 0 {
+            counted(hidden, if shown > 0 { "other pair" } else { "pair" })
+        } else {
+            String::new()
+        };
         let parts = [head.as_str(), &rates, &more, &tail];
-        style.line(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  "))
+        style.line(
+            &parts
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join("  "),
+        )
     };
     let fits = |shown: &usize| line(*shown).chars().count() <= width;
     // Any line is longer than a character for each pair of it.
@@ -117,13 +140,18 @@ pub fn progress_line(now: &FleetLive<'_>, style: Style) -> String {
     let pairs = pairs(now);
     let unit = Unit::of(&pairs);
     let slowest = pairs.into_iter().find(|(_, bps)| bps.is_some());
-    let slowest = slowest.map(|(name, bps)| format!("slowest {name} {} {}", unit.text(bps), unit.name));
+    let slowest =
+        slowest.map(|(name, bps)| format!("slowest {name} {} {}", unit.text(bps), unit.name));
     let parts = [Some(head(now)), slowest, Some(tail(now))];
     style.line(&parts.into_iter().flatten().collect::<Vec<_>>().join("  ")) + "\n"
 }
 
 fn head(now: &FleetLive<'_>) -> String {
-    let FleetProgress { rounds_done, rounds_planned, .. } = now.progress;
+    let FleetProgress {
+        rounds_done,
+        rounds_planned,
+        ..
+    } = now.progress;
     format!("round {}/{rounds_planned}", rounds_done.saturating_add(1))
 }
 
@@ -138,10 +166,18 @@ fn tail(now: &FleetLive<'_>) -> String {
 
 /// Pairs of the round with the sum of their directions, the slowest first, those without a sample last.
 fn pairs(now: &FleetLive<'_>) -> Vec<(String, Option<f64>)> {
-    let tasks: BTreeSet<(&HostId, &HostId)> =
-        now.progress.round.tasks.iter().map(|task| (&task.source, &task.sink)).collect();
-    let rates: BTreeMap<(&HostId, &HostId), f64> =
-        now.rates.iter().map(|rate| ((&rate.source, &rate.sink), rate.bps)).collect();
+    let tasks: BTreeSet<(&HostId, &HostId)> = now
+        .progress
+        .round
+        .tasks
+        .iter()
+        .map(|task| (&task.source, &task.sink))
+        .collect();
+    let rates: BTreeMap<(&HostId, &HostId), f64> = now
+        .rates
+        .iter()
+        .map(|rate| ((&rate.source, &rate.sink), rate.bps))
+        .collect();
     let mut pairs = Vec::new();
     for (source, sink) in &tasks {
         let is_both = tasks.contains(&(*sink, *source));
@@ -150,7 +186,11 @@ fn pairs(now: &FleetLive<'_>) -> Vec<(String, Option<f64>)> {
         }
         let arrow = if is_both { '⇄' } else { '→' };
         let back = rates.get(&(*sink, *source)).filter(|_| is_both);
-        let sum = [rates.get(&(*source, *sink)), back].into_iter().flatten().copied().reduce(|a, b| a + b);
+        let sum = [rates.get(&(*source, *sink)), back]
+            .into_iter()
+            .flatten()
+            .copied()
+            .reduce(|a, b| a + b);
         pairs.push((format!("{source}{arrow}{sink}"), sum));
     }
     let key = |rate: &Option<f64>| rate.unwrap_or(f64::INFINITY);
@@ -167,7 +207,17 @@ struct Unit {
 impl Unit {
     fn of(pairs: &[(String, Option<f64>)]) -> Self {
         let fastest = pairs.iter().filter_map(|(_, bps)| *bps).fold(0.0, f64::max);
-        if fastest >= 1e9 { Self { name: "Gbit/s", bps: 1e9 } } else { Self { name: "Mbit/s", bps: 1e6 } }
+        if fastest >= 1e9 {
+            Self {
+                name: "Gbit/s",
+                bps: 1e9,
+            }
+        } else {
+            Self {
+                name: "Mbit/s",
+                bps: 1e6,
+            }
+        }
     }
 
     fn text(&self, bps: Option<f64>) -> String {

@@ -25,7 +25,10 @@ fn short(report: &FleetReport) -> String {
 fn healthy_mesh_of_8_hosts() {
     let report = mesh(8).run();
     assert_expected("fleet/healthy.txt", &short(&report));
-    assert_expected("fleet/healthy-verbose.txt", &text(&report, true, Style::PLAIN));
+    assert_expected(
+        "fleet/healthy-verbose.txt",
+        &text(&report, true, Style::PLAIN),
+    );
 }
 
 #[test]
@@ -46,14 +49,24 @@ fn rates_without_a_nominal_rate_have_a_unit() {
 fn server_without_an_agent_has_a_remark() {
     let mut fleet = mesh(3);
     fleet.plan.hosts[0].is_target_only = true;
-    let remark = "h1 is a server without an agent: facts, CPU and clock are not known, one test at a time.";
+    let remark =
+        "h1 is a server without an agent: facts, CPU and clock are not known, one test at a time.";
     let text = short(&fleet.run());
-    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(remark), "{text}");
+    assert!(
+        text.split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .contains(remark),
+        "{text}"
+    );
 }
 
 #[test]
 fn incast_with_a_slow_sender() {
-    assert_expected("fleet/incast.txt", &short(&incast(8).slow("h3", 96e6).run()));
+    assert_expected(
+        "fleet/incast.txt",
+        &short(&incast(8).slow("h3", 96e6).run()),
+    );
 }
 
 #[test]
@@ -67,16 +80,25 @@ fn incast_and_fanout_of_one_host() {
 fn two_racks_with_a_slow_uplink() {
     let report = racked(8, 4, 1e9).run();
     assert_expected("fleet/racks.txt", &short(&report));
-    assert_expected("fleet/racks.html", &document(&report, Depth::Page).elements());
+    assert_expected(
+        "fleet/racks.html",
+        &document(&report, Depth::Page).elements(),
+    );
 }
 
 #[test]
 fn thirty_hosts_are_effects_racks_and_the_slowest_pairs() {
     let report = racked(30, 10, f64::INFINITY).slow("h7", 90e6).run();
     assert_expected("fleet/large.txt", &short(&report));
-    assert!(html(&report).contains("<th scope=\"col\">h30</th>"), "a page has all cells of up to 64 hosts");
+    assert!(
+        html(&report).contains("<th scope=\"col\">h30</th>"),
+        "a page has all cells of up to 64 hosts"
+    );
     let page = html(&racked(70, 35, f64::INFINITY).slow("h7", 90e6).run());
-    assert!(page.contains("medians by rack") && !page.contains("<th scope=\"col\">h30</th>"), "{page}");
+    assert!(
+        page.contains("medians by rack") && !page.contains("<th scope=\"col\">h30</th>"),
+        "{page}"
+    );
 }
 
 #[test]
@@ -100,8 +122,14 @@ fn cells_without_a_result_have_their_reason_once() {
     report.header.is_control_shared = true;
     let shown = short(&report);
     assert_expected("fleet/not-run.txt", &shown);
-    let row = shown.lines().find(|line| line.trim_start().starts_with("h4 ")).expect("a row");
-    assert!(!row.contains(" 0 "), "what was not measured is not 0: {row}");
+    let row = shown
+        .lines()
+        .find(|line| line.trim_start().starts_with("h4 "))
+        .expect("a row");
+    assert!(
+        !row.contains(" 0 "),
+        "what was not measured is not 0: {row}"
+    );
 }
 
 #[test]
@@ -118,7 +146,10 @@ fn hosts_and_pairs_without_a_result_are_in_the_first_line_with_a_next_step_each(
     let shown = short(&report);
     assert_expected("fleet/missing.txt", &shown);
     let first = shown.lines().next().unwrap_or_default();
-    assert!(first.ends_with("15 of 56 cells without a result: h4 unreachable; h1 to h2 blocked"), "{first}");
+    assert!(
+        first.ends_with("15 of 56 cells without a result: h4 unreachable; h1 to h2 blocked"),
+        "{first}"
+    );
     assert!(!shown.contains("nothing else"), "{shown}");
 }
 
@@ -132,7 +163,9 @@ fn run_without_a_result_is_no_zero() {
 fn long_names_are_numbered_columns() {
     let mut fleet = mesh(4);
     for host in &mut fleet.plan.hosts {
-        host.id = format!("node-{}.rack1.example", host.id).parse().expect("an id");
+        host.id = format!("node-{}.rack1.example", host.id)
+            .parse()
+            .expect("an id");
     }
     assert_expected("fleet/long-names.txt", &short(&fleet.run()));
 }
@@ -143,8 +176,16 @@ fn text_of_others_acts_neither_on_a_terminal_nor_on_a_page() {
     let evil = "<script>alert(1)</script>\u{1b}[2J\u{202e}\r\n& \"x\"\u{200b}";
     let mut report = racked(8, 4, 1e9).without("h4").run();
     report.header.run_id = Some(evil.to_owned());
-    report.header.ended.insert(NotRun::new(NotRunReason::Failed)).detail = Some(evil.to_owned());
-    report.header.hosts.iter_mut().for_each(|host| host.rack = Some(evil.to_owned()));
+    report
+        .header
+        .ended
+        .insert(NotRun::new(NotRunReason::Failed))
+        .detail = Some(evil.to_owned());
+    report
+        .header
+        .hosts
+        .iter_mut()
+        .for_each(|host| host.rack = Some(evil.to_owned()));
     for cell in &mut report.cells {
         cell.task.path = evil.into();
         cell.task.variant = evil.into();
@@ -158,13 +199,27 @@ fn text_of_others_acts_neither_on_a_terminal_nor_on_a_page() {
         finding.advice = Some(evil.to_owned());
         finding.evidence = vec![Evidence::statement(evil)];
     }
-    let coloured = Style { is_coloured: false, glyphs: Glyphs::Blocks, ..Style::PLAIN };
+    let coloured = Style {
+        is_coloured: false,
+        glyphs: Glyphs::Blocks,
+        ..Style::PLAIN
+    };
     for shown in [text(&report, true, coloured), csv(&report), html(&report)] {
-        assert!(shown.contains("alert(1)") && !shown.contains(['\u{1b}', '\u{202e}', '\u{200b}']), "{shown}");
+        assert!(
+            shown.contains("alert(1)") && !shown.contains(['\u{1b}', '\u{202e}', '\u{200b}']),
+            "{shown}"
+        );
     }
     let page = html(&report);
-    assert!(!page.contains("<script") && page.contains("&lt;script&gt;"), "{page}");
-    assert!(text(&report, true, coloured).lines().all(|line| !line.contains('\r')));
+    assert!(
+        !page.contains("<script") && page.contains("&lt;script&gt;"),
+        "{page}"
+    );
+    assert!(
+        text(&report, true, coloured)
+            .lines()
+            .all(|line| !line.contains('\r'))
+    );
 }
 
 #[test]
@@ -172,15 +227,26 @@ fn json_is_valid_by_its_schema_and_is_read_back() {
     let schema = schemars::schema_for!(FleetReport).to_value();
     let validator = jsonschema::validator_for(&schema).expect("a schema");
     let facts = |report: FleetReport| {
-        [json(&report), serde_json::to_string(&report).expect("JSON")].map(|text| (text, report.clone()))
+        [json(&report), serde_json::to_string(&report).expect("JSON")]
+            .map(|text| (text, report.clone()))
     };
-    let reports = [mesh(8).slow("h7", 90e6).run(), incast(8).slow("h3", 96e6).run(), mesh(6).without("h4").run()];
+    let reports = [
+        mesh(8).slow("h7", 90e6).run(),
+        incast(8).slow("h3", 96e6).run(),
+        mesh(6).without("h4").run(),
+    ];
     for (text, report) in reports.into_iter().flat_map(facts) {
         let value: Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(value["schema"], "linerate.fleet/1");
-        let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+        let errors: Vec<String> = validator
+            .iter_errors(&value)
+            .map(|error| error.to_string())
+            .collect();
         assert_eq!(errors, Vec::<String>::new());
-        assert_eq!(serde_json::from_str::<FleetReport>(&text).expect("a report"), report);
+        assert_eq!(
+            serde_json::from_str::<FleetReport>(&text).expect("a report"),
+            report
+        );
     }
 }
 
@@ -191,9 +257,21 @@ fn csv_has_a_line_for_each_cell_and_nothing_for_what_was_not_measured() {
     let lines: Vec<&str> = text.split_terminator("\r\n").collect();
     assert_eq!(lines.len(), report.cells.len() + 1);
     let columns = |line: &str| line.split(',').count();
-    assert!(lines.iter().all(|line| columns(line) == columns(lines[0])), "{text}");
-    let (measured, not_run) = (lines[1], lines.iter().find(|line| line.starts_with("h1,h4,")).expect("a line"));
-    assert_eq!(measured, "h1,h2,phys,,0,rounds,953000000,1000000000,0,210,,,2000000000,2000100000,,,");
+    assert!(
+        lines.iter().all(|line| columns(line) == columns(lines[0])),
+        "{text}"
+    );
+    let (measured, not_run) = (
+        lines[1],
+        lines
+            .iter()
+            .find(|line| line.starts_with("h1,h4,"))
+            .expect("a line"),
+    );
+    assert_eq!(
+        measured,
+        "h1,h2,phys,,0,rounds,953000000,1000000000,0,210,,,2000000000,2000100000,,,"
+    );
     assert_eq!(*not_run, "h1,h4,phys,,0,rounds,,,,,,,,,,unreachable,");
 }
 
@@ -201,7 +279,8 @@ fn csv_has_a_line_for_each_cell_and_nothing_for_what_was_not_measured() {
 fn colour_of_a_cell_is_beside_its_number() {
     let page = html(&mesh(8).slow("h7", 90e6).run());
     assert!(
-        page.contains("<td style=\"--heat:9%\">9</td>") && page.contains("<td style=\"--heat:95%\">95</td>"),
+        page.contains("<td style=\"--heat:9%\">9</td>")
+            && page.contains("<td style=\"--heat:95%\">95</td>"),
         "{page}"
     );
     assert_eq!(page.matches("--heat:").count(), 56);

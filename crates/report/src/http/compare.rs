@@ -33,14 +33,18 @@ fn document(before: &Study, after: &Study) -> Document {
     let title = Block::Title("Two studies side by side".to_owned());
     let lines = head(before, after).into_iter().map(Block::Remark);
     let tables = tables(before, after).into_iter().map(Block::Table);
-    Document { name: "linerate http compare", blocks: std::iter::once(title).chain(lines).chain(tables).collect() }
+    Document {
+        name: "linerate http compare",
+        blocks: std::iter::once(title).chain(lines).chain(tables).collect(),
+    }
 }
 
 /// Both studies as one JSON object.
 #[must_use]
 pub fn comparison_json(before: &Study, after: &Study) -> String {
     let comparison = compare(before, after);
-    let end = |study: &Study| json!({ "target": study.target, "started_unix_ms": study.started_unix_ms });
+    let end =
+        |study: &Study| json!({ "target": study.target, "started_unix_ms": study.started_unix_ms });
     let object = json!({
         "schema": "linerate.http-compare/1",
         "before": end(before),
@@ -52,7 +56,13 @@ pub fn comparison_json(before: &Study, after: &Study) -> String {
 }
 
 fn head(before: &Study, after: &Study) -> Vec<String> {
-    let line = |name: &str, study: &Study| format!("{name} {} of {}", study.target, moment(study.started_unix_ms));
+    let line = |name: &str, study: &Study| {
+        format!(
+            "{name} {} of {}",
+            study.target,
+            moment(study.started_unix_ms)
+        )
+    };
     let mut lines = vec![line("before:", before), line("after: ", after)];
     lines.extend(compare(before, after).notes);
     lines
@@ -60,21 +70,46 @@ fn head(before: &Study, after: &Study) -> Vec<String> {
 
 fn tables(before: &Study, after: &Study) -> Vec<Table> {
     let has = |study: &Study, key: CellKey| study.cells.iter().any(|cell| cell.key == key);
-    let (both, alone): (Vec<ComparedCell>, Vec<ComparedCell>) =
-        compare(before, after).cells.into_iter().partition(|cell| has(before, cell.key) && has(after, cell.key));
-    let mut notes = vec!["*: worse or better beyond the noise of both studies, significant over all cells".to_owned()];
-    let is_short =
-        |cell: &&ComparedCell| cell.ok_per_s.as_ref().is_some_and(|judged| judged.verdict == Verdict::TooFew);
+    let (both, alone): (Vec<ComparedCell>, Vec<ComparedCell>) = compare(before, after)
+        .cells
+        .into_iter()
+        .partition(|cell| has(before, cell.key) && has(after, cell.key));
+    let mut notes = vec![
+        "*: worse or better beyond the noise of both studies, significant over all cells"
+            .to_owned(),
+    ];
+    let is_short = |cell: &&ComparedCell| {
+        cell.ok_per_s
+            .as_ref()
+            .is_some_and(|judged| judged.verdict == Verdict::TooFew)
+    };
     let short = both.iter().filter(is_short).count();
     if short > 0 {
-        notes.push(format!("{short} cells have fewer than {TRIALS_MIN} runs on a side and no verdict"));
+        notes.push(format!(
+            "{short} cells have fewer than {TRIALS_MIN} runs on a side and no verdict"
+        ));
     }
     if !alone.is_empty() {
-        notes.push(format!("{} cells are in one of the studies only", alone.len()));
+        notes.push(format!(
+            "{} cells are in one of the studies only",
+            alone.len()
+        ));
     }
     let mut tables = vec![
-        matrix(&both, "C1", "2xx per second, after over before", |cell| cell.ok_per_s.as_ref(), notes),
-        matrix(&both, "C2", "99th percentile of the latency, after over before", |cell| cell.p99.as_ref(), Vec::new()),
+        matrix(
+            &both,
+            "C1",
+            "2xx per second, after over before",
+            |cell| cell.ok_per_s.as_ref(),
+            notes,
+        ),
+        matrix(
+            &both,
+            "C2",
+            "99th percentile of the latency, after over before",
+            |cell| cell.p99.as_ref(),
+            Vec::new(),
+        ),
     ];
     tables.extend(hosts(before, after));
     tables
@@ -93,7 +128,9 @@ fn matrix(
     let rows: BTreeSet<RowKey> = both.iter().map(|cell| row_of(&cell.key)).collect();
     let rows: Vec<RowKey> = rows.into_iter().collect();
     let table = Table::of(id, title, &rows).text("cells", |(phase, bytes, rate)| {
-        let rate = rate.map_or_else(String::new, |rate| format!(" at {}/s", grouped(u64::from(rate))));
+        let rate = rate.map_or_else(String::new, |rate| {
+            format!(" at {}/s", grouped(u64::from(rate)))
+        });
         format!("{} {}{rate}", labels::phase(*phase), payload(*bytes))
     });
     let cell = |row: &RowKey, c: u32| {
@@ -106,8 +143,12 @@ fn matrix(
 }
 
 fn entry(judged: Option<&Judged>) -> Entry {
-    let is_marked = judged.is_some_and(|judged| matches!(judged.verdict, Verdict::Worse | Verdict::Better));
-    Entry::marked(known(judged, |judged| format!("{:.3}", judged.estimate)), is_marked)
+    let is_marked =
+        judged.is_some_and(|judged| matches!(judged.verdict, Verdict::Worse | Verdict::Better));
+    Entry::marked(
+        known(judged, |judged| format!("{:.3}", judged.estimate)),
+        is_marked,
+    )
 }
 
 /// What differs between the hosts of both; none without differences.
@@ -117,13 +158,16 @@ fn hosts(before: &Study, after: &Study) -> Option<Table> {
     let mut rows = differing("client", client(before), client(after));
     rows.extend(differing("server", server(before), server(after)));
     let heads = ["end", "figure", "before", "after"];
-    (!rows.is_empty()).then(|| Table::of_words("C3", "what is not the same on the hosts", heads, &rows))
+    (!rows.is_empty())
+        .then(|| Table::of_words("C3", "what is not the same on the hosts", heads, &rows))
 }
 
 type Numbers = Vec<(&'static str, String)>;
 
 fn differing(end: &str, before: Option<Numbers>, after: Option<Numbers>) -> Vec<[String; 4]> {
-    let row = |name: &str, before: String, after: String| [end.to_owned(), name.to_owned(), before, after];
+    let row = |name: &str, before: String, after: String| {
+        [end.to_owned(), name.to_owned(), before, after]
+    };
     let (before, after) = match (before, after) {
         (Some(before), Some(after)) => (before, after),
         (None, None) => return Vec::new(),
@@ -132,6 +176,11 @@ fn differing(end: &str, before: Option<Numbers>, after: Option<Numbers>) -> Vec<
             return vec![row("all", word(before), word(after))];
         }
     };
-    let pairs = before.into_iter().zip(after).filter(|(before, after)| before != after);
-    pairs.map(|((name, before), (_, after))| row(name, before, after)).collect()
+    let pairs = before
+        .into_iter()
+        .zip(after)
+        .filter(|(before, after)| before != after);
+    pairs
+        .map(|((name, before), (_, after))| row(name, before, after))
+        .collect()
 }

@@ -15,10 +15,19 @@ pub(super) struct Grid<'a> {
 impl<'a> Grid<'a> {
     /// The cells of the second phase.
     pub(super) fn new(study: &'a Study) -> Self {
-        let matrix = study.cells.iter().filter(|cell| cell.key.phase == Phase::Matrix);
+        let matrix = study
+            .cells
+            .iter()
+            .filter(|cell| cell.key.phase == Phase::Matrix);
         Self {
-            cells: matrix.map(|cell| ((cell.key.payload_bytes, cell.key.connections), cell)).collect(),
-            rows: study.rows.iter().map(|row| (row.payload_bytes, row)).collect(),
+            cells: matrix
+                .map(|cell| ((cell.key.payload_bytes, cell.key.connections), cell))
+                .collect(),
+            rows: study
+                .rows
+                .iter()
+                .map(|row| (row.payload_bytes, row))
+                .collect(),
         }
     }
 
@@ -35,7 +44,11 @@ impl<'a> Grid<'a> {
 
     /// Numbers of connections, from few to many.
     pub(super) fn connections(&self) -> Vec<u32> {
-        let connections: BTreeSet<u32> = self.cells.keys().map(|(_, connections)| *connections).collect();
+        let connections: BTreeSet<u32> = self
+            .cells
+            .keys()
+            .map(|(_, connections)| *connections)
+            .collect();
         connections.into_iter().collect()
     }
 
@@ -46,7 +59,9 @@ impl<'a> Grid<'a> {
 
     /// Cells of a payload, from few connections to many.
     pub(super) fn cells_of(&self, payload_bytes: u64) -> impl Iterator<Item = &'a Cell> {
-        self.cells.range((payload_bytes, 0)..=(payload_bytes, u32::MAX)).map(|(_, cell)| *cell)
+        self.cells
+            .range((payload_bytes, 0)..=(payload_bytes, u32::MAX))
+            .map(|(_, cell)| *cell)
     }
 
     /// By payload, then by connections.
@@ -61,12 +76,16 @@ impl<'a> Grid<'a> {
 
     /// Whether this is the number of connections to use with this payload.
     pub(super) fn is_best_stable(&self, cell: &Cell) -> bool {
-        self.row(cell.key.payload_bytes).is_some_and(|row| row.best_stable_connections == Some(cell.key.connections))
+        self.row(cell.key.payload_bytes)
+            .is_some_and(|row| row.best_stable_connections == Some(cell.key.connections))
     }
 
     /// The cell to use for each payload.
     pub(super) fn best_stable(&self) -> Vec<&'a Cell> {
-        let best = |payload| self.cells_of(payload).find(|cell| self.is_best_stable(cell));
+        let best = |payload| {
+            self.cells_of(payload)
+                .find(|cell| self.is_best_stable(cell))
+        };
         self.payloads().into_iter().filter_map(best).collect()
     }
 }
@@ -84,12 +103,18 @@ pub(super) fn by_payload(study: &Study) -> Vec<&Cell> {
 
 /// Cells of one phase, in the order of the study.
 pub(super) fn of_phase(study: &Study, phase: Phase) -> impl Iterator<Item = &Cell> {
-    study.cells.iter().filter(move |cell| cell.key.phase == phase)
+    study
+        .cells
+        .iter()
+        .filter(move |cell| cell.key.phase == phase)
 }
 
 /// Cells worth a look at single runs: the best stable ones and those with many connections.
 pub(super) fn notable(study: &Study) -> Vec<&Cell> {
-    let many = study.cells.iter().filter(|cell| matches!(cell.key.phase, Phase::LowRate | Phase::Active));
+    let many = study
+        .cells
+        .iter()
+        .filter(|cell| matches!(cell.key.phase, Phase::LowRate | Phase::Active));
     let mut cells = Grid::new(study).best_stable();
     if cells.is_empty() {
         cells = by_payload(study);
@@ -106,15 +131,26 @@ pub(super) fn finished(cell: &Cell) -> impl Iterator<Item = &CellRun> {
 /// The finished run in the middle by throughput: one that was, for what cannot be averaged.
 pub(super) fn median_run(cell: &Cell) -> Option<&CellRun> {
     let mut runs: Vec<&CellRun> = finished(cell).filter(|run| run.load.is_some()).collect();
-    let rate = |run: &CellRun| run.load.as_ref().and_then(|load| load.ok_per_s()).unwrap_or(0.0);
+    let rate = |run: &CellRun| {
+        run.load
+            .as_ref()
+            .and_then(|load| load.ok_per_s())
+            .unwrap_or(0.0)
+    };
     runs.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
     runs.get(runs.len().saturating_sub(1) / 2).copied()
 }
 
 /// A quantile of a cell: the median of its runs, known from below only where that is so in one of them.
-pub(super) fn quantile_of(cell: &Cell, median_ns: Option<u64>, of: fn(&Latency) -> Option<Quantile>) -> String {
+pub(super) fn quantile_of(
+    cell: &Cell,
+    median_ns: Option<u64>,
+    of: fn(&Latency) -> Option<Quantile>,
+) -> String {
     let latencies = || finished(cell).filter_map(|run| Some(&run.load.as_ref()?.latency));
-    let is_lower_bound = latencies().filter_map(of).any(|quantile| quantile.is_lower_bound);
+    let is_lower_bound = latencies()
+        .filter_map(of)
+        .any(|quantile| quantile.is_lower_bound);
     let median = median_ns.map(|ns| {
         let mut median = Quantile::new(ns);
         median.is_lower_bound = is_lower_bound;

@@ -29,7 +29,10 @@ pub(super) fn read(base64: &str) -> Option<Histogram<u64>> {
     let packed = STANDARD.decode(base64).ok()?;
     let mut bytes = Vec::new();
     let inflated = flate2::read::ZlibDecoder::new(packed.get(COMPRESSED_HEAD_BYTES..)?);
-    inflated.take(INFLATED_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    inflated
+        .take(INFLATED_BYTES_MAX)
+        .read_to_end(&mut bytes)
+        .ok()?;
     unpacked(&bytes)
 }
 
@@ -39,9 +42,14 @@ fn unpacked(mut bytes: &[u8]) -> Option<Histogram<u64>> {
     if cookie != V2 {
         return None;
     }
-    let payload = bytes.get(HEAD_BYTES..)?.get(..usize::try_from(announced).ok()?)?;
+    let payload = bytes
+        .get(HEAD_BYTES..)?
+        .get(..usize::try_from(announced).ok()?)?;
     // The decoder negates it.
-    if payload.windows(SMALLEST_NUMBER.len()).any(|number| number == SMALLEST_NUMBER) {
+    if payload
+        .windows(SMALLEST_NUMBER.len())
+        .any(|number| number == SMALLEST_NUMBER)
+    {
         return None;
     }
     Deserializer::new().deserialize(&mut bytes).ok()
@@ -55,7 +63,9 @@ mod tests {
 
     fn encoded(histogram: &Histogram<u64>) -> String {
         let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("a vector takes all");
+        V2DeflateSerializer::new()
+            .serialize(histogram, &mut bytes)
+            .expect("a vector takes all");
         STANDARD.encode(bytes)
     }
 
@@ -76,7 +86,10 @@ mod tests {
     fn a_broken_or_hostile_histogram_is_none() {
         let good = STANDARD.decode(encoded(&sample())).expect("base64");
         for cut in 0..good.len() {
-            assert!(read(&STANDARD.encode(&good[..cut])).is_none(), "cut at {cut}");
+            assert!(
+                read(&STANDARD.encode(&good[..cut])).is_none(),
+                "cut at {cut}"
+            );
         }
         for place in 0..good.len() {
             let mut bad = good.clone();

@@ -29,7 +29,12 @@ pub(super) fn letters(verdict: &CellVerdict) -> String {
     let mut letters = String::from(letter(verdict.primary.class).0);
     if !verdict.contributing.is_empty() {
         letters.push('+');
-        letters.extend(verdict.contributing.iter().map(|judgement| letter(judgement.class).0));
+        letters.extend(
+            verdict
+                .contributing
+                .iter()
+                .map(|judgement| letter(judgement.class).0),
+        );
     }
     letters
 }
@@ -49,7 +54,9 @@ pub(super) fn phase(phase: Phase) -> String {
 pub(super) fn belongs_to(class: ErrorClass) -> &'static str {
     match class {
         ErrorClass::ConnectRefused => "server: down, or nobody listens there",
-        ErrorClass::ConnectTimeout => "server or path: accept or SYN queue full, firewall, conntrack full",
+        ErrorClass::ConnectTimeout => {
+            "server or path: accept or SYN queue full, firewall, conntrack full"
+        }
         ErrorClass::Unreachable => "path: no way there, or a local firewall",
         ErrorClass::AddrNotAvail => "client limit: local ports",
         ErrorClass::FdLimit => "client limit: descriptors",

@@ -25,7 +25,8 @@ pub use load::{LoadReport, load_text};
 pub use plan::{Needs, plan_json, plan_text};
 pub use preflight::{preflight, preflight_json};
 pub use progress::{
-    Progress, Stage, answers, block, cell_words, end_line, end_words, event, finished_line, run_words, second_words,
+    Progress, Stage, answers, block, cell_words, end_line, end_words, event, finished_line,
+    run_words, second_words,
 };
 pub use study::{html, json, text};
 

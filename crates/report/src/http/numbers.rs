@@ -10,13 +10,19 @@ use crate::numbers::{digits, scaled};
 
 /// `10k c64`, `1k c10000 at 1,000/s`
 pub(super) fn cell(key: &CellKey) -> String {
-    let rate = key.rate_per_s.map_or_else(String::new, |rate| format!(" at {}/s", grouped(u64::from(rate))));
+    let rate = key.rate_per_s.map_or_else(String::new, |rate| {
+        format!(" at {}/s", grouped(u64::from(rate)))
+    });
     format!("{} c{}{rate}", payload(key.payload_bytes), key.connections)
 }
 
 /// A number of events per second: whole where that is precise enough.
 pub(super) fn per_s(value: f64) -> String {
-    if value.is_finite() && value >= 99.95 { grouped(value.round() as u64) } else { fine(value) }
+    if value.is_finite() && value >= 99.95 {
+        grouped(value.round() as u64)
+    } else {
+        fine(value)
+    }
 }
 
 /// A figure of a table: one digit after the point, two below ten.
@@ -53,7 +59,11 @@ pub(crate) fn percent(share: f64) -> String {
 /// CPUs as percent of one.
 pub(super) fn cpus(cpus: f64) -> String {
     let percent = cpus * 100.0;
-    if percent.abs() < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+    if percent.abs() < 9.95 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
 }
 
 /// A time in the largest fitting unit.
@@ -74,7 +84,11 @@ pub(super) fn time_ns(ns: u64) -> String {
 pub(super) fn quantile(quantile: Option<Quantile>, n: u64) -> String {
     match quantile {
         None => format!("{MISSING} (n={n})"),
-        Some(Quantile { ns, is_lower_bound: true, .. }) => format!("≥ {}", time_ns(ns)),
+        Some(Quantile {
+            ns,
+            is_lower_bound: true,
+            ..
+        }) => format!("≥ {}", time_ns(ns)),
         Some(Quantile { ns, .. }) => time_ns(ns),
     }
 }
@@ -92,7 +106,10 @@ pub(super) fn moment(unix_ms: u64) -> String {
     i64::try_from(unix_ms)
         .ok()
         .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
-        .map_or_else(|| "at an unknown time".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
+        .map_or_else(
+            || "at an unknown time".to_owned(),
+            |at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        )
 }
 
 #[cfg(test)]

@@ -18,7 +18,11 @@ pub type Needs = [[String; 2]];
 #[must_use]
 pub fn plan_text(target: &str, estimate: &Estimate, needs: &Needs, style: Style) -> String {
     let total = estimate.total;
-    let runs: u64 = estimate.cells.iter().map(|(_, cost)| u64::from(cost.runs)).sum();
+    let runs: u64 = estimate
+        .cells
+        .iter()
+        .map(|(_, cost)| u64::from(cost.runs))
+        .sum();
     let bytes = match total.bytes {
         Some(bytes) => format!("{} of answers at most", amount(Some(bytes))),
         None => "how many bytes depends on what the server and the path can do".to_owned(),
@@ -27,9 +31,16 @@ pub fn plan_text(target: &str, estimate: &Estimate, needs: &Needs, style: Style)
     let cost = format!("About {time} for {} runs; {bytes}", grouped(runs));
     let of_both = "of both hosts; linerate http check compares them with what there is";
     let needs = Table::of_words("needs", of_both, ["what", "how much"], needs);
-    let blocks = vec![Block::Table(cells(target, estimate)), Block::Paragraph(cost), Block::Table(needs)];
+    let blocks = vec![
+        Block::Table(cells(target, estimate)),
+        Block::Paragraph(cost),
+        Block::Table(needs),
+    ];
     let name = "linerate http lab --plan-only";
-    Document { name, blocks }.text(style).trim_start().to_owned()
+    Document { name, blocks }
+        .text(style)
+        .trim_start()
+        .to_owned()
 }
 
 fn cells(target: &str, estimate: &Estimate) -> Table {

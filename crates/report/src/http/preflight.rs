@@ -12,19 +12,28 @@ const NAME_CHARS_MAX: usize = 32;
 /// Column of everything below the first line of a check.
 const INDENT: usize = 9;
 /// Outcomes, the most urgent one first.
-const BY_URGENCY: [CheckStatus; 5] =
-    [CheckStatus::Fail, CheckStatus::Warn, CheckStatus::Unknown, CheckStatus::Info, CheckStatus::Pass];
+const BY_URGENCY: [CheckStatus; 5] = [
+    CheckStatus::Fail,
+    CheckStatus::Warn,
+    CheckStatus::Unknown,
+    CheckStatus::Info,
+    CheckStatus::Pass,
+];
 
 /// Checks as text: those that fail first, with the commands that help; those that pass are counted. Commands are on lines of their own and are
 /// never broken, so that they can be copied.
 #[must_use]
 pub fn preflight(checks: &[Check], style: Style) -> String {
     let of = |wanted| checks.iter().filter(move |check| check.status == wanted);
-    let listed = BY_URGENCY.into_iter().filter(|status| *status != CheckStatus::Pass);
+    let listed = BY_URGENCY
+        .into_iter()
+        .filter(|status| *status != CheckStatus::Pass);
     let mut blocks: Vec<Block> = listed.flat_map(of).flat_map(blocks).collect();
     let counts = BY_URGENCY.map(|wanted| (of(wanted).count(), word(wanted)));
     let counts = counts.iter().filter(|(number, _)| *number > 0);
-    let words: Vec<String> = counts.map(|(number, word)| format!("{number} {word}")).collect();
+    let words: Vec<String> = counts
+        .map(|(number, word)| format!("{number} {word}"))
+        .collect();
     let total = counted(checks.len(), "check");
     blocks.push(Block::Remark(format!("{total}: {}", words.join(", "))));
     let name = "linerate http check";
@@ -50,10 +59,15 @@ fn blocks(check: &Check) -> Vec<Block> {
         text: format!("have {}{need}{}", check.have, check.need),
         ..Entry::default()
     });
-    let concerns = (!check.cells.is_empty()).then(|| format!("concerns {}", check.cells.join(", ")));
+    let concerns =
+        (!check.cells.is_empty()).then(|| format!("concerns {}", check.cells.join(", ")));
     let commands = |label: &'static str, commands: &[String]| -> Vec<Block> {
-        let lines = commands.iter().map(|command| format!("{label:<6}{}", shortened(command)));
-        lines.map(|text| Block::verbatim("", INDENT, text)).collect()
+        let lines = commands
+            .iter()
+            .map(|command| format!("{label:<6}{}", shortened(command)));
+        lines
+            .map(|text| Block::verbatim("", INDENT, text))
+            .collect()
     };
     let advice = (!check.advice.is_empty()).then(|| format!("next  {}", check.advice));
     std::iter::once(first)

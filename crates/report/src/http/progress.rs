@@ -64,7 +64,9 @@ pub enum Stage {
 /// The status block of a terminal: always four lines, each at most 120 columns, so that it can be drawn over.
 #[must_use]
 pub fn block(now: &Progress, style: Style) -> String {
-    let left = now.left_s.map_or_else(String::new, |left| format!(", about {} left", clock(left)));
+    let left = now
+        .left_s
+        .map_or_else(String::new, |left| format!(", about {} left", clock(left)));
     let first = format!(
         "{}; run {} of {}, {} so far{left}",
         run_words(now),
@@ -78,8 +80,8 @@ pub fn block(now: &Progress, style: Style) -> String {
         grouped(now.errors),
         grouped(now.open)
     );
-    let [client, server] =
-        [("client", &now.client), ("server", &now.server)].map(|(name, end)| end_words(name, end.as_ref()));
+    let [client, server] = [("client", &now.client), ("server", &now.server)]
+        .map(|(name, end)| end_words(name, end.as_ref()));
     let mut out = String::new();
     for line in [first, second, client, server] {
         let line: String = style.line(&line).chars().take(LINE_CHARS).collect();
@@ -91,7 +93,12 @@ pub fn block(now: &Progress, style: Style) -> String {
 /// `matrix 10k c64, repeat 2, measure`
 #[must_use]
 pub fn run_words(now: &Progress) -> String {
-    format!("{}, repeat {}, {}", cell_words(&now.key), now.repeat, stored_name(now.stage))
+    format!(
+        "{}, repeat {}, {}",
+        cell_words(&now.key),
+        now.repeat,
+        stored_name(now.stage)
+    )
 }
 
 /// `matrix 10k c64`
@@ -102,7 +109,11 @@ pub fn cell_words(key: &CellKey) -> String {
 
 /// `12,345 2xx/s, payload 126.4 MB/s, p99 1.234 ms`, of one second.
 #[must_use]
-pub fn second_words(ok_per_s: Option<f64>, payload_bytes_per_s: Option<f64>, p99_ns: Option<u64>) -> String {
+pub fn second_words(
+    ok_per_s: Option<f64>,
+    payload_bytes_per_s: Option<f64>,
+    p99_ns: Option<u64>,
+) -> String {
     format!(
         "{} 2xx/s, payload {} MB/s, p99 {}",
         known(ok_per_s, per_s),
@@ -114,7 +125,10 @@ pub fn second_words(ok_per_s: Option<f64>, payload_bytes_per_s: Option<f64>, p99
 /// Complete 2xx answers per second of a finished run, and the same as text, `12,345/s`; `None` of a run without a result.
 #[must_use]
 pub fn answers(finished: &CellRun) -> Option<(f64, String)> {
-    let load = finished.load.as_ref().filter(|_| finished.state == RunState::Done)?;
+    let load = finished
+        .load
+        .as_ref()
+        .filter(|_| finished.state == RunState::Done)?;
     let value = load.ok_per_s()?;
     Some((value, format!("{}/s", per_s(value))))
 }
@@ -122,14 +136,19 @@ pub fn answers(finished: &CellRun) -> Option<(f64, String)> {
 /// `client: CPU 45 % ...`
 #[must_use]
 pub fn end_words(name: &str, end: Option<&Reading>) -> String {
-    format!("{name}: {}", end.map_or_else(|| "no figures".to_owned(), end_line))
+    format!(
+        "{name}: {}",
+        end.map_or_else(|| "no figures".to_owned(), end_line)
+    )
 }
 
 /// `CPU 45 % (busiest 99 %), 64 connections, 941 Mbit/s sent, 12 Mbit/s received`
 #[must_use]
 pub fn end_line(end: &Reading) -> String {
     let per_s = |bytes: Option<u64>| {
-        known(bytes.filter(|_| end.window_ns > 0), |bytes| rate(8e9 * bytes as f64 / end.window_ns as f64))
+        known(bytes.filter(|_| end.window_ns > 0), |bytes| {
+            rate(8e9 * bytes as f64 / end.window_ns as f64)
+        })
     };
     format!(
         "CPU {} (busiest {}), {} connections, {} sent, {} received",
@@ -148,7 +167,12 @@ fn whole_percent(share: Share) -> String {
 /// A finished run in one line, for logs, however long its reason is. `run` of `runs` are counted from 1.
 #[must_use]
 pub fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Style) -> String {
-    let name = format!("[{run}/{runs}] {} {} r{}", phase(finished.key.phase), cell(&finished.key), finished.repeat);
+    let name = format!(
+        "[{run}/{runs}] {} {} r{}",
+        phase(finished.key.phase),
+        cell(&finished.key),
+        finished.repeat
+    );
     let mut words: Vec<String> = ending(finished).into_iter().collect();
     words.extend(numbers(finished));
     let flags: Vec<String> = finished.flags.iter().map(stored_name).collect();
@@ -182,6 +206,9 @@ pub fn event(now: &Progress) -> String {
         #[serde(flatten)]
         now: &'a Progress,
     }
-    let event = Event { event: "second", now };
+    let event = Event {
+        event: "second",
+        now,
+    };
     printable_json(&serde_json::to_string(&event).unwrap_or_default()) + "\n"
 }

@@ -31,9 +31,12 @@ pub fn text(study: &Study, style: Style) -> String {
     let (title, remarks) = head(study);
     let mut blocks = vec![Block::Title(title)];
     blocks.extend(remarks.into_iter().map(Block::Remark));
-    for ((heading, sentence), tables) in HEADINGS.iter().zip(sentences(study)).zip(sections(study)) {
+    for ((heading, sentence), tables) in HEADINGS.iter().zip(sentences(study)).zip(sections(study))
+    {
         blocks.push(Block::Heading((*heading).to_owned()));
-        blocks.push(Block::Answer(sentence.unwrap_or_else(|| "not run".to_owned())));
+        blocks.push(Block::Answer(
+            sentence.unwrap_or_else(|| "not run".to_owned()),
+        ));
         blocks.extend(tables.into_iter().map(Block::Table));
     }
     if !study.checks.is_empty() {
@@ -47,25 +50,43 @@ pub fn text(study: &Study, style: Style) -> String {
 /// The report as one HTML file: the answers and the throughput of the matrix first, then the plots, and all tables folded.
 #[must_use]
 pub fn html(study: &Study) -> String {
-    Document { name: NAME, blocks: blocks(study) }.html()
+    Document {
+        name: NAME,
+        blocks: blocks(study),
+    }
+    .html()
 }
 
 /// The parts of the page.
 pub(crate) fn blocks(study: &Study) -> Vec<Block> {
     let (title, remarks) = head(study);
     let mut blocks = vec![Block::Title(title)];
-    blocks.extend(sentences(study).into_iter().rev().flatten().map(Block::Answer));
+    blocks.extend(
+        sentences(study)
+            .into_iter()
+            .rev()
+            .flatten()
+            .map(Block::Answer),
+    );
     let [baseline, payload, whole] = sections(study);
-    let (heated, more): (Vec<Table>, Vec<Table>) = whole.into_iter().partition(|table| table.id == HEAT_MAP);
+    let (heated, more): (Vec<Table>, Vec<Table>) =
+        whole.into_iter().partition(|table| table.id == HEAT_MAP);
     blocks.extend(heated.into_iter().map(|mut table| {
-        table.notes.push("colour: share of the best of the payload".to_owned());
+        table
+            .notes
+            .push("colour: share of the best of the payload".to_owned());
         Block::Table(table)
     }));
     blocks.extend(remarks.into_iter().map(Block::Remark));
     blocks.extend(plots(study).into_iter().map(Block::Plot));
     let tables = [baseline, payload, more, vec![tables::environment(study)]];
     blocks.extend(tables.into_iter().flatten().map(folded));
-    let mut fold = |name: &str, text| blocks.push(Block::Details(name.to_owned(), Box::new(Block::Verbatim(text))));
+    let mut fold = |name: &str, text| {
+        blocks.push(Block::Details(
+            name.to_owned(),
+            Box::new(Block::Verbatim(text)),
+        ))
+    };
     if !study.checks.is_empty() {
         fold("T6 preflight", preflight(&study.checks, Style::UNSTYLED));
     }
@@ -76,14 +97,22 @@ pub(crate) fn blocks(study: &Study) -> Vec<Block> {
 /// The answers of the sections; none to what was not run.
 fn sentences(study: &Study) -> [Option<String>; 3] {
     let [path, isolation, whole] = study.sentences.clone();
-    let none = || (!study.rows.is_empty()).then(|| "No number of connections has a valid result.".to_owned());
+    let none = || {
+        (!study.rows.is_empty()).then(|| "No number of connections has a valid result.".to_owned())
+    };
     [path, isolation, whole.or_else(none)]
 }
 
 /// A table under its title.
 fn folded(table: Table) -> Block {
     let title = format!("{} {}", table.id, table.title);
-    Block::Details(title, Box::new(Block::Table(Table { title: String::new(), ..table })))
+    Block::Details(
+        title,
+        Box::new(Block::Table(Table {
+            title: String::new(),
+            ..table
+        })),
+    )
 }
 
 /// The study as one JSON object whose keys are always in the same order; `schema` names its form.
@@ -105,7 +134,11 @@ fn sections(study: &Study) -> [Vec<Table>; 3] {
     ];
     whole.extend(more.into_iter().flatten());
     let one = |table: Option<Table>| table.into_iter().collect();
-    [one(tables::baseline(study)), one(tables::payload(study)), whole]
+    [
+        one(tables::baseline(study)),
+        one(tables::payload(study)),
+        whole,
+    ]
 }
 
 /// What was run; from where to where, and what else must be known of it.
@@ -116,7 +149,11 @@ fn head(study: &Study) -> (String, Vec<String>) {
         moment(study.started_unix_ms),
         clock(study.elapsed_ns as f64 / 1e9),
         study.seed,
-        if study.is_complete { "" } else { "; incomplete, with the runs finished by then" }
+        if study.is_complete {
+            ""
+        } else {
+            "; incomplete, with the runs finished by then"
+        }
     );
     let mut lines = vec![
         format!("client: {}", host(&study.client)),
@@ -127,7 +164,9 @@ fn head(study: &Study) -> (String, Vec<String>) {
     ];
     lines.extend(protocol(study));
     if let Some(why) = &study.ceiling_missing {
-        lines.push(format!("2xx/s that the network allows (X_net), and shares of it: n/a, {why}"));
+        lines.push(format!(
+            "2xx/s that the network allows (X_net), and shares of it: n/a, {why}"
+        ));
     }
     lines.extend(study.notes.iter().map(|note| format!("note: {note}")));
     (title, lines)
@@ -136,15 +175,24 @@ fn head(study: &Study) -> (String, Vec<String>) {
 /// `protocol: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection`; HTTP/1.1 in
 /// plain text, the default, is not listed.
 fn protocol(study: &Study) -> Option<String> {
-    if study.protocol.iter().all(NegotiatedProtocol::is_plain_http1) {
+    if study
+        .protocol
+        .iter()
+        .all(NegotiatedProtocol::is_plain_http1)
+    {
         return None;
     }
     let all: Vec<String> = study.protocol.iter().map(ToString::to_string).collect();
     let runs = study.cells.iter().flat_map(|cell| &cell.runs);
-    let streams = runs.filter_map(|run| run.load.as_ref()).map(|load| load.mode.streams()).max();
+    let streams = runs
+        .filter_map(|run| run.load.as_ref())
+        .map(|load| load.mode.streams())
+        .max();
     let streams = streams
         .filter(|streams| *streams > 1)
-        .map_or_else(String::new, |streams| format!(", {streams} requests at a time on each connection"));
+        .map_or_else(String::new, |streams| {
+            format!(", {streams} requests at a time on each connection")
+        });
     Some(format!("protocol: {}{streams}", all.join(" and ")))
 }
 

@@ -4,17 +4,36 @@ use linerate_model::units::UnitFormat;
 
 /// Transferred bytes. They are shown in bytes even where rates are shown in bits.
 pub(super) fn transfer(units: UnitFormat, bytes: u64) -> String {
-    scaled(bytes as f64, UnitFormat { is_bytes: true, ..units })
+    scaled(
+        bytes as f64,
+        UnitFormat {
+            is_bytes: true,
+            ..units
+        },
+    )
 }
 
 /// A rate in bit/s, without `s/sec`.
 pub(super) fn rate(units: UnitFormat, bits_per_s: f64) -> String {
-    scaled(if units.is_bytes { bits_per_s / 8.0 } else { bits_per_s }, units)
+    scaled(
+        if units.is_bytes {
+            bits_per_s / 8.0
+        } else {
+            bits_per_s
+        },
+        units,
+    )
 }
 
 /// Size of a socket buffer: plain bytes if that is what the user wants, else whatever fits.
 pub(super) fn buffer_size(units: UnitFormat, bytes: u64) -> String {
-    scaled(bytes as f64, UnitFormat { is_bytes: true, power: units.power.filter(|power| *power == 0) })
+    scaled(
+        bytes as f64,
+        UnitFormat {
+            is_bytes: true,
+            power: units.power.filter(|power| *power == 0),
+        },
+    )
 }
 
 /// Bytes in the unit that fits: `16.0 KByte`.
@@ -105,8 +124,16 @@ mod tests {
             assert_eq!(rate(units, 20_856_688.0), bits, "{letter}");
         }
         assert_eq!(UnitFormat::from_letter('q'), None);
-        let size = |letter| buffer_size(UnitFormat::from_letter(letter).expect("a letter of -f"), 16_384);
-        assert_eq!((size('b'), size('g')), ("16384 Byte".to_owned(), "16.0 KByte".to_owned()));
+        let size = |letter| {
+            buffer_size(
+                UnitFormat::from_letter(letter).expect("a letter of -f"),
+                16_384,
+            )
+        };
+        assert_eq!(
+            (size('b'), size('g')),
+            ("16384 Byte".to_owned(), "16.0 KByte".to_owned())
+        );
     }
 
     #[test]

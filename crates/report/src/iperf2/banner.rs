@@ -17,14 +17,27 @@ pub(super) const RULE: &str = "-------------------------------------------------
 pub(super) fn listener(options: &Options, facts: &ListenerFacts, test: &TestSpec) -> String {
     let mut lines = Vec::new();
     let transport = transport(test.transport);
-    let family = if options.is_new() && facts.is_v6 { " (v6)" } else { "" };
+    let family = if options.is_new() && facts.is_v6 {
+        " (v6)"
+    } else {
+        ""
+    };
     let process_id = options.process_id;
     lines.push(match facts.last_port {
-        Some(last) => format!("Server listening on {transport} ports {}-{last} with pid {process_id}", facts.port),
+        Some(last) => format!(
+            "Server listening on {transport} ports {}-{last} with pid {process_id}",
+            facts.port
+        ),
         None if options.enhanced => {
-            format!("Server listening on {transport}{family} port {} with pid {process_id}", facts.port)
+            format!(
+                "Server listening on {transport}{family} port {} with pid {process_id}",
+                facts.port
+            )
         }
-        None => format!("Server listening on {transport}{family} port {}", facts.port),
+        None => format!(
+            "Server listening on {transport}{family} port {}",
+            facts.port
+        ),
     });
     if let Some(group) = facts.group.filter(|_| !options.excluded.multicast) {
         lines.extend(joined(group));
@@ -46,24 +59,44 @@ pub(super) fn listener(options: &Options, facts: &ListenerFacts, test: &TestSpec
             histogram.bins
         ));
     }
-    lines.extend(window(options, test, facts.socket.effective.receive_buffer_bytes));
+    lines.extend(window(
+        options,
+        test,
+        facts.socket.effective.receive_buffer_bytes,
+    ));
     lines.extend(permit_key(options, test));
     framed(&lines)
 }
 
 /// The banner of a client, or of a server that connects back.
-pub(super) fn client(options: &Options, host: &str, port: u16, test: &TestSpec, socket: &SocketFacts) -> String {
+pub(super) fn client(
+    options: &Options,
+    host: &str,
+    port: u16,
+    test: &TestSpec,
+    socket: &SocketFacts,
+) -> String {
     let mut lines = Vec::new();
-    let host = if options.hide_addresses { "(**hidden**)" } else { host };
+    let host = if options.hide_addresses {
+        "(**hidden**)"
+    } else {
+        host
+    };
     let flows = match (options.enhanced, options.is_new()) {
         (false, _) => String::new(),
         (true, false) => format!(" with pid {} ({} flows)", options.process_id, test.streams),
         (true, true) => {
             let load = working_load(test).map_or(0, |load| load.streams);
-            format!(" with pid {} ({}/{load} flows/load)", options.process_id, test.streams)
+            format!(
+                " with pid {} ({}/{load} flows/load)",
+                options.process_id, test.streams
+            )
         }
     };
-    lines.push(format!("Client connecting to {host}, {} port {port}{flows}", transport(test.transport)));
+    lines.push(format!(
+        "Client connecting to {host}, {} port {port}{flows}",
+        transport(test.transport)
+    ));
     let shape = &test.workload.shape;
     if let Shape::ConnectOnly { .. } = shape {
         lines.extend(write_buffer(options, test));
@@ -92,7 +125,11 @@ fn framed(lines: &[String]) -> String {
 }
 
 fn transport(transport: Transport) -> &'static str {
-    if transport == Transport::Udp { "UDP" } else { "TCP" }
+    if transport == Transport::Udp {
+        "UDP"
+    } else {
+        "TCP"
+    }
 }
 
 fn joined(group: IpAddr) -> [String; 2] {
@@ -105,7 +142,8 @@ fn joined(group: IpAddr) -> [String; 2] {
 fn serving(options: &Options) -> Option<String> {
     let defaults = options.defaults.as_ref()?;
     let is_shown = defaults.one_at_a_time && defaults.test.transport == Transport::Tcp;
-    is_shown.then(|| "Server set to single client traffic mode (serialize traffic tests)".to_owned())
+    is_shown
+        .then(|| "Server set to single client traffic mode (serialize traffic tests)".to_owned())
 }
 
 fn read_buffer(options: &Options, test: &TestSpec) -> Option<String> {
@@ -136,15 +174,28 @@ fn congestion_in_use<'a>(socket: &SocketFacts, test: &'a TestSpec) -> Option<&'a
     wanted.filter(|wanted| used.is_none_or(|used| used == *wanted))
 }
 
-fn congestion(options: &Options, socket: &SocketFacts, test: &TestSpec, is_listener: bool) -> Option<String> {
+fn congestion(
+    options: &Options,
+    socket: &SocketFacts,
+    test: &TestSpec,
+    is_listener: bool,
+) -> Option<String> {
     if test.transport == Transport::Udp {
         return None;
     }
-    let used = socket.effective.congestion.as_ref().filter(|_| options.is_new() && options.enhanced);
+    let used = socket
+        .effective
+        .congestion
+        .as_ref()
+        .filter(|_| options.is_new() && options.enhanced);
     let algorithm = match (congestion_in_use(socket, test), used) {
         (Some(wanted), Some(used)) if !is_listener => format!("set to {wanted} using {used}"),
         (Some(wanted), _) => format!("set to {wanted}"),
-        (None, used) => format!("{} {}", if is_listener { "default" } else { "using" }, used?),
+        (None, used) => format!(
+            "{} {}",
+            if is_listener { "default" } else { "using" },
+            used?
+        ),
     };
     Some(format!("TCP congestion control {algorithm}"))
 }
@@ -154,7 +205,11 @@ fn tos_of_server(options: &Options, test: &TestSpec) -> Vec<String> {
     if test.socket.tos != 0 {
         lines.push(format!("TOS will be set to 0x{:x}", test.socket.tos));
     }
-    if let Some(tos) = options.defaults.as_ref().and_then(|defaults| defaults.reply_tos) {
+    if let Some(tos) = options
+        .defaults
+        .as_ref()
+        .and_then(|defaults| defaults.reply_tos)
+    {
         lines.push(format!("Reflected TOS will be set to 0x{tos:x}"));
     }
     lines
@@ -162,11 +217,19 @@ fn tos_of_server(options: &Options, test: &TestSpec) -> Vec<String> {
 
 fn tos_of_client(options: &Options, test: &TestSpec) -> Option<String> {
     let tos = test.socket.tos;
-    let nagle = if test.socket.no_delay { " and nodelay (Nagle off)" } else { " (Nagle on)" };
+    let nagle = if test.socket.no_delay {
+        " and nodelay (Nagle off)"
+    } else {
+        " (Nagle on)"
+    };
     let is_shown = options.enhanced;
     is_shown.then(|| {
         if options.is_new() {
-            format!("TOS defaults to 0x{tos:x} (dscp={},ecn={}){nagle}", tos >> 2, tos & 3)
+            format!(
+                "TOS defaults to 0x{tos:x} (dscp={},ecn={}){nagle}",
+                tos >> 2,
+                tos & 3
+            )
         } else {
             format!("TOS set to 0x{tos:x}{nagle}")
         }
@@ -185,7 +248,9 @@ fn write_buffer(options: &Options, test: &TestSpec) -> Option<String> {
         (true, true) => " (write timer enabled)",
     };
     let burst = match &test.workload.shape {
-        Shape::Bursts { size_bytes, .. } if options.is_new() => format!("  Burst size: {size_bytes} Byte"),
+        Shape::Bursts { size_bytes, .. } if options.is_new() => {
+            format!("  Burst size: {size_bytes} Byte")
+        }
         _ => String::new(),
     };
     Some(format!("Write buffer size: {len} Byte{timed}{burst}"))
@@ -193,21 +258,38 @@ fn write_buffer(options: &Options, test: &TestSpec) -> Option<String> {
 
 fn bounce_back(options: &Options, bounce: &BounceBack) -> Vec<String> {
     let request = bytes(f64::from(bounce.request_bytes));
-    let reply = bytes(f64::from(bounce.reply_bytes.unwrap_or(bounce.request_bytes)));
-    let quick_ack = if bounce.quick_ack { " & tcp_quickack" } else { "" };
-    let hold = format!("(server hold req={} usecs{quick_ack})", bounce.hold.as_micros());
+    let reply = bytes(f64::from(
+        bounce.reply_bytes.unwrap_or(bounce.request_bytes),
+    ));
+    let quick_ack = if bounce.quick_ack {
+        " & tcp_quickack"
+    } else {
+        ""
+    };
+    let hold = format!(
+        "(server hold req={} usecs{quick_ack})",
+        bounce.hold.as_micros()
+    );
     let period_s = bounce.period.as_secs_f64();
     let has_bursts = !bounce.period.is_zero();
     let mut lines = Vec::new();
     if options.is_new() {
-        lines.push(format!("Bounceback test (req/reply size ={request}/{reply}) {hold}"));
+        lines.push(format!(
+            "Bounceback test (req/reply size ={request}/{reply}) {hold}"
+        ));
         if has_bursts {
-            lines.push(format!("Bursting request {} times every {period_s:.2} second(s)", bounce.burst));
+            lines.push(format!(
+                "Bursting request {} times every {period_s:.2} second(s)",
+                bounce.burst
+            ));
         }
     } else {
         lines.push(format!("Write buffer size: {request}"));
         if has_bursts {
-            lines.push(format!("Bursting: {request} writes {} times every {period_s:.2} second(s)", bounce.burst));
+            lines.push(format!(
+                "Bursting: {request} writes {} times every {period_s:.2} second(s)",
+                bounce.burst
+            ));
         }
         lines.push(format!("Bounce-back test (size={request}) {hold}"));
     }
@@ -230,7 +312,10 @@ fn shaping(options: &Options, test: &TestSpec) -> Vec<String> {
         _ => {}
     }
     if let Some(rate) = test.pacing.fq_rate_bps {
-        lines.push(format!("fair-queue socket pacing set to {}/s", bits(rate as f64)));
+        lines.push(format!(
+            "fair-queue socket pacing set to {}/s",
+            bits(rate as f64)
+        ));
     }
     lines
 }
@@ -256,17 +341,26 @@ fn datagrams(test: &TestSpec) -> Option<String> {
         (None, Some(rate)) => f64::from(len) * 8e6 / rate as f64,
         (None, None) => 0.0,
     };
-    Some(format!("Sending {len} byte datagrams, IPG target: {gap_us:.2} us (kalman adjust)"))
+    Some(format!(
+        "Sending {len} byte datagrams, IPG target: {gap_us:.2} us (kalman adjust)"
+    ))
 }
 
 fn window(options: &Options, test: &TestSpec, granted_bytes: Option<u32>) -> Option<String> {
     let granted_bytes = u64::from(granted_bytes?);
-    let name = if test.transport == Transport::Udp { "UDP buffer size" } else { "TCP window size" };
+    let name = if test.transport == Transport::Udp {
+        "UDP buffer size"
+    } else {
+        "TCP window size"
+    };
     let granted = buffer_size(options.units, granted_bytes);
     let remark = match test.socket.window_bytes.map(u64::from) {
         None => " (default)".to_owned(),
         Some(wanted) if wanted == granted_bytes => String::new(),
-        Some(wanted) => format!(" (WARNING: requested {})", buffer_size(options.units, wanted)),
+        Some(wanted) => format!(
+            " (WARNING: requested {})",
+            buffer_size(options.units, wanted)
+        ),
     };
     Some(format!("{name}: {granted}{remark}"))
 }
@@ -274,9 +368,17 @@ fn window(options: &Options, test: &TestSpec, granted_bytes: Option<u32>) -> Opt
 fn client_histogram(options: &Options, test: &TestSpec) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(limit) = test.workload.unsent_limit_bytes {
-        lines.push(format!("Event based writes (pending queue watermark at {limit} bytes)"));
-    } else if options.is_new() && options.enhanced && test.workload.trip_times && test.transport == Transport::Tcp {
-        lines.push("Warn: Send side bloat possible per --tcp-write-prefetch not being set".to_owned());
+        lines.push(format!(
+            "Event based writes (pending queue watermark at {limit} bytes)"
+        ));
+    } else if options.is_new()
+        && options.enhanced
+        && test.workload.trip_times
+        && test.transport == Transport::Tcp
+    {
+        lines.push(
+            "Warn: Send side bloat possible per --tcp-write-prefetch not being set".to_owned(),
+        );
     }
     if let Some(histogram) = test.workload.histogram {
         lines.push(format!(
@@ -290,6 +392,14 @@ fn client_histogram(options: &Options, test: &TestSpec) -> Vec<String> {
 
 fn permit_key(options: &Options, test: &TestSpec) -> Option<String> {
     let key = test.workload.permit_key.as_ref()?;
-    let lifetime = options.defaults.as_ref().and_then(|defaults| defaults.permit_key_lifetime).unwrap_or_default();
-    Some(format!("Permit key is '{}' (timeout in {:.1} seconds)", key, lifetime.as_secs_f64()))
+    let lifetime = options
+        .defaults
+        .as_ref()
+        .and_then(|defaults| defaults.permit_key_lifetime)
+        .unwrap_or_default();
+    Some(format!(
+        "Permit key is '{}' (timeout in {:.1} seconds)",
+        key,
+        lifetime.as_secs_f64()
+    ))
 }

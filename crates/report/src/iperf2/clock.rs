@@ -18,13 +18,26 @@ pub(super) fn zoned(unix_us: u64, utc: bool) -> Option<Zoned> {
 fn user_zone() -> TimeZone {
     static ZONE: OnceLock<TimeZone> = OnceLock::new();
     let of_file = || TimeZone::tzif("localtime", &fs::read("/etc/localtime").ok()?).ok();
-    let zone = || env::var_os("TZ").is_none().then(of_file).flatten().unwrap_or_else(TimeZone::system);
+    let zone = || {
+        env::var_os("TZ")
+            .is_none()
+            .then(of_file)
+            .flatten()
+            .unwrap_or_else(TimeZone::system)
+    };
     ZONE.get_or_init(zone).clone()
 }
 
 /// `2026-11-21 18:45:24`, with milliseconds if they are wanted.
 pub(super) fn date(time: &Zoned, with_ms: bool) -> String {
-    format(time, if with_ms { "%Y-%m-%d %H:%M:%S.%3f" } else { "%Y-%m-%d %H:%M:%S" })
+    format(
+        time,
+        if with_ms {
+            "%Y-%m-%d %H:%M:%S.%3f"
+        } else {
+            "%Y-%m-%d %H:%M:%S"
+        },
+    )
 }
 
 /// Name of the time zone.

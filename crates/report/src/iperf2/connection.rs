@@ -13,11 +13,20 @@ use super::options::Options;
 use super::row::label;
 
 /// `[  1] local A port P connected with B port Q` and everything there is to note.
-pub(super) fn line(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFacts) -> String {
+pub(super) fn line(
+    options: &Options,
+    test: &TestSpec,
+    stream: &Stream,
+    facts: &StreamFacts,
+) -> String {
     let is_reversed = facts.is_connected_back && !options.is_client();
     let key = test.workload.permit_key.as_deref();
     let shows_more = shows_more(options, test);
-    let device = facts.device.as_ref().filter(|_| shows_more).map(|device| format!("%{device}"));
+    let device = facts
+        .device
+        .as_ref()
+        .filter(|_| shows_more)
+        .map(|device| format!("%{device}"));
     let mut line = format!(
         "{}local {}{} port {} connected with {} port {}",
         label(facts.number, is_reversed, key),
@@ -37,7 +46,13 @@ pub(super) fn line(options: &Options, test: &TestSpec, stream: &Stream, facts: &
 
 /// When a client begins to send, if that is not at once.
 pub(super) fn start(options: &Options, start: &DelayedStart) -> Option<String> {
-    let DelayedStart { number, in_s, at_unix_us, now_unix_us, .. } = *start;
+    let DelayedStart {
+        number,
+        in_s,
+        at_unix_us,
+        now_unix_us,
+        ..
+    } = *start;
     let zoned = |unix_us| clock::zoned(unix_us, options.utc);
     let (at, now) = (zoned(at_unix_us)?, zoned(now_unix_us)?);
     let (label, zone) = (label(number, false, None), clock::zone(&now));
@@ -46,7 +61,9 @@ pub(super) fn start(options: &Options, start: &DelayedStart) -> Option<String> {
         let (typed_s, now) = (at_unix_us as f64 / 1e6, clock::date(&now, false));
         format!("{label}WARNING: --txstart-time ({typed_s:?}) {at} is before now {now} ({zone})")
     } else {
-        format!("{label}Client traffic to start in {in_s} seconds at {at} current time is {now_ms} ({zone})")
+        format!(
+            "{label}Client traffic to start in {in_s} seconds at {at} current time is {now_ms} ({zone})"
+        )
     })
 }
 
@@ -58,7 +75,8 @@ fn shows_more(options: &Options, test: &TestSpec) -> bool {
 /// Tests whose receiver has columns of its own.
 pub(super) fn implies_more(test: &TestSpec) -> bool {
     let is_bouncing = matches!(test.workload.shape, Shape::BounceBack(_));
-    (test.workload.trip_times && !is_bouncing) || matches!(test.workload.shape, Shape::Bursts { .. })
+    (test.workload.trip_times && !is_bouncing)
+        || matches!(test.workload.shape, Shape::Bursts { .. })
 }
 
 fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFacts) -> Vec<String> {
@@ -66,8 +84,17 @@ fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFact
     let is_client = options.is_client();
     let is_tcp = test.transport == Transport::Tcp;
     let mut notes = Vec::new();
-    notes.extend(workload.window_clamp_bytes.map(|clamp| format!("clamp={clamp}")));
-    notes.extend(workload.unsent_limit_bytes.filter(|_| is_client).map(|limit| format!("prefetch={limit}")));
+    notes.extend(
+        workload
+            .window_clamp_bytes
+            .map(|clamp| format!("clamp={clamp}")),
+    );
+    notes.extend(
+        workload
+            .unsent_limit_bytes
+            .filter(|_| is_client)
+            .map(|limit| format!("prefetch={limit}")),
+    );
     match &workload.shape {
         Shape::Isochronous(_) => notes.push("isoch".to_owned()),
         Shape::Bursts { period, .. } if !is_client => {
@@ -81,7 +108,11 @@ fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFact
         notes.push("epoch-start".to_owned());
     }
     if let Shape::BounceBack(bounce) = &workload.shape {
-        let quick_ack = if bounce.quick_ack { "bb w/quickack" } else { "bb" };
+        let quick_ack = if bounce.quick_ack {
+            "bb w/quickack"
+        } else {
+            "bb"
+        };
         let (request, hold_us) = (bounce.request_bytes, bounce.hold.as_micros());
         let reply = bounce.reply_bytes.unwrap_or(request);
         notes.push(if options.is_new() {
@@ -92,7 +123,8 @@ fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFact
     }
     // A server, and an end while both send, gets no report.
     let is_sending_server = !is_client && test.direction == Direction::Reverse;
-    let has_no_report = workload.without_final_report || workload.pairing == Pairing::Shared || is_sending_server;
+    let has_no_report =
+        workload.without_final_report || workload.pairing == Pairing::Shared || is_sending_server;
     if !is_tcp && has_no_report {
         notes.push("no-udp-fin".to_owned());
     }
@@ -108,7 +140,13 @@ fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFact
     if more && !options.is_new() {
         notes.extend(facts.descriptor.map(|fd| format!("sock={fd}")));
     }
-    notes.extend(facts.peer_version.as_ref().filter(|_| more || workload.detect_peer).map(|v| format!("peer {v}")));
+    notes.extend(
+        facts
+            .peer_version
+            .as_ref()
+            .filter(|_| more || workload.detect_peer)
+            .map(|v| format!("peer {v}")),
+    );
     if workload.quick_ack && !matches!(workload.shape, Shape::BounceBack(_)) {
         notes.push("qack".to_owned());
     }
@@ -117,7 +155,11 @@ fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFact
     }
     let shows_connect = options.enhanced || matches!(workload.shape, Shape::ConnectOnly { .. });
     if shows_connect && is_client {
-        notes.extend(facts.connect_us.map(|us| format!("ct={:.2} ms", f64::from(us) / 1000.0)));
+        notes.extend(
+            facts
+                .connect_us
+                .map(|us| format!("ct={:.2} ms", f64::from(us) / 1000.0)),
+        );
     }
     notes
 }
@@ -142,22 +184,34 @@ fn tos(options: &Options, test: &TestSpec) -> Option<String> {
 
 /// Initial window in KByte, segment size in bytes, round-trip time in µs.
 fn tcp(facts: &StreamFacts) -> Option<String> {
-    let (cwnd, mss, rtt) = (facts.initial_cwnd_bytes?, facts.mss_bytes?, facts.initial_rtt_us?);
+    let (cwnd, mss, rtt) = (
+        facts.initial_cwnd_bytes?,
+        facts.mss_bytes?,
+        facts.initial_rtt_us?,
+    );
     Some(format!("icwnd/mss/irtt={}/{mss}/{rtt}", cwnd / 1024))
 }
 
 /// 2.1.8 leaves the date out on servers that send.
 fn date(options: &Options, test: &TestSpec, facts: &StreamFacts) -> String {
     let is_sending_server = !options.is_client() && test.direction != Direction::Forward;
-    let is_shown = shows_more(options, test) || matches!(test.workload.shape, Shape::ConnectOnly { .. });
+    let is_shown =
+        shows_more(options, test) || matches!(test.workload.shape, Shape::ConnectOnly { .. });
     if !is_shown || (is_sending_server && !options.is_new()) {
         return String::new();
     }
-    let Some(time) = facts.opened_at_unix_us.and_then(|us| clock::zoned(us, options.utc)) else {
+    let Some(time) = facts
+        .opened_at_unix_us
+        .and_then(|us| clock::zoned(us, options.utc))
+    else {
         return String::new();
     };
     let with_ms = options.is_new() && shows_more(options, test);
-    format!(" on {} ({})", clock::date(&time, with_ms), clock::zone(&time))
+    format!(
+        " on {} ({})",
+        clock::date(&time, with_ms),
+        clock::zone(&time)
+    )
 }
 
 /// The address, or its last part if addresses are hidden.

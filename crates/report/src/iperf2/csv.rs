@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use linerate_model::event::TestHeader;
 use linerate_model::metrics::StreamMetrics;
 use linerate_model::spec::{TestSpec, Transport};
-use linerate_model::{Event, EventSink, IntervalReport, SinkError, Stream, StreamId, StreamRole, Summary, UdpInterval};
+use linerate_model::{
+    Event, EventSink, IntervalReport, SinkError, Stream, StreamId, StreamRole, Summary, UdpInterval,
+};
 
 use super::clock;
 use super::options::Options;
@@ -31,7 +33,14 @@ pub(super) struct CsvWriter {
 
 impl CsvWriter {
     pub(super) fn new(options: Arc<Options>, output: Output, header_shown: Header) -> Self {
-        Self { options, output, header_shown, header: None, streams: Vec::new(), page: String::new() }
+        Self {
+            options,
+            output,
+            header_shown,
+            header: None,
+            streams: Vec::new(),
+            page: String::new(),
+        }
     }
 }
 
@@ -67,18 +76,37 @@ impl CsvWriter {
     }
 
     fn rows<'a>(&mut self, rows: impl Iterator<Item = (StreamId, Row<'a>)>) {
-        let test = self.header.as_ref().map(|header| header.spec.clone()).unwrap_or_default();
-        let known = |id| self.streams.iter().find(|(stream, _)| stream.id == id).cloned();
-        let rows: Vec<_> = rows.filter_map(|(id, row)| Some((known(id)?, row))).collect();
+        let test = self
+            .header
+            .as_ref()
+            .map(|header| header.spec.clone())
+            .unwrap_or_default();
+        let known = |id| {
+            self.streams
+                .iter()
+                .find(|(stream, _)| stream.id == id)
+                .cloned()
+        };
+        let rows: Vec<_> = rows
+            .filter_map(|(id, row)| Some((known(id)?, row)))
+            .collect();
         for ((stream, number), row) in &rows {
             self.row(&test, &ends(stream, row.role), &number.to_string(), row);
         }
         // 2.2.1 adds the sum, without a port of the streams' own.
         let is_summed = self.options.is_new() && !self.options.enhanced && rows.len() > 1;
         if let Some(((stream, _), first)) = rows.first().filter(|_| is_summed) {
-            let numbered: Vec<Numbered<'_>> = rows.iter().map(|((_, number), row)| (*number, *row)).collect();
+            let numbered: Vec<Numbered<'_>> = rows
+                .iter()
+                .map(|((_, number), row)| (*number, *row))
+                .collect();
             let (from, _, to, port) = ends(stream, first.role);
-            self.row(&test, &(from, 0, to, port), "-1", &Sum::of(&numbered).row(*first));
+            self.row(
+                &test,
+                &(from, 0, to, port),
+                "-1",
+                &Sum::of(&numbered).row(*first),
+            );
         }
     }
 
@@ -101,7 +129,9 @@ impl CsvWriter {
         );
         match columns {
             Some((_, values)) => line.push_str(&format!(",{values}")),
-            None if test.transport == Transport::Udp => line.push_str(&format!(",{}", loss(row.udp))),
+            None if test.transport == Transport::Udp => {
+                line.push_str(&format!(",{}", loss(row.udp)))
+            }
             None => {}
         }
         self.page.push_str(&line);
@@ -110,8 +140,13 @@ impl CsvWriter {
 
     /// Local time of the end of the row.
     fn stamp(&self, row: &Row<'_>) -> String {
-        let started_ms = self.header.as_ref().map_or(0, |header| header.started_at_unix_ms);
-        let end_us = started_ms.saturating_mul(1000).saturating_add((row.end_s * 1e6) as u64);
+        let started_ms = self
+            .header
+            .as_ref()
+            .map_or(0, |header| header.started_at_unix_ms);
+        let end_us = started_ms
+            .saturating_mul(1000)
+            .saturating_add((row.end_s * 1e6) as u64);
         let Some(time) = clock::zoned(end_us, self.options.utc) else {
             return String::new();
         };
@@ -136,7 +171,11 @@ impl CsvWriter {
             (Transport::Udp, StreamRole::Sender) => {
                 let writes = more.writes.unwrap_or_default();
                 let values = format!("{},{},{}", writes.calls, writes.errors, writes.timeouts);
-                joined([Some(losses(row)), Some(("writecnt,writeerr,writetimeo".to_owned(), values)), Some(rate(row))])
+                joined([
+                    Some(losses(row)),
+                    Some(("writecnt,writeerr,writetimeo".to_owned(), values)),
+                    Some(rate(row)),
+                ])
             }
             (Transport::Udp, StreamRole::Receiver) => {
                 let reads = more.reads.unwrap_or_default();
@@ -158,14 +197,29 @@ fn ends(stream: &Stream, role: StreamRole) -> Ends {
         StreamRole::Sender => (stream.local, stream.remote),
         StreamRole::Receiver => (stream.remote, stream.local),
     };
-    (from.ip().to_string(), from.port(), to.ip().to_string(), to.port())
+    (
+        from.ip().to_string(),
+        from.port(),
+        to.ip().to_string(),
+        to.port(),
+    )
 }
 
 /// Jitter in ms, lost, total, lost in percent, late.
 fn loss(udp: Option<UdpInterval>) -> String {
     let udp = udp.unwrap_or_default();
-    let percent = if udp.packets > 0 { 100.0 * udp.lost as f64 / udp.packets as f64 } else { 0.0 };
-    format!("{:.3},{},{},{percent:.3},{}", udp.jitter_s * 1e3, udp.lost, udp.packets, udp.out_of_order)
+    let percent = if udp.packets > 0 {
+        100.0 * udp.lost as f64 / udp.packets as f64
+    } else {
+        0.0
+    };
+    format!(
+        "{:.3},{},{},{percent:.3},{}",
+        udp.jitter_s * 1e3,
+        udp.lost,
+        udp.packets,
+        udp.out_of_order
+    )
 }
 
 type Columns = (String, String);
@@ -176,7 +230,10 @@ fn joined<const N: usize>(columns: [Option<Columns>; N]) -> Columns {
 }
 
 fn losses(row: &Row<'_>) -> Columns {
-    ("jitter,errors,datagrams,errpercent,outoforder".to_owned(), loss(row.udp))
+    (
+        "jitter,errors,datagrams,errpercent,outoforder".to_owned(),
+        loss(row.udp),
+    )
 }
 
 fn rate(row: &Row<'_>) -> Columns {
@@ -186,7 +243,10 @@ fn rate(row: &Row<'_>) -> Columns {
 fn writes(row: &Row<'_>) -> Columns {
     let writes = row.more.writes.unwrap_or_default();
     let (names, values) = window(row);
-    (format!("writecnt,writeerr,{names}"), format!("{},{},{values}", writes.calls, writes.errors))
+    (
+        format!("writecnt,writeerr,{names}"),
+        format!("{},{},{values}", writes.calls, writes.errors),
+    )
 }
 
 fn window(row: &Row<'_>) -> Columns {
@@ -195,26 +255,42 @@ fn window(row: &Row<'_>) -> Columns {
     let kbytes = tcp.snd_cwnd_bytes / 1024;
     (
         "tcpretry,tcpcwnd,tcppcwnd,tcprtt,tcprttvar".to_owned(),
-        format!("{},{kbytes},{segments},{},{}", tcp.retransmits, tcp.rtt_us, tcp.rttvar_us),
+        format!(
+            "{},{kbytes},{segments},{},{}",
+            tcp.retransmits, tcp.rtt_us, tcp.rttvar_us
+        ),
     )
 }
 
 fn reads(more: &StreamMetrics) -> Columns {
     let reads = more.reads.unwrap_or_default();
-    let bins = reads.bins.iter().fold(String::new(), |text, bin| format!("{text},{bin}"));
-    ("readcnt,bin0,bin1,bin2,bin3,bin4,bin5,bin6,bin7".to_owned(), format!("{}{bins}", reads.calls))
+    let bins = reads
+        .bins
+        .iter()
+        .fold(String::new(), |text, bin| format!("{text},{bin}"));
+    (
+        "readcnt,bin0,bin1,bin2,bin3,bin4,bin5,bin6,bin7".to_owned(),
+        format!("{}{bins}", reads.calls),
+    )
 }
 
 fn delays(more: &StreamMetrics) -> Columns {
     let delay = more.one_way.unwrap_or_default();
     let size = more.burst_mean_bytes.unwrap_or(0);
-    ("ttavg,ttmin,ttmax,ttsdev,ttcnt,ttsize".to_owned(), format!("{},{},{size}", ms(&delay, ','), delay.count))
+    (
+        "ttavg,ttmin,ttmax,ttsdev,ttcnt,ttsize".to_owned(),
+        format!("{},{},{size}", ms(&delay, ','), delay.count),
+    )
 }
 
 fn bounces(row: &Row<'_>) -> Columns {
     let bounces = row.more.round_trips.unwrap_or_default();
     let trips = bounces.round_trip;
-    let rate = if trips.mean > 0.0 { 1.0 / trips.mean } else { 0.0 };
+    let rate = if trips.mean > 0.0 {
+        1.0 / trips.mean
+    } else {
+        0.0
+    };
     let (window_names, window) = window(row);
     (
         format!("bbcnt,bbavg,bbmin,bbmax,bbstdev,{window_names},txbytes,rxbytes,rps"),
@@ -229,4 +305,5 @@ fn bounces(row: &Row<'_>) -> Columns {
 }
 
 /// Names of the columns every line has.
-const COMMON_NAMES: &str = "time,srcaddress,srcport,dstaddr,dstport,transferid,istart,iend,bytes,speed";
+const COMMON_NAMES: &str =
+    "time,srcaddress,srcport,dstaddr,dstport,transferid,istart,iend,bytes,speed";

@@ -8,8 +8,8 @@ use linerate_model::spec::TestSpec;
 use linerate_model::units::{ns_to_s, rate_bps};
 use linerate_model::workload::Pairing;
 use linerate_model::{
-    Direction, EndpointTotals, Flow, IntervalReport, StreamInterval, StreamRole, StreamSummary, TcpInterval,
-    UdpInterval,
+    Direction, EndpointTotals, Flow, IntervalReport, StreamInterval, StreamRole, StreamSummary,
+    TcpInterval, UdpInterval,
 };
 
 use super::amount::{rate, transfer};
@@ -60,7 +60,11 @@ impl<'a> Row<'a> {
     }
 
     /// The whole test as one end measured it.
-    pub(super) fn of_totals(role: StreamRole, totals: &EndpointTotals, metrics: Option<&'a StreamMetrics>) -> Self {
+    pub(super) fn of_totals(
+        role: StreamRole,
+        totals: &EndpointTotals,
+        metrics: Option<&'a StreamMetrics>,
+    ) -> Self {
         let more = metrics.unwrap_or(&NONE);
         Self {
             role,
@@ -101,7 +105,10 @@ impl<'a> Row<'a> {
 
 /// The rows of an interval that are shown: none without a grid of intervals, none of less than a quarter of the grid, and no last
 /// one of a sender of datagrams.
-pub(super) fn shown(report: &IntervalReport, grid: Option<Duration>) -> impl Iterator<Item = &StreamInterval> {
+pub(super) fn shown(
+    report: &IntervalReport,
+    grid: Option<Duration>,
+) -> impl Iterator<Item = &StreamInterval> {
     let shortest_s = grid.map_or(f64::INFINITY, |grid| grid.as_secs_f64() / 4.0);
     report.streams.iter().filter(move |row| {
         let ends_datagrams = report.last && row.udp.is_some() && row.role == StreamRole::Sender;
@@ -111,8 +118,14 @@ pub(super) fn shown(report: &IntervalReport, grid: Option<Duration>) -> impl Ite
 
 /// Times, amount and rate of a row or a sum.
 pub(super) fn opening(options: &Options, start_s: f64, end_s: f64, bytes: u64) -> String {
-    let (times, amount) = (times(start_s, end_s, options), transfer(options.units, bytes));
-    format!("{times} sec  {amount}s  {}s/sec", rate(options.units, rate_bps(bytes, end_s - start_s)))
+    let (times, amount) = (
+        times(start_s, end_s, options),
+        transfer(options.units, bytes),
+    );
+    format!(
+        "{times} sec  {amount}s  {}s/sec",
+        rate(options.units, rate_bps(bytes, end_s - start_s))
+    )
 }
 
 /// `0.0000-1.0000`.

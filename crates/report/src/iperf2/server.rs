@@ -19,7 +19,12 @@ pub(super) struct Reporter {
 
 impl Reporter {
     pub(super) fn new(options: Arc<Options>, output: Output) -> Self {
-        Self { options, output, headers: text::Headers::default(), csv_header: csv::Header::default() }
+        Self {
+            options,
+            output,
+            headers: text::Headers::default(),
+            csv_header: csv::Header::default(),
+        }
     }
 
     /// A writer for one test.
@@ -27,7 +32,11 @@ impl Reporter {
         let (options, output) = (Arc::clone(&self.options), self.output.clone());
         match self.options.style {
             Style::Text => Box::new(text::TextWriter::new(options, output, self.headers.clone())),
-            Style::Csv => Box::new(csv::CsvWriter::new(options, output, self.csv_header.clone())),
+            Style::Csv => Box::new(csv::CsvWriter::new(
+                options,
+                output,
+                self.csv_header.clone(),
+            )),
         }
     }
 }
@@ -43,8 +52,14 @@ impl ServerReporter for Reporter {
 
     fn listener(&mut self, facts: &ListenerFacts) -> Result<(), SinkError> {
         if self.options.style == Style::Text && !self.options.excluded.settings {
-            let test = self.options.defaults.as_ref().map(|defaults| defaults.test.clone()).unwrap_or_default();
-            self.output.report(banner::listener(&self.options, facts, &test))?;
+            let test = self
+                .options
+                .defaults
+                .as_ref()
+                .map(|defaults| defaults.test.clone())
+                .unwrap_or_default();
+            self.output
+                .report(banner::listener(&self.options, facts, &test))?;
         }
         Ok(())
     }

@@ -27,20 +27,29 @@ impl Columns {
         let shape = &test.workload.shape;
         let is_isochronous = matches!(shape, Shape::Isochronous(_));
         let is_bouncing = matches!(shape, Shape::BounceBack(_));
-        let (enhanced, is_new, has_delays) = (options.enhanced, options.is_new(), test.workload.trip_times);
+        let (enhanced, is_new, has_delays) =
+            (options.enhanced, options.is_new(), test.workload.trip_times);
         let more = enhanced || implies_more(test) && row.role == StreamRole::Receiver;
         let values = match (test.transport, row.role) {
-            (_, StreamRole::Sender) if enhanced && row.more.round_trips.is_some() => round_trips(options, row),
-            (Transport::Udp, StreamRole::Sender) if enhanced && is_isochronous => datagram_frames(options, row),
+            (_, StreamRole::Sender) if enhanced && row.more.round_trips.is_some() => {
+                round_trips(options, row)
+            }
+            (Transport::Udp, StreamRole::Sender) if enhanced && is_isochronous => {
+                datagram_frames(options, row)
+            }
             (Transport::Udp, StreamRole::Sender) if enhanced => datagrams(options, row),
             (Transport::Udp, StreamRole::Receiver) if more && is_isochronous && has_delays => {
                 arrival_frames(options, row)
             }
-            (Transport::Udp, StreamRole::Receiver) if more && is_new && !has_delays => arrivals(row),
+            (Transport::Udp, StreamRole::Receiver) if more && is_new && !has_delays => {
+                arrivals(row)
+            }
             (Transport::Udp, StreamRole::Receiver) if more => arrival_delays(options, row),
             (Transport::Udp, StreamRole::Receiver) => plain_datagrams(row),
             (_, StreamRole::Sender) if enhanced && is_isochronous => frames(options, row),
-            (_, StreamRole::Sender) if enhanced && test.workload.write_times => timed_writes(options, row),
+            (_, StreamRole::Sender) if enhanced && test.workload.write_times => {
+                timed_writes(options, row)
+            }
             (_, StreamRole::Sender) if enhanced && is_new && test.pacing.fq_rate_bps.is_some() => {
                 paced_writes(options, test, row)
             }
@@ -58,17 +67,33 @@ impl Columns {
     /// The columns for the report of a server.
     pub(super) fn of_server_report(options: &Options, row: &Row<'_>) -> Self {
         let has_delays = row.more.one_way.is_some();
-        let values = if has_delays { arrival_delays(options, row) } else { plain_datagrams(row) };
+        let values = if has_delays {
+            arrival_delays(options, row)
+        } else {
+            plain_datagrams(row)
+        };
         Self::new(options, row, values)
     }
 
     fn new(options: &Options, row: &Row<'_>, (header, values): Values) -> Self {
         let opening = row.opening(options);
-        let line = if values.is_empty() { opening } else { format!("{opening}  {values}") };
+        let line = if values.is_empty() {
+            opening
+        } else {
+            format!("{opening}  {values}")
+        };
         // Releases that show four decimals leave more room for them.
-        let gap = if options.is_new() { "        " } else { "            " };
+        let gap = if options.is_new() {
+            "        "
+        } else {
+            "            "
+        };
         let is_whole = header.starts_with('[');
-        let header = if is_whole { header.to_owned() } else { format!("[ ID] Interval{gap}Transfer{header}") };
+        let header = if is_whole {
+            header.to_owned()
+        } else {
+            format!("[ ID] Interval{gap}Transfer{header}")
+        };
         Self { header, line }
     }
 }
@@ -78,14 +103,22 @@ fn plain() -> Values {
 }
 
 fn plain_datagrams(row: &Row<'_>) -> Values {
-    ("[ ID] Interval       Transfer     Bandwidth        Jitter   Lost/Total Datagrams", jitter_and_loss(row.udp))
+    (
+        "[ ID] Interval       Transfer     Bandwidth        Jitter   Lost/Total Datagrams",
+        jitter_and_loss(row.udp),
+    )
 }
 
 /// Header of the plain columns.
 pub(super) const PLAIN_HEADER: &str = "[ ID] Interval       Transfer     Bandwidth";
 
 /// Late datagrams have a line of their own.
-pub(super) fn out_of_order(options: &Options, start_s: f64, end_s: f64, datagrams: u64) -> Option<String> {
+pub(super) fn out_of_order(
+    options: &Options,
+    start_s: f64,
+    end_s: f64,
+    datagrams: u64,
+) -> Option<String> {
     (datagrams > 0).then(|| {
         let times = times(start_s, end_s, options);
         format!("{times} sec  {datagrams} datagrams received out-of-order")
@@ -100,7 +133,9 @@ pub(super) fn one_way(options: &Options, row: &Row<'_>) -> Option<String> {
     let (out, back, asymmetry) = (ms(&out, '/'), ms(&back, '/'), ms(&asymmetry, '/'));
     let count = bounces.round_trip.count;
     if options.is_new() {
-        return Some(format!("{times} sec  OWD (ms) Cnt={count} TX={out} RX={back} Asymmetry={asymmetry}"));
+        return Some(format!(
+            "{times} sec  OWD (ms) Cnt={count} TX={out} RX={back} Asymmetry={asymmetry}"
+        ));
     }
     row.is_total.then(|| {
         let rate = replies_per_s(&bounces.round_trip);
@@ -111,7 +146,11 @@ pub(super) fn one_way(options: &Options, row: &Row<'_>) -> Option<String> {
 fn jitter_and_loss(udp: Option<UdpInterval>) -> String {
     let udp = udp.unwrap_or_default();
     let (lost, total) = (udp.lost, udp.packets);
-    format!("{:6.3} ms {lost}/{total} ({}%)", udp.jitter_s * 1e3, percent(lost, total))
+    format!(
+        "{:6.3} ms {lost}/{total} ({}%)",
+        udp.jitter_s * 1e3,
+        percent(lost, total)
+    )
 }
 
 fn tcp(row: &Row<'_>) -> TcpInterval {
@@ -126,7 +165,13 @@ fn write_counts(row: &Row<'_>) -> (u64, u64, u64) {
 /// Window and round trip as 2.2.1 writes them, from the window on.
 fn window(row: &Row<'_>) -> String {
     let (tcp, more) = (tcp(row), row.more);
-    format!("{}K({})/{}({}) us", tcp.snd_cwnd_bytes / 1024, more.cwnd_segments.unwrap_or(0), tcp.rtt_us, tcp.rttvar_us)
+    format!(
+        "{}K({})/{}({}) us",
+        tcp.snd_cwnd_bytes / 1024,
+        more.cwnd_segments.unwrap_or(0),
+        tcp.rtt_us,
+        tcp.rttvar_us
+    )
 }
 
 fn in_flight(row: &Row<'_>, width: usize) -> String {
@@ -158,12 +203,16 @@ fn writes(options: &Options, row: &Row<'_>) -> Values {
 
 /// A sender with kernel pacing, which only 2.2.1 distinguishes.
 fn paced_writes(options: &Options, test: &TestSpec, row: &Row<'_>) -> Values {
-    let header = "    Bandwidth       Write/Err  Rtry     InF(pkts)/Cwnd(pkts)/RTT(var)  fq-rate  NetPwr";
+    let header =
+        "    Bandwidth       Write/Err  Rtry     InF(pkts)/Cwnd(pkts)/RTT(var)  fq-rate  NetPwr";
     if row.is_total {
         let (tcp, (calls, errors, _)) = (tcp(row), write_counts(row));
         let (retransmits, kbytes) = (tcp.retransmits, tcp.snd_cwnd_bytes / 1024);
         let (rtt, variation, power) = (tcp.rtt_us, tcp.rttvar_us, sender_power(row));
-        return (header, format!("{calls}/{errors}{retransmits:10}{kbytes:9}K/{rtt}({variation}) us {power}"));
+        return (
+            header,
+            format!("{calls}/{errors}{retransmits:10}{kbytes:9}K/{rtt}({variation}) us {power}"),
+        );
     }
     let (_, line) = writes(options, row);
     let rate = bits(test.pacing.fq_rate_bps.unwrap_or(0) as f64);
@@ -206,7 +255,10 @@ fn frames(options: &Options, row: &Row<'_>) -> Values {
     }
     (
         "     Bandwidth      Write/Err  Rtry     Cwnd/RTT     isoch:tx/miss/slip  NetPwr",
-        format!("{calls}/{errors}{retransmits:9}{kbytes:9}K/{} us{counts}        {power}", tcp.rtt_us),
+        format!(
+            "{calls}/{errors}{retransmits:9}{kbytes:9}K/{} us{counts}        {power}",
+            tcp.rtt_us
+        ),
     )
 }
 
@@ -227,12 +279,28 @@ fn delays(row: &Row<'_>, with_load: bool) -> Values {
     // Little's law: what is on its way is what arrives in the time it takes.
     let (header, load) = if with_load {
         let load = format!("{} ", bytes(row.bytes_per_s() * delay.mean));
-        ("    Bandwidth    Burst Latency avg/min/max/stdev (cnt/size) inP NetPwr  Reads=Dist", load)
+        (
+            "    Bandwidth    Burst Latency avg/min/max/stdev (cnt/size) inP NetPwr  Reads=Dist",
+            load,
+        )
     } else {
-        ("    Bandwidth    Burst Latency avg/min/max/stdev (cnt/size) NetPwr  Reads=Dist", String::new())
+        (
+            "    Bandwidth    Burst Latency avg/min/max/stdev (cnt/size) NetPwr  Reads=Dist",
+            String::new(),
+        )
     };
-    let (delays, count, power) = (ms(&delay, '/'), delay.count, power(row.bytes_per_s(), delay.mean));
-    (header, format!("{delays} ms ({count}/{size}) {load}{power}  {}", reads(row.more.reads)))
+    let (delays, count, power) = (
+        ms(&delay, '/'),
+        delay.count,
+        power(row.bytes_per_s(), delay.mean),
+    );
+    (
+        header,
+        format!(
+            "{delays} ms ({count}/{size}) {load}{power}  {}",
+            reads(row.more.reads)
+        ),
+    )
 }
 
 fn bursts(options: &Options, row: &Row<'_>) -> Values {
@@ -245,15 +313,27 @@ fn bursts(options: &Options, row: &Row<'_>) -> Values {
     let duty = crate::number::general(row.more.burst_duty_cycle.unwrap_or(0.0) * 100.0, 2);
     let gap = if options.is_new() { " " } else { "  " };
     let power = power(row.bytes_per_s(), transfer.mean);
-    (header, format!("{:6.3} ms ({duty}%)    {reads}{gap}{power}", transfer.mean * 1e3))
+    (
+        header,
+        format!(
+            "{:6.3} ms ({duty}%)    {reads}{gap}{power}",
+            transfer.mean * 1e3
+        ),
+    )
 }
 
 fn datagrams(options: &Options, row: &Row<'_>) -> Values {
     let ((calls, errors, timeouts), rate) = (write_counts(row), datagram_rate(row));
     if options.is_new() {
-        ("     Bandwidth      Write/Err/Timeo  PPS", format!("{calls}/{errors}/{timeouts}{rate:8.0} pps"))
+        (
+            "     Bandwidth      Write/Err/Timeo  PPS",
+            format!("{calls}/{errors}/{timeouts}{rate:8.0} pps"),
+        )
     } else {
-        ("     Bandwidth      Write/Err  PPS", format!("{calls}/{errors} {rate:8.0} pps"))
+        (
+            "     Bandwidth      Write/Err  PPS",
+            format!("{calls}/{errors} {rate:8.0} pps"),
+        )
     }
 }
 
@@ -262,13 +342,20 @@ fn datagram_frames(options: &Options, row: &Row<'_>) -> Values {
     let frames = row.more.frames.unwrap_or_default();
     let gap = if options.is_new() { "" } else { " " };
     let counts = format!("{:4}/{}/{}", frames.done, frames.missed, frames.slips);
-    ("     Bandwidth      Write/Err  PPS  isoch:tx/miss/slip", format!("{calls}/{errors}{gap}{rate:8.0} pps {counts}"))
+    (
+        "     Bandwidth      Write/Err  PPS  isoch:tx/miss/slip",
+        format!("{calls}/{errors}{gap}{rate:8.0} pps {counts}"),
+    )
 }
 
 /// What was counted over the time it took, where the engine reports nothing better.
 pub(super) fn datagram_rate(row: &Row<'_>) -> f64 {
     let counted = row.udp.map_or(0, |udp| udp.packets) as f64;
-    let per_s = if row.seconds() > 0.0 { counted / row.seconds() } else { 0.0 };
+    let per_s = if row.seconds() > 0.0 {
+        counted / row.seconds()
+    } else {
+        0.0
+    };
     row.more.datagrams_per_s.unwrap_or(per_s)
 }
 
@@ -276,13 +363,20 @@ pub(super) fn datagram_rate(row: &Row<'_>) -> f64 {
 fn arrived(row: &Row<'_>) -> [String; 3] {
     let delay = row.more.one_way.unwrap_or_default();
     let (delays, power) = if is_plausible(&delay) {
-        (ms(&delay, '/'), format!(" {}", power(row.bytes_per_s(), delay.mean)))
+        (
+            ms(&delay, '/'),
+            format!(" {}", power(row.bytes_per_s(), delay.mean)),
+        )
     } else {
         ("-/-/-/-".to_owned(), String::new())
     };
     let counts = row.more.reads.unwrap_or_default();
     [
-        format!("{} {delays} ms {:.0} pps", jitter_and_loss(row.udp), datagram_rate(row)),
+        format!(
+            "{} {delays} ms {:.0} pps",
+            jitter_and_loss(row.udp),
+            datagram_rate(row)
+        ),
         format!("{}/{}/{}", counts.calls, counts.timeouts, counts.truncated),
         power,
     ]
@@ -301,7 +395,11 @@ fn arrival_delays(options: &Options, row: &Row<'_>) -> Values {
     let [arrived, calls, power] = arrived(row);
     let (delay, rate) = (row.more.one_way.unwrap_or_default(), datagram_rate(row));
     let received = row.more.datagrams_received.unwrap_or(0);
-    let load = format!("{received}/{:.0}({:.0}) pkts", rate * delay.mean, rate * delay.deviation);
+    let load = format!(
+        "{received}/{:.0}({:.0}) pkts",
+        rate * delay.mean,
+        rate * delay.deviation
+    );
     if options.is_new() {
         (
             "     Bandwidth        Jitter   Lost/Total  Latency avg/min/max/stdev PPS  Rx/inP  Read/Timeo/Trunc  NetPwr",
@@ -321,14 +419,19 @@ pub(super) fn schedule_errors(options: &Options, number: u32, row: &Row<'_>) -> 
         return None;
     }
     let late = ms(&row.more.frame_delay?, '/');
-    Some(format!("[{number:3}] Isoch schedule errors (mean/min/max/stdev) = {late} ms\n"))
+    Some(format!(
+        "[{number:3}] Isoch schedule errors (mean/min/max/stdev) = {late} ms\n"
+    ))
 }
 
 fn arrival_frames(options: &Options, row: &Row<'_>) -> Values {
     let loss = jitter_and_loss(row.udp);
     let delay = row.more.one_way.unwrap_or_default();
     let frames = row.more.frames.unwrap_or_default();
-    let (rate, counts) = (datagram_rate(row), format!("{}/{}", frames.done, frames.missed));
+    let (rate, counts) = (
+        datagram_rate(row),
+        format!("{}/{}", frames.done, frames.missed),
+    );
     let frame_delay = ms(&row.more.frame_delay.unwrap_or_default(), '/');
     let power = power(row.bytes_per_s(), delay.mean);
     let delays = ms(&delay, '/');
@@ -349,28 +452,48 @@ fn round_trips(options: &Options, row: &Row<'_>) -> Values {
     let bounces = row.more.round_trips.unwrap_or_default();
     let (trips, tcp) = (bounces.round_trip, tcp(row));
     let rate = replies_per_s(&trips);
-    let trips = format!("{:4}={} ms {:4}", trips.count, ms(&trips, '/'), tcp.retransmits);
+    let trips = format!(
+        "{:4}={} ms {:4}",
+        trips.count,
+        ms(&trips, '/'),
+        tcp.retransmits
+    );
     let (kbytes, rtt, variation) = (tcp.snd_cwnd_bytes / 1024, tcp.rtt_us, tcp.rttvar_us);
     if !options.is_new() {
         let header = "    Bandwidth         BB cnt=avg/min/max/stdev         Rtry  Cwnd/RTT    RPS";
-        return (header, format!("{trips} {kbytes:4}K/{rtt} us    {rate} rps"));
+        return (
+            header,
+            format!("{trips} {kbytes:4}K/{rtt} us    {rate} rps"),
+        );
     }
     let window = if row.is_total {
         "  -(-)/-(-)  ".to_owned()
     } else {
-        let segments = row.more.cwnd_segments.map_or_else(String::new, |segments| segments.to_string());
+        let segments = row
+            .more
+            .cwnd_segments
+            .map_or_else(String::new, |segments| segments.to_string());
         format!("{kbytes:3}K/({segments})/{rtt}({variation}) us")
     };
-    let [sent, received] = [bounces.sent_bytes, bounces.received_bytes].map(|amount| bytes(amount as f64));
+    let [sent, received] =
+        [bounces.sent_bytes, bounces.received_bytes].map(|amount| bytes(amount as f64));
     (
         "    Bandwidth         BB cnt=avg/min/max/stdev         Rtry  Cwnd(pkts)/RTT(var)   Tx/Rx bytes  RPS(avg)",
-        format!("{trips} {window}  Tx={} Rx={}  RPS={rate}", sent.trim_start(), received.trim_start()),
+        format!(
+            "{trips} {window}  Tx={} Rx={}  RPS={rate}",
+            sent.trim_start(),
+            received.trim_start()
+        ),
     )
 }
 
 /// Requests per second of the time that was spent waiting for replies.
 fn replies_per_s(trips: &Distribution) -> String {
-    let rate = if trips.mean > 0.0 { 1.0 / trips.mean } else { 0.0 };
+    let rate = if trips.mean > 0.0 {
+        1.0 / trips.mean
+    } else {
+        0.0
+    };
     format!("{rate:.0}")
 }
 

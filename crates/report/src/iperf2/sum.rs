@@ -43,7 +43,11 @@ impl Sum {
     pub(super) fn of(rows: &[Numbered<'_>]) -> Self {
         let numbers: BTreeSet<u32> = rows.iter().map(|(number, _)| *number).collect();
         let start_s = rows.first().map_or(0.0, |(_, row)| row.start_s);
-        let mut sum = Self { streams: numbers.len(), start_s, ..Self::default() };
+        let mut sum = Self {
+            streams: numbers.len(),
+            start_s,
+            ..Self::default()
+        };
         rows.iter().for_each(|(_, row)| sum.add(row));
         sum
     }
@@ -55,7 +59,9 @@ impl Sum {
         self.writes.calls = self.writes.calls.saturating_add(writes.calls);
         self.writes.errors = self.writes.errors.saturating_add(writes.errors);
         let tcp = row.tcp.or(row.more.tcp);
-        self.retransmits = self.retransmits.saturating_add(tcp.map_or(0, |tcp| tcp.retransmits));
+        self.retransmits = self
+            .retransmits
+            .saturating_add(tcp.map_or(0, |tcp| tcp.retransmits));
         let reads = row.more.reads.unwrap_or_default();
         self.reads.calls = self.reads.calls.saturating_add(reads.calls);
         for (sum, bin) in self.reads.bins.iter_mut().zip(reads.bins) {
@@ -66,7 +72,9 @@ impl Sum {
         self.datagrams = self.datagrams.saturating_add(udp.packets);
         self.out_of_order = self.out_of_order.saturating_add(udp.out_of_order);
         self.datagrams_per_s += datagram_rate(row);
-        self.received = self.received.saturating_add(row.more.datagrams_received.unwrap_or(0));
+        self.received = self
+            .received
+            .saturating_add(row.more.datagrams_received.unwrap_or(0));
         if let Some(delay) = row.more.one_way {
             self.add_delay(&delay);
             self.load_bytes += row.bytes_per_s() * delay.mean;
@@ -94,8 +102,15 @@ impl Sum {
     /// The amounts as a row that is otherwise that of the first stream.
     pub(super) fn row<'a>(&self, first: Row<'a>) -> Row<'a> {
         let (packets, lost, out_of_order) = (self.datagrams, self.lost, self.out_of_order);
-        let udp = first.udp.map(|_| UdpInterval::new(packets, lost, out_of_order, 0.0));
-        Row { bytes: self.bytes, end_s: self.end_s, udp, ..first }
+        let udp = first
+            .udp
+            .map(|_| UdpInterval::new(packets, lost, out_of_order, 0.0));
+        Row {
+            bytes: self.bytes,
+            end_s: self.end_s,
+            udp,
+            ..first
+        }
     }
 
     /// Streams in it; both directions of a connection are one.
@@ -114,7 +129,11 @@ impl Sum {
             (true, true) => !options.is_client() || more,
             (true, false) => more,
         };
-        if counts { format!("[SUM-{}] ", self.streams) } else { "[SUM] ".to_owned() }
+        if counts {
+            format!("[SUM-{}] ", self.streams)
+        } else {
+            "[SUM] ".to_owned()
+        }
     }
 
     /// Header of these columns, if they have one of their own, and the line behind its label.
@@ -136,10 +155,15 @@ impl Sum {
         }
         match (test.workload.pairing, self.has_receivers) {
             // Both directions of a flow count, and what both have moved.
-            (Pairing::Shared, _) => {
-                Some(format!("[SUM-{}] Sent {} datagrams", self.streams.saturating_mul(2), self.datagrams))
-            }
-            (_, false) => Some(format!("[SUM-{}] Sent {} datagrams", self.streams, self.sent_datagrams)),
+            (Pairing::Shared, _) => Some(format!(
+                "[SUM-{}] Sent {} datagrams",
+                self.streams.saturating_mul(2),
+                self.datagrams
+            )),
+            (_, false) => Some(format!(
+                "[SUM-{}] Sent {} datagrams",
+                self.streams, self.sent_datagrams
+            )),
             (_, true) => None,
         }
     }
@@ -152,16 +176,25 @@ impl Sum {
     /// 2.1.8 shows sums of streams under the header of the streams.
     fn stream_columns(&self, options: &Options, test: &TestSpec) -> (Option<String>, String) {
         let own = |columns: &str| options.is_new().then(|| header(options, columns));
-        let writes = format!("  {}/{}{:10}", self.writes.calls, self.writes.errors, self.retransmits);
+        let writes = format!(
+            "  {}/{}{:10}",
+            self.writes.calls, self.writes.errors, self.retransmits
+        );
         let reads = reads(Some(self.reads));
         let has_delays = test.workload.trip_times;
         match (self.has_senders, self.has_receivers) {
             _ if options.sum_only => (Some(plain_header(options)), String::new()),
-            (true, false) if options.enhanced => (own("Transfer    Bandwidth       Write/Err  Rtry"), writes),
-            (false, true) if has_delays && options.is_new() => {
-                (own("Transfer    Bandwidth  InP  Reads=Dist"), format!(" {}  {reads}", bytes(self.load_bytes)))
+            (true, false) if options.enhanced => {
+                (own("Transfer    Bandwidth       Write/Err  Rtry"), writes)
             }
-            (false, true) if options.enhanced => (own("Transfer    Bandwidth       Reads=Dist"), format!("  {reads}")),
+            (false, true) if has_delays && options.is_new() => (
+                own("Transfer    Bandwidth  InP  Reads=Dist"),
+                format!(" {}  {reads}", bytes(self.load_bytes)),
+            ),
+            (false, true) if options.enhanced => (
+                own("Transfer    Bandwidth       Reads=Dist"),
+                format!("  {reads}"),
+            ),
             _ => (Some(PLAIN_HEADER.to_owned()), String::new()),
         }
     }
@@ -169,8 +202,15 @@ impl Sum {
     /// Columns of flows on which both ends send.
     fn both_ways(&self) -> (String, String) {
         let seconds = self.end_s - self.start_s;
-        let per_s = if seconds > 0.0 { self.datagrams as f64 / seconds } else { 0.0 };
-        (format!("{PLAIN_HEADER}    Datagrams   PPS"), format!(" {} {per_s:7.0} pps", self.datagrams))
+        let per_s = if seconds > 0.0 {
+            self.datagrams as f64 / seconds
+        } else {
+            0.0
+        };
+        (
+            format!("{PLAIN_HEADER}    Datagrams   PPS"),
+            format!(" {} {per_s:7.0} pps", self.datagrams),
+        )
     }
 
     fn datagram_columns(&self, options: &Options, test: &TestSpec) -> (String, String) {
@@ -178,7 +218,12 @@ impl Sum {
         let loss = format!("{lost}/{total} ({}%)", percent(lost, total));
         let rate = self.datagrams_per_s;
         let has_delays = test.workload.trip_times;
-        let delays = format!("{:.3}/{:.3}/{:.3}", self.delay.mean * 1e3, self.delay.min * 1e3, self.delay.max * 1e3);
+        let delays = format!(
+            "{:.3}/{:.3}/{:.3}",
+            self.delay.mean * 1e3,
+            self.delay.min * 1e3,
+            self.delay.max * 1e3
+        );
         let more = options.enhanced || has_delays;
         match (self.has_receivers, options.is_new()) {
             _ if test.workload.pairing == Pairing::Shared => self.both_ways(),

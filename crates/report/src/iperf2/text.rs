@@ -11,7 +11,8 @@ use linerate_model::stream::{SocketFacts, StreamFacts};
 use linerate_model::summary::StreamSummary;
 use linerate_model::workload::{Pairing, Shape};
 use linerate_model::{
-    Event, EventSink, Flow, IntervalReport, SinkError, Stream, StreamId, StreamInterval, StreamRole, Summary,
+    Event, EventSink, Flow, IntervalReport, SinkError, Stream, StreamId, StreamInterval,
+    StreamRole, Summary,
 };
 
 use super::options::Options;
@@ -43,7 +44,11 @@ impl Headers {
     }
 
     fn forget(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).headers.clear();
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .headers
+            .clear();
     }
 
     fn enter(&self) {
@@ -79,7 +84,14 @@ pub(super) struct TextWriter {
 impl TextWriter {
     pub(super) fn new(options: Arc<Options>, output: Output, headers: Headers) -> Self {
         headers.enter();
-        Self { options, output, headers, page: String::new(), header: None, streams: Vec::new() }
+        Self {
+            options,
+            output,
+            headers,
+            page: String::new(),
+            header: None,
+            streams: Vec::new(),
+        }
     }
 }
 
@@ -136,7 +148,10 @@ impl TextWriter {
     }
 
     fn test(&self) -> TestSpec {
-        self.header.as_ref().map(|header| header.spec.clone()).unwrap_or_default()
+        self.header
+            .as_ref()
+            .map(|header| header.spec.clone())
+            .unwrap_or_default()
     }
 
     /// The test of a stream: those that load the path beside another test have the numbers behind its streams.
@@ -175,18 +190,25 @@ impl TextWriter {
             facts
         });
         // Both directions of a connection are announced by one line.
-        let is_known = self.streams.iter().any(|known| known.is_same_connection(stream, facts.number));
+        let is_known = self
+            .streams
+            .iter()
+            .any(|known| known.is_same_connection(stream, facts.number));
         if !is_known && !self.options.excluded.connection && !self.options.sum_only {
             let line = connection::line(&self.options, &self.test_of(facts.number), stream, &facts);
             self.page.push_str(&line);
         }
         // What comes after the client has finished is a test of its own.
-        if facts.is_connected_back && self.test().workload.pairing == Pairing::ConnectBackAfterwards {
+        if facts.is_connected_back && self.test().workload.pairing == Pairing::ConnectBackAfterwards
+        {
             self.headers.forget();
         }
         // A connection that is closed at once has no rows.
         if !matches!(self.test().workload.shape, Shape::ConnectOnly { .. }) {
-            self.streams.push(Known { stream: stream.clone(), number: facts.number });
+            self.streams.push(Known {
+                stream: stream.clone(),
+                number: facts.number,
+            });
         }
     }
 
@@ -209,15 +231,22 @@ impl TextWriter {
     fn connects(&mut self, connects: &ConnectTimes) {
         let test = self.test();
         let is_only = matches!(test.workload.shape, Shape::ConnectOnly { .. });
-        let is_shown = if self.options.is_new() { is_only } else { self.options.enhanced && connects.times.count > 1 };
+        let is_shown = if self.options.is_new() {
+            is_only
+        } else {
+            self.options.enhanced && connects.times.count > 1
+        };
         if !is_shown {
             return;
         }
         let times = &connects.times;
         let ms = |s: f64| s * 1e3;
         let with_deviation = !self.options.is_new() || times.count >= DEVIATION_FROM;
-        let (name, deviation) =
-            if with_deviation { ("/stdev", format!("/{:.3}", ms(times.deviation))) } else { ("", String::new()) };
+        let (name, deviation) = if with_deviation {
+            ("/stdev", format!("/{:.3}", ms(times.deviation)))
+        } else {
+            ("", String::new())
+        };
         let line = format!(
             "[ CT] final connect times (min/avg/max{name}) = {:.3}/{:.3}/{:.3}{deviation} ms (tot/err) = {}/{}",
             ms(times.min),
@@ -245,7 +274,8 @@ impl TextWriter {
             return;
         }
         let has_burst_rows = self.test().reports_bursts();
-        let rows = shown(report, grid).filter(|row| !has_burst_rows || row.role == StreamRole::Sender);
+        let rows =
+            shown(report, grid).filter(|row| !has_burst_rows || row.role == StreamRole::Sender);
         self.rows(rows.map(|row| (row.id, Row::of_interval(row))));
     }
 
@@ -256,7 +286,10 @@ impl TextWriter {
         let rows = summary.streams.iter();
         self.rows(rows.filter_map(|stream| Some((stream.id, Row::of_total(stream)?))));
         if !self.options.excluded.server && !self.options.sum_only {
-            summary.streams.iter().for_each(|stream| self.server_report(stream));
+            summary
+                .streams
+                .iter()
+                .for_each(|stream| self.server_report(stream));
         }
     }
 
@@ -264,15 +297,23 @@ impl TextWriter {
     fn rows<'a>(&mut self, rows: impl Iterator<Item = (StreamId, Row<'a>)>) {
         let test = self.test();
         let rows: Vec<_> = rows.collect();
-        let numbered: Vec<Numbered<'_>> = rows.iter().map(|(id, row)| (self.number(*id), *row)).collect();
+        let numbered: Vec<Numbered<'_>> = rows
+            .iter()
+            .map(|(id, row)| (self.number(*id), *row))
+            .collect();
         for (at, (id, row)) in rows.iter().enumerate() {
             let number = self.number(*id);
             let test = self.test_of(number);
             if !self.options.sum_only {
                 self.row(&test, *id, row);
             }
-            let pair: Vec<Numbered<'_>> = numbered[..=at].iter().filter(|(n, _)| *n == number).copied().collect();
-            if pair.len() == 2 && self.options.enhanced && test.workload.pairing == Pairing::Shared {
+            let pair: Vec<Numbered<'_>> = numbered[..=at]
+                .iter()
+                .filter(|(n, _)| *n == number)
+                .copied()
+                .collect();
+            if pair.len() == 2 && self.options.enhanced && test.workload.pairing == Pairing::Shared
+            {
                 self.pair(&test, number, &pair);
             }
         }
@@ -288,7 +329,8 @@ impl TextWriter {
         let is_datagrams = test.transport == Transport::Udp;
         if is_datagrams && row.role == StreamRole::Receiver {
             let late = out_of_order(&options, row.start_s, row.end_s, udp.out_of_order);
-            late.into_iter().for_each(|late| self.line(&format!("{label}{late}")));
+            late.into_iter()
+                .for_each(|late| self.line(&format!("{label}{late}")));
         }
         if is_datagrams && row.role == StreamRole::Sender && row.is_total {
             let number = self.number(id);
@@ -317,14 +359,23 @@ impl TextWriter {
     /// Both directions of a connection together.
     fn pair(&mut self, test: &TestSpec, number: u32, rows: &[Numbered<'_>]) {
         let options = Arc::clone(&self.options);
-        let Some((_, first)) = rows.first() else { return };
+        let Some((_, first)) = rows.first() else {
+            return;
+        };
         let both = Sum::of(rows).row(*first);
         let opening = both.opening(&options);
         if test.transport == Transport::Udp {
             let datagrams = both.udp.map_or(0, |udp| udp.packets);
-            let per_s = if both.seconds() > 0.0 { datagrams as f64 / both.seconds() } else { 0.0 };
+            let per_s = if both.seconds() > 0.0 {
+                datagrams as f64 / both.seconds()
+            } else {
+                0.0
+            };
             let header = format!("{PLAIN_HEADER}    Datagrams   PPS");
-            self.line_under(&header, &format!("[FD{number}] {opening} {datagrams} {per_s:7.0} pps"));
+            self.line_under(
+                &header,
+                &format!("[FD{number}] {opening} {datagrams} {per_s:7.0} pps"),
+            );
         } else {
             self.line_under(PLAIN_HEADER, &format!("[FD{number}] {opening}"));
         }
@@ -335,7 +386,11 @@ impl TextWriter {
         let sum = Sum::of(rows);
         // A client of 2.1.8 sums the requested streams, everything else the open ones.
         let is_old_client = options.is_client() && !options.is_new();
-        let streams = if is_old_client { test.streams as usize } else { sum.streams() };
+        let streams = if is_old_client {
+            test.streams as usize
+        } else {
+            sum.streams()
+        };
         if rows.is_empty() || (streams < 2 && !options.sum_only) {
             return;
         }
@@ -362,7 +417,9 @@ impl TextWriter {
     /// What the server reports as received.
     fn server_report(&mut self, stream: &StreamSummary) {
         let test = self.test();
-        let reported = stream.receiver.filter(|_| stream.role == StreamRole::Sender);
+        let reported = stream
+            .receiver
+            .filter(|_| stream.role == StreamRole::Sender);
         let Some(half) = reported.filter(|_| test.transport == Transport::Udp) else {
             return;
         };
@@ -387,19 +444,27 @@ impl TextWriter {
     }
 
     fn number(&self, id: StreamId) -> u32 {
-        self.known(id).map_or(id.0.saturating_add(1), |known| known.number)
+        self.known(id)
+            .map_or(id.0.saturating_add(1), |known| known.number)
     }
 
     fn label(&self, test: &TestSpec, id: StreamId) -> String {
-        let flow = self.known(id).map_or(Flow::Forward, |known| known.stream.flow);
+        let flow = self
+            .known(id)
+            .map_or(Flow::Forward, |known| known.stream.flow);
         let is_reversed = is_reversed(flow, test, &self.options);
-        label(self.number(id), is_reversed, test.workload.permit_key.as_deref())
+        label(
+            self.number(id),
+            is_reversed,
+            test.workload.permit_key.as_deref(),
+        )
     }
 }
 
 impl Known {
     fn is_same_connection(&self, other: &Stream, number: u32) -> bool {
-        self.number == number && (self.stream.local, self.stream.remote) == (other.local, other.remote)
+        self.number == number
+            && (self.stream.local, self.stream.remote) == (other.local, other.remote)
     }
 }
 

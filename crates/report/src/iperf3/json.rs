@@ -20,7 +20,11 @@ pub(super) struct JsonWriter {
 
 impl JsonWriter {
     pub(super) fn new(options: Arc<Options>, output: Output, budget: Option<RowBudget>) -> Self {
-        Self { document: Document::new(Arc::clone(&options), budget), options, output }
+        Self {
+            document: Document::new(Arc::clone(&options), budget),
+            options,
+            output,
+        }
     }
 
     fn interval(&mut self, report: &IntervalReport) -> Result<(), SinkError> {
@@ -41,7 +45,10 @@ impl JsonWriter {
     fn close(&self, failure: Option<&Failure>) -> Result<(), SinkError> {
         let endpoint = self.options.endpoint;
         if let Some(failure) = failure {
-            self.send("error", &wording::failure_json_stream(failure, endpoint).into())?;
+            self.send(
+                "error",
+                &wording::failure_json_stream(failure, endpoint).into(),
+            )?;
         }
         if let Some((name, value)) = self.document.server_output() {
             self.send(name, value)?;
@@ -69,7 +76,10 @@ impl JsonWriter {
     }
 
     fn has_document(&self) -> bool {
-        matches!(self.options.style, Style::Json | Style::JsonStream { full_output: true })
+        matches!(
+            self.options.style,
+            Style::Json | Style::JsonStream { full_output: true }
+        )
     }
 
     /// Everything that is no JSON goes to the error stream, so that what comes out is always JSON.

@@ -68,7 +68,11 @@ pub fn client_sink(options: Options, output: Output) -> Box<dyn TestReport> {
 ///
 /// # Errors
 /// When the report cannot be written.
-pub fn report_failure(options: Options, output: Output, failure: &Failure) -> Result<(), SinkError> {
+pub fn report_failure(
+    options: Options,
+    output: Output,
+    failure: &Failure,
+) -> Result<(), SinkError> {
     client_sink(options, output).event(&Event::Failed(failure.clone()))
 }
 
@@ -76,6 +80,8 @@ pub fn report_failure(options: Options, output: Output, failure: &Failure) -> Re
 fn sink(options: Arc<Options>, output: Output, budget: Option<RowBudget>) -> Box<dyn TestReport> {
     match options.style {
         Style::Text => Box::new(text::TextWriter::new(options, output)),
-        Style::Json | Style::JsonStream { .. } => Box::new(json::JsonWriter::new(options, output, budget)),
+        Style::Json | Style::JsonStream { .. } => {
+            Box::new(json::JsonWriter::new(options, output, budget))
+        }
     }
 }

@@ -28,8 +28,14 @@ impl<S> Numbered<S> {
         let mut event = event.clone();
         match &mut event {
             Event::StreamOpened(stream) => self.shift(&mut stream.id),
-            Event::Interval(report) => report.streams.iter_mut().for_each(|row| self.shift(&mut row.id)),
-            Event::Summary(summary) => summary.streams.iter_mut().for_each(|row| self.shift(&mut row.id)),
+            Event::Interval(report) => report
+                .streams
+                .iter_mut()
+                .for_each(|row| self.shift(&mut row.id)),
+            Event::Summary(summary) => summary
+                .streams
+                .iter_mut()
+                .for_each(|row| self.shift(&mut row.id)),
             _ => {}
         }
         Cow::Owned(event)

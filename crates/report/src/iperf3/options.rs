@@ -46,8 +46,17 @@ pub struct Options {
 impl Options {
     /// Text with iperf3's defaults.
     #[must_use]
-    pub fn new(endpoint: Endpoint, version: impl Into<String>, system_info: impl Into<String>) -> Self {
+    pub fn new(
+        endpoint: Endpoint,
+        version: impl Into<String>,
+        system_info: impl Into<String>,
+    ) -> Self {
         let (version, system_info) = (version.into(), system_info.into());
-        Self { endpoint, version, system_info, ..Self::default() }
+        Self {
+            endpoint,
+            version,
+            system_info,
+            ..Self::default()
+        }
     }
 }

@@ -39,7 +39,10 @@ impl TextReport {
     fn new(options: Arc<Options>) -> Self {
         let text = TextBuffer::default();
         let output = Output::new(Box::new(text.clone()), Box::new(io::sink()));
-        Self { writer: TextWriter::new(options, output), text }
+        Self {
+            writer: TextWriter::new(options, output),
+            text,
+        }
     }
 }
 
@@ -112,7 +115,8 @@ mod tests {
     fn text_of_a_long_test_is_cut_at_a_line_and_marked_once() {
         let mut text = TextBuffer::default();
         for _ in 0..TEXT_MAX_BYTES / 4 {
-            text.write_all(b"line\nline\n").expect("memory can be written");
+            text.write_all(b"line\nline\n")
+                .expect("memory can be written");
         }
         let text = text.0.lock().expect("no panic").clone();
         let lines = text.strip_suffix(TEXT_END).expect("marked");

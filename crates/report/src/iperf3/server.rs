@@ -18,7 +18,12 @@ use crate::flood::FloodGate;
 #[must_use]
 pub fn server_reporter(options: Options, output: Output) -> Box<dyn ServerReporter> {
     let options = Arc::new(options);
-    Box::new(Reporter { options, output, flood: FloodGate::new(), intervals: RowBudget::new() })
+    Box::new(Reporter {
+        options,
+        output,
+        flood: FloodGate::new(),
+        intervals: RowBudget::new(),
+    })
 }
 
 struct Reporter {
@@ -55,7 +60,11 @@ impl ServerReporter for Reporter {
     }
 
     fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
-        let sink = sink(Arc::clone(&self.options), self.output.clone(), Some(self.intervals.clone()));
+        let sink = sink(
+            Arc::clone(&self.options),
+            self.output.clone(),
+            Some(self.intervals.clone()),
+        );
         // A document is separate; lines of concurrent tests must be distinguishable.
         Ok(match self.options.style {
             Style::Json => sink,
@@ -70,12 +79,19 @@ impl ServerReporter for Reporter {
     fn server_event(&mut self, event: &ServerEvent) {
         match event {
             ServerEvent::Progress(progress) => self.progress(progress),
-            ServerEvent::LoginFailed { peer, explanation, .. } => {
+            ServerEvent::LoginFailed {
+                peer, explanation, ..
+            } => {
                 self.remark(&format!("login from {} refused: {explanation}", peer.ip()));
             }
             // The original is silent here, too.
-            ServerEvent::Refused { reason: RefusalReason::Busy | RefusalReason::Crowded, .. } => {}
-            ServerEvent::Refused { peer, reason } => self.remark(&format!("{} refused: {reason}", peer.ip())),
+            ServerEvent::Refused {
+                reason: RefusalReason::Busy | RefusalReason::Crowded,
+                ..
+            } => {}
+            ServerEvent::Refused { peer, reason } => {
+                self.remark(&format!("{} refused: {reason}", peer.ip()))
+            }
             _ => {}
         }
     }

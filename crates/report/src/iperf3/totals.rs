@@ -51,13 +51,18 @@ impl Totals {
 
     /// Adds up the streams of one direction; `None` when there are none.
     pub(super) fn of_flow(summary: &Summary, flow: Flow, spec: &TestSpec) -> Option<Self> {
-        let streams: Vec<Self> = streams_of(summary, flow).map(|s| Self::of_stream(s, spec)).collect();
+        let streams: Vec<Self> = streams_of(summary, flow)
+            .map(|s| Self::of_stream(s, spec))
+            .collect();
         let first = streams.first()?;
         Some(Self {
             role: first.role,
             sender: View::sum(streams.iter().map(|s| s.sender)),
             receiver: View::sum(streams.iter().map(|s| s.receiver)),
-            retransmits: add_if_all_known(streams.iter().map(|s| s.retransmits), u64::saturating_add),
+            retransmits: add_if_all_known(
+                streams.iter().map(|s| s.retransmits),
+                u64::saturating_add,
+            ),
         })
     }
 
@@ -84,9 +89,14 @@ impl View {
             Some(half) => Self {
                 bytes: half.bytes,
                 duration_ns: half.duration_ns,
-                udp: half.udp.map_or_else(UdpView::default, |udp| UdpView::measured(&udp, omit)),
+                udp: half
+                    .udp
+                    .map_or_else(UdpView::default, |udp| UdpView::measured(&udp, omit)),
             },
-            None => Self { duration_ns: local_ns, ..Self::default() },
+            None => Self {
+                duration_ns: local_ns,
+                ..Self::default()
+            },
         }
     }
 
@@ -98,10 +108,17 @@ impl View {
             bytes: views.iter().map(|v| v.bytes).fold(0, u64::saturating_add),
             duration_ns: views.iter().map(|v| v.duration_ns).max().unwrap_or(0),
             udp: UdpView {
-                packets: views.iter().map(|v| v.udp.packets).fold(0, i64::saturating_add),
+                packets: views
+                    .iter()
+                    .map(|v| v.udp.packets)
+                    .fold(0, i64::saturating_add),
                 lost: add_if_all_known(views.iter().map(|v| v.udp.lost), i64::saturating_add),
-                out_of_order: views.iter().map(|v| v.udp.out_of_order).fold(0, u64::saturating_add),
-                jitter_s: views.iter().map(|v| v.udp.jitter_s).sum::<f64>() / views.len().max(1) as f64,
+                out_of_order: views
+                    .iter()
+                    .map(|v| v.udp.out_of_order)
+                    .fold(0, u64::saturating_add),
+                jitter_s: views.iter().map(|v| v.udp.jitter_s).sum::<f64>()
+                    / views.len().max(1) as f64,
             },
         }
     }
@@ -136,12 +153,20 @@ impl UdpView {
 
 impl Default for UdpView {
     fn default() -> Self {
-        Self { packets: 0, lost: Some(0), out_of_order: 0, jitter_s: 0.0 }
+        Self {
+            packets: 0,
+            lost: Some(0),
+            out_of_order: 0,
+            jitter_s: 0.0,
+        }
     }
 }
 
 /// Adds numbers up; one that is not known leaves the sum unknown.
-fn add_if_all_known<T: Default>(mut numbers: impl Iterator<Item = Option<T>>, add: fn(T, T) -> T) -> Option<T> {
+fn add_if_all_known<T: Default>(
+    mut numbers: impl Iterator<Item = Option<T>>,
+    add: fn(T, T) -> T,
+) -> Option<T> {
     numbers.try_fold(T::default(), |sum, figure| Some(add(sum, figure?)))
 }
 
@@ -157,7 +182,11 @@ pub(super) fn interval_lost_percent(udp: &UdpInterval) -> f64 {
 
 /// `part` in percent of `whole`, 0 of nothing.
 pub(super) fn percent(part: i64, whole: i64) -> f64 {
-    if whole > 0 { 100.0 * part as f64 / whole as f64 } else { 0.0 }
+    if whole > 0 {
+        100.0 * part as f64 / whole as f64
+    } else {
+        0.0
+    }
 }
 
 fn signed(count: u64) -> i64 {

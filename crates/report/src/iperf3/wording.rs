@@ -26,7 +26,9 @@ pub(super) fn failure_json(failure: &Failure, endpoint: Endpoint) -> String {
     let message = &failure.message;
     match (&failure.kind, endpoint) {
         (FailureKind::Interrupted, _) => format!("interrupt - {message}"),
-        (FailureKind::Error | FailureKind::Peer { .. }, Endpoint::Server) => format!("error - {message}"),
+        (FailureKind::Error | FailureKind::Peer { .. }, Endpoint::Server) => {
+            format!("error - {message}")
+        }
         _ => message.clone(),
     }
 }
@@ -51,7 +53,10 @@ pub(super) fn rfc1123(unix_ms: u64) -> String {
 fn server_error(failure: &Failure) -> String {
     let message = &failure.message;
     match &failure.kind {
-        FailureKind::Peer { errno_text: Some(reason), .. } => format!("SERVER ERROR - {message}, errno: {reason}"),
+        FailureKind::Peer {
+            errno_text: Some(reason),
+            ..
+        } => format!("SERVER ERROR - {message}, errno: {reason}"),
         _ => format!("SERVER ERROR - {message}"),
     }
 }

@@ -13,7 +13,12 @@ pub(super) fn answer(report: &PathReport) -> String {
     let target = terms::endpoint(&report.target.host, report.target.port);
     let mut parts = rates(report);
     parts.extend(loss_under_load(report));
-    parts.extend(report.grade.as_ref().map(|grade| format!("bufferbloat {}", grade.letter)));
+    parts.extend(
+        report
+            .grade
+            .as_ref()
+            .map(|grade| format!("bufferbloat {}", grade.letter)),
+    );
     parts.extend(worst_rpm(report).map(|rpm| format!("responsiveness {}", terms::rpm_class(rpm))));
     if parts.is_empty() {
         let idle = report.idle.as_ref().and_then(|idle| idle.rtt?.p50_ns);
@@ -25,7 +30,11 @@ pub(super) fn answer(report: &PathReport) -> String {
     if parts.is_empty() {
         parts.push("no result".to_owned());
     }
-    let state = if report.state == PathState::Partial { "incomplete: " } else { "" };
+    let state = if report.state == PathState::Partial {
+        "incomplete: "
+    } else {
+        ""
+    };
     format!("{target}: {state}{}", parts.join(", "))
 }
 
@@ -34,20 +43,33 @@ const LOSS_SHARE_MIN: f64 = 0.01;
 
 /// `9.4 % of probes lost (up)`, of the load that loses most.
 fn loss_under_load(report: &PathReport) -> Option<String> {
-    let share = |delay: Delay| delay.lost as f64 / (delay.n.saturating_add(delay.lost)).max(1) as f64;
-    let shares = report.phases.iter().filter_map(|phase| Some((phase.kind, share(phase.rtt?))));
+    let share =
+        |delay: Delay| delay.lost as f64 / (delay.n.saturating_add(delay.lost)).max(1) as f64;
+    let shares = report
+        .phases
+        .iter()
+        .filter_map(|phase| Some((phase.kind, share(phase.rtt?))));
     let (load, worst) = shares.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
-    (worst >= LOSS_SHARE_MIN).then(|| format!("{} of probes lost ({})", percent(worst), terms::phase(load)))
+    (worst >= LOSS_SHARE_MIN)
+        .then(|| format!("{} of probes lost ({})", percent(worst), terms::phase(load)))
 }
 
 /// The results of a test without load: `rr 34900/s`, `capacity 49.4 Mbit/s down`, `pace up: 131 us late (p99)`.
 fn other_results(report: &PathReport) -> Vec<String> {
-    let transactions =
-        report.transactions.iter().map(|done| format!("{} {}", done.kind.name(), terms::per_s(done.per_s)));
+    let transactions = report
+        .transactions
+        .iter()
+        .map(|done| format!("{} {}", done.kind.name(), terms::per_s(done.per_s)));
     let highest = report.ladders.iter().filter_map(|ladder| {
         let highest = ladder.highest?;
-        let direction = ladder.direction.map_or_else(String::new, |way| format!(" {}", terms::direction(way)));
-        let highest = if ladder.kind == PhaseKind::Capacity { rate(highest) } else { terms::per_s(highest) };
+        let direction = ladder
+            .direction
+            .map_or_else(String::new, |way| format!(" {}", terms::direction(way)));
+        let highest = if ladder.kind == PhaseKind::Capacity {
+            rate(highest)
+        } else {
+            terms::per_s(highest)
+        };
         Some(format!("{} {highest}{direction}", ladder.kind.name()))
     });
     let datagrams = report.datagrams.iter().filter_map(|datagrams| {
@@ -57,7 +79,10 @@ fn other_results(report: &PathReport) -> Vec<String> {
                 let late = terms::signed_ns(datagrams.lateness?.p99_ns?);
                 Some(format!("pace {direction}: {late} late (p99)"))
             }
-            PhaseKind::Datagrams => Some(format!("datagrams {} {direction}", rate(datagrams.received_bps))),
+            PhaseKind::Datagrams => Some(format!(
+                "datagrams {} {direction}",
+                rate(datagrams.received_bps)
+            )),
             _ => None,
         }
     });
@@ -78,13 +103,19 @@ fn rates(report: &PathReport) -> Vec<String> {
         _ => (down, up, ""),
     };
     let words = [(down, "down"), (up, "up")];
-    words.into_iter().filter_map(|(bps, word)| Some(format!("{} {word}{at_once}", rate(bps?)))).collect()
+    words
+        .into_iter()
+        .filter_map(|(bps, word)| Some(format!("{} {word}{at_once}", rate(bps?))))
+        .collect()
 }
 
 /// Of load in one direction the smaller value; of both directions where there is no other.
 pub(super) fn worst_rpm(report: &PathReport) -> Option<f64> {
     let of = |is_both: bool| {
-        let phases = report.phases.iter().filter(move |phase| (phase.kind == PhaseKind::Both) == is_both);
+        let phases = report
+            .phases
+            .iter()
+            .filter(move |phase| (phase.kind == PhaseKind::Both) == is_both);
         phases.filter_map(|phase| phase.rpm).reduce(f64::min)
     };
     of(false).or_else(|| of(true))
@@ -93,18 +124,35 @@ pub(super) fn worst_rpm(report: &PathReport) -> Option<f64> {
 /// One row for each load.
 pub(super) fn table(report: &PathReport) -> Option<Table> {
     let phases = &report.phases;
-    let delay = |phase: &LoadPhase, ns: fn(&Delay) -> Option<i64>| Some(terms::signed_ns(ns(phase.rtt.as_ref()?)?));
-    let table = Table::of("", "", phases).text("load", |phase| terms::phase(phase.kind)).number("goodput", goodput);
+    let delay = |phase: &LoadPhase, ns: fn(&Delay) -> Option<i64>| {
+        Some(terms::signed_ns(ns(phase.rtt.as_ref()?)?))
+    };
+    let table = Table::of("", "", phases)
+        .text("load", |phase| terms::phase(phase.kind))
+        .number("goodput", goodput);
     let table = if_any(table, phases, "of ceiling", of_ceiling);
     let single = |phase: &LoadPhase| phase.single_stream_bps.map(rate);
     let table = if_any(table, phases, "one stream", single);
-    let table = if_any(table, phases, "RTT p50", move |phase| delay(phase, |delay| delay.p50_ns));
-    let table = if_any(table, phases, "p95", move |phase| delay(phase, |delay| delay.p95_ns));
-    let table = if_any(table, phases, "p99", move |phase| delay(phase, |delay| delay.p99_ns));
-    let table = if_any(table, phases, "added", |phase| phase.added_p50_ns.map(terms::change_ns));
+    let table = if_any(table, phases, "RTT p50", move |phase| {
+        delay(phase, |delay| delay.p50_ns)
+    });
+    let table = if_any(table, phases, "p95", move |phase| {
+        delay(phase, |delay| delay.p95_ns)
+    });
+    let table = if_any(table, phases, "p99", move |phase| {
+        delay(phase, |delay| delay.p99_ns)
+    });
+    let table = if_any(table, phases, "added", |phase| {
+        phase.added_p50_ns.map(terms::change_ns)
+    });
     let table = if_any(table, phases, "retr", retransmits);
-    let table = if_any(table, phases, "RPM", |phase| phase.rpm.map(|rpm| format!("{rpm:.0}")));
-    table.text("confidence", |phase| terms::confidence(phase.confidence)).notes(notes(report)).non_empty()
+    let table = if_any(table, phases, "RPM", |phase| {
+        phase.rpm.map(|rpm| format!("{rpm:.0}"))
+    });
+    table
+        .text("confidence", |phase| terms::confidence(phase.confidence))
+        .notes(notes(report))
+        .non_empty()
 }
 
 /// Adds a column unless all its cells are empty.
@@ -129,7 +177,9 @@ pub(super) fn goodput(phase: &LoadPhase) -> String {
         _ => {
             let (down, up) = (known(phase.down_bps, rate), known(phase.up_bps, rate));
             match (down.split_once(' '), up.split_once(' ')) {
-                (Some((number, unit)), Some((_, other))) if unit == other => format!("{number} + {up}"),
+                (Some((number, unit)), Some((_, other))) if unit == other => {
+                    format!("{number} + {up}")
+                }
                 _ => format!("{down} + {up}"),
             }
         }
@@ -146,7 +196,10 @@ fn near_ceiling(phase: &LoadPhase) -> Option<(&RateCeiling, f64)> {
         PhaseKind::Up => phase.up_bps?,
         _ => return None,
     };
-    let ceiling = phase.ceiling.as_ref().filter(|ceiling| ceiling.rate_bps > 0.0)?;
+    let ceiling = phase
+        .ceiling
+        .as_ref()
+        .filter(|ceiling| ceiling.rate_bps > 0.0)?;
     Some((ceiling, bps / ceiling.rate_bps)).filter(|(_, share)| *share >= CEILING_SHARE_MIN)
 }
 
@@ -162,7 +215,8 @@ fn retransmits(phase: &LoadPhase) -> Option<String> {
         PhaseKind::Up => phase.up_retransmits.map(|count| count.to_string()),
         _ => {
             let (down, up) = (phase.down_retransmits, phase.up_retransmits);
-            down.or(up).map(|_| format!("{} + {}", count(down), count(up)))
+            down.or(up)
+                .map(|_| format!("{} + {}", count(down), count(up)))
         }
     }
 }
@@ -170,13 +224,23 @@ fn retransmits(phase: &LoadPhase) -> Option<String> {
 /// What the columns are.
 fn notes(report: &PathReport) -> Vec<String> {
     let mut parts = vec!["goodput: payload at its receiver".to_owned()];
-    if report.phases.iter().any(|phase| phase.kind == PhaseKind::Both) {
+    if report
+        .phases
+        .iter()
+        .any(|phase| phase.kind == PhaseKind::Both)
+    {
         parts.push("both: down + up".to_owned());
     }
     parts.extend(ceilings(report));
-    if report.phases.iter().any(|phase| phase.rtt.is_some_and(|rtt| rtt.p50_ns.is_some())) {
+    if report
+        .phases
+        .iter()
+        .any(|phase| phase.rtt.is_some_and(|rtt| rtt.p50_ns.is_some()))
+    {
         let probes = terms::probes_of(report);
-        parts.push(format!("RTT of {probes} under load; added to the median without load"));
+        parts.push(format!(
+            "RTT of {probes} under load; added to the median without load"
+        ));
     }
     vec![parts.join("; ")]
 }
@@ -185,13 +249,23 @@ fn notes(report: &PathReport) -> Vec<String> {
 fn ceilings(report: &PathReport) -> Option<String> {
     let words = report.phases.iter().filter_map(|phase| {
         let (ceiling, _) = near_ceiling(phase)?;
-        Some((terms::phase(phase.kind), format!("{} ({})", rate(ceiling.rate_bps), terms::ceiling(&ceiling.by))))
+        Some((
+            terms::phase(phase.kind),
+            format!(
+                "{} ({})",
+                rate(ceiling.rate_bps),
+                terms::ceiling(&ceiling.by)
+            ),
+        ))
     });
     let words: Vec<(&str, String)> = words.collect();
     let (_, first) = words.first()?;
     if words.iter().all(|(_, text)| text == first) {
         return Some(format!("ceiling {first}"));
     }
-    let each: Vec<String> = words.iter().map(|(phase, text)| format!("{phase} {text}")).collect();
+    let each: Vec<String> = words
+        .iter()
+        .map(|(phase, text)| format!("{phase} {text}"))
+        .collect();
     Some(format!("ceiling {}", each.join(", ")))
 }

@@ -22,7 +22,12 @@ pub use progress::{PhaseProgress, announcement, finished_line, live};
 
 /// The report as text. `verbose` adds all percentiles, streams, the clock and how each rate was limited.
 #[must_use]
-pub fn text(report: &PathReport, diagnosis: Option<&Diagnosis>, verbose: bool, style: Style) -> String {
+pub fn text(
+    report: &PathReport,
+    diagnosis: Option<&Diagnosis>,
+    verbose: bool,
+    style: Style,
+) -> String {
     let depth = if verbose { Depth::Long } else { Depth::Short };
     document(report, diagnosis, depth).text(style)
 }
@@ -35,8 +40,16 @@ pub fn html(report: &PathReport, diagnosis: Option<&Diagnosis>) -> String {
 
 /// The report as one JSON object, schema `linerate.path/1`, with the diagnosis and the single probes, if any, as members of it.
 #[must_use]
-pub fn json(report: &PathReport, diagnosis: Option<&Diagnosis>, samples: &[SampleSeries]) -> String {
-    crate::pretty_json(&Diagnosed { report, diagnosis, samples })
+pub fn json(
+    report: &PathReport,
+    diagnosis: Option<&Diagnosis>,
+    samples: &[SampleSeries],
+) -> String {
+    crate::pretty_json(&Diagnosed {
+        report,
+        diagnosis,
+        samples,
+    })
 }
 
 /// An event as one line of JSON with its line end.
@@ -71,7 +84,10 @@ fn document(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: Depth) ->
     let mut blocks = vec![Block::Title(goodput::answer(report))];
     blocks.extend(remarks(report).into_iter().map(Block::Remark));
     blocks.extend(self::blocks(report, diagnosis, depth));
-    Document { name: "linerate test", blocks }
+    Document {
+        name: "linerate test",
+        blocks,
+    }
 }
 
 /// What qualifies the whole report.
@@ -80,21 +96,35 @@ fn remarks(report: &PathReport) -> Vec<String> {
     if report.target.dialect == Dialect::Iperf3 {
         let program = report.target.program.as_deref().unwrap_or("iperf3");
         let absent = counted(report.absent.len(), "result");
-        remarks.push(format!("{program} at the far end: {absent} absent, listed at the end"));
+        remarks.push(format!(
+            "{program} at the far end: {absent} absent, listed at the end"
+        ));
     }
     if report.state == PathState::Partial {
-        remarks.push(format!("The test is not complete; it took {}.", terms::ns(report.elapsed_ns)));
+        remarks.push(format!(
+            "The test is not complete; it took {}.",
+            terms::ns(report.elapsed_ns)
+        ));
     }
     if let Some(others) = report.concurrent_max.filter(|others| *others > 0) {
         let tests = counted(others as usize, "other test");
-        remarks.push(format!("The server ran {tests} at the same time: the rates are shared with them."));
+        remarks.push(format!(
+            "The server ran {tests} at the same time: the rates are shared with them."
+        ));
     }
     remarks
 }
 
 /// The parts of the report but its title.
-pub(crate) fn blocks(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: Depth) -> Vec<Block> {
-    let mut blocks: Vec<Block> = goodput::table(report).map(Block::Table).into_iter().collect();
+pub(crate) fn blocks(
+    report: &PathReport,
+    diagnosis: Option<&Diagnosis>,
+    depth: Depth,
+) -> Vec<Block> {
+    let mut blocks: Vec<Block> = goodput::table(report)
+        .map(Block::Table)
+        .into_iter()
+        .collect();
     let scores = labelled::scores(report, depth);
     section(&mut blocks, scores);
     // A long report has a line for each check, which stand behind what was measured.
@@ -112,7 +142,9 @@ pub(crate) fn blocks(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: 
         blocks.extend(details::tables(report).into_iter().map(Block::Table));
     }
     section(&mut blocks, labelled::absent(report));
-    let checks = diagnosis.filter(|_| is_long).map(|diagnosis| crate::doctor::checks(diagnosis, true));
+    let checks = diagnosis
+        .filter(|_| is_long)
+        .map(|diagnosis| crate::doctor::checks(diagnosis, true));
     section(&mut blocks, checks.unwrap_or_default());
     blocks
 }

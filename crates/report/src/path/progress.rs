@@ -44,29 +44,52 @@ const CURVE_CHARS: usize = 8;
 pub fn live(now: &PhaseProgress, style: Style) -> String {
     let share = now.elapsed_ns as f64 / now.planned_ns.max(1) as f64;
     let seconds = now.elapsed_ns as f64 / 1e9;
-    let mut parts =
-        vec![format!("{} {}/{} [{}] {seconds:.1} s", now.kind.name(), now.number, now.count, time_bar(share))];
-    let curve = |values: &mut dyn DoubleEndedIterator<Item = f64>| curve::row(values, CURVE_CHARS, style.glyphs);
-    parts.extend(
-        now.rates_bps.last().map(|bps| format!("{:>11} {}", rate(*bps), curve(&mut now.rates_bps.iter().copied()))),
-    );
-    parts.extend(
-        now.rtts_ns.last().map(|ns| {
-            format!("RTT {:>7} {}", terms::signed_ns(*ns), curve(&mut now.rtts_ns.iter().map(|ns| *ns as f64)))
-        }),
-    );
+    let mut parts = vec![format!(
+        "{} {}/{} [{}] {seconds:.1} s",
+        now.kind.name(),
+        now.number,
+        now.count,
+        time_bar(share)
+    )];
+    let curve = |values: &mut dyn DoubleEndedIterator<Item = f64>| {
+        curve::row(values, CURVE_CHARS, style.glyphs)
+    };
+    parts.extend(now.rates_bps.last().map(|bps| {
+        format!(
+            "{:>11} {}",
+            rate(*bps),
+            curve(&mut now.rates_bps.iter().copied())
+        )
+    }));
+    parts.extend(now.rtts_ns.last().map(|ns| {
+        format!(
+            "RTT {:>7} {}",
+            terms::signed_ns(*ns),
+            curve(&mut now.rtts_ns.iter().map(|ns| *ns as f64))
+        )
+    }));
     parts.extend(now.rpm.map(|rpm| format!("RPM ~{rpm:.0}")));
     parts.extend((now.streams > 0).then(|| crate::number::counted(now.streams as usize, "stream")));
-    parts.extend(now.left_ns.map(|left| format!("{:.0} s left", left as f64 / 1e9)));
+    parts.extend(
+        now.left_ns
+            .map(|left| format!("{:.0} s left", left as f64 / 1e9)),
+    );
     // A line that is too long would wrap and could not be replaced.
-    style.line(&parts.join("   ")).chars().take(style.columns.saturating_sub(1)).collect()
+    style
+        .line(&parts.join("   "))
+        .chars()
+        .take(style.columns.saturating_sub(1))
+        .collect()
 }
 
 /// `=====>    `
 fn time_bar(share: f64) -> String {
     let full = (share.clamp(0.0, 1.0) * BAR_CHARS as f64).round() as usize;
     let head = if full < BAR_CHARS { ">" } else { "" };
-    let bar = format!("{}{head}", Glyphs::Ascii.bar(share, BAR_CHARS).replace('#', "="));
+    let bar = format!(
+        "{}{head}",
+        Glyphs::Ascii.bar(share, BAR_CHARS).replace('#', "=")
+    );
     format!("{bar:<BAR_CHARS$}")
 }
 
@@ -75,7 +98,9 @@ fn time_bar(share: f64) -> String {
 pub fn finished_line(finished: FinishedPhase<'_>, style: Style) -> String {
     let line = match finished {
         FinishedPhase::Size(size) => format!("size: {}", labelled::mtus(size).join(", ")),
-        FinishedPhase::Idle(idle) => format!("idle: {}", known(idle.rtt.map(|rtt| round_trip(&rtt)))),
+        FinishedPhase::Idle(idle) => {
+            format!("idle: {}", known(idle.rtt.map(|rtt| round_trip(&rtt))))
+        }
         FinishedPhase::Load(phase) => format!("{}: {}", phase.kind.name(), load(phase)),
         FinishedPhase::Datagrams(datagrams) => labelled::datagrams(datagrams).join("; "),
         FinishedPhase::Transactions(done) => labelled::transactions(done),
@@ -88,7 +113,11 @@ pub fn finished_line(finished: FinishedPhase<'_>, style: Style) -> String {
 /// What the test may move at most, once the first rate is known: `at this rate up to 230 MiB in 0:27`
 #[must_use]
 pub fn announcement(bytes_max: u64, seconds: f64) -> String {
-    format!("at this rate up to {} in {}", bytes(bytes_max as f64), clock(seconds))
+    format!(
+        "at this rate up to {} in {}",
+        bytes(bytes_max as f64),
+        clock(seconds)
+    )
 }
 
 fn known(text: Option<String>) -> String {
@@ -96,17 +125,29 @@ fn known(text: Option<String>) -> String {
 }
 
 fn round_trip(rtt: &Delay) -> String {
-    let median = rtt.p50_ns.map_or_else(|| "RTT n/a".to_owned(), |ns| format!("RTT p50 {}", terms::signed_ns(ns)));
-    format!("{median}, {} of {} lost", rtt.lost, rtt.n.saturating_add(rtt.lost))
+    let median = rtt.p50_ns.map_or_else(
+        || "RTT n/a".to_owned(),
+        |ns| format!("RTT p50 {}", terms::signed_ns(ns)),
+    );
+    format!(
+        "{median}, {} of {} lost",
+        rtt.lost,
+        rtt.n.saturating_add(rtt.lost)
+    )
 }
 
 fn load(phase: &LoadPhase) -> String {
-    let added = phase.added_p50_ns.map_or_else(String::new, |ns| format!(" ({})", terms::change_ns(ns)));
+    let added = phase
+        .added_p50_ns
+        .map_or_else(String::new, |ns| format!(" ({})", terms::change_ns(ns)));
     let median = phase.rtt.and_then(|rtt| rtt.p50_ns);
     let mut parts = vec![goodput::goodput(phase)];
     parts.extend(median.map(|ns| format!("RTT p50 {}{added}", terms::signed_ns(ns))));
     parts.extend(phase.rpm.map(terms::rpm));
     parts.push(crate::number::counted(phase.streams as usize, "stream"));
-    parts.push(format!("confidence {}", terms::confidence(phase.confidence)));
+    parts.push(format!(
+        "confidence {}",
+        terms::confidence(phase.confidence)
+    ));
     parts.join(", ")
 }

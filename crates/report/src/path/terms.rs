@@ -1,7 +1,9 @@
 //! Values of a path as a network engineer writes them.
 
 use linerate_model::measure::Unit;
-use linerate_model::path::{Confidence, Dialect, Identity, PathDirection, PathReport, PhaseKind, ProbeKind};
+use linerate_model::path::{
+    Confidence, Dialect, Identity, PathDirection, PathReport, PhaseKind, ProbeKind,
+};
 
 use crate::http::numbers::time;
 use crate::numbers::digits;
@@ -61,7 +63,10 @@ pub(super) const fn confidence(confidence: Confidence) -> &'static str {
 
 /// What measured the round-trip times of the report.
 pub(super) fn probes_of(report: &PathReport) -> &'static str {
-    match (report.grade.as_ref().map(|grade| grade.probe), report.target.dialect) {
+    match (
+        report.grade.as_ref().map(|grade| grade.probe),
+        report.target.dialect,
+    ) {
         (Some(ProbeKind::Udp), _) | (None, Dialect::Native) => "UDP probes",
         (Some(ProbeKind::Icmp), _) => "ICMP echo",
         (Some(ProbeKind::Tcp | ProbeKind::Busy), _) => "TCP handshakes",
@@ -104,5 +109,9 @@ pub(super) fn endpoint(address: &str, port: u16) -> String {
     if port == 0 {
         return address.to_owned();
     }
-    if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
+    if address.contains(':') {
+        format!("[{address}]:{port}")
+    } else {
+        format!("{address}:{port}")
+    }
 }

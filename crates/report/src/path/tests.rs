@@ -3,7 +3,8 @@
 use linerate_model::finding::Diagnosis;
 use linerate_model::measure::{MeasureName, of_path};
 use linerate_model::path::{
-    Delay, Dialect, FinishedPhase, LoadSample, PathReport, PathState, PhaseKind, ProbeKind, SizeSignal, absent,
+    Delay, Dialect, FinishedPhase, LoadSample, PathReport, PathState, PhaseKind, ProbeKind,
+    SizeSignal, absent,
 };
 use linerate_model::record::{RunRecord, Way};
 use serde_json::{Value, json};
@@ -36,7 +37,8 @@ fn load(kind: &str, rtt: &Value, added_ms: f64, more: Value) -> Value {
 }
 
 fn datagrams(direction: &str, bps: f64, sent: u64) -> Value {
-    let loss = json!({"sent": sent, "received": sent, "sender": 0, "network": 0, "nic": 0, "socket": 0});
+    let loss =
+        json!({"sent": sent, "received": sent, "sender": 0, "network": 0, "nic": 0, "socket": 0});
     json!({"kind": "datagrams", "direction": direction, "sent_bps": bps, "received_bps": bps, "loss": loss,
         "reordered_share": 0.0, "reordering_extent": 0, "duplicate_share": 0.0, "longest_loss_burst": 0, "jitter_ns": 80_000})
 }
@@ -98,10 +100,17 @@ fn full() -> PathReport {
         let sample = |tenth: u64| {
             let bytes = |bps: Option<f64>| (bps.unwrap_or_default() / 80.0) as u64 * tenth;
             let (down_bytes, up_bytes) = (bytes(phase.down_bps), bytes(phase.up_bps));
-            LoadSample { at_ns: tenth * 100_000_000, down_bytes, up_bytes, streams: 4 }
+            LoadSample {
+                at_ns: tenth * 100_000_000,
+                down_bytes,
+                up_bytes,
+                streams: 4,
+            }
         };
         phase.series = (0..=80).map(sample).collect();
-        phase.rtt_series = (0..160).map(|at| (at * 50_000_000, (at % 40 != 7).then_some(110 * MS))).collect();
+        phase.rtt_series = (0..160)
+            .map(|at| (at * 50_000_000, (at % 40 != 7).then_some(110 * MS)))
+            .collect();
     }
     report
 }
@@ -130,14 +139,24 @@ fn against_iperf3() -> PathReport {
     let mut report = full();
     report.target.dialect = Dialect::Iperf3;
     report.target.program = Some("iperf3 3.12".to_owned());
-    (report.target.fingerprint, report.clock, report.concurrent_max, report.resumed) = (None, None, None, 0);
+    (
+        report.target.fingerprint,
+        report.clock,
+        report.concurrent_max,
+        report.resumed,
+    ) = (None, None, None, 0);
     report.size.down = None;
     report.size.up.as_mut().expect("measured").how = SizeSignal::Reported;
     report.size.up.as_mut().expect("measured").mtu = 1400;
     let idle = report.idle.as_mut().expect("measured");
     (idle.one_way_up, idle.one_way_down, idle.rpm) = (None, None, None);
     for phase in &mut report.phases {
-        (phase.rpm, phase.rpm_foreign, phase.rpm_self, phase.rpm_mean_rtt) = (None, None, None, None);
+        (
+            phase.rpm,
+            phase.rpm_foreign,
+            phase.rpm_self,
+            phase.rpm_mean_rtt,
+        ) = (None, None, None, None);
         (phase.tcp, phase.tls, phase.echo, phase.in_band) = (None, None, None, None);
         (phase.queue_up, phase.queue_down, phase.down_retransmits) = (None, None, None);
     }
@@ -154,7 +173,10 @@ fn against_iperf3() -> PathReport {
         absent::RESUME,
     ];
     let reason = "the server speaks iperf3 only".to_owned();
-    report.absent = lacking.into_iter().map(|what| (what.to_owned(), reason.clone())).collect();
+    report.absent = lacking
+        .into_iter()
+        .map(|what| (what.to_owned(), reason.clone()))
+        .collect();
     report
 }
 
@@ -168,7 +190,10 @@ fn interrupted() -> PathReport {
     report.datagrams.clear();
     (report.grade, report.voice) = (None, None);
     for phase in [PhaseKind::Up, PhaseKind::Both, PhaseKind::Datagrams] {
-        report.absent.insert(phase.name().to_owned(), "the user ended the test".to_owned());
+        report.absent.insert(
+            phase.name().to_owned(),
+            "the user ended the test".to_owned(),
+        );
     }
     report
 }
@@ -179,16 +204,32 @@ fn scaled(rates: f64, delays: f64, letter: &str) -> PathReport {
     let ns = |ns: &mut Option<i64>| *ns = ns.map(|ns| (ns as f64 * delays) as i64);
     let all = |delay: &mut Option<Delay>| {
         if let Some(delay) = delay {
-            let all = [&mut delay.min_ns, &mut delay.p50_ns, &mut delay.p95_ns, &mut delay.p99_ns, &mut delay.max_ns];
+            let all = [
+                &mut delay.min_ns,
+                &mut delay.p50_ns,
+                &mut delay.p95_ns,
+                &mut delay.p99_ns,
+                &mut delay.max_ns,
+            ];
             all.into_iter().for_each(ns);
         }
     };
     let bps = |bps: &mut Option<f64>| *bps = bps.map(|bps| bps * rates);
     let rpm = |rpm: &mut Option<f64>| *rpm = rpm.map(|rpm| rpm / delays);
     for phase in &mut report.phases {
-        [&mut phase.down_bps, &mut phase.up_bps, &mut phase.single_stream_bps].into_iter().for_each(bps);
-        [&mut phase.rpm, &mut phase.rpm_foreign, &mut phase.rpm_self].into_iter().for_each(rpm);
-        [&mut phase.rtt, &mut phase.queue_up, &mut phase.queue_down].into_iter().for_each(all);
+        [
+            &mut phase.down_bps,
+            &mut phase.up_bps,
+            &mut phase.single_stream_bps,
+        ]
+        .into_iter()
+        .for_each(bps);
+        [&mut phase.rpm, &mut phase.rpm_foreign, &mut phase.rpm_self]
+            .into_iter()
+            .for_each(rpm);
+        [&mut phase.rtt, &mut phase.queue_up, &mut phase.queue_down]
+            .into_iter()
+            .for_each(all);
         ns(&mut phase.added_p50_ns);
         if let Some(ceiling) = &mut phase.ceiling {
             ceiling.rate_bps *= rates;
@@ -208,9 +249,18 @@ fn reports_are_those_that_were_reviewed() {
     let found = diagnosis();
     let mut lossy = full();
     let down = &mut lossy.datagrams[0];
-    (down.loss.received, down.loss.network, down.loss.nic, down.loss.socket) = (4000, 90, 11, 20);
+    (
+        down.loss.received,
+        down.loss.network,
+        down.loss.nic,
+        down.loss.socket,
+    ) = (4000, 90, 11, 20);
     down.loss.exact = vec!["sender".to_owned(), "socket".to_owned()];
-    (down.reordered_share, down.reordering_extent, down.duplicate_share) = (0.001, Some(3), Some(0.0002));
+    (
+        down.reordered_share,
+        down.reordering_extent,
+        down.duplicate_share,
+    ) = (0.001, Some(3), Some(0.0002));
     lossy.size.up.as_mut().expect("measured").how = SizeSignal::BlackHole;
     lossy.size.up.as_mut().expect("measured").mtu = 1400;
     lossy.marks.as_mut().expect("measured").dscp[0].2 = 0;
@@ -229,7 +279,10 @@ fn reports_are_those_that_were_reviewed() {
     ];
     for (name, report, diagnosis, verbose) in rows {
         let shown = text(&report, diagnosis, verbose, Style::PLAIN);
-        assert!(shown.lines().all(|line| line.chars().count() <= 120), "{shown}");
+        assert!(
+            shown.lines().all(|line| line.chars().count() <= 120),
+            "{shown}"
+        );
         assert_expected(&format!("path/{name}"), &shown);
     }
 }
@@ -252,7 +305,12 @@ fn a_report_without_any_result_says_so() {
 fn a_page_has_charts_of_each_load_and_no_script() {
     let page = html(&full(), Some(&diagnosis()));
     assert_eq!(page.matches("<svg").count(), 6);
-    for title in ["Load down over time", "Load up over time", "Load both over time", "Delays"] {
+    for title in [
+        "Load down over time",
+        "Load up over time",
+        "Load both over time",
+        "Delays",
+    ] {
         assert!(page.contains(title), "{title}");
     }
     assert!(!page.contains("<script"));
@@ -265,9 +323,15 @@ fn json_is_valid_by_its_schema_and_is_read_back() {
     for report in [full(), against_iperf3(), interrupted()] {
         let text = json(&report, None, &[]);
         let value: Value = serde_json::from_str(&text).expect("JSON");
-        let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+        let errors: Vec<String> = validator
+            .iter_errors(&value)
+            .map(|error| error.to_string())
+            .collect();
         assert_eq!(errors, Vec::<String>::new());
-        assert_eq!(serde_json::from_str::<PathReport>(&text).expect("a report"), report);
+        assert_eq!(
+            serde_json::from_str::<PathReport>(&text).expect("a report"),
+            report
+        );
     }
 }
 
@@ -287,14 +351,21 @@ fn text_of_a_server_acts_neither_on_a_terminal_nor_on_a_page() {
     let mut stream = linerate_model::path::StreamTotals::default();
     stream.congestion = Some(evil.to_owned());
     phase.stream_info = vec![stream];
-    let coloured = Style { is_coloured: false, glyphs: Glyphs::Blocks, ..Style::PLAIN };
+    let coloured = Style {
+        is_coloured: false,
+        glyphs: Glyphs::Blocks,
+        ..Style::PLAIN
+    };
     let shown = text(&report, None, true, coloured);
     let page = html(&report, None);
     for c in ['\u{1b}', '\u{202e}', '\u{200b}', '\r'] {
         assert!(!shown.contains(c) && !page.contains(c), "{c:?}");
     }
     assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
-    let now = FinishedPhase::Failed { kind: PhaseKind::Down, reason: evil };
+    let now = FinishedPhase::Failed {
+        kind: PhaseKind::Down,
+        reason: evil,
+    };
     assert_eq!(finished_line(now, Style::PLAIN).lines().count(), 1);
 }
 
@@ -310,8 +381,15 @@ fn a_stored_test_is_shown_as_when_it_ended() {
         "origin": {"tool": "linerate"}, "path": {"key": "", "spec_key": ""}, "trials": [trial], "body": "test",
     });
     let record: RunRecord = serde_json::from_value(record).expect("a record");
-    let shown = record::text(std::slice::from_ref(&record), record::Stretch::default(), Style::PLAIN);
-    assert!(shown.starts_with("path test, profile default\n  19.1 Mbit/s received client to server\n"), "{shown}");
+    let shown = record::text(
+        std::slice::from_ref(&record),
+        record::Stretch::default(),
+        Style::PLAIN,
+    );
+    assert!(
+        shown.starts_with("path test, profile default\n  19.1 Mbit/s received client to server\n"),
+        "{shown}"
+    );
     assert_eq!(shown.matches("RTT p50").count(), 2);
     let own = text(&report, None, false, Style::PLAIN);
     for line in own.lines().skip(1) {
@@ -329,7 +407,12 @@ fn a_stored_test_is_shown_as_when_it_ended() {
 #[test]
 fn measures_are_those_of_the_report() {
     let measures = of_path(&full());
-    let value = |name, way| measures.iter().find(|m| (m.name, m.way) == (name, way)).map(|measure| measure.value);
+    let value = |name, way| {
+        measures
+            .iter()
+            .find(|m| (m.name, m.way) == (name, way))
+            .map(|measure| measure.value)
+    };
     use MeasureName as M;
     let rows = [
         (M::ReceivedBps, Way::Reverse, Some(95.5e6)),
@@ -380,13 +463,38 @@ fn progress_is_one_line_that_fits_the_terminal() {
         streams: 4,
         left_ns: Some(14_000_000_000),
     };
-    let blocks = Style { glyphs: Glyphs::Blocks, ..Style::PLAIN };
+    let blocks = Style {
+        glyphs: Glyphs::Blocks,
+        ..Style::PLAIN
+    };
     let whole = "down 4/7 [=======>  ] 5.2 s   95.4 Mbit/s ▂▅██   RTT  112 ms ▂█   RPM ~510   4 streams   14 s left";
     assert_eq!(live(&now, blocks), whole);
-    assert_eq!(live(&now, Style { columns: 30, ..blocks }).chars().count(), 29);
-    let first =
-        PhaseProgress { rates_bps: Vec::new(), rtts_ns: Vec::new(), rpm: None, streams: 0, left_ns: None, ..now };
-    let first = PhaseProgress { kind: PhaseKind::Idle, elapsed_ns: 0, planned_ns: 0, ..first };
+    assert_eq!(
+        live(
+            &now,
+            Style {
+                columns: 30,
+                ..blocks
+            }
+        )
+        .chars()
+        .count(),
+        29
+    );
+    let first = PhaseProgress {
+        rates_bps: Vec::new(),
+        rtts_ns: Vec::new(),
+        rpm: None,
+        streams: 0,
+        left_ns: None,
+        ..now
+    };
+    let first = PhaseProgress {
+        kind: PhaseKind::Idle,
+        elapsed_ns: 0,
+        planned_ns: 0,
+        ..first
+    };
     assert_eq!(live(&first, Style::PLAIN), "idle 4/7 [>         ] 0.0 s");
 }
 
@@ -394,17 +502,35 @@ fn progress_is_one_line_that_fits_the_terminal() {
 fn a_finished_phase_is_one_line() {
     let report = full();
     let rows = [
-        (FinishedPhase::Size(&report.size), "size: MTU 1500 bytes or more both ways"),
-        (FinishedPhase::Idle(report.idle.as_ref().expect("measured")), "idle: RTT p50 12.4 ms, 0 of 400 lost"),
+        (
+            FinishedPhase::Size(&report.size),
+            "size: MTU 1500 bytes or more both ways",
+        ),
+        (
+            FinishedPhase::Idle(report.idle.as_ref().expect("measured")),
+            "idle: RTT p50 12.4 ms, 0 of 400 lost",
+        ),
         (
             FinishedPhase::Load(&report.phases[2]),
             "both: 94.1 + 18.7 Mbit/s, RTT p50 204 ms (+192 ms), 283 RPM, 8 streams, confidence medium",
         ),
-        (FinishedPhase::Datagrams(&report.datagrams[1]), "up 9.60 Mbit/s: 0 of 828 lost, 0 reordered, jitter 80.0 us"),
-        (FinishedPhase::Failed { kind: PhaseKind::Up, reason: "connection reset" }, "up: failed: connection reset"),
+        (
+            FinishedPhase::Datagrams(&report.datagrams[1]),
+            "up 9.60 Mbit/s: 0 of 828 lost, 0 reordered, jitter 80.0 us",
+        ),
+        (
+            FinishedPhase::Failed {
+                kind: PhaseKind::Up,
+                reason: "connection reset",
+            },
+            "up: failed: connection reset",
+        ),
     ];
     for (finished, line) in rows {
         assert_eq!(finished_line(finished, Style::PLAIN), format!("{line}\n"));
     }
-    assert_eq!(announcement(230 << 20, 27.0), "at this rate up to 230 MiB in 0:27");
+    assert_eq!(
+        announcement(230 << 20, 27.0),
+        "at this rate up to 230 MiB in 0:27"
+    );
 }

@@ -38,12 +38,19 @@ pub fn anonymized(record: &RunRecord) -> RunRecord {
 /// What a record has beside names, addresses and texts.
 fn without_names(record: &RunRecord) -> RunRecord {
     let started_at = record.started_at.clone();
-    let mut bare = RunRecord::new(record.run_id, record.kind, Body::Test, started_at, record.started_unix_ms);
+    let mut bare = RunRecord::new(
+        record.run_id,
+        record.kind,
+        Body::Test,
+        started_at,
+        record.started_unix_ms,
+    );
     bare.schema.clone_from(&record.schema);
     bare.state = record.state;
     bare.elapsed_ns = record.elapsed_ns;
     bare.links = record.links.clone();
-    bare.notes = vec!["the record could not be made anonymous, so its trials are left out".to_owned()];
+    bare.notes =
+        vec!["the record could not be made anonymous, so its trials are left out".to_owned()];
     bare
 }
 
@@ -75,7 +82,9 @@ impl Names {
         }
         match &record.body {
             Body::Session(session) => names.add(session.user.as_deref(), "user"),
-            Body::Sweep(Some(sweep)) => names.add(sweep.provenance.server.name.as_deref(), "server"),
+            Body::Sweep(Some(sweep)) => {
+                names.add(sweep.provenance.server.name.as_deref(), "server")
+            }
             _ => {}
         }
         names
@@ -87,23 +96,33 @@ impl Names {
             Body::Fleet(run) => run.report.as_deref(),
             _ => None,
         };
-        let all = of_report.into_iter().flat_map(|report| &report.header.hosts).map(|host| host.id.as_str());
-        let all: BTreeSet<&str> = all.chain(record.hosts.iter().map(|host| host.role.as_str())).collect();
+        let all = of_report
+            .into_iter()
+            .flat_map(|report| &report.header.hosts)
+            .map(|host| host.id.as_str());
+        let all: BTreeSet<&str> = all
+            .chain(record.hosts.iter().map(|host| host.role.as_str()))
+            .collect();
         for (number, id) in (1..).zip(all) {
             let known_as = format!("host{number}");
             let own = record.hosts.iter().find(|host| host.role == id);
-            names_of(own).chain([id]).for_each(|name| self.add(Some(name), &known_as));
+            names_of(own)
+                .chain([id])
+                .for_each(|name| self.add(Some(name), &known_as));
         }
     }
 
     fn add(&mut self, name: Option<&str>, role: &str) {
-        let Some(name) = name.filter(|name| !name.is_empty() && name.parse::<IpAddr>().is_err()) else {
+        let Some(name) = name.filter(|name| !name.is_empty() && name.parse::<IpAddr>().is_err())
+        else {
             return;
         };
         let short = name.split('.').next().unwrap_or(name);
         for name in [name, short] {
             if !matches!(name, "" | "localhost" | "here") {
-                self.hosts.entry(name.to_lowercase()).or_insert_with(|| role.to_owned());
+                self.hosts
+                    .entry(name.to_lowercase())
+                    .or_insert_with(|| role.to_owned());
             }
         }
     }
@@ -149,7 +168,9 @@ impl Names {
         if is_hardware_address(word) {
             let number = self.hardware.len() + 1;
             let known = self.hardware.entry(word.to_lowercase());
-            return known.or_insert_with(|| format!("02:00:00:00:00:{:02x}", number & 0xFF)).clone();
+            return known
+                .or_insert_with(|| format!("02:00:00:00:00:{:02x}", number & 0xFF))
+                .clone();
         }
         // A name may have a port behind it.
         match word.split_once(':') {
@@ -174,20 +195,30 @@ impl Names {
             return address;
         }
         let number = self.addresses.len() as u16 + 1;
-        *self.addresses.entry(address).or_insert_with(|| match address {
-            IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, number as u8).into(),
-            IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number).into(),
-        })
+        *self
+            .addresses
+            .entry(address)
+            .or_insert_with(|| match address {
+                IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, number as u8).into(),
+                IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number).into(),
+            })
     }
 }
 
 /// Names that a host has for itself.
 fn names_of(host: Option<&HostPart>) -> impl Iterator<Item = &str> {
-    let of_snapshot = host.and_then(|host| host.snapshot.as_ref()).map(|snapshot| snapshot.host.as_str());
-    host.map(|host| host.name.as_str()).into_iter().chain(of_snapshot)
+    let of_snapshot = host
+        .and_then(|host| host.snapshot.as_ref())
+        .map(|snapshot| snapshot.host.as_str());
+    host.map(|host| host.name.as_str())
+        .into_iter()
+        .chain(of_snapshot)
 }
 
 fn is_hardware_address(word: &str) -> bool {
     let bytes: Vec<&str> = word.split(':').collect();
-    bytes.len() == 6 && bytes.iter().all(|byte| byte.len() == 2 && byte.chars().all(|c| c.is_ascii_hexdigit()))
+    bytes.len() == 6
+        && bytes
+            .iter()
+            .all(|byte| byte.len() == 2 && byte.chars().all(|c| c.is_ascii_hexdigit()))
 }

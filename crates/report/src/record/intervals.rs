@@ -37,28 +37,47 @@ pub(super) fn values(series: &Series, stretch: Stretch) -> Vec<Value> {
     };
     let starts = std::iter::once(start).chain(ends.iter().copied());
     let values = starts.zip(&ends).zip(&series.values);
-    let known = values.filter_map(|((from_ns, to_ns), value)| Some(Value { from_ns, to_ns: *to_ns, value: (*value)? }));
-    known.filter(|value| value.from_ns >= stretch.from_ns && value.to_ns <= stretch.to_ns).collect()
+    let known = values.filter_map(|((from_ns, to_ns), value)| {
+        Some(Value {
+            from_ns,
+            to_ns: *to_ns,
+            value: (*value)?,
+        })
+    });
+    known
+        .filter(|value| value.from_ns >= stretch.from_ns && value.to_ns <= stretch.to_ns)
+        .collect()
 }
 
 /// The streams of a direction that have a series of this name.
-pub(super) fn streams(trial: &Trial, name: &str, way: Way, stretch: Stretch) -> Vec<(u32, Vec<Value>)> {
+pub(super) fn streams(
+    trial: &Trial,
+    name: &str,
+    way: Way,
+    stretch: Stretch,
+) -> Vec<(u32, Vec<Value>)> {
     let stream = |series: &Series| match series.of {
         SeriesOf::Stream(number) if series.name == name && series.way == way => Some(number),
         _ => None,
     };
-    let found = trial.series.iter().filter_map(|series| Some((stream(series)?, values(series, stretch))));
+    let found = trial
+        .series
+        .iter()
+        .filter_map(|series| Some((stream(series)?, values(series, stretch))));
     found.filter(|(_, values)| !values.is_empty()).collect()
 }
 
 /// The sum of all streams of a direction; an interval in which one of them has no value has none.
 pub(super) fn sum(trial: &Trial, name: &str, way: Way, stretch: Stretch) -> Vec<Value> {
-    let is_sum = |series: &&Series| series.name == name && series.way == way && series.of == SeriesOf::Sum;
+    let is_sum =
+        |series: &&Series| series.name == name && series.way == way && series.of == SeriesOf::Sum;
     if let Some(series) = trial.series.iter().find(is_sum) {
         return values(series, stretch);
     }
     let streams = streams(trial, name, way, stretch);
-    let all = by_interval(&streams).into_iter().filter(|values| values.len() == streams.len());
+    let all = by_interval(&streams)
+        .into_iter()
+        .filter(|values| values.len() == streams.len());
     let total = |values: Vec<Value>| {
         let add = |sum: Value, value: Value| Value {
             from_ns: sum.from_ns.min(value.from_ns),
@@ -73,7 +92,10 @@ pub(super) fn sum(trial: &Trial, name: &str, way: Way, stretch: Stretch) -> Vec<
 /// The values of streams by interval. The last interval of each stream ends with the stream, so ends belong together that are at most
 /// half an interval apart.
 pub(super) fn by_interval(streams: &[(u32, Vec<Value>)]) -> Vec<Vec<Value>> {
-    let mut values: Vec<Value> = streams.iter().flat_map(|(_, values)| values.iter().copied()).collect();
+    let mut values: Vec<Value> = streams
+        .iter()
+        .flat_map(|(_, values)| values.iter().copied())
+        .collect();
     values.sort_by_key(|value| value.to_ns);
     let mut intervals: Vec<Vec<Value>> = Vec::new();
     for value in values {
@@ -94,13 +116,18 @@ pub(super) fn merged(values: &[Value]) -> Vec<Value> {
         to_ns: chunk[chunk.len() - 1].to_ns,
         value: chunk.iter().map(|value| value.value).sum(),
     };
-    values.chunks(values.len().div_ceil(SLOTS_MAX).max(1)).map(add).collect()
+    values
+        .chunks(values.len().div_ceil(SLOTS_MAX).max(1))
+        .map(add)
+        .collect()
 }
 
 /// Length of the warm-up of a trial in ns.
 pub(super) fn warm_up_ns(trial: &Trial) -> u64 {
     match &trial.detail {
-        Some(Detail::Test(detail)) => u64::try_from(detail.header.spec.omit.as_nanos()).unwrap_or(u64::MAX),
+        Some(Detail::Test(detail)) => {
+            u64::try_from(detail.header.spec.omit.as_nanos()).unwrap_or(u64::MAX)
+        }
         _ => 0,
     }
 }

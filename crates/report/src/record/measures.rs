@@ -13,8 +13,12 @@ use crate::numbers::{MISSING, digits};
 const CONFIDENCE: f64 = 0.95;
 
 /// Measures that answer what a run was made for; the first one that was measured does.
-const PRIMARY: [MeasureName; 4] =
-    [MeasureName::ReceivedBps, MeasureName::SentBps, MeasureName::OkPerS, MeasureName::PayloadBytesPerS];
+const PRIMARY: [MeasureName; 4] = [
+    MeasureName::ReceivedBps,
+    MeasureName::SentBps,
+    MeasureName::OkPerS,
+    MeasureName::PayloadBytesPerS,
+];
 
 /// A value with its unit.
 pub(super) fn value(info: &MeasureInfo, value: f64) -> String {
@@ -53,7 +57,8 @@ impl<'a> Values<'a> {
     /// The interval of the median; of few trials from the lowest to the highest, with what it is.
     pub(super) fn interval(&self) -> Option<(f64, f64, &'static str)> {
         let values = self.plain();
-        let sure = median_interval(&values, CONFIDENCE).map(|interval| (interval.low, interval.high, "95 % interval"));
+        let sure = median_interval(&values, CONFIDENCE)
+            .map(|interval| (interval.low, interval.high, "95 % interval"));
         let all = || range(&values).map(|range| (range.low, range.high, "lowest to highest"));
         sure.or_else(all).filter(|_| values.len() > 1)
     }
@@ -63,25 +68,48 @@ impl<'a> Values<'a> {
         let mut settings: Vec<(String, Self)> = Vec::new();
         for one in &self.values {
             let name = setting(one.0);
-            let at = settings.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
-                settings.push((name, Self { info: self.info, way: self.way, values: Vec::new() }));
-                settings.len() - 1
-            });
+            let at = settings
+                .iter()
+                .position(|(known, _)| *known == name)
+                .unwrap_or_else(|| {
+                    settings.push((
+                        name,
+                        Self {
+                            info: self.info,
+                            way: self.way,
+                            values: Vec::new(),
+                        },
+                    ));
+                    settings.len() - 1
+                });
             settings[at].1.values.push(*one);
         }
         settings
     }
 
     fn text(&self, number: f64, is_lower_bound: bool) -> String {
-        format!("{}{}", if is_lower_bound { "≥ " } else { "" }, value(&self.info, number))
+        format!(
+            "{}{}",
+            if is_lower_bound { "≥ " } else { "" },
+            value(&self.info, number)
+        )
     }
 
     /// Of a run with several settings that with the best median: `streams 4: 941.3 Mbit/s ...`
     pub(super) fn best(&self) -> Option<String> {
         let settings = self.settings();
-        let sign = if self.info.better == Better::Less { -1.0 } else { 1.0 };
-        let rank = |of: &Values<'_>| of.median().map_or(f64::NEG_INFINITY, |median| sign * median);
-        let best = settings.iter().max_by(|a, b| rank(&a.1).total_cmp(&rank(&b.1)))?;
+        let sign = if self.info.better == Better::Less {
+            -1.0
+        } else {
+            1.0
+        };
+        let rank = |of: &Values<'_>| {
+            of.median()
+                .map_or(f64::NEG_INFINITY, |median| sign * median)
+        };
+        let best = settings
+            .iter()
+            .max_by(|a, b| rank(&a.1).total_cmp(&rank(&b.1)))?;
         let sentence = best.1.sentence()?;
         Some(match settings.len() {
             1 => sentence,
@@ -102,17 +130,26 @@ impl<'a> Values<'a> {
             MeasureName::OkPerS => " responses",
             _ => "",
         };
-        let spread = self.interval().map_or_else(String::new, |(low, high, what)| {
-            let [low, high] = [low, high].map(|end| value(&self.info, end));
-            format!(", median of {} trials ({what}: {low} to {high})", self.values.len())
-        });
+        let spread = self
+            .interval()
+            .map_or_else(String::new, |(low, high, what)| {
+                let [low, high] = [low, high].map(|end| value(&self.info, end));
+                format!(
+                    ", median of {} trials ({what}: {low} to {high})",
+                    self.values.len()
+                )
+            });
         Some(format!("{middle}{verb}{way}{spread}"))
     }
 }
 
 /// `streams 4, window 1M`
 fn setting(trial: &Trial) -> String {
-    let levels: Vec<String> = trial.factors.iter().map(|(name, level)| format!("{name} {level}")).collect();
+    let levels: Vec<String> = trial
+        .factors
+        .iter()
+        .map(|(name, level)| format!("{name} {level}"))
+        .collect();
     levels.join(", ")
 }
 
@@ -129,8 +166,14 @@ pub(super) fn all(record: &RunRecord) -> Vec<Values<'_>> {
         for measure in &trial.measures {
             let info = measure.name.info();
             let key = (measure.name as usize, measure.way);
-            let values = found.entry(key).or_insert_with(|| Values { info, way: measure.way, values: Vec::new() });
-            values.values.push((trial, measure.value, measure.is_lower_bound));
+            let values = found.entry(key).or_insert_with(|| Values {
+                info,
+                way: measure.way,
+                values: Vec::new(),
+            });
+            values
+                .values
+                .push((trial, measure.value, measure.is_lower_bound));
         }
     }
     found.into_values().collect()
@@ -139,7 +182,10 @@ pub(super) fn all(record: &RunRecord) -> Vec<Values<'_>> {
 /// The measures that answer what a run was made for, one for each direction.
 pub(super) fn primary<'a, 'b>(measures: &'b [Values<'a>]) -> Vec<&'b Values<'a>> {
     let of = |name: &MeasureName| {
-        let values: Vec<_> = measures.iter().filter(|values| values.info.measure == *name).collect();
+        let values: Vec<_> = measures
+            .iter()
+            .filter(|values| values.info.measure == *name)
+            .collect();
         (!values.is_empty()).then_some(values)
     };
     PRIMARY.iter().find_map(of).unwrap_or_default()
@@ -150,8 +196,14 @@ pub(super) fn table(measures: &[Values<'_>]) -> Option<Table> {
     let has_several = measures.iter().any(|values| values.values.len() > 1);
     let head = if has_several { "median" } else { "value" };
     let middle = |values: &Values<'_>| {
-        let is_lower_bound = values.values.iter().any(|(_, _, is_lower_bound)| *is_lower_bound);
-        values.median().map_or_else(|| MISSING.to_owned(), |median| values.text(median, is_lower_bound))
+        let is_lower_bound = values
+            .values
+            .iter()
+            .any(|(_, _, is_lower_bound)| *is_lower_bound);
+        values.median().map_or_else(
+            || MISSING.to_owned(),
+            |median| values.text(median, is_lower_bound),
+        )
     };
     let mut table = Table::of("", "", measures)
         .text("figure", |values| values.info.meaning)
@@ -166,9 +218,15 @@ pub(super) fn table(measures: &[Values<'_>]) -> Option<Table> {
             .number("from", move |values| end(values, 0))
             .number("to", move |values| end(values, 1))
             .number("trials", |values| values.values.len().to_string());
-        let what = measures.iter().filter_map(Values::interval).map(|(.., what)| what);
+        let what = measures
+            .iter()
+            .filter_map(Values::interval)
+            .map(|(.., what)| what);
         let what: BTreeSet<&str> = what.collect();
-        table = table.notes(what.into_iter().map(|what| format!("from, to: {what} of the trials")));
+        table = table.notes(
+            what.into_iter()
+                .map(|what| format!("from, to: {what} of the trials")),
+        );
     }
     table.non_empty()
 }
@@ -180,20 +238,31 @@ pub(super) fn trials(record: &RunRecord, measures: &[Values<'_>]) -> Option<Tabl
     }
     let cell = |trial: &Trial, values: &Values<'_>| -> Cell {
         let found = values.values.iter().find(|(of, ..)| of.no == trial.no);
-        found.map_or_else(|| MISSING.to_owned(), |(_, number, bound)| values.text(*number, *bound)).into()
+        found
+            .map_or_else(
+                || MISSING.to_owned(),
+                |(_, number, bound)| values.text(*number, *bound),
+            )
+            .into()
     };
     let state = |trial: &Trial| {
         let warm_up = trial.is_warm_up.then_some("warm-up");
         let reason = trial.reason.as_deref();
         let state = trial.state.words();
         let words = warm_up.into_iter().chain([state]).chain(reason);
-        words.chain(trial.flags.iter().map(String::as_str)).collect::<Vec<_>>().join(", ")
+        words
+            .chain(trial.flags.iter().map(String::as_str))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
-    let mut table = Table::of("", "", &record.trials).number("trial", |trial| (trial.no + 1).to_string());
+    let mut table =
+        Table::of("", "", &record.trials).number("trial", |trial| (trial.no + 1).to_string());
     if record.trials.iter().any(|trial| !trial.factors.is_empty()) {
         table = table.text("setting", setting);
     }
-    table = table.number("start", |trial| Unit::Nanoseconds.text(trial.started_ns as f64));
+    table = table.number("start", |trial| {
+        Unit::Nanoseconds.text(trial.started_ns as f64)
+    });
     let shown: Vec<usize> = (0..measures.len()).collect();
     let head = |at: usize| {
         let name = measures[at].info.name;

@@ -36,7 +36,10 @@ impl Stretch {
 
 impl Default for Stretch {
     fn default() -> Self {
-        Self { from_ns: 0, to_ns: u64::MAX }
+        Self {
+            from_ns: 0,
+            to_ns: u64::MAX,
+        }
     }
 }
 
@@ -49,5 +52,8 @@ pub fn html(records: &[RunRecord], stretch: Stretch) -> String {
 /// The report as text.
 #[must_use]
 pub fn text(records: &[RunRecord], stretch: Stretch, style: Style) -> String {
-    page::summary(records, stretch).text(style).trim_start().to_owned()
+    page::summary(records, stretch)
+        .text(style)
+        .trim_start()
+        .to_owned()
 }

@@ -8,7 +8,9 @@ use linerate_lab::http::trials::with_runs;
 use linerate_lab::sweep::recorded_runs;
 use linerate_model::measure::MeasureName;
 use linerate_model::path::PathReport;
-use linerate_model::record::{Body, Detail, HttpLoad, RunKind, RunRecord, RunState, TestDetail, Trial};
+use linerate_model::record::{
+    Body, Detail, HttpLoad, RunKind, RunRecord, RunState, TestDetail, Trial,
+};
 use linerate_model::spec::{Direction, Transport};
 use linerate_model::stored_name;
 
@@ -33,7 +35,10 @@ const RECORDS_BYTES_MAX: usize = 180_000;
 
 /// The whole page.
 pub(super) fn page(records: &[RunRecord], stretch: Stretch) -> String {
-    let mut document = Document { name: "linerate report", blocks: overview(records) };
+    let mut document = Document {
+        name: "linerate report",
+        blocks: overview(records),
+    };
     let shown = shown(records);
     document.blocks.extend(runs(records, stretch, true));
     limit_charts(&mut document.blocks);
@@ -45,7 +50,10 @@ pub(super) fn page(records: &[RunRecord], stretch: Stretch) -> String {
 pub(super) fn summary(records: &[RunRecord], stretch: Stretch) -> Document {
     let mut blocks = overview(records);
     blocks.extend(runs(records, stretch, false));
-    Document { name: "linerate report", blocks }
+    Document {
+        name: "linerate report",
+        blocks,
+    }
 }
 
 fn shown(records: &[RunRecord]) -> &[RunRecord] {
@@ -54,9 +62,18 @@ fn shown(records: &[RunRecord]) -> &[RunRecord] {
 
 fn runs(records: &[RunRecord], stretch: Stretch, has_charts: bool) -> Vec<Block> {
     let is_one = records.len() == 1;
-    let head = |title| if is_one { Block::Title(title) } else { Block::Heading(title) };
+    let head = |title| {
+        if is_one {
+            Block::Title(title)
+        } else {
+            Block::Heading(title)
+        }
+    };
     let runs = shown(records).iter();
-    runs.flat_map(|record| std::iter::once(head(title(record))).chain(run(record, stretch, has_charts))).collect()
+    runs.flat_map(|record| {
+        std::iter::once(head(title(record))).chain(run(record, stretch, has_charts))
+    })
+    .collect()
 }
 
 /// One row per run, where there are several.
@@ -66,9 +83,15 @@ fn overview(records: &[RunRecord]) -> Vec<Block> {
     }
     let result = |record: &RunRecord| {
         let measures = measures::all(record);
-        let sentences = measures::primary(&measures).into_iter().filter_map(Values::best);
+        let sentences = measures::primary(&measures)
+            .into_iter()
+            .filter_map(Values::best);
         let all = sentences.collect::<Vec<_>>().join("; ");
-        if all.is_empty() { MISSING.to_owned() } else { all }
+        if all.is_empty() {
+            MISSING.to_owned()
+        } else {
+            all
+        }
     };
     let rows: Vec<&RunRecord> = records.iter().take(RUNS_MAX).collect();
     let table = Table::of("", "", &rows)
@@ -88,7 +111,10 @@ fn overview(records: &[RunRecord]) -> Vec<Block> {
         notes.push(format!("the first {DETAILED_MAX} runs follow in full"));
     }
     let title = format!("{} runs", records.len());
-    vec![Block::Title(title), Block::Table(table.notes(notes).table())]
+    vec![
+        Block::Title(title),
+        Block::Table(table.notes(notes).table()),
+    ]
 }
 
 /// Title given by the user, or what was run.
@@ -112,7 +138,10 @@ fn title(record: &RunRecord) -> String {
         (Some(client), None) => format!("{client}: "),
         (None, None) => String::new(),
     };
-    let title = record.title.as_ref().map_or_else(String::new, |title| format!("{title}: "));
+    let title = record
+        .title
+        .as_ref()
+        .map_or_else(String::new, |title| format!("{title}: "));
     format!("{title}{ends}{what}")
 }
 
@@ -125,10 +154,13 @@ fn test(record: &RunRecord) -> Option<&TestDetail> {
 
 /// What the first test of a path found, and how many there are.
 fn path(record: &RunRecord) -> Option<(&PathReport, usize)> {
-    let mut reports = record.trials.iter().filter_map(|trial| match &trial.detail {
-        Some(Detail::Path(report)) => Some(&**report),
-        _ => None,
-    });
+    let mut reports = record
+        .trials
+        .iter()
+        .filter_map(|trial| match &trial.detail {
+            Some(Detail::Path(report)) => Some(&**report),
+            _ => None,
+        });
     Some((reports.next()?, 1 + reports.count()))
 }
 
@@ -137,9 +169,17 @@ fn path_blocks(record: &RunRecord, has_charts: bool) -> Vec<Block> {
     let Some((report, count)) = path(record) else {
         return Vec::new();
     };
-    let several = (count > 1).then(|| Block::Remark(format!("The first of {count} tests of the path.")));
-    let depth = if has_charts { Depth::Page } else { Depth::Short };
-    several.into_iter().chain(crate::path::blocks(report, None, depth)).collect()
+    let several =
+        (count > 1).then(|| Block::Remark(format!("The first of {count} tests of the path.")));
+    let depth = if has_charts {
+        Depth::Page
+    } else {
+        Depth::Short
+    };
+    several
+        .into_iter()
+        .chain(crate::path::blocks(report, None, depth))
+        .collect()
 }
 
 /// `TCP, 4 streams, server to client`
@@ -155,17 +195,27 @@ fn test_name(detail: &TestDetail) -> String {
         Direction::Reverse => "server to client",
         Direction::Bidirectional => "both directions",
     };
-    format!("{transport}, {}, {direction}", counted(spec.streams as usize, "stream"))
+    format!(
+        "{transport}, {}, {direction}",
+        counted(spec.streams as usize, "stream")
+    )
 }
 
 /// One run in the order of the frame.
 fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
     let measures = measures::all(record);
-    let mut blocks: Vec<Block> = answers(record, &measures).into_iter().map(Block::Answer).collect();
+    let mut blocks: Vec<Block> = answers(record, &measures)
+        .into_iter()
+        .map(Block::Answer)
+        .collect();
     blocks.push(Block::Remark(made(record)));
     blocks.extend(record.notes.iter().map(|note| Block::Remark(note.clone())));
     if stretch != Stretch::default() {
-        let end = if stretch.to_ns == u64::MAX { "the end".to_owned() } else { seconds(stretch.to_ns) };
+        let end = if stretch.to_ns == u64::MAX {
+            "the end".to_owned()
+        } else {
+            seconds(stretch.to_ns)
+        };
         let text = format!(
             "Charts: from {} to {end} of each trial. The figures are those of the whole run.",
             seconds(stretch.from_ns)
@@ -177,9 +227,15 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
         blocks.extend(crate::doctor::blocks(diagnosis, false));
     }
     match &record.body {
-        Body::Sweep(Some(found)) => blocks.extend(sweep::blocks(found, &recorded_runs(found, &record.trials))),
+        Body::Sweep(Some(found)) => {
+            blocks.extend(sweep::blocks(found, &recorded_runs(found, &record.trials)))
+        }
         Body::HttpLab(Some(found)) => {
-            blocks.extend(study::blocks(&with_runs(found, &record.trials)).into_iter().skip(1));
+            blocks.extend(
+                study::blocks(&with_runs(found, &record.trials))
+                    .into_iter()
+                    .skip(1),
+            );
         }
         Body::Fleet(run) => blocks.extend(fleet::record_blocks(run, &record.trials, has_charts)),
         Body::HttpLoad(found) => blocks.extend(load(record, found)),
@@ -189,21 +245,30 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
         let plots = charts::plots(record, &measures, stretch);
         let has_own = path(record).is_some();
         if plots.is_empty() && !has_own && matches!(record.kind, RunKind::Test | RunKind::Session) {
-            blocks.push(Block::Paragraph("No charts: no values over time were recorded.".to_owned()));
+            blocks.push(Block::Paragraph(
+                "No charts: no values over time were recorded.".to_owned(),
+            ));
         }
         blocks.extend(plots.into_iter().map(Block::Plot));
     }
-    let has_settings = measures::primary(&measures).first().is_some_and(|values| values.settings().len() > 1);
+    let has_settings = measures::primary(&measures)
+        .first()
+        .is_some_and(|values| values.settings().len() > 1);
     // Settings have no common value.
     if let Some(table) = measures::table(&measures).filter(|_| !has_settings) {
         blocks.extend(match path(record) {
             // The report of the path has them in its own order.
-            Some(_) => vec![Block::Details("All measures".to_owned(), Box::new(Block::Table(table)))],
+            Some(_) => vec![Block::Details(
+                "All measures".to_owned(),
+                Box::new(Block::Table(table)),
+            )],
             None => vec![Block::Heading("Figures".to_owned()), Block::Table(table)],
         });
     }
     let trials = measures::trials(record, &measures).filter(|_| !has_own_trials(record));
-    blocks.extend(trials.map(|table| Block::Details("All trials".to_owned(), Box::new(Block::Table(table)))));
+    blocks.extend(
+        trials.map(|table| Block::Details("All trials".to_owned(), Box::new(Block::Table(table)))),
+    );
     blocks.extend(hosts::hosts(record));
     blocks.extend(repeat(record));
     blocks
@@ -221,7 +286,10 @@ fn load(record: &RunRecord, found: &HttpLoad) -> Vec<Block> {
     let Some(load) = &cell.load else {
         return Vec::new();
     };
-    let wire = trial.measures.iter().find(|measure| measure.name == MeasureName::WireBps);
+    let wire = trial
+        .measures
+        .iter()
+        .find(|measure| measure.name == MeasureName::WireBps);
     let report = LoadReport {
         target: &found.target,
         load,
@@ -242,7 +310,10 @@ fn load(record: &RunRecord, found: &HttpLoad) -> Vec<Block> {
 
 /// What the run found; of a run without a result why there is none.
 fn answers(record: &RunRecord, measures: &[Values<'_>]) -> Vec<String> {
-    let reason = record.reason.as_ref().or_else(|| record.trials.iter().find_map(|trial| trial.reason.as_ref()));
+    let reason = record
+        .reason
+        .as_ref()
+        .or_else(|| record.trials.iter().find_map(|trial| trial.reason.as_ref()));
     let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
     let elapsed = seconds(record.elapsed_ns);
     let state = match record.state {
@@ -260,16 +331,33 @@ fn answers(record: &RunRecord, measures: &[Values<'_>]) -> Vec<String> {
         Body::Fleet(run) if run.report.is_some() => fleet::answer(run, &record.trials),
         // Its cells have no common value.
         Body::HttpLab(Some(_)) => Vec::new(),
-        _ => measures::primary(measures).into_iter().filter_map(Values::best).collect(),
+        _ => measures::primary(measures)
+            .into_iter()
+            .filter_map(Values::best)
+            .collect(),
     };
-    let loss = measures.iter().filter(|values| is_loss(values) && !has_own_trials(record)).filter_map(|values| {
-        let median = values.median().filter(|median| *median > 0.0)?;
-        let way = measures::way(values.way);
-        Some(format!("{} of the datagrams lost {way}", value(&values.info, median)).trim_end().to_owned())
-    });
+    let loss = measures
+        .iter()
+        .filter(|values| is_loss(values) && !has_own_trials(record))
+        .filter_map(|values| {
+            let median = values.median().filter(|median| *median > 0.0)?;
+            let way = measures::way(values.way);
+            Some(
+                format!(
+                    "{} of the datagrams lost {way}",
+                    value(&values.info, median)
+                )
+                .trim_end()
+                .to_owned(),
+            )
+        });
     let answers: Vec<String> = state.into_iter().chain(answers).chain(loss).collect();
     let has_own = matches!(record.kind, RunKind::Doctor | RunKind::HttpLab);
-    if answers.is_empty() && !has_own { vec!["No result was recorded.".to_owned()] } else { answers }
+    if answers.is_empty() && !has_own {
+        vec!["No result was recorded.".to_owned()]
+    } else {
+        answers
+    }
 }
 
 /// Whether the report of its kind has all trials with what it compares.
@@ -291,12 +379,26 @@ fn seconds(ns: u64) -> String {
 
 /// `Run 9a3c01d2, 2026-11-23T20:00:00.000Z, took 10.0 s, by linerate 0.1.0`
 fn made(record: &RunRecord) -> String {
-    let version = record.origin.version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
-    let labels = record.labels.iter().map(|(key, value)| format!(", {key}={value}"));
-    let imported = record.origin.imported.as_ref().map_or_else(String::new, |import| {
-        let name = import.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
-        format!(", imported from {}{name}", import.format)
-    });
+    let version = record
+        .origin
+        .version
+        .as_ref()
+        .map_or_else(String::new, |version| format!(" {version}"));
+    let labels = record
+        .labels
+        .iter()
+        .map(|(key, value)| format!(", {key}={value}"));
+    let imported = record
+        .origin
+        .imported
+        .as_ref()
+        .map_or_else(String::new, |import| {
+            let name = import
+                .name
+                .as_ref()
+                .map_or_else(String::new, |name| format!(" {name}"));
+            format!(", imported from {}{name}", import.format)
+        });
     format!(
         "Run {}, {}, took {}, by {}{version}{imported}{}",
         record.run_id.short(),
@@ -313,7 +415,10 @@ fn repeat(record: &RunRecord) -> Vec<Block> {
         return Vec::new();
     }
     let words: Vec<String> = record.origin.argv.iter().map(|word| quoted(word)).collect();
-    vec![Block::Heading("Command line".to_owned()), Block::Verbatim(words.join(" "))]
+    vec![
+        Block::Heading("Command line".to_owned()),
+        Block::Verbatim(words.join(" ")),
+    ]
 }
 
 /// A word for a shell.
@@ -360,7 +465,10 @@ fn raw(records: &[RunRecord]) -> Vec<Block> {
             _ => {
                 let mut short = record.clone();
                 short.trials = record.trials.iter().map(without_series).collect();
-                (deflated(&short), " without its values over time, which would make the page too large")
+                (
+                    deflated(&short),
+                    " without its values over time, which would make the page too large",
+                )
             }
         };
         if bytes.len() > left {

@@ -9,8 +9,8 @@ use linerate_model::event::TestHeader;
 use linerate_model::fleet::FleetRun;
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{
-    Body, Detail, HostPart, Measure, RunId, RunKind, RunRecord, RunState, Series, SeriesOf, TestDetail, Times, Trial,
-    Way,
+    Body, Detail, HostPart, Measure, RunId, RunKind, RunRecord, RunState, Series, SeriesOf,
+    TestDetail, Times, Trial, Way,
 };
 use linerate_model::spec::TestSpec;
 
@@ -23,18 +23,33 @@ fn trial(no: u32, mbps: f64, streams: u32, seconds: usize) -> Trial {
             name,
             SeriesOf::Stream(stream),
             Way::Forward,
-            Times::Grid { t0_ns: 0, step_ns: 1_000_000_000 },
+            Times::Grid {
+                t0_ns: 0,
+                step_ns: 1_000_000_000,
+            },
             (0..seconds).map(|at| Some(value(at))).collect(),
         )
     };
     let each = mbps * 1e6 / 8.0 / f64::from(streams);
     let all = (1..=streams).flat_map(|stream| {
         [
-            series(stream, "bytes", &|at| if at == 7 { each * 0.25 } else { each * (1.0 + (at % 3) as f64 * 0.004) }),
-            series(stream, "rtt_us", &|at| 310.0 + (at % 5) as f64 * 40.0 + f64::from(stream)),
-            series(stream, "retransmits", &|at| f64::from(u8::from(at == 7)) * 12.0),
+            series(stream, "bytes", &|at| {
+                if at == 7 {
+                    each * 0.25
+                } else {
+                    each * (1.0 + (at % 3) as f64 * 0.004)
+                }
+            }),
+            series(stream, "rtt_us", &|at| {
+                310.0 + (at % 5) as f64 * 40.0 + f64::from(stream)
+            }),
+            series(stream, "retransmits", &|at| {
+                f64::from(u8::from(at == 7)) * 12.0
+            }),
             series(stream, "limits.busy_us", &|_| 980_000.0),
-            series(stream, "limits.rwnd_limited_us", &|at| if at == 7 { 700_000.0 } else { 150_000.0 }),
+            series(stream, "limits.rwnd_limited_us", &|at| {
+                if at == 7 { 700_000.0 } else { 150_000.0 }
+            }),
             series(stream, "limits.sndbuf_limited_us", &|_| 90_000.0),
         ]
     });
@@ -74,7 +89,9 @@ fn record(trials: Vec<Trial>) -> RunRecord {
     record.elapsed_ns = 10_000_000_000;
     record.origin.tool = "linerate".to_owned();
     record.origin.version = Some("0.1.0".to_owned());
-    record.origin.argv = ["linerate", "test", "lab2", "--title", "it's"].map(str::to_owned).into();
+    record.origin.argv = ["linerate", "test", "lab2", "--title", "it's"]
+        .map(str::to_owned)
+        .into();
     record.path.client = Some("lab1.example.net".to_owned());
     record.path.server = Some("lab2".to_owned());
     record.path.addresses = vec!["10.1.2.2".to_owned(), "10.1.2.3".to_owned()];
@@ -86,7 +103,11 @@ fn record(trials: Vec<Trial>) -> RunRecord {
 }
 
 fn five() -> RunRecord {
-    record((0..5).map(|no| trial(no, 940.0 + f64::from(no), 2, 10)).collect())
+    record(
+        (0..5)
+            .map(|no| trial(no, 940.0 + f64::from(no), 2, 10))
+            .collect(),
+    )
 }
 
 fn page(record: &RunRecord) -> String {
@@ -95,10 +116,17 @@ fn page(record: &RunRecord) -> String {
 
 /// The record that a page contains.
 fn downloaded(page: &str) -> RunRecord {
-    let data = page.split("data:application/gzip;base64,").nth(1).and_then(|rest| rest.split('"').next());
-    let bytes = base64::engine::general_purpose::STANDARD.decode(data.expect("a link")).expect("base64");
+    let data = page
+        .split("data:application/gzip;base64,")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next());
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(data.expect("a link"))
+        .expect("base64");
     let mut text = String::new();
-    flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut text).expect("gzip");
+    flate2::read::GzDecoder::new(&bytes[..])
+        .read_to_string(&mut text)
+        .expect("gzip");
     serde_json::from_str(&text).expect("a record")
 }
 
@@ -120,11 +148,25 @@ fn page_has_the_answer_first_and_the_record_last() {
     .into();
     assert!(places.is_sorted(), "{places:?}");
     assert_eq!(downloaded(&page), record);
-    for panel in ["throughput", "round-trip time under load", "retransmitted segments", "what the sender waited for"] {
-        assert!(page.contains(&format!("<title>Over time: {panel}; ")), "{panel}");
+    for panel in [
+        "throughput",
+        "round-trip time under load",
+        "retransmitted segments",
+        "what the sender waited for",
+    ] {
+        assert!(
+            page.contains(&format!("<title>Over time: {panel}; ")),
+            "{panel}"
+        );
     }
-    assert!(page.contains("trial 3, the one with the median result; shaded: warm-up"), "{page}");
-    assert_eq!(page.matches("role=\"img\"").count(), page.matches("<summary>Figures: ").count());
+    assert!(
+        page.contains("trial 3, the one with the median result; shaded: warm-up"),
+        "{page}"
+    );
+    assert_eq!(
+        page.matches("role=\"img\"").count(),
+        page.matches("<summary>Figures: ").count()
+    );
     for foreign in ["<script", "src=", "http:", "https:", "url(", "NaN", "inf"] {
         let without_data = page.split("base64,").next().unwrap_or_default();
         assert!(!without_data.contains(foreign), "{foreign}");
@@ -133,10 +175,21 @@ fn page_has_the_answer_first_and_the_record_last() {
 
 #[test]
 fn stretch_of_time_is_enlarged() {
-    let stretch = Stretch { from_ns: 2_000_000_000, to_ns: 6_000_000_000 };
+    let stretch = Stretch {
+        from_ns: 2_000_000_000,
+        to_ns: 6_000_000_000,
+    };
     let page = html(&[five()], stretch);
-    let rows = page.split("<summary>Figures: throughput").nth(1).and_then(|rest| rest.split("</table>").next());
-    assert_eq!(rows.expect("a table").matches("<tr><th scope=\"row\">").count(), 4);
+    let rows = page
+        .split("<summary>Figures: throughput")
+        .nth(1)
+        .and_then(|rest| rest.split("</table>").next());
+    assert_eq!(
+        rows.expect("a table")
+            .matches("<tr><th scope=\"row\">")
+            .count(),
+        4
+    );
     assert!(page.contains("Charts: from 2.00 s to 6.00 s of each trial"));
 }
 
@@ -144,19 +197,38 @@ fn stretch_of_time_is_enlarged() {
 fn streams_that_end_one_after_the_other_have_a_sum_in_the_last_interval() {
     let mut trial = trial(0, 800.0, 2, 3);
     for series in &mut trial.series {
-        let late_ns = if series.of == SeriesOf::Stream(2) { 70_000 } else { 0 };
+        let late_ns = if series.of == SeriesOf::Stream(2) {
+            70_000
+        } else {
+            0
+        };
         let ends_ns = vec![1_000_000_000, 2_000_000_000, 3_000_000_000 + late_ns];
         series.times = Times::Ends { t0_ns: 0, ends_ns };
     }
     let page = page(&record(vec![trial]));
-    for panel in ["throughput", "retransmitted segments", "what the sender waited for"] {
-        let rows =
-            page.split(&format!("<summary>Figures: {panel}")).nth(1).and_then(|rest| rest.split("</table>").next());
+    for panel in [
+        "throughput",
+        "retransmitted segments",
+        "what the sender waited for",
+    ] {
+        let rows = page
+            .split(&format!("<summary>Figures: {panel}"))
+            .nth(1)
+            .and_then(|rest| rest.split("</table>").next());
         let rows = rows.unwrap_or_else(|| panic!("no {panel} in {page}"));
-        assert!(rows.matches("<tr><th scope=\"row\">3").count() > 0, "{panel}: {rows}");
+        assert!(
+            rows.matches("<tr><th scope=\"row\">3").count() > 0,
+            "{panel}: {rows}"
+        );
     }
-    let over_time = page.split("<summary>Figures: throughput").nth(1).and_then(|rest| rest.split("</table>").next());
-    assert!(over_time.is_some_and(|table| table.contains("803 Mbit/s")), "{over_time:?}");
+    let over_time = page
+        .split("<summary>Figures: throughput")
+        .nth(1)
+        .and_then(|rest| rest.split("</table>").next());
+    assert!(
+        over_time.is_some_and(|table| table.contains("803 Mbit/s")),
+        "{over_time:?}"
+    );
 }
 
 #[test]
@@ -167,27 +239,51 @@ fn little_data_is_a_point_and_a_failure_has_its_reason() {
     (failed.state, failed.reason) = (RunState::Failed, Some("connection refused".to_owned()));
     let page = page(&failed);
     assert!(page.contains("<strong>Failed after 10.0 s: connection refused</strong>"));
-    assert!(page.contains("No charts: no values over time were recorded.") && !page.contains("<svg"));
+    assert!(
+        page.contains("No charts: no values over time were recorded.") && !page.contains("<svg")
+    );
 }
 
 #[test]
 fn ten_hours_of_128_streams_stay_below_a_megabyte_with_their_peaks() {
     let mut long = trial(0, 9400.0, 128, 600);
-    let hours = |series: &mut Series| series.times = Times::Grid { t0_ns: 0, step_ns: 60_000_000_000 };
+    let hours = |series: &mut Series| {
+        series.times = Times::Grid {
+            t0_ns: 0,
+            step_ns: 60_000_000_000,
+        }
+    };
     long.series.iter_mut().for_each(hours);
     // Values that do not deflate well.
-    for (at, value) in long.series.iter_mut().flat_map(|series| &mut series.values).enumerate() {
+    for (at, value) in long
+        .series
+        .iter_mut()
+        .flat_map(|series| &mut series.values)
+        .enumerate()
+    {
         *value = value.map(|value| value + (at * 7919 % 1009) as f64);
     }
     let retransmits = |series: &&mut Series| series.name == "retransmits";
-    long.series.iter_mut().filter(retransmits).for_each(|series| series.values[407] = Some(50_001.0));
+    long.series
+        .iter_mut()
+        .filter(retransmits)
+        .for_each(|series| series.values[407] = Some(50_001.0));
     let page = page(&record(vec![long]));
     assert!(page.len() < 1_000_000, "{}", page.len());
     assert!(page.contains("without its values over time, which would make the page too large"));
     assert_eq!(downloaded(&page).trials.len(), 1);
     assert!(page.contains("128 streams, range"));
-    let retransmitted = page.split("<summary>Figures: retransmitted").nth(1).expect("a table");
-    assert!(retransmitted.split("</table>").next().is_some_and(|table| table.contains("6400128</td>")), "the peak");
+    let retransmitted = page
+        .split("<summary>Figures: retransmitted")
+        .nth(1)
+        .expect("a table");
+    assert!(
+        retransmitted
+            .split("</table>")
+            .next()
+            .is_some_and(|table| table.contains("6400128</td>")),
+        "the peak"
+    );
 }
 
 #[test]
@@ -218,13 +314,23 @@ fn text_of_others_is_text_everywhere() {
 #[test]
 fn anonymous_record_has_roles_and_addresses_for_documentation() {
     let mut record = five();
-    record.notes =
-        vec!["lab1 at 10.1.2.2:40000 (52:54:00:aa:bb:cc) to LAB2: 127.0.0.1, fe80::1 and Linux 6.1.0".to_owned()];
+    record.notes = vec![
+        "lab1 at 10.1.2.2:40000 (52:54:00:aa:bb:cc) to LAB2: 127.0.0.1, fe80::1 and Linux 6.1.0"
+            .to_owned(),
+    ];
     let anonymous = anonymized(&record);
     assert_eq!(anonymous.path.client.as_deref(), Some("client"));
     assert_eq!(anonymous.hosts[0].host_key, None);
     let text = serde_json::to_string(&anonymous).expect("JSON");
-    for secret in ["lab1", "lab2", "LAB2", "10.1.2", "52:54", "fe80", "example.net"] {
+    for secret in [
+        "lab1",
+        "lab2",
+        "LAB2",
+        "10.1.2",
+        "52:54",
+        "fe80",
+        "example.net",
+    ] {
         assert!(!text.contains(secret), "{secret}: {text}");
     }
     assert!(
@@ -248,8 +354,17 @@ fn record_of_a_fleet_has_its_report_and_an_anonymous_one_no_names() {
     record.kind = RunKind::Fleet;
     record.body = Body::Fleet(Box::new(run));
     record.hosts = hosts;
-    let shown = text(std::slice::from_ref(&record), Stretch::default(), Style::PLAIN);
-    for part in ["fleet, mesh, both ways", "FLT-01  h3", "12 of 12 cells", "h3: pc3.example.net"] {
+    let shown = text(
+        std::slice::from_ref(&record),
+        Stretch::default(),
+        Style::PLAIN,
+    );
+    for part in [
+        "fleet, mesh, both ways",
+        "FLT-01  h3",
+        "12 of 12 cells",
+        "h3: pc3.example.net",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(page(&record).contains("FLT-01"));
@@ -260,12 +375,17 @@ fn record_of_a_fleet_has_its_report_and_an_anonymous_one_no_names() {
         assert!(!json.contains(secret), "{secret}: {json}");
     }
     let shown = text(&[anonymous], Stretch::default(), Style::PLAIN);
-    assert!(shown.contains("FLT-01  host3") && shown.contains("12 of 12 cells"), "{shown}");
+    assert!(
+        shown.contains("FLT-01  host3") && shown.contains("12 of 12 cells"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn several_runs_have_an_overview() {
-    let records: Vec<RunRecord> = (0..210).map(|_| record(vec![trial(0, 940.0, 1, 3)])).collect();
+    let records: Vec<RunRecord> = (0..210)
+        .map(|_| record(vec![trial(0, 940.0, 1, 3)]))
+        .collect();
     let page = html(&records, Stretch::default());
     assert!(page.contains("<h1>210 runs</h1>") && page.contains("the first 200 of 210 runs"));
     assert!(page.len() < 1_000_000, "{}", page.len());
@@ -283,10 +403,19 @@ fn settings_have_a_chart_and_no_common_value() {
     };
     let record = record((0..9).map(|no| of(no, 1 + no % 3)).collect());
     let page = page(&record);
-    assert!(page.contains("streams 3, best of 3 settings: 905 Mbit/s received"), "{page}");
-    assert!(page.contains("<figcaption>Settings") && page.matches("class=\"whisker").count() == 3, "{page}");
+    assert!(
+        page.contains("streams 3, best of 3 settings: 905 Mbit/s received"),
+        "{page}"
+    );
+    assert!(
+        page.contains("<figcaption>Settings") && page.matches("class=\"whisker").count() == 3,
+        "{page}"
+    );
     assert!(!page.contains("<h2>Figures"));
-    assert!(page.contains("<td class=\"words\">streams 2</td>"), "all trials");
+    assert!(
+        page.contains("<td class=\"words\">streams 2</td>"),
+        "all trials"
+    );
 }
 
 #[test]
@@ -303,11 +432,23 @@ fn page_of_a_sweep_has_its_answer_and_its_reports() {
     record.kind = RunKind::Sweep;
     record.body = body;
     let page = page(&record);
-    assert!(page.contains("Use 10 streams: received 288 Gbit/s"), "{page}");
-    assert!(page.contains("plateau: 10 to 11") && page.contains("<figcaption>received by streams"), "{page}");
-    assert!(page.matches("<figcaption>").count() == 2 && !page.contains("best of 2 settings"), "{page}");
+    assert!(
+        page.contains("Use 10 streams: received 288 Gbit/s"),
+        "{page}"
+    );
+    assert!(
+        page.contains("plateau: 10 to 11") && page.contains("<figcaption>received by streams"),
+        "{page}"
+    );
+    assert!(
+        page.matches("<figcaption>").count() == 2 && !page.contains("best of 2 settings"),
+        "{page}"
+    );
     let anonymous = html(&[anonymized(&record)], Stretch::default());
-    assert!(!anonymous.contains("192.0.2.7") && anonymous.contains("Use 10 streams"), "{anonymous}");
+    assert!(
+        !anonymous.contains("192.0.2.7") && anonymous.contains("Use 10 streams"),
+        "{anonymous}"
+    );
 }
 
 /// Writes pages to look at into the directory `LINERATE_PAGES`.
@@ -318,7 +459,12 @@ fn sample_pages() {
         return;
     };
     let mut long = trial(0, 9400.0, 128, 600);
-    long.series.iter_mut().for_each(|series| series.times = Times::Grid { t0_ns: 0, step_ns: 60_000_000_000 });
+    long.series.iter_mut().for_each(|series| {
+        series.times = Times::Grid {
+            t0_ns: 0,
+            step_ns: 60_000_000_000,
+        }
+    });
     let pages = [
         ("test", page(&five())),
         ("long", page(&record(vec![long]))),

@@ -53,8 +53,13 @@ pub struct LogOptions {
 #[must_use]
 pub fn dropped_notice(options: LogOptions) -> DroppedNotice {
     DroppedNotice::report(move |lines| {
-        let sentence = format!("{lines} lines of the log were dropped: they could not be written in time, or at all");
-        text_of(options.format, line(Level::Warn, "dropped", sentence, json!({ "lines": lines })))
+        let sentence = format!(
+            "{lines} lines of the log were dropped: they could not be written in time, or at all"
+        );
+        text_of(
+            options.format,
+            line(Level::Warn, "dropped", sentence, json!({ "lines": lines })),
+        )
     })
 }
 
@@ -104,7 +109,9 @@ impl ServerReporter for LogReporter {
     fn server_event(&mut self, event: &ServerEvent) {
         match event {
             ServerEvent::Progress(progress) => self.on_progress(progress),
-            ServerEvent::Refused { .. } | ServerEvent::HandshakeFailed { .. } | ServerEvent::LoginFailed { .. } => {
+            ServerEvent::Refused { .. }
+            | ServerEvent::HandshakeFailed { .. }
+            | ServerEvent::LoginFailed { .. } => {
                 self.write_if_rare(line_of(event), |reporter| &mut reporter.flood);
             }
             _ => self.log.write(line_of(event)),
@@ -117,9 +124,18 @@ impl LogReporter {
     fn write_if_rare(&mut self, line: Line, gate: impl Fn(&mut Self) -> &mut FloodGate) {
         let now = Instant::now();
         if let Some(number) = gate(self).take_held_back(now) {
-            let what = if line.event == "warning" { "warnings" } else { "messages about refused clients" };
+            let what = if line.event == "warning" {
+                "warnings"
+            } else {
+                "messages about refused clients"
+            };
             let sentence = format!("{number} more {what} were left out");
-            self.log.write(self::line(Level::Warn, "left_out", sentence, json!({ "messages": number })));
+            self.log.write(self::line(
+                Level::Warn,
+                "left_out",
+                sentence,
+                json!({ "messages": number }),
+            ));
         }
         if gate(self).passes(now) {
             self.log.write(line);
@@ -129,7 +145,12 @@ impl LogReporter {
     fn on_progress(&mut self, progress: &Progress) {
         self.progress.elapsed += progress.elapsed;
         for client in &progress.clients {
-            match self.progress.clients.iter_mut().find(|c| c.number == client.number) {
+            match self
+                .progress
+                .clients
+                .iter_mut()
+                .find(|c| c.number == client.number)
+            {
                 Some(sum) => {
                     sum.received_bytes += client.received_bytes;
                     sum.sent_bytes += client.sent_bytes;
@@ -225,7 +246,12 @@ impl EventSink for Log {
 }
 
 fn line(level: Level, event: &'static str, sentence: String, members: Value) -> Line {
-    Line { level, event, sentence, members: crate::members(members) }
+    Line {
+        level,
+        event,
+        sentence,
+        members: crate::members(members),
+    }
 }
 
 fn line_of(event: &ServerEvent) -> Line {
@@ -233,7 +259,12 @@ fn line_of(event: &ServerEvent) -> Line {
     match event {
         E::Listening { address } => {
             let sentence = format!("listening on {address}");
-            line(Level::Info, "listening", sentence, json!({ "address": address.to_string() }))
+            line(
+                Level::Info,
+                "listening",
+                sentence,
+                json!({ "address": address.to_string() }),
+            )
         }
         E::TestStarted(facts) => started(facts),
         E::TestEnded(record) => ended(record),
@@ -242,23 +273,52 @@ fn line_of(event: &ServerEvent) -> Line {
             let members = json!({ "peer": peer.to_string(), "reason": reason });
             line(Level::Warn, "refused", sentence, members)
         }
-        E::LoginFailed { peer, cause, explanation } => {
-            let sentence = format!("login from {} port {} refused: {explanation}", peer.ip(), peer.port());
+        E::LoginFailed {
+            peer,
+            cause,
+            explanation,
+        } => {
+            let sentence = format!(
+                "login from {} port {} refused: {explanation}",
+                peer.ip(),
+                peer.port()
+            );
             let members = json!({ "peer": peer.to_string(), "cause": cause });
             line(Level::Warn, "login_failed", sentence, members)
         }
-        E::HandshakeFailed { peer, cause, explanation } => {
-            let sentence = format!("{} port {} started no test: {explanation}", peer.ip(), peer.port());
+        E::HandshakeFailed {
+            peer,
+            cause,
+            explanation,
+        } => {
+            let sentence = format!(
+                "{} port {} started no test: {explanation}",
+                peer.ip(),
+                peer.port()
+            );
             let members = json!({ "peer": peer.to_string(), "cause": cause });
             line(Level::Info, "handshake_failed", sentence, members)
         }
-        E::HostKey { text } => {
-            line(Level::Info, "host_key", format!("native tests: host key {text}"), json!({ "host_key": text }))
-        }
-        E::Reloaded => line(Level::Info, "reloaded", "address lists read again".to_owned(), json!({})),
+        E::HostKey { text } => line(
+            Level::Info,
+            "host_key",
+            format!("native tests: host key {text}"),
+            json!({ "host_key": text }),
+        ),
+        E::Reloaded => line(
+            Level::Info,
+            "reloaded",
+            "address lists read again".to_owned(),
+            json!({}),
+        ),
         E::Stopping { signal_text } => {
             let sentence = format!("stopping: {signal_text}");
-            line(Level::Info, "stopping", sentence, json!({ "signal": signal_text }))
+            line(
+                Level::Info,
+                "stopping",
+                sentence,
+                json!({ "signal": signal_text }),
+            )
         }
         E::Progress(_) => line(Level::Debug, "progress", String::new(), json!({})),
         _ => line(Level::Debug, "event", format!("{event:?}"), json!({})),
@@ -269,23 +329,45 @@ fn started(facts: &TestFacts) -> Line {
     let sentence = format!("test {} started: {}", facts.number, description(facts));
     let mut members = members_of(facts);
     members.insert("running_beside".into(), facts.running_beside.into());
-    line(Level::Info, "test_started", sentence, Value::Object(members))
+    line(
+        Level::Info,
+        "test_started",
+        sentence,
+        Value::Object(members),
+    )
 }
 
 fn ended(record: &TestRecord) -> Line {
     let facts = &record.facts;
     let seconds = ns_to_s(record.duration_ns);
-    let amount = |bytes: u64| format!("{}s", format_amount(bytes as f64, UnitFormat::BYTES).trim_start());
+    let amount = |bytes: u64| {
+        format!(
+            "{}s",
+            format_amount(bytes as f64, UnitFormat::BYTES).trim_start()
+        )
+    };
     let mut sentence = format!("test {} ", facts.number);
     let (level, outcome, reason) = match &record.outcome {
         Outcome::Complete => (Level::Info, "complete", None),
         Outcome::Partial { reason } => (Level::Warn, "partial", Some(reason)),
     };
-    let word = if reason.is_some() { "ended early" } else { "finished" };
+    let word = if reason.is_some() {
+        "ended early"
+    } else {
+        "finished"
+    };
     let _ = write!(sentence, "{word}: {}, {seconds:.2} s", description(facts));
-    for (bytes, what) in [(record.received_bytes, "received"), (record.sent_bytes, "sent")] {
+    for (bytes, what) in [
+        (record.received_bytes, "received"),
+        (record.sent_bytes, "sent"),
+    ] {
         if bytes > 0 {
-            let _ = write!(sentence, ", {} {what} ({})", amount(bytes), rate(rate_bps(bytes, seconds)));
+            let _ = write!(
+                sentence,
+                ", {} {what} ({})",
+                amount(bytes),
+                rate(rate_bps(bytes, seconds))
+            );
         }
     }
     if record.ran_beside_max > 0 {

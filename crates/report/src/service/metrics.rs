@@ -105,9 +105,14 @@ impl Metrics {
             ServerEvent::Refused { reason, .. } => {
                 increment(&mut counts.refused, label("reason", stored_name(*reason)));
             }
-            ServerEvent::LoginFailed { cause, .. } => increment(&mut counts.logins_failed, label("cause", cause)),
+            ServerEvent::LoginFailed { cause, .. } => {
+                increment(&mut counts.logins_failed, label("cause", cause))
+            }
             ServerEvent::HandshakeFailed { cause, .. } => {
-                increment(&mut counts.handshakes_failed, label("cause", stored_name(*cause)));
+                increment(
+                    &mut counts.handshakes_failed,
+                    label("cause", stored_name(*cause)),
+                );
             }
             _ => {}
         }
@@ -115,28 +120,83 @@ impl Metrics {
 
     /// All metrics as text; those of records where the server makes some.
     #[must_use]
-    pub fn exposition(&self, version: &str, process: &ProcessMetrics, records: Option<&RecordMetrics>) -> String {
+    pub fn exposition(
+        &self,
+        version: &str,
+        process: &ProcessMetrics,
+        records: Option<&RecordMetrics>,
+    ) -> String {
         let counts = self.lock();
         let mut page = Page(String::new());
         let version = label("version", version);
-        page.family("linerate_build_info", "gauge", "Version of the program.", [(version.as_str(), 1)]);
-        page.family("linerate_running_tests", "gauge", "Tests that run.", [("", counts.running_tests)]);
+        page.family(
+            "linerate_build_info",
+            "gauge",
+            "Version of the program.",
+            [(version.as_str(), 1)],
+        );
+        page.family(
+            "linerate_running_tests",
+            "gauge",
+            "Tests that run.",
+            [("", counts.running_tests)],
+        );
         let streams = counts.running_streams;
-        page.family("linerate_running_streams", "gauge", "Streams of the tests that run.", [("", streams)]);
+        page.family(
+            "linerate_running_streams",
+            "gauge",
+            "Streams of the tests that run.",
+            [("", streams)],
+        );
         let descriptors = counts.reserved_descriptors;
         let help = "Descriptors that running tests may have open at most.";
-        page.family("linerate_reserved_descriptors", "gauge", help, [("", descriptors)]);
+        page.family(
+            "linerate_reserved_descriptors",
+            "gauge",
+            help,
+            [("", descriptors)],
+        );
         let bytes = counts.reserved_memory_bytes;
         let help = "Memory that running tests may take of the process at most.";
-        page.family("linerate_reserved_memory_bytes", "gauge", help, [("", bytes)]);
+        page.family(
+            "linerate_reserved_memory_bytes",
+            "gauge",
+            help,
+            [("", bytes)],
+        );
         for (name, help, counts) in [
-            ("linerate_tests_started_total", "Tests that began.", &counts.started),
-            ("linerate_tests_finished_total", "Tests that had begun and are over.", &counts.finished),
-            ("linerate_tests_refused_total", "Clients that the rules kept out.", &counts.refused),
-            ("linerate_logins_failed_total", "Clients that could not log in.", &counts.logins_failed),
-            ("linerate_handshake_failures_total", "Connections that started no test.", &counts.handshakes_failed),
+            (
+                "linerate_tests_started_total",
+                "Tests that began.",
+                &counts.started,
+            ),
+            (
+                "linerate_tests_finished_total",
+                "Tests that had begun and are over.",
+                &counts.finished,
+            ),
+            (
+                "linerate_tests_refused_total",
+                "Clients that the rules kept out.",
+                &counts.refused,
+            ),
+            (
+                "linerate_logins_failed_total",
+                "Clients that could not log in.",
+                &counts.logins_failed,
+            ),
+            (
+                "linerate_handshake_failures_total",
+                "Connections that started no test.",
+                &counts.handshakes_failed,
+            ),
         ] {
-            page.family(name, "counter", help, counts.iter().map(|(labels, n)| (labels.as_str(), *n)));
+            page.family(
+                name,
+                "counter",
+                help,
+                counts.iter().map(|(labels, n)| (labels.as_str(), *n)),
+            );
         }
         page.bytes(&counts.totals);
         page.rates(&counts.rates);
@@ -162,16 +222,23 @@ impl Counts {
         let labels = format!("{},{}", kind(&record.facts), label("outcome", outcome));
         increment(&mut self.finished, labels);
         self.running_tests = self.running_tests.saturating_sub(1);
-        self.running_streams = self.running_streams.saturating_sub(u64::from(record.facts.streams));
+        self.running_streams = self
+            .running_streams
+            .saturating_sub(u64::from(record.facts.streams));
         let bytes = record.received_bytes.saturating_add(record.sent_bytes);
         let rate_bps = rate_bps(bytes, ns_to_s(record.duration_ns));
-        self.rates.entry(stored_name(record.facts.transport)).or_default().add(rate_bps);
+        self.rates
+            .entry(stored_name(record.facts.transport))
+            .or_default()
+            .add(rate_bps);
     }
 }
 
 impl Histogram {
     fn add(&mut self, rate_bps: f64) {
-        let bucket = RATE_BOUNDS_BPS.iter().position(|bound| rate_bps <= *bound as f64);
+        let bucket = RATE_BOUNDS_BPS
+            .iter()
+            .position(|bound| rate_bps <= *bound as f64);
         if let Some(count) = bucket.and_then(|i| self.buckets.get_mut(i)) {
             *count += 1;
         }
@@ -195,7 +262,13 @@ impl Page {
         };
     }
 
-    fn family<'a>(&mut self, name: &str, kind: &str, help: &str, samples: impl IntoIterator<Item = (&'a str, u64)>) {
+    fn family<'a>(
+        &mut self,
+        name: &str,
+        kind: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (&'a str, u64)>,
+    ) {
         self.head(name, kind, help);
         for (labels, value) in samples {
             self.sample(name, labels, value);
@@ -207,48 +280,107 @@ impl Page {
         self.head(NAME, "counter", "Payload bytes moved, warm-ups included.");
         for total in totals {
             let protocol = label("protocol", stored_name(total.transport));
-            for (direction, bytes) in [("received", total.received_bytes), ("sent", total.sent_bytes)] {
-                self.sample(NAME, &format!("{},{protocol}", label("direction", direction)), bytes);
+            for (direction, bytes) in [
+                ("received", total.received_bytes),
+                ("sent", total.sent_bytes),
+            ] {
+                self.sample(
+                    NAME,
+                    &format!("{},{protocol}", label("direction", direction)),
+                    bytes,
+                );
             }
         }
     }
 
     fn records(&mut self, records: &RecordMetrics) {
-        let RecordMetrics { stored, lost, waiting, store_bytes } = *records;
-        self.family("linerate_records_total", "counter", "Records of tests in the store.", [("", stored)]);
-        self.family("linerate_records_lost_total", "counter", "Records of tests that are lost.", [("", lost)]);
+        let RecordMetrics {
+            stored,
+            lost,
+            waiting,
+            store_bytes,
+        } = *records;
+        self.family(
+            "linerate_records_total",
+            "counter",
+            "Records of tests in the store.",
+            [("", stored)],
+        );
+        self.family(
+            "linerate_records_lost_total",
+            "counter",
+            "Records of tests that are lost.",
+            [("", lost)],
+        );
         let help = "Records of tests that wait for the writer of the store.";
         self.family("linerate_queue_tests", "gauge", help, [("", waiting)]);
         if let Some(bytes) = store_bytes {
-            self.family("linerate_store_bytes", "gauge", "Space of the store.", [("", bytes)]);
+            self.family(
+                "linerate_store_bytes",
+                "gauge",
+                "Space of the store.",
+                [("", bytes)],
+            );
         }
     }
 
     fn rates(&mut self, rates: &BTreeMap<String, Histogram>) {
         const NAME: &str = "linerate_test_goodput_bytes_per_second";
-        self.head(NAME, "histogram", "Payload per second of tests that are over, both directions together.");
+        self.head(
+            NAME,
+            "histogram",
+            "Payload per second of tests that are over, both directions together.",
+        );
         for (protocol, histogram) in rates {
             let protocol = label("protocol", protocol);
             let mut below = 0;
             for (bound, count) in RATE_BOUNDS_BPS.iter().zip(histogram.buckets) {
                 below += count;
-                self.sample(&format!("{NAME}_bucket"), &format!("{protocol},le=\"{}\"", bound / 8), below);
+                self.sample(
+                    &format!("{NAME}_bucket"),
+                    &format!("{protocol},le=\"{}\"", bound / 8),
+                    below,
+                );
             }
-            self.sample(&format!("{NAME}_bucket"), &format!("{protocol},le=\"+Inf\""), histogram.count);
+            self.sample(
+                &format!("{NAME}_bucket"),
+                &format!("{protocol},le=\"+Inf\""),
+                histogram.count,
+            );
             self.sample(&format!("{NAME}_sum"), &protocol, histogram.sum / 8.0);
             self.sample(&format!("{NAME}_count"), &protocol, histogram.count);
         }
     }
 
     fn process(&mut self, process: &ProcessMetrics) {
-        self.head("process_cpu_seconds_total", "counter", "User and system CPU time used.");
+        self.head(
+            "process_cpu_seconds_total",
+            "counter",
+            "User and system CPU time used.",
+        );
         self.sample("process_cpu_seconds_total", "", process.cpu_seconds);
-        self.head("process_start_time_seconds", "gauge", "Start of the process since the Unix epoch.");
+        self.head(
+            "process_start_time_seconds",
+            "gauge",
+            "Start of the process since the Unix epoch.",
+        );
         self.sample("process_start_time_seconds", "", process.start_time_seconds);
         for (name, help, value) in [
-            ("process_resident_memory_bytes", "Resident memory.", process.resident_memory_bytes),
-            ("process_open_fds", "Open file descriptors.", process.open_fds),
-            ("process_max_fds", "Most file descriptors that may be open.", process.max_fds),
+            (
+                "process_resident_memory_bytes",
+                "Resident memory.",
+                process.resident_memory_bytes,
+            ),
+            (
+                "process_open_fds",
+                "Open file descriptors.",
+                process.open_fds,
+            ),
+            (
+                "process_max_fds",
+                "Most file descriptors that may be open.",
+                process.max_fds,
+            ),
             ("process_threads", "Threads.", process.threads),
         ] {
             // What the system does not report has no line.
@@ -262,7 +394,10 @@ impl Page {
 
 fn kind(facts: &TestFacts) -> String {
     let protocol = label("protocol", stored_name(facts.transport));
-    format!("{protocol},{}", label("direction", stored_name(facts.direction)))
+    format!(
+        "{protocol},{}",
+        label("direction", stored_name(facts.direction))
+    )
 }
 
 /// Values are words of our own, so that nothing in them needs escaping.

@@ -4,7 +4,9 @@ use linerate_model::sweep::{Reason, ReasonName};
 
 use super::values;
 use crate::numbers::clock;
-use linerate_lab::sweep::{Degradation, FactorResult, Leader, Objective, PlateauSide, Recommendation, Sweep};
+use linerate_lab::sweep::{
+    Degradation, FactorResult, Leader, Objective, PlateauSide, Recommendation, Sweep,
+};
 
 /// The answer in one sentence.
 pub(crate) fn verdict(sweep: &Sweep) -> String {
@@ -24,7 +26,11 @@ pub(crate) fn verdict(sweep: &Sweep) -> String {
         Recommendation::Inconclusive { reason, leader } => {
             let ahead = leader.as_ref().map_or_else(String::new, |leader| {
                 let (setting, measured) = (setting(sweep, leader), measured(sweep, leader));
-                format!("; best so far: {setting}, {measured}{}{}", cost(sweep, leader), too_short(sweep))
+                format!(
+                    "; best so far: {setting}, {measured}{}{}",
+                    cost(sweep, leader),
+                    too_short(sweep)
+                )
             });
             format!("Inconclusive: {reason}{ahead}")
         }
@@ -35,24 +41,39 @@ pub(crate) fn verdict(sweep: &Sweep) -> String {
 /// `received 38.2 Mbit/s`
 fn measured(sweep: &Sweep, leader: &Leader) -> String {
     let objective = sweep.plan.objective;
-    format!("{} {}", values::title(objective), values::value(objective, leader.value))
+    format!(
+        "{} {}",
+        values::title(objective),
+        values::value(objective, leader.value)
+    )
 }
 
 /// What the setting costs the path: `, round trip 6.0 ms, 0 retransmits`.
 fn cost(sweep: &Sweep, leader: &Leader) -> String {
     let cost = values::cost(sweep.plan.objective, &leader.metrics);
-    if cost.is_empty() { cost } else { format!(", {cost}") }
+    if cost.is_empty() {
+        cost
+    } else {
+        format!(", {cost}")
+    }
 }
 
 fn default_words(sweep: &Sweep) -> &'static str {
-    let is_default = !sweep.factors.is_empty() && sweep.factors.iter().all(|factor| factor.is_default);
+    let is_default =
+        !sweep.factors.is_empty() && sweep.factors.iter().all(|factor| factor.is_default);
     if is_default { " (the default)" } else { "" }
 }
 
 /// Choices that are as good. Of amounts the part about the factor names them.
 fn ties(sweep: &Sweep) -> String {
-    let [factor] = sweep.factors.as_slice() else { return String::new() };
-    let names: Vec<&str> = factor.ties.iter().filter_map(|at| Some(factor.levels.get(*at)?.label.as_str())).collect();
+    let [factor] = sweep.factors.as_slice() else {
+        return String::new();
+    };
+    let names: Vec<&str> = factor
+        .ties
+        .iter()
+        .filter_map(|at| Some(factor.levels.get(*at)?.label.as_str()))
+        .collect();
     match names.as_slice() {
         [] => String::new(),
         _ if factor.is_amount => String::new(),
@@ -63,12 +84,16 @@ fn ties(sweep: &Sweep) -> String {
 
 fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
 }
 
 /// What qualifies a value of runs that are too short for the queues of the path.
 fn too_short(sweep: &Sweep) -> String {
-    let share = sweep.in_flight_share.filter(|share| *share > sweep.plan.tolerance * 1.2);
+    let share = sweep
+        .in_flight_share
+        .filter(|share| *share > sweep.plan.tolerance * 1.2);
     share.map_or_else(String::new, |share| {
         let time_s = sweep.run_time_s.unwrap_or(sweep.plan.time_s);
         let enough_s = (f64::from(time_s) * share / sweep.plan.tolerance).ceil();
@@ -84,7 +109,12 @@ fn too_short(sweep: &Sweep) -> String {
 /// Levels with the names of their factors.
 fn setting(sweep: &Sweep, leader: &Leader) -> String {
     let factors = sweep.plan.factors.iter();
-    let levels = factors.filter_map(|factor| Some((factor.name.as_str(), leader.setting.get(&factor.name)?.as_str())));
+    let levels = factors.filter_map(|factor| {
+        Some((
+            factor.name.as_str(),
+            leader.setting.get(&factor.name)?.as_str(),
+        ))
+    });
     let words: Vec<String> = levels
         .map(|level| match level {
             ("streams", "1") => "1 stream".to_owned(),
@@ -122,11 +152,16 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
             sweep.plan.tolerance * 100.0
         ));
     }
-    if matches!(sweep.answer, Recommendation::Inconclusive { .. }) && sweep.ended_by.is_none() && !sweep.is_cut_short {
+    if matches!(sweep.answer, Recommendation::Inconclusive { .. })
+        && sweep.ended_by.is_none()
+        && !sweep.is_cut_short
+    {
         remarks.push("Longer runs (--time) or more of them (--repetitions) may decide".to_owned());
     }
     if sweep.plan.objective == Objective::CpuPerByte && sweep.is_client_cpu_only {
-        remarks.push("The server does not report its CPU time: values count the client's alone".to_owned());
+        remarks.push(
+            "The server does not report its CPU time: values count the client's alone".to_owned(),
+        );
     }
     remarks
 }
@@ -140,25 +175,42 @@ pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
         lines.extend(lighter(sweep, factor));
         lines.extend(excess(sweep, factor));
         if !factor.limits.is_empty() {
-            lines.push(format!("limit at {}: {}", label(factor, factor.limited), reasons(&factor.limits)));
+            lines.push(format!(
+                "limit at {}: {}",
+                label(factor, factor.limited),
+                reasons(&factor.limits)
+            ));
         }
     }
     for fall in &factor.degradations {
         lines.push(degradation(sweep, factor, fall));
     }
     if let Some(levels) = span(&factor.spared) {
-        let were = if factor.spared.len() == 1 { "was" } else { "were" };
-        lines.push(format!("{levels} {were} not run: doubling twice brought nothing"));
+        let were = if factor.spared.len() == 1 {
+            "was"
+        } else {
+            "were"
+        };
+        lines.push(format!(
+            "{levels} {were} not run: doubling twice brought nothing"
+        ));
     }
     for same in factor.failed.chunk_by(|one, next| one.error == next.error) {
         let levels: Vec<&str> = same.iter().map(|failed| failed.level.as_str()).collect();
-        lines.push(format!("every run failed at {}: {}", levels.join(", "), same[0].error));
+        lines.push(format!(
+            "every run failed at {}: {}",
+            levels.join(", "),
+            same[0].error
+        ));
     }
     lines
 }
 
 fn label(factor: &FactorResult, place: usize) -> &str {
-    factor.levels.get(place).map_or("?", |level| level.label.as_str())
+    factor
+        .levels
+        .get(place)
+        .map_or("?", |level| level.label.as_str())
 }
 
 /// `8 to 64` of several in order.
@@ -174,31 +226,57 @@ fn span(labels: &[String]) -> Option<String> {
 fn comparison(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
     let tolerance = sweep.plan.tolerance * 100.0;
     let advised = label(factor, factor.advised);
-    let labels = |places: &[usize]| places.iter().map(|at| label(factor, *at).to_owned()).collect::<Vec<_>>();
+    let labels = |places: &[usize]| {
+        places
+            .iter()
+            .map(|at| label(factor, *at).to_owned())
+            .collect::<Vec<_>>()
+    };
     let costs = |place: usize| {
         let metrics = &factor.levels.get(place)?.metrics;
         Some(values::cost(sweep.plan.objective, metrics)).filter(|cost| !cost.is_empty())
     };
     let compared = |place: usize| {
-        let (there, here) = costs(place).zip(costs(factor.advised)).filter(|(there, here)| there != here)?;
-        Some(format!("; at {}: {there}; at {advised}: {here}", label(factor, place)))
+        let (there, here) = costs(place)
+            .zip(costs(factor.advised))
+            .filter(|(there, here)| there != here)?;
+        Some(format!(
+            "; at {}: {there}; at {advised}: {here}",
+            label(factor, place)
+        ))
     };
 
-    let others: Vec<usize> = (0..factor.levels.len()).filter(|place| *place != factor.advised).collect();
+    let others: Vec<usize> = (0..factor.levels.len())
+        .filter(|place| *place != factor.advised)
+        .collect();
     let last_tie = factor.ties.iter().copied().max();
     let cost = last_tie.and_then(compared).unwrap_or_default();
-    let none = format!("up to {:.0} % counts as none", margin(sweep, factor) * 100.0);
+    let none = format!(
+        "up to {:.0} % counts as none",
+        margin(sweep, factor) * 100.0
+    );
     if factor.is_default {
-        let tried = if factor.is_amount { span(&labels(&others))? } else { labels(&others).join(", ") };
-        return Some(format!("{tried}: no clear gain over {advised} ({none}){cost}"));
+        let tried = if factor.is_amount {
+            span(&labels(&others))?
+        } else {
+            labels(&others).join(", ")
+        };
+        return Some(format!(
+            "{tried}: no clear gain over {advised} ({none}){cost}"
+        ));
     }
     if !factor.is_amount {
         return None;
     }
     let plateau: Vec<usize> = factor.plateau.clone().collect();
     Some(match plateau.as_slice() {
-        [_] => format!("plateau: {advised} alone; no other level is as good within {tolerance:.0} %"),
-        _ => format!("plateau: {}, without a clear difference ({none}){cost}", span(&labels(&plateau))?),
+        [_] => {
+            format!("plateau: {advised} alone; no other level is as good within {tolerance:.0} %")
+        }
+        _ => format!(
+            "plateau: {}, without a clear difference ({none}){cost}",
+            span(&labels(&plateau))?
+        ),
     })
 }
 
@@ -207,29 +285,47 @@ fn margin(sweep: &Sweep, factor: &FactorResult) -> f64 {
     if !sweep.plan.objective.is_higher_better() {
         return sweep.plan.tolerance;
     }
-    let compared = factor.plateau.clone().chain([factor.advised]).chain(factor.ties.iter().copied());
+    let compared = factor
+        .plateau
+        .clone()
+        .chain([factor.advised])
+        .chain(factor.ties.iter().copied());
     let in_flight = compared.filter_map(|place| factor.levels.get(place)?.metrics.in_flight_share);
     in_flight.fold(sweep.plan.tolerance, f64::max)
 }
 
 /// A level that is as good and loads the path less.
 fn lighter(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
-    let metrics =
-        |place: usize| factor.levels.get(place).map(|level| values::cost(sweep.plan.objective, &level.metrics));
+    let metrics = |place: usize| {
+        factor
+            .levels
+            .get(place)
+            .map(|level| values::cost(sweep.plan.objective, &level.metrics))
+    };
     let place = factor.lighter?;
     let (there, here) = (metrics(place)?, metrics(factor.advised)?);
-    Some(format!("{} is as good and loads the path less: {there} instead of {here}", label(factor, place)))
+    Some(format!(
+        "{} is as good and loads the path less: {there} instead of {here}",
+        label(factor, place)
+    ))
 }
 
 /// What the differences between runs leave open.
 fn excess(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
-    let excess = factor.excess_max.filter(|excess| *excess > 2.0 * sweep.plan.tolerance)?;
+    let excess = factor
+        .excess_max
+        .filter(|excess| *excess > 2.0 * sweep.plan.tolerance)?;
     let percent = excess * 100.0;
-    Some(format!("runs at one level differ: that another level is up to {percent:.0} % better is not excluded"))
+    Some(format!(
+        "runs at one level differ: that another level is up to {percent:.0} % better is not excluded"
+    ))
 }
 
 fn degradation(sweep: &Sweep, factor: &FactorResult, fall: &Degradation) -> String {
-    let worst = factor.levels.get(fall.worst).map_or(0.0, |level| level.median);
+    let worst = factor
+        .levels
+        .get(fall.worst)
+        .map_or(0.0, |level| level.median);
     let place = match fall.side {
         PlateauSide::Below => format!("below {}", label(factor, fall.edge)),
         PlateauSide::Above => format!("above {}", label(factor, fall.edge)),
@@ -237,16 +333,31 @@ fn degradation(sweep: &Sweep, factor: &FactorResult, fall: &Degradation) -> Stri
     };
     format!(
         "{place} it is worse, {} {} at {} ({:+.0} %){} {}",
-        if fall.change_percent > 0.0 { "up to" } else { "down to" },
+        if fall.change_percent > 0.0 {
+            "up to"
+        } else {
+            "down to"
+        },
         values::value(sweep.plan.objective, worst),
         label(factor, fall.worst),
         fall.change_percent,
-        if fall.reasons.iter().any(|reason| reason.name == ReasonName::NotKnown) { "; the cause is" } else { ":" },
+        if fall
+            .reasons
+            .iter()
+            .any(|reason| reason.name == ReasonName::NotKnown)
+        {
+            "; the cause is"
+        } else {
+            ":"
+        },
         reasons(&fall.reasons)
     )
 }
 
 fn reasons(reasons: &[Reason]) -> String {
-    let words: Vec<&str> = reasons.iter().map(|reason| reason.sentence.as_str()).collect();
+    let words: Vec<&str> = reasons
+        .iter()
+        .map(|reason| reason.sentence.as_str())
+        .collect();
     words.join("; ")
 }

@@ -4,8 +4,8 @@ use linerate_lab::RunError;
 use linerate_lab::stats::Interval;
 use linerate_lab::sweep::recorded_runs;
 use linerate_lab::sweep::{
-    Cost, Degradation, FactorResult, FailedLevel, Leader, Level, Objective, PlannedFactor, PlateauSide, Recommendation,
-    Run, RunMetrics, Sweep, SweepPlan,
+    Cost, Degradation, FactorResult, FailedLevel, Leader, Level, Objective, PlannedFactor,
+    PlateauSide, Recommendation, Run, RunMetrics, Sweep, SweepPlan,
 };
 use linerate_model::record::{Detail, TestDetail, Trial};
 use linerate_model::sweep::{Reason, ReasonName};
@@ -19,7 +19,10 @@ fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
     level.label = label.to_owned();
     level.level = amount;
     level.median = median;
-    level.range = Some(Interval { low: median * 0.98, high: median * 1.01 });
+    level.range = Some(Interval {
+        low: median * 0.98,
+        high: median * 1.01,
+    });
     level.runs = runs;
     level.metrics.received_bps = median;
     level.metrics.sent_bps = Some(median);
@@ -34,14 +37,22 @@ fn run(level: &str, value: f64) -> Run {
     let mut metrics = RunMetrics::default();
     metrics.received_bps = value;
     metrics.cpu_client_percent = Some(40.0);
-    Run { levels: vec![level.to_owned()], started_s: 1.5, is_warm_up: false, outcome: Ok((value, metrics)) }
+    Run {
+        levels: vec![level.to_owned()],
+        started_s: 1.5,
+        is_warm_up: false,
+        outcome: Ok((value, metrics)),
+    }
 }
 
 pub(crate) fn sweep() -> Sweep {
     let setting = [("streams".to_owned(), "10".to_owned())].into();
     let answer = Recommendation::Use {
         leader: Leader::new(setting, 288e9, "iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10"),
-        interval: Interval { low: 285e9, high: 291e9 },
+        interval: Interval {
+            low: 285e9,
+            high: 291e9,
+        },
     };
     let mut sweep = Sweep::new(plan(), Cost::new(58, 261.0), Cost::new(46, 207.4), answer);
     sweep.provenance.started_at = "2026-11-23T13:40:00Z".to_owned();
@@ -68,8 +79,12 @@ fn plan() -> SweepPlan {
 }
 
 fn streams() -> FactorResult {
-    let levels =
-        vec![level("1", 1, 33e9, 3), level("10", 10, 288e9, 5), level("11", 11, 286e9, 5), level("20", 20, 163e9, 3)];
+    let levels = vec![
+        level("1", 1, 33e9, 3),
+        level("10", 10, 288e9, 5),
+        level("11", 11, 286e9, 5),
+        level("20", 20, 163e9, 3),
+    ];
     let mut streams = FactorResult::new("streams", levels, 1);
     streams.is_amount = true;
     streams.plateau = 1..=2;
@@ -107,7 +122,10 @@ fn the_text_begins_with_the_answer() {
 #[test]
 fn remarks_qualify_the_answer() {
     let mut sweep = sweep();
-    sweep.answer = Recommendation::Inconclusive { reason: "runs differ too much".to_owned(), leader: None };
+    sweep.answer = Recommendation::Inconclusive {
+        reason: "runs differ too much".to_owned(),
+        leader: None,
+    };
     sweep.drift_ratio = Some(0.8);
     sweep.is_cut_short = true;
     sweep.ended_by = Some("interrupted\u{1b}[31m".to_owned());
@@ -123,11 +141,17 @@ fn remarks_qualify_the_answer() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(!text.contains("plateau") && !text.contains("plain iperf3"), "{text}");
+    assert!(
+        !text.contains("plateau") && !text.contains("plain iperf3"),
+        "{text}"
+    );
     sweep.factors[0].failed.clear();
     sweep.factors[0].degradations.clear();
     let text = super::text(&sweep, &runs(), Glyphs::Ascii);
-    assert!(!text.contains("\nstreams\n"), "a heading without text: {text}");
+    assert!(
+        !text.contains("\nstreams\n"),
+        "a heading without text: {text}"
+    );
 }
 
 #[test]
@@ -136,8 +160,15 @@ fn headline_qualifies_runs_that_are_too_short_for_the_queues_of_the_path() {
     sweep.plan.time_s = 1;
     sweep.in_flight_share = Some(0.04);
     let text = text(&sweep, &runs(), Glyphs::Ascii);
-    let headline = text.split("\n\n").next().unwrap_or_default().replace('\n', " ");
-    assert!(headline.contains("runs of 1 s are short: 4 % of the data was in flight"), "{headline}");
+    let headline = text
+        .split("\n\n")
+        .next()
+        .unwrap_or_default()
+        .replace('\n', " ");
+    assert!(
+        headline.contains("runs of 1 s are short: 4 % of the data was in flight"),
+        "{headline}"
+    );
     assert!(headline.contains("--time 2 makes it 3 %"), "{headline}");
 }
 
@@ -149,8 +180,14 @@ fn where_no_level_is_better_the_default_is_enough() {
     (factor.plateau, factor.advised, factor.degradations) = (1..=3, 0, Vec::new());
     (factor.is_default, factor.ties) = (true, vec![1, 2]);
     let text = text(&sweep, &runs(), Glyphs::Ascii);
-    assert!(text.contains("10 to 20: no clear gain over auto (up to 3 % counts as none)\n"), "{text}");
-    assert!(text.starts_with("Use 10 streams (the default): received 288 Gbit/s"), "{text}");
+    assert!(
+        text.contains("10 to 20: no clear gain over auto (up to 3 % counts as none)\n"),
+        "{text}"
+    );
+    assert!(
+        text.starts_with("Use 10 streams (the default): received 288 Gbit/s"),
+        "{text}"
+    );
     assert!(!text.contains("plateau"), "{text}");
 }
 
@@ -165,42 +202,89 @@ fn answer_has_the_delay_and_the_retransmits_of_what_is_advised_and_of_what_is_no
     let factor = &mut sweep.factors[0];
     factor.levels = vec![level("1", 1, 38.3e6, 6), level("4", 4, 38.2e6, 3)];
     factor.levels[0].metrics = metrics;
-    (factor.levels[1].metrics.rtt_us, factor.levels[1].metrics.retransmits) = (Some(69e3), Some(1.0));
-    (factor.plateau, factor.advised, factor.best, factor.degradations) = (0..=1, 0, 0, Vec::new());
-    (factor.is_default, factor.ties, factor.spared) = (true, vec![1], vec!["8".to_owned(), "16".to_owned()]);
+    (
+        factor.levels[1].metrics.rtt_us,
+        factor.levels[1].metrics.retransmits,
+    ) = (Some(69e3), Some(1.0));
+    (
+        factor.plateau,
+        factor.advised,
+        factor.best,
+        factor.degradations,
+    ) = (0..=1, 0, 0, Vec::new());
+    (factor.is_default, factor.ties, factor.spared) =
+        (true, vec![1], vec!["8".to_owned(), "16".to_owned()]);
 
     let text = unwrapped(&text(&sweep, &runs(), Glyphs::Ascii));
-    assert!(text.contains("95 % confidence), round trip 8.06 ms, 0 retransmits streams"), "{text}");
+    assert!(
+        text.contains("95 % confidence), round trip 8.06 ms, 0 retransmits streams"),
+        "{text}"
+    );
     let costs = "at 4: round trip 69.0 ms, 1 retransmit; at 1: round trip 8.06 ms, 0 retransmits 8 to 16 were";
     assert!(text.contains(costs), "{text}");
-    assert!(text.contains("8 to 16 were not run: doubling twice brought nothing"), "{text}");
+    assert!(
+        text.contains("8 to 16 were not run: doubling twice brought nothing"),
+        "{text}"
+    );
 }
 
 #[test]
 fn choices_that_are_as_good_are_named_as_ties() {
     let mut sweep = sweep();
     let factor = &mut sweep.factors[0];
-    factor.levels = vec![level("reno", 0, 38.3e6, 3), level("bbr", 1, 38.3e6, 6), level("cubic", 2, 38.3e6, 3)];
-    (factor.is_amount, factor.advised, factor.best, factor.plateau) = (false, 1, 0, 0..=0);
+    factor.levels = vec![
+        level("reno", 0, 38.3e6, 3),
+        level("bbr", 1, 38.3e6, 6),
+        level("cubic", 2, 38.3e6, 3),
+    ];
+    (
+        factor.is_amount,
+        factor.advised,
+        factor.best,
+        factor.plateau,
+    ) = (false, 1, 0, 0..=0);
     (factor.is_default, factor.ties, factor.degradations) = (true, vec![0, 2], Vec::new());
     let text = unwrapped(&text(&sweep, &runs(), Glyphs::Ascii));
-    assert!(text.contains("; reno and cubic tie with it streams"), "{text}");
-    assert!(text.contains("reno, cubic: no clear gain over bbr"), "{text}");
+    assert!(
+        text.contains("; reno and cubic tie with it streams"),
+        "{text}"
+    );
+    assert!(
+        text.contains("reno, cubic: no clear gain over bbr"),
+        "{text}"
+    );
 }
 
 #[test]
 fn where_every_level_loses_too_much_none_is_advised() {
     let mut sweep = sweep();
     sweep.plan.objective = Objective::LowLoss;
-    sweep.answer = Recommendation::Unmet { reason: "no rate from 1 to 20 has less than 0.1 % loss".to_owned() };
+    sweep.answer = Recommendation::Unmet {
+        reason: "no rate from 1 to 20 has less than 0.1 % loss".to_owned(),
+    };
     for level in &mut sweep.factors[0].levels {
-        (level.median, level.range) = (0.0, Some(Interval { low: 0.0, high: 0.0 }));
+        (level.median, level.range) = (
+            0.0,
+            Some(Interval {
+                low: 0.0,
+                high: 0.0,
+            }),
+        );
     }
     sweep.factors[0].degradations.clear();
     let text = text(&sweep, &runs(), Glyphs::Ascii);
-    assert!(text.starts_with("No rate from 1 to 20 has less than 0.1 % loss\n"), "{text}");
-    assert!(!text.contains('*') && !text.contains("plain iperf3"), "{text}");
-    assert!(text.contains("no level is advised") && !text.contains("much lost to too much"), "{text}");
+    assert!(
+        text.starts_with("No rate from 1 to 20 has less than 0.1 % loss\n"),
+        "{text}"
+    );
+    assert!(
+        !text.contains('*') && !text.contains("plain iperf3"),
+        "{text}"
+    );
+    assert!(
+        text.contains("no level is advised") && !text.contains("much lost to too much"),
+        "{text}"
+    );
 }
 
 /// The text with one space between words.
@@ -240,25 +324,47 @@ fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
 fn picture_has_loss_and_round_trip_and_thirty_amounts_by_their_ratios() {
     let mut sweep = sweep();
     let factor = &mut sweep.factors[0];
-    factor.levels = (1..=30).map(|streams| level(&streams.to_string(), streams, 1e9, 3)).collect();
+    factor.levels = (1..=30)
+        .map(|streams| level(&streams.to_string(), streams, 1e9, 3))
+        .collect();
     factor.levels.insert(0, level("auto", 0, 1e9, 3));
     let html = html(&sweep, &runs());
-    let charts: Vec<&str> =
-        html.split("<svg").skip(1).map(|chart| chart.split("</svg>").next().unwrap_or_default()).collect();
+    let charts: Vec<&str> = html
+        .split("<svg")
+        .skip(1)
+        .map(|chart| chart.split("</svg>").next().unwrap_or_default())
+        .collect();
     let names = ["received<", "retransmits<", "round trip<"];
     assert_eq!(charts.len(), names.len());
     for (chart, name) in charts.into_iter().zip(names) {
         assert!(chart.contains(name), "{name}");
-        let labels = chart.split("text-anchor=\"middle\">").skip(1).filter_map(|rest| rest.split("</text>").next());
-        let levels: Vec<&str> = labels.filter(|label| *label == "auto" || label.parse::<u32>().is_ok()).collect();
-        assert!(levels.starts_with(&["auto", "1", "2"]) && levels.len() < 20, "{levels:?}");
-        let line = chart.split("points=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a line");
-        let x: Vec<f64> = line.split(' ').filter_map(|corner| corner.split(',').next()?.parse().ok()).collect();
+        let labels = chart
+            .split("text-anchor=\"middle\">")
+            .skip(1)
+            .filter_map(|rest| rest.split("</text>").next());
+        let levels: Vec<&str> = labels
+            .filter(|label| *label == "auto" || label.parse::<u32>().is_ok())
+            .collect();
+        assert!(
+            levels.starts_with(&["auto", "1", "2"]) && levels.len() < 20,
+            "{levels:?}"
+        );
+        let line = chart
+            .split("points=\"")
+            .nth(1)
+            .and_then(|rest| rest.split('"').next())
+            .expect("a line");
+        let x: Vec<f64> = line
+            .split(' ')
+            .filter_map(|corner| corner.split(',').next()?.parse().ok())
+            .collect();
         // As far from 1 to 2 as from 8 to 16.
         assert!(((x[1] - x[0]) - (x[15] - x[7])).abs() < 0.3, "{x:?}");
     }
     assert!(
-        text(&sweep, &runs(), Glyphs::Ascii).lines().any(|line| line.trim_start().starts_with("auto ####")),
+        text(&sweep, &runs(), Glyphs::Ascii)
+            .lines()
+            .any(|line| line.trim_start().starts_with("auto ####")),
         "a bar"
     );
 }
@@ -285,12 +391,22 @@ fn trial(no: u32, streams: &str, reason: Option<&str>) -> Trial {
 #[test]
 fn reports_of_a_stored_sweep_are_those_of_the_sweep() {
     let trials = vec![trial(0, "1", None), trial(1, "20", Some("refused"))];
-    let stored = |text: &str| serde_json::from_str::<(Sweep, Vec<Trial>)>(text).expect("what was written");
+    let stored =
+        |text: &str| serde_json::from_str::<(Sweep, Vec<Trial>)>(text).expect("what was written");
     let (again, trials_again) = stored(&serde_json::to_string(&(sweep(), &trials)).expect("JSON"));
     assert_eq!((&again, &trials_again), (&sweep(), &trials));
-    let (runs, runs_again) = (recorded_runs(&sweep(), &trials), recorded_runs(&again, &trials_again));
+    let (runs, runs_again) = (
+        recorded_runs(&sweep(), &trials),
+        recorded_runs(&again, &trials_again),
+    );
     assert_eq!(html(&sweep(), &runs), html(&again, &runs_again));
     let csv = csv(&again, &runs_again);
-    assert!(csv.contains("\r\n0,1.500,true,1,32000000000,32000000000,"), "{csv}");
-    assert!(csv.contains("\r\n1,1.500,false,20,,,") && csv.trim_end().ends_with(",refused"), "{csv}");
+    assert!(
+        csv.contains("\r\n0,1.500,true,1,32000000000,32000000000,"),
+        "{csv}"
+    );
+    assert!(
+        csv.contains("\r\n1,1.500,false,20,,,") && csv.trim_end().ends_with(",refused"),
+        "{csv}"
+    );
 }

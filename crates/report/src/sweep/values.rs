@@ -36,18 +36,35 @@ pub(super) fn cost(objective: Objective, metrics: &RunMetrics) -> String {
         1.0 => "1 retransmit".to_owned(),
         count => format!("{count:.0} retransmits"),
     });
-    let lost = metrics.lost_percent.map(|percent| format!("{percent:.2} % lost"));
-    [delay, retransmits, lost].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let lost = metrics
+        .lost_percent
+        .map(|percent| format!("{percent:.2} % lost"));
+    [delay, retransmits, lost]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// A time in µs as `210 us` or `9.5 ms`.
 pub(super) fn delay(us: f64) -> String {
-    if us < 1000.0 { format!("{} us", digits(us)) } else { format!("{} ms", digits(us / 1000.0)) }
+    if us < 1000.0 {
+        format!("{} us", digits(us))
+    } else {
+        format!("{} ms", digits(us / 1000.0))
+    }
 }
 
 /// Two values with their unit.
 pub(super) fn interval(objective: Objective, interval: Interval) -> String {
-    let (low, high) = (value(objective, interval.low), value(objective, interval.high));
+    let (low, high) = (
+        value(objective, interval.low),
+        value(objective, interval.high),
+    );
     // Runs that lose too much have no figure to show.
-    if objective == Objective::LowLoss && low == high { low } else { format!("{low} to {high}") }
+    if objective == Objective::LowLoss && low == high {
+        low
+    } else {
+        format!("{low} to {high}")
+    }
 }

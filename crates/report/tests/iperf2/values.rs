@@ -35,7 +35,12 @@ impl Row {
 }
 
 /// Replaces what the originals get wrong. `names` is the line of the column names, if there is one.
-pub(crate) fn mask(line: &str, names: Option<&str>, endpoint: Endpoint, has_intervals: bool) -> String {
+pub(crate) fn mask(
+    line: &str,
+    names: Option<&str>,
+    endpoint: Endpoint,
+    has_intervals: bool,
+) -> String {
     if line.starts_with("time,") {
         return line.to_owned();
     }
@@ -47,7 +52,11 @@ pub(crate) fn mask(line: &str, names: Option<&str>, endpoint: Endpoint, has_inte
         let is_sender = endpoint == Endpoint::Client;
         let losses = if names.is_some() { 10 } else { 9 };
         if row.has_losses && (is_sender || row.id < 0) {
-            fields.iter_mut().skip(losses).take(5).for_each(|field| *field = "#");
+            fields
+                .iter_mut()
+                .skip(losses)
+                .take(5)
+                .for_each(|field| *field = "#");
         }
         if row.id < 0 {
             fields[3] = "#";

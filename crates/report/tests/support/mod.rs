@@ -38,7 +38,8 @@ pub(crate) fn fixtures() -> PathBuf {
 
 /// The lines of a file of recorded events.
 pub(crate) fn recordings<T: DeserializeOwned>(path: &str) -> Vec<T> {
-    let text = fs::read_to_string(fixtures().join(path)).expect("the fixtures are part of the repository");
+    let text =
+        fs::read_to_string(fixtures().join(path)).expect("the fixtures are part of the repository");
     let read = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     text.lines().map(read).collect()
 }
@@ -46,21 +47,31 @@ pub(crate) fn recordings<T: DeserializeOwned>(path: &str) -> Vec<T> {
 /// Recordings of iperf3 whose names have one of these endings. Every recorded file with such a name has events.
 pub(crate) fn recorded(path: &str, endings: &[&str]) -> Vec<Recording> {
     let mut recordings: Vec<Recording> = recordings(path);
-    recordings.retain(|recording| endings.iter().any(|ending| recording.name.ends_with(ending)));
+    recordings.retain(|recording| {
+        endings
+            .iter()
+            .any(|ending| recording.name.ends_with(ending))
+    });
     recordings.sort_by(|a, b| a.name.cmp(&b.name));
-    let with_events: Vec<&str> = recordings.iter().map(|recording| recording.name.as_str()).collect();
+    let with_events: Vec<&str> = recordings
+        .iter()
+        .map(|recording| recording.name.as_str())
+        .collect();
     assert_eq!(with_events, names(endings));
     recordings
 }
 
 /// Names of the recorded files with one of these endings, sorted.
 fn names(endings: &[&str]) -> Vec<String> {
-    let files = fs::read_dir(fixtures().join("iperf3")).expect("the fixtures are part of the repository");
+    let files =
+        fs::read_dir(fixtures().join("iperf3")).expect("the fixtures are part of the repository");
     let mut names: Vec<String> = files
         .map(|entry| entry.expect("readable directory").file_name())
         .map(|name| name.into_string().expect("UTF-8"))
         // Recorded dialogues are the protocol crate's. The recording of -J with -V is JSON behind a line of text.
-        .filter(|name| !name.ends_with(".ctl.json") && !name.starts_with("err-J-V.c321-s321.client."))
+        .filter(|name| {
+            !name.ends_with(".ctl.json") && !name.starts_with("err-J-V.c321-s321.client.")
+        })
         .filter(|name| endings.iter().any(|ending| name.ends_with(ending)))
         .collect();
     names.sort();
@@ -91,13 +102,17 @@ pub(crate) struct Captured(Arc<Mutex<Vec<u8>>>);
 
 impl Captured {
     pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.0.lock().expect("no writer panicked").clone()).expect("writers write UTF-8")
+        String::from_utf8(self.0.lock().expect("no writer panicked").clone())
+            .expect("writers write UTF-8")
     }
 }
 
 impl Write for Captured {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no writer panicked").extend_from_slice(bytes);
+        self.0
+            .lock()
+            .expect("no writer panicked")
+            .extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -115,9 +130,15 @@ pub(crate) fn captured_output() -> (Output, Captured, Captured) {
 
 /// Asserts that two texts are the same and names the first line that is not.
 pub(crate) fn assert_same_text(actual: &str, expected: &str, name: &str) {
-    let mut lines = actual.split_inclusive('\n').zip(expected.split_inclusive('\n'));
+    let mut lines = actual
+        .split_inclusive('\n')
+        .zip(expected.split_inclusive('\n'));
     if let Some((actual, expected)) = lines.find(|(a, b)| a != b) {
         panic!("{name}\n  expected {expected:?}\n  got      {actual:?}");
     }
-    assert_eq!(actual.len(), expected.len(), "{name} ends too early or too late:\n{actual}");
+    assert_eq!(
+        actual.len(),
+        expected.len(),
+        "{name} ends too early or too late:\n{actual}"
+    );
 }

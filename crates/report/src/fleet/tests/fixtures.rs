@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use linerate_lab::fleet::{FleetPlan, FleetProgress, PlanHost, RoundError, RoundRunner, Topology, explore};
+use linerate_lab::fleet::{
+    FleetPlan, FleetProgress, PlanHost, RoundError, RoundRunner, Topology, explore,
+};
 use linerate_model::fleet::{
-    Cell, CellOutcome, FleetMode, FleetReport, HostId, Measurement, PairDirection, Round, StartTimes, Task,
+    Cell, CellOutcome, FleetMode, FleetReport, HostId, Measurement, PairDirection, Round,
+    StartTimes, Task,
 };
 
 use crate::fleet::{RunFacts, report};
@@ -32,7 +35,11 @@ pub(super) struct Fleet {
 }
 
 pub(super) fn mesh(count: usize) -> Fleet {
-    let plan_host = |id: HostId| PlanHost { id, rack: None, is_target_only: false };
+    let plan_host = |id: HostId| PlanHost {
+        id,
+        rack: None,
+        is_target_only: false,
+    };
     let plan = FleetPlan {
         hosts: hosts(count).into_iter().map(plan_host).collect(),
         topology: Topology::Mesh,
@@ -63,7 +70,10 @@ pub(super) fn mesh(count: usize) -> Fleet {
 
 /// Racks of `size` hosts, whose uplinks all pairs of a round share.
 pub(super) fn racked(count: usize, size: usize, uplink_bps: f64) -> Fleet {
-    let mut fleet = Fleet { uplink_bps, ..mesh(count) };
+    let mut fleet = Fleet {
+        uplink_bps,
+        ..mesh(count)
+    };
     for (at, host) in fleet.plan.hosts.iter_mut().enumerate() {
         host.rack = Some(format!("r{}", at / size + 1));
     }
@@ -73,7 +83,11 @@ pub(super) fn racked(count: usize, size: usize, uplink_bps: f64) -> Fleet {
 /// All send to `nas`, which has ten times their rate.
 pub(super) fn incast(count: usize) -> Fleet {
     let mut fleet = mesh(count);
-    fleet.plan.hosts.push(PlanHost { id: host("nas"), rack: None, is_target_only: false });
+    fleet.plan.hosts.push(PlanHost {
+        id: host("nas"),
+        rack: None,
+        is_target_only: false,
+    });
     fleet.plan.topology = Topology::Incast(host("nas"));
     fleet
 }
@@ -92,18 +106,36 @@ impl Fleet {
     pub(super) fn run(mut self) -> FleetReport {
         let plan = self.plan.clone();
         let outcome = explore(&plan, Vec::new(), &mut self);
-        let links_bps = plan.topology.hub().map(|hub| (hub.clone(), 10e9)).into_iter().collect();
-        let facts = RunFacts { elapsed: self.now(), links_bps, ..RunFacts::default() };
+        let links_bps = plan
+            .topology
+            .hub()
+            .map(|hub| (hub.clone(), 10e9))
+            .into_iter()
+            .collect();
+        let facts = RunFacts {
+            elapsed: self.now(),
+            links_bps,
+            ..RunFacts::default()
+        };
         report(&plan, outcome, facts)
     }
 
     fn rate(&self, task: &Task, round: &Round) -> f64 {
         let of = |host: &HostId| self.slow.get(host).copied().unwrap_or(self.line_bps);
         let racks = self.plan.racks();
-        let ends = |task: &Task| (racks.get(&task.source).cloned(), racks.get(&task.sink).cloned());
+        let ends = |task: &Task| {
+            (
+                racks.get(&task.source).cloned(),
+                racks.get(&task.sink).cloned(),
+            )
+        };
         let own = ends(task);
         let crossing = round.tasks.iter().filter(|task| ends(task) == own).count() as f64;
-        let uplink = if own.0 == own.1 { f64::INFINITY } else { self.uplink_bps / crossing };
+        let uplink = if own.0 == own.1 {
+            f64::INFINITY
+        } else {
+            self.uplink_bps / crossing
+        };
         of(&task.source).min(of(&task.sink)).min(uplink).round()
     }
 }
@@ -125,7 +157,12 @@ impl RoundRunner for Fleet {
     }
 
     fn alive(&self) -> BTreeSet<HostId> {
-        self.plan.hosts.iter().map(|host| host.id.clone()).filter(|id| !self.dead.contains(id)).collect()
+        self.plan
+            .hosts
+            .iter()
+            .map(|host| host.id.clone())
+            .filter(|id| !self.dead.contains(id))
+            .collect()
     }
 
     fn now(&self) -> Duration {

@@ -19,8 +19,12 @@ pub(super) fn latency(load: &LoadResult) -> Table {
         ("send lag: due to sent", &load.send_lag),
         ("connect", &load.connect),
     ];
-    let more = more.into_iter().filter_map(|(name, latency)| Some((name, latency.as_ref()?)));
-    let rows: Vec<(&str, &Latency)> = std::iter::once((first, &load.latency)).chain(more).collect();
+    let more = more
+        .into_iter()
+        .filter_map(|(name, latency)| Some((name, latency.as_ref()?)));
+    let rows: Vec<(&str, &Latency)> = std::iter::once((first, &load.latency))
+        .chain(more)
+        .collect();
     Table::of("latency", "", &rows)
         .text("of", |(name, _)| *name)
         .number("p50", |(_, latency)| quantile(latency.p50, latency.n))
@@ -28,7 +32,9 @@ pub(super) fn latency(load: &LoadResult) -> Table {
         .number("p99", |(_, latency)| quantile(latency.p99, latency.n))
         .number("p99.9", |(_, latency)| quantile(latency.p999, latency.n))
         .number("max", |(_, latency)| quantile(latency.max, latency.n))
-        .number("mean", |(_, latency)| known((latency.n > 0).then_some(latency.mean_ns), time))
+        .number("mean", |(_, latency)| {
+            known((latency.n > 0).then_some(latency.mean_ns), time)
+        })
         .number("n", |(_, latency)| grouped(latency.n))
         .notes(notes(load, &rows))
         .table()
@@ -36,7 +42,9 @@ pub(super) fn latency(load: &LoadResult) -> Table {
 
 fn notes(load: &LoadResult, rows: &[(&str, &Latency)]) -> Vec<&'static str> {
     let mut notes = Vec::new();
-    let quantiles = rows.iter().flat_map(|(_, l)| [l.p50, l.p90, l.p99, l.p999, l.max]);
+    let quantiles = rows
+        .iter()
+        .flat_map(|(_, l)| [l.p50, l.p90, l.p99, l.p999, l.max]);
     if quantiles.clone().any(|quantile| quantile.is_none()) {
         notes.push("n/a: fewer than ten values lie above the quantile, so it says nothing");
     }
@@ -50,9 +58,19 @@ fn notes(load: &LoadResult, rows: &[(&str, &Latency)]) -> Vec<&'static str> {
 /// A row for each kind of failure with the first texts; `None` without failures.
 pub(super) fn errors(load: &LoadResult) -> Option<Table> {
     let rows = load.errors.iter().flat_map(|(class, error)| {
-        let first = (stored_name(class), grouped(error.count), Cell::from(labels::belongs_to(class)));
+        let first = (
+            stored_name(class),
+            grouped(error.count),
+            Cell::from(labels::belongs_to(class)),
+        );
         let texts = error.texts.iter().take(ErrorCounts::TEXTS_MAX);
-        let texts = texts.map(|text| (String::new(), String::new(), Cell::from(format!("\"{text}\""))));
+        let texts = texts.map(|text| {
+            (
+                String::new(),
+                String::new(),
+                Cell::from(format!("\"{text}\"")),
+            )
+        });
         std::iter::once(first).chain(texts)
     });
     let rows: Vec<(String, String, Cell)> = rows.collect();

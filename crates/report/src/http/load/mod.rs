@@ -4,7 +4,9 @@ mod cost;
 mod latency;
 
 use linerate_model::finding::Confidence;
-use linerate_model::http::{CellVerdict, EndpointStats, ErrorClass, Judgement, LoadResult, Mode, VerdictClass};
+use linerate_model::http::{
+    CellVerdict, EndpointStats, ErrorClass, Judgement, LoadResult, Mode, VerdictClass,
+};
 use linerate_model::stored_name;
 
 use super::labels;
@@ -38,13 +40,21 @@ pub struct LoadReport<'a> {
 /// `is_verbose`.
 #[must_use]
 pub fn load_text(report: &LoadReport<'_>, is_verbose: bool, style: Style) -> String {
-    Document { name: "linerate http load", blocks: load_blocks(report, is_verbose) }.text(style)
+    Document {
+        name: "linerate http load",
+        blocks: load_blocks(report, is_verbose),
+    }
+    .text(style)
 }
 
 /// The parts of the report.
 pub(crate) fn load_blocks(report: &LoadReport<'_>, is_verbose: bool) -> Vec<Block> {
     let mut blocks = vec![Block::entry("RESULT", ANSWER_CHARS, result(report.load))];
-    blocks.extend(report.verdict.map(|verdict| limit(&verdict.primary, verdict.confidence)));
+    blocks.extend(
+        report
+            .verdict
+            .map(|verdict| limit(&verdict.primary, verdict.confidence)),
+    );
     blocks.extend(not_accepted(report.load).map(|text| Block::entry("NEXT", ANSWER_CHARS, text)));
     if is_verbose {
         blocks.push(Block::Space);
@@ -64,12 +74,19 @@ fn result(load: &LoadResult) -> String {
             |(ok, payload)| format!("{} 2xx/s, {} MB/s", per_s(ok), mega(payload)),
         ),
     };
-    let classes = load.errors.iter().map(|(class, error)| format!("{} {}", grouped(error.count), stored_name(class)));
+    let classes = load
+        .errors
+        .iter()
+        .map(|(class, error)| format!("{} {}", grouped(error.count), stored_name(class)));
     let is_held = matches!(load.mode, Mode::Idle { .. }) && load.requests == 0;
     let errors = match load.errors.total() {
         0 => "no errors".to_owned(),
         // Without requests there is nothing that they are a share of.
-        total if is_held => format!("{} errors ({})", grouped(total), classes.collect::<Vec<_>>().join(", ")),
+        total if is_held => format!(
+            "{} errors ({})",
+            grouped(total),
+            classes.collect::<Vec<_>>().join(", ")
+        ),
         total => format!(
             "{} errors ({}: {})",
             grouped(total),
@@ -86,15 +103,24 @@ fn result(load: &LoadResult) -> String {
         ("max", latency.max),
     ];
     let quantiles = quantiles.into_iter().filter(|(_, ns)| ns.is_some());
-    let quantiles: Vec<String> = quantiles.map(|(name, ns)| format!("{name} {}", quantile(ns, latency.n))).collect();
+    let quantiles: Vec<String> = quantiles
+        .map(|(name, ns)| format!("{name} {}", quantile(ns, latency.n)))
+        .collect();
     let parts = [rate, errors, quantiles.join(", ")];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+    parts
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// `30 of 200 connections held`
 fn held(load: &LoadResult) -> String {
     let c = load.connections;
-    let (held, wanted) = (c.answered_at_end.unwrap_or(c.open_at_end), grouped(c.wanted));
+    let (held, wanted) = (
+        c.answered_at_end.unwrap_or(c.open_at_end),
+        grouped(c.wanted),
+    );
     match c.open_at_end.saturating_sub(held) {
         0 => format!("{} of {wanted} connections held", grouped(held)),
         silent => format!(
@@ -109,7 +135,8 @@ fn held(load: &LoadResult) -> String {
 /// Next step where idle connections had no response: the kernel of the server connects them, the server accepts them.
 fn not_accepted(load: &LoadResult) -> Option<&'static str> {
     let c = load.connections;
-    let has_silent = load.errors.count(ErrorClass::Timeout) > 0 || c.answered_at_end.is_some_and(|n| n < c.open_at_end);
+    let has_silent = load.errors.count(ErrorClass::Timeout) > 0
+        || c.answered_at_end.is_some_and(|n| n < c.open_at_end);
     let is_idle = matches!(load.mode, Mode::Idle { .. });
     (is_idle && has_silent).then_some(
         "connections without a response wait in the server's listen queue (`ss -lnt` there: Recv-Q) until it accepts them: \
@@ -119,12 +146,24 @@ fn not_accepted(load: &LoadResult) -> Option<&'static str> {
 
 /// What limited the run, how sure that is, and what to do.
 fn limit(judgement: &Judgement, confidence: Confidence) -> Block {
-    let label = if judgement.class == VerdictClass::Invalid { "INVALID" } else { "LIMIT" };
+    let label = if judgement.class == VerdictClass::Invalid {
+        "INVALID"
+    } else {
+        "LIMIT"
+    };
     let evidence: Vec<String> = judgement.evidence.iter().map(ToString::to_string).collect();
     let class = stored_name(judgement.class);
-    let mut text = format!("{class} (confidence {}): {}", stored_name(confidence), evidence.join("; "));
+    let mut text = format!(
+        "{class} (confidence {}): {}",
+        stored_name(confidence),
+        evidence.join("; ")
+    );
     if !text.contains(&judgement.advice) {
-        let next = if judgement.class == VerdictClass::NotSaturated { "" } else { "next: " };
+        let next = if judgement.class == VerdictClass::NotSaturated {
+            ""
+        } else {
+            "next: "
+        };
         text += &format!("; {next}{}", judgement.advice);
     }
     Block::entry(label, ANSWER_CHARS, text)
@@ -133,11 +172,21 @@ fn limit(judgement: &Judgement, confidence: Confidence) -> Block {
 /// Everything that was counted.
 fn details(report: &LoadReport<'_>) -> Vec<Block> {
     let LoadReport { load, target, .. } = report;
-    let protocol = load.protocol.as_ref().filter(|protocol| !protocol.is_plain_http1());
+    let protocol = load
+        .protocol
+        .as_ref()
+        .filter(|protocol| !protocol.is_plain_http1());
     let protocol = protocol.map_or_else(String::new, |protocol| format!("{protocol}, "));
-    let mut blocks =
-        vec![Block::Title(format!("{target}: {protocol}{}", mode(load))), Block::List(report.remarks.to_vec())];
-    blocks.extend(report.verdict.into_iter().flat_map(|verdict| contributing(&verdict.contributing)));
+    let mut blocks = vec![
+        Block::Title(format!("{target}: {protocol}{}", mode(load))),
+        Block::List(report.remarks.to_vec()),
+    ];
+    blocks.extend(
+        report
+            .verdict
+            .into_iter()
+            .flat_map(|verdict| contributing(&verdict.contributing)),
+    );
     blocks.push(Block::Space);
     blocks.extend(rates(report));
     blocks.push(Block::Table(latency(load)));
@@ -172,14 +221,19 @@ fn mode(load: &LoadResult) -> String {
             };
             format!("closed loop, {connections} connections{pipeline}{think}, {window} measured")
         }
-        Mode::Open { rate_per_s, arrivals } => format!(
+        Mode::Open {
+            rate_per_s,
+            arrivals,
+        } => format!(
             "open loop, {} requests per second offered, {} arrivals, {connections} connections, {window} measured",
             per_s(rate_per_s),
             stored_name(arrivals)
         ),
         Mode::Idle { heartbeat_ns } => {
-            let heartbeat = heartbeat_ns
-                .map_or_else(|| "no heartbeats".to_owned(), |ns| format!("a heartbeat on each every {}", time_ns(ns)));
+            let heartbeat = heartbeat_ns.map_or_else(
+                || "no heartbeats".to_owned(),
+                |ns| format!("a heartbeat on each every {}", time_ns(ns)),
+            );
             format!("{connections} connections held, {heartbeat}, {window} measured")
         }
     }
@@ -189,32 +243,62 @@ fn contributing(judgements: &[Judgement]) -> Vec<Block> {
     let lines = |judgement: &Judgement| {
         let evidence: Vec<String> = judgement.evidence.iter().map(ToString::to_string).collect();
         let advice = Some(&judgement.advice).filter(|advice| !advice.is_empty());
-        let first = named("as well", format!("{}: {}", stored_name(judgement.class), evidence.join("; ")));
-        std::iter::once(first).chain(advice.map(|advice| named("", advice.as_str()))).collect::<Vec<_>>()
+        let first = named(
+            "as well",
+            format!("{}: {}", stored_name(judgement.class), evidence.join("; ")),
+        );
+        std::iter::once(first)
+            .chain(advice.map(|advice| named("", advice.as_str())))
+            .collect::<Vec<_>>()
     };
     judgements.iter().flat_map(lines).collect()
 }
 
 fn rates(report: &LoadReport<'_>) -> Vec<Block> {
     let load = report.load;
-    let when = if matches!(load.mode, Mode::Open { .. }) { "due" } else { "sent" };
-    let failed = known(load.error_share(), |share| format!("{} of all that ended", percent(share)));
+    let when = if matches!(load.mode, Mode::Open { .. }) {
+        "due"
+    } else {
+        "sent"
+    };
+    let failed = known(load.error_share(), |share| {
+        format!("{} of all that ended", percent(share))
+    });
     let [requests, ok, failures] = [load.requests, load.ok, load.errors.total()].map(grouped);
-    let head = load.response_head_bytes.map_or_else(String::new, |head| format!("; the first head had {head} bytes"));
+    let head = load.response_head_bytes.map_or_else(String::new, |head| {
+        format!("; the first head had {head} bytes")
+    });
     let c = load.connections;
     let [wanted, opened, at_end, reconnects, dropped] =
         [c.wanted, c.opened, c.open_at_end, c.reconnects, c.dropped].map(grouped);
     // A throughput with what it counts.
     let amount = |value: Option<f64>, text: fn(f64) -> String, unit: &str, counts: &str| {
-        known(value, |value| format!("{:<16} {counts}", format!("{} {unit}", text(value))))
+        known(value, |value| {
+            format!("{:<16} {counts}", format!("{} {unit}", text(value)))
+        })
     };
     vec![
         named(
             "requests",
-            format!("{requests} {when} in the window, {ok} answered 2xx, {failures} failures ({failed})"),
+            format!(
+                "{requests} {when} in the window, {ok} answered 2xx, {failures} failures ({failed})"
+            ),
         ),
-        named("2xx", known(load.ok_per_s(), |value| format!("{} per second", per_s(value)))),
-        named("payload", amount(load.payload_bytes_per_s(), mega, "MB/s", "bodies of 2xx answers alone, 10^6 bytes")),
+        named(
+            "2xx",
+            known(load.ok_per_s(), |value| {
+                format!("{} per second", per_s(value))
+            }),
+        ),
+        named(
+            "payload",
+            amount(
+                load.payload_bytes_per_s(),
+                mega,
+                "MB/s",
+                "bodies of 2xx answers alone, 10^6 bytes",
+            ),
+        ),
         named(
             "http",
             match load.http_bytes {
@@ -226,7 +310,10 @@ fn rates(report: &LoadReport<'_>) -> Vec<Block> {
             },
         ),
         named("wire", {
-            let counts = format!("bits with frames and gaps, busier direction{}", link(report));
+            let counts = format!(
+                "bits with frames and gaps, busier direction{}",
+                link(report)
+            );
             amount(report.wire_bps, |bps| fine(bps / 1e6), "Mbit/s", &counts)
         }),
         named(
@@ -246,7 +333,11 @@ fn link(report: &LoadReport<'_>) -> String {
     };
     let share = report.wire_bps.zip(nic.link_bps.filter(|bps| *bps > 0));
     let share = share.map_or_else(String::new, |(wire, link)| {
-        format!(": {} of its {}", percent(wire / link as f64), rate(link as f64))
+        format!(
+            ": {} of its {}",
+            percent(wire / link as f64),
+            rate(link as f64)
+        )
     });
     format!(" of {}{share}", nic.device)
 }

@@ -14,14 +14,26 @@ pub(super) fn payload(study: &Study) -> Option<Plot> {
     let cells = by_payload(study);
     let cpus = study.server.as_ref().and_then(|server| server.cpus);
     let by_cpu = |cell: &Cell| {
-        let each = cell.median.server_cpu_ns_per_request.filter(|ns| *ns > 0.0)?;
+        let each = cell
+            .median
+            .server_cpu_ns_per_request
+            .filter(|ns| *ns > 0.0)?;
         Some(f64::from(cpus?) * 1e9 / each)
     };
     let curve = study.ceiling.iter().take(POINTS_MAX);
     let curve = curve.map(|point| Point::new(point.payload_bytes as f64, point.responses_per_s));
-    let network = if study.ceiling.is_empty() { points(&cells, |cell| cell.ceiling_per_s) } else { curve.collect() };
+    let network = if study.ceiling.is_empty() {
+        points(&cells, |cell| cell.ceiling_per_s)
+    } else {
+        curve.collect()
+    };
     let series = vec![
-        Series::new("measured", LineStyle::Main, 0, points(&cells, |cell| cell.median.ok_per_s)),
+        Series::new(
+            "measured",
+            LineStyle::Main,
+            0,
+            points(&cells, |cell| cell.median.ok_per_s),
+        ),
         Series::new("network (X_net)", LineStyle::Limit, 1, network),
         Series::new("server's CPUs", LineStyle::Limit, 2, points(&cells, by_cpu)),
     ];
@@ -46,5 +58,8 @@ fn bytes(cell: &Cell) -> f64 {
 
 /// An axis of the payloads that were run, by ratio. One of no bytes has no place there.
 fn payloads(cells: &[&Cell]) -> Axis {
-    Axis::log("payload (1k = 1024 bytes)", |bytes| payload_name(bytes as u64)).at(cells.iter().map(|cell| bytes(cell)))
+    Axis::log("payload (1k = 1024 bytes)", |bytes| {
+        payload_name(bytes as u64)
+    })
+    .at(cells.iter().map(|cell| bytes(cell)))
 }

@@ -13,14 +13,25 @@ pub(super) fn quantiles(study: &Study) -> Option<Plot> {
     let curve = |(hue, cell): (usize, &Cell)| {
         let load = median_run(cell)?.load.as_ref()?;
         let points = points(&hdr::read(&load.latency.hdr)?);
-        Some(Series::new(cell_name(&cell.key), LineStyle::Main, hue, points))
+        Some(Series::new(
+            cell_name(&cell.key),
+            LineStyle::Main,
+            hue,
+            points,
+        ))
     };
     let cells = notable(study).into_iter().enumerate();
     let series = cells.filter_map(curve).take(SERIES_MAX).collect();
-    let x = Axis::log("quantile", quantile_text).at((0..7).map(|nines| 10_f64.powi(nines)).chain([2.0]));
+    let x = Axis::log("quantile", quantile_text)
+        .at((0..7).map(|nines| 10_f64.powi(nines)).chain([2.0]));
     let title = "latency by quantile of the best stable cells and of those with many connections";
     let runs = "one run of each, the middle one by throughput".to_owned();
-    Plot::of(title, "", runs, Chart::new(x, Axis::log("latency", time), 330, series))
+    Plot::of(
+        title,
+        "",
+        runs,
+        Chart::new(x, Axis::log("latency", time), 330, series),
+    )
 }
 
 /// Steps for each nine.
@@ -35,7 +46,8 @@ fn points(histogram: &Histogram<u64>) -> Vec<Point> {
         .take_while(|place| *place <= last)
         .map(|place| {
             // The crate rounds down at the quantile 0 and up at all others.
-            let value = histogram.highest_equivalent(histogram.value_at_quantile(1.0 - 1.0 / place));
+            let value =
+                histogram.highest_equivalent(histogram.value_at_quantile(1.0 - 1.0 / place));
             Point::new(place, value as f64)
         })
         .collect()

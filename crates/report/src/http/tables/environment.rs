@@ -10,14 +10,20 @@ use crate::numbers::{bytes, rate};
 pub(in crate::http) fn environment(study: &Study) -> Table {
     let client = numbers_of(&study.client);
     let server = study.server.as_ref().map(numbers_of);
-    let rows = client.into_iter().enumerate().filter_map(|(place, (name, client))| {
-        let server = server.as_ref().and_then(|numbers| numbers.get(place));
-        let server = server.map_or_else(|| MISSING.to_owned(), |(_, text)| text.clone());
-        (client != MISSING || server != MISSING).then(|| [name.to_owned(), client, server])
-    });
+    let rows = client
+        .into_iter()
+        .enumerate()
+        .filter_map(|(place, (name, client))| {
+            let server = server.as_ref().and_then(|numbers| numbers.get(place));
+            let server = server.map_or_else(|| MISSING.to_owned(), |(_, text)| text.clone());
+            (client != MISSING || server != MISSING).then(|| [name.to_owned(), client, server])
+        });
     let rows: Vec<[String; 3]> = rows.collect();
     let table = Table::of_words("T7", "environment", ["figure", "client", "server"], &rows);
-    Table { notes: notes(study), ..table }
+    Table {
+        notes: notes(study),
+        ..table
+    }
 }
 
 fn notes(study: &Study) -> Vec<String> {
@@ -25,8 +31,14 @@ fn notes(study: &Study) -> Vec<String> {
         let missing = &environment.missing;
         (!missing.is_empty()).then(|| format!("not known of the {name}: {}", missing.join("; ")))
     };
-    let server = study.server.as_ref().and_then(|server| missing("server", server));
-    missing("client", &study.client).into_iter().chain(server).collect()
+    let server = study
+        .server
+        .as_ref()
+        .and_then(|server| missing("server", server));
+    missing("client", &study.client)
+        .into_iter()
+        .chain(server)
+        .collect()
 }
 
 /// Numbers of a host with their names, always the same ones in the same order.
@@ -46,7 +58,10 @@ pub(in crate::http) fn numbers_of(host: &Environment) -> Vec<(&'static str, Stri
         ("descriptors, soft of hard", descriptors(host)),
         ("fs.nr_open", number(host.nr_open)),
         ("fs.file-max", number(host.file_max)),
-        ("local ports", known(host.port_range, |(low, high)| format!("{low} to {high}"))),
+        (
+            "local ports",
+            known(host.port_range, |(low, high)| format!("{low} to {high}")),
+        ),
         ("reserved ports", text(&host.reserved_ports)),
         ("TIME_WAIT before", known(host.time_wait, peak)),
         ("tcp_tw_reuse", number(host.tw_reuse.map(u64::from))),
@@ -55,8 +70,14 @@ pub(in crate::http) fn numbers_of(host: &Environment) -> Vec<(&'static str, Stri
         ("listen backlog", number(host.backlog)),
         ("tcp_max_syn_backlog", number(host.max_syn_backlog)),
         ("conntrack", known(host.conntrack, peak)),
-        ("memory available", known(host.memory_available_bytes, |memory| bytes(memory as f64))),
-        ("tcp_mem, pages", known(host.tcp_mem_pages, |pages| pages.map(grouped).join(" "))),
+        (
+            "memory available",
+            known(host.memory_available_bytes, |memory| bytes(memory as f64)),
+        ),
+        (
+            "tcp_mem, pages",
+            known(host.tcp_mem_pages, |pages| pages.map(grouped).join(" ")),
+        ),
         ("load of others", other_load(host)),
         ("steal", known(host.steal, percent)),
         ("control group throttled", known(host.is_throttled, yes)),
@@ -75,13 +96,20 @@ fn device(host: &Environment) -> String {
 }
 
 fn descriptors(host: &Environment) -> String {
-    let raised = if host.can_raise_nofile { ", may raise it" } else { "" };
+    let raised = if host.can_raise_nofile {
+        ", may raise it"
+    } else {
+        ""
+    };
     known(host.nofile_soft.zip(host.nofile_hard), |(soft, hard)| {
         format!("{} of {}{raised}", grouped(soft), grouped(hard))
     })
 }
 
 fn other_load(host: &Environment) -> String {
-    let name = host.busiest_other.as_ref().map_or_else(String::new, |name| format!(", most by {name}"));
+    let name = host
+        .busiest_other
+        .as_ref()
+        .map_or_else(String::new, |name| format!(", most by {name}"));
     known(host.other_load, |share| format!("{}{name}", percent(share)))
 }

@@ -31,15 +31,20 @@ const STATES_MAX: usize = 13;
 pub(in crate::http) fn limits(study: &Study) -> Option<Table> {
     let client = ends(study, |run| Some(&run.client));
     let server = ends(study, |run| run.server.as_ref());
-    let rows = RESOURCES.map(|(name, figure, words)| (name, words, top(&client, figure), top(&server, figure)));
+    let rows = RESOURCES
+        .map(|(name, figure, words)| (name, words, top(&client, figure), top(&server, figure)));
     let cell = |top: Top<'_>| known(top, |(key, _)| cell_name(key));
     let title = "limits: largest value of all runs, and what it may reach";
     let table = Table::of("T4", title, &rows)
         .text("figure", |(name, ..)| *name)
-        .number("client peak of limit", |(_, words, top, _)| known(*top, |(_, peak)| words(peak)))
+        .number("client peak of limit", |(_, words, top, _)| {
+            known(*top, |(_, peak)| words(peak))
+        })
         .number("share", |(.., top, _)| share_of(*top))
         .text("in cell", |(.., top, _)| cell(*top))
-        .number("server peak of limit", |(_, words, _, top)| known(*top, |(_, peak)| words(peak)))
+        .number("server peak of limit", |(_, words, _, top)| {
+            known(*top, |(_, peak)| words(peak))
+        })
         .number("share", |(.., top)| share_of(*top))
         .text("in cell", |(.., top)| cell(*top))
         .notes(notes(&client, &server))
@@ -52,7 +57,9 @@ fn notes(client: &[Found<'_>], server: &[Found<'_>]) -> Vec<String> {
     let ends = [("client", client), ("server", server)];
     let states = ends.into_iter().filter_map(|(end, sides)| {
         let states = states(sides)?;
-        Some(format!("most sockets of the test by state, {end}: {states}"))
+        Some(format!(
+            "most sockets of the test by state, {end}: {states}"
+        ))
     });
     std::iter::once(mark).chain(states).collect()
 }
@@ -60,12 +67,19 @@ fn notes(client: &[Found<'_>], server: &[Found<'_>]) -> Vec<String> {
 /// `established 1,024, time-wait 13`
 fn states(sides: &[Found<'_>]) -> Option<String> {
     let mut most: BTreeMap<&str, u64> = BTreeMap::new();
-    for (state, count) in sides.iter().filter_map(|(_, side)| side.sockets_by_state.as_ref()).flatten() {
+    for (state, count) in sides
+        .iter()
+        .filter_map(|(_, side)| side.sockets_by_state.as_ref())
+        .flatten()
+    {
         let peak = most.entry(state).or_default();
         *peak = (*peak).max(*count);
     }
-    let words: Vec<String> =
-        most.into_iter().take(STATES_MAX).map(|(state, count)| format!("{state} {}", grouped(count))).collect();
+    let words: Vec<String> = most
+        .into_iter()
+        .take(STATES_MAX)
+        .map(|(state, count)| format!("{state} {}", grouped(count)))
+        .collect();
     (!words.is_empty()).then(|| words.join(", "))
 }
 
@@ -82,11 +96,15 @@ type Found<'a> = (&'a CellKey, &'a EndpointStats);
 fn ends(study: &Study, end: fn(&CellRun) -> Option<&EndpointStats>) -> Vec<Found<'_>> {
     let runs = study.cells.iter().flat_map(|cell| &cell.runs);
     let loaded = runs.filter(|run| run.load.is_some());
-    loaded.filter_map(|run| Some((&run.key, end(run)?))).collect()
+    loaded
+        .filter_map(|run| Some((&run.key, end(run)?)))
+        .collect()
 }
 
 fn top<'a>(sides: &[Found<'a>], figure: Figure) -> Option<(&'a CellKey, Peak)> {
-    let peaks = sides.iter().filter_map(|(key, side)| Some((*key, figure(side)?)));
+    let peaks = sides
+        .iter()
+        .filter_map(|(key, side)| Some((*key, figure(side)?)));
     peaks.max_by(|(_, a), (_, b)| share(*a).total_cmp(&share(*b)).then(a.peak.cmp(&b.peak)))
 }
 
@@ -100,5 +118,8 @@ type Top<'a> = Option<(&'a CellKey, Peak)>;
 fn share_of(top: Top<'_>) -> Cell {
     let part = top.filter(|(_, peak)| peak.limit.is_some_and(|limit| limit > 0));
     let share = part.map(|(_, peak)| share(peak));
-    Cell::marked(known(share, percent), share.is_some_and(|share| share >= CLOSE))
+    Cell::marked(
+        known(share, percent),
+        share.is_some_and(|share| share >= CLOSE),
+    )
 }

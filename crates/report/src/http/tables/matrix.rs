@@ -16,11 +16,18 @@ pub(in crate::http) fn matrices(study: &Study) -> Vec<Table> {
         return Vec::new();
     }
     let rate = |cell: &model::Cell| cell.median.payload_bytes_per_s;
-    let best = |payload| grid.cells_of(payload).filter_map(rate).fold(f64::MIN_POSITIVE, f64::max);
+    let best = |payload| {
+        grid.cells_of(payload)
+            .filter_map(rate)
+            .fold(f64::MIN_POSITIVE, f64::max)
+    };
     let throughput = matrix(
         &grid,
         "T2a",
-        format!("payload MB/s (bodies of 2xx, 10^6 bytes) by connections, with verdicts; {}", runs_of(grid.all())),
+        format!(
+            "payload MB/s (bodies of 2xx, 10^6 bytes) by connections, with verdicts; {}",
+            runs_of(grid.all())
+        ),
         throughput(&grid),
         |cell| Some(rate(cell)? / best(cell.key.payload_bytes)),
         legend(&grid),
@@ -64,7 +71,11 @@ fn matrix(
 
 /// Letters of one width, so that the numbers before them are aligned.
 fn throughput(grid: &Grid<'_>) -> impl Fn(&model::Cell) -> String {
-    let widest = grid.all().map(|cell| letters(&cell.verdict).len()).max().unwrap_or(0);
+    let widest = grid
+        .all()
+        .map(|cell| letters(&cell.verdict).len())
+        .max()
+        .unwrap_or(0);
     move |cell| match cell.median.payload_bytes_per_s {
         Some(rate) => format!("{} {:<widest$}", mega(rate), letters(&cell.verdict)),
         None => format!("{MISSING} {:<widest$}", letters(&cell.verdict)),
@@ -74,12 +85,20 @@ fn throughput(grid: &Grid<'_>) -> impl Fn(&model::Cell) -> String {
 /// `*` and the letters that are in use.
 fn legend(grid: &Grid<'_>) -> Vec<String> {
     let of = |cell: &model::Cell| {
-        let contributing = cell.verdict.contributing.iter().map(|judgement| judgement.class);
-        std::iter::once(cell.verdict.primary.class).chain(contributing).collect::<Vec<_>>()
+        let contributing = cell
+            .verdict
+            .contributing
+            .iter()
+            .map(|judgement| judgement.class);
+        std::iter::once(cell.verdict.primary.class)
+            .chain(contributing)
+            .collect::<Vec<_>>()
     };
     let classes: BTreeSet<VerdictClass> = grid.all().flat_map(of).collect();
     let words = classes.into_iter().map(letter);
-    let words: Vec<String> = words.map(|(letter, meaning)| format!("{letter} {meaning}")).collect();
+    let words: Vec<String> = words
+        .map(|(letter, meaning)| format!("{letter} {meaning}"))
+        .collect();
     vec![
         "*: best stable, fewest connections that are fast, steady and without failures".to_owned(),
         format!("{}; after a +: fits as well", words.join("; ")),
@@ -91,25 +110,49 @@ pub(in crate::http) fn rows(study: &Study) -> Option<Table> {
     let connections = |c: u32| format!("c{c}");
     let none = || "none".to_owned();
     let queueing = |row: &Row| {
-        let words: Vec<String> = row.queueing_connections.iter().copied().map(connections).collect();
-        if words.is_empty() { none() } else { words.join(" ") }
+        let words: Vec<String> = row
+            .queueing_connections
+            .iter()
+            .copied()
+            .map(connections)
+            .collect();
+        if words.is_empty() {
+            none()
+        } else {
+            words.join(" ")
+        }
     };
     let best_stable = |row: &Row| {
-        let objective = if row.is_limited_by_objective { " (SLO-limited)" } else { "" };
+        let objective = if row.is_limited_by_objective {
+            " (SLO-limited)"
+        } else {
+            ""
+        };
         let best = row.best_stable_connections;
-        Cell::marked(best.map_or_else(none, |c| format!("c{c}{objective}")), best.is_some())
+        Cell::marked(
+            best.map_or_else(none, |c| format!("c{c}{objective}")),
+            best.is_some(),
+        )
     };
     let note = "knee: fewest connections that reach the best; predicted: from the latency with the fewest connections \
         (Little's law)";
-    Table::of("T2d", "best, knee and best stable number of connections of each payload", &study.rows)
-        .text("payload", |row| payload_name(row.payload_bytes))
-        .number("best 2xx/s", |row| known(row.best_per_s, per_s))
-        .number("equal within", |row| percent(row.tolerance))
-        .number("knee", |row| known(row.knee_connections, connections))
-        .number("predicted knee", |row| known(row.predicted_connections, |c| format!("{c:.0}")))
-        .number("only latency grows at", queueing)
-        .number("best stable", best_stable)
-        .text("latency jumps", |row| row.cliff.clone().unwrap_or_else(none))
-        .notes([note])
-        .non_empty()
+    Table::of(
+        "T2d",
+        "best, knee and best stable number of connections of each payload",
+        &study.rows,
+    )
+    .text("payload", |row| payload_name(row.payload_bytes))
+    .number("best 2xx/s", |row| known(row.best_per_s, per_s))
+    .number("equal within", |row| percent(row.tolerance))
+    .number("knee", |row| known(row.knee_connections, connections))
+    .number("predicted knee", |row| {
+        known(row.predicted_connections, |c| format!("{c:.0}"))
+    })
+    .number("only latency grows at", queueing)
+    .number("best stable", best_stable)
+    .text("latency jumps", |row| {
+        row.cliff.clone().unwrap_or_else(none)
+    })
+    .notes([note])
+    .non_empty()
 }

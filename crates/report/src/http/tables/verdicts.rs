@@ -29,7 +29,13 @@ fn rows(cell: &model::Cell) -> Vec<[String; 5]> {
     ];
     let more = verdict.contributing.iter().map(|judgement| {
         let class = format!("+ {}", stored_name(judgement.class));
-        [String::new(), String::new(), class, String::new(), evidence(judgement, None)]
+        [
+            String::new(),
+            String::new(),
+            class,
+            String::new(),
+            evidence(judgement, None),
+        ]
     });
     std::iter::once(first).chain(more).collect()
 }
@@ -52,12 +58,18 @@ fn advice(study: &Study) -> Vec<String> {
     for cell in &study.cells {
         for judgement in std::iter::once(&cell.verdict.primary).chain(&cell.verdict.contributing) {
             if !judgement.advice.is_empty() {
-                *cells.entry((judgement.class, &judgement.advice)).or_default() += 1;
+                *cells
+                    .entry((judgement.class, &judgement.advice))
+                    .or_default() += 1;
             }
         }
     }
     let text = |((class, advice), count): ((VerdictClass, &str), usize)| {
-        format!("{} ({}): {advice}", stored_name(class), labels::counted(count, "cell"))
+        format!(
+            "{} ({}): {advice}",
+            stored_name(class),
+            labels::counted(count, "cell")
+        )
     };
     cells.into_iter().map(text).collect()
 }
@@ -66,13 +78,18 @@ fn advice(study: &Study) -> Vec<String> {
 fn flags(study: &Study) -> Vec<String> {
     let mut cells: BTreeMap<Flag, usize> = BTreeMap::new();
     for cell in &study.cells {
-        let mut flags: Vec<Flag> = cell.runs.iter().flat_map(|run| run.flags.iter().copied()).collect();
+        let mut flags: Vec<Flag> = cell
+            .runs
+            .iter()
+            .flat_map(|run| run.flags.iter().copied())
+            .collect();
         flags.sort_unstable();
         flags.dedup();
         for flag in flags {
             *cells.entry(flag).or_default() += 1;
         }
     }
-    let text = |(flag, count)| format!("{}: {}", labels::counted(count, "cell"), labels::flag(flag));
+    let text =
+        |(flag, count)| format!("{}: {}", labels::counted(count, "cell"), labels::flag(flag));
     cells.into_iter().map(text).collect()
 }

@@ -7,8 +7,8 @@ use linerate_model::http::{CheckStatus, Phase, Reading, RunState, Study};
 
 use super::super::fixtures::{client_limited, full, idle_only, interrupted};
 use super::super::{
-    Progress, Stage, Style, block, comparison_json, comparison_text, event, finished_line, plan_json, plan_text,
-    preflight, preflight_json,
+    Progress, Stage, Style, block, comparison_json, comparison_text, event, finished_line,
+    plan_json, plan_text, preflight, preflight_json,
 };
 use crate::expected::assert_expected;
 
@@ -18,13 +18,21 @@ fn checks_come_in_order_of_urgency_with_commands_to_copy() {
     assert_expected("http/checks.txt", &preflight(&checks, Style::PLAIN));
     let value: serde_json::Value = serde_json::from_str(&preflight_json(&checks)).expect("JSON");
     let keys: Vec<&String> = value[1].as_object().expect("an object").keys().collect();
-    assert_eq!(keys, ["id", "side", "status", "have", "need", "fix", "undo", "advice", "cells"]);
+    assert_eq!(
+        keys,
+        [
+            "id", "side", "status", "have", "need", "fix", "undo", "advice", "cells"
+        ]
+    );
     assert_eq!(value[1]["status"], "fail");
     let long = "x".repeat(300);
     let mut checks = checks;
     checks.retain(|check| check.status == CheckStatus::Fail);
     checks[0].fix = vec![long.clone()];
-    assert!(preflight(&checks, Style::PLAIN).contains(&format!("do    {long}\n")), "a command is never broken");
+    assert!(
+        preflight(&checks, Style::PLAIN).contains(&format!("do    {long}\n")),
+        "a command is never broken"
+    );
 }
 
 #[test]
@@ -34,7 +42,11 @@ fn only_cells_whose_runs_show_a_change_are_marked() {
         let cell = study
             .cells
             .iter_mut()
-            .find(|cell| cell.key.phase == Phase::Matrix && cell.key.payload_bytes == 1024 && cell.key.connections == c)
+            .find(|cell| {
+                cell.key.phase == Phase::Matrix
+                    && cell.key.payload_bytes == 1024
+                    && cell.key.connections == c
+            })
             .expect("the cell");
         cell.runs = cell.runs.iter().cycle().take(repeats).cloned().collect();
         for (run, repeat) in cell.runs.iter_mut().zip(1..) {
@@ -49,12 +61,24 @@ fn only_cells_whose_runs_show_a_change_are_marked() {
         matrix(study, 512, 3, share);
     }
     after.client.kernel = Some("6.12.0".to_owned());
-    assert_expected("http/comparison.txt", &comparison_text(&before, &after, Style::PLAIN));
-    let value: serde_json::Value = serde_json::from_str(&comparison_json(&before, &after)).expect("JSON");
+    assert_expected(
+        "http/comparison.txt",
+        &comparison_text(&before, &after, Style::PLAIN),
+    );
+    let value: serde_json::Value =
+        serde_json::from_str(&comparison_json(&before, &after)).expect("JSON");
     let different = value["cells"].as_array().expect("cells").iter();
-    assert_eq!(different.filter(|cell| cell["ok_per_s"]["verdict"] == "worse").count(), 1);
+    assert_eq!(
+        different
+            .filter(|cell| cell["ok_per_s"]["verdict"] == "worse")
+            .count(),
+        1
+    );
     let partly = comparison_text(&interrupted(), &idle_only(), Style::PLAIN);
-    assert!(partly.contains("21 cells are in one of the studies only"), "{partly}");
+    assert!(
+        partly.contains("21 cells are in one of the studies only"),
+        "{partly}"
+    );
 }
 
 fn progress() -> Progress {
@@ -98,7 +122,10 @@ server: CPU 95 % (busiest 100 %), 64 connections, 941 Mbit/s sent, 12.0 Mbit/s r
     unknown.server = None;
     let text = block(&unknown, Style::PLAIN);
     assert_eq!(text.lines().count(), 4);
-    assert!(text.contains("n/a 2xx/s") && text.contains("server: no figures\n"), "{text}");
+    assert!(
+        text.contains("n/a 2xx/s") && text.contains("server: no figures\n"),
+        "{text}"
+    );
     let event = event(&progress());
     assert_eq!(event.matches('\n').count(), 1);
     let value: serde_json::Value = serde_json::from_str(&event).expect("JSON");
@@ -130,11 +157,25 @@ fn a_finished_run_is_one_line() {
 #[test]
 fn plan_listing_has_time_bytes_and_requirements() {
     let key = full().cells[4].key;
-    let cost = |runs, seconds, bytes| Cost { runs, time: Duration::from_secs(seconds), bytes };
-    let estimate = Estimate { cells: vec![(key, cost(3, 48, Some(3_120_000_000)))], total: cost(3, 870, None) };
-    let (target, needs) = ("http://192.168.5.2:8080", [["descriptors", "10,128 at both ends"].map(str::to_owned)]);
-    assert_expected("http/plan.txt", &plan_text(target, &estimate, &needs, Style::PLAIN));
-    let value: serde_json::Value = serde_json::from_str(&plan_json(target, &estimate, &needs)).expect("JSON");
+    let cost = |runs, seconds, bytes| Cost {
+        runs,
+        time: Duration::from_secs(seconds),
+        bytes,
+    };
+    let estimate = Estimate {
+        cells: vec![(key, cost(3, 48, Some(3_120_000_000)))],
+        total: cost(3, 870, None),
+    };
+    let (target, needs) = (
+        "http://192.168.5.2:8080",
+        [["descriptors", "10,128 at both ends"].map(str::to_owned)],
+    );
+    assert_expected(
+        "http/plan.txt",
+        &plan_text(target, &estimate, &needs, Style::PLAIN),
+    );
+    let value: serde_json::Value =
+        serde_json::from_str(&plan_json(target, &estimate, &needs)).expect("JSON");
     assert_eq!(value["cells"][0]["repeats"], 3);
     assert!(value["bytes"].is_null());
 }

@@ -10,8 +10,13 @@ use super::{BLOCKS, all};
 fn html_is_well_formed_and_one_file() {
     for (name, study) in all() {
         for page in [html(&study), comparison_html(&study, &full())] {
-            assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "{name}");
-            for foreign in ["<script", "src=", "href=", "url(", "@import", "NaN", "\u{1b}", "\u{202e}"] {
+            assert!(
+                page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"),
+                "{name}"
+            );
+            for foreign in [
+                "<script", "src=", "href=", "url(", "@import", "NaN", "\u{1b}", "\u{202e}",
+            ] {
                 assert!(!page.contains(foreign), "{name}: {foreign}");
             }
             check_tags(name, &page);
@@ -28,10 +33,15 @@ fn check_tags(name: &str, page: &str) {
     let mut rest = page;
     while let Some(place) = rest.find('<') {
         let tag = &rest[place + 1..];
-        let end = tag.find('>').unwrap_or_else(|| panic!("{name}: a tag has no end"));
+        let end = tag
+            .find('>')
+            .unwrap_or_else(|| panic!("{name}: a tag has no end"));
         let (inner, after) = (&tag[..end], &tag[end + 1..]);
         rest = after;
-        let word = inner.split([' ', '/']).find(|word| !word.is_empty()).unwrap_or_default();
+        let word = inner
+            .split([' ', '/'])
+            .find(|word| !word.is_empty())
+            .unwrap_or_default();
         assert_eq!(inner.matches('"').count() % 2, 0, "{name}: {inner}");
         assert!(!inner.contains('<'), "{name}: {inner}");
         if inner.starts_with('/') {
@@ -59,10 +69,20 @@ fn page_has_answers_and_heat_map_first_then_charts_and_folded_tables() {
     .map(|part| page.find(part).unwrap_or_else(|| panic!("no {part}")))
     .into();
     assert!(places.is_sorted(), "{places:?}");
-    assert_eq!(page.matches("<caption>").count(), 1, "the heat map alone is not folded");
+    assert_eq!(
+        page.matches("<caption>").count(),
+        1,
+        "the heat map alone is not folded"
+    );
     // 47.5 of 103.8 MB/s, and the best one.
-    assert!(page.contains("<td style=\"--heat:46%\">47.5 f  </td>"), "{page}");
-    assert!(page.contains("<td style=\"--heat:100%\"><strong>*103.8 N  </strong></td>"), "{page}");
+    assert!(
+        page.contains("<td style=\"--heat:46%\">47.5 f  </td>"),
+        "{page}"
+    );
+    assert!(
+        page.contains("<td style=\"--heat:100%\"><strong>*103.8 N  </strong></td>"),
+        "{page}"
+    );
 }
 
 #[test]
@@ -82,21 +102,43 @@ fn charts_are_drawn_where_there_is_a_curve() {
     assert_eq!(page.matches("role=\"img\" aria-label=\"").count(), drawings);
     assert_eq!(page.matches("</svg></div>\n<details>").count(), drawings);
     let first = plot(&page, "payload throughput");
-    assert_eq!(first.matches("class=\"line limit").count(), 2 * 3, "a line and its legend for each payload");
-    assert_eq!(first.matches("class=\"ring").count(), 3, "the best stable cells");
-    assert!(first.contains("<th scope=\"row\">c64</th><td>103.8 MB/s</td><td>103.9 MB/s</td>"), "{first}");
-    assert_eq!(plot(&page, "latency over").matches(">jumps</text>").count(), 3, "the cliffs");
+    assert_eq!(
+        first.matches("class=\"line limit").count(),
+        2 * 3,
+        "a line and its legend for each payload"
+    );
+    assert_eq!(
+        first.matches("class=\"ring").count(),
+        3,
+        "the best stable cells"
+    );
+    assert!(
+        first.contains("<th scope=\"row\">c64</th><td>103.8 MB/s</td><td>103.9 MB/s</td>"),
+        "{first}"
+    );
+    assert_eq!(
+        plot(&page, "latency over").matches(">jumps</text>").count(),
+        3,
+        "the cliffs"
+    );
     assert!(page.contains("medians of 3 runs)</small>"));
 
     let mut two_points = full();
-    two_points.cells.retain(|cell| cell.key.phase != Phase::Matrix || cell.key.connections <= 64);
+    two_points
+        .cells
+        .retain(|cell| cell.key.phase != Phase::Matrix || cell.key.connections <= 64);
     let page = html(&two_points);
-    assert!(!page.contains("over connections") && page.contains("<figcaption>2xx per second"), "{page}");
+    assert!(
+        !page.contains("over connections") && page.contains("<figcaption>2xx per second"),
+        "{page}"
+    );
 }
 
 /// The figure whose title begins so.
 fn plot<'a>(page: &'a str, title: &str) -> &'a str {
-    let from = page.find(&format!("<figcaption>{title}")).expect("the plot");
+    let from = page
+        .find(&format!("<figcaption>{title}"))
+        .expect("the plot");
     &page[from..from + page[from..].find("</figure>").expect("its end")]
 }
 
@@ -117,8 +159,15 @@ fn what_the_network_allows_is_a_curve_and_the_table_has_the_payloads_that_were_r
         let points = lines.filter_map(|rest| rest.split('"').next());
         points.map(|points| points.split(' ').count()).max()
     };
-    assert_eq!((corners(&straight), corners(&curved)), (Some(3), Some(29)), "{curved}");
-    assert_eq!(straight.matches("<tr>").count(), curved.matches("<tr>").count());
+    assert_eq!(
+        (corners(&straight), corners(&curved)),
+        (Some(3), Some(29)),
+        "{curved}"
+    );
+    assert_eq!(
+        straight.matches("<tr>").count(),
+        curved.matches("<tr>").count()
+    );
 }
 
 #[test]

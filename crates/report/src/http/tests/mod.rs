@@ -7,12 +7,17 @@ use linerate_model::http::{
     EndpointStats, HttpVersion, Latency, LoadResult, Mode, NegotiatedProtocol, NegotiatedTls, Study,
 };
 
-use super::fixtures::{client_limited, failing_load, full, hostile, idle_only, interrupted, large, run, without_agent};
+use super::fixtures::{
+    client_limited, failing_load, full, hostile, idle_only, interrupted, large, run, without_agent,
+};
 use super::{LoadReport, Style, comparison_text, html, load_text, text};
 use crate::expected::assert_expected;
 use crate::glyphs::Glyphs;
 
-const BLOCKS: Style = Style { glyphs: Glyphs::Blocks, ..Style::PLAIN };
+const BLOCKS: Style = Style {
+    glyphs: Glyphs::Blocks,
+    ..Style::PLAIN
+};
 
 fn all() -> [(&'static str, Study); 7] {
     [
@@ -29,9 +34,14 @@ fn all() -> [(&'static str, Study); 7] {
 /// Commands to copy may be longer than a line.
 fn check_lines(name: &str, text: &str) {
     for line in text.lines() {
-        let is_command = ["do  ", "undo  "].iter().any(|label| line.trim_start().starts_with(label));
+        let is_command = ["do  ", "undo  "]
+            .iter()
+            .any(|label| line.trim_start().starts_with(label));
         assert!(is_command || line.chars().count() <= 120, "{name}: {line}");
-        assert!(line.chars().all(|c| !linerate_model::printable::acts(c)), "{name}: {line:?}");
+        assert!(
+            line.chars().all(|c| !linerate_model::printable::acts(c)),
+            "{name}: {line:?}"
+        );
         assert_eq!(line, line.trim_end(), "{name}");
     }
 }
@@ -39,7 +49,10 @@ fn check_lines(name: &str, text: &str) {
 #[test]
 fn studies_read_from_the_verdict_to_the_numbers() {
     for (name, study) in all().into_iter().take(5) {
-        assert_expected(&format!("http/study-{name}.txt"), &text(&study, Style::PLAIN));
+        assert_expected(
+            &format!("http/study-{name}.txt"),
+            &text(&study, Style::PLAIN),
+        );
     }
 }
 
@@ -51,7 +64,10 @@ fn lines_fit_and_nothing_acts_on_a_terminal() {
             check_lines(name, &comparison_text(&study, &full(), style));
         }
     }
-    let style = Style { is_coloured: true, ..BLOCKS };
+    let style = Style {
+        is_coloured: true,
+        ..BLOCKS
+    };
     let coloured = text(&hostile(), style);
     let ours = coloured.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
     assert!(coloured.contains("\u{1b}[1m") && !ours.contains('\u{1b}'));
@@ -62,7 +78,11 @@ fn ascii_is_ascii() {
     let mut study = full();
     study.notes.push("p99 ≥ 5 s".to_owned());
     let text = text(&study, Style::PLAIN);
-    assert!(text.is_ascii(), "{:?}", text.lines().find(|line| !line.is_ascii()));
+    assert!(
+        text.is_ascii(),
+        "{:?}",
+        text.lines().find(|line| !line.is_ascii())
+    );
 }
 
 #[test]
@@ -82,7 +102,10 @@ fn protocol_and_the_reason_of_a_missing_ceiling_are_listed() {
     (protocol.http, protocol.tls) = (HttpVersion::Http2, Some(tls));
     study.protocol = vec![protocol];
     let load = study.cells[0].runs[0].load.as_mut().expect("a run");
-    load.mode = Mode::Closed { pipeline: 8, think_ns: 0 };
+    load.mode = Mode::Closed {
+        pipeline: 8,
+        think_ns: 0,
+    };
     study.ceiling_missing = Some("the speed is unknown".to_owned());
     let lines = [
         "protocol: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection",
@@ -98,7 +121,10 @@ fn protocol_and_the_reason_of_a_missing_ceiling_are_listed() {
     assert!(!text(&study, Style::PLAIN).contains("protocol: "));
 }
 
-fn report<'a>(load: &'a LoadResult, ends: Option<(&'a EndpointStats, &'a EndpointStats)>) -> LoadReport<'a> {
+fn report<'a>(
+    load: &'a LoadResult,
+    ends: Option<(&'a EndpointStats, &'a EndpointStats)>,
+) -> LoadReport<'a> {
     LoadReport {
         target: "http://192.168.5.2:8080/b/1k",
         load,
@@ -114,10 +140,19 @@ fn report<'a>(load: &'a LoadResult, ends: Option<(&'a EndpointStats, &'a Endpoin
 fn runs_of_the_generator_read_as_reviewed() {
     let run = run();
     let ends = run.server.as_ref().map(|server| (&run.client, server));
-    let verdict = client_limited().cells.last().expect("cells").verdict.clone();
+    let verdict = client_limited()
+        .cells
+        .last()
+        .expect("cells")
+        .verdict
+        .clone();
     let remarks = ["first answer: 200, Server: nginx\u{1b}[31m".to_owned()];
     let failing = failing_load();
-    let open = LoadReport { verdict: Some(&verdict), remarks: &remarks, ..report(&failing, ends) };
+    let open = LoadReport {
+        verdict: Some(&verdict),
+        remarks: &remarks,
+        ..report(&failing, ends)
+    };
     // Too few answers for high quantiles.
     let mut short = run.load.clone().expect("a load");
     (short.latency.n, short.latency.p99, short.latency.p999) = (120, None, None);

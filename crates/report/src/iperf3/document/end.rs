@@ -1,7 +1,9 @@
 //! `end`: the whole test, from both sides.
 
 use linerate_model::summary::{FileSummary, TcpSummary};
-use linerate_model::{Direction, Flow, StreamId, StreamRole, StreamSummary, Summary, TestSpec, Transport};
+use linerate_model::{
+    Direction, Flow, StreamId, StreamRole, StreamSummary, Summary, TestSpec, Transport,
+};
 use serde_json::{Map, Value, json};
 
 use crate::iperf3::text::{congestion, display_id, file_percent};
@@ -13,7 +15,11 @@ pub(super) fn end(summary: &Summary, spec: &TestSpec) -> Map<String, Value> {
     let is_bidirectional = spec.direction == Direction::Bidirectional;
     let streams = summary.streams.iter().map(|stream| {
         let totals = Totals::of_stream(stream, spec);
-        if is_udp { json!({"udp": udp_stream(stream.id, &totals)}) } else { tcp_stream(stream, &totals) }
+        if is_udp {
+            json!({"udp": udp_stream(stream.id, &totals)})
+        } else {
+            tcp_stream(stream, &totals)
+        }
     });
     let mut end = Map::new();
     end.insert("streams".into(), streams.collect());
@@ -25,8 +31,15 @@ pub(super) fn end(summary: &Summary, spec: &TestSpec) -> Map<String, Value> {
         let Some(totals) = Totals::of_flow(summary, flow, spec) else {
             continue;
         };
-        let sums = if is_udp { udp_sums(&totals) } else { tcp_sums(&totals) };
-        end.extend(sums.into_iter().map(|(key, sum)| (format!("{key}{suffix}"), sum)));
+        let sums = if is_udp {
+            udp_sums(&totals)
+        } else {
+            tcp_sums(&totals)
+        };
+        end.extend(
+            sums.into_iter()
+                .map(|(key, sum)| (format!("{key}{suffix}"), sum)),
+        );
     }
     end.insert("cpu_utilization_percent".into(), cpu(summary));
     if spec.transport == Transport::Tcp {
@@ -94,7 +107,10 @@ fn tcp_sums(totals: &Totals) -> Vec<(&'static str, Value)> {
         sent.insert("retransmits".into(), retransmits.into());
     }
     let received = amount(&totals.receiver);
-    vec![("sum_sent", with_role(sent, totals.role)), ("sum_received", with_role(received, totals.role))]
+    vec![
+        ("sum_sent", with_role(sent, totals.role)),
+        ("sum_received", with_role(received, totals.role)),
+    ]
 }
 
 fn udp_stream(id: StreamId, totals: &Totals) -> Value {
@@ -102,7 +118,10 @@ fn udp_stream(id: StreamId, totals: &Totals) -> Value {
     stream.insert("socket".into(), display_id(id).into());
     stream.extend(amount(&totals.sender));
     stream.extend(losses(&combined(totals)));
-    stream.insert("out_of_order".into(), totals.receiver.udp.out_of_order.into());
+    stream.insert(
+        "out_of_order".into(),
+        totals.receiver.udp.out_of_order.into(),
+    );
     with_role(stream, totals.role)
 }
 
@@ -114,7 +133,10 @@ fn udp_sums(totals: &Totals) -> Vec<(&'static str, Value)> {
     sum.extend(losses(&combined(totals)));
 
     let mut sent = amount(&totals.sender);
-    sent.extend(losses(&UdpView { packets: totals.sender.udp.packets, ..UdpView::default() }));
+    sent.extend(losses(&UdpView {
+        packets: totals.sender.udp.packets,
+        ..UdpView::default()
+    }));
     let mut received = amount(&totals.receiver);
     received.extend(losses(&totals.receiver.udp));
     vec![
@@ -126,7 +148,10 @@ fn udp_sums(totals: &Totals) -> Vec<(&'static str, Value)> {
 
 /// The receiver's losses out of the sender's datagrams.
 fn combined(totals: &Totals) -> UdpView {
-    UdpView { packets: totals.packets(), ..totals.receiver.udp }
+    UdpView {
+        packets: totals.packets(),
+        ..totals.receiver.udp
+    }
 }
 
 fn losses(udp: &UdpView) -> Map<String, Value> {

@@ -27,7 +27,11 @@ impl RowBudget {
     }
 
     fn take(&self, rows: usize) -> bool {
-        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(rows));
+        let taken = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(rows)
+            });
         taken.is_ok()
     }
 }
@@ -35,7 +39,12 @@ impl RowBudget {
 impl KeptIntervals {
     /// Without a budget everything is kept.
     pub(super) fn new(budget: Option<RowBudget>) -> Self {
-        Self { reports: Vec::new(), budget, rows: 0, is_full: false }
+        Self {
+            reports: Vec::new(),
+            budget,
+            rows: 0,
+            is_full: false,
+        }
     }
 
     /// Keeps an interval. The first one without room returns a warning; it and all later ones are left out.
@@ -44,9 +53,16 @@ impl KeptIntervals {
         if self.is_full {
             return None;
         }
-        if self.budget.as_ref().is_some_and(|budget| !budget.take(rows)) {
+        if self
+            .budget
+            .as_ref()
+            .is_some_and(|budget| !budget.take(rows))
+        {
             self.is_full = true;
-            let start_s = report.streams.first().map_or(0.0, |row| ns_to_s(row.start_ns));
+            let start_s = report
+                .streams
+                .first()
+                .map_or(0.0, |row| ns_to_s(row.start_ns));
             return Some(format!(
                 "the report keeps no intervals after {start_s:.1} s: all reports together hold {ROWS_MAX} rows"
             ));

@@ -71,7 +71,9 @@ impl Document {
         let mut members = members(json!({"role": path.role, "method": path.method}));
         match path.per_call {
             Some(PerCall::Bytes(bytes)) => members.insert("bytes_per_call".into(), bytes.into()),
-            Some(PerCall::Datagrams(datagrams)) => members.insert("datagrams_per_call".into(), datagrams.into()),
+            Some(PerCall::Datagrams(datagrams)) => {
+                members.insert("datagrams_per_call".into(), datagrams.into())
+            }
             _ => None,
         };
         members.insert("description".into(), path.description.as_str().into());
@@ -97,7 +99,10 @@ impl Document {
         if let Some(header) = &self.header {
             let mut end = end::end(summary, &header.spec);
             if self.options.additions {
-                end.insert(OURS.into(), json!({"data_paths": self.paths, "notices": self.notices}));
+                end.insert(
+                    OURS.into(),
+                    json!({"data_paths": self.paths, "notices": self.notices}),
+                );
             }
             self.end = Value::Object(end);
         }
@@ -115,11 +120,17 @@ impl Document {
 
     /// Adds a member behind those that every document has.
     pub(super) fn append(&mut self, appendix: &Appendix) {
-        self.appendices.insert(appendix.name.to_owned(), appendix.value());
+        self.appendices
+            .insert(appendix.name.to_owned(), appendix.value());
     }
 
     pub(super) fn start(&self) -> Value {
-        start::start(&self.options, self.header.as_ref(), &self.streams, self.is_started)
+        start::start(
+            &self.options,
+            self.header.as_ref(),
+            &self.streams,
+            self.is_started,
+        )
     }
 
     pub(super) fn end(&self) -> &Value {
@@ -142,7 +153,9 @@ impl Document {
             members.insert("error".into(), error.into());
         }
         let spec = self.header.as_ref().map(|h| &h.spec);
-        let title = spec.and_then(|s| s.title.as_ref()).or(self.options.title.as_ref());
+        let title = spec
+            .and_then(|s| s.title.as_ref())
+            .or(self.options.title.as_ref());
         if let Some(title) = title {
             members.insert("title".into(), title.as_str().into());
         }
@@ -157,7 +170,12 @@ impl Document {
     }
 
     fn with(&self, more: Map<String, Value>) -> Members<'_> {
-        Members { start: self.start(), intervals: Intervals(self), end: &self.end, more }
+        Members {
+            start: self.start(),
+            intervals: Intervals(self),
+            end: &self.end,
+            more,
+        }
     }
 }
 
@@ -177,7 +195,13 @@ struct Intervals<'a>(&'a Document);
 impl Serialize for Intervals<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let spec = self.0.header.as_ref().map(|header| &header.spec);
-        let reports = spec.into_iter().flat_map(|spec| self.0.intervals.reports().iter().map(move |one| (one, spec)));
+        let reports = spec.into_iter().flat_map(|spec| {
+            self.0
+                .intervals
+                .reports()
+                .iter()
+                .map(move |one| (one, spec))
+        });
         serializer.collect_seq(reports.map(|(report, spec)| interval::interval(report, spec)))
     }
 }

@@ -8,7 +8,12 @@ use crate::iperf3::Options;
 use crate::iperf3::text::display_id;
 use crate::iperf3::wording::rfc1123;
 
-pub(super) fn start(options: &Options, header: Option<&TestHeader>, streams: &[Stream], is_started: bool) -> Value {
+pub(super) fn start(
+    options: &Options,
+    header: Option<&TestHeader>,
+    streams: &[Stream],
+    is_started: bool,
+) -> Value {
     let mut members = Map::new();
     members.insert("connected".into(), streams.iter().map(connected).collect());
     members.insert("version".into(), options.version.as_str().into());
@@ -45,16 +50,29 @@ fn add_test(members: &mut Map<String, Value>, header: &TestHeader, streams: &[St
         members.extend(buffers(spec, streams));
     }
     members.insert("timestamp".into(), timestamp(header.started_at_unix_ms));
-    let peer = if is_server { "accepted_connection" } else { "connecting_to" };
-    members.insert(peer.into(), json!({"host": header.peer_host, "port": header.peer_port}));
+    let peer = if is_server {
+        "accepted_connection"
+    } else {
+        "connecting_to"
+    };
+    members.insert(
+        peer.into(),
+        json!({"host": header.peer_host, "port": header.peer_port}),
+    );
     members.insert("cookie".into(), header.cookie.as_str().into());
     match spec.socket.mss_bytes {
         Some(mss) if is_tcp => members.insert("tcp_mss".into(), mss.into()),
-        None if is_tcp => members.insert("tcp_mss_default".into(), header.control_mss_bytes.unwrap_or(0).into()),
+        None if is_tcp => members.insert(
+            "tcp_mss_default".into(),
+            header.control_mss_bytes.unwrap_or(0).into(),
+        ),
         _ => None,
     };
     members.insert("target_bitrate".into(), rate_bps.into());
-    members.insert("fq_rate".into(), spec.pacing.fq_rate_bps.unwrap_or(0).into());
+    members.insert(
+        "fq_rate".into(),
+        spec.pacing.fq_rate_bps.unwrap_or(0).into(),
+    );
     if !(is_server && is_tcp) {
         members.extend(buffers(spec, streams));
     }
@@ -67,10 +85,13 @@ fn buffers(spec: &TestSpec, streams: &[Stream]) -> Vec<(String, Value)> {
     };
     let granted = &first.effective;
     let actual = |key: &str, size: Option<u32>| size.map(|size| (key.to_owned(), size.into()));
-    std::iter::once(("sock_bufsize".to_owned(), spec.socket.window_bytes.unwrap_or(0).into()))
-        .chain(actual("sndbuf_actual", granted.send_buffer_bytes))
-        .chain(actual("rcvbuf_actual", granted.receive_buffer_bytes))
-        .collect()
+    std::iter::once((
+        "sock_bufsize".to_owned(),
+        spec.socket.window_bytes.unwrap_or(0).into(),
+    ))
+    .chain(actual("sndbuf_actual", granted.send_buffer_bytes))
+    .chain(actual("rcvbuf_actual", granted.receive_buffer_bytes))
+    .collect()
 }
 
 fn timestamp(unix_ms: u64) -> Value {

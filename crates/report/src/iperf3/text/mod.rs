@@ -37,7 +37,12 @@ struct Test {
 
 impl TextWriter {
     pub(super) fn new(options: Arc<Options>, output: Output) -> Self {
-        Self { page: Page::new(Arc::clone(&options), output), options, is_identified: false, test: None }
+        Self {
+            page: Page::new(Arc::clone(&options), output),
+            options,
+            is_identified: false,
+            test: None,
+        }
     }
 }
 
@@ -95,9 +100,13 @@ impl TextWriter {
         }
         if !test.has_interval {
             test.has_interval = true;
-            let role = report.streams.first().map_or(StreamRole::Receiver, |s| s.role);
+            let role = report
+                .streams
+                .first()
+                .map_or(StreamRole::Receiver, |s| s.role);
             let tcp_facts = report.streams.iter().any(|s| s.tcp.is_some());
-            self.page.line(&test.columns.interval_header(role, tcp_facts));
+            self.page
+                .line(&test.columns.interval_header(role, tcp_facts));
         } else if test.header.spec.streams > 1 {
             self.page.line(SEPARATOR);
         }
@@ -113,7 +122,10 @@ impl TextWriter {
     }
 
     fn omit_ended(&mut self) {
-        let without_intervals = self.test.as_ref().is_some_and(|t| t.header.interval.is_none());
+        let without_intervals = self
+            .test
+            .as_ref()
+            .is_some_and(|t| t.header.interval.is_none());
         if self.options.verbose && without_intervals {
             self.page.line("Finished omit period, starting real test");
         }
@@ -125,7 +137,8 @@ impl TextWriter {
             ServerOutput::Json(text) => {
                 let value = serde_json::from_str::<serde_json::Value>(text);
                 let laid_out = value.map_or_else(|_| text.clone(), |value| pretty::pretty(&value));
-                self.page.line(&format!("\nServer JSON output:\n{laid_out}"));
+                self.page
+                    .line(&format!("\nServer JSON output:\n{laid_out}"));
             }
         }
     }
@@ -165,9 +178,14 @@ impl Test {
 
 /// The stub at the end of a test that ran a little over its last full interval: short, and nothing in it.
 pub(super) fn is_negligible(report: &IntervalReport, interval: Option<Duration>) -> bool {
-    let Some(interval) = interval else { return false };
+    let Some(interval) = interval else {
+        return false;
+    };
     let shortest_s = interval.as_secs_f64() * 0.1;
-    report.streams.iter().all(|s| s.bytes == 0 && s.seconds() < shortest_s)
+    report
+        .streams
+        .iter()
+        .all(|s| s.bytes == 0 && s.seconds() < shortest_s)
 }
 
 const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";

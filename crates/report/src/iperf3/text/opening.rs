@@ -10,24 +10,34 @@ use crate::iperf3::wording::rfc1123;
 impl TextWriter {
     pub(super) fn control_connected(&mut self, control: &ControlConnected) {
         if self.options.verbose {
-            control_facts(control).iter().for_each(|line| self.page.line(line));
+            control_facts(control)
+                .iter()
+                .for_each(|line| self.page.line(line));
         }
     }
 
     pub(super) fn test_accepted(&mut self, header: &TestHeader) {
         if self.options.verbose {
-            self.page.line(&format!("Time: {}", rfc1123(header.started_at_unix_ms)));
+            self.page
+                .line(&format!("Time: {}", rfc1123(header.started_at_unix_ms)));
         }
         let (host, port) = (&header.peer_host, header.peer_port);
         match header.endpoint {
-            Endpoint::Client => self.page.line(&format!("Connecting to host {host}, port {port}")),
-            Endpoint::Server => self.page.line(&format!("Accepted connection from {host}, port {port}")),
+            Endpoint::Client => self
+                .page
+                .line(&format!("Connecting to host {host}, port {port}")),
+            Endpoint::Server => self
+                .page
+                .line(&format!("Accepted connection from {host}, port {port}")),
         }
         if header.endpoint == Endpoint::Client && header.spec.direction == Direction::Reverse {
-            self.page.line(&format!("Reverse mode, remote host {host} is sending"));
+            self.page
+                .line(&format!("Reverse mode, remote host {host} is sending"));
         }
         if self.options.verbose {
-            parameter_lines(header).iter().for_each(|line| self.page.line(line));
+            parameter_lines(header)
+                .iter()
+                .for_each(|line| self.page.line(line));
         }
         self.test = Some(Test {
             header: header.clone(),
@@ -46,8 +56,12 @@ impl TextWriter {
 
 /// Verbose lines of a client about its control connection.
 pub(in crate::iperf3) fn control_facts(control: &ControlConnected) -> Vec<String> {
-    let mss = control.mss_bytes.map(|mss| format!("Control connection MSS {mss}"));
-    let block_len = control.chosen_block_len_bytes.map(|len| format!("Setting UDP block size to {len}"));
+    let mss = control
+        .mss_bytes
+        .map(|mss| format!("Control connection MSS {mss}"));
+    let block_len = control
+        .chosen_block_len_bytes
+        .map(|len| format!("Setting UDP block size to {len}"));
     mss.into_iter().chain(block_len).collect()
 }
 
@@ -66,7 +80,10 @@ fn parameter_lines(header: &TestHeader) -> Vec<String> {
     let spec = &header.spec;
     let mss = (spec.transport == Transport::Tcp).then(|| match spec.socket.mss_bytes {
         Some(mss) => format!("      TCP MSS: {mss}"),
-        None => format!("      TCP MSS: {} (default)", header.control_mss_bytes.unwrap_or(0)),
+        None => format!(
+            "      TCP MSS: {} (default)",
+            header.control_mss_bytes.unwrap_or(0)
+        ),
     });
     let rate = spec.pacing.rate_bps.filter(|rate| *rate > 0);
     std::iter::once(format!("      Cookie: {}", header.cookie))

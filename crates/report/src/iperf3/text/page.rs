@@ -20,7 +20,11 @@ pub(in crate::iperf3) struct Page {
 
 impl Page {
     pub(in crate::iperf3) fn new(options: Arc<Options>, output: Output) -> Self {
-        Self { options, output, pending: String::new() }
+        Self {
+            options,
+            output,
+            pending: String::new(),
+        }
     }
 
     /// Adds one piece of text behind the user's prefixes; a piece of several lines gets them once.

@@ -68,7 +68,12 @@ impl Columns {
 
     /// One stream in one interval.
     pub(super) fn interval_row(&self, row: &StreamInterval, note: &str) -> String {
-        let lead = self.lead(Subject::Stream(row.id), row.role, row.start_ns..row.end_ns, row.bytes);
+        let lead = self.lead(
+            Subject::Stream(row.id),
+            row.role,
+            row.start_ns..row.end_ns,
+            row.bytes,
+        );
         match (&row.tcp, &row.udp) {
             (_, Some(udp)) => self.udp_interval(&lead, row.role, udp, note),
             (Some(tcp), None) => tcp_interval(&lead, tcp, note),
@@ -97,25 +102,45 @@ impl Columns {
         let lead = self.lead(subject, role, 0..view.duration_ns, view.bytes);
         match (self.udp, retransmits, subject) {
             (true, ..) => {
-                let sent = UdpView { lost: Some(0), jitter_s: 0.0, ..view.udp };
+                let sent = UdpView {
+                    lost: Some(0),
+                    jitter_s: 0.0,
+                    ..view.udp
+                };
                 udp_summary(&lead, &sent, "sender")
             }
-            (false, Some(retransmits), Subject::Stream(_)) => format!("{lead}  {retransmits:>3}            sender"),
-            (false, Some(retransmits), Subject::Sum) => sum_with_retransmits(&lead, retransmits, "sender"),
+            (false, Some(retransmits), Subject::Stream(_)) => {
+                format!("{lead}  {retransmits:>3}            sender")
+            }
+            (false, Some(retransmits), Subject::Sum) => {
+                sum_with_retransmits(&lead, retransmits, "sender")
+            }
             (false, None, _) => plain(&lead, "sender"),
         }
     }
 
     /// What the receiver counted.
-    pub(super) fn summary_receiver(&self, subject: Subject, role: StreamRole, view: &View) -> String {
+    pub(super) fn summary_receiver(
+        &self,
+        subject: Subject,
+        role: StreamRole,
+        view: &View,
+    ) -> String {
         let lead = self.lead(subject, role, 0..view.duration_ns, view.bytes);
-        if self.udp { udp_summary(&lead, &view.udp, "receiver") } else { plain(&lead, "receiver") }
+        if self.udp {
+            udp_summary(&lead, &view.udp, "receiver")
+        } else {
+            plain(&lead, "receiver")
+        }
     }
 
     /// Datagrams that came late or twice on a stream. Written as a sum even for one stream.
     pub(super) fn out_of_order(&self, role: StreamRole, seconds: f64, datagrams: u64) -> String {
         let tag = self.tag(role);
-        format!("[SUM]{tag} {:4.1}-{seconds:4.1} sec  {datagrams} datagrams received out-of-order", 0.0)
+        format!(
+            "[SUM]{tag} {:4.1}-{seconds:4.1} sec  {datagrams} datagrams received out-of-order",
+            0.0
+        )
     }
 
     fn udp_interval(&self, lead: &str, role: StreamRole, udp: &UdpInterval, note: &str) -> String {
@@ -162,7 +187,9 @@ impl Subject {
     /// The line in place of a view that the other end sends later.
     pub(super) fn not_available(self, role: &str) -> String {
         match self {
-            Self::Stream(id) => format!("[{:>3}] ({role} statistics not available)", display_id(id)),
+            Self::Stream(id) => {
+                format!("[{:>3}] ({role} statistics not available)", display_id(id))
+            }
             Self::Sum => format!("[SUM] ({role} statistics not available)"),
         }
     }

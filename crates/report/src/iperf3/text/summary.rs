@@ -16,7 +16,10 @@ impl TextWriter {
         if self.options.verbose {
             lines.push("Test Complete. Summary Results:".into());
         }
-        let has_retransmits = summary.streams.iter().any(|s| s.tcp.is_some_and(|tcp| tcp.retransmits.is_some()));
+        let has_retransmits = summary
+            .streams
+            .iter()
+            .any(|s| s.tcp.is_some_and(|tcp| tcp.retransmits.is_some()));
         lines.push(test.columns.summary_header(has_retransmits));
         for flow in [Flow::Forward, Flow::Reverse] {
             lines.extend(test.direction(summary, flow, self.options.verbose));
@@ -48,12 +51,21 @@ impl Test {
     }
 
     /// Sender row and receiver row. A server knows only its own, because it reports before the results are exchanged.
-    fn views(&self, subject: Subject, totals: &Totals, stream: Option<&StreamSummary>, verbose: bool) -> Vec<String> {
+    fn views(
+        &self,
+        subject: Subject,
+        totals: &Totals,
+        stream: Option<&StreamSummary>,
+        verbose: bool,
+    ) -> Vec<String> {
         let knows = |role| self.header.endpoint == Endpoint::Client || totals.role == role;
         let missing = |role: &str| verbose.then(|| subject.not_available(role));
         let sender = if knows(StreamRole::Sender) {
             let (view, retransmits) = (&totals.sender, totals.retransmits);
-            Some(self.columns.summary_sender(subject, totals.role, view, retransmits))
+            Some(
+                self.columns
+                    .summary_sender(subject, totals.role, view, retransmits),
+            )
         } else {
             missing("sender")
         };
@@ -70,8 +82,14 @@ impl Test {
     /// The line between the two rows of a stream.
     fn between(&self, stream: &StreamSummary, totals: &Totals) -> Vec<String> {
         let late = totals.receiver.udp.out_of_order;
-        let late = (late > 0).then(|| self.columns.out_of_order(totals.role, totals.sender.seconds(), late));
-        let file = stream.file.as_ref().map(|file| file_line(file, totals.local().bytes));
+        let late = (late > 0).then(|| {
+            self.columns
+                .out_of_order(totals.role, totals.sender.seconds(), late)
+        });
+        let file = stream
+            .file
+            .as_ref()
+            .map(|file| file_line(file, totals.local().bytes));
         late.into_iter().chain(file).collect()
     }
 
@@ -107,7 +125,11 @@ pub(in crate::iperf3) fn congestion(
 ) -> (Option<&str>, Option<&str>) {
     let sender = summary.sender_congestion.as_deref();
     let receiver = summary.receiver_congestion.as_deref();
-    if bidirectional && flow == Flow::Reverse { (receiver, sender) } else { (sender, receiver) }
+    if bidirectional && flow == Flow::Reverse {
+        (receiver, sender)
+    } else {
+        (sender, receiver)
+    }
 }
 
 fn file_line(file: &FileSummary, bytes: u64) -> String {
@@ -124,7 +146,15 @@ pub(in crate::iperf3) fn file_percent(bytes: u64, size_bytes: u64) -> i64 {
 }
 
 fn cpu_line(local_role: &str, local: CpuUsage, remote_role: &str, remote: CpuUsage) -> String {
-    let show =
-        |cpu: CpuUsage| format!("{:.1}% ({:.1}%u/{:.1}%s)", cpu.total_percent, cpu.user_percent, cpu.system_percent);
-    format!("CPU Utilization: local/{local_role} {}, remote/{remote_role} {}", show(local), show(remote))
+    let show = |cpu: CpuUsage| {
+        format!(
+            "{:.1}% ({:.1}%u/{:.1}%s)",
+            cpu.total_percent, cpu.user_percent, cpu.system_percent
+        )
+    };
+    format!(
+        "CPU Utilization: local/{local_role} {}, remote/{remote_role} {}",
+        show(local),
+        show(remote)
+    )
 }
