@@ -35,18 +35,27 @@ const MAX_LABELS: usize = 64;
 /// Characters or lengths that are not permitted.
 pub fn parse_label(text: &str) -> Result<Label, StoreError> {
     let wrong = |why| StoreError::Label(text.chars().take(80).collect(), why);
-    let (key, value) = text.split_once('=').ok_or_else(|| wrong("write key=value"))?;
+    let (key, value) = text
+        .split_once('=')
+        .ok_or_else(|| wrong("write key=value"))?;
     check_key(key).map_err(wrong)?;
     if value.chars().count() > 256 {
         return Err(wrong("a value has at most 256 characters"));
     }
-    Ok(Label { key: key.to_owned(), value: value.to_owned() })
+    Ok(Label {
+        key: key.to_owned(),
+        value: value.to_owned(),
+    })
 }
 
 fn check_key(key: &str) -> Result<(), &'static str> {
     let is_permitted = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c);
     let fits = (1..=64).contains(&key.len()) && key.chars().all(is_permitted);
-    if fits { Ok(()) } else { Err("a key has 1 to 64 characters of a-z, 0-9, '_', '.' and '-'") }
+    if fits {
+        Ok(())
+    } else {
+        Err("a key has 1 to 64 characters of a-z, 0-9, '_', '.' and '-'")
+    }
 }
 
 impl Store {
@@ -58,13 +67,19 @@ impl Store {
         let transaction = self.write()?;
         let row = self.known(run)?;
         for key in remove {
-            transaction.execute("DELETE FROM label WHERE run = $1 AND key = $2", &params![row, key])?;
+            transaction.execute(
+                "DELETE FROM label WHERE run = $1 AND key = $2",
+                &params![row, key],
+            )?;
         }
         for label in set {
             put_label(&*transaction, row, &label.key, &label.value)?;
         }
         if self.labels(row)?.len() > MAX_LABELS {
-            return Err(StoreError::Label(run.short(), "a run has at most 64 labels"));
+            return Err(StoreError::Label(
+                run.short(),
+                "a run has at most 64 labels",
+            ));
         }
         transaction.commit()
     }
@@ -90,8 +105,17 @@ impl Store {
     }
 
     pub(crate) fn notes_of(&self, row: i64) -> Result<Vec<Note>, StoreError> {
-        let note = |row: &Row| Ok(Note { written_unix_ms: row.get::<i64>(0)?.cast_unsigned(), text: row.get(1)? });
-        self.database.all("SELECT written_ms, text FROM note WHERE run = $1 ORDER BY id", &params![row], note)
+        let note = |row: &Row| {
+            Ok(Note {
+                written_unix_ms: row.get::<i64>(0)?.cast_unsigned(),
+                text: row.get(1)?,
+            })
+        };
+        self.database.all(
+            "SELECT written_ms, text FROM note WHERE run = $1 ORDER BY id",
+            &params![row],
+            note,
+        )
     }
 
     /// Gives a run the name of a baseline, which another run may have had.
@@ -101,8 +125,7 @@ impl Store {
     pub fn set_baseline(&self, name: &str, run: RunId) -> Result<(), StoreError> {
         check_key(name).map_err(|why| StoreError::Label(name.chars().take(80).collect(), why))?;
         let transaction = self.write()?;
-        let statement =
-            "INSERT INTO baseline (name, run) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET run = excluded.run";
+        let statement = "INSERT INTO baseline (name, run) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET run = excluded.run";
         transaction.execute(statement, &params![name, self.known(run)?])?;
         transaction.commit()
     }
@@ -113,7 +136,8 @@ impl Store {
     /// What the database reports.
     pub fn remove_baseline(&self, name: &str) -> Result<bool, StoreError> {
         let transaction = self.write()?;
-        let removed = transaction.execute("DELETE FROM baseline WHERE name = $1", &params![name])?;
+        let removed =
+            transaction.execute("DELETE FROM baseline WHERE name = $1", &params![name])?;
         transaction.commit()?;
         Ok(removed > 0)
     }
@@ -123,10 +147,17 @@ impl Store {
     /// # Errors
     /// What the database reports.
     pub fn baselines(&self) -> Result<Vec<(String, RunId)>, StoreError> {
-        let query = "SELECT name, run_id FROM baseline JOIN run ON run.id = baseline.run ORDER BY name";
-        let found: Vec<(String, String)> = self.database.all(query, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let parsed =
-            |(name, id): (String, String)| Ok((name, id.parse().map_err(|e| StoreError::damaged("run id", e))?));
+        let query =
+            "SELECT name, run_id FROM baseline JOIN run ON run.id = baseline.run ORDER BY name";
+        let found: Vec<(String, String)> = self
+            .database
+            .all(query, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let parsed = |(name, id): (String, String)| {
+            Ok((
+                name,
+                id.parse().map_err(|e| StoreError::damaged("run id", e))?,
+            ))
+        };
         found.into_iter().map(parsed).collect()
     }
 
@@ -134,16 +165,25 @@ impl Store {
     pub(crate) fn baseline(&self, name: &str) -> Result<Option<RunId>, StoreError> {
         let query = "SELECT run_id FROM baseline JOIN run ON run.id = baseline.run WHERE name = $1";
         let id: Option<String> = self.database.one(query, &params![name], |row| row.get(0))?;
-        id.map(|id| id.parse().map_err(|error| StoreError::damaged("run id", error))).transpose()
+        id.map(|id| {
+            id.parse()
+                .map_err(|error| StoreError::damaged("run id", error))
+        })
+        .transpose()
     }
 
     fn known(&self, run: RunId) -> Result<i64, StoreError> {
-        let unknown = || StoreError::UnknownRun { name: run.to_string(), candidates: String::new() };
+        let unknown = || StoreError::UnknownRun {
+            name: run.to_string(),
+            candidates: String::new(),
+        };
         row_of(&*self.database, run)?.ok_or_else(unknown)
     }
 }
 
 pub(crate) fn now_ms() -> u64 {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since_1970 = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     since_1970.as_millis().try_into().unwrap_or(u64::MAX)
 }

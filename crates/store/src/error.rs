@@ -96,24 +96,38 @@ impl StoreError {
     /// Whether a name or an option of the user is wrong, as opposed to the store.
     #[must_use]
     pub const fn is_usage(&self) -> bool {
-        matches!(self, Self::Place(_) | Self::UnknownRun { .. } | Self::AmbiguousRun { .. } | Self::Label(..))
+        matches!(
+            self,
+            Self::Place(_) | Self::UnknownRun { .. } | Self::AmbiguousRun { .. } | Self::Label(..)
+        )
     }
 
     /// Whether another process wrote for longer than this one waits.
     pub(crate) fn is_locked(&self) -> bool {
         match self {
-            Self::Sqlite(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy),
+            Self::Sqlite(error) => {
+                error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+            }
             Self::Server { is_locked, .. } => *is_locked,
             _ => false,
         }
     }
 
     pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::File { path: path.to_owned(), source }
+        move |source| Self::File {
+            path: path.to_owned(),
+            source,
+        }
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "map_err hands errors over by value")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "map_err hands errors over by value"
+    )]
     pub(crate) fn damaged(what: impl ToString, why: impl ToString) -> Self {
-        Self::Damaged { what: what.to_string(), why: why.to_string() }
+        Self::Damaged {
+            what: what.to_string(),
+            why: why.to_string(),
+        }
     }
 }

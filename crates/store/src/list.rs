@@ -101,7 +101,11 @@ impl Store {
         Ok(list)
     }
 
-    fn both_ways(&self, listed: &str, parameters: &[Value]) -> Result<HashMap<RunId, (f64, f64)>, StoreError> {
+    fn both_ways(
+        &self,
+        listed: &str,
+        parameters: &[Value],
+    ) -> Result<HashMap<RunId, (f64, f64)>, StoreError> {
         let query = format!(
             "SELECT run.run_id, measure.way, measure.value FROM run \
              JOIN measure ON measure.run = run.id AND measure.name = run.primary_measure \
@@ -112,10 +116,14 @@ impl Store {
         let values = self.database.all(&query, parameters, way_value)?;
         let mut both_ways = HashMap::new();
         for run in values.chunk_by(|a, b| a.0 == b.0) {
-            if let (Some(forward), Some(reverse), Some((id, ..))) =
-                (middle(run, Way::Forward), middle(run, Way::Reverse), run.first())
-            {
-                let id = id.parse().map_err(|error| StoreError::damaged("run id", error))?;
+            if let (Some(forward), Some(reverse), Some((id, ..))) = (
+                middle(run, Way::Forward),
+                middle(run, Way::Reverse),
+                run.first(),
+            ) {
+                let id = id
+                    .parse()
+                    .map_err(|error| StoreError::damaged("run id", error))?;
                 both_ways.insert(id, (forward, reverse));
             }
         }
@@ -146,7 +154,11 @@ fn way_value(row: &Row) -> Result<WayValue, StoreError> {
 /// Median of the values of a direction, which are sorted.
 fn middle(values: &[WayValue], way: Way) -> Option<f64> {
     let way = stored_name(way);
-    let values: Vec<f64> = values.iter().filter(|(_, of, _)| *of == way).map(|(.., value)| *value).collect();
+    let values: Vec<f64> = values
+        .iter()
+        .filter(|(_, of, _)| *of == way)
+        .map(|(.., value)| *value)
+        .collect();
     let upper = *values.get(values.len() / 2)?;
     Some(upper.midpoint(values[(values.len() - 1) / 2]))
 }
@@ -176,7 +188,11 @@ impl Store {
         let runs = values.chunk_by(|a, b| a.0 == b.0);
         let median = |values: &[WayValue]| {
             let median = ways.iter().find_map(|way| middle(values, *way))?;
-            let run = values.first()?.0.parse().map_err(|error| StoreError::damaged("run id", error));
+            let run = values
+                .first()?
+                .0
+                .parse()
+                .map_err(|error| StoreError::damaged("run id", error));
             Some(run.map(|run| (run, median)))
         };
         runs.filter_map(median).collect()
@@ -196,21 +212,38 @@ fn conditions(filter: &Filter) -> (String, Vec<Value>) {
         }
     };
     let text = |text: &Option<String>| text.clone().map(Value::Text);
-    let time = |time_ms: Option<u64>| time_ms.map(|time_ms| Value::Integer(time_ms.try_into().unwrap_or(i64::MAX)));
-    add("kind = ?", filter.kind.map(|kind| Value::Text(stored_name(kind))));
+    let time = |time_ms: Option<u64>| {
+        time_ms.map(|time_ms| Value::Integer(time_ms.try_into().unwrap_or(i64::MAX)))
+    };
+    add(
+        "kind = ?",
+        filter.kind.map(|kind| Value::Text(stored_name(kind))),
+    );
     add(
         "state = ?",
-        filter.state.filter(|state| *state != RunState::Ended).map(|state| Value::Text(stored_name(state))),
+        filter
+            .state
+            .filter(|state| *state != RunState::Ended)
+            .map(|state| Value::Text(stored_name(state))),
     );
     add("client = ?", text(&filter.client));
     add("server = ?", text(&filter.server));
     add("watch = ?", text(&filter.watch));
     add("started_ms >= ?", time(filter.since_ms));
     add("started_ms < ?", time(filter.before_ms));
-    add("path_key = ?", filter.keys.clone().map(|(path, _)| Value::Text(path)));
-    add("spec_key = ?", filter.keys.clone().map(|(_, spec)| Value::Text(spec)));
+    add(
+        "path_key = ?",
+        filter.keys.clone().map(|(path, _)| Value::Text(path)),
+    );
+    add(
+        "spec_key = ?",
+        filter.keys.clone().map(|(_, spec)| Value::Text(spec)),
+    );
     for label in &filter.labels {
-        add("EXISTS (SELECT 1 FROM label WHERE label.run = run.id AND key = ?", Some(Value::Text(label.key.clone())));
+        add(
+            "EXISTS (SELECT 1 FROM label WHERE label.run = run.id AND key = ?",
+            Some(Value::Text(label.key.clone())),
+        );
         add("value = ?)", Some(Value::Text(label.value.clone())));
     }
     if filter.state == Some(RunState::Ended) {
@@ -232,7 +265,9 @@ fn run_row(row: &Row) -> Result<RunRow, StoreError> {
     let measure: Option<String> = row.get(11)?;
     let value: Option<f64> = row.get(12)?;
     Ok(RunRow {
-        run_id: text(0)?.parse().map_err(|error| StoreError::damaged("run id", error))?,
+        run_id: text(0)?
+            .parse()
+            .map_err(|error| StoreError::damaged("run id", error))?,
         kind: variant(text(1)?)?,
         state: variant(text(2)?)?,
         reason: row.get(3)?,

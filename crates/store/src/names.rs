@@ -17,58 +17,112 @@ impl Store {
     /// # Errors
     /// A name of no run, or an end of several ids; both with candidates.
     pub fn resolve(&self, name: &str) -> Result<Vec<RunId>, StoreError> {
-        let unknown = || StoreError::UnknownRun { name: quoted(name), candidates: self.candidates() };
+        let unknown = || StoreError::UnknownRun {
+            name: quoted(name),
+            candidates: self.candidates(),
+        };
         if let Some(back) = name.strip_prefix("last") {
-            let back = if back.is_empty() { Some(0) } else { back.strip_prefix('~').and_then(|n| n.parse().ok()) };
-            return Ok(vec![self.last(back.ok_or_else(unknown)?)?.ok_or_else(unknown)?]);
+            let back = if back.is_empty() {
+                Some(0)
+            } else {
+                back.strip_prefix('~').and_then(|n| n.parse().ok())
+            };
+            return Ok(vec![
+                self.last(back.ok_or_else(unknown)?)?.ok_or_else(unknown)?,
+            ]);
         }
         if let Some(baseline) = name.strip_prefix('@') {
             return Ok(vec![self.baseline(baseline)?.ok_or_else(unknown)?]);
         }
         if let Some(label) = name.strip_prefix("label:") {
-            let rows = self.list(&Filter { labels: vec![parse_label(label)?], ..Filter::default() })?;
+            let rows = self.list(&Filter {
+                labels: vec![parse_label(label)?],
+                ..Filter::default()
+            })?;
             let ids: Vec<RunId> = rows.iter().map(|row| row.run_id).collect();
-            return if ids.is_empty() { Err(unknown()) } else { Ok(ids) };
+            return if ids.is_empty() {
+                Err(unknown())
+            } else {
+                Ok(ids)
+            };
         }
         match &*self.ids_ending(&name.to_ascii_lowercase())? {
             [] => Err(unknown()),
             [one] => Ok(vec![*one]),
             several => {
-                let ids = several.iter().take(8).map(|id| format!("\n  {id}")).collect();
-                Err(StoreError::AmbiguousRun { name: quoted(name), candidates: ids })
+                let ids = several
+                    .iter()
+                    .take(8)
+                    .map(|id| format!("\n  {id}"))
+                    .collect();
+                Err(StoreError::AmbiguousRun {
+                    name: quoted(name),
+                    candidates: ids,
+                })
             }
         }
     }
 
     fn last(&self, back: u32) -> Result<Option<RunId>, StoreError> {
-        let query =
-            "SELECT run_id FROM run WHERE state <> 'running' ORDER BY started_ms DESC, id DESC LIMIT 1 OFFSET $1";
+        let query = "SELECT run_id FROM run WHERE state <> 'running' ORDER BY started_ms DESC, id DESC LIMIT 1 OFFSET $1";
         let id: Option<String> = self.database.one(query, &params![back], |row| row.get(0))?;
-        id.map(|id| id.parse().map_err(|error| StoreError::damaged("run id", error))).transpose()
+        id.map(|id| {
+            id.parse()
+                .map_err(|error| StoreError::damaged("run id", error))
+        })
+        .transpose()
     }
 
     fn ids_ending(&self, end: &str) -> Result<Vec<RunId>, StoreError> {
-        if end.len() < 4 || !end.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
+        if end.len() < 4
+            || !end
+                .bytes()
+                .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+        {
             return Ok(Vec::new());
         }
         let query = "SELECT run_id FROM run WHERE run_id LIKE $1 ORDER BY run_id DESC LIMIT 9";
-        let id = |row: &Row| row.get::<String>(0)?.parse().map_err(|error| StoreError::damaged("run id", error));
+        let id = |row: &Row| {
+            row.get::<String>(0)?
+                .parse()
+                .map_err(|error| StoreError::damaged("run id", error))
+        };
         self.database.all(query, &params![format!("%{end}")], id)
     }
 
     /// The newest runs and the baselines, as lines of a message.
     fn candidates(&self) -> String {
-        let newest = self.list(&Filter { limit: Some(5), ..Filter::default() }).unwrap_or_default();
+        let newest = self
+            .list(&Filter {
+                limit: Some(5),
+                ..Filter::default()
+            })
+            .unwrap_or_default();
         if newest.is_empty() {
             return ": no runs are recorded".to_owned();
         }
         let line = |row: &RunRow| {
-            let server = row.server.as_deref().or(row.client.as_deref()).unwrap_or_default();
-            format!("\n  {}  {}", row.run_id.short(), quoted(row.title.as_deref().unwrap_or(server)))
+            let server = row
+                .server
+                .as_deref()
+                .or(row.client.as_deref())
+                .unwrap_or_default();
+            format!(
+                "\n  {}  {}",
+                row.run_id.short(),
+                quoted(row.title.as_deref().unwrap_or(server))
+            )
         };
         let baselines = self.baselines().unwrap_or_default();
-        let baselines = baselines.iter().take(8).map(|(name, id)| format!("\n  @{name}  {}", id.short()));
-        format!("; the newest are{}{}", newest.iter().map(line).collect::<String>(), baselines.collect::<String>())
+        let baselines = baselines
+            .iter()
+            .take(8)
+            .map(|(name, id)| format!("\n  @{name}  {}", id.short()));
+        format!(
+            "; the newest are{}{}",
+            newest.iter().map(line).collect::<String>(),
+            baselines.collect::<String>()
+        )
     }
 }
 
@@ -85,12 +139,18 @@ pub fn is_file_name(name: &str) -> bool {
 pub fn load_named(place: Option<&Place>, name: &str) -> Result<Vec<RunRecord>, StoreError> {
     let place = place.ok_or_else(|| StoreError::Place("--store off: name a file".to_owned()))?;
     let store = Store::open_existing(place)?;
-    store.resolve(name)?.into_iter().map(|id| store.load(id)).collect()
+    store
+        .resolve(name)?
+        .into_iter()
+        .map(|id| store.load(id))
+        .collect()
 }
 
 pub(crate) fn read_file(path: &Path) -> Result<RunRecord, StoreError> {
-    let text = file_system::read_text(path, FILE_MAX_BYTES as u64).map_err(StoreError::file(path))?;
-    linerate_record::text::read(&text).map_err(|error| StoreError::damaged(path.display().to_string(), error))
+    let text =
+        file_system::read_text(path, FILE_MAX_BYTES as u64).map_err(StoreError::file(path))?;
+    linerate_record::text::read(&text)
+        .map_err(|error| StoreError::damaged(path.display().to_string(), error))
 }
 
 /// Longest text that a message quotes.

@@ -23,11 +23,16 @@ impl Store {
     /// What the database reports.
     pub fn process_of(&self, run: RunId) -> Result<Option<RunProcess>, StoreError> {
         let query = "SELECT owner FROM run WHERE run_id = $1 AND state = 'running'";
-        let owner: Option<Option<String>> = self.database.one(query, &params![run.to_string()], |row| row.get(0))?;
+        let owner: Option<Option<String>> =
+            self.database
+                .one(query, &params![run.to_string()], |row| row.get(0))?;
         Ok(owner.flatten().map(|owner| {
             let host = owner.split(' ').next().unwrap_or_default().to_owned();
             let pid = owner.split(' ').nth(2).and_then(|pid| pid.parse().ok());
-            RunProcess { host, pid: pid.filter(|_| is_running_here(&owner)) }
+            RunProcess {
+                host,
+                pid: pid.filter(|_| is_running_here(&owner)),
+            }
         }))
     }
 }
@@ -46,15 +51,30 @@ pub(crate) fn has_ended(owner: &str) -> bool {
 }
 
 fn is_running_here(owner: &str) -> bool {
-    let Some(process) = owner.strip_prefix(&boot()).and_then(|rest| rest.strip_prefix(' ')) else { return false };
-    let Some((pid, started)) = process.split_once(' ') else { return false };
-    pid.parse().ok().and_then(start_time).is_some_and(|start| start == started)
+    let Some(process) = owner
+        .strip_prefix(&boot())
+        .and_then(|rest| rest.strip_prefix(' '))
+    else {
+        return false;
+    };
+    let Some((pid, started)) = process.split_once(' ') else {
+        return false;
+    };
+    pid.parse()
+        .ok()
+        .and_then(start_time)
+        .is_some_and(|start| start == started)
 }
 
 /// Name of the host and identity of its boot.
 fn boot() -> String {
-    let read = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
-    format!("{} {}", read("hostname").trim(), read("random/boot_id").trim())
+    let read =
+        |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+    format!(
+        "{} {}",
+        read("hostname").trim(),
+        read("random/boot_id").trim()
+    )
 }
 
 /// Field 22 of /proc/PID/stat (proc(5)): numbers of processes are used again, start times are not.

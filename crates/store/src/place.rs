@@ -33,13 +33,18 @@ impl Place {
     /// # Errors
     /// A URL, or no state directory.
     pub fn find(option: Option<&str>) -> Result<Option<Self>, StoreError> {
-        Self::choose(option, |name| env::var_os(name).filter(|value| !value.is_empty()))
+        Self::choose(option, |name| {
+            env::var_os(name).filter(|value| !value.is_empty())
+        })
     }
 
     /// This file.
     #[must_use]
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), server: None }
+        Self {
+            path: path.into(),
+            server: None,
+        }
     }
 
     /// The database file. Where a server has the database, this names the spool alone.
@@ -59,21 +64,35 @@ impl Place {
     }
 
     pub(crate) fn create_directory(&self) -> Result<(), StoreError> {
-        let Some(directory) = self.path.parent().filter(|directory| !directory.as_os_str().is_empty()) else {
+        let Some(directory) = self
+            .path
+            .parent()
+            .filter(|directory| !directory.as_os_str().is_empty())
+        else {
             return Ok(());
         };
-        private_directory().create(directory).map_err(StoreError::file(directory))
+        private_directory()
+            .create(directory)
+            .map_err(StoreError::file(directory))
     }
 
-    fn choose(option: Option<&str>, variable: impl Fn(&str) -> Option<OsString>) -> Result<Option<Self>, StoreError> {
-        if let Some(named) = option.map(OsString::from).or_else(|| variable("LINERATE_STORE")) {
+    fn choose(
+        option: Option<&str>,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Option<Self>, StoreError> {
+        if let Some(named) = option
+            .map(OsString::from)
+            .or_else(|| variable("LINERATE_STORE"))
+        {
             let text = named.to_string_lossy();
             if text.starts_with("postgresql://") || text.starts_with("postgres://") {
                 return Self::url(&text, &state_directory_of(variable)?).map(Some);
             }
             return Ok((named != "off").then(|| Self::file(named)));
         }
-        Ok(Some(Self::file(state_directory_of(variable)?.join("history.db"))))
+        Ok(Some(Self::file(
+            state_directory_of(variable)?.join("history.db"),
+        )))
     }
 
     /// A database of a PostgreSQL server. Records that wait for it are in the directory `state`.
@@ -81,14 +100,24 @@ impl Place {
     /// # Errors
     /// A build without the feature `postgres`.
     pub fn url(url: &str, state: &Path) -> Result<Self, StoreError> {
-        let server = Server { url: url.to_owned() };
+        let server = Server {
+            url: url.to_owned(),
+        };
         if !cfg!(feature = "postgres") {
-            return Err(StoreError::Place(format!("{server}: this build lacks the feature postgres; name a file")));
+            return Err(StoreError::Place(format!(
+                "{server}: this build lacks the feature postgres; name a file"
+            )));
         }
         // Passwords change; the directory of waiting records stays.
-        let name: String =
-            Sha256::digest(server.to_string()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { path: state.join(format!("postgresql-{name}")), server: Some(server) })
+        let name: String = Sha256::digest(server.to_string())
+            .iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Ok(Self {
+            path: state.join(format!("postgresql-{name}")),
+            server: Some(server),
+        })
     }
 }
 
@@ -99,7 +128,9 @@ impl Place {
 /// Where none is named, it cannot be made, or others may replace files in it.
 pub fn state_directory() -> Result<PathBuf, StoreError> {
     let directory = state_directory_of(|name| env::var_os(name).filter(|value| !value.is_empty()))?;
-    private_directory().create(&directory).map_err(StoreError::file(&directory))?;
+    private_directory()
+        .create(&directory)
+        .map_err(StoreError::file(&directory))?;
     refuse_exposed(&directory)?;
     Ok(directory)
 }
@@ -112,13 +143,32 @@ fn refuse_exposed(directory: &Path) -> Result<(), StoreError> {
 
 fn state_directory_of(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, StoreError> {
     // systemd sets STATE_DIRECTORY, separated by colons where a unit has several (systemd.exec(5)).
-    let of_service = variable("STATE_DIRECTORY")
-        .map(|list| PathBuf::from(list.to_string_lossy().split(':').next().unwrap_or_default().to_owned()));
+    let of_service = variable("STATE_DIRECTORY").map(|list| {
+        PathBuf::from(
+            list.to_string_lossy()
+                .split(':')
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        )
+    });
     let absolute = |path: &PathBuf| path.is_absolute();
-    let of_user = || variable("XDG_STATE_HOME").map(PathBuf::from).filter(absolute);
-    let of_home = || variable("HOME").map(|home| PathBuf::from(home).join(".local/state")).filter(absolute);
-    let directory = of_service.filter(absolute).or_else(|| Some(of_user().or_else(of_home)?.join("linerate")));
-    directory.ok_or_else(|| StoreError::Place("no directory for the history: set HOME, or --store FILE".to_owned()))
+    let of_user = || {
+        variable("XDG_STATE_HOME")
+            .map(PathBuf::from)
+            .filter(absolute)
+    };
+    let of_home = || {
+        variable("HOME")
+            .map(|home| PathBuf::from(home).join(".local/state"))
+            .filter(absolute)
+    };
+    let directory = of_service
+        .filter(absolute)
+        .or_else(|| Some(of_user().or_else(of_home)?.join("linerate")));
+    directory.ok_or_else(|| {
+        StoreError::Place("no directory for the history: set HOME, or --store FILE".to_owned())
+    })
 }
 
 impl fmt::Display for Place {
@@ -182,14 +232,29 @@ mod tests {
             ("HOME", "/h"),
         ];
         let place = |option, from: usize| {
-            Place::choose(option, |name| Some(all[from..].iter().find(|(known, _)| *known == name)?.1.into()))
+            Place::choose(option, |name| {
+                Some(
+                    all[from..]
+                        .iter()
+                        .find(|(known, _)| *known == name)?
+                        .1
+                        .into(),
+                )
+            })
         };
-        let path = |option, from| place(option, from).expect("a place").map(|place| place.path);
+        let path = |option, from| {
+            place(option, from)
+                .expect("a place")
+                .map(|place| place.path)
+        };
         assert_eq!(path(Some("o.db"), 0), Some("o.db".into()));
         assert_eq!(path(None, 0), Some("/e/my.db".into()));
         assert_eq!(path(None, 1), Some("/var/lib/linerate/history.db".into()));
         assert_eq!(path(None, 2), Some("/x/linerate/history.db".into()));
-        assert_eq!(path(None, 3), Some("/h/.local/state/linerate/history.db".into()));
+        assert_eq!(
+            path(None, 3),
+            Some("/h/.local/state/linerate/history.db".into())
+        );
         assert_eq!(path(Some("off"), 0), None);
         assert!(place(None, 4).is_err());
     }
@@ -197,21 +262,38 @@ mod tests {
     #[test]
     fn state_directory_in_which_others_replace_files_is_refused_with_the_remedy() {
         let folder = tempfile::tempdir().expect("a folder");
-        let set = |mode| fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).expect("our folder");
-        for (mode, is_safe) in [(0o700, true), (0o755, true), (0o775, false), (0o777, false), (0o1777, true)] {
+        let set = |mode| {
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode))
+                .expect("our folder")
+        };
+        for (mode, is_safe) in [
+            (0o700, true),
+            (0o755, true),
+            (0o775, false),
+            (0o777, false),
+            (0o1777, true),
+        ] {
             set(mode);
             assert_eq!(refuse_exposed(folder.path()).is_ok(), is_safe, "{mode:o}");
         }
         set(0o777);
-        let error = refuse_exposed(folder.path()).expect_err("exposed").to_string();
-        assert!(error.starts_with("state directory /") && error.contains("chmod 700 /"), "{error}");
+        let error = refuse_exposed(folder.path())
+            .expect_err("exposed")
+            .to_string();
+        assert!(
+            error.starts_with("state directory /") && error.contains("chmod 700 /"),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_url_is_shown_without_user_password_and_parameters() {
         for (url, shown) in [
             ("postgresql://db/x", "postgresql://db/x"),
-            ("postgres://me:pw@db:5433/x?sslmode=disable", "postgresql://db:5433/x"),
+            (
+                "postgres://me:pw@db:5433/x?sslmode=disable",
+                "postgresql://db:5433/x",
+            ),
             ("postgresql://me:p@w@db/x", "postgresql://db/x"),
             ("postgresql://me:p/w@db/x", "postgresql://db/x"),
             ("postgresql://me:p?w@db/x", "postgresql://***"),
@@ -222,10 +304,16 @@ mod tests {
                 let place = chosen.expect("a place").expect("not off");
                 assert_eq!(place.to_string(), shown);
                 assert!(!format!("{place:?}").contains("pw"), "{place:?}");
-                assert!(place.spool().starts_with("/h/.local/state/linerate"), "{place:?}");
+                assert!(
+                    place.spool().starts_with("/h/.local/state/linerate"),
+                    "{place:?}"
+                );
             } else {
                 let refused = chosen.expect_err("a build without the feature").to_string();
-                assert!(refused.starts_with(shown) && refused.contains("feature postgres"), "{refused}");
+                assert!(
+                    refused.starts_with(shown) && refused.contains("feature postgres"),
+                    "{refused}"
+                );
             }
         }
     }

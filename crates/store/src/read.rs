@@ -21,8 +21,10 @@ impl Store {
     pub fn load(&self, run: RunId) -> Result<RunRecord, StoreError> {
         // Several statements read one state of the database.
         let transaction = self.database.transaction(Access::Read)?;
-        let row = row_of(&*transaction, run)?
-            .ok_or_else(|| StoreError::UnknownRun { name: run.to_string(), candidates: String::new() })?;
+        let row = row_of(&*transaction, run)?.ok_or_else(|| StoreError::UnknownRun {
+            name: run.to_string(),
+            candidates: String::new(),
+        })?;
         let (mut record, damage) = self.load_row(row)?;
         record.notes.extend(damage);
         Ok(record)
@@ -51,9 +53,15 @@ impl Store {
 
     /// The record without its parts, with the state of the list.
     fn document(&self, row: i64) -> Result<RunRecord, StoreError> {
-        let query =
-            "SELECT size, checksum, blob, state, reason, elapsed_ns FROM run JOIN document ON run = id WHERE id = $1";
-        let read = |row: &Row| Ok((Packed::of(row, 0)?, row.get(3)?, row.get(4)?, row.get::<i64>(5)?));
+        let query = "SELECT size, checksum, blob, state, reason, elapsed_ns FROM run JOIN document ON run = id WHERE id = $1";
+        let read = |row: &Row| {
+            Ok((
+                Packed::of(row, 0)?,
+                row.get(3)?,
+                row.get(4)?,
+                row.get::<i64>(5)?,
+            ))
+        };
         let found = self.database.one(query, &params![row], read)?;
         let (packed, state, reason, elapsed_ns) =
             found.ok_or_else(|| StoreError::damaged(format!("document {row}"), "missing"))?;
@@ -66,32 +74,51 @@ impl Store {
 
     fn document_alone(&self, row: i64) -> Result<RunRecord, StoreError> {
         let query = "SELECT size, checksum, blob FROM document WHERE run = $1";
-        let packed = self.database.one(query, &params![row], |row| Packed::of(row, 0))?;
-        let packed = packed.ok_or_else(|| StoreError::damaged(format!("document {row}"), "missing"))?;
+        let packed = self
+            .database
+            .one(query, &params![row], |row| Packed::of(row, 0))?;
+        let packed =
+            packed.ok_or_else(|| StoreError::damaged(format!("document {row}"), "missing"))?;
         packed.parse(&|| format!("document {row}"))
     }
 
-    fn facts(&self, row: i64, position: i64, damage: &mut Vec<String>) -> Result<BTreeMap<String, Fact>, StoreError> {
+    fn facts(
+        &self,
+        row: i64,
+        position: i64,
+        damage: &mut Vec<String>,
+    ) -> Result<BTreeMap<String, Fact>, StoreError> {
         let query = "SELECT size, checksum, blob, area FROM host JOIN facts ON key = facts_key \
             WHERE run = $1 AND position = $2 ORDER BY area";
         let mut all = BTreeMap::new();
-        self.database.query(query, &params![row, position], &mut |row| {
-            let (packed, area) = (Packed::of(row, 0)?, row.get::<String>(3)?);
-            let facts: Result<BTreeMap<String, Fact>, _> = packed.parse(&|| format!("facts {area} of host {position}"));
-            facts.map_or_else(|error| damage.push(error.to_string()), |facts| all.extend(facts));
-            Ok(())
-        })?;
+        self.database
+            .query(query, &params![row, position], &mut |row| {
+                let (packed, area) = (Packed::of(row, 0)?, row.get::<String>(3)?);
+                let facts: Result<BTreeMap<String, Fact>, _> =
+                    packed.parse(&|| format!("facts {area} of host {position}"));
+                facts.map_or_else(
+                    |error| damage.push(error.to_string()),
+                    |facts| all.extend(facts),
+                );
+                Ok(())
+            })?;
         Ok(all)
     }
 
     /// Adds the trials until one cannot be read.
-    fn trials(&self, row: i64, trials: &mut Vec<Trial>, damage: &mut Vec<String>) -> Result<(), StoreError> {
+    fn trials(
+        &self,
+        row: i64,
+        trials: &mut Vec<Trial>,
+        damage: &mut Vec<String>,
+    ) -> Result<(), StoreError> {
         let query = "SELECT size, checksum, detail, no, repeat, state, reason, is_warm_up, factors, flags, started_ns, elapsed_ns \
             FROM trial WHERE run = $1 ORDER BY no";
         self.database.query(query, &params![row], &mut |found| {
             let no: u32 = found.get(3)?;
             let json = |column: usize| found.get::<String>(column);
-            let wrong = |error: serde_json::Error| StoreError::damaged(format!("trial {no}"), error);
+            let wrong =
+                |error: serde_json::Error| StoreError::damaged(format!("trial {no}"), error);
             let series = self.series(row, no, damage);
             let series = or_default(series, &format!("series of trial {no}"), damage);
             let detail = Packed::of(found, 0)?.parse(&|| format!("detail of trial {no}"));
@@ -117,39 +144,47 @@ impl Store {
 
     /// The measures of a trial. Names of a newer version are passed over.
     fn measures(&self, row: i64, no: u32) -> Result<Vec<Measure>, StoreError> {
-        let query =
-            "SELECT name, way, value, n, is_lower_bound FROM measure WHERE run = $1 AND trial = $2 ORDER BY position";
+        let query = "SELECT name, way, value, n, is_lower_bound FROM measure WHERE run = $1 AND trial = $2 ORDER BY position";
         let mut measures = Vec::new();
-        self.database.query(query, &params![row, no], &mut |found| {
-            let Ok(name) = found.get::<String>(0)?.parse::<MeasureName>() else {
-                return Ok(());
-            };
-            let mut figure = Measure::new(name, variant(found.get(1)?)?, found.get(2)?);
-            figure.n = found.get::<Option<i64>>(3)?.map(i64::cast_unsigned);
-            figure.is_lower_bound = found.get(4)?;
-            measures.push(figure);
-            Ok(())
-        })?;
+        self.database
+            .query(query, &params![row, no], &mut |found| {
+                let Ok(name) = found.get::<String>(0)?.parse::<MeasureName>() else {
+                    return Ok(());
+                };
+                let mut figure = Measure::new(name, variant(found.get(1)?)?, found.get(2)?);
+                figure.n = found.get::<Option<i64>>(3)?.map(i64::cast_unsigned);
+                figure.is_lower_bound = found.get(4)?;
+                measures.push(figure);
+                Ok(())
+            })?;
         Ok(measures)
     }
 
-    fn series(&self, row: i64, no: u32, damage: &mut Vec<String>) -> Result<Vec<Series>, StoreError> {
+    fn series(
+        &self,
+        row: i64,
+        no: u32,
+        damage: &mut Vec<String>,
+    ) -> Result<Vec<Series>, StoreError> {
         let query = "SELECT size, checksum, blob, names, of, way, is_thinned, n, t0_ns, step_ns FROM series \
             WHERE run = $1 AND trial = $2 ORDER BY position";
         let mut all = Vec::new();
-        self.database.query(query, &params![row, no], &mut |found| {
-            match group(found).and_then(Group::series) {
-                Ok(series) => all.extend(series),
-                Err(error) => damage.push(format!("trial {no}: {error}")),
-            }
-            Ok(())
-        })?;
+        self.database
+            .query(query, &params![row, no], &mut |found| {
+                match group(found).and_then(Group::series) {
+                    Ok(series) => all.extend(series),
+                    Err(error) => damage.push(format!("trial {no}: {error}")),
+                }
+                Ok(())
+            })?;
         Ok(all)
     }
 
     pub(crate) fn labels(&self, row: i64) -> Result<BTreeMap<String, String>, StoreError> {
         let query = "SELECT key, value FROM label WHERE run = $1";
-        let labels = self.database.all(query, &params![row], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let labels = self
+            .database
+            .all(query, &params![row], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(labels.into_iter().collect())
     }
 }
@@ -165,7 +200,11 @@ fn or_default<T: Default>(value: Result<T, StoreError>, what: &str, damage: &mut
 fn group(row: &Row) -> Result<Group, StoreError> {
     let of: String = row.get(4)?;
     Ok(Group {
-        names: row.get::<String>(3)?.split(',').map(str::to_owned).collect(),
+        names: row
+            .get::<String>(3)?
+            .split(',')
+            .map(str::to_owned)
+            .collect(),
         of: serde_json::from_str(&of).map_err(|error| StoreError::damaged("series", error))?,
         way: variant(row.get(5)?)?,
         is_thinned: row.get(6)?,

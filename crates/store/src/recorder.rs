@@ -69,12 +69,24 @@ impl Recorder {
     pub fn new(place: Place) -> Self {
         let (queue, jobs) = sync_channel(QUEUE);
         let counts = Arc::new(Counts::default());
-        let mut writer = Writer { place, store: None, refused: None, size_read: None, counts: Arc::clone(&counts) };
-        let writer = std::thread::Builder::new().name("recorder".to_owned()).spawn(move || writer.run(&jobs));
+        let mut writer = Writer {
+            place,
+            store: None,
+            refused: None,
+            size_read: None,
+            counts: Arc::clone(&counts),
+        };
+        let writer = std::thread::Builder::new()
+            .name("recorder".to_owned())
+            .spawn(move || writer.run(&jobs));
         if let Err(error) = &writer {
             counts.note(&format!("no thread for the writer of the store: {error}"));
         }
-        Self { queue, writer: writer.ok(), counts }
+        Self {
+            queue,
+            writer: writer.ok(),
+            counts,
+        }
     }
 
     /// A run begins; its record has the state `running`.
@@ -130,7 +142,9 @@ impl Recorder {
     fn try_send(&self, job: Job) -> Result<(), TrySendError<Job>> {
         // Before the writer can take it.
         self.counts.waiting.fetch_add(1, Ordering::Relaxed);
-        self.queue.try_send(job).inspect_err(|_| _ = self.counts.waiting.fetch_sub(1, Ordering::Relaxed))
+        self.queue
+            .try_send(job)
+            .inspect_err(|_| _ = self.counts.waiting.fetch_sub(1, Ordering::Relaxed))
     }
 
     /// Waits until everything is written.
@@ -150,9 +164,9 @@ impl Recorded {
         let reason = self.reason.as_deref().unwrap_or("unknown reason");
         match (self.spooled, self.lost) {
             (0, 0) => None,
-            (_, 0) => {
-                Some(format!("record not stored yet: {reason}; kept in the spool until the store can be written"))
-            }
+            (_, 0) => Some(format!(
+                "record not stored yet: {reason}; kept in the spool until the store can be written"
+            )),
             (_, lost) => Some(format!("record lost ({lost}): {reason}")),
         }
     }
@@ -162,9 +176,17 @@ impl Counts {
     fn read(&self) -> Recorded {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let reason = self.reason.lock().ok().and_then(|reason| reason.clone());
-        let [stored, spooled, lost, waiting] = [&self.stored, &self.spooled, &self.lost, &self.waiting].map(read);
+        let [stored, spooled, lost, waiting] =
+            [&self.stored, &self.spooled, &self.lost, &self.waiting].map(read);
         let store_bytes = Some(read(&self.store_bytes)).filter(|bytes| *bytes > 0);
-        Recorded { stored, spooled, lost, waiting, store_bytes, reason }
+        Recorded {
+            stored,
+            spooled,
+            lost,
+            waiting,
+            store_bytes,
+            reason,
+        }
     }
 
     fn lose(&self, reason: &str) {
@@ -200,7 +222,9 @@ impl Writer {
         for job in jobs {
             match job {
                 Job::Begin(record) => drop(self.write(|store| store.begin(&record))),
-                Job::Trials(run, trials) => drop(self.write(|store| store.add_trials(run, &trials))),
+                Job::Trials(run, trials) => {
+                    drop(self.write(|store| store.add_trials(run, &trials)))
+                }
                 Job::Finish(record) => self.finish(&record, None),
                 Job::FinishWith(record, trials) => self.finish(&record, Some(&trials)),
             }
@@ -216,7 +240,10 @@ impl Writer {
         });
         let Err(error) = written else {
             self.counts.stored.fetch_add(1, Ordering::Relaxed);
-            let taken = self.store.as_ref().and_then(|store| store.take_spool().ok());
+            let taken = self
+                .store
+                .as_ref()
+                .and_then(|store| store.take_spool().ok());
             self.count_taken(taken.unwrap_or(0));
             self.read_size();
             return;
@@ -237,16 +264,25 @@ impl Writer {
 
     /// Runs an operation on the store, which is opened when it is not. After a lock that lasted, the next operation does not
     /// wait again.
-    fn write<T>(&mut self, operation: impl Fn(&Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn write<T>(
+        &mut self,
+        operation: impl Fn(&Store) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let mut result = operation(self.opened()?);
         // A server ends its connections when it restarts.
-        if self.store.as_ref().is_some_and(|store| store.database.is_closed()) {
+        if self
+            .store
+            .as_ref()
+            .is_some_and(|store| store.database.is_closed())
+        {
             self.store = None;
             result = operation(self.opened()?);
         }
         let is_locked = result.as_ref().is_err_and(StoreError::is_locked);
         if let Some(store) = &self.store {
-            store.database.set_lock_timeout(if is_locked { Duration::ZERO } else { BUSY });
+            store
+                .database
+                .set_lock_timeout(if is_locked { Duration::ZERO } else { BUSY });
         }
         result
     }
@@ -255,32 +291,53 @@ impl Writer {
     fn opened(&mut self) -> Result<&Store, StoreError> {
         if self.store.is_none() {
             let begin = Instant::now();
-            if let Some(refused) = self.refused.as_ref().filter(|refused| begin < refused.until) {
+            if let Some(refused) = self
+                .refused
+                .as_ref()
+                .filter(|refused| begin < refused.until)
+            {
                 return Err(StoreError::Closed(refused.why.clone()));
             }
             let opened = Store::open_counting(&self.place).inspect_err(|error| {
-                self.refused = Some(Refused { why: error.to_string(), until: Instant::now() + begin.elapsed() });
+                self.refused = Some(Refused {
+                    why: error.to_string(),
+                    until: Instant::now() + begin.elapsed(),
+                });
             });
             let (store, taken) = opened?;
             self.count_taken(taken);
             self.store = Some(store);
         }
-        self.store.as_ref().ok_or_else(|| StoreError::Closed("not open".to_owned()))
+        self.store
+            .as_ref()
+            .ok_or_else(|| StoreError::Closed("not open".to_owned()))
     }
 
     /// Counts records that were taken from the spool.
     fn count_taken(&self, taken: usize) {
         // Records of earlier processes were not counted here.
-        let own = self.counts.spooled.load(Ordering::Relaxed).min(taken as u64);
+        let own = self
+            .counts
+            .spooled
+            .load(Ordering::Relaxed)
+            .min(taken as u64);
         self.counts.spooled.fetch_sub(own, Ordering::Relaxed);
         self.counts.stored.fetch_add(own, Ordering::Relaxed);
     }
 
     fn read_size(&mut self) {
-        if self.size_read.is_none_or(|read| read.elapsed() > SIZE_EVERY) {
+        if self
+            .size_read
+            .is_none_or(|read| read.elapsed() > SIZE_EVERY)
+        {
             self.size_read = Some(Instant::now());
-            let bytes = self.store.as_ref().and_then(|store| store.size_bytes().ok());
-            self.counts.store_bytes.store(bytes.unwrap_or(0), Ordering::Relaxed);
+            let bytes = self
+                .store
+                .as_ref()
+                .and_then(|store| store.size_bytes().ok());
+            self.counts
+                .store_bytes
+                .store(bytes.unwrap_or(0), Ordering::Relaxed);
         }
     }
 }

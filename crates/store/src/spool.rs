@@ -14,11 +14,18 @@ use crate::{Place, Store, StoreError, unfinished};
 /// Writes a record into the spool. A file without its end has another name.
 pub(crate) fn write(place: &Place, record: &RunRecord) -> Result<(), StoreError> {
     let directory = place.spool();
-    private_directory().create(&directory).map_err(StoreError::file(&directory))?;
+    private_directory()
+        .create(&directory)
+        .map_err(StoreError::file(&directory))?;
     let path = directory.join(format!("{}.json", record.run_id));
     let part = unfinished::name(&path);
-    let written =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part).and_then(|mut file| {
+    let written = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&part)
+        .and_then(|mut file| {
             file.write_all(&serde_json::to_vec(record)?)?;
             file.sync_all()?;
             fs::rename(&part, &path)?;
@@ -35,7 +42,10 @@ pub(crate) fn write(place: &Place, record: &RunRecord) -> Result<(), StoreError>
 pub(crate) fn files(place: &Place) -> Vec<PathBuf> {
     let entries = fs::read_dir(place.spool()).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    files.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "json")
+    });
     files.sort_unstable();
     files
 }
@@ -54,7 +64,13 @@ impl Store {
             };
             self.finish(&record)?;
             fs::remove_file(&path)
-                .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+                .or_else(|error| {
+                    if error.kind() == io::ErrorKind::NotFound {
+                        Ok(())
+                    } else {
+                        Err(error)
+                    }
+                })
                 .map_err(StoreError::file(&path))?;
             taken += 1;
         }

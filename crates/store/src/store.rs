@@ -34,7 +34,11 @@ impl Store {
             Some(server) => Box::new(crate::postgres::open(server)?),
             _ => Box::new(sqlite::open(place)?),
         };
-        Self { database, place: place.clone() }.brought_up_to_date()
+        Self {
+            database,
+            place: place.clone(),
+        }
+        .brought_up_to_date()
     }
 
     /// Opens a database that exists: for writing, or where that is not permitted for reading.
@@ -47,12 +51,20 @@ impl Store {
             Some(server) => Box::new(crate::postgres::open_existing(server)?),
             _ => Box::new(sqlite::open_existing(place)?),
         };
-        Ok(Self { database, place: place.clone() }.brought_up_to_date()?.0)
+        Ok(Self {
+            database,
+            place: place.clone(),
+        }
+        .brought_up_to_date()?
+        .0)
     }
 
     /// Opens a database whose tables may be damaged, for reading.
     pub(crate) fn open_damaged(place: &Place) -> Result<Self, StoreError> {
-        Ok(Self { database: Box::new(sqlite::open_damaged(place)?), place: place.clone() })
+        Ok(Self {
+            database: Box::new(sqlite::open_damaged(place)?),
+            place: place.clone(),
+        })
     }
 
     /// Where it is.

@@ -17,14 +17,25 @@ const BESIDE: [&str; 4] = ["", "-journal", "-wal", "-shm"];
 pub(crate) fn name(path: &Path) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let mut name = path.as_os_str().to_owned();
-    name.push(format!("{NEW}{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+    name.push(format!(
+        "{NEW}{}-{}",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    ));
     PathBuf::from(name)
 }
 
 /// Removes files with such names whose process has ended: those of the database and of records in the spool.
 pub(crate) fn remove_left(place: &Place) {
-    let database = place.path().file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let directory = place.path().parent().filter(|directory| !directory.as_os_str().is_empty());
+    let database = place
+        .path()
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let directory = place
+        .path()
+        .parent()
+        .filter(|directory| !directory.as_os_str().is_empty());
     remove_in(directory.unwrap_or(Path::new(".")), |base| base == database);
     remove_in(&place.spool(), |base| base.ends_with(".json"));
 }
@@ -36,7 +47,9 @@ fn remove_in(directory: &Path, is_base: impl Fn(&str) -> bool) {
     }
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let Some((base, pid)) = name.to_str().and_then(parts) else { continue };
+        let Some((base, pid)) = name.to_str().and_then(parts) else {
+            continue;
+        };
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
         if is_file && is_base(base) && !Path::new(&format!("/proc/{pid}")).exists() {
             // Another process may have been first.
@@ -51,7 +64,9 @@ fn parts(name: &str) -> Option<(&str, u32)> {
     let (pid, rest) = rest.split_once('-')?;
     let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (count, beside) = rest.split_at(digits);
-    let is_ours = !count.is_empty() && BESIDE.contains(&beside) && pid.bytes().all(|byte| byte.is_ascii_digit());
+    let is_ours = !count.is_empty()
+        && BESIDE.contains(&beside)
+        && pid.bytes().all(|byte| byte.is_ascii_digit());
     let pid = pid.parse().ok().filter(|pid| is_ours && *pid > 0)?;
     Some((base, pid))
 }

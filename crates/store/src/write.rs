@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::record::{HostPart, Measure, PrimaryMeasure, RunId, RunRecord, RunState, Trial};
+use linerate_model::record::{
+    HostPart, Measure, PrimaryMeasure, RunId, RunRecord, RunState, Trial,
+};
 use linerate_model::snapshot::Fact;
 use linerate_model::stored_name;
 use sha2::{Digest, Sha256};
@@ -35,9 +37,15 @@ impl Store {
     /// An unknown run, or what the database reports; nothing is written then.
     pub fn add_trials(&self, run: RunId, trials: &[Trial]) -> Result<(), StoreError> {
         let transaction = self.write()?;
-        let row = row_of(&*transaction, run)?.ok_or_else(|| StoreError::damaged(run, "not in the store"))?;
-        trials.iter().try_for_each(|trial| put_trial(&*transaction, row, trial))?;
-        transaction.execute("UPDATE run SET trials = trials + $1 WHERE id = $2", &params![trials.len() as i64, row])?;
+        let row = row_of(&*transaction, run)?
+            .ok_or_else(|| StoreError::damaged(run, "not in the store"))?;
+        trials
+            .iter()
+            .try_for_each(|trial| put_trial(&*transaction, row, trial))?;
+        transaction.execute(
+            "UPDATE run SET trials = trials + $1 WHERE id = $2",
+            &params![trials.len() as i64, row],
+        )?;
         transaction.commit()
     }
 
@@ -53,7 +61,11 @@ impl Store {
     ///
     /// # Errors
     /// What the database reports; nothing is written then.
-    pub fn finish_with(&self, record: &RunRecord, trials: impl Iterator<Item = Trial>) -> Result<(), StoreError> {
+    pub fn finish_with(
+        &self,
+        record: &RunRecord,
+        trials: impl Iterator<Item = Trial>,
+    ) -> Result<(), StoreError> {
         let transaction = self.write()?;
         let row = put(&*transaction, record)?;
         let (mut count, mut primary) = (0_i64, PrimaryMeasure::default());
@@ -63,8 +75,17 @@ impl Store {
             count += 1;
         }
         let (measure, value) = primary.median().unzip();
-        let statement = "UPDATE run SET trials = $1, primary_measure = $2, primary_value = $3 WHERE id = $4";
-        transaction.execute(statement, &params![count, measure.map(|measure| measure.info().name), value, row])?;
+        let statement =
+            "UPDATE run SET trials = $1, primary_measure = $2, primary_value = $3 WHERE id = $4";
+        transaction.execute(
+            statement,
+            &params![
+                count,
+                measure.map(|measure| measure.info().name),
+                value,
+                row
+            ],
+        )?;
         transaction.commit()
     }
 
@@ -75,7 +96,11 @@ impl Store {
     pub fn imported(&self, key: &str) -> Result<Option<RunId>, StoreError> {
         let query = "SELECT run_id FROM run WHERE source_key = $1";
         let id: Option<String> = self.database.one(query, &params![key], |row| row.get(0))?;
-        id.map(|id| id.parse().map_err(|error| StoreError::damaged("run id", error))).transpose()
+        id.map(|id| {
+            id.parse()
+                .map_err(|error| StoreError::damaged("run id", error))
+        })
+        .transpose()
     }
 
     /// Writes a run unless it, or another one of the same imported document, is there. A run of the same document that was
@@ -88,7 +113,12 @@ impl Store {
         let query = "SELECT run_id, source_key IS NOT DISTINCT FROM $1 AND (elapsed_ns < $2 OR state = 'partial' AND $3 = 1) \
             FROM run WHERE source_key = $1 OR run_id = $4 AND state <> 'running'";
         let (key, is_whole) = (source_key(record), record.state != RunState::Partial);
-        let known = params![&key, record.elapsed_ns.cast_signed(), is_whole, record.run_id.to_string()];
+        let known = params![
+            &key,
+            record.elapsed_ns.cast_signed(),
+            is_whole,
+            record.run_id.to_string()
+        ];
         let known = transaction.one(query, &known, |row| Ok((row.get(0)?, row.get(1)?)))?;
         match known {
             // A report that was cut off when it was imported.
@@ -97,7 +127,11 @@ impl Store {
                 transaction.execute("DELETE FROM run WHERE run_id = $1", &params![known])?;
             }
             Some((known, _)) => {
-                return Ok(Saved::Known(known.parse().map_err(|error| StoreError::damaged("run id", error))?));
+                return Ok(Saved::Known(
+                    known
+                        .parse()
+                        .map_err(|error| StoreError::damaged("run id", error))?,
+                ));
             }
             None => {}
         }
@@ -122,11 +156,15 @@ impl Store {
         for row in self.orphans()? {
             let reason = "its process ended without a result".to_owned();
             let Ok((mut record, _)) = self.load_row(row) else {
-                let statement = "UPDATE run SET state = 'ended', reason = $1, owner = NULL WHERE id = $2";
+                let statement =
+                    "UPDATE run SET state = 'ended', reason = $1, owner = NULL WHERE id = $2";
                 transaction.execute(statement, &params![reason, row])?;
                 continue;
             };
-            let ends = record.trials.iter().map(|trial| trial.started_ns.saturating_add(trial.elapsed_ns));
+            let ends = record
+                .trials
+                .iter()
+                .map(|trial| trial.started_ns.saturating_add(trial.elapsed_ns));
             let elapsed_ns = ends.max().unwrap_or(0);
             record.state = RunState::Ended;
             record.reason = Some(reason);
@@ -139,15 +177,23 @@ impl Store {
     /// Runs without an end whose process has one.
     fn orphans(&self) -> Result<Vec<i64>, StoreError> {
         let query = "SELECT id, owner FROM run WHERE state = 'running'";
-        let found: Vec<(i64, Option<String>)> = self.database.all(query, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let ended = found.into_iter().filter(|(_, owner)| owner.as_deref().is_none_or(owner::has_ended));
+        let found: Vec<(i64, Option<String>)> = self
+            .database
+            .all(query, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let ended = found
+            .into_iter()
+            .filter(|(_, owner)| owner.as_deref().is_none_or(owner::has_ended));
         Ok(ended.map(|(row, _)| row).collect())
     }
 }
 
 /// The key of a run in other tables.
 pub(crate) fn row_of(database: &dyn Database, run: RunId) -> Result<Option<i64>, StoreError> {
-    database.one("SELECT id FROM run WHERE run_id = $1", &params![run.to_string()], |row| row.get(0))
+    database.one(
+        "SELECT id FROM run WHERE run_id = $1",
+        &params![run.to_string()],
+        |row| row.get(0),
+    )
 }
 
 /// Writes a record and returns the key of its row.
@@ -171,7 +217,12 @@ fn put(database: &dyn Database, record: &RunRecord) -> Result<i64, StoreError> {
     Ok(row)
 }
 
-pub(crate) fn put_label(database: &dyn Database, row: i64, key: &str, value: &str) -> Result<usize, StoreError> {
+pub(crate) fn put_label(
+    database: &dyn Database,
+    row: i64,
+    key: &str,
+    value: &str,
+) -> Result<usize, StoreError> {
     let statement = "INSERT INTO label (run, key, value) VALUES ($1, $2, $3) \
         ON CONFLICT (run, key) DO UPDATE SET value = excluded.value";
     database.execute(statement, &params![row, key, value])
@@ -179,7 +230,10 @@ pub(crate) fn put_label(database: &dyn Database, row: i64, key: &str, value: &st
 
 /// Writes what lists show and returns the key.
 pub(crate) fn put_row(database: &dyn Database, record: &RunRecord) -> Result<i64, StoreError> {
-    let severity = record.findings().map(|finding| finding.severity as i64).max();
+    let severity = record
+        .findings()
+        .map(|finding| finding.severity as i64)
+        .max();
     let (measure, value) = record.primary().unzip();
     let statement = "INSERT INTO run (run_id, kind, state, reason, title, started_ms, elapsed_ns, tool, version, path_key, spec_key, \
             client, server, watch, source_key, severity, trials, primary_measure, primary_value, owner) \
@@ -230,22 +284,41 @@ fn source_key(record: &RunRecord) -> Option<String> {
 /// The record without what has tables of its own.
 fn without_parts(record: &RunRecord) -> RunRecord {
     let mut rest = record.without_trials_and_labels();
-    for snapshot in rest.hosts.iter_mut().filter_map(|host| host.snapshot.as_mut()) {
+    for snapshot in rest
+        .hosts
+        .iter_mut()
+        .filter_map(|host| host.snapshot.as_mut())
+    {
         snapshot.facts.clear();
     }
     rest
 }
 
 /// Stores the facts of a host by area, the first word of their keys: most areas do not change from run to run.
-fn put_facts(database: &dyn Database, row: i64, position: i64, host: &HostPart) -> Result<(), StoreError> {
-    database.execute("DELETE FROM host WHERE run = $1 AND position = $2", &params![row, position])?;
+fn put_facts(
+    database: &dyn Database,
+    row: i64,
+    position: i64,
+    host: &HostPart,
+) -> Result<(), StoreError> {
+    database.execute(
+        "DELETE FROM host WHERE run = $1 AND position = $2",
+        &params![row, position],
+    )?;
     let mut areas: BTreeMap<&str, BTreeMap<&str, &Fact>> = BTreeMap::new();
     for (key, fact) in host.snapshot.iter().flat_map(|snapshot| &snapshot.facts) {
-        areas.entry(key.split('.').next().unwrap_or_default()).or_default().insert(key, fact);
+        areas
+            .entry(key.split('.').next().unwrap_or_default())
+            .or_default()
+            .insert(key, fact);
     }
     for (area, facts) in areas {
         let json = serde_json::to_vec(&facts).expect("keys of facts are text");
-        let key: String = Sha256::digest(&json).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let key: String = Sha256::digest(&json)
+            .iter()
+            .take(16)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         let packed = Packed::new(&json);
         database.execute(
             "INSERT INTO facts (key, size, checksum, blob) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
@@ -291,10 +364,18 @@ fn put_trial(database: &dyn Database, row: i64, trial: &Trial) -> Result<(), Sto
 }
 
 /// Writes the measures of a trial. JSON has no infinite numbers, and neither have records.
-pub(crate) fn put_measures(database: &dyn Database, row: i64, no: u32, measures: &[Measure]) -> Result<(), StoreError> {
+pub(crate) fn put_measures(
+    database: &dyn Database,
+    row: i64,
+    no: u32,
+    measures: &[Measure],
+) -> Result<(), StoreError> {
     let statement = "INSERT INTO measure (run, trial, position, name, way, value, n, is_lower_bound) \
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-    for (position, measure) in (0_i64..).zip(measures).filter(|(_, measure)| measure.value.is_finite()) {
+    for (position, measure) in (0_i64..)
+        .zip(measures)
+        .filter(|(_, measure)| measure.value.is_finite())
+    {
         let values = params![
             row,
             no,

@@ -92,7 +92,10 @@ impl dyn Database + '_ {
     /// Starts a transaction that ends without a trace unless it is committed.
     pub(crate) fn transaction(&self, access: Access) -> Result<Transaction<'_>, StoreError> {
         self.begin(access)?;
-        Ok(Transaction { database: self, is_over: false })
+        Ok(Transaction {
+            database: self,
+            is_over: false,
+        })
     }
 }
 

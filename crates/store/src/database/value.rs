@@ -26,7 +26,9 @@ impl Row {
     /// The value of a column, from 0.
     pub(crate) fn get<T: FromValue>(&self, column: usize) -> Result<T, StoreError> {
         let value = self.0.get(column).and_then(T::from_value);
-        value.ok_or_else(|| StoreError::damaged(format!("column {column}"), "another type than stored"))
+        value.ok_or_else(|| {
+            StoreError::damaged(format!("column {column}"), "another type than stored")
+        })
     }
 }
 
@@ -38,7 +40,11 @@ pub(crate) trait FromValue: Sized {
 
 impl FromValue for i64 {
     fn from_value(value: &Value) -> Option<Self> {
-        if let Value::Integer(number) = value { Some(*number) } else { None }
+        if let Value::Integer(number) = value {
+            Some(*number)
+        } else {
+            None
+        }
     }
 }
 
@@ -56,25 +62,41 @@ impl FromValue for bool {
 
 impl FromValue for f64 {
     fn from_value(value: &Value) -> Option<Self> {
-        if let Value::Real(number) = value { Some(*number) } else { None }
+        if let Value::Real(number) = value {
+            Some(*number)
+        } else {
+            None
+        }
     }
 }
 
 impl FromValue for String {
     fn from_value(value: &Value) -> Option<Self> {
-        if let Value::Text(text) = value { Some(text.clone()) } else { None }
+        if let Value::Text(text) = value {
+            Some(text.clone())
+        } else {
+            None
+        }
     }
 }
 
 impl FromValue for Vec<u8> {
     fn from_value(value: &Value) -> Option<Self> {
-        if let Value::Blob(bytes) = value { Some(bytes.clone()) } else { None }
+        if let Value::Blob(bytes) = value {
+            Some(bytes.clone())
+        } else {
+            None
+        }
     }
 }
 
 impl<T: FromValue> FromValue for Option<T> {
     fn from_value(value: &Value) -> Option<Self> {
-        if *value == Value::Null { Some(None) } else { T::from_value(value).map(Some) }
+        if *value == Value::Null {
+            Some(None)
+        } else {
+            T::from_value(value).map(Some)
+        }
     }
 }
 

@@ -28,8 +28,15 @@ pub(crate) struct Packed {
 impl Packed {
     pub(crate) fn new(bytes: &[u8]) -> Self {
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-        let blob = encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("a vector takes every byte");
-        Self { size: bytes.len().try_into().unwrap_or(i64::MAX), checksum: checksum(&blob), blob }
+        let blob = encoder
+            .write_all(bytes)
+            .and_then(|()| encoder.finish())
+            .expect("a vector takes every byte");
+        Self {
+            size: bytes.len().try_into().unwrap_or(i64::MAX),
+            checksum: checksum(&blob),
+            blob,
+        }
     }
 
     pub(crate) fn json(value: &impl Serialize) -> Self {
@@ -38,7 +45,11 @@ impl Packed {
 
     /// Reads the columns `size`, `checksum` and the blob from `first` on.
     pub(crate) fn of(row: &Row, first: usize) -> Result<Self, StoreError> {
-        Ok(Self { size: row.get(first)?, checksum: row.get(first + 1)?, blob: row.get(first + 2)? })
+        Ok(Self {
+            size: row.get(first)?,
+            checksum: row.get(first + 1)?,
+            blob: row.get(first + 2)?,
+        })
     }
 
     /// The bytes, after the checksum is verified.
@@ -46,12 +57,16 @@ impl Packed {
         if checksum(&self.blob) != self.checksum {
             return Err(StoreError::damaged(what(), "wrong checksum"));
         }
-        let size = u64::try_from(self.size).ok().filter(|size| *size <= MAX_BYTES);
+        let size = u64::try_from(self.size)
+            .ok()
+            .filter(|size| *size <= MAX_BYTES);
         let Some(size) = size else {
             return Err(StoreError::damaged(what(), "larger than 64 MiB"));
         };
         let mut bytes = Vec::new();
-        let read = DeflateDecoder::new(&*self.blob).take(size + 1).read_to_end(&mut bytes);
+        let read = DeflateDecoder::new(&*self.blob)
+            .take(size + 1)
+            .read_to_end(&mut bytes);
         match read {
             Ok(length) if length as u64 == size => Ok(bytes),
             Ok(_) => Err(StoreError::damaged(what(), "another size than stored")),
@@ -59,7 +74,10 @@ impl Packed {
         }
     }
 
-    pub(crate) fn parse<T: DeserializeOwned>(&self, what: &dyn Fn() -> String) -> Result<T, StoreError> {
+    pub(crate) fn parse<T: DeserializeOwned>(
+        &self,
+        what: &dyn Fn() -> String,
+    ) -> Result<T, StoreError> {
         let bytes = self.bytes(what)?;
         let text = str::from_utf8(&bytes).map_err(|error| StoreError::damaged(what(), error))?;
         serde_json::from_str(text).map_err(|error| StoreError::damaged(what(), error))

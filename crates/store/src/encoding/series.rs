@@ -40,7 +40,12 @@ fn group(members: &[Series]) -> Group {
         Times::Grid { t0_ns, step_ns } => (*t0_ns, Some(*step_ns)),
         Times::Ends { t0_ns, ends_ns } => {
             put(&mut bytes, ends_ns.len() as u64);
-            put_deltas(&mut bytes, ends_ns.iter().map(|end| end.wrapping_sub(*t0_ns).cast_signed()));
+            put_deltas(
+                &mut bytes,
+                ends_ns
+                    .iter()
+                    .map(|end| end.wrapping_sub(*t0_ns).cast_signed()),
+            );
             (*t0_ns, None)
         }
     };
@@ -73,12 +78,23 @@ impl Group {
         }
         let rest = &mut &*bytes;
         let times = match self.step_ns {
-            Some(step_ns) => Times::Grid { t0_ns: self.t0_ns, step_ns },
-            None => Times::Ends { t0_ns: self.t0_ns, ends_ns: take_ends(rest, self.t0_ns).ok_or_else(cut_off)? },
+            Some(step_ns) => Times::Grid {
+                t0_ns: self.t0_ns,
+                step_ns,
+            },
+            None => Times::Ends {
+                t0_ns: self.t0_ns,
+                ends_ns: take_ends(rest, self.t0_ns).ok_or_else(cut_off)?,
+            },
         };
         let series = self.names.iter().map(|name| {
-            let mut column =
-                Series::new(name.clone(), self.of.clone(), self.way, times.clone(), take_column(rest, self.points)?);
+            let mut column = Series::new(
+                name.clone(),
+                self.of.clone(),
+                self.way,
+                times.clone(),
+                take_column(rest, self.points)?,
+            );
             column.is_thinned = self.is_thinned;
             Some(column)
         });
@@ -92,14 +108,23 @@ const INTEGERS: u8 = 2;
 /// A byte of properties, a bit for each value that is present unless all are, and the values: integers as differences.
 fn put_column(bytes: &mut Vec<u8>, values: &[Option<f64>]) {
     // JSON has no other numbers.
-    let finite: Vec<Option<f64>> = values.iter().map(|value| value.filter(|value| value.is_finite())).collect();
+    let finite: Vec<Option<f64>> = values
+        .iter()
+        .map(|value| value.filter(|value| value.is_finite()))
+        .collect();
     let present: Vec<f64> = finite.iter().flatten().copied().collect();
     let integers: Option<Vec<i64>> = present.iter().map(|value| integer(*value)).collect();
     let all_present = present.len() == values.len();
-    bytes.push(if all_present { ALL_PRESENT } else { 0 } | if integers.is_some() { INTEGERS } else { 0 });
+    bytes.push(
+        if all_present { ALL_PRESENT } else { 0 } | if integers.is_some() { INTEGERS } else { 0 },
+    );
     if !all_present {
-        let bits =
-            |eight: &[Option<f64>]| (0_u8..).zip(eight).map(|(bit, value)| u8::from(value.is_some()) << bit).sum();
+        let bits = |eight: &[Option<f64>]| {
+            (0_u8..)
+                .zip(eight)
+                .map(|(bit, value)| u8::from(value.is_some()) << bit)
+                .sum()
+        };
         bytes.extend(finite.chunks(8).map::<u8, _>(bits));
     }
     match integers {
@@ -114,7 +139,9 @@ fn take_column(rest: &mut &[u8], points: usize) -> Option<Vec<Option<f64>>> {
     if properties & ALL_PRESENT == 0 {
         let (bits, after) = rest.split_at_checked(points.div_ceil(8))?;
         *rest = after;
-        is_present = (0..points).map(|at| bits[at / 8] >> (at % 8) & 1 == 1).collect();
+        is_present = (0..points)
+            .map(|at| bits[at / 8] >> (at % 8) & 1 == 1)
+            .collect();
     }
     let mut last = 0_i64;
     let mut value = || {
@@ -124,18 +151,33 @@ fn take_column(rest: &mut &[u8], points: usize) -> Option<Vec<Option<f64>>> {
         last = last.wrapping_add(take_signed(rest)?);
         Some(last as f64)
     };
-    is_present.into_iter().map(|is_present| if is_present { value().map(Some) } else { Some(None) }).collect()
+    is_present
+        .into_iter()
+        .map(|is_present| {
+            if is_present {
+                value().map(Some)
+            } else {
+                Some(None)
+            }
+        })
+        .collect()
 }
 
 /// The value as an integer where that loses nothing, not even the sign of a zero.
 fn integer(value: f64) -> Option<i64> {
-    #[expect(clippy::cast_possible_truncation, reason = "the comparison recognises every loss")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the comparison recognises every loss"
+    )]
     let integer = value as i64;
-    (integer.unsigned_abs() < 1 << 53 && (integer as f64).to_bits() == value.to_bits()).then_some(integer)
+    (integer.unsigned_abs() < 1 << 53 && (integer as f64).to_bits() == value.to_bits())
+        .then_some(integer)
 }
 
 fn take_ends(rest: &mut &[u8], t0_ns: u64) -> Option<Vec<u64>> {
-    let count = usize::try_from(take_unsigned(rest)?).ok().filter(|count| *count <= MAX_POINTS)?;
+    let count = usize::try_from(take_unsigned(rest)?)
+        .ok()
+        .filter(|count| *count <= MAX_POINTS)?;
     let mut last = 0_i64;
     let ends = (0..count).map(|_| {
         last = last.wrapping_add(take_signed(rest)?);
@@ -192,9 +234,13 @@ mod tests {
     use super::*;
 
     fn times(points: usize) -> impl Strategy<Value = Times> {
-        let grid = (any::<u64>(), any::<u64>()).prop_map(|(t0_ns, step_ns)| Times::Grid { t0_ns, step_ns });
+        let grid = (any::<u64>(), any::<u64>())
+            .prop_map(|(t0_ns, step_ns)| Times::Grid { t0_ns, step_ns });
         let ends = (any::<u64>(), prop::collection::vec(any::<u64>(), points));
-        prop_oneof![grid, ends.prop_map(|(t0_ns, ends_ns)| Times::Ends { t0_ns, ends_ns })]
+        prop_oneof![
+            grid,
+            ends.prop_map(|(t0_ns, ends_ns)| Times::Ends { t0_ns, ends_ns })
+        ]
     }
 
     fn value() -> impl Strategy<Value = Option<f64>> {
@@ -209,20 +255,25 @@ mod tests {
     fn all_series() -> impl Strategy<Value = Vec<Series>> {
         let series = (0_usize..20).prop_flat_map(|points| {
             let columns = prop::collection::vec(prop::collection::vec(value(), points), 1..4);
-            (times(points), columns, 0_u32..2, any::<bool>()).prop_map(|(times, columns, stream, is_thinned)| {
-                let series = columns.into_iter().enumerate().map(move |(number, values)| {
-                    let mut column = Series::new(
-                        format!("name{number}"),
-                        SeriesOf::Stream(stream),
-                        Way::Forward,
-                        times.clone(),
-                        values,
-                    );
-                    column.is_thinned = is_thinned;
-                    column
-                });
-                series.collect::<Vec<_>>()
-            })
+            (times(points), columns, 0_u32..2, any::<bool>()).prop_map(
+                |(times, columns, stream, is_thinned)| {
+                    let series = columns
+                        .into_iter()
+                        .enumerate()
+                        .map(move |(number, values)| {
+                            let mut column = Series::new(
+                                format!("name{number}"),
+                                SeriesOf::Stream(stream),
+                                Way::Forward,
+                                times.clone(),
+                                values,
+                            );
+                            column.is_thinned = is_thinned;
+                            column
+                        });
+                    series.collect::<Vec<_>>()
+                },
+            )
         });
         prop::collection::vec(series, 0..4).prop_map(|all| all.concat())
     }
@@ -255,14 +306,21 @@ mod tests {
 
     #[test]
     fn ten_seconds_of_five_series_take_less_than_twelve_bytes_an_interval() {
-        let ends: Vec<u64> = (1..=10).map(|second| second * 1_000_000_000 + second * 7919 % 90_000).collect();
+        let ends: Vec<u64> = (1..=10)
+            .map(|second| second * 1_000_000_000 + second * 7919 % 90_000)
+            .collect();
         let figure = |name: &str, base: u64, spread: u64| {
             Series::new(
                 name,
                 SeriesOf::Stream(1),
                 Way::Forward,
-                Times::Ends { t0_ns: 0, ends_ns: ends.clone() },
-                (0..10).map(|at| Some((base + at * 7919 % spread) as f64)).collect(),
+                Times::Ends {
+                    t0_ns: 0,
+                    ends_ns: ends.clone(),
+                },
+                (0..10)
+                    .map(|at| Some((base + at * 7919 % spread) as f64))
+                    .collect(),
             )
         };
         let series = [
@@ -274,6 +332,10 @@ mod tests {
         ];
         let groups: Vec<Group> = groups(&series).collect();
         assert_eq!(groups.len(), 1);
-        assert!(groups[0].packed.blob.len() < 120, "{}", groups[0].packed.blob.len());
+        assert!(
+            groups[0].packed.blob.len() < 120,
+            "{}",
+            groups[0].packed.blob.len()
+        );
     }
 }

@@ -20,21 +20,34 @@ const SOCKET_DIRECTORY: &str = "/var/run/postgresql";
 
 /// Connects: with TLS and a verified certificate, unless the server is on this host or `sslmode=disable` is set.
 pub(super) fn connect(server: &Server) -> Result<Client, StoreError> {
-    let failed = |why: String| StoreError::Server { place: server.to_string(), why, is_locked: false };
-    let mut config: Config =
-        server.url().parse().map_err(|error| StoreError::Place(format!("{server}: {}", reason(&error))))?;
+    let failed = |why: String| StoreError::Server {
+        place: server.to_string(),
+        why,
+        is_locked: false,
+    };
+    let mut config: Config = server
+        .url()
+        .parse()
+        .map_err(|error| StoreError::Place(format!("{server}: {}", reason(&error))))?;
     if config.get_hosts().is_empty() {
         config.host(SOCKET_DIRECTORY);
     }
-    config.connect_timeout(CONNECT).tcp_user_timeout(CONNECT * 2).application_name("linerate");
+    config
+        .connect_timeout(CONNECT)
+        .tcp_user_timeout(CONNECT * 2)
+        .application_name("linerate");
     if config.get_password().is_none() {
-        password(&config).into_iter().for_each(|password| _ = config.password(password));
+        password(&config)
+            .into_iter()
+            .for_each(|password| _ = config.password(password));
     }
-    let is_plain = config.get_hosts().iter().all(is_local) || config.get_ssl_mode() == SslMode::Disable;
+    let is_plain =
+        config.get_hosts().iter().all(is_local) || config.get_ssl_mode() == SslMode::Disable;
     let connected = if is_plain {
         config.ssl_mode(SslMode::Disable).connect(NoTls)
     } else {
-        let no_roots = |_| failed("no root certificates of this system; set SSL_CERT_FILE".to_owned());
+        let no_roots =
+            |_| failed("no root certificates of this system; set SSL_CERT_FILE".to_owned());
         let (tls, _) = MakeRustlsConnect::with_native_certs().map_err(no_roots)?;
         config.ssl_mode(SslMode::Require).connect(tls)
     };
@@ -61,7 +74,12 @@ pub(super) fn reason(error: &::postgres::Error) -> String {
 fn is_local(host: &Host) -> bool {
     match host {
         Host::Unix(_) => true,
-        Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
+        Host::Tcp(name) => {
+            name == "localhost"
+                || name
+                    .parse::<IpAddr>()
+                    .is_ok_and(|address| address.is_loopback())
+        }
     }
 }
 
@@ -76,13 +94,17 @@ fn password(config: &Config) -> Option<String> {
         let path = set("PGPASSFILE").map(PathBuf::from).or_else(of_home)?;
         // As libpq does: a file that others may read is passed over.
         let is_exposed = exposure(&path, &fs::metadata(&path).ok()?, Protected::Secret).is_some();
-        let text = file_system::read_text(&path, FILE_BYTES_MAX).ok().filter(|_| !is_exposed)?;
+        let text = file_system::read_text(&path, FILE_BYTES_MAX)
+            .ok()
+            .filter(|_| !is_exposed)?;
         let host = match config.get_hosts().first()? {
             Host::Tcp(name) => name.clone(),
             Host::Unix(_) => "localhost".to_owned(),
         };
         let port = config.get_ports().first().unwrap_or(&5432).to_string();
-        let user = config.get_user().map_or_else(|| set("USER").unwrap_or_default(), str::to_owned);
+        let user = config
+            .get_user()
+            .map_or_else(|| set("USER").unwrap_or_default(), str::to_owned);
         let database = config.get_dbname().unwrap_or(&user).to_owned();
         of_file(&text, &[&host, &port, &database, &user])
     })
@@ -90,12 +112,17 @@ fn password(config: &Config) -> Option<String> {
 
 /// The first line that fits: `host:port:database:user:password`, `*` for any, `\` before a colon or a backslash.
 fn of_file(text: &str, wanted: &[&str; 4]) -> Option<String> {
-    text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
-        let mut fields = fields(line);
-        let password = fields.pop().filter(|_| fields.len() == 4)?;
-        let fits = fields.iter().zip(wanted).all(|(field, wanted)| field == "*" || field == wanted);
-        fits.then_some(password)
-    })
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .find_map(|line| {
+            let mut fields = fields(line);
+            let password = fields.pop().filter(|_| fields.len() == 4)?;
+            let fits = fields
+                .iter()
+                .zip(wanted)
+                .all(|(field, wanted)| field == "*" || field == wanted);
+            fits.then_some(password)
+        })
 }
 
 /// Five at most: what follows is the password.
@@ -105,7 +132,10 @@ fn fields(line: &str) -> Vec<String> {
     while let Some(character) = characters.next() {
         match character {
             ':' if fields.len() < 5 => fields.push(String::new()),
-            '\\' => fields.last_mut().expect("not empty").extend(characters.next()),
+            '\\' => fields
+                .last_mut()
+                .expect("not empty")
+                .extend(characters.next()),
             other => fields.last_mut().expect("not empty").push(other),
         }
     }
@@ -120,15 +150,33 @@ mod tests {
     fn the_first_line_of_a_password_file_that_fits_has_the_password() {
         let text = "# host:port:db:user:x\ndb:5432:runs:me:one\n*:*:runs:me:t\\:w\\\\o\nshort:line\n*:*:*:*:three:3\n";
         let password = |wanted| of_file(text, &wanted);
-        assert_eq!(password(["db", "5432", "runs", "me"]).as_deref(), Some("one"));
-        assert_eq!(password(["other", "5432", "runs", "me"]).as_deref(), Some("t:w\\o"));
-        assert_eq!(password(["other", "1", "x", "you"]).as_deref(), Some("three:3"));
-        assert_eq!(of_file("db:5432:runs:me:one", &["db", "5433", "runs", "me"]), None);
+        assert_eq!(
+            password(["db", "5432", "runs", "me"]).as_deref(),
+            Some("one")
+        );
+        assert_eq!(
+            password(["other", "5432", "runs", "me"]).as_deref(),
+            Some("t:w\\o")
+        );
+        assert_eq!(
+            password(["other", "1", "x", "you"]).as_deref(),
+            Some("three:3")
+        );
+        assert_eq!(
+            of_file("db:5432:runs:me:one", &["db", "5433", "runs", "me"]),
+            None
+        );
     }
 
     #[test]
     fn only_this_host_is_reached_without_tls() {
-        let local = |url: &str| url.parse::<Config>().expect(url).get_hosts().iter().all(is_local);
+        let local = |url: &str| {
+            url.parse::<Config>()
+                .expect(url)
+                .get_hosts()
+                .iter()
+                .all(is_local)
+        };
         for url in [
             "postgresql://localhost/x",
             "postgresql://127.0.0.2/x",
@@ -137,7 +185,11 @@ mod tests {
         ] {
             assert!(local(url), "{url}");
         }
-        for url in ["postgresql://db/x", "postgresql://192.0.2.1/x", "postgresql://localhost,db/x"] {
+        for url in [
+            "postgresql://db/x",
+            "postgresql://192.0.2.1/x",
+            "postgresql://localhost,db/x",
+        ] {
             assert!(!local(url), "{url}");
         }
     }

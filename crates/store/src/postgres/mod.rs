@@ -37,42 +37,67 @@ impl Postgres {
     fn connect(server: &Server) -> Result<Self, StoreError> {
         let place = server.to_string();
         let client = login::connect(server)?;
-        let postgres = Self { client: RefCell::new(client), statements: RefCell::default(), place };
+        let postgres = Self {
+            client: RefCell::new(client),
+            statements: RefCell::default(),
+            place,
+        };
         postgres.batch("SET search_path TO linerate")?;
         postgres.set_lock_timeout(crate::store::BUSY);
         Ok(postgres)
     }
 
     fn batch(&self, text: &str) -> Result<(), StoreError> {
-        self.client.borrow_mut().batch_execute(text).map_err(|error| self.error(&error))
+        self.client
+            .borrow_mut()
+            .batch_execute(text)
+            .map_err(|error| self.error(&error))
     }
 
     fn prepared(&self, text: &str) -> Result<Statement, StoreError> {
         if let Some(known) = self.statements.borrow().get(text) {
             return Ok(known.clone());
         }
-        let statement = self.client.borrow_mut().prepare(text).map_err(|error| self.error(&error))?;
-        self.statements.borrow_mut().insert(text.to_owned(), statement.clone());
+        let statement = self
+            .client
+            .borrow_mut()
+            .prepare(text)
+            .map_err(|error| self.error(&error))?;
+        self.statements
+            .borrow_mut()
+            .insert(text.to_owned(), statement.clone());
         Ok(statement)
     }
 
     fn error(&self, error: &::postgres::Error) -> StoreError {
         let is_locked = error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE);
-        StoreError::Server { place: self.place.clone(), why: login::reason(error), is_locked }
+        StoreError::Server {
+            place: self.place.clone(),
+            why: login::reason(error),
+            is_locked,
+        }
     }
 }
 
 impl fmt::Debug for Postgres {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Postgres").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("Postgres")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
     }
 }
 
 impl Database for Postgres {
     fn execute(&self, statement: &str, parameters: &[Value]) -> Result<usize, StoreError> {
         let statement = self.prepared(statement)?;
-        let changed = self.client.borrow_mut().execute(&statement, &references(parameters));
-        Ok(changed.map_err(|error| self.error(&error))?.try_into().unwrap_or(usize::MAX))
+        let changed = self
+            .client
+            .borrow_mut()
+            .execute(&statement, &references(parameters));
+        Ok(changed
+            .map_err(|error| self.error(&error))?
+            .try_into()
+            .unwrap_or(usize::MAX))
     }
 
     fn query(
@@ -83,8 +108,13 @@ impl Database for Postgres {
     ) -> Result<(), StoreError> {
         let statement = self.prepared(statement)?;
         // The connection is free again when `each` uses it.
-        let rows = self.client.borrow_mut().query(&statement, &references(parameters));
-        rows.map_err(|error| self.error(&error))?.iter().try_for_each(|row| each(&self.row(row)?))
+        let rows = self
+            .client
+            .borrow_mut()
+            .query(&statement, &references(parameters));
+        rows.map_err(|error| self.error(&error))?
+            .iter()
+            .try_for_each(|row| each(&self.row(row)?))
     }
 
     fn begin(&self, access: Access) -> Result<(), StoreError> {
@@ -92,7 +122,9 @@ impl Database for Postgres {
             Access::Read => self.batch("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"),
             // Two writers of the same facts could wait for each other otherwise.
             Access::Write => self
-                .batch(&format!("BEGIN; SELECT pg_advisory_xact_lock({WRITER_LOCK})"))
+                .batch(&format!(
+                    "BEGIN; SELECT pg_advisory_xact_lock({WRITER_LOCK})"
+                ))
                 .inspect_err(|_| self.roll_back()),
         }
     }
@@ -107,7 +139,10 @@ impl Database for Postgres {
 
     fn set_lock_timeout(&self, timeout: Duration) {
         // 0 is no limit.
-        let _ = self.batch(&format!("SET lock_timeout = {}", timeout.as_millis().max(1)));
+        let _ = self.batch(&format!(
+            "SET lock_timeout = {}",
+            timeout.as_millis().max(1)
+        ));
     }
 
     fn is_closed(&self) -> bool {
@@ -134,28 +169,37 @@ impl Database for Postgres {
 
     fn close(self: Box<Self>) -> Result<(), StoreError> {
         let Self { client, place, .. } = *self;
-        let failed =
-            |error: ::postgres::Error| StoreError::Server { place, why: login::reason(&error), is_locked: false };
+        let failed = |error: ::postgres::Error| StoreError::Server {
+            place,
+            why: login::reason(&error),
+            is_locked: false,
+        };
         client.into_inner().close().map_err(failed)
     }
 }
 
 impl Postgres {
     fn row(&self, row: &ServerRow) -> Result<Row, StoreError> {
-        let values = (0..row.len()).map(|column| value(row, column).map_err(|error| self.error(&error)));
+        let values =
+            (0..row.len()).map(|column| value(row, column).map_err(|error| self.error(&error)));
         Ok(Row(values.collect::<Result<_, _>>()?))
     }
 }
 
 fn references(parameters: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
-    parameters.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
+    parameters
+        .iter()
+        .map(|value| value as &(dyn ToSql + Sync))
+        .collect()
 }
 
 fn value(row: &ServerRow, column: usize) -> Result<Value, ::postgres::Error> {
     let or_null = |value: Option<Value>| value.unwrap_or(Value::Null);
     Ok(or_null(match *row.columns()[column].type_() {
         Type::BOOL => row.try_get::<_, Option<bool>>(column)?.map(Value::from),
-        Type::INT4 => row.try_get::<_, Option<i32>>(column)?.map(|number| Value::Integer(number.into())),
+        Type::INT4 => row
+            .try_get::<_, Option<i32>>(column)?
+            .map(|number| Value::Integer(number.into())),
         Type::FLOAT8 => row.try_get::<_, Option<f64>>(column)?.map(Value::Real),
         Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(column)?.map(Value::Blob),
         Type::INT8 => row.try_get::<_, Option<i64>>(column)?.map(Value::Integer),
@@ -165,10 +209,16 @@ fn value(row: &ServerRow, column: usize) -> Result<Value, ::postgres::Error> {
 
 /// The server infers the types of parameters, and numbers take the one that it found.
 impl ToSql for Value {
-    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+    fn to_sql(
+        &self,
+        kind: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
         match self {
             Self::Null => Ok(IsNull::Yes),
-            Self::Integer(number) if *kind == Type::INT4 => i32::try_from(*number)?.to_sql(kind, out),
+            Self::Integer(number) if *kind == Type::INT4 => {
+                i32::try_from(*number)?.to_sql(kind, out)
+            }
             Self::Integer(number) => number.to_sql(kind, out),
             Self::Real(number) => number.to_sql(kind, out),
             // Text of a server has no NUL.
@@ -178,7 +228,14 @@ impl ToSql for Value {
     }
 
     fn accepts(kind: &Type) -> bool {
-        [Type::INT4, Type::INT8, Type::FLOAT8, Type::TEXT, Type::BYTEA].contains(kind)
+        [
+            Type::INT4,
+            Type::INT8,
+            Type::FLOAT8,
+            Type::TEXT,
+            Type::BYTEA,
+        ]
+        .contains(kind)
     }
 
     to_sql_checked!();

@@ -24,7 +24,10 @@ pub(crate) struct Sqlite {
 
 impl Database for Sqlite {
     fn execute(&self, statement: &str, parameters: &[Value]) -> Result<usize, StoreError> {
-        Ok(self.connection.prepare(statement)?.execute(params_from_iter(parameters))?)
+        Ok(self
+            .connection
+            .prepare(statement)?
+            .execute(params_from_iter(parameters))?)
     }
 
     fn query(
@@ -47,7 +50,11 @@ impl Database for Sqlite {
         if access == Access::Write && self.is_read_only {
             return Err(StoreError::ReadOnly(self.path.clone()));
         }
-        let statement = if access == Access::Write { "BEGIN IMMEDIATE" } else { "BEGIN" };
+        let statement = if access == Access::Write {
+            "BEGIN IMMEDIATE"
+        } else {
+            "BEGIN"
+        };
         Ok(self.connection.execute_batch(statement)?)
     }
 
@@ -84,7 +91,10 @@ impl Database for Sqlite {
         let size = |path: &PathBuf| fs::metadata(path).map(|file| file.len());
         let mut log = self.path.clone().into_os_string();
         log.push("-wal");
-        Ok(size(&self.path).map_err(StoreError::file(&self.path))? + size(&log.into()).unwrap_or(0))
+        Ok(
+            size(&self.path).map_err(StoreError::file(&self.path))?
+                + size(&log.into()).unwrap_or(0),
+        )
     }
 
     fn close(self: Box<Self>) -> Result<(), StoreError> {
@@ -98,9 +108,8 @@ fn value(value: ValueRef<'_>) -> Value {
         ValueRef::Integer(number) => Value::Integer(number),
         ValueRef::Real(number) => Value::Real(number),
         // Only a damaged file has other text than UTF-8.
-        ValueRef::Text(bytes) => {
-            String::from_utf8(bytes.to_vec()).map_or_else(|_| Value::Blob(bytes.to_vec()), Value::Text)
-        }
+        ValueRef::Text(bytes) => String::from_utf8(bytes.to_vec())
+            .map_or_else(|_| Value::Blob(bytes.to_vec()), Value::Text),
         ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
     }
 }

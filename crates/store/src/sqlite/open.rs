@@ -36,14 +36,26 @@ pub(crate) fn open_existing(place: &Place) -> Result<Sqlite, StoreError> {
     match open_for_writing(path, &STEPS) {
         Err(error) if is_read_only(&error) => open_for_reading(path),
         // A newer version may have left the tables readable for older ones.
-        Err(StoreError::Newer { place, found, known }) => {
+        Err(StoreError::Newer {
+            place,
+            found,
+            known,
+        }) => {
             let sqlite = open_for_reading(path)?;
             let database: &dyn Database = &sqlite;
             let query = "SELECT value FROM meta WHERE key = 'readable_by'";
             let readable_by: Option<String> = database.one(query, &[], |row| row.get(0))?;
             let readable_by = readable_by.and_then(|version| version.parse::<i64>().ok());
             let is_readable = readable_by.is_some_and(|version| version <= known);
-            if is_readable { Ok(sqlite) } else { Err(StoreError::Newer { place, found, known }) }
+            if is_readable {
+                Ok(sqlite)
+            } else {
+                Err(StoreError::Newer {
+                    place,
+                    found,
+                    known,
+                })
+            }
         }
         opened => opened,
     }
@@ -51,30 +63,48 @@ pub(crate) fn open_existing(place: &Place) -> Result<Sqlite, StoreError> {
 
 fn open_for_writing(path: &Path, steps: &[&str]) -> Result<Sqlite, StoreError> {
     check_file(path)?;
-    OpenOptions::new().write(true).open(path).map_err(StoreError::file(path))?;
+    OpenOptions::new()
+        .write(true)
+        .open(path)
+        .map_err(StoreError::file(path))?;
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     check_version(&connection, path, steps)?;
     migrate(&connection, path, steps)?;
     // The index of a WAL is in memory that hosts cannot share (sqlite.org/wal.html).
-    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let directory = path
+        .parent()
+        .filter(|directory| !directory.as_os_str().is_empty());
     let is_shared = file_system::is_remote(directory.unwrap_or(Path::new("."))).unwrap_or(true);
     let journal = if is_shared { "TRUNCATE" } else { "WAL" };
     // Refused while another process reads in the former mode, which works as well.
     let _ = connection.pragma_update_and_check(None, "journal_mode", journal, |_| Ok(()));
-    connection.pragma_update(None, "synchronous", if is_shared { "FULL" } else { "NORMAL" })?;
-    Ok(Sqlite { connection, path: path.to_owned(), is_read_only: false })
+    connection.pragma_update(
+        None,
+        "synchronous",
+        if is_shared { "FULL" } else { "NORMAL" },
+    )?;
+    Ok(Sqlite {
+        connection,
+        path: path.to_owned(),
+        is_read_only: false,
+    })
 }
 
 fn open_for_reading(path: &Path) -> Result<Sqlite, StoreError> {
     check_file(path)?;
     let connection = match connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
         // The index of the WAL cannot be created beside it. Without a WAL none is needed.
-        Err(_) if !has_wal(path) => {
-            connect(&immutable(path), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?
-        }
+        Err(_) if !has_wal(path) => connect(
+            &immutable(path),
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+        )?,
         opened => opened?,
     };
-    Ok(Sqlite { connection, path: path.to_owned(), is_read_only: true })
+    Ok(Sqlite {
+        connection,
+        path: path.to_owned(),
+        is_read_only: true,
+    })
 }
 
 /// Opens a database whose tables may be damaged. No other process may write into it meanwhile.
@@ -90,17 +120,25 @@ pub(crate) fn open_damaged(place: &Place) -> Result<Sqlite, StoreError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     // Held until it is closed, so that no run is written into the old database any more.
     match connection.execute_batch("BEGIN IMMEDIATE") {
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => return Err(error.into()),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+            return Err(error.into());
+        }
         _ => {}
     }
-    Ok(Sqlite { connection, path: path.to_owned(), is_read_only: true })
+    Ok(Sqlite {
+        connection,
+        path: path.to_owned(),
+        is_read_only: true,
+    })
 }
 
 /// Creates an empty database under another name first: another process sees all of it or nothing.
 fn create(path: &Path) -> Result<(), StoreError> {
     match create_once(path) {
         // A process of another container, to which this one is not known, may have removed the file.
-        Err(StoreError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => create_once(path),
+        Err(StoreError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            create_once(path)
+        }
         created => created,
     }
 }
@@ -121,7 +159,9 @@ fn create_once(path: &Path) -> Result<(), StoreError> {
         }
         // Unlike a renamed file, a link never replaces the database of another process.
         match fs::hard_link(&new, path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(StoreError::file(path)(error)),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(StoreError::file(path)(error))
+            }
             _ => Ok(()),
         }
     });
@@ -147,8 +187,15 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
 
 /// Refuses what is no database of this program, before SQLite opens it and might write.
 fn check_file(path: &Path) -> Result<(), StoreError> {
-    let foreign = |what| Err(StoreError::Foreign { path: path.to_owned(), what });
-    let kind = fs::metadata(path).map_err(StoreError::file(path))?.file_type();
+    let foreign = |what| {
+        Err(StoreError::Foreign {
+            path: path.to_owned(),
+            what,
+        })
+    };
+    let kind = fs::metadata(path)
+        .map_err(StoreError::file(path))?
+        .file_type();
     if kind.is_dir() {
         return foreign("a directory, not a file");
     }
@@ -156,7 +203,9 @@ fn check_file(path: &Path) -> Result<(), StoreError> {
         return foreign("not a regular file");
     }
     let mut header = Vec::new();
-    File::open(path).and_then(|file| file.take(100).read_to_end(&mut header)).map_err(StoreError::file(path))?;
+    File::open(path)
+        .and_then(|file| file.take(100).read_to_end(&mut header))
+        .map_err(StoreError::file(path))?;
     if !header.starts_with(b"SQLite format 3\0") || header.len() < 100 {
         return foreign("not a SQLite database");
     }
@@ -169,7 +218,11 @@ fn check_file(path: &Path) -> Result<(), StoreError> {
 fn check_version(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), StoreError> {
     let (found, known) = (version(connection)?, steps.len() as i64);
     if found > known {
-        return Err(StoreError::Newer { place: path.display().to_string(), found, known });
+        return Err(StoreError::Newer {
+            place: path.display().to_string(),
+            found,
+            known,
+        });
     }
     Ok(())
 }
@@ -207,10 +260,16 @@ fn is_read_only(error: &StoreError) -> bool {
     use ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
     match error {
         StoreError::File { source, .. } => {
-            matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+            matches!(
+                source.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+            )
         }
         StoreError::Sqlite(error) => {
-            matches!(error.sqlite_error_code(), Some(CannotOpen | PermissionDenied | ReadOnly))
+            matches!(
+                error.sqlite_error_code(),
+                Some(CannotOpen | PermissionDenied | ReadOnly)
+            )
         }
         _ => false,
     }
@@ -224,6 +283,10 @@ fn has_wal(path: &Path) -> bool {
 
 /// The file as a URI that promises SQLite that no one writes.
 fn immutable(path: &Path) -> PathBuf {
-    let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let escaped = path
+        .to_string_lossy()
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
     PathBuf::from(format!("file:{escaped}?immutable=1"))
 }

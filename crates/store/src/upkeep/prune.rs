@@ -25,7 +25,10 @@ pub struct Pruned {
 impl Default for Keep {
     /// Series 14 days, runs 13 months.
     fn default() -> Self {
-        Self { points_days: 14, runs_days: 396 }
+        Self {
+            points_days: 14,
+            runs_days: 396,
+        }
     }
 }
 
@@ -36,8 +39,11 @@ impl std::str::FromStr for Keep {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut keep = Self::default();
         for part in text.split(',') {
-            let (name, age) = part.split_once('=').ok_or_else(|| format!("{part:?}: write points=14d,runs=13mo"))?;
-            let days = days(age).ok_or_else(|| format!("{age:?}: write a number and d, w, mo or y"))?;
+            let (name, age) = part
+                .split_once('=')
+                .ok_or_else(|| format!("{part:?}: write points=14d,runs=13mo"))?;
+            let days =
+                days(age).ok_or_else(|| format!("{age:?}: write a number and d, w, mo or y"))?;
             match name {
                 "points" => keep.points_days = days,
                 "runs" => keep.runs_days = days,
@@ -71,8 +77,16 @@ impl Store {
     /// What the database reports; nothing is removed then.
     pub fn prune(&self, keep: &Keep, now_ms: u64, dry_run: bool) -> Result<Pruned, StoreError> {
         let transaction = self.write()?;
-        let before = |days: u64| now_ms.saturating_sub(days.saturating_mul(86_400_000)).cast_signed();
-        let pruned = remove(&*transaction, before(keep.points_days), before(keep.runs_days))?;
+        let before = |days: u64| {
+            now_ms
+                .saturating_sub(days.saturating_mul(86_400_000))
+                .cast_signed()
+        };
+        let pruned = remove(
+            &*transaction,
+            before(keep.points_days),
+            before(keep.runs_days),
+        )?;
         if !dry_run {
             transaction.commit()?;
             self.database.shrink()?;
@@ -82,12 +96,26 @@ impl Store {
 }
 
 fn remove(database: &dyn Database, points_ms: i64, runs_ms: i64) -> Result<Pruned, StoreError> {
-    let runs =
-        database.execute(&format!("DELETE FROM run WHERE started_ms < $1 AND NOT {STAYS}"), &params![runs_ms])?;
+    let runs = database.execute(
+        &format!("DELETE FROM run WHERE started_ms < $1 AND NOT {STAYS}"),
+        &params![runs_ms],
+    )?;
     let old = format!("SELECT id FROM run WHERE started_ms < $1 AND NOT {STAYS}");
     let count = format!("SELECT count(DISTINCT run) FROM series WHERE run IN ({old})");
-    let without_points: Option<i64> = database.one(&count, &params![points_ms], |row| row.get(0))?;
-    database.execute(&format!("DELETE FROM series WHERE run IN ({old})"), &params![points_ms])?;
-    database.execute("DELETE FROM facts WHERE key NOT IN (SELECT facts_key FROM host)", &[])?;
-    Ok(Pruned { without_points: without_points.and_then(|runs| runs.try_into().ok()).unwrap_or(0), runs })
+    let without_points: Option<i64> =
+        database.one(&count, &params![points_ms], |row| row.get(0))?;
+    database.execute(
+        &format!("DELETE FROM series WHERE run IN ({old})"),
+        &params![points_ms],
+    )?;
+    database.execute(
+        "DELETE FROM facts WHERE key NOT IN (SELECT facts_key FROM host)",
+        &[],
+    )?;
+    Ok(Pruned {
+        without_points: without_points
+            .and_then(|runs| runs.try_into().ok())
+            .unwrap_or(0),
+        runs,
+    })
 }

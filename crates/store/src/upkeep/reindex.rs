@@ -15,7 +15,10 @@ impl Store {
     /// What the database reports; runs before that have their new measures.
     pub fn reindex(&self) -> Result<usize, StoreError> {
         let runs = self.list(&Filter::default())?;
-        runs.iter().try_fold(0, |changed, run| Ok(changed + self.reindex_run(run.run_id)?))
+        runs.iter().try_fold(
+            0,
+            |changed, run| Ok(changed + self.reindex_run(run.run_id)?),
+        )
     }
 
     fn reindex_run(&self, run: RunId) -> Result<usize, StoreError> {
@@ -29,10 +32,14 @@ impl Store {
         // A trial whose values over time are lost has no other measures than the stored ones.
         let mut changed = 0;
         for trial in record.trials.iter_mut().filter(|_| damage.is_empty()) {
-            let Some(measures) = measures(trial).filter(|measures| *measures != trial.measures) else {
+            let Some(measures) = measures(trial).filter(|measures| *measures != trial.measures)
+            else {
                 continue;
             };
-            transaction.execute("DELETE FROM measure WHERE run = $1 AND trial = $2", &params![row, trial.no])?;
+            transaction.execute(
+                "DELETE FROM measure WHERE run = $1 AND trial = $2",
+                &params![row, trial.no],
+            )?;
             put_measures(&*transaction, row, trial.no, &measures)?;
             trial.measures = measures;
             changed += 1;
@@ -51,6 +58,9 @@ fn measures(trial: &Trial) -> Option<Vec<Measure>> {
         return None;
     };
     let mut builder = Builder::new(test.header.clone());
-    playback(trial).iter().try_for_each(|event| builder.event(event)).ok()?;
+    playback(trial)
+        .iter()
+        .try_for_each(|event| builder.event(event))
+        .ok()?;
     Some(builder.finish().measures).filter(|measures| !measures.is_empty())
 }

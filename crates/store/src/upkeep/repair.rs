@@ -52,14 +52,21 @@ pub fn repair(place: &Place) -> Result<Repaired, StoreError> {
     new.database.close()?;
     old.database.close()?;
     let set_aside = exchange(place.path(), &path)?;
-    Ok(Repaired { runs, missing, set_aside })
+    Ok(Repaired {
+        runs,
+        missing,
+        set_aside,
+    })
 }
 
 /// Copies a run; returns what is missing of it.
 fn copy(old: &Store, new: &Store, row: i64) -> Result<Vec<String>, StoreError> {
     let (record, damage) = old.load_row(row)?;
     new.finish(&record)?;
-    let mut missing: Vec<String> = damage.iter().map(|damage| format!("run {}: {damage}", record.run_id)).collect();
+    let mut missing: Vec<String> = damage
+        .iter()
+        .map(|damage| format!("run {}: {damage}", record.run_id))
+        .collect();
     if let Err(error) = copy_notes(old, new, row, row_of(&*new.database, record.run_id)?) {
         missing.push(format!("run {}: notes: {error}", record.run_id));
     }
@@ -69,7 +76,10 @@ fn copy(old: &Store, new: &Store, row: i64) -> Result<Vec<String>, StoreError> {
 fn copy_notes(old: &Store, new: &Store, from: i64, to: Option<i64>) -> Result<(), StoreError> {
     for note in old.notes_of(from)? {
         let values = params![to, note.written_unix_ms.cast_signed(), note.text];
-        new.database.execute("INSERT INTO note (run, written_ms, text) VALUES ($1, $2, $3)", &values)?;
+        new.database.execute(
+            "INSERT INTO note (run, written_ms, text) VALUES ($1, $2, $3)",
+            &values,
+        )?;
     }
     Ok(())
 }
@@ -102,19 +112,31 @@ fn rows(old: &dyn Database) -> BTreeSet<i64> {
             Ok(())
         });
     }
-    let between = named.first().zip(named.last()).map(|(first, last)| *first..=*last);
+    let between = named
+        .first()
+        .zip(named.last())
+        .map(|(first, last)| *first..=*last);
     // Rows of pruned runs are passed over: they name nothing.
     let is_there = |row: &i64| named.contains(row) || is_found(old, *row);
     between.into_iter().flatten().filter(is_there).collect()
 }
 
 fn is_found(old: &dyn Database, row: i64) -> bool {
-    matches!(old.one("SELECT 1 FROM document WHERE run = $1", &params![row], |_| Ok(())), Ok(Some(())))
+    matches!(
+        old.one(
+            "SELECT 1 FROM document WHERE run = $1",
+            &params![row],
+            |_| Ok(())
+        ),
+        Ok(Some(()))
+    )
 }
 
 /// Gives the damaged database a new name, with its log, and the new one its old name.
 fn exchange(old: &Path, new: &Path) -> Result<PathBuf, StoreError> {
-    let free = (1..).map(|number| with_suffix(old, &format!(".damaged{number}"))).find(|path| !path.exists());
+    let free = (1..)
+        .map(|number| with_suffix(old, &format!(".damaged{number}")))
+        .find(|path| !path.exists());
     let set_aside = free.expect("numbers do not end");
     for suffix in ["", "-wal", "-shm"] {
         let from = with_suffix(old, suffix);

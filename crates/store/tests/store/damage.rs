@@ -30,14 +30,22 @@ fn record(place: &Place, number: u64) -> Recorded {
 fn what_is_no_store_is_refused_untouched_and_its_record_waits_in_the_spool() {
     type Make = fn(&Path);
     let rows: [(&str, Make); 4] = [
-        ("not a SQLite database", |path| fs::write(path, "garbage".repeat(100)).expect("written")),
-        ("not a SQLite database", |path| fs::write(path, "SQLite format 3\0").expect("written")),
+        ("not a SQLite database", |path| {
+            fs::write(path, "garbage".repeat(100)).expect("written")
+        }),
+        ("not a SQLite database", |path| {
+            fs::write(path, "SQLite format 3\0").expect("written")
+        }),
         ("another program", |path| {
-            Connection::open(path).and_then(|db| db.execute_batch("CREATE TABLE t (a)")).expect("made");
+            Connection::open(path)
+                .and_then(|db| db.execute_batch("CREATE TABLE t (a)"))
+                .expect("made");
         }),
         ("schema 99", |path| {
             filled(&Place::file(path), 1);
-            Connection::open(path).and_then(|db| db.pragma_update(None, "user_version", 99)).expect("changed");
+            Connection::open(path)
+                .and_then(|db| db.pragma_update(None, "user_version", 99))
+                .expect("changed");
         }),
     ];
     for (reason, make) in rows {
@@ -50,8 +58,15 @@ fn what_is_no_store_is_refused_untouched_and_its_record_waits_in_the_spool() {
         }
         assert!(repair(&place).is_err(), "{reason}");
         let recorded = record(&place, 5);
-        assert_eq!((recorded.stored, recorded.spooled, recorded.lost), (0, 1, 0), "{reason}");
-        assert!(recorded.message().expect("a message").contains(reason), "{recorded:?}");
+        assert_eq!(
+            (recorded.stored, recorded.spooled, recorded.lost),
+            (0, 1, 0),
+            "{reason}"
+        );
+        assert!(
+            recorded.message().expect("a message").contains(reason),
+            "{recorded:?}"
+        );
         assert_eq!(fs::read(place.path()).expect("read"), before, "{reason}");
         fs::remove_file(place.path()).expect("removed");
         assert_eq!(record(&place, 6).stored, 1);
@@ -68,14 +83,26 @@ fn directories_and_devices_are_refused() {
         let error = Store::open(&Place::file(path)).expect_err("refused");
         assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
     }
-    assert!(matches!(Store::open_existing(&Place::file("/no/such")), Err(StoreError::Missing(_))));
+    assert!(matches!(
+        Store::open_existing(&Place::file("/no/such")),
+        Err(StoreError::Missing(_))
+    ));
 }
 
 #[test]
 fn a_record_without_store_and_spool_is_lost_with_its_reason() {
     let recorded = record(&Place::file("/proc/no/such/history.db"), 1);
-    assert_eq!((recorded.stored, recorded.spooled, recorded.lost), (0, 0, 1));
-    assert!(recorded.message().expect("a message").contains("/proc/no/such"), "{recorded:?}");
+    assert_eq!(
+        (recorded.stored, recorded.spooled, recorded.lost),
+        (0, 0, 1)
+    );
+    assert!(
+        recorded
+            .message()
+            .expect("a message")
+            .contains("/proc/no/such"),
+        "{recorded:?}"
+    );
 }
 
 #[test]
@@ -88,9 +115,20 @@ fn a_record_waits_in_the_spool_while_another_process_locks_the_store() {
     recorder.finish(run(5, 1));
     recorder.finish(run(6, 1));
     let recorded = recorder.close();
-    assert_eq!((recorded.stored, recorded.spooled, recorded.lost), (0, 2, 0), "{recorded:?}");
+    assert_eq!(
+        (recorded.stored, recorded.spooled, recorded.lost),
+        (0, 2, 0),
+        "{recorded:?}"
+    );
     other.execute_batch("COMMIT").expect("unlocked");
-    assert_eq!(Store::open(&place).expect("open").list(&Filter::default()).expect("a list").len(), 3);
+    assert_eq!(
+        Store::open(&place)
+            .expect("open")
+            .list(&Filter::default())
+            .expect("a list")
+            .len(),
+        3
+    );
 }
 
 #[test]
@@ -98,15 +136,23 @@ fn a_series_with_a_wrong_checksum_is_absent_and_the_rest_is_shown() {
     let place = place();
     filled(&place, 2);
     let database = Connection::open(place.path()).expect("a database");
-    let statement = "UPDATE series SET blob = zeroblob(20) WHERE run = 1 AND trial = 1 AND position = 0";
+    let statement =
+        "UPDATE series SET blob = zeroblob(20) WHERE run = 1 AND trial = 1 AND position = 0";
     assert_eq!(database.execute(statement, []).expect("changed"), 1);
     let store = Store::open(&place).expect("open");
     let loaded = store.load(run(0, 2).run_id).expect("loaded");
     assert_eq!(loaded.trials[1].series, run(0, 2).trials[1].series[2..]);
-    assert!(loaded.notes[1].contains("trial 1: series bytes"), "{:?}", loaded.notes);
+    assert!(
+        loaded.notes[1].contains("trial 1: series bytes"),
+        "{:?}",
+        loaded.notes
+    );
     let check = store.check().expect("checked");
     assert_eq!((check.runs, check.problems.len()), (2, 1), "{check:?}");
-    assert!(check.problems[0].contains(&run(0, 0).run_id.to_string()) && check.problems[0].contains("checksum"));
+    assert!(
+        check.problems[0].contains(&run(0, 0).run_id.to_string())
+            && check.problems[0].contains("checksum")
+    );
 }
 
 #[test]
@@ -125,10 +171,17 @@ fn a_repair_of_a_database_cut_anywhere_saves_every_run_that_can_be_read() {
         };
         assert_eq!(fs::read(&repaired.set_aside).expect("kept"), cut);
         let store = Store::open_existing(&place).expect("repaired");
-        assert_eq!(store.check().expect("checked").problems, [""; 0], "cut at {part} of 21");
+        assert_eq!(
+            store.check().expect("checked").problems,
+            [""; 0],
+            "cut at {part} of 21"
+        );
         let runs = store.list(&Filter::default()).expect("a list");
         assert_eq!(runs.len(), repaired.runs);
-        assert!(runs.len() == 150 || !repaired.missing.is_empty(), "cut at {part} of 21");
+        assert!(
+            runs.len() == 150 || !repaired.missing.is_empty(),
+            "cut at {part} of 21"
+        );
         saved_at_all += runs.len();
     }
     assert!(saved_at_all > 600, "{saved_at_all} of 3000");
@@ -140,7 +193,9 @@ fn a_repair_keeps_labels_notes_and_baselines() {
     filled(&place, 3);
     let id = run(1, 0).run_id;
     let store = Store::open(&place).expect("open");
-    store.label(id, &[parse_label("rack=7").expect("a label")], &[]).expect("labelled");
+    store
+        .label(id, &[parse_label("rack=7").expect("a label")], &[])
+        .expect("labelled");
     store.add_note(id, "new cable").expect("noted");
     store.set_baseline("good", id).expect("set");
     let before = store.load(id).expect("loaded");
@@ -160,21 +215,51 @@ fn prune_removes_what_is_old_but_baselines_kept_runs_and_running_ones() {
     let store = Store::open(&place).expect("open");
     let id = |number| run(number, 0).run_id;
     store.set_baseline("good", id(0)).expect("set");
-    store.label(id(1), &[parse_label("keep=yes").expect("a label")], &[]).expect("labelled");
+    store
+        .label(id(1), &[parse_label("keep=yes").expect("a label")], &[])
+        .expect("labelled");
     store.begin(&begun(&run(7, 0))).expect("begun");
     let keep: Keep = "points=1d,runs=2d".parse().expect("ages");
     let after = |days: u64| run(2, 0).started_unix_ms + days * 86_400_000 + 1;
     let prune = |days, dry_run| store.prune(&keep, after(days), dry_run).expect("pruned");
     let whole = Pruned::default();
     assert_eq!(prune(0, false), whole);
-    let expected = Pruned { without_points: 1, runs: 0 };
-    assert_eq!((prune(1, true), prune(1, false), prune(1, false)), (expected, expected, whole));
+    let expected = Pruned {
+        without_points: 1,
+        runs: 0,
+    };
+    assert_eq!(
+        (prune(1, true), prune(1, false), prune(1, false)),
+        (expected, expected, whole)
+    );
     let loaded = store.load(id(2)).expect("its measures stay");
-    assert!(loaded.trials.iter().all(|trial| trial.series.is_empty() && trial.measures.len() == 2));
-    assert_eq!(prune(30, false), Pruned { without_points: 0, runs: 3 });
-    let left: Vec<_> =
-        store.list(&Filter::default()).expect("a list").iter().map(|row| (row.run_id, row.state)).collect();
-    assert_eq!(left, [(id(7), RunState::Running), (id(1), RunState::Complete), (id(0), RunState::Complete)]);
+    assert!(
+        loaded
+            .trials
+            .iter()
+            .all(|trial| trial.series.is_empty() && trial.measures.len() == 2)
+    );
+    assert_eq!(
+        prune(30, false),
+        Pruned {
+            without_points: 0,
+            runs: 3
+        }
+    );
+    let left: Vec<_> = store
+        .list(&Filter::default())
+        .expect("a list")
+        .iter()
+        .map(|row| (row.run_id, row.state))
+        .collect();
+    assert_eq!(
+        left,
+        [
+            (id(7), RunState::Running),
+            (id(1), RunState::Complete),
+            (id(0), RunState::Complete)
+        ]
+    );
     assert_eq!(store.load(id(0)).expect("a baseline"), run(0, 2));
     for wrong in ["points", "points=5", "points=d", "trials=5d", ""] {
         assert!(wrong.parse::<Keep>().is_err(), "{wrong}");

@@ -18,7 +18,11 @@ pub(crate) fn place() -> TestPlace {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("history.db").display().to_string();
     let name = env::var("TEST_SERVER").map_or(file, |server| new_database(&server));
-    TestPlace { place: named(&name, directory.path()), directory, name }
+    TestPlace {
+        place: named(&name, directory.path()),
+        directory,
+        name,
+    }
 }
 
 /// A new store.
@@ -36,7 +40,10 @@ pub(crate) fn is_server() -> bool {
 impl TestPlace {
     /// Variables from which [`given`] makes the place in another process.
     pub(crate) fn variables(&self) -> [(&'static str, String); 2] {
-        [("TEST_STORE", self.name.clone()), ("TEST_STATE", self.directory.path().display().to_string())]
+        [
+            ("TEST_STORE", self.name.clone()),
+            ("TEST_STATE", self.directory.path().display().to_string()),
+        ]
     }
 }
 
@@ -55,16 +62,26 @@ pub(crate) fn given() -> Place {
 }
 
 fn named(name: &str, state: &std::path::Path) -> Place {
-    if name.contains("://") { Place::url(name, state).expect("a URL") } else { Place::file(name) }
+    if name.contains("://") {
+        Place::url(name, state).expect("a URL")
+    } else {
+        Place::file(name)
+    }
 }
 
 #[cfg(feature = "postgres")]
 fn new_database(server: &str) -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("t{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let name = format!(
+        "t{}_{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    );
     let mut client = postgres::Client::connect(server, postgres::NoTls).expect("a server");
-    client.batch_execute(&format!("CREATE DATABASE {name}")).expect("created");
+    client
+        .batch_execute(&format!("CREATE DATABASE {name}"))
+        .expect("created");
     server.replacen("/postgres?", &format!("/{name}?"), 1)
 }
 

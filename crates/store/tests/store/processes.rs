@@ -19,9 +19,21 @@ const TRIALS: u32 = 30;
 fn child(role: &str, place: &TestPlace, number: u64) -> Child {
     let program = env::current_exe().expect("this program");
     let mut command = Command::new(program);
-    command.args([role, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
-    command.envs(place.variables()).env("TEST_NUMBER", number.to_string());
-    command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("started")
+    command.args([
+        role,
+        "--exact",
+        "--ignored",
+        "--nocapture",
+        "--test-threads=1",
+    ]);
+    command
+        .envs(place.variables())
+        .env("TEST_NUMBER", number.to_string());
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .expect("started")
 }
 
 /// What [`child`] was given.
@@ -38,7 +50,9 @@ fn writer_of_one_run() {
     let store = Store::open(&place).expect("open");
     store.begin(&begun(&whole)).expect("begun");
     for trial in &whole.trials {
-        store.add_trials(whole.run_id, std::slice::from_ref(trial)).expect("added");
+        store
+            .add_trials(whole.run_id, std::slice::from_ref(trial))
+            .expect("added");
         // The other end closes when it has read enough.
         let _ = writeln!(std::io::stdout().lock(), "\nwritten {}", trial.no + 1);
     }
@@ -63,11 +77,16 @@ fn recorder_of_five_hundred_trials() {
 /// `TEST_KILLS` is the number of processes that are killed, each at another moment.
 #[test]
 fn a_killed_writer_loses_at_most_the_trial_in_progress() {
-    let kills: u64 = env::var("TEST_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(20);
+    let kills: u64 = env::var("TEST_KILLS")
+        .ok()
+        .and_then(|kills| kills.parse().ok())
+        .unwrap_or(20);
     let place = place();
     for number in 0..kills {
         let mut child = child("processes::writer_of_one_run", &place, number);
-        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+        let lines = BufReader::new(child.stdout.take().expect("a pipe"))
+            .lines()
+            .map_while(Result::ok);
         let written = lines.filter_map(|line| line.strip_prefix("written ")?.parse::<u32>().ok());
         let until = (number * 7 % u64::from(TRIALS)) as usize;
         let written = written.take(until + 1).last().expect("it writes");
@@ -77,16 +96,28 @@ fn a_killed_writer_loses_at_most_the_trial_in_progress() {
         child.wait().expect("ended");
         let store = Store::open(&place).expect("it opens");
         let record = store.load(run(number, 0).run_id).expect("the run is there");
-        assert!(record.trials.len() as u32 >= written, "{written}: {}", record.trials.len());
-        let expected: Vec<_> = (0..record.trials.len() as u32).map(|no| trial(no, number)).collect();
+        assert!(
+            record.trials.len() as u32 >= written,
+            "{written}: {}",
+            record.trials.len()
+        );
+        let expected: Vec<_> = (0..record.trials.len() as u32)
+            .map(|no| trial(no, number))
+            .collect();
         assert_eq!(record.trials, expected);
         if record.state != RunState::Complete {
             assert_eq!(record.state, RunState::Ended);
-            assert_eq!(record.elapsed_ns, record.trials.len() as u64 * 10_000_000_000);
+            assert_eq!(
+                record.elapsed_ns,
+                record.trials.len() as u64 * 10_000_000_000
+            );
             let mut newest = Filter::default();
             newest.limit = Some(1);
             let row = &store.list(&newest).expect("a list")[0];
-            assert!(row.primary.is_some() && row.state == RunState::Ended, "{row:?}");
+            assert!(
+                row.primary.is_some() && row.state == RunState::Ended,
+                "{row:?}"
+            );
         }
         let check = store.check().expect("checked");
         assert_eq!(check.problems, [""; 0]);
@@ -97,16 +128,27 @@ fn a_killed_writer_loses_at_most_the_trial_in_progress() {
 #[test]
 fn two_processes_record_while_a_third_lists() {
     let place = place();
-    let mut writers = [1, 2].map(|number| child("processes::recorder_of_five_hundred_trials", &place, number));
+    let mut writers =
+        [1, 2].map(|number| child("processes::recorder_of_five_hundred_trials", &place, number));
     let mut is_over = false;
     while !is_over {
-        is_over = writers.iter_mut().all(|writer| writer.try_wait().expect("a process").is_some());
+        is_over = writers
+            .iter_mut()
+            .all(|writer| writer.try_wait().expect("a process").is_some());
         let begin = Instant::now();
         let rows = Store::open_existing(&place).and_then(|store| store.list(&Filter::default()));
-        assert!(begin.elapsed() < Duration::from_secs(1), "a list took {:?}", begin.elapsed());
+        assert!(
+            begin.elapsed() < Duration::from_secs(1),
+            "a list took {:?}",
+            begin.elapsed()
+        );
         if !matches!(rows, Err(StoreError::Missing(_))) {
             let rows = rows.expect("a list");
-            assert!(rows.iter().all(|row| matches!(row.state, RunState::Running | RunState::Complete)), "{rows:?}");
+            assert!(
+                rows.iter()
+                    .all(|row| matches!(row.state, RunState::Running | RunState::Complete)),
+                "{rows:?}"
+            );
         }
     }
     for writer in &mut writers {
@@ -114,7 +156,10 @@ fn two_processes_record_while_a_third_lists() {
     }
     let store = Store::open_existing(&place).expect("a store");
     for number in [1, 2] {
-        assert_eq!(store.load(run(number, 0).run_id).expect("loaded"), run(number, 500));
+        assert_eq!(
+            store.load(run(number, 0).run_id).expect("loaded"),
+            run(number, 500)
+        );
     }
     assert_eq!(store.check().expect("checked").problems, [""; 0]);
 }

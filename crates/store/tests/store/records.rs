@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{
-    Body, HostPart, Measure, RunId, RunKind, RunRecord, RunState, Series, SeriesOf, Times, Trial, Way,
+    Body, HostPart, Measure, RunId, RunKind, RunRecord, RunState, Series, SeriesOf, Times, Trial,
+    Way,
 };
 
 /// A test of `trials` trials with all parts that have tables of their own.
@@ -65,14 +66,21 @@ pub(crate) fn trial(no: u32, number: u64) -> Trial {
         figure.n = Some(10);
         figure
     };
-    let ends: Vec<u64> = (1..=10).map(|second| second * 1_000_000_000 + second * 7919 % 1000).collect();
+    let ends: Vec<u64> = (1..=10)
+        .map(|second| second * 1_000_000_000 + second * 7919 % 1000)
+        .collect();
     let series = |name: &str, of: SeriesOf, scale: f64| {
         Series::new(
             name,
             of,
             Way::Forward,
-            Times::Ends { t0_ns: 0, ends_ns: ends.clone() },
-            (0..10).map(|at| (at != 3).then_some(f64::from(at) * scale)).collect(),
+            Times::Ends {
+                t0_ns: 0,
+                ends_ns: ends.clone(),
+            },
+            (0..10)
+                .map(|at| (at != 3).then_some(f64::from(at) * scale))
+                .collect(),
         )
     };
     let mut trial = Trial::complete(10_000_000_000);
@@ -82,7 +90,10 @@ pub(crate) fn trial(no: u32, number: u64) -> Trial {
     trial.started_ns = u64::from(no) * 10_000_000_000;
     trial.flags = vec!["unsteady".to_owned()];
     trial.measures = vec![
-        measure(MeasureName::ReceivedBps, 1e9 + f64::from(no) + number as f64),
+        measure(
+            MeasureName::ReceivedBps,
+            1e9 + f64::from(no) + number as f64,
+        ),
         measure(MeasureName::Retransmits, 3.0),
     ];
     trial.series = vec![
