@@ -17,7 +17,8 @@ pub fn die_with_parent() -> Result<bool> {
     let parent = parent_id();
     let signal: libc::c_ulong = libc::SIGKILL.unsigned_abs().into();
     // SAFETY: no pointers are passed.
-    syscall(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) }).during("prctl PR_SET_PDEATHSIG", "")?;
+    syscall(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) })
+        .during("prctl PR_SET_PDEATHSIG", "")?;
     Ok(parent_id() == parent)
 }
 
@@ -31,7 +32,8 @@ pub fn set_nonblocking(fd: impl AsFd) -> Result<()> {
     // SAFETY: no pointers are passed.
     let flags = syscall(unsafe { libc::fcntl(fd, libc::F_GETFL) }).during("fcntl F_GETFL", fd)?;
     // SAFETY: as above.
-    syscall(unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) }).during("fcntl F_SETFL", fd)?;
+    syscall(unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) })
+        .during("fcntl F_SETFL", fd)?;
     Ok(())
 }
 
@@ -46,7 +48,10 @@ mod tests {
         let (mut reader, mut writer) = io::pipe().expect("a pipe");
         set_nonblocking(&reader).expect("a flag");
         let mut byte = [0];
-        assert_eq!(reader.read(&mut byte).map_err(|error| error.kind()), Err(io::ErrorKind::WouldBlock));
+        assert_eq!(
+            reader.read(&mut byte).map_err(|error| error.kind()),
+            Err(io::ErrorKind::WouldBlock)
+        );
         writer.write_all(b"x").expect("written");
         assert_eq!(reader.read(&mut byte).ok(), Some(1));
         drop(writer);
@@ -58,6 +63,9 @@ mod tests {
         // Restored below: the parent of the test program may be a thread that ends before it.
         assert_eq!(die_with_parent().ok(), Some(true));
         // SAFETY: no pointers are passed; back to the state of before.
-        assert_eq!(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0 as libc::c_ulong) }, 0);
+        assert_eq!(
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0 as libc::c_ulong) },
+            0
+        );
     }
 }

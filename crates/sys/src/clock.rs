@@ -12,7 +12,10 @@ pub use identity::{boot_id, realtime_error_max_ns, realtime_offset_ns};
 /// Nanoseconds of the monotonic clock (`CLOCK_MONOTONIC`, clock_gettime(2)): since an arbitrary start, never back.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `now` is writable during the call, which cannot fail for this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     ns(now)
@@ -20,7 +23,9 @@ pub fn monotonic_ns() -> u64 {
 
 pub(crate) fn ns(time: libc::timespec) -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    seconds.saturating_mul(NS_PER_S).saturating_add(u64::try_from(time.tv_nsec).unwrap_or_default())
+    seconds
+        .saturating_mul(NS_PER_S)
+        .saturating_add(u64::try_from(time.tv_nsec).unwrap_or_default())
 }
 
 pub(crate) fn timespec(ns: u64) -> libc::timespec {
@@ -46,7 +51,11 @@ pub fn unix_ms() -> u64 {
 /// Nanoseconds since 1970 by the wall clock; 0 where it shows an earlier time.
 #[must_use]
 pub fn unix_ns() -> u64 {
-    as_ns(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    as_ns(
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default(),
+    )
 }
 
 /// The CPU time of one thread, readable from every thread of the process while that thread runs
@@ -67,7 +76,10 @@ impl ThreadCpuClock {
     /// CPU time the thread has used, ns; `None` once it has ended.
     #[must_use]
     pub fn read_ns(self) -> Option<u64> {
-        let mut used = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut used = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
         // SAFETY: `used` is writable during the call; a clock of a thread that has ended is an error, no more.
         let result = unsafe { libc::clock_gettime(self.0, &raw mut used) };
         (result == 0).then(|| ns(used))
@@ -120,7 +132,10 @@ impl RealtimeOffset {
         let middle_ns = before_ns.saturating_add(half_ns);
         // Both clocks stay below 2^63 ns until 2262.
         let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-        Self { offset_ns: signed(unix_ns).saturating_sub(signed(middle_ns)), error_ns: half_ns.saturating_add(1) }
+        Self {
+            offset_ns: signed(unix_ns).saturating_sub(signed(middle_ns)),
+            error_ns: half_ns.saturating_add(1),
+        }
     }
 }
 
@@ -135,7 +150,8 @@ const READINGS: usize = 5;
 pub fn set_timer_slack_ns(slack_ns: u64) -> Result<()> {
     let slack = libc::c_ulong::try_from(slack_ns).unwrap_or(libc::c_ulong::MAX);
     // SAFETY: no pointers are passed.
-    syscall(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack) }).during("prctl PR_SET_TIMERSLACK", slack_ns)?;
+    syscall(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack) })
+        .during("prctl PR_SET_TIMERSLACK", slack_ns)?;
     Ok(())
 }
 
@@ -145,7 +161,12 @@ pub fn sleep_until_ns(deadline_ns: u64) {
     let deadline = timespec(deadline_ns);
     // SAFETY: the deadline outlives the call; with an absolute one the remainder may be null.
     while unsafe {
-        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const deadline, std::ptr::null_mut())
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &raw const deadline,
+            std::ptr::null_mut(),
+        )
     } == libc::EINTR
     {}
 }
@@ -196,7 +217,11 @@ mod tests {
         let ask = || unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
         set_timer_slack_ns(1).expect("every kernel has timer slack");
         assert_eq!(ask(), 1);
-        assert_eq!(std::thread::spawn(ask).join().expect("thread"), 1, "a thread inherits its creator's slack");
+        assert_eq!(
+            std::thread::spawn(ask).join().expect("thread"),
+            1,
+            "a thread inherits its creator's slack"
+        );
         set_timer_slack_ns(0).expect("back to the default");
         assert!(ask() > 1);
     }
@@ -204,7 +229,11 @@ mod tests {
     #[test]
     fn an_offset_converts_both_ways_and_stays_while_the_clocks_do() {
         let mut offset = RealtimeOffset::read();
-        let (before, converted, after) = (monotonic_ns(), offset.monotonic_ns(unix_ns()), monotonic_ns());
+        let (before, converted, after) = (
+            monotonic_ns(),
+            offset.monotonic_ns(unix_ns()),
+            monotonic_ns(),
+        );
         let error = offset.error_ns;
         assert!((before - error..=after + error).contains(&converted));
         assert_eq!(offset.unix_ns(offset.monotonic_ns(1 << 61)), 1 << 61);

@@ -45,7 +45,10 @@ pub fn time_of_process_ns(pid: u32) -> Result<u64> {
     if code != 0 {
         return Err(io::Error::from_raw_os_error(code)).during(OPERATION, pid);
     }
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `time` is writable during the call.
     syscall(unsafe { libc::clock_gettime(clock, &raw mut time) }).during(OPERATION, pid)?;
     Ok(ns(time))
@@ -56,12 +59,16 @@ fn usage(who: c_int) -> CpuTime {
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is writable during the call, which cannot fail for a valid `who`.
     unsafe { libc::getrusage(who, &raw mut usage) };
-    CpuTime { user: duration(usage.ru_utime), system: duration(usage.ru_stime) }
+    CpuTime {
+        user: duration(usage.ru_utime),
+        system: duration(usage.ru_stime),
+    }
 }
 
 fn duration(time: libc::timeval) -> Duration {
     let us = u32::try_from(time.tv_usec).unwrap_or_default();
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), 0) + Duration::from_micros(us.into())
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), 0)
+        + Duration::from_micros(us.into())
 }
 
 /// Confines every thread of the process to one CPU; threads to come inherit it (sched_setaffinity(2)).
@@ -93,8 +100,10 @@ pub struct Affinity {
 pub fn affinity() -> Result<Affinity> {
     let mut mask = [0; MASK_WORDS];
     // SAFETY: the mask is as long as its size and writable; the call takes any length that holds all CPUs.
-    syscall(unsafe { libc::sched_getaffinity(CALLING_THREAD, MASK_BYTES, mask.as_mut_ptr().cast()) })
-        .during("sched_getaffinity", "")?;
+    syscall(unsafe {
+        libc::sched_getaffinity(CALLING_THREAD, MASK_BYTES, mask.as_mut_ptr().cast())
+    })
+    .during("sched_getaffinity", "")?;
     Ok(Affinity { mask })
 }
 
@@ -118,7 +127,10 @@ impl Affinity {
     /// How many CPUs these are.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.mask.iter().map(|word| word.count_ones() as usize).sum()
+        self.mask
+            .iter()
+            .map(|word| word.count_ones() as usize)
+            .sum()
     }
 
     /// The numbers of the CPUs, ascending.
@@ -154,7 +166,10 @@ pub fn idle_time() -> Result<Duration> {
     const FILE: &str = "/proc/stat";
     let allowed = affinity()?;
     let text = fs::read_to_string(FILE).during("read", FILE)?;
-    let ticks = allowed.cpus().filter_map(|cpu| idle_ticks(&text, cpu)).sum::<u64>();
+    let ticks = allowed
+        .cpus()
+        .filter_map(|cpu| idle_ticks(&text, cpu))
+        .sum::<u64>();
     Ok(Duration::from_millis(ticks.saturating_mul(TICK_MS)))
 }
 
@@ -165,14 +180,21 @@ const TICK_MS: u64 = 10;
 fn idle_ticks(stat: &str, cpu: usize) -> Option<u64> {
     let name = format!("cpu{cpu} ");
     let fields = stat.lines().find_map(|line| line.strip_prefix(&name))?;
-    let mut fields = fields.split_ascii_whitespace().skip(3).map(str::parse::<u64>);
+    let mut fields = fields
+        .split_ascii_whitespace()
+        .skip(3)
+        .map(str::parse::<u64>);
     let (idle, io_wait) = (fields.next()?.ok()?, fields.next()?.ok()?);
     Some(idle.saturating_add(io_wait))
 }
 
 fn set_process_mask(mask: &Mask) -> io::Result<()> {
     for entry in fs::read_dir("/proc/self/task")? {
-        let Some(thread) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
+        let Some(thread) = entry?
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
             continue;
         };
         match set_mask(thread, mask) {
@@ -213,7 +235,10 @@ mod tests {
     #[test]
     fn idle_time_of_a_cpu_includes_its_waits_for_io() {
         let stat = "cpu  9 9 9 9 9\ncpu0 1 2 3 40 5 6 7 8 0 0\ncpu1 1 2 3 70 0 6 7 8 0 0\nintr 1\n";
-        assert_eq!([0, 1, 2].map(|cpu| idle_ticks(stat, cpu)), [Some(45), Some(70), None]);
+        assert_eq!(
+            [0, 1, 2].map(|cpu| idle_ticks(stat, cpu)),
+            [Some(45), Some(70), None]
+        );
         assert!(idle_time().expect("every kernel has the file") > Duration::ZERO);
     }
 

@@ -16,7 +16,10 @@ pub(crate) fn resolver_text(code: c_int) -> &'static str {
 }
 
 fn lookup(table: &[(c_int, &'static str)], number: c_int) -> Option<&'static str> {
-    table.iter().find(|(key, _)| *key == number).map(|(_, text)| *text)
+    table
+        .iter()
+        .find(|(key, _)| *key == number)
+        .map(|(_, text)| *text)
 }
 
 /// `EAI_*` codes. The numbers are those of Linux C libraries; musl leaves out names for some of them.
@@ -114,10 +117,19 @@ const ERRNO: &[(c_int, &str)] = &[
     (libc::ELIBACC, "Can not access a needed shared library"),
     (libc::ELIBBAD, "Accessing a corrupted shared library"),
     (libc::ELIBSCN, ".lib section in a.out corrupted"),
-    (libc::ELIBMAX, "Attempting to link in too many shared libraries"),
+    (
+        libc::ELIBMAX,
+        "Attempting to link in too many shared libraries",
+    ),
     (libc::ELIBEXEC, "Cannot exec a shared library directly"),
-    (libc::EILSEQ, "Invalid or incomplete multibyte or wide character"),
-    (libc::ERESTART, "Interrupted system call should be restarted"),
+    (
+        libc::EILSEQ,
+        "Invalid or incomplete multibyte or wide character",
+    ),
+    (
+        libc::ERESTART,
+        "Interrupted system call should be restarted",
+    ),
     (libc::ESTRPIPE, "Streams pipe error"),
     (libc::EUSERS, "Too many users"),
     (libc::ENOTSOCK, "Socket operation on non-socket"),
@@ -129,7 +141,10 @@ const ERRNO: &[(c_int, &str)] = &[
     (libc::ESOCKTNOSUPPORT, "Socket type not supported"),
     (libc::EOPNOTSUPP, "Operation not supported"),
     (libc::EPFNOSUPPORT, "Protocol family not supported"),
-    (libc::EAFNOSUPPORT, "Address family not supported by protocol"),
+    (
+        libc::EAFNOSUPPORT,
+        "Address family not supported by protocol",
+    ),
     (libc::EADDRINUSE, "Address already in use"),
     (libc::EADDRNOTAVAIL, "Cannot assign requested address"),
     (libc::ENETDOWN, "Network is down"),
@@ -140,7 +155,10 @@ const ERRNO: &[(c_int, &str)] = &[
     (libc::ENOBUFS, "No buffer space available"),
     (libc::EISCONN, "Transport endpoint is already connected"),
     (libc::ENOTCONN, "Transport endpoint is not connected"),
-    (libc::ESHUTDOWN, "Cannot send after transport endpoint shutdown"),
+    (
+        libc::ESHUTDOWN,
+        "Cannot send after transport endpoint shutdown",
+    ),
     (libc::ETOOMANYREFS, "Too many references: cannot splice"),
     (libc::ETIMEDOUT, "Connection timed out"),
     (libc::ECONNREFUSED, "Connection refused"),

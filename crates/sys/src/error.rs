@@ -24,7 +24,11 @@ pub struct OsError {
 impl OsError {
     /// An error of `operation` on `object`.
     pub fn new(operation: &'static str, object: impl fmt::Display, source: io::Error) -> Self {
-        Self { operation, object: object.to_string(), source }
+        Self {
+            operation,
+            object: object.to_string(),
+            source,
+        }
     }
 
     /// The error number (`errno(3)`), when the cause came from the kernel.
@@ -42,7 +46,8 @@ impl OsError {
     /// Whether this kernel or this kind of socket lacks the feature, as opposed to refusing the value or the user.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
-        self.errno().is_some_and(is_unsupported_errno) || self.source.kind() == io::ErrorKind::Unsupported
+        self.errno().is_some_and(is_unsupported_errno)
+            || self.source.kind() == io::ErrorKind::Unsupported
     }
 }
 
@@ -73,7 +78,9 @@ pub fn strerror(errno: i32) -> String {
 /// Text of an I/O error as `strerror(3)` gives it; errors that are not the kernel's keep their own text.
 #[must_use]
 pub fn io_text(error: &io::Error) -> String {
-    error.raw_os_error().map_or_else(|| error.to_string(), strerror)
+    error
+        .raw_os_error()
+        .map_or_else(|| error.to_string(), strerror)
 }
 
 /// Adds operation and object to a plain I/O error.
@@ -107,8 +114,15 @@ mod tests {
 
     #[test]
     fn display_names_operation_object_and_cause_without_a_number() {
-        let error = OsError::new("connect", "10.0.0.2:5201", io::Error::from_raw_os_error(libc::ECONNREFUSED));
-        assert_eq!(error.to_string(), "connect 10.0.0.2:5201: Connection refused");
+        let error = OsError::new(
+            "connect",
+            "10.0.0.2:5201",
+            io::Error::from_raw_os_error(libc::ECONNREFUSED),
+        );
+        assert_eq!(
+            error.to_string(),
+            "connect 10.0.0.2:5201: Connection refused"
+        );
         assert_eq!(error.text(), "Connection refused");
         assert_eq!(error.errno(), Some(libc::ECONNREFUSED));
         assert!(!error.is_unsupported());
@@ -116,15 +130,25 @@ mod tests {
 
     #[test]
     fn display_without_object_has_no_gap_and_own_error_keeps_its_text() {
-        let error = OsError::new("getsockopt TCP_INFO", "", io::Error::new(io::ErrorKind::InvalidData, "too short"));
+        let error = OsError::new(
+            "getsockopt TCP_INFO",
+            "",
+            io::Error::new(io::ErrorKind::InvalidData, "too short"),
+        );
         assert_eq!(error.to_string(), "getsockopt TCP_INFO: too short");
         assert_eq!(error.errno(), None);
     }
 
     #[test]
     fn unsupported_features_differ_from_refusals() {
-        let of = |errno| OsError::new("x", "", io::Error::from_raw_os_error(errno)).is_unsupported();
-        for errno in [libc::ENOPROTOOPT, libc::EPROTONOSUPPORT, libc::ENOSYS, libc::EAFNOSUPPORT] {
+        let of =
+            |errno| OsError::new("x", "", io::Error::from_raw_os_error(errno)).is_unsupported();
+        for errno in [
+            libc::ENOPROTOOPT,
+            libc::EPROTONOSUPPORT,
+            libc::ENOSYS,
+            libc::EAFNOSUPPORT,
+        ] {
             assert!(of(errno), "{errno}");
         }
         for errno in [libc::EPERM, libc::EINVAL, libc::ENOENT] {

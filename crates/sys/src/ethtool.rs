@@ -80,7 +80,12 @@ impl Ethtool {
         put(&mut buffer, 0, GET_DRIVER_INFO);
         self.ask(device, &mut buffer, "ETHTOOL_GDRVINFO")?;
         let text = |at: usize| string(buffer.get(at..at + 32).unwrap_or_default());
-        Ok(DriverInfo { driver: text(4), version: text(36), firmware: text(68), bus: text(100) })
+        Ok(DriverInfo {
+            driver: text(4),
+            version: text(36),
+            firmware: text(68),
+            bus: text(100),
+        })
     }
 
     /// Reads the private counters of a driver with their names (`ETHTOOL_GSTATS`). Names may repeat.
@@ -103,7 +108,11 @@ impl Ethtool {
         put(&mut values, 0, GET_STATS);
         put(&mut values, 4, length);
         self.ask(device, &mut values, "ETHTOOL_GSTATS")?;
-        let names = names.get(12..).unwrap_or_default().chunks_exact(STRING_BYTES).map(string);
+        let names = names
+            .get(12..)
+            .unwrap_or_default()
+            .chunks_exact(STRING_BYTES)
+            .map(string);
         let values = values.get(8..).unwrap_or_default().chunks_exact(8);
         let values = values.map(|bytes| bytes.try_into().map_or(0, u64::from_ne_bytes));
         Ok(names.zip(values).take(count).collect())
@@ -127,7 +136,9 @@ impl Ethtool {
         put(&mut whole, 12, u32::try_from(key_bytes).unwrap_or(0));
         self.ask(device, &mut whole, OPERATION)?;
         Ok(ReceiveHash {
-            table: (0..buckets).map(|n| get(&whole, HASH_HEADER_BYTES + 4 * n)).collect(),
+            table: (0..buckets)
+                .map(|n| get(&whole, HASH_HEADER_BYTES + 4 * n))
+                .collect(),
             key_bytes: u32::try_from(key_bytes).unwrap_or(0),
             functions: whole.get(16).copied().unwrap_or(0),
         })
@@ -151,7 +162,13 @@ impl Ethtool {
     }
 
     /// A question whose answer is the `data` of `struct ethtool_rxnfc`.
-    fn flow_question(&self, device: &str, command: u32, flow_type: u32, operation: &'static str) -> Result<u64> {
+    fn flow_question(
+        &self,
+        device: &str,
+        command: u32,
+        flow_type: u32,
+        operation: &'static str,
+    ) -> Result<u64> {
         let mut buffer = vec![0_u8; FLOW_QUESTION_BYTES];
         put(&mut buffer, 0, command);
         put(&mut buffer, 4, flow_type);
@@ -167,12 +184,18 @@ impl Ethtool {
         put(&mut buffer, 0, GET_STRING_SET_INFO);
         buffer.splice(8..16, (1_u64 << STATS_SET).to_ne_bytes());
         self.ask(device, &mut buffer, "ETHTOOL_GSSET_INFO")?;
-        let mask = buffer.get(8..16).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes);
+        let mask = buffer
+            .get(8..16)
+            .and_then(|bytes| bytes.try_into().ok())
+            .map_or(0, u64::from_ne_bytes);
         if mask == 0 {
             let unsupported = io::Error::from_raw_os_error(libc::EOPNOTSUPP);
             return Err(unsupported).during("ioctl ETHTOOL_GSSET_INFO", device);
         }
-        let count = buffer.get(16..20).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_ne_bytes);
+        let count = buffer
+            .get(16..20)
+            .and_then(|bytes| bytes.try_into().ok())
+            .map_or(0, u32::from_ne_bytes);
         Ok(usize::try_from(count).unwrap_or(0).min(STATS_MAX))
     }
 
@@ -188,12 +211,20 @@ impl Ethtool {
         }
         let mut request = libc::ifreq {
             ifr_name: name,
-            ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_data: buffer.as_mut_ptr().cast() },
+            ifr_ifru: libc::__c_anonymous_ifr_ifru {
+                ifru_data: buffer.as_mut_ptr().cast(),
+            },
         };
         // SAFETY: the request names an interface with a final zero and points to a live buffer. The kernel writes at
         // most what the command's answer holds, which the callers size: fixed structures, and room for more strings and
         // values than any driver has, because their number may grow between two calls.
-        let returned = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+        let returned = unsafe {
+            libc::ioctl(
+                self.socket.as_raw_fd(),
+                libc::SIOCETHTOOL as _,
+                &raw mut request,
+            )
+        };
         syscall(returned).map(|_| ()).during(operation, device)
     }
 }
@@ -205,13 +236,18 @@ fn put(buffer: &mut [u8], at: usize, value: u32) {
 }
 
 fn get(buffer: &[u8], at: usize) -> u32 {
-    let bytes = buffer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+    let bytes = buffer
+        .get(at..at + 4)
+        .and_then(|bytes| bytes.try_into().ok());
     bytes.map_or(0, u32::from_ne_bytes)
 }
 
 /// Text up to the first zero.
 fn string(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
 }
 
@@ -222,13 +258,33 @@ mod tests {
     #[test]
     fn loopback_has_no_driver_and_an_unknown_interface_does_not_exist() {
         let ethtool = Ethtool::open().expect("a socket");
-        assert!(ethtool.statistics("lo").is_err_and(|error| error.is_unsupported()));
-        let unknown = ethtool.driver_info("lr-none").expect_err("no such interface");
+        assert!(
+            ethtool
+                .statistics("lo")
+                .is_err_and(|error| error.is_unsupported())
+        );
+        let unknown = ethtool
+            .driver_info("lr-none")
+            .expect_err("no such interface");
         assert_eq!(unknown.errno(), Some(libc::ENODEV));
-        assert!(ethtool.receive_hash("lo").is_err_and(|error| error.is_unsupported()));
-        assert!(ethtool.receive_rings("lo").is_err_and(|error| error.is_unsupported()));
-        assert!(ethtool.hash_fields("lo", 1).is_err_and(|error| error.is_unsupported()));
-        let long = ethtool.driver_info("a-name-longer-than-any-interface").expect_err("too long");
+        assert!(
+            ethtool
+                .receive_hash("lo")
+                .is_err_and(|error| error.is_unsupported())
+        );
+        assert!(
+            ethtool
+                .receive_rings("lo")
+                .is_err_and(|error| error.is_unsupported())
+        );
+        assert!(
+            ethtool
+                .hash_fields("lo", 1)
+                .is_err_and(|error| error.is_unsupported())
+        );
+        let long = ethtool
+            .driver_info("a-name-longer-than-any-interface")
+            .expect_err("too long");
         assert_eq!(long.errno(), Some(libc::ENODEV));
     }
 }

@@ -28,10 +28,7 @@ pub struct Exposure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reason {
     /// Another user than root and that of this process owns it, and so may change its mode.
-    Owner {
-        owner: u32,
-        own: u32,
-    },
+    Owner { owner: u32, own: u32 },
     Mode {
         mode: u32,
         access: &'static str,
@@ -51,13 +48,20 @@ const STICKY: u32 = 0o1000;
 #[must_use]
 pub fn exposure(path: &Path, metadata: &Metadata, protected: Protected) -> Option<Exposure> {
     let is_directory = protected == Protected::Directory;
-    let is_concerned = if is_directory { metadata.is_dir() } else { metadata.is_file() };
+    let is_concerned = if is_directory {
+        metadata.is_dir()
+    } else {
+        metadata.is_file()
+    };
     if !is_concerned {
         return None;
     }
 
     let reason = exposing(metadata.uid(), effective_user(), metadata.mode(), protected)?;
-    Some(Exposure { path: path.to_owned(), reason })
+    Some(Exposure {
+        path: path.to_owned(),
+        reason,
+    })
 }
 
 fn exposing(owner: u32, own: u32, mode: u32, protected: Protected) -> Option<Reason> {
@@ -72,7 +76,11 @@ fn exposing(owner: u32, own: u32, mode: u32, protected: Protected) -> Option<Rea
         Protected::Directory if mode & STICKY != 0 => return None,
         Protected::Directory => (WRITABLE, "replace files in it", "700"),
     };
-    (mode & unwanted != 0).then_some(Reason::Mode { mode, access, remedy })
+    (mode & unwanted != 0).then_some(Reason::Mode {
+        mode,
+        access,
+        remedy,
+    })
 }
 
 impl fmt::Display for Exposure {
@@ -81,10 +89,20 @@ impl fmt::Display for Exposure {
         let word = shell_word(&self.path);
         match self.reason {
             Reason::Owner { owner, own } => {
-                write!(f, "{path}: user {owner} owns it and may change it; as root: chown {own} {word}")
+                write!(
+                    f,
+                    "{path}: user {owner} owns it and may change it; as root: chown {own} {word}"
+                )
             }
-            Reason::Mode { mode, access, remedy } => {
-                write!(f, "{path}: mode {mode:04o} lets others {access}; chmod {remedy} {word}")
+            Reason::Mode {
+                mode,
+                access,
+                remedy,
+            } => {
+                write!(
+                    f,
+                    "{path}: mode {mode:04o} lets others {access}; chmod {remedy} {word}"
+                )
             }
         }
     }
@@ -119,33 +137,82 @@ mod tests {
             (0o100_620, false, false),
             (0o100_602, false, false),
         ] {
-            assert_eq!(exposing(7, 7, mode, SECRET).is_none(), is_secret, "{mode:o}");
-            assert_eq!(exposing(7, 7, mode, TRUSTED).is_none(), is_trusted, "{mode:o}");
+            assert_eq!(
+                exposing(7, 7, mode, SECRET).is_none(),
+                is_secret,
+                "{mode:o}"
+            );
+            assert_eq!(
+                exposing(7, 7, mode, TRUSTED).is_none(),
+                is_trusted,
+                "{mode:o}"
+            );
         }
-        for (mode, is_safe) in [(0o700, true), (0o755, true), (0o1777, true), (0o775, false), (0o757, false)] {
-            assert_eq!(exposing(7, 7, mode, DIRECTORY).is_none(), is_safe, "{mode:o}");
+        for (mode, is_safe) in [
+            (0o700, true),
+            (0o755, true),
+            (0o1777, true),
+            (0o775, false),
+            (0o757, false),
+        ] {
+            assert_eq!(
+                exposing(7, 7, mode, DIRECTORY).is_none(),
+                is_safe,
+                "{mode:o}"
+            );
         }
         for protected in [SECRET, TRUSTED, DIRECTORY] {
-            for (owner, own, is_safe) in [(0, 0, true), (0, 7, true), (7, 7, true), (8, 7, false), (7, 0, false)] {
-                assert_eq!(exposing(owner, own, 0o700, protected).is_none(), is_safe, "{owner} {own}");
+            for (owner, own, is_safe) in [
+                (0, 0, true),
+                (0, 7, true),
+                (7, 7, true),
+                (8, 7, false),
+                (7, 0, false),
+            ] {
+                assert_eq!(
+                    exposing(owner, own, 0o700, protected).is_none(),
+                    is_safe,
+                    "{owner} {own}"
+                );
             }
         }
         assert!(
-            exposure(Path::new("/dev/null"), &Path::new("/dev/null").metadata().expect("a device"), SECRET).is_none()
+            exposure(
+                Path::new("/dev/null"),
+                &Path::new("/dev/null").metadata().expect("a device"),
+                SECRET
+            )
+            .is_none()
         );
     }
 
     #[test]
     fn text_has_the_command_that_ends_the_access() {
         let text = |path: &str, reason: Option<Reason>| {
-            Exposure { path: path.into(), reason: reason.expect("exposed") }.to_string()
+            Exposure {
+                path: path.into(),
+                reason: reason.expect("exposed"),
+            }
+            .to_string()
         };
         let mode = |mode: u32, protected: Protected| exposing(7, 7, mode, protected);
-        assert_eq!(text("/a/k", mode(0o640, SECRET)), "/a/k: mode 0640 lets others read it; chmod 600 /a/k");
-        assert_eq!(text("-k", mode(0o620, TRUSTED)), "-k: mode 0620 lets others change it; chmod 600 ./-k");
+        assert_eq!(
+            text("/a/k", mode(0o640, SECRET)),
+            "/a/k: mode 0640 lets others read it; chmod 600 /a/k"
+        );
+        assert_eq!(
+            text("-k", mode(0o620, TRUSTED)),
+            "-k: mode 0620 lets others change it; chmod 600 ./-k"
+        );
         let directory = text("/a b", mode(0o777, DIRECTORY));
-        assert_eq!(directory, "/a b: mode 0777 lets others replace files in it; chmod 700 '/a b'");
+        assert_eq!(
+            directory,
+            "/a b: mode 0777 lets others replace files in it; chmod 700 '/a b'"
+        );
         let owner = text("/a'b", exposing(8, 7, 0o600, SECRET));
-        assert_eq!(owner, "/a'b: user 8 owns it and may change it; as root: chown 7 '/a'\\''b'");
+        assert_eq!(
+            owner,
+            "/a'b: user 8 owns it and may change it; as root: chown 7 '/a'\\''b'"
+        );
     }
 }

@@ -22,7 +22,8 @@ pub fn read_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 /// As [`read_bytes`]; [`ErrorKind::InvalidData`] for bytes that are not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let bytes = read_bytes(path, bytes_max)?;
-    String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
+    String::from_utf8(bytes)
+        .map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
 }
 
 /// Reads a pipe or an open file to its end, as [`read_bytes`].
@@ -33,9 +34,14 @@ pub fn read_all(source: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
 
     // A device or a pipe has no length, so it is read until one byte too many has come.
-    source.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    source
+        .take(bytes_max.saturating_add(1))
+        .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
-        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("longer than {}", in_units(bytes_max))));
+        return Err(io::Error::new(
+            ErrorKind::FileTooLarge,
+            format!("longer than {}", in_units(bytes_max)),
+        ));
     }
 
     Ok(bytes)
@@ -56,7 +62,9 @@ fn in_units(bytes: u64) -> String {
 /// # Errors
 /// The operating system's, opening or examining it.
 pub fn is_remote(path: &Path) -> Result<bool> {
-    let magic = File::open(path).and_then(magic).during("statfs", path.display())?;
+    let magic = File::open(path)
+        .and_then(magic)
+        .during("statfs", path.display())?;
     Ok(REMOTE.contains(&magic))
 }
 
@@ -67,7 +75,11 @@ pub(crate) fn magic(file: impl AsFd) -> io::Result<i64> {
     syscall(unsafe { libc::fstatfs(file.as_fd().as_raw_fd(), facts.as_mut_ptr()) })?;
     // SAFETY: zeroes are a valid value, and the call has succeeded.
     let facts = unsafe { facts.assume_init() };
-    #[allow(clippy::cast_possible_wrap, clippy::unnecessary_cast, reason = "the field's type depends on the C library")]
+    #[allow(
+        clippy::cast_possible_wrap,
+        clippy::unnecessary_cast,
+        reason = "the field's type depends on the C library"
+    )]
     Ok(facts.f_type as i64)
 }
 
@@ -94,9 +106,17 @@ mod tests {
     fn file_beyond_the_bound_is_an_error_that_names_it() {
         let kernel = Path::new("/proc/sys/kernel/ostype");
         assert_eq!(read_text(kernel, 6).expect("short enough"), "Linux\n");
-        for (bytes_max, bound) in [(0, "0 bytes"), (5, "5 bytes"), (4096, "4 KiB"), (1 << 20, "1 MiB")] {
+        for (bytes_max, bound) in [
+            (0, "0 bytes"),
+            (5, "5 bytes"),
+            (4096, "4 KiB"),
+            (1 << 20, "1 MiB"),
+        ] {
             let error = read_text(Path::new("/dev/zero"), bytes_max).expect_err("too long");
-            assert_eq!((error.kind(), error.to_string()), (ErrorKind::FileTooLarge, format!("longer than {bound}")));
+            assert_eq!(
+                (error.kind(), error.to_string()),
+                (ErrorKind::FileTooLarge, format!("longer than {bound}"))
+            );
         }
         assert!(read_bytes(kernel, 5).is_err() && read_all(&b"Linux"[..], 5).is_ok());
     }

@@ -39,7 +39,10 @@ impl EchoSocket {
             IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6),
         };
         let socket = Socket::new_raw(domain, Type::DGRAM.cloexec().nonblocking(), Some(protocol));
-        Ok(Self { socket: socket.during("socket", format_args!("icmp echo {remote}"))?, remote })
+        Ok(Self {
+            socket: socket.during("socket", format_args!("icmp echo {remote}"))?,
+            remote,
+        })
     }
 
     /// Sends a request with this sequence number.
@@ -48,7 +51,8 @@ impl EchoSocket {
     /// The operating system's, for instance `ENETUNREACH`, or `WouldBlock` when the send buffer is full.
     pub fn send(&self, sequence: u16) -> io::Result<()> {
         let request = request(self.remote, sequence);
-        self.socket.send_to(&request, &SockAddr::from(SocketAddr::new(self.remote, 0)))?;
+        self.socket
+            .send_to(&request, &SockAddr::from(SocketAddr::new(self.remote, 0)))?;
         Ok(())
     }
 
@@ -61,7 +65,9 @@ impl EchoSocket {
         loop {
             match recv_from(&self.socket, &mut message) {
                 Ok((len, from)) => {
-                    let sequence = message.get(..len).and_then(|reply| reply_sequence(self.remote, reply));
+                    let sequence = message
+                        .get(..len)
+                        .and_then(|reply| reply_sequence(self.remote, reply));
                     if from.ip() == self.remote && sequence.is_some() {
                         return Ok(sequence);
                     }
@@ -93,7 +99,9 @@ fn request(remote: IpAddr, sequence: u16) -> [u8; HEAD_LEN + PAYLOAD_LEN] {
 fn reply_sequence(remote: IpAddr, message: &[u8]) -> Option<u16> {
     let (_, reply) = types(remote);
     match message {
-        [kind, 0, _, _, _, _, high, low, ..] if *kind == reply => Some(u16::from_be_bytes([*high, *low])),
+        [kind, 0, _, _, _, _, high, low, ..] if *kind == reply => {
+            Some(u16::from_be_bytes([*high, *low]))
+        }
         _ => None,
     }
 }
@@ -116,7 +124,11 @@ mod tests {
         for (remote, request_type, reply_type) in [(v4, 8, 0), (v6, 128, 129)] {
             let mut message = request(remote, 0x1234);
             assert_eq!(message[..8], [request_type, 0, 0, 0, 0, 0, 0x12, 0x34]);
-            assert_eq!(reply_sequence(remote, &message), None, "a request is no reply");
+            assert_eq!(
+                reply_sequence(remote, &message),
+                None,
+                "a request is no reply"
+            );
             message[0] = reply_type;
             assert_eq!(reply_sequence(remote, &message), Some(0x1234));
             assert_eq!(reply_sequence(remote, &message[..7]), None, "cut short");
@@ -125,9 +137,12 @@ mod tests {
 
     #[test]
     fn this_host_answers_where_the_kernel_allows_requests() {
-        let Ok(echo) = EchoSocket::open([127, 0, 0, 1].into()) else { return };
+        let Ok(echo) = EchoSocket::open([127, 0, 0, 1].into()) else {
+            return;
+        };
         echo.send(7).expect("sent");
-        let is_ready = wait_fd(&echo, Interest::READ, Some(Duration::from_secs(5))).expect("a wait");
+        let is_ready =
+            wait_fd(&echo, Interest::READ, Some(Duration::from_secs(5))).expect("a wait");
         assert!(is_ready);
         assert_eq!(echo.receive().expect("received"), Some(7));
         assert_eq!(echo.receive().expect("received"), None);

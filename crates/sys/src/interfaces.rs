@@ -38,7 +38,9 @@ pub fn device_of(address: IpAddr) -> Option<String> {
 pub fn addresses() -> Vec<(IpAddr, u8)> {
     let list = DeviceList::query();
     let entries = list.iter().flat_map(DeviceList::iter);
-    entries.filter_map(|entry| Some((ip(entry)?, prefix_len(entry)?))).collect()
+    entries
+        .filter_map(|entry| Some((ip(entry)?, prefix_len(entry)?)))
+        .collect()
 }
 
 /// The address of an entry; devices without one have entries, too.
@@ -113,7 +115,9 @@ mod tests {
 
     #[test]
     fn every_socket_of_this_process_is_in_one_namespace() {
-        let Ok(cookie) = namespace_cookie() else { return };
+        let Ok(cookie) = namespace_cookie() else {
+            return;
+        };
         assert!(cookie != 0 && namespace_cookie().is_ok_and(|again| again == cookie));
     }
 

@@ -16,31 +16,46 @@ type Resource = libc::c_int;
 /// getrlimit(2)), bytes; `None` where none of them can be read.
 #[must_use]
 pub fn limit_bytes() -> Option<u64> {
-    let host = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
+    let host = fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| total(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let group = group_folders(&groups).filter_map(|(root, path, file)| smallest(Path::new(root), path, file));
+    let group = group_folders(&groups)
+        .filter_map(|(root, path, file)| smallest(Path::new(root), path, file));
     let own = [libc::RLIMIT_DATA, libc::RLIMIT_AS].map(resource_limit);
-    host.into_iter().chain(group).chain(own.into_iter().flatten()).min()
+    host.into_iter()
+        .chain(group)
+        .chain(own.into_iter().flatten())
+        .min()
 }
 
 /// The smallest limit of a group and those it is in. A container sees its own group as the root.
 fn smallest(root: &Path, path: &str, file: &str) -> Option<u64> {
     let limits = Path::new(path).ancestors().filter_map(|folder| {
         let folder = root.join(folder.strip_prefix("/").unwrap_or(folder));
-        fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
+        fs::read_to_string(folder.join(file))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
     });
     limits.min()
 }
 
 fn resource_limit(resource: Resource) -> Option<u64> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
     // SAFETY: `limit` is writable during the call.
     syscall(unsafe { libc::getrlimit(resource, &raw mut limit) }).ok()?;
     Some(limit.rlim_cur).filter(|bytes| *bytes != libc::RLIM_INFINITY)
 }
 
 fn total(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     kib.checked_mul(1024)
 }
@@ -54,7 +69,11 @@ fn group_folders(cgroups: &str) -> impl Iterator<Item = (&'static str, &str, &'s
         if controllers.split(',').any(|name| name == "memory") {
             Some(("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes"))
         } else {
-            (number == "0" && controllers.is_empty()).then_some(("/sys/fs/cgroup", path, "memory.max"))
+            (number == "0" && controllers.is_empty()).then_some((
+                "/sys/fs/cgroup",
+                path,
+                "memory.max",
+            ))
         }
     })
 }
@@ -77,11 +96,16 @@ mod tests {
 
     #[test]
     fn the_total_and_the_group_are_read() {
-        assert_eq!(total("MemFree: 7 kB\nMemTotal:     2048 kB\n"), Some(2 << 20));
+        assert_eq!(
+            total("MemFree: 7 kB\nMemTotal:     2048 kB\n"),
+            Some(2 << 20)
+        );
         assert_eq!(total("MemTotal: x kB\n"), None);
         let folders: Vec<_> = group_folders("12:cpu:/a\n4:cpu,memory:/d:e\n0::/b/c\nx\n").collect();
-        let expected =
-            [("/sys/fs/cgroup/memory", "/d:e", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "/b/c", "memory.max")];
+        let expected = [
+            ("/sys/fs/cgroup/memory", "/d:e", "memory.limit_in_bytes"),
+            ("/sys/fs/cgroup", "/b/c", "memory.max"),
+        ];
         assert_eq!(folders, expected);
         assert!(limit_bytes().is_some_and(|bytes| bytes > 1 << 20));
     }

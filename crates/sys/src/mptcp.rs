@@ -80,21 +80,42 @@ fn in_parts(fd: impl AsFd) -> Result<Vec<Subflow>> {
         Ok(read.iter().map(Addresses::parse).collect())
     };
     for _ in 0..ATTEMPTS {
-        let (before, infos) = (addresses()?, Elements::read(TCP_INFOS, &fd, tcp_info::SIZE)?);
+        let (before, infos) = (
+            addresses()?,
+            Elements::read(TCP_INFOS, &fd, tcp_info::SIZE)?,
+        );
         if before == addresses()? && before.len() == infos.iter().count() {
-            let both = before.iter().zip(infos.iter()).map(|(addresses, info)| subflow_of(None, addresses, info));
-            return both.collect::<Option<_>>().ok_or_else(incomplete).during(TCP_INFOS.get, "");
+            let both = before
+                .iter()
+                .zip(infos.iter())
+                .map(|(addresses, info)| subflow_of(None, addresses, info));
+            return both
+                .collect::<Option<_>>()
+                .ok_or_else(incomplete)
+                .during(TCP_INFOS.get, "");
         }
     }
-    Err(io::Error::new(io::ErrorKind::InvalidData, "subflows come and go")).during(SUBFLOW_ADDRS.get, "")
+    Err(io::Error::new(
+        io::ErrorKind::InvalidData,
+        "subflows come and go",
+    ))
+    .during(SUBFLOW_ADDRS.get, "")
 }
 
 fn subflow_of(id: Option<u32>, addresses: &Addresses, info: &[u8]) -> Option<Subflow> {
-    Some(Subflow { id, local: addresses.local, remote: addresses.remote, info: tcp_info::decode(info)? })
+    Some(Subflow {
+        id,
+        local: addresses.local,
+        remote: addresses.remote,
+        info: tcp_info::decode(info)?,
+    })
 }
 
 fn incomplete() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is too short")
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "the kernel's answer is too short",
+    )
 }
 
 /// `struct mptcp_subflow_addrs`.
@@ -108,7 +129,10 @@ impl Addresses {
     /// Two addresses of 128 bytes each.
     fn parse(bytes: &[u8]) -> Self {
         let at = |at: usize| bytes.get(at..).and_then(socket_addr_in).map(unmap);
-        Self { local: at(0), remote: at(STORAGE_LEN) }
+        Self {
+            local: at(0),
+            remote: at(STORAGE_LEN),
+        }
     }
 }
 
@@ -128,13 +152,19 @@ impl Elements {
 
     fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let word = |at: usize| usize_at(&self.0, at).unwrap_or_default();
-        elements(self.0.get(HEAD_LEN..).unwrap_or_default(), word(12), word(4))
+        elements(
+            self.0.get(HEAD_LEN..).unwrap_or_default(),
+            word(12),
+            word(4),
+        )
     }
 }
 
 /// The first `count` elements of `len` bytes, as far as the bytes reach.
 fn elements(bytes: &[u8], len: usize, count: usize) -> impl Iterator<Item = &[u8]> {
-    bytes.chunks_exact(len.max(1)).take(if len == 0 { 0 } else { count })
+    bytes
+        .chunks_exact(len.max(1))
+        .take(if len == 0 { 0 } else { count })
 }
 
 fn usize_at(bytes: &[u8], at: usize) -> Option<usize> {
@@ -161,7 +191,13 @@ const SUBFLOW_ADDRS: SocketOption = read_only(3, "getsockopt MPTCP_SUBFLOW_ADDRS
 const FULL_INFO: SocketOption = read_only(4, "getsockopt MPTCP_FULL_INFO");
 
 const fn read_only(name: c_int, get: &'static str) -> SocketOption {
-    SocketOption { level: SOL_MPTCP, name, set: "", get, value: PhantomData }
+    SocketOption {
+        level: SOL_MPTCP,
+        name,
+        set: "",
+        get,
+        value: PhantomData,
+    }
 }
 
 /// From the kernel's `socket.h`; C libraries lack it.
@@ -182,9 +218,12 @@ mod tests {
         let listener = socket::open(&local, server).expect("socket");
         socket::bind(&listener, &local).expect("bind");
         socket::listen(&listener, 1).expect("listen");
-        socket::connect(&client, &socket::local_addr(&listener).expect("address")).expect("connect");
+        socket::connect(&client, &socket::local_addr(&listener).expect("address"))
+            .expect("connect");
         assert!(wait_fd(&listener, Interest::READ, None).expect("poll"));
-        let (accepted, _) = socket::accept(&listener).expect("accept").expect("one waits");
+        let (accepted, _) = socket::accept(&listener)
+            .expect("accept")
+            .expect("one waits");
         assert!(wait_fd(&client, Interest::WRITE, None).expect("poll"));
         Some((client, accepted))
     }
@@ -192,7 +231,9 @@ mod tests {
     #[test]
     fn both_ways_to_read_give_the_one_subflow_of_a_connection_over_loopback() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
-            let Some((client, server)) = pair(Protocol::Mptcp, address) else { return };
+            let Some((client, server)) = pair(Protocol::Mptcp, address) else {
+                return;
+            };
             for end in [&client, &server] {
                 let ends = (socket::local_addr(end).ok(), socket::peer_addr(end).ok());
                 for read in [full(end), in_parts(end), subflows(end)] {
@@ -211,7 +252,9 @@ mod tests {
     #[test]
     fn a_connection_that_fell_back_has_no_subflows() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
-            let Some((client, server)) = pair(Protocol::Tcp, address) else { return };
+            let Some((client, server)) = pair(Protocol::Tcp, address) else {
+                return;
+            };
             for end in [client, server] {
                 let error = subflows(end).expect_err("the server is plain TCP");
                 assert!(error.is_unsupported(), "{error}");
@@ -223,7 +266,11 @@ mod tests {
     fn a_short_or_impossible_answer_has_no_elements() {
         let bytes = [0; 10];
         for (len, count, expected) in [(4, 9, 2), (4, 1, 1), (0, 5, 0), (11, 1, 0), (10, 1, 1)] {
-            assert_eq!(elements(&bytes, len, count).count(), expected, "{len} {count}");
+            assert_eq!(
+                elements(&bytes, len, count).count(),
+                expected,
+                "{len} {count}"
+            );
         }
         assert_eq!(Elements(Vec::new()).iter().count(), 0);
         let addresses = Addresses::parse(&bytes);

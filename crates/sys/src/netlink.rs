@@ -44,8 +44,11 @@ impl Netlink {
             Family::SockDiag => ("NETLINK_SOCK_DIAG", libc::NETLINK_SOCK_DIAG),
         };
         let domain = Domain::from(libc::AF_NETLINK);
-        let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(protocol))).during("socket", name)?;
-        socket.set_read_timeout(Some(ANSWER_TIMEOUT)).during("setsockopt SO_RCVTIMEO", name)?;
+        let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(protocol)))
+            .during("socket", name)?;
+        socket
+            .set_read_timeout(Some(ANSWER_TIMEOUT))
+            .during("setsockopt SO_RCVTIMEO", name)?;
         Ok(Self { socket })
     }
 
@@ -85,7 +88,15 @@ mod tests {
         netlink.send(&request).expect("send");
         let mut room = [0; ANSWER_BYTES_MAX];
         let answer = netlink.receive(&mut room).expect("an error message");
-        assert_eq!(answer.get(4..6), Some(2_u16.to_ne_bytes().as_slice()), "NLMSG_ERROR");
-        assert_eq!(answer.get(8..12), Some(7_u32.to_ne_bytes().as_slice()), "our sequence number");
+        assert_eq!(
+            answer.get(4..6),
+            Some(2_u16.to_ne_bytes().as_slice()),
+            "NLMSG_ERROR"
+        );
+        assert_eq!(
+            answer.get(8..12),
+            Some(7_u32.to_ne_bytes().as_slice()),
+            "our sequence number"
+        );
     }
 }

@@ -71,7 +71,12 @@ impl SocketOption<u32> {
     /// The operating system's.
     pub fn get(self, fd: impl AsFd) -> Result<u32> {
         u32::try_from(self.get_int(fd)?)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the kernel answered a negative value"))
+            .map_err(|_| {
+                io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "the kernel answered a negative value",
+                )
+            })
             .during(self.get, "")
     }
 }
@@ -83,12 +88,19 @@ impl<T> SocketOption<T> {
     }
 
     /// Sets an option from its bytes; `shown` is what an error shows as the value.
-    pub(crate) fn set_bytes(&self, fd: impl AsFd, value: &[u8], shown: impl fmt::Display) -> Result<()> {
+    pub(crate) fn set_bytes(
+        &self,
+        fd: impl AsFd,
+        value: &[u8],
+        shown: impl fmt::Display,
+    ) -> Result<()> {
         let fd = fd.as_fd().as_raw_fd();
         let set = || {
             let len = length(value)?;
             // SAFETY: pointer and length describe `value`, which the kernel only reads during the call.
-            syscall(unsafe { libc::setsockopt(fd, self.level, self.name, value.as_ptr().cast(), len) })
+            syscall(unsafe {
+                libc::setsockopt(fd, self.level, self.name, value.as_ptr().cast(), len)
+            })
         };
         set().map(drop).during(self.set, shown)
     }
@@ -106,7 +118,15 @@ impl<T> SocketOption<T> {
         let mut get = || {
             let mut len = length(value)?;
             // SAFETY: pointer and length describe `value`, writable during the call; `len` outlives it too.
-            syscall(unsafe { libc::getsockopt(fd, self.level, self.name, value.as_mut_ptr().cast(), &raw mut len) })?;
+            syscall(unsafe {
+                libc::getsockopt(
+                    fd,
+                    self.level,
+                    self.name,
+                    value.as_mut_ptr().cast(),
+                    &raw mut len,
+                )
+            })?;
             Ok(usize::try_from(len).unwrap_or(usize::MAX).min(value.len()))
         };
         get().during(self.get, "")

@@ -28,7 +28,10 @@ impl OtherProcess {
         let returned = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.cast_signed(), 0) };
         let fd = syscall(c_int::try_from(returned).unwrap_or(-1)).during("pidfd_open", pid)?;
         // SAFETY: the descriptor is new and belongs to nothing else.
-        Ok(Self { pidfd: unsafe { OwnedFd::from_raw_fd(fd) }, pid })
+        Ok(Self {
+            pidfd: unsafe { OwnedFd::from_raw_fd(fd) },
+            pid,
+        })
     }
 
     /// Its number.
@@ -76,15 +79,26 @@ impl OtherProcess {
             return self.send(number);
         }
         // SAFETY: the call takes numbers only.
-        syscall(unsafe { libc::kill(-pid, number) }).map(drop).during("kill", format_args!("process group {pid}"))
+        syscall(unsafe { libc::kill(-pid, number) })
+            .map(drop)
+            .during("kill", format_args!("process group {pid}"))
     }
 
     fn send(&self, number: c_int) -> Result<()> {
         let fd = self.pidfd.as_raw_fd();
         // SAFETY: without details of the signal no pointer is followed.
-        let sent =
-            unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, number, std::ptr::null::<libc::siginfo_t>(), 0) };
-        syscall(c_int::try_from(sent).unwrap_or(-1)).map(drop).during("pidfd_send_signal", self.pid)
+        let sent = unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                fd,
+                number,
+                std::ptr::null::<libc::siginfo_t>(),
+                0,
+            )
+        };
+        syscall(c_int::try_from(sent).unwrap_or(-1))
+            .map(drop)
+            .during("pidfd_send_signal", self.pid)
     }
 }
 
@@ -118,11 +132,27 @@ mod tests {
             let mut child = sleeper(leads_group);
             let process = OtherProcess::open(child.id()).expect("open");
             assert!(!process.ends_within(Duration::ZERO).expect("wait"));
-            if leads_group { process.kill_group() } else { process.terminate() }.expect("sent");
+            if leads_group {
+                process.kill_group()
+            } else {
+                process.terminate()
+            }
+            .expect("sent");
             assert!(process.ends_within(LONG).expect("wait"));
             let signal = child.wait().expect("ended").signal();
-            assert_eq!(signal, Some(if leads_group { libc::SIGKILL } else { libc::SIGTERM }));
-            assert!(process.terminate().is_err_and(|error| error.source.raw_os_error() == Some(libc::ESRCH)));
+            assert_eq!(
+                signal,
+                Some(if leads_group {
+                    libc::SIGKILL
+                } else {
+                    libc::SIGTERM
+                })
+            );
+            assert!(
+                process
+                    .terminate()
+                    .is_err_and(|error| error.source.raw_os_error() == Some(libc::ESRCH))
+            );
         }
     }
 

@@ -43,7 +43,8 @@ impl PageBuffer {
             .and_then(|size| Layout::from_size_align(size, PAGE_ALIGNMENT).ok())
             .ok_or_else(|| out_of_memory(len))?;
         // SAFETY: the layout is not empty.
-        let start = NonNull::new(unsafe { alloc::alloc_zeroed(layout) }).ok_or_else(|| out_of_memory(len))?;
+        let start = NonNull::new(unsafe { alloc::alloc_zeroed(layout) })
+            .ok_or_else(|| out_of_memory(len))?;
         for offset in (0..layout.size()).step_by(PAGE_ALIGNMENT) {
             // SAFETY: the offset lies inside the allocation; a volatile write is not removed although it changes nothing,
             // so the kernel maps the page now.
@@ -67,7 +68,11 @@ impl PageBuffer {
 }
 
 fn out_of_memory(len: usize) -> OsError {
-    OsError::new("allocate", format_args!("{len} bytes"), io::ErrorKind::OutOfMemory.into())
+    OsError::new(
+        "allocate",
+        format_args!("{len} bytes"),
+        io::ErrorKind::OutOfMemory.into(),
+    )
 }
 
 impl Deref for PageBuffer {
@@ -95,7 +100,9 @@ impl Drop for PageBuffer {
 
 impl fmt::Debug for PageBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PageBuffer").field("len", &self.len).finish_non_exhaustive()
+        f.debug_struct("PageBuffer")
+            .field("len", &self.len)
+            .finish_non_exhaustive()
     }
 }
 

@@ -23,11 +23,23 @@ pub struct Interest {
 
 impl Interest {
     /// Readable, as long as it lasts.
-    pub const READ: Self = Self { read: true, write: false, edge: false };
+    pub const READ: Self = Self {
+        read: true,
+        write: false,
+        edge: false,
+    };
     /// Writable, as long as it lasts.
-    pub const WRITE: Self = Self { read: false, write: true, edge: false };
+    pub const WRITE: Self = Self {
+        read: false,
+        write: true,
+        edge: false,
+    };
     /// Both, as long as they last.
-    pub const BOTH: Self = Self { read: true, write: true, edge: false };
+    pub const BOTH: Self = Self {
+        read: true,
+        write: true,
+        edge: false,
+    };
 }
 
 /// A descriptor with an event.
@@ -56,7 +68,8 @@ impl Epoll {
     /// The operating system's, for instance `EMFILE`.
     pub fn new() -> Result<Self> {
         // SAFETY: no pointers are passed.
-        let fd = syscall(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }).during("epoll_create1", "")?;
+        let fd = syscall(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })
+            .during("epoll_create1", "")?;
         // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
@@ -66,7 +79,8 @@ impl Epoll {
     /// # Errors
     /// The operating system's; `EEXIST` when it is registered already.
     pub fn add(&self, fd: impl AsFd, token: u64, interest: Interest) -> Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd, token, interest).during("epoll_ctl add", token)
+        self.control(libc::EPOLL_CTL_ADD, fd, token, interest)
+            .during("epoll_ctl add", token)
     }
 
     /// Changes what a registered descriptor is waited for, and its token.
@@ -74,7 +88,8 @@ impl Epoll {
     /// # Errors
     /// The operating system's; `ENOENT` when it is not registered.
     pub fn modify(&self, fd: impl AsFd, token: u64, interest: Interest) -> Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, fd, token, interest).during("epoll_ctl modify", token)
+        self.control(libc::EPOLL_CTL_MOD, fd, token, interest)
+            .during("epoll_ctl modify", token)
     }
 
     /// Takes a descriptor out.
@@ -82,11 +97,21 @@ impl Epoll {
     /// # Errors
     /// The operating system's; `ENOENT` when it is not registered.
     pub fn remove(&self, fd: impl AsFd) -> Result<()> {
-        self.control(libc::EPOLL_CTL_DEL, fd, 0, Interest::default()).during("epoll_ctl remove", "")
+        self.control(libc::EPOLL_CTL_DEL, fd, 0, Interest::default())
+            .during("epoll_ctl remove", "")
     }
 
-    fn control(&self, operation: c_int, fd: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: interest.epoll_events(), u64: token };
+    fn control(
+        &self,
+        operation: c_int,
+        fd: impl AsFd,
+        token: u64,
+        interest: Interest,
+    ) -> io::Result<()> {
+        let mut event = libc::epoll_event {
+            events: interest.epoll_events(),
+            u64: token,
+        };
         let fd = fd.as_fd().as_raw_fd();
         // SAFETY: `event` outlives the call, which only reads it.
         syscall(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), operation, fd, &raw mut event) })?;
@@ -112,7 +137,11 @@ impl Epoll {
         Ok(())
     }
 
-    fn wait_raw(&self, events: &mut [libc::epoll_event; EVENTS_MAX], timeout: Option<Duration>) -> io::Result<usize> {
+    fn wait_raw(
+        &self,
+        events: &mut [libc::epoll_event; EVENTS_MAX],
+        timeout: Option<Duration>,
+    ) -> io::Result<usize> {
         if FINE_TIMEOUT_MISSING.load(Ordering::Relaxed) {
             return self.wait_ms(events, timeout);
         }
@@ -125,9 +154,15 @@ impl Epoll {
         }
     }
 
-    fn wait_ns(&self, events: &mut [libc::epoll_event; EVENTS_MAX], timeout: Option<Duration>) -> io::Result<usize> {
+    fn wait_ns(
+        &self,
+        events: &mut [libc::epoll_event; EVENTS_MAX],
+        timeout: Option<Duration>,
+    ) -> io::Result<usize> {
         let timeout = timeout.map(KernelTimespec::from);
-        let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        let timeout = timeout
+            .as_ref()
+            .map_or(std::ptr::null(), std::ptr::from_ref);
         // SAFETY: `events` has room for EVENTS_MAX entries; timeout and signal mask may be null, and a timeout that
         // is not outlives the call.
         let count = syscall(unsafe {
@@ -144,10 +179,16 @@ impl Epoll {
         Ok(usize::try_from(count).unwrap_or_default())
     }
 
-    fn wait_ms(&self, events: &mut [libc::epoll_event; EVENTS_MAX], timeout: Option<Duration>) -> io::Result<usize> {
+    fn wait_ms(
+        &self,
+        events: &mut [libc::epoll_event; EVENTS_MAX],
+        timeout: Option<Duration>,
+    ) -> io::Result<usize> {
         let (fd, max) = (self.0.as_raw_fd(), EVENTS_MAX as c_int);
         // SAFETY: `events` has room for EVENTS_MAX entries.
-        let count = syscall(unsafe { libc::epoll_wait(fd, events.as_mut_ptr(), max, timeout_ms(timeout)) })?;
+        let count = syscall(unsafe {
+            libc::epoll_wait(fd, events.as_mut_ptr(), max, timeout_ms(timeout))
+        })?;
         Ok(usize::try_from(count).unwrap_or_default())
     }
 }
@@ -169,7 +210,8 @@ impl EventFd {
     /// The operating system's, for instance `EMFILE`.
     pub fn new() -> Result<Self> {
         // SAFETY: no pointers are passed.
-        let fd = syscall(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }).during("eventfd", "")?;
+        let fd = syscall(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })
+            .during("eventfd", "")?;
         // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
@@ -179,14 +221,18 @@ impl EventFd {
         let one = 1_u64.to_ne_bytes();
         // The only failure an eventfd of our own can have is a full counter, and then it rings already.
         // SAFETY: an eventfd reads eight bytes, which `one` has.
-        let _ = syscall_len(unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) });
+        let _ =
+            syscall_len(unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) });
     }
 
     /// Clears the event; true if there was one.
     pub fn drain(&self) -> bool {
         let mut count = [0_u8; 8];
         // SAFETY: an eventfd writes eight bytes, for which `count` has room.
-        syscall_len(unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) }).is_ok()
+        syscall_len(unsafe {
+            libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len())
+        })
+        .is_ok()
     }
 }
 
@@ -213,13 +259,18 @@ pub fn wait_fds<const N: usize>(
     fds: [(BorrowedFd<'_>, Interest); N],
     timeout: Option<Duration>,
 ) -> io::Result<[bool; N]> {
-    let mut polls =
-        fds.map(|(fd, interest)| libc::pollfd { fd: fd.as_raw_fd(), events: interest.poll_events(), revents: 0 });
+    let mut polls = fds.map(|(fd, interest)| libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: interest.poll_events(),
+        revents: 0,
+    });
     let timeout = timeout.map(|timeout| libc::timespec {
         tv_sec: timeout.as_secs().try_into().unwrap_or(libc::c_long::MAX),
         tv_nsec: timeout.subsec_nanos().into(),
     });
-    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let timeout = timeout
+        .as_ref()
+        .map_or(std::ptr::null(), std::ptr::from_ref);
     let count = N as libc::nfds_t;
     // SAFETY: `polls` has `count` elements; timeout and signal mask may be null, and a timeout that is not outlives the
     // call.
@@ -232,7 +283,9 @@ pub fn wait_fds<const N: usize>(
 impl Interest {
     fn epoll_events(self) -> u32 {
         let bit = |on: bool, bit: c_int| if on { bit.cast_unsigned() } else { 0 };
-        bit(self.read, libc::EPOLLIN) | bit(self.write, libc::EPOLLOUT) | bit(self.edge, libc::EPOLLET)
+        bit(self.read, libc::EPOLLIN)
+            | bit(self.write, libc::EPOLLOUT)
+            | bit(self.edge, libc::EPOLLET)
     }
 
     fn poll_events(self) -> c_short {
@@ -274,7 +327,9 @@ impl From<Duration> for KernelTimespec {
 
 /// Milliseconds for `epoll_wait`, rounded up: waking before the deadline would make the caller spin.
 fn timeout_ms(timeout: Option<Duration>) -> c_int {
-    timeout.map_or(-1, |timeout| c_int::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX))
+    timeout.map_or(-1, |timeout| {
+        c_int::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX)
+    })
 }
 
 /// Events taken per call; more wait for the next one.
@@ -304,11 +359,19 @@ mod tests {
     /// The way old kernels go gives the same answers.
     #[test]
     fn the_coarse_wait_reports_readiness_and_keeps_to_its_timeout() {
-        let (epoll, event) = (Epoll::new().expect("epoll"), EventFd::new().expect("eventfd"));
+        let (epoll, event) = (
+            Epoll::new().expect("epoll"),
+            EventFd::new().expect("eventfd"),
+        );
         epoll.add(&event, 7, Interest::READ).expect("add");
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX];
         let before = crate::clock::monotonic_ns();
-        assert_eq!(epoll.wait_ms(&mut events, Some(Duration::from_micros(200))).expect("wait"), 0);
+        assert_eq!(
+            epoll
+                .wait_ms(&mut events, Some(Duration::from_micros(200)))
+                .expect("wait"),
+            0
+        );
         assert!(crate::clock::monotonic_ns() - before >= 200_000);
         event.signal();
         assert_eq!(epoll.wait_ms(&mut events, None).expect("wait"), 1);

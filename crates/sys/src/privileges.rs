@@ -26,7 +26,9 @@ impl User {
     /// The operating system's, when the database cannot be read.
     pub fn by_name(name: &str) -> Result<Option<Self>> {
         // A name with a NUL in it is no user's.
-        let Ok(text) = CString::new(name) else { return Ok(None) };
+        let Ok(text) = CString::new(name) else {
+            return Ok(None);
+        };
         let mut buffer: Vec<c_char> = vec![0; ENTRY_BYTES];
         loop {
             // SAFETY: all-zero bytes are a valid passwd: null pointers and numbers.
@@ -35,16 +37,30 @@ impl User {
             // SAFETY: the name ends with NUL; entry, buffer and result are writable during the call, and the buffer has the
             // length that is passed.
             let errno = unsafe {
-                libc::getpwnam_r(text.as_ptr(), &raw mut entry, buffer.as_mut_ptr(), buffer.len(), &raw mut found)
+                libc::getpwnam_r(
+                    text.as_ptr(),
+                    &raw mut entry,
+                    buffer.as_mut_ptr(),
+                    buffer.len(),
+                    &raw mut found,
+                )
             };
             match errno {
                 _ if !found.is_null() => {
-                    return Ok(Some(Self { name: name.to_owned(), uid: entry.pw_uid, gid: entry.pw_gid }));
+                    return Ok(Some(Self {
+                        name: name.to_owned(),
+                        uid: entry.pw_uid,
+                        gid: entry.pw_gid,
+                    }));
                 }
-                libc::ERANGE if buffer.len() < ENTRY_BYTES_MAX => buffer.resize(buffer.len() * 2, 0),
+                libc::ERANGE if buffer.len() < ENTRY_BYTES_MAX => {
+                    buffer.resize(buffer.len() * 2, 0)
+                }
                 // The manual page names these for a user that does not exist.
                 0 | libc::ENOENT | libc::ESRCH | libc::EBADF | libc::EPERM => return Ok(None),
-                errno => return Err(io::Error::from_raw_os_error(errno)).during("getpwnam_r", name),
+                errno => {
+                    return Err(io::Error::from_raw_os_error(errno)).during("getpwnam_r", name);
+                }
             }
         }
     }
@@ -78,7 +94,8 @@ impl User {
         // SAFETY: no pointers are passed.
         let is_root_again = !self.is_root() && syscall(unsafe { libc::setuid(0) }).is_ok();
         if is_root_again {
-            return Err(io::Error::other("the process keeps a privilege")).during("setuid", self.uid);
+            return Err(io::Error::other("the process keeps a privilege"))
+                .during("setuid", self.uid);
         }
         Ok(())
     }
@@ -127,7 +144,8 @@ const CAPABILITIES_MAX: libc::c_ulong = 64;
 pub fn first_port_for_all() -> u16 {
     const PATH: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
     let text = std::fs::read_to_string(PATH).ok();
-    text.and_then(|text| text.trim().parse().ok()).unwrap_or(1024)
+    text.and_then(|text| text.trim().parse().ok())
+        .unwrap_or(1024)
 }
 
 /// Whether the process runs as root.

@@ -21,7 +21,11 @@ use crate::terminal;
 /// # Errors
 /// The operating system's. After the first fork only the child is left to see them.
 pub fn daemonize(keep_cwd: bool) -> Result<()> {
-    let null = OpenOptions::new().read(true).write(true).open("/dev/null").during("open", "/dev/null")?;
+    let null = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .during("open", "/dev/null")?;
     fork_and_leave()?;
     // SAFETY: no pointers are passed.
     syscall(unsafe { libc::setsid() }).during("setsid", "")?;
@@ -52,7 +56,9 @@ fn fork_and_leave() -> Result<()> {
 #[must_use]
 pub fn pid_is_alive(pid: i32) -> bool {
     // SAFETY: signal 0 checks and delivers nothing.
-    pid > 0 && syscall(unsafe { libc::kill(pid, 0) }).map_or_else(|e| e.raw_os_error() == Some(libc::EPERM), |_| true)
+    pid > 0
+        && syscall(unsafe { libc::kill(pid, 0) })
+            .map_or_else(|e| e.raw_os_error() == Some(libc::EPERM), |_| true)
 }
 
 /// Asks every process of the group that a child leads to end (`SIGTERM`). A group that has ended is not an error.
@@ -76,7 +82,9 @@ fn signal_group(leader: &Child, number: c_int) -> Result<()> {
     // SAFETY: the call takes numbers only.
     match syscall(unsafe { libc::kill(-group, number) }) {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-        sent => sent.map(drop).during("kill", format_args!("process group {group}")),
+        sent => sent
+            .map(drop)
+            .during("kill", format_args!("process group {group}")),
     }
 }
 
@@ -97,9 +105,13 @@ pub fn lock(file: impl AsFd) -> Result<bool> {
 /// # Errors
 /// The operating system's.
 pub fn raise_fd_limit() -> Result<u64> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
     // SAFETY: `limit` is writable during the call.
-    syscall(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }).during("getrlimit RLIMIT_NOFILE", "")?;
+    syscall(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })
+        .during("getrlimit RLIMIT_NOFILE", "")?;
     if limit.rlim_cur < limit.rlim_max {
         limit.rlim_cur = limit.rlim_max;
         // SAFETY: `limit` outlives the call, which only reads it.
@@ -119,7 +131,10 @@ pub fn raise_fd_limit_to(wanted: u64) -> Result<u64> {
     if granted >= wanted {
         return Ok(granted);
     }
-    let limit = libc::rlimit { rlim_cur: wanted, rlim_max: wanted };
+    let limit = libc::rlimit {
+        rlim_cur: wanted,
+        rlim_max: wanted,
+    };
     // SAFETY: `limit` outlives the call, which only reads it.
     let raised = syscall(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) });
     Ok(if raised.is_ok() { wanted } else { granted })
@@ -130,7 +145,9 @@ pub fn raise_fd_limit_to(wanted: u64) -> Result<u64> {
 /// # Errors
 /// The operating system's, where `/proc` is not mounted.
 pub fn open_fd_count() -> Result<usize> {
-    let entries = fs::read_dir("/proc/self/fd").during("read", "/proc/self/fd")?.count();
+    let entries = fs::read_dir("/proc/self/fd")
+        .during("read", "/proc/self/fd")?
+        .count();
     // Reading the directory took one of them.
     Ok(entries.saturating_sub(1))
 }
@@ -160,7 +177,11 @@ pub struct Uname {
 
 impl fmt::Display for Uname {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {} {} {}", self.sysname, self.node, self.release, self.version, self.machine)
+        write!(
+            f,
+            "{} {} {} {} {}",
+            self.sysname, self.node, self.release, self.version, self.machine
+        )
     }
 }
 
@@ -183,8 +204,10 @@ pub fn uname() -> Uname {
 fn text(field: &[c_char]) -> String {
     // The sign of a C character is the platform's.
     let bytes: Vec<u8> = field.iter().map(|byte| byte.to_ne_bytes()[0]).collect();
-    CStr::from_bytes_until_nul(&bytes)
-        .map_or_else(|_| String::from_utf8_lossy(&bytes).into_owned(), |text| text.to_string_lossy().into_owned())
+    CStr::from_bytes_until_nul(&bytes).map_or_else(
+        |_| String::from_utf8_lossy(&bytes).into_owned(),
+        |text| text.to_string_lossy().into_owned(),
+    )
 }
 
 /// Makes the allocator give large blocks back to the system when they are freed (`M_MMAP_THRESHOLD`, mallopt(3)).
@@ -228,7 +251,11 @@ pub fn read_password(prompt: &str) -> Result<String> {
     .during("read password", "")
 }
 
-fn ask(prompt: &str, input: &mut (impl Read + AsFd), output: &mut impl Write) -> io::Result<String> {
+fn ask(
+    prompt: &str,
+    input: &mut (impl Read + AsFd),
+    output: &mut impl Write,
+) -> io::Result<String> {
     let signals = Signals::new(&ENDING).map_err(|error| error.source)?;
     let answer = ask_hidden(prompt, input, output, &signals);
     drop(signals);
@@ -244,7 +271,12 @@ fn ask(prompt: &str, input: &mut (impl Read + AsFd), output: &mut impl Write) ->
 }
 
 /// Signals that end the process. During the prompt they wait: the terminal would be left without echo.
-const ENDING: [Signal; 4] = [Signal::Interrupt, Signal::Terminate, Signal::Hangup, Signal::Quit];
+const ENDING: [Signal; 4] = [
+    Signal::Interrupt,
+    Signal::Terminate,
+    Signal::Hangup,
+    Signal::Quit,
+];
 
 enum Answer {
     Line(String),
@@ -306,7 +338,8 @@ fn read_line(input: &mut impl Read) -> io::Result<String> {
             Err(error) => return Err(error),
         }
     }
-    String::from_utf8(line).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not valid UTF-8"))
+    String::from_utf8(line)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not valid UTF-8"))
 }
 
 /// A terminal that does not show what is typed (termios(3)), as long as this lives. Anything else is left alone.
@@ -328,8 +361,12 @@ impl HiddenInput {
         hidden.c_lflag &= !(libc::ECHO | libc::ECHONL);
         // What was typed before the prompt was shown, and seen, is not the password.
         // SAFETY: `hidden` outlives the call, which only reads it.
-        syscall(unsafe { libc::tcsetattr(terminal.as_raw_fd(), libc::TCSAFLUSH, &raw const hidden) })?;
-        Ok(Self { terminal: Some((terminal, before)) })
+        syscall(unsafe {
+            libc::tcsetattr(terminal.as_raw_fd(), libc::TCSAFLUSH, &raw const hidden)
+        })?;
+        Ok(Self {
+            terminal: Some((terminal, before)),
+        })
     }
 }
 
@@ -338,7 +375,8 @@ impl Drop for HiddenInput {
         if let Some((terminal, before)) = &self.terminal {
             // A terminal that went away meanwhile needs no restoring.
             // SAFETY: `before` outlives the call, which only reads it.
-            let _ = syscall(unsafe { libc::tcsetattr(terminal.as_raw_fd(), libc::TCSANOW, before) });
+            let _ =
+                syscall(unsafe { libc::tcsetattr(terminal.as_raw_fd(), libc::TCSANOW, before) });
         }
     }
 }
@@ -368,10 +406,20 @@ mod tests {
 
     #[test]
     fn uname_shows_what_proc_shows_in_the_order_of_uname_a() {
-        let proc = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).expect(name).trim().to_owned();
-        let expected = ["ostype", "hostname", "osrelease", "version"].map(proc).join(" ");
+        let proc = |name: &str| {
+            fs::read_to_string(format!("/proc/sys/kernel/{name}"))
+                .expect(name)
+                .trim()
+                .to_owned()
+        };
+        let expected = ["ostype", "hostname", "osrelease", "version"]
+            .map(proc)
+            .join(" ");
         let shown = uname().to_string();
-        let machine = shown.strip_prefix(&expected).expect("the first four").trim();
+        let machine = shown
+            .strip_prefix(&expected)
+            .expect("the first four")
+            .trim();
         assert!(!machine.is_empty() && !machine.contains(' '), "{machine}");
     }
 
@@ -379,7 +427,10 @@ mod tests {
     fn a_password_is_read_from_a_pipe_up_to_the_newline() {
         let mut input = pipe(b"secret \xc3\xa9\nnext");
         let mut output = Vec::new();
-        assert_eq!(ask("Password: ", &mut input, &mut output).expect("line"), "secret \u{e9}");
+        assert_eq!(
+            ask("Password: ", &mut input, &mut output).expect("line"),
+            "secret \u{e9}"
+        );
         assert_eq!(output, b"Password: \n");
         let mut rest = String::new();
         input.read_to_string(&mut rest).expect("read");
@@ -388,10 +439,21 @@ mod tests {
 
     #[test]
     fn password_lines_may_be_empty_but_not_absent_endless_or_garbled() {
-        assert_eq!(ask("", &mut pipe(b"\n"), &mut Vec::new()).expect("line"), "");
-        assert_eq!(ask("", &mut pipe(b"no newline"), &mut Vec::new()).expect("line"), "no newline");
+        assert_eq!(
+            ask("", &mut pipe(b"\n"), &mut Vec::new()).expect("line"),
+            ""
+        );
+        assert_eq!(
+            ask("", &mut pipe(b"no newline"), &mut Vec::new()).expect("line"),
+            "no newline"
+        );
         let longest = [vec![b'x'; PASSWORD_LEN_MAX], b"\n".to_vec()].concat();
-        assert_eq!(ask("", &mut pipe(&longest), &mut Vec::new()).expect("line").len(), PASSWORD_LEN_MAX);
+        assert_eq!(
+            ask("", &mut pipe(&longest), &mut Vec::new())
+                .expect("line")
+                .len(),
+            PASSWORD_LEN_MAX
+        );
         for (input, kind) in [
             (b"".to_vec(), io::ErrorKind::UnexpectedEof),
             (vec![b'x'; PASSWORD_LEN_MAX + 1], io::ErrorKind::InvalidData),
@@ -430,8 +492,16 @@ mod tests {
         let (mut user, mut program) = (-1, -1);
         let null = std::ptr::null_mut();
         // SAFETY: both numbers are writable; name, settings and size may be null.
-        syscall(unsafe { libc::openpty(&raw mut user, &raw mut program, null, null.cast(), null.cast()) })
-            .expect("pseudo terminal");
+        syscall(unsafe {
+            libc::openpty(
+                &raw mut user,
+                &raw mut program,
+                null,
+                null.cast(),
+                null.cast(),
+            )
+        })
+        .expect("pseudo terminal");
         // SAFETY: both descriptors are new and have no other owner.
         unsafe { (File::from_raw_fd(user), File::from_raw_fd(program)) }
     }
@@ -440,7 +510,8 @@ mod tests {
         // SAFETY: all-zero bytes are a valid termios.
         let mut mode: libc::termios = unsafe { std::mem::zeroed() };
         // SAFETY: `mode` is writable during the call.
-        syscall(unsafe { libc::tcgetattr(terminal.as_raw_fd(), &raw mut mode) }).expect("a terminal");
+        syscall(unsafe { libc::tcgetattr(terminal.as_raw_fd(), &raw mut mode) })
+            .expect("a terminal");
         mode.c_lflag & libc::ECHO != 0
     }
 

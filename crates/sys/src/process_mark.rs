@@ -61,7 +61,9 @@ mod tests {
         for child in [&mut before, &mut behind] {
             let other = OtherProcess::open(child.id()).expect("open");
             // A child of vfork(2) has the descriptors of its parent until it executes the program.
-            let is_asleep = || fs::read(format!("/proc/{}/comm", child.id())).is_ok_and(|name| name == b"sleep\n");
+            let is_asleep = || {
+                fs::read(format!("/proc/{}/comm", child.id())).is_ok_and(|name| name == b"sleep\n")
+            };
             while !is_asleep() {
                 std::thread::yield_now();
             }

@@ -17,7 +17,11 @@ pub fn bytes<const N: usize>() -> [u8; N] {
             Err(_) => {
                 let error = std::io::Error::last_os_error();
                 // A signal may interrupt the wait for the first random bytes after boot.
-                assert_eq!(error.raw_os_error(), Some(libc::EINTR), "getrandom: {error}");
+                assert_eq!(
+                    error.raw_os_error(),
+                    Some(libc::EINTR),
+                    "getrandom: {error}"
+                );
             }
         }
     }

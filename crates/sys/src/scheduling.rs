@@ -13,7 +13,9 @@ use crate::syscall::syscall;
 /// # Errors
 /// The operating system's, when it grants neither.
 pub fn wake_soon() -> Result<()> {
-    set(PRECEDENCE).or_else(|_| set(0)).during("sched_setattr", "")
+    set(PRECEDENCE)
+        .or_else(|_| set(0))
+        .during("sched_setattr", "")
 }
 
 fn set(nice: i32) -> io::Result<()> {
@@ -30,7 +32,14 @@ fn set(nice: i32) -> io::Result<()> {
     const CALLING_THREAD: c_long = 0;
     const NO_FLAGS: c_uint = 0;
     // SAFETY: the kernel reads as many bytes of the structure as its first field states.
-    syscall(unsafe { libc::syscall(libc::SYS_sched_setattr, CALLING_THREAD, &raw const attributes, NO_FLAGS) })?;
+    syscall(unsafe {
+        libc::syscall(
+            libc::SYS_sched_setattr,
+            CALLING_THREAD,
+            &raw const attributes,
+            NO_FLAGS,
+        )
+    })?;
     Ok(())
 }
 

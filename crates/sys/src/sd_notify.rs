@@ -55,7 +55,10 @@ mod tests {
     #[test]
     fn both_kinds_of_names_are_understood() {
         let path = address(b"/run/notify").expect("a path");
-        assert_eq!(path.as_pathname(), Some(std::path::Path::new("/run/notify")));
+        assert_eq!(
+            path.as_pathname(),
+            Some(std::path::Path::new("/run/notify"))
+        );
         let name = address(b"@notify").expect("a name");
         assert_eq!(name.as_abstract_name(), Some(&b"notify"[..]));
     }

@@ -40,8 +40,12 @@ impl AsFd for SourceFile {
 }
 
 fn on_disk(content: &[u8]) -> io::Result<File> {
-    let mut file =
-        OpenOptions::new().read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE).open(DISK_FOLDER)?;
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(libc::O_TMPFILE)
+        .open(DISK_FOLDER)?;
     if !KINDS.contains(&magic(&file)?) {
         return Err(io::ErrorKind::Unsupported.into());
     }

@@ -77,7 +77,9 @@ impl Signal {
     }
 
     fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|signal| u32::try_from(signal.number()) == Ok(number))
+        Self::ALL
+            .into_iter()
+            .find(|signal| u32::try_from(signal.number()) == Ok(number))
     }
 }
 
@@ -96,8 +98,10 @@ impl Signals {
         block(signals)?;
         let set = signal_set(signals);
         // SAFETY: `set` is initialised and outlives the call.
-        let fd = syscall(unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })
-            .during("signalfd", "")?;
+        let fd = syscall(unsafe {
+            libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+        })
+        .during("signalfd", "")?;
         // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
@@ -110,7 +114,13 @@ impl Signals {
         // SAFETY: all-zero bytes are a valid signalfd_siginfo.
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
         // SAFETY: pointer and size describe `info`, which is writable during the call and valid with any content.
-        let read = syscall_len(unsafe { libc::read(self.0.as_raw_fd(), (&raw mut info).cast(), size_of_val(&info)) });
+        let read = syscall_len(unsafe {
+            libc::read(
+                self.0.as_raw_fd(),
+                (&raw mut info).cast(),
+                size_of_val(&info),
+            )
+        });
         match read {
             Ok(_) => Ok(Signal::from_number(info.ssi_signo)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -127,8 +137,14 @@ pub fn block(signals: &[Signal]) -> Result<()> {
     let set = signal_set(signals);
     // pthread functions return the error instead of setting errno.
     // SAFETY: `set` is initialised and outlives the call; the old mask may be null.
-    let code = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
-    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }.during("pthread_sigmask", "")
+    let code =
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+    if code == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(code))
+    }
+    .during("pthread_sigmask", "")
 }
 
 /// Blocks all signals in this thread, and in those that it starts.
@@ -198,7 +214,10 @@ mod tests {
     /// Sends a signal to the calling thread alone, so that tests running beside this one are not hit.
     fn raise(signal: Signal) {
         // SAFETY: the signal is blocked by the test, so no handler and no default action runs.
-        assert_eq!(unsafe { libc::pthread_kill(libc::pthread_self(), signal.number()) }, 0);
+        assert_eq!(
+            unsafe { libc::pthread_kill(libc::pthread_self(), signal.number()) },
+            0
+        );
     }
 
     #[test]

@@ -47,7 +47,11 @@ impl Family {
     /// The family of an address.
     #[must_use]
     pub fn of(address: &SocketAddr) -> Self {
-        if address.is_ipv4() { Self::V4 } else { Self::V6 }
+        if address.is_ipv4() {
+            Self::V4
+        } else {
+            Self::V6
+        }
     }
 }
 
@@ -80,10 +84,20 @@ pub fn open(addr_family_of: &SocketAddr, protocol: Protocol) -> Result<OwnedFd> 
         Protocol::Sctp => (Type::STREAM, libc::IPPROTO_SCTP),
     };
     let domain = Domain::for_address(*addr_family_of);
-    Socket::new_raw(domain, kind.cloexec().nonblocking(), Some(number.into())).map(OwnedFd::from).during(
-        "socket",
-        format_args!("{} {}", protocol.name(), if addr_family_of.is_ipv4() { "ipv4" } else { "ipv6" }),
-    )
+    Socket::new_raw(domain, kind.cloexec().nonblocking(), Some(number.into()))
+        .map(OwnedFd::from)
+        .during(
+            "socket",
+            format_args!(
+                "{} {}",
+                protocol.name(),
+                if addr_family_of.is_ipv4() {
+                    "ipv4"
+                } else {
+                    "ipv6"
+                }
+            ),
+        )
 }
 
 impl Protocol {
@@ -102,7 +116,9 @@ impl Protocol {
 /// # Errors
 /// The operating system's, for instance `EADDRINUSE`.
 pub fn bind(fd: impl AsFd, address: &SocketAddr) -> Result<()> {
-    SockRef::from(&fd).bind(&SockAddr::from(*address)).during("bind", address)
+    SockRef::from(&fd)
+        .bind(&SockAddr::from(*address))
+        .during("bind", address)
 }
 
 /// Lets peers connect; at most `backlog` connections wait for [`accept`] (listen(2), capped by `net.core.somaxconn`).
@@ -143,7 +159,9 @@ pub fn connect(fd: impl AsFd, remote: &SocketAddr) -> Result<Connect> {
     match SockRef::from(&fd).connect(&SockAddr::from(*remote)) {
         Ok(()) => Ok(Connect::Done),
         // An interrupted connect continues in the background just as a non-blocking one.
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => Ok(Connect::InProgress),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => {
+            Ok(Connect::InProgress)
+        }
         Err(source) => Err(OsError::new("connect", remote, source)),
     }
 }
@@ -153,10 +171,15 @@ pub fn connect(fd: impl AsFd, remote: &SocketAddr) -> Result<Connect> {
 /// # Errors
 /// The pending error itself, with operation `connect` and the peer's address where it is known.
 pub fn take_error(fd: impl AsFd) -> Result<()> {
-    match SockRef::from(&fd).take_error().during("getsockopt SO_ERROR", "")? {
+    match SockRef::from(&fd)
+        .take_error()
+        .during("getsockopt SO_ERROR", "")?
+    {
         None => Ok(()),
         Some(pending) => {
-            let peer = peer_addr(&fd).map(|peer| peer.to_string()).unwrap_or_default();
+            let peer = peer_addr(&fd)
+                .map(|peer| peer.to_string())
+                .unwrap_or_default();
             Err(OsError::new("connect", peer, pending))
         }
     }
@@ -167,7 +190,10 @@ pub fn take_error(fd: impl AsFd) -> Result<()> {
 /// # Errors
 /// The operating system's.
 pub fn local_addr(fd: impl AsFd) -> Result<SocketAddr> {
-    SockRef::from(&fd).local_addr().and_then(|address| internet(&address)).during("getsockname", "")
+    SockRef::from(&fd)
+        .local_addr()
+        .and_then(|address| internet(&address))
+        .during("getsockname", "")
 }
 
 /// The peer's address, unmapped (getpeername(2)).
@@ -175,7 +201,10 @@ pub fn local_addr(fd: impl AsFd) -> Result<SocketAddr> {
 /// # Errors
 /// The operating system's; `ENOTCONN` before a connection stands.
 pub fn peer_addr(fd: impl AsFd) -> Result<SocketAddr> {
-    SockRef::from(&fd).peer_addr().and_then(|address| internet(&address)).during("getpeername", "")
+    SockRef::from(&fd)
+        .peer_addr()
+        .and_then(|address| internet(&address))
+        .during("getpeername", "")
 }
 
 fn internet(address: &SockAddr) -> io::Result<SocketAddr> {
@@ -219,7 +248,9 @@ pub fn wildcard(family: Family, port: u16) -> SocketAddr {
 /// # Errors
 /// The operating system's; `ENOTCONN` when the connection is gone.
 pub fn shutdown_write(fd: impl AsFd) -> Result<()> {
-    SockRef::from(&fd).shutdown(Shutdown::Write).during("shutdown", "write")
+    SockRef::from(&fd)
+        .shutdown(Shutdown::Write)
+        .during("shutdown", "write")
 }
 
 /// Ends both directions and wakes threads blocked in the socket (shutdown(2)).
@@ -227,7 +258,9 @@ pub fn shutdown_write(fd: impl AsFd) -> Result<()> {
 /// # Errors
 /// The operating system's; `ENOTCONN` when the connection is gone.
 pub fn shutdown_both(fd: impl AsFd) -> Result<()> {
-    SockRef::from(&fd).shutdown(Shutdown::Both).during("shutdown", "both")
+    SockRef::from(&fd)
+        .shutdown(Shutdown::Both)
+        .during("shutdown", "both")
 }
 
 /// Addresses of a host in the resolver's order of preference (getaddrinfo(3)), each with `port`.
@@ -237,8 +270,15 @@ pub fn shutdown_both(fd: impl AsFd) -> Result<()> {
 ///
 /// # Errors
 /// The resolver's text; a name with a NUL inside, or longer than a resolver accepts, is not known.
-pub fn resolve(host: &str, port: u16, family: Option<Family>) -> Result<Vec<SocketAddr>, ResolveError> {
-    let failed = |text: String| ResolveError { host: host.to_owned(), text };
+pub fn resolve(
+    host: &str,
+    port: u16,
+    family: Option<Family>,
+) -> Result<Vec<SocketAddr>, ResolveError> {
+    let failed = |text: String| ResolveError {
+        host: host.to_owned(),
+        text,
+    };
     let name = CString::new(host)
         .ok()
         .filter(|_| host.len() <= HOST_LEN_MAX)
@@ -270,7 +310,9 @@ impl LookupError {
     fn text(&self, host: &str) -> String {
         match self {
             // musl calls a numeric address of the other family a name without addresses.
-            Self::Resolver(EAI_NODATA) if host.parse::<IpAddr>().is_ok() => resolver_text(EAI_ADDRFAMILY).to_owned(),
+            Self::Resolver(EAI_NODATA) if host.parse::<IpAddr>().is_ok() => {
+                resolver_text(EAI_ADDRFAMILY).to_owned()
+            }
             Self::Resolver(code) => resolver_text(*code).to_owned(),
             Self::System(errno) => strerror(*errno),
         }
@@ -293,7 +335,14 @@ impl AddressList {
         hints.ai_socktype = libc::SOCK_STREAM;
         let mut head = std::ptr::null_mut();
         // SAFETY: `name` is NUL-terminated, the service may be null, hints and result pointer outlive the call.
-        let code = unsafe { libc::getaddrinfo(name.as_ptr(), std::ptr::null(), &raw const hints, &raw mut head) };
+        let code = unsafe {
+            libc::getaddrinfo(
+                name.as_ptr(),
+                std::ptr::null(),
+                &raw const hints,
+                &raw mut head,
+            )
+        };
         match code {
             0 => Ok(Self(head)),
             libc::EAI_SYSTEM => {
@@ -312,12 +361,20 @@ impl AddressList {
         nodes.filter_map(|node| {
             // SAFETY: all-zero bytes are a valid sockaddr_storage.
             let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-            let len = usize::try_from(node.ai_addrlen).ok().filter(|len| *len <= size_of_val(&storage))?;
+            let len = usize::try_from(node.ai_addrlen)
+                .ok()
+                .filter(|len| *len <= size_of_val(&storage))?;
             if node.ai_addr.is_null() {
                 return None;
             }
             // SAFETY: ai_addr points to ai_addrlen bytes, checked to fit into the storage.
-            unsafe { std::ptr::copy_nonoverlapping(node.ai_addr.cast::<u8>(), (&raw mut storage).cast(), len) };
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    node.ai_addr.cast::<u8>(),
+                    (&raw mut storage).cast(),
+                    len,
+                )
+            };
             socket_addr(&storage)
         })
     }

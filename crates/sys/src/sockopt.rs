@@ -21,15 +21,15 @@ use crate::syscall::syscall;
 pub use crate::option::SocketOption;
 pub use flow_label::{lease_flow_label, with_flow_label};
 pub use ip::{
-    IP_BIND_ADDRESS_NO_PORT, IP_MTU_DISCOVER, IP_MULTICAST_ALL, IPV6_MTU_DISCOVER, IPV6_V6ONLY, path_mtu,
-    set_dont_fragment, set_local_port_range, set_path_mtu_probe, set_receive_errors, set_receive_tos, set_receive_ttl,
-    set_tos, set_ttl,
+    IP_BIND_ADDRESS_NO_PORT, IP_MTU_DISCOVER, IP_MULTICAST_ALL, IPV6_MTU_DISCOVER, IPV6_V6ONLY,
+    path_mtu, set_dont_fragment, set_local_port_range, set_path_mtu_probe, set_receive_errors,
+    set_receive_tos, set_receive_ttl, set_tos, set_ttl,
 };
 pub use multicast::{join_group, set_multicast_ttl};
 pub use sctp::{SCTP_NODELAY, sctp_bindx, set_sctp_init_streams, set_sctp_max_seg};
 pub use tcp::{
-    TCP_KEEPCNT, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_MAXSEG, TCP_NODELAY, TCP_NOTSENT_LOWAT, TCP_QUICKACK,
-    TCP_USER_TIMEOUT, TCP_WINDOW_CLAMP, congestion, set_congestion,
+    TCP_KEEPCNT, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_MAXSEG, TCP_NODELAY, TCP_NOTSENT_LOWAT,
+    TCP_QUICKACK, TCP_USER_TIMEOUT, TCP_WINDOW_CLAMP, congestion, set_congestion,
 };
 
 /// Lets the address be bound while connections of an earlier listener linger (socket(7)).
@@ -68,7 +68,8 @@ pub const SO_DONTROUTE: SocketOption<bool> = option!(SOL_SOCKET, SO_DONTROUTE);
 
 /// Cuts every write into datagrams of this many bytes (udp(7), Linux 4.18); 0 switches it off. For single writes see
 /// [`crate::udp::send_segmented`].
-pub const UDP_SEGMENT: SocketOption<u32> = option!(IPPROTO_UDP, UDP_SEGMENT, crate::udp::UDP_SEGMENT);
+pub const UDP_SEGMENT: SocketOption<u32> =
+    option!(IPPROTO_UDP, UDP_SEGMENT, crate::udp::UDP_SEGMENT);
 
 /// Receives trains of equal datagrams as one buffer (udp(7), Linux 5.0); [`crate::udp::RecvBatch`] returns the size of
 /// one.
@@ -80,7 +81,9 @@ pub const UDP_GRO: SocketOption<bool> = option!(IPPROTO_UDP, UDP_GRO, crate::udp
 /// # Errors
 /// The operating system's.
 pub fn force_receive_buffer(fd: impl AsFd, bytes: u32) -> Result<()> {
-    FORCED_RECEIVE_BUFFER.set(&fd, bytes).or_else(|_| SO_RCVBUF.set(&fd, bytes))
+    FORCED_RECEIVE_BUFFER
+        .set(&fd, bytes)
+        .or_else(|_| SO_RCVBUF.set(&fd, bytes))
 }
 
 const FORCED_RECEIVE_BUFFER: SocketOption<u32> = option!(SOL_SOCKET, SO_RCVBUFFORCE);
@@ -91,7 +94,9 @@ const FORCED_RECEIVE_BUFFER: SocketOption<u32> = option!(SOL_SOCKET, SO_RCVBUFFO
 /// # Errors
 /// The operating system's.
 pub fn set_reset_on_close(fd: impl AsFd) -> Result<()> {
-    socket2::SockRef::from(&fd).set_linger(Some(std::time::Duration::ZERO)).during("setsockopt SO_LINGER", 0)
+    socket2::SockRef::from(&fd)
+        .set_linger(Some(std::time::Duration::ZERO))
+        .during("setsockopt SO_LINGER", 0)
 }
 
 /// Caps the socket's send rate in the kernel (`SO_MAX_PACING_RATE`, Linux 3.13, tc-fq(8)).
@@ -113,7 +118,11 @@ pub fn get_max_pacing_rate(fd: impl AsFd) -> Result<Option<u64>> {
     let mut value = [0; 8];
     let written = PACING_RATE.get_bytes(fd, &mut value)?;
     // A kernel without the 64-bit form writes an u32, whose maximum means the same.
-    let unlimited = if written == 8 { u64::MAX } else { u64::from(u32::MAX) };
+    let unlimited = if written == 8 {
+        u64::MAX
+    } else {
+        u64::from(u32::MAX)
+    };
     Ok(Some(u64::from_ne_bytes(value)).filter(|rate| *rate != unlimited))
 }
 
@@ -160,7 +169,11 @@ pub fn receive_memory(fd: impl AsFd) -> Result<ReceiveMemory> {
             dropped_messages: u32::from_ne_bytes(dropped),
         });
     }
-    Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel does not count drops")).during(memory.get, "")
+    Err(io::Error::new(
+        io::ErrorKind::InvalidData,
+        "the kernel does not count drops",
+    ))
+    .during(memory.get, "")
 }
 
 /// Bytes written to the socket that the peer has not acknowledged (TCP), or that have not left the host (UDP)

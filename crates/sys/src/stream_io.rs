@@ -45,7 +45,11 @@ pub fn send_slices(fd: impl AsFd, slices: &[IoSlice<'_>], followed: Followed) ->
     send_slices_with(fd, slices, flags)
 }
 
-pub(crate) fn send_slices_with(fd: impl AsFd, slices: &[IoSlice<'_>], flags: i32) -> io::Result<usize> {
+pub(crate) fn send_slices_with(
+    fd: impl AsFd,
+    slices: &[IoSlice<'_>],
+    flags: i32,
+) -> io::Result<usize> {
     // SAFETY: all-zero bytes are a valid msghdr: null pointers with zero lengths.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     // The standard library promises that an IoSlice has the layout of an iovec.
@@ -99,8 +103,14 @@ pub fn recv_discard(fd: impl AsFd, len: usize) -> io::Result<usize> {
 ///
 /// # Errors
 /// As [`send`].
-pub fn send_file(socket: impl AsFd, file: impl AsFd, offset: &mut u64, len: usize) -> io::Result<usize> {
-    let mut position = libc::off_t::try_from(*offset).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+pub fn send_file(
+    socket: impl AsFd,
+    file: impl AsFd,
+    offset: &mut u64,
+    len: usize,
+) -> io::Result<usize> {
+    let mut position =
+        libc::off_t::try_from(*offset).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     let (socket, file) = (socket.as_fd().as_raw_fd(), file.as_fd().as_raw_fd());
     // SAFETY: `position` is writable during the call; nothing else is passed by pointer.
     let sent = syscall_len(unsafe { libc::sendfile(socket, file, &raw mut position, len) })?;

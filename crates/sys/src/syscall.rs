@@ -5,7 +5,11 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 /// Turns the −1 of a failed call into the error `errno` names.
 pub(crate) fn syscall<T: PartialEq + From<i8>>(returned: T) -> io::Result<T> {
-    if returned == T::from(-1) { Err(io::Error::last_os_error()) } else { Ok(returned) }
+    if returned == T::from(-1) {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(returned)
+    }
 }
 
 /// [`syscall`] for calls that return a length or a count.
@@ -27,7 +31,15 @@ pub(crate) fn socket_addr(storage: &libc::sockaddr_storage) -> Option<SocketAddr
             // SAFETY: as above, with sockaddr_in6.
             let v6 = unsafe { &*std::ptr::from_ref(storage).cast::<libc::sockaddr_in6>() };
             let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
-            Some(SocketAddrV6::new(ip, u16::from_be(v6.sin6_port), v6.sin6_flowinfo, v6.sin6_scope_id).into())
+            Some(
+                SocketAddrV6::new(
+                    ip,
+                    u16::from_be(v6.sin6_port),
+                    v6.sin6_flowinfo,
+                    v6.sin6_scope_id,
+                )
+                .into(),
+            )
         }
         _ => None,
     }

@@ -99,7 +99,12 @@ pub fn tcp_info(fd: impl AsFd) -> Result<TcpInfo> {
     let mut answer = [0; SIZE];
     let len = TCP_INFO.get_bytes(fd, &mut answer)?;
     decode(&answer[..len])
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is too short"))
+        .ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the kernel's answer is too short",
+            )
+        })
         .during(TCP_INFO.get, "")
 }
 
@@ -109,8 +114,18 @@ const TCP_INFO: SocketOption = option!(IPPROTO_TCP, TCP_INFO);
 /// oldest fields are cut.
 #[must_use]
 pub fn decode(answer: &[u8]) -> Option<TcpInfo> {
-    let word = |at: usize| answer.get(at..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
-    let long = |at: usize| answer.get(at..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
+    let word = |at: usize| {
+        answer
+            .get(at..)?
+            .first_chunk()
+            .map(|bytes| u32::from_ne_bytes(*bytes))
+    };
+    let long = |at: usize| {
+        answer
+            .get(at..)?
+            .first_chunk()
+            .map(|bytes| u64::from_ne_bytes(*bytes))
+    };
     let bits = |bytes_per_second: u64| bytes_per_second.saturating_mul(8);
     // As the kernel itself counts (`tcp_packets_in_flight`, include/net/tcp.h).
     let left = word(SACKED)?.saturating_add(word(LOST)?);
@@ -193,25 +208,56 @@ mod tests {
 
     /// An answer in which every 32-bit word holds its own index.
     fn numbered(len: usize) -> Vec<u8> {
-        (0..len.div_ceil(4) as u32).flat_map(u32::to_ne_bytes).take(len).collect()
+        (0..len.div_ceil(4) as u32)
+            .flat_map(u32::to_ne_bytes)
+            .take(len)
+            .collect()
     }
 
     #[test]
     fn a_full_answer_fills_every_field() {
         let info = decode(&numbered(240)).expect("complete");
-        assert_eq!((info.snd_mss_bytes, info.pmtu_bytes, info.rtt_us, info.rttvar_us), (4, 15, 17, 18));
+        assert_eq!(
+            (
+                info.snd_mss_bytes,
+                info.pmtu_bytes,
+                info.rtt_us,
+                info.rttvar_us
+            ),
+            (4, 15, 17, 18)
+        );
         assert_eq!((info.snd_cwnd_segments, info.retransmits_total), (20, 25));
-        assert_eq!((info.advertised_mss_bytes, info.reordering_segments, info.dsack_segments), (21, 22, Some(54)));
-        assert_eq!((info.min_rtt_us, info.reorder_seen, info.snd_wnd_bytes), (Some(37), Some(55), Some(57)));
+        assert_eq!(
+            (
+                info.advertised_mss_bytes,
+                info.reordering_segments,
+                info.dsack_segments
+            ),
+            (21, 22, Some(54))
+        );
+        assert_eq!(
+            (info.min_rtt_us, info.reorder_seen, info.snd_wnd_bytes),
+            (Some(37), Some(55), Some(57))
+        );
         assert_eq!(info.delivery_rate_bps, Some((40 | 41 << 32) * 8));
         assert_eq!(info.bytes_retransmitted, Some(52 | 53 << 32));
         assert_eq!(
-            (info.notsent_bytes, info.delivered_segments, info.delivered_ce_segments),
+            (
+                info.notsent_bytes,
+                info.delivered_segments,
+                info.delivered_ce_segments
+            ),
             (Some(36), Some(48), Some(49))
         );
         let long = |index: u64| Some(index | (index + 1) << 32);
-        assert_eq!((info.bytes_acked, info.bytes_received), (long(30), long(32)));
-        assert_eq!((info.busy_us, info.rwnd_limited_us, info.sndbuf_limited_us), (long(42), long(44), long(46)));
+        assert_eq!(
+            (info.bytes_acked, info.bytes_received),
+            (long(30), long(32))
+        );
+        assert_eq!(
+            (info.busy_us, info.rwnd_limited_us, info.sndbuf_limited_us),
+            (long(42), long(44), long(46))
+        );
         assert_eq!((info.out_of_order_total, info.cwnd_bytes()), (Some(56), 80));
         // Words 6 to 9: nothing is left of 6 when 7 and 8 are subtracted, 9 were sent again.
         assert_eq!((info.in_flight_segments, info.in_flight_bytes()), (9, 36));
@@ -223,14 +269,40 @@ mod tests {
     fn an_old_kernels_short_answer_leaves_later_fields_absent() {
         let info = decode(&numbered(104)).expect("Linux 2.6 gives 104 bytes");
         assert_eq!(info.retransmits_total, 25);
-        assert_eq!((info.pacing_rate_bps, info.min_rtt_us, info.snd_wnd_bytes), (None, None, None));
+        assert_eq!(
+            (info.pacing_rate_bps, info.min_rtt_us, info.snd_wnd_bytes),
+            (None, None, None)
+        );
         let info = decode(&numbered(192)).expect("Linux 4.10 gives 192 bytes");
-        assert_eq!((info.min_rtt_us, info.sndbuf_limited_us.is_some()), (Some(37), true));
+        assert_eq!(
+            (info.min_rtt_us, info.sndbuf_limited_us.is_some()),
+            (Some(37), true)
+        );
         assert_eq!((info.reorder_seen, info.snd_wnd_bytes), (None, None));
-        assert_eq!((info.notsent_bytes, info.delivered_segments, info.delivered_ce_segments), (Some(36), None, None));
-        assert_eq!(decode(&numbered(147)).expect("cut inside a field").notsent_bytes, None);
-        assert_eq!(decode(&numbered(231)).expect("cut inside a field").snd_wnd_bytes, None);
-        assert_eq!(decode(&numbered(232)).expect("whole field").snd_wnd_bytes, Some(57));
+        assert_eq!(
+            (
+                info.notsent_bytes,
+                info.delivered_segments,
+                info.delivered_ce_segments
+            ),
+            (Some(36), None, None)
+        );
+        assert_eq!(
+            decode(&numbered(147))
+                .expect("cut inside a field")
+                .notsent_bytes,
+            None
+        );
+        assert_eq!(
+            decode(&numbered(231))
+                .expect("cut inside a field")
+                .snd_wnd_bytes,
+            None
+        );
+        assert_eq!(
+            decode(&numbered(232)).expect("whole field").snd_wnd_bytes,
+            Some(57)
+        );
     }
 
     #[test]
@@ -243,7 +315,12 @@ mod tests {
     #[test]
     fn ecn_is_read_from_two_bits_among_the_options() {
         // Timestamps 1, selective acknowledgements 2, window scale 4, ECN 8, ECN seen 16 (include/uapi/linux/tcp.h).
-        for (options, ecn) in [(7, (false, false)), (8 | 7, (true, false)), (16, (false, true)), (24, (true, true))] {
+        for (options, ecn) in [
+            (7, (false, false)),
+            (8 | 7, (true, false)),
+            (16, (false, true)),
+            (24, (true, true)),
+        ] {
             let mut answer = vec![0; 104];
             answer[5] = options;
             let info = decode(&answer).expect("complete");
@@ -257,6 +334,13 @@ mod tests {
         answer[MIN_RTT..][..4].fill(0xff);
         answer[PACING_RATE..][..8].fill(0xff);
         let info = decode(&answer).expect("complete");
-        assert_eq!((info.min_rtt_us, info.pacing_rate_bps, info.delivery_rate_bps), (None, None, None));
+        assert_eq!(
+            (
+                info.min_rtt_us,
+                info.pacing_rate_bps,
+                info.delivery_rate_bps
+            ),
+            (None, None, None)
+        );
     }
 }

@@ -20,10 +20,19 @@ pub struct Size {
 /// Size of the terminal behind a descriptor (`TIOCGWINSZ`); `None` where there is no terminal, or it does not know.
 #[must_use]
 pub fn size(fd: impl AsFd) -> Option<Size> {
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    let mut size = libc::winsize {
+        ws_row: 0,
+        ws_col: 0,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
     // SAFETY: this ioctl writes one winsize through its argument.
-    syscall(unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) }).ok()?;
-    (size.ws_col > 0 && size.ws_row > 0).then_some(Size { columns: size.ws_col, rows: size.ws_row })
+    syscall(unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) })
+        .ok()?;
+    (size.ws_col > 0 && size.ws_row > 0).then_some(Size {
+        columns: size.ws_col,
+        rows: size.ws_row,
+    })
 }
 
 /// Alternate screen, cursor hidden, empty.
@@ -75,7 +84,11 @@ impl Screen {
         let mut modes: libc::termios = unsafe { std::mem::zeroed() };
         // SAFETY: `modes` is writable during the call.
         syscall(unsafe { libc::tcgetattr(self.input.as_raw_fd(), &raw mut modes) })?;
-        let before = Before { output: self.output.try_clone()?, input: self.input.try_clone()?.into(), modes };
+        let before = Before {
+            output: self.output.try_clone()?,
+            input: self.input.try_clone()?.into(),
+            modes,
+        };
         modes.c_lflag &= !(libc::ICANON | libc::ECHO | libc::ECHONL);
         // Ctrl-S would stop the thread that draws.
         modes.c_iflag &= !libc::IXON;
@@ -137,7 +150,12 @@ impl Drop for Screen {
 /// program that aborts drops nothing.
 pub fn leave() {
     let mut active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(Before { mut output, input, modes }) = active.take() {
+    if let Some(Before {
+        mut output,
+        input,
+        modes,
+    }) = active.take()
+    {
         // A terminal that went away needs no restoring.
         let _ = output.write_all(LEAVE);
         let _ = set_modes(input.as_fd(), &modes);
@@ -147,7 +165,10 @@ pub fn leave() {
 /// Whether a screen is in use.
 #[must_use]
 pub fn is_in_use() -> bool {
-    ACTIVE.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    ACTIVE
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .is_some()
 }
 
 fn set_modes(terminal: BorrowedFd<'_>, modes: &libc::termios) -> io::Result<()> {

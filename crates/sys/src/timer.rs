@@ -19,7 +19,8 @@ impl TimerFd {
     pub fn new() -> Result<Self> {
         let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
         // SAFETY: no pointers are passed.
-        let fd = syscall(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) }).during("timerfd_create", "")?;
+        let fd = syscall(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })
+            .during("timerfd_create", "")?;
         // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
@@ -30,10 +31,15 @@ impl TimerFd {
     /// The operating system's.
     pub fn set(&self, at_ns: u64) -> io::Result<()> {
         // A time of zero would switch it off.
-        let setting = libc::itimerspec { it_interval: clock::timespec(0), it_value: clock::timespec(at_ns.max(1)) };
+        let setting = libc::itimerspec {
+            it_interval: clock::timespec(0),
+            it_value: clock::timespec(at_ns.max(1)),
+        };
         let (fd, before) = (self.0.as_raw_fd(), std::ptr::null_mut());
         // SAFETY: `setting` outlives the call, which only reads it; the place for the setting before may be null.
-        syscall(unsafe { libc::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &raw const setting, before) })?;
+        syscall(unsafe {
+            libc::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &raw const setting, before)
+        })?;
         Ok(())
     }
 
@@ -44,7 +50,9 @@ impl TimerFd {
     pub fn drain(&self) -> io::Result<()> {
         let mut count = [0_u8; 8];
         // SAFETY: a timerfd writes eight bytes, for which `count` has room.
-        syscall_len(unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) })?;
+        syscall_len(unsafe {
+            libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len())
+        })?;
         Ok(())
     }
 }
@@ -71,7 +79,10 @@ mod tests {
         assert!(wait_fd(&timer, Interest::READ, Some(Duration::from_secs(20))).expect("waits"));
         assert!(monotonic_ns() >= at_ns);
         timer.drain().expect("it expired");
-        assert_eq!(timer.drain().expect_err("cleared").kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(
+            timer.drain().expect_err("cleared").kind(),
+            io::ErrorKind::WouldBlock
+        );
         timer.set(0).expect("set");
         assert!(
             wait_fd(&timer, Interest::READ, Some(Duration::from_secs(20))).expect("waits"),

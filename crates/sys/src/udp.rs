@@ -47,7 +47,8 @@ pub fn recv_from(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, SocketA
             &raw mut storage_len,
         )
     })?;
-    let from = socket_addr(&storage).ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))?;
+    let from =
+        socket_addr(&storage).ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))?;
     Ok((len, crate::socket::unmap(from)))
 }
 

@@ -8,9 +8,14 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::error::{During, Result};
 use crate::option::{SocketOption, option};
 
-const INFO: [SocketOption; 2] = [option!(IPPROTO_IP, IPT_SO_GET_INFO, 64), option!(IPPROTO_IPV6, IP6T_SO_GET_INFO, 64)];
-const ENTRIES: [SocketOption; 2] =
-    [option!(IPPROTO_IP, IPT_SO_GET_ENTRIES, 65), option!(IPPROTO_IPV6, IP6T_SO_GET_ENTRIES, 65)];
+const INFO: [SocketOption; 2] = [
+    option!(IPPROTO_IP, IPT_SO_GET_INFO, 64),
+    option!(IPPROTO_IPV6, IP6T_SO_GET_INFO, 64),
+];
+const ENTRIES: [SocketOption; 2] = [
+    option!(IPPROTO_IP, IPT_SO_GET_ENTRIES, 65),
+    option!(IPPROTO_IPV6, IP6T_SO_GET_ENTRIES, 65),
+];
 
 /// A table of rules.
 #[derive(Debug)]
@@ -33,14 +38,22 @@ pub fn table(is_ipv6: bool, name: &str) -> Result<Table> {
     const HEADER_BYTES: usize = 40;
     const ENTRIES_BYTES_MAX: usize = 64 << 20;
     let domain = if is_ipv6 { Domain::IPV6 } else { Domain::IPV4 };
-    let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(libc::IPPROTO_RAW))).during("socket", name)?;
-    let name = name.as_bytes().get(..NAME_BYTES - 1).unwrap_or(name.as_bytes());
+    let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(libc::IPPROTO_RAW)))
+        .during("socket", name)?;
+    let name = name
+        .as_bytes()
+        .get(..NAME_BYTES - 1)
+        .unwrap_or(name.as_bytes());
     let mut info = name.to_vec();
     info.resize(INFO_BYTES, 0);
     let option = usize::from(is_ipv6);
     INFO[option].get_bytes(&socket, &mut info)?;
-    let size = info.last_chunk::<4>().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
-    let length = usize::try_from(size).ok().filter(|length| *length <= ENTRIES_BYTES_MAX);
+    let size = info
+        .last_chunk::<4>()
+        .map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+    let length = usize::try_from(size)
+        .ok()
+        .filter(|length| *length <= ENTRIES_BYTES_MAX);
     let length = length
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "too many rules"))
         .during("getsockopt IPT_SO_GET_INFO", "")?;

@@ -28,7 +28,11 @@ pub fn enable(fd: impl AsFd) -> Result<()> {
 /// `ENOBUFS` when too much memory is in flight; else as [`stream_io::send`].
 pub fn send_gathered(fd: impl AsFd, block: &[u8], copies: usize) -> io::Result<usize> {
     let gathered = [IoSlice::new(block); GATHERED_COPIES_MAX];
-    stream_io::send_slices_with(fd, &gathered[..copies.min(GATHERED_COPIES_MAX)], SEND_FLAGS | libc::MSG_ZEROCOPY)
+    stream_io::send_slices_with(
+        fd,
+        &gathered[..copies.min(GATHERED_COPIES_MAX)],
+        SEND_FLAGS | libc::MSG_ZEROCOPY,
+    )
 }
 
 /// Memory the kernel gave back.
@@ -50,7 +54,10 @@ pub fn take_completion(fd: impl AsFd) -> io::Result<Completion> {
     let mut control = Control([0; 8]);
     // A notice has no data. The emulator of qemu-user calls the kernel only with a place for some.
     let mut data = [0; 1];
-    let mut slice = libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() };
+    let mut slice = libc::iovec {
+        iov_base: data.as_mut_ptr().cast(),
+        iov_len: data.len(),
+    };
     message.msg_iov = &raw mut slice;
     message.msg_iovlen = 1;
     let fd = fd.as_fd().as_raw_fd();
@@ -69,12 +76,19 @@ pub fn take_completion(fd: impl AsFd) -> io::Result<Completion> {
 fn completion(message: &libc::msghdr) -> Option<Completion> {
     // SAFETY: the kernel set the length of the control buffer to what it wrote, so that the header lies inside.
     let header = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;
-    let wanted = [(libc::SOL_IP, libc::IP_RECVERR), (libc::SOL_IPV6, libc::IPV6_RECVERR)];
+    let wanted = [
+        (libc::SOL_IP, libc::IP_RECVERR),
+        (libc::SOL_IPV6, libc::IPV6_RECVERR),
+    ];
     if !wanted.contains(&(header.cmsg_level, header.cmsg_type)) {
         return None;
     }
     // SAFETY: both kinds begin with a sock_extended_err; the read is unaligned.
-    let error = unsafe { libc::CMSG_DATA(header).cast::<libc::sock_extended_err>().read_unaligned() };
+    let error = unsafe {
+        libc::CMSG_DATA(header)
+            .cast::<libc::sock_extended_err>()
+            .read_unaligned()
+    };
     (error.ee_origin == ORIGIN_ZEROCOPY).then(|| Completion {
         calls: error.ee_data.wrapping_sub(error.ee_info).wrapping_add(1),
         copied: error.ee_code & CODE_COPIED != 0,
@@ -90,7 +104,8 @@ const CODE_COPIED: u8 = 1;
 #[repr(C, align(8))]
 struct Control([u64; 8]);
 
-const _: () = assert!(size_of::<libc::sock_extended_err>() + size_of::<libc::sockaddr_in6>() + 16 <= 64);
+const _: () =
+    assert!(size_of::<libc::sock_extended_err>() + size_of::<libc::sockaddr_in6>() + 16 <= 64);
 
 #[cfg(test)]
 mod tests {
@@ -101,7 +116,8 @@ mod tests {
     #[test]
     fn lent_memory_arrives_and_comes_back() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let sender = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+        let sender =
+            TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
         let (mut receiver, _) = listener.accept().expect("a connection");
         enable(&sender).expect("Linux 4.14");
         let block = [7_u8; 1000];
@@ -112,11 +128,19 @@ mod tests {
         let end = std::time::Instant::now() + std::time::Duration::from_secs(5);
         let completion = loop {
             match take_completion(&sender) {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock && std::time::Instant::now() < end => {}
+                Err(e)
+                    if e.kind() == io::ErrorKind::WouldBlock && std::time::Instant::now() < end => {
+                }
                 other => break other.expect("a notice"),
             }
         };
         // On loopback the kernel copies nevertheless, and reports it.
-        assert_eq!(completion, Completion { calls: 1, copied: true });
+        assert_eq!(
+            completion,
+            Completion {
+                calls: 1,
+                copied: true
+            }
+        );
     }
 }

@@ -12,8 +12,13 @@ use linerate_sys::udp::{self, Message, RecvBatch};
 
 /// Sender and receiver of each kind: IPv4, IPv6, and both ends IPv6 sockets that use mapped addresses.
 fn pairs() -> [(&'static str, OwnedFd, OwnedFd); 3] {
-    let ((v4, to_v4), (v6, to_v6), (mapped, to_mapped)) = (udp_pair(V4), udp_pair(V6), mapped_pair());
-    [("IPv4", v4, to_v4), ("IPv6", v6, to_v6), ("mapped", mapped, to_mapped)]
+    let ((v4, to_v4), (v6, to_v6), (mapped, to_mapped)) =
+        (udp_pair(V4), udp_pair(V6), mapped_pair());
+    [
+        ("IPv4", v4, to_v4),
+        ("IPv6", v6, to_v6),
+        ("mapped", mapped, to_mapped),
+    ]
 }
 
 fn mapped_pair() -> (OwnedFd, OwnedFd) {
@@ -43,7 +48,10 @@ fn each_datagram_arrives_with_its_own_tos_and_the_socket_keeps_its_own() {
         sockopt::set_receive_tos(&receiver, true).expect("set");
         sockopt::set_tos(&sender, 0x48).expect("set");
         for mark in marks {
-            assert_eq!(udp::send_with_tos(&sender, b"marked", mark).expect("send"), 6);
+            assert_eq!(
+                udp::send_with_tos(&sender, b"marked", mark).expect("send"),
+                6
+            );
             let message = receive(&receiver, &mut buffer);
             assert_eq!(
                 (message.data, message.tos, message.ttl),
@@ -90,7 +98,11 @@ fn a_batch_holds_what_each_packet_carried() {
         assert_eq!(batch.recv(&receiver).expect("recv"), 2);
         for (index, tos) in [0x01, 0xb8].into_iter().enumerate() {
             let message = batch.message(index);
-            assert_eq!((message.tos, message.ttl), (Some(tos), Some(33)), "{kind} {index}");
+            assert_eq!(
+                (message.tos, message.ttl),
+                (Some(tos), Some(33)),
+                "{kind} {index}"
+            );
             assert!(message.stamped_unix_ns.is_some(), "{kind} {index}");
         }
     }
@@ -109,7 +121,10 @@ fn a_single_message_has_source_length_and_time_between_two_readings() {
         // On loopback the datagram is in the queue when the call returns.
         let queued_ns = clock::monotonic_ns();
         let message = receive(&receiver, &mut buffer);
-        assert_eq!((message.data, message.full_len, message.is_truncated()), (&b"long"[..], 6, true));
+        assert_eq!(
+            (message.data, message.full_len, message.is_truncated()),
+            (&b"long"[..], 6, true)
+        );
         assert_eq!(message.from, socket::local_addr(&sender).ok());
         let arrival_ns = message.arrival_ns(offset, clock::monotonic_ns());
         // The kernel switches its clock on a little later, for the first socket of the host with stamps; the two
@@ -117,7 +132,10 @@ fn a_single_message_has_source_length_and_time_between_two_readings() {
         if (sent_ns - 50_000..=queued_ns + 50_000).contains(&arrival_ns) {
             break;
         }
-        assert!(clock::monotonic_ns() < deadline_ns, "{sent_ns} {arrival_ns} {queued_ns}");
+        assert!(
+            clock::monotonic_ns() < deadline_ns,
+            "{sent_ns} {arrival_ns} {queued_ns}"
+        );
     }
 }
 
@@ -130,7 +148,18 @@ fn a_message_that_fits_is_whole_and_an_empty_queue_would_block() {
     for data in [&b"longer"[..], b""] {
         udp::send(&sender, data).expect("send");
         let message = receive(&receiver, &mut buffer);
-        assert_eq!((message.data, message.full_len, message.is_truncated()), (data, data.len(), false));
-        assert_eq!((message.stamped_unix_ns, message.tos, message.ttl, message.datagrams()), (None, None, None, 1));
+        assert_eq!(
+            (message.data, message.full_len, message.is_truncated()),
+            (data, data.len(), false)
+        );
+        assert_eq!(
+            (
+                message.stamped_unix_ns,
+                message.tos,
+                message.ttl,
+                message.datagrams()
+            ),
+            (None, None, None, 1)
+        );
     }
 }

@@ -31,8 +31,15 @@ fn drain(fd: impl AsFd) -> Vec<u8> {
 #[test]
 fn slices_leave_in_their_order_and_more_than_one_call_takes_is_left() {
     let (client, server) = tcp_pair();
-    let words = [IoSlice::new(b"head"), IoSlice::new(b""), IoSlice::new(b" body")];
-    assert_eq!(stream_io::send_slices(&client, &words, Followed::Soon).expect("send"), 9);
+    let words = [
+        IoSlice::new(b"head"),
+        IoSlice::new(b""),
+        IoSlice::new(b" body"),
+    ];
+    assert_eq!(
+        stream_io::send_slices(&client, &words, Followed::Soon).expect("send"),
+        9
+    );
     let many = vec![IoSlice::new(b"x"); stream_io::SLICES_MAX + 1];
     let sent = stream_io::send_slices(&client, &many, Followed::No).expect("send");
     assert_eq!(sent, stream_io::SLICES_MAX);
@@ -48,8 +55,18 @@ fn slices_leave_in_their_order_and_more_than_one_call_takes_is_left() {
 #[test]
 fn full_and_empty_buffers_would_block() {
     let (client, server) = tcp_pair();
-    assert_eq!(stream_io::recv(&server, &mut [0; 8]).expect_err("empty").kind(), ErrorKind::WouldBlock);
-    assert_eq!(stream_io::recv_discard(&server, 8).expect_err("empty").kind(), ErrorKind::WouldBlock);
+    assert_eq!(
+        stream_io::recv(&server, &mut [0; 8])
+            .expect_err("empty")
+            .kind(),
+        ErrorKind::WouldBlock
+    );
+    assert_eq!(
+        stream_io::recv_discard(&server, 8)
+            .expect_err("empty")
+            .kind(),
+        ErrorKind::WouldBlock
+    );
     let full = loop {
         if let Err(error) = stream_io::send(&client, &[0; 65_536]) {
             break error;
@@ -116,7 +133,13 @@ fn a_vanished_peer_is_an_error_not_a_signal() {
             break error;
         }
     };
-    assert!(matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{error}");
+    assert!(
+        matches!(
+            error.kind(),
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
+        ),
+        "{error}"
+    );
     assert!(["Broken pipe", "Connection reset by peer"].contains(&error::io_text(&error).as_str()));
 }
 
@@ -128,11 +151,25 @@ fn a_datagram_comes_with_its_sender() {
         let mut buffer = [0; 16];
         await_readable(&receiver);
         let (len, from) = udp::recv_from(&receiver, &mut buffer).expect("recv");
-        assert_eq!((&buffer[..len], from), (b"ping".as_slice(), socket::local_addr(&sender).expect("local")));
-        assert_eq!(SockRef::from(&receiver).send_to(b"pong!", &from.into()).expect("send"), 5);
+        assert_eq!(
+            (&buffer[..len], from),
+            (
+                b"ping".as_slice(),
+                socket::local_addr(&sender).expect("local")
+            )
+        );
+        assert_eq!(
+            SockRef::from(&receiver)
+                .send_to(b"pong!", &from.into())
+                .expect("send"),
+            5
+        );
         await_readable(&sender);
         assert_eq!(udp::recv(&sender, &mut buffer).expect("recv"), 5);
-        assert_eq!(udp::recv(&sender, &mut buffer).expect_err("empty").kind(), ErrorKind::WouldBlock);
+        assert_eq!(
+            udp::recv(&sender, &mut buffer).expect_err("empty").kind(),
+            ErrorKind::WouldBlock
+        );
     }
 }
 
@@ -148,7 +185,10 @@ fn an_ipv4_sender_to_a_dual_stack_socket_is_shown_as_ipv4() {
     udp::send(&sender, b"one").expect("send");
     udp::send(&sender, b"two").expect("send");
     await_readable(&receiver);
-    assert_eq!(udp::recv_from(&receiver, &mut [0; 8]).expect("recv"), (3, here));
+    assert_eq!(
+        udp::recv_from(&receiver, &mut [0; 8]).expect("recv"),
+        (3, here)
+    );
     let mut batch = RecvBatch::new(4, 100).expect("memory");
     assert_eq!(receive(&mut batch, &receiver), 1);
     assert_eq!(batch.message(0).from, Some(here));
@@ -160,14 +200,21 @@ fn a_closed_port_answers_the_next_send_with_refused() {
     drop(receiver);
     udp::send(&sender, b"x").expect("the closed port is not known yet");
     await_readable(&sender);
-    assert_eq!(udp::send(&sender, b"x").expect_err("ICMP came").kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(
+        udp::send(&sender, b"x").expect_err("ICMP came").kind(),
+        ErrorKind::ConnectionRefused
+    );
 }
 
 #[test]
 fn a_batch_arrives_datagram_by_datagram_with_its_source() {
     let (sender, receiver) = udp_pair(V4);
     let data = pattern(1_000 * 9 + 123);
-    assert_eq!(udp::send_many(&sender, &data, 1_000).expect("send"), 10, "the last one is shorter");
+    assert_eq!(
+        udp::send_many(&sender, &data, 1_000).expect("send"),
+        10,
+        "the last one is shorter"
+    );
     let here = socket::local_addr(&sender).expect("local");
     let mut batch = RecvBatch::new(4, 1_500).expect("memory");
     let mut chunks = data.chunks(1_000);
@@ -176,11 +223,17 @@ fn a_batch_arrives_datagram_by_datagram_with_its_source() {
         for i in 0..expected {
             let message = batch.message(i);
             assert_eq!(message.data, chunks.next().expect("no more than were sent"));
-            assert_eq!((message.segment_len, message.full_len), (message.data.len(), message.data.len()));
+            assert_eq!(
+                (message.segment_len, message.full_len),
+                (message.data.len(), message.data.len())
+            );
             assert_eq!((message.from, message.datagrams()), (Some(here), 1));
         }
     }
-    assert_eq!(batch.recv(&receiver).expect_err("empty").kind(), ErrorKind::WouldBlock);
+    assert_eq!(
+        batch.recv(&receiver).expect_err("empty").kind(),
+        ErrorKind::WouldBlock
+    );
 }
 
 #[test]
@@ -201,8 +254,16 @@ fn batch_keeps_the_source_of_each_datagram() {
 #[test]
 fn a_batch_takes_no_more_than_its_limit_and_no_zero_length() {
     let (sender, _receiver) = udp_pair(V4);
-    assert_eq!(udp::send_many(&sender, &[7; 1000], 10).expect("send"), udp::BATCH_MAX);
-    assert_eq!(udp::send_many(&sender, &[7; 10], 0).expect_err("zero").kind(), ErrorKind::InvalidInput);
+    assert_eq!(
+        udp::send_many(&sender, &[7; 1000], 10).expect("send"),
+        udp::BATCH_MAX
+    );
+    assert_eq!(
+        udp::send_many(&sender, &[7; 10], 0)
+            .expect_err("zero")
+            .kind(),
+        ErrorKind::InvalidInput
+    );
 }
 
 #[test]
@@ -217,7 +278,10 @@ fn short_slot_reports_the_full_length() {
     assert_eq!((cut.data, cut.full_len), (&data[..16], 1_200));
     assert_eq!(cut.datagrams(), 1);
     let empty = batch.message(1);
-    assert_eq!((empty.data.len(), empty.full_len, empty.datagrams()), (0, 0, 1));
+    assert_eq!(
+        (empty.data.len(), empty.full_len, empty.datagrams()),
+        (0, 0, 1)
+    );
     assert_eq!(empty.segments().count(), 0);
 }
 
@@ -235,7 +299,10 @@ fn messages_of_an_earlier_call_cannot_be_read() {
 #[test]
 fn the_memory_of_a_batch_is_bounded() {
     let batch = RecvBatch::new(usize::MAX, usize::MAX).expect("memory");
-    assert_eq!(format!("{batch:?}"), "RecvBatch { slots: 128, slot_len: 65536, received: 0 }");
+    assert_eq!(
+        format!("{batch:?}"),
+        "RecvBatch { slots: 128, slot_len: 65536, received: 0 }"
+    );
 }
 
 #[test]
@@ -259,12 +326,18 @@ fn a_train_arrives_as_separate_datagrams_without_gro() {
         return;
     };
     let data = pattern(1_000 * 7 + 321);
-    assert_eq!(udp::send_segmented(&sender, &data, 1_000).expect("send"), data.len());
+    assert_eq!(
+        udp::send_segmented(&sender, &data, 1_000).expect("send"),
+        data.len()
+    );
     let mut batch = RecvBatch::new(16, 65_536).expect("memory");
     assert_eq!(receive(&mut batch, &receiver), 8);
     for (i, expected) in data.chunks(1_000).enumerate() {
         let message = batch.message(i);
-        assert_eq!((message.data, message.segment_len), (expected, expected.len()));
+        assert_eq!(
+            (message.data, message.segment_len),
+            (expected, expected.len())
+        );
     }
 }
 
@@ -313,9 +386,16 @@ fn a_train_of_too_many_or_too_long_segments_is_refused() {
     for (len, segment_len) in [(60_000, 10), (60_000, 70_000)] {
         let error = udp::send_segmented(&sender, &vec![0; len], segment_len).expect_err("refused");
         let text = error::io_text(&error);
-        assert!(["Invalid argument", "Message too long"].contains(&text.as_str()), "{text}");
+        assert!(
+            ["Invalid argument", "Message too long"].contains(&text.as_str()),
+            "{text}"
+        );
     }
-    assert_eq!(udp::send_segmented(&sender, &[0; 640], 640 / udp::SEGMENTS_MAX).expect("the documented limit"), 640);
+    assert_eq!(
+        udp::send_segmented(&sender, &[0; 640], 640 / udp::SEGMENTS_MAX)
+            .expect("the documented limit"),
+        640
+    );
 }
 
 #[test]
@@ -324,10 +404,20 @@ fn a_datagram_arrives_when_the_kernel_received_it_however_late_it_is_read() {
     let mut batch = RecvBatch::new(4, 100).expect("memory");
     udp::send(&sender, b"before").expect("send");
     assert_eq!(receive(&mut batch, &receiver), 1);
-    assert_eq!(batch.message(0).stamped_unix_ns, None, "no time was requested");
+    assert_eq!(
+        batch.message(0).stamped_unix_ns,
+        None,
+        "no time was requested"
+    );
     let offset = RealtimeOffset::read();
-    assert_eq!(batch.message(0).arrival_ns(offset, 7), 7, "the read stands in for it");
-    sockopt::SO_TIMESTAMPNS.set(&receiver, true).expect("SO_TIMESTAMPNS");
+    assert_eq!(
+        batch.message(0).arrival_ns(offset, 7),
+        7,
+        "the read stands in for it"
+    );
+    sockopt::SO_TIMESTAMPNS
+        .set(&receiver, true)
+        .expect("SO_TIMESTAMPNS");
     // The kernel switches its clock on a little later, for the first socket of the host that wants stamps.
     let deadline_ns = clock::monotonic_ns() + 20_000_000_000;
     loop {
@@ -342,7 +432,10 @@ fn a_datagram_arrives_when_the_kernel_received_it_however_late_it_is_read() {
         if (sent_ns - 50_000..=queued_ns + 50_000).contains(&arrival_ns) {
             break;
         }
-        assert!(clock::monotonic_ns() < deadline_ns, "{sent_ns} {arrival_ns} {queued_ns}");
+        assert!(
+            clock::monotonic_ns() < deadline_ns,
+            "{sent_ns} {arrival_ns} {queued_ns}"
+        );
     }
 }
 
@@ -355,7 +448,9 @@ fn receive(batch: &mut RecvBatch, fd: impl AsFd) -> usize {
 /// Sockets for trains; `None` where the kernel has none, which its capabilities must then report.
 fn train_pair(gro: bool) -> Option<(OwnedFd, OwnedFd)> {
     let (sender, receiver) = udp_pair(V4);
-    let outcome = sockopt::UDP_GRO.set(&receiver, gro).and_then(|()| sockopt::UDP_SEGMENT.get(&sender));
+    let outcome = sockopt::UDP_GRO
+        .set(&receiver, gro)
+        .and_then(|()| sockopt::UDP_SEGMENT.get(&sender));
     match outcome {
         Ok(_) => Some((sender, receiver)),
         Err(error) => {

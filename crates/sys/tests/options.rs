@@ -23,8 +23,12 @@ fn reuse_addr_lets_a_restarted_server_bind_while_old_connections_linger() {
     common::await_readable(&client);
     drop((client, first));
 
-    let refused = socket::bind(open(V4, Protocol::Tcp), &port).expect_err("the old connection lingers");
-    assert_eq!(refused.to_string(), format!("bind {port}: Address already in use"));
+    let refused =
+        socket::bind(open(V4, Protocol::Tcp), &port).expect_err("the old connection lingers");
+    assert_eq!(
+        refused.to_string(),
+        format!("bind {port}: Address already in use")
+    );
     let second = open(V4, Protocol::Tcp);
     sockopt::SO_REUSEADDR.set(&second, true).expect("set");
     socket::bind(&second, &port).expect("bind with reuse");
@@ -65,14 +69,23 @@ fn v6_only_decides_whether_a_listener_takes_ipv4() {
 #[test]
 fn mss_limits_the_segments_of_a_connection() {
     let client = open(V4, Protocol::Tcp);
-    assert_eq!(sockopt::TCP_MAXSEG.get(&client).expect("get"), 536, "before a connection");
+    assert_eq!(
+        sockopt::TCP_MAXSEG.get(&client).expect("get"),
+        536,
+        "before a connection"
+    );
     sockopt::TCP_MAXSEG.set(&client, 1000).expect("set");
     let _server = accept_from(&client, V4);
     let mss = sockopt::TCP_MAXSEG.get(&client).expect("get");
     // Options of the header may take part of the thousand.
     assert!((940..=1000).contains(&mss), "{mss}");
-    let error = sockopt::TCP_MAXSEG.set(&client, 40_000).expect_err("out of range");
-    assert_eq!(error.to_string(), "setsockopt TCP_MAXSEG 40000: Invalid argument");
+    let error = sockopt::TCP_MAXSEG
+        .set(&client, 40_000)
+        .expect_err("out of range");
+    assert_eq!(
+        error.to_string(),
+        "setsockopt TCP_MAXSEG 40000: Invalid argument"
+    );
 }
 
 #[test]
@@ -83,8 +96,13 @@ fn buffers_are_doubled_by_the_kernel_and_capped() {
     assert_eq!(sockopt::SO_SNDBUF.get(&fd).expect("get"), 131_072);
     assert_eq!(sockopt::SO_RCVBUF.get(&fd).expect("get"), 65_536);
 
-    sockopt::SO_SNDBUF.set(&fd, 1 << 30).expect("a request above the limit is no error");
-    assert_eq!(sockopt::SO_SNDBUF.get(&fd).expect("get"), 2 * sysctl("wmem_max"));
+    sockopt::SO_SNDBUF
+        .set(&fd, 1 << 30)
+        .expect("a request above the limit is no error");
+    assert_eq!(
+        sockopt::SO_SNDBUF.get(&fd).expect("get"),
+        2 * sysctl("wmem_max")
+    );
 }
 
 #[test]
@@ -121,7 +139,11 @@ fn tos_of_a_mapped_connection_is_ipv4s() {
     socket::connect(&dual, &address(&format!("[::ffff:127.0.0.1]:{port}"))).expect("connect");
     assert!(socket::is_ipv4_socket(&dual));
     sockopt::set_tos(&dual, 0x20).expect("set");
-    assert_eq!(SockRef::from(&dual).tos_v4().expect("get"), 0x20, "IPv4's field, not IPv6's alone");
+    assert_eq!(
+        SockRef::from(&dual).tos_v4().expect("get"),
+        0x20,
+        "IPv4's field, not IPv6's alone"
+    );
 }
 
 #[test]
@@ -131,7 +153,10 @@ fn congestion_control_is_chosen_by_name() {
     sockopt::set_congestion(&fd, "reno").expect("set");
     assert_eq!(sockopt::congestion(&fd).expect("get"), "reno");
     let error = sockopt::set_congestion(&fd, "nosuch").expect_err("unknown");
-    assert_eq!(error.to_string(), "setsockopt TCP_CONGESTION nosuch: No such file or directory");
+    assert_eq!(
+        error.to_string(),
+        "setsockopt TCP_CONGESTION nosuch: No such file or directory"
+    );
     assert!(!error.is_unsupported());
 }
 
@@ -152,10 +177,17 @@ fn values_are_read_back_and_those_out_of_range_refused() {
         number.set(&fd, value).expect("set");
         assert_eq!(number.get(&fd).expect("get"), value);
     }
-    let error = sockopt::TCP_KEEPCNT.set(&fd, 1_000).expect_err("out of range");
+    let error = sockopt::TCP_KEEPCNT
+        .set(&fd, 1_000)
+        .expect_err("out of range");
     assert_eq!(error.operation, "setsockopt TCP_KEEPCNT");
-    let error = sockopt::SO_SNDBUF.set(&fd, u32::MAX).expect_err("not wrapped to a negative size");
-    assert_eq!(error.to_string(), "setsockopt SO_SNDBUF 4294967295: Invalid argument");
+    let error = sockopt::SO_SNDBUF
+        .set(&fd, u32::MAX)
+        .expect_err("not wrapped to a negative size");
+    assert_eq!(
+        error.to_string(),
+        "setsockopt SO_SNDBUF 4294967295: Invalid argument"
+    );
 }
 
 #[test]
@@ -164,11 +196,18 @@ fn pacing_rate_caps_what_the_kernel_paces_with() {
     assert_eq!(sockopt::get_max_pacing_rate(&client).expect("get"), None);
     let rate = 10_000_000_000_u64;
     sockopt::set_max_pacing_rate(&client, rate).expect("set");
-    assert_eq!(sockopt::get_max_pacing_rate(&client).expect("get"), Some(rate), "more than 32 bits");
+    assert_eq!(
+        sockopt::get_max_pacing_rate(&client).expect("get"),
+        Some(rate),
+        "more than 32 bits"
+    );
     sockopt::set_max_pacing_rate(&client, 1_000_000).expect("set");
     stream_io::send(&client, &[0; 1000]).expect("send");
     common::await_readable(&server);
-    let paced = tcp_info::tcp_info(&client).expect("info").pacing_rate_bps.expect("paced");
+    let paced = tcp_info::tcp_info(&client)
+        .expect("info")
+        .pacing_rate_bps
+        .expect("paced");
     assert!(paced <= 8_000_000, "{paced}");
     sockopt::set_max_pacing_rate(&client, u64::MAX).expect("set");
     assert_eq!(sockopt::get_max_pacing_rate(&client).expect("get"), None);
@@ -177,7 +216,10 @@ fn pacing_rate_caps_what_the_kernel_paces_with() {
 #[test]
 fn dont_fragment_is_set_and_cleared_for_both_families() {
     // The numbers of `IP_PMTUDISC_DO` and `IP_PMTUDISC_DONT` are those of IPv6.
-    for (local, option) in [(V4, sockopt::IP_MTU_DISCOVER), (V6, sockopt::IPV6_MTU_DISCOVER)] {
+    for (local, option) in [
+        (V4, sockopt::IP_MTU_DISCOVER),
+        (V6, sockopt::IPV6_MTU_DISCOVER),
+    ] {
         let fd = open(local, Protocol::Udp);
         for (on, mode) in [(true, 2), (false, 0), (true, 2)] {
             sockopt::set_dont_fragment(&fd, on).expect("set");
@@ -189,7 +231,9 @@ fn dont_fragment_is_set_and_cleared_for_both_families() {
 #[test]
 fn a_flow_label_is_leased_and_sent() {
     let label = 0xabcde;
-    let (server, std::net::SocketAddr::V6(remote)) = listener(V6) else { panic!("a listener on ::1 is IPv6") };
+    let (server, std::net::SocketAddr::V6(remote)) = listener(V6) else {
+        panic!("a listener on ::1 is IPv6")
+    };
     let client = open(V6, Protocol::Tcp);
     sockopt::lease_flow_label(&client, &remote, label).expect("lease");
     let leases = std::fs::read_to_string("/proc/net/ip6_flowlabel").expect("leases");
@@ -198,18 +242,31 @@ fn a_flow_label_is_leased_and_sent() {
     let labelled = sockopt::with_flow_label(remote, label);
     socket::connect(&client, &labelled.into()).expect("connect");
     common::accept_one(&server);
-    let std::net::SocketAddr::V6(peer) = socket::peer_addr(&client).expect("peer") else { panic!("IPv6") };
-    assert_eq!(u32::from_be(peer.flowinfo()), label, "the label the kernel puts into the header");
+    let std::net::SocketAddr::V6(peer) = socket::peer_addr(&client).expect("peer") else {
+        panic!("IPv6")
+    };
+    assert_eq!(
+        u32::from_be(peer.flowinfo()),
+        label,
+        "the label the kernel puts into the header"
+    );
 }
 
 #[test]
 fn flow_labels_beyond_20_bits_or_without_ipv6_are_refused() {
-    let std::net::SocketAddr::V6(remote) = address(V6) else { panic!("IPv6") };
+    let std::net::SocketAddr::V6(remote) = address(V6) else {
+        panic!("IPv6")
+    };
     for label in [0, 0x10_0000] {
-        let error = sockopt::lease_flow_label(open(V6, Protocol::Tcp), &remote, label).expect_err("out of range");
-        assert_eq!(error.to_string(), format!("setsockopt IPV6_FLOWLABEL_MGR {label}: Invalid argument"));
+        let error = sockopt::lease_flow_label(open(V6, Protocol::Tcp), &remote, label)
+            .expect_err("out of range");
+        assert_eq!(
+            error.to_string(),
+            format!("setsockopt IPV6_FLOWLABEL_MGR {label}: Invalid argument")
+        );
     }
-    let error = sockopt::lease_flow_label(open(V4, Protocol::Tcp), &remote, 1).expect_err("not an IPv6 socket");
+    let error = sockopt::lease_flow_label(open(V4, Protocol::Tcp), &remote, 1)
+        .expect_err("not an IPv6 socket");
     assert_eq!(error.operation, "setsockopt IPV6_FLOWLABEL_MGR");
 }
 
@@ -217,9 +274,16 @@ fn flow_labels_beyond_20_bits_or_without_ipv6_are_refused() {
 fn bind_device_takes_existing_devices_only() {
     let fd = open(V4, Protocol::Udp);
     sockopt::bind_device(&fd, "lo").expect("loopback exists");
-    assert_eq!(SockRef::from(&fd).device().expect("get").as_deref(), Some(b"lo".as_slice()));
-    let error = sockopt::bind_device(open(V4, Protocol::Udp), "nosuchdev0").expect_err("no such device");
-    assert_eq!(error.to_string(), "setsockopt SO_BINDTODEVICE nosuchdev0: No such device");
+    assert_eq!(
+        SockRef::from(&fd).device().expect("get").as_deref(),
+        Some(b"lo".as_slice())
+    );
+    let error =
+        sockopt::bind_device(open(V4, Protocol::Udp), "nosuchdev0").expect_err("no such device");
+    assert_eq!(
+        error.to_string(),
+        "setsockopt SO_BINDTODEVICE nosuchdev0: No such device"
+    );
 }
 
 #[test]
@@ -228,7 +292,10 @@ fn udp_segment_cuts_every_write() {
     match sockopt::UDP_SEGMENT.set(&sender, 1000) {
         Ok(()) => {}
         Err(error) => {
-            assert!(error.is_unsupported() && !Capabilities::probe().udp_gso, "{error}");
+            assert!(
+                error.is_unsupported() && !Capabilities::probe().udp_gso,
+                "{error}"
+            );
             return;
         }
     }
@@ -252,13 +319,31 @@ fn options_of_another_protocol_are_typed_as_unsupported() {
     let tcp = open(V4, Protocol::Tcp);
     let udp = open(V4, Protocol::Udp);
     for (error, operation) in [
-        (sockopt::UDP_SEGMENT.set(&tcp, 1000), "setsockopt UDP_SEGMENT"),
+        (
+            sockopt::UDP_SEGMENT.set(&tcp, 1000),
+            "setsockopt UDP_SEGMENT",
+        ),
         (sockopt::UDP_GRO.set(&tcp, true), "setsockopt UDP_GRO"),
-        (sockopt::TCP_NODELAY.set(&udp, true), "setsockopt TCP_NODELAY"),
-        (sockopt::SCTP_NODELAY.set(&tcp, true), "setsockopt SCTP_NODELAY"),
-        (sockopt::set_sctp_init_streams(&tcp, 4), "setsockopt SCTP_INITMSG"),
-        (sockopt::set_sctp_max_seg(&tcp, 1200), "setsockopt SCTP_MAXSEG"),
-        (sockopt::sctp_bindx(&tcp, &[address(V4)]), "setsockopt SCTP_SOCKOPT_BINDX_ADD"),
+        (
+            sockopt::TCP_NODELAY.set(&udp, true),
+            "setsockopt TCP_NODELAY",
+        ),
+        (
+            sockopt::SCTP_NODELAY.set(&tcp, true),
+            "setsockopt SCTP_NODELAY",
+        ),
+        (
+            sockopt::set_sctp_init_streams(&tcp, 4),
+            "setsockopt SCTP_INITMSG",
+        ),
+        (
+            sockopt::set_sctp_max_seg(&tcp, 1200),
+            "setsockopt SCTP_MAXSEG",
+        ),
+        (
+            sockopt::sctp_bindx(&tcp, &[address(V4)]),
+            "setsockopt SCTP_SOCKOPT_BINDX_ADD",
+        ),
     ] {
         let error = error.expect_err(operation);
         assert_eq!(error.operation, operation);
@@ -272,7 +357,10 @@ fn sctp_options_work_or_the_socket_says_that_sctp_is_absent() {
     let fd = match socket::open(&address(V4), Protocol::Sctp) {
         Ok(fd) => fd,
         Err(error) => {
-            assert_eq!(error.to_string(), "socket sctp ipv4: Protocol not supported");
+            assert_eq!(
+                error.to_string(),
+                "socket sctp ipv4: Protocol not supported"
+            );
             assert!(error.is_unsupported() && !Capabilities::probe().sctp);
             return;
         }
@@ -292,7 +380,10 @@ fn outq_counts_what_the_peer_did_not_acknowledge() {
         sent += more as u64;
     }
     let waiting = sockopt::outq_bytes(&client).expect("ioctl");
-    assert!(waiting > 0 && u64::from(waiting) <= sent, "{waiting} of {sent}");
+    assert!(
+        waiting > 0 && u64::from(waiting) <= sent,
+        "{waiting} of {sent}"
+    );
     drop(server);
 }
 
@@ -302,7 +393,10 @@ fn tcp_info_describes_a_live_connection() {
     stream_io::send(&client, &[0; 5000]).expect("send");
     common::await_readable(&server);
     let info = tcp_info::tcp_info(&client).expect("info");
-    assert_eq!(info.snd_mss_bytes, sockopt::TCP_MAXSEG.get(&client).expect("get"));
+    assert_eq!(
+        info.snd_mss_bytes,
+        sockopt::TCP_MAXSEG.get(&client).expect("get")
+    );
     assert!(info.cwnd_bytes() >= u64::from(info.snd_mss_bytes));
     assert!(info.rtt_us > 0 && info.pmtu_bytes > info.snd_mss_bytes);
     assert!(info.snd_wnd_bytes.is_none_or(|window| window > 0));
@@ -317,7 +411,10 @@ fn mptcp_opens_where_the_kernel_has_it() {
     match socket::open(&address(V4), Protocol::Mptcp) {
         Ok(_) => assert!(Capabilities::probe().mptcp),
         Err(error) => {
-            assert!(!Capabilities::probe().mptcp && error.is_unsupported(), "{error}");
+            assert!(
+                !Capabilities::probe().mptcp && error.is_unsupported(),
+                "{error}"
+            );
             assert_eq!(error.operation, "socket");
         }
     }
@@ -330,6 +427,9 @@ fn sysctl(name: &str) -> u32 {
 
 fn has_net_admin() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("status");
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).expect("CapEff");
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .expect("CapEff");
     u64::from_str_radix(effective.trim(), 16).expect("hexadecimal") & (1 << 12) != 0
 }

@@ -33,11 +33,19 @@ impl Path {
     fn new() -> Option<Self> {
         let (client, router) = Namespace::new().zip(Namespace::new())?;
         let client_addresses = ["192.0.2.2/24", "2001:db8:1::2/64 nodad"];
-        client.join("near", &client_addresses, &router, &["192.0.2.1/24", "2001:db8:1::1/64 nodad"]);
+        client.join(
+            "near",
+            &client_addresses,
+            &router,
+            &["192.0.2.1/24", "2001:db8:1::1/64 nodad"],
+        );
         client.ip("route add default via 192.0.2.1");
         client.ip("route add default via 2001:db8:1::1");
         router.ip("link add far mtu 1400 type veth peer name end mtu 1400");
-        for command in ["address add 198.51.100.1/24 dev far", "address add 2001:db8:2::1/64 dev far nodad"] {
+        for command in [
+            "address add 198.51.100.1/24 dev far",
+            "address add 2001:db8:2::1/64 dev far nodad",
+        ] {
             router.ip(command);
         }
         for name in ["end", "far"] {
@@ -46,7 +54,10 @@ impl Path {
         router.await_up("far");
         router.set("ipv4/ip_forward", "1");
         router.set("ipv6/conf/all/forwarding", "1");
-        Some(Self { client, _router: router })
+        Some(Self {
+            client,
+            _router: router,
+        })
     }
 
     /// A socket that probes, with an error queue, connected to `remote`.
@@ -69,7 +80,10 @@ fn datagram_of(mtu: usize, is_ipv4: bool) -> Vec<u8> {
 }
 
 fn await_error(fd: impl AsFd, buffer: &mut [u8]) -> QueuedError<'_> {
-    assert!(wait_fd(&fd, Interest::READ, TIMEOUT).expect("poll"), "no error came");
+    assert!(
+        wait_fd(&fd, Interest::READ, TIMEOUT).expect("poll"),
+        "no error came"
+    );
     udp::take_error(&fd, buffer).expect("an entry")
 }
 
@@ -88,18 +102,36 @@ fn a_router_reports_the_mtu_of_its_link_and_the_kernel_learns_it() {
         udp::send(&fd, &datagram).expect("it fits the own device");
         let mut buffer = [0; 64];
         let error = await_error(&fd, &mut buffer);
-        assert_eq!((error.errno, error.mtu_bytes()), (EMSGSIZE, Some(1400)), "{kind}");
+        assert_eq!(
+            (error.errno, error.mtu_bytes()),
+            (EMSGSIZE, Some(1400)),
+            "{kind}"
+        );
         // Fragmentation needed (RFC 792), packet too big (RFC 4443 section 3.2).
-        let icmp = if far.is_ipv4() { (ErrorOrigin::Icmp, 3, 4) } else { (ErrorOrigin::Icmp6, 2, 0) };
-        assert_eq!((error.origin, error.icmp_type, error.icmp_code), icmp, "{kind}");
-        assert_eq!((error.offender, error.to), (router.parse::<IpAddr>().ok(), Some(far)), "{kind}");
+        let icmp = if far.is_ipv4() {
+            (ErrorOrigin::Icmp, 3, 4)
+        } else {
+            (ErrorOrigin::Icmp6, 2, 0)
+        };
+        assert_eq!(
+            (error.origin, error.icmp_type, error.icmp_code),
+            icmp,
+            "{kind}"
+        );
+        assert_eq!(
+            (error.offender, error.to),
+            (router.parse::<IpAddr>().ok(), Some(far)),
+            "{kind}"
+        );
         assert_eq!(error.quoted, &datagram[..64], "{kind}");
         assert_empty(&fd);
         assert_eq!(sockopt::path_mtu(&fd).expect("connected"), 1400, "{kind}");
-        udp::send(&fd, &datagram).expect("no pending error is left, and a probe ignores the learned path MTU");
+        udp::send(&fd, &datagram)
+            .expect("no pending error is left, and a probe ignores the learned path MTU");
         sockopt::set_dont_fragment(&fd, true).expect("set");
         let _ = await_error(&fd, &mut buffer);
-        let refused = udp::send(&fd, &datagram).expect_err("without a probe the learned path MTU holds");
+        let refused =
+            udp::send(&fd, &datagram).expect_err("without a probe the learned path MTU holds");
         assert_eq!(refused.raw_os_error(), Some(EMSGSIZE), "{kind}");
     }
 }
@@ -111,7 +143,8 @@ fn a_datagram_beyond_the_own_device_does_not_leave_and_the_queue_holds_its_mtu()
     for (kind, local, remote, _) in CASES {
         let fd = path.prober(local, remote);
         let far = socket::unmap(address(remote));
-        let refused = udp::send(&fd, &datagram_of(1401, far.is_ipv4())).expect_err("one byte too long");
+        let refused =
+            udp::send(&fd, &datagram_of(1401, far.is_ipv4())).expect_err("one byte too long");
         assert_eq!(refused.raw_os_error(), Some(EMSGSIZE), "{kind}");
         let mut buffer = [0; 64];
         let error = udp::take_error(&fd, &mut buffer).expect("it is there when the call returns");
@@ -142,13 +175,32 @@ fn a_router_that_discards_a_packet_for_its_ttl_is_the_offender() {
         let error = await_error(&fd, &mut buffer);
         let read_ns = clock::monotonic_ns();
         // Time to live exceeded in transit (RFC 792), hop limit exceeded (RFC 4443 section 3.3).
-        let icmp = if far.is_ipv4() { (ErrorOrigin::Icmp, 11, 0) } else { (ErrorOrigin::Icmp6, 3, 0) };
-        assert_eq!((error.origin, error.icmp_type, error.icmp_code), icmp, "{kind}");
-        assert_eq!((error.errno, error.mtu_bytes(), error.ttl), (EHOSTUNREACH, None, Some(64)), "{kind}");
-        assert_eq!((error.offender, error.to), (router.parse::<IpAddr>().ok(), Some(far)), "{kind}");
+        let icmp = if far.is_ipv4() {
+            (ErrorOrigin::Icmp, 11, 0)
+        } else {
+            (ErrorOrigin::Icmp6, 3, 0)
+        };
+        assert_eq!(
+            (error.origin, error.icmp_type, error.icmp_code),
+            icmp,
+            "{kind}"
+        );
+        assert_eq!(
+            (error.errno, error.mtu_bytes(), error.ttl),
+            (EHOSTUNREACH, None, Some(64)),
+            "{kind}"
+        );
+        assert_eq!(
+            (error.offender, error.to),
+            (router.parse::<IpAddr>().ok(), Some(far)),
+            "{kind}"
+        );
         assert_eq!(error.quoted, b"numbered 7", "{kind}");
         let stamp_ns = offset.monotonic_ns(error.stamped_unix_ns.expect("requested"));
-        assert!((sent_ns - 50_000..=read_ns + 50_000).contains(&stamp_ns), "{kind}: {sent_ns} {stamp_ns} {read_ns}");
+        assert!(
+            (sent_ns - 50_000..=read_ns + 50_000).contains(&stamp_ns),
+            "{kind}: {sent_ns} {stamp_ns} {read_ns}"
+        );
     }
 }
 
@@ -165,9 +217,19 @@ fn a_closed_port_is_an_entry_of_the_queue() {
         udp::send(&fd, b"x").expect("send");
         let mut buffer = [0; 64];
         let error = await_error(&fd, &mut buffer);
-        assert_eq!((error.errno, error.origin, error.to), (ECONNREFUSED, origin, Some(closed)));
-        assert_eq!((error.offender, error.quoted), (Some(closed.ip()), &b"x"[..]));
-        assert_eq!((error.stamped_unix_ns, error.ttl), (None, None), "not requested");
+        assert_eq!(
+            (error.errno, error.origin, error.to),
+            (ECONNREFUSED, origin, Some(closed))
+        );
+        assert_eq!(
+            (error.offender, error.quoted),
+            (Some(closed.ip()), &b"x"[..])
+        );
+        assert_eq!(
+            (error.stamped_unix_ns, error.ttl),
+            (None, None),
+            "not requested"
+        );
     }
 }
 
@@ -176,8 +238,17 @@ fn a_socket_without_a_peer_has_no_path_mtu() {
     for local in [V4, V6] {
         let fd = open(local, Protocol::Udp);
         let error = sockopt::path_mtu(&fd).expect_err("not connected");
-        assert!(error.to_string().ends_with("Transport endpoint is not connected"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .ends_with("Transport endpoint is not connected"),
+            "{error}"
+        );
         sockopt::set_path_mtu_probe(&fd).expect("set");
-        assert_eq!(sockopt::IP_MTU_DISCOVER.get(&fd).expect("get"), 3, "IP_PMTUDISC_PROBE");
+        assert_eq!(
+            sockopt::IP_MTU_DISCOVER.get(&fd).expect("get"),
+            3,
+            "IP_PMTUDISC_PROBE"
+        );
     }
 }

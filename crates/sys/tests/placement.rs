@@ -10,13 +10,25 @@ fn threads_and_process_are_pinned_restored_and_accounted() {
     assert_eq!(cpu::online_cpus(), before.count());
     let cpus: Vec<_> = before.cpus().collect();
     let (first, last) = (cpus[0], *cpus.last().expect("we run somewhere"));
-    let mine = || cpu::affinity().expect("affinity").cpus().collect::<Vec<_>>();
+    let mine = || {
+        cpu::affinity()
+            .expect("affinity")
+            .cpus()
+            .collect::<Vec<_>>()
+    };
 
     let (ask, questions) = mpsc::channel();
     let (answer, answers) = mpsc::channel();
     let other = std::thread::spawn(move || {
         for () in questions {
-            answer.send(cpu::affinity().expect("affinity").cpus().collect::<Vec<_>>()).expect("the test listens");
+            answer
+                .send(
+                    cpu::affinity()
+                        .expect("affinity")
+                        .cpus()
+                        .collect::<Vec<_>>(),
+                )
+                .expect("the test listens");
         }
     });
     let others = || {
@@ -25,19 +37,30 @@ fn threads_and_process_are_pinned_restored_and_accounted() {
     };
 
     cpu::pin_thread(last).expect("pin");
-    assert_eq!((mine(), others()), (vec![last], cpus.clone()), "this thread alone");
+    assert_eq!(
+        (mine(), others()),
+        (vec![last], cpus.clone()),
+        "this thread alone"
+    );
     assert_eq!(cpu::online_cpus(), 1);
     before.restore().expect("restore");
     assert_eq!(mine(), cpus);
 
     cpu::pin_process(first).expect("pin");
-    assert_eq!((mine(), others()), (vec![first], vec![first]), "every thread");
+    assert_eq!(
+        (mine(), others()),
+        (vec![first], vec![first]),
+        "every thread"
+    );
     before.restore_process().expect("restore");
     assert_eq!((mine(), others()), (cpus.clone(), cpus));
 
     for nowhere in [8_000, usize::MAX] {
         let error = cpu::pin_thread(nowhere).expect_err("no such CPU");
-        assert_eq!(error.to_string(), format!("sched_setaffinity cpu {nowhere}: Invalid argument"));
+        assert_eq!(
+            error.to_string(),
+            format!("sched_setaffinity cpu {nowhere}: Invalid argument")
+        );
     }
     drop(ask);
     other.join().expect("thread");
@@ -47,5 +70,7 @@ fn threads_and_process_are_pinned_restored_and_accounted() {
         std::hint::black_box((0..10_000).sum::<u64>());
     }
     let (thread, process) = (cpu::thread_time(), cpu::process_time());
-    assert!(process.user + process.system >= thread.user + thread.system - start.user - start.system);
+    assert!(
+        process.user + process.system >= thread.user + thread.system - start.user - start.system
+    );
 }

@@ -22,7 +22,13 @@ fn look(epoll: &Epoll) -> Vec<Ready> {
     events
 }
 
-const READABLE: Ready = Ready { token: 0, readable: true, writable: false, hangup: false, error: false };
+const READABLE: Ready = Ready {
+    token: 0,
+    readable: true,
+    writable: false,
+    hangup: false,
+    error: false,
+};
 
 #[test]
 fn readiness_comes_under_the_token_and_lasts() {
@@ -32,7 +38,13 @@ fn readiness_comes_under_the_token_and_lasts() {
     assert_eq!(look(&epoll), []);
     stream_io::send(&client, b"x").expect("send");
     for _ in 0..2 {
-        assert_eq!(wait(&epoll), [Ready { token: u64::MAX, ..READABLE }]);
+        assert_eq!(
+            wait(&epoll),
+            [Ready {
+                token: u64::MAX,
+                ..READABLE
+            }]
+        );
     }
     stream_io::recv(&server, &mut [0; 8]).expect("recv");
     assert_eq!(look(&epoll), []);
@@ -42,7 +54,16 @@ fn readiness_comes_under_the_token_and_lasts() {
 fn edge_triggers_once_per_change() {
     let event = EventFd::new().expect("eventfd");
     let epoll = Epoll::new().expect("epoll");
-    epoll.add(&event, 1, Interest { edge: true, ..Interest::READ }).expect("add");
+    epoll
+        .add(
+            &event,
+            1,
+            Interest {
+                edge: true,
+                ..Interest::READ
+            },
+        )
+        .expect("add");
     for _ in 0..2 {
         event.signal();
         assert_eq!(wait(&epoll).len(), 1);
@@ -56,16 +77,42 @@ fn interest_is_modified_and_removed() {
     stream_io::send(&client, b"x").expect("send");
     let epoll = Epoll::new().expect("epoll");
     epoll.add(&server, 1, Interest::WRITE).expect("add");
-    assert_eq!(wait(&epoll), [Ready { token: 1, readable: false, writable: true, ..READABLE }]);
+    assert_eq!(
+        wait(&epoll),
+        [Ready {
+            token: 1,
+            readable: false,
+            writable: true,
+            ..READABLE
+        }]
+    );
     epoll.modify(&server, 2, Interest::BOTH).expect("modify");
     common::await_readable(&server);
-    assert_eq!(wait(&epoll), [Ready { token: 2, writable: true, ..READABLE }]);
-    epoll.modify(&server, 3, Interest::default()).expect("modify");
+    assert_eq!(
+        wait(&epoll),
+        [Ready {
+            token: 2,
+            writable: true,
+            ..READABLE
+        }]
+    );
+    epoll
+        .modify(&server, 3, Interest::default())
+        .expect("modify");
     assert_eq!(look(&epoll), []);
     epoll.remove(&server).expect("remove");
-    assert_eq!(epoll.remove(&server).expect_err("gone").to_string(), "epoll_ctl remove: No such file or directory");
+    assert_eq!(
+        epoll.remove(&server).expect_err("gone").to_string(),
+        "epoll_ctl remove: No such file or directory"
+    );
     epoll.add(&server, 1, Interest::READ).expect("add again");
-    assert_eq!(epoll.add(&server, 9, Interest::READ).expect_err("twice").to_string(), "epoll_ctl add 9: File exists");
+    assert_eq!(
+        epoll
+            .add(&server, 9, Interest::READ)
+            .expect_err("twice")
+            .to_string(),
+        "epoll_ctl add 9: File exists"
+    );
 }
 
 #[test]
@@ -74,9 +121,23 @@ fn a_connection_closed_both_ways_is_a_hangup() {
     let epoll = Epoll::new().expect("epoll");
     epoll.add(&server, 1, Interest::READ).expect("add");
     socket::shutdown_write(&client).expect("shutdown");
-    assert_eq!(wait(&epoll), [Ready { token: 1, ..READABLE }], "end of file is readable");
+    assert_eq!(
+        wait(&epoll),
+        [Ready {
+            token: 1,
+            ..READABLE
+        }],
+        "end of file is readable"
+    );
     socket::shutdown_write(&server).expect("shutdown");
-    assert_eq!(wait(&epoll), [Ready { token: 1, hangup: true, ..READABLE }]);
+    assert_eq!(
+        wait(&epoll),
+        [Ready {
+            token: 1,
+            hangup: true,
+            ..READABLE
+        }]
+    );
 }
 
 #[test]
@@ -84,10 +145,23 @@ fn many_events_come_in_portions_and_none_is_lost() {
     let epoll = Epoll::new().expect("epoll");
     let event_fds: Vec<_> = (0..300).map(|_| EventFd::new().expect("eventfd")).collect();
     for (token, event) in (0..).zip(&event_fds) {
-        epoll.add(event, token, Interest { edge: true, ..Interest::READ }).expect("add");
+        epoll
+            .add(
+                event,
+                token,
+                Interest {
+                    edge: true,
+                    ..Interest::READ
+                },
+            )
+            .expect("add");
         event.signal();
     }
-    let mut tokens: Vec<u64> = wait(&epoll).into_iter().chain(wait(&epoll)).map(|ready| ready.token).collect();
+    let mut tokens: Vec<u64> = wait(&epoll)
+        .into_iter()
+        .chain(wait(&epoll))
+        .map(|ready| ready.token)
+        .collect();
     tokens.sort_unstable();
     assert_eq!(tokens, (0..300).collect::<Vec<_>>());
 }
@@ -98,7 +172,9 @@ fn a_timeout_never_ends_early_and_clears_old_events() {
     let mut events = vec![READABLE];
     for us in [1, 300, 2_500] {
         let before = monotonic_ns();
-        epoll.wait(&mut events, Some(Duration::from_micros(us))).expect("wait");
+        epoll
+            .wait(&mut events, Some(Duration::from_micros(us)))
+            .expect("wait");
         let slept = monotonic_ns() - before;
         assert_eq!(events, []);
         assert!(slept >= us * 1_000, "{us} us: {slept} ns");
@@ -115,7 +191,13 @@ fn the_doorbell_wakes_another_thread_until_it_is_silenced() {
         signaller.signal();
         signaller.signal();
     });
-    assert_eq!(wait(&epoll), [Ready { token: 5, ..READABLE }]);
+    assert_eq!(
+        wait(&epoll),
+        [Ready {
+            token: 5,
+            ..READABLE
+        }]
+    );
     thread.join().expect("thread");
     assert!(event.drain(), "rang, however often");
     assert!(!event.drain());
@@ -130,11 +212,16 @@ fn one_descriptor_is_waited_for() {
     assert!(monotonic_ns() - before >= 500_000);
     event.signal();
     for timeout in [Some(Duration::ZERO), Some(Duration::MAX), None] {
-        assert!(wait_fd(&event, Interest::READ, timeout).expect("poll"), "{timeout:?}");
+        assert!(
+            wait_fd(&event, Interest::READ, timeout).expect("poll"),
+            "{timeout:?}"
+        );
     }
     let epoll = Epoll::new().expect("epoll");
     epoll.add(&event, 1, Interest::READ).expect("add");
     let mut events = Vec::new();
-    epoll.wait(&mut events, Some(Duration::MAX)).expect("the longest timeout is none too long");
+    epoll
+        .wait(&mut events, Some(Duration::MAX))
+        .expect("the longest timeout is none too long");
     assert_eq!(events.len(), 1);
 }

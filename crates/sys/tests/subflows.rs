@@ -21,7 +21,12 @@ fn ends() -> Option<(Namespace, Namespace)> {
     }
     let (client, server) = Namespace::new().zip(Namespace::new())?;
     client.join("first", &["192.0.2.2/24"], &server, &["192.0.2.1/24"]);
-    client.join("second", &["198.51.100.2/24"], &server, &["198.51.100.1/24"]);
+    client.join(
+        "second",
+        &["198.51.100.2/24"],
+        &server,
+        &["198.51.100.1/24"],
+    );
     for end in [&client, &server] {
         end.ip("mptcp limits set subflows 2 add_addr_accepted 2");
     }
@@ -62,21 +67,38 @@ fn await_subflows(fd: &OwnedFd, count: usize) -> Vec<Subflow> {
 
 #[test]
 fn each_link_carries_a_subflow_with_its_addresses_and_state() {
-    let Some((client, server)) = ends() else { return };
+    let Some((client, server)) = ends() else {
+        return;
+    };
     let (client, server, _listener) = connected(&client, &server);
     stream_io::send(&client, &[7; 1000]).expect("send");
     await_readable(&server);
     let subflows = await_subflows(&client, 2);
     let local = socket::local_addr(&client).expect("address");
-    assert_eq!((subflows[0].local, subflows[0].remote), (Some(local), Some(address("192.0.2.1:5201"))));
+    assert_eq!(
+        (subflows[0].local, subflows[0].remote),
+        (Some(local), Some(address("192.0.2.1:5201")))
+    );
     assert_eq!(subflows[1].remote, Some(address("198.51.100.1:5201")));
-    assert_eq!(subflows[1].local.map(|local| local.ip()), Some(address("198.51.100.2:0").ip()));
+    assert_eq!(
+        subflows[1].local.map(|local| local.ip()),
+        Some(address("198.51.100.2:0").ip())
+    );
     for subflow in &subflows {
-        assert_eq!((subflow.info.pmtu_bytes, subflow.info.bytes_retransmitted.unwrap_or(0)), (1500, 0));
+        assert_eq!(
+            (
+                subflow.info.pmtu_bytes,
+                subflow.info.bytes_retransmitted.unwrap_or(0)
+            ),
+            (1500, 0)
+        );
     }
     // The number came later than the addresses (Linux 6.5): both have one, or neither.
     let (first, second) = (subflows[0].id, subflows[1].id);
-    assert!(first < second || (first, second) == (None, None), "{first:?} {second:?}");
+    assert!(
+        first < second || (first, second) == (None, None),
+        "{first:?} {second:?}"
+    );
     // The server sees the same connections from the other side.
     let mirrored = await_subflows(&server, 2);
     for (ours, theirs) in subflows.iter().zip(&mirrored) {

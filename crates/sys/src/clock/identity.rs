@@ -15,7 +15,10 @@ use crate::syscall::syscall;
 /// The operating system's, reading the file.
 pub fn boot_id() -> Result<String> {
     const PATH: &str = "/proc/sys/kernel/random/boot_id";
-    Ok(fs::read_to_string(PATH).during("read", PATH)?.trim().to_owned())
+    Ok(fs::read_to_string(PATH)
+        .during("read", PATH)?
+        .trim()
+        .to_owned())
 }
 
 /// Largest error of the wall clock as the program that keeps it to a time source states it, ns (adjtimex(2), `maxerror`,
@@ -31,7 +34,9 @@ pub fn realtime_error_max_ns() -> Result<Option<u64>> {
     let is_kept = state != libc::TIME_ERROR && time.status & libc::STA_UNSYNC == 0;
     // The field counts microseconds, also where others of the structure count nanoseconds.
     let error_us = u64::try_from(time.maxerror).ok();
-    Ok(error_us.filter(|_| is_kept).map(|us| us.saturating_mul(1000)))
+    Ok(error_us
+        .filter(|_| is_kept)
+        .map(|us| us.saturating_mul(1000)))
 }
 
 /// Wall clock minus monotonic clock, ns: what turns a time of the one into one of the other until the wall clock is set.
@@ -52,7 +57,10 @@ mod tests {
     fn the_offset_turns_the_monotonic_clock_into_the_wall_clock() {
         let now_ns = i128::from(monotonic_ns()) + i128::from(realtime_offset_ns());
         let late_ns = i128::from(unix_ns()) - now_ns;
-        assert!((-1_000_000_000..1_000_000_000).contains(&late_ns), "{late_ns}");
+        assert!(
+            (-1_000_000_000..1_000_000_000).contains(&late_ns),
+            "{late_ns}"
+        );
     }
 
     #[test]
@@ -67,7 +75,10 @@ mod tests {
     fn the_error_is_within_the_kernels_bounds_where_a_time_source_keeps_the_clock() {
         match realtime_error_max_ns() {
             // NTP_PHASE_LIMIT of the kernel: beyond 16 s the clock counts as not kept.
-            Ok(error_ns) => assert!(error_ns.is_none_or(|ns| ns <= 16_000_000_000), "{error_ns:?}"),
+            Ok(error_ns) => assert!(
+                error_ns.is_none_or(|ns| ns <= 16_000_000_000),
+                "{error_ns:?}"
+            ),
             Err(error) => assert_eq!(error.errno(), Some(libc::EPERM), "{error}"),
         }
     }

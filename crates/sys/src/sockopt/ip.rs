@@ -12,7 +12,8 @@ pub const IPV6_V6ONLY: SocketOption<bool> = option!(IPPROTO_IPV6, IPV6_V6ONLY);
 
 /// Leaves the choice of the local port to `connect`, so that one port serves connections to different peers (Linux 4.2).
 /// Before bind; for both families.
-pub const IP_BIND_ADDRESS_NO_PORT: SocketOption<bool> = option!(IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT);
+pub const IP_BIND_ADDRESS_NO_PORT: SocketOption<bool> =
+    option!(IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT);
 
 /// Off, the socket receives only from multicast groups it has joined itself (Linux 2.6.31).
 pub const IP_MULTICAST_ALL: SocketOption<bool> = option!(IPPROTO_IP, IP_MULTICAST_ALL);
@@ -97,9 +98,23 @@ const LOCAL_PORT_RANGE: SocketOption = option!(IPPROTO_IP, IP_LOCAL_PORT_RANGE, 
 /// The operating system's.
 pub fn set_dont_fragment(fd: impl AsFd, on: bool) -> Result<()> {
     if is_v6(&fd)? {
-        IPV6_MTU_DISCOVER.set_int(&fd, if on { libc::IPV6_PMTUDISC_DO } else { libc::IPV6_PMTUDISC_DONT })?;
+        IPV6_MTU_DISCOVER.set_int(
+            &fd,
+            if on {
+                libc::IPV6_PMTUDISC_DO
+            } else {
+                libc::IPV6_PMTUDISC_DONT
+            },
+        )?;
     }
-    IP_MTU_DISCOVER.set_int(fd, if on { libc::IP_PMTUDISC_DO } else { libc::IP_PMTUDISC_DONT })
+    IP_MTU_DISCOVER.set_int(
+        fd,
+        if on {
+            libc::IP_PMTUDISC_DO
+        } else {
+            libc::IP_PMTUDISC_DONT
+        },
+    )
 }
 
 /// Sends packets up to the MTU of the own device with the DF bit, whatever path MTU the kernel has learned
@@ -121,7 +136,11 @@ pub fn set_path_mtu_probe(fd: impl AsFd) -> Result<()> {
 /// # Errors
 /// The operating system's; `ENOTCONN` on a socket that is not connected.
 pub fn path_mtu(fd: impl AsFd) -> Result<u32> {
-    if crate::socket::is_ipv4_socket(&fd) { IPV4_PATH_MTU.get(fd) } else { IPV6_PATH_MTU.get(fd) }
+    if crate::socket::is_ipv4_socket(&fd) {
+        IPV4_PATH_MTU.get(fd)
+    } else {
+        IPV6_PATH_MTU.get(fd)
+    }
 }
 
 /// Queues the errors of single datagrams for [`crate::udp::take_error`] (`IP_RECVERR`, `IPV6_RECVERR`, Linux 2.2); of both
@@ -139,7 +158,10 @@ pub fn set_receive_errors(fd: impl AsFd, on: bool) -> Result<()> {
 }
 
 fn is_v6(fd: impl AsFd) -> Result<bool> {
-    Ok(SockRef::from(&fd).domain().during("getsockopt SO_DOMAIN", "")? == Domain::IPV6)
+    Ok(SockRef::from(&fd)
+        .domain()
+        .during("getsockopt SO_DOMAIN", "")?
+        == Domain::IPV6)
 }
 
 const TOS: SocketOption = option!(IPPROTO_IP, IP_TOS);

@@ -14,9 +14,13 @@ use crate::error::{During, Result};
 pub fn set_multicast_ttl(fd: impl AsFd, ttl: u8) -> Result<()> {
     let socket = SockRef::from(&fd);
     if crate::socket::is_ipv4_socket(&fd) {
-        socket.set_multicast_ttl_v4(ttl.into()).during("setsockopt IP_MULTICAST_TTL", ttl)
+        socket
+            .set_multicast_ttl_v4(ttl.into())
+            .during("setsockopt IP_MULTICAST_TTL", ttl)
     } else {
-        socket.set_multicast_hops_v6(ttl.into()).during("setsockopt IPV6_MULTICAST_HOPS", ttl)
+        socket
+            .set_multicast_hops_v6(ttl.into())
+            .during("setsockopt IPV6_MULTICAST_HOPS", ttl)
     }
 }
 
@@ -29,11 +33,17 @@ pub fn join_group(fd: impl AsFd, group: IpAddr, source: Option<IpAddr>) -> Resul
     let socket = SockRef::from(&fd);
     let any = Ipv4Addr::UNSPECIFIED;
     match (group, source) {
-        (IpAddr::V4(group), None) => socket.join_multicast_v4(&group, &any).during("join group", group),
-        (IpAddr::V4(group), Some(IpAddr::V4(source))) => {
-            socket.join_ssm_v4(&source, &group, &any).during("join group", group)
+        (IpAddr::V4(group), None) => socket
+            .join_multicast_v4(&group, &any)
+            .during("join group", group),
+        (IpAddr::V4(group), Some(IpAddr::V4(source))) => socket
+            .join_ssm_v4(&source, &group, &any)
+            .during("join group", group),
+        (IpAddr::V6(group), None) => socket
+            .join_multicast_v6(&group, 0)
+            .during("join group", group),
+        (group, Some(_)) => {
+            Err(std::io::Error::from(std::io::ErrorKind::InvalidInput)).during("join group", group)
         }
-        (IpAddr::V6(group), None) => socket.join_multicast_v6(&group, 0).during("join group", group),
-        (group, Some(_)) => Err(std::io::Error::from(std::io::ErrorKind::InvalidInput)).during("join group", group),
     }
 }

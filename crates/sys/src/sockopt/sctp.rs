@@ -42,7 +42,11 @@ pub fn set_sctp_max_seg(fd: impl AsFd, bytes: u32) -> Result<()> {
 /// # Errors
 /// The operating system's.
 pub fn sctp_bindx(fd: impl AsFd, addresses: &[SocketAddr]) -> Result<()> {
-    let shown = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",");
+    let shown = addresses
+        .iter()
+        .map(SocketAddr::to_string)
+        .collect::<Vec<_>>()
+        .join(",");
     let option: SocketOption = option!(IPPROTO_SCTP, SCTP_SOCKOPT_BINDX_ADD, 100);
     option.set_bytes(fd, &packed(addresses), shown)
 }
@@ -54,7 +58,9 @@ fn packed(addresses: &[SocketAddr]) -> Vec<u8> {
         let address = SockAddr::from(*address);
         let len = usize::try_from(address.len()).unwrap_or_default();
         // SAFETY: SockAddr guarantees that its first `len` bytes are initialised; it outlives the slice.
-        bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(address.as_ptr().cast::<u8>(), len) });
+        bytes.extend_from_slice(unsafe {
+            std::slice::from_raw_parts(address.as_ptr().cast::<u8>(), len)
+        });
     }
     bytes
 }
@@ -65,11 +71,17 @@ mod tests {
 
     #[test]
     fn addresses_are_packed_without_gaps() {
-        let packed = packed(&["192.0.2.1:5201".parse().unwrap(), "[2001:db8::1]:5201".parse().unwrap()]);
+        let packed = packed(&[
+            "192.0.2.1:5201".parse().unwrap(),
+            "[2001:db8::1]:5201".parse().unwrap(),
+        ]);
         assert_eq!(packed.len(), 16 + 28);
         assert_eq!(packed[..2], (libc::AF_INET as u16).to_ne_bytes());
         assert_eq!(packed[2..8], [0x14, 0x51, 192, 0, 2, 1]);
         assert_eq!(packed[16..18], (libc::AF_INET6 as u16).to_ne_bytes());
-        assert_eq!(packed[16 + 8..16 + 24], [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(
+            packed[16 + 8..16 + 24],
+            [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+        );
     }
 }

@@ -70,9 +70,13 @@ impl QueuedError<'_> {
 /// `WouldBlock` when the queue is empty; `InvalidData` for an entry without an extended error; else the operating system's.
 pub fn take_error(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<QueuedError<'_>> {
     // SAFETY: all-zero bytes are a valid sockaddr_storage, and a valid msghdr.
-    let (mut destination, mut header): (libc::sockaddr_storage, msghdr) = unsafe { std::mem::zeroed() };
+    let (mut destination, mut header): (libc::sockaddr_storage, msghdr) =
+        unsafe { std::mem::zeroed() };
     let mut control = Control([0; CONTROL_WORDS]);
-    let mut slice = iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let mut slice = iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
     header.msg_name = (&raw mut destination).cast();
     header.msg_namelen = ADDRESS_LEN;
     header.msg_iov = &raw mut slice;
@@ -88,12 +92,16 @@ pub fn take_error(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<QueuedError<'_
     // SAFETY: the call succeeded, and `control` is still there.
     unsafe {
         for_each_control(&header, |level, kind, data| match (level, kind) {
-            (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => extended = Extended::parse(data),
+            (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
+                extended = Extended::parse(data)
+            }
             _ => attached.take(level, kind, data),
         });
     }
     let extended = extended.ok_or(io::ErrorKind::InvalidData)?;
-    let to = (header.msg_namelen > 0).then(|| socket_addr(&destination)).flatten();
+    let to = (header.msg_namelen > 0)
+        .then(|| socket_addr(&destination))
+        .flatten();
     Ok(QueuedError {
         errno: extended.errno,
         origin: extended.origin,
@@ -123,7 +131,21 @@ impl Extended {
     /// Errno 4, origin 1, type 1, code 1, padding 1, information 4, data 4; then the address of the offender.
     fn parse(data: &[u8]) -> Option<Self> {
         let (fixed, address) = data.split_first_chunk::<16>()?;
-        let &[e0, e1, e2, e3, origin, icmp_type, icmp_code, _, i0, i1, i2, i3, ..] = fixed;
+        let &[
+            e0,
+            e1,
+            e2,
+            e3,
+            origin,
+            icmp_type,
+            icmp_code,
+            _,
+            i0,
+            i1,
+            i2,
+            i3,
+            ..,
+        ] = fixed;
         let origin = match origin {
             ORIGIN_LOCAL => ErrorOrigin::Local,
             ORIGIN_ICMP => ErrorOrigin::Icmp,
@@ -156,8 +178,9 @@ const CONTROL_WORDS: usize = 18;
 
 // SAFETY: CMSG_SPACE only computes.
 const NEEDED_BYTES: u32 = unsafe {
-    libc::CMSG_SPACE((size_of::<libc::sock_extended_err>() + size_of::<libc::sockaddr_in6>()) as c_uint)
-        + libc::CMSG_SPACE(size_of::<libc::timespec>() as c_uint)
+    libc::CMSG_SPACE(
+        (size_of::<libc::sock_extended_err>() + size_of::<libc::sockaddr_in6>()) as c_uint,
+    ) + libc::CMSG_SPACE(size_of::<libc::timespec>() as c_uint)
         + 2 * libc::CMSG_SPACE(size_of::<c_int>() as c_uint)
 };
 const _: () = assert!(NEEDED_BYTES as usize <= size_of::<Control>());
@@ -183,19 +206,35 @@ mod tests {
     #[test]
     fn an_extended_error_is_read_field_by_field() {
         let error = Extended::parse(&packet_too_big()).expect("complete");
-        assert_eq!((error.errno, error.origin, error.icmp_type, error.icmp_code), (90, ErrorOrigin::Icmp6, 2, 0));
-        assert_eq!((error.info, error.offender), (1280, "2001:db8::9".parse().ok()));
+        assert_eq!(
+            (error.errno, error.origin, error.icmp_type, error.icmp_code),
+            (90, ErrorOrigin::Icmp6, 2, 0)
+        );
+        assert_eq!(
+            (error.info, error.offender),
+            (1280, "2001:db8::9".parse().ok())
+        );
     }
 
     #[test]
     fn a_cut_error_is_refused_and_a_cut_or_foreign_address_is_absent() {
         let whole = packet_too_big();
         assert_eq!(Extended::parse(&whole[..15]), None);
-        assert_eq!(Extended::parse(&whole[..16]).expect("fixed part").offender, None);
+        assert_eq!(
+            Extended::parse(&whole[..16]).expect("fixed part").offender,
+            None
+        );
         let mut unspecified = whole.clone();
         unspecified[16..18].fill(0);
-        assert_eq!(Extended::parse(&unspecified).expect("complete").offender, None);
-        let origins = [(0, ErrorOrigin::Other(0)), (1, ErrorOrigin::Local), (2, ErrorOrigin::Icmp)];
+        assert_eq!(
+            Extended::parse(&unspecified).expect("complete").offender,
+            None
+        );
+        let origins = [
+            (0, ErrorOrigin::Other(0)),
+            (1, ErrorOrigin::Local),
+            (2, ErrorOrigin::Icmp),
+        ];
         for (number, origin) in origins.into_iter().chain([(5, ErrorOrigin::Other(5))]) {
             let mut bytes = whole.clone();
             bytes[4] = number;

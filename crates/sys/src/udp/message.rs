@@ -50,7 +50,9 @@ impl<'a> Message<'a> {
     /// When it arrived by the monotonic clock. `read_ns`, when it was read, stands in for a missing stamp and bounds one.
     #[must_use]
     pub fn arrival_ns(&self, offset: RealtimeOffset, read_ns: u64) -> u64 {
-        self.stamped_unix_ns.map_or(read_ns, |stamp_ns| offset.monotonic_ns(stamp_ns).min(read_ns))
+        self.stamped_unix_ns.map_or(read_ns, |stamp_ns| {
+            offset.monotonic_ns(stamp_ns).min(read_ns)
+        })
     }
 
     /// The datagrams one by one, as far as they are in [`Self::data`]; nothing for an empty one.
@@ -70,10 +72,14 @@ impl<'a> Message<'a> {
     ) -> Self {
         // SAFETY: the caller guarantees the same.
         let attached = unsafe { Attached::of(header) };
-        let from = (header.msg_namelen > 0).then(|| socket_addr(source)).flatten();
+        let from = (header.msg_namelen > 0)
+            .then(|| socket_addr(source))
+            .flatten();
         Self {
             data: &buffer[..full_len.min(buffer.len())],
-            segment_len: attached.segment_len.map_or(full_len, |len| len.min(full_len)),
+            segment_len: attached
+                .segment_len
+                .map_or(full_len, |len| len.min(full_len)),
             from: from.map(unmap),
             full_len,
             stamped_unix_ns: attached.stamped_unix_ns,
@@ -92,7 +98,10 @@ pub fn recv_message(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<Message<'_>>
     // SAFETY: all-zero bytes are a valid sockaddr_storage, and a valid msghdr.
     let (mut source, mut header): (libc::sockaddr_storage, msghdr) = unsafe { std::mem::zeroed() };
     let mut control = Control::EMPTY;
-    let mut slice = iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let mut slice = iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
     header.msg_name = (&raw mut source).cast();
     header.msg_namelen = ADDRESS_LEN;
     header.msg_iov = &raw mut slice;
@@ -133,11 +142,17 @@ impl Attached {
     pub(super) fn take(&mut self, level: c_int, kind: c_int, data: &[u8]) {
         match (level, kind) {
             (libc::SOL_UDP, UDP_GRO) => {
-                self.segment_len = int(data).and_then(|len| usize::try_from(len).ok()).filter(|len| *len > 0);
+                self.segment_len = int(data)
+                    .and_then(|len| usize::try_from(len).ok())
+                    .filter(|len| *len > 0);
             }
             (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => self.stamped_unix_ns = nanoseconds(data),
-            (libc::SOL_IP, libc::IP_TOS) | (libc::SOL_IPV6, libc::IPV6_TCLASS) => self.tos = header_field(data),
-            (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT) => self.ttl = header_field(data),
+            (libc::SOL_IP, libc::IP_TOS) | (libc::SOL_IPV6, libc::IPV6_TCLASS) => {
+                self.tos = header_field(data)
+            }
+            (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT) => {
+                self.ttl = header_field(data)
+            }
             _ => {}
         }
     }
@@ -158,7 +173,11 @@ pub(super) unsafe fn for_each_control(header: &msghdr, mut each: impl FnMut(c_in
             // The type of the field differs between C libraries.
             let with_head: usize = head.cmsg_len as _;
             let len = with_head.saturating_sub(head_len);
-            each(head.cmsg_level, head.cmsg_type, std::slice::from_raw_parts(libc::CMSG_DATA(control), len));
+            each(
+                head.cmsg_level,
+                head.cmsg_type,
+                std::slice::from_raw_parts(libc::CMSG_DATA(control), len),
+            );
             control = libc::CMSG_NXTHDR(header, control);
         }
     }
@@ -183,7 +202,10 @@ fn nanoseconds(data: &[u8]) -> Option<u64> {
     }
     // SAFETY: there are as many bytes as the structure has, all bit patterns are valid, and the read is unaligned.
     let time = unsafe { data.as_ptr().cast::<libc::timespec>().read_unaligned() };
-    let (seconds, rest) = (u64::try_from(time.tv_sec).ok()?, u64::try_from(time.tv_nsec).ok()?);
+    let (seconds, rest) = (
+        u64::try_from(time.tv_sec).ok()?,
+        u64::try_from(time.tv_nsec).ok()?,
+    );
     seconds.checked_mul(1_000_000_000)?.checked_add(rest)
 }
 
@@ -202,7 +224,8 @@ const CONTROL_WORDS: usize = 13;
 // SAFETY: CMSG_SPACE only computes.
 const INT_SPACE: usize = unsafe { libc::CMSG_SPACE(size_of::<c_int>() as c_uint) } as usize;
 // SAFETY: as above.
-const TIME_SPACE: usize = unsafe { libc::CMSG_SPACE(size_of::<libc::timespec>() as c_uint) } as usize;
+const TIME_SPACE: usize =
+    unsafe { libc::CMSG_SPACE(size_of::<libc::timespec>() as c_uint) } as usize;
 const _: () = assert!(3 * INT_SPACE + TIME_SPACE <= size_of::<Control>());
 const _: () = assert!(align_of::<Control>() >= align_of::<libc::cmsghdr>());
 
@@ -232,6 +255,9 @@ mod tests {
         attached.take(libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS, &[1; 7]);
         attached.take(libc::SOL_UDP, UDP_GRO, &[1; 3]);
         attached.take(libc::SOL_IP, libc::IP_TTL, &[1; 2]);
-        assert_eq!((attached.stamped_unix_ns, attached.segment_len, attached.ttl), (None, None, None));
+        assert_eq!(
+            (attached.stamped_unix_ns, attached.segment_len, attached.ttl),
+            (None, None, None)
+        );
     }
 }

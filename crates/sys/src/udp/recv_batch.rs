@@ -78,8 +78,15 @@ impl RecvBatch {
         let flags = (libc::MSG_DONTWAIT | libc::MSG_TRUNC) as _;
         // SAFETY: `prepare` made every header point to its own slot's slice, source and control buffer with their
         // true sizes; all are writable, and the timeout may be null.
-        let received =
-            syscall(unsafe { libc::recvmmsg(fd, self.headers.as_mut_ptr(), slots, flags, std::ptr::null_mut()) })?;
+        let received = syscall(unsafe {
+            libc::recvmmsg(
+                fd,
+                self.headers.as_mut_ptr(),
+                slots,
+                flags,
+                std::ptr::null_mut(),
+            )
+        })?;
         self.received = usize::try_from(received).unwrap_or_default();
         Ok(self.received)
     }
@@ -94,7 +101,10 @@ impl RecvBatch {
             .zip(&mut self.sources)
             .zip(&mut self.controls);
         for ((((header, slice), data), source), control) in slots {
-            *slice = iovec { iov_base: data.as_mut_ptr().cast(), iov_len: self.slot_len };
+            *slice = iovec {
+                iov_base: data.as_mut_ptr().cast(),
+                iov_len: self.slot_len,
+            };
             let message = &mut header.msg_hdr;
             message.msg_name = std::ptr::from_mut(source).cast();
             message.msg_namelen = ADDRESS_LEN;

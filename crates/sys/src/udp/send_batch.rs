@@ -25,10 +25,18 @@ pub fn send_many(fd: impl AsFd, buffer: &[u8], datagram_len: usize) -> io::Resul
         return Err(io::ErrorKind::InvalidInput.into());
     }
     // SAFETY: all-zero bytes are a valid iovec, and a valid mmsghdr.
-    let (mut slices, mut messages): ([iovec; BATCH_MAX], [libc::mmsghdr; BATCH_MAX]) = unsafe { std::mem::zeroed() };
+    let (mut slices, mut messages): ([iovec; BATCH_MAX], [libc::mmsghdr; BATCH_MAX]) =
+        unsafe { std::mem::zeroed() };
     let mut count = 0;
-    for ((datagram, slice), message) in buffer.chunks(datagram_len).zip(&mut slices).zip(&mut messages) {
-        *slice = iovec { iov_base: datagram.as_ptr().cast_mut().cast(), iov_len: datagram.len() };
+    for ((datagram, slice), message) in buffer
+        .chunks(datagram_len)
+        .zip(&mut slices)
+        .zip(&mut messages)
+    {
+        *slice = iovec {
+            iov_base: datagram.as_ptr().cast_mut().cast(),
+            iov_len: datagram.len(),
+        };
         message.msg_hdr.msg_iov = slice;
         message.msg_hdr.msg_iovlen = 1;
         count += 1;
@@ -38,7 +46,8 @@ pub fn send_many(fd: impl AsFd, buffer: &[u8], datagram_len: usize) -> io::Resul
     let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as _;
     // SAFETY: the first `count` messages each name one slice of `buffer`, which the kernel only reads; messages and
     // slices are writable and outlive the call.
-    let sent = syscall(unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), count as c_uint, flags) })?;
+    let sent =
+        syscall(unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), count as c_uint, flags) })?;
     Ok(usize::try_from(sent).unwrap_or_default())
 }
 
@@ -56,8 +65,12 @@ pub fn send_segmented(fd: impl AsFd, buffer: &[u8], segment_len: usize) -> io::R
     if segment_len == 0 {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let segment_len = u16::try_from(segment_len).map_err(|_| io::Error::from_raw_os_error(libc::EMSGSIZE))?;
-    let mut slice = iovec { iov_base: buffer.as_ptr().cast_mut().cast(), iov_len: buffer.len() };
+    let segment_len =
+        u16::try_from(segment_len).map_err(|_| io::Error::from_raw_os_error(libc::EMSGSIZE))?;
+    let mut slice = iovec {
+        iov_base: buffer.as_ptr().cast_mut().cast(),
+        iov_len: buffer.len(),
+    };
     let mut control = SegmentControl([0; 3]);
     // SAFETY: all-zero bytes are a valid msghdr.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -72,11 +85,19 @@ pub fn send_segmented(fd: impl AsFd, buffer: &[u8], segment_len: usize) -> io::R
         (*header).cmsg_level = libc::SOL_UDP;
         (*header).cmsg_type = UDP_SEGMENT;
         (*header).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as c_uint) as _;
-        libc::CMSG_DATA(header).cast::<u16>().write_unaligned(segment_len);
+        libc::CMSG_DATA(header)
+            .cast::<u16>()
+            .write_unaligned(segment_len);
     }
     let fd = fd.as_fd().as_raw_fd();
     // SAFETY: the message names `slice` and `control`, which the kernel only reads and which outlive the call.
-    syscall_len(unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) })
+    syscall_len(unsafe {
+        libc::sendmsg(
+            fd,
+            &raw const message,
+            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+        )
+    })
 }
 
 /// Room for one control message with an `u16`, aligned as `cmsghdr` wants it.

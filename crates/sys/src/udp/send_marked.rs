@@ -15,7 +15,10 @@ use crate::syscall::syscall_len;
 /// # Errors
 /// As [`super::send`].
 pub fn send_with_tos(fd: impl AsFd, data: &[u8], tos: u8) -> io::Result<usize> {
-    let mut slice = iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
+    let mut slice = iovec {
+        iov_base: data.as_ptr().cast_mut().cast(),
+        iov_len: data.len(),
+    };
     let mut control = Control([0; 6]);
     // SAFETY: all-zero bytes are a valid msghdr.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -25,7 +28,10 @@ pub fn send_with_tos(fd: impl AsFd, data: &[u8], tos: u8) -> io::Result<usize> {
     message.msg_controllen = CONTROL_LEN as _;
     // The kernel takes the one of the packet's family and ignores the other. So the call need not find out whether an IPv6
     // socket is connected to a mapped address.
-    let kinds = [(libc::SOL_IP, libc::IP_TOS), (libc::SOL_IPV6, libc::IPV6_TCLASS)];
+    let kinds = [
+        (libc::SOL_IP, libc::IP_TOS),
+        (libc::SOL_IPV6, libc::IPV6_TCLASS),
+    ];
     // SAFETY: the control buffer is aligned for a cmsghdr and has room for two with an int behind them (asserted below).
     // Both headers exist and lie inside with their data. The second is at a fixed distance: CMSG_NXTHDR of some C
     // libraries reads the length of the header it returns.
@@ -36,7 +42,9 @@ pub fn send_with_tos(fd: impl AsFd, data: &[u8], tos: u8) -> io::Result<usize> {
             (*header).cmsg_level = level;
             (*header).cmsg_type = kind;
             (*header).cmsg_len = libc::CMSG_LEN(size_of::<c_int>() as c_uint) as _;
-            libc::CMSG_DATA(header).cast::<c_int>().write_unaligned(tos.into());
+            libc::CMSG_DATA(header)
+                .cast::<c_int>()
+                .write_unaligned(tos.into());
         }
     }
     let fd = fd.as_fd().as_raw_fd();

@@ -42,7 +42,10 @@ pub(crate) fn accept_from(client: impl AsFd, local: &str) -> OwnedFd {
 
 pub(crate) fn accept_one(listener: impl AsFd) -> OwnedFd {
     await_readable(&listener);
-    socket::accept(&listener).expect("accept").expect("somebody waits").0
+    socket::accept(&listener)
+        .expect("accept")
+        .expect("somebody waits")
+        .0
 }
 
 pub(crate) fn tcp_pair() -> (OwnedFd, OwnedFd) {
@@ -61,14 +64,22 @@ pub(crate) fn udp_pair(local: &str) -> (OwnedFd, OwnedFd) {
 }
 
 pub(crate) fn await_readable(fd: impl AsFd) {
-    assert!(wait_fd(fd, Interest::READ, TIMEOUT).expect("poll"), "nothing to read came");
+    assert!(
+        wait_fd(fd, Interest::READ, TIMEOUT).expect("poll"),
+        "nothing to read came"
+    );
 }
 
 pub(crate) fn await_writable(fd: impl AsFd) {
-    assert!(wait_fd(fd, Interest::WRITE, TIMEOUT).expect("poll"), "no room to write came");
+    assert!(
+        wait_fd(fd, Interest::WRITE, TIMEOUT).expect("poll"),
+        "no room to write came"
+    );
 }
 
 /// Bytes in which a shift or a swap shows.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i.wrapping_mul(31) ^ (i >> 8)) as u8).collect()
+    (0..len)
+        .map(|i| (i.wrapping_mul(31) ^ (i >> 8)) as u8)
+        .collect()
 }

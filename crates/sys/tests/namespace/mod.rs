@@ -27,8 +27,10 @@ impl Namespace {
         let (send, receive) = channel();
         let thread = std::thread::spawn(move || {
             // SAFETY: no pointers are passed; the calls concern this thread alone.
-            let (entered, thread_id) = unsafe { (libc::unshare(libc::CLONE_NEWNET), libc::gettid()) };
-            send.send((entered == 0).then_some(thread_id)).expect("the constructor waits");
+            let (entered, thread_id) =
+                unsafe { (libc::unshare(libc::CLONE_NEWNET), libc::gettid()) };
+            send.send((entered == 0).then_some(thread_id))
+                .expect("the constructor waits");
             // Jobs run here, because a namespace is that of a thread.
             queue.into_iter().for_each(|job| job());
         });
@@ -36,7 +38,11 @@ impl Namespace {
             skip("a network namespace needs CAP_SYS_ADMIN");
             return None;
         };
-        let namespace = Self { jobs: Some(jobs), thread: Some(thread), thread_id };
+        let namespace = Self {
+            jobs: Some(jobs),
+            thread: Some(thread),
+            thread_id,
+        };
         namespace.ip("link set lo up");
         Some(namespace)
     }
@@ -45,15 +51,26 @@ impl Namespace {
     pub(crate) fn run<T: Send + 'static>(&self, closure: impl FnOnce() -> T + Send + 'static) -> T {
         let (send, receive) = channel();
         let job = Box::new(move || drop(send.send(closure())));
-        self.jobs.as_ref().expect("only drop takes them").send(job).expect("the thread runs");
+        self.jobs
+            .as_ref()
+            .expect("only drop takes them")
+            .send(job)
+            .expect("the thread runs");
         receive.recv().expect("the closure returned")
     }
 
     /// Runs `ip` with these arguments in the namespace (ip(8)).
     pub(crate) fn ip(&self, arguments: &str) -> String {
         let arguments: Vec<_> = arguments.split_whitespace().map(str::to_owned).collect();
-        let (shown, output) = self
-            .run(move || (arguments.join(" "), Command::new("ip").args(&arguments).output().expect("ip is installed")));
+        let (shown, output) = self.run(move || {
+            (
+                arguments.join(" "),
+                Command::new("ip")
+                    .args(&arguments)
+                    .output()
+                    .expect("ip is installed"),
+            )
+        });
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "ip {shown}: {error}");
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -66,9 +83,21 @@ impl Namespace {
     }
 
     /// Joins two namespaces by a pair of devices called `name`, with addresses that ip-address(8) accepts.
-    pub(crate) fn join(&self, name: &str, addresses: &[&str], other: &Self, other_addresses: &[&str]) {
-        let peer = format!("/proc/{}/task/{}/ns/net", std::process::id(), other.thread_id);
-        self.ip(&format!("link add {name} type veth peer name {name} netns {peer}"));
+    pub(crate) fn join(
+        &self,
+        name: &str,
+        addresses: &[&str],
+        other: &Self,
+        other_addresses: &[&str],
+    ) {
+        let peer = format!(
+            "/proc/{}/task/{}/ns/net",
+            std::process::id(),
+            other.thread_id
+        );
+        self.ip(&format!(
+            "link add {name} type veth peer name {name} netns {peer}"
+        ));
         for (end, addresses) in [(self, addresses), (other, other_addresses)] {
             for address in addresses {
                 end.ip(&format!("address add {address} dev {name}"));
@@ -82,7 +111,10 @@ impl Namespace {
     /// The kernel lets packets through a device a little after it was set up.
     pub(crate) fn await_up(&self, name: &str) {
         let end = Instant::now() + Duration::from_secs(20);
-        while !self.ip(&format!("-o link show dev {name}")).contains("state UP") {
+        while !self
+            .ip(&format!("-o link show dev {name}"))
+            .contains("state UP")
+        {
             assert!(Instant::now() < end, "{name} does not come up");
             std::thread::yield_now();
         }
