@@ -21,7 +21,10 @@ pub fn known_hosts(bytes: &[u8]) -> usize {
     list.set(&host, fingerprint);
     let again = HostList::parse(&list.to_bytes());
     assert_eq!(again, list, "what was written is read alike");
-    assert_eq!((again.get(&host), again.get(&other)), (Some(fingerprint), of_other));
+    assert_eq!(
+        (again.get(&host), again.get(&other)),
+        (Some(fingerprint), of_other)
+    );
     assert!(list.remove(&host) && !list.remove(&host));
     assert_eq!((list.get(&host), list.get(&other)), (None, of_other));
     damages.len()
@@ -36,9 +39,19 @@ mod tests {
     #[test]
     fn damaged_lines_are_counted() {
         let good = "lab:5201 sha256:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE\n";
-        for (text, expected) in [("", 0), (good, 0), ("\n\n#", 0), ("x", 1), ("lab:5201 x\n\0\n", 2)] {
+        for (text, expected) in [
+            ("", 0),
+            (good, 0),
+            ("\n\n#", 0),
+            ("x", 1),
+            ("lab:5201 x\n\0\n", 2),
+        ] {
             assert_eq!(known_hosts(text.as_bytes()), expected, "{text}");
-            assert_eq!(known_hosts([good, text].concat().as_bytes()), expected, "{text}");
+            assert_eq!(
+                known_hosts([good, text].concat().as_bytes()),
+                expected,
+                "{text}"
+            );
         }
     }
 

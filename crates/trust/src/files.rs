@@ -40,7 +40,11 @@ pub enum FileError {
 impl FileError {
     /// An error of the operating system.
     pub(crate) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io { operation, path: path.to_owned(), source }
+        move |source| Self::Io {
+            operation,
+            path: path.to_owned(),
+            source,
+        }
     }
 
     pub(crate) fn is_not_found(&self) -> bool {
@@ -68,14 +72,20 @@ fn open(path: &Path) -> Result<File, FileError> {
 
 fn refuse_exposed(path: &Path, file: &File, protected: Protected) -> Result<(), FileError> {
     let metadata = file.metadata().map_err(FileError::io("stat", path))?;
-    exposure(path, &metadata, protected).map_or(Ok(()), |exposure| Err(FileError::Exposed(exposure)))
+    exposure(path, &metadata, protected)
+        .map_or(Ok(()), |exposure| Err(FileError::Exposed(exposure)))
 }
 
 fn read(path: &Path, file: &File, bytes_max: u64) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
-    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(FileError::io("read", path))?;
+    file.take(bytes_max.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(FileError::io("read", path))?;
     if bytes.len() as u64 > bytes_max {
-        return Err(FileError::TooLong { path: path.to_owned(), bytes_max });
+        return Err(FileError::TooLong {
+            path: path.to_owned(),
+            bytes_max,
+        });
     }
     Ok(bytes)
 }
@@ -96,9 +106,16 @@ pub(crate) fn create(path: &Path, bytes: &[u8]) -> Result<bool, FileError> {
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     // A rename would replace a symbolic link instead of the file it leads to.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+    if let Some(directory) = path
+        .parent()
+        .filter(|directory| !directory.as_os_str().is_empty())
+    {
         let mut builder = fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(directory).map_err(FileError::io("create", directory))?;
+        builder
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .map_err(FileError::io("create", directory))?;
     }
     Part::write(&path, bytes)?.rename(&path)
 }
@@ -110,9 +127,15 @@ impl Part {
     fn write(path: &Path, bytes: &[u8]) -> Result<Self, FileError> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or("file");
         let part = Self(path.with_file_name(format!(".{name}.{}", random_digits::<8>())));
-        let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part.0);
+        let opened = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&part.0);
         let mut file = opened.map_err(FileError::io("create", path))?;
-        file.write_all(bytes).and_then(|()| file.sync_all()).map_err(FileError::io("write", path))?;
+        file.write_all(bytes)
+            .and_then(|()| file.sync_all())
+            .map_err(FileError::io("write", path))?;
         Ok(part)
     }
 
@@ -140,7 +163,15 @@ mod tests {
 
     fn names(directory: &Path) -> Vec<String> {
         let entries = fs::read_dir(directory).expect("a directory");
-        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name")).collect()
+        entries
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .into_string()
+                    .expect("a name")
+            })
+            .collect()
     }
 
     #[test]
@@ -185,9 +216,14 @@ mod tests {
             assert_eq!(read_private(file.path(), 1).is_ok(), is_private, "{mode:o}");
             assert_eq!(read_trusted(file.path(), 1).is_ok(), is_trusted, "{mode:o}");
         }
-        let text = read_private(file.path(), 1).expect_err("exposed").to_string();
+        let text = read_private(file.path(), 1)
+            .expect_err("exposed")
+            .to_string();
         let path = file.path().display();
-        assert_eq!(text, format!("{path}: mode 0602 lets others read it; chmod 600 {path}"));
+        assert_eq!(
+            text,
+            format!("{path}: mode 0602 lets others read it; chmod 600 {path}")
+        );
     }
 
     #[test]
@@ -196,8 +232,19 @@ mod tests {
         fs::write(file.path(), b"abc").expect("our file");
         assert_eq!(read_private(file.path(), 3).expect("short enough"), b"abc");
         for (path, bytes_max) in [(file.path(), 2), (Path::new("/dev/zero"), 4096)] {
-            assert!(matches!(read_private(path, bytes_max), Err(FileError::TooLong { .. })), "{}", path.display());
+            assert!(
+                matches!(
+                    read_private(path, bytes_max),
+                    Err(FileError::TooLong { .. })
+                ),
+                "{}",
+                path.display()
+            );
         }
-        assert!(read_private(Path::new("/nowhere/f"), 1).expect_err("no file").is_not_found());
+        assert!(
+            read_private(Path::new("/nowhere/f"), 1)
+                .expect_err("no file")
+                .is_not_found()
+        );
     }
 }

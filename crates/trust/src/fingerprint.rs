@@ -57,7 +57,10 @@ impl FromStr for Fingerprint {
     type Err = BadFingerprint;
 
     fn from_str(text: &str) -> Result<Self, BadFingerprint> {
-        let digits = text.strip_prefix(PREFIX).filter(|digits| digits.len() == 43).ok_or(BadFingerprint)?;
+        let digits = text
+            .strip_prefix(PREFIX)
+            .filter(|digits| digits.len() == 43)
+            .ok_or(BadFingerprint)?;
         let bytes = URL_SAFE_NO_PAD.decode(digits).map_err(|_| BadFingerprint)?;
         bytes.try_into().map(Self).map_err(|_| BadFingerprint)
     }
@@ -76,7 +79,10 @@ mod tests {
     fn text_is_prefix_and_base64url() {
         assert_eq!(Fingerprint::of(b"").to_string(), OF_NOTHING);
         assert_eq!(OF_NOTHING.parse(), Ok(Fingerprint::of(b"")));
-        assert_eq!(format!("{:?}", Fingerprint::of(b"")), format!("Fingerprint({OF_NOTHING})"));
+        assert_eq!(
+            format!("{:?}", Fingerprint::of(b"")),
+            format!("Fingerprint({OF_NOTHING})")
+        );
     }
 
     #[test]

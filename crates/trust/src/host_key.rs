@@ -86,7 +86,10 @@ impl HostKey {
     }
 
     fn of_file(text: &[u8], path: &Path) -> Result<Self, KeyError> {
-        let is_encrypted = || text.windows(ENCRYPTED.len()).any(|label| label == ENCRYPTED);
+        let is_encrypted = || {
+            text.windows(ENCRYPTED.len())
+                .any(|label| label == ENCRYPTED)
+        };
         Self::from_pem(text).ok_or_else(|| match is_encrypted() {
             true => KeyError::Encrypted(path.to_owned()),
             false => KeyError::NoKey(path.to_owned()),
@@ -94,7 +97,11 @@ impl HostKey {
     }
 
     fn from_pem(text: &[u8]) -> Option<Self> {
-        Self::from_pkcs8(PrivatePkcs8KeyDer::from_pem_slice(text).ok()?.secret_pkcs8_der())
+        Self::from_pkcs8(
+            PrivatePkcs8KeyDer::from_pem_slice(text)
+                .ok()?
+                .secret_pkcs8_der(),
+        )
     }
 
     fn from_pkcs8(der: &[u8]) -> Option<Self> {
@@ -103,7 +110,10 @@ impl HostKey {
         let fingerprint = Fingerprint::of(&public);
         // With raw public keys the certificate is the key itself (RFC 7250, 3).
         let certified = Arc::new(CertifiedKey::new(vec![CertificateDer::from(public)], key));
-        Some(Self { certified, fingerprint })
+        Some(Self {
+            certified,
+            fingerprint,
+        })
     }
 }
 
@@ -115,13 +125,17 @@ impl fmt::Debug for HostKey {
 
 /// Version 1 of PKCS#8, the one without the public key, which all versions of openssl read.
 fn generate() -> Result<Vec<u8>, KeyError> {
-    let document = Ed25519KeyPair::generate_pkcs8v1(&SystemRandom::new()).map_err(|_| KeyError::Generation)?;
+    let document =
+        Ed25519KeyPair::generate_pkcs8v1(&SystemRandom::new()).map_err(|_| KeyError::Generation)?;
     Ok(document.as_ref().to_vec())
 }
 
 /// PEM form; the base64 of an Ed25519 key is one line of 64 characters (RFC 8410, 10.3).
 fn pem(pkcs8: &[u8]) -> String {
-    format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", STANDARD.encode(pkcs8))
+    format!(
+        "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n",
+        STANDARD.encode(pkcs8)
+    )
 }
 
 #[cfg(test)]
@@ -148,7 +162,8 @@ mod tests {
     fn key_with_a_passphrase_is_named_as_such() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("key");
-        let text = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIGb\n-----END ENCRYPTED PRIVATE KEY-----\n";
+        let text =
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIGb\n-----END ENCRYPTED PRIVATE KEY-----\n";
         fs::write(&path, text).expect("written");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
         let error = HostKey::load_or_create(&path).expect_err("it cannot be read");
@@ -163,10 +178,19 @@ mod tests {
         let first = HostKey::load_or_create(&path).expect("created");
         let again = HostKey::load_or_create(&path).expect("read");
         assert_eq!(first.fingerprint(), again.fingerprint());
-        assert_ne!(first.fingerprint(), HostKey::ephemeral().expect("another key").fingerprint());
-        assert_eq!(fs::metadata(&path).expect("a file").permissions().mode() & 0o7777, 0o600);
+        assert_ne!(
+            first.fingerprint(),
+            HostKey::ephemeral().expect("another key").fingerprint()
+        );
+        assert_eq!(
+            fs::metadata(&path).expect("a file").permissions().mode() & 0o7777,
+            0o600
+        );
         let text = fs::read_to_string(&path).expect("text");
-        assert!(text.lines().all(|line| line.len() <= 64), "RFC 7468, 3: {text}");
+        assert!(
+            text.lines().all(|line| line.len() <= 64),
+            "RFC 7468, 3: {text}"
+        );
         assert!(!format!("{first:?}").contains(text.lines().nth(1).expect("base64")));
     }
 
@@ -179,7 +203,11 @@ mod tests {
             -----END PRIVATE KEY-----\n";
         let rows = [
             ("", 0o600, "no Ed25519 private key"),
-            ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", 0o600, "no Ed25519 private key"),
+            (
+                "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+                0o600,
+                "no Ed25519 private key",
+            ),
             (&rsa_like, 0o600, "no Ed25519 private key"),
             (p256, 0o600, "no Ed25519 private key"),
             (RFC_8410, 0o640, "chmod 600"),
@@ -190,10 +218,14 @@ mod tests {
             fs::write(&path, text).expect("our file");
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("our file");
             let error = HostKey::load_or_create(&path).expect_err(part).to_string();
-            assert!(error.starts_with("host key ") && error.contains(part), "{error}");
+            assert!(
+                error.starts_with("host key ") && error.contains(part),
+                "{error}"
+            );
             assert_eq!(fs::read_to_string(&path).expect("kept"), *text);
         }
-        let error = HostKey::load_or_create(&directory.path().join("no/key")).expect_err("no directory");
+        let error =
+            HostKey::load_or_create(&directory.path().join("no/key")).expect_err("no directory");
         assert!(error.to_string().contains("no/key"), "{error}");
     }
 
@@ -205,7 +237,10 @@ mod tests {
     /// Fingerprint of the key in a file by openssl(1); `None` where it is not installed.
     fn fingerprint_by_openssl(path: &Path) -> Option<String> {
         let mut openssl = Command::new("openssl");
-        openssl.args(["pkey", "-pubout", "-outform", "DER", "-in"]).arg(path).stderr(Stdio::inherit());
+        openssl
+            .args(["pkey", "-pubout", "-outform", "DER", "-in"])
+            .arg(path)
+            .stderr(Stdio::inherit());
         let public = match openssl.output() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
             output => output.expect("openssl runs"),
@@ -213,7 +248,10 @@ mod tests {
         assert!(public.status.success(), "openssl reads the key");
         let der = path.with_extension("der");
         fs::write(&der, &public.stdout).expect("our file");
-        let sum = Command::new("sha256sum").arg(&der).output().expect("coreutils");
+        let sum = Command::new("sha256sum")
+            .arg(&der)
+            .output()
+            .expect("coreutils");
         Some(String::from_utf8(sum.stdout).expect("hexadecimal")[..64].to_owned())
     }
 
@@ -226,7 +264,12 @@ mod tests {
             skip();
             return;
         };
-        let hex: String = key.fingerprint().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex: String = key
+            .fingerprint()
+            .as_bytes()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         assert_eq!(hex, expected);
     }
 
@@ -234,14 +277,22 @@ mod tests {
     fn key_of_openssl_is_accepted() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("key");
-        let made = Command::new("openssl").args(["genpkey", "-algorithm", "ed25519", "-out"]).arg(&path).status();
+        let made = Command::new("openssl")
+            .args(["genpkey", "-algorithm", "ed25519", "-out"])
+            .arg(&path)
+            .status();
         if !made.is_ok_and(|status| status.success()) {
             skip();
             return;
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("our file");
         let key = HostKey::load_or_create(&path).expect("accepted");
-        let hex: String = key.fingerprint().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex: String = key
+            .fingerprint()
+            .as_bytes()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         assert_eq!(Some(hex), fingerprint_by_openssl(&path));
     }
 }

@@ -50,13 +50,21 @@ impl KnownHosts {
     /// # Errors
     /// A file that cannot be read. One that is too long, or that others may change, is a warning, and all hosts are unknown.
     pub fn load(path: &Path) -> Result<Self, KnownHostsError> {
-        let mut known = Self { path: path.to_owned(), list: HostList::default(), warnings: Vec::new() };
+        let mut known = Self {
+            path: path.to_owned(),
+            list: HostList::default(),
+            warnings: Vec::new(),
+        };
         match read(path) {
             Ok(list) => known.set(list),
             Err(error @ FileError::Io { .. }) => return Err(error.into()),
             Err(error) => {
                 let reason = format!("{error}; all hosts are unknown");
-                known.warnings.push(KnownHostsWarning { path: path.to_owned(), line: None, reason });
+                known.warnings.push(KnownHostsWarning {
+                    path: path.to_owned(),
+                    line: None,
+                    reason,
+                });
             }
         }
         Ok(known)
@@ -81,8 +89,14 @@ impl KnownHosts {
     /// # Errors
     /// A host that cannot be written on a line; a file that cannot be written, or that others may change: to keep its
     /// lines would be to trust them.
-    pub fn remember(&mut self, host: &str, port: u16, fingerprint: Fingerprint) -> Result<(), KnownHostsError> {
-        let name = HostName::new(host, port).ok_or_else(|| KnownHostsError::Name(host.to_owned()))?;
+    pub fn remember(
+        &mut self,
+        host: &str,
+        port: u16,
+        fingerprint: Fingerprint,
+    ) -> Result<(), KnownHostsError> {
+        let name =
+            HostName::new(host, port).ok_or_else(|| KnownHostsError::Name(host.to_owned()))?;
         let mut list = read(&self.path)?;
         list.set(&name, fingerprint);
         self.write(list)
@@ -93,7 +107,8 @@ impl KnownHosts {
     /// # Errors
     /// Those of [`KnownHosts::remember`].
     pub fn forget(&mut self, host: &str, port: u16) -> Result<bool, KnownHostsError> {
-        let name = HostName::new(host, port).ok_or_else(|| KnownHostsError::Name(host.to_owned()))?;
+        let name =
+            HostName::new(host, port).ok_or_else(|| KnownHostsError::Name(host.to_owned()))?;
         let mut list = read(&self.path)?;
         let was_known = list.remove(&name);
         if was_known {
@@ -111,7 +126,11 @@ impl KnownHosts {
     fn set(&mut self, list: HostList) {
         let warning = |(line, damage): (usize, list::Damage)| {
             let reason = format!("{damage}; the host is unknown");
-            KnownHostsWarning { path: self.path.clone(), line: Some(line), reason }
+            KnownHostsWarning {
+                path: self.path.clone(),
+                line: Some(line),
+                reason,
+            }
         };
         self.warnings = list.damages().into_iter().map(warning).collect();
         self.list = list;
@@ -129,7 +148,12 @@ fn read(path: &Path) -> Result<HostList, FileError> {
 impl fmt::Display for KnownHostsWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
-            Some(line) => write!(f, "known hosts {} line {line}: {}", self.path.display(), self.reason),
+            Some(line) => write!(
+                f,
+                "known hosts {} line {line}: {}",
+                self.path.display(),
+                self.reason
+            ),
             None => write!(f, "known hosts {}", self.reason),
         }
     }
@@ -154,12 +178,21 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("linerate/known_hosts");
         let mut known = KnownHosts::load(&path).expect("no file yet");
-        assert_eq!((known.get("lab.example", 5201), known.warnings().len()), (None, 0));
+        assert_eq!(
+            (known.get("lab.example", 5201), known.warnings().len()),
+            (None, 0)
+        );
         assert!(!known.forget("lab.example", 5201).expect("unknown") && !path.exists());
         known.remember("lab.example", 5201, A).expect("written");
         known.remember("2001:DB8::7", 5201, B).expect("written");
-        assert_eq!(fs::metadata(&path).expect("a file").permissions().mode() & 0o7777, 0o600);
-        assert_eq!(fs::read_to_string(&path).expect("text"), format!("lab.example:5201 {A}\n[2001:db8::7]:5201 {B}\n"));
+        assert_eq!(
+            fs::metadata(&path).expect("a file").permissions().mode() & 0o7777,
+            0o600
+        );
+        assert_eq!(
+            fs::read_to_string(&path).expect("text"),
+            format!("lab.example:5201 {A}\n[2001:db8::7]:5201 {B}\n")
+        );
         let mut again = KnownHosts::load(&path).expect("read");
         for (host, port, expected) in [
             ("lab.example", 5201, Some(A)),
@@ -173,7 +206,10 @@ mod tests {
         }
         assert!(again.forget("lab.example", 5201).expect("written"));
         assert_eq!(again.get("lab.example", 5201), None);
-        assert_eq!(fs::read_to_string(&path).expect("text"), format!("[2001:db8::7]:5201 {B}\n"));
+        assert_eq!(
+            fs::read_to_string(&path).expect("text"),
+            format!("[2001:db8::7]:5201 {B}\n")
+        );
     }
 
     #[test]
@@ -203,18 +239,35 @@ mod tests {
                 format!(
                     "known hosts {file} line 4: a fingerprint is `sha256:` and 43 characters of base64url; the host is unknown"
                 ),
-                format!("known hosts {file} line 5: no `HOST:PORT FINGERPRINT`; the host is unknown"),
+                format!(
+                    "known hosts {file} line 5: no `HOST:PORT FINGERPRINT`; the host is unknown"
+                ),
                 format!("known hosts {file} line 7: contradicts line 6; the host is unknown"),
-                format!("known hosts {file} line 8: no `HOST:PORT FINGERPRINT`; the host is unknown"),
+                format!(
+                    "known hosts {file} line 8: no `HOST:PORT FINGERPRINT`; the host is unknown"
+                ),
             ]
         );
-        assert_eq!([known.get("a", 1), known.get("b", 1), known.get("c", 1)], [Some(A), None, None]);
+        assert_eq!(
+            [known.get("a", 1), known.get("b", 1), known.get("c", 1)],
+            [Some(A), None, None]
+        );
         known.remember("b", 1, B).expect("written");
         known.remember("c", 1, B).expect("written");
-        assert_eq!([known.get("a", 1), known.get("b", 1), known.get("c", 1)], [Some(A), Some(B), Some(B)]);
-        let kept = [format!("# mine\r\n\na:1 {A}\n\u{e9}\n").as_bytes(), b"\xff\xfe 1\n"].concat();
+        assert_eq!(
+            [known.get("a", 1), known.get("b", 1), known.get("c", 1)],
+            [Some(A), Some(B), Some(B)]
+        );
+        let kept = [
+            format!("# mine\r\n\na:1 {A}\n\u{e9}\n").as_bytes(),
+            b"\xff\xfe 1\n",
+        ]
+        .concat();
         let added = format!("b:1 {B}\nc:1 {B}\n");
-        assert_eq!(fs::read(&path).expect("bytes"), [&kept[..], added.as_bytes()].concat());
+        assert_eq!(
+            fs::read(&path).expect("bytes"),
+            [&kept[..], added.as_bytes()].concat()
+        );
         assert_eq!(known.warnings().len(), 2);
     }
 
@@ -224,7 +277,13 @@ mod tests {
         let path = directory.path().join("known_hosts");
         let text = format!("a:1 {A}\n");
         fs::write(&path, &text).expect("our file");
-        for (mode, is_trusted) in [(0o666, false), (0o602, false), (0o620, false), (0o644, true), (0o600, true)] {
+        for (mode, is_trusted) in [
+            (0o666, false),
+            (0o602, false),
+            (0o620, false),
+            (0o644, true),
+            (0o600, true),
+        ] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("our file");
             let mut known = KnownHosts::load(&path).expect("read");
             assert_eq!(known.get("a", 1), is_trusted.then_some(A), "{mode:o}");
@@ -234,7 +293,10 @@ mod tests {
             }
             let file = path.display();
             let why = format!("{file}: mode {mode:04o} lets others change it; chmod 600 {file}");
-            assert_eq!(texts(&known), [format!("known hosts {why}; all hosts are unknown")]);
+            assert_eq!(
+                texts(&known),
+                [format!("known hosts {why}; all hosts are unknown")]
+            );
             let error = known.remember("b", 1, B).expect_err("exposed").to_string();
             assert_eq!(error, format!("known hosts {why}"));
             assert!(known.forget("a", 1).is_err());
@@ -249,8 +311,14 @@ mod tests {
         fs::write(&path, vec![b'#'; 1024 * 1024 + 1]).expect("our file");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("our file");
         let known = KnownHosts::load(&path).expect("a warning");
-        assert!(texts(&known)[0].contains("longer than 1048576 bytes"), "{:?}", texts(&known));
-        let error = KnownHosts::load(directory.path()).expect_err("a directory").to_string();
+        assert!(
+            texts(&known)[0].contains("longer than 1048576 bytes"),
+            "{:?}",
+            texts(&known)
+        );
+        let error = KnownHosts::load(directory.path())
+            .expect_err("a directory")
+            .to_string();
         assert!(error.contains("read "), "{error}");
     }
 
@@ -259,11 +327,27 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("known_hosts");
         let mut known = KnownHosts::load(&path).expect("empty");
-        for host in ["", "a b", "a\nb", "#a", "a:b", "[a]", "a\u{0}", "1:2:3", &"x".repeat(256)] {
-            assert!(matches!(known.remember(host, 1, A), Err(KnownHostsError::Name(_))), "{host}");
+        for host in [
+            "",
+            "a b",
+            "a\nb",
+            "#a",
+            "a:b",
+            "[a]",
+            "a\u{0}",
+            "1:2:3",
+            &"x".repeat(256),
+        ] {
+            assert!(
+                matches!(known.remember(host, 1, A), Err(KnownHostsError::Name(_))),
+                "{host}"
+            );
             assert_eq!(known.get(host, 1), None, "{host}");
         }
-        assert!(matches!(known.remember("a", 0, A), Err(KnownHostsError::Name(_))));
+        assert!(matches!(
+            known.remember("a", 0, A),
+            Err(KnownHostsError::Name(_))
+        ));
         assert!(!path.exists());
     }
 }

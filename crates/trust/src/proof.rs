@@ -46,14 +46,42 @@ pub fn verify(token: &Token, exporter: &[u8; 32], role: Role, proof: &[u8]) -> b
 /// `secret` is the resume secret of the session, `exporter` that of the new connection, `number` the last number of a
 /// message that the client sent and `received` the last one that it received in order.
 #[must_use]
-pub fn resume_proof(secret: &[u8; 32], exporter: &[u8; 32], number: u64, received: u64) -> [u8; 32] {
-    sign(secret, &[RESUME_LABEL, exporter, &number.to_be_bytes(), &received.to_be_bytes()])
+pub fn resume_proof(
+    secret: &[u8; 32],
+    exporter: &[u8; 32],
+    number: u64,
+    received: u64,
+) -> [u8; 32] {
+    sign(
+        secret,
+        &[
+            RESUME_LABEL,
+            exporter,
+            &number.to_be_bytes(),
+            &received.to_be_bytes(),
+        ],
+    )
 }
 
 /// Whether `proof` is [`resume_proof`], in constant time.
 #[must_use]
-pub fn verify_resume(secret: &[u8; 32], exporter: &[u8; 32], number: u64, received: u64, proof: &[u8]) -> bool {
-    is_signed(secret, &[RESUME_LABEL, exporter, &number.to_be_bytes(), &received.to_be_bytes()], proof)
+pub fn verify_resume(
+    secret: &[u8; 32],
+    exporter: &[u8; 32],
+    number: u64,
+    received: u64,
+    proof: &[u8],
+) -> bool {
+    is_signed(
+        secret,
+        &[
+            RESUME_LABEL,
+            exporter,
+            &number.to_be_bytes(),
+            &received.to_be_bytes(),
+        ],
+        proof,
+    )
 }
 
 const RESUME_LABEL: &[u8] = b"linerate/1 resume\0";
@@ -88,7 +116,10 @@ pub fn address_proof(secret: &[u8; 32], opener: &FlowOpener, period: u64) -> u64
     };
     let port = opener.address.port().to_be_bytes();
     let (session, flow) = (opener.session.to_be_bytes(), opener.flow.to_be_bytes());
-    let [a, b, c, d, e, f, g, h, ..] = sign(secret, &[&octets, &port, &session, &flow, &period.to_be_bytes()]);
+    let [a, b, c, d, e, f, g, h, ..] = sign(
+        secret,
+        &[&octets, &port, &session, &flow, &period.to_be_bytes()],
+    );
     u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 1
 }
 
@@ -148,7 +179,10 @@ mod tests {
 
     #[test]
     fn proofs_differ_by_role_exporter_and_token() {
-        let (one, other) = (token("0123456789abcdef012345"), token("0123456789abcdef012346"));
+        let (one, other) = (
+            token("0123456789abcdef012345"),
+            token("0123456789abcdef012346"),
+        );
         let proofs = [
             proof(&one, &[1; 32], Role::Client),
             proof(&one, &[1; 32], Role::Server),
@@ -176,14 +210,22 @@ mod tests {
             ([2; 32], [1; 32], 4, 3, false),
         ];
         for (secret, exporter, number, received, is_good) in rows {
-            assert_eq!(verify_resume(&secret, &exporter, number, received, &good), is_good, "{number} {received}");
+            assert_eq!(
+                verify_resume(&secret, &exporter, number, received, &good),
+                is_good,
+                "{number} {received}"
+            );
         }
         assert!(!verify_resume(&[2; 32], &[1; 32], 3, 4, &good[..31]));
     }
 
     #[test]
     fn tags_differ_by_flow_and_secret() {
-        let tags = [flow_tag(&[2; 32], 5), flow_tag(&[2; 32], 6), flow_tag(&[3; 32], 5)];
+        let tags = [
+            flow_tag(&[2; 32], 5),
+            flow_tag(&[2; 32], 6),
+            flow_tag(&[3; 32], 5),
+        ];
         assert!(tags[0] != tags[1] && tags[0] != tags[2] && tags[1] != tags[2]);
     }
 
@@ -191,7 +233,11 @@ mod tests {
     fn proofs_of_addresses_cover_all_inputs_and_fit_a_stamp() {
         let opener = |address: &str, session, flow| {
             let address = address.parse().expect("an address");
-            FlowOpener { session, flow, address }
+            FlowOpener {
+                session,
+                flow,
+                address,
+            }
         };
         let proofs = [
             address_proof(&[2; 32], &opener("192.0.2.1:5", 1, 7), 3),

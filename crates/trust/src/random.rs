@@ -15,7 +15,10 @@ pub fn random<const N: usize>() -> [u8; N] {
 
 /// Random bytes as hexadecimal digits.
 pub(crate) fn random_digits<const N: usize>() -> String {
-    random::<N>().iter().map(|byte| format!("{byte:02x}")).collect()
+    random::<N>()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[cfg(test)]

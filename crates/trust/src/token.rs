@@ -105,7 +105,12 @@ impl Token {
         if !(1..=NAME_LENGTH_MAX).contains(&name.len()) || !name.bytes().all(is_name) {
             return Err(BadToken::Name);
         }
-        is_good.then(|| Self { name: name.to_owned(), secret: secret.to_owned() }).ok_or(BadToken::Secret)
+        is_good
+            .then(|| Self {
+                name: name.to_owned(),
+                secret: secret.to_owned(),
+            })
+            .ok_or(BadToken::Secret)
     }
 
     /// Reads the one token in a file. Blank lines and lines that begin with `# ` are skipped.
@@ -114,10 +119,15 @@ impl Token {
     /// A file that cannot be read, to which others have access, or that does not contain one token.
     pub fn from_file(path: &Path) -> Result<Self, TokenError> {
         let mut tokens = Tokens::from_file(path)?.by_name.into_values();
-        let token = tokens.next().ok_or_else(|| TokenError::Empty(path.to_owned()))?;
+        let token = tokens
+            .next()
+            .ok_or_else(|| TokenError::Empty(path.to_owned()))?;
         match tokens.len() {
             0 => Ok(token),
-            others => Err(TokenError::Several { path: path.to_owned(), count: others + 1 }),
+            others => Err(TokenError::Several {
+                path: path.to_owned(),
+                count: others + 1,
+            }),
         }
     }
 
@@ -151,8 +161,16 @@ impl Tokens {
     pub fn from_file(path: &Path) -> Result<Self, TokenError> {
         let bytes = files::read_private(path, FILE_BYTES_MAX)?;
         let mut by_name = BTreeMap::new();
-        for (index, line) in String::from_utf8_lossy(&bytes).lines().enumerate().filter(|(_, line)| has_token(line)) {
-            let bad = |reason| TokenError::Line { path: path.to_owned(), line: index + 1, reason };
+        for (index, line) in String::from_utf8_lossy(&bytes)
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| has_token(line))
+        {
+            let bad = |reason| TokenError::Line {
+                path: path.to_owned(),
+                line: index + 1,
+                reason,
+            };
             let token = Token::from_line(line).map_err(bad)?;
             if by_name.insert(token.name.clone(), token).is_some() {
                 return Err(bad(BadToken::Twice));
@@ -180,7 +198,13 @@ impl Tokens {
     }
 
     fn new(by_name: BTreeMap<String, Token>) -> Self {
-        Self { by_name, decoy: Token { name: NAME_DEFAULT.to_owned(), secret: random_digits::<32>() } }
+        Self {
+            by_name,
+            decoy: Token {
+                name: NAME_DEFAULT.to_owned(),
+                secret: random_digits::<32>(),
+            },
+        }
     }
 
     /// The token with this name, where `proof` is that of a client that has it. An unknown name takes the same time as a wrong
@@ -235,10 +259,18 @@ mod tests {
 
     #[test]
     fn guessable_and_invisible_secrets_are_refused() {
-        assert_eq!(Token::new(&format!(" {SECRET}\n")).map(|token| token.secret), Ok(SECRET.to_owned()));
-        for bad in
-            ["", "short", &SECRET[1..], "with a blank inside of it", "0123456789abcdef01234\u{e9}", &"x".repeat(257)]
-        {
+        assert_eq!(
+            Token::new(&format!(" {SECRET}\n")).map(|token| token.secret),
+            Ok(SECRET.to_owned())
+        );
+        for bad in [
+            "",
+            "short",
+            &SECRET[1..],
+            "with a blank inside of it",
+            "0123456789abcdef01234\u{e9}",
+            &"x".repeat(257),
+        ] {
             assert_eq!(Token::new(bad), Err(BadToken::Secret), "{bad}");
         }
         for bad in ["", "a b", "a/b", "\u{e9}", &"n".repeat(65)] {
@@ -250,17 +282,40 @@ mod tests {
     fn secret_is_not_printed() {
         let token = Token::named("lab", SECRET).expect("a token");
         let texts = [format!("{token:?}"), format!("{:?}", Tokens::from(token))];
-        assert!(texts.iter().all(|text| text.contains("lab") && !text.contains(SECRET)), "{texts:?}");
+        assert!(
+            texts
+                .iter()
+                .all(|text| text.contains("lab") && !text.contains(SECRET)),
+            "{texts:?}"
+        );
     }
 
     #[test]
     fn lines_have_a_name_or_the_default_one() {
-        let text = format!("# who may test\n\n{SECRET}\nlab\t{SECRET}1  \r\n#{SECRET}2 {SECRET}3\n");
+        let text =
+            format!("# who may test\n\n{SECRET}\nlab\t{SECRET}1  \r\n#{SECRET}2 {SECRET}3\n");
         let error = Tokens::from_file(file(text.as_bytes()).path()).expect_err("`#` is no name");
-        assert!(matches!(error, TokenError::Line { line: 5, reason: BadToken::Name, .. }), "{error}");
-        let tokens = Tokens::from_file(file(&text.as_bytes()[..text.len() - 48]).path()).expect("two tokens");
-        assert_eq!(tokens.get("token").map(Token::secret), Some(SECRET.as_bytes()));
-        assert_eq!(tokens.get("lab").map(Token::secret), Some(&b"0123456789abcdef0123451"[..]));
+        assert!(
+            matches!(
+                error,
+                TokenError::Line {
+                    line: 5,
+                    reason: BadToken::Name,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        let tokens = Tokens::from_file(file(&text.as_bytes()[..text.len() - 48]).path())
+            .expect("two tokens");
+        assert_eq!(
+            tokens.get("token").map(Token::secret),
+            Some(SECRET.as_bytes())
+        );
+        assert_eq!(
+            tokens.get("lab").map(Token::secret),
+            Some(&b"0123456789abcdef0123451"[..])
+        );
         assert_eq!(tokens.get("lab").map(Token::name), Some("lab"));
         assert_eq!(tokens.get("other"), None);
     }
@@ -273,12 +328,20 @@ mod tests {
             (b"0123456789abcdef01234\n", "line 1: a token is 22 to 256"),
             (b"\nlab short\n", "line 2: a token is 22 to 256"),
             (b"a b 0123456789abcdef012345\n", "line 1: a line is"),
-            (b"a 0123456789abcdef012345\na 0123456789abcdef012346\n", "line 2: the name occurs twice"),
+            (
+                b"a 0123456789abcdef012345\na 0123456789abcdef012346\n",
+                "line 2: the name occurs twice",
+            ),
             (b"0123456789abcdef012345\xff\n", "line 1: a token is"),
         ];
         for (content, part) in rows {
-            let error = Tokens::from_file(file(content).path()).expect_err(part).to_string();
-            assert!(error.starts_with("token file ") && error.contains(part), "{error}");
+            let error = Tokens::from_file(file(content).path())
+                .expect_err(part)
+                .to_string();
+            assert!(
+                error.starts_with("token file ") && error.contains(part),
+                "{error}"
+            );
         }
     }
 
@@ -289,11 +352,31 @@ mod tests {
         let proof_of = |token: &Token, role| proof(token, &[1; 32], role);
         let found = |name, proof: &[u8]| tokens.proved(name, &[1; 32], proof).map(Token::name);
         assert_eq!(found("lab", &proof_of(&lab, Role::Client)), Some("lab"));
-        assert_eq!(found("lab", &proof_of(&lab, Role::Server)), None, "proof of the other end");
-        assert_eq!(found("lab", &proof_of(&other, Role::Client)), None, "proof of another token");
-        assert_eq!(found("other", &proof_of(&lab, Role::Client)), None, "another name");
-        assert_eq!(found("other", &proof_of(&tokens.decoy, Role::Client)), None, "the decoy is no token");
-        assert_eq!(tokens.proved("lab", &[2; 32], &proof_of(&lab, Role::Client)), None, "another session");
+        assert_eq!(
+            found("lab", &proof_of(&lab, Role::Server)),
+            None,
+            "proof of the other end"
+        );
+        assert_eq!(
+            found("lab", &proof_of(&other, Role::Client)),
+            None,
+            "proof of another token"
+        );
+        assert_eq!(
+            found("other", &proof_of(&lab, Role::Client)),
+            None,
+            "another name"
+        );
+        assert_eq!(
+            found("other", &proof_of(&tokens.decoy, Role::Client)),
+            None,
+            "the decoy is no token"
+        );
+        assert_eq!(
+            tokens.proved("lab", &[2; 32], &proof_of(&lab, Role::Client)),
+            None,
+            "another session"
+        );
     }
 
     fn token(name: &str, letter: char) -> Token {
@@ -306,7 +389,10 @@ mod tests {
         assert_eq!(Token::from_file(one.path()).expect("one").name(), "lab");
         let two = file(format!("lab {SECRET}\nfield {SECRET}\n").as_bytes());
         let error = Token::from_file(two.path()).expect_err("two");
-        assert!(matches!(error, TokenError::Several { count: 2, .. }), "{error}");
+        assert!(
+            matches!(error, TokenError::Several { count: 2, .. }),
+            "{error}"
+        );
     }
 
     #[test]
@@ -314,14 +400,26 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("t");
         let missing = Tokens::from_file(&path).expect_err("a client creates none");
-        assert!(matches!(missing, TokenError::File(_)) && !path.exists(), "{missing}");
+        assert!(
+            matches!(missing, TokenError::File(_)) && !path.exists(),
+            "{missing}"
+        );
         let first = Tokens::load_or_create(&path).expect("created");
         let second = Tokens::load_or_create(&path).expect("read");
         assert_eq!(first.get("token"), second.get("token"));
-        assert_eq!(first.get("token").map(|token| token.secret().len()), Some(64));
-        assert_eq!(fs::metadata(&path).expect("a file").permissions().mode() & 0o7777, 0o600);
+        assert_eq!(
+            first.get("token").map(|token| token.secret().len()),
+            Some(64)
+        );
+        assert_eq!(
+            fs::metadata(&path).expect("a file").permissions().mode() & 0o7777,
+            0o600
+        );
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("our file");
         let error = Token::from_file(&path).expect_err("exposed").to_string();
-        assert!(error.contains("mode 0644") && error.contains("chmod 600"), "{error}");
+        assert!(
+            error.contains("mode 0644") && error.contains("chmod 600"),
+            "{error}"
+        );
     }
 }

@@ -48,11 +48,19 @@ impl HostList {
         if bytes.is_empty() {
             return Self::default();
         }
-        Self { lines: complete.split(|byte| *byte == b'\n').map(Line::parse).collect() }
+        Self {
+            lines: complete
+                .split(|byte| *byte == b'\n')
+                .map(Line::parse)
+                .collect(),
+        }
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        self.lines.iter().flat_map(|line| line.text.iter().copied().chain([b'\n'])).collect()
+        self.lines
+            .iter()
+            .flat_map(|line| line.text.iter().copied().chain([b'\n']))
+            .collect()
     }
 
     /// The fingerprint that all lines of a host agree on.
@@ -65,13 +73,15 @@ impl HostList {
     /// Replaces all lines of a host.
     pub(crate) fn set(&mut self, host: &HostName, fingerprint: Fingerprint) {
         self.remove(host);
-        self.lines.push(Line::parse(format!("{host} {fingerprint}").as_bytes()));
+        self.lines
+            .push(Line::parse(format!("{host} {fingerprint}").as_bytes()));
     }
 
     /// Removes all lines of a host; returns whether there were any.
     pub(crate) fn remove(&mut self, host: &HostName) -> bool {
         let before = self.lines.len();
-        self.lines.retain(|line| !matches!(&line.content, Content::Host(other, _) if other == host));
+        self.lines
+            .retain(|line| !matches!(&line.content, Content::Host(other, _) if other == host));
         self.lines.len() < before
     }
 
@@ -85,7 +95,8 @@ impl HostList {
                 Content::Unreadable => damages.push((number, Damage::Unreadable)),
                 Content::Host(_, Err(error)) => damages.push((number, (*error).into())),
                 Content::Host(host, Ok(fingerprint)) => {
-                    let (earlier, first) = *first_lines.entry(host).or_insert((number, fingerprint));
+                    let (earlier, first) =
+                        *first_lines.entry(host).or_insert((number, fingerprint));
                     if first != fingerprint {
                         damages.push((number, Damage::Contradiction(earlier)));
                     }
@@ -95,12 +106,17 @@ impl HostList {
         damages
     }
 
-    fn of<'a>(&'a self, host: &HostName) -> impl Iterator<Item = Result<Fingerprint, BadFingerprint>> + 'a {
+    fn of<'a>(
+        &'a self,
+        host: &HostName,
+    ) -> impl Iterator<Item = Result<Fingerprint, BadFingerprint>> + 'a {
         let host = host.clone();
-        self.lines.iter().filter_map(move |line| match &line.content {
-            Content::Host(other, fingerprint) if *other == host => Some(*fingerprint),
-            _ => None,
-        })
+        self.lines
+            .iter()
+            .filter_map(move |line| match &line.content {
+                Content::Host(other, fingerprint) if *other == host => Some(*fingerprint),
+                _ => None,
+            })
     }
 }
 
@@ -111,13 +127,18 @@ impl Line {
             Ok(words) => Content::of_words(words).unwrap_or(Content::Unreadable),
             Err(_) => Content::Unreadable,
         };
-        Self { text: text.to_vec(), content }
+        Self {
+            text: text.to_vec(),
+            content,
+        }
     }
 }
 
 impl Content {
     fn of_words(words: &str) -> Option<Self> {
-        let (host, fingerprint) = words.split_once(|c: char| c.is_ascii_whitespace()).unwrap_or((words, ""));
+        let (host, fingerprint) = words
+            .split_once(|c: char| c.is_ascii_whitespace())
+            .unwrap_or((words, ""));
         let (host, port) = host.rsplit_once(':')?;
         // An address of IPv6 without brackets could end in a port or not.
         let is_ambiguous = host.contains(':') && !host.starts_with('[');
@@ -137,8 +158,13 @@ impl HostName {
     /// `None` for what is no host, or cannot be part of a line.
     pub(crate) fn new(host: &str, port: u16) -> Option<Self> {
         let is_character = |c: char| !c.is_whitespace() && !c.is_control() && !"[]#".contains(c);
-        let inside = host.strip_prefix('[').map_or(Some(host), |rest| rest.strip_suffix(']'))?;
-        if port == 0 || !(1..=HOST_LENGTH_MAX).contains(&inside.len()) || !inside.chars().all(is_character) {
+        let inside = host
+            .strip_prefix('[')
+            .map_or(Some(host), |rest| rest.strip_suffix(']'))?;
+        if port == 0
+            || !(1..=HOST_LENGTH_MAX).contains(&inside.len())
+            || !inside.chars().all(is_character)
+        {
             return None;
         }
         let host = if inside.contains(':') {
@@ -154,7 +180,9 @@ impl HostName {
 
 /// The canonical form of an IPv6 address (RFC 5952). A zone (RFC 4007, 11) is kept.
 fn ipv6(text: &str) -> Option<String> {
-    let (address, zone) = text.split_once('%').map_or((text, None), |(address, zone)| (address, Some(zone)));
+    let (address, zone) = text
+        .split_once('%')
+        .map_or((text, None), |(address, zone)| (address, Some(zone)));
     let address: Ipv6Addr = address.parse().ok()?;
     match zone {
         None => Some(address.to_string()),
@@ -166,7 +194,11 @@ fn ipv6(text: &str) -> Option<String> {
 impl fmt::Display for HostName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port } = self;
-        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+        if host.contains(':') {
+            write!(f, "[{host}]:{port}")
+        } else {
+            write!(f, "{host}:{port}")
+        }
     }
 }
 
@@ -193,7 +225,16 @@ mod tests {
         for (host, expected) in rows {
             assert_eq!(name(host, 7).to_string(), expected);
         }
-        for bad in ["", ".", "[::1", "::1]", "[lab]", "[[::1]]", "fe80::1%a b", "fe80::1%"] {
+        for bad in [
+            "",
+            ".",
+            "[::1",
+            "::1]",
+            "[lab]",
+            "[[::1]]",
+            "fe80::1%a b",
+            "fe80::1%",
+        ] {
             assert!(HostName::new(bad, 7).is_none(), "{bad}");
         }
     }
@@ -214,7 +255,11 @@ mod tests {
             ("lab:7".to_owned(), None),
         ];
         for (text, expected) in rows {
-            assert_eq!(HostList::parse(text.as_bytes()).get(&name("lab", 7)), expected, "{text}");
+            assert_eq!(
+                HostList::parse(text.as_bytes()).get(&name("lab", 7)),
+                expected,
+                "{text}"
+            );
         }
         let ambiguous = HostList::parse(format!("2001:db8::1:7 {OF_ONES}").as_bytes());
         assert_eq!(ambiguous.damages(), [(1, Damage::Unreadable)]);
@@ -223,8 +268,18 @@ mod tests {
 
     #[test]
     fn text_without_a_change_stays_as_it_is() {
-        for (text, written) in [("", ""), ("\n", "\n"), ("\n\n", "\n\n"), ("a", "a\n"), ("a\r\n#\n", "a\r\n#\n")] {
-            assert_eq!(HostList::parse(text.as_bytes()).to_bytes(), written.as_bytes(), "{text:?}");
+        for (text, written) in [
+            ("", ""),
+            ("\n", "\n"),
+            ("\n\n", "\n\n"),
+            ("a", "a\n"),
+            ("a\r\n#\n", "a\r\n#\n"),
+        ] {
+            assert_eq!(
+                HostList::parse(text.as_bytes()).to_bytes(),
+                written.as_bytes(),
+                "{text:?}"
+            );
         }
     }
 }

@@ -29,7 +29,9 @@ impl ServerConfig {
             .with_protocol_versions(&[&TLS13])
             .expect(HAS_SUITES)
             .with_no_client_auth()
-            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key.certified())));
+            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(
+                key.certified(),
+            )));
         config.alpn_protocols = vec![ALPN.into()];
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;

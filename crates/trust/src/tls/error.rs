@@ -44,12 +44,13 @@ impl TlsError {
     pub(super) fn of(error: &Error, is_handshaking: bool) -> Self {
         match error {
             Error::InvalidMessage(_) if is_handshaking => Self::NotTls,
-            Error::NoApplicationProtocol | Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
-                Self::Protocol
-            }
+            Error::NoApplicationProtocol
+            | Error::AlertReceived(AlertDescription::NoApplicationProtocol) => Self::Protocol,
             Error::AlertReceived(alert) => Self::Alert(format!("{alert:?}")),
             Error::PeerIncompatible(why) => Self::Incompatible(format!("{why:?}")),
-            Error::InvalidCertificate(CertificateError::BadSignature) => Self::Key("invalid signature".to_owned()),
+            Error::InvalidCertificate(CertificateError::BadSignature) => {
+                Self::Key("invalid signature".to_owned())
+            }
             Error::InvalidCertificate(why) => Self::Key(why.to_string()),
             other => Self::Broken(other.to_string()),
         }

@@ -64,7 +64,10 @@ mod tests {
 
         for piece_len in [1, 2, 5, 6, 7, 100, 4096, stream.len()] {
             let mut counter = RecordCounter::default();
-            let counted: u64 = stream.chunks(piece_len).map(|piece| counter.count(piece)).sum();
+            let counted: u64 = stream
+                .chunks(piece_len)
+                .map(|piece| counter.count(piece))
+                .sum();
             assert_eq!(counted, lengths.len() as u64, "pieces of {piece_len} bytes");
         }
     }

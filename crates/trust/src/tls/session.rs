@@ -36,7 +36,8 @@ impl ClientSession {
     pub fn new(config: &ClientConfig) -> Self {
         // Never sent, and never compared: the identity is the key.
         let name = ServerName::try_from("linerate").expect("a name of letters");
-        let connection = ClientConnection::new(Arc::clone(&config.0), name).expect("the configuration is consistent");
+        let connection = ClientConnection::new(Arc::clone(&config.0), name)
+            .expect("the configuration is consistent");
         Self(Channel::new(connection.into()))
     }
 
@@ -56,7 +57,8 @@ impl ServerSession {
     /// Waits for the handshake of a client.
     #[must_use]
     pub fn new(config: &ServerConfig) -> Self {
-        let connection = ServerConnection::new(Arc::clone(&config.0)).expect("the configuration is consistent");
+        let connection =
+            ServerConnection::new(Arc::clone(&config.0)).expect("the configuration is consistent");
         Self(Channel::new(connection.into()))
     }
 }
@@ -119,7 +121,10 @@ macro_rules! session {
             /// is complete, and after a failure.
             #[must_use]
             pub fn exporter(&self, label: &str) -> Option<[u8; 32]> {
-                self.0.established()?.export_keying_material([0; 32], label.as_bytes(), None).ok()
+                self.0
+                    .established()?
+                    .export_keying_material([0; 32], label.as_bytes(), None)
+                    .ok()
             }
 
             /// Announces that nothing follows (`close_notify`). What the peer sends can still be received.
@@ -131,7 +136,10 @@ macro_rules! session {
         impl fmt::Debug for $session {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let mut fields = f.debug_struct(stringify!($session));
-                fields.field("is_handshaking", &self.is_handshaking()).field("failure", &self.0.failure).finish()
+                fields
+                    .field("is_handshaking", &self.is_handshaking())
+                    .field("failure", &self.0.failure)
+                    .finish()
             }
         }
     };
@@ -188,7 +196,9 @@ impl Channel {
         self.check()?;
         self.records += self.counter.count(ciphertext);
 
-        let result = ciphertext.chunks(PIECE_BYTES).try_for_each(|piece| self.receive_piece(piece));
+        let result = ciphertext
+            .chunks(PIECE_BYTES)
+            .try_for_each(|piece| self.receive_piece(piece));
         // After an error there is an alert for the peer.
         self.collect_outgoing();
         self.failure = result.clone().err();
@@ -203,7 +213,10 @@ impl Channel {
             }
         }
         while !piece.is_empty() && !self.is_closed_by_peer {
-            let read = self.connection.read_tls(&mut piece).map_err(|error| TlsError::Broken(error.to_string()))?;
+            let read = self
+                .connection
+                .read_tls(&mut piece)
+                .map_err(|error| TlsError::Broken(error.to_string()))?;
             if read == 0 {
                 break;
             }
@@ -251,7 +264,9 @@ impl Channel {
     /// Takes encrypted bytes out of the connection.
     fn collect_outgoing(&mut self) {
         while self.connection.wants_write() {
-            self.connection.write_tls(&mut self.outgoing).expect("a vector accepts all bytes");
+            self.connection
+                .write_tls(&mut self.outgoing)
+                .expect("a vector accepts all bytes");
         }
     }
 
@@ -265,8 +280,11 @@ impl Channel {
             return Err(TlsError::SendLimit);
         }
         self.queued_bytes = queued_bytes;
-        let written =
-            self.connection.writer().write_all(plaintext).map_err(|error| TlsError::Broken(error.to_string()));
+        let written = self
+            .connection
+            .writer()
+            .write_all(plaintext)
+            .map_err(|error| TlsError::Broken(error.to_string()));
         self.collect_outgoing();
         self.failure = written.clone().err();
         written

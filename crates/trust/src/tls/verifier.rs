@@ -3,7 +3,10 @@
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
 use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
-use rustls::{CertificateError, DigitallySignedStruct, Error, PeerIncompatible, PeerMisbehaved, SignatureScheme};
+use rustls::{
+    CertificateError, DigitallySignedStruct, Error, PeerIncompatible, PeerMisbehaved,
+    SignatureScheme,
+};
 
 /// Accepts every Ed25519 key whose possession is proved.
 #[derive(Debug)]
@@ -18,7 +21,9 @@ impl AnyKey {
 }
 
 /// `SubjectPublicKeyInfo` of an Ed25519 key up to the 32 bytes of the key (RFC 8410, 4 and 10.1).
-const ED25519_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+const ED25519_PREFIX: [u8; 12] = [
+    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
+];
 const ED25519_LEN: usize = ED25519_PREFIX.len() + 32;
 
 impl ServerCertVerifier for AnyKey {
@@ -31,8 +36,12 @@ impl ServerCertVerifier for AnyKey {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let is_key = key.len() == ED25519_LEN && key.starts_with(&ED25519_PREFIX) && intermediates.is_empty();
-        is_key.then(ServerCertVerified::assertion).ok_or(Error::InvalidCertificate(CertificateError::BadEncoding))
+        let is_key = key.len() == ED25519_LEN
+            && key.starts_with(&ED25519_PREFIX)
+            && intermediates.is_empty();
+        is_key
+            .then(ServerCertVerified::assertion)
+            .ok_or(Error::InvalidCertificate(CertificateError::BadEncoding))
     }
 
     fn verify_tls12_signature(
@@ -51,7 +60,9 @@ impl ServerCertVerifier for AnyKey {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         if signed.scheme != SignatureScheme::ED25519 {
-            return Err(Error::PeerMisbehaved(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme));
+            return Err(Error::PeerMisbehaved(
+                PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme,
+            ));
         }
         let key = SubjectPublicKeyInfoDer::from(key.as_ref());
         verify_tls13_signature_with_raw_key(message, &key, signed, &self.algorithms)

@@ -19,7 +19,10 @@ fn key() -> HostKey {
 }
 
 fn pair() -> (ClientSession, ServerSession) {
-    (ClientSession::new(&ClientConfig::new()), ServerSession::new(&ServerConfig::new(&key())))
+    (
+        ClientSession::new(&ClientConfig::new()),
+        ServerSession::new(&ServerConfig::new(&key())),
+    )
 }
 
 /// Two ends after their handshake.
@@ -37,8 +40,12 @@ fn exchange(client: &mut Channel, server: &mut Channel, cut: usize) -> Result<()
             return Ok(());
         }
         // Both directions are delivered, so that alerts arrive.
-        let server_result = up.chunks(cut).try_for_each(|segment| server.receive(segment));
-        let client_result = down.chunks(cut).try_for_each(|segment| client.receive(segment));
+        let server_result = up
+            .chunks(cut)
+            .try_for_each(|segment| server.receive(segment));
+        let client_result = down
+            .chunks(cut)
+            .try_for_each(|segment| client.receive(segment));
         client_result.and(server_result)?;
     }
 }
@@ -47,17 +54,28 @@ fn exchange(client: &mut Channel, server: &mut Channel, cut: usize) -> Result<()
 fn handshake_and_data_survive_any_segmentation() {
     for cut in [1, 2, 5, 100, 4095, 4096, 4097, usize::MAX] {
         let key = key();
-        let (mut client, mut server) =
-            (ClientSession::new(&ClientConfig::new()), ServerSession::new(&ServerConfig::new(&key)));
-        assert_eq!((client.peer(), client.exporter("x"), server.exporter("x")), (None, None, None));
+        let (mut client, mut server) = (
+            ClientSession::new(&ClientConfig::new()),
+            ServerSession::new(&ServerConfig::new(&key)),
+        );
+        assert_eq!(
+            (client.peer(), client.exporter("x"), server.exporter("x")),
+            (None, None, None)
+        );
         exchange(&mut client.0, &mut server.0, cut).expect("a handshake");
-        assert!(!client.is_handshaking() && !server.is_handshaking(), "{cut}");
+        assert!(
+            !client.is_handshaking() && !server.is_handshaking(),
+            "{cut}"
+        );
         assert_eq!(client.peer(), Some(key.fingerprint()), "{cut}");
         let (up, down) = (vec![1; 40_000], vec![2; 70_000]);
         client.send(&up).expect("sent");
         server.send(&down).expect("sent");
         exchange(&mut client.0, &mut server.0, cut).expect("data");
-        assert!(server.take_received() == up && client.take_received() == down, "{cut}");
+        assert!(
+            server.take_received() == up && client.take_received() == down,
+            "{cut}"
+        );
         assert!(server.take_received().is_empty());
     }
 }
@@ -67,12 +85,21 @@ fn bytes_sent_during_the_handshake_arrive_merged_with_its_end() {
     let (mut client, mut server) = pair();
     client.send(b"hello").expect("kept");
     server.send(b"welcome").expect("kept");
-    server.receive(&client.take_outgoing()).expect("a ClientHello");
+    server
+        .receive(&client.take_outgoing())
+        .expect("a ClientHello");
     assert!(server.is_handshaking() && server.take_received().is_empty());
-    client.receive(&server.take_outgoing()).expect("the server's flight");
+    client
+        .receive(&server.take_outgoing())
+        .expect("the server's flight");
     client.send(&[7; 20_000]).expect("sent");
-    server.receive(&client.take_outgoing()).expect("Finished and data");
-    assert_eq!(server.take_received(), [&b"hello"[..], &[7; 20_000]].concat());
+    server
+        .receive(&client.take_outgoing())
+        .expect("Finished and data");
+    assert_eq!(
+        server.take_received(),
+        [&b"hello"[..], &[7; 20_000]].concat()
+    );
     client.receive(&server.take_outgoing()).expect("data");
     assert_eq!(client.take_received(), b"welcome");
 }
@@ -91,7 +118,10 @@ fn proof_passed_on_by_an_attacker_between_two_sessions_is_invalid() {
     let token = Token::new("0123456789abcdef012345").expect("a token");
     let (client, _attacker_as_server) = connected();
     let (_attacker_as_client, server) = connected();
-    let [at_client, at_server] = [client.exporter(CHANNEL_BINDING), server.exporter(CHANNEL_BINDING)];
+    let [at_client, at_server] = [
+        client.exporter(CHANNEL_BINDING),
+        server.exporter(CHANNEL_BINDING),
+    ];
     let (at_client, at_server) = (at_client.expect("complete"), at_server.expect("complete"));
     let passed_on = proof(&token, &at_server, Role::Server);
     assert!(!verify(&token, &at_client, Role::Server, &passed_on));
@@ -102,17 +132,33 @@ fn proof_passed_on_by_an_attacker_between_two_sessions_is_invalid() {
 fn every_session_is_a_full_handshake_without_tickets() {
     let (client_config, server_config) = (ClientConfig::new(), ServerConfig::new(&key()));
     for _ in 0..2 {
-        let (mut client, mut server) = (ClientSession::new(&client_config), ServerSession::new(&server_config));
+        let (mut client, mut server) = (
+            ClientSession::new(&client_config),
+            ServerSession::new(&server_config),
+        );
         exchange(&mut client.0, &mut server.0, usize::MAX).expect("a handshake");
-        assert_eq!(client.0.connection.handshake_kind(), Some(HandshakeKind::Full));
-        assert_eq!(client.0.connection.alpn_protocol(), Some(&b"linerate/1"[..]));
+        assert_eq!(
+            client.0.connection.handshake_kind(),
+            Some(HandshakeKind::Full)
+        );
+        assert_eq!(
+            client.0.connection.alpn_protocol(),
+            Some(&b"linerate/1"[..])
+        );
         assert!(!client.0.connection.is_handshaking());
     }
     let (mut client, mut server) = pair();
-    server.receive(&client.take_outgoing()).expect("a ClientHello");
-    client.receive(&server.take_outgoing()).expect("the server's flight");
+    server
+        .receive(&client.take_outgoing())
+        .expect("a ClientHello");
+    client
+        .receive(&server.take_outgoing())
+        .expect("the server's flight");
     server.receive(&client.take_outgoing()).expect("Finished");
-    assert!(server.take_outgoing().is_empty(), "nothing follows the handshake");
+    assert!(
+        server.take_outgoing().is_empty(),
+        "nothing follows the handshake"
+    );
 }
 
 /// A client with any key and these protocols.
@@ -140,17 +186,28 @@ fn other_protocols_are_refused_by_both_ends() {
         let mut client = client_of(alpn);
         let mut server = ServerSession::new(&ServerConfig::new(&key())).0;
         let _ = client.send(b"early");
-        assert!(exchange(&mut client, &mut server, usize::MAX).is_err(), "{alpn:?}");
+        assert!(
+            exchange(&mut client, &mut server, usize::MAX).is_err(),
+            "{alpn:?}"
+        );
         let failures = [client.failure, server.failure];
-        assert!(failures.contains(&Some(TlsError::Protocol)), "{alpn:?}: {failures:?}");
+        assert!(
+            failures.contains(&Some(TlsError::Protocol)),
+            "{alpn:?}: {failures:?}"
+        );
         assert!(server.received.is_empty(), "{alpn:?}");
     }
     for alpn in [&["h2"][..], &[]] {
         let raw = AlwaysResolvesServerRawPublicKeys::new(key().certified());
         let mut client = ClientSession::new(&ClientConfig::new());
-        let error = exchange(&mut client.0, &mut server_of(raw, alpn), usize::MAX).expect_err("another protocol");
+        let error = exchange(&mut client.0, &mut server_of(raw, alpn), usize::MAX)
+            .expect_err("another protocol");
         assert_eq!(error, TlsError::Protocol, "{alpn:?}");
-        assert_eq!((client.peer(), client.exporter("x")), (None, None), "{alpn:?}");
+        assert_eq!(
+            (client.peer(), client.exporter("x")),
+            (None, None),
+            "{alpn:?}"
+        );
     }
     let mut client = client_of(&["linerate/2", "linerate/1"]);
     assert_eq!(exchange(&mut client, &mut server.0, usize::MAX), Ok(()));
@@ -159,20 +216,28 @@ fn other_protocols_are_refused_by_both_ends() {
 #[test]
 fn client_without_comparison_accepts_any_key_whose_possession_is_proved() {
     let (one, other) = (connected().0.peer(), connected().0.peer());
-    assert!(one.is_some() && other.is_some() && one != other, "the comparison is the caller's");
+    assert!(
+        one.is_some() && other.is_some() && one != other,
+        "the comparison is the caller's"
+    );
 }
 
 #[test]
 fn key_of_another_server_is_refused() {
     let (own, copied) = (key().certified(), key().certified());
     let forged = CertifiedKey::new(copied.cert.clone(), Arc::clone(&own.key));
-    let mut server = server_of(AlwaysResolvesServerRawPublicKeys::new(Arc::new(forged)), &["linerate/1"]);
+    let mut server = server_of(
+        AlwaysResolvesServerRawPublicKeys::new(Arc::new(forged)),
+        &["linerate/1"],
+    );
     let mut client = ClientSession::new(&ClientConfig::new());
     client.send(b"secret").expect("kept");
     let error = exchange(&mut client.0, &mut server, usize::MAX).expect_err("a copied key");
     assert!(matches!(error, TlsError::Key(_)), "{error:?}");
     assert_eq!((client.peer(), client.exporter("x")), (None, None));
-    server.receive(&client.take_outgoing()).expect_err("an alert");
+    server
+        .receive(&client.take_outgoing())
+        .expect_err("an alert");
     assert!(server.received.is_empty(), "nothing was sent");
 }
 
@@ -190,15 +255,29 @@ fn other_forms_of_keys_are_refused() {
     let own = key().certified();
     let mut server = server_of(Certificate(Arc::clone(&own)), &["linerate/1"]);
     let mut client = ClientSession::new(&ClientConfig::new());
-    assert!(exchange(&mut client.0, &mut server, usize::MAX).is_err(), "a certificate");
+    assert!(
+        exchange(&mut client.0, &mut server, usize::MAX).is_err(),
+        "a certificate"
+    );
     assert_eq!(client.peer(), None);
     // The same key with one byte behind it would have a second fingerprint.
     let long = CertificateDer::from([own.cert[0].as_ref(), &[0]].concat());
     let several = vec![own.cert[0].clone(), own.cert[0].clone()];
-    for keys in [vec![long], several, vec![CertificateDer::from(own.cert[0][1..].to_vec())]] {
-        let resolver = AlwaysResolvesServerRawPublicKeys::new(Arc::new(CertifiedKey::new(keys, Arc::clone(&own.key))));
+    for keys in [
+        vec![long],
+        several,
+        vec![CertificateDer::from(own.cert[0][1..].to_vec())],
+    ] {
+        let resolver = AlwaysResolvesServerRawPublicKeys::new(Arc::new(CertifiedKey::new(
+            keys,
+            Arc::clone(&own.key),
+        )));
         let mut client = ClientSession::new(&ClientConfig::new());
-        let result = exchange(&mut client.0, &mut server_of(resolver, &["linerate/1"]), usize::MAX);
+        let result = exchange(
+            &mut client.0,
+            &mut server_of(resolver, &["linerate/1"]),
+            usize::MAX,
+        );
         assert!(result.is_err(), "{result:?}");
         assert_eq!(client.peer(), None);
     }
@@ -206,11 +285,28 @@ fn other_forms_of_keys_are_refused() {
 
 #[test]
 fn bytes_that_are_no_tls_end_the_session() {
-    for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 64], &[255; 64], b"\x16\x03\x01\x00\x04\x01\xff\xff\xff"] {
+    for garbage in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        &[0; 64],
+        &[255; 64],
+        b"\x16\x03\x01\x00\x04\x01\xff\xff\xff",
+    ] {
         let (mut client, mut server) = pair();
-        assert_eq!(client.receive(garbage), Err(TlsError::NotTls), "{garbage:?}");
-        assert_eq!(server.receive(garbage), Err(TlsError::NotTls), "{garbage:?}");
-        assert_eq!(server.receive(b""), Err(TlsError::NotTls), "every later call fails alike");
+        assert_eq!(
+            client.receive(garbage),
+            Err(TlsError::NotTls),
+            "{garbage:?}"
+        );
+        assert_eq!(
+            server.receive(garbage),
+            Err(TlsError::NotTls),
+            "{garbage:?}"
+        );
+        assert_eq!(
+            server.receive(b""),
+            Err(TlsError::NotTls),
+            "every later call fails alike"
+        );
         assert_eq!(server.send(b"x"), Err(TlsError::NotTls));
         assert!(server.take_received().is_empty() && server.exporter("x").is_none());
     }
@@ -244,7 +340,11 @@ fn hello_beyond_16_kib_ends_the_session() {
             for segment in within[..beyond].chunks(cut) {
                 assert_eq!(session.receive(segment), Ok(()), "{kind} {cut}");
             }
-            assert_eq!(session.receive(&within[beyond..=beyond]), Err(TlsError::HandshakeLimit), "{kind} {cut}");
+            assert_eq!(
+                session.receive(&within[beyond..=beyond]),
+                Err(TlsError::HandshakeLimit),
+                "{kind} {cut}"
+            );
             assert!(session.outgoing.len() < 2048 && session.received.is_empty());
         }
     }
@@ -261,8 +361,13 @@ fn altered_records_end_the_session_and_keep_what_arrived_before() {
     let error = server.receive(&bytes).expect_err("an altered record");
     assert!(matches!(error, TlsError::Broken(_)), "{error:?}");
     assert_eq!(server.take_received(), b"first");
-    assert_eq!((server.exporter("x"), server.receive(b"")), (None, Err(error)));
-    let error = client.receive(&server.take_outgoing()).expect_err("an alert");
+    assert_eq!(
+        (server.exporter("x"), server.receive(b"")),
+        (None, Err(error))
+    );
+    let error = client
+        .receive(&server.take_outgoing())
+        .expect_err("an alert");
     assert_eq!(error, TlsError::Alert("BadRecordMac".to_owned()));
 }
 
@@ -292,13 +397,20 @@ fn plaintext_is_bounded_in_both_directions() {
     for _ in 0..2 {
         client.send(&message).expect("as much as a session keeps");
         assert_eq!(client.send(b"x"), Err(TlsError::SendLimit));
-        server.receive(&client.take_outgoing()).expect("taken in time");
+        server
+            .receive(&client.take_outgoing())
+            .expect("taken in time");
         assert!(server.take_received() == message);
     }
     client.send(&message).expect("taken");
-    server.receive(&client.take_outgoing()).expect("as much as a session keeps");
+    server
+        .receive(&client.take_outgoing())
+        .expect("as much as a session keeps");
     client.send(b"x").expect("taken");
-    assert_eq!(server.receive(&client.take_outgoing()), Err(TlsError::ReceiveLimit));
+    assert_eq!(
+        server.receive(&client.take_outgoing()),
+        Err(TlsError::ReceiveLimit)
+    );
     let (mut client, _) = pair();
     client.send(&message).expect("kept during the handshake");
     assert!(!client.take_outgoing().is_empty());
