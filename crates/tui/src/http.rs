@@ -9,7 +9,10 @@ use crate::sweep::levels;
 use linerate_report::curve;
 
 pub(crate) fn draw(page: &mut Page, http: &LiveHttp) {
-    let mut pieces = vec![page.piece(Tone::Title, "linerate http"), page.word(&http.target)];
+    let mut pieces = vec![
+        page.piece(Tone::Title, "linerate http"),
+        page.word(&http.target),
+    ];
     if http.runs > 0 {
         pieces.push(page.piece(Tone::Good, format!("run {}/{}", http.run.max(1), http.runs)));
     }
@@ -18,14 +21,29 @@ pub(crate) fn draw(page: &mut Page, http: &LiveHttp) {
     }
     page.flow(pieces);
     let ok_per_s = http.ok_per_s.last();
-    let errors = if http.errors > 0 { Tone::Bad } else { Tone::Plain };
-    let running = page.word(if http.running.is_empty() { "no run has begun yet" } else { &http.running });
+    let errors = if http.errors > 0 {
+        Tone::Bad
+    } else {
+        Tone::Plain
+    };
+    let running = page.word(if http.running.is_empty() {
+        "no run has begun yet"
+    } else {
+        &http.running
+    });
     page.flow(vec![running]);
     let pieces = vec![
-        page.word(second_words(ok_per_s, ok_per_s.map(|_| http.payload_bytes as f64), http.p99_ns)),
+        page.word(second_words(
+            ok_per_s,
+            ok_per_s.map(|_| http.payload_bytes as f64),
+            http.p99_ns,
+        )),
         page.piece(errors, format!("{} errors", http.errors)),
         page.word(format!("{} open", http.open)),
-        page.piece(Tone::Curve, curve::row(http.ok_per_s.values(), page.width() / 3, page.view.glyphs)),
+        page.piece(
+            Tone::Curve,
+            curve::row(http.ok_per_s.values(), page.width() / 3, page.view.glyphs),
+        ),
     ];
     page.flow(pieces);
     if !page.is_small() {
@@ -37,6 +55,11 @@ pub(crate) fn draw(page: &mut Page, http: &LiveHttp) {
     }
     // A load is one run, and has no cells.
     if http.runs > 0 {
-        levels(page, "CELL", &http.cells.values().collect::<Vec<_>>(), "cells");
+        levels(
+            page,
+            "CELL",
+            &http.cells.values().collect::<Vec<_>>(),
+            "cells",
+        );
     }
 }

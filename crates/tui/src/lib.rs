@@ -50,7 +50,13 @@ pub struct View {
 #[must_use]
 pub fn screen(state: &LiveState, view: View) -> Buffer {
     let mut page = Page::new(view);
-    match (view.is_help, &state.server, &state.sweep, &state.http, &state.test) {
+    match (
+        view.is_help,
+        &state.server,
+        &state.sweep,
+        &state.http,
+        &state.test,
+    ) {
         (true, ..) => help::draw(&mut page),
         (_, Some(server), ..) => server::draw(&mut page, server, state.host.as_ref()),
         (_, _, Some(sweep), _, test) => sweep::draw(&mut page, sweep, test.as_ref()),

@@ -31,7 +31,10 @@ const GAP: usize = 2;
 
 impl Page {
     pub(crate) fn new(view: View) -> Self {
-        Self { view, lines: Vec::new() }
+        Self {
+            view,
+            lines: Vec::new(),
+        }
     }
 
     pub(crate) fn width(&self) -> usize {
@@ -56,7 +59,9 @@ impl Page {
     fn plain(&self, text: &str) -> String {
         let is_ascii = self.view.glyphs == Glyphs::Ascii;
         let line = printable(&text.replace('\n', " "));
-        line.chars().map(|c| if is_ascii && !c.is_ascii() { '?' } else { c }).collect()
+        line.chars()
+            .map(|c| if is_ascii && !c.is_ascii() { '?' } else { c })
+            .collect()
     }
 
     fn style(&self, tone: Tone) -> Style {
@@ -139,8 +144,16 @@ impl Page {
     }
 
     fn keys(&self) -> Line<'static> {
-        let pause = if self.view.is_paused { "p continue" } else { "p pause" };
-        let help = if self.view.is_help { "? back" } else { "? help" };
+        let pause = if self.view.is_paused {
+            "p continue"
+        } else {
+            "p pause"
+        };
+        let help = if self.view.is_help {
+            "? back"
+        } else {
+            "? help"
+        };
         let mut pieces = vec![Span::raw(format!("q quit  {pause}  {help}"))];
         if self.view.is_paused {
             pieces.push(Span::raw("  "));

@@ -16,7 +16,10 @@ pub struct Painter<W> {
 impl<W: Write> Painter<W> {
     /// A terminal whose screen is unknown.
     pub fn new(output: W) -> Self {
-        Self { output, shown: None }
+        Self {
+            output,
+            shown: None,
+        }
     }
 
     /// Where it writes.
@@ -103,7 +106,10 @@ mod tests {
     #[test]
     fn only_what_differs_is_written() {
         let mut painter = Painter::new(Vec::new());
-        assert_eq!(painted(&mut painter, "abc"), "\x1b[0m\x1b[2J\x1b[1;1H\x1b[0;32mabc\x1b[0m");
+        assert_eq!(
+            painted(&mut painter, "abc"),
+            "\x1b[0m\x1b[2J\x1b[1;1H\x1b[0;32mabc\x1b[0m"
+        );
         assert_eq!(painted(&mut painter, "abc"), "");
         assert_eq!(painted(&mut painter, "axc"), "\x1b[1;2H\x1b[0;32mx\x1b[0m");
         painter.forget();

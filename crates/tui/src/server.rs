@@ -13,16 +13,66 @@ use crate::page::{Page, Tone};
 use crate::table::{self, Column, Row};
 
 const COLUMNS: [Column; 10] = [
-    Column { head: "TEST", width: 5, is_right: true, order: 2 },
-    Column { head: "CLIENT", width: 21, is_right: false, order: 0 },
-    Column { head: "USER", width: 10, is_right: false, order: 8 },
-    Column { head: "PROTO", width: 5, is_right: false, order: 5 },
-    Column { head: "DIRECTION", width: 9, is_right: false, order: 6 },
-    Column { head: "STREAMS", width: 7, is_right: true, order: 4 },
-    Column { head: "SECONDS", width: 7, is_right: true, order: 3 },
-    Column { head: "NOW", width: 11, is_right: true, order: 1 },
-    Column { head: "MEAN", width: 11, is_right: true, order: 7 },
-    Column { head: "BESIDE", width: 6, is_right: true, order: 9 },
+    Column {
+        head: "TEST",
+        width: 5,
+        is_right: true,
+        order: 2,
+    },
+    Column {
+        head: "CLIENT",
+        width: 21,
+        is_right: false,
+        order: 0,
+    },
+    Column {
+        head: "USER",
+        width: 10,
+        is_right: false,
+        order: 8,
+    },
+    Column {
+        head: "PROTO",
+        width: 5,
+        is_right: false,
+        order: 5,
+    },
+    Column {
+        head: "DIRECTION",
+        width: 9,
+        is_right: false,
+        order: 6,
+    },
+    Column {
+        head: "STREAMS",
+        width: 7,
+        is_right: true,
+        order: 4,
+    },
+    Column {
+        head: "SECONDS",
+        width: 7,
+        is_right: true,
+        order: 3,
+    },
+    Column {
+        head: "NOW",
+        width: 11,
+        is_right: true,
+        order: 1,
+    },
+    Column {
+        head: "MEAN",
+        width: 11,
+        is_right: true,
+        order: 7,
+    },
+    Column {
+        head: "BESIDE",
+        width: 6,
+        is_right: true,
+        order: 9,
+    },
 ];
 
 pub(crate) fn draw(page: &mut Page, server: &LiveServer, host: Option<&LiveHost>) {
@@ -41,7 +91,11 @@ pub(crate) fn draw(page: &mut Page, server: &LiveServer, host: Option<&LiveHost>
         page.line(vec![text]);
         return;
     }
-    let rows = server.sessions.iter().map(|session| row(page, session)).collect();
+    let rows = server
+        .sessions
+        .iter()
+        .map(|session| row(page, session))
+        .collect();
     table::draw(page, &COLUMNS, rows, "tests");
 }
 
@@ -51,14 +105,33 @@ fn opening(page: &Page, server: &LiveServer) -> Vec<Span<'static>> {
         Some(max) => format!("running {}/{max}", server.sessions.len()),
         None => format!("running {}", server.sessions.len()),
     };
-    let tone = |count: u64| if count > 0 { Tone::Warning } else { Tone::Plain };
-    let running = page.piece(if server.sessions.is_empty() { Tone::Plain } else { Tone::Good }, running);
+    let tone = |count: u64| {
+        if count > 0 {
+            Tone::Warning
+        } else {
+            Tone::Plain
+        }
+    };
+    let running = page.piece(
+        if server.sessions.is_empty() {
+            Tone::Plain
+        } else {
+            Tone::Good
+        },
+        running,
+    );
     let up = page.word(format!("up {}", clock(ns_to_s(page.view.now_ns).floor())));
     let title = page.piece(Tone::Title, "linerate serve");
-    let stopping = server.stopping.as_ref().map(|signal| page.piece(Tone::Warning, format!("ending: {signal}")));
+    let stopping = server
+        .stopping
+        .as_ref()
+        .map(|signal| page.piece(Tone::Warning, format!("ending: {signal}")));
     let refused = page.piece(tone(server.refused), format!("refused {}", server.refused));
     if page.is_small() {
-        return [title, up, running, refused].into_iter().chain(stopping).collect();
+        return [title, up, running, refused]
+            .into_iter()
+            .chain(stopping)
+            .collect();
     }
     let mut pieces = vec![
         title,
@@ -67,7 +140,10 @@ fn opening(page: &Page, server: &LiveServer) -> Vec<Span<'static>> {
         running,
         page.word(format!("tests {}", server.started)),
         refused,
-        page.piece(tone(server.logins_failed), format!("logins failed {}", server.logins_failed)),
+        page.piece(
+            tone(server.logins_failed),
+            format!("logins failed {}", server.logins_failed),
+        ),
     ];
     if let Some((written, lost)) = server.records {
         pieces.push(page.piece(tone(lost), format!("records {written} (lost {lost})")));
@@ -81,9 +157,21 @@ fn totals(page: &mut Page, server: &LiveServer) {
     let received = format!("received {}", now(server.received.last()));
     let sent = format!("sent {}", now(server.sent.last()));
     let used = received.len() + sent.len() + 4;
-    let both = server.received.values().zip(server.sent.values()).map(|(received, sent)| received + sent);
-    let curve = curve::row(both, page.width().saturating_sub(used).min(60), page.view.glyphs);
-    let pieces = vec![page.word(received), page.word(sent), page.piece(Tone::Curve, curve)];
+    let both = server
+        .received
+        .values()
+        .zip(server.sent.values())
+        .map(|(received, sent)| received + sent);
+    let curve = curve::row(
+        both,
+        page.width().saturating_sub(used).min(60),
+        page.view.glyphs,
+    );
+    let pieces = vec![
+        page.word(received),
+        page.word(sent),
+        page.piece(Tone::Curve, curve),
+    ];
     page.flow(pieces);
 }
 
@@ -91,11 +179,23 @@ fn totals(page: &mut Page, server: &LiveServer) {
 pub(crate) fn host(page: &Page, host: &LiveHost) -> Vec<Span<'static>> {
     let busiest = curve::maximum(&host.cpus_busy) * 100.0;
     let busy: f64 = host.cpus_busy.iter().sum();
-    let cores: String = host.cpus_busy.iter().take(64).map(|share| curve::level(*share, page.view.glyphs)).collect();
+    let cores: String = host
+        .cpus_busy
+        .iter()
+        .take(64)
+        .map(|share| curve::level(*share, page.view.glyphs))
+        .collect();
     let mut pieces = vec![
         page.word(format!("CPUs {busy:.1} of {} busy", host.cpus_busy.len())),
         page.piece(Tone::Curve, cores),
-        page.piece(if busiest >= 95.0 { Tone::Warning } else { Tone::Plain }, format!("busiest {busiest:.0} %")),
+        page.piece(
+            if busiest >= 95.0 {
+                Tone::Warning
+            } else {
+                Tone::Plain
+            },
+            format!("busiest {busiest:.0} %"),
+        ),
         page.word(format!("softirq {:.0} %", host.softirq * 100.0)),
     ];
     if let Some(drops) = host.drops {
@@ -123,13 +223,20 @@ fn row(page: &Page, session: &LiveSession) -> Row {
         plain(facts.running_beside.to_string()),
     ];
     let (line, glyphs) = (session.rate.clone(), page.view.glyphs);
-    (cells, Box::new(move |width| curve::row(line.values(), width, glyphs)))
+    (
+        cells,
+        Box::new(move |width| curve::row(line.values(), width, glyphs)),
+    )
 }
 
 /// Seconds of a test, and all of them when they are known.
 pub(crate) fn seconds(ran_s: f64, end: Option<EndCondition>) -> String {
     match end.and_then(EndCondition::duration) {
-        Some(all) if all > Duration::ZERO => format!("{:.0}/{:.0}", ran_s.min(all.as_secs_f64()), all.as_secs_f64()),
+        Some(all) if all > Duration::ZERO => format!(
+            "{:.0}/{:.0}",
+            ran_s.min(all.as_secs_f64()),
+            all.as_secs_f64()
+        ),
         _ => format!("{ran_s:.0}"),
     }
 }

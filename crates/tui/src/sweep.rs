@@ -8,7 +8,10 @@ use crate::page::{Page, Tone};
 use crate::table::{self, Column, Row};
 
 pub(crate) fn draw(page: &mut Page, sweep: &LiveSweep, test: Option<&LiveTest>) {
-    let mut pieces = vec![page.piece(Tone::Title, "linerate sweep"), page.word(&sweep.host)];
+    let mut pieces = vec![
+        page.piece(Tone::Title, "linerate sweep"),
+        page.word(&sweep.host),
+    ];
     if sweep.runs_planned > 0 {
         let run = (sweep.runs_done + 1).min(sweep.runs_planned);
         pieces.push(page.piece(Tone::Good, format!("run {run}/{}", sweep.runs_planned)));
@@ -16,8 +19,15 @@ pub(crate) fn draw(page: &mut Page, sweep: &LiveSweep, test: Option<&LiveTest>) 
     }
     page.flow(pieces);
     let line = test.map(|test| {
-        let both = if test.forward.last().is_some() { &test.forward } else { &test.reverse };
-        (both.last(), curve::row(both.values(), page.width() / 3, page.view.glyphs))
+        let both = if test.forward.last().is_some() {
+            &test.forward
+        } else {
+            &test.reverse
+        };
+        (
+            both.last(),
+            curve::row(both.values(), page.width() / 3, page.view.glyphs),
+        )
     });
     let (now, points) = line.unwrap_or_default();
     let pieces = vec![
@@ -29,7 +39,12 @@ pub(crate) fn draw(page: &mut Page, sweep: &LiveSweep, test: Option<&LiveTest>) 
     if !page.is_small() {
         page.blank();
     }
-    levels(page, "SETTING", &sweep.levels.iter().collect::<Vec<_>>(), "settings");
+    levels(
+        page,
+        "SETTING",
+        &sweep.levels.iter().collect::<Vec<_>>(),
+        "settings",
+    );
 }
 
 /// A table of levels, each with its median as a bar.
@@ -40,26 +55,66 @@ pub(crate) fn levels(page: &mut Page, head: &'static str, levels: &[&LiveLevel],
         return;
     }
     let columns = [
-        Column { head, width: 22, is_right: false, order: 0 },
-        Column { head: "RUNS", width: 4, is_right: true, order: 2 },
-        Column { head: "MEDIAN", width: 12, is_right: true, order: 1 },
-        Column { head: "FAILED", width: 6, is_right: true, order: 3 },
+        Column {
+            head,
+            width: 22,
+            is_right: false,
+            order: 0,
+        },
+        Column {
+            head: "RUNS",
+            width: 4,
+            is_right: true,
+            order: 2,
+        },
+        Column {
+            head: "MEDIAN",
+            width: 12,
+            is_right: true,
+            order: 1,
+        },
+        Column {
+            head: "FAILED",
+            width: 6,
+            is_right: true,
+            order: 3,
+        },
     ];
-    let highest = levels.iter().filter_map(|level| level.median()).map(|(value, _)| *value).fold(0.0, f64::max);
-    let rows = levels.iter().map(|level| row(page, level, highest)).collect();
+    let highest = levels
+        .iter()
+        .filter_map(|level| level.median())
+        .map(|(value, _)| *value)
+        .fold(0.0, f64::max);
+    let rows = levels
+        .iter()
+        .map(|level| row(page, level, highest))
+        .collect();
     table::draw(page, &columns, rows, others);
 }
 
 fn row(page: &Page, level: &LiveLevel, highest: f64) -> Row {
     let median = level.median();
-    let failed = if level.failed > 0 { Tone::Bad } else { Tone::Plain };
+    let failed = if level.failed > 0 {
+        Tone::Bad
+    } else {
+        Tone::Plain
+    };
     let cells = vec![
         (Tone::Plain, level.setting.clone()),
         (Tone::Plain, level.values.len().to_string()),
-        (Tone::Plain, median.map_or_else(|| MISSING.to_owned(), |(_, text)| text.clone())),
+        (
+            Tone::Plain,
+            median.map_or_else(|| MISSING.to_owned(), |(_, text)| text.clone()),
+        ),
         (failed, level.failed.to_string()),
     ];
-    let share = median.map_or(0.0, |(value, _)| if highest > 0.0 { value / highest } else { 0.0 });
+    let share = median.map_or(
+        0.0,
+        |(value, _)| if highest > 0.0 { value / highest } else { 0.0 },
+    );
     let glyphs = page.view.glyphs;
-    (cells, Box::new(move |width| glyphs.bar(share, width.min(40))))
+    (
+        cells,
+        Box::new(move |width| glyphs.bar(share, width.min(40))),
+    )
 }

@@ -39,10 +39,17 @@ pub(crate) type Row = (Vec<(Tone, String)>, Box<dyn Fn(usize) -> String>);
 /// Adds the heading and as many rows as there is room for; the last line counts the others.
 pub(crate) fn draw(page: &mut Page, columns: &[Column], rows: Vec<Row>, others: &str) {
     let taken = fitting(columns, page.width());
-    let heads = columns.iter().map(|column| (Tone::Head, column.head.to_owned())).collect::<Vec<_>>();
+    let heads = columns
+        .iter()
+        .map(|column| (Tone::Head, column.head.to_owned()))
+        .collect::<Vec<_>>();
     let room = page.rows_left().saturating_sub(1);
     let all = rows.len();
-    let shown = if all > room { room.saturating_sub(1) } else { all };
+    let shown = if all > room {
+        room.saturating_sub(1)
+    } else {
+        all
+    };
     let line = cells(page, columns, &taken, &heads);
     page.line(line);
     for (row, curve) in rows.into_iter().take(shown) {
@@ -61,17 +68,28 @@ pub(crate) fn draw(page: &mut Page, columns: &[Column], rows: Vec<Row>, others: 
     }
 }
 
-fn cells(page: &Page, columns: &[Column], taken: &[usize], row: &[(Tone, String)]) -> Vec<Span<'static>> {
+fn cells(
+    page: &Page,
+    columns: &[Column],
+    taken: &[usize],
+    row: &[(Tone, String)],
+) -> Vec<Span<'static>> {
     let mut line = Vec::new();
     for at in taken {
-        let (Some(column), Some((tone, text))) = (columns.get(*at), row.get(*at)) else { continue };
+        let (Some(column), Some((tone, text))) = (columns.get(*at), row.get(*at)) else {
+            continue;
+        };
         if !line.is_empty() {
             line.push(Span::raw(" "));
         }
         let text: String = text.chars().take(column.width).collect();
         let blanks = Span::raw(" ".repeat(column.width.saturating_sub(text.chars().count())));
         let text = page.piece(*tone, text);
-        line.extend(if column.is_right { [blanks, text] } else { [text, blanks] });
+        line.extend(if column.is_right {
+            [blanks, text]
+        } else {
+            [text, blanks]
+        });
     }
     line
 }

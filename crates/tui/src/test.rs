@@ -13,14 +13,54 @@ use crate::server;
 use crate::table::{self, Column, Row};
 
 const COLUMNS: [Column; 8] = [
-    Column { head: "STREAM", width: 6, is_right: true, order: 0 },
-    Column { head: "TO", width: 6, is_right: false, order: 2 },
-    Column { head: "NOW", width: 11, is_right: true, order: 1 },
-    Column { head: "RETR", width: 6, is_right: true, order: 3 },
-    Column { head: "RTT", width: 9, is_right: true, order: 4 },
-    Column { head: "CWND", width: 9, is_right: true, order: 5 },
-    Column { head: "LOST", width: 6, is_right: true, order: 6 },
-    Column { head: "JITTER", width: 9, is_right: true, order: 7 },
+    Column {
+        head: "STREAM",
+        width: 6,
+        is_right: true,
+        order: 0,
+    },
+    Column {
+        head: "TO",
+        width: 6,
+        is_right: false,
+        order: 2,
+    },
+    Column {
+        head: "NOW",
+        width: 11,
+        is_right: true,
+        order: 1,
+    },
+    Column {
+        head: "RETR",
+        width: 6,
+        is_right: true,
+        order: 3,
+    },
+    Column {
+        head: "RTT",
+        width: 9,
+        is_right: true,
+        order: 4,
+    },
+    Column {
+        head: "CWND",
+        width: 9,
+        is_right: true,
+        order: 5,
+    },
+    Column {
+        head: "LOST",
+        width: 6,
+        is_right: true,
+        order: 6,
+    },
+    Column {
+        head: "JITTER",
+        width: 9,
+        is_right: true,
+        order: 7,
+    },
 ];
 
 /// Most rows of a chart.
@@ -42,7 +82,11 @@ pub(crate) fn draw(page: &mut Page, test: &LiveTest, host: Option<&LiveHost>) {
     }
     chart(page, test);
     if !test.streams.is_empty() {
-        let rows = test.streams.iter().map(|stream| row(page, stream)).collect();
+        let rows = test
+            .streams
+            .iter()
+            .map(|stream| row(page, stream))
+            .collect();
         table::draw(page, &COLUMNS, rows, "streams");
     }
 }
@@ -69,7 +113,9 @@ fn opening(page: &Page, test: &LiveTest) -> Vec<Span<'static>> {
 
 /// The state in words, with the seconds of a running test.
 fn phase(page: &Page, test: &LiveTest) -> Span<'static> {
-    let ran_s = test.started_ns.map(|started| ns_to_s(page.view.now_ns.saturating_sub(started)).floor());
+    let ran_s = test
+        .started_ns
+        .map(|started| ns_to_s(page.view.now_ns.saturating_sub(started)).floor());
     let seconds = || server::seconds(ran_s.unwrap_or(0.0), test.agreed.map(|(.., end)| end));
     match &test.phase {
         LivePhase::Connecting => page.piece(Tone::Warning, "connecting"),
@@ -103,10 +149,11 @@ fn totals(page: &mut Page, test: &LiveTest) {
 
 /// The goodput of each direction over its newest points, where there is room.
 fn chart(page: &mut Page, test: &LiveTest) {
-    let lines: Vec<(&str, &LiveLine)> = [("to server", &test.forward), ("from server", &test.reverse)]
-        .into_iter()
-        .filter(|(_, line)| line.last().is_some())
-        .collect();
+    let lines: Vec<(&str, &LiveLine)> =
+        [("to server", &test.forward), ("from server", &test.reverse)]
+            .into_iter()
+            .filter(|(_, line)| line.last().is_some())
+            .collect();
     if usize::from(page.view.rows) < ROWS_WITH_CHART || lines.is_empty() {
         return;
     }
@@ -120,7 +167,10 @@ fn chart(page: &mut Page, test: &LiveTest) {
         let width = page.width();
         let highest = curve::maximum(&line.values().rev().take(width).collect::<Vec<_>>());
         page.blank();
-        let head = page.word(format!("{name}, bit/s per interval, 0 to {}", rate(highest)));
+        let head = page.word(format!(
+            "{name}, bit/s per interval, 0 to {}",
+            rate(highest)
+        ));
         page.line(vec![head]);
         for text in curve::rows(line.values(), width, height, page.view.glyphs) {
             let piece = page.piece(Tone::Curve, text);
@@ -133,14 +183,28 @@ fn row(page: &Page, stream: &LiveStream) -> Row {
     let known = |text: Option<String>| (Tone::Plain, text.unwrap_or_else(|| MISSING.to_owned()));
     let cells = vec![
         known(Some((stream.id.0 + 1).to_string())),
-        known(Some(if stream.flow == Flow::Forward { "server" } else { "client" }.to_owned())),
+        known(Some(
+            if stream.flow == Flow::Forward {
+                "server"
+            } else {
+                "client"
+            }
+            .to_owned(),
+        )),
         known(stream.rate.last().map(rate)),
         known(stream.retransmits.map(|count| count.to_string())),
-        known(stream.rtt_us.map(|us| format!("{} ms", digits(f64::from(us) / 1e3)))),
+        known(
+            stream
+                .rtt_us
+                .map(|us| format!("{} ms", digits(f64::from(us) / 1e3))),
+        ),
         known(stream.cwnd_bytes.map(|size| bytes(size as f64))),
         known(stream.lost.map(|count| count.to_string())),
         known(stream.jitter_s.map(|s| format!("{} ms", digits(s * 1e3)))),
     ];
     let (line, glyphs) = (stream.rate.clone(), page.view.glyphs);
-    (cells, Box::new(move |width| curve::row(line.values(), width, glyphs)))
+    (
+        cells,
+        Box::new(move |width| curve::row(line.values(), width, glyphs)),
+    )
 }

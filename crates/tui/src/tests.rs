@@ -36,32 +36,63 @@ fn shown(state: &LiveState, view: View) -> String {
     let screen = screen(state, view);
     let mut terminal = TestBackend::new(view.columns, view.rows);
     let empty = Buffer::empty(screen.area);
-    terminal.draw(empty.diff(&screen).into_iter()).expect("memory");
+    terminal
+        .draw(empty.diff(&screen).into_iter())
+        .expect("memory");
     let cells = terminal.buffer().content();
-    let line = |cells: &[ratatui_core::buffer::Cell]| cells.iter().map(|cell| cell.symbol()).collect::<String>();
-    cells.chunks(usize::from(view.columns)).map(|cells| line(cells).trim_end().to_owned() + "\n").collect()
+    let line = |cells: &[ratatui_core::buffer::Cell]| {
+        cells.iter().map(|cell| cell.symbol()).collect::<String>()
+    };
+    cells
+        .chunks(usize::from(view.columns))
+        .map(|cells| line(cells).trim_end().to_owned() + "\n")
+        .collect()
 }
 
 fn assert_expected(name: &str, state: &LiveState) {
     for (columns, rows) in SIZES {
-        let file = format!("{}/src/expected/{name}-{columns}x{rows}.txt", env!("CARGO_MANIFEST_DIR"));
+        let file = format!(
+            "{}/src/expected/{name}-{columns}x{rows}.txt",
+            env!("CARGO_MANIFEST_DIR")
+        );
         let text = shown(state, view((columns, rows)));
         if env::var_os("UPDATE_SNAPSHOTS").is_some() {
             fs::write(&file, &text).expect("the folder is there");
         }
-        assert_eq!(text, fs::read_to_string(&file).unwrap_or_default(), "{name} {columns}x{rows}");
+        assert_eq!(
+            text,
+            fs::read_to_string(&file).unwrap_or_default(),
+            "{name} {columns}x{rows}"
+        );
     }
 }
 
 fn server(sessions: u16) -> LiveState {
     let mut state = LiveState::default();
     for address in ["0.0.0.0:5201", "0.0.0.0:5001"] {
-        state.server_event(&ServerEvent::Listening { address: address.parse().expect("an address") }, 0);
+        state.server_event(
+            &ServerEvent::Listening {
+                address: address.parse().expect("an address"),
+            },
+            0,
+        );
     }
-    let peer = |number: u16| format!("192.0.2.{}:{}", number % 250, 50_000 + number).parse().expect("an address");
+    let peer = |number: u16| {
+        format!("192.0.2.{}:{}", number % 250, 50_000 + number)
+            .parse()
+            .expect("an address")
+    };
     for number in 1..=sessions {
-        let transport = if number % 3 == 0 { Transport::Udp } else { Transport::Tcp };
-        let direction = if number % 4 == 0 { Direction::Reverse } else { Direction::Forward };
+        let transport = if number % 3 == 0 {
+            Transport::Udp
+        } else {
+            Transport::Tcp
+        };
+        let direction = if number % 4 == 0 {
+            Direction::Reverse
+        } else {
+            Direction::Forward
+        };
         let mut facts = TestFacts::new(peer(number), transport, direction, number.into());
         facts.number = number.into();
         facts.user = (number % 2 == 0).then(|| "alice\u{1b}[31m".to_owned());
@@ -74,14 +105,23 @@ fn server(sessions: u16) -> LiveState {
         );
     }
     for step in 1..=4_u64 {
-        let client =
-            |number: u16| ClientProgress::new(number.into(), peer(number), 100_000_000 * step + u64::from(number), 0);
+        let client = |number: u16| {
+            ClientProgress::new(
+                number.into(),
+                peer(number),
+                100_000_000 * step + u64::from(number),
+                0,
+            )
+        };
         let mut progress = Progress::default();
         progress.tests = sessions.into();
         progress.streams = 1;
         progress.elapsed = Duration::from_secs(1);
         progress.clients = (1..=sessions).map(client).collect();
-        state.server_event(&ServerEvent::Progress(progress), (11_520 + step) * SECOND_NS);
+        state.server_event(
+            &ServerEvent::Progress(progress),
+            (11_520 + step) * SECOND_NS,
+        );
     }
     let mut host = LiveHost::default();
     (host.cpus_busy, host.softirq, host.drops) = (vec![0.97, 0.5, 0.0, 0.1], 0.31, Some(0));
@@ -102,7 +142,12 @@ fn test() -> LiveState {
     test.streams = vec![LiveStream::default(); 2];
     test.streams[1].id = StreamId(1);
     test.streams_all = 2;
-    state.event(&Event::TestStarted { at_monotonic_ns: None }, 11_520 * SECOND_NS);
+    state.event(
+        &Event::TestStarted {
+            at_monotonic_ns: None,
+        },
+        11_520 * SECOND_NS,
+    );
     for step in 1..=4_u32 {
         let row = |id: u32| {
             let mut tcp = TcpInterval::default();
@@ -139,8 +184,11 @@ fn http() -> LiveState {
     http.target = "http://192.0.2.7:8080/".to_owned();
     http.begin("matrix 10k c64, repeat 2, measure".to_owned());
     (http.run, http.runs, http.left_s) = (8, 20, Some(83.0));
-    [2000.0, 9000.0, 12_345.0].into_iter().for_each(|ok| http.ok_per_s.push(ok));
-    (http.payload_bytes, http.p99_ns, http.errors, http.open) = (126_412_800, Some(1_234_000), 2, 64);
+    [2000.0, 9000.0, 12_345.0]
+        .into_iter()
+        .for_each(|ok| http.ok_per_s.push(ok));
+    (http.payload_bytes, http.p99_ns, http.errors, http.open) =
+        (126_412_800, Some(1_234_000), 2, 64);
     let mut reading = Reading::default();
     (reading.window_ns, reading.cpu_busy, reading.connections) = (SECOND_NS, Some(0.45), Some(64));
     http.client = Some(reading);
@@ -148,7 +196,9 @@ fn http() -> LiveState {
         let key = CellKey::new(Phase::Matrix, 10 << 10, connections);
         let level = http.cells.entry(key).or_default();
         level.setting = format!("matrix 10k c{connections}");
-        values.iter().for_each(|value| level.add(Some((*value, format!("{value}/s")))));
+        values
+            .iter()
+            .for_each(|value| level.add(Some((*value, format!("{value}/s")))));
         if values.is_empty() {
             level.add(None);
         }
@@ -178,7 +228,13 @@ fn screens_are_as_reviewed() {
 #[test]
 fn ascii_terminals_get_ascii_only() {
     for state in [server(4), test(), sweep(), http()] {
-        let text = shown(&state, View { glyphs: Glyphs::Ascii, ..view((80, 24)) });
+        let text = shown(
+            &state,
+            View {
+                glyphs: Glyphs::Ascii,
+                ..view((80, 24))
+            },
+        );
         assert!(text.is_ascii(), "{text}");
     }
 }
@@ -186,7 +242,12 @@ fn ascii_terminals_get_ascii_only() {
 #[test]
 fn texts_of_peers_reach_no_terminal_as_controls() {
     let mut state = server(4);
-    let mut facts = TestFacts::new("192.0.2.9:5".parse().expect("an address"), Transport::Tcp, Direction::Forward, 1);
+    let mut facts = TestFacts::new(
+        "192.0.2.9:5".parse().expect("an address"),
+        Transport::Tcp,
+        Direction::Forward,
+        1,
+    );
     facts.number = 9;
     facts.user = Some("bob\u{9b}31m\u{202e}\u{2066}\u{200b}\u{e0041}".to_owned());
     state.server_event(&ServerEvent::TestStarted(facts), 11_520 * SECOND_NS);
@@ -197,17 +258,52 @@ fn texts_of_peers_reach_no_terminal_as_controls() {
 
 #[test]
 fn pause_and_help_are_words() {
-    let text = shown(&server(1), View { is_paused: true, ..view((40, 10)) });
-    assert!(text.contains("PAUSED") && text.contains("p continue"), "{text}");
-    let text = shown(&server(1), View { is_help: true, ..view((40, 10)) });
+    let text = shown(
+        &server(1),
+        View {
+            is_paused: true,
+            ..view((40, 10))
+        },
+    );
+    assert!(
+        text.contains("PAUSED") && text.contains("p continue"),
+        "{text}"
+    );
+    let text = shown(
+        &server(1),
+        View {
+            is_help: true,
+            ..view((40, 10))
+        },
+    );
     assert!(text.contains("Ctrl-Z") && text.contains("? back"), "{text}");
 }
 
 #[test]
 fn without_colours_states_are_still_words() {
-    let plain = screen(&server(4), View { is_coloured: false, ..view((80, 24)) });
-    assert!(plain.content().iter().all(|cell| cell.fg == ratatui_core::style::Color::Reset));
-    assert!(shown(&server(4), View { is_coloured: false, ..view((80, 24)) }).contains("running 4/1000"));
+    let plain = screen(
+        &server(4),
+        View {
+            is_coloured: false,
+            ..view((80, 24))
+        },
+    );
+    assert!(
+        plain
+            .content()
+            .iter()
+            .all(|cell| cell.fg == ratatui_core::style::Color::Reset)
+    );
+    assert!(
+        shown(
+            &server(4),
+            View {
+                is_coloured: false,
+                ..view((80, 24))
+            }
+        )
+        .contains("running 4/1000")
+    );
 }
 
 #[test]
