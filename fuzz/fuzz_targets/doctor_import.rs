@@ -7,7 +7,11 @@ use linerate_host::import::import;
 
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
-    let observed: Vec<Observed> = import("fuzz", &text).snapshots.into_iter().map(Observed::once).collect();
+    let observed: Vec<Observed> = import("fuzz", &text)
+        .snapshots
+        .into_iter()
+        .map(Observed::once)
+        .collect();
     let _ = diagnose(&observed, &[]);
     if let [a, b, ..] = observed.as_slice() {
         let _ = compare(a, b, &[]);

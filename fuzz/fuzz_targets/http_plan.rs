@@ -12,8 +12,16 @@ fuzz_target!(|text: &str| {
     };
     for plan in [plan.clone(), plan.quick()] {
         let again = Plan::parse(&plan.to_toml());
-        assert_eq!(again.as_ref(), Ok(&plan), "a plan is read back as it was written");
-        assert_eq!(again.map(|again| again.hash()), Ok(plan.hash()), "equal plans have equal hashes");
+        assert_eq!(
+            again.as_ref(),
+            Ok(&plan),
+            "a plan is read back as it was written"
+        );
+        assert_eq!(
+            again.map(|again| again.hash()),
+            Ok(plan.hash()),
+            "equal plans have equal hashes"
+        );
         let planned = runs(&plan, Phases::ALL).len();
         assert!(planned as u64 <= RUNS_MAX + 200, "{planned} runs");
         let _ = estimate(&plan, Phases::ALL);

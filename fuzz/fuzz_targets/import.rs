@@ -12,10 +12,14 @@ fuzz_target!(|bytes: &[u8]| {
     let (command, output) = text.split_once('\n').unwrap_or_default();
     let _ = import_output(Command::parse(command).as_ref(), output);
 
-    let Ok(contents) = import(Some("fuzz"), &text, &|_| 0) else { return };
+    let Ok(contents) = import(Some("fuzz"), &text, &|_| 0) else {
+        return;
+    };
     for test in contents.tests {
         let mut builder = Builder::default();
-        test.events.iter().for_each(|event| builder.event(event).expect("a builder takes every event"));
+        test.events
+            .iter()
+            .for_each(|event| builder.event(event).expect("a builder takes every event"));
         let _ = builder.finish();
     }
 });

@@ -5,7 +5,9 @@ use libfuzzer_sys::fuzz_target;
 use linerate_record::{playback, text};
 
 fuzz_target!(|typed: &str| {
-    let Ok(record) = text::read(typed) else { return };
+    let Ok(record) = text::read(typed) else {
+        return;
+    };
     assert_eq!(text::read(&text::write(&record)).as_ref(), Ok(&record));
     for trial in &record.trials {
         let _ = playback(trial);

@@ -7,7 +7,12 @@ use linerate_lab::sweep::grammar::{self, Levels, SweptFactor};
 
 fuzz_target!(|text: &str| {
     for line in text.split('\n') {
-        let _ = (grammar::budget(line), grammar::length(line), grammar::window(line), grammar::rate(line));
+        let _ = (
+            grammar::budget(line),
+            grammar::length(line),
+            grammar::window(line),
+            grammar::rate(line),
+        );
     }
     let typed: Vec<String> = text.split('\n').map(str::to_owned).collect();
     for is_udp in [false, true] {
@@ -19,7 +24,11 @@ fuzz_target!(|text: &str| {
 
 fn check(factors: &[SweptFactor], is_udp: bool) {
     let printed: Vec<String> = factors.iter().map(SweptFactor::to_string).collect();
-    assert_eq!(grammar::factors(&printed, is_udp).as_deref(), Ok(factors), "factors are read back as printed");
+    assert_eq!(
+        grammar::factors(&printed, is_udp).as_deref(),
+        Ok(factors),
+        "factors are read back as printed"
+    );
     for factor in factors {
         let is_valid = match &factor.levels {
             Levels::Range(low, high) => 0 < *low && low < high,
