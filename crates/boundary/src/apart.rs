@@ -18,8 +18,9 @@ pub fn guard<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
 
 /// Runs `work` in a thread of its own and waits for it.
 ///
-/// All signals are blocked in it, and in the threads that it starts: handlers of the program run in the program's threads,
-/// and a write to a closed pipe or socket is an error instead of a `SIGPIPE`.
+/// All signals are blocked in it, and in the threads that it starts: handlers of the program run in
+/// the program's threads, and a write to a closed pipe or socket is an error instead of a
+/// `SIGPIPE`.
 ///
 /// # Errors
 /// The panic of `work`, or that there can be no thread.

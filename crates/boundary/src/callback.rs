@@ -7,15 +7,16 @@ pub type TextFunction = extern "C" fn(text: *const c_char, user: *mut c_void);
 
 /// A function of the caller in C and its pointer.
 ///
-/// The caller promises that the function may be called from any thread with this pointer, one call at a time, until the
-/// function that took both has returned.
+/// The caller promises that the function may be called from any thread with this pointer, one call
+/// at a time, until the function that took both has returned.
 #[derive(Debug, Clone, Copy)]
 pub struct Callback {
     function: TextFunction,
     user: *mut c_void,
 }
 
-// SAFETY: the pointer is only passed to the function, which by the promise of its owner may receive it in any thread.
+// SAFETY: the pointer is only passed to the function, which by the promise of its owner may receive
+// it in any thread.
 unsafe impl Send for Callback {}
 
 impl Callback {

@@ -1,9 +1,11 @@
-//! Pointers, strings, streams and panics between C and Rust, for the libraries that programs in C load.
+//! Pointers, strings, streams and panics between C and Rust, for the libraries that programs in C
+//! load.
 //!
-//! [`Text`], [`Words`] and [`Callback`] are the parameters of exported functions that plain references cannot be. A value of
-//! theirs comes from the caller in C, who promises what the documentation of each type states; so the exported functions
-//! need no `unsafe` code. Objects are parameters as `Option<&T>` and `Option<Box<T>>`, which have the layout of pointers:
-//! the caller promises that they came from the function that makes them and are freed once.
+//! [`Text`], [`Words`] and [`Callback`] are the parameters of exported functions that plain
+//! references cannot be. A value of theirs comes from the caller in C, who promises what the
+//! documentation of each type states; so the exported functions need no `unsafe` code. Objects are
+//! parameters as `Option<&T>` and `Option<Box<T>>`, which have the layout of pointers: the caller
+//! promises that they came from the function that makes them and are freed once.
 
 // What C passes cannot be checked; the rest of both libraries is free of `unsafe` blocks.
 #![allow(unsafe_code)]

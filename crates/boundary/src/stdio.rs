@@ -1,4 +1,5 @@
-//! The standard streams of the C library: what is written here keeps its order with the program's own `printf`.
+//! The standard streams of the C library: what is written here keeps its order with the program's
+//! own `printf`.
 
 use std::ffi::{c_int, c_void};
 use std::io::{self, Write};
@@ -18,8 +19,8 @@ unsafe extern "C" {
 /// The standard output of the program.
 #[must_use]
 pub fn stdout_file() -> CFile {
-    // SAFETY: the C library sets the variable before `main`; a program that changes it while another thread writes breaks
-    // its own output.
+    // SAFETY: the C library sets the variable before `main`; a program that changes it while
+    // another thread writes breaks its own output.
     unsafe { STDOUT }
 }
 

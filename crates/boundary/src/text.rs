@@ -6,7 +6,8 @@ use std::ptr;
 
 /// A string of the caller in C, or null.
 ///
-/// The caller promises that a pointer which is not null points to bytes that end in a NUL and do not change during the call.
+/// The caller promises that a pointer which is not null points to bytes that end in a NUL and do
+/// not change during the call.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct Text(*const c_char);
@@ -21,7 +22,8 @@ impl Text {
 
 /// The words of a command line, as `main` of a program in C receives them.
 ///
-/// The caller promises that the array holds as many strings as the count beside it, each as [`Text`] describes, or null.
+/// The caller promises that the array holds as many strings as the count beside it, each as
+/// [`Text`] describes, or null.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct Words(*const *const c_char);
@@ -45,12 +47,13 @@ impl Words {
 }
 
 fn bytes<'a>(pointer: *const c_char) -> Option<&'a CStr> {
-    // SAFETY: by the promise of the caller the string ends in a NUL and lives during the call; both callers copy it before
-    // they return.
+    // SAFETY: by the promise of the caller the string ends in a NUL and lives during the call; both
+    // callers copy it before they return.
     (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) })
 }
 
-/// A string to which the caller in C gets a pointer; it is valid until another string is stored or this is dropped.
+/// A string to which the caller in C gets a pointer; it is valid until another string is stored or
+/// this is dropped.
 #[derive(Debug, Clone, Default)]
 pub struct Kept(Option<CString>);
 
