@@ -1,7 +1,7 @@
 //! `liblinerate.so`: tests and servers of the iperf3 dialect for programs in C and other languages.
 //!
-//! `include/linerate.h` is made from this file. The options are those of the command line, so both have one parser, one set
-//! of defaults and one wording of errors.
+//! `include/linerate.h` is made from this file. The options are those of the command line, so both
+//! have one parser, one set of defaults and one wording of errors.
 
 // Exported names are unsafe attributes; blocks of unsafe code are in `linerate-boundary`.
 #![allow(unsafe_code)]
@@ -35,11 +35,13 @@ pub extern "C" fn linerate_free(test: Option<Box<Test>>) {
     guard((), || drop(test));
 }
 
-/// Adds an option: a long name of `linerate iperf3` without the dashes, and its value, or null for an option without one.
-/// `client` with the name of a host makes the test a client, `server` makes it a server.
+/// Adds an option: a long name of `linerate iperf3` without the dashes, and its value, or null for
+/// an option without one. `client` with the name of a host makes the test a client, `server` makes
+/// it a server.
 ///
-/// Options act in the order in which they are added; linerate_run() checks them. Options about the output have no effect.
-/// Returns LINERATE_DONE, or LINERATE_FAILED for a name that is null or empty.
+/// Options act in the order in which they are added; linerate_run() checks them. Options about the
+/// output have no effect. Returns LINERATE_DONE, or LINERATE_FAILED for a name that is null or
+/// empty.
 #[unsafe(no_mangle)]
 pub extern "C" fn linerate_set(test: Option<&Test>, option: Text, value: Text) -> c_int {
     guard(LINERATE_FAILED, || {
@@ -49,11 +51,13 @@ pub extern "C" fn linerate_set(test: Option<&Test>, option: Text, value: Text) -
     })
 }
 
-/// Registers the function that receives each event of the test as a JSON object with the members `event` and `data`, and the
-/// pointer it is called with; null for no function. Events are those of `--json-stream`: `start`, `interval`, `end`, `error`;
-/// and `listening` with the address of a server, and `warning`.
+/// Registers the function that receives each event of the test as a JSON object with the members
+/// `event` and `data`, and the pointer it is called with; null for no function. Events are those of
+/// `--json-stream`: `start`, `interval`, `end`, `error`; and `listening` with the address of a
+/// server, and `warning`.
 ///
-/// linerate_run() calls the function in another thread, one event at a time. The function must not free the test.
+/// linerate_run() calls the function in another thread, one event at a time. The function must not
+/// free the test.
 #[unsafe(no_mangle)]
 pub extern "C" fn linerate_on_event(
     test: Option<&Test>,
@@ -67,15 +71,15 @@ pub extern "C" fn linerate_on_event(
     });
 }
 
-/// Runs the test and waits for its end: a client for one test, a server until linerate_stop() or as its options state.
-/// Returns LINERATE_DONE, LINERATE_STOPPED or LINERATE_FAILED.
+/// Runs the test and waits for its end: a client for one test, a server until linerate_stop() or as
+/// its options state. Returns LINERATE_DONE, LINERATE_STOPPED or LINERATE_FAILED.
 #[unsafe(no_mangle)]
 pub extern "C" fn linerate_run(test: Option<&Test>) -> c_int {
     guard(LINERATE_FAILED, || test.map_or(LINERATE_FAILED, Test::run))
 }
 
-/// Ends the test that linerate_run() runs in another thread; the report has what was measured until then. Without a test that
-/// runs, the next one ends at once.
+/// Ends the test that linerate_run() runs in another thread; the report has what was measured until
+/// then. Without a test that runs, the next one ends at once.
 #[unsafe(no_mangle)]
 pub extern "C" fn linerate_stop(test: Option<&Test>) {
     guard((), || {
@@ -85,15 +89,15 @@ pub extern "C" fn linerate_stop(test: Option<&Test>) {
     });
 }
 
-/// The report of the last test as a JSON document in the form of iperf3; null before there is one. The string is valid until
-/// the test runs again or is freed.
+/// The report of the last test as a JSON document in the form of iperf3; null before there is one.
+/// The string is valid until the test runs again or is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn linerate_result(test: Option<&Test>) -> *const c_char {
     guard(ptr::null(), || test.map_or(ptr::null(), Test::result))
 }
 
-/// Why the last run did not end with LINERATE_DONE; null after one that did. The string is valid until the test runs again or is
-/// freed.
+/// Why the last run did not end with LINERATE_DONE; null after one that did. The string is valid
+/// until the test runs again or is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn linerate_error(test: Option<&Test>) -> *const c_char {
     guard(ptr::null(), || test.map_or(ptr::null(), Test::error))
