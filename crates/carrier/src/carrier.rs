@@ -2,12 +2,14 @@
 
 use std::os::fd::BorrowedFd;
 
-/// Lines to and from the peers of an owner: all hosts of a run at a coordinator, the coordinator at an agent. Peers are numbers:
-/// places in the list of the owner.
+/// Lines to and from the peers of an owner: all hosts of a run at a coordinator, the coordinator at
+/// an agent. Peers are numbers: places in the list of the owner.
 ///
-/// Nothing waits: the owner waits for [`Self::fd`] until [`Self::deadline_ns`] at most, then calls [`Self::poll`].
+/// Nothing waits: the owner waits for [`Self::fd`] until [`Self::deadline_ns`] at most, then calls
+/// [`Self::poll`].
 pub trait Carrier {
-    /// Sends a line to a host, to which its end is added. A host without a connection receives nothing.
+    /// Sends a line to a host, to which its end is added. A host without a connection receives
+    /// nothing.
     fn send(&mut self, host: usize, line: &str);
 
     /// Sends a line to several hosts.

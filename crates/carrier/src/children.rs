@@ -1,6 +1,8 @@
-//! Child processes that receive and send lines. Each leads a process group, which is ended as a whole.
+//! Child processes that receive and send lines. Each leads a process group, which is ended as a
+//! whole.
 //!
-//! A child ends with the thread that started it, if it calls `die_with_parent`: the kernel attaches that to the thread.
+//! A child ends with the thread that started it, if it calls `die_with_parent`: the kernel attaches
+//! that to the thread.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -15,7 +17,8 @@ use crate::pipe::{LineInput, Received};
 
 /// Time from the request to end (`SIGTERM`) to `SIGKILL`.
 pub const GRACE_NS: u64 = 500_000_000;
-/// Time between two looks at a child whose output has ended: the kernel closes it shortly before the child can be waited for.
+/// Time between two looks at a child whose output has ended: the kernel closes it shortly before
+/// the child can be waited for.
 const REAP_NS: u64 = 2_000_000;
 
 /// A child, until its end was reported. Never used again.
@@ -144,7 +147,8 @@ impl Children {
         }
     }
 
-    /// Ends a child: its input ends, its process group gets `SIGTERM` and [`GRACE_NS`] later `SIGKILL`.
+    /// Ends a child: its input ends, its process group gets `SIGTERM` and [`GRACE_NS`] later
+    /// `SIGKILL`.
     pub fn end(&mut self, id: ChildId, now_ns: u64) {
         if let Some(running) = self.running.get_mut(&id.0)
             && running.kill_at_ns.is_none()
@@ -185,8 +189,8 @@ impl Children {
                 Received::End => {
                     // An ended pipe stays readable.
                     let _ = epoll.remove(&running.output);
-                    // A child without its output is of no use, and neither is what it started. The number of the group is its
-                    // own until it is waited for.
+                    // A child without its output is of no use, and neither is what it started. The
+                    // number of the group is its own until it is waited for.
                     let _ = kill_group(&running.child);
                     running.reap_at_ns = Some(now_ns);
                 }

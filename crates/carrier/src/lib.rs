@@ -1,10 +1,13 @@
-//! Carries lines of the fleet protocol over byte streams, and owns the child processes at the other end of them.
+//! Carries lines of the fleet protocol over byte streams, and owns the child processes at the other
+//! end of them.
 //!
 //! * [`pipe`] reads and writes lines without waiting.
-//! * [`Carrier`] is a control path: [`ssh`], [`local`] and `bus` of a coordinator, [`stdio`] and `bus` of an agent.
+//! * [`Carrier`] is a control path: [`ssh`], [`local`] and `bus` of a coordinator, [`stdio`] and
+//!   `bus` of an agent.
 //! * [`children`] starts processes in groups of their own, passes their lines on and ends them.
 //!
-//! Nothing here reads a message. Nothing waits: owners wait for the descriptors, and call at deadlines.
+//! Nothing here reads a message. Nothing waits: owners wait for the descriptors, and call at
+//! deadlines.
 
 #![forbid(unsafe_code)]
 

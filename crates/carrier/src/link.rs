@@ -34,7 +34,8 @@ pub(crate) enum Feed {
     Nothing,
 }
 
-/// A process and its streams. It leads a process group, so that a signal of the terminal does not reach it.
+/// A process and its streams. It leads a process group, so that a signal of the terminal does not
+/// reach it.
 #[derive(Debug)]
 pub(crate) struct Link {
     child: Child,

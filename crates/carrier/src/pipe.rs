@@ -91,7 +91,8 @@ impl<W: Write + AsFd> LineOutput<W> {
         })
     }
 
-    /// Sends a line, to which its end is added. A reader that is gone, or for whom too much waits, breaks the output for good.
+    /// Sends a line, to which its end is added. A reader that is gone, or for whom too much waits,
+    /// breaks the output for good.
     pub fn send(&mut self, line: &str) {
         if self.is_broken {
             return;

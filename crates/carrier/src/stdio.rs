@@ -29,7 +29,8 @@ impl StdioCarrier {
     /// Takes lines from standard input, and writes lines to standard output.
     ///
     /// # Errors
-    /// The operating system's; `EPERM` of a stream that is a file or a device like /dev/null, which cannot be waited for.
+    /// The operating system's; `EPERM` of a stream that is a file or a device like /dev/null, which
+    /// cannot be waited for.
     pub fn open() -> Result<Self, OsError> {
         let input = input()?;
         let output = LineOutput::new(unbuffered(io::stdout().as_fd())?)?;

@@ -9,7 +9,8 @@ use tokio::sync::watch;
 
 use super::{BusError, BusOptions};
 
-/// Time until a connection is made anew, in ms. A broker that returns is not reached by all at once.
+/// Time until a connection is made anew, in ms. A broker that returns is not reached by all at
+/// once.
 const RECONNECT_MS: std::ops::RangeInclusive<u64> = 200..=4_000;
 /// Period of the client's look whether the broker is there.
 const PING_PERIOD: Duration = Duration::from_secs(5);
@@ -80,7 +81,8 @@ impl Connection {
         })
     }
 
-    /// Waits until the broker refuses something, and returns its text; for ever where the connection ends before.
+    /// Waits until the broker refuses something, and returns its text; for ever where the
+    /// connection ends before.
     pub(super) async fn refusal(&mut self) -> String {
         let text = self
             .refusal

@@ -23,8 +23,9 @@ use crate::carrier::{Carrier, HostEvent};
 
 /// How long the broker keeps results.
 const RESULTS_MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How long the broker knows the ids of results: an agent repeats one after the reply and the connection that it waits for. Each
-/// id takes memory there; later copies are dropped by the coordinator.
+/// How long the broker knows the ids of results: an agent repeats one after the reply and the
+/// connection that it waits for. Each id takes memory there; later copies are dropped by the
+/// coordinator.
 const DUPLICATES_MAX_AGE: Duration = Duration::from_secs(10);
 /// Fewest events that wait for the owner; the answers of all hosts have room.
 const EVENTS_MIN: usize = 4_096;
@@ -44,8 +45,8 @@ pub struct BusSetup {
     pub hosts: Vec<String>,
     /// Id of a new run.
     pub run: String,
-    /// Hash of its plan. A run with the same one that has not ended is continued. `None`: nothing is continued, and a lease of
-    /// another coordinator is an error.
+    /// Hash of its plan. A run with the same one that has not ended is continued. `None`: nothing
+    /// is continued, and a lease of another coordinator is an error.
     pub plan: Option<String>,
 }
 
@@ -116,8 +117,8 @@ impl BusCarrier {
         })
     }
 
-    /// Whether this coordinator is in charge, when that has changed: [`Carrier::fd`] is readable then. Events are left to
-    /// [`Carrier::poll`].
+    /// Whether this coordinator is in charge, when that has changed: [`Carrier::fd`] is readable
+    /// then. Events are left to [`Carrier::poll`].
     pub fn standing(&mut self) -> Option<Standing> {
         // Before the look: what is announced after it makes the descriptor readable again.
         self.queue.clear();
@@ -139,7 +140,8 @@ impl Carrier for BusCarrier {
         }
     }
 
-    /// One message for all hosts of the run. A host that is closed receives nothing that would renew its lease.
+    /// One message for all hosts of the run. A host that is closed receives nothing that would
+    /// renew its lease.
     fn send_all(&mut self, hosts: &[usize], line: &str) {
         if hosts.len() == self.hosts.len() && self.hosts.iter().all(Option::is_some) {
             self.publish(self.names.commands_to_all(), line);
@@ -231,7 +233,8 @@ impl Duty {
         if !renewal.is_finished() {
             renewal.abort();
             if self.setup.plan.is_some() {
-                // A run that stays there is continued by the next coordinator with the same plan, which finds it complete.
+                // A run that stays there is continued by the next coordinator with the same plan,
+                // which finds it complete.
                 let _ = stores.runs.delete(RUN_KEY).await;
             }
             lease.release().await;

@@ -1,4 +1,5 @@
-//! Events of the executor for the loop of an owner: a bounded queue, and a descriptor that is readable while it has some.
+//! Events of the executor for the loop of an owner: a bounded queue, and a descriptor that is
+//! readable while it has some.
 
 use std::future::Future;
 use std::io;

@@ -1,10 +1,11 @@
 //! Control connections over NATS: a broker between the coordinator and agents that are there first.
 //!
-//! * [`BusCarrier`] is the end of a coordinator. It holds the lease of its site, whose revision is the epoch of its commands.
+//! * [`BusCarrier`] is the end of a coordinator. It holds the lease of its site, whose revision is
+//!   the epoch of its commands.
 //! * [`BusAgents`] is the end of agents, with a connection for each.
 //!
-//! Both are a thread with an executor, joined to the loop of their owner by channels and a descriptor. Reconnection, encryption,
-//! permissions and the log of results are those of NATS.
+//! Both are a thread with an executor, joined to the loop of their owner by channels and a
+//! descriptor. Reconnection, encryption, permissions and the log of results are those of NATS.
 
 mod agents;
 mod connection;

@@ -1,5 +1,5 @@
-//! Commands for the login shell of a host: one line with one pair of single quotes, and none of `!`, `\` and `"`, so that csh(1)
-//! and fish(1) pass it on as sh(1) does.
+//! Commands for the login shell of a host: one line with one pair of single quotes, and none of
+//! `!`, `\` and `"`, so that csh(1) and fish(1) pass it on as sh(1) does.
 
 use linerate_fleet::message::PREAMBLE;
 
@@ -7,13 +7,15 @@ use super::SHELL_READY;
 
 /// Exit code of a host without a usable agent.
 pub(super) const NEED_CODE: i32 = 93;
-/// Exit code of a host where the copy does not run, for instance because its file system forbids it.
+/// Exit code of a host where the copy does not run, for instance because its file system forbids
+/// it.
 pub(super) const NOT_EXECUTABLE_CODE: i32 = 94;
 /// Copies that are kept.
 const COPIES_MAX: u32 = 3;
 
-/// Starts a program with these arguments: a `linerate` in the path of the login shell that has agents, else the copy with this
-/// hash; prints `LRFLEET need` with system and machine where there is none.
+/// Starts a program with these arguments: a `linerate` in the path of the login shell that has
+/// agents, else the copy with this hash; prints `LRFLEET need` with system and machine where there
+/// is none.
 pub(super) fn start(sha256: &str, arguments: &str) -> String {
     format!(
         "exec sh -c 'IFS=; set -f; \
@@ -33,10 +35,10 @@ pub(super) fn shell() -> String {
 pub(super) fn copy(sha256: &str) -> String {
     let first_old = COPIES_MAX + 1;
     format!(
-        "exec sh -c 'IFS=; set -f; umask 077; d={CACHE}; f=$d/{sha256}/linerate; t=$f.$$; \
-         mkdir -p $d/{sha256} && cat >$t && chmod 700 $t || exit 1; \
-         if $t --version >/dev/null; then mv $t $f; else rm -f $t; exit {NOT_EXECUTABLE_CODE}; fi; \
-         touch $d/{sha256}; cd $d && ls -t | tail -n +{first_old} | while read -r old; do rm -rf ./$old; done; exit 0'"
+        "exec sh -c 'IFS=; set -f; umask 077; d={CACHE}; f=$d/{sha256}/linerate; t=$f.$$; mkdir -p \
+         $d/{sha256} && cat >$t && chmod 700 $t || exit 1; if $t --version >/dev/null; then mv $t \
+         $f; else rm -f $t; exit {NOT_EXECUTABLE_CODE}; fi; touch $d/{sha256}; cd $d && ls -t | \
+         tail -n +{first_old} | while read -r old; do rm -rf ./$old; done; exit 0'"
     )
 }
 

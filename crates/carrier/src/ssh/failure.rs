@@ -38,7 +38,8 @@ pub(super) fn advice(errors: &str) -> Option<&'static str> {
     let steps = [
         (
             "Permission denied",
-            "`ssh -o BatchMode=yes HOST true` has to work; a key with a passphrase needs ssh-agent(1): `ssh-add KEY`",
+            "`ssh -o BatchMode=yes HOST true` has to work; a key with a passphrase needs \
+             ssh-agent(1): `ssh-add KEY`",
         ),
         (
             "Host key verification failed",
@@ -85,7 +86,8 @@ pub(super) fn of_copy(code: Option<i32>, errors: Option<String>) -> String {
     match code {
         Some(NOT_EXECUTABLE_CODE) => {
             format!(
-                "the copied agent does not run there{detail}; is the file system of the cache mounted noexec?"
+                "the copied agent does not run there{detail}; is the file system of the cache \
+                 mounted noexec?"
             )
         }
         _ => format!("copy of the agent failed{detail}"),
@@ -119,7 +121,8 @@ mod tests {
             ),
             (
                 Failure::Closed,
-                "kex_exchange_identification: read: Connection reset by peer\nConnection reset by 10.0.0.1 port 22",
+                "kex_exchange_identification: read: Connection reset by peer\nConnection reset by \
+                 10.0.0.1 port 22",
             ),
             (Failure::Closed, "Connection closed by 10.0.0.1 port 22\r\n"),
             (

@@ -1,7 +1,8 @@
-//! Agents over the user's ssh(1): one child process and one channel for each host and the whole run.
+//! Agents over the user's ssh(1): one child process and one channel for each host and the whole
+//! run.
 //!
-//! `ssh -G` prints the jump host of a destination, then a connection starts the agent. A host without one receives a copy of
-//! this program over a second connection, and is connected again.
+//! `ssh -G` prints the jump host of a destination, then a connection starts the agent. A host
+//! without one receives a copy of this program over a second connection, and is connected again.
 
 mod command;
 mod failure;
@@ -168,7 +169,8 @@ impl Carrier for SshCarrier {
     }
 
     fn deadline_ns(&self) -> Option<u64> {
-        // A host that waits for a slot is started when another one gives it back, which is an event.
+        // A host that waits for a slot is started when another one gives it back, which is an
+        // event.
         let waits =
             |host: &Host| (!host.is_closed && host.link.is_none()).then_some(host.start_at_ns);
         let of_host = |host: &Host| match &host.link {

@@ -8,7 +8,8 @@ use std::process::Command;
 pub struct SshOptions {
     /// Another configuration file (`-F`).
     pub config: Option<PathBuf>,
-    /// Tests share the network of the control path: probes of the connection have to survive full queues.
+    /// Tests share the network of the control path: probes of the connection have to survive full
+    /// queues.
     pub is_path_shared: bool,
 }
 
@@ -58,7 +59,8 @@ fn ssh(options: &SshOptions) -> Command {
     command
 }
 
-/// The jump host of a destination in the output of `ssh -G`; `None` without one. A chain counts by its first host.
+/// The jump host of a destination in the output of `ssh -G`; `None` without one. A chain counts by
+/// its first host.
 pub(super) fn jump_host(configuration: &str) -> Option<String> {
     let value = |line: &str| {
         line.strip_prefix("proxyjump ")
@@ -84,9 +86,11 @@ mod tests {
 
     #[test]
     fn options_of_a_connection_are_these_and_no_others() {
-        let expected = "-T -o BatchMode=yes -o ConnectTimeout=3 -o ServerAliveCountMax=3 -o ControlMaster=no \
-                        -o RemoteCommand=none -o RequestTTY=no -o ClearAllForwardings=yes -o ForwardAgent=no \
-                        -o ForwardX11=no -o PermitLocalCommand=no -o LogLevel=ERROR -o ServerAliveInterval=1 -- h1 COMMAND";
+        let expected = "-T -o BatchMode=yes -o ConnectTimeout=3 -o ServerAliveCountMax=3 -o \
+                        ControlMaster=no -o RemoteCommand=none -o RequestTTY=no -o \
+                        ClearAllForwardings=yes -o ForwardAgent=no -o ForwardX11=no -o \
+                        PermitLocalCommand=no -o LogLevel=ERROR -o ServerAliveInterval=1 -- h1 \
+                        COMMAND";
         let separate = connect(&SshOptions::default(), "h1", "COMMAND");
         assert_eq!(arguments(&separate).join(" "), expected);
         let shared = SshOptions {

@@ -1,4 +1,5 @@
-//! Goal: one coordinator at a time, and each result once, whatever happens to coordinators and the broker.
+//! Goal: one coordinator at a time, and each result once, whatever happens to coordinators and the
+//! broker.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Goal: a bus carries the dialogues of the protocol as an in-memory pipe does. Method: every dialogue, with each line between the
-//! player and the machine over a broker; time is simulated.
+//! Goal: a bus carries the dialogues of the protocol as an in-memory pipe does. Method: every
+//! dialogue, with each line between the player and the machine over a broker; time is simulated.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs;
@@ -83,7 +83,8 @@ impl<M: Carrier> OverBus<M> {
             .unwrap_or(0)
     }
 
-    /// A line of an agent, at the coordinator; `None` where the broker or the coordinator does not take it.
+    /// A line of an agent, at the coordinator; `None` where the broker or the coordinator does not
+    /// take it.
     fn pass_to_coordinator(&mut self, host: usize, line: &str) -> Option<String> {
         self.agents.send(host, line);
         if let Delivery::Kept { run, id } = delivery(line) {

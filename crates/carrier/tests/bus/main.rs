@@ -1,4 +1,5 @@
-//! Lines over a bus, with a real broker: the dialogues of the protocol, the lease, and a broker that is killed.
+//! Lines over a bus, with a real broker: the dialogues of the protocol, the lease, and a broker
+//! that is killed.
 
 #![cfg(feature = "bus")]
 
