@@ -15,7 +15,8 @@ pub(crate) enum Dialect {
     Native,
 }
 
-/// Decides by the file name of `argv[0]`: `iperf3…`, `iperf` or `iperf2` with an optional suffix after `-`, else native.
+/// Decides by the file name of `argv[0]`: `iperf3…`, `iperf` or `iperf2` with an optional suffix
+/// after `-`, else native.
 pub(crate) fn dialect(argv0: &OsStr) -> Dialect {
     let name = Path::new(argv0).file_name().unwrap_or_default().as_bytes();
     let stem = name.split(|byte| *byte == b'-').next().unwrap_or_default();

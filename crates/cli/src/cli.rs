@@ -76,7 +76,8 @@ pub(crate) fn exit_code(outcome: Outcome) -> u8 {
     }
 }
 
-/// Opens files of reports for writing, so that nothing is measured in vain. What they contain stays until there is a report.
+/// Opens files of reports for writing, so that nothing is measured in vain. What they contain stays
+/// until there is a report.
 #[cfg(feature = "full")]
 fn check_files<'a>(paths: impl IntoIterator<Item = &'a std::path::PathBuf>) -> Result<(), String> {
     for path in paths {

@@ -13,7 +13,8 @@ use std::ffi::{OsStr, OsString};
 use argv0::Dialect;
 use linerate::Outcome;
 
-/// The allocator of musl may map and unmap a page for each block that lives for a moment: connections took half as long again.
+/// The allocator of musl may map and unmap a page for each block that lives for a moment:
+/// connections took half as long again.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
@@ -33,7 +34,8 @@ fn dispatch(argv: &[OsString]) -> Outcome {
     match (argv0::dialect(program), words) {
         (Dialect::Iperf3, words) => cli::iperf3::main(program, words),
         (Dialect::Iperf2, words) => cli::iperf2::main(program, words),
-        // Everything behind the word belongs to the dialect, so the native parser must not look at it.
+        // Everything behind the word belongs to the dialect, so the native parser must not look at
+        // it.
         (Dialect::Native, [first, words @ ..]) if first == "iperf3" => {
             cli::iperf3::main(first, words)
         }

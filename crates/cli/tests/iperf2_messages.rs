@@ -1,5 +1,6 @@
-//! Goal: command lines of iperf 2 are answered in the words of the original, on the same stream, with the same exit
-//! code. Method: recorded answers of 2.1.8 and 2.2.1, and a table of the peculiarities of their option parser.
+//! Goal: command lines of iperf 2 are answered in the words of the original, on the same stream,
+//! with the same exit code. Method: recorded answers of 2.1.8 and 2.2.1, and a table of the
+//! peculiarities of their option parser.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -8,8 +9,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Time after which a program that has begun to test or to serve is ended; what it said about its command line is out by
-/// then.
+/// Time after which a program that has begun to test or to serve is ended; what it said about its
+/// command line is out by then.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Runs the program under another name, with a closed standard input and these variables only.
@@ -254,20 +255,23 @@ fn options_are_read_as_the_original_reads_them() {
         (
             "-c h -t 0",
             Tested(
-                "WARNING: client will send traffic forever or until an external signal (e.g. SIGINT or SIGTERM) occurs to stop it\n",
+                "WARNING: client will send traffic forever or until an external signal (e.g. \
+                 SIGINT or SIGTERM) occurs to stop it\n",
             ),
         ),
         ("-c h -S xyz", Tested("Invalid --tos value of xyz\n")),
         (
             "-c h -C -X",
             Tested(
-                "WARNING: Options of '-C' '--compatibility' AND '-X' '--peerdetect' are mutually exclusive, --peerdetect ignored\n",
+                "WARNING: Options of '-C' '--compatibility' AND '-X' '--peerdetect' are mutually \
+                 exclusive, --peerdetect ignored\n",
             ),
         ),
         (
             "-c h -C -d",
             Ended(
-                "WARNING: option -d is not valid in compatibility mode\nERROR: compatibility mode not supported with the requested with options\n",
+                "WARNING: option -d is not valid in compatibility mode\nERROR: compatibility mode \
+                 not supported with the requested with options\n",
                 1,
             ),
         ),
@@ -295,7 +299,8 @@ fn options_are_read_as_the_original_reads_them() {
         (
             "-c h --burst-size 100",
             Ended(
-                "ERROR: option of --burst-size 100 must be equal or larger to write length (-l) 131072\n",
+                "ERROR: option of --burst-size 100 must be equal or larger to write length (-l) \
+                 131072\n",
                 1,
             ),
         ),
@@ -347,7 +352,8 @@ fn options_are_read_as_the_original_reads_them() {
         (
             "-c h -R -n 3G",
             Ended(
-                "ERROR: -n of 3221225472 bytes is more than a server can be asked for, use at most 2147483647\n",
+                "ERROR: -n of 3221225472 bytes is more than a server can be asked for, use at most \
+                 2147483647\n",
                 1,
             ),
         ),
@@ -398,7 +404,8 @@ fn reading_errors_quote_the_program_as_it_was_called() {
         ("linerate", &["iperf2", "--nosuch"], "iperf2"),
     ] {
         let expected = format!(
-            "{program}: unrecognized option `--nosuch'\nUsage: {program} [-s|-c host] [options]\nTry `{program} --help' for more information.\n"
+            "{program}: unrecognized option `--nosuch'\nUsage: {program} [-s|-c host] \
+             [options]\nTry `{program} --help' for more information.\n"
         );
         assert_eq!(stderr(&call_as(name, words, &[])), expected);
     }

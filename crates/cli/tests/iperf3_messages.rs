@@ -1,5 +1,6 @@
-//! Goal: wrong command lines are answered in the words of iperf3 3.22, on the same stream, with the same exit code.
-//! Method: recorded answers of the real program, and a table of the peculiarities of its option parser.
+//! Goal: wrong command lines are answered in the words of iperf3 3.22, on the same stream, with the
+//! same exit code. Method: recorded answers of the real program, and a table of the peculiarities
+//! of its option parser.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -135,7 +136,8 @@ fn options_are_read_as_getopt_long_reads_them() {
         (
             "--vers -c",
             Refused(
-                "iperf3: option '--vers' is ambiguous; possibilities: '--version' '--version4' '--version6'",
+                "iperf3: option '--vers' is ambiguous; possibilities: '--version' '--version4' \
+                 '--version6'",
             ),
         ),
         ("--version", Version),
@@ -150,13 +152,15 @@ fn options_are_read_as_getopt_long_reads_them() {
         (
             "--ver",
             Refused(
-                "iperf3: option '--ver' is ambiguous; possibilities: '--verbose' '--version' '--version4' '--version6'",
+                "iperf3: option '--ver' is ambiguous; possibilities: '--verbose' '--version' \
+                 '--version4' '--version6'",
             ),
         ),
         (
             "--ti",
             Refused(
-                "iperf3: option '--ti' is ambiguous; possibilities: '--time' '--timestamps' '--title' '--time-skew-threshold'",
+                "iperf3: option '--ti' is ambiguous; possibilities: '--time' '--timestamps' \
+                 '--title' '--time-skew-threshold'",
             ),
         ),
         ("-c 127.0.0.1 -p 9 --rev --parallel=4", Accepted),

@@ -1,4 +1,5 @@
-//! `LINERATE_LOG` adds the events of the control threads to standard error, and nothing does without it.
+//! `LINERATE_LOG` adds the events of the control threads to standard error, and nothing does
+//! without it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

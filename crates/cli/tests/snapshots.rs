@@ -1,6 +1,6 @@
 //! Help texts change on purpose only: they are compared with the files beside this one, which
-//! `UPDATE_SNAPSHOTS=1 cargo test -p linerate-cli --test snapshots` rewrites. Manual pages and completions are generated from
-//! the same definitions; they must hold every option of the help.
+//! `UPDATE_SNAPSHOTS=1 cargo test -p linerate-cli --test snapshots` rewrites. Manual pages and
+//! completions are generated from the same definitions; they must hold every option of the help.
 
 use std::path::Path;
 use std::process::Command;

@@ -23,7 +23,8 @@ const COMMAND: &str = "linerate doctor";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
-    /// Interfaces to examine [default: the one to PEER, or all that are up], or files as with --from
+    /// Interfaces to examine [default: the one to PEER, or all that are up], or files as with
+    /// --from
     #[arg(value_name = "IFACE")]
     interfaces: Vec<String>,
     /// Examine the interface through which this host is reached
@@ -41,7 +42,8 @@ pub(crate) struct DoctorArgs {
     /// Write the facts to a file, for --from on this or another host
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Diagnose saved facts, or pasted output of commands: a file, a directory or - (may be repeated)
+    /// Diagnose saved facts, or pasted output of commands: a file, a directory or - (may be
+    /// repeated)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["interfaces", "to", "window", "diff", "record"])]
     from: Vec<PathBuf>,
     /// Compare two hosts, or two moments of one
@@ -56,7 +58,8 @@ pub(crate) struct DoctorArgs {
     /// Explain a fact, or list all facts, and exit
     #[arg(long, value_name = "KEY", exclusive = true, num_args = 0..=1, default_missing_value = "")]
     explain_fact: Option<String>,
-    /// Apply the fix of a finding, compare tests to PEER without and with it, and restore the former settings (root)
+    /// Apply the fix of a finding, compare tests to PEER without and with it, and restore the
+    /// former settings (root)
     #[arg(
         long,
         value_name = "ID",

@@ -47,8 +47,9 @@ enum FleetCommand {
     Hosts(ListArgs),
     /// Serve a coordinator as one host of a fleet
     ///
-    /// Runs tests that the coordinator plans. With --stdio, as `linerate fleet` starts it over ssh, it ends with its input; with
-    /// --bus it is a service of the site and stays for one run after the other.
+    /// Runs tests that the coordinator plans. With --stdio, as `linerate fleet` starts it over ssh,
+    /// it ends with its input; with --bus it is a service of the site and stays for one run after
+    /// the other.
     Agent(Box<AgentArgs>),
     /// Worker process of an agent
     #[command(hide = true)]

@@ -47,12 +47,14 @@ enum Artefact {
     Schema,
     /// Write a service and a timer of systemd that repeat a run
     ///
-    /// The timer starts `linerate watch --once` on a grid; the service keeps the history in /var/lib/linerate.
+    /// The timer starts `linerate watch --once` on a grid; the service keeps the history in
+    /// /var/lib/linerate.
     Systemd(SystemdArgs),
     /// Write a line of the user file of a server that requires logins
     ///
-    /// Asks for the password twice and does not show it, or reads one line from the standard input if that is not a
-    /// terminal. The line is understood by `linerate serve --users` and by `iperf3 --authorized-users-path`.
+    /// Asks for the password twice and does not show it, or reads one line from the standard input
+    /// if that is not a terminal. The line is understood by `linerate serve --users` and by
+    /// `iperf3 --authorized-users-path`.
     User(UserArgs),
 }
 
@@ -125,7 +127,8 @@ Examples:
 /// Longest password line, the line end included.
 const PASSWORD_LINE_BYTES_MAX: u64 = 4096;
 
-/// Writes what was asked for; `program` is the command line that the manual and the completions describe.
+/// Writes what was asked for; `program` is the command line that the manual and the completions
+/// describe.
 pub(crate) fn main(args: &GenerateArgs, mut program: Command) -> Outcome {
     match &args.what {
         Artefact::Man(args) => manual(args, &man::pages(program)),

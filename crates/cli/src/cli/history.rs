@@ -40,7 +40,8 @@ pub(crate) struct HistoryArgs {
     command: Option<HistoryCommand>,
     #[command(flatten)]
     list: ListArgs,
-    /// Database of the runs: a file or postgresql://... [default: LINERATE_STORE, else history.db in the state directory]
+    /// Database of the runs: a file or postgresql://... [default: LINERATE_STORE, else history.db
+    /// in the state directory]
     #[arg(long, value_name = "PLACE", global = true)]
     store: Option<String>,
 }
@@ -68,17 +69,20 @@ Exit codes: 0 done, 1 not completed, or a check found damage, 2 wrong command li
 enum HistoryCommand {
     /// List runs, the newest first
     #[command(
-        after_help = "Examples:\n  linerate history list --peer 192.0.2.7 --since 7d    the runs of a week to one server"
+        after_help = "Examples:\n  linerate history list --peer 192.0.2.7 --since 7d    the runs \
+                      of a week to one server"
     )]
     List(ListArgs),
     /// Show runs
     #[command(
-        after_help = "Examples:\n  linerate history show last --as iperf3    the last run as iperf3 prints it"
+        after_help = "Examples:\n  linerate history show last --as iperf3    the last run as \
+                      iperf3 prints it"
     )]
     Show(ShowArgs),
     /// Set labels (KEY=VALUE) and remove labels (-KEY)
     #[command(
-        after_help = "Examples:\n  linerate history label last site=lab -old    set one label, remove another\n  linerate history label last last~1 side=b    label two runs"
+        after_help = "Examples:\n  linerate history label last site=lab -old    set one label, \
+                      remove another\n  linerate history label last last~1 side=b    label two runs"
     )]
     Label {
         /// The runs, then KEY=VALUE or -KEY
@@ -91,7 +95,8 @@ enum HistoryCommand {
     },
     /// Add a note to a run
     #[command(
-        after_help = "Examples:\n  linerate history note last new cable    add a sentence to the last run"
+        after_help = "Examples:\n  linerate history note last new cable    add a sentence to the \
+                      last run"
     )]
     Note {
         /// The run
@@ -103,12 +108,14 @@ enum HistoryCommand {
     /// Name runs for later comparisons
     #[command(
         subcommand,
-        after_help = "Examples:\n  linerate history baseline set before last    name the last run @before"
+        after_help = "Examples:\n  linerate history baseline set before last    name the last run \
+                      @before"
     )]
     Baseline(BaselineCommand),
     /// Write runs for other programs on the standard output
     #[command(
-        after_help = "Examples:\n  linerate history export last --form csv    the measures for a spreadsheet"
+        after_help = "Examples:\n  linerate history export last --form csv    the measures for a \
+                      spreadsheet"
     )]
     Export {
         /// The runs
@@ -118,10 +125,12 @@ enum HistoryCommand {
         #[arg(long, value_name = "FORM", default_value = "json")]
         form: ExportForm,
     },
-    /// Add the runs in reports of iperf3 and iperf 2 (text, JSON, CSV), pScheduler (throughput), speed tests (JSON), and of this
-    /// program
+    /// Add the runs in reports of iperf3 and iperf 2 (text, JSON, CSV), pScheduler (throughput),
+    /// speed tests (JSON), and of this program
     #[command(
-        after_help = "Examples:\n  linerate history import iperf3.json logs/*.csv    one line for each file\n  linerate history import --label side=a a*.json    to compare with those of side=b"
+        after_help = "Examples:\n  linerate history import iperf3.json logs/*.csv    one line for \
+                      each file\n  linerate history import --label side=a a*.json    to compare \
+                      with those of side=b"
     )]
     Import {
         /// Label of the runs; may be repeated
@@ -133,7 +142,10 @@ enum HistoryCommand {
     },
     /// Show a measure over the runs of one path and test, with its changes
     #[command(
-        after_help = "Examples:\n  linerate history trend last    since when is the path slower, and what changed then\n\nExit codes: 0 steady, 1 not completed, 2 wrong command line or no such run, 10 the last change is for the worse,\n11 too few runs."
+        after_help = "Examples:\n  linerate history trend last    since when is the path slower, \
+                      and what changed then\n\nExit codes: 0 steady, 1 not completed, 2 wrong \
+                      command line or no such run, 10 the last change is for the worse,\n11 too \
+                      few runs."
     )]
     Trend(TrendArgs),
     /// Examine the database and every checksum
@@ -144,9 +156,11 @@ enum HistoryCommand {
     /// Copy every run that can be read into a new database; the old file is kept under another name
     #[command(after_help = "Examples:\n  linerate history repair    after a check found damage")]
     Repair,
-    /// Remove old values over time and old runs; baselines, runs with the label keep and those with a severe finding stay
+    /// Remove old values over time and old runs; baselines, runs with the label keep and those with
+    /// a severe finding stay
     #[command(
-        after_help = "Examples:\n  linerate history prune --keep points=30d,runs=2y --dry-run    count, and remove nothing"
+        after_help = "Examples:\n  linerate history prune --keep points=30d,runs=2y --dry-run    \
+                      count, and remove nothing"
     )]
     Prune {
         /// How long: values over time (points) and runs; units d, w, mo, y
@@ -162,7 +176,8 @@ enum HistoryCommand {
     },
     /// Compute the measures of every run anew
     #[command(
-        after_help = "Examples:\n  linerate history reindex    after an upgrade that defines a measure in another way"
+        after_help = "Examples:\n  linerate history reindex    after an upgrade that defines a \
+                      measure in another way"
     )]
     Reindex,
 }
@@ -171,7 +186,8 @@ enum HistoryCommand {
 enum BaselineCommand {
     /// Name a run; the name moves from the run that had it
     #[command(
-        after_help = "Examples:\n  linerate history baseline set before last    name the last run @before"
+        after_help = "Examples:\n  linerate history baseline set before last    name the last run \
+                      @before"
     )]
     Set {
         /// The name, later @NAME
@@ -181,7 +197,8 @@ enum BaselineCommand {
     },
     /// Remove a name; the run stays
     #[command(
-        after_help = "Examples:\n  linerate history baseline remove before    remove the name @before"
+        after_help = "Examples:\n  linerate history baseline remove before    remove the name \
+                      @before"
     )]
     Remove {
         /// The name
@@ -210,7 +227,8 @@ struct ListArgs {
     /// Runs since an age (7d, 12h) or a date
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<u64>,
-    /// Runs in this state: complete, partial, failed, refused, no-answer, interrupted, ended, running
+    /// Runs in this state: complete, partial, failed, refused, no-answer, interrupted, ended,
+    /// running
     #[arg(long, value_parser = by_name::<RunState>)]
     state: Option<RunState>,
     /// Runs of this watch
@@ -431,7 +449,8 @@ fn replay(history: &History, args: &ShowArgs, dialect: Dialect) -> Result<Outcom
     history.replay(&args.runs, dialect).map(|()| Outcome::Done)
 }
 
-/// Takes `--store PLACE` out of the words of `label`: clap takes it for a label to remove, as these begin with a hyphen.
+/// Takes `--store PLACE` out of the words of `label`: clap takes it for a label to remove, as these
+/// begin with a hyphen.
 fn store_among(words: &mut Vec<String>) -> Option<String> {
     let at = words
         .iter()

@@ -23,7 +23,8 @@ use linerate_sys::signal::{Signal, Signals};
 use super::{complain, expect, record};
 use linerate::Outcome;
 
-/// Carries out an iperf 2 command line. `program` is how the user called it, `words` is what followed.
+/// Carries out an iperf 2 command line. `program` is how the user called it, `words` is what
+/// followed.
 pub(crate) fn main(program: &OsStr, words: &[OsString]) -> Outcome {
     let parsed = parse(program, words);
     show(&parsed.messages);
@@ -68,8 +69,8 @@ fn show(messages: &[Message]) {
     }
 }
 
-/// Runs one test as its client. As with the original, a test that fails shows in words and not in the exit code, unless the
-/// server's name is unknown.
+/// Runs one test as its client. As with the original, a test that fails shows in words and not in
+/// the exit code, unless the server's name is unknown.
 fn run_client(spec: &ClientSpec, output: &OutputOptions) -> Outcome {
     let started = start(output, || match &output.file {
         Some(path) => Output::log_file(path),
@@ -156,7 +157,8 @@ fn start(
         .as_deref()
         .unwrap_or(Path::new("standard output"));
     let stream = open().map_err(|e| format!("{}: {e}", name.display()))?;
-    // Thousands of streams need as many descriptors; without the right to raise the limit fewer fit.
+    // Thousands of streams need as many descriptors; without the right to raise the limit fewer
+    // fit.
     let _ = process::raise_fd_limit();
     Ok((stream, signals))
 }

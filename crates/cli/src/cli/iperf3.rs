@@ -27,7 +27,8 @@ use super::{complain, expect, record};
 use linerate::Outcome;
 use pidfile::Pidfile;
 
-/// Carries out an iperf3 command line. `program` is how the user called it, `words` is what followed.
+/// Carries out an iperf3 command line. `program` is how the user called it, `words` is what
+/// followed.
 pub(crate) fn main(program: &OsStr, words: &[OsString]) -> Outcome {
     // There is nowhere left to complain if a stream is gone.
     match parse(program, words) {
@@ -174,7 +175,8 @@ fn start(
         .as_deref()
         .map(Pidfile::create)
         .transpose()?;
-    // Thousands of streams need as many descriptors; without the right to raise the limit fewer fit.
+    // Thousands of streams need as many descriptors; without the right to raise the limit fewer
+    // fit.
     let _ = process::raise_fd_limit();
     Ok(Started {
         output,

@@ -68,8 +68,8 @@ pub(crate) fn main(args: &LinksArgs) -> Outcome {
     outcome
 }
 
-/// Creates `path` as a link to `program`. Relies on the kernel to refuse an existing name, so that nothing that appears
-/// in between can be lost.
+/// Creates `path` as a link to `program`. Relies on the kernel to refuse an existing name, so that
+/// nothing that appears in between can be lost.
 fn link(program: &Path, path: &Path) -> Result<String, String> {
     let shown = path.display();
     match symlink(program, path) {
@@ -81,7 +81,8 @@ fn link(program: &Path, path: &Path) -> Result<String, String> {
             Ok(format!("already there: {shown} -> {}", program.display()))
         }
         Err(_) => Err(format!(
-            "cannot create {shown}: something else is already there\nhint: move it away, or choose another directory"
+            "cannot create {shown}: something else is already there\nhint: move it away, or choose \
+             another directory"
         )),
     }
 }
@@ -140,7 +141,10 @@ fn found_first(search_path: &OsStr, program: &Path, directory: &Path, is_removal
             absolute(directory).display()
         ));
     } else {
-        text.push_str("hint: shells remember where they found a program; `hash -r` makes this shell look again\n");
+        text.push_str(
+            "hint: shells remember where they found a program; `hash -r` makes this shell look \
+             again\n",
+        );
     }
     text
 }

@@ -205,7 +205,8 @@ fn closing_sections(page: &mut Page, text: &str) {
     page.paragraphs(exit_status);
 }
 
-/// A paragraph of the form `Title:` with indented lines below, each a term and, behind two blanks, its meaning.
+/// A paragraph of the form `Title:` with indented lines below, each a term and, behind two blanks,
+/// its meaning.
 fn list(paragraph: &str) -> Option<(&str, impl Iterator<Item = (&str, &str)>)> {
     let (title, entries) = paragraph.split_once(":\n")?;
     let is_list = entries.lines().all(|line| line.starts_with("  "));

@@ -30,8 +30,8 @@ struct Cli {
     command: Command,
 }
 
-/// Version of the program. `make dist` adds the commit that it builds; other builds have none, for they would compile anew
-/// after each commit.
+/// Version of the program. `make dist` adds the commit that it builds; other builds have none, for
+/// they would compile anew after each commit.
 const VERSION: &str = match option_env!("LINERATE_VERSION") {
     Some(with_commit) => with_commit,
     None => env!("CARGO_PKG_VERSION"),
@@ -96,14 +96,16 @@ Exit codes: 0 sound, 1 not sound, 2 wrong command line, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Examine a path: rate of both directions, latency under load, loss by place, and what limits it
+    /// Examine a path: rate of both directions, latency under load, loss by place, and what limits
+    /// it
     ///
-    /// Runs several phases against `linerate serve`, and what is left of them against an iperf3 server.
+    /// Runs several phases against `linerate serve`, and what is left of them against an iperf3
+    /// server.
     Test(Box<TestArgs>),
     /// Test a path, or serve tests, with the options of iperf3
     ///
-    /// Takes exactly the options of iperf3, speaks its protocol and writes its reports; `linerate iperf3 --help`
-    /// lists them all.
+    /// Takes exactly the options of iperf3, speaks its protocol and writes its reports;
+    /// `linerate iperf3 --help` lists them all.
     #[command(disable_help_flag = true)]
     Iperf3 {
         /// Options of iperf3
@@ -121,34 +123,36 @@ enum Command {
     },
     /// Serve tests to any number of clients at the same time
     ///
-    /// Speaks iperf3's protocol, with iperf3 from version 3.12 on and with linerate as clients. Writes a log line when a
-    /// test begins, ends or is refused.
+    /// Speaks iperf3's protocol, with iperf3 from version 3.12 on and with linerate as clients.
+    /// Writes a log line when a test begins, ends or is refused.
     Serve(Box<ServeArgs>),
     /// Run a short test on this machine alone: TCP and UDP, both directions
     ///
-    /// Starts a server on a free port of the loopback interface and tests against it. Nothing leaves this machine and
-    /// nothing is changed.
+    /// Starts a server on a free port of the loopback interface and tests against it. Nothing
+    /// leaves this machine and nothing is changed.
     #[command(visible_alias = "selftest")]
     #[command(after_help = TRY_EXAMPLES)]
     Try,
     /// Find what limits the network, with evidence, fix and undo
     ///
-    /// Examines this host, or pasted output of commands. Reports what was found with its evidence, what was ruled out
-    /// and why, and what could not be checked.
+    /// Examines this host, or pasted output of commands. Reports what was found with its evidence,
+    /// what was ruled out and why, and what could not be checked.
     Doctor(Box<DoctorArgs>),
     /// Find the best number of streams, window, rate or CPU for a path
     ///
-    /// Runs many short tests against a server, iperf3 or linerate, in random order. Reports the best setting with its
-    /// confidence, where the result falls and why, and the iperf3 command of that setting.
+    /// Runs many short tests against a server, iperf3 or linerate, in random order. Reports the
+    /// best setting with its confidence, where the result falls and why, and the iperf3 command of
+    /// that setting.
     Sweep(Box<SweepArgs>),
     /// Compare runs: is B worse than A, and what is configured differently?
     ///
-    /// Judges every measure of two runs, or of several on each side, by their trials. Differences of the tests, the
-    /// programs and the settings of the hosts are listed beside the result.
+    /// Judges every measure of two runs, or of several on each side, by their trials. Differences
+    /// of the tests, the programs and the settings of the hosts are listed beside the result.
     Compare(Box<CompareArgs>),
     /// List, show, label and keep the runs that were recorded
     ///
-    /// Runs are named by their id or its end, last, last~2, @BASELINE, label:KEY=VALUE, or the file of a record.
+    /// Runs are named by their id or its end, last, last~2, @BASELINE, label:KEY=VALUE, or the file
+    /// of a record.
     History(Box<HistoryArgs>),
     /// Measure many hosts as one system
     #[command(hide = true)]
@@ -161,7 +165,8 @@ enum Command {
     Report(Box<ReportArgs>),
     /// Create links in a directory, so that iperf3, iperf and iperf2 start linerate
     ///
-    /// Nothing that is already there is overwritten. Reports afterwards which program each name starts.
+    /// Nothing that is already there is overwritten. Reports afterwards which program each name
+    /// starts.
     Links(LinksArgs),
     /// Write the manual, shell completions, units of systemd, or a line of a user file
     Generate(GenerateArgs),
@@ -216,7 +221,8 @@ pub(super) fn run_length(words: &[OsString]) -> Result<std::time::Duration, Stri
     })
 }
 
-/// Prints help, version or the error of a command line. A reader that has gone away is no error of ours.
+/// Prints help, version or the error of a command line. A reader that has gone away is no error of
+/// ours.
 fn show(answer: &clap::Error, words: &[OsString]) -> Outcome {
     if !answer.use_stderr() {
         let _ = answer.print();
@@ -258,7 +264,8 @@ mod tests {
         }
     }
 
-    /// Commands of this program that the texts of a source file quote, with one space between words.
+    /// Commands of this program that the texts of a source file quote, with one space between
+    /// words.
     fn quoted_commands(source: &str) -> Vec<String> {
         let code = source
             .lines()
@@ -275,7 +282,8 @@ mod tests {
             .collect()
     }
 
-    /// The name of a command may stand alone, without what it requires; an option that is named has to exist.
+    /// The name of a command may stand alone, without what it requires; an option that is named has
+    /// to exist.
     #[test]
     fn commands_that_texts_quote_are_those_of_the_program() {
         let mut files = Vec::new();

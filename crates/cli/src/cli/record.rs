@@ -12,7 +12,8 @@ pub(crate) struct RecordArgs {
     /// Keep the run in the history, with these labels, or not: off
     #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     record: Option<String>,
-    /// History to write to: a file, postgresql://..., or off [default: $LINERATE_STORE, or history.db in the state directory]
+    /// History to write to: a file, postgresql://..., or off [default: $LINERATE_STORE, or
+    /// history.db in the state directory]
     #[arg(long, value_name = "PLACE")]
     store: Option<String>,
     /// Title of the run

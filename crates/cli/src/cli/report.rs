@@ -20,7 +20,8 @@ const COMMAND: &str = "linerate report";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArgs {
-    /// Runs: id or its end, last, last~2, @BASELINE, label:KEY=VALUE, or a file with a record or a report
+    /// Runs: id or its end, last, last~2, @BASELINE, label:KEY=VALUE, or a file with a record or a
+    /// report
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
     /// Write to a file [default: the standard output]

@@ -10,7 +10,8 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Begins a page of this section of the manual; `names` are what the page is about, its own name first.
+    /// Begins a page of this section of the manual; `names` are what the page is about, its own
+    /// name first.
     pub(crate) fn new(names: &[&str], section: u8, about: &str) -> Self {
         let title = names.first().copied().unwrap_or_default().to_uppercase();
         let manual = if section == 1 {
@@ -145,8 +146,8 @@ fn joined(paragraph: &str) -> String {
     lines.join(" ")
 }
 
-/// Backslashes, hyphens and quotes have a meaning in roff, and so has a dot at the start of a line. Quotes, carets and
-/// tildes would become typographic ones, which no shell understands.
+/// Backslashes, hyphens and quotes have a meaning in roff, and so has a dot at the start of a line.
+/// Quotes, carets and tildes would become typographic ones, which no shell understands.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {

@@ -33,7 +33,8 @@ pub(crate) struct ServeArgs {
     /// Local address to listen on [default: all]
     #[arg(short, long, value_name = "ADDRESS")]
     bind: Option<IpAddr>,
-    /// Serve clients that speak iperf 2's protocol, too, on port 5001, TCP and UDP; these clients cannot log in
+    /// Serve clients that speak iperf 2's protocol, too, on port 5001, TCP and UDP; these clients
+    /// cannot log in
     #[arg(long, conflicts_with = "private_key")]
     iperf2: bool,
     /// The same on another port
@@ -41,18 +42,20 @@ pub(crate) struct ServeArgs {
     iperf2_port: Option<u16>,
     /// Send data over UDP to clients of iperf 2 that ask for it (-R, -d, -r, --full-duplex)
     ///
-    /// The protocol does not verify the address of such a client, so the data goes to whatever address it claims. Only with
-    /// --allow.
+    /// The protocol does not verify the address of such a client, so the data goes to whatever
+    /// address it claims. Only with --allow.
     #[arg(long, requires = "allow")]
     iperf2_udp_reverse: bool,
-    /// Listen here only, for clients of iperf3 and of iperf 2 (TCP); the first bytes of a connection tell them apart
+    /// Listen here only, for clients of iperf3 and of iperf 2 (TCP); the first bytes of a
+    /// connection tell them apart
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["port", "bind", "iperf2", "iperf2_port", "private_key"])]
     one_port: Option<SocketAddr>,
-    /// What happens to a client that comes while tests run: `parallel[:N]`, `queue[:N[/SECONDS]]` or `exclusive`
+    /// What happens to a client that comes while tests run: `parallel[:N]`, `queue[:N[/SECONDS]]`
+    /// or `exclusive`
     #[arg(long, value_name = "HOW", default_value = "parallel:1000", value_parser = values::admission)]
     admit: Admission,
-    /// End a test whose client shows no sign of life for this long [default: 10 while another client waits for its place,
-    /// else 120]
+    /// End a test whose client shows no sign of life for this long [default: 10 while another
+    /// client waits for its place, else 120]
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     liveness: Option<Duration>,
     /// Serve these addresses only; @FILE for a file with one range per line; may be repeated
@@ -61,23 +64,27 @@ pub(crate) struct ServeArgs {
     /// Do not serve these addresses, even if allowed; may be repeated
     #[arg(long, value_name = "CIDR|@FILE", value_parser = values::access)]
     deny: Vec<AccessSource>,
-    /// Limit a scope: server, address or user; keys tests, streams, duration, bytes, rate; may be repeated
+    /// Limit a scope: server, address or user; keys tests, streams, duration, bytes, rate; may be
+    /// repeated
     ///
-    /// `tests` counts tests at once; `streams`, `duration` (seconds) and `bytes` are those of one test; `rate` (bit/s) is
-    /// that of all tests of the scope together. An address is a single IPv4 address or a /64 of IPv6. Unless named, an
-    /// address has a tenth of the places (at least 8), and a test of a client that has not logged in lasts an hour.
+    /// `tests` counts tests at once; `streams`, `duration` (seconds) and `bytes` are those of one
+    /// test; `rate` (bit/s) is that of all tests of the scope together. An address is a single IPv4
+    /// address or a /64 of IPv6. Unless named, an address has a tenth of the places (at least 8),
+    /// and a test of a client that has not logged in lasts an hour.
     #[arg(long, value_name = "SCOPE:KEY=N[,...]", value_parser = values::limit)]
     limit: Vec<LimitArg>,
     /// Let UDP streams come from another address than their control connection
     ///
-    /// This holds for tests in which only the client sends; the server sends data to no address without a control
-    /// connection. It costs turns: of all clients only one at a time opens its UDP streams, and while another one waits
-    /// it has 2 s for all of them.
+    /// This holds for tests in which only the client sends; the server sends data to no address
+    /// without a control connection. It costs turns: of all clients only one at a time opens its
+    /// UDP streams, and while another one waits it has 2 s for all of them.
     #[arg(long)]
     allow_split_address: bool,
     /// Clients with --lr-doctor that get facts about this host: `trusted`, `all` or `none`
     ///
-    /// Trusted are those that have logged in, and all clients if --allow is given. The facts are names, settings and counters of the interface a client came through, and settings of the kernel.
+    /// Trusted are those that have logged in, and all clients if --allow is given. The facts are
+    /// names, settings and counters of the interface a client came through, and settings of the
+    /// kernel.
     #[arg(long, value_name = "WHO", default_value = "trusted", value_parser = values::facts)]
     facts: FactsAccess,
     /// Do not serve `linerate test`
@@ -88,15 +95,17 @@ pub(crate) struct ServeArgs {
     #[cfg(feature = "full")]
     #[arg(long, conflicts_with = "no_native")]
     no_iperf3: bool,
-    /// Key by which clients of `linerate test` recognise this server, made at the first start [default: host_key.pem in the state
-    /// directory]
+    /// Key by which clients of `linerate test` recognise this server, made at the first start
+    /// [default: host_key.pem in the state directory]
     #[cfg(feature = "full")]
     #[arg(long, value_name = "FILE")]
     host_key: Option<PathBuf>,
-    /// Serve `linerate test` to clients alone that prove a token of this file, one a line, with a name before it or without
+    /// Serve `linerate test` to clients alone that prove a token of this file, one a line, with a
+    /// name before it or without
     ///
-    /// A token guards the native dialect, that of `linerate test`, and no other: clients of iperf3 and iperf 2 have none. So
-    /// it needs --no-iperf3, a login for clients of iperf3 (--private-key), or --tokens-for native.
+    /// A token guards the native dialect, that of `linerate test`, and no other: clients of iperf3
+    /// and iperf 2 have none. So it needs --no-iperf3, a login for clients of iperf3
+    /// (--private-key), or --tokens-for native.
     #[cfg(feature = "full")]
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
@@ -109,9 +118,9 @@ pub(crate) struct ServeArgs {
     metrics: Option<SocketAddr>,
     /// Serve as this user, without any privilege, as soon as the ports are bound; only root can
     ///
-    /// The files of --users, --allow @FILE and --deny @FILE are read again later, so this user must be able to read them; the
-    /// private key is read before. The port must be one that every user may bind (1024 and above), because UDP streams and
-    /// SCTP bind to it while tests run.
+    /// The files of --users, --allow @FILE and --deny @FILE are read again later, so this user must
+    /// be able to read them; the private key is read before. The port must be one that every user
+    /// may bind (1024 and above), because UDP streams and SCTP bind to it while tests run.
     #[arg(long, value_name = "NAME", value_parser = user)]
     user: Option<User>,
     /// Form of the log
@@ -135,12 +144,15 @@ pub(crate) struct ServeArgs {
     /// Accept logins of clients before 3.17 as well, whose padding is less safe
     #[arg(long, requires = "private_key")]
     accept_both_paddings: bool,
-    /// Show the running tests on the terminal of the standard error; the log is printed at the end unless it goes to a file
+    /// Show the running tests on the terminal of the standard error; the log is printed at the end
+    /// unless it goes to a file
     #[arg(long)]
     tui: bool,
-    /// Offer a live page of the running tests, on this host unless an address is named [default address: 127.0.0.1:5280]
+    /// Offer a live page of the running tests, on this host unless an address is named [default
+    /// address: 127.0.0.1:5280]
     ///
-    /// On a loopback address a link with a random token is printed once. Any other address needs --token-file.
+    /// On a loopback address a link with a random token is printed once. Any other address needs
+    /// --token-file.
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = WEB_ADDRESS)]
     web: Option<SocketAddr>,
     /// File with the token of the live page: 22 to 256 letters, digits and -._~
@@ -205,7 +217,8 @@ pub(crate) fn main(args: ServeArgs) -> Outcome {
     }
 }
 
-/// Longest test of a client that has not logged in. A limit on the duration that was named takes its place.
+/// Longest test of a client that has not logged in. A limit on the duration that was named takes
+/// its place.
 const STRANGER_TIME_MAX: Duration = Duration::from_secs(3600);
 const IPERF3_PORT: u16 = 5201;
 const IPERF2_PORT: u16 = 5001;
@@ -354,8 +367,9 @@ impl ServeArgs {
         let names: Vec<&str> = open.iter().map(|(name, _)| *name).collect();
         let remedies: Vec<&str> = open.iter().map(|(_, remedy)| *remedy).collect();
         Err(format!(
-            "--tokens: a token guards `linerate test` alone, and clients of {} would be served without one; leave them out \
-             with {}, or serve them without a token with --tokens-for native",
+            "--tokens: a token guards `linerate test` alone, and clients of {} would be served \
+             without one; leave them out with {}, or serve them without a token with --tokens-for \
+             native",
             names.join(" and "),
             remedies.join(" and "),
         ))
@@ -391,7 +405,8 @@ impl ServeArgs {
             .find(|port| (1..first).contains(port))
         {
             Some(port) => Err(format!(
-                "--user: only root can bind port {port}, and UDP streams bind it again while tests run; choose {first} or above"
+                "--user: only root can bind port {port}, and UDP streams bind it again while tests \
+                 run; choose {first} or above"
             )),
             None => Ok(()),
         }

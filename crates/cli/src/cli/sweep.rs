@@ -88,11 +88,12 @@ pub(crate) struct SweepArgs {
     /// Port of the server
     #[arg(short, long, value_name = "PORT", default_value_t = 5201)]
     port: u16,
-    /// What to vary, one after the other: streams, length, window, congestion, rate, affinity; each with =LEVELS or without
+    /// What to vary, one after the other: streams, length, window, congestion, rate, affinity; each
+    /// with =LEVELS or without
     #[arg(long, value_name = "FACTOR[=LEVELS][,...]", default_value = "streams")]
     over: Vec<String>,
-    /// What to optimise: most received bits per second, the same with less than 0.1 % loss, least CPU time per GiB of
-    /// both ends, or least round-trip time
+    /// What to optimise: most received bits per second, the same with less than 0.1 % loss, least
+    /// CPU time per GiB of both ends, or least round-trip time
     #[arg(long, value_name = "WHAT", default_value = "throughput")]
     objective: ObjectiveArg,
     /// Measured part of each run; longer where a round trip is more than 3 % of it
@@ -240,7 +241,8 @@ impl SweepArgs {
         }
         if objective == Objective::Latency && self.reverse {
             return Err(
-                "--objective latency is measured by the sender, which must be this host: leave out -R".to_owned()
+                "--objective latency is measured by the sender, which must be this host: leave out \
+                 -R".to_owned()
             );
         }
         if self.udp && held.rate_bps.is_none() && !over.iter().any(|swept| swept.name == "rate") {

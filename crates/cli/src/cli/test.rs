@@ -117,11 +117,12 @@ pub(crate) struct TestArgs {
     /// The server: linerate serve, or iperf3 from version 3.12 on
     #[arg(value_name = "HOST[:PORT]")]
     host: String,
-    /// Time and data: quick (11 s), default (27 s), thorough (70 s), draft09 (parameters of the IETF draft on responsiveness)
+    /// Time and data: quick (11 s), default (27 s), thorough (70 s), draft09 (parameters of the
+    /// IETF draft on responsiveness)
     #[arg(long, value_name = "PROFILE", default_value = "default")]
     profile: ProfileArg,
-    /// Only these phases: size, idle, down, up, both, datagrams, and by name alone rr, crr, cps, pps, pace,
-    /// capacity
+    /// Only these phases: size, idle, down, up, both, datagrams, and by name alone rr, crr, cps,
+    /// pps, pace, capacity
     #[arg(long, value_name = "PHASE,...", value_delimiter = ',', value_parser = phase)]
     only: Vec<PhaseKind>,
     /// Without these phases
@@ -169,8 +170,8 @@ pub(crate) struct TestArgs {
     /// Local address, or a device: %eth0, 192.0.2.1%eth0
     #[arg(short = 'B', long, value_name = "ADDRESS[%DEV]")]
     bind: Option<String>,
-    /// Address of the server for the control connection, where it is another one than that of the data; a server behind another
-    /// local address needs --allow-split-address
+    /// Address of the server for the control connection, where it is another one than that of the
+    /// data; a server behind another local address needs --allow-split-address
     #[arg(long, value_name = "HOST[:PORT]")]
     control_via: Option<String>,
     /// Wait for a busy server so long
@@ -182,8 +183,9 @@ pub(crate) struct TestArgs {
     /// Limits that the path must hold, for example down>=900M,p99<5ms,grade>=B
     #[arg(long, value_name = "LIMITS")]
     expect: Option<Expectations>,
-    /// Delay against an iperf3 server: icmp (where net.ipv4.ping_group_range allows it), busy (handshakes at the port of the busy
-    /// server), tcp:PORT (at another port of its host), none, or auto, the first of icmp and busy that works
+    /// Delay against an iperf3 server: icmp (where net.ipv4.ping_group_range allows it), busy
+    /// (handshakes at the port of the busy server), tcp:PORT (at another port of its host), none,
+    /// or auto, the first of icmp and busy that works
     #[arg(long, value_name = "KIND", default_value = "auto", value_parser = side_probe)]
     side_probe: SideProbe,
     /// Do not ask the server for facts about its host
@@ -207,7 +209,8 @@ struct IdentityArgs {
     /// Both ends prove that they have the token of this file
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// User of a server that demands one; the password comes from the environment variable LINERATE_PASSWORD or is asked for
+    /// User of a server that demands one; the password comes from the environment variable
+    /// LINERATE_PASSWORD or is asked for
     #[arg(long, value_name = "NAME", conflicts_with = "token_file")]
     username: Option<String>,
     /// Send the password also to a server that is met for the first time
@@ -474,7 +477,8 @@ fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String>
     };
     print(&text)
 }
-/// Refuses a congestion control that this host does not have: without it the test would measure another one.
+/// Refuses a congestion control that this host does not have: without it the test would measure
+/// another one.
 fn check_congestion(name: &str) -> Result<(), String> {
     let any_address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let socket = socket::open(&any_address, Protocol::Tcp).map_err(|error| error.text())?;

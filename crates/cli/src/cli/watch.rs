@@ -144,7 +144,8 @@ impl RepeatArgs {
         })
     }
 
-    /// Words of `watch` after `--once`, as typed; the name is always there, so that it survives a change of the command.
+    /// Words of `watch` after `--once`, as typed; the name is always there, so that it survives a
+    /// change of the command.
     ///
     /// # Errors
     /// A command that cannot be repeated, or is longer than the period.

@@ -15,7 +15,8 @@ pub(super) use options::OutputArgs;
 use options::{CommonArgs, PairingArgs, Resolved};
 
 const COMMAND: &str = "linerate fleet run";
-/// Usual time of a test in s, and of one of a ladder, which needs a period that all its tests have in common.
+/// Usual time of a test in s, and of one of a ladder, which needs a period that all its tests have
+/// in common.
 const TIME_S: u32 = 5;
 const LADDER_TIME_S: u32 = 10;
 /// Partners of each host in a baseline.

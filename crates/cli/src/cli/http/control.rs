@@ -14,16 +14,18 @@ use linerate::http::agent::ControlChannel;
 pub(crate) struct ControlArgs {
     /// Listen here for clients of the control channel [default: the port after the one under test]
     ///
-    /// Without --token-file and --control-allow it listens on the loopback address, otherwise on all addresses.
+    /// Without --token-file and --control-allow it listens on the loopback address, otherwise on
+    /// all addresses.
     #[arg(long, value_name = "ADDRESS:PORT")]
     control: Option<SocketAddr>,
     /// Give access to this host and these networks only; may be repeated
     #[arg(long, value_name = "CIDR")]
     control_allow: Vec<Network>,
-    /// Clients prove that they have a token of this file [default: only this host and --control-allow have access]
+    /// Clients prove that they have a token of this file [default: only this host and
+    /// --control-allow have access]
     ///
-    /// The file has lines of SECRET or NAME SECRET, as that of `linerate serve --tokens`. It is created, readable for
-    /// its owner only, if it does not exist.
+    /// The file has lines of SECRET or NAME SECRET, as that of `linerate serve --tokens`. It is
+    /// created, readable for its owner only, if it does not exist.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
@@ -40,7 +42,8 @@ impl ControlArgs {
             .unwrap_or_else(|| default_address(port, is_for_this_host));
         if is_for_this_host && !address.ip().is_loopback() {
             return Err(format!(
-                "without --token-file only this host has access, so listening on {address} needs --control-allow"
+                "without --token-file only this host has access, so listening on {address} needs \
+                 --control-allow"
             ));
         }
         let mut channel = ControlChannel::new(address);

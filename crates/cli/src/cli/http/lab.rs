@@ -52,7 +52,8 @@ pub(crate) struct LabArgs {
     /// Resume an interrupted experiment; finished cells are not repeated
     #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
-    /// Rate of the path in bit/s, such as 1G, for the ceiling of the network [default: measured, or that of the link]
+    /// Rate of the path in bit/s, such as 1G, for the ceiling of the network [default: measured, or
+    /// that of the link]
     #[arg(long, value_name = "RATE", value_parser = linerate_lab::http::plan::line_rate)]
     line_rate: Option<f64>,
     #[command(flatten)]
@@ -192,7 +193,8 @@ fn read_plan(path: Option<&Path>) -> Result<Plan, String> {
     Plan::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The server that is named on the command line, or in the plan, and its protocol; both become part of the plan.
+/// The server that is named on the command line, or in the plan, and its protocol; both become part
+/// of the plan.
 fn server(
     url: Option<String>,
     args: &ProtocolArgs,

@@ -57,7 +57,8 @@ pub(crate) struct LoadArgs {
     safety: SafetyArgs,
     #[command(flatten, next_help_heading = "Report")]
     output: OutputArgs,
-    /// Rate of the path in bit/s, such as 1G, for the ceiling of the network [default: measured, or that of the link]
+    /// Rate of the path in bit/s, such as 1G, for the ceiling of the network [default: measured, or
+    /// that of the link]
     #[arg(long, value_name = "RATE", value_parser = plan::line_rate)]
     line_rate: Option<f64>,
     /// Write everything that was counted: throughputs, latencies, failures, what it cost both ends
@@ -84,8 +85,8 @@ struct PaceArgs {
     /// Pause between a response and the next request of a connection
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::duration)]
     think: Duration,
-    /// Hold idle connections, after one request on each; those without a response are not held, because a server accepts
-    /// them only when it has a descriptor
+    /// Hold idle connections, after one request on each; those without a response are not held,
+    /// because a server accepts them only when it has a descriptor
     #[arg(long)]
     idle: bool,
     /// With --idle: one request per connection and period, spread evenly
@@ -94,7 +95,8 @@ struct PaceArgs {
     /// Send one request on every connection before the load begins; --idle does so by default
     #[arg(long)]
     touch: bool,
-    /// With --idle: send no request. Whether the server has accepted the connections is then not known
+    /// With --idle: send no request. Whether the server has accepted the connections is then not
+    /// known
     #[arg(long, requires = "idle", conflicts_with_all = ["touch", "heartbeat"])]
     no_touch: bool,
     /// Busy-wait for the last 50 µs before a due time

@@ -39,28 +39,31 @@ Examples:
 enum HttpCommand {
     /// Serve fixed payloads over HTTP/1.1 at the lowest cost the kernel allows
     ///
-    /// `GET /b/SIZE` (`0` to `64m`; also `/0 /1k /10k /100k /1m`) and `POST /sink`, as a target for `linerate http`, wrk, ab,
-    /// h2load, oha or curl.
+    /// `GET /b/SIZE` (`0` to `64m`; also `/0 /1k /10k /100k /1m`) and `POST /sink`, as a target for
+    /// `linerate http`, wrk, ab, h2load, oha or curl.
     Serve(Box<serve::ServeArgs>),
     /// Send requests to a server and measure latency
     ///
-    /// Closed loop: every connection sends its next request after the response. With --rate an open loop: requests are due on a
-    /// schedule, and latency counts from the due time, whether or not a connection was free.
+    /// Closed loop: every connection sends its next request after the response. With --rate an open
+    /// loop: requests are due on a schedule, and latency counts from the due time, whether or not a
+    /// connection was free.
     Load(Box<load::LoadArgs>),
-    /// The whole experiment: TCP alone, payloads, connections, ten thousand of them, with a verdict for each
+    /// The whole experiment: TCP alone, payloads, connections, ten thousand of them, with a verdict
+    /// for each
     Lab(Box<lab::LabArgs>),
     /// Payloads by connections: where throughput ends, why, and which number of connections is best
     Matrix(Box<lab::LabArgs>),
     /// Ten thousand connections: idle, with few requests, and busy
     C10k(Box<lab::LabArgs>),
-    /// Look whether both hosts can do what an experiment needs, and say what to change; nothing is changed
+    /// Look whether both hosts can do what an experiment needs, and say what to change; nothing is
+    /// changed
     Check(Box<lab::CheckArgs>),
     /// Two experiments side by side: what changed, and by more than chance
     Compare(Box<compare::CompareArgs>),
     /// Provide measurements of this host to a client, beside any server
     ///
-    /// Measures CPUs, memory, descriptors, sockets and the NIC, and listens on its own port. Nothing is
-    /// changed.
+    /// Measures CPUs, memory, descriptors, sockets and the NIC, and listens on its own port.
+    /// Nothing is changed.
     Agent(Box<agent::AgentArgs>),
     /// Worker process of a load
     #[command(hide = true)]

@@ -46,8 +46,8 @@ impl ProtocolArgs {
         };
         if wanted.has_streams_without_http2() {
             return Err(
-                "--streams is for HTTP/2 (--h2); linerate http load --pipeline N has as many under way in HTTP/1.1 in \
-                 plain text"
+                "--streams is for HTTP/2 (--h2); linerate http load --pipeline N has as many under \
+                 way in HTTP/1.1 in plain text"
                     .to_owned(),
             );
         }

@@ -39,10 +39,12 @@ pub(crate) struct ServeArgs {
     /// Longest request body; longer ones get 413
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = body_size)]
     max_body: u64,
-    /// Let clients request chunks of less than 64 bytes, whose framing costs more than their payload
+    /// Let clients request chunks of less than 64 bytes, whose framing costs more than their
+    /// payload
     #[arg(long)]
     allow_tiny_chunks: bool,
-    /// Serve these networks only; may be repeated [default: networks of this host, and private addresses]
+    /// Serve these networks only; may be repeated [default: networks of this host, and private
+    /// addresses]
     #[arg(long, value_name = "CIDR")]
     allow: Vec<Network>,
     /// Add `Server: linerate/VERSION` to every response
@@ -51,7 +53,8 @@ pub(crate) struct ServeArgs {
     /// Omit the Date field
     #[arg(long)]
     no_date: bool,
-    /// Serve iperf3 tests as well, to the same addresses, for the TCP baseline of the lab [port: 5201]
+    /// Serve iperf3 tests as well, to the same addresses, for the TCP baseline of the lab [port:
+    /// 5201]
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = TCP_PORT)]
     tcp: Option<u16>,
     /// Send buffer of the sockets

@@ -55,13 +55,15 @@ pub(crate) fn man_page() -> String {
     }
     page.section("Description");
     page.paragraphs(
-        "One end runs as the server, the other as the client. The client opens one or more connections or flows to the \
-         server, moves data for a while, and both ends report what arrived.\n\n\
-         The options, the protocol and the reports are those of iperf 2.1.8 and 2.2.1, so either end may be one of \
-         these. Called by the name iperf or iperf2, linerate is this command; `linerate links` makes such names.\n\n\
-         Where [kmgKMG] is shown, a number may be followed by a letter: k, m and g are powers of 1000, K, M and G of \
-         1024. Values that may be left out need the sign: --bounceback=5, not --bounceback 5. Long options may be \
-         shortened as long as they stay unique.",
+        "One end runs as the server, the other as the client. The client opens one or more \
+         connections or flows to the server, moves data for a while, and both ends report what \
+         arrived.\n\n\
+         The options, the protocol and the reports are those of iperf 2.1.8 and 2.2.1, so either \
+         end may be one of these. Called by the name iperf or iperf2, linerate is this command; \
+         `linerate links` makes such names.\n\n\
+         Where [kmgKMG] is shown, a number may be followed by a letter: k, m and g are powers of \
+         1000, K, M and G of 1024. Values that may be left out need the sign: --bounceback=5, not \
+         --bounceback 5. Long options may be shortened as long as they stay unique.",
     );
     let mut groups = option_groups();
     let refused = groups.pop().map(|group| group.options).unwrap_or_default();
@@ -74,8 +76,8 @@ pub(crate) fn man_page() -> String {
     );
     page.section("Environment");
     page.paragraphs(
-        "These variables hold defaults of options; the command line has precedence. For an option without a value the \
-         presence of its variable is enough.",
+        "These variables hold defaults of options; the command line has precedence. For an option \
+         without a value the presence of its variable is enough.",
     );
     for (variable, long) in variables() {
         page.item(&bold(variable), &format!("The default of --{long}."));

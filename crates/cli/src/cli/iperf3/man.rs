@@ -59,13 +59,16 @@ pub(crate) fn man_page() -> String {
     }
     page.section("Description");
     page.paragraphs(
-        "One end runs as the server, the other as the client. The client opens one or more data streams to the server, \
-         moves data for a while, and both ends report what arrived.\n\n\
-         The options, the protocol and the reports are those of iperf3 3.22, so either end may be iperf3 from version \
-         3.12 on. Called by the name iperf3, linerate is this command; `linerate links` makes such a name.\n\n\
-         Options act in the order they are given; where one is repeated the last one counts. Long options may be \
-         shortened as long as they stay unique. Words that are no options are ignored.\n\n\
-         Where [KMGT] is shown, a number may be followed by K, M, G or T: powers of 1000 for rates, of 1024 for amounts.",
+        "One end runs as the server, the other as the client. The client opens one or more data \
+         streams to the server, moves data for a while, and both ends report what arrived.\n\n\
+         The options, the protocol and the reports are those of iperf3 3.22, so either end may be \
+         iperf3 from version 3.12 on. Called by the name iperf3, linerate is this command; \
+         `linerate links` makes such a name.\n\n\
+         Options act in the order they are given; where one is repeated the last one counts. Long \
+         options may be shortened as long as they stay unique. Words that are no options are \
+         ignored.\n\n\
+         Where [KMGT] is shown, a number may be followed by K, M, G or T: powers of 1000 for \
+         rates, of 1024 for amounts.",
     );
     option_groups()
         .iter()

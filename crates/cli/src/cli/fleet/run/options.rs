@@ -49,7 +49,8 @@ pub(super) struct CommonArgs {
     /// Seed of the order of the tests
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Time for all rounds, for example 90s or 15m; none is started that would end later [default: no limit]
+    /// Time for all rounds, for example 90s or 15m; none is started that would end later [default:
+    /// no limit]
     #[arg(long, value_name = "TIME", value_parser = grammar::budget)]
     budget: Option<Duration>,
     /// Print what the run takes, and connect to no host
