@@ -1,8 +1,8 @@
-//! What a link, a bus, a window or a hash can carry at best. Nothing here is measured; everything can be checked by
-//! hand.
+//! What a link, a bus, a window or a hash can carry at best. Nothing here is measured; everything
+//! can be checked by hand.
 
-/// Bytes every Ethernet frame costs on the wire beyond its payload: preamble 8, header 14, checksum 4, gap 12
-/// (IEEE 802.3, clause 4.4.2).
+/// Bytes every Ethernet frame costs on the wire beyond its payload: preamble 8, header 14, checksum
+/// 4, gap 12 (IEEE 802.3, clause 4.4.2).
 pub const ETHERNET_OVERHEAD_BYTES: f64 = 38.0;
 /// Ethernet header, the only part of a frame that tbf and htb count beyond the payload.
 pub const SHAPER_HEADER_BYTES: f64 = 14.0;
@@ -46,8 +46,8 @@ impl Transport {
     }
 }
 
-/// Best goodput of a link with full-size packets, in the unit of `speed`: 941.5 of 1000 with IPv4, timestamps and an MTU of
-/// 1500; `None` when the headers do not fit.
+/// Best goodput of a link with full-size packets, in the unit of `speed`: 941.5 of 1000 with IPv4,
+/// timestamps and an MTU of 1500; `None` when the headers do not fit.
 #[must_use]
 pub fn goodput_ceiling(
     speed: f64,
@@ -65,8 +65,8 @@ pub fn tcp_ceiling(speed: f64, mtu_bytes: f64) -> f64 {
     goodput_ceiling(speed, mtu_bytes, Network::V4, Transport::TcpTimestamps).unwrap_or(0.0)
 }
 
-/// Payload a local tbf or htb lets through at `rate`: it counts the MTU and 14 bytes of header per packet, not the
-/// preamble, checksum and gap the wire needs (`tc-tbf(8)`).
+/// Payload a local tbf or htb lets through at `rate`: it counts the MTU and 14 bytes of header per
+/// packet, not the preamble, checksum and gap the wire needs (`tc-tbf(8)`).
 #[must_use]
 pub fn shaper_payload(rate: f64, mtu_bytes: f64) -> f64 {
     rate * (mtu_bytes - 52.0) / (mtu_bytes + SHAPER_HEADER_BYTES)
@@ -86,12 +86,13 @@ pub fn ring_time_us(entries: f64, mtu_bytes: f64, speed_bps: f64) -> f64 {
 
 /// What one direction of a PCI Express link carries as payload of data packets, bit/s.
 ///
-/// `gigatransfers` is the speed of one lane (2.5 for the first generation), `max_payload_bytes` the negotiated maximum
-/// payload. Flow control and descriptors cost about five per cent more, so a bus counts as full from 0.9 of this
-/// figure on. `None` for a speed no generation has.
+/// `gigatransfers` is the speed of one lane (2.5 for the first generation), `max_payload_bytes` the
+/// negotiated maximum payload. Flow control and descriptors cost about five per cent more, so a bus
+/// counts as full from 0.9 of this figure on. `None` for a speed no generation has.
 #[must_use]
 pub fn pcie_usable_bps(gigatransfers: f64, lanes: f64, max_payload_bytes: f64) -> Option<f64> {
-    // Line code and bytes of framing, sequence number, header and checksum per data packet (PCIe base specification).
+    // Line code and bytes of framing, sequence number, header and checksum per data packet (PCIe
+    // base specification).
     let (code, overhead) = match gigatransfers {
         g if near(g, 2.5) || near(g, 5.0) => (8.0 / 10.0, 24.0),
         g if near(g, 8.0) || near(g, 16.0) || near(g, 32.0) => (128.0 / 130.0, 26.0),
@@ -128,15 +129,16 @@ pub fn window_ceiling_bps(window_bytes: f64, rtt_us: f64) -> f64 {
     window_bytes * 8e6 / rtt_us
 }
 
-/// Buffer that holds the data in flight and their overhead: two bandwidth-delay products, because a send buffer also holds
-/// what is repeated, and with `tcp_adv_win_scale` 1 half of a receive buffer is kept for its packets (`tcp(7)`).
+/// Buffer that holds the data in flight and their overhead: two bandwidth-delay products, because a
+/// send buffer also holds what is repeated, and with `tcp_adv_win_scale` 1 half of a receive buffer
+/// is kept for its packets (`tcp(7)`).
 #[must_use]
 pub fn buffer_bytes(rate_bps: f64, rtt_us: f64) -> f64 {
     2.0 * bdp_bytes(rate_bps, rtt_us)
 }
 
-/// Rate of a Reno flow under random loss, bit/s (Mathis and others, 1997). CUBIC is close to it where the product of
-/// bandwidth and delay is small.
+/// Rate of a Reno flow under random loss, bit/s (Mathis and others, 1997). CUBIC is close to it
+/// where the product of bandwidth and delay is small.
 #[must_use]
 pub fn mathis_bps(mss_bytes: f64, rtt_us: f64, loss: f64) -> f64 {
     mss_bytes * 8e6 / rtt_us * 1.22 / loss.sqrt()

@@ -226,8 +226,8 @@ pub fn looks_like_trouble(name: &str) -> bool {
     .any(|word| name.contains(word))
 }
 
-/// Bits after which a driver's counter wraps; `None` for 64. The r8169 family keeps its tallies in 16 bits
-/// (`drivers/net/ethernet/realtek/r8169_main.c`, `struct rtl8169_counters`).
+/// Bits after which a driver's counter wraps; `None` for 64. The r8169 family keeps its tallies in
+/// 16 bits (`drivers/net/ethernet/realtek/r8169_main.c`, `struct rtl8169_counters`).
 #[must_use]
 pub fn width(driver: Option<&str>, name: &str) -> Option<u8> {
     match (driver?, name) {

@@ -1,7 +1,8 @@
 //! Commands that a report prints and a proof runs, built in one place.
 //!
-//! Names of devices and values of settings come from the kernel, from pasted text or from a peer, and users copy commands
-//! into a shell. Such a value is a part of a command only as a token; otherwise there is no command.
+//! Names of devices and values of settings come from the kernel, from pasted text or from a peer,
+//! and users copy commands into a shell. Such a value is a part of a command only as a token;
+//! otherwise there is no command.
 
 use std::fmt::Display;
 
@@ -9,7 +10,8 @@ use std::fmt::Display;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Command(String);
 
-/// The command of a template with these values in the places `{}`; `None` where one of them is no token.
+/// The command of a template with these values in the places `{}`; `None` where one of them is no
+/// token.
 pub(crate) fn command(template: &str, values: &[&dyn Display]) -> Option<Command> {
     let mut values = values.iter();
     let mut parts = template.split("{}");
@@ -47,7 +49,8 @@ impl Command {
         Some(self)
     }
 
-    /// The command with its last occurrence of ` name old` changed to ` name new`; `None` where it has none.
+    /// The command with its last occurrence of ` name old` changed to ` name new`; `None` where it
+    /// has none.
     pub(crate) fn with_parameter(&self, name: &str, old: &str, new: f64) -> Option<Self> {
         let (before, behind) = self.0.rsplit_once(&format!(" {name} {old}"))?;
         let is_whole = behind.is_empty() || behind.starts_with(' ');
@@ -59,8 +62,9 @@ impl Command {
     }
 }
 
-/// Whether a shell and the program take the text for one word that has no other meaning: letters, digits and a few
-/// signs, and no sign at its begin, where a hyphen makes an option of it and a dot a folder above.
+/// Whether a shell and the program take the text for one word that has no other meaning: letters,
+/// digits and a few signs, and no sign at its begin, where a hyphen makes an option of it and a dot
+/// a folder above.
 #[must_use]
 pub fn is_token(text: &str) -> bool {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "_-.:,%@+=".contains(c);

@@ -1,5 +1,6 @@
-//! Facts that follow from other facts: what two advertisements resolve to, how fast the fastest mode is, how interrupts
-//! spread. Collectors and importers record what they read; the conclusions are drawn once, here.
+//! Facts that follow from other facts: what two advertisements resolve to, how fast the fastest
+//! mode is, how interrupts spread. Collectors and importers record what they read; the conclusions
+//! are drawn once, here.
 
 use linerate_model::network::is_software_kind;
 use linerate_model::printable::acts;
@@ -73,8 +74,9 @@ fn local_cpus(snapshot: &mut Snapshot, nic: &str) {
     snapshot.set_known(key, cpus, SRC);
 }
 
-/// Names and values end up in advice and evidence that users may paste into a shell; pasted text and peers can contain anything.
-/// No fact needs these characters. Commands are safe without this: see [`crate::command`].
+/// Names and values end up in advice and evidence that users may paste into a shell; pasted text
+/// and peers can contain anything. No fact needs these characters. Commands are safe without this:
+/// see [`crate::command`].
 fn drop_shell_words(snapshot: &mut Snapshot) {
     let is_plain = |text: &str| !text.contains(|c: char| "`$;|&<>\\\"'".contains(c) || acts(c));
     snapshot.counters.retain(|key, _| is_plain(key));
@@ -196,7 +198,8 @@ fn pause_resolution(snapshot: &mut Snapshot, nic: &str) {
     };
     let unreported = words("supported").as_deref() == Some("No");
     if ours == (false, false) && unreported {
-        // A driver that claims not even to support pause while it has pause settings does not fill in these bits.
+        // A driver that claims not even to support pause while it has pause settings does not fill
+        // in these bits.
         snapshot.set_absent(&key, Absence::NotReported, None, SRC);
         return;
     }

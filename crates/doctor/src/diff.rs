@@ -38,8 +38,8 @@ pub fn compare(a: &Observed, b: &Observed, only: &[String]) -> Diagnosis {
     diagnosis
 }
 
-/// The second of two texts of one host, with what its counters grew in the tests that it contains. `None` of two hosts, and
-/// without a test between the moments.
+/// The second of two texts of one host, with what its counters grew in the tests that it contains.
+/// `None` of two hosts, and without a test between the moments.
 fn around_test(a: &Observed, b: &Observed) -> Option<Observed> {
     let (before, after) = (&a.snapshot, &b.snapshot);
     let is_one_host = before.host == after.host

@@ -1,5 +1,6 @@
-//! Where the time of a test went, by elimination: every slice is put down to the first part of the two hosts that was at
-//! its limit, and to the path between them when neither host was. Of a UDP test, to the place that lost most datagrams.
+//! Where the time of a test went, by elimination: every slice is put down to the first part of the
+//! two hosts that was at its limit, and to the path between them when neither host was. Of a UDP
+//! test, to the place that lost most datagrams.
 
 use linerate_model::placement::cpu_list;
 
@@ -9,25 +10,32 @@ use crate::scope::{Host, Run, Scope, to_f64};
 
 /// A thread that runs for this share of the time has no time left.
 const THREAD_FULL: f64 = 0.9;
-/// A thread that waits for a CPU for this share of the time lacks CPU time, also where the CPUs have idle time.
+/// A thread that waits for a CPU for this share of the time lacks CPU time, also where the CPUs
+/// have idle time.
 const WAIT_MIN: f64 = 0.1;
 /// CPUs that are idle for less than this are full.
 const IDLE_MIN: f64 = 0.05;
-/// A test that needs less CPU time than this, CPUs, gets it from a scheduler that is fair, also where the CPUs are full.
+/// A test that needs less CPU time than this, CPUs, gets it from a scheduler that is fair, also
+/// where the CPUs are full.
 const CPU_NEED_MIN: f64 = 0.15;
 /// CPUs that other programs, or the hypervisor, must use to be what a test waits for.
 const OTHERS_MIN_CPUS: f64 = 0.3;
 /// Share of the busy time from which on a window is the limit, also where packets are lost.
 const WINDOW_MOSTLY: f64 = 0.5;
-/// The same where nothing queues and nothing is lost: the kernel counts a window that is full, not one that is nearly full.
+/// The same where nothing queues and nothing is lost: the kernel counts a window that is full, not
+/// one that is nearly full.
 const WINDOW_ALONE: f64 = 0.2;
-/// A send buffer below this holds less than one segment of TSO, so it cannot be what fills a queue on the path.
+/// A send buffer below this holds less than one segment of TSO, so it cannot be what fills a queue
+/// on the path.
 const SMALL_BUFFER_BYTES: f64 = 65_536.0;
-/// A sender with data outstanding for this share of the time is never kept from sending by its host.
+/// A sender with data outstanding for this share of the time is never kept from sending by its
+/// host.
 const BUSY: f64 = 0.95;
-/// CPUs of a host that runs both ends are the limit from this load of the busiest one on, where nothing is lost or queued.
+/// CPUs of a host that runs both ends are the limit from this load of the busiest one on, where
+/// nothing is lost or queued.
 const HOST_BUSY: f64 = 0.5;
-/// Part of a target rate that a slice of a paced test moves at least: a second begins and ends within a burst.
+/// Part of a target rate that a slice of a paced test moves at least: a second begins and ends
+/// within a burst.
 const NEARLY_TARGET: f64 = 0.9;
 /// Share of a slice in which a quota stopped the process.
 const THROTTLED_MIN: f64 = 0.1;
@@ -161,7 +169,8 @@ impl<'a> End<'a> {
     }
 }
 
-/// Whether both ends were measured for everything that is eliminated in favour of a limit. Otherwise no limit is certain.
+/// Whether both ends were measured for everything that is eliminated in favour of a limit.
+/// Otherwise no limit is certain.
 pub(crate) fn are_rivals_measured(scope: &Scope<'_>, run: &Run<'_>) -> bool {
     ["sender", "receiver"]
         .into_iter()
@@ -250,8 +259,8 @@ fn tcp_limit<'a>(
     }
 }
 
-/// The place that lost most datagrams of a UDP test, where enough were lost. Without counters of the receiver its host cannot
-/// be distinguished from the path.
+/// The place that lost most datagrams of a UDP test, where enough were lost. Without counters of
+/// the receiver its host cannot be distinguished from the path.
 pub(crate) fn place_of_loss(run: &Run<'_>) -> Option<&'static str> {
     run.datagram_loss()?;
     let lost_in = |place: &str| {
@@ -287,7 +296,8 @@ fn cpu_limit(
     let is_full =
         |end: &&End<'_>| end.are_cpus_full() && (own >= CPU_NEED_MIN || end.is_thread_full());
     if let Some(end) = ends.iter().find(|end| end.wait >= WAIT_MIN || is_full(end)) {
-        // The ends of a test on one host that are not bound to CPUs of their own are programs of the same CPUs.
+        // The ends of a test on one host that are not bound to CPUs of their own are programs of
+        // the same CPUs.
         let is_shared = run.is("same_host") && ends.iter().all(|other| end.shares_cpus(other));
         let of_test = if is_shared {
             own

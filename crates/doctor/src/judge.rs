@@ -93,7 +93,8 @@ fn name_path(votes: &mut [(f64, Verdict)], observed: &[Observed], only: &[String
     }
 }
 
-/// A load that reaches its target as a whole is limited by it, also in seconds that were late and made up for later.
+/// A load that reaches its target as a whole is limited by it, also in seconds that were late and
+/// made up for later.
 fn name_target(votes: &mut [(f64, Verdict)], observed: &[Observed], only: &[String]) {
     let (_, reached) = judged(observed, only, |scope, _| {
         verdict::target_of_examination(scope)
@@ -299,7 +300,8 @@ impl Outcomes {
         }
     }
 
-    /// A remedy whose input an earlier layer changes is not printed: first repair the link, then measure windows.
+    /// A remedy whose input an earlier layer changes is not printed: first repair the link, then
+    /// measure windows.
     fn hold_back_remedies(&mut self) {
         let broken = self
             .findings

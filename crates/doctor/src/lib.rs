@@ -1,13 +1,15 @@
 //! What holds a link back: pure functions from facts about hosts to explained findings.
 //!
-//! This crate reads no file, queries no kernel and changes nothing. Facts come from `linerate-host`, live or from pasted
-//! text; counters over a [`Period`] come from several snapshots of one host; a test, if there was one, is in the snapshot
-//! as facts under `run.N.` (see [`runs`]).
+//! This crate reads no file, queries no kernel and changes nothing. Facts come from
+//! `linerate-host`, live or from pasted text; counters over a [`Period`] come from several
+//! snapshots of one host; a test, if there was one, is in the snapshot as facts under `run.N.` (see
+//! [`runs`]).
 //!
 //! * [`diagnose`]: all rules of the [`catalogue`] on one or more hosts
 //! * [`compare`]: two hosts or two points in time
 //! * [`arithmetic`]: ceilings of links, buses, windows and hashes
-//! * [`diagnose_test`]: a test observed by one or both ends, and where the datagrams of a UDP test went
+//! * [`diagnose_test`]: a test observed by one or both ends, and where the datagrams of a UDP test
+//!   went
 //! * [`path::diagnose_path`]: an examined path, phase by phase
 //! * [`sweep_reasons`]: why a setting of a sweep is worse than another
 //! * [`http`]: what limited the cells of the HTTP lab, and what its plans need
@@ -52,7 +54,8 @@ pub use rule::Rule;
 pub use rules::sweep::sweep_reasons;
 pub use timeline::TestTimeline;
 
-/// Rules of the HTTP lab: verdicts of cells, flags of runs, checks of both hosts before an experiment.
+/// Rules of the HTTP lab: verdicts of cells, flags of runs, checks of both hosts before an
+/// experiment.
 pub mod http {
     pub use crate::rules::cell::cell_verdict;
     pub use crate::rules::flags::run_flags;

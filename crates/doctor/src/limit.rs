@@ -1,5 +1,5 @@
-//! What can limit a test: the names of verdicts, the rules that explain each, and the measurement that distinguishes it from others.
-//! Their texts are in [`linerate_model::limit`].
+//! What can limit a test: the names of verdicts, the rules that explain each, and the measurement
+//! that distinguishes it from others. Their texts are in [`linerate_model::limit`].
 
 use linerate_model::limit::limit_sentence;
 

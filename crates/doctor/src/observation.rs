@@ -1,4 +1,5 @@
-//! A test observed by both ends: what one end sends to the other, and the diagnosis of both observations together.
+//! A test observed by both ends: what one end sends to the other, and the diagnosis of both
+//! observations together.
 
 use std::collections::BTreeMap;
 
@@ -126,7 +127,8 @@ fn is_same_host(client: &Snapshot, server: Option<&Snapshot>) -> Option<bool> {
     }
 }
 
-/// Records the parts of the lost datagrams with every run; a part whose counters were not read is absent.
+/// Records the parts of the lost datagrams with every run; a part whose counters were not read is
+/// absent.
 fn record_loss(snapshot: &mut Snapshot, loss: &[(usize, LossSplit)]) {
     for (run, split) in loss {
         for (place, lost) in [
@@ -190,8 +192,9 @@ fn timeline(
     Some(intervals)
 }
 
-/// Corrects the loss of an interval in which most datagrams did not arrive: a receiver does not miss what follows the last one
-/// that it saw. The intervals of both ends begin at different times, so that smaller differences have no meaning.
+/// Corrects the loss of an interval in which most datagrams did not arrive: a receiver does not
+/// miss what follows the last one that it saw. The intervals of both ends begin at different times,
+/// so that smaller differences have no meaning.
 fn vanished(facts: &mut RunFacts) {
     const PART: f64 = 0.5;
     let number = |name: &str| facts.get(name).and_then(Value::number);
@@ -261,7 +264,8 @@ fn end(
     Observed { snapshot, period }
 }
 
-/// Half of a send buffer holds payload. A configured size is fixed, otherwise it grows to the kernel's maximum.
+/// Half of a send buffer holds payload. A configured size is fixed, otherwise it grows to the
+/// kernel's maximum.
 fn send_buffer(snapshot: &Snapshot, facts: &mut BTreeMap<String, Value>) {
     let fixed = facts.get("window_bytes").and_then(Value::number);
     let grown = || {
@@ -273,7 +277,8 @@ fn send_buffer(snapshot: &Snapshot, facts: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// A test that was negotiated and whose data never arrived shows that small packets pass and large ones do not.
+/// A test that was negotiated and whose data never arrived shows that small packets pass and large
+/// ones do not.
 fn black_hole(snapshot: &mut Snapshot, facts: &BTreeMap<String, Value>) {
     const TRIES: f64 = 3.0;
     const SRC: &str = "test";
@@ -337,10 +342,12 @@ fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<(usize, Loss
     splits
 }
 
-/// Completes the parts of the lost datagrams, what sender and receiver disagree on; they are counters over the same period.
+/// Completes the parts of the lost datagrams, what sender and receiver disagree on; they are
+/// counters over the same period.
 ///
-/// `None` is a counter that was not read; its share is then attributed to the network, from which it cannot be
-/// distinguished. Counters of a whole host may include other traffic, so no part exceeds what is left.
+/// `None` is a counter that was not read; its share is then attributed to the network, from which
+/// it cannot be distinguished. Counters of a whole host may include other traffic, so no part
+/// exceeds what is left.
 fn split_loss(mut split: LossSplit) -> LossSplit {
     split.network = split.lost;
     let LossSplit {
@@ -373,7 +380,8 @@ fn growth(host: &Host<'_>, keys: &[&str]) -> Option<u64> {
     host.growth_of(keys).ok().map(|growth| growth.value)
 }
 
-/// Datagrams that the firewall dropped. The kernel may have joined several to one packet, which has one header.
+/// Datagrams that the firewall dropped. The kernel may have joined several to one packet, which has
+/// one header.
 fn firewall_drops(host: &Host<'_>, payload_bytes: Option<f64>) -> Option<u64> {
     const HEADER_BYTES: f64 = 28.0;
     let packets = growth(host, &["firewall.drops"])?;
@@ -382,7 +390,8 @@ fn firewall_drops(host: &Host<'_>, payload_bytes: Option<f64>) -> Option<u64> {
     Some(packets.max(payload_bytes.map_or(0, |each| whole(payload / each))))
 }
 
-/// Drops of all sockets, because those of a socket are last read before it is closed; none where no socket of the test dropped.
+/// Drops of all sockets, because those of a socket are last read before it is closed; none where no
+/// socket of the test dropped.
 fn socket_drops(host: &Host<'_>) -> Option<u64> {
     let own = host.own_socket_drops().filter(|drops| *drops == 0);
     own.or_else(|| {
@@ -403,8 +412,9 @@ fn nic_drops(host: &Host<'_>) -> Option<u64> {
     (!drops.is_empty()).then(|| drops.iter().sum())
 }
 
-/// Datagrams the sender's own socket or queueing discipline refused. The kernel counts packets, each of which may be several
-/// datagrams that it cuts later, and a packet that the discipline dropped at the socket as well.
+/// Datagrams the sender's own socket or queueing discipline refused. The kernel counts packets,
+/// each of which may be several datagrams that it cuts later, and a packet that the discipline
+/// dropped at the socket as well.
 fn sender_drops(host: &Host<'_>, datagrams: Option<f64>) -> Option<u64> {
     let socket = growth(
         host,

@@ -27,7 +27,8 @@ pub struct Period {
 /// Ticks of CPU time per second, the same for every Linux (`times(2)`).
 pub(crate) const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Intervals that are stored separately. A test of more than ten minutes is judged by its beginning.
+/// Intervals that are stored separately. A test of more than ten minutes is judged by its
+/// beginning.
 pub(crate) const STEPS_MAX: usize = 600;
 
 /// What facts end with that are lengths of queues.
@@ -64,8 +65,8 @@ const fn is_off(flag: &bool) -> bool {
 }
 
 impl Period {
-    /// The period between the first and the last of several snapshots of one host, in the order they were taken; `None`
-    /// when there are fewer than two or they cannot be subtracted.
+    /// The period between the first and the last of several snapshots of one host, in the order
+    /// they were taken; `None` when there are fewer than two or they cannot be subtracted.
     #[must_use]
     pub fn over(snapshots: &[Snapshot]) -> Option<Self> {
         let mut period = Self::default();
@@ -77,8 +78,8 @@ impl Period {
         (period.intervals > 0).then_some(period)
     }
 
-    /// Growth between a moment before a test of `seconds` and one behind it, which are not known; `None` without a counter of
-    /// both.
+    /// Growth between a moment before a test of `seconds` and one behind it, which are not known;
+    /// `None` without a counter of both.
     pub(crate) fn around_test(before: &Snapshot, after: &Snapshot, seconds: f64) -> Option<Self> {
         let mut period = Self {
             seconds,
@@ -98,8 +99,9 @@ impl Period {
         (seconds > 0.0 && !period.deltas.is_empty()).then_some(period)
     }
 
-    /// Adds the time between two snapshots; the first is the second of the time before, if there was any. `None` when they
-    /// cannot be subtracted: of different hosts or boots, without a time, or not one after the other.
+    /// Adds the time between two snapshots; the first is the second of the time before, if there
+    /// was any. `None` when they cannot be subtracted: of different hosts or boots, without a time,
+    /// or not one after the other.
     pub fn extend(&mut self, before: &Snapshot, after: &Snapshot) -> Option<()> {
         let (from, to) = before.monotonic_ns.zip(after.monotonic_ns)?;
         if before.boot_id != after.boot_id || before.host != after.host || to <= from {
@@ -186,7 +188,8 @@ impl Delta {
     fn add(&mut self, from: Counter, to: Counter) {
         let grown = match to.v.checked_sub(from.v) {
             Some(grown) => grown,
-            // A narrow tally that went backwards has wrapped; more often than once cannot be excluded.
+            // A narrow tally that went backwards has wrapped; more often than once cannot be
+            // excluded.
             None => match to.width {
                 Some(width @ 1..=32) => {
                     self.at_least = true;

@@ -1,4 +1,5 @@
-//! On which CPUs the work of a test ran: the worker threads, the interrupts of the NIC and the receive soft interrupts.
+//! On which CPUs the work of a test ran: the worker threads, the interrupts of the NIC and the
+//! receive soft interrupts.
 
 use std::collections::BTreeMap;
 
@@ -157,7 +158,8 @@ pub(crate) fn shares(amounts: BTreeMap<u32, f64>) -> Option<Shares> {
     (total > 0.0).then_some(shares)
 }
 
-/// Which of these CPUs share a core, a cache or a node. CPUs that share something smaller are not listed again.
+/// Which of these CPUs share a core, a cache or a node. CPUs that share something smaller are not
+/// listed again.
 fn shared(host: &Host<'_>, cpus: &[u32]) -> Vec<SharedCpus> {
     let mut found: Vec<SharedCpus> = Vec::new();
     for resource in ["core", "l2", "l3", "node"] {

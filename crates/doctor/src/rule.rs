@@ -1,8 +1,9 @@
 //! Rules and their outcomes.
 //!
-//! A rule reads facts with `?`. A fact that is not there ends the rule as *unknown*, a fact that is healthy ends it as
-//! *ruled out*; only a rule that reaches its end fires. So removing a fact never makes a rule fire, nor rules
-//! anything out, and every finding carries exactly the facts that were read.
+//! A rule reads facts with `?`. A fact that is not there ends the rule as *unknown*, a fact that is
+//! healthy ends it as *ruled out*; only a rule that reaches its end fires. So removing a fact never
+//! makes a rule fire, nor rules anything out, and every finding carries exactly the facts that were
+//! read.
 
 use linerate_model::finding::{Confidence, Evidence, Inapplicable, Severity};
 
@@ -10,7 +11,8 @@ use crate::command::{Command, is_token};
 use crate::scope::{Host, Nic, Run, Scope};
 use crate::setting::Change;
 
-/// Layer of a rule. An earlier layer explains later ones, so they are checked and shown in this order.
+/// Layer of a rule. An earlier layer explains later ones, so they are checked and shown in this
+/// order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Layer {
     /// Is the measurement valid?
@@ -269,8 +271,8 @@ impl Match {
         self
     }
 
-    /// A command that helps and the one that restores the former state; both need the right to configure the network. Several
-    /// are undone in reverse order.
+    /// A command that helps and the one that restores the former state; both need the right to
+    /// configure the network. Several are undone in reverse order.
     pub(crate) fn fix(mut self, (command, undo): Change) -> Self {
         self.undo.insert(0, undo.line().to_owned());
         self.run(&command)

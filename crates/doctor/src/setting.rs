@@ -1,5 +1,6 @@
-//! Commands that change a setting of a host, with the command that restores the former value exactly. Where the host has the
-//! value already, no command is printed; where the former value is not known, or no command restores it, the change is advice.
+//! Commands that change a setting of a host, with the command that restores the former value
+//! exactly. Where the host has the value already, no command is printed; where the former value is
+//! not known, or no command restores it, the change is advice.
 
 use linerate_model::snapshot::Value;
 
@@ -83,7 +84,8 @@ impl Nic<'_> {
         token_or(self.name, "DEVICE")
     }
 
-    /// The command that makes the root discipline as it is. It is a fact, so a file or a peer may state any text as one.
+    /// The command that makes the root discipline as it is. It is a fact, so a file or a peer may
+    /// state any text as one.
     pub(crate) fn root_command(&self) -> Option<Command> {
         let stated = self.text("qdisc.root.command").ok()?.value;
         let words: Vec<&str> = stated.split(' ').collect();
@@ -100,7 +102,8 @@ impl Nic<'_> {
         }
     }
 
-    /// Replaces the root discipline. `None` where the kernel may lack the new one, or the old one cannot be restored.
+    /// Replaces the root discipline. `None` where the kernel may lack the new one, or the old one
+    /// cannot be restored.
     pub(crate) fn replace_root(&self, kind: &str, parameters: &str) -> Option<Change> {
         let is_kind = |known: &Value| matches!(known, Value::Text(name) if name == kind);
         let Some(Value::List(kinds)) = self.host.value("kernel.qdiscs") else {
@@ -114,8 +117,9 @@ impl Nic<'_> {
         Some((new, undo))
     }
 
-    /// Switches a driver's setting with `tool`, whose place `{}` is the device: every name and value to set, with the fact that
-    /// has the former value. `None` where one is not known or no token, or nothing differs.
+    /// Switches a driver's setting with `tool`, whose place `{}` is the device: every name and
+    /// value to set, with the fact that has the former value. `None` where one is not known or no
+    /// token, or nothing differs.
     pub(crate) fn set(&self, tool: &str, settings: &[(&str, &str, &str)]) -> Option<Change> {
         let mut new = command(tool, &[&self.name])?;
         let mut undo = new.clone();

@@ -1,7 +1,7 @@
 //! The time of a test cut into slices, each a scope of its own for the same rules.
 //!
-//! A slice takes the facts it lacks from the whole test: a rule about the rate over time, or about counters of a host
-//! that reported only their sum, has the same outcome in every slice.
+//! A slice takes the facts it lacks from the whole test: a rule about the rate over time, or about
+//! counters of a host that reported only their sum, has the same outcome in every slice.
 
 use linerate_model::snapshot::{Snapshot, Value};
 
@@ -19,8 +19,8 @@ pub(crate) struct Slice {
 /// A sample that is later than this part of its interval is discarded.
 const LATE: f64 = 1.2;
 
-/// Cuts observations into slices. `timelines` are the intervals of each run, in the order of the runs. The samples of
-/// the first host set the grid; without any, the intervals do.
+/// Cuts observations into slices. `timelines` are the intervals of each run, in the order of the
+/// runs. The samples of the first host set the grid; without any, the intervals do.
 pub(crate) fn slices(observed: &[Observed], timelines: &[Vec<TestInterval>]) -> Vec<Slice> {
     let steps = observed
         .first()
@@ -99,7 +99,8 @@ fn overlay(snapshot: &mut Snapshot, run: usize, fact: &str, value: &Value) {
     }
 }
 
-/// Run time of the busiest thread of this end in one slice, and the time that the thread which waited most waited for a CPU.
+/// Run time of the busiest thread of this end in one slice, and the time that the thread which
+/// waited most waited for a CPU.
 fn threads(snapshot: &mut Snapshot, step: &Period) {
     let most = |suffix: &str| {
         let of_threads = |key: &str| key.starts_with("self.thread.") && key.ends_with(suffix);

@@ -44,8 +44,8 @@ impl TestTimeline {
         }
     }
 
-    /// The facts of every direction of the test that this end has. `busiest_thread_share` is the part of
-    /// this process's time that its busiest thread took.
+    /// The facts of every direction of the test that this end has. `busiest_thread_share` is the
+    /// part of this process's time that its busiest thread took.
     #[must_use]
     pub fn runs(&self, busiest_thread_share: Option<f64>) -> Vec<(Flow, RunFacts)> {
         let Some(header) = &self.header else {
@@ -141,8 +141,8 @@ impl TestTimeline {
         }
     }
 
-    /// CPU time of both ends, of one core. The time of a peer's process is that of its thread only while it has
-    /// one stream.
+    /// CPU time of both ends, of one core. The time of a peer's process is that of its thread only
+    /// while it has one stream.
     fn cpu_times(
         &self,
         facts: &mut RunFacts,

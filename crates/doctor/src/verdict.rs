@@ -57,8 +57,9 @@ pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Opti
     }))
 }
 
-/// What the path between the hosts limits in the loads of an examination, as a whole: a steady rate is that of its narrowest hop.
-/// One name for all of the time, since slices of it can lack what shows the hop. `None` for other tests.
+/// What the path between the hosts limits in the loads of an examination, as a whole: a steady rate
+/// is that of its narrowest hop. One name for all of the time, since slices of it can lack what
+/// shows the hop. `None` for other tests.
 pub(crate) fn path_of_examination(scope: &Scope<'_>) -> Option<Verdict> {
     let mut loads = scope.runs().filter(Run::is_examined).peekable();
     let label = loads.peek()?.label();
@@ -90,8 +91,8 @@ pub(crate) fn target_of_examination(scope: &Scope<'_>) -> Option<Verdict> {
     })
 }
 
-/// The limit that was found by elimination, or what explains it. `None` for the path of an examination in which facts are
-/// missing that could show another limit.
+/// The limit that was found by elimination, or what explains it. `None` for the path of an
+/// examination in which facts are missing that could show another limit.
 fn more_specific(
     scope: &Scope<'_>,
     findings: &[(Layer, Finding)],
@@ -111,7 +112,8 @@ fn more_specific(
     }
 }
 
-/// Whether the place that lost most datagrams decides instead of this cause: a rate that was reached, or drops of any number.
+/// Whether the place that lost most datagrams decides instead of this cause: a rate that was
+/// reached, or drops of any number.
 fn is_about_loss(cause: &Verdict, run: &Run<'_>) -> bool {
     let is_rate = cause.verdict == limit::CONFIGURED_RATE && run.reaches_its_target();
     let is_drops = [limit::SENDER_QUEUE, limit::NIC_QUEUE_RX].contains(&cause.verdict.as_str());
@@ -194,8 +196,9 @@ fn unplaced_loss(findings: &[(Layer, Finding)]) -> Option<Verdict> {
     ))
 }
 
-/// Limits with the finding that explains each, the best explanation first: what was measured in the order of the limits, then
-/// what totals in a pasted text suggest, then guesses. A guess never outranks a counter.
+/// Limits with the finding that explains each, the best explanation first: what was measured in the
+/// order of the limits, then what totals in a pasted text suggest, then guesses. A guess never
+/// outranks a counter.
 fn candidates<'a>(
     scope: &Scope<'_>,
     findings: &'a [(Layer, Finding)],
@@ -269,8 +272,8 @@ fn is_elsewhere(scope: &Scope<'_>, finding: &Finding) -> bool {
         })
 }
 
-/// Whether a finding explains this of two limits of one rule: a thread that reads too slowly, or interrupt work; loss between the
-/// hosts, or one whose place is not known.
+/// Whether a finding explains this of two limits of one rule: a thread that reads too slowly, or
+/// interrupt work; loss between the hosts, or one whose place is not known.
 fn explains(limit: &Limit, finding: &Finding) -> bool {
     let is_softirq = finding
         .evidence
@@ -331,8 +334,8 @@ fn strongest<'a>(findings: &'a [(Layer, Finding)], id: &str) -> Option<&'a Findi
         .find(|finding| finding.id == id && finding.confidence > Confidence::Low)
 }
 
-/// One end alone cannot be more than half sure about what happens at the other, and no limit is certain by elimination while
-/// one of its rivals was not measured.
+/// One end alone cannot be more than half sure about what happens at the other, and no limit is
+/// certain by elimination while one of its rivals was not measured.
 fn confidence(scope: &Scope<'_>, limit: &Limit, finding: &Finding) -> Confidence {
     let are_observed =
         scope.hosts.len() > 1 && scope.hosts.iter().all(|host| host.period.is_some());

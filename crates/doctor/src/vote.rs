@@ -14,8 +14,9 @@ const CLEAR_LEAD: f64 = 0.2;
 /// One slice has no spread.
 const SLICES_MIN: usize = 2;
 
-/// Combines the verdicts of the slices. `whole` is the verdict of the totals, whose text is used if its name wins;
-/// slices without a verdict abstain. With too few samples to vote the verdict of the totals has low confidence.
+/// Combines the verdicts of the slices. `whole` is the verdict of the totals, whose text is used if
+/// its name wins; slices without a verdict abstain. With too few samples to vote the verdict of the
+/// totals has low confidence.
 pub(crate) fn decide(whole: Verdict, votes: &[(f64, Verdict)], watched: bool) -> Verdict {
     if whole.verdict == NO_LOAD {
         return whole;
@@ -78,7 +79,8 @@ fn confidence(share: f64) -> Confidence {
     }
 }
 
-/// The sentence of two limits of about the same time, with the finding that the winner's sentence names at its end.
+/// The sentence of two limits of about the same time, with the finding that the winner's sentence
+/// names at its end.
 fn undecided(winner: &Verdict, rival: &str) -> String {
     let experiment = Limit::of(rival).map_or(LONGER, |limit| limit.experiment);
     let named = winner
@@ -131,7 +133,8 @@ fn unproven(whole: &Verdict) -> Verdict {
     decided
 }
 
-/// Time per name, the longest first; of equals, the one that came first. Each with the surest verdict of its name.
+/// Time per name, the longest first; of equals, the one that came first. Each with the surest
+/// verdict of its name.
 fn tally(votes: Vec<(f64, Verdict)>) -> Vec<(f64, Verdict)> {
     let mut tally: Vec<(f64, Verdict)> = Vec::new();
     for (seconds, vote) in votes {
@@ -242,8 +245,8 @@ mod tests {
             let decided = decide(named("sender-cpu"), &votes, true);
             (decided.sentence, decided.confidence)
         };
-        let sentence = "undecided between the sender's CPU and the path: measure other hosts over the same path to tell them \
-                        apart (CPU-01 on x)";
+        let sentence = "undecided between the sender's CPU and the path: measure other hosts over \
+                        the same path to tell them apart (CPU-01 on x)";
         assert_eq!(of([2.9, 2.1]), (sentence.to_owned(), Confidence::Low));
         assert_eq!(
             of([3.1, 1.9]),

@@ -1,5 +1,6 @@
-//! Goal: every rule about a cell of the HTTP lab matches its defect and lacks no fact silently. Method: one row of
-//! `cell.txt` for each scenario; further, removing any single fact never makes another cause a sure verdict.
+//! Goal: every rule about a cell of the HTTP lab matches its defect and lacks no fact silently.
+//! Method: one row of `cell.txt` for each scenario; further, removing any single fact never makes
+//! another cause a sure verdict.
 
 mod facts;
 

@@ -1,5 +1,6 @@
-//! Goal: the verdict and the findings of an examined path are those that its faults have. Method: one row of `path.txt` per
-//! scenario, made into a report and observations of both hosts; and no fact that is removed makes a rule fire.
+//! Goal: the verdict and the findings of an examined path are those that its faults have. Method:
+//! one row of `path.txt` per scenario, made into a report and observations of both hosts; and no
+//! fact that is removed makes a rule fire.
 
 #[allow(dead_code, reason = "this table holds no JSON")]
 mod facts;
@@ -21,8 +22,9 @@ use serde_json::json;
 
 const SECONDS: u64 = 8;
 /// Of every host that is not described otherwise.
-const HOST: &str = "route.peer.dev=e nic.e.net.mtu=1500 nic.e.link.speed_mbps=1000 nic.e.qdisc.root.kind=fq_codel \
-                    nic.e.qdisc.root.backlog=0 cgroup.cpu.max=max_100000 +firewall.drops=0 @cpu0:user=4";
+const HOST: &str = "route.peer.dev=e nic.e.net.mtu=1500 nic.e.link.speed_mbps=1000 \
+                    nic.e.qdisc.root.kind=fq_codel nic.e.qdisc.root.backlog=0 \
+                    cgroup.cpu.max=max_100000 +firewall.drops=0 @cpu0:user=4";
 /// Of every report.
 const REPORT: &str = "idle.rtt=12 idle.tcp=12";
 const PHASE: &str =
@@ -328,8 +330,8 @@ fn removing_a_fact_never_makes_a_rule_fire() {
             .into_iter()
             .map(|finding| finding.id)
             .collect();
-        // A phase or a target rate less is no missing fact but another test. A link of unknown speed counts as a hop of the path, so the limit
-        // moves from the link to the path.
+        // A phase or a target rate less is no missing fact but another test. A link of unknown
+        // speed counts as a hop of the path, so the limit moves from the link to the path.
         let is_fact = |word: &str| {
             ![".rate=", ".target=", ".link.speed_mbps="]
                 .iter()
@@ -370,8 +372,8 @@ fn verdict_is_one_sentence_over_all_phases() {
     for (scenario, sentence, confidence) in [
         (
             "shaped path, both queues held",
-            "the narrowest hop of the path sets the rate, and its queues hold 95.3 ms up and 99.4 ms down (PATH-09 on server \
-             down)",
+            "the narrowest hop of the path sets the rate, and its queues hold 95.3 ms up and 99.4 \
+             ms down (PATH-09 on server down)",
             Confidence::High,
         ),
         (
@@ -381,8 +383,8 @@ fn verdict_is_one_sentence_over_all_phases() {
         ),
         (
             "shaped path, no facts of the server",
-            "the narrowest hop of the path sets the rate, and its queues hold 95.3 ms up and 99.4 ms down (PATH-09 on client \
-             down)",
+            "the narrowest hop of the path sets the rate, and its queues hold 95.3 ms up and 99.4 \
+             ms down (PATH-09 on client down)",
             Confidence::Medium,
         ),
         (
@@ -452,7 +454,8 @@ fn advice_on_a_path_names_options_that_its_test_has() {
     };
     assert!(has("-P") && !has("-A"), "{HELP}");
     let mut wrong = Vec::new();
-    let busy = "server: client:@cpu0:user=97 client:+self.thread.7.ticks=970 up.rate=9000 up.cpu_here=0.97 down.rate=9000";
+    let busy = "server: client:@cpu0:user=97 client:+self.thread.7.ticks=970 up.rate=9000 \
+                up.cpu_here=0.97 down.rate=9000";
     let more = [
         "",
         "client:route.peer.is_here=true",

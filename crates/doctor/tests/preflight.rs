@@ -1,5 +1,5 @@
-//! Goal: every check before an experiment of the HTTP lab finds its defect, names the cells and a remedy. Method: one row
-//! of `preflight.txt` for each scenario, in which no other check may fail.
+//! Goal: every check before an experiment of the HTTP lab finds its defect, names the cells and a
+//! remedy. Method: one row of `preflight.txt` for each scenario, in which no other check may fail.
 
 mod facts;
 

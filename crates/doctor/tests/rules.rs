@@ -1,6 +1,6 @@
-//! Goal: every rule fires on its fault, is ruled out on a healthy host, and names the facts it lacks. Method: one
-//! row of `rules.txt` per rule; further, removing any single fact from a host with a finding must never make another rule
-//! fire or rule the first one out.
+//! Goal: every rule fires on its fault, is ruled out on a healthy host, and names the facts it
+//! lacks. Method: one row of `rules.txt` per rule; further, removing any single fact from a host
+//! with a finding must never make another rule fire or rule the first one out.
 
 #[allow(dead_code, reason = "this table holds no JSON")]
 mod facts;
@@ -137,15 +137,17 @@ fn every_rule_fires_is_ruled_out_and_names_missing_facts() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// No command sets what is set already, lacks its exact undo, needs what the kernel may lack, or misses the cause.
+/// No command sets what is set already, lacks its exact undo, needs what the kernel may lack, or
+/// misses the cause.
 #[test]
 fn commands_fit_the_host_and_are_undone_exactly() {
     const PACED: &str =
         "nic.e.net.mtu=1500 run.0.tool=x run.0.congestion=bbr nic.e.qdisc.root.kind=pfifo_fast";
     const FULL: &str = "+net.netstat.TcpExt.ListenOverflows=5";
     const UNPAUSED: &str = "nic.e.link.up=true nic.e.pause.resolved=none nic.e.pause.rx=true";
-    const SMALL: &str = "run.0.tool=x run.0.limit=sender-window run.0.received_bps=1e8 run.0.sndbuf_limited_share=0.9 \
-                         run.0.sndbuf_bytes=4096 run.0.rtt_us=1000 sysctl.net.ipv4.tcp_wmem=4096_4096_4096";
+    const SMALL: &str = "run.0.tool=x run.0.limit=sender-window run.0.received_bps=1e8 \
+                         run.0.sndbuf_limited_share=0.9 run.0.sndbuf_bytes=4096 run.0.rtt_us=1000 \
+                         sysctl.net.ipv4.tcp_wmem=4096_4096_4096";
     for (id, before, facts, change) in [
         ("QD-05", PACED, "kernel.qdiscs=fq,tbf", None),
         (
@@ -371,7 +373,8 @@ fn every_text_is_two_sentences_and_has_a_reference() {
     }
 }
 
-/// A queue of some ms that overflows, and a path of microseconds whose round trip grows with the work of the hosts.
+/// A queue of some ms that overflows, and a path of microseconds whose round trip grows with the
+/// work of the hosts.
 #[test]
 fn advice_on_a_path_does_not_contradict_its_measures() {
     let path = "run.0.tool=x run.0.limit=path run.0.busy_share=0.99 run.0.received_bps=95e6";
@@ -392,12 +395,14 @@ fn advice_on_a_path_does_not_contradict_its_measures() {
             "overflows",
         ),
         (
-            "run.0.rtt_inflation=1.5 run.0.rtt_us=9000 run.0.retransmit_share=0.002 run.0.later_spread=0.01",
+            "run.0.rtt_inflation=1.5 run.0.rtt_us=9000 run.0.retransmit_share=0.002 \
+             run.0.later_spread=0.01",
             "overflows",
             "without",
         ),
         (
-            "run.0.rtt_inflation=1.0 run.0.rtt_us=9000 run.0.retransmit_share=0.002 run.0.later_spread=0.01",
+            "run.0.rtt_inflation=1.0 run.0.rtt_us=9000 run.0.retransmit_share=0.002 \
+             run.0.later_spread=0.01",
             "policer",
             "overflows",
         ),

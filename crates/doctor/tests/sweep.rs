@@ -1,5 +1,5 @@
-//! Goal: every reason of a sweep is given for its facts alone, and missing facts are listed. Method: one row of `sweep.txt`
-//! for each scenario.
+//! Goal: every reason of a sweep is given for its facts alone, and missing facts are listed.
+//! Method: one row of `sweep.txt` for each scenario.
 
 mod facts;
 

@@ -6,9 +6,9 @@ use linerate_model::path::PhaseKind;
 use crate::limit::{self, PATH_RATE};
 use crate::verdict::{NO_DATA, NO_LOAD, SLOW_START, UNKNOWN};
 
-/// Concludes from the verdict of every phase. Each direction counts with its own phase, and with that of both only where it
-/// has no other. Directions of one limit are one sentence; otherwise each has its part, and the verdict is named after the
-/// limit that explains first.
+/// Concludes from the verdict of every phase. Each direction counts with its own phase, and with
+/// that of both only where it has no other. Directions of one limit are one sentence; otherwise
+/// each has its part, and the verdict is named after the limit that explains first.
 pub(super) fn conclude(phases: &[(PhaseKind, Verdict)], findings: &[Finding]) -> Verdict {
     let alone: Vec<_> = phases
         .iter()

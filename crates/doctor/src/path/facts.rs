@@ -30,7 +30,8 @@ pub struct PathRun {
     pub intervals: Vec<TestInterval>,
 }
 
-/// Every direction of every load phase, in the order of the phases; of a phase in both directions up first.
+/// Every direction of every load phase, in the order of the phases; of a phase in both directions
+/// up first.
 #[must_use]
 pub fn path_runs(report: &PathReport) -> Vec<PathRun> {
     let directions = |kind: PhaseKind| match kind {
@@ -198,7 +199,8 @@ fn run_facts(
     facts
 }
 
-/// What this end sent and the server received. Where no packet sizes were probed they show whether full-size packets pass.
+/// What this end sent and the server received. Where no packet sizes were probed they show whether
+/// full-size packets pass.
 fn volumes(facts: &mut RunFacts, phase: &LoadPhase) {
     let senders = phase
         .stream_info
@@ -213,7 +215,8 @@ fn volumes(facts: &mut RunFacts, phase: &LoadPhase) {
     );
 }
 
-/// Goodput; 0 of streams that carried nothing, which is a cause to look for and no rate for a report.
+/// Goodput; 0 of streams that carried nothing, which is a cause to look for and no rate for a
+/// report.
 fn received_bps(phase: &LoadPhase, direction: PathDirection) -> Option<f64> {
     let (found, bytes): (Option<f64>, fn(&LoadSample) -> u64) = match direction {
         PathDirection::Up => (phase.up_bps, |sample| sample.up_bytes),
@@ -328,7 +331,8 @@ fn interval(second: &Second) -> TestInterval {
     }
 }
 
-/// How the rate develops. The streams of a load start one after the other, so its first seconds are no start-up of one test.
+/// How the rate develops. The streams of a load start one after the other, so its first seconds are
+/// no start-up of one test.
 fn over_time(facts: &mut RunFacts, seconds: &[Second]) {
     /// Moving averages that are stable, draft-ietf-ippm-responsiveness-09.
     const LAST: usize = 4;
@@ -370,8 +374,8 @@ fn over_time(facts: &mut RunFacts, seconds: &[Second]) {
     set(facts, known);
 }
 
-/// What the kernel of a sender reports about its streams of one direction, over a phase of `elapsed_ns`. Empty without streams
-/// in that direction.
+/// What the kernel of a sender reports about its streams of one direction, over a phase of
+/// `elapsed_ns`. Empty without streams in that direction.
 #[must_use]
 pub fn sender_facts(
     streams: &[StreamTotals],
@@ -460,7 +464,8 @@ pub fn sender_facts(
     facts
 }
 
-/// What the senders waited for. Streams that start later cannot be busy all the time, so the busiest one counts.
+/// What the senders waited for. Streams that start later cannot be busy all the time, so the
+/// busiest one counts.
 fn waited_for(facts: &mut RunFacts, tcp: &[TcpInterval], elapsed_ns: u64) {
     let limits: Option<Vec<TcpLimits>> = tcp.iter().map(|tcp| tcp.limits).collect();
     let Some(limits) = limits else { return };
@@ -477,7 +482,8 @@ fn waited_for(facts: &mut RunFacts, tcp: &[TcpInterval], elapsed_ns: u64) {
     }
 }
 
-/// Run time of the busiest thread of the program over a period, of one CPU; `None` where its threads were not read.
+/// Run time of the busiest thread of the program over a period, of one CPU; `None` where its
+/// threads were not read.
 pub(super) fn busiest_thread(period: &Period) -> Option<f64> {
     let is_ticks = |key: &str| key.starts_with("self.thread.") && key.ends_with(".ticks");
     let most = period

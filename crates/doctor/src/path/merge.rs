@@ -6,8 +6,9 @@ use linerate_model::finding::{Diagnosis, Finding, NotEvaluated, RuledOut, Verdic
 
 use crate::catalogue;
 
-/// Joins diagnoses. A rule that found something about a subject in any of them has found it, the strongest finding counts; one
-/// that was ruled out in any and found nothing in the others is ruled out. The verdict is left empty.
+/// Joins diagnoses. A rule that found something about a subject in any of them has found it, the
+/// strongest finding counts; one that was ruled out in any and found nothing in the others is ruled
+/// out. The verdict is left empty.
 pub(super) fn merged<'a>(parts: impl Iterator<Item = &'a Diagnosis>) -> Diagnosis {
     let mut all = Diagnosis::new(Verdict::default());
     for part in parts {

@@ -1,7 +1,8 @@
-//! The diagnosis of an examined path: its load phases as runs, what was found out about its packets as facts, and one verdict
-//! over all phases.
+//! The diagnosis of an examined path: its load phases as runs, what was found out about its packets
+//! as facts, and one verdict over all phases.
 //!
-//! Every phase is judged on its own, with the counters of that phase; up is a run forward, down one in reverse.
+//! Every phase is judged on its own, with the counters of that phase; up is a run forward, down one
+//! in reverse.
 
 mod conclusion;
 mod facts;
@@ -35,8 +36,8 @@ pub struct ObservedPhase {
 /// Rules about tests of both directions together.
 const ACROSS: [&str; 3] = ["PATH-08", "LNK-03", "PAU-01"];
 
-/// Diagnoses an examined path. `observed` has at most one entry for each load phase; a phase without one is judged by
-/// the report alone.
+/// Diagnoses an examined path. `observed` has at most one entry for each load phase; a phase
+/// without one is judged by the report alone.
 #[must_use]
 pub fn diagnose_path(report: &PathReport, mut observed: Vec<ObservedPhase>) -> Diagnosis {
     let mut runs = path_runs(report);
@@ -130,8 +131,8 @@ fn give(run: &PathRun, client: &mut EndpointObservation, server: Option<&mut End
     for (name, value) in &run.facts {
         own.entry(name.clone()).or_insert_with(|| value.clone());
     }
-    // A load begins with the streams that it may have; its target rate is that of those at its end, and its rate that of the report,
-    // which leaves out the time in which streams are added.
+    // A load begins with the streams that it may have; its target rate is that of those at its end,
+    // and its rate that of the report, which leaves out the time in which streams are added.
     for name in ["streams", "target_bps", "received_bps"] {
         own.extend(
             run.facts

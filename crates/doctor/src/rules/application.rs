@@ -12,50 +12,102 @@ pub(super) const RULES: &[Rule] = &[
     Rule::scope("TOP-01", Severity::Info, "Line rate reached", top_01)
         .explanation("The link is full. Only a faster link or fewer headers help.")
         .reference("IEEE 802.3 clause 4.4.2; RFC 7323"),
-    Rule::host("SYS-01", Severity::Blocker, "Too few file descriptors", sys_01)
-        .explanation(
-            "Every connection needs a descriptor and the process may open fewer. Connections beyond the limit fail.",
-        )
-        .reference("getrlimit(2), RLIMIT_NOFILE"),
-    Rule::host("SYS-02", Severity::High, "The range of local ports runs out", sys_02)
-        .explanation(
-            "One address can open as many connections to one port as there are local ports. After that no connection \
-             is possible.",
-        )
-        .reference("kernel networking/ip-sysctl, ip_local_port_range; ip(7), IP_BIND_ADDRESS_NO_PORT"),
-    Rule::host("SYS-03", Severity::Medium, "Many connections in TIME-WAIT", sys_03)
-        .explanation(
-            "A connection that was closed holds its port for a minute. A test that opens many runs out of ports.",
-        )
-        .reference("RFC 9293, TIME-WAIT; kernel networking/ip-sysctl, tcp_tw_reuse"),
-    Rule::host("SYS-04", Severity::High, "The accept queue overflows", sys_04)
-        .explanation(
-            "Connections were complete and the application did not accept them in time. They are dropped or delayed by \
-             a second.",
-        )
-        .reference("listen(2); kernel networking/snmp_counter, ListenOverflows"),
-    Rule::host("SYS-05", Severity::High, "Connection tracking is full", sys_05)
-        .explanation("The table of tracked connections has no room. New connections are dropped.")
-        .reference("kernel networking/nf_conntrack-sysctl"),
-    Rule::host("SYS-06", Severity::High, "Connection tracking drops packets", sys_06)
-        .explanation("Connection tracking had no room for the connection of a packet and dropped it. New connections fail or are late.")
-        .reference("conntrack(8), --stats"),
-    Rule::scope("HTTP-01", Severity::Medium, "More concurrency only waits", http_01)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "Twice as many requests at once are served at the same rate, so each waits twice as long. The lowest concurrency with \
-             this rate is the best one.",
-        )
-        .reference("Little, A Proof for the Queuing Formula L = lambda W, 1961"),
-    Rule::host("HTTP-02", Severity::High, "The client of the load is the limit", http_02)
-        .explanation(
-            "The client could not open its connections, so that the server never got the load. The result is no property of the \
-             server.",
-        )
-        .reference("getrlimit(2), RLIMIT_NOFILE; kernel networking/ip-sysctl, ip_local_port_range"),
-    Rule::run("APP-01", Severity::Medium, "The application is the limit", app_01)
-        .explanation("TCP had nothing to send. Disk, generator or a target rate is slower than the path.")
-        .reference("tcp_info, tcpi_busy_time"),
+    Rule::host(
+        "SYS-01",
+        Severity::Blocker,
+        "Too few file descriptors",
+        sys_01,
+    )
+    .explanation(
+        "Every connection needs a descriptor and the process may open fewer. Connections beyond \
+         the limit fail.",
+    )
+    .reference("getrlimit(2), RLIMIT_NOFILE"),
+    Rule::host(
+        "SYS-02",
+        Severity::High,
+        "The range of local ports runs out",
+        sys_02,
+    )
+    .explanation(
+        "One address can open as many connections to one port as there are local ports. After that \
+         no connection is possible.",
+    )
+    .reference("kernel networking/ip-sysctl, ip_local_port_range; ip(7), IP_BIND_ADDRESS_NO_PORT"),
+    Rule::host(
+        "SYS-03",
+        Severity::Medium,
+        "Many connections in TIME-WAIT",
+        sys_03,
+    )
+    .explanation(
+        "A connection that was closed holds its port for a minute. A test that opens many runs out \
+         of ports.",
+    )
+    .reference("RFC 9293, TIME-WAIT; kernel networking/ip-sysctl, tcp_tw_reuse"),
+    Rule::host(
+        "SYS-04",
+        Severity::High,
+        "The accept queue overflows",
+        sys_04,
+    )
+    .explanation(
+        "Connections were complete and the application did not accept them in time. They are \
+         dropped or delayed by a second.",
+    )
+    .reference("listen(2); kernel networking/snmp_counter, ListenOverflows"),
+    Rule::host(
+        "SYS-05",
+        Severity::High,
+        "Connection tracking is full",
+        sys_05,
+    )
+    .explanation("The table of tracked connections has no room. New connections are dropped.")
+    .reference("kernel networking/nf_conntrack-sysctl"),
+    Rule::host(
+        "SYS-06",
+        Severity::High,
+        "Connection tracking drops packets",
+        sys_06,
+    )
+    .explanation(
+        "Connection tracking had no room for the connection of a packet and dropped it. New \
+         connections fail or are late.",
+    )
+    .reference("conntrack(8), --stats"),
+    Rule::scope(
+        "HTTP-01",
+        Severity::Medium,
+        "More concurrency only waits",
+        http_01,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "Twice as many requests at once are served at the same rate, so each waits twice as long. \
+         The lowest concurrency with this rate is the best one.",
+    )
+    .reference("Little, A Proof for the Queuing Formula L = lambda W, 1961"),
+    Rule::host(
+        "HTTP-02",
+        Severity::High,
+        "The client of the load is the limit",
+        http_02,
+    )
+    .explanation(
+        "The client could not open its connections, so that the server never got the load. The \
+         result is no property of the server.",
+    )
+    .reference("getrlimit(2), RLIMIT_NOFILE; kernel networking/ip-sysctl, ip_local_port_range"),
+    Rule::run(
+        "APP-01",
+        Severity::Medium,
+        "The application is the limit",
+        app_01,
+    )
+    .explanation(
+        "TCP had nothing to send. Disk, generator or a target rate is slower than the path.",
+    )
+    .reference("tcp_info, tcpi_busy_time"),
 ];
 
 /// Share of the ceiling from which on a link counts as full.
@@ -83,8 +135,9 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
     }
     let goodput = run.goodput_bps()?;
     let known = known_speed_mbps(run);
-    // The rate of a hop between the hosts looks like that of a link; an examined path has rules of its own for it. A text about
-    // a NIC that lacks its speed, or has a wrong one, is no ground for a guess.
+    // The rate of a hop between the hosts looks like that of a link; an examined path has rules of
+    // its own for it. A text about a NIC that lacks its speed, or has a wrong one, is no ground for
+    // a guess.
     let is_guessed =
         run.text("phase").is_err() && !(run.host.is_pasted() && run.host.nics().next().is_some());
     let inferred = || {
@@ -137,7 +190,8 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
     })
 }
 
-/// Goodput of a test alike in the other direction of the same path, where it is lower by more than a tenth.
+/// Goodput of a test alike in the other direction of the same path, where it is lower by more than
+/// a tenth.
 fn slower_direction(run: &Run<'_>, goodput_bps: f64) -> Option<f64> {
     let (path, reverse) = (run.text("path").ok()?, run.flag("reverse").ok()?);
     let opposite = |other: &Run<'_>| {
@@ -168,7 +222,8 @@ fn known_speed_mbps(run: &Run<'_>) -> Option<f64> {
     declared.or_else(of_nic).map(|speed| speed.value)
 }
 
-/// The link speed whose ceiling a rate hits within half a per cent. Speeds that are rare are not guessed.
+/// The link speed whose ceiling a rate hits within half a per cent. Speeds that are rare are not
+/// guessed.
 fn inferred_speed_mbps(goodput_mbps: f64) -> Option<f64> {
     COMMON_SPEEDS_MBPS.into_iter().find(|speed| {
         let with = tcp_ceiling(*speed, 1500.0);
@@ -220,7 +275,10 @@ fn sys_01(host: &Host<'_>) -> Ruling {
     Ok(matched()
         .read(&limit, format!("at least {}", needed.value + 64.0))
         .read(&needed, "connections")
-        .advice("ulimit -n 200000 in the shell that starts the test; a new shell has the old limit again")
+        .advice(
+            "ulimit -n 200000 in the shell that starts the test; a new shell has the old limit \
+             again",
+        )
         .persist("/etc/security/limits.d/nofile.conf, or LimitNOFILE= of the service"))
 }
 

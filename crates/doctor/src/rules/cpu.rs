@@ -10,60 +10,108 @@ use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unkno
 use crate::scope::{Host, Run, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::run("CPU-01", Severity::High, "The sender's CPU is saturated", cpu_01)
-        .explanation(
-            "The sending thread uses a whole CPU, so it sets the rate and not the network. Larger writes, segmentation \
-             offload, zero copy or more threads help.",
-        )
-        .reference("kernel networking/segmentation-offloads, networking/msg_zerocopy"),
-    Rule::host("CPU-02", Severity::High, "The receiver's CPU is saturated", cpu_02)
-        .explanation(
-            "Receiving costs more than sending at the same rate. Whether the application or the kernel's receive work \
-             is at its limit decides what helps.",
-        )
-        .reference("kernel networking/scaling"),
-    Rule::host("CPU-03", Severity::Medium, "Power saving holds the clock down", cpu_03)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "The governor keeps the clock low although the CPU is near its limit. The name `powersave` of intel_pstate \
-             alone is no fault.",
-        )
-        .reference("kernel admin-guide/pm/cpufreq; tuned-adm(8)"),
-    Rule::host("CPU-04", Severity::High, "A CPU quota throttles the process", cpu_04)
-        .explanation(
-            "The process has used up the CPU time of its control group. It neither sends nor receives until the next \
-             period begins.",
-        )
-        .reference("kernel admin-guide/cgroup-v2, cpu.max and cpu.stat"),
-    Rule::host("CPU-09", Severity::Low, "The hypervisor steals CPU time", cpu_09)
-        .explanation("The hypervisor gave this virtual CPU's time to other guests. Rates and delays of such a test vary.")
-        .reference("proc(5), /proc/stat, steal"),
-    Rule::run("CPU-07", Severity::High, "Other programs use the CPUs of the test", cpu_07)
-        .explanation(
-            "All CPUs that the test may use are full, and other programs take a large part of them. The result depends \
-             on this load, not on the network.",
-        )
-        .reference("proc(5), /proc/stat; top(1)"),
-    Rule::run("CPU-08", Severity::Low, "The host that runs both ends is the limit", cpu_08)
-        .explanation(
-            "Sender and receiver share the CPUs of one host, and nothing between them queues or drops packets. The result \
-             is the speed of this host, not of a network.",
-        )
-        .reference("proc(5), /proc/stat"),
-    Rule::run("CPU-05", Severity::Medium, "The application runs far from the NIC", cpu_05)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "Data crosses between NUMA nodes on its way to the application. That costs a few per cent and seldom \
-             decides.",
-        )
-        .reference("numactl(8)"),
-    Rule::run("CPU-06", Severity::Low, "The test ran on a slow CPU", cpu_06)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "The CPUs of this host differ in speed and the saturated thread ran on a slow one. Pin the test to the \
-             fast CPUs.",
-        )
-        .reference("kernel ABI sysfs-devices-system-cpu, cpu_capacity"),
+    Rule::run(
+        "CPU-01",
+        Severity::High,
+        "The sender's CPU is saturated",
+        cpu_01,
+    )
+    .explanation(
+        "The sending thread uses a whole CPU, so it sets the rate and not the network. Larger \
+         writes, segmentation offload, zero copy or more threads help.",
+    )
+    .reference("kernel networking/segmentation-offloads, networking/msg_zerocopy"),
+    Rule::host(
+        "CPU-02",
+        Severity::High,
+        "The receiver's CPU is saturated",
+        cpu_02,
+    )
+    .explanation(
+        "Receiving costs more than sending at the same rate. Whether the application or the \
+         kernel's receive work is at its limit decides what helps.",
+    )
+    .reference("kernel networking/scaling"),
+    Rule::host(
+        "CPU-03",
+        Severity::Medium,
+        "Power saving holds the clock down",
+        cpu_03,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "The governor keeps the clock low although the CPU is near its limit. The name `powersave` \
+         of intel_pstate alone is no fault.",
+    )
+    .reference("kernel admin-guide/pm/cpufreq; tuned-adm(8)"),
+    Rule::host(
+        "CPU-04",
+        Severity::High,
+        "A CPU quota throttles the process",
+        cpu_04,
+    )
+    .explanation(
+        "The process has used up the CPU time of its control group. It neither sends nor receives \
+         until the next period begins.",
+    )
+    .reference("kernel admin-guide/cgroup-v2, cpu.max and cpu.stat"),
+    Rule::host(
+        "CPU-09",
+        Severity::Low,
+        "The hypervisor steals CPU time",
+        cpu_09,
+    )
+    .explanation(
+        "The hypervisor gave this virtual CPU's time to other guests. Rates and delays of such a \
+         test vary.",
+    )
+    .reference("proc(5), /proc/stat, steal"),
+    Rule::run(
+        "CPU-07",
+        Severity::High,
+        "Other programs use the CPUs of the test",
+        cpu_07,
+    )
+    .explanation(
+        "All CPUs that the test may use are full, and other programs take a large part of them. \
+         The result depends on this load, not on the network.",
+    )
+    .reference("proc(5), /proc/stat; top(1)"),
+    Rule::run(
+        "CPU-08",
+        Severity::Low,
+        "The host that runs both ends is the limit",
+        cpu_08,
+    )
+    .explanation(
+        "Sender and receiver share the CPUs of one host, and nothing between them queues or drops \
+         packets. The result is the speed of this host, not of a network.",
+    )
+    .reference("proc(5), /proc/stat"),
+    Rule::run(
+        "CPU-05",
+        Severity::Medium,
+        "The application runs far from the NIC",
+        cpu_05,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "Data crosses between NUMA nodes on its way to the application. That costs a few per cent \
+         and seldom decides.",
+    )
+    .reference("numactl(8)"),
+    Rule::run(
+        "CPU-06",
+        Severity::Low,
+        "The test ran on a slow CPU",
+        cpu_06,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "The CPUs of this host differ in speed and the saturated thread ran on a slow one. Pin the \
+         test to the fast CPUs.",
+    )
+    .reference("kernel ABI sysfs-devices-system-cpu, cpu_capacity"),
 ];
 
 fn cpu_01(run: &Run<'_>) -> Ruling {
@@ -103,17 +151,26 @@ fn cpu_02(host: &Host<'_>) -> Ruling {
     {
         return Ok(matched()
             .read(&thread, "below 0.9 of a CPU: the application is the limit")
-            .advice("more receiving threads, larger reads, application and interrupts on different CPUs of one node"));
+            .advice(
+                "more receiving threads, larger reads, application and interrupts on different \
+                 CPUs of one node",
+            ));
     }
     let loads = host.cpu_loads()?;
-    match loads.into_iter().max_by(|a, b| a.softirq.total_cmp(&b.softirq)) {
+    match loads
+        .into_iter()
+        .max_by(|a, b| a.softirq.total_cmp(&b.softirq))
+    {
         Some(load) if load.softirq >= 0.85 => Ok(matched()
             .because(
                 format!("cpu.{}.softirq", load.cpu),
                 format!("{:.0} %", load.softirq * 100.0),
                 "below 85 %: the kernel's receive work is the limit",
             )
-            .advice("receive offload (OFF-02), more queues (CHN-01), or spread interrupts (IRQ-01, IRQ-02)")),
+            .advice(
+                "receive offload (OFF-02), more queues (CHN-01), or spread interrupts (IRQ-01, \
+                 IRQ-02)",
+            )),
         Some(load) => match received().next() {
             Some(run) => {
                 run.number("receiver_thread_cpu")?;
@@ -122,7 +179,10 @@ fn cpu_02(host: &Host<'_>) -> Ruling {
                     load.softirq * 100.0
                 ))
             }
-            None => clear(format!("busiest CPU spends {:.0} % in interrupts", load.softirq * 100.0)),
+            None => clear(format!(
+                "busiest CPU spends {:.0} % in interrupts",
+                load.softirq * 100.0
+            )),
         },
         None => unknown("cpu.0.user", "no CPU was sampled"),
     }

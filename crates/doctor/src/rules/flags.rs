@@ -6,12 +6,14 @@ use linerate_model::http::{Flag, LoadResult, Mode};
 const STEADY: f64 = 0.05;
 /// Answers times their latency may differ from the number of connections by this share.
 const LITTLE: f64 = 0.1;
-/// Answers of each connection from which on the edges of the window do not matter to the comparison.
+/// Answers of each connection from which on the edges of the window do not matter to the
+/// comparison.
 const LITTLE_ANSWERS_MIN: u64 = 20;
 /// With more failures than this the connections were busy with what is not counted.
 const LITTLE_ERRORS_MAX: f64 = 0.01;
 
-/// Flags of a run: those the generator set, which alone knows whether it was late itself, and those its statistics show.
+/// Flags of a run: those the generator set, which alone knows whether it was late itself, and those
+/// its statistics show.
 #[must_use]
 pub fn run_flags(load: &LoadResult) -> Vec<Flag> {
     let mut flags = load.flags.clone();
@@ -22,8 +24,8 @@ pub fn run_flags(load: &LoadResult) -> Vec<Flag> {
     flags
 }
 
-/// Whether the first and the second half of the window differ by more than 5 %, and by more than chance explains: of
-/// few answers the halves always differ.
+/// Whether the first and the second half of the window differ by more than 5 %, and by more than
+/// chance explains: of few answers the halves always differ.
 fn is_unsteady(load: &LoadResult) -> bool {
     const DEVIATIONS: f64 = 3.0;
     let whole_seconds = usize::try_from(load.window_ns / 1_000_000_000).unwrap_or(usize::MAX);
@@ -46,8 +48,8 @@ fn is_unsteady(load: &LoadResult) -> bool {
     apart > STEADY * both / 2.0 && apart > DEVIATIONS * both.sqrt()
 }
 
-/// Little's law: in a closed loop without pauses, answers per second times mean latency are the requests in flight.
-/// Where they are not, connections were idle or something was counted wrongly.
+/// Little's law: in a closed loop without pauses, answers per second times mean latency are the
+/// requests in flight. Where they are not, connections were idle or something was counted wrongly.
 fn breaks_littles_law(load: &LoadResult) -> bool {
     let Mode::Closed {
         pipeline,
@@ -79,7 +81,8 @@ mod tests {
 
     use super::*;
 
-    /// A closed loop of 64 connections with 1,000 responses per second and the latency that belongs to them.
+    /// A closed loop of 64 connections with 1,000 responses per second and the latency that belongs
+    /// to them.
     fn load(seconds: &[u64]) -> LoadResult {
         let seconds: Vec<_> = seconds
             .iter()

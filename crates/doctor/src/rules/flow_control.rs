@@ -11,42 +11,72 @@ use crate::scope::{Host, Nic, Scope};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::nic("PAU-01", Severity::High, "No flow control across a speed step", pau_01)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "Without pause frames the slow side drops what it cannot buffer. Switches usually ship with flow control \
-             off.",
-        )
-        .reference("IEEE 802.3 annex 31B; ethtool(8), --pause"),
-    Rule::nic("PAU-02", Severity::Medium, "Pause configured but not negotiated", pau_02)
-        .explanation(
-            "Pause frames are configured, but the negotiation of both ends resolved to none. Neither end pauses the \
-             other.",
-        )
-        .reference("IEEE 802.3 annex 28B, table 28B-3"),
-    Rule::nic("PAU-03", Severity::High, "This host is being paused", pau_03)
-        .explanation(
-            "The switch or the peer sends pause frames to this host, so the bottleneck is downstream. No tuning of \
-             this host will help.",
-        )
-        .reference("IEEE 802.3 annex 31B"),
-    Rule::scope("PAU-04", Severity::High, "One slow receiver slows down all others", pau_04)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "A pause frame stops the whole port and not a flow, so all stations wait for the slowest. That station is \
-             the cause even when it is nearly idle.",
-        )
-        .reference("IEEE 802.3 annex 31B"),
-    Rule::nic("PAU-05", Severity::Medium, "This host pauses its sender", pau_05)
-        .explanation("This host cannot empty its receive ring in time. The CPU or the bus is too slow.")
-        .reference("ethtool(8), --include-statistics"),
-    Rule::nic("PAU-06", Severity::High, "The NIC drops frames, and no pause frames hold them back", pau_06)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "The NIC cannot store what arrives at once, and flow control, which would stop the sender for a moment, is off or was \
-             not negotiated. TCP sees loss and slows down.",
-        )
-        .reference("IEEE 802.3 annex 31B; ethtool(8), --pause"),
+    Rule::nic(
+        "PAU-01",
+        Severity::High,
+        "No flow control across a speed step",
+        pau_01,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "Without pause frames the slow side drops what it cannot buffer. Switches usually ship \
+         with flow control off.",
+    )
+    .reference("IEEE 802.3 annex 31B; ethtool(8), --pause"),
+    Rule::nic(
+        "PAU-02",
+        Severity::Medium,
+        "Pause configured but not negotiated",
+        pau_02,
+    )
+    .explanation(
+        "Pause frames are configured, but the negotiation of both ends resolved to none. Neither \
+         end pauses the other.",
+    )
+    .reference("IEEE 802.3 annex 28B, table 28B-3"),
+    Rule::nic(
+        "PAU-03",
+        Severity::High,
+        "This host is being paused",
+        pau_03,
+    )
+    .explanation(
+        "The switch or the peer sends pause frames to this host, so the bottleneck is downstream. \
+         No tuning of this host will help.",
+    )
+    .reference("IEEE 802.3 annex 31B"),
+    Rule::scope(
+        "PAU-04",
+        Severity::High,
+        "One slow receiver slows down all others",
+        pau_04,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "A pause frame stops the whole port and not a flow, so all stations wait for the slowest. \
+         That station is the cause even when it is nearly idle.",
+    )
+    .reference("IEEE 802.3 annex 31B"),
+    Rule::nic(
+        "PAU-05",
+        Severity::Medium,
+        "This host pauses its sender",
+        pau_05,
+    )
+    .explanation("This host cannot empty its receive ring in time. The CPU or the bus is too slow.")
+    .reference("ethtool(8), --include-statistics"),
+    Rule::nic(
+        "PAU-06",
+        Severity::High,
+        "The NIC drops frames, and no pause frames hold them back",
+        pau_06,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "The NIC cannot store what arrives at once, and flow control, which would stop the sender \
+         for a moment, is off or was not negotiated. TCP sees loss and slows down.",
+    )
+    .reference("IEEE 802.3 annex 31B; ethtool(8), --pause"),
 ];
 
 /// Pause frames per second below which they have no effect.
@@ -62,8 +92,10 @@ fn pau_01(nic: &Nic<'_>) -> Ruling {
     let losses = losses
         .because_all(without.evidence)
         .change_or(pause_change(nic), || pause_on(nic));
-    Ok(losses
-        .advice("enable 802.3x at both ends and on every switch port of the path, or pace the sender instead (LNK-03)"))
+    Ok(losses.advice(
+        "enable 802.3x at both ends and on every switch port of the path, or pace the sender \
+         instead (LNK-03)",
+    ))
 }
 
 /// Pause frames are switched off or were not negotiated.
@@ -218,7 +250,10 @@ fn slow_receiver(host: &Host<'_>) -> Ruling {
         .because_all(paused.evidence)
         .read(&slowest, "the slowest link")
         .read(&observed, "must not converge to the slowest link")
-        .advice("repair the slow link; toward switches of mixed speeds use pacing per destination instead of pause"))
+        .advice(
+            "repair the slow link; toward switches of mixed speeds use pacing per destination \
+             instead of pause",
+        ))
 }
 
 fn pau_05(nic: &Nic<'_>) -> Ruling {

@@ -8,24 +8,40 @@ use crate::scope::{Host, Nic, Reading, Run};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::run("LAT-01", Severity::Low, "Data waits in the sending host", lat_01)
-        .explanation(
-            "More data is ready than leaves. What waits in a socket delays its own connection alone, what waits in the queueing \
-             discipline of an interface delays everything that leaves through it.",
-        )
-        .reference("tc-fq_codel(8); kernel networking/ip-sysctl, tcp_notsent_lowat"),
-    Rule::run("LAT-02", Severity::Medium, "A queue on the path delays packets", lat_02)
-        .explanation(
-            "Packets wait in front of the narrowest hop for as long as the load lasts. Throughput does not suffer; calls, games \
-             and new connections do.",
-        )
-        .reference("RFC 5481, section 4.2; RFC 8290, RFC 8033"),
-    Rule::host("ECN-01", Severity::Low, "Marks in the IP header are cleared on the way", ecn_01)
-        .explanation(
-            "A hop overwrites the ECN field or the DSCP. Without ECN, congestion is signalled by loss alone; without its DSCP, a \
-             packet gets no priority behind that hop.",
-        )
-        .reference("RFC 3168; RFC 2474"),
+    Rule::run(
+        "LAT-01",
+        Severity::Low,
+        "Data waits in the sending host",
+        lat_01,
+    )
+    .explanation(
+        "More data is ready than leaves. What waits in a socket delays its own connection alone, \
+         what waits in the queueing discipline of an interface delays everything that leaves \
+         through it.",
+    )
+    .reference("tc-fq_codel(8); kernel networking/ip-sysctl, tcp_notsent_lowat"),
+    Rule::run(
+        "LAT-02",
+        Severity::Medium,
+        "A queue on the path delays packets",
+        lat_02,
+    )
+    .explanation(
+        "Packets wait in front of the narrowest hop for as long as the load lasts. Throughput does \
+         not suffer; calls, games and new connections do.",
+    )
+    .reference("RFC 5481, section 4.2; RFC 8290, RFC 8033"),
+    Rule::host(
+        "ECN-01",
+        Severity::Low,
+        "Marks in the IP header are cleared on the way",
+        ecn_01,
+    )
+    .explanation(
+        "A hop overwrites the ECN field or the DSCP. Without ECN, congestion is signalled by loss \
+         alone; without its DSCP, a packet gets no priority behind that hop.",
+    )
+    .reference("RFC 3168; RFC 2474"),
 ];
 
 /// A shorter delay is no complaint: the bound of the grade A+.
@@ -77,7 +93,8 @@ fn socket_queue(run: &Run<'_>) -> Result<(Reading<f64>, f64), NoMatch> {
     Ok((waiting, us))
 }
 
-/// The part of it that loads of `linerate test` keep ready in each stream, which no setting of the host changes.
+/// The part of it that loads of `linerate test` keep ready in each stream, which no setting of the
+/// host changes.
 fn ready_us(run: &Run<'_>) -> f64 {
     /// A frame and the low-water mark of a slow stream, or a stream that has just begun.
     const READY_BYTES: f64 = 16_384.0;
@@ -126,13 +143,20 @@ fn in_discipline(queue: &OwnQueue<'_>) -> Match {
     };
     matched()
         .severity(severity)
-        .because("wait in the queueing discipline", ms(*us), "below 5 ms at the rate of the test")
-        .read(backlog, format!("bytes in the queueing discipline of {name}"))
+        .because(
+            "wait in the queueing discipline",
+            ms(*us),
+            "below 5 ms at the rate of the test",
+        )
+        .read(
+            backlog,
+            format!("bytes in the queueing discipline of {name}"),
+        )
         .on(nic.host.name())
         .change_or(shorter_queue(nic), || {
             format!(
-                "give {name} a discipline that keeps queues short, fq_codel or cake, in the place of what `tc qdisc show dev \
-                 {name}` prints; a shaper stays in front of it"
+                "give {name} a discipline that keeps queues short, fq_codel or cake, in the place \
+                 of what `tc qdisc show dev {name}` prints; a shaper stays in front of it"
             )
         })
 }
@@ -156,9 +180,12 @@ fn in_socket(run: &Run<'_>, waiting: &Reading<f64>, us: f64) -> Match {
             .is_ok_and(|old| old.value > LOWAT_BYTES)
     };
     match run.end("sender").filter(is_high) {
-        Some(sender) => matched.on(sender.name()).sysctl(&sender, KEY, &format!("{LOWAT_BYTES}")),
+        Some(sender) => matched
+            .on(sender.name())
+            .sysctl(&sender, KEY, &format!("{LOWAT_BYTES}")),
         None => matched.advice(format!(
-            "set TCP_NOTSENT_LOWAT in the program, or {KEY} of the sender, to {LOWAT_BYTES}; only this connection waits"
+            "set TCP_NOTSENT_LOWAT in the program, or {KEY} of the sender, to {LOWAT_BYTES}; only \
+             this connection waits"
         )),
     }
 }
@@ -172,8 +199,8 @@ fn shorter_queue(nic: &Nic<'_>) -> Option<Change> {
     }
 }
 
-/// The same token bucket with a queue of 20 ms, where its queue is longer (tc-tbf(8): `limit` is `burst` and what waits for
-/// tokens).
+/// The same token bucket with a queue of 20 ms, where its queue is longer (tc-tbf(8): `limit` is
+/// `burst` and what waits for tokens).
 fn shorter_tbf(bucket: &Command) -> Option<Change> {
     const QUEUE_S: f64 = 0.02;
     let words: Vec<&str> = bucket.line().split(' ').collect();
@@ -195,7 +222,8 @@ fn shorter_tbf(bucket: &Command) -> Option<Change> {
     ))
 }
 
-/// Bytes of an Ethernet frame, which a shaper counts, per byte of TCP payload: 1514 bytes bear 1448 with time stamps.
+/// Bytes of an Ethernet frame, which a shaper counts, per byte of TCP payload: 1514 bytes bear 1448
+/// with time stamps.
 const FRAME_PER_PAYLOAD: f64 = 1514.0 / 1448.0;
 
 /// A queue on the path in one direction.
@@ -240,7 +268,8 @@ fn lat_02(run: &Run<'_>) -> Ruling {
     }
     matched = sharing(run, matched);
     if own.is_none() {
-        let server = "a server that sends facts (`linerate serve --facts all`) shows whether the queue is its own";
+        let server = "a server that sends facts (`linerate serve --facts all`) shows whether the \
+                      queue is its own";
         matched = matched.cap(Confidence::Medium).advice(server);
     }
     Ok(matched.advice(format!(
@@ -348,10 +377,17 @@ fn queue_per_flow(run: &Run<'_>, own_us: f64) -> Ruling {
     })?;
     Ok(matched()
         .severity(Severity::Low)
-        .because("queue per flow", ms(waits_us), "below 30 ms beyond what waits in the sending host")
+        .because(
+            "queue per flow",
+            ms(waits_us),
+            "below 30 ms beyond what waits in the sending host",
+        )
         .read(&in_band, "median round trip in the streams of the load")
         .read(&probes, "median of the probes: other flows do not wait")
-        .advice("nothing for other flows; a program with a shorter window or BBR keeps its own queue short"))
+        .advice(
+            "nothing for other flows; a program with a shorter window or BBR keeps its own queue \
+             short",
+        ))
 }
 
 fn ecn_01(host: &Host<'_>) -> Ruling {
@@ -373,7 +409,8 @@ fn ecn_01(host: &Host<'_>) -> Ruling {
         }
     }
     if is_lost(&ecn) {
-        let advice = "look for a router, tunnel or firewall rule that writes the whole TOS byte; only it can be changed";
+        let advice = "look for a router, tunnel or firewall rule that writes the whole TOS byte; \
+                      only it can be changed";
         return Ok(found.advice(advice));
     }
     if is_lost(&dscp) {

@@ -10,60 +10,86 @@ use crate::scope::{Growth, Host, Nic, Reading, Run, Scope, to_f64};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::scope("LNK-01", Severity::High, "Link negotiated below common capability", lnk_01_everywhere)
-        .explanation(
-            "A pair of the cable, a connector or the partner's port is bad or limited. 100 Mbit/s on gigabit hardware \
-             is nearly always a damaged pair or a loose plug.",
-        )
-        .reference("ethtool(8); IEEE 802.3 annex 28B"),
-    Rule::nic("LNK-02", Severity::Blocker, "Half duplex or duplex mismatch", lnk_02)
-        .explanation(
-            "When one side is forced and the other negotiates, the negotiating side ends in half duplex. Throughput \
-             collapses as soon as both directions are active.",
-        )
-        .reference("IEEE 802.3 clause 28.2.3.1 (parallel detection)"),
+    Rule::scope(
+        "LNK-01",
+        Severity::High,
+        "Link negotiated below common capability",
+        lnk_01_everywhere,
+    )
+    .explanation(
+        "A pair of the cable, a connector or the partner's port is bad or limited. 100 Mbit/s on \
+         gigabit hardware is nearly always a damaged pair or a loose plug.",
+    )
+    .reference("ethtool(8); IEEE 802.3 annex 28B"),
+    Rule::nic(
+        "LNK-02",
+        Severity::Blocker,
+        "Half duplex or duplex mismatch",
+        lnk_02,
+    )
+    .explanation(
+        "When one side is forced and the other negotiates, the negotiating side ends in half \
+         duplex. Throughput collapses as soon as both directions are active.",
+    )
+    .reference("IEEE 802.3 clause 28.2.3.1 (parallel detection)"),
     Rule::nic("LNK-03", Severity::Medium, "Speed step on the path", lnk_03)
         .at_most(Confidence::Medium)
         .explanation(
-            "The faster sender emits trains of packets that the slower port or host must buffer. The reverse direction \
-             loses nothing.",
+            "The faster sender emits trains of packets that the slower port or host must buffer. \
+             The reverse direction loses nothing.",
         )
         .reference("tc-fq(8), tc-tbf(8); ESnet host tuning, packet pacing"),
     Rule::nic("LNK-04", Severity::High, "Damaged frames", lnk_04)
         .explanation(
-            "Checksum and symbol errors come from cable, optic or port, not from load. To TCP they look like \
-             congestion.",
+            "Checksum and symbol errors come from cable, optic or port, not from load. To TCP they \
+             look like congestion.",
         )
         .reference("ethtool(8), --statistics"),
     Rule::nic("LNK-05", Severity::High, "The link flaps", lnk_05)
         .explanation(
-            "The carrier was lost and returned. Each time, data in flight is lost and TCP waits for its timers.",
+            "The carrier was lost and returned. Each time, data in flight is lost and TCP waits \
+             for its timers.",
         )
         .reference("kernel ABI sysfs-class-net, carrier_changes"),
-    Rule::nic("LNK-06", Severity::Medium, "Forward error correction is at its limit", lnk_06)
-        .explanation(
-            "The link is marginal: many blocks need correction, and some cannot be corrected. A block that cannot be \
-             corrected is a lost packet.",
-        )
-        .reference("ethtool(8), --show-fec"),
-    Rule::nic("LNK-07", Severity::Low, "Energy saving adds wake-up latency", lnk_07)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "With Energy-Efficient Ethernet the link is in low-power idle in every gap. Leaving that state takes tens \
-             of microseconds.",
-        )
-        .reference("ethtool(8), --show-eee; IEEE 802.3az"),
-    Rule::nic("LNK-09", Severity::Medium, "The radio link sets the rate", lnk_09)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "A weak signal or interference lowers the bit rate of the air, and frames are sent again. TCP gets about half of that \
-             rate, because both directions share the channel.",
-        )
-        .reference("iw(8), station dump; IEEE 802.11"),
+    Rule::nic(
+        "LNK-06",
+        Severity::Medium,
+        "Forward error correction is at its limit",
+        lnk_06,
+    )
+    .explanation(
+        "The link is marginal: many blocks need correction, and some cannot be corrected. A block \
+         that cannot be corrected is a lost packet.",
+    )
+    .reference("ethtool(8), --show-fec"),
+    Rule::nic(
+        "LNK-07",
+        Severity::Low,
+        "Energy saving adds wake-up latency",
+        lnk_07,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "With Energy-Efficient Ethernet the link is in low-power idle in every gap. Leaving that \
+         state takes tens of microseconds.",
+    )
+    .reference("ethtool(8), --show-eee; IEEE 802.3az"),
+    Rule::nic(
+        "LNK-09",
+        Severity::Medium,
+        "The radio link sets the rate",
+        lnk_09,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "A weak signal or interference lowers the bit rate of the air, and frames are sent again. \
+         TCP gets about half of that rate, because both directions share the channel.",
+    )
+    .reference("iw(8), station dump; IEEE 802.11"),
     Rule::nic("LNK-08", Severity::High, "The link is down", lnk_08)
         .explanation(
-            "The port has no carrier: the cable, the transceiver or the partner's port is missing or switched off. No \
-             test can use it.",
+            "The port has no carrier: the cable, the transceiver or the partner's port is missing \
+             or switched off. No test can use it.",
         )
         .reference("ip-link(8); ethtool(8)"),
 ];
@@ -163,7 +189,8 @@ fn lnk_02(nic: &Nic<'_>) -> Ruling {
         .flag("link.autoneg")
         .suspect(|| "full duplex here".to_owned())?;
     if autoneg.value {
-        // A negotiating port falls back to half duplex when its partner does not negotiate, so full means both do.
+        // A negotiating port falls back to half duplex when its partner does not negotiate, so full
+        // means both do.
         return clear("negotiated full duplex");
     }
     match nic.peer().map(|peer| peer.flag("link.autoneg")) {
@@ -234,8 +261,8 @@ fn lnk_03(nic: &Nic<'_>) -> Ruling {
         )))
 }
 
-/// What the slower end of a wire or path loses because its peer sends faster, as evidence, and the speed of that end in
-/// Mbit/s.
+/// What the slower end of a wire or path loses because its peer sends faster, as evidence, and the
+/// speed of that end in Mbit/s.
 pub(super) fn losses_behind_step(nic: &Nic<'_>) -> Result<(Match, f64), NoMatch> {
     nic.wired()?;
     let drops = nic.growth(Class::RxRingFull);
@@ -243,7 +270,9 @@ pub(super) fn losses_behind_step(nic: &Nic<'_>) -> Result<(Match, f64), NoMatch>
     // Seen from the receiver: its own ring overflows while the sender's link is faster.
     let (ours, peers) = step_to_peer(nic).suspect(|| {
         if lossy {
-            "the receive ring overflows although the link carries no more than its own speed: a faster sender would explain it".to_owned()
+            "the receive ring overflows although the link carries no more than its own speed: a \
+             faster sender would explain it"
+                .to_owned()
         } else {
             "only one end of the wire is known".to_owned()
         }
@@ -268,7 +297,8 @@ pub(super) fn losses_behind_step(nic: &Nic<'_>) -> Result<(Match, f64), NoMatch>
     Ok((losses, ours.value))
 }
 
-/// Tests of both directions: towards this end slow and with retransmissions, away from it near line rate.
+/// Tests of both directions: towards this end slow and with retransmissions, away from it near line
+/// rate.
 fn slow_towards(nic: &Nic<'_>, mbps: f64) -> Ruling {
     let other = nic.host.other.map(|snapshot| Host {
         snapshot,
@@ -339,8 +369,8 @@ fn step_to_peer(nic: &Nic<'_>) -> Result<(Reading<f64>, Reading<f64>), NoMatch> 
     ))
 }
 
-/// Shapes a sender to what a slower link carries. A tbf counts 14 bytes per packet and the wire 38, so the rate stays
-/// at 0.95 of the link's.
+/// Shapes a sender to what a slower link carries. A tbf counts 14 bytes per packet and the wire 38,
+/// so the rate stays at 0.95 of the link's.
 pub(super) fn pace_command(device: &str, slow_mbps: f64) -> String {
     format!(
         "tc qdisc replace dev {device} root tbf {}",
@@ -380,7 +410,8 @@ fn lnk_04(nic: &Nic<'_>) -> Ruling {
 const DAMAGED_MANY: u64 = 1000;
 
 fn damaged(nic: &Nic<'_>, errors: &Growth) -> Match {
-    let advice = "clean or replace cable and optic; errors that persist at a tenth of the load are no overrun";
+    let advice = "clean or replace cable and optic; errors that persist at a tenth of the load are \
+                  no overrun";
     let found = matched()
         .because_all(errors.evidence.clone())
         .advice(advice);
@@ -504,12 +535,14 @@ fn lnk_08(nic: &Nic<'_>) -> Ruling {
         return unknown(nic.key("link"), "no carrier");
     }
     Ok(matched().because(up.key, "off", "on").advice(format!(
-        "check cable, transceiver and the partner's port; `ip link set dev {} up` if it is switched off",
+        "check cable, transceiver and the partner's port; `ip link set dev {} up` if it is \
+         switched off",
         nic.word()
     )))
 }
 
-/// Whether another port carries what this one does not: of this host, or of the other host in a pasted text.
+/// Whether another port carries what this one does not: of this host, or of the other host in a
+/// pasted text.
 fn is_spare(nic: &Nic<'_>) -> bool {
     let is_up =
         |other: &Nic<'_>| other.wired().is_ok() && !other.flag("link.up").is_ok_and(|up| !up.value);

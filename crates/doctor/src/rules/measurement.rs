@@ -8,66 +8,129 @@ use crate::rule::{Rule, Ruling, Suspect, clear, inapplicable, matched, require, 
 use crate::scope::{Host, Nic, Reading, Run, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::run("TOOL-01", Severity::High, "A single-threaded iperf3 serves all streams", tool_01)
-        .explanation(
-            "iperf3 before 3.16 handles all streams of a process in one thread, so more streams cannot use more than \
-             one CPU. A total that stays near the rate of one CPU while other tools scale is explained by that.",
-        )
-        .reference("iperf3 release notes, 3.16"),
-    Rule::host("TOOL-02", Severity::Medium, "More streams than useful", tool_02)
-        .explanation(
-            "Beyond the number of usable CPUs every further stream costs context switches, cache misses and locks. Use \
-             the measured optimum.",
-        )
-        .reference("iperf3(1), --parallel"),
-    Rule::run("TOOL-03", Severity::High, "Client and server share a CPU", tool_03)
-        .explanation(
-            "The pinned side is the limit and the streams of the other side only wait for it. More streams then gain \
-             less than proportionally.",
-        )
-        .reference("taskset(1)"),
-    Rule::run("TOOL-04", Severity::Low, "Too short, or start-up included", tool_04)
-        .explanation(
-            "Slow start and the growth of the buffers pull the average of a short test down. Leaving out the first \
-             seconds removes that.",
-        )
-        .reference("iperf3(1), --omit"),
-    Rule::run("TOOL-05", Severity::Info, "Interrupted run: the totals of one side are missing", tool_05)
-        .explanation(
-            "The exchange of results did not happen, so a zero means unknown. Only the intervals of the side that has \
-             them count.",
-        )
-        .reference("iperf3(1)"),
-    Rule::run("TOOL-06", Severity::Info, "UDP left at its default rate", tool_06)
-        .explanation("Without a target rate UDP offers 1 Mbit/s. The result is not the capacity of the link.")
-        .reference("iperf3(1), --bitrate"),
-    Rule::run("TOOL-07", Severity::Medium, "Small application writes", tool_07)
-        .explanation(
-            "With small writes a test measures the rate of system calls, not the bandwidth. Numbers of different write \
-             sizes must not be compared.",
-        )
-        .reference("iperf3(1), --length"),
-    Rule::run("TOOL-08", Severity::Low, "The server runs an iperf3 with known vulnerabilities", tool_08)
-        .explanation(
-            "Releases before 3.22 let a client without a login end or block the server: a use after free, two overflows in \
-             the check of logins, an endless loop, and parameters without bounds (CVE-2026-71217, CVE-2026-101276, \
-             CVE-2026-101283, CVE-2026-102253). They do not change a result.",
-        )
-        .reference("iperf3 release notes, 3.22"),
-    Rule::nic("META-01", Severity::Info, "A counter was reset or may have wrapped", meta_01)
-        .explanation("The hardware keeps this tally in few bits, or it went backwards. The reading is a lower bound.")
-        .reference("ethtool(8), --statistics"),
-    Rule::run("META-03", Severity::Medium, "The reading of the link speed is contradicted", meta_03)
-        .explanation(
-            "A test was faster than the speed that the driver reports, as virtual NICs make one up. Nothing is concluded from that \
-             speed; what limits the test has to be found elsewhere.",
-        )
-        .reference("ethtool(8); kernel networking/ethtool-netlink, LINKMODES_GET"),
-    Rule::host("META-02", Severity::Blocker, "Statistics per packet were taken without load", meta_02)
-        .explanation(
-            "Averages per packet from a handful of stray packets are noise. They must not be compared between hosts.",
-        )
-        .reference("ovs-vswitchd(8), dpif-netdev commands"),
+    Rule::run(
+        "TOOL-01",
+        Severity::High,
+        "A single-threaded iperf3 serves all streams",
+        tool_01,
+    )
+    .explanation(
+        "iperf3 before 3.16 handles all streams of a process in one thread, so more streams cannot \
+         use more than one CPU. A total that stays near the rate of one CPU while other tools \
+         scale is explained by that.",
+    )
+    .reference("iperf3 release notes, 3.16"),
+    Rule::host(
+        "TOOL-02",
+        Severity::Medium,
+        "More streams than useful",
+        tool_02,
+    )
+    .explanation(
+        "Beyond the number of usable CPUs every further stream costs context switches, cache \
+         misses and locks. Use the measured optimum.",
+    )
+    .reference("iperf3(1), --parallel"),
+    Rule::run(
+        "TOOL-03",
+        Severity::High,
+        "Client and server share a CPU",
+        tool_03,
+    )
+    .explanation(
+        "The pinned side is the limit and the streams of the other side only wait for it. More \
+         streams then gain less than proportionally.",
+    )
+    .reference("taskset(1)"),
+    Rule::run(
+        "TOOL-04",
+        Severity::Low,
+        "Too short, or start-up included",
+        tool_04,
+    )
+    .explanation(
+        "Slow start and the growth of the buffers pull the average of a short test down. Leaving \
+         out the first seconds removes that.",
+    )
+    .reference("iperf3(1), --omit"),
+    Rule::run(
+        "TOOL-05",
+        Severity::Info,
+        "Interrupted run: the totals of one side are missing",
+        tool_05,
+    )
+    .explanation(
+        "The exchange of results did not happen, so a zero means unknown. Only the intervals of \
+         the side that has them count.",
+    )
+    .reference("iperf3(1)"),
+    Rule::run(
+        "TOOL-06",
+        Severity::Info,
+        "UDP left at its default rate",
+        tool_06,
+    )
+    .explanation(
+        "Without a target rate UDP offers 1 Mbit/s. The result is not the capacity of the link.",
+    )
+    .reference("iperf3(1), --bitrate"),
+    Rule::run(
+        "TOOL-07",
+        Severity::Medium,
+        "Small application writes",
+        tool_07,
+    )
+    .explanation(
+        "With small writes a test measures the rate of system calls, not the bandwidth. Numbers of \
+         different write sizes must not be compared.",
+    )
+    .reference("iperf3(1), --length"),
+    Rule::run(
+        "TOOL-08",
+        Severity::Low,
+        "The server runs an iperf3 with known vulnerabilities",
+        tool_08,
+    )
+    .explanation(
+        "Releases before 3.22 let a client without a login end or block the server: a use after \
+         free, two overflows in the check of logins, an endless loop, and parameters without \
+         bounds (CVE-2026-71217, CVE-2026-101276, CVE-2026-101283, CVE-2026-102253). They do not \
+         change a result.",
+    )
+    .reference("iperf3 release notes, 3.22"),
+    Rule::nic(
+        "META-01",
+        Severity::Info,
+        "A counter was reset or may have wrapped",
+        meta_01,
+    )
+    .explanation(
+        "The hardware keeps this tally in few bits, or it went backwards. The reading is a lower \
+         bound.",
+    )
+    .reference("ethtool(8), --statistics"),
+    Rule::run(
+        "META-03",
+        Severity::Medium,
+        "The reading of the link speed is contradicted",
+        meta_03,
+    )
+    .explanation(
+        "A test was faster than the speed that the driver reports, as virtual NICs make one up. \
+         Nothing is concluded from that speed; what limits the test has to be found elsewhere.",
+    )
+    .reference("ethtool(8); kernel networking/ethtool-netlink, LINKMODES_GET"),
+    Rule::host(
+        "META-02",
+        Severity::Blocker,
+        "Statistics per packet were taken without load",
+        meta_02,
+    )
+    .explanation(
+        "Averages per packet from a handful of stray packets are noise. They must not be compared \
+         between hosts.",
+    )
+    .reference("ovs-vswitchd(8), dpif-netdev commands"),
 ];
 
 /// Version from which on iperf3 uses a thread per stream.
@@ -135,7 +198,8 @@ fn tool_08(run: &Run<'_>) -> Ruling {
         format!("no vulnerability of iperf3 {} is known", version.value)
     })?;
     Ok(matched().read_text(&version, "3.22 or later").advice(
-        "install iperf3 3.22 on the server, or run `linerate serve` there; until then let only known addresses reach its port",
+        "install iperf3 3.22 on the server, or run `linerate serve` there; until then let only \
+         known addresses reach its port",
     ))
 }
 
@@ -247,7 +311,8 @@ fn shares(list: &str, others: &[u32]) -> bool {
     cpu_list(list).iter().any(|cpu| others.contains(cpu))
 }
 
-/// A server alone is pinned: too narrow when its only CPUs have no time left, or when it has fewer than streams.
+/// A server alone is pinned: too narrow when its only CPUs have no time left, or when it has fewer
+/// than streams.
 fn crowded(run: &Run<'_>, server: &Reading<&str>, confined: &[u32]) -> Ruling {
     let streams = run.number("streams")?;
     let busy = run.number("receiver_thread_cpu")?;
@@ -426,9 +491,16 @@ fn meta_03(run: &Run<'_>) -> Ruling {
         )
     })?;
     Ok(matched()
-        .because(rate.key, format!("{:.1} Mbit/s", rate.value / 1e6), "more than the link could carry")
+        .because(
+            rate.key,
+            format!("{:.1} Mbit/s", rate.value / 1e6),
+            "more than the link could carry",
+        )
         .read(&speed, "what the driver reports, Mbit/s")
-        .advice("give the speed that the provider or the host grants: `linerate doctor --line-rate RATE`"))
+        .advice(
+            "give the speed that the provider or the host grants: `linerate doctor --line-rate \
+             RATE`",
+        ))
 }
 
 fn meta_02(host: &Host<'_>) -> Ruling {
@@ -443,10 +515,14 @@ fn meta_02(host: &Host<'_>) -> Ruling {
         .read(&idle, "below 99.9 % on at least one CPU")
         .because(
             "ovs.pmd.rows_with_cycles",
-            host.value("ovs.pmd.rows_with_cycles").map_or_else(String::new, Value::to_string),
+            host.value("ovs.pmd.rows_with_cycles")
+                .map_or_else(String::new, Value::to_string),
             "rows with a value",
         )
-        .advice("clear, load, then read: ovs-appctl dpif-netdev/pmd-stats-clear; (load for 10 s); ovs-appctl dpif-netdev/pmd-perf-show"))
+        .advice(
+            "clear, load, then read: ovs-appctl dpif-netdev/pmd-stats-clear; (load for 10 s); \
+             ovs-appctl dpif-netdev/pmd-perf-show",
+        ))
 }
 
 /// Whether per-packet statistics of a virtual switch may be judged at all.

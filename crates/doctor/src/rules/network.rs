@@ -14,83 +14,155 @@ use crate::rule::{Match, NoMatch, Rule, Ruling, clear, inapplicable, matched, re
 use crate::scope::{Host, Nic, QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Reading, Run, Scope};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::run("PATH-01", Severity::High, "A policer drops above its rate", path_01)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "Fast at first, then steady at a lower rate with losses and without a growing queue: the pattern of a \
-             token bucket that drops. Pacing at its rate avoids the losses.",
-        )
-        .reference("Flach and others, An Internet-Wide Analysis of Traffic Policing, 2016"),
-    Rule::scope("PATH-09", Severity::Info, "The narrowest hop of the path sets the rate", path_09)
-        .explanation(
-            "The rate is steady, and the round trip or the loss rises with the load, while both hosts have time left and none of \
-             their shapers has this rate. Nothing in these two hosts can be tuned for more.",
-        )
-        .reference("RFC 6349, section 3; RFC 9097"),
-    Rule::run("PATH-10", Severity::High, "The path between the hosts is the limit", path_10)
-        .explanation(
-            "The sender had data outstanding all the time, and neither host was at a limit of its own. The network \
-             between them remains.",
-        )
-        .reference("kernel networking/tcp_info, tcpi_busy_time; RFC 9438"),
-    Rule::run("PATH-11", Severity::High, "Datagrams are lost between the hosts", path_11)
-        .explanation(
-            "Neither the sender's queue nor the firewall, the NIC, the backlog or the socket of the receiver dropped most of \
-             the lost datagrams. What is left is the network between the hosts.",
-        )
-        .reference("kernel networking/snmp_counter, UdpRcvbufErrors; RFC 7680"),
-    Rule::host("FW-01", Severity::High, "The firewall of this host drops packets", fw_01)
-        .explanation("Rules of this host's own firewall dropped packets while the test ran. This loss is no loss of the network.")
-        .reference("nft(8), counter"),
-    Rule::run("PATH-02", Severity::Medium, "A deep queue fills on the path", path_02)
-        .explanation(
-            "The round trip grows several times under load. Throughput does not suffer, but every flow through the \
-             queue is delayed."
-        )
-        .reference("RFC 8290, RFC 8033"),
-    Rule::host("PATH-03", Severity::Medium, "One flow cannot fill the aggregate", path_03)
-        .explanation("Bonds and equal-cost paths send one flow over one member. Several flows spread, one does not.")
-        .reference("kernel networking/bonding, xmit_hash_policy"),
-    Rule::run("PATH-12", Severity::High, "All streams share one member of a bond", path_12)
-        .explanation(
-            "This hash policy chooses the member by addresses alone, which all streams to one host have in common. More streams do \
-             not use more members.",
-        )
-        .reference("kernel networking/bonding, xmit_hash_policy"),
-    Rule::host("PATH-13", Severity::High, "Probes are lost on the path", path_13)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "Echo requests to the peer are lost, from one hop on where the hops are known. Loss at one hop alone is a router that \
-             limits its answers and no loss of the path.",
-        )
-        .reference("mtr(8); ping(8); RFC 7680"),
+    Rule::run(
+        "PATH-01",
+        Severity::High,
+        "A policer drops above its rate",
+        path_01,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "Fast at first, then steady at a lower rate with losses and without a growing queue: the \
+         pattern of a token bucket that drops. Pacing at its rate avoids the losses.",
+    )
+    .reference("Flach and others, An Internet-Wide Analysis of Traffic Policing, 2016"),
+    Rule::scope(
+        "PATH-09",
+        Severity::Info,
+        "The narrowest hop of the path sets the rate",
+        path_09,
+    )
+    .explanation(
+        "The rate is steady, and the round trip or the loss rises with the load, while both hosts \
+         have time left and none of their shapers has this rate. Nothing in these two hosts can be \
+         tuned for more.",
+    )
+    .reference("RFC 6349, section 3; RFC 9097"),
+    Rule::run(
+        "PATH-10",
+        Severity::High,
+        "The path between the hosts is the limit",
+        path_10,
+    )
+    .explanation(
+        "The sender had data outstanding all the time, and neither host was at a limit of its own. \
+         The network between them remains.",
+    )
+    .reference("kernel networking/tcp_info, tcpi_busy_time; RFC 9438"),
+    Rule::run(
+        "PATH-11",
+        Severity::High,
+        "Datagrams are lost between the hosts",
+        path_11,
+    )
+    .explanation(
+        "Neither the sender's queue nor the firewall, the NIC, the backlog or the socket of the \
+         receiver dropped most of the lost datagrams. What is left is the network between the \
+         hosts.",
+    )
+    .reference("kernel networking/snmp_counter, UdpRcvbufErrors; RFC 7680"),
+    Rule::host(
+        "FW-01",
+        Severity::High,
+        "The firewall of this host drops packets",
+        fw_01,
+    )
+    .explanation(
+        "Rules of this host's own firewall dropped packets while the test ran. This loss is no \
+         loss of the network.",
+    )
+    .reference("nft(8), counter"),
+    Rule::run(
+        "PATH-02",
+        Severity::Medium,
+        "A deep queue fills on the path",
+        path_02,
+    )
+    .explanation(
+        "The round trip grows several times under load. Throughput does not suffer, but every flow \
+         through the queue is delayed.",
+    )
+    .reference("RFC 8290, RFC 8033"),
+    Rule::host(
+        "PATH-03",
+        Severity::Medium,
+        "One flow cannot fill the aggregate",
+        path_03,
+    )
+    .explanation(
+        "Bonds and equal-cost paths send one flow over one member. Several flows spread, one does \
+         not.",
+    )
+    .reference("kernel networking/bonding, xmit_hash_policy"),
+    Rule::run(
+        "PATH-12",
+        Severity::High,
+        "All streams share one member of a bond",
+        path_12,
+    )
+    .explanation(
+        "This hash policy chooses the member by addresses alone, which all streams to one host \
+         have in common. More streams do not use more members.",
+    )
+    .reference("kernel networking/bonding, xmit_hash_policy"),
+    Rule::host(
+        "PATH-13",
+        Severity::High,
+        "Probes are lost on the path",
+        path_13,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "Echo requests to the peer are lost, from one hop on where the hops are known. Loss at one \
+         hop alone is a router that limits its answers and no loss of the path.",
+    )
+    .reference("mtr(8); ping(8); RFC 7680"),
     Rule::run("PATH-06", Severity::High, "Random loss limits TCP", path_06)
         .explanation(
-            "The measured rate is what this loss and this round trip allow. The packets are lost on the path, not in \
-             the hosts.",
+            "The measured rate is what this loss and this round trip allow. The packets are lost \
+             on the path, not in the hosts.",
         )
         .reference("Mathis and others, 1997; RFC 9438"),
-    Rule::run("PATH-07", Severity::Medium, "Packets are reordered", path_07)
-        .explanation(
-            "Packets arrive out of order and TCP retransmits segments that were not lost. A hop or a bond balances \
-             load per packet."
-        )
-        .reference("RFC 8985, RFC 2883"),
-    Rule::run("PATH-14", Severity::High, "The rate is that of a slower link", path_14)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "The rate is steady at what a link of a lower speed carries, and the link of this host is faster. Either a hop on the \
-             path has that speed, or the test leaves through another interface.",
-        )
-        .reference("IEEE 802.3 clause 4.4.2; ip-route(8), `ip route get`"),
-    Rule::scope("PATH-15", Severity::High, "This direction is much slower than the other", path_15)
-        .explanation(
-            "The same hosts move more than twice as much in the other direction, and segments of this one are lost. What both \
-             directions have alike is not the limit.",
-        )
-        .reference("iperf3(1), --reverse; RFC 6349, section 3"),
+    Rule::run(
+        "PATH-07",
+        Severity::Medium,
+        "Packets are reordered",
+        path_07,
+    )
+    .explanation(
+        "Packets arrive out of order and TCP retransmits segments that were not lost. A hop or a \
+         bond balances load per packet.",
+    )
+    .reference("RFC 8985, RFC 2883"),
+    Rule::run(
+        "PATH-14",
+        Severity::High,
+        "The rate is that of a slower link",
+        path_14,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "The rate is steady at what a link of a lower speed carries, and the link of this host is \
+         faster. Either a hop on the path has that speed, or the test leaves through another \
+         interface.",
+    )
+    .reference("IEEE 802.3 clause 4.4.2; ip-route(8), `ip route get`"),
+    Rule::scope(
+        "PATH-15",
+        Severity::High,
+        "This direction is much slower than the other",
+        path_15,
+    )
+    .explanation(
+        "The same hosts move more than twice as much in the other direction, and segments of this \
+         one are lost. What both directions have alike is not the limit.",
+    )
+    .reference("iperf3(1), --reverse; RFC 6349, section 3"),
     Rule::host("PATH-08", Severity::Info, "The directions differ", path_08)
-        .explanation("One direction is more than a tenth slower. Check the sender of the slower direction first.")
+        .explanation(
+            "One direction is more than a tenth slower. Check the sender of the slower direction \
+             first.",
+        )
         .reference("iperf3(1), --reverse"),
 ];
 
@@ -125,8 +197,9 @@ fn path_01(run: &Run<'_>) -> Ruling {
         )))
 }
 
-/// Continues where no queue grows before the loss. Without round trips, where segments are lost in every second although so
-/// little is in flight that it takes no time at this rate: a queue would hold more.
+/// Continues where no queue grows before the loss. Without round trips, where segments are lost in
+/// every second although so little is in flight that it takes no time at this rate: a queue would
+/// hold more.
 fn without_queue(run: &Run<'_>, rate_bps: f64) -> Ruling {
     const INFLATION_MAX: f64 = 1.3;
     const LOSSY_MIN: f64 = 0.9;
@@ -232,12 +305,19 @@ pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
         .read(&spread, "at most 0.1: a steady rate")
         .because_all(rise.evidence);
     let watched = scope.hosts.len() > 1;
-    Ok(if watched { matched } else { matched.cap(Confidence::Medium) }.advice(
-        "nothing in these two hosts can be tuned for more rate: a faster link, or a higher rate of the hop in between",
+    Ok(if watched {
+        matched
+    } else {
+        matched.cap(Confidence::Medium)
+    }
+    .advice(
+        "nothing in these two hosts can be tuned for more rate: a faster link, or a higher rate of \
+         the hop in between",
     ))
 }
 
-/// What rises with the load, as evidence: the round trip of probes, or the loss of probes or segments.
+/// What rises with the load, as evidence: the round trip of probes, or the loss of probes or
+/// segments.
 fn rise_with_load(run: &Run<'_>) -> Ruling {
     const RTT_MIN_US: f64 = 2_000.0;
     const RTT_MIN: f64 = 0.1;
@@ -324,22 +404,29 @@ fn path_10(run: &Run<'_>) -> Ruling {
         .is_ok_and(|spread| spread.value <= 0.1);
     Ok(match (run.queue(), loss, is_steady) {
         (Some(grown), ..) => matched
-            .read(&grown.read, "the round trip grows under load: a queue in front of a slower hop")
+            .read(
+                &grown.read,
+                "the round trip grows under load: a queue in front of a slower hop",
+            )
             .advice("look for a port speed or a shaper on the switch, router or bridge in between"),
         (None, Some(_), _) if run.has_growing_queue() => matched.advice(
-            "a short queue overflows: look for a port speed or a shaper on the switch, router or bridge in between",
+            "a short queue overflows: look for a port speed or a shaper on the switch, router or \
+             bridge in between",
         ),
         (None, Some(_), true) => matched.advice(format!(
-            "a steady rate with losses and without a queue is a policer of about {:.0} Mbit/s: look for one on the \
-             path, or pace below it (-b)",
+            "a steady rate with losses and without a queue is a policer of about {:.0} Mbit/s: \
+             look for one on the path, or pace below it (-b)",
             rate.value / 1e6
         )),
-        (None, Some(_), false) => matched.advice("packets are lost on the path: look for errors hop by hop"),
+        (None, Some(_), false) => {
+            matched.advice("packets are lost on the path: look for errors hop by hop")
+        }
         (None, None, _) => matched.advice(unexplained(run)),
     })
 }
 
-/// What is known of queue and loss of a path that shows neither enough of a queue nor enough loss to explain its rate.
+/// What is known of queue and loss of a path that shows neither enough of a queue nor enough loss
+/// to explain its rate.
 fn unexplained(run: &Run<'_>) -> String {
     let queue = run.inflation().ok().map(|grown| match grown.loaded {
         Ok(rtt) if grown.times >= QUEUE_INFLATION_MIN => {
@@ -406,12 +493,13 @@ fn path_11(run: &Run<'_>) -> Ruling {
         matched = matched.read(&lost, "a counter of a host: fewer than between the hosts");
     }
     if run.number("lost_in_socket").is_err() {
-        let counters = "run the test against `linerate serve --facts all`, or compare `nstat -az UdpRcvbufErrors` on the receiver";
+        let counters = "run the test against `linerate serve --facts all`, or compare `nstat -az \
+                        UdpRcvbufErrors` on the receiver";
         return Ok(matched.cap(Confidence::Low).advice(counters));
     }
     Ok(matched.advice(format!(
-        "measure with -b {}: without loss, a hop, shaper or policer on the way is slower than the rate that was sent; with the \
-         same loss, look for errors hop by hop",
+        "measure with -b {}: without loss, a hop, shaper or policer on the way is slower than the \
+         rate that was sent; with the same loss, look for errors hop by hop",
         half_rate(run)
     )))
 }
@@ -423,7 +511,8 @@ fn unplaced_loss(run: &Run<'_>, matched: Match) -> Match {
         Err(_) => matched,
     };
     matched.cap(Confidence::Low).advice(format!(
-        "compare `nstat -az UdpRcvbufErrors` on the receiver before and after a test; without growth there, measure with -b {}",
+        "compare `nstat -az UdpRcvbufErrors` on the receiver before and after a test; without \
+         growth there, measure with -b {}",
         half_rate(run)
     ))
 }
@@ -537,13 +626,17 @@ fn path_12(run: &Run<'_>) -> Ruling {
         },
     )?;
     Ok(matched()
-        .because(rate.key, format!("{:.1} Mbit/s", rate.value / 1e6), format!("a member carries {:.1} Mbit/s", ceiling / 1e6))
+        .because(
+            rate.key,
+            format!("{:.1} Mbit/s", rate.value / 1e6),
+            format!("a member carries {:.1} Mbit/s", ceiling / 1e6),
+        )
         .read(&member, "speed of a member, Mbit/s")
         .read_text(&policy, "layer3+4 for several streams to one host")
         .read(&streams, "all between the same addresses")
         .advice(format!(
-            "`ip link set dev {} type bond xmit_hash_policy layer3+4`, and the same on the switch for the other direction; one stream \
-             never exceeds a member",
+            "`ip link set dev {} type bond xmit_hash_policy layer3+4`, and the same on the switch \
+             for the other direction; one stream never exceeds a member",
             nic.word()
         )))
 }
@@ -583,11 +676,15 @@ fn path_13(host: &Host<'_>) -> Ruling {
         .filter(|_| last.is_some());
     let address = first.and_then(|hop| host.text(&format!("path.hop.{hop}.address")).ok());
     Ok(match (first, address) {
-        (Some(hop), Some(address)) => {
-            found.read_text(&address, format!("hop {hop}, from which on probes are lost")).advice(format!(
-                "look at hop {hop} and at the link before it; measure the other direction from the peer as well"
-            ))
-        }
+        (Some(hop), Some(address)) => found
+            .read_text(
+                &address,
+                format!("hop {hop}, from which on probes are lost"),
+            )
+            .advice(format!(
+                "look at hop {hop} and at the link before it; measure the other direction from the \
+                 peer as well"
+            )),
         _ => found.advice("find the hop: mtr -rwc 100 PEER"),
     })
 }
@@ -598,7 +695,8 @@ fn path_06(run: &Run<'_>) -> Ruling {
     require(run.spurious().is_none(), || {
         "the retransmitted segments were late, not lost".to_owned()
     })?;
-    // A queue that overflows loses segments while the round trip is at its longest: that is the rate of a hop, not an error.
+    // A queue that overflows loses segments while the round trip is at its longest: that is the
+    // rate of a hop, not an error.
     let grown = run.inflation();
     if let Ok(grown) = &grown {
         require(!run.has_growing_queue(), || {
@@ -653,7 +751,8 @@ fn path_06(run: &Run<'_>) -> Ruling {
 
 fn path_07(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
-    // The scheduler moves a sender between CPUs, and a virtual interface receives on the sender's CPU.
+    // The scheduler moves a sender between CPUs, and a virtual interface receives on the sender's
+    // CPU.
     require(!run.is("same_host"), || {
         "both ends run on this host".to_owned()
     })?;
@@ -734,13 +833,17 @@ fn path_14(run: &Run<'_>) -> Ruling {
     })?;
 
     Ok(matched()
-        .because(rate.key, format!("{:.1} Mbit/s", rate.value / 1e6), "received")
+        .because(
+            rate.key,
+            format!("{:.1} Mbit/s", rate.value / 1e6),
+            "received",
+        )
         .because("full link of", speed_text(speed), "carries this rate")
         .read(&link, "the link of this host, Mbit/s")
         .read(&spread, "at most 0.02: a steady rate")
         .advice(format!(
-            "`ip route get PEER` on both hosts: does the test use this interface? If so, look for a port, cable or switch of {} on \
-             the path",
+            "`ip route get PEER` on both hosts: does the test use this interface? If so, look for \
+             a port, cable or switch of {} on the path",
             speed_text(speed)
         )))
 }
@@ -777,7 +880,8 @@ fn path_15(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     scope.hosts.iter().flat_map(of_host).collect()
 }
 
-/// The test in the other direction, where it is faster. Tests of this program are judged by what both of their ends saw.
+/// The test in the other direction, where it is faster. Tests of this program are judged by what
+/// both of their ends saw.
 fn slower_way<'a>(run: &Run<'a>) -> Option<SlowerWay<'a>> {
     let is_report =
         |run: &Run<'_>| run.part().is_none() && run.text("phase").is_err() && !run.is_udp();
@@ -840,8 +944,8 @@ fn one_direction(SlowerWay { slow, rate, other }: &SlowerWay<'_>) -> Ruling {
         Err(_) => found.read(&loss, "below 0.001"),
     };
     Ok(found.advice(
-        "look at the sender of this direction first: speed, duplex and errors of its link (ethtool, ethtool -S), then the hops \
-         behind it",
+        "look at the sender of this direction first: speed, duplex and errors of its link \
+         (ethtool, ethtool -S), then the hops behind it",
     ))
 }
 

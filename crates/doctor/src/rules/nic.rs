@@ -12,40 +12,72 @@ use crate::scope::{Nic, Reading, to_f64};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::nic("NIC-01", Severity::High, "Receive ring overflows and can grow", nic_01)
-        .explanation(
-            "Bursts arrive faster than the kernel empties the ring. A larger ring bridges gaps in scheduling, at the \
-             cost of cache.",
-        )
-        .reference("ethtool(8), --set-ring"),
-    Rule::nic("NIC-02", Severity::High, "Receive ring overflows and is already at its maximum", nic_02)
-        .explanation(
-            "The device cannot absorb trains of packets at line rate. Pause frames toward it, work spread over more \
-             CPUs, or a shaped sender help; a better NIC is a valid answer.",
-        )
-        .reference("ethtool(8), --show-ring"),
-    Rule::nic("NIC-03", Severity::High, "Memory for received frames runs out", nic_03)
-        .explanation("The driver could not allocate buffers in time. Memory for atomic allocations is short.")
-        .reference("kernel admin-guide/sysctl/vm, min_free_kbytes"),
-    Rule::nic("NIC-04", Severity::High, "Transmit stalls or resets", nic_04)
-        .explanation(
-            "A transmit queue stopped because its ring was full, or was reset after a timeout. Possible causes are \
-             firmware, cable or a small ring.",
-        )
-        .reference("ethtool(8), --set-ring"),
-    Rule::nic("NIC-05", Severity::Medium, "Receive errors that are neither overflow nor damage", nic_05)
-        .at_most(Confidence::Low)
-        .explanation(
-            "The vendor's rx_errors mixes causes, and a narrow overflow counter may have wrapped. Only an experiment \
-             distinguishes an overrun from a bad cable.",
-        )
-        .reference("ethtool(8), --statistics"),
-    Rule::nic("NIC-06", Severity::High, "The provider limits this machine", nic_06)
-        .explanation(
-            "The hypervisor enforces an allowance for bandwidth, packets or tracked connections. It cannot be changed \
-             inside the guest.",
-        )
-        .reference("ENA driver documentation, instance allowances"),
+    Rule::nic(
+        "NIC-01",
+        Severity::High,
+        "Receive ring overflows and can grow",
+        nic_01,
+    )
+    .explanation(
+        "Bursts arrive faster than the kernel empties the ring. A larger ring bridges gaps in \
+         scheduling, at the cost of cache.",
+    )
+    .reference("ethtool(8), --set-ring"),
+    Rule::nic(
+        "NIC-02",
+        Severity::High,
+        "Receive ring overflows and is already at its maximum",
+        nic_02,
+    )
+    .explanation(
+        "The device cannot absorb trains of packets at line rate. Pause frames toward it, work \
+         spread over more CPUs, or a shaped sender help; a better NIC is a valid answer.",
+    )
+    .reference("ethtool(8), --show-ring"),
+    Rule::nic(
+        "NIC-03",
+        Severity::High,
+        "Memory for received frames runs out",
+        nic_03,
+    )
+    .explanation(
+        "The driver could not allocate buffers in time. Memory for atomic allocations is short.",
+    )
+    .reference("kernel admin-guide/sysctl/vm, min_free_kbytes"),
+    Rule::nic(
+        "NIC-04",
+        Severity::High,
+        "Transmit stalls or resets",
+        nic_04,
+    )
+    .explanation(
+        "A transmit queue stopped because its ring was full, or was reset after a timeout. \
+         Possible causes are firmware, cable or a small ring.",
+    )
+    .reference("ethtool(8), --set-ring"),
+    Rule::nic(
+        "NIC-05",
+        Severity::Medium,
+        "Receive errors that are neither overflow nor damage",
+        nic_05,
+    )
+    .at_most(Confidence::Low)
+    .explanation(
+        "The vendor's rx_errors mixes causes, and a narrow overflow counter may have wrapped. Only \
+         an experiment distinguishes an overrun from a bad cable.",
+    )
+    .reference("ethtool(8), --statistics"),
+    Rule::nic(
+        "NIC-06",
+        Severity::High,
+        "The provider limits this machine",
+        nic_06,
+    )
+    .explanation(
+        "The hypervisor enforces an allowance for bandwidth, packets or tracked connections. It \
+         cannot be changed inside the guest.",
+    )
+    .reference("ENA driver documentation, instance allowances"),
 ];
 
 fn nic_01(nic: &Nic<'_>) -> Ruling {
@@ -62,7 +94,10 @@ fn nic_01(nic: &Nic<'_>) -> Ruling {
         .read(&max, "the maximum of the device")
         .fix_of_tokens(ring(nic, "rx", &max, &cur))
         .need("link reset on many drivers")
-        .persist("add the command to the interface's configuration (post-up), or a udev or systemd .link rule"))
+        .persist(
+            "add the command to the interface's configuration (post-up), or a udev or systemd \
+             .link rule",
+        ))
 }
 
 /// A ring of this size in the place of the present one.
@@ -101,7 +136,10 @@ fn nic_02(nic: &Nic<'_>) -> Ruling {
             .advice(pace_command("SENDER_DEVICE", speed.value));
     }
     Ok(matched
-        .advice("shape or pace the sender (run the command there), enable pause frames on the path (PAU-01), or spread the receive work (IRQ-02)")
+        .advice(
+            "shape or pace the sender (run the command there), enable pause frames on the path \
+             (PAU-01), or spread the receive work (IRQ-02)",
+        )
         .persist("repeat the command from the network configuration of the sender"))
 }
 
@@ -169,8 +207,15 @@ fn nic_05(nic: &Nic<'_>) -> Ruling {
     })?;
     Ok(matched()
         .grew(&errors)
-        .because("overruns and damaged frames", explained, format!("at least a tenth of {}", to_f64(errors.value)))
-        .advice("repeat with UDP paced to half the link: errors that vanish were an overrun, errors that scale with the bytes are a bad cable"))
+        .because(
+            "overruns and damaged frames",
+            explained,
+            format!("at least a tenth of {}", to_f64(errors.value)),
+        )
+        .advice(
+            "repeat with UDP paced to half the link: errors that vanish were an overrun, errors \
+             that scale with the bytes are a bad cable",
+        ))
 }
 
 fn nic_06(nic: &Nic<'_>) -> Ruling {

@@ -11,22 +11,39 @@ use crate::scope::Nic;
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::nic("OFF-01", Severity::Medium, "Segmentation offload is off", off_01)
-        .explanation(
-            "Every packet crosses the whole stack on its own. With the offload the stack handles up to 64 KB at once.",
-        )
-        .reference("kernel networking/segmentation-offloads"),
-    Rule::nic("OFF-02", Severity::Medium, "Receive offload is off on a host that does not forward", off_02)
-        .explanation(
-            "Without GRO every packet crosses the stack on its own. Receiving then costs several times the CPU.",
-        )
-        .reference("kernel networking/segmentation-offloads, GRO"),
-    Rule::nic("OFF-03", Severity::High, "LRO is active on a host that forwards", off_03)
-        .explanation(
-            "LRO merges packets in a way that cannot be undone, so forwarded packets break or exceed the MTU. GRO is \
-             safe to forward and may stay on.",
-        )
-        .reference("kernel networking/segmentation-offloads; ethtool(8), --offload"),
+    Rule::nic(
+        "OFF-01",
+        Severity::Medium,
+        "Segmentation offload is off",
+        off_01,
+    )
+    .explanation(
+        "Every packet crosses the whole stack on its own. With the offload the stack handles up to \
+         64 KB at once.",
+    )
+    .reference("kernel networking/segmentation-offloads"),
+    Rule::nic(
+        "OFF-02",
+        Severity::Medium,
+        "Receive offload is off on a host that does not forward",
+        off_02,
+    )
+    .explanation(
+        "Without GRO every packet crosses the stack on its own. Receiving then costs several times \
+         the CPU.",
+    )
+    .reference("kernel networking/segmentation-offloads, GRO"),
+    Rule::nic(
+        "OFF-03",
+        Severity::High,
+        "LRO is active on a host that forwards",
+        off_03,
+    )
+    .explanation(
+        "LRO merges packets in a way that cannot be undone, so forwarded packets break or exceed \
+         the MTU. GRO is safe to forward and may stay on.",
+    )
+    .reference("kernel networking/segmentation-offloads; ethtool(8), --offload"),
 ];
 
 /// CPUs that handle small packets in turn, sender, interrupts and receiver, are never full.
@@ -68,12 +85,13 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
     )?;
     let thread = match thread_or_cpu_load(&nic.host, "sender_thread_cpu") {
         Ok(thread) => thread,
-        // All of them are seldom off without a reason, and a text of a slow test seldom has the load.
+        // All of them are seldom off without a reason, and a text of a slow test seldom has the
+        // load.
         Err(_) if nic.host.is_pasted() && nic.host.runs().next().is_some() => {
-            return Ok(matched
-                .cap(Confidence::Low)
-                .fix_of_tokens(change)
-                .advice("it matters where the sender's CPU is busy: look at `mpstat -P ALL 1` during a test"));
+            return Ok(matched.cap(Confidence::Low).fix_of_tokens(change).advice(
+                "it matters where the sender's CPU is busy: look at `mpstat -P ALL 1` during a \
+                 test",
+            ));
         }
         Err(stop) => {
             return Err(stop).suspect(|| {
@@ -81,8 +99,8 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
             });
         }
     };
-    // Small packets cost most where interrupts and the other end handle them, which is no time of the sender's thread. Beside
-    // a thread that is idle a busy CPU has other work.
+    // Small packets cost most where interrupts and the other end handle them, which is no time of
+    // the sender's thread. Beside a thread that is idle a busy CPU has other work.
     let cpu = nic
         .host
         .busiest_cpu()
@@ -129,7 +147,8 @@ const SWITCHES: [(&str, &[&str]); 4] = [
     ("gso", &["generic-segmentation-offload"]),
 ];
 
-/// Whether the first feature that can be switched is off, and on request: one that waits for another returns with it.
+/// Whether the first feature that can be switched is off, and on request: one that waits for
+/// another returns with it.
 fn is_switched_off(nic: &Nic<'_>, features: &[&str]) -> bool {
     let words = |feature: &&str| {
         nic.text(&format!("feat.{feature}"))
@@ -220,7 +239,8 @@ fn arrive_one_by_one(nic: &Nic<'_>, received_bytes: f64) -> Result<(), NoMatch> 
     let mean_bytes = received_bytes / packets.max(1.0);
     require(packets < 1.0 || mean_bytes <= JOINED_MTUS * mtu, || {
         format!(
-            "received packets are joined already: {mean_bytes:.0} bytes on average, the MTU is {mtu:.0}"
+            "received packets are joined already: {mean_bytes:.0} bytes on average, the MTU is \
+             {mtu:.0}"
         )
     })
 }

@@ -8,52 +8,92 @@ use crate::scope::{Host, Nic, Reading, Run, Scope};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::host("PATH-04", Severity::Blocker, "Test traffic leaves through another interface", path_04)
-        .explanation(
-            "The route to the peer does not use the selected interface. The test measures another network than the one \
-             intended.",
-        )
-        .reference("ip-route(8), `ip route get`"),
-    Rule::nic("MTU-01", Severity::Medium, "MTU differs between the ends or along the path", mtu_01)
-        .explanation(
-            "One end sends packets that the other drops or reports as too large. Lowering the MTU of a few hosts \
-             treats a symptom and breaks others.",
-        )
-        .reference("RFC 1191, RFC 4821"),
+    Rule::host(
+        "PATH-04",
+        Severity::Blocker,
+        "Test traffic leaves through another interface",
+        path_04,
+    )
+    .explanation(
+        "The route to the peer does not use the selected interface. The test measures another \
+         network than the one intended.",
+    )
+    .reference("ip-route(8), `ip route get`"),
+    Rule::nic(
+        "MTU-01",
+        Severity::Medium,
+        "MTU differs between the ends or along the path",
+        mtu_01,
+    )
+    .explanation(
+        "One end sends packets that the other drops or reports as too large. Lowering the MTU of a \
+         few hosts treats a symptom and breaks others.",
+    )
+    .reference("RFC 1191, RFC 4821"),
     Rule::host("MTU-02", Severity::High, "Path MTU black hole", mtu_02)
         .at_most(Confidence::Medium)
         .explanation(
-            "Small packets pass and full-size packets vanish without an error message. A device on the path filters \
-             the ICMP messages that path MTU discovery needs.",
+            "Small packets pass and full-size packets vanish without an error message. A device on \
+             the path filters the ICMP messages that path MTU discovery needs.",
         )
         .reference("kernel networking/ip-sysctl, tcp_mtu_probing; RFC 2923"),
-    Rule::scope("MTU-03", Severity::Medium, "A larger MTU than that of the NIC below", mtu_03)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "Packets of this interface leave through a NIC, and with the headers of a tunnel they are longer than it sends. They are \
-             fragmented, or lost where messages about their size are filtered.",
-        )
-        .reference("RFC 4459; ip-link(8)"),
-    Rule::run("MTU-04", Severity::High, "The test stalls with a window of one segment", mtu_04)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "Nothing moves for seconds, and the congestion window is down to one segment: full-size segments are sent again and do \
-             not arrive. Small packets pass, so that the connection stays.",
-        )
-        .reference("RFC 2923, RFC 4821"),
-    Rule::nic("ADDR-01", Severity::High, "An IPv6 address belongs to another host as well", addr_01)
-        .explanation("Another host on the link answered for this address. This host does not use it.")
-        .reference("RFC 4862, duplicate address detection; ip-address(8), dadfailed"),
-    Rule::host("ADDR-02", Severity::High, "The next hop has more than one MAC address", addr_02)
-        .explanation(
-            "The address of the peer, or of the router to it, moved between MAC addresses while the test ran. Two hosts use the \
-             address, or a router failed over.",
-        )
-        .reference("RFC 5227; arp(7)"),
-    Rule::host("PATH-05", Severity::Info, "IPv4 and IPv6 differ on the same wire", path_05)
-        .at_most(Confidence::Low)
-        .explanation("Offloads and firewall rules can differ by address family. The slower family shows which one.")
-        .reference("nft(8), ethtool(8)"),
+    Rule::scope(
+        "MTU-03",
+        Severity::Medium,
+        "A larger MTU than that of the NIC below",
+        mtu_03,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "Packets of this interface leave through a NIC, and with the headers of a tunnel they are \
+         longer than it sends. They are fragmented, or lost where messages about their size are \
+         filtered.",
+    )
+    .reference("RFC 4459; ip-link(8)"),
+    Rule::run(
+        "MTU-04",
+        Severity::High,
+        "The test stalls with a window of one segment",
+        mtu_04,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "Nothing moves for seconds, and the congestion window is down to one segment: full-size \
+         segments are sent again and do not arrive. Small packets pass, so that the connection \
+         stays.",
+    )
+    .reference("RFC 2923, RFC 4821"),
+    Rule::nic(
+        "ADDR-01",
+        Severity::High,
+        "An IPv6 address belongs to another host as well",
+        addr_01,
+    )
+    .explanation("Another host on the link answered for this address. This host does not use it.")
+    .reference("RFC 4862, duplicate address detection; ip-address(8), dadfailed"),
+    Rule::host(
+        "ADDR-02",
+        Severity::High,
+        "The next hop has more than one MAC address",
+        addr_02,
+    )
+    .explanation(
+        "The address of the peer, or of the router to it, moved between MAC addresses while the \
+         test ran. Two hosts use the address, or a router failed over.",
+    )
+    .reference("RFC 5227; arp(7)"),
+    Rule::host(
+        "PATH-05",
+        Severity::Info,
+        "IPv4 and IPv6 differ on the same wire",
+        path_05,
+    )
+    .at_most(Confidence::Low)
+    .explanation(
+        "Offloads and firewall rules can differ by address family. The slower family shows which \
+         one.",
+    )
+    .reference("nft(8), ethtool(8)"),
 ];
 
 fn addr_01(nic: &Nic<'_>) -> Ruling {
@@ -91,7 +131,8 @@ fn addr_02(host: &Host<'_>) -> Ruling {
         matched
     };
     Ok(matched.advice(
-        "find both hosts by their MAC addresses (ip neigh, the switch's forwarding table) and change one's address",
+        "find both hosts by their MAC addresses (ip neigh, the switch's forwarding table) and \
+         change one's address",
     ))
 }
 
@@ -234,7 +275,10 @@ fn mtu_02(host: &Host<'_>) -> Ruling {
     }
     Ok(found
         .raise(host, "net.ipv4.tcp_mtu_probing", 1.0)
-        .advice("better: let ICMP `fragmentation needed` and ICMPv6 `packet too big` through the filter")
+        .advice(
+            "better: let ICMP `fragmentation needed` and ICMPv6 `packet too big` through the \
+             filter",
+        )
         .advice(clamp(host)))
 }
 
@@ -251,7 +295,8 @@ fn clamp(host: &Host<'_>) -> String {
         |mtu| format!("{}", mtu - HEADERS_BYTES),
     );
     format!(
-        "or clamp the MSS on a router of the path: nft add rule ip TABLE FORWARD tcp flags syn tcp option maxseg size set {size}"
+        "or clamp the MSS on a router of the path: nft add rule ip TABLE FORWARD tcp flags syn tcp \
+         option maxseg size set {size}"
     )
 }
 
@@ -331,11 +376,13 @@ fn larger_than_below(nic: &Nic<'_>, (kind, overhead): (&str, f64)) -> Ruling {
             "MTU of the NIC below",
         );
     Ok(if overhead == 0.0 {
-        let advice = "give the bridge and its containers the MTU of the NIC, for Docker with \"mtu\" in daemon.json";
+        let advice = "give the bridge and its containers the MTU of the NIC, for Docker with \
+                      \"mtu\" in daemon.json";
         found.fix_of_tokens(change(most)).advice(advice)
     } else {
         let advice = format!(
-            "a tunnel adds at least {overhead} bytes to each packet; both ends of it need the smaller MTU"
+            "a tunnel adds at least {overhead} bytes to each packet; both ends of it need the \
+             smaller MTU"
         );
         // WireGuard over IPv6 adds 20 bytes more.
         let safe = if kind == "wireguard" {
@@ -381,7 +428,8 @@ fn mtu_04(run: &Run<'_>) -> Ruling {
         None => found.cap(Confidence::Low),
     };
     Ok(found.advice(format!(
-        "suspect the path MTU: `ping -M do -s {} {peer}` sends full-size packets; lower -s until they pass, the path MTU is 28 more",
+        "suspect the path MTU: `ping -M do -s {} {peer}` sends full-size packets; lower -s until \
+         they pass, the path MTU is 28 more",
         mtu - 28.0
     )))
 }

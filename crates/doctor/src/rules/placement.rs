@@ -14,8 +14,8 @@ pub(super) const RULES: &[Rule] = &[Rule::host(
     cpu_10,
 )
 .explanation(
-    "The workers of this end wait for what else runs on their CPU, although a CPU that they may use has time. A \
-             sweep over both placements measures whether the rate rises.",
+    "The workers of this end wait for what else runs on their CPU, although a CPU that they may \
+     use has time. A sweep over both placements measures whether the rate rises.",
 )
 .reference("sched_setaffinity(2); kernel networking/scaling")];
 
@@ -146,7 +146,8 @@ fn rival(host: &Host<'_>) -> Result<Rival, NoMatch> {
     })
 }
 
-/// The best of the CPUs that the workers may use and that are idle: on another core and on the same node, if there is one.
+/// The best of the CPUs that the workers may use and that are idle: on another core and on the same
+/// node, if there is one.
 fn idle_cpu(host: &Host<'_>, used: [u32; 2]) -> Result<CpuLoad, NoMatch> {
     let allowed = cpu_list(host.text("self.cpus")?.value)
         .into_iter()
@@ -215,7 +216,8 @@ mod tests {
     use crate::observation::{EndpointObservation, diagnose_test};
     use crate::period::{Delta, Period};
 
-    /// One end on a host with CPUs 0 to 3, two to a core, while they are busy for these percentages of the time.
+    /// One end on a host with CPUs 0 to 3, two to a core, while they are busy for these percentages
+    /// of the time.
     fn end(worker_cpu: u32, busy_percent: [u64; 4], run: &[(&str, Value)]) -> EndpointObservation {
         let mut snapshot = Snapshot::new("h", Source::Live);
         snapshot.boot_id = Some("one boot".to_owned());
@@ -282,8 +284,8 @@ mod tests {
     #[test]
     fn ends_on_one_cpu_are_moved_apart() {
         let bound = [("client_cpus", "0".into()), ("server_cpus", "0".into())];
-        let advice = "try -A 2,0 (client on CPU 2, server on CPU 0); linerate sweep HOST --over affinity=0/0,2/0 measures both \
-                      placements";
+        let advice = "try -A 2,0 (client on CPU 2, server on CPU 0); linerate sweep HOST --over \
+                      affinity=0/0,2/0 measures both placements";
         let diagnosis = judged(0, 0, [100, 5, 10, 90], &bound);
         assert_eq!(
             advised(&diagnosis),

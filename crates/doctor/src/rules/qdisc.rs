@@ -11,44 +11,76 @@ use crate::scope::{Nic, Qdisc, Run, to_f64};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::nic("QD-01", Severity::High, "A shaper on this host is the limit", qd_01)
-        .explanation("The measured rate is the rate of the shaper. It was configured on purpose, or it was forgotten.")
-        .reference("tc(8), tc-tbf(8), tc-htb(8)"),
-    Rule::nic("QD-02", Severity::Medium, "A queueing discipline drops packets", qd_02)
-        .explanation("The queue of this host is too short for the bursts it gets. Losses happen before the wire.")
-        .reference("tc(8), tc-fq_codel(8)"),
+    Rule::nic(
+        "QD-01",
+        Severity::High,
+        "A shaper on this host is the limit",
+        qd_01,
+    )
+    .explanation(
+        "The measured rate is the rate of the shaper. It was configured on purpose, or it was \
+         forgotten.",
+    )
+    .reference("tc(8), tc-tbf(8), tc-htb(8)"),
+    Rule::nic(
+        "QD-02",
+        Severity::Medium,
+        "A queueing discipline drops packets",
+        qd_02,
+    )
+    .explanation(
+        "The queue of this host is too short for the bursts it gets. Losses happen before the \
+         wire.",
+    )
+    .reference("tc(8), tc-fq_codel(8)"),
     Rule::nic("QD-03", Severity::Blocker, "netem is active", qd_03)
         .explanation(
-            "netem emulates a network with delay or loss on this interface. Results over it do not show the real \
-             network.",
+            "netem emulates a network with delay or loss on this interface. Results over it do not \
+             show the real network.",
         )
         .reference("tc-netem(8)"),
-    Rule::nic("QD-04", Severity::High, "Static mapping onto queues with links of mixed speed", qd_04)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "Filters with a common priority send destinations to fixed queues, and one destination has a slower link. \
-             With pause frames on, the slow one stops all (PAU-04).",
-        )
-        .reference("kernel networking/multiqueue; tc-skbedit(8)"),
+    Rule::nic(
+        "QD-04",
+        Severity::High,
+        "Static mapping onto queues with links of mixed speed",
+        qd_04,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "Filters with a common priority send destinations to fixed queues, and one destination has \
+         a slower link. With pause frames on, the slow one stops all (PAU-04).",
+    )
+    .reference("kernel networking/multiqueue; tc-skbedit(8)"),
     Rule::nic("QD-05", Severity::Low, "Pacing without fq", qd_05)
         .at_most(Confidence::Medium)
         .explanation(
-            "The sender paces its packets and the interface has no fq qdisc. Since Linux 4.20 TCP paces without it, at \
-             some cost; before, it does not pace.",
+            "The sender paces its packets and the interface has no fq qdisc. Since Linux 4.20 TCP \
+             paces without it, at some cost; before, it does not pace.",
         )
         .reference("tc-fq(8)"),
-    Rule::nic("QD-07", Severity::Medium, "fq drops what exceeds its limit per flow", qd_07)
-        .explanation(
-            "A flow had as many packets in the queue as flow_limit allows, and fq dropped further ones. The limit of the whole queue \
-             is another one and has room.",
-        )
-        .reference("tc-fq(8), flow_limit"),
-    Rule::nic("QD-06", Severity::Medium, "Generic XDP, heavy filters or connection tracking", qd_06)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "Every packet passes a slow program or a long list of rules. Both cost more than the stack itself.",
-        )
-        .reference("kernel networking/af_xdp; nft(8)"),
+    Rule::nic(
+        "QD-07",
+        Severity::Medium,
+        "fq drops what exceeds its limit per flow",
+        qd_07,
+    )
+    .explanation(
+        "A flow had as many packets in the queue as flow_limit allows, and fq dropped further \
+         ones. The limit of the whole queue is another one and has room.",
+    )
+    .reference("tc-fq(8), flow_limit"),
+    Rule::nic(
+        "QD-06",
+        Severity::Medium,
+        "Generic XDP, heavy filters or connection tracking",
+        qd_06,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "Every packet passes a slow program or a long list of rules. Both cost more than the stack \
+         itself.",
+    )
+    .reference("kernel networking/af_xdp; nft(8)"),
 ];
 
 const SHAPERS: [&str; 5] = ["tbf", "htb", "hfsc", "cake", "police"];
@@ -130,7 +162,8 @@ fn payload_bps(nic: &Nic<'_>, rate_bps: f64) -> f64 {
 fn removal(nic: &Nic<'_>) -> String {
     let name = nic.word();
     format!(
-        "tc qdisc del dev {name} root removes it; first keep the output of `tc -d qdisc show dev {name}` and `tc class show dev {name}` to be able to put it back"
+        "tc qdisc del dev {name} root removes it; first keep the output of `tc -d qdisc show dev \
+         {name}` and `tc class show dev {name}` to be able to put it back"
     )
 }
 
@@ -163,8 +196,8 @@ pub(super) fn is_shaped(nic: &Nic<'_>) -> bool {
     qd_01(nic).is_ok()
 }
 
-/// The shaper with the lowest rate. One whose rate is not known may be the narrowest, so that nothing is ruled out; cake
-/// without a rate shapes nothing.
+/// The shaper with the lowest rate. One whose rate is not known may be the narrowest, so that
+/// nothing is ruled out; cake without a rate shapes nothing.
 fn narrowest<'a, 'b>(qdiscs: &'b [Qdisc<'a>]) -> Result<Option<&'b Qdisc<'a>>, NoMatch> {
     let mut found: Option<(f64, &Qdisc<'_>)> = None;
     for shaper in qdiscs.iter().filter(|qdisc| SHAPERS.contains(&qdisc.kind)) {
@@ -190,8 +223,9 @@ pub(super) fn shaped_payload_bps(nic: &Nic<'_>) -> Option<f64> {
     ))
 }
 
-/// Goodput of a run over this interface, of several the one nearest to what the shaper lets through; without one, what passed
-/// the interface over the period: what leaves, or, with a policer in front of the stack, what arrives.
+/// Goodput of a run over this interface, of several the one nearest to what the shaper lets
+/// through; without one, what passed the interface over the period: what leaves, or, with a policer
+/// in front of the stack, what arrives.
 fn goodput(nic: &Nic<'_>, shaper: &Qdisc<'_>, payload_bps: f64) -> Result<f64, NoMatch> {
     let (bytes, packets) = match shaper.kind {
         "police" => ("stats64.rx_bytes", "stats64.rx_packets"),
@@ -218,7 +252,8 @@ fn goodput(nic: &Nic<'_>, shaper: &Qdisc<'_>, payload_bps: f64) -> Result<f64, N
     let period = nic.host.period()?;
     let bytes = nic.host.delta(&nic.key(bytes))?;
     let packets = nic.host.delta(&nic.key(packets))?;
-    // What the interface counts carries 14 bytes of header per packet, which are no payload; 52 more are IP and TCP.
+    // What the interface counts carries 14 bytes of header per packet, which are no payload; 52
+    // more are IP and TCP.
     let payload = (bytes - 66.0 * (packets.min(bytes / (nic.mtu() + 14.0)))).max(0.0);
     require(payload * 8.0 / period.seconds > 1e5, || {
         "no traffic in the window".to_owned()
@@ -248,12 +283,14 @@ fn qd_02(nic: &Nic<'_>) -> Ruling {
         })?;
     }
     Ok(matched().grew(&drops).change_or(longer_queue(nic), || {
-        "use a longer queue: the limit of the discipline, or txqueuelen of the interface where it has no limit of its own"
+        "use a longer queue: the limit of the discipline, or txqueuelen of the interface where it \
+         has no limit of its own"
             .to_owned()
     }))
 }
 
-/// Keys of a counter of the disciplines, those that are known. A root with disciplines below it counts their packets again.
+/// Keys of a counter of the disciplines, those that are known. A root with disciplines below it
+/// counts their packets again.
 fn counters(nic: &Nic<'_>, qdiscs: &[Qdisc<'_>], counter: &str) -> Vec<String> {
     let key = |qdisc: &Qdisc<'_>| format!("{}.{counter}", qdisc.key);
     let is_known = |key: &String| nic.host.snapshot.counters.contains_key(key);
@@ -292,8 +329,8 @@ fn qd_07(nic: &Nic<'_>) -> Ruling {
         found = found.because(known.unwrap_or_default(), limit, "ten times as many");
     }
     Ok(found.advice(format!(
-        "raise the limit per flow on each fq of {} (flow_limit 1000), or look for a flow that does not respond to loss, as UDP; `limit` is \
-         not the cause",
+        "raise the limit per flow on each fq of {} (flow_limit 1000), or look for a flow that does \
+         not respond to loss, as UDP; `limit` is not the cause",
         nic.word()
     )))
 }
@@ -360,10 +397,16 @@ fn qd_04(nic: &Nic<'_>) -> Ruling {
     })?;
     Ok(matched()
         .because(nic.key("qdisc"), "multiq", "mq, or one priority per filter")
-        .read(&priorities, format!("one per destination ({})", clients.value))
+        .read(
+            &priorities,
+            format!("one per destination ({})", clients.value),
+        )
         .read(&slowest, format!("{} Mbit/s as the others", fastest.value))
         .read(&observed, "more than the slowest link")
-        .advice("give every filter its own priority (prio N), or use mq without filters; and repair the slow link"))
+        .advice(
+            "give every filter its own priority (prio N), or use mq without filters; and repair \
+             the slow link",
+        ))
 }
 
 fn qd_05(nic: &Nic<'_>) -> Ruling {
@@ -398,9 +441,15 @@ fn qd_05(nic: &Nic<'_>) -> Ruling {
         .and_then(version_number)
         .is_some_and(|version| version < (4, 20));
     let matched = matched()
-        .because(key, value, "paced packets, which fq on the interface would spread")
+        .because(
+            key,
+            value,
+            "paced packets, which fq on the interface would spread",
+        )
         .change_or(nic.replace_root("fq", ""), || {
-            "give the interface fq where the kernel has it, in the place of what `tc qdisc show` prints".to_owned()
+            "give the interface fq where the kernel has it, in the place of what `tc qdisc show` \
+             prints"
+                .to_owned()
         })
         .persist("write net.core.default_qdisc=fq to /etc/sysctl.d/90-network.conf");
     Ok(if old {

@@ -14,61 +14,112 @@ use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require
 use crate::scope::{Growth, Host, Nic, Reading, Scope, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::nic("CHN-01", Severity::Medium, "Fewer queues than NIC and CPUs allow", chn_01)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "All flows share few queues. More queues than CPUs, on the other hand, cost interrupts without gain.",
-        )
-        .reference("ethtool(8), --set-channels; kernel networking/scaling"),
-    Rule::scope("CHN-02", Severity::Medium, "Flows collide on transmit queues", chn_02)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "Hashing a few flows onto queues leaves some queues empty and others shared. A queue has no rate limit of \
-             its own, so look at pause frames (PAU-03) for what couples the flows.",
-        )
-        .reference("kernel networking/multiqueue; tc-fq(8)"),
+    Rule::nic(
+        "CHN-01",
+        Severity::Medium,
+        "Fewer queues than NIC and CPUs allow",
+        chn_01,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "All flows share few queues. More queues than CPUs, on the other hand, cost interrupts \
+         without gain.",
+    )
+    .reference("ethtool(8), --set-channels; kernel networking/scaling"),
+    Rule::scope(
+        "CHN-02",
+        Severity::Medium,
+        "Flows collide on transmit queues",
+        chn_02,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "Hashing a few flows onto queues leaves some queues empty and others shared. A queue has \
+         no rate limit of its own, so look at pause frames (PAU-03) for what couples the flows.",
+    )
+    .reference("kernel networking/multiqueue; tc-fq(8)"),
     Rule::nic("CHN-03", Severity::Info, "Single-queue device", chn_03)
-        .explanation("All receive work starts on one CPU. Below about 2 Gbit/s that alone is no fault.")
+        .explanation(
+            "All receive work starts on one CPU. Below about 2 Gbit/s that alone is no fault.",
+        )
         .reference("kernel networking/scaling"),
-    Rule::nic("IRQ-01", Severity::High, "One CPU handles the interrupts of several queues", irq_01)
-        .explanation("Affinity, or a missing irqbalance, binds all queues to one CPU. The other CPUs cannot help.")
-        .reference("kernel core-api/irq/irq-affinity, networking/scaling"),
-    Rule::nic("IRQ-02", Severity::High, "One queue saturates its CPU", irq_02)
-        .explanation(
-            "Software steering (RPS) moves protocol work to other CPUs. It cannot help when the NIC drops before the \
-             interrupt (NIC-02).",
-        )
-        .reference("kernel networking/scaling, RPS"),
-    Rule::nic("IRQ-03", Severity::Medium, "Interrupts on a remote NUMA node", irq_03)
-        .explanation(
-            "Packets cross the link between NUMA nodes before they are processed. Bind the interrupts to the NIC's own \
-             node.",
-        )
-        .reference("kernel core-api/irq/irq-affinity"),
-    Rule::nic("IRQ-04", Severity::Low, "Software steering is redundant", irq_04)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "The hardware already spreads packets over all CPUs. Steering them again costs inter-processor \
-             interrupts.",
-        )
-        .reference("kernel networking/scaling, RPS"),
-    Rule::nic("IRQ-05", Severity::Low, "Interrupt moderation does not suit the load", irq_05)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "Without moderation every packet raises an interrupt; with much of it every packet is delayed. Adaptive \
-             moderation follows the load.",
-        )
-        .reference("ethtool(8), --coalesce"),
-    Rule::host("SOFT-01", Severity::High, "The backlog of a CPU drops packets", soft_01)
-        .explanation(
-            "The queue per CPU filled up, usually behind RPS, a tunnel or a veth pair. These packets were received and \
-             then dropped.",
-        )
-        .reference("kernel admin-guide/sysctl/net, netdev_max_backlog"),
-    Rule::host("SOFT-02", Severity::Low, "The budget of the receive interrupt runs out", soft_02)
-        .at_most(Confidence::Medium)
-        .explanation("The kernel stopped receiving with work left to do. Without drops that is normal.")
-        .reference("kernel admin-guide/sysctl/net, netdev_budget"),
+    Rule::nic(
+        "IRQ-01",
+        Severity::High,
+        "One CPU handles the interrupts of several queues",
+        irq_01,
+    )
+    .explanation(
+        "Affinity, or a missing irqbalance, binds all queues to one CPU. The other CPUs cannot \
+         help.",
+    )
+    .reference("kernel core-api/irq/irq-affinity, networking/scaling"),
+    Rule::nic(
+        "IRQ-02",
+        Severity::High,
+        "One queue saturates its CPU",
+        irq_02,
+    )
+    .explanation(
+        "Software steering (RPS) moves protocol work to other CPUs. It cannot help when the NIC \
+         drops before the interrupt (NIC-02).",
+    )
+    .reference("kernel networking/scaling, RPS"),
+    Rule::nic(
+        "IRQ-03",
+        Severity::Medium,
+        "Interrupts on a remote NUMA node",
+        irq_03,
+    )
+    .explanation(
+        "Packets cross the link between NUMA nodes before they are processed. Bind the interrupts \
+         to the NIC's own node.",
+    )
+    .reference("kernel core-api/irq/irq-affinity"),
+    Rule::nic(
+        "IRQ-04",
+        Severity::Low,
+        "Software steering is redundant",
+        irq_04,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "The hardware already spreads packets over all CPUs. Steering them again costs \
+         inter-processor interrupts.",
+    )
+    .reference("kernel networking/scaling, RPS"),
+    Rule::nic(
+        "IRQ-05",
+        Severity::Low,
+        "Interrupt moderation does not suit the load",
+        irq_05,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "Without moderation every packet raises an interrupt; with much of it every packet is \
+         delayed. Adaptive moderation follows the load.",
+    )
+    .reference("ethtool(8), --coalesce"),
+    Rule::host(
+        "SOFT-01",
+        Severity::High,
+        "The backlog of a CPU drops packets",
+        soft_01,
+    )
+    .explanation(
+        "The queue per CPU filled up, usually behind RPS, a tunnel or a veth pair. These packets \
+         were received and then dropped.",
+    )
+    .reference("kernel admin-guide/sysctl/net, netdev_max_backlog"),
+    Rule::host(
+        "SOFT-02",
+        Severity::Low,
+        "The budget of the receive interrupt runs out",
+        soft_02,
+    )
+    .at_most(Confidence::Medium)
+    .explanation("The kernel stopped receiving with work left to do. Without drops that is normal.")
+    .reference("kernel admin-guide/sysctl/net, netdev_budget"),
 ];
 
 /// Share of a CPU in interrupts from which on it is the limit.
@@ -97,7 +148,10 @@ fn chn_01(nic: &Nic<'_>) -> Ruling {
         .fix_of_tokens(channels(useful).zip(channels(cur.value)))
         .need("link flap of about 2 s")
         .advice("not more queues than CPUs on the NIC's node")
-        .persist("add the command to the interface's configuration (post-up), or a udev or systemd .link rule"))
+        .persist(
+            "add the command to the interface's configuration (post-up), or a udev or systemd \
+             .link rule",
+        ))
 }
 
 fn local_cores(nic: &Nic<'_>) -> Option<Reading<f64>> {
@@ -106,8 +160,8 @@ fn local_cores(nic: &Nic<'_>) -> Option<Reading<f64>> {
         .ok()
 }
 
-/// Evidence that the few queues are a problem: a saturated CPU, or more flows than queues. Imported text without load
-/// counts as well: users paste it because of a problem.
+/// Evidence that the few queues are a problem: a saturated CPU, or more flows than queues. Imported
+/// text without load counts as well: users paste it because of a problem.
 fn crowded(nic: &Nic<'_>, queues: &Reading<f64>) -> Result<Match, NoMatch> {
     if let Ok(flows) = nic.host.number("fanout.destinations")
         && flows.value > queues.value
@@ -206,9 +260,24 @@ fn collision(host: &Host<'_>) -> Ruling {
     })?;
     let used = expected_queues(flows.value, queues.value);
     Ok(matched()
-        .read(&low, format!("near {full} Mbit/s; it moves in steps of {} Mbit/s", step.value))
-        .read(&flows, format!("a hash uses {used:.1} of {} queues for this number of flows", queues.value))
-        .advice("more queues, `fq` leaf qdiscs, or a fixed mapping of destinations to queues; check PAU-03 first"))
+        .read(
+            &low,
+            format!(
+                "near {full} Mbit/s; it moves in steps of {} Mbit/s",
+                step.value
+            ),
+        )
+        .read(
+            &flows,
+            format!(
+                "a hash uses {used:.1} of {} queues for this number of flows",
+                queues.value
+            ),
+        )
+        .advice(
+            "more queues, `fq` leaf qdiscs, or a fixed mapping of destinations to queues; check \
+             PAU-03 first",
+        ))
 }
 
 fn chn_03(nic: &Nic<'_>) -> Ruling {
@@ -245,7 +314,8 @@ fn chn_03(nic: &Nic<'_>) -> Ruling {
     Ok(matched.advice("spread the work in software if its CPU saturates (IRQ-02)"))
 }
 
-/// The CPU that took most interrupts of this interface, and its share of them: over the period, or since boot.
+/// The CPU that took most interrupts of this interface, and its share of them: over the period, or
+/// since boot.
 fn irq_cpu(nic: &Nic<'_>) -> Result<(u32, f64), NoMatch> {
     match irq_shares(nic)?.first() {
         Some(busiest) => Ok(*busiest),
@@ -273,9 +343,20 @@ fn irq_01(nic: &Nic<'_>) -> Ruling {
     })?;
     Ok(matched()
         .read(&vectors, "spread over several CPUs")
-        .because(nic.key("irq.busiest_cpu"), cpu, format!("takes {:.0} %, at most 80 %", share * 100.0))
-        .because(format!("cpu.{cpu}.softirq"), format!("{:.0} %", load.softirq * 100.0), "below 85 %")
-        .advice("start irqbalance, or write one CPU of the NIC's node into each /proc/irq/N/smp_affinity_list"))
+        .because(
+            nic.key("irq.busiest_cpu"),
+            cpu,
+            format!("takes {:.0} %, at most 80 %", share * 100.0),
+        )
+        .because(
+            format!("cpu.{cpu}.softirq"),
+            format!("{:.0} %", load.softirq * 100.0),
+            "below 85 %",
+        )
+        .advice(
+            "start irqbalance, or write one CPU of the NIC's node into each \
+             /proc/irq/N/smp_affinity_list",
+        ))
 }
 
 fn irq_02(nic: &Nic<'_>) -> Ruling {
@@ -321,7 +402,8 @@ fn irq_02(nic: &Nic<'_>) -> Ruling {
         .persist("repeat the command at boot, for example from a udev rule"))
 }
 
-/// Every CPU but one, as a mask in hexadecimal; at most the first 32 CPUs, which is enough for one queue.
+/// Every CPU but one, as a mask in hexadecimal; at most the first 32 CPUs, which is enough for one
+/// queue.
 fn rps_mask(cpus: f64, except: u32) -> String {
     let count = if cpus >= 32.0 {
         32

@@ -1,4 +1,5 @@
-//! Words and settings that lift limits of a host, for checks before an experiment and for cells of it.
+//! Words and settings that lift limits of a host, for checks before an experiment and for cells of
+//! it.
 
 use crate::rule::Match;
 
@@ -11,12 +12,13 @@ pub(super) const MORE_PORTS: &str =
 pub(super) const LONGER_BACKLOG: &str =
     "restart the server with a longer backlog (nginx: listen 80 backlog=65535)";
 
-/// A higher limit of descriptors. It is inherited from whatever starts the program, so no command changes it alone.
+/// A higher limit of descriptors. It is inherited from whatever starts the program, so no command
+/// changes it alone.
 pub(super) fn descriptors(need: u64) -> String {
     let n = need.max(NOFILE_USUAL);
     format!(
-        "start the program with a limit of {n} descriptors: `prlimit --nofile={n}:{n} PROGRAM` as root, LimitNOFILE={n} in \
-         its systemd unit, or nofile in limits.conf(5)"
+        "start the program with a limit of {n} descriptors: `prlimit --nofile={n}:{n} PROGRAM` as \
+         root, LimitNOFILE={n} in its systemd unit, or nofile in limits.conf(5)"
     )
 }
 

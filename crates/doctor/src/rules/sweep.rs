@@ -9,9 +9,8 @@ use crate::rule::{NoMatch, Ruling, clear, matched, require, unknown};
 
 /// From here on a CPU is saturated, in percent: a program never gets all of it.
 const CORE_FULL_PERCENT: f64 = 95.0;
-/// Up to here a program uses one CPU and no other, in percent: CPU times are counted in ticks, and a control thread
-/// adds
-/// a little.
+/// Up to here a program uses one CPU and no other, in percent: CPU times are counted in ticks, and
+/// a control thread adds a little.
 const ONE_CORE_PERCENT: f64 = 112.0;
 /// From here on streams wait for CPUs, as a share of all of them.
 const CORES_CROWDED: f64 = 0.7;
@@ -66,8 +65,8 @@ const RULES: [SweepRule; 13] = [
     (ReasonName::Loss, |case| case.loss()),
 ];
 
-/// Why `here` is worse than `best`, with the facts that are missing where no rule matches. Without `best`: what limits
-/// `here`; empty where that is not known, as with a full link.
+/// Why `here` is worse than `best`, with the facts that are missing where no rule matches. Without
+/// `best`: what limits `here`; empty where that is not known, as with a full link.
 #[must_use]
 pub fn sweep_reasons(
     best: Option<&SettingFacts>,
@@ -147,8 +146,8 @@ impl Case<'_> {
         ))
     }
 
-    /// A sender of datagrams that sends less than it was asked for, and has the CPU time for more, waits for its socket
-    /// buffer: the queue of its own device is full.
+    /// A sender of datagrams that sends less than it was asked for, and has the CPU time for more,
+    /// waits for its socket buffer: the queue of its own device is full.
     fn sender_back_pressure(&self) -> Ruling {
         given(self.here.lost_percent)?;
         let limit_bps = given(self.here.stream_rate_bps)? as f64 * f64::from(self.here.streams);
@@ -214,7 +213,8 @@ impl Case<'_> {
             "room in the send buffer".to_owned()
         })?;
         reason(format!(
-            "senders wait for room in their send buffers for {:.0} % of the time: net.ipv4.tcp_wmem limits them",
+            "senders wait for room in their send buffers for {:.0} % of the time: \
+             net.ipv4.tcp_wmem limits them",
             share * 100.0
         ))
     }
@@ -267,8 +267,8 @@ impl Case<'_> {
         reason(match self.here.streams {
             1 => format!("one CPU of the {name} is fully used ({percent:.0} %) by one stream"),
             streams => format!(
-                "the program of the {name} uses one whole CPU ({percent:.0} %) and no other for {streams} streams, as \
-                 iperf3 before 3.16 does"
+                "the program of the {name} uses one whole CPU ({percent:.0} %) and no other for \
+                 {streams} streams, as iperf3 before 3.16 does"
             ),
         })
     }

@@ -8,37 +8,59 @@ use crate::rule::{Match, Rule, Ruling, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Scope};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::nic("VIRT-01", Severity::High, "The guest's NIC has no offloads at all", virt_01)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "The back end on the host did not offer checksum, scatter-gather or segmentation, so the guest computes \
-             the checksum of each packet and passes it on alone. This cannot be switched on inside the guest.",
-        )
-        .reference("virtio specification 5.1.3; Open vSwitch documentation, userspace TSO"),
-    Rule::scope("VIRT-02", Severity::Medium, "Receive aggregation differs between the compared guests", virt_02)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "One guest may merge received packets in its NIC and the other cannot. Kernel or back end negotiated \
-             different features.",
-        )
-        .reference("kernel networking/segmentation-offloads; ethtool(8), rx-gro-hw"),
-    Rule::host("VIRT-03", Severity::Medium, "Threads of the virtual switch are unbalanced or on another node", virt_03)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "Polling threads on another NUMA node, or one thread with most of the load, limit the switch. Receive \
-             queues can be moved between threads.",
-        )
-        .reference("Open vSwitch documentation, PMD threads"),
-    Rule::host("VIRT-04", Severity::Low, "Few hits in the exact-match cache under load", virt_04)
-        .at_most(Confidence::Low)
-        .explanation(
-            "Many flows miss the first cache of the virtual switch and take the slower lookups. The signature match \
-             cache suits many flows better.",
-        )
-        .reference("Open vSwitch documentation, EMC and SMC"),
+    Rule::nic(
+        "VIRT-01",
+        Severity::High,
+        "The guest's NIC has no offloads at all",
+        virt_01,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "The back end on the host did not offer checksum, scatter-gather or segmentation, so the \
+         guest computes the checksum of each packet and passes it on alone. This cannot be \
+         switched on inside the guest.",
+    )
+    .reference("virtio specification 5.1.3; Open vSwitch documentation, userspace TSO"),
+    Rule::scope(
+        "VIRT-02",
+        Severity::Medium,
+        "Receive aggregation differs between the compared guests",
+        virt_02,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "One guest may merge received packets in its NIC and the other cannot. Kernel or back end \
+         negotiated different features.",
+    )
+    .reference("kernel networking/segmentation-offloads; ethtool(8), rx-gro-hw"),
+    Rule::host(
+        "VIRT-03",
+        Severity::Medium,
+        "Threads of the virtual switch are unbalanced or on another node",
+        virt_03,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "Polling threads on another NUMA node, or one thread with most of the load, limit the \
+         switch. Receive queues can be moved between threads.",
+    )
+    .reference("Open vSwitch documentation, PMD threads"),
+    Rule::host(
+        "VIRT-04",
+        Severity::Low,
+        "Few hits in the exact-match cache under load",
+        virt_04,
+    )
+    .at_most(Confidence::Low)
+    .explanation(
+        "Many flows miss the first cache of the virtual switch and take the slower lookups. The \
+         signature match cache suits many flows better.",
+    )
+    .reference("Open vSwitch documentation, EMC and SMC"),
 ];
 
-/// Features of a virtio NIC whose back end has no offloads. The fixed receive checksum identifies virtio.
+/// Features of a virtio NIC whose back end has no offloads. The fixed receive checksum identifies
+/// virtio.
 const MARKS: [(&str, &str); 5] = [
     ("tx-checksum-ip-generic", "off [fixed]"),
     ("tx-scatter-gather", "off [fixed]"),
@@ -57,8 +79,9 @@ fn virt_01(nic: &Nic<'_>) -> Ruling {
         matched = matched.read_text(&found, "offered by the host");
     }
     Ok(matched.advice(
-        "on the host: enable csum and host_tso4/host_tso6 of the virtio device (vhost), or userspace TSO of Open vSwitch: \
-         ovs-vsctl set Open_vSwitch . other_config:userspace-tso-enable=true, then restart it",
+        "on the host: enable csum and host_tso4/host_tso6 of the virtio device (vhost), or \
+         userspace TSO of Open vSwitch: ovs-vsctl set Open_vSwitch . \
+         other_config:userspace-tso-enable=true, then restart it",
     ))
 }
 

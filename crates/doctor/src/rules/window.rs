@@ -8,56 +8,103 @@ use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unkno
 use crate::scope::{Host, Reading, Run, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::run("WIN-01", Severity::High, "The receive window is the limit", win_01)
-        .explanation(
-            "The sender waited until the receiver opened its window. No flow is faster than one window per round trip.",
-        )
-        .reference("RFC 7323; kernel networking/ip-sysctl, tcp_rmem"),
-    Rule::run("WIN-02", Severity::High, "The send buffer is the limit", win_02)
-        .explanation(
-            "The sender could not keep enough data in flight. Its buffer must hold two bandwidth-delay products to \
-             survive a loss.",
-        )
-        .reference("kernel networking/ip-sysctl, tcp_wmem"),
-    Rule::run("WIN-03", Severity::Medium, "A fixed window switches autotuning off", win_03)
-        .explanation(
-            "A buffer of a requested size never grows. The kernel doubles the request and cuts it at rmem_max.",
-        )
-        .reference("socket(7), SO_RCVBUF; tcp(7)"),
-    Rule::host("WIN-04", Severity::High, "Features of TCP are disabled", win_04)
-        .explanation(
-            "Without window scaling no window exceeds 64 KB, and without selective acknowledgements every loss costs a \
-             round trip. Both are on by default.",
-        )
-        .reference("RFC 7323, RFC 2018; kernel networking/ip-sysctl"),
-    Rule::host("WIN-05", Severity::High, "TCP memory pressure or pruned receive queues", win_05)
-        .explanation(
-            "The kernel dropped or collapsed data that had arrived. Memory for TCP is short, or the application reads \
-             too slowly.",
-        )
-        .reference("kernel networking/snmp_counter, networking/ip-sysctl, tcp_mem"),
-    Rule::host("WIN-06", Severity::Low, "Slow start after idle, or cached metrics", win_06)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "A sender that pauses returns to slow start, and a threshold cached from an earlier connection ends slow \
-             start early. Both slow down bursts.",
-        )
-        .reference("kernel networking/ip-sysctl, tcp_slow_start_after_idle; ip-tcp_metrics(8)"),
-    Rule::host("UDP-01", Severity::High, "The receiver's socket buffer overflows", udp_01)
-        .explanation(
-            "The datagrams reached this host and the application read them too late. This is no loss of the network.",
-        )
-        .reference("kernel networking/snmp_counter, UdpRcvbufErrors"),
+    Rule::run(
+        "WIN-01",
+        Severity::High,
+        "The receive window is the limit",
+        win_01,
+    )
+    .explanation(
+        "The sender waited until the receiver opened its window. No flow is faster than one window \
+         per round trip.",
+    )
+    .reference("RFC 7323; kernel networking/ip-sysctl, tcp_rmem"),
+    Rule::run(
+        "WIN-02",
+        Severity::High,
+        "The send buffer is the limit",
+        win_02,
+    )
+    .explanation(
+        "The sender could not keep enough data in flight. Its buffer must hold two bandwidth-delay \
+         products to survive a loss.",
+    )
+    .reference("kernel networking/ip-sysctl, tcp_wmem"),
+    Rule::run(
+        "WIN-03",
+        Severity::Medium,
+        "A fixed window switches autotuning off",
+        win_03,
+    )
+    .explanation(
+        "A buffer of a requested size never grows. The kernel doubles the request and cuts it at \
+         rmem_max.",
+    )
+    .reference("socket(7), SO_RCVBUF; tcp(7)"),
+    Rule::host(
+        "WIN-04",
+        Severity::High,
+        "Features of TCP are disabled",
+        win_04,
+    )
+    .explanation(
+        "Without window scaling no window exceeds 64 KB, and without selective acknowledgements \
+         every loss costs a round trip. Both are on by default.",
+    )
+    .reference("RFC 7323, RFC 2018; kernel networking/ip-sysctl"),
+    Rule::host(
+        "WIN-05",
+        Severity::High,
+        "TCP memory pressure or pruned receive queues",
+        win_05,
+    )
+    .explanation(
+        "The kernel dropped or collapsed data that had arrived. Memory for TCP is short, or the \
+         application reads too slowly.",
+    )
+    .reference("kernel networking/snmp_counter, networking/ip-sysctl, tcp_mem"),
+    Rule::host(
+        "WIN-06",
+        Severity::Low,
+        "Slow start after idle, or cached metrics",
+        win_06,
+    )
+    .at_most(Confidence::Medium)
+    .explanation(
+        "A sender that pauses returns to slow start, and a threshold cached from an earlier \
+         connection ends slow start early. Both slow down bursts.",
+    )
+    .reference("kernel networking/ip-sysctl, tcp_slow_start_after_idle; ip-tcp_metrics(8)"),
+    Rule::host(
+        "UDP-01",
+        Severity::High,
+        "The receiver's socket buffer overflows",
+        udp_01,
+    )
+    .explanation(
+        "The datagrams reached this host and the application read them too late. This is no loss \
+         of the network.",
+    )
+    .reference("kernel networking/snmp_counter, UdpRcvbufErrors"),
     Rule::run("UDP-03", Severity::High, "Fragments do not arrive", udp_03)
         .at_most(Confidence::Medium)
         .explanation(
-            "Datagrams that are longer than the MTU are sent as fragments, and none of them arrived, while the control connection \
-             of the same test did. A device on the path drops fragments.",
+            "Datagrams that are longer than the MTU are sent as fragments, and none of them \
+             arrived, while the control connection of the same test did. A device on the path \
+             drops fragments.",
         )
         .reference("RFC 8900; RFC 4963"),
-    Rule::run("UDP-02", Severity::Medium, "Datagrams are fragmented", udp_02)
-        .explanation("One lost fragment loses the whole datagram. Datagrams that fit the MTU do not have that problem.")
-        .reference("RFC 8900"),
+    Rule::run(
+        "UDP-02",
+        Severity::Medium,
+        "Datagrams are fragmented",
+        udp_02,
+    )
+    .explanation(
+        "One lost fragment loses the whole datagram. Datagrams that fit the MTU do not have that \
+         problem.",
+    )
+    .reference("RFC 8900"),
 ];
 
 /// The kernel's own maximum of a receive buffer on hosts with memory.
@@ -66,7 +113,8 @@ const BUFFER_MAX_DEFAULT_BYTES: f64 = 6_291_456.0;
 /// Counters of datagrams that a full receive buffer dropped.
 const SOCKET_OVERFLOWS: [&str; 2] = ["net.snmp.Udp.RcvbufErrors", "net.snmp6.Udp6RcvbufErrors"];
 
-/// Whether overflows of the socket buffer since boot are those of a pasted test: their share of its lost datagrams.
+/// Whether overflows of the socket buffer since boot are those of a pasted test: their share of its
+/// lost datagrams.
 fn is_explained(share: f64) -> bool {
     (0.9..=1.1).contains(&share)
 }
@@ -100,8 +148,8 @@ struct TooSmall {
     ceiling_bps: Option<f64>,
 }
 
-/// Continues when a window limits: it holds less than `products` times rate and round trip of the path; where the rate of
-/// the path is unknown, when the measured rate is what this window permits.
+/// Continues when a window limits: it holds less than `products` times rate and round trip of the
+/// path; where the rate of the path is unknown, when the measured rate is what this window permits.
 fn too_small(
     run: &Run<'_>,
     window: &Reading<f64>,
@@ -159,7 +207,8 @@ fn win_02(run: &Run<'_>) -> Ruling {
     limited(run, share, buffer, 2.0, ("sender", "buffer"), "tcp_wmem")
 }
 
-/// Matches when the sender waited for a window or a buffer that holds too little; `products` as in [`too_small`].
+/// Matches when the sender waited for a window or a buffer that holds too little; `products` as in
+/// [`too_small`].
 fn limited(
     run: &Run<'_>,
     share: Result<Reading<f64>, NoMatch>,
@@ -218,10 +267,15 @@ fn limited(
     Ok(match buffer_triple(&host, sysctl, needed) {
         Some(triple) => {
             let matched = matched.sysctl(&host, &format!("net.ipv4.{sysctl}"), &triple);
-            if matched.remedy.is_empty() { matched.advice(format!("on the {end}")) } else { matched }
+            if matched.remedy.is_empty() {
+                matched.advice(format!("on the {end}"))
+            } else {
+                matched
+            }
         }
         None => matched.advice(format!(
-            "net.ipv4.{sysctl} of the {end} allows more: look for a size that the application sets, or for short memory"
+            "net.ipv4.{sysctl} of the {end} allows more: look for a size that the application \
+             sets, or for short memory"
         )),
     })
 }
@@ -343,7 +397,8 @@ fn win_06(host: &Host<'_>) -> Ruling {
     require(!host.has_full_cpu(), || {
         "a CPU is fully used: the sender may have waited for it".to_owned()
     })?;
-    // A target rate leaves pauses on purpose, and so does the bound of unsent data of a load of `linerate test`.
+    // A target rate leaves pauses on purpose, and so does the bound of unsent data of a load of
+    // `linerate test`.
     let is_paused = |run: &Run<'_>| run.number("target_bps").is_ok() || run.text("phase").is_ok();
     let sent = host
         .runs()
@@ -400,12 +455,20 @@ fn udp_01(host: &Host<'_>) -> Ruling {
     let is_rare = host
         .runs()
         .any(|run| run.number("loss_share").is_ok() && run.datagram_loss().is_none());
-    Ok(if is_rare { matched.severity(Severity::Low) } else { matched }
-        .raise(host, "net.core.rmem_max", 8_388_608.0)
-        .advice("and request the buffer: -w 4M; if that does not help, the receiver's CPU is the limit (CPU-02)"))
+    Ok(if is_rare {
+        matched.severity(Severity::Low)
+    } else {
+        matched
+    }
+    .raise(host, "net.core.rmem_max", 8_388_608.0)
+    .advice(
+        "and request the buffer: -w 4M; if that does not help, the receiver's CPU is the limit \
+         (CPU-02)",
+    ))
 }
 
-/// Whether the receive buffers of the run's host overflowed during it as often as it lost datagrams.
+/// Whether the receive buffers of the run's host overflowed during it as often as it lost
+/// datagrams.
 pub(crate) fn socket_took_the_loss(run: &Run<'_>) -> bool {
     let lost = run
         .number("lost_packets")
@@ -422,7 +485,8 @@ fn udp_02(run: &Run<'_>) -> Ruling {
         .advice(format!("use -l {most}")))
 }
 
-/// Continues when datagrams do not fit the MTU: their length, the MTU, and the longest payload that fits.
+/// Continues when datagrams do not fit the MTU: their length, the MTU, and the longest payload that
+/// fits.
 fn fragmented(run: &Run<'_>) -> Result<(Reading<f64>, Reading<f64>, f64), NoMatch> {
     run.over_udp()?;
     let length = run.number("block_len_bytes")?;
@@ -460,6 +524,7 @@ fn udp_03(run: &Run<'_>) -> Ruling {
         .read(&length, format!("at most {most} bytes"))
         .read(&mtu, "MTU of the interface")
         .advice(format!(
-            "use -l {most}; if those arrive, a firewall or NAT on the path drops fragments; if they do not, UDP is blocked on this port"
+            "use -l {most}; if those arrive, a firewall or NAT on the path drops fragments; if \
+             they do not, UDP is blocked on this port"
         )))
 }

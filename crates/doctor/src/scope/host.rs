@@ -164,7 +164,8 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Datagrams that the UDP sockets of the test dropped over the period; `None` where none was read twice.
+    /// Datagrams that the UDP sockets of the test dropped over the period; `None` where none was
+    /// read twice.
     pub(crate) fn own_socket_drops(&self) -> Option<u64> {
         let own = self
             .period?

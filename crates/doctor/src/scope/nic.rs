@@ -66,7 +66,8 @@ impl<'a> Nic<'a> {
         format!("{} {}", self.host.name(), self.name)
     }
 
-    /// Continues only where the other end has an MTU too: a physical interface or one half of a veth pair.
+    /// Continues only where the other end has an MTU too: a physical interface or one half of a
+    /// veth pair.
     pub(crate) fn wired_or_pair(&self) -> Result<(), NoMatch> {
         let kind = self.text("net.kind").or_else(|_| self.text("drv.name"));
         if kind.is_ok_and(|kind| kind.value == "veth") {
@@ -149,7 +150,8 @@ impl<'a> Nic<'a> {
         self.host.growth_of(&keys)
     }
 
-    /// The interface at the other end of the wire, when exactly two hosts with one such interface in use each are known.
+    /// The interface at the other end of the wire, when exactly two hosts with one such interface
+    /// in use each are known.
     pub(crate) fn peer(&self) -> Option<Self> {
         let snapshot = self.host.other?;
         let host = Host {
@@ -185,7 +187,8 @@ impl<'a> Nic<'a> {
             .delta(&self.key(&format!("stats64.{direction}_bytes")))
     }
 
-    /// Length of the queue of its root discipline, bytes: mean over the period, otherwise at the last reading.
+    /// Length of the queue of its root discipline, bytes: mean over the period, otherwise at the
+    /// last reading.
     pub(crate) fn backlog_bytes(&self) -> Result<Reading<f64>, NoMatch> {
         let kind = self.text("qdisc.root.kind");
         if let Some(kind) = kind.ok().filter(|kind| kind.value == "noqueue") {

@@ -7,13 +7,15 @@ use super::nic::Nic;
 use super::reading::Reading;
 use crate::rule::{NoMatch, clear, inapplicable, require, unknown};
 
-/// A round trip that grows this many times under load shows a queue, unless it is shorter than what schedulers add.
+/// A round trip that grows this many times under load shows a queue, unless it is shorter than what
+/// schedulers add.
 pub(crate) const QUEUE_INFLATION_MIN: f64 = 3.0;
 pub(crate) const QUEUE_RTT_MIN_US: f64 = 5_000.0;
 
 /// Retransmitted segments or missing datagrams that show loss, of all.
 const LOSS_MIN: f64 = 1e-3;
-/// Payload in a rate of packets of 1,500 bytes with their Ethernet headers, with some slack: 1,448 of 1,514 bytes.
+/// Payload in a rate of packets of 1,500 bytes with their Ethernet headers, with some slack: 1,448
+/// of 1,514 bytes.
 const PACED_PAYLOAD: f64 = 0.93;
 /// Part of the retransmitted segments from which on they were late and not lost.
 const SPURIOUS_MIN: f64 = 0.5;
@@ -32,7 +34,8 @@ pub(crate) struct Run<'a> {
 pub(crate) struct Inflation {
     /// The round trip under load, of that without.
     pub(crate) times: f64,
-    /// What it was concluded from beside the round trip under load: the growth itself, or the round trip without load.
+    /// What it was concluded from beside the round trip under load: the growth itself, or the round
+    /// trip without load.
     pub(crate) read: Reading<f64>,
     /// Round trip under load, microseconds.
     pub(crate) loaded: Result<Reading<f64>, NoMatch>,
@@ -81,7 +84,8 @@ impl<'a> Run<'a> {
         Ok(concluded)
     }
 
-    /// Whether one of these is what limited it for most of the time. Ends a rule where something else did.
+    /// Whether one of these is what limited it for most of the time. Ends a rule where something
+    /// else did.
     pub(crate) fn is_limited_by(&self, names: &[&str]) -> Result<bool, NoMatch> {
         match self.limit() {
             Some(limit) if names.contains(&limit) => Ok(true),
@@ -90,7 +94,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How the round trip grows under load: of probes, where there were any; otherwise of the test's own segments.
+    /// How the round trip grows under load: of probes, where there were any; otherwise of the
+    /// test's own segments.
     pub(crate) fn inflation(&self) -> Result<Inflation, NoMatch> {
         let (idle, loaded) = (self.number("rtt_idle_us"), self.number("rtt_loaded_us"));
         if idle.is_err() && loaded.is_err() {
@@ -127,7 +132,8 @@ impl<'a> Run<'a> {
             .filter(|grown| grown.times >= QUEUE_INFLATION_MIN && is_long(grown))
     }
 
-    /// A round trip that grows more than the work of the hosts explains, also where the queue is short.
+    /// A round trip that grows more than the work of the hosts explains, also where the queue is
+    /// short.
     pub(crate) fn has_growing_queue(&self) -> bool {
         const TIMES_MIN: f64 = 1.3;
         const GROWTH_MIN_US: f64 = 1_000.0;
@@ -139,7 +145,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// How many of the retransmitted segments the receiver had already, where most were: they came late and were not lost.
+    /// How many of the retransmitted segments the receiver had already, where most were: they came
+    /// late and were not lost.
     fn undone(&self) -> Option<(Reading<f64>, Reading<f64>)> {
         let (twice, repeated) = self
             .number("dsack_segments")
@@ -171,7 +178,8 @@ impl<'a> Run<'a> {
             .filter(|share| share.value >= LOSS_MIN)
     }
 
-    /// Whether the send buffer takes no whole block: each write sleeps until acknowledgements make room.
+    /// Whether the send buffer takes no whole block: each write sleeps until acknowledgements make
+    /// room.
     pub(crate) fn is_buffer_below_block(&self) -> bool {
         let sizes = self
             .number("sndbuf_bytes")
@@ -213,7 +221,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Both ends are in one network namespace. Ends of one machine in different ones share its CPUs, but no interface.
+    /// Both ends are in one network namespace. Ends of one machine in different ones share its
+    /// CPUs, but no interface.
     fn is_over_loopback(&self) -> bool {
         self.is("same_host")
             && self

@@ -168,7 +168,8 @@ impl DirectionStats {
             .filter(|_| !tcp.is_empty());
         insert(&mut facts, "dsack_segments", twice.map(Value::from));
         let cwnd_bytes = tcp.iter().map(|tcp| tcp.snd_cwnd_bytes).sum();
-        // Whether it was slow start is known once the rate of the rest is; until then it may have been.
+        // Whether it was slow start is known once the rate of the rest is; until then it may have
+        // been.
         let opening = cwnd_bytes > self.cwnd_bytes && again == 0 && !tcp.is_empty();
         insert(&mut facts, SLOW_START, opening.then(|| true.into()));
         self.cwnd_bytes = cwnd_bytes;
@@ -179,7 +180,8 @@ impl DirectionStats {
         });
     }
 
-    /// The intervals. Those in which the window opened are marked if they are within the duration of slow start.
+    /// The intervals. Those in which the window opened are marked if they are within the duration
+    /// of slow start.
     pub(super) fn intervals(&self) -> Vec<TestInterval> {
         let end_s = self.slow_start_s().unwrap_or(0.0);
         let begin_s = self.intervals.first().map_or(0.0, |first| first.start_s);
@@ -247,7 +249,8 @@ pub(crate) fn added_up(rows: Vec<TcpLimits>) -> TcpLimits {
         .fold(TcpLimits::default(), TcpLimits::saturating_add)
 }
 
-/// What senders waited for, of the time they had something to send; and how much of `seconds` that was.
+/// What senders waited for, of the time they had something to send; and how much of `seconds` that
+/// was.
 pub(crate) fn shares(facts: &mut RunFacts, limits: Option<TcpLimits>, seconds: f64) {
     let Some(limits) = limits.filter(|limits| limits.busy_us > 0) else {
         return;
@@ -266,7 +269,8 @@ pub(crate) fn shares(facts: &mut RunFacts, limits: Option<TcpLimits>, seconds: f
     }
 }
 
-/// Datagrams of an interval: those that a sender sent, and those that a receiver saw, received and missed.
+/// Datagrams of an interval: those that a sender sent, and those that a receiver saw, received and
+/// missed.
 fn datagrams(facts: &mut RunFacts, rows: &[&StreamInterval]) {
     let of = |role: StreamRole| {
         let udp: Vec<_> = rows

@@ -1,5 +1,5 @@
-//! Hosts as tables of tests describe them: `key=value` is a fact, `+key=growth` a counter over a window of 10 s, `#key=value` a
-//! total, `@cpuN:state=percent` a load.
+//! Hosts as tables of tests describe them: `key=value` is a fact, `+key=growth` a counter over a
+//! window of 10 s, `#key=value` a total, `@cpuN:state=percent` a load.
 
 use linerate_doctor::{Delta, Observed, Period};
 use linerate_model::snapshot::{Snapshot, Source, Value};

@@ -1,4 +1,5 @@
-//! Attribution of CPU time: a host that is busy with other programs is no evidence about the server on it.
+//! Attribution of CPU time: a host that is busy with other programs is no evidence about the server
+//! on it.
 
 use linerate_model::http::units::rounded;
 use linerate_model::http::{CellFacts, EndpointFacts, Side};
@@ -6,8 +7,8 @@ use linerate_model::http::{CellFacts, EndpointFacts, Side};
 use super::{endpoint, name};
 use crate::rule::{NoMatch, unknown};
 
-/// Programs outside the test with this share of the busy time of a CPU, or of all, are what it is busy with when no part of
-/// the test took more.
+/// Programs outside the test with this share of the busy time of a CPU, or of all, are what it is
+/// busy with when no part of the test took more.
 const MAIN_PART: f64 = 0.3;
 /// On one host, an endpoint that takes this many times as much as the other is what fills its CPUs.
 const OUTWEIGHS: f64 = 2.0;
@@ -96,8 +97,9 @@ impl CpuAttribution {
         .fitted())
     }
 
-    /// The parts add up to the whole at most. Kernels that do not time interrupts apart count them for programs as well, so
-    /// they give way first; what is left is other programs', up to what is known of these.
+    /// The parts add up to the whole at most. Kernels that do not time interrupts apart count them
+    /// for programs as well, so they give way first; what is left is other programs', up to what is
+    /// known of these.
     fn fitted(mut self) -> Self {
         let own = self.server.unwrap_or(0.0) + self.generator.unwrap_or(0.0);
         let scale = if own > self.busy {

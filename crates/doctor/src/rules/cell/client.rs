@@ -94,8 +94,8 @@ fn descriptors(facts: &CellFacts) -> String {
 /// What makes a late generator send in time.
 fn sooner(facts: &CellFacts) -> String {
     if facts.client.core_busy.is_some_and(|busy| busy < CORE_FULL) {
-        return "the client's CPUs had time, so its host woke it late: the performance governor and shallow idle \
-                states help, and no virtual machine does"
+        return "the client's CPUs had time, so its host woke it late: the performance governor and \
+                shallow idle states help, and no virtual machine does"
             .to_owned();
     }
     MORE_CLIENT.to_owned()

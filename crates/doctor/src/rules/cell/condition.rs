@@ -1,4 +1,5 @@
-//! Comparisons of measurements with thresholds. Their distance to the threshold is the confidence of the match.
+//! Comparisons of measurements with thresholds. Their distance to the threshold is the confidence
+//! of the match.
 
 use linerate_model::finding::{Confidence, Evidence};
 use linerate_model::http::units::{grouped, rounded};
@@ -9,7 +10,8 @@ use crate::rule::{Match, Ruling, clear, matched};
 const LOW: f64 = 0.03;
 /// Values this close to a threshold are probably on their side of it.
 const MEDIUM: f64 = 0.1;
-/// The room above a threshold near 1 is scaled to this distance, so that a full link has a high confidence.
+/// The room above a threshold near 1 is scaled to this distance, so that a full link has a high
+/// confidence.
 const ROOM: f64 = 0.12;
 
 /// A comparison that holds.
@@ -94,7 +96,8 @@ pub(super) fn happened(what: &str, count: Option<u64>) -> Option<Condition> {
     })
 }
 
-/// Matches because of any of these conditions, each with its advice. The most certain one sets the confidence.
+/// Matches because of any of these conditions, each with its advice. The most certain one sets the
+/// confidence.
 pub(super) fn any(conditions: Vec<(Condition, String)>) -> Ruling {
     let Some(confidence) = conditions
         .iter()

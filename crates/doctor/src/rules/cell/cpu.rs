@@ -142,7 +142,8 @@ fn cpus(facts: &CellFacts) -> Result<(&EndpointFacts, f64), NoMatch> {
 fn advice(server: &EndpointFacts, core: &str) -> String {
     if let Some(share) = server.core_softirq.filter(|share| *share >= SOFTIRQ_MOST) {
         return format!(
-            "CPU{core} spends {} in interrupts: spread them over queues or CPUs (RSS, RPS, IRQ affinity), see `linerate doctor`",
+            "CPU{core} spends {} in interrupts: spread them over queues or CPUs (RSS, RPS, IRQ \
+             affinity), see `linerate doctor`",
             percent(share)
         );
     }
@@ -152,7 +153,8 @@ fn advice(server: &EndpointFacts, core: &str) -> String {
     }
     match server.imbalance.filter(|imbalance| *imbalance > IMBALANCE) {
         Some(imbalance) => format!(
-            "connections are spread unevenly over its threads (fullest to mean {}): rebalance them, or use many more connections than threads",
+            "connections are spread unevenly over its threads (fullest to mean {}): rebalance \
+             them, or use many more connections than threads",
             rounded(imbalance)
         ),
         None => "more threads of the server, or one listener for each (SO_REUSEPORT)".to_owned(),

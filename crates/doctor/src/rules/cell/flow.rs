@@ -64,8 +64,8 @@ pub(super) fn concurrency(facts: &CellFacts) -> Ruling {
         .advice(advice))
 }
 
-/// An offered rate that its connections cannot carry by arithmetic: each has one request at a time, and a response takes as
-/// long as without load, so nothing else is full.
+/// An offered rate that its connections cannot carry by arithmetic: each has one request at a time,
+/// and a response takes as long as without load, so nothing else is full.
 pub(super) fn too_few(facts: &CellFacts) -> Ruling {
     require(!is_met(facts), || "the offered rate was met".to_owned())?;
     let (Some(Mode::Open { rate_per_s, .. }), Some(service_ns), Some(alone_ns)) =
@@ -90,7 +90,8 @@ pub(super) fn too_few(facts: &CellFacts) -> Ruling {
     let [allowed, offered] = [allowed_per_s, rate_per_s].map(rate_text);
     let each = time_name(service_ns);
     let text = format!(
-        "{} connections allow {allowed} at {each} a response, of {offered} that were due; one request alone took {}",
+        "{} connections allow {allowed} at {each} a response, of {offered} that were due; one \
+         request alone took {}",
         grouped(u64::from(facts.key.connections)),
         time_name(alone_ns)
     );
@@ -117,7 +118,8 @@ fn rate_text(per_s: f64) -> String {
     format!("{}/s", rounded((per_s * 10.0).round() / 10.0))
 }
 
-/// Whether more requests in flight would only wait. A busy client does not slow responses that take as long as one alone.
+/// Whether more requests in flight would only wait. A busy client does not slow responses that take
+/// as long as one alone.
 fn is_path_full(facts: &CellFacts) -> bool {
     let of_server = facts
         .server

@@ -1,7 +1,8 @@
 //! What limited a cell of the HTTP lab.
 //!
-//! The rules are applied in a fixed order. The first match is the verdict, later ones contribute. When a rule that comes
-//! before the first match lacks facts, the verdict is [`VerdictClass::Unknown`], because it could have been that one.
+//! The rules are applied in a fixed order. The first match is the verdict, later ones contribute.
+//! When a rule that comes before the first match lacks facts, the verdict is
+//! [`VerdictClass::Unknown`], because it could have been that one.
 
 mod attribution;
 mod client;
@@ -151,7 +152,9 @@ fn undecided(facts: &CellFacts, unknown: &[Unknown]) -> Match {
     let advice = if !advice.is_empty() {
         advice.join("; ")
     } else if facts.server.is_none() {
-        "run `linerate http serve` there, or `linerate http agent` beside the server, to know its side".to_owned()
+        "run `linerate http serve` there, or `linerate http agent` beside the server, to know its \
+         side"
+            .to_owned()
     } else {
         "try other numbers of connections, and look at the figures of both ends".to_owned()
     };

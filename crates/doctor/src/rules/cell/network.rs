@@ -7,7 +7,8 @@ use linerate_model::http::{CellFacts, Network};
 use super::condition::{Condition, any, at_least, less_than};
 use crate::rule::{Match, Ruling, clear, matched, require, unknown};
 
-/// A link is full from here on, in responses as a share of the ceiling or in bits as a share of its speed.
+/// A link is full from here on, in responses as a share of the ceiling or in bits as a share of its
+/// speed.
 const FULL: f64 = 0.97;
 /// From here on a queue that overflows shows that the link is full.
 const NEARLY_FULL: f64 = 0.9;
@@ -39,7 +40,8 @@ pub(super) fn bound(facts: &CellFacts) -> Ruling {
         .collect())
 }
 
-/// A path that loses nothing without load, and loses under this one: the queue before its slowest link overflows.
+/// A path that loses nothing without load, and loses under this one: the queue before its slowest
+/// link overflows.
 fn overflowing(facts: &CellFacts) -> Option<Condition> {
     let share = facts
         .server
@@ -49,7 +51,8 @@ fn overflowing(facts: &CellFacts) -> Option<Condition> {
     let used = used_share(facts).filter(|used| *used >= NEARLY_FULL)?;
     (facts.is_lossy_without_load == Some(false)).then(|| {
         Condition::certain(format!(
-            "{} of the network in use, and {} of the segments sent again, which without load are not: its queue overflows",
+            "{} of the network in use, and {} of the segments sent again, which without load are \
+             not: its queue overflows",
             percent(used),
             percent(share)
         ))
@@ -113,8 +116,8 @@ pub(super) fn has_room(facts: &CellFacts, found: Match, threshold: f64) -> Rulin
     }
 }
 
-/// Share of the link in use: bits of its speed, or responses of its ceiling where that is more. A path that is slower
-/// than the link it begins with is full before the link is.
+/// Share of the link in use: bits of its speed, or responses of its ceiling where that is more. A
+/// path that is slower than the link it begins with is full before the link is.
 pub(super) fn used_share(facts: &CellFacts) -> Option<f64> {
     [facts.medians.nic_util, facts.medians.of_ceiling]
         .into_iter()

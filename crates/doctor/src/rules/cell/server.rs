@@ -54,8 +54,8 @@ pub(super) fn refused_connections(facts: &CellFacts) -> Ruling {
         "requests that the server refused with 503"
     };
     let advice = format!(
-        "the server is at its limit of connections or requests: `linerate http serve --max-conns N` with more than {} \
-         (nginx: worker_connections)",
+        "the server is at its limit of connections or requests: `linerate http serve --max-conns \
+         N` with more than {} (nginx: worker_connections)",
         facts.key.connections
     );
     any(happened(what, Some(error.count))

@@ -94,7 +94,8 @@ pub(super) fn disturbed(facts: &CellFacts) -> Ruling {
     any(found)
 }
 
-/// Connections that could not be opened, unless this host had none left, which is a verdict of its own.
+/// Connections that could not be opened, unless this host had none left, which is a verdict of its
+/// own.
 fn not_open(facts: &CellFacts) -> Option<(Condition, String)> {
     let is_client_limit = facts
         .errors

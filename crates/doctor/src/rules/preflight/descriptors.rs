@@ -19,8 +19,8 @@ const NR_OPEN_USUAL: u64 = 1_048_576;
 /// More worker processes are a mistake.
 const WORKERS_MAX: u64 = 1024;
 
-/// Worker processes for a number of connections, where each process may have this number of descriptors: 1 for none
-/// beside the generator itself, `None` where no number of them suffices.
+/// Worker processes for a number of connections, where each process may have this number of
+/// descriptors: 1 for none beside the generator itself, `None` where no number of them suffices.
 #[must_use]
 pub fn worker_processes(connections: u32, threads: u32, descriptors: u64) -> Option<u32> {
     let beside = OTHERS + OF_THREAD * u64::from(threads);

@@ -1,6 +1,7 @@
 //! What both hosts must provide for a plan of the HTTP lab, checked before it runs.
 //!
-//! A check that fails names the cells it makes impossible; the others run. What would only change the results warns.
+//! A check that fails names the cells it makes impossible; the others run. What would only change
+//! the results warns.
 
 mod cpu;
 mod descriptors;
@@ -52,7 +53,8 @@ pub struct Preflight {
     pub port: u16,
     /// Addresses and ports of the server that connections are spread over.
     pub destinations: u32,
-    /// How far the clocks of the hosts may be apart after they were compared; absent when they could not be.
+    /// How far the clocks of the hosts may be apart after they were compared; absent when they
+    /// could not be.
     pub clock_error_ns: Option<u64>,
 }
 
@@ -101,8 +103,8 @@ impl Preflight {
     }
 }
 
-/// What a host must provide. The rule about it is ruled out where the host does, and ends as unknown where a fact is
-/// missing.
+/// What a host must provide. The rule about it is ruled out where the host does, and ends as
+/// unknown where a fact is missing.
 struct Requirement<'a> {
     id: &'a str,
     side: Side,
@@ -119,9 +121,9 @@ impl<'a> Requirement<'a> {
         value.map_or_else(|| unknown(self.id, "could not be read"), Ok)
     }
 
-    /// Matches when the host, which has `have`, does not provide what is needed: [`Severity::Blocker`] makes cells
-    /// impossible, [`Severity::Medium`] may change results, [`Severity::Info`] is provided for.
-    /// What changes that is added by `help`.
+    /// Matches when the host, which has `have`, does not provide what is needed:
+    /// [`Severity::Blocker`] makes cells impossible, [`Severity::Medium`] may change results,
+    /// [`Severity::Info`] is provided for. What changes that is added by `help`.
     fn ruling(
         &self,
         is_met: bool,

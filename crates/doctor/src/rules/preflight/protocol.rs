@@ -1,4 +1,5 @@
-//! Inside TLS and in HTTP/2 a connection costs the generator much more than in plain text, so it may have fewer of them.
+//! Inside TLS and in HTTP/2 a connection costs the generator much more than in plain text, so it
+//! may have fewer of them.
 
 use linerate_model::finding::Severity;
 use linerate_model::http::units::grouped;
@@ -14,8 +15,8 @@ const SLOTS_MAX: u64 = 65_536;
 
 const PLAIN: &str = "HTTP/1.1 in plain text (http:// without --h2) holds more";
 
-/// Why the generator cannot have this number of connections, each with this number of requests at a time, inside TLS or
-/// in HTTP/2; `None` where it can.
+/// Why the generator cannot have this number of connections, each with this number of requests at a
+/// time, inside TLS or in HTTP/2; `None` where it can.
 #[must_use]
 pub fn too_many_connections(connections: u32, streams: u32) -> Option<String> {
     exceeds(connections, streams).then(|| {
