@@ -11,8 +11,8 @@ use crate::server::limits::pending_limit::PendingBounds;
 use crate::server::limits::requirements::Requirements;
 use crate::server::limits::resource_quota::{Capacity, ResourceQuota};
 
-/// Datagrams of any addresses in any order never make the table of half-open flows larger than its bound, and open only
-/// flows whose first datagram was held. Returns how many were opened.
+/// Datagrams of any addresses in any order never make the table of half-open flows larger than its
+/// bound, and open only flows whose first datagram was held. Returns how many were opened.
 pub fn half_open_flows(script: &[u8]) -> usize {
     let bounds = PendingBounds {
         total: 8,
@@ -41,8 +41,8 @@ pub fn half_open_flows(script: &[u8]) -> usize {
     opened
 }
 
-/// Whatever is taken and released in whatever order, the sums stay within the capacity, and nothing is left when all is
-/// released. Returns how many tests were admitted.
+/// Whatever is taken and released in whatever order, the sums stay within the capacity, and nothing
+/// is left when all is released. Returns how many tests were admitted.
 pub fn quotas(script: &[u8]) -> usize {
     let capacity = Capacity {
         descriptors: 40,

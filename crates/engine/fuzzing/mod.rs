@@ -1,5 +1,5 @@
-//! What fuzz targets and property tests check: functions over arbitrary bytes that panic when a promise is broken.
-//! Not part of the interface.
+//! What fuzz targets and property tests check: functions over arbitrary bytes that panic when a
+//! promise is broken. Not part of the interface.
 
 mod bounds;
 
@@ -19,8 +19,8 @@ use crate::server::admission::Admission;
 
 pub use bounds::{half_open_flows, quotas};
 
-/// Any events on several sessions at once leave every session with exactly one end, and the registry with no more sessions
-/// than the rules allow. Returns how many tests ran.
+/// Any events on several sessions at once leave every session with exactly one end, and the
+/// registry with no more sessions than the rules allow. Returns how many tests ran.
 pub fn sessions(script: &[u8]) -> usize {
     let Some((&[rules, ..], script)) = script.split_first_chunk::<1>() else {
         return 0;
@@ -31,8 +31,9 @@ pub fn sessions(script: &[u8]) -> usize {
     harness.ran
 }
 
-/// What happens to one session alone is what happens to it among others, whatever those do and in whatever order. The
-/// sessions of the script come from different addresses and the server has room for all, so that no rule joins them.
+/// What happens to one session alone is what happens to it among others, whatever those do and in
+/// whatever order. The sessions of the script come from different addresses and the server has room
+/// for all, so that no rule joins them.
 pub fn independence(script: &[u8]) {
     let roomy = ServerPolicy::default();
     let mut together = Harness::new(&roomy, false);

@@ -12,9 +12,9 @@ use crate::dialect::native::intake::OF_CLIENTS;
 /// Bytes that one step of a script sends.
 const STEP_BYTES: usize = 32 << 10;
 
-/// Whatever the client of a server sends, in records of any length and also invalid ones: a turn returns no more plaintext than
-/// it reads, nothing stays behind, and a connection brings no more than its limits before it ends. Returns the plaintext that
-/// arrived.
+/// Whatever the client of a server sends, in records of any length and also invalid ones: a turn
+/// returns no more plaintext than it reads, nothing stays behind, and a connection brings no more
+/// than its limits before it ends. Returns the plaintext that arrived.
 ///
 /// # Panics
 /// When one of these promises is broken.

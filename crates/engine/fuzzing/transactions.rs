@@ -1,4 +1,5 @@
-//! A client of requests and responses that does what a script says, over a pair of connected sockets.
+//! A client of requests and responses that does what a script says, over a pair of connected
+//! sockets.
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -13,8 +14,9 @@ use crate::dialect::native::server::responder::{Meter, Turn};
 /// Answer to the head of the stream.
 const ANSWER: [u8; 16] = *b"answer of a head";
 
-/// Whatever a client sends and however little it reads: it gets one response per complete request and no byte more, an amount
-/// holds for requests and responses together, and each turn ends. Returns the bytes of responses that arrived.
+/// Whatever a client sends and however little it reads: it gets one response per complete request
+/// and no byte more, an amount holds for requests and responses together, and each turn ends.
+/// Returns the bytes of responses that arrived.
 ///
 /// # Panics
 /// When one of these promises is broken.
@@ -57,7 +59,8 @@ pub fn transactions(script: &[u8]) -> u64 {
         assert!(
             totals.sent_bytes <= ANSWER.len() as u64 + complete * u64::from(spec.response_bytes)
         );
-        // The first byte beyond the amount shows that there is more; a read or write that has begun ends.
+        // The first byte beyond the amount shows that there is more; a read or write that has begun
+        // ends.
         let most = allowed.map_or(u64::MAX, |bytes| bytes + 1 + ANSWER.len() as u64);
         assert!(
             totals.received_bytes + totals.sent_bytes <= most,

@@ -13,7 +13,8 @@ pub trait Interrupts {
     fn fd(&self) -> BorrowedFd<'_>;
     /// The next request, as text such as `Interrupt(2)`.
     fn take(&self) -> Option<String>;
-    /// Whether the lists a server reads from files are to be read again; looked at after [`Interrupts::take`].
+    /// Whether the lists a server reads from files are to be read again; looked at after
+    /// [`Interrupts::take`].
     fn take_reload(&self) -> bool {
         false
     }

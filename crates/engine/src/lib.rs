@@ -1,8 +1,8 @@
 //! Runs tests: control connections, stream workers, pacing, sampling, and servers.
 //!
-//! Each module of [`dialect`] has a `client::run` and a `server::run`. They drive a sans-IO protocol machine over
-//! non-blocking sockets from one control thread and leave moving bytes to worker threads; the output is a sequence of
-//! [`linerate_model::Event`]s.
+//! Each module of [`dialect`] has a `client::run` and a `server::run`. They drive a sans-IO
+//! protocol machine over non-blocking sockets from one control thread and leave moving bytes to
+//! worker threads; the output is a sequence of [`linerate_model::Event`]s.
 
 #![forbid(unsafe_code)]
 

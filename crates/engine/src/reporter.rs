@@ -6,8 +6,9 @@ use linerate_model::spec::LocalOptions;
 use linerate_model::{Event, EventSink, SinkError, TestSpec};
 use linerate_sys::clock;
 
-/// Passes events to a sink and to the collectors of what a client requested. Remembers the first failure, so that a full
-/// disk or a closed pipe ends the test at one place instead of at every report.
+/// Passes events to a sink and to the collectors of what a client requested. Remembers the first
+/// failure, so that a full disk or a closed pipe ends the test at one place instead of at every
+/// report.
 pub(crate) struct Reporter<'a> {
     sink: Box<dyn EventSink + 'a>,
     report: Option<Box<dyn Collector<ServerOutput>>>,

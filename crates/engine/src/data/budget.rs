@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Amount that all senders of one direction may take from, block by block.
 ///
-/// During the warm-up it is unlimited; [`Budget::arm`] starts the count. A sender takes whole blocks and stops at the
-/// first refusal, so the test ends within one block of the amount however many streams share it.
+/// During the warm-up it is unlimited; [`Budget::arm`] starts the count. A sender takes whole
+/// blocks and stops at the first refusal, so the test ends within one block of the amount however
+/// many streams share it.
 #[derive(Debug)]
 pub(crate) struct Budget {
     unit: Unit,
@@ -39,7 +40,8 @@ impl Budget {
         self.left.store(self.amount, Ordering::Relaxed);
     }
 
-    /// Takes up to `blocks` blocks of `block_len` bytes; returns how many may be sent, 0 when the amount is used up.
+    /// Takes up to `blocks` blocks of `block_len` bytes; returns how many may be sent, 0 when the
+    /// amount is used up.
     pub(crate) fn take(&self, blocks: u64, block_len: u64) -> u64 {
         let mut granted = 0;
         let _ = self

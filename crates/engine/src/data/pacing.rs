@@ -2,9 +2,9 @@
 
 /// Schedule of a rate: byte number `n` is due at `start + n * 8 / rate`.
 ///
-/// Deadlines are absolute, computed from the byte count in integers, so the rate neither drifts nor depends on when
-/// the sender woke up. A sender that was held up sends what became due at once, as the original does: its rate is an
-/// average since the start of the test.
+/// Deadlines are absolute, computed from the byte count in integers, so the rate neither drifts nor
+/// depends on when the sender woke up. A sender that was held up sends what became due at once, as
+/// the original does: its rate is an average since the start of the test.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schedule {
     start_ns: u64,
@@ -23,7 +23,8 @@ impl Schedule {
         }
     }
 
-    /// When the byte after the first `bytes` may be sent, monotonic ns; rounded up, so that it is allowed then.
+    /// When the byte after the first `bytes` may be sent, monotonic ns; rounded up, so that it is
+    /// allowed then.
     pub(crate) fn due_ns(&self, bytes: u64) -> u64 {
         let after = (u128::from(bytes) * 8 * NS_PER_S).div_ceil(u128::from(self.rate_bps));
         self.start_ns

@@ -8,8 +8,8 @@ use linerate_sys::{PageBuffer, Result};
 
 use crate::random::Sequence;
 
-/// One block of payload. All streams of a test send the same one: the content is never looked at, and a shared block
-/// stays in the CPU's cache.
+/// One block of payload. All streams of a test send the same one: the content is never looked at,
+/// and a shared block stays in the CPU's cache.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -25,8 +25,9 @@ pub(crate) fn block(payload: Payload, len: usize) -> Result<PageBuffer> {
     Ok(block)
 }
 
-/// A block of the repeating payload of `len` bytes or more, with `more` bytes behind it. Blocks of all tests of this
-/// process that are nearly as long are one: a client that names a long block costs memory once, however often it connects.
+/// A block of the repeating payload of `len` bytes or more, with `more` bytes behind it. Blocks of
+/// all tests of this process that are nearly as long are one: a client that names a long block
+/// costs memory once, however often it connects.
 ///
 /// # Errors
 /// `OutOfMemory`.

@@ -1,7 +1,8 @@
 //! What a server lets a test move: rates that its tests share, and an amount.
 //!
-//! Workers ask before they read or write and charge afterwards, so a limit holds from the first byte. A sender waits; a
-//! receiver does not read, which closes the window of a TCP sender and lets the kernel drop datagrams.
+//! Workers ask before they read or write and charge afterwards, so a limit holds from the first
+//! byte. A sender waits; a receiver does not read, which closes the window of a TCP sender and lets
+//! the kernel drop datagrams.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +31,8 @@ pub(crate) enum Grant {
 pub(crate) enum Traffic {
     /// Data of a load.
     Load,
-    /// Probes, whose delay is measured: they wait for other probes alone, while the load waits for both.
+    /// Probes, whose delay is measured: they wait for other probes alone, while the load waits for
+    /// both.
     Probes,
 }
 
@@ -44,7 +46,8 @@ pub(crate) struct SharedRate {
     probes_paid_until_ns: AtomicU64,
 }
 
-/// Time at the rate for which bytes are granted at once: short enough to be smooth, long enough to be cheap.
+/// Time at the rate for which bytes are granted at once: short enough to be smooth, long enough to
+/// be cheap.
 const PORTION_NS: u64 = 4_000_000;
 /// Smallest portion: about one segment on Ethernet.
 const PORTION_MIN_BYTES: u64 = 1448;
@@ -53,7 +56,8 @@ const CREDIT_NS: u64 = 10_000_000;
 
 impl Quota {
     pub(crate) fn new(rates: Vec<Arc<SharedRate>>, amount_bytes: Option<u64>) -> Self {
-        // The first byte beyond the amount shows that the test is larger; it is counted, and nothing follows it.
+        // The first byte beyond the amount shows that the test is larger; it is counted, and
+        // nothing follows it.
         let left = |bytes: u64| Arc::new(AtomicU64::new(bytes.saturating_add(1)));
         Self {
             rates,
@@ -93,8 +97,8 @@ impl Quota {
         }
     }
 
-    /// Bytes that were moved. Streams granted at the same time may have moved more than was left; what exceeds a rate
-    /// is waited for later.
+    /// Bytes that were moved. Streams granted at the same time may have moved more than was left;
+    /// what exceeds a rate is waited for later.
     pub(crate) fn charge(&self, now_ns: u64, traffic: Traffic, bytes: u64) {
         for rate in &self.rates {
             rate.charge(now_ns, traffic, bytes);
@@ -157,7 +161,8 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// Bytes that greedy workers with these quotas move from 1 s to 2 s; each in portions as it is granted.
+    /// Bytes that greedy workers with these quotas move from 1 s to 2 s; each in portions as it is
+    /// granted.
     fn moved(quotas: &[Quota]) -> Vec<u64> {
         let mut moved = vec![0; quotas.len()];
         for now_ns in (S..2 * S).step_by(100_000) {

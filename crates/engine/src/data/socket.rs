@@ -26,8 +26,8 @@ pub(crate) fn protocol(spec: &TestSpec) -> Protocol {
 /// scheduled. The kernel caps it at `net.core.rmem_max` for ordinary users.
 const UDP_RECEIVE_BUFFER_BYTES: u32 = 64 * 1024 * 1024;
 
-/// Options that work before and after the connection is made. Both ends set them: a server's accepted sockets do not
-/// inherit the client's options.
+/// Options that work before and after the connection is made. Both ends set them: a server's
+/// accepted sockets do not inherit the client's options.
 pub(crate) fn tune(
     fd: BorrowedFd<'_>,
     spec: &TestSpec,
@@ -98,7 +98,8 @@ fn tune_stream(
     Ok(())
 }
 
-/// A window the kernel would silently shrink is an error: the test would measure something else than requested.
+/// A window the kernel would silently shrink is an error: the test would measure something else
+/// than requested.
 fn set_window(fd: BorrowedFd<'_>, bytes: u32) -> Result<(), EngineError> {
     sockopt::SO_SNDBUF
         .set(fd, bytes)
@@ -124,7 +125,8 @@ fn tune_datagram(
     reporter: &mut Reporter<'_>,
 ) -> Result<(), EngineError> {
     if spec.socket.window_bytes.is_none() {
-        // What is not granted shows up as loss that the receiver counts; nothing else depends on it.
+        // What is not granted shows up as loss that the receiver counts; nothing else depends on
+        // it.
         let _ = sockopt::force_receive_buffer(fd, UDP_RECEIVE_BUFFER_BYTES);
     }
     let len = spec.block_len_bytes;
@@ -156,8 +158,9 @@ fn tune_datagram(
             .set(fd, wanted)
             .map_err(Operation::Buffer.failed())?;
     }
-    // Coalescing is invisible to the peer and to the results: every datagram's number is still read. It is not to the
-    // kernel's counters, which count a dropped buffer once, however many datagrams are in it.
+    // Coalescing is invisible to the peer and to the results: every datagram's number is still
+    // read. It is not to the kernel's counters, which count a dropped buffer once, however many
+    // datagrams are in it.
     let _ = sockopt::UDP_GRO.set(fd, !spec.want_peer_facts);
     if spec.socket.dont_fragment && socket::is_ipv4_socket(fd) {
         sockopt::set_dont_fragment(fd, true).map_err(Operation::DontFragment.failed())?;

@@ -11,11 +11,13 @@ use linerate_model::{Failure, ServerReporter};
 
 use crate::interrupts::Interrupts;
 
-/// Serves all dialects of the policy until interrupted; calls `opened` when all ports are bound, before the first client is
-/// accepted. `requests` makes what clients may request beside their results.
+/// Serves all dialects of the policy until interrupted; calls `opened` when all ports are bound,
+/// before the first client is accepted. `requests` makes what clients may request beside their
+/// results.
 ///
 /// # Errors
-/// When the server cannot listen, cannot report, or was interrupted while no test could report it, and that of `opened`.
+/// When the server cannot listen, cannot report, or was interrupted while no test could report it,
+/// and that of `opened`.
 pub fn serve(
     spec: &ServerSpec,
     requests: &PeerRequests,
@@ -25,7 +27,8 @@ pub fn serve(
 ) -> Result<(), Failure> {
     let mut server = iperf3::server::listening(spec, reporter, interrupts)?;
 
-    // The first dialect takes the shared listener: it reports where it is and refuses what no dialect recognises.
+    // The first dialect takes the shared listener: it reports where it is and refuses what no
+    // dialect recognises.
     if spec.policy.iperf3 {
         let dialect = iperf3::server::dialect(server.spec(), requests.clone())?;
         server.add(Box::new(dialect))?;

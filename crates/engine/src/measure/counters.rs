@@ -1,8 +1,9 @@
 //! Counters of a stream, published by its worker.
 //!
-//! One cache line pair per stream, written by its worker alone (plain load and store, no locked instruction) and read
-//! by the sampler. Relaxed ordering is enough: every figure stands for itself, and the final reading happens after
-//! the worker acknowledged the stop through a channel that orders memory.
+//! One cache line pair per stream, written by its worker alone (plain load and store, no locked
+//! instruction) and read by the sampler. Relaxed ordering is enough: every figure stands for
+//! itself, and the final reading happens after the worker acknowledged the stop through a channel
+//! that orders memory.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,4 +1,5 @@
-//! What a worker noticed about its own work besides what it counted: for verbose reports, never for results of a test.
+//! What a worker noticed about its own work besides what it counted: for verbose reports, never for
+//! results of a test.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -26,7 +27,8 @@ impl Observations {
         }
     }
 
-    /// Worker only: send calls whose lent memory came back, and whether the kernel had copied it after all.
+    /// Worker only: send calls whose lent memory came back, and whether the kernel had copied it
+    /// after all.
     pub(crate) fn note_completions(&self, calls: u32, copied: bool) {
         let counter = if copied {
             &self.copied_calls
@@ -36,7 +38,8 @@ impl Observations {
         counter.store(counter.load(Relaxed) + u64::from(calls), Relaxed);
     }
 
-    /// Share of calls whose memory the kernel copied although it was lent, 0..=1; `None` when nothing came back.
+    /// Share of calls whose memory the kernel copied although it was lent, 0..=1; `None` when
+    /// nothing came back.
     pub(crate) fn copied_share(&self) -> Option<f64> {
         let (lent, copied) = (
             self.zerocopy_calls.load(Relaxed),
@@ -46,8 +49,8 @@ impl Observations {
     }
 }
 
-/// Durations in ns, in buckets that grow with the value: eight per power of two, so that a quantile is at most an eighth
-/// too high. A record costs a few ns, memory is 2 KiB.
+/// Durations in ns, in buckets that grow with the value: eight per power of two, so that a quantile
+/// is at most an eighth too high. A record costs a few ns, memory is 2 KiB.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     buckets: Box<[AtomicU32]>,

@@ -61,7 +61,8 @@ struct Sample {
     at_ns: u64,
     counts: Counts,
     repeated: Repeated,
-    /// What has reached the receiving end since the stream began; `None` where this end cannot know.
+    /// What has reached the receiving end since the stream began; `None` where this end cannot
+    /// know.
     delivered_bytes: Option<u64>,
 }
 
@@ -90,7 +91,8 @@ impl Sampler {
         counters: Arc<StreamCounters>,
         stats: Option<Arc<StreamStats>>,
     ) {
-        // A stream that joins a running test is counted from the start of the test, as all others are.
+        // A stream that joins a running test is counted from the start of the test, as all others
+        // are.
         let start = Sample {
             at_ns: self.origin_ns,
             ..Sample::default()
@@ -169,8 +171,8 @@ impl Sampler {
         report
     }
 
-    /// A stream ends while others continue: its totals stay as they are now, and the open interval is the last
-    /// one that shows it.
+    /// A stream ends while others continue: its totals stay as they are now, and the open interval
+    /// is the last one that shows it.
     pub(crate) fn end_stream(&mut self, id: StreamId) {
         let transport = self.transport;
         let running = |t: &&mut Track| t.stream.id == id && matches!(t.life, Life::Running);
@@ -205,7 +207,8 @@ impl Sampler {
         receivers.map(|t| t.counters.read().bytes).sum()
     }
 
-    /// Segments of all streams that TCP sent again or received out of order since the connections began; 0 for datagrams.
+    /// Segments of all streams that TCP sent again or received out of order since the connections
+    /// began; 0 for datagrams.
     pub(crate) fn disturbed_segments(&self) -> u64 {
         if self.transport != Transport::Tcp {
             return 0;
@@ -364,7 +367,8 @@ impl Track {
         EndpointTotals::new(bytes, now.at_ns.saturating_sub(base.at_ns), udp)
     }
 
-    /// Of a receiver only where the measured time ended here: otherwise its counters hold what arrived late, too.
+    /// Of a receiver only where the measured time ended here: otherwise its counters hold what
+    /// arrived late, too.
     fn delivered(&self) -> Option<EndpointTotals> {
         let end = match self.stream.role {
             StreamRole::Sender => self.timed_end.unwrap_or(self.last),
@@ -397,7 +401,8 @@ impl Track {
     }
 }
 
-/// `TCP_INFO` of a connection, counted since it was made. Absent on a socket that the peer has reset.
+/// `TCP_INFO` of a connection, counted since it was made. Absent on a socket that the peer has
+/// reset.
 #[cfg(feature = "native")]
 pub(crate) fn tcp_since_connect(fd: impl AsFd) -> Option<TcpInterval> {
     let info = tcp_info(fd).ok()?;

@@ -1,7 +1,7 @@
 //! What workers measure of a stream beyond bytes: sizes of reads, delays, frames, round trips.
 //!
-//! One instance per stream, written by its worker once per call or batch and read by the sampler. Both hold the lock for a
-//! few additions, so that it is practically never contended.
+//! One instance per stream, written by its worker once per call or batch and read by the sampler.
+//! Both hold the lock for a few additions, so that it is practically never contended.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,7 +48,8 @@ pub(crate) struct Samples {
     /// One-way delays in s.
     pub(crate) one_way: Spread,
     pub(crate) burst_bytes: u64,
-    /// Times in s from the first byte of a burst to the last, and the sum of the periods between bursts.
+    /// Times in s from the first byte of a burst to the last, and the sum of the periods between
+    /// bursts.
     pub(crate) burst_transfer: Spread,
     pub(crate) burst_periods_s: f64,
     pub(crate) write_times: Spread,
@@ -90,7 +91,8 @@ impl StreamStats {
         change(&mut both.total);
     }
 
-    /// Intervals end every `interval` after `start_ns`, so that [`StreamStats::end_interval_before`] knows where.
+    /// Intervals end every `interval` after `start_ns`, so that
+    /// [`StreamStats::end_interval_before`] knows where.
     pub(crate) fn set_grid(&self, start_ns: u64, interval: Duration) {
         let interval_ns = as_ns(interval).max(1);
         self.lock().grid = Some(Grid {
@@ -99,8 +101,9 @@ impl StreamStats {
         });
     }
 
-    /// What is counted from here on began at `now_ns`: if an interval ended before and the sampler has not come yet,
-    /// its readings are put aside. The sampler comes late by the time it takes to wake up, in which a burst is over.
+    /// What is counted from here on began at `now_ns`: if an interval ended before and the sampler
+    /// has not come yet, its readings are put aside. The sampler comes late by the time it takes to
+    /// wake up, in which a burst is over.
     pub(crate) fn end_interval_before(&self, now_ns: u64, counters: &StreamCounters) {
         let mut both = self.lock();
         let has_ended = both.grid.is_some_and(|grid| grid.next_ns <= now_ns);
@@ -113,8 +116,8 @@ impl StreamStats {
         }
     }
 
-    /// What was measured since the last call, and what was counted up to the end of that interval if the worker has
-    /// gone on since.
+    /// What was measured since the last call, and what was counted up to the end of that interval
+    /// if the worker has gone on since.
     pub(crate) fn take_interval(&self, now_ns: u64) -> (StreamMetrics, Option<Counts>) {
         let mut both = self.lock();
         if let Some(grid) = &mut both.grid

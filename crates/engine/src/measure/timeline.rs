@@ -5,7 +5,8 @@ use std::time::Duration;
 use linerate_model::TestSpec;
 use linerate_sys::clock::as_ns;
 
-/// Absolute deadlines of one test, monotonic ns. A deadline that was missed is not repeated, so the grid never drifts.
+/// Absolute deadlines of one test, monotonic ns. A deadline that was missed is not repeated, so the
+/// grid never drifts.
 #[derive(Debug, Clone)]
 pub(crate) struct Timeline {
     /// Start of the part that is running: the warm-up, then the measured part.
@@ -33,8 +34,8 @@ pub(crate) enum Due {
     End,
 }
 
-/// The end that does not decide leaves its last interval open for this part of an interval, so that the last row covers
-/// the true end instead of leaving a sliver behind it.
+/// The end that does not decide leaves its last interval open for this part of an interval, so that
+/// the last row covers the true end instead of leaving a sliver behind it.
 const LAST_TICK_GRACE: u32 = 2;
 /// A tick this close to the end would leave a sliver for the last interval.
 const TICK_BEFORE_END_NS: u64 = 1_000_000;
@@ -92,7 +93,8 @@ impl Timeline {
     /// One deadline that has passed, the most important first; call again until there is none.
     pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<Due> {
         if self.omit_end_ns.is_some_and(|t| t <= now_ns) {
-            // Counting begins when it is noticed, not when it was planned: bytes and time must match.
+            // Counting begins when it is noticed, not when it was planned: bytes and time must
+            // match.
             self.part_start_ns = now_ns;
             self.omit_end_ns = None;
             self.next_tick_ns = self.tick_after(now_ns);
@@ -116,7 +118,8 @@ impl Timeline {
         None
     }
 
-    /// When time will end the test, monotonic ns, also while the omitted part lasts; `None` for an end by amount.
+    /// When time will end the test, monotonic ns, also while the omitted part lasts; `None` for an
+    /// end by amount.
     pub(crate) fn planned_end_ns(&self) -> Option<u64> {
         let measured_from_ns = self.omit_end_ns.unwrap_or(self.part_start_ns);
         Some(measured_from_ns.saturating_add(as_ns(self.duration?)))

@@ -1,4 +1,5 @@
-//! Admission of clients: at once, after a wait, or not at all; then each test takes what it needs from the quotas.
+//! Admission of clients: at once, after a wait, or not at all; then each test takes what it needs
+//! from the quotas.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -167,7 +168,8 @@ impl Admission {
         }
     }
 
-    /// The next waiting client, if there is a place for it and `owns` is true of it: a dialect takes its own clients.
+    /// The next waiting client, if there is a place for it and `owns` is true of it: a dialect
+    /// takes its own clients.
     pub(crate) fn next_turn(&mut self, owns: impl Fn(u64) -> bool) -> Option<u64> {
         let id = self.turn_of().filter(|id| owns(*id))?;
         self.queue.leave(id);
@@ -187,7 +189,8 @@ impl Admission {
         }
     }
 
-    /// Place of a waiting client; `None` when it does not wait. The protocol of iperf3 has no message for it.
+    /// Place of a waiting client; `None` when it does not wait. The protocol of iperf3 has no
+    /// message for it.
     #[cfg(feature = "native")]
     pub(crate) fn turn(&self, id: u64, now: Instant) -> Option<Turn> {
         let policy::Admission::Queue { tests_max, .. } = self.kind else {

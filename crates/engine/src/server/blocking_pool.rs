@@ -1,4 +1,5 @@
-//! Threads for work of a dialect that would block the control thread: checks of logins, long results.
+//! Threads for work of a dialect that would block the control thread: checks of logins, long
+//! results.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -8,8 +9,8 @@ use std::thread;
 
 use linerate_sys::poll::EventFd;
 
-/// A few threads, started with the first work. As much is handed to them as there are threads; the rest waits with the
-/// control thread, which decides on its order.
+/// A few threads, started with the first work. As much is handed to them as there are threads; the
+/// rest waits with the control thread, which decides on its order.
 pub(crate) struct BlockingPool<W, O> {
     run: Arc<dyn Fn(W) -> O + Send + Sync>,
     work: Sender<(u64, W)>,
@@ -77,8 +78,8 @@ impl<W: Send + 'static, O: Send + 'static> BlockingPool<W, O> {
         outcomes
     }
 
-    /// The thread ends when the pool is gone and its work is done. The server does not wait for that when it ends: a read of
-    /// the file of users may block on a network file system.
+    /// The thread ends when the pool is gone and its work is done. The server does not wait for
+    /// that when it ends: a read of the file of users may block on a network file system.
     fn start_thread(&self) -> io::Result<()> {
         let (run, inbox) = (Arc::clone(&self.run), Arc::clone(&self.inbox));
         let (done, notice) = (self.done.clone(), Arc::clone(&self.notice));

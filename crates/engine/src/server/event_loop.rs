@@ -1,4 +1,5 @@
-//! The control thread of a server: accepts connections, assigns them to the dialects, and lets time pass for both.
+//! The control thread of a server: accepts connections, assigns them to the dialects, and lets time
+//! pass for both.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -102,13 +103,14 @@ impl<'a> Server<'a> {
         Ok(())
     }
 
-    /// Serves until all dialects are over, or until a signal; calls `opened` before the first client is accepted.
+    /// Serves until all dialects are over, or until a signal; calls `opened` before the first
+    /// client is accepted.
     pub(crate) fn run(
         mut self,
         opened: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        // Clients wait for answers of this thread while hundreds of others move data; without the favour they wait
-        // longer. It needs a privilege that `opened` may give up.
+        // Clients wait for answers of this thread while hundreds of others move data; without the
+        // favour they wait longer. It needs a privilege that `opened` may give up.
         let _ = scheduling::wake_soon();
         opened()?;
         for dialect in &mut self.dialects {
@@ -214,7 +216,8 @@ impl<'a> Server<'a> {
                     dialect.first_datagram(&datagram, &mut self.context);
                 }
             }
-            // Datagrams may come to light while another flow is accepted; nothing else would announce them.
+            // Datagrams may come to light while another flow is accepted; nothing else would
+            // announce them.
             if !self.context.udp.has_waiting() {
                 return;
             }
@@ -251,7 +254,8 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// A new connection is refused, or belongs to the dialect of its listener, or its first bytes decide.
+    /// A new connection is refused, or belongs to the dialect of its listener, or its first bytes
+    /// decide.
     fn accept_from(
         &mut self,
         fd: OwnedFd,
@@ -295,8 +299,8 @@ impl<'a> Server<'a> {
         self.pass_on(connection, dialect)
     }
 
-    /// A client that finds the server busy ends a test without a sign of life; it is over before the client's first bytes are
-    /// read. True if there was one.
+    /// A client that finds the server busy ends a test without a sign of life; it is over before
+    /// the client's first bytes are read. True if there was one.
     fn make_room(&mut self, dialect: usize) -> bool {
         let admission = &mut self.context.admission;
         let busy = Intake::Refused(RefusalReason::Busy);
@@ -475,8 +479,8 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Lets the last messages reach the clients: a connection that is closed too early takes them back. Another signal
-    /// ends the wait.
+    /// Lets the last messages reach the clients: a connection that is closed too early takes them
+    /// back. Another signal ends the wait.
     fn flush_closing(&mut self) {
         let end = Instant::now() + CLOSING_TIMEOUT;
         while !self.context.closing.is_empty() && Instant::now() < end {
@@ -499,8 +503,8 @@ impl<'a> Server<'a> {
         self.idle_since?.checked_add(self.spec.idle_timeout?)
     }
 
-    /// Re-opens the shared listener after a long idle time, in case its interface came and went; true when a one-off
-    /// server gives up instead.
+    /// Re-opens the shared listener after a long idle time, in case its interface came and went;
+    /// true when a one-off server gives up instead.
     fn idle_for_too_long(&mut self) -> Result<bool, Failure> {
         if !self.acceptor.is_empty() || !self.dialects.iter().all(|dialect| dialect.is_idle()) {
             self.idle_since = None;

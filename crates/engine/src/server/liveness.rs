@@ -41,7 +41,8 @@ impl Liveness {
         self
     }
 
-    /// The limit that was exceeded without progress. Counters may be read late, so only a new highest value counts.
+    /// The limit that was exceeded without progress. Counters may be read late, so only a new
+    /// highest value counts.
     pub(crate) fn exceeded(
         &mut self,
         now_ns: u64,
@@ -74,8 +75,8 @@ fn agreed_bps(spec: &TestSpec) -> Option<u64> {
     rates.into_iter().flatten().filter(|r| *r > 0).min()
 }
 
-/// What a test must move in the time it may be silent: a tenth of what was agreed, and never more than a path of
-/// 800 bit/s allows. A client that trickles keeps no place.
+/// What a test must move in the time it may be silent: a tenth of what was agreed, and never more
+/// than a path of 800 bit/s allows. A client that trickles keeps no place.
 pub(crate) fn progress_bytes_min(spec: &TestSpec, timeout: Duration) -> u64 {
     let rate_bps = agreed_bps(spec).map_or(LEAST_BPS, |rate| (rate / 10).min(LEAST_BPS));
     let bits = u128::from(rate_bps) * timeout.as_millis() / 1000;

@@ -1,8 +1,9 @@
 //! A server of any dialects: one control thread, any number of sessions.
 //!
-//! What is the same for all dialects is here: listeners, the first bytes of a connection, pending limits, access,
-//! admission, quotas, liveness, statistics. A [`ServerDialect`] owns its sessions and the sockets they use. Nothing
-//! blocks: every wait is a deadline of the one loop, [`event_loop::Server`].
+//! What is the same for all dialects is here: listeners, the first bytes of a connection, pending
+//! limits, access, admission, quotas, liveness, statistics. A [`ServerDialect`] owns its sessions
+//! and the sockets they use. Nothing blocks: every wait is a deadline of the one loop,
+//! [`event_loop::Server`].
 
 pub(crate) mod access;
 pub(crate) mod admission;
@@ -31,7 +32,8 @@ use server_stats::ByteTotals;
 /// Longest wait for the bytes by which a connection is recognised; progress does not extend it.
 pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
-// Tokens of the event loop: the low bits are the kind, the others an index or the number of a connection.
+// Tokens of the event loop: the low bits are the kind, the others an index or the number of a
+// connection.
 const LISTENER: u64 = 0;
 const PENDING: u64 = 1;
 const DIALECT: u64 = 2;
@@ -40,7 +42,8 @@ const CLOSING: u64 = 4;
 const UDP_LISTENER: u64 = 5;
 const KINDS: u64 = 8;
 
-/// A protocol of a server. The first dialect of a server is that of connections none has recognised.
+/// A protocol of a server. The first dialect of a server is that of connections none has
+/// recognised.
 pub(crate) trait ServerDialect {
     fn name(&self) -> &'static str;
 

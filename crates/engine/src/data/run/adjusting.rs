@@ -11,12 +11,13 @@ use super::strategy_trials::Adjustable;
 use super::{OpenStream, RunSettings, TestRun, incoming_cpus};
 use crate::data::worker::{WorkerPool, is_adjustable, receive_waits, usual_call_bytes};
 
-/// The kernel sends what a full window left in a socket when the peer has read, on the CPU of the peer where that is this machine. What
-/// is not there yet the sender sends on its own CPU. 512 KiB are 40 µs at 100 Gbit/s: time to wake it.
+/// The kernel sends what a full window left in a socket when the peer has read, on the CPU of the
+/// peer where that is this machine. What is not there yet the sender sends on its own CPU. 512 KiB
+/// are 40 µs at 100 Gbit/s: time to wake it.
 pub(super) const UNSENT_LIMIT_BYTES: u32 = 512 << 10;
 
-/// A receiver of few streams that spins competes with the sender for the socket it writes to. With one, pauses were faster in every
-/// measurement, with two as fast.
+/// A receiver of few streams that spins competes with the sender for the socket it writes to. With
+/// one, pauses were faster in every measurement, with two as fast.
 const SPIN_STREAMS_MIN: usize = 4;
 
 impl TestRun {
@@ -115,8 +116,9 @@ fn is_paced_by_bbr(open: &OpenStream) -> bool {
     sockopt::congestion(&open.fd).is_ok_and(|algorithm| algorithm.starts_with("bbr"))
 }
 
-/// Senders whose sockets may be limited. A dialect that makes its pumps sets the options of their sockets too. BBR paces: what waits
-/// in a socket leaves by timers, each an interrupt, and with less than a call of this end waiting there are three times as many.
+/// Senders whose sockets may be limited. A dialect that makes its pumps sets the options of their
+/// sockets too. BBR paces: what waits in a socket leaves by timers, each an interrupt, and with
+/// less than a call of this end waiting there are three times as many.
 fn limitable(streams: &[OpenStream]) -> impl Iterator<Item = &OpenStream> {
     let is_sender =
         |open: &&OpenStream| open.stream.role == StreamRole::Sender && !open.has_own_pump;

@@ -32,8 +32,8 @@ impl Amount {
                 };
             }
         };
-        // A sender that does not decide the end may only stop by itself when both ends count the same bytes: nothing
-        // is lost on the way, and no warm-up ends at two different moments.
+        // A sender that does not decide the end may only stop by itself when both ends count the
+        // same bytes: nothing is lost on the way, and no warm-up ends at two different moments.
         let counts_alike = spec.transport != Transport::Udp && spec.omit.is_zero();
         let limited = settings.decides_end || counts_alike;
         Self {

@@ -10,7 +10,8 @@ use super::OpenStream;
 /// Streams that are looked at: a sample of them is enough, and each costs a system call.
 const SAMPLED_STREAMS: usize = 64;
 
-/// The CPUs on which segments or datagrams of the streams of this role arrive; none where that is not known.
+/// The CPUs on which segments or datagrams of the streams of this role arrive; none where that is
+/// not known.
 pub(super) fn of_role(streams: &[OpenStream], role: StreamRole) -> Vec<u32> {
     let of_role = streams.iter().filter(|open| open.stream.role == role);
     used_cpus(
@@ -29,7 +30,8 @@ pub(super) fn only(streams: &[OpenStream]) -> Option<u32> {
     }
 }
 
-/// CPUs that have at least half of an equal part of the streams: a thread of the peer that moves leaves some behind.
+/// CPUs that have at least half of an equal part of the streams: a thread of the peer that moves
+/// leaves some behind.
 fn used_cpus(cpu_of_each: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut streams_of = BTreeMap::new();
     for cpu in cpu_of_each {

@@ -14,7 +14,7 @@ pub(super) struct LoadSample {
     pub(super) disturbed_segments: u64,
     /// Workers that receive now.
     pub(super) receivers: usize,
-    /// A receiver that polls takes the CPU from what delivers the data, or from other receivers: data arrives on the only CPU of the
-    /// workers, or there are more receivers than CPUs.
+    /// A receiver that polls takes the CPU from what delivers the data, or from other receivers:
+    /// data arrives on the only CPU of the workers, or there are more receivers than CPUs.
     pub(super) do_polls_compete: bool,
 }

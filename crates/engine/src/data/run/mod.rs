@@ -1,8 +1,8 @@
 //! The measuring part of a test, the same for a client and for each session of a server.
 //!
-//! A [`TestRun`] owns the data streams, the workers that move their bytes, the sampler and the timeline. Its owner, the
-//! control thread, calls [`TestRun::poll`] when a deadline passed or a worker sent a notice, and gets back the
-//! events it has to handle.
+//! A [`TestRun`] owns the data streams, the workers that move their bytes, the sampler and the
+//! timeline. Its owner, the control thread, calls [`TestRun::poll`] when a deadline passed or a
+//! worker sent a notice, and gets back the events it has to handle.
 
 mod adjusting;
 mod amount;
@@ -71,9 +71,11 @@ pub(crate) struct RunSettings {
     pub(crate) cpu: Option<u32>,
     /// Streams begin and end one by one; what happens to one leaves the others alone.
     pub(crate) independent: bool,
-    /// Intervals are those of the grid; what is left at the end is the last one, up to the end of each stream.
+    /// Intervals are those of the grid; what is left at the end is the last one, up to the end of
+    /// each stream.
     pub(crate) keeps_grid: bool,
-    /// The CPU time of the workers is a result of the test, so none is spent to wait: a receiver that spins looks saturated.
+    /// The CPU time of the workers is a result of the test, so none is spent to wait: a receiver
+    /// that spins looks saturated.
     pub(crate) measures_cpu: bool,
     /// Headers of datagrams; `None` in a dialect that builds the pumps of its flows.
     pub(crate) datagrams: Option<DatagramFormat>,
@@ -150,7 +152,8 @@ enum Stop {
     Done,
 }
 
-/// A worker acknowledges a stop within microseconds; this bound only keeps a broken one from hanging the process.
+/// A worker acknowledges a stop within microseconds; this bound only keeps a broken one from
+/// hanging the process.
 const STOP_TIMEOUT_NS: u64 = 2_000_000_000;
 
 impl TestRun {
@@ -221,8 +224,9 @@ impl TestRun {
         );
     }
 
-    /// Adds a stream with a pump and statistics of its own. A stream may join a test that runs; its data starts with
-    /// [`TestRun::start_data`] or [`TestRun::start_stream`]. `moved` bytes of it have been moved already.
+    /// Adds a stream with a pump and statistics of its own. A stream may join a test that runs; its
+    /// data starts with [`TestRun::start_data`] or [`TestRun::start_stream`]. `moved` bytes of it
+    /// have been moved already.
     pub(crate) fn join(
         &mut self,
         stream: Stream,
@@ -273,7 +277,8 @@ impl TestRun {
         }
     }
 
-    /// Counts a last datagram that this thread sends. Only when the worker of the stream is through.
+    /// Counts a last datagram that this thread sends. Only when the worker of the stream is
+    /// through.
     pub(crate) fn count_last(&self, id: StreamId, bytes: u64) {
         if let Some(open) = self.streams.iter().find(|s| s.stream.id == id) {
             open.counters.add(bytes, 1);

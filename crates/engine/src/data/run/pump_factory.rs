@@ -135,7 +135,8 @@ impl<'a> PumpFactory<'a> {
         (self.settings.spec.block_len_bytes as usize).max(1)
     }
 
-    /// Memory that all senders of byte streams share: a block, or several if they may share a write.
+    /// Memory that all senders of byte streams share: a block, or several if they may share a
+    /// write.
     fn memory(&mut self, more: usize) -> Result<Arc<PageBuffer>, EngineError> {
         if let Some(memory) = &self.memory {
             return Ok(Arc::clone(memory));

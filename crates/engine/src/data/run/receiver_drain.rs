@@ -1,8 +1,9 @@
 //! The bytes that are still on their way when the test has ended.
 //!
-//! A stock client that has handed its last block to its kernel ends the test at once; over a slow or a paced path most of the
-//! amount may not have arrived by then. A server that sends closes its streams at the end, so its client reads to the end of
-//! each. A server whose stock client ends a timed test knows neither: what is under way is cut off.
+//! A stock client that has handed its last block to its kernel ends the test at once; over a slow
+//! or a paced path most of the amount may not have arrived by then. A server that sends closes its
+//! streams at the end, so its client reads to the end of each. A server whose stock client ends a
+//! timed test knows neither: what is under way is cut off.
 
 use linerate_model::{EndCondition, TestSpec, Transport};
 

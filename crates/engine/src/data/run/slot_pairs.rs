@@ -6,8 +6,8 @@ use super::load_sample::LoadSample;
 pub(super) const PAIRS_MIN: usize = 5;
 /// Pairs after which there is a decision.
 pub(super) const PAIRS_MAX: usize = 16;
-/// How many Walsh averages lie outside of either end of a one-sided 95 % interval, by number of pairs from [`PAIRS_MIN`] on
-/// (critical values of the signed-rank statistic).
+/// How many Walsh averages lie outside of either end of a one-sided 95 % interval, by number of
+/// pairs from [`PAIRS_MIN`] on (critical values of the signed-rank statistic).
 const RANKS_OUTSIDE: [usize; PAIRS_MAX - PAIRS_MIN + 1] =
     [0, 2, 3, 5, 8, 10, 13, 17, 21, 25, 30, 35];
 /// A gain below 1 % is none.
@@ -16,8 +16,8 @@ const GAIN_MIN: f64 = 0.01;
 const RATE_MARGIN: f64 = 0.03;
 /// At equal rates, CPU time per byte must fall by 10 %.
 const CPU_MARGIN: f64 = 0.1;
-/// A challenger that loses 14 % in each of the first two pairs is rejected: more pairs would cost more than a wrong rejection,
-/// which the next trial corrects.
+/// A challenger that loses 14 % in each of the first two pairs is rejected: more pairs would cost
+/// more than a wrong rejection, which the next trial corrects.
 const EARLY_REJECTION: f64 = -0.15;
 
 /// What happened in one slot.
@@ -77,7 +77,8 @@ pub(super) fn is_better(pairs: &[Pair]) -> Option<bool> {
     }
 }
 
-/// Where the median of a symmetric distribution lies: the Hodges-Lehmann estimate and its one-sided 95 % bounds.
+/// Where the median of a symmetric distribution lies: the Hodges-Lehmann estimate and its one-sided
+/// 95 % bounds.
 #[derive(Debug, Clone, Copy)]
 struct Interval {
     low: f64,
@@ -86,8 +87,8 @@ struct Interval {
 }
 
 impl Interval {
-    /// `outside` Walsh averages (means of two values or of one and itself) lie beyond each bound; there are more than twice as
-    /// many.
+    /// `outside` Walsh averages (means of two values or of one and itself) lie beyond each bound;
+    /// there are more than twice as many.
     fn of(values: impl Iterator<Item = f64>, outside: usize) -> Self {
         let values: Vec<f64> = values.collect();
         let mut averages: Vec<f64> = (0..values.len())

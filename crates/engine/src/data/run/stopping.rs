@@ -13,8 +13,8 @@ use crate::data::worker::WorkerPool;
 use crate::reporter::Reporter;
 
 impl TestRun {
-    /// A limited test ends when its last byte is acknowledged, so that its rate is the network's and not that of a
-    /// copy into the send buffer.
+    /// A limited test ends when its last byte is acknowledged, so that its rate is the network's
+    /// and not that of a copy into the send buffer.
     pub(super) fn check_send_queues(&mut self, now_ns: u64, events: &mut Vec<RunEvent>) {
         let Some(End::Draining(drain)) = self.started.as_ref().map(|s| &s.end) else {
             return;
@@ -44,7 +44,8 @@ impl TestRun {
             .sum()
     }
 
-    /// The peer has ended the test: receives what it sent before, then stops. [`RunEvent::Stopped`] follows.
+    /// The peer has ended the test: receives what it sent before, then stops. [`RunEvent::Stopped`]
+    /// follows.
     pub(crate) fn request_stop(&mut self, now_ns: u64) {
         if !matches!(self.stop, Stop::NotAsked) {
             return;
@@ -127,8 +128,8 @@ impl TestRun {
     }
 }
 
-/// The peer has closed this stream, and all that came before has been read. A worker that was woken for data and end at once
-/// reads the data and waits.
+/// The peer has closed this stream, and all that came before has been read. A worker that was woken
+/// for data and end at once reads the data and waits.
 fn has_nothing_left(fd: BorrowedFd<'_>) -> bool {
     match stream_io::peek(fd, &mut [0]) {
         Ok(bytes) => bytes == 0,

@@ -1,19 +1,20 @@
 //! Chooses how streams are written and read by comparing candidates while the test runs.
 //!
-//! How many blocks a send call should submit, how much a socket should hold unsent, whether a receiver should pause between
-//! two reads, and how many threads should receive, depends on the CPU, its caches, the placement of both ends and what else
-//! runs; constants of one machine are wrong on the next. So the
-//! current strategy is compared with one challenger at a time in pairs of short slots whose order is random, which
-//! cancels most of what neighbours of the machine do. Payload bytes per second decide; where they are equal, CPU time per
-//! byte does. The pairs are judged by their ranks (Wilcoxon's signed-rank interval), which a few slots without a CPU do not
+//! How many blocks a send call should submit, how much a socket should hold unsent, whether a
+//! receiver should pause between two reads, and how many threads should receive, depends on the
+//! CPU, its caches, the placement of both ends and what else runs; constants of one machine are
+//! wrong on the next. So the current strategy is compared with one challenger at a time in pairs of
+//! short slots whose order is random, which cancels most of what neighbours of the machine do.
+//! Payload bytes per second decide; where they are equal, CPU time per byte does. The pairs are
+//! judged by their ranks (Wilcoxon's signed-rank interval), which a few slots without a CPU do not
 //! move. What the original does ([`IoStrategy::PLAIN`]) is always a candidate.
 //!
-//! A slot in which TCP sent many segments again or received many out of order shows what congestion control does: its effect
-//! outlasts the slot, and each change of the strategy moves packets to another CPU, where they overtake. Such a slot ends
-//! the trial without a decision.
+//! A slot in which TCP sent many segments again or received many out of order shows what congestion
+//! control does: its effect outlasts the slot, and each change of the strategy moves packets to
+//! another CPU, where they overtake. Such a slot ends the trial without a decision.
 //!
-//! Streams of one end compete for the same CPUs, so they are judged together: a stream that was measured alone would
-//! choose what takes time from the others.
+//! Streams of one end compete for the same CPUs, so they are judged together: a stream that was
+//! measured alone would choose what takes time from the others.
 
 use linerate_model::spec::{IoStrategy, ReceiveWait};
 
@@ -98,8 +99,9 @@ struct Trial {
     pairs: Vec<Pair>,
 }
 
-/// Numbers of receiving workers that are compared, from one on each twice the one before, in the order of their trials: next to where
-/// the test begins more may be gained than further away. The first one is where it begins.
+/// Numbers of receiving workers that are compared, from one on each twice the one before, in the
+/// order of their trials: next to where the test begins more may be gained than further away. The
+/// first one is where it begins.
 fn receiver_counts(initial: usize, max: usize) -> Vec<Option<usize>> {
     if max <= 1 {
         return vec![None];
@@ -120,49 +122,56 @@ fn receiver_counts(initial: usize, max: usize) -> Vec<Option<usize>> {
 
 /// Blocks per call that are compared, in the order of their trials; one is plain.
 const BLOCKS: [u16; 3] = [8, 1, 32];
-/// What a test begins with: the send call that was fastest in most measurements, and no pause, which is right for slow paths.
+/// What a test begins with: the send call that was fastest in most measurements, and no pause,
+/// which is right for slow paths.
 pub(super) const INITIAL: IoStrategy = IoStrategy {
     blocks_per_call: 8,
     receive_wait: ReceiveWait::Event,
 };
 
-/// What frequent sleeps lead to. Each spares the sender an interrupt of another CPU, which costs most in a virtual machine, and
-/// tests too short for a trial gain too: 10 µs were never much behind the best pause, a longer one sometimes was.
+/// What frequent sleeps lead to. Each spares the sender an interrupt of another CPU, which costs
+/// most in a virtual machine, and tests too short for a trial gain too: 10 µs were never much
+/// behind the best pause, a longer one sometimes was.
 const PRESUMED: ReceiveWait = ReceiveWait::Pause(10);
-/// The same where it is a candidate. The sooner one of several streams is read, the more of its pages are still cached when its sender
-/// writes to them again, and a sleep ends late.
+/// The same where it is a candidate. The sooner one of several streams is read, the more of its
+/// pages are still cached when its sender writes to them again, and a sleep ends late.
 const PRESUMED_OF_SEVERAL: ReceiveWait = ReceiveWait::Spin;
-/// What they lead to where little has arrived after each: every small write pays for a wake-up then, on an only CPU too. 32-byte
-/// writes were a quarter to a half faster with this pause than with polls.
+/// What they lead to where little has arrived after each: every small write pays for a wake-up
+/// then, on an only CPU too. 32-byte writes were a quarter to a half faster with this pause than
+/// with polls.
 const PRESUMED_OF_SMALL_READS: ReceiveWait = ReceiveWait::Pause(100);
 /// Less than this for each wait is little.
 const LITTLE_PER_WAIT_BYTES: u64 = 4096;
-/// Period in which sleeps are counted before the first trial: a hundred at the least rate that is frequent.
+/// Period in which sleeps are counted before the first trial: a hundred at the least rate that is
+/// frequent.
 const EARLY_CHECK_NS: u64 = 25_000_000;
 
-/// Slots before the first trial: as many as the shortest trial has. Connections leave slow start, and a test too short to gain
-/// from trials has none.
+/// Slots before the first trial: as many as the shortest trial has. Connections leave slow start,
+/// and a test too short to gain from trials has none.
 const SLOTS_BEFORE_TRIALS: u64 = 2 * PAIRS_MIN as u64;
 /// Shortest slot. It holds hundreds of calls at rates where the strategy matters.
 const SLOT_MIN_NS: u64 = 10_000_000;
-/// A slot is at least this long for each stream. The queues of all streams (up to 10 MB each by default) hold data of earlier
-/// slots, but they are about as full at the end of a slot as at its beginning; what differs is a part of them.
+/// A slot is at least this long for each stream. The queues of all streams (up to 10 MB each by
+/// default) hold data of earlier slots, but they are about as full at the end of a slot as at its
+/// beginning; what differs is a part of them.
 const SLOT_PER_STREAM_NS: u64 = 1_000_000;
 const SLOT_MAX_NS: u64 = 200_000_000;
-/// How many times as long as a rejected trial the current strategy is in force before the next one, and the part of the
-/// payload that its challenger may have cost by then.
+/// How many times as long as a rejected trial the current strategy is in force before the next one,
+/// and the part of the payload that its challenger may have cost by then.
 const TRIALS_HELD: u64 = 3;
 const TRIAL_COST: f64 = 0.01;
 /// Period of checks whether a trial is due.
 const HOLD_NS: u64 = 100_000_000;
 const BACKOFF_MIN_NS: u64 = 1_000_000_000;
 const BACKOFF_MAX_NS: u64 = 32_000_000_000;
-/// Payload for each segment that was sent again or received out of order, from which on these do not set the rate: a
-/// hundredth of the largest segments. A loopback loses some at full speed, and no path does whose rate depends on them.
+/// Payload for each segment that was sent again or received out of order, from which on these do
+/// not set the rate: a hundredth of the largest segments. A loopback loses some at full speed, and
+/// no path does whose rate depends on them.
 const PAYLOAD_PER_DISTURBANCE_BYTES: u64 = 100 << 16;
 /// Workers that use less of a CPU than this do not hold the test back.
 const CPU_SHARE_MIN: f64 = 0.25;
-/// Sleeps per second from which a pause can spare wake-ups, and below which it ends: it would only delay.
+/// Sleeps per second from which a pause can spare wake-ups, and below which it ends: it would only
+/// delay.
 const WAITS_PER_S_PAUSE: f64 = 4_000.0;
 const WAITS_PER_S_PLAIN: f64 = 2_000.0;
 
@@ -299,7 +308,8 @@ impl StrategyTrials {
         }
     }
 
-    /// The current strategy is in force until the next check. The first checks are close: streams may begin late in one.
+    /// The current strategy is in force until the next check. The first checks are close: streams
+    /// may begin late in one.
     fn hold(&self, since: LoadSample) -> State {
         let is_early = self.presumes_pause && since.at_ns < self.trials_from_ns;
         let period_ns = if is_early { EARLY_CHECK_NS } else { HOLD_NS };
@@ -521,7 +531,8 @@ impl StrategyTrials {
 }
 
 impl Trial {
-    /// How long the current strategy is in force after this rejected trial, half of which the challenger had.
+    /// How long the current strategy is in force after this rejected trial, half of which the
+    /// challenger had.
     fn hold_ns(&self, now_ns: u64) -> u64 {
         let trial_ns = now_ns.saturating_sub(self.since_ns);
         let mean = self.pairs.iter().map(|pair| pair.rate).sum::<f64>() / self.pairs.len() as f64;

@@ -46,7 +46,8 @@ impl LoadSample {
     }
 }
 
-/// Runs trials for `seconds` against a path whose bytes per ns and CPU ns per byte depend on the strategy.
+/// Runs trials for `seconds` against a path whose bytes per ns and CPU ns per byte depend on the
+/// strategy.
 fn run(
     adjustable: &Adjustable,
     seed: u64,
@@ -57,7 +58,8 @@ fn run(
     run_settings(adjustable, seed, seconds, noise, |setting| path(setting.io))
 }
 
-/// The same where the number of receivers matters too. The number of workers is the one the trials set.
+/// The same where the number of receivers matters too. The number of workers is the one the trials
+/// set.
 fn run_settings(
     adjustable: &Adjustable,
     seed: u64,
@@ -428,8 +430,8 @@ fn pause_ends_when_data_becomes_rare() {
     assert_eq!(trials.current().io.receive_wait, ReceiveWait::Event);
 }
 
-/// What is in force after 10 s with this number of disturbed segments in each slot of a trial, and trials that were decided. The
-/// challenger would win.
+/// What is in force after 10 s with this number of disturbed segments in each slot of a trial, and
+/// trials that were decided. The challenger would win.
 fn disturbed(segments: u64) -> (IoStrategy, u32) {
     let mut trials =
         StrategyTrials::new(&BOTH, 1, 0, None, Sequence::new(6)).expect("something is adjustable");

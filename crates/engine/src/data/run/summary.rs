@@ -115,8 +115,9 @@ impl TestRun {
         self.sampler.received_bytes()
     }
 
-    /// Payload bytes that only a living peer can have moved: those that arrived and those it has acknowledged. `None`
-    /// when nothing of the kind can be seen, because this end sends datagrams only.
+    /// Payload bytes that only a living peer can have moved: those that arrived and those it has
+    /// acknowledged. `None` when nothing of the kind can be seen, because this end sends datagrams
+    /// only.
     pub(crate) fn progress_bytes(&self) -> Option<u64> {
         let received_bytes = self.sampler.received_bytes();
         if self.settings.spec.transport == Transport::Udp {

@@ -17,7 +17,8 @@ pub(crate) enum Notice {
     Ended(StreamId, Ended),
     /// The receivers together reached the amount of the test.
     TargetReached,
-    /// The worker saw the stop: its senders are silent and its receivers have read what had arrived.
+    /// The worker saw the stop: its senders are silent and its receivers have read what had
+    /// arrived.
     Stopped,
 }
 

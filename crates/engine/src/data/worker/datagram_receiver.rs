@@ -30,7 +30,8 @@ pub(crate) struct DatagramReceiver {
 
 /// Receive calls per pump, so that a flood on one stream leaves its neighbours their turn.
 const CALLS_PER_PUMP: u32 = 8;
-/// A buffer of which more than this part was full after a pause might overflow in another one, which would count as loss.
+/// A buffer of which more than this part was full after a pause might overflow in another one,
+/// which would count as loss.
 const FULL_SHARE_MAX: u32 = 4;
 /// Time without pauses after that.
 const NO_PAUSE_NS: u64 = 100_000_000;
@@ -54,7 +55,8 @@ impl DatagramReceiver {
         }
     }
 
-    /// Lets the receive queue fill for a while before it is read again, if the receive buffer has room for that.
+    /// Lets the receive queue fill for a while before it is read again, if the receive buffer has
+    /// room for that.
     pub(crate) fn pausing(mut self, may_pause: bool) -> Self {
         self.pauses = may_pause.then(PauseGuard::default);
         self

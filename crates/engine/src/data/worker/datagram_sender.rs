@@ -13,7 +13,8 @@ use crate::data::budget::Budget;
 use crate::data::pacing::Schedule;
 use crate::measure::counters::StreamCounters;
 
-/// How a batch reaches the kernel; a way that the system refuses is replaced by the next one for good.
+/// How a batch reaches the kernel; a way that the system refuses is replaced by the next one for
+/// good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Batching {
     /// One segmented buffer (`UDP_SEGMENT`, udp(7)).
@@ -44,8 +45,8 @@ pub(crate) struct DatagramSender {
     sequence: Box<dyn SequenceWriter>,
     batch: usize,
     burst: u64,
-    /// The start of each datagram is met to the microsecond: they are so far apart that spinning before each costs next to
-    /// nothing, or their times are what is measured.
+    /// The start of each datagram is met to the microsecond: they are so far apart that spinning
+    /// before each costs next to nothing, or their times are what is measured.
     pub(crate) spins: bool,
     batching: Batching,
     schedule: Option<Schedule>,
@@ -57,8 +58,9 @@ pub(crate) struct DatagramSender {
     pub(crate) ignores_unreachable: bool,
 }
 
-/// Datagrams per segmented buffer towards a receiver that may not coalesce. A receiver that takes one datagram per call
-/// gets most of them through with four at a time; with eight it loses twice as many.
+/// Datagrams per segmented buffer towards a receiver that may not coalesce. A receiver that takes
+/// one datagram per call gets most of them through with four at a time; with eight it loses twice
+/// as many.
 const BATCH_DEFAULT: u32 = 4;
 /// Datagrams closer than this are sent in small groups: waking for each would cost a whole CPU.
 const TICK_THRESHOLD_NS: u64 = 100_000;

@@ -40,9 +40,11 @@ struct WorkerHandle {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A saturated worker waits at most once in this time. A sender at full speed finds a full window now and then.
+/// A saturated worker waits at most once in this time. A sender at full speed finds a full window
+/// now and then.
 const SATURATED_WAIT_NS: u64 = 10_000_000;
-/// It runs for this part of the time: senders of a peer on this machine, or another process, may have its CPU for the rest.
+/// It runs for this part of the time: senders of a peer on this machine, or another process, may
+/// have its CPU for the rest.
 const SATURATED_CPU_SHARE: u64 = 128;
 
 impl WorkerHandle {
@@ -106,7 +108,8 @@ impl WorkerGroup {
             .collect()
     }
 
-    /// Each of these workers gives half of its streams to another one, as long as there are at most `more_max` more. True if one did.
+    /// Each of these workers gives half of its streams to another one, as long as there are at most
+    /// `more_max` more. True if one did.
     pub(super) fn relieve(&mut self, saturated: &[usize], more_max: usize) -> bool {
         let before = self.active;
         for index in saturated {
@@ -130,7 +133,8 @@ impl WorkerGroup {
         }
     }
 
-    /// The worker gives half of its streams to one that has none. False if it has a single one, or there may be no more workers.
+    /// The worker gives half of its streams to one that has none. False if it has a single one, or
+    /// there may be no more workers.
     fn halve(&mut self, index: usize) -> bool {
         if self.active == self.limits.max || self.workers[index].streams < 2 {
             return false;

@@ -16,7 +16,8 @@ pub(super) struct Growth {
 /// Idle time so far of the CPUs that workers may use, together; `None` when it is not known.
 pub(super) type IdleTime = fn() -> Option<Duration>;
 
-/// Period of checks at first, and after a check that led to more workers. It holds about a thousand calls at rates where threads are saturated.
+/// Period of checks at first, and after a check that led to more workers. It holds about a thousand
+/// calls at rates where threads are saturated.
 const CHECK_MIN_NS: u64 = 20_000_000;
 /// It doubles up to this with each check that did not.
 const CHECK_MAX_NS: u64 = 640_000_000;
@@ -49,8 +50,9 @@ impl Growth {
             .max(1)
     }
 
-    /// Number of CPUs that had time for one more thread since the last call; none at the first one, when a peer on this machine may
-    /// not be at work yet. To ask costs milliseconds on a machine with hundreds of CPUs.
+    /// Number of CPUs that had time for one more thread since the last call; none at the first one,
+    /// when a peer on this machine may not be at work yet. To ask costs milliseconds on a machine
+    /// with hundreds of CPUs.
     pub(super) fn idle_cpus(&mut self, now_ns: u64) -> usize {
         let Some(idle) = (self.idle_time)() else {
             return usize::MAX;

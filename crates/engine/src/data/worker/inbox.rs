@@ -26,8 +26,8 @@ struct Contents {
     requests: VecDeque<Request>,
 }
 
-/// Asks for some of the streams that the owner has once earlier promises to it are kept. Waiting for those alone, and not for later
-/// ones, workers never wait for each other.
+/// Asks for some of the streams that the owner has once earlier promises to it are kept. Waiting
+/// for those alone, and not for later ones, workers never wait for each other.
 struct Request {
     share: Share,
     after_kept: usize,
@@ -54,12 +54,14 @@ impl Inbox {
         self.change(|contents| contents.requests.push_back(Request { share, after_kept }));
     }
 
-    /// Streams are promised that have not come yet. Until then the owner does not acknowledge a stop.
+    /// Streams are promised that have not come yet. Until then the owner does not acknowledge a
+    /// stop.
     pub(super) fn expects_streams(&self) -> bool {
         self.promised.load(Ordering::Acquire) != self.kept.load(Ordering::Acquire)
     }
 
-    /// New streams, and a request for those that the owner has then. To be called again after a request.
+    /// New streams, and a request for those that the owner has then. To be called again after a
+    /// request.
     pub(super) fn take(&self) -> (Vec<StreamAssignment>, Option<Share>) {
         if !self.is_full.load(Ordering::Relaxed) {
             return (Vec::new(), None);

@@ -1,7 +1,7 @@
 //! When the number of workers follows the number of CPUs that segments arrive on.
 //!
-//! Segments of a peer on this machine arrive on the CPU of its thread that sends or acknowledges them, those of another machine
-//! on the CPUs that the NIC interrupts.
+//! Segments of a peer on this machine arrive on the CPU of its thread that sends or acknowledges
+//! them, those of another machine on the CPUs that the NIC interrupts.
 
 /// When to look where segments arrive, and what was found so far.
 pub(super) struct IncomingCpuChecks {
@@ -19,13 +19,14 @@ pub(super) struct Findings {
     fewer: u32,
 }
 
-/// Period of the first checks. A receiver that senders overtake has queues of a few milliseconds by then, which still fit into caches.
+/// Period of the first checks. A receiver that senders overtake has queues of a few milliseconds by
+/// then, which still fit into caches.
 const PERIOD_MIN_NS: u64 = 1_000_000;
 /// Checks with this period; then it doubles with each check, up to the longest.
 const CLOSE_CHECKS: u32 = 32;
 const PERIOD_MAX_NS: u64 = 640_000_000;
-/// Threads of the peer change CPUs: two are on the same one for a while, and what a single one sent on two CPUs is found on both. So
-/// many checks in a row count.
+/// Threads of the peer change CPUs: two are on the same one for a while, and what a single one sent
+/// on two CPUs is found on both. So many checks in a row count.
 const CHECKS_MIN: u32 = 6;
 
 impl IncomingCpuChecks {

@@ -1,11 +1,12 @@
 //! Data plane threads.
 //!
-//! A worker owns its streams: their sockets, one scratch memory and the right to write their counters. It runs one
-//! loop, whatever the streams do; what differs is a [`Pump`] per stream, chosen before the start. The control thread
-//! reaches it through [`RunControl`] only.
+//! A worker owns its streams: their sockets, one scratch memory and the right to write their
+//! counters. It runs one loop, whatever the streams do; what differs is a [`Pump`] per stream,
+//! chosen before the start. The control thread reaches it through [`RunControl`] only.
 //!
-//! Sketch of the costs: a clock reading and a flag per pump call (about 30 ns) against at least one system call that
-//! moves up to 1 MiB (about 100 µs), so the loop stays below 0.1 % of the work even with one stream.
+//! Sketch of the costs: a clock reading and a flag per pump call (about 30 ns) against at least one
+//! system call that moves up to 1 MiB (about 100 µs), so the loop stays below 0.1 % of the work
+//! even with one stream.
 
 mod control;
 mod datagram_receiver;
@@ -58,8 +59,8 @@ pub(crate) enum Pumped {
     Until(u64),
     /// Nothing before this time, and then at once: the last stretch is spent spinning.
     Precisely(u64),
-    /// As blocked, after data was read: the worker may let the receive queue fill before it reads again, because being
-    /// woken for each segment costs more than it brings.
+    /// As blocked, after data was read: the worker may let the receive queue fill before it reads
+    /// again, because being woken for each segment costs more than it brings.
     Drained,
     /// The stream has ended.
     Ended(Ended),

@@ -9,9 +9,10 @@ use crate::data::pacing::Schedule;
 
 /// Splits the schedule of a rate into portions.
 ///
-/// Receivers of stock releases since 3.16 count whole blocks only, and nothing after the end of the test. So the warm-up and the
-/// measured part each end between two blocks: what becomes due shortly before such an end is written at once, rounded up to
-/// a whole block. That is the amount a sender of whole blocks reaches at the same rate.
+/// Receivers of stock releases since 3.16 count whole blocks only, and nothing after the end of the
+/// test. So the warm-up and the measured part each end between two blocks: what becomes due shortly
+/// before such an end is written at once, rounded up to a whole block. That is the amount a sender
+/// of whole blocks reaches at the same rate.
 #[derive(Debug)]
 pub(super) struct Pace {
     schedule: Schedule,
@@ -54,14 +55,16 @@ pub(super) enum Turn {
 
 /// Periods that divide a tenth of a second, so that portions fit the usual reporting intervals.
 const PERIODS_NS: [u64; 4] = [10_000_000, 20_000_000, 50_000_000, 100_000_000];
-/// A portion has so many bytes at least, if the longest period allows it. Each costs a wake-up: with 12 KiB the sender needs six
-/// times the CPU time of a sender of whole blocks, with twice that three times.
+/// A portion has so many bytes at least, if the longest period allows it. Each costs a wake-up:
+/// with 12 KiB the sender needs six times the CPU time of a sender of whole blocks, with twice that
+/// three times.
 const PORTION_MIN_BYTES: u64 = 16 * 1024;
 /// Period of a fast stream, whose portions the kernel spreads.
 const FAST_PERIOD_NS: u64 = 4_000_000;
 /// From 100 Mbit/s on a stream is fast.
 const FAST_BYTES_PER_S: u64 = 12_500_000;
-/// Portions of up to a quarter of a block by default are not spread by the kernel, whose timers cost as much as ours.
+/// Portions of up to a quarter of a block by default are not spread by the kernel, whose timers
+/// cost as much as ours.
 const BURST_MAX_BYTES: u64 = 32 * 1024;
 /// Least time between the last block of a part and the end of the part.
 const MARGIN_NS: u64 = 10_000_000;
@@ -105,8 +108,8 @@ fn period_ns(schedule: &Schedule) -> u64 {
         .unwrap_or(&PERIODS_NS[PERIODS_NS.len() - 1])
 }
 
-/// Limit for the kernel's pacing of a stream whose portions are bursts, bytes per second: a quarter above the rate, because
-/// the schedule decides the average and has to catch up after delays.
+/// Limit for the kernel's pacing of a stream whose portions are bursts, bytes per second: a quarter
+/// above the rate, because the schedule decides the average and has to catch up after delays.
 pub(crate) fn kernel_pacing_bytes_per_s(spec: &TestSpec) -> Option<u64> {
     let rate_bps = spec.pacing.rate_bps?;
     let own = spec.transport == Transport::Tcp && spec.pacing.fq_rate_bps.is_none();
@@ -155,7 +158,8 @@ impl Pace {
         }
     }
 
-    /// When the byte behind `sent` bytes is due; what falls into the margin before an end is due at its beginning.
+    /// When the byte behind `sent` bytes is due; what falls into the margin before an end is due at
+    /// its beginning.
     fn due_ns(&self, sent: u64) -> u64 {
         let due_ns = self.schedule.due_ns(sent);
         if self.end_ns.is_some_and(|end| due_ns >= end) {
@@ -195,9 +199,9 @@ impl Pace {
         }
     }
 
-    /// Time from the start to the next point of the grid, ns. The grid lies half a period beside the start, so that counters
-    /// read at multiples of the period do not race with a write. A point that is reached within a quarter of a period is
-    /// skipped: due times are rounded.
+    /// Time from the start to the next point of the grid, ns. The grid lies half a period beside
+    /// the start, so that counters read at multiples of the period do not race with a write. A
+    /// point that is reached within a quarter of a period is skipped: due times are rounded.
     fn grid_point_after(&self, now_ns: u64, period: u64) -> u64 {
         let elapsed = now_ns
             .saturating_sub(self.start_ns)
@@ -286,8 +290,8 @@ mod tests {
         }
     }
 
-    /// Each write is a wake-up, and wake-ups are most of the CPU time of a slow stream: with these numbers it stays below
-    /// four times that of the original.
+    /// Each write is a wake-up, and wake-ups are most of the CPU time of a slow stream: with these
+    /// numbers it stays below four times that of the original.
     #[test]
     fn a_rate_has_a_fixed_number_of_writes_per_second() {
         for (rate_bps, per_second) in [(1_000_000, 10), (10_000_000, 50), (100_000_000, 250)] {

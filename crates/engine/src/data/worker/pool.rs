@@ -24,20 +24,23 @@ pub(crate) struct WorkerPool {
     incoming_cpus: IncomingCpuChecks,
     /// Senders have many streams, and no rate.
     do_senders_overtake: bool,
-    /// A saturated receiver was relieved: they do not become fewer with the CPUs that data arrives on.
+    /// A saturated receiver was relieved: they do not become fewer with the CPUs that data arrives
+    /// on.
     were_receivers_saturated: bool,
     /// A trial has decided, or decides, how many receivers there are.
     are_receivers_in_trial: bool,
 }
 
-/// A sender without a rate always has work: more of them than CPUs only take the CPU from each other and from the receivers.
+/// A sender without a rate always has work: more of them than CPUs only take the CPU from each
+/// other and from the receivers.
 const SENDERS_PER_CPU: usize = 1;
-/// Most streams that have a sender each where calls are short: as many as iperf3 takes. With few senders the scheduler lets each receiver
-/// on this machine that a write wakes run at once, for that write alone; beside a sender per stream it takes its turn, and reads what
-/// has come since.
+/// Most streams that have a sender each where calls are short: as many as iperf3 takes. With few
+/// senders the scheduler lets each receiver on this machine that a write wakes run at once, for
+/// that write alone; beside a sender per stream it takes its turn, and reads what has come since.
 const STREAMS_WITH_SENDER_EACH_MAX: usize = 128;
-/// Senders of more streams than this overtake a peer on this machine that receives with a single thread: the queues of the streams
-/// outgrow the caches, and stay so. Where the kernel paces that number of streams by timers, these take time from receivers.
+/// Senders of more streams than this overtake a peer on this machine that receives with a single
+/// thread: the queues of the streams outgrow the caches, and stay so. Where the kernel paces that
+/// number of streams by timers, these take time from receivers.
 const STREAMS_PER_FREE_SENDER: usize = 4;
 
 /// Most threads of a test with this number of streams.
@@ -62,7 +65,8 @@ pub(crate) struct Placement {
     pub(crate) makes_short_calls: bool,
     /// Receivers read large blocks from byte streams.
     pub(crate) receives_large_blocks: bool,
-    /// The CPU on which segments of all streams that are received arrived before the start, if it is one.
+    /// The CPU on which segments of all streams that are received arrived before the start, if it
+    /// is one.
     pub(crate) incoming_cpu: Option<u32>,
 }
 
@@ -77,8 +81,8 @@ fn usable_cpus(pin_to: Option<u32>) -> Vec<u32> {
         .collect()
 }
 
-/// On one CPU a stream each way is faster in one thread that sends and reads in turns: a queue holds one portion then, not all that is
-/// sent until the scheduler switches threads.
+/// On one CPU a stream each way is faster in one thread that sends and reads in turns: a queue
+/// holds one portion then, not all that is sent until the scheduler switches threads.
 fn take_turns(streams: &[StreamAssignment], cpus: usize, is_paced: bool) -> bool {
     let is_one_each_way = matches!(streams, [one, other] if one.role != other.role);
     is_one_each_way && cpus == 1 && !is_paced
@@ -136,8 +140,8 @@ impl WorkerPool {
         })
     }
 
-    /// When to call [`WorkerPool::relieve_saturated`] or [`WorkerPool::follow_incoming_cpus`] next, monotonic ns; `None` when the number
-    /// of workers stays.
+    /// When to call [`WorkerPool::relieve_saturated`] or [`WorkerPool::follow_incoming_cpus`] next,
+    /// monotonic ns; `None` when the number of workers stays.
     pub(crate) fn next_check_ns(&self) -> Option<u64> {
         self.next_relief_ns()
             .into_iter()
@@ -151,8 +155,9 @@ impl WorkerPool {
         (can_grow && self.is_running()).then(|| self.growth.next_ns())
     }
 
-    /// Once a call is due, each worker that hardly waited since the last one gives half of its streams to another worker. Senders
-    /// only where a CPU was idle: else they would take time from a receiver on this machine, which may be the peer's only thread.
+    /// Once a call is due, each worker that hardly waited since the last one gives half of its
+    /// streams to another worker. Senders only where a CPU was idle: else they would take time from
+    /// a receiver on this machine, which may be the peer's only thread.
     pub(crate) fn relieve_saturated(&mut self, now_ns: u64) {
         if self.next_relief_ns().is_none_or(|due_ns| now_ns < due_ns) {
             return;
@@ -187,10 +192,11 @@ impl WorkerPool {
         !self.are_receivers_in_trial && (self.receivers.active() > 1 || self.receivers.can_grow())
     }
 
-    /// Once a call is due, compares the number of workers of each role with the CPUs on which segments of their streams arrive, none
-    /// where that is not known. Where it stays different, there is a receiver for each of the CPUs from then on, or several of large
-    /// blocks where all that workers may use are among them. Where the senders of many streams stay more, they become fewer, once:
-    /// saturated ones are relieved again where a CPU is idle.
+    /// Once a call is due, compares the number of workers of each role with the CPUs on which
+    /// segments of their streams arrive, none where that is not known. Where it stays different,
+    /// there is a receiver for each of the CPUs from then on, or several of large blocks where all
+    /// that workers may use are among them. Where the senders of many streams stay more, they
+    /// become fewer, once: saturated ones are relieved again where a CPU is idle.
     pub(crate) fn follow_incoming_cpus(
         &mut self,
         now_ns: u64,
@@ -250,8 +256,9 @@ impl WorkerPool {
         self.receivers.active()
     }
 
-    /// Shares the streams that are received out among this number of workers, as far as there are enough streams. They are not
-    /// relieved from then on: how many are best has been measured, or is.
+    /// Shares the streams that are received out among this number of workers, as far as there are
+    /// enough streams. They are not relieved from then on: how many are best has been measured, or
+    /// is.
     pub(crate) fn set_receivers(&mut self, workers: usize) {
         if workers != self.receivers.active() && self.is_running() {
             self.are_receivers_in_trial = true;
@@ -293,7 +300,8 @@ impl WorkerPool {
         });
     }
 
-    /// No stop has been requested: each worker that runs then acknowledges it, and there may be no more.
+    /// No stop has been requested: each worker that runs then acknowledges it, and there may be no
+    /// more.
     fn is_running(&self) -> bool {
         self.control.phase() == Phase::Run
     }

@@ -8,10 +8,12 @@ use super::repeated_block::STEP_BYTES;
 
 /// The place of the next read.
 ///
-/// A few distances of destination and source modulo 4096 make each copy slow ([`linerate_sys::page_buffer`]). Most senders fill pages one
-/// behind the other, and sendfile(2) sends pages of a file, but a read may end anywhere in a page. Reads that all begin at one place get
-/// another distance each time, until one is slow: the queue is not emptied then, reads are of whole pages, and the distance stays. So a
-/// read begins where its position in the stream is in a page, which keeps the distance, and long queues show whether another one is faster.
+/// A few distances of destination and source modulo 4096 make each copy slow
+/// ([`linerate_sys::page_buffer`]). Most senders fill pages one behind the other, and sendfile(2)
+/// sends pages of a file, but a read may end anywhere in a page. Reads that all begin at one place
+/// get another distance each time, until one is slow: the queue is not emptied then, reads are of
+/// whole pages, and the distance stays. So a read begins where its position in the stream is in a
+/// page, which keeps the distance, and long queues show whether another one is faster.
 #[derive(Debug, Default)]
 pub(super) struct ReadPlace {
     shift: usize,
@@ -31,8 +33,8 @@ impl ReadPlace {
         start..start + len
     }
 
-    /// Takes how long it took to read this number of bytes of a queue that was not emptied. The next distance is tried after the
-    /// first one, and after a slow one.
+    /// Takes how long it took to read this number of bytes of a queue that was not emptied. The
+    /// next distance is tried after the first one, and after a slow one.
     pub(super) fn take(&mut self, elapsed_ns: u64, bytes: usize) {
         let ps = elapsed_ns.saturating_mul(1_000) / (bytes as u64).max(1);
         let is_slow = self

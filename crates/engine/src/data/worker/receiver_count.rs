@@ -2,12 +2,15 @@
 
 use super::group::GroupSize;
 
-/// The scheduler divides a CPU evenly among threads that have work, and often runs a receiver on the CPU of its sender. With several
-/// shares of a CPU receivers keep their queues short, so that the data is still in a cache when it is read.
+/// The scheduler divides a CPU evenly among threads that have work, and often runs a receiver on
+/// the CPU of its sender. With several shares of a CPU receivers keep their queues short, so that
+/// the data is still in a cache when it is read.
 const RECEIVERS_PER_SHARED_CPU: usize = 8;
-/// Most of them. Receivers share an only CPU with all senders of a peer on this machine, which may have a thread per stream.
+/// Most of them. Receivers share an only CPU with all senders of a peer on this machine, which may
+/// have a thread per stream.
 pub(super) const RECEIVERS_PER_CPU_MAX: usize = 64;
-/// The same where several would not help: small blocks wake a thread often, and senders of the same test need the CPU.
+/// The same where several would not help: small blocks wake a thread often, and senders of the same
+/// test need the CPU.
 const RECEIVERS_PER_CPU_MAX_WHERE_FEW: usize = 2;
 
 /// The numbers of receivers of a test.
@@ -26,7 +29,8 @@ impl ReceiverCount {
         }
     }
 
-    /// At the start, and at most. `incoming_cpu` is the CPU on which all data arrived before the start, if it is one.
+    /// At the start, and at most. `incoming_cpu` is the CPU on which all data arrived before the
+    /// start, if it is one.
     pub(super) fn size(&self, incoming_cpu: Option<u32>) -> GroupSize {
         let cpus = self.cpus.len().max(1);
         let initial = if self.are_all_among(incoming_cpu.as_slice()) {

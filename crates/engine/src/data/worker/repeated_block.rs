@@ -8,11 +8,13 @@ use linerate_sys::PageBuffer;
 use linerate_sys::page_buffer::PAGE_ALIGNMENT;
 use linerate_sys::stream_io::{self, Followed, GATHERED_COPIES_MAX};
 
-/// A block that is sent again and again. Its memory is longer: each call takes the block from another place of it.
+/// A block that is sent again and again. Its memory is longer: each call takes the block from
+/// another place of it.
 ///
-/// The kernel copies what a thread sends into pages that it fills one behind the other, and blocks are mostly multiples of a
-/// page. Calls that read the block at one place would keep the distance of destination and source modulo 4096 until
-/// another stream writes. A few distances make each copy slow ([`linerate_sys::page_buffer`]); a shift changes them with each call.
+/// The kernel copies what a thread sends into pages that it fills one behind the other, and blocks
+/// are mostly multiples of a page. Calls that read the block at one place would keep the distance
+/// of destination and source modulo 4096 until another stream writes. A few distances make each
+/// copy slow ([`linerate_sys::page_buffer`]); a shift changes them with each call.
 pub(crate) struct RepeatedBlock {
     memory: Arc<PageBuffer>,
     len: usize,
@@ -20,14 +22,15 @@ pub(crate) struct RepeatedBlock {
     shift: usize,
 }
 
-/// An odd number of cache lines of 64 bytes: what is aligned to lines stays so, and 64 shifts meet each distance once. A multiple
-/// of ten as well, after which a repeating payload is the same.
+/// An odd number of cache lines of 64 bytes: what is aligned to lines stays so, and 64 shifts meet
+/// each distance once. A multiple of ten as well, after which a repeating payload is the same.
 pub(super) const STEP_BYTES: usize = 5 * 64;
 /// Bytes behind the block that shifts need.
 const SHIFTS_BYTES: usize = STEP_BYTES * 64;
 
 impl RepeatedBlock {
-    /// The first `len` bytes of the memory. Without [`RepeatedBlock::room_for_shifts`] behind them they are sent from one place.
+    /// The first `len` bytes of the memory. Without [`RepeatedBlock::room_for_shifts`] behind them
+    /// they are sent from one place.
     pub(crate) fn new(memory: Arc<PageBuffer>, len: usize) -> Self {
         Self {
             memory,
@@ -36,7 +39,8 @@ impl RepeatedBlock {
         }
     }
 
-    /// Bytes that the memory of a block should have behind it. Blocks of less than a page change the distance by themselves.
+    /// Bytes that the memory of a block should have behind it. Blocks of less than a page change
+    /// the distance by themselves.
     pub(crate) fn room_for_shifts(len: usize) -> usize {
         if len > PAGE_ALIGNMENT {
             SHIFTS_BYTES
@@ -45,8 +49,8 @@ impl RepeatedBlock {
         }
     }
 
-    /// Sends `want` bytes or fewer in one call, from `offset` in the block on: what the socket takes, and at most
-    /// [`GATHERED_COPIES_MAX`] slices.
+    /// Sends `want` bytes or fewer in one call, from `offset` in the block on: what the socket
+    /// takes, and at most [`GATHERED_COPIES_MAX`] slices.
     ///
     /// # Errors
     /// As [`stream_io::send`].

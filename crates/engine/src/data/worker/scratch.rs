@@ -15,11 +15,12 @@ pub(crate) struct Scratch {
     room_bytes: usize,
 }
 
-/// Room for one receive call. It stays in the second-level cache beside what is read; larger buffers make fewer calls and
-/// are slower.
+/// Room for one receive call. It stays in the second-level cache beside what is read; larger
+/// buffers make fewer calls and are slower.
 pub(super) const RECEIVE_BYTES: usize = 256 * 1024;
-/// Datagram slots of one receive call; each holds the largest coalesced buffer. Together they stay in the second-level
-/// cache: with 32 slots a receiver is a tenth slower, and loses what a fast sender sends.
+/// Datagram slots of one receive call; each holds the largest coalesced buffer. Together they stay
+/// in the second-level cache: with 32 slots a receiver is a tenth slower, and loses what a fast
+/// sender sends.
 pub(super) const RECEIVE_SLOTS: usize = 4;
 /// Largest UDP payload, coalesced or not.
 const SLOT_BYTES: usize = 65_535;
@@ -38,8 +39,8 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// Most bytes that one call of a pump moves; those that work in larger units move at least one. `usize::MAX` for no
-    /// such limit.
+    /// Most bytes that one call of a pump moves; those that work in larger units move at least one.
+    /// `usize::MAX` for no such limit.
     pub(crate) fn room(&self) -> usize {
         self.room_bytes
     }

@@ -6,7 +6,8 @@ use linerate_sys::poll::EventFd;
 
 use super::inbox::{Inbox, StreamAssignment};
 
-/// A part of the streams of one worker, promised to another one. Dropping it keeps the promise, whatever was given.
+/// A part of the streams of one worker, promised to another one. Dropping it keeps the promise,
+/// whatever was given.
 pub(super) struct Share {
     part: Part,
     inbox: Arc<Inbox>,

@@ -41,15 +41,16 @@ pub(crate) struct StreamReceiver {
     pub(crate) observer: Option<Box<dyn ReadObserver>>,
     /// Most bytes of one read into memory, at most [`RECEIVE_BYTES`].
     pub(crate) read_len: usize,
-    /// The peer's end of the stream is what ends the test: it is noticed at once, for one more call whenever the queue is
-    /// empty.
+    /// The peer's end of the stream is what ends the test: it is noticed at once, for one more call
+    /// whenever the queue is empty.
     pub(crate) awaits_end: bool,
 }
 
 /// Below this rate few wake-ups could be spared, and a pause would show in short intervals.
 const PAUSE_MIN_RATE_BPS: u64 = 2_000_000_000;
-/// How receivers may wait, in the order in which they are compared: what may gain most is first. The longest pause bounds how much
-/// later data is read. Spinning and the short pause come first, since a test begins with either of them.
+/// How receivers may wait, in the order in which they are compared: what may gain most is first.
+/// The longest pause bounds how much later data is read. Spinning and the short pause come first,
+/// since a test begins with either of them.
 const STREAM_WAITS: [ReceiveWait; 4] = [
     ReceiveWait::Spin,
     ReceiveWait::Pause(10),
@@ -67,17 +68,20 @@ const DATAGRAM_WAITS: [ReceiveWait; 2] = [ReceiveWait::Pause(10), ReceiveWait::E
 const CALLS_PER_PUMP: u32 = 18;
 /// Those before the rate of copying is measured: the reads that follow are all of the longest kind.
 const UNTIMED_CALLS: u32 = 8;
-/// First read of a queue: about the largest segment. The kernel acknowledges what has arrived when a read returns. A sender that keeps
-/// little in flight, as BBR does, waits for that; one that fills the queue does not, and longer reads cost less.
+/// First read of a queue: about the largest segment. The kernel acknowledges what has arrived when
+/// a read returns. A sender that keeps little in flight, as BBR does, waits for that; one that
+/// fills the queue does not, and longer reads cost less.
 const FIRST_READ_BYTES: usize = 64 * 1024;
-/// Most bytes of a read of small blocks that arrive in small segments. Writes gather in one segment while another one is unacknowledged
-/// (RFC 896), so a packet holds little more than a segment, and costs as much as a large one. A sender faster than its path gathers more
-/// once the window is closed. Reads of all that is queued keep it open; iperf3 reads one block per call. Where segments are large, as
-/// over loopback, longer reads are cheaper.
+/// Most bytes of a read of small blocks that arrive in small segments. Writes gather in one segment
+/// while another one is unacknowledged (RFC 896), so a packet holds little more than a segment, and
+/// costs as much as a large one. A sender faster than its path gathers more once the window is
+/// closed. Reads of all that is queued keep it open; iperf3 reads one block per call. Where
+/// segments are large, as over loopback, longer reads are cheaper.
 const SMALL_BLOCK_READ_BYTES: usize = 16 * 1024;
 /// A discarding read has no buffer to fit into cache.
 const DISCARD_BYTES: usize = 4 * 1024 * 1024;
-/// More than this at once means that the window, not the sender, is about to limit: a pause would make it worse.
+/// More than this at once means that the window, not the sender, is about to limit: a pause would
+/// make it worse.
 const PAUSE_TAKEN_MAX_BYTES: usize = 2 * 1024 * 1024;
 
 impl StreamReceiver {
@@ -142,7 +146,8 @@ impl StreamReceiver {
         }
     }
 
-    /// Counts every byte read. Blocks are derived from bytes, because the sizes of reads mean nothing.
+    /// Counts every byte read. Blocks are derived from bytes, because the sizes of reads mean
+    /// nothing.
     fn account(&mut self, n: usize) {
         let blocks_before = self.total / self.block_len;
         self.total += n as u64;
@@ -171,8 +176,8 @@ impl Pump for StreamReceiver {
                 Ok(n) => {
                     self.account(n);
                     taken += n;
-                    // A short read means that the queue is empty (epoll(7), "Questions and answers"), but not whether the
-                    // peer has closed behind it.
+                    // A short read means that the queue is empty (epoll(7), "Questions and
+                    // answers"), but not whether the peer has closed behind it.
                     if n < len && !self.awaits_end {
                         return self.emptied(taken);
                     }
@@ -204,8 +209,9 @@ fn longest_read(fd: BorrowedFd<'_>, block_len: usize) -> usize {
     }
 }
 
-/// How receivers of a test may wait. They sleep until data arrives where a delay is what is measured, with a window that the user
-/// fixed, which is small compared to what arrives during a pause, and with a rate so low that little is gained.
+/// How receivers of a test may wait. They sleep until data arrives where a delay is what is
+/// measured, with a window that the user fixed, which is small compared to what arrives during a
+/// pause, and with a rate so low that little is gained.
 pub(crate) fn receive_waits(spec: &TestSpec, may_spin: bool) -> &'static [ReceiveWait] {
     let workload = &spec.workload;
     let measures_delay = workload.trip_times

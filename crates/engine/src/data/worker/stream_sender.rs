@@ -60,11 +60,13 @@ pub(crate) struct StreamSender {
     is_whole: bool,
 }
 
-/// Bytes per call when no option fixes the block length: the fewest calls at the best cache use, see ARCHITECTURE.md.
+/// Bytes per call when no option fixes the block length: the fewest calls at the best cache use,
+/// see ARCHITECTURE.md.
 pub(crate) const SUBMISSION_BYTES: usize = 1024 * 1024;
 /// Memory of gathered small blocks: as long as a block by default.
 const MEMORY_BYTES: usize = 128 * 1024;
-/// Calls per pump: small blocks must not pay the worker's loop each time, and a stop must be seen soon.
+/// Calls per pump: small blocks must not pay the worker's loop each time, and a stop must be seen
+/// soon.
 const CALLS_PER_PUMP: u32 = 64;
 /// A write of this size is worth a turn of the worker's loop.
 const LARGE_WRITE_BYTES: usize = 256 * 1024;
@@ -292,7 +294,8 @@ pub(crate) fn usual_call_bytes(spec: &TestSpec) -> usize {
     })
 }
 
-/// How much one call hands over at most: what the user fixed exactly, otherwise what is fast or smooth.
+/// How much one call hands over at most: what the user fixed exactly, otherwise what is fast or
+/// smooth.
 fn submission_bytes(spec: &TestSpec) -> usize {
     let block_len = (spec.block_len_bytes as usize).max(1);
     match Portion::of(spec) {
@@ -308,8 +311,8 @@ fn submission_bytes(spec: &TestSpec) -> usize {
     (SUBMISSION_BYTES / unit).max(1) * unit
 }
 
-/// Blocks that lie one behind the other in memory: one, or as many small ones as make a large one when they may share a
-/// write.
+/// Blocks that lie one behind the other in memory: one, or as many small ones as make a large one
+/// when they may share a write.
 pub(crate) fn blocks_per_memory(spec: &TestSpec) -> usize {
     if spec.coalesce && spec.block_len_explicit {
         (MEMORY_BYTES / (spec.block_len_bytes as usize).max(1)).max(1)

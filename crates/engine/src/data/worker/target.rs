@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::control::{Notice, RunControl};
 
-/// Counts what all receivers of a test got and notifies the control thread once when the amount is reached.
+/// Counts what all receivers of a test got and notifies the control thread once when the amount is
+/// reached.
 #[derive(Debug)]
 pub(crate) struct Target {
     control: Arc<RunControl>,

@@ -76,17 +76,18 @@ pub(super) struct Worker {
 }
 
 const WAKE_TOKEN: u64 = u64::MAX;
-/// Of the time to a deadline that must be met, this part is spent spinning: a sleeping thread wakes late, more so in a guest
-/// whose CPU slept as well, and the longer it slept.
+/// Of the time to a deadline that must be met, this part is spent spinning: a sleeping thread wakes
+/// late, more so in a guest whose CPU slept as well, and the longer it slept.
 const SPIN_SHARE: u64 = 8;
 /// At least and at most so much of it.
 const SPIN_NS: RangeInclusive<u64> = 40_000..=500_000;
-/// Period of polls of a receiver that spins. One at once takes cache lines from the CPU that delivers the data, which costs most
-/// where the CPUs share no cache.
+/// Period of polls of a receiver that spins. One at once takes cache lines from the CPU that
+/// delivers the data, which costs most where the CPUs share no cache.
 const POLL_PERIOD_NS: u64 = 5_000;
 /// Polls without data before it sleeps.
 const SPIN_POLLS: u64 = 10;
-/// Bounds of the last reads before a stop is acknowledged: a peer that continues to send must not delay the end.
+/// Bounds of the last reads before a stop is acknowledged: a peer that continues to send must not
+/// delay the end.
 const DRAIN_TIME_NS: u64 = 100_000_000;
 const DRAIN_CALLS: u32 = 1024;
 
@@ -166,7 +167,8 @@ impl Worker {
         }
     }
 
-    /// Gives some streams to another worker. Those that stay are assigned anew, because their tokens are their places.
+    /// Gives some streams to another worker. Those that stay are assigned anew, because their
+    /// tokens are their places.
     fn give(&mut self, share: &Share) {
         let mut kept = Vec::new();
         let open = std::mem::take(&mut self.slots)
@@ -271,7 +273,8 @@ impl Worker {
         self.take_events(events, timeout)
     }
 
-    /// Polls every few microseconds until a socket is ready or the control thread signals, for a bounded time.
+    /// Polls every few microseconds until a socket is ready or the control thread signals, for a
+    /// bounded time.
     fn spin(&mut self, events: &mut Vec<Ready>) -> io::Result<()> {
         let end_ns = clock::monotonic_ns() + SPIN_POLLS * POLL_PERIOD_NS;
         loop {

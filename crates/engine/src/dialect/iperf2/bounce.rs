@@ -75,7 +75,8 @@ impl Line {
     fn read<'b>(&mut self, wanted: usize, scratch: &'b mut [u8]) -> io::Result<Option<&'b [u8]>> {
         let len = wanted.min(scratch.len());
         if self.quick_ack {
-            // The kernel resets the option, so it is set for each read; without it the test is only slower.
+            // The kernel resets the option, so it is set for each read; without it the test is only
+            // slower.
             let _ = sockopt::TCP_QUICKACK.set(self.fd.as_fd(), true);
         }
         loop {

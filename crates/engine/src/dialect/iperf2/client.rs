@@ -31,7 +31,8 @@ use crate::reporter::{Reporter, test_header};
 /// Runs one test and reports it to `sink`.
 ///
 /// # Errors
-/// What went wrong; it has been reported as [`Event::Failed`], or as a warning where the test went on.
+/// What went wrong; it has been reported as [`Event::Failed`], or as a warning where the test went
+/// on.
 pub fn run(
     spec: &ClientSpec,
     sink: &mut dyn EventSink,
@@ -333,7 +334,8 @@ struct TestLoop<'a> {
 
 impl TestLoop<'_> {
     fn drive(&mut self, reporter: &mut Reporter<'_>) -> Result<TestResult, Failure> {
-        // Intervals end when this thread reads the counters; without a short scheduling slice that is late.
+        // Intervals end when this thread reads the counters; without a short scheduling slice that
+        // is late.
         let _ = scheduling::wake_soon();
         let epoll = Epoll::new().map_err(|e| os("test", &e))?;
         let add = |fd: std::os::fd::BorrowedFd<'_>, token| {

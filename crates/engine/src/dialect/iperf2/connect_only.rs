@@ -1,4 +1,5 @@
-//! Connections that are opened and closed, and nothing else: what is measured is how long connecting takes.
+//! Connections that are opened and closed, and nothing else: what is measured is how long
+//! connecting takes.
 
 use std::time::{Duration, Instant};
 
@@ -90,8 +91,8 @@ fn announce(
     };
     let mut facts = sockets::stream_facts(fd, 1, spec.test.transport);
     facts.device = devices.device_of(local.ip());
-    // A report shows an option of such a connection only where the user has set it, and reading all of them takes longer than
-    // anything else that is done with it.
+    // A report shows an option of such a connection only where the user has set it, and reading all
+    // of them takes longer than anything else that is done with it.
     let is_congestion_set = spec.test.socket.congestion.is_some();
     facts.connect_us = u32::try_from(connected.took.as_micros()).ok();
     let mut stream = Stream::new(

@@ -149,7 +149,8 @@ impl Connection {
         self.header = test.header;
     }
 
-    /// Takes the datagrams that opened this flow. The first one proves nothing; its machine counts those that follow.
+    /// Takes the datagrams that opened this flow. The first one proves nothing; its machine counts
+    /// those that follow.
     pub(super) fn take_early(&mut self, early: Vec<(Vec<u8>, u64)>) {
         (1..early.len()).for_each(|_| self.machine.data_arrived());
         self.seen_datagrams = early.len() as u64;
@@ -265,7 +266,8 @@ impl Connection {
                 .any(|direction| direction.is_wanted && direction.started_ns.is_none())
     }
 
-    /// The directions whose data start now: the stream, its statistics, its pump, and the bytes moved already.
+    /// The directions whose data start now: the stream, its statistics, its pump, and the bytes
+    /// moved already.
     pub(super) fn start(
         &mut self,
         now_ns: u64,
@@ -323,7 +325,8 @@ impl Connection {
             .as_ref()
             .map_or(Version::V2_1_8, |header| header.version);
         let sent = u64::from(self.send_long_first());
-        // A client knows its server's address; a server learned the address of a flow from a datagram.
+        // A client knows its server's address; a server learned the address of a flow from a
+        // datagram.
         let ignores_unreachable = matches!(self.machine, Machine::FlowClient(_)) && !self.is_back;
         let build_pump = pumps::datagram_sender(
             &self.spec,

@@ -5,8 +5,8 @@ use linerate_model::workload::Isochronous;
 
 use crate::random::Sequence;
 
-/// Draws one size after the other. Nothing depends on their unpredictability, so a small generator with a fixed start
-/// does, and two runs of a test send the same frames.
+/// Draws one size after the other. Nothing depends on their unpredictability, so a small generator
+/// with a fixed start does, and two runs of a test send the same frames.
 pub(super) struct FrameSizes {
     mean: f64,
     deviation: f64,

@@ -128,8 +128,8 @@ impl FramedDatagrams {
     }
 }
 
-/// A frame of about `size` bytes whose last datagram holds the words, too. The original takes a frame for lost whose last
-/// datagram is longer than what was left of it.
+/// A frame of about `size` bytes whose last datagram holds the words, too. The original takes a
+/// frame for lost whose last datagram is longer than what was left of it.
 fn whole_datagrams(size: usize, datagram_len: usize, len_min: usize) -> usize {
     match size % datagram_len {
         0 => size,

@@ -1,9 +1,9 @@
-//! Tests of the dialect without a control connection: every TCP connection and every UDP flow is a test of its own, and
-//! begins with a header that describes it.
+//! Tests of the dialect without a control connection: every TCP connection and every UDP flow is a
+//! test of its own, and begins with a header that describes it.
 //!
-//! The protocol is in `linerate-iperf2`. A `Connection` joins one of its machines with a socket, a `Session` joins connections
-//! with a clock, workers and a report, and the owners of sessions, [`client`] and [`server`], open and accept
-//! connections.
+//! The protocol is in `linerate-iperf2`. A `Connection` joins one of its machines with a socket, a
+//! `Session` joins connections with a clock, workers and a report, and the owners of sessions,
+//! [`client`] and [`server`], open and accept connections.
 
 mod bounce;
 mod burst_reports;

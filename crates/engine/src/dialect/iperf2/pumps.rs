@@ -83,7 +83,8 @@ pub(super) fn stream_sender(
         }
         let source = origin.open(spec.block_len_bytes as usize)?;
         let mut spec = spec.clone();
-        // Reports name the length of a write and count writes, so a rate does not change that length.
+        // Reports name the length of a write and count writes, so a rate does not change that
+        // length.
         spec.block_len_explicit |= spec.pacing.rate_bps.is_some();
         Ok(Box::new(StreamSender::new(
             inputs.fd,
@@ -96,7 +97,8 @@ pub(super) fn stream_sender(
     })
 }
 
-/// A receiver on a byte stream; `block_len` is that of this end; with `is_framed` bursts have headers.
+/// A receiver on a byte stream; `block_len` is that of this end; with `is_framed` bursts have
+/// headers.
 pub(super) fn stream_receiver(
     spec: &TestSpec,
     block_len: u32,
@@ -149,8 +151,8 @@ pub(super) fn bounce_server(
     })
 }
 
-/// A sender of datagrams like `template`, `sent` of which have left already; with `ignores_unreachable` an unreachable port
-/// does not end it.
+/// A sender of datagrams like `template`, `sent` of which have left already; with
+/// `ignores_unreachable` an unreachable port does not end it.
 pub(super) fn datagram_sender(
     spec: &TestSpec,
     stats: &Arc<StreamStats>,
@@ -185,7 +187,8 @@ pub(super) fn datagram_sender(
     })
 }
 
-/// A receiver of datagrams, some of which have arrived already; its verdict becomes that of the flow.
+/// A receiver of datagrams, some of which have arrived already; its verdict becomes that of the
+/// flow.
 pub(super) fn datagram_receiver(
     stats: &Arc<StreamStats>,
     width: NumberWidth,

@@ -66,7 +66,8 @@ impl UdpFrame {
     }
 }
 
-/// Bursts of one stream that are not reported yet: filled by its worker, emptied by the thread that reports.
+/// Bursts of one stream that are not reported yet: filled by its worker, emptied by the thread that
+/// reports.
 #[derive(Debug, Default)]
 pub(super) struct BurstQueue(Mutex<Queued>);
 
@@ -76,7 +77,8 @@ struct Queued {
     left_out: u64,
 }
 
-/// Bursts that wait at most. A sender of short bursts at full rate fills the memory and the log of no receiver.
+/// Bursts that wait at most. A sender of short bursts at full rate fills the memory and the log of
+/// no receiver.
 const QUEUED_MAX: usize = 256;
 
 impl BurstQueue {

@@ -1,7 +1,8 @@
-//! Connections whose data run on one clock: the test of a client, or what a server does for one client at a time.
+//! Connections whose data run on one clock: the test of a client, or what a server does for one
+//! client at a time.
 //!
-//! A session has a descriptor that becomes readable when it has something to do, and a deadline. Its owner calls
-//! [`Session::advance`] then and gets back what only an owner can do.
+//! A session has a descriptor that becomes readable when it has something to do, and a deadline.
+//! Its owner calls [`Session::advance`] then and gets back what only an owner can do.
 
 mod totals;
 
@@ -306,7 +307,8 @@ impl Session {
             }
             (StreamRole::Sender, _) => {
                 if is_udp {
-                    // The datagram that ends the flow is one of it; the exchange that follows is not.
+                    // The datagram that ends the flow is one of it; the exchange that follows is
+                    // not.
                     self.run
                         .count_last(id, u64::from(connection.spec.block_len_bytes));
                     self.run.end_stream(id);
@@ -409,7 +411,8 @@ impl Session {
             let first_datagrams =
                 open().filter_map(|c| c.early.first().map(|(_, arrived_ns)| *arrived_ns));
             let began_ns = first_datagrams.min().filter(|_| only_receives);
-            // A period of requests begins with the connection, and so do intervals; a header is read later.
+            // A period of requests begins with the connection, and so do intervals; a header is
+            // read later.
             let accepted_ns = open()
                 .filter_map(|c| c.accepted_ns.filter(|_| c.is_bouncing()))
                 .min();

@@ -1,4 +1,5 @@
-//! A sender whose writes have a shape: bursts with heads, frames on a grid, pauses after writes, timed writes.
+//! A sender whose writes have a shape: bursts with heads, frames on a grid, pauses after writes,
+//! timed writes.
 
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};

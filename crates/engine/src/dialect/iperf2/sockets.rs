@@ -18,11 +18,13 @@ pub(super) fn protocol(transport: Transport) -> Protocol {
     }
 }
 
-/// Receive buffer of a flow when the user named none: a burst of datagrams must fit until the reader is scheduled.
+/// Receive buffer of a flow when the user named none: a burst of datagrams must fit until the
+/// reader is scheduled.
 const UDP_RECEIVE_BUFFER_BYTES: u32 = 16 * 1024 * 1024;
 
-/// Options that are set before the connection stands. A sender's window is its send buffer, a receiver's its receive
-/// buffer. Options the system refuses are returned as text, and the test continues without them.
+/// Options that are set before the connection stands. A sender's window is its send buffer, a
+/// receiver's its receive buffer. Options the system refuses are returned as text, and the test
+/// continues without them.
 pub(super) fn prepare(
     fd: BorrowedFd<'_>,
     spec: &TestSpec,
@@ -100,8 +102,8 @@ fn prepare_stream(
     }
 }
 
-/// Options of a connected socket whose data are about to flow. A sender with a rate gets no pacing in the kernel: what
-/// that holds back would be measured as delay of the path.
+/// Options of a connected socket whose data are about to flow. A sender with a rate gets no pacing
+/// in the kernel: what that holds back would be measured as delay of the path.
 pub(super) fn tune(fd: BorrowedFd<'_>, spec: &TestSpec, role: StreamRole) {
     if (spec.transport, role) != (Transport::Udp, StreamRole::Receiver) {
         return;
@@ -112,7 +114,8 @@ pub(super) fn tune(fd: BorrowedFd<'_>, spec: &TestSpec, role: StreamRole) {
     }
     // Without it datagrams count as arrived when they are read.
     let _ = sockopt::SO_TIMESTAMPNS.set(fd, true);
-    // Coalescing is invisible to the peer and to the results: every datagram's number is still read.
+    // Coalescing is invisible to the peer and to the results: every datagram's number is still
+    // read.
     let _ = sockopt::UDP_GRO.set(fd, true);
 }
 
@@ -141,8 +144,8 @@ pub(super) fn stream_facts(fd: BorrowedFd<'_>, number: u32, transport: Transport
     facts
 }
 
-/// The device of the address that was looked up last: a lookup takes longer than a connection on loopback, and all
-/// connections usually begin at one address.
+/// The device of the address that was looked up last: a lookup takes longer than a connection on
+/// loopback, and all connections usually begin at one address.
 #[derive(Debug, Default)]
 pub(super) struct DeviceCache {
     last: Option<(IpAddr, Option<String>)>,

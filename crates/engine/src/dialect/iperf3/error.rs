@@ -62,7 +62,8 @@ impl From<EngineError> for Failure {
     }
 }
 
-/// The input of a server's machine for an error of its test. A refusal without an error of its own is "busy".
+/// The input of a server's machine for an error of its test. A refusal without an error of its own
+/// is "busy".
 pub(crate) fn input(error: &EngineError) -> ServerInput {
     match ErrorCode::from(error) {
         ErrorCode::AccessDenied => ServerInput::Busy,

@@ -9,8 +9,8 @@ use linerate_sys::sockopt;
 use crate::error::{EngineError, Operation};
 use crate::reporter::Reporter;
 
-/// Switches keepalive on. The whole retry period has to fit into the idle time, also when the kernel's defaults fill
-/// in for what the user left open.
+/// Switches keepalive on. The whole retry period has to fit into the idle time, also when the
+/// kernel's defaults fill in for what the user left open.
 pub(crate) fn apply(fd: BorrowedFd<'_>, wanted: &Keepalive) -> Result<(), EngineError> {
     sockopt::SO_KEEPALIVE
         .set(fd, true)
@@ -42,7 +42,8 @@ pub(crate) fn apply(fd: BorrowedFd<'_>, wanted: &Keepalive) -> Result<(), Engine
     Ok(())
 }
 
-/// Reports the values in force to verbose reports, the kernel's defaults included; unknown values are omitted.
+/// Reports the values in force to verbose reports, the kernel's defaults included; unknown values
+/// are omitted.
 pub(crate) fn report(fd: BorrowedFd<'_>, reporter: &mut Reporter<'_>) {
     let idle = sockopt::TCP_KEEPIDLE.get(fd);
     let (Ok(idle_s), Ok(interval_s), Ok(count)) = (
@@ -53,6 +54,7 @@ pub(crate) fn report(fd: BorrowedFd<'_>, reporter: &mut Reporter<'_>) {
         return;
     };
     reporter.emit(&Event::Detail(format!(
-        "Control connection TCP Keepalive TCP_KEEPIDLE/TCP_KEEPINTVL/TCP_KEEPCNT are set to {idle_s}/{interval_s}/{count}"
+        "Control connection TCP Keepalive TCP_KEEPIDLE/TCP_KEEPINTVL/TCP_KEEPCNT are set to \
+         {idle_s}/{interval_s}/{count}"
     )));
 }

@@ -9,15 +9,15 @@ use crate::server::limits::requirements::TURN_BYTES;
 pub(super) struct IntakeLimits {
     /// Ciphertext of one turn, so that the other connections of the event loop have theirs.
     pub(super) turn_bytes: usize,
-    /// Units per second on the average. A unit is one TLS record or 1 KiB of records, whichever is more: a record of one byte
-    /// costs a decryption as well.
+    /// Units per second on the average. A unit is one TLS record or 1 KiB of records, whichever is
+    /// more: a record of one byte costs a decryption as well.
     pub(super) units_per_s: u32,
     /// Units that may arrive at once.
     pub(super) burst_units: u32,
 }
 
-/// Of a server, per connection: a message of 16 KiB, and eight of them per second. Clients send some ten short messages per
-/// phase, and one record per probe.
+/// Of a server, per connection: a message of 16 KiB, and eight of them per second. Clients send
+/// some ten short messages per phase, and one record per probe.
 pub(super) const OF_CLIENTS: IntakeLimits = IntakeLimits {
     turn_bytes: TURN_BYTES,
     units_per_s: 128,

@@ -13,7 +13,8 @@ use super::intake::{IntakeLimits, IntakeRate, OF_CLIENTS, OF_SERVER};
 #[path = "../../../fuzzing/tls_stream.rs"]
 pub(in crate::dialect) mod fuzzing;
 
-/// One end of a session, with what is read and not yet taken, and what is encrypted and not yet sent.
+/// One end of a session, with what is read and not yet taken, and what is encrypted and not yet
+/// sent.
 pub(super) struct TlsStream {
     session: Session,
     /// Of messages, [`Self::receive`].
@@ -79,12 +80,12 @@ impl TlsStream {
         self.skipped = bytes;
     }
 
-    /// Reads the socket once, sends what the handshake needs, and returns the plaintext. What stays in the socket wakes an event
-    /// loop again.
+    /// Reads the socket once, sends what the handshake needs, and returns the plaintext. What stays
+    /// in the socket wakes an event loop again.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the peer has closed the connection, `InvalidData` when it violates TLS or sends more than the
-    /// limits of this end, and those of the socket.
+    /// `UnexpectedEof` when the peer has closed the connection, `InvalidData` when it violates TLS
+    /// or sends more than the limits of this end, and those of the socket.
     pub(super) fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
         let mut ciphertext = vec![0; self.limits.turn_bytes];
         match stream_io::recv(fd, &mut ciphertext) {
@@ -154,7 +155,8 @@ impl TlsStream {
         }
     }
 
-    /// Keying material that binds proofs to this session (RFC 9266), once the handshake is complete.
+    /// Keying material that binds proofs to this session (RFC 9266), once the handshake is
+    /// complete.
     pub(super) fn exporter(&self) -> Option<[u8; 32]> {
         match &self.session {
             Session::Client(session) => session.exporter(CHANNEL_BINDING),
@@ -185,8 +187,8 @@ impl TlsStream {
         }
     }
 
-    /// Writes a part of a stream of bytes; what is encrypted and not yet sent counts as written. `WouldBlock` during the
-    /// handshake.
+    /// Writes a part of a stream of bytes; what is encrypted and not yet sent counts as written.
+    /// `WouldBlock` during the handshake.
     pub(super) fn write(&mut self, fd: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         self.flush(fd)?;
         if self.is_handshaking() {

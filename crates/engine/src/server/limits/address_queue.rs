@@ -30,7 +30,8 @@ impl<T> AddressQueue<T> {
         own.push_back((id, item));
     }
 
-    /// The oldest item of the address whose turn it is. Many clients of one address delay others of that address alone.
+    /// The oldest item of the address whose turn it is. Many clients of one address delay others of
+    /// that address alone.
     pub(crate) fn next(&mut self) -> Option<(u64, T)> {
         let address = self.turns.pop_front()?;
         let own = self.waiting.get_mut(&address)?;

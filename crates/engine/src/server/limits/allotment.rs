@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The descriptors of one test. What a test opens later holds one of them, so that it never has more than admission counted.
+/// The descriptors of one test. What a test opens later holds one of them, so that it never has
+/// more than admission counted.
 #[derive(Debug, Clone)]
 pub(crate) struct Allotment {
     open: Arc<AtomicU64>,

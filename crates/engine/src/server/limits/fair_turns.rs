@@ -1,4 +1,5 @@
-//! Order of addresses at a server with one place: who has had it goes behind those who found it taken.
+//! Order of addresses at a server with one place: who has had it goes behind those who found it
+//! taken.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -26,7 +27,8 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 const ADDRESSES_MAX: usize = 4096;
 
 impl FairTurns {
-    /// Whether the free place is for this address: no other one, whose last turn is longer ago, was refused a moment ago.
+    /// Whether the free place is for this address: no other one, whose last turn is longer ago, was
+    /// refused a moment ago.
     pub(crate) fn admits(&self, address: Network, now: Instant) -> bool {
         let is_kept = self
             .freed_at

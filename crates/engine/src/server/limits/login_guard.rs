@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use linerate_model::network::Network;
 
-/// Failed logins by address. Each is forgotten after a while; with too many of them logins are refused unseen.
+/// Failed logins by address. Each is forgotten after a while; with too many of them logins are
+/// refused unseen.
 #[derive(Debug, Default)]
 pub(crate) struct LoginGuard {
     failures: HashMap<Network, Failures>,
@@ -19,8 +20,8 @@ struct Failures {
     at: Instant,
 }
 
-/// Time from the credentials to the answer when a login fails, whatever the reason: it must not reveal how far the check
-/// came. Checks take a few milliseconds.
+/// Time from the credentials to the answer when a login fails, whatever the reason: it must not
+/// reveal how far the check came. Checks take a few milliseconds.
 const LOGIN_REFUSAL_DELAY: Duration = Duration::from_millis(250);
 
 /// Failures without an attack: a class of people who mistype their password behind one address.
@@ -30,8 +31,8 @@ const FORGET_ONE: Duration = Duration::from_secs(6);
 /// Addresses that are remembered.
 const ADDRESSES_MAX: usize = 4096;
 
-/// Time from the credentials to the answer of a refused login: the shortest multiple of the fixed time that is longer than the
-/// check took. Behind many others it takes longer.
+/// Time from the credentials to the answer of a refused login: the shortest multiple of the fixed
+/// time that is longer than the check took. Behind many others it takes longer.
 pub(crate) fn refusal_delay(taken: Duration) -> Duration {
     let turns = taken.as_millis() / LOGIN_REFUSAL_DELAY.as_millis() + 1;
     LOGIN_REFUSAL_DELAY.saturating_mul(u32::try_from(turns).unwrap_or(u32::MAX))

@@ -15,7 +15,8 @@ pub(crate) struct PendingLimit {
     bounds: PendingBounds,
 }
 
-/// An address at one listener, so that a flood of one port evicts no client of the same address at another.
+/// An address at one listener, so that a flood of one port evicts no client of the same address at
+/// another.
 type Source = (Network, usize);
 
 /// Most members.
@@ -26,8 +27,9 @@ pub(crate) struct PendingBounds {
 }
 
 impl PendingBounds {
-    /// Bounds that leave most of the descriptors and of the memory to tests: a quarter of the one, an eighth of the other.
-    /// Regular clients are pending for milliseconds, so that even the smaller bound is far beyond what they need.
+    /// Bounds that leave most of the descriptors and of the memory to tests: a quarter of the one,
+    /// an eighth of the other. Regular clients are pending for milliseconds, so that even the
+    /// smaller bound is far beyond what they need.
     pub(crate) fn of_host(descriptors: u64, memory_bytes: u64) -> Self {
         let total = (descriptors / 4).min(memory_bytes / 8 / PENDING_BYTES);
         let total = usize::try_from(total).unwrap_or(usize::MAX).clamp(16, 2048);
@@ -47,8 +49,8 @@ impl PendingLimit {
         }
     }
 
-    /// Adds a connection to this listener; returns the one to evict if there are too many: the oldest of this source if it
-    /// alone has too many, else the oldest of the source that has most.
+    /// Adds a connection to this listener; returns the one to evict if there are too many: the
+    /// oldest of this source if it alone has too many, else the oldest of the source that has most.
     pub(crate) fn enter(&mut self, id: u64, address: IpAddr, listener: usize) -> Option<u64> {
         let source = (Network::of_client(address), listener);
         self.members.insert(id, source);

@@ -24,8 +24,8 @@ impl AdmissionQueue {
         self.waiting.is_empty()
     }
 
-    /// Queues a client, unless its wait would exceed `wait_max`. `remaining` is the time left of the running tests,
-    /// `None` where it is unknown.
+    /// Queues a client, unless its wait would exceed `wait_max`. `remaining` is the time left of
+    /// the running tests, `None` where it is unknown.
     pub(crate) fn enter(
         &mut self,
         id: u64,
@@ -70,7 +70,8 @@ impl AdmissionQueue {
     }
 }
 
-/// How long a new client waits if `ahead` others go first. A test without a known end may end at any moment.
+/// How long a new client waits if `ahead` others go first. A test without a known end may end at
+/// any moment.
 fn expected_wait(
     remaining: impl Iterator<Item = Option<Duration>>,
     ahead: usize,

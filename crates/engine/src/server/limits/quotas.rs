@@ -28,7 +28,8 @@ pub(crate) struct QuotaRequest {
     pub(crate) bytes: u64,
     /// What one block more on each stream adds to `bytes`: senders notice the end between blocks.
     pub(crate) last_blocks_bytes: u64,
-    /// Rate of all streams together, bit/s; 0 when it is not announced, `u64::MAX` for all there is.
+    /// Rate of all streams together, bit/s; 0 when it is not announced, `u64::MAX` for all there
+    /// is.
     pub(crate) rate_bps: u64,
     /// What it takes of this host.
     pub(crate) requirements: Requirements,
@@ -139,13 +140,15 @@ impl Quotas {
         Ok(())
     }
 
-    /// Connections of requests and responses that one session may have at most: a quarter of what its address has.
+    /// Connections of requests and responses that one session may have at most: a quarter of what
+    /// its address has.
     #[cfg(feature = "native")]
     pub(crate) fn connections_max(&self) -> u32 {
         u32::try_from(self.resources.capacity().address_descriptors / 4).unwrap_or(u32::MAX)
     }
 
-    /// The reason of a refusal with what the test requests and what it may have, where these are numbers.
+    /// The reason of a refusal with what the test requests and what it may have, where these are
+    /// numbers.
     #[cfg(feature = "native")]
     pub(crate) fn explained(&self, request: &QuotaRequest, reason: RefusalReason) -> String {
         let seconds = |time: Duration| format!("{:.0} s", time.as_secs_f64());
@@ -259,7 +262,8 @@ impl Quotas {
         self.entries.keys().copied()
     }
 
-    /// Compares what the tests have moved with their limits; returns those that have to end, with the reason.
+    /// Compares what the tests have moved with their limits; returns those that have to end, with
+    /// the reason.
     pub(crate) fn check(
         &mut self,
         now_ns: u64,

@@ -1,9 +1,9 @@
-//! The table of what one client can make this server keep: bytes, descriptors, threads, and time on the control thread. A
-//! thread counts with its memory.
+//! The table of what one client can make this server keep: bytes, descriptors, threads, and time on
+//! the control thread. A thread counts with its memory.
 //!
-//! Every dialect computes what a test keeps here, before the test is admitted, and admission takes it from the
-//! [`Capacity`](super::resource_quota::Capacity) of the host. What a test opens later holds a part of its
-//! [`Allotment`](super::allotment::Allotment).
+//! Every dialect computes what a test keeps here, before the test is admitted, and admission takes
+//! it from the [`Capacity`](super::resource_quota::Capacity) of the host. What a test opens later
+//! holds a part of its [`Allotment`](super::allotment::Allotment).
 //!
 //! | kept of a client | descriptors | bytes | threads |
 //! |---|---|---|---|
@@ -11,7 +11,8 @@
 //! | test of iperf3 or iperf 2 | [`DESCRIPTORS_PER_TEST`], its streams, two per worker | [`BYTES_PER_TEST`], [`BYTES_PER_WORKER`], its blocks | a worker per stream at most |
 //! | session of the native dialect | the same, and [`Requirements::allotted`] | [`BYTES_PER_SESSION`], [`BYTES_PER_WORKER`], those of its probes | its workers and a responder |
 //!
-//! A connection of strangers brings at most [`TURN_BYTES`] in one turn of an event loop that others share.
+//! A connection of strangers brings at most [`TURN_BYTES`] in one turn of an event loop that others
+//! share.
 
 use linerate_model::workload::Shape;
 use linerate_model::{Direction, TestSpec, Transport};
@@ -30,7 +31,8 @@ pub(crate) struct Requirements {
     pub(crate) is_unproven: bool,
 }
 
-/// Connections and flows that a session of the native dialect may have open beside its control connection and its load.
+/// Connections and flows that a session of the native dialect may have open beside its control
+/// connection and its load.
 #[cfg(feature = "native")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SessionNeeds {
@@ -44,14 +46,15 @@ pub(crate) struct SessionNeeds {
     pub(crate) flows: u32,
 }
 
-/// Bytes that one connection of a stranger brings in one turn at most. 178 TLS records of one byte fit in them, which take a
-/// quarter of a millisecond.
+/// Bytes that one connection of a stranger brings in one turn at most. 178 TLS records of one byte
+/// fit in them, which take a quarter of a millisecond.
 #[cfg(feature = "native")]
 pub(crate) const TURN_BYTES: usize = 4096;
-/// Bytes of a pending connection at most: a TLS session with a record of 16 KiB that is not complete, and the frame that it is a
-/// part of.
+/// Bytes of a pending connection at most: a TLS session with a record of 16 KiB that is not
+/// complete, and the frame that it is a part of.
 pub(crate) const PENDING_BYTES: u64 = 48 << 10;
-/// Descriptors of a test beside its streams and workers: the control connection or the event loop, and the notices.
+/// Descriptors of a test beside its streams and workers: the control connection or the event loop,
+/// and the notices.
 const DESCRIPTORS_PER_TEST: u64 = 3;
 /// A worker has an event loop and a descriptor that wakes it.
 const DESCRIPTORS_PER_WORKER: u64 = 2;
@@ -59,7 +62,8 @@ const DESCRIPTORS_PER_WORKER: u64 = 2;
 const BYTES_PER_WORKER: u64 = (256 + 64) << 10;
 /// What a test has beside its workers: protocol, report, counters.
 const BYTES_PER_TEST: u64 = 64 << 10;
-/// Descriptors of a session beside those of its load: the event loop of the responder, what wakes it, and the notice of a request.
+/// Descriptors of a session beside those of its load: the event loop of the responder, what wakes
+/// it, and the notice of a request.
 #[cfg(feature = "native")]
 const DESCRIPTORS_PER_SESSION: u64 = 3;
 /// Two messages of 1 MiB, one that is sent and one that is kept until it is acknowledged.
@@ -103,7 +107,8 @@ impl Requirements {
         }
     }
 
-    /// What a session of the native dialect needs: the load of its largest phase, and all that its other phases open.
+    /// What a session of the native dialect needs: the load of its largest phase, and all that its
+    /// other phases open.
     #[cfg(feature = "native")]
     pub(crate) fn of_session(spec: &TestSpec, needs: SessionNeeds) -> Self {
         let load = Self::of(spec, needs.streams);

@@ -1,5 +1,6 @@
-//! What this host can give to tests: descriptors, memory, and places for flows whose address nothing proves. Every test
-//! takes its share when it is admitted, so that what remains serves the control connections.
+//! What this host can give to tests: descriptors, memory, and places for flows whose address
+//! nothing proves. Every test takes its share when it is admitted, so that what remains serves the
+//! control connections.
 
 use std::collections::BTreeMap;
 
@@ -43,9 +44,9 @@ impl Capacity {
         unproven_tests: u64::MAX,
     };
 
-    /// Three quarters of the descriptors, the rest being for connections that have no test yet; a quarter of the memory. One
-    /// address has a quarter of both, so that three addresses leave room for a fourth. Flows have a quarter of the descriptors
-    /// and of the places.
+    /// Three quarters of the descriptors, the rest being for connections that have no test yet; a
+    /// quarter of the memory. One address has a quarter of both, so that three addresses leave room
+    /// for a fourth. Flows have a quarter of the descriptors and of the places.
     pub(crate) fn of_host(tests_max: u32) -> Self {
         // Raising the limit again returns the limit in force.
         let descriptors = process::raise_fd_limit().unwrap_or(1024);

@@ -53,7 +53,8 @@ impl Acceptor {
         self.pending.insert(connection.id, (connection, deadline));
     }
 
-    /// Reads what has arrived, and not a byte beyond what the dialects need: the rest is for the session.
+    /// Reads what has arrived, and not a byte beyond what the dialects need: the rest is for the
+    /// session.
     pub(in crate::server) fn read(
         &mut self,
         id: u64,
@@ -105,8 +106,9 @@ impl Acceptor {
     }
 }
 
-/// The dialect that recognises these bytes, or else the number of bytes to read before the dialects are asked again; 0 if
-/// none can recognise them any more. The first dialect is asked last: it takes what no other one recognises.
+/// The dialect that recognises these bytes, or else the number of bytes to read before the dialects
+/// are asked again; 0 if none can recognise them any more. The first dialect is asked last: it
+/// takes what no other one recognises.
 fn recognise(dialects: &[Box<dyn ServerDialect>], bytes: &[u8]) -> Result<usize, usize> {
     let mut needed = None;
     let in_order = dialects.iter().enumerate();

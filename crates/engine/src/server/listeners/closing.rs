@@ -1,7 +1,8 @@
 //! Connections that wait for the peer to close.
 //!
-//! Closing a socket with unread bytes sends a reset, which can overtake and destroy our last message. So the write
-//! side is closed first and the socket is kept until the peer has closed too, or for a short time.
+//! Closing a socket with unread bytes sends a reset, which can overtake and destroy our last
+//! message. So the write side is closed first and the socket is kept until the peer has closed too,
+//! or for a short time.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;

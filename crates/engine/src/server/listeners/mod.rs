@@ -1,4 +1,5 @@
-//! The sockets a server accepts connections on, and connections that have no session yet or no more.
+//! The sockets a server accepts connections on, and connections that have no session yet or no
+//! more.
 
 pub(crate) mod accept_pause;
 pub(crate) mod acceptor;
@@ -115,7 +116,8 @@ impl Listeners {
         self.entries.remove(&SHARED_SCTP);
     }
 
-    /// Closes the listeners of dialects that have closed, and waits for connections where they are accepted now.
+    /// Closes the listeners of dialects that have closed, and waits for connections where they are
+    /// accepted now.
     pub(super) fn watch(
         &mut self,
         epoll: &Epoll,
@@ -162,8 +164,8 @@ impl Listeners {
         })
     }
 
-    /// Takes the connections of a listener; returns its dialect, whether it is shared, and an error when the system has no
-    /// descriptor or memory left.
+    /// Takes the connections of a listener; returns its dialect, whether it is shared, and an error
+    /// when the system has no descriptor or memory left.
     pub(super) fn accept(
         &self,
         index: u64,
@@ -187,7 +189,8 @@ impl Listener {
 }
 
 fn listener(local: &LocalOptions, address: SocketAddr) -> Result<OwnedFd, OsError> {
-    // A Multipath TCP listener serves plain TCP clients as well (RFC 8684 section 3.7), so one socket is enough.
+    // A Multipath TCP listener serves plain TCP clients as well (RFC 8684 section 3.7), so one
+    // socket is enough.
     let fd = match open_bound(local, address, Protocol::Mptcp) {
         Ok(fd) if Capabilities::probe().mptcp => fd,
         _ => open_bound(local, address, Protocol::Tcp)?,
@@ -254,7 +257,8 @@ fn accept(listener: BorrowedFd<'_>, accepted: &mut Vec<(OwnedFd, SocketAddr)>) -
             }
             Ok(None) => return Ok(()),
             Err(error) if is_exhausted(&error) => return Err(error),
-            // One connection that broke while it waited (accept(2), "Error handling") is no reason to leave the others.
+            // One connection that broke while it waited (accept(2), "Error handling") is no reason
+            // to leave the others.
             Err(_) => {}
         }
     }

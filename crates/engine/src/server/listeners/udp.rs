@@ -1,11 +1,13 @@
 //! First datagrams of UDP flows, on the server's port.
 //!
-//! UDP has no accept: the first datagram of a flow arrives at the server's port like any other. The listener is the
-//! unconnected socket on that port, open while a dialect needs it. The first bytes of a datagram decide on its dialect. When
-//! a flow is accepted, a new socket takes the listener's place and the old one is connected to the sender, so that from then
-//! on the kernel itself keeps the flows apart. Datagrams of others that had arrived in the old socket before are kept for the
-//! dialects. One for which the kernel had looked up the old socket a moment before may still arrive there after that
-//! (`__udp4_lib_lookup` holds no lock): the owner of a flow gives back what is not from its sender.
+//! UDP has no accept: the first datagram of a flow arrives at the server's port like any other. The
+//! listener is the unconnected socket on that port, open while a dialect needs it. The first bytes
+//! of a datagram decide on its dialect. When a flow is accepted, a new socket takes the listener's
+//! place and the old one is connected to the sender, so that from then on the kernel itself keeps
+//! the flows apart. Datagrams of others that had arrived in the old socket before are kept for the
+//! dialects. One for which the kernel had looked up the old socket a moment before may still arrive
+//! there after that (`__udp4_lib_lookup` holds no lock): the owner of a flow gives back what is not
+//! from its sender.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::ErrorKind;

@@ -169,7 +169,8 @@ impl ClientSession {
             .min()
     }
 
-    /// Does what is to be done; `next_number` numbers connections back. True when a session was added.
+    /// Does what is to be done; `next_number` numbers connections back. True when a session was
+    /// added.
     pub(super) fn advance(&mut self, next_number: &mut u32, is_place_wanted: bool) -> bool {
         let mut requests = self.main.advance(&mut self.reporter);
         if let Some(back) = &mut self.back {

@@ -1,7 +1,8 @@
-//! UDP flows whose first datagram has arrived and whose second has not: a table with a bound, and nothing else.
+//! UDP flows whose first datagram has arrived and whose second has not: a table with a bound, and
+//! nothing else.
 //!
-//! A first datagram can be forged at the cost of sending it. It costs this end an entry, no socket, no thread and no
-//! place among the tests; a second one in order opens the flow.
+//! A first datagram can be forged at the cost of sending it. It costs this end an entry, no socket,
+//! no thread and no place among the tests; a second one in order opens the flow.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -137,7 +138,8 @@ impl HalfOpenFlows {
 }
 
 impl HalfOpen {
-    /// Clients that wait for an answer repeat their first datagram; the last one of a flow has a negative number.
+    /// Clients that wait for an answer repeat their first datagram; the last one of a flow has a
+    /// negative number.
     fn is_followed_by(&self, datagram: &[u8]) -> bool {
         DatagramHead::parse(datagram, self.width)
             .is_some_and(|head| head.number.saturating_abs() >= self.number)

@@ -165,7 +165,10 @@ impl Iperf2Server {
             },
         };
         if test.clocks_disagree {
-            server.out.warning("WARN: ignore --trip-times because client didn't provide valid start timestamp within 600 seconds of now");
+            server.out.warning(
+                "WARN: ignore --trip-times because client didn't provide valid start timestamp \
+                 within 600 seconds of now",
+            );
         }
         self.accepted = self.accepted.saturating_add(1);
         let Some(session) = self.sessions.get_mut(&id) else {

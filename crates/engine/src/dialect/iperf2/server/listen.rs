@@ -23,7 +23,8 @@ use crate::dialect::iperf2::sockets;
 use crate::error::failure;
 use crate::server::listeners::open_bound_with;
 
-/// Longest silence of a flow: nothing proves its address, so it keeps its place for a shorter time than a connection.
+/// Longest silence of a flow: nothing proves its address, so it keeps its place for a shorter time
+/// than a connection.
 const FLOW_SILENCE_MAX: Duration = Duration::from_secs(30);
 
 impl Iperf2Server {
@@ -195,7 +196,8 @@ impl Iperf2Server {
                 .multicast_source
                 .as_ref()
                 .and_then(|s| s.parse().ok());
-            // Where the kernel has no such option, datagrams to other groups of this host are taken for ours.
+            // Where the kernel has no such option, datagrams to other groups of this host are taken
+            // for ours.
             let _ = sockopt::IP_MULTICAST_ALL.set(udp_listener.fd(), false);
             sockopt::join_group(udp_listener.fd(), address.ip(), source)
                 .map_err(|e| os("multicast join", &e))?;

@@ -1,7 +1,7 @@
 //! A server: any number of clients, each connection and flow identified by its source address.
 //!
-//! A connection without a complete header is pending and blocks no other. Then it joins a session: the connections of one
-//! client address at one time, reported together.
+//! A connection without a complete header is pending and blocks no other. Then it joins a session:
+//! the connections of one client address at one time, reported together.
 
 mod client_session;
 mod dial;

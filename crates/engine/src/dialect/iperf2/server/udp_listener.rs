@@ -1,8 +1,9 @@
 //! Accepts UDP flows: a socket that receives the first datagrams of all clients.
 //!
-//! A flow gets a socket of its own, connected to its client, so that the kernel keeps flows apart from then on. Between
-//! bind and connect that socket may receive datagrams of others, and the listener may have
-//! caught some of this flow: all of them are read here and given to whom they belong, in the order of their arrival.
+//! A flow gets a socket of its own, connected to its client, so that the kernel keeps flows apart
+//! from then on. Between bind and connect that socket may receive datagrams of others, and the
+//! listener may have caught some of this flow: all of them are read here and given to whom they
+//! belong, in the order of their arrival.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -71,8 +72,8 @@ impl UdpListener {
         self.fd.as_fd()
     }
 
-    /// Opens the flows whose second datagram has arrived. `is_known` is true for addresses that have one; `admits` for those that
-    /// may have one.
+    /// Opens the flows whose second datagram has arrived. `is_known` is true for addresses that
+    /// have one; `admits` for those that may have one.
     pub(super) fn new_flows(
         &mut self,
         policy: &Policy,

@@ -1,4 +1,5 @@
-//! The end of a test on the side that decides it: what is sent arrives, what was sent to this end is read.
+//! The end of a test on the side that decides it: what is sent arrives, what was sent to this end
+//! is read.
 
 use linerate_sys::clock;
 
@@ -6,13 +7,14 @@ use crate::data::run::{ReceiverDrain, SenderDrain, TestRun};
 
 /// State of the end.
 pub(super) enum Ending {
-    /// The senders have stopped; the server has not acknowledged all they wrote. Then the end of the test is announced.
+    /// The senders have stopped; the server has not acknowledged all they wrote. Then the end of
+    /// the test is announced.
     Senders(SenderDrain),
     /// The server has stopped; its streams are read to their end. Then the results are handed in.
     Receivers {
         drain: ReceiverDrain,
-        /// The last poll found nothing left. The worker may have taken the last bytes a moment before and not counted them yet,
-        /// so a second poll confirms it.
+        /// The last poll found nothing left. The worker may have taken the last bytes a moment
+        /// before and not counted them yet, so a second poll confirms it.
         was_read: bool,
     },
 }

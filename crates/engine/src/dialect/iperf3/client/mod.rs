@@ -1,7 +1,8 @@
 //! One test, seen from the end that starts it.
 //!
-//! A single control thread owns the protocol machine, the control connection and the run. Bytes, signals, worker
-//! notices and deadlines are inputs of one loop; there is one way out, which prints what happened and closes.
+//! A single control thread owns the protocol machine, the control connection and the run. Bytes,
+//! signals, worker notices and deadlines are inputs of one loop; there is one way out, which prints
+//! what happened and closes.
 
 mod connect;
 mod ending;
@@ -47,9 +48,11 @@ pub struct ClientResult {
     pub control: Option<ControlConnected>,
     /// Totals, if the data has started.
     pub summary: Option<Summary>,
-    /// Facts of the server's host, if they were requested and the server sent them: an unparsed JSON object.
+    /// Facts of the server's host, if they were requested and the server sent them: an unparsed
+    /// JSON object.
     pub peer_facts: Option<String>,
-    /// TCP handshakes of the connections that this end made, in their order; all of them before the data.
+    /// TCP handshakes of the connections that this end made, in their order; all of them before the
+    /// data.
     pub handshakes: Vec<Handshake>,
 }
 
@@ -58,8 +61,8 @@ pub struct ClientResult {
 pub struct RunOptions<'a> {
     /// A connection on which the test continues; absent for a new one.
     pub established: Option<Established>,
-    /// Receives the counts of the data ten times a second, and may end it before the end condition of the specification is
-    /// met. The number of streams stays.
+    /// Receives the counts of the data ten times a second, and may end it before the end condition
+    /// of the specification is met. The number of streams stays.
     pub steering: Option<&'a mut dyn LoadControl>,
 }
 
@@ -86,7 +89,8 @@ pub fn run(
     result
 }
 
-/// As [`run`], but leaves [`ClientResult::last_event`] to the caller, who may add to the report before it.
+/// As [`run`], but leaves [`ClientResult::last_event`] to the caller, who may add to the report
+/// before it.
 pub fn run_before_end(
     spec: &ClientSpec,
     sink: &mut dyn EventSink,
@@ -372,7 +376,8 @@ impl<'a> Client<'a> {
             .handle_local(Instant::now(), ClientInput::Results(Box::new(results)));
     }
 
-    /// The end condition is met: the senders stop, and the server learns of the end once it has what they wrote.
+    /// The end condition is met: the senders stop, and the server learns of the end once it has
+    /// what they wrote.
     fn end_data(&mut self, reporter: &mut Reporter<'_>) {
         self.run.end_senders(reporter);
         if !self.run.receives_byte_streams() {
@@ -406,7 +411,8 @@ impl<'a> Client<'a> {
             write: self.control.has_unsent(),
             edge: false,
         };
-        // Modifying a registered descriptor fails only when memory is short; the next send tries again.
+        // Modifying a registered descriptor fails only when memory is short; the next send tries
+        // again.
         let _ = self.epoll.modify(self.control.fd(), CONTROL, interest);
     }
 
@@ -461,8 +467,8 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Stops the senders and takes the totals, once. Receivers continue to read so that a server that is still sending
-    /// does not get stuck.
+    /// Stops the senders and takes the totals, once. Receivers continue to read so that a server
+    /// that is still sending does not get stuck.
     fn stop_data(&mut self, reporter: &mut Reporter<'_>) -> &Summary {
         if self.summary.is_none() {
             self.run.stop_now(reporter);
@@ -518,8 +524,8 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Sends what is left, closes this direction and reads until the server has closed its own, so that no reset
-    /// destroys the tail. A server that keeps its side open does not hold anybody up.
+    /// Sends what is left, closes this direction and reads until the server has closed its own, so
+    /// that no reset destroys the tail. A server that keeps its side open does not hold anybody up.
     fn close(&mut self) {
         let _ = self.control.flush();
         let _ = socket::shutdown_write(self.control.fd());

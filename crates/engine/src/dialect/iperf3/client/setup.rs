@@ -57,7 +57,8 @@ pub(super) fn greet(
     Ok((machine, cookie))
 }
 
-/// Settles the UDP block length: the control connection's segment size avoids fragments on the same path.
+/// Settles the UDP block length: the control connection's segment size avoids fragments on the same
+/// path.
 pub(super) fn choose_block_len(
     spec: &mut ClientSpec,
     mss_bytes: Option<u32>,

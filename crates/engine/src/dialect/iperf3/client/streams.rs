@@ -36,23 +36,29 @@ pub(super) struct Context<'a, 'c> {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Longest wait for the answer to a UDP hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time after which a hello, or its answer, is taken for lost and the hello is repeated; doubled with each repetition. A stock
-/// server that got the first hello takes the second for data, so this is longer than the round trip of any usual path.
+/// Time after which a hello, or its answer, is taken for lost and the hello is repeated; doubled
+/// with each repetition. A stock server that got the first hello takes the second for data, so this
+/// is longer than the round trip of any usual path.
 const HELLO_REPEAT: Duration = Duration::from_secs(1);
 /// The number that iperf3 gives a failed `sctp_bindx(3)`; it has no text.
 const SCTP_BINDX: i32 = 139;
-/// A stock server closes its UDP port between two tests and two streams. A hello that is refused is repeated for this long.
+/// A stock server closes its UDP port between two tests and two streams. A hello that is refused is
+/// repeated for this long.
 const REOPEN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause before a refused hello is repeated.
 const REFUSED_PAUSE: Duration = Duration::from_millis(10);
-/// Longest pause before the last stream: servers wait 5 s for it, and hold a turn of UDP streams for 2 s.
+/// Longest pause before the last stream: servers wait 5 s for it, and hold a turn of UDP streams
+/// for 2 s.
 const HOLD_MAX: Duration = Duration::from_millis(1_500);
-/// Pause before the only second attempt at a data connection: a stock server re-opens its listener for some options.
+/// Pause before the only second attempt at a data connection: a stock server re-opens its listener
+/// for some options.
 const REOPEN_PAUSE: Duration = Duration::from_millis(100);
 
-/// Opens all streams of the test and adds them to the run. `handshakes` are those of the test so far.
+/// Opens all streams of the test and adds them to the run. `handshakes` are those of the test so
+/// far.
 ///
-/// The server starts the test when the last stream is open, so a start at a later time is a pause before that one.
+/// The server starts the test when the last stream is open, so a start at a later time is a pause
+/// before that one.
 pub(super) fn open_all(
     context: &Context<'_, '_>,
     run: &mut TestRun,
@@ -151,7 +157,8 @@ impl Context<'_, '_> {
             self.prepare_sctp(fd.as_fd(), remote)?;
         }
         data_socket::tune(fd.as_fd(), spec, self.spec.local.snd_timeout, reporter)?;
-        // The kernel paces for good what has been connected with an algorithm that asks for it, such as BBR.
+        // The kernel paces for good what has been connected with an algorithm that asks for it,
+        // such as BBR.
         data_socket::set_congestion(fd.as_fd(), spec)?;
         if let Some(label) = spec.socket.flow_label {
             let SocketAddr::V6(remote) = remote else {
@@ -205,7 +212,8 @@ impl Context<'_, '_> {
         }))
     }
 
-    /// The cookie identifies the client of this stream. It fits the empty send buffer of a new connection.
+    /// The cookie identifies the client of this stream. It fits the empty send buffer of a new
+    /// connection.
     fn introduce(&self, fd: OwnedFd) -> Result<OwnedFd, Failure> {
         let cookie = self.cookie.wire();
         match stream_io::send(fd.as_fd(), &cookie) {
@@ -252,8 +260,8 @@ impl Context<'_, '_> {
         self.await_reply(fd)
     }
 
-    /// Waits for the server's answer; true when the server coalesces. In reverse tests the first data may overtake
-    /// the answer.
+    /// Waits for the server's answer; true when the server coalesces. In reverse tests the first
+    /// data may overtake the answer.
     fn await_reply(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
         const OVERTAKING_MAX: u32 = 64;
         let sent = Instant::now();
@@ -307,7 +315,8 @@ impl Context<'_, '_> {
         Err(HelloError::Failed(ErrorCode::StreamRead.failure(None)))
     }
 
-    /// Waits for the start of the test on the monotonic clock, less the two round trips from the last stream to the data.
+    /// Waits for the start of the test on the monotonic clock, less the two round trips from the
+    /// last stream to the data.
     fn hold(&self, handshakes: &[Handshake]) -> Result<(), Failure> {
         let Start::AtMonotonic(start) = self.spec.test.workload.start else {
             return Ok(());

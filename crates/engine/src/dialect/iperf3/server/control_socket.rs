@@ -12,11 +12,12 @@ use crate::error::EngineError;
 
 /// Probes that may stay unanswered.
 const PROBES: u32 = 3;
-/// Longest idle time before a probe: what the shortest-lived address translators on the way remember.
+/// Longest idle time before a probe: what the shortest-lived address translators on the way
+/// remember.
 const IDLE_MAX_S: u64 = 15;
 
-/// Disables Nagle's algorithm and detects a client that vanished: by unacknowledged data,
-/// and by keepalive probes on an idle connection. Explicit options must succeed; defaults are best effort.
+/// Disables Nagle's algorithm and detects a client that vanished: by unacknowledged data, and by
+/// keepalive probes on an idle connection. Explicit options must succeed; defaults are best effort.
 pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &ServerSpec) -> Result<(), EngineError> {
     control_connection::prepare(fd, &spec.local)?;
     let liveness = spec.policy.liveness.otherwise;
@@ -31,7 +32,8 @@ pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &ServerSpec) -> Result<(), Engin
     Ok(())
 }
 
-/// The first probe leaves after half of the timeout, so that the last one is unanswered when it ends.
+/// The first probe leaves after half of the timeout, so that the last one is unanswered when it
+/// ends.
 fn probe(fd: BorrowedFd<'_>, liveness: Duration) -> linerate_sys::Result<()> {
     let seconds = |s: u64, max: u64| u32::try_from(s.clamp(1, max)).unwrap_or(1);
     sockopt::SO_KEEPALIVE.set(fd, true)?;

@@ -1,8 +1,8 @@
 //! The UDP streams of a session until their data flows.
 //!
-//! The answer to a hello may be lost. A client that repeats its hello is answered again. A stock client never does; it
-//! waits for the answer and for nothing else, so on streams it sends on, where a second answer can do no harm, the
-//! answer is repeated until data arrives.
+//! The answer to a hello may be lost. A client that repeats its hello is answered again. A stock
+//! client never does; it waits for the answer and for nothing else, so on streams it sends on,
+//! where a second answer can do no harm, the answer is repeated until data arrives.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -78,13 +78,15 @@ impl Flows {
         self.repeat_at
     }
 
-    /// A hello that reached the listener before its stream was connected; true when it belongs to one of these streams.
+    /// A hello that reached the listener before its stream was connected; true when it belongs to
+    /// one of these streams.
     pub(super) fn repeat_reply(&mut self, from: SocketAddr) -> bool {
         let flow = self.flows.iter_mut().find(|f| f.remote == from);
         flow.map(Flow::answer).is_some()
     }
 
-    /// Takes what arrived on streams whose data has not begun: it can only be hellos. Returns those of other senders.
+    /// Takes what arrived on streams whose data has not begun: it can only be hellos. Returns those
+    /// of other senders.
     pub(super) fn on_readable(&mut self) -> Vec<FirstDatagram> {
         let mut strays = Vec::new();
         for flow in self.flows.iter_mut().filter(|f| f.watched) {
@@ -111,8 +113,9 @@ impl Flows {
         self.flows.retain(|f| f.role == StreamRole::Receiver);
     }
 
-    /// Repeats the answers that may be lost. While streams are missing only the last answer can be, because the client
-    /// opens one after the other; later it can be that of any stream in `silent`, which received nothing.
+    /// Repeats the answers that may be lost. While streams are missing only the last answer can be,
+    /// because the client opens one after the other; later it can be that of any stream in
+    /// `silent`, which received nothing.
     pub(super) fn repeat(&mut self, now: Instant, silent: Option<&[StreamId]>) {
         if self.repeat_at.is_none_or(|t| now < t) {
             return;

@@ -1,7 +1,7 @@
 //! The server side: one control connection per client, any number of clients.
 //!
-//! The `registry` decides what concerns more than one session. A session that ends, misbehaves or is refused does not
-//! affect the others.
+//! The `registry` decides what concerns more than one session. A session that ends, misbehaves or
+//! is refused does not affect the others.
 
 mod connections;
 mod context;
@@ -44,7 +44,8 @@ use registry::{SessionRegistry, Stage};
 use session::{Admitted, CONTROL_READ_BYTES, ServerSockets, Session};
 use work::Work;
 
-/// Serves until interrupted, or for one test. `requests` makes what clients may request beside their results.
+/// Serves until interrupted, or for one test. `requests` makes what clients may request beside
+/// their results.
 ///
 /// # Errors
 /// When the server cannot listen, cannot report, or was interrupted while no test could report it.
@@ -134,7 +135,8 @@ impl Iperf3Server {
         })
     }
 
-    /// Tells that the server is idle. Every session since the last time was a test, as in the original.
+    /// Tells that the server is idle. Every session since the last time was a test, as in the
+    /// original.
     fn announce(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
         self.test_number = self
             .test_number
@@ -328,8 +330,8 @@ impl ServerDialect for Iperf3Server {
         self.add_connection(connection, server)
     }
 
-    /// A hello is recognised by its length alone, its content depends on the age and byte order of the client; anything
-    /// longer is late data of an earlier test.
+    /// A hello is recognised by its length alone, its content depends on the age and byte order of
+    /// the client; anything longer is late data of an earlier test.
     fn recognises_datagram(&self, first_bytes: &[u8]) -> bool {
         first_bytes.len() == udp_header::HELLO.len()
     }

@@ -1,8 +1,9 @@
 //! Admission and protocol state of all clients of a server. Performs no I/O and reads no clock.
 //!
-//! A client has sent its cookie. The registry holds the protocol machine of each client, feeds it, and hands out
-//! its actions; between the two it enforces what concerns more than one session: admission, limits, the order in which
-//! UDP sessions open their streams. What happens on one session reaches another one only through these rules.
+//! A client has sent its cookie. The registry holds the protocol machine of each client, feeds it,
+//! and hands out its actions; between the two it enforces what concerns more than one session:
+//! admission, limits, the order in which UDP sessions open their streams. What happens on one
+//! session reaches another one only through these rules.
 
 mod client;
 mod quota_request;
@@ -32,7 +33,8 @@ use crate::server::limits::login_guard::LoginGuard;
 use client::Client;
 use udp_turns::TurnTimes;
 
-/// All clients of a server. Clients are numbered by the caller, in the order in which their connections came.
+/// All clients of a server. Clients are numbered by the caller, in the order in which their
+/// connections came.
 #[derive(Debug)]
 pub(crate) struct SessionRegistry {
     allow_split_address: bool,
@@ -90,7 +92,8 @@ impl SessionRegistry {
         }
     }
 
-    /// True when a new connection can be neither a new client nor a stream of one, so that it is refused unread.
+    /// True when a new connection can be neither a new client nor a stream of one, so that it is
+    /// refused unread.
     pub(crate) fn is_busy(&self, admission: &Admission) -> bool {
         let expects =
             |g: &Client| g.stage == Stage::Opening && g.transport() != Some(Transport::Udp);
@@ -128,7 +131,8 @@ impl SessionRegistry {
         decision
     }
 
-    /// The next waiting client whose turn has come; the caller gives it a session with [`SessionRegistry::begin`].
+    /// The next waiting client whose turn has come; the caller gives it a session with
+    /// [`SessionRegistry::begin`].
     pub(crate) fn next_turn(&mut self, admission: &mut Admission) -> Option<u64> {
         let id = admission.next_turn(|id| self.clients.contains_key(&id))?;
         let client = self.clients.get_mut(&id)?;
@@ -327,8 +331,8 @@ impl SessionRegistry {
             .map_or(0, |t| t.first_position)
     }
 
-    /// Enters the test of [`ServerAction::Accepted`], if it is within the limits. Otherwise its client is refused and the
-    /// action is void.
+    /// Enters the test of [`ServerAction::Accepted`], if it is within the limits. Otherwise its
+    /// client is refused and the action is void.
     pub(crate) fn agree(
         &mut self,
         now: Instant,

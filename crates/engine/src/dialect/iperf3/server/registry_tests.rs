@@ -69,7 +69,8 @@ impl Harness {
         arrival
     }
 
-    /// Client `n` comes from the address with this last byte and sends its parameters, which are accepted.
+    /// Client `n` comes from the address with this last byte and sends its parameters, which are
+    /// accepted.
     fn start(&mut self, n: u8, last: u8, json: &str) {
         self.admit_connection(n, last);
         self.params(n, json);
@@ -92,7 +93,8 @@ impl Harness {
             .handle_control(self.now, n.into(), &frame(json.as_bytes()));
     }
 
-    /// All actions of a client, with `Accepted` answered at once; the connection is dropped when the client is through.
+    /// All actions of a client, with `Accepted` answered at once; the connection is dropped when
+    /// the client is through.
     fn actions(&mut self, n: u8) -> Vec<ServerAction> {
         let mut all = Vec::new();
         while let Some(action) = self.registry.poll_action(n.into()) {

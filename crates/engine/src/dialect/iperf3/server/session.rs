@@ -1,4 +1,5 @@
-//! One test, seen from the server: its sockets, its data, its report. What is to be done is decided at the registry.
+//! One test, seen from the server: its sockets, its data, its report. What is to be done is decided
+//! at the registry.
 
 mod opening;
 mod timers;
@@ -85,7 +86,8 @@ pub(super) struct Session {
     /// What this end counted, once the test is over.
     pub(super) summary: Option<Summary>,
     moved: ByteTotals,
-    /// Streams of a test that ended early. A client that is still writing would take their end for the reason.
+    /// Streams of a test that ended early. A client that is still writing would take their end for
+    /// the reason.
     leftover: Vec<Arc<OwnedFd>>,
     unsent_watched: bool,
     /// The event loop does not know the control connection.
@@ -134,7 +136,8 @@ impl Session {
         self.control.fd()
     }
 
-    /// What is left of a session that is over: its control connection, and streams that are closed with it.
+    /// What is left of a session that is over: its control connection, and streams that are closed
+    /// with it.
     pub(super) fn into_sockets(self) -> (OwnedFd, Vec<Arc<OwnedFd>>) {
         (self.control.into_fd(), self.leftover)
     }
@@ -233,8 +236,8 @@ impl Session {
                 // A run without workers has stopped already.
                 self.on_run();
             }
-            // The server's report is complete before the client's results arrive, as in the original.
-            // The registry hands work out by itself.
+            // The server's report is complete before the client's results arrive, as in the
+            // original. The registry hands work out by itself.
             ServerAction::ExpectStreams(_)
             | ServerAction::PeerResults(_)
             | ServerAction::Close(_)
@@ -273,8 +276,8 @@ impl Session {
     }
 
     fn send_results(&mut self) {
-        // The streams are closed before the server requests the results. A stock client that is still reading a
-        // block blocks until then.
+        // The streams are closed before the server requests the results. A stock client that is
+        // still reading a block blocks until then.
         drop(self.stop_and_summarise());
         let (Some(test), Some(summary)) = (&self.test, &self.summary) else {
             return;
@@ -346,8 +349,8 @@ impl Session {
         self.follow_unsent(sockets);
     }
 
-    /// Reads the control connection no more, or again. It is taken out of the event loop, which would announce without end
-    /// that the client has reset it.
+    /// Reads the control connection no more, or again. It is taken out of the event loop, which
+    /// would announce without end that the client has reset it.
     pub(super) fn pause_reading(&mut self, wanted: bool, sockets: &ServerSockets<'_>) {
         if wanted == self.is_paused {
             return;

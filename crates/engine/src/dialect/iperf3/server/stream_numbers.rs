@@ -9,7 +9,8 @@ pub(super) struct StreamNumbers {
 }
 
 impl StreamNumbers {
-    /// Takes the lowest free range of `len` positions and returns its first. A test that runs alone gets position 0.
+    /// Takes the lowest free range of `len` positions and returns its first. A test that runs alone
+    /// gets position 0.
     pub(super) fn take(&mut self, len: u32) -> u32 {
         let mut first = 0_u32;
         for (&start, &taken_len) in &self.taken {

@@ -49,8 +49,8 @@ pub(super) const BUSY: &str = "busy";
 /// Pause before a busy server is tried again.
 const BUSY_PAUSE: Duration = Duration::from_millis(500);
 
-/// Opens a session with the server at `target`, or finds that it speaks iperf3. `on_turn` follows its place in the queue of
-/// the server.
+/// Opens a session with the server at `target`, or finds that it speaks iperf3. `on_turn` follows
+/// its place in the queue of the server.
 ///
 /// # Errors
 /// See [`NativeError`].
@@ -108,7 +108,8 @@ pub fn open(
             Answer::NotAdmitted => {
                 return Err(NativeError::Refused {
                     clause: "address".to_owned(),
-                    text: "it admits no test from this address; see --allow and --deny of the server, and its log"
+                    text: "it admits no test from this address; see --allow and --deny of the \
+                           server, and its log"
                         .to_owned(),
                 });
             }
@@ -136,8 +137,9 @@ fn refuse_downgrade(demand: &IdentityDemand, target: &Target) -> Result<(), Nati
         return Ok(());
     }
     Err(NativeError::NotNative(format!(
-        "{target} answers as an iperf3 server, which cannot prove its identity; test it without --native, --pin, \
-         --token-file, --username and --control-via, and after `linerate test --forget {target}` if it was a linerate server before"
+        "{target} answers as an iperf3 server, which cannot prove its identity; test it without \
+         --native, --pin, --token-file, --username and --control-via, and after `linerate test \
+         --forget {target}` if it was a linerate server before"
     )))
 }
 
@@ -223,7 +225,8 @@ fn native(
         return Err(NativeError::Refused {
             clause: "address".to_owned(),
             text:
-                "its streams must come from the address of the control connection; start it with --allow-split-address"
+                "its streams must come from the address of the control connection; start it with \
+                 --allow-split-address"
                     .to_owned(),
         });
     }
@@ -243,8 +246,8 @@ fn login_for<'a>(
     let is_known = matches!(identity, Identity::Pinned | Identity::Known) || demand.accept_new;
     match &demand.login {
         Some(_) if !is_known => Err(NativeError::Identity(format!(
-            "the password is not sent: {target} is met for the first time; give --pin with the key that it printed at its \
-             start, or --accept-new"
+            "the password is not sent: {target} is met for the first time; give --pin with the key \
+             that it printed at its start, or --accept-new"
         ))),
         login => Ok(login.as_ref()),
     }

@@ -1,4 +1,5 @@
-//! The control connection of a client: drives the protocol machine, and connects again when the connection breaks.
+//! The control connection of a client: drives the protocol machine, and connects again when the
+//! connection breaks.
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -94,7 +95,8 @@ pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 const RESUME_TIMEOUT: Duration = Duration::from_secs(30);
 /// Between two attempts to connect again.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
-/// A server at whose address no program listens for this long has ended. One that starts again does not know the session.
+/// A server at whose address no program listens for this long has ended. One that starts again does
+/// not know the session.
 const REFUSED_MAX: Duration = Duration::from_secs(3);
 /// Longest wait in one step, so that deadlines of the machine are met.
 const STEP: Duration = Duration::from_millis(200);
@@ -183,7 +185,8 @@ impl NativeClient {
         self.await_welcome(announcement.wait_max, on_turn, interrupts)
     }
 
-    /// This end's proof of its token, and the one that the server has to answer; `None` without a token.
+    /// This end's proof of its token, and the one that the server has to answer; `None` without a
+    /// token.
     fn token_proofs(&self) -> Result<Option<(TokenProof, [u8; 32])>, NativeError> {
         let Some(token) = &self.token else {
             return Ok(None);
@@ -274,8 +277,9 @@ impl NativeClient {
         self.welcome.boot_id.is_some() && self.welcome.boot_id == boot_id()
     }
 
-    /// Offset of the server's monotonic clock and its error in ns, by the time sources of both hosts; `None` where one of them
-    /// is not synchronised. The error is that of both wall clocks (`maxerror`, adjtimex(2)).
+    /// Offset of the server's monotonic clock and its error in ns, by the time sources of both
+    /// hosts; `None` where one of them is not synchronised. The error is that of both wall clocks
+    /// (`maxerror`, adjtimex(2)).
     #[must_use]
     pub fn disciplined_offset(&self) -> Option<(i64, u64)> {
         let error_ns = clock::realtime_error_max_ns()
@@ -478,7 +482,8 @@ impl NativeClient {
         }
     }
 
-    /// Gives a lost connection up. The end of a connection in order would end the session at the server.
+    /// Gives a lost connection up. The end of a connection in order would end the session at the
+    /// server.
     fn drop_connection(&mut self) {
         if let Some(connection) = self.connection.take() {
             let _ = sockopt::set_reset_on_close(&connection.fd);

@@ -60,7 +60,8 @@ impl NativeClient {
         paused
     }
 
-    /// Runs a phase of datagrams whose rate `control` decides on from the reports of their receiver.
+    /// Runs a phase of datagrams whose rate `control` decides on from the reports of their
+    /// receiver.
     ///
     /// # Errors
     /// See [`NativeError`].
@@ -163,8 +164,8 @@ impl Reports {
         }
     }
 
-    /// Growth since the last report. `None` of the first one, of one that is not newer, and without a datagram: then it is
-    /// as good as absent.
+    /// Growth since the last report. `None` of the first one, of one that is not newer, and without
+    /// a datagram: then it is as good as absent.
     fn take(&mut self, stamp_ns: u64, report: Feedback, now_ns: u64) -> Option<CapacityFeedback> {
         if report.received == self.last.map_or(0, |(_, last)| last.received) {
             return None;

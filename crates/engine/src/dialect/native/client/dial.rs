@@ -33,7 +33,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// The server at `port` of `host`, from any local address; `timeout` is for all addresses of the host together.
+    /// The server at `port` of `host`, from any local address; `timeout` is for all addresses of
+    /// the host together.
     #[must_use]
     pub fn new(host: impl Into<String>, port: u16, timeout: Duration) -> Self {
         Self {
@@ -45,7 +46,8 @@ impl Target {
         }
     }
 
-    /// Where the control connection goes. To another host than the data it leaves by any local address.
+    /// Where the control connection goes. To another host than the data it leaves by any local
+    /// address.
     pub(super) fn control(&self) -> Self {
         match self.control_via.clone() {
             Some((host, port)) => Self {
@@ -217,7 +219,8 @@ fn begin(remote: SocketAddr, target: &Target) -> Result<Attempt, OsError> {
     }
 }
 
-/// Ports for connections where the kernel assigns none, of which `net.ipv4.ip_local_port_range` is a part.
+/// Ports for connections where the kernel assigns none, of which `net.ipv4.ip_local_port_range` is
+/// a part.
 const PORTS: RangeInclusive<u16> = 1024..=u16::MAX;
 
 fn is_taken(error: &OsError) -> bool {
@@ -227,8 +230,9 @@ fn is_taken(error: &OsError) -> bool {
     )
 }
 
-/// Segments of a control connection, in both directions: the smallest MTU of IPv6 (RFC 8200, section 5) without IP and TCP headers.
-/// Its messages pass a path that drops full-size packets, which is for the test to find.
+/// Segments of a control connection, in both directions: the smallest MTU of IPv6 (RFC 8200,
+/// section 5) without IP and TCP headers. Its messages pass a path that drops full-size packets,
+/// which is for the test to find.
 const SEGMENT_MAX_BYTES: u32 = 1_280 - 40 - 20;
 
 /// Begins to connect, from a port that the kernel assigns, or from this one.

@@ -1,7 +1,8 @@
 //! Opens a UDP flow: a knock with a token, until the server answers it.
 //!
-//! A router on the path that loses its state or changes it (RFC 4787) maps the packets of a flow to another port, from which the
-//! server expects none. [`Spare`] is a flow that takes the place of such a one.
+//! A router on the path that loses its state or changes it (RFC 4787) maps the packets of a flow to
+//! another port, from which the server expects none. [`Spare`] is a flow that takes the place of
+//! such a one.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,4 +1,5 @@
-//! A phase with load: streams that grow in number while probes measure what the load does to others.
+//! A phase with load: streams that grow in number while probes measure what the load does to
+//! others.
 
 use std::io;
 use std::sync::Arc;
@@ -102,7 +103,8 @@ pub(super) fn run(
         Err(error) => return Err(error),
         Ok(()) => None,
     };
-    // A receiver that closes first resets the connections of the server's senders, which would count as failures.
+    // A receiver that closes first resets the connections of the server's senders, which would
+    // count as failures.
     load.stop_senders();
     result.remote = client.stop_phase(interrupts)?.map(|remote| *remote);
     result.local = load.finish().0;

@@ -166,8 +166,8 @@ fn judge(demand: &IdentityDemand, found: Fingerprint, host: &str) -> Result<Iden
     match demand.known {
         Some(known) if known == found => Ok(Identity::Known),
         Some(known) => Err(NativeError::Identity(format!(
-            "the key of {host} has changed: it is {found}, earlier tests had {known}; if the server was set up anew, \
-             run `linerate test --forget {host}` and test again"
+            "the key of {host} has changed: it is {found}, earlier tests had {known}; if the \
+             server was set up anew, run `linerate test --forget {host}` and test again"
         ))),
         None => Ok(Identity::New),
     }

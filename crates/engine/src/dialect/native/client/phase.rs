@@ -30,11 +30,12 @@ const FLOWS_MAX: u32 = 8;
 const FIRST_RTT: Duration = Duration::from_millis(100);
 
 impl NativeClient {
-    /// Runs a phase. `steering` follows a load; other phases last as long as `spec` allows. `dscps` are those of further
-    /// probe flows.
+    /// Runs a phase. `steering` follows a load; other phases last as long as `spec` allows. `dscps`
+    /// are those of further probe flows.
     ///
     /// # Errors
-    /// See [`NativeError`]; of a load that the user interrupts, `result` has what was measured until then.
+    /// See [`NativeError`]; of a load that the user interrupts, `result` has what was measured
+    /// until then.
     pub fn run_phase(
         &mut self,
         spec: &PhaseSpec,

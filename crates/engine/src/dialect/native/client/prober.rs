@@ -1,4 +1,5 @@
-//! Probes of a phase, in a thread of their own: UDP round trips on flows, and round trips over new connections.
+//! Probes of a phase, in a thread of their own: UDP round trips on flows, and round trips over new
+//! connections.
 
 mod connection;
 mod udp_flow;
@@ -292,8 +293,8 @@ impl Worker {
     }
 }
 
-/// The same of one flow. Probes that a later one has overtaken are awaited for a short time, those behind the newest reply for
-/// several times what the slowest recent one took.
+/// The same of one flow. Probes that a later one has overtaken are awaited for a short time, those
+/// behind the newest reply for several times what the slowest recent one took.
 fn awaited_until_ns(samples: &[ProbeSample], stopped_ns: u64) -> u64 {
     let recent = || {
         samples

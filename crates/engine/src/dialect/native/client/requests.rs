@@ -14,7 +14,8 @@ impl NativeClient {
     /// Sends a request, and returns its response; both are JSON.
     ///
     /// # Errors
-    /// [`NativeError::RequestRefused`] leaves the session as it was; after any other error it can send no request.
+    /// [`NativeError::RequestRefused`] leaves the session as it was; after any other error it can
+    /// send no request.
     pub fn request(
         &mut self,
         name: &str,

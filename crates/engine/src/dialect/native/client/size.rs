@@ -1,8 +1,8 @@
 //! Largest packets of each direction, and what becomes of their marks.
 //!
-//! Datagrams that may not be fragmented are sent with ascending sizes, three tries each, then between the largest size that
-//! passes and the smallest that does not (RFC 8899 section 5.3). The client sends those of its direction and requests those
-//! of the other one.
+//! Datagrams that may not be fragmented are sent with ascending sizes, three tries each, then
+//! between the largest size that passes and the smallest that does not (RFC 8899 section 5.3). The
+//! client sends those of its direction and requests those of the other one.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -61,7 +61,8 @@ const ECN: [u8; 3] = [2, 1, 3];
 const TIMEOUT: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_millis(500);
 
-/// Examines both directions on an open flow. `rtt` is the round trip of a probe, `dscps` are the marks to try.
+/// Examines both directions on an open flow. `rtt` is the round trip of a probe, `dscps` are the
+/// marks to try.
 pub(super) fn examine(
     fd: &OwnedFd,
     granted: Granted,
@@ -108,7 +109,8 @@ impl SizeTest<'_> {
                 Fate::Arrived { .. } => passes = Some(mtu),
                 Fate::TooLarge { mtu: limit, how } => {
                     signal = how;
-                    // The limit of an own device, or of a router, is exact if a packet of that size passes.
+                    // The limit of an own device, or of a router, is exact if a packet of that size
+                    // passes.
                     if limit > passes?
                         && limit < mtu
                         && matches!(self.try_size(direction, limit), Fate::Arrived { .. })
@@ -178,7 +180,8 @@ impl SizeTest<'_> {
         match sent {
             Err(error) if error.raw_os_error() == Some(errno::EMSGSIZE) => {
                 while udp::take_error(self.fd, &mut [0; 64]).is_ok() {}
-                // This socket ignores what routers reported (`IP_PMTUDISC_PROBE`, ip(7)): the interface is the limit.
+                // This socket ignores what routers reported (`IP_PMTUDISC_PROBE`, ip(7)): the
+                // interface is the limit.
                 Fate::TooLarge {
                     mtu: sockopt::path_mtu(self.fd).unwrap_or(0),
                     how: SizeSignal::Interface,

@@ -65,7 +65,8 @@ pub(super) fn open_beside(plan: &StreamPlan, wanted: Vec<Wanted>) -> io::Result<
 /// Opens one stream.
 ///
 /// # Errors
-/// Those of the system; `ConnectionReset` or `ConnectionAborted` where the server does not accept its token.
+/// Those of the system; `ConnectionReset` or `ConnectionAborted` where the server does not accept
+/// its token.
 pub(super) fn open(plan: &StreamPlan, wanted: Wanted) -> io::Result<LoadStream> {
     let end = Instant::now() + OPEN_TIMEOUT;
     let fd = connect(plan, end)?;
@@ -127,7 +128,8 @@ fn connect(plan: &StreamPlan, end: Instant) -> io::Result<OwnedFd> {
         let _ = sockopt::set_tos(&fd, dscp << 2);
     }
     if let Some(name) = &plan.congestion {
-        // Here it also decides whether the kernel paces; what is refused, the load notes when it prepares its senders.
+        // Here it also decides whether the kernel paces; what is refused, the load notes when it
+        // prepares its senders.
         let _ = sockopt::set_congestion(&fd, name);
     }
     match socket::connect(&fd, remote).map_err(io::Error::other)? {

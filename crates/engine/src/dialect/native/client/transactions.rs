@@ -74,7 +74,8 @@ const BYTES_MAX: u32 = 1 << 20;
 pub(super) const BUFFER_BYTES: usize = 16 * 1024;
 
 impl TransactionPlan {
-    /// Of this phase, with streams of this token. The server allows `connections_max` at the same time.
+    /// Of this phase, with streams of this token. The server allows `connections_max` at the same
+    /// time.
     pub(super) fn new(
         spec: &PhaseSpec,
         sizes: TransactionSpec,
@@ -111,8 +112,8 @@ impl Transacted {
     }
 }
 
-/// Runs transactions until the time is over, or until the server has refused all connections. A transaction that fails is a lost
-/// sample.
+/// Runs transactions until the time is over, or until the server has refused all connections. A
+/// transaction that fails is a lost sample.
 ///
 /// # Errors
 /// When this host has no event loop, or the user interrupts.
@@ -216,7 +217,8 @@ impl Connection {
         self.since_ns
     }
 
-    /// The server has closed the connection, which failed with this error, instead of an answer to its head.
+    /// The server has closed the connection, which failed with this error, instead of an answer to
+    /// its head.
     pub(super) fn is_refused_by(&self, plan: &TransactionPlan, error: &io::Error) -> bool {
         self.missing > plan.response_bytes && is_refusal(error)
     }
@@ -249,7 +251,8 @@ impl Connection {
         self.receive(buffer)
     }
 
-    /// Sends what fits of the opening or the request, and waits for room while a part of it is not sent.
+    /// Sends what fits of the opening or the request, and waits for room while a part of it is not
+    /// sent.
     fn flush(&mut self, plan: &TransactionPlan, epoll: &Epoll, flow: u64) -> io::Result<()> {
         let data = if self.opening.is_empty() {
             &plan.request

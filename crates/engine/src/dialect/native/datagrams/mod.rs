@@ -1,4 +1,5 @@
-//! Datagrams of one direction on a schedule: what the sender handed over and when, what arrived and how.
+//! Datagrams of one direction on a schedule: what the sender handed over and when, what arrived and
+//! how.
 
 mod received;
 mod scheduled;
@@ -191,8 +192,8 @@ impl DatagramRun {
             .store(rate_bps, Ordering::Relaxed);
     }
 
-    /// Reports of the receiver since the last call, with the time up to which each counts on the clock of its end. A
-    /// receiver makes them itself, and sends the rate with each.
+    /// Reports of the receiver since the last call, with the time up to which each counts on the
+    /// clock of its end. A receiver makes them itself, and sends the rate with each.
     pub(super) fn reports(&mut self) -> Vec<(u64, Feedback)> {
         if self.is_sender {
             return self.shared.steering.take_reports();
@@ -386,7 +387,8 @@ mod tests {
 
     #[test]
     fn rate_of_ip_packets_is_that_of_datagrams_per_second() {
-        // 1,000 datagrams of 32 bytes per second are 480 kbit/s of IPv4 packets, and 640 kbit/s of IPv6 packets.
+        // 1,000 datagrams of 32 bytes per second are 480 kbit/s of IPv4 packets, and 640 kbit/s of
+        // IPv6 packets.
         for (header_bytes, rate_bps) in [(HEADERS_V4, 480_000), (HEADERS_V6, 640_000)] {
             let spec = PhaseSpec {
                 kind: PhaseKind::Pace,

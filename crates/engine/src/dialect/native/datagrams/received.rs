@@ -40,7 +40,8 @@ impl Received {
     fn take(&mut self, head: &DatagramHead, bytes: u64, arrived_ns: u64, gap_ns: Option<u64>) {
         self.sequence.on_datagram(head.sequence);
         self.bytes += bytes;
-        // The two clocks have different zeros, which the difference of two transit times does not contain.
+        // The two clocks have different zeros, which the difference of two transit times does not
+        // contain.
         let transit_ns = (arrived_ns as i64).wrapping_sub(head.stamp as i64);
         self.transit_min_ns = Some(
             self.transit_min_ns
@@ -72,8 +73,9 @@ impl Received {
         self.longest_train = self.longest_train.max(self.train);
     }
 
-    /// The counters of a report, and when the last datagram among them arrived; the delays since the last report are over
-    /// with it. Bytes and time are those of the kernel, whenever this end comes to read them.
+    /// The counters of a report, and when the last datagram among them arrived; the delays since
+    /// the last report are over with it. Bytes and time are those of the kernel, whenever this end
+    /// comes to read them.
     pub(super) fn report(&mut self) -> (Option<u64>, Feedback) {
         let (received, highest) = (self.sequence.distinct(), self.sequence.highest());
         let missing = highest.map_or(0, |highest| (highest + 1).saturating_sub(received));

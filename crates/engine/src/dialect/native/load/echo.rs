@@ -1,4 +1,5 @@
-//! Echoes within the streams of a load: how long a request of an application waits behind the load's own data.
+//! Echoes within the streams of a load: how long a request of an application waits behind the
+//! load's own data.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -54,8 +55,9 @@ impl EchoSamples {
     }
 }
 
-/// Requests of one stream, one outstanding at a time. Time has slots of 20 ms, longer ones beside a slow load, which belong
-/// to the streams in turn: all streams together request at most 50 echoes per second, however many there are.
+/// Requests of one stream, one outstanding at a time. Time has slots of 20 ms, longer ones beside a
+/// slow load, which belong to the streams in turn: all streams together request at most 50 echoes
+/// per second, however many there are.
 #[derive(Debug)]
 pub(in crate::dialect::native) struct EchoSchedule {
     samples: Arc<EchoSamples>,

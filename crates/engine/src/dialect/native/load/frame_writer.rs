@@ -1,4 +1,5 @@
-//! What a load stream writes: echoes as soon as the frame under way is complete, and data frames between them.
+//! What a load stream writes: echoes as soon as the frame under way is complete, and data frames
+//! between them.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
@@ -59,14 +60,16 @@ pub(super) enum Wrote {
     Nothing,
 }
 
-/// A frame is as long as the stream needs for this time, so that an echo does not wait longer for the frame before it.
+/// A frame is as long as the stream needs for this time, so that an echo does not wait longer for
+/// the frame before it.
 const FRAME_NS: u64 = 5_000_000;
 const FRAME_BYTES_MIN: usize = 4 * 1024;
 /// Payload of the first frames, until a rate is known.
 const FRAME_BYTES_FIRST: usize = 16 * 1024;
 /// Period of the rate.
 const METER_NS: u64 = 100_000_000;
-/// Most that the kernel puts into one packet before it is divided into segments (`GSO_LEGACY_MAX_SIZE`).
+/// Most that the kernel puts into one packet before it is divided into segments
+/// (`GSO_LEGACY_MAX_SIZE`).
 const PACKET_BYTES_MAX: u32 = 65_536;
 /// Replies that may wait; requests come one at a time.
 const REPLIES_MAX: usize = 16;
@@ -110,7 +113,8 @@ impl FrameWriter {
         self.wants_request = true;
     }
 
-    /// A reply leaves after the frame under way. Of a peer that does not read, the oldest are dropped.
+    /// A reply leaves after the frame under way. Of a peer that does not read, the oldest are
+    /// dropped.
     pub(super) fn reply(&mut self, stamp_ns: u64) {
         if self.replies.len() >= REPLIES_MAX {
             self.replies.pop_front();
@@ -157,8 +161,9 @@ impl FrameWriter {
         Ok(Wrote::Payload((written - head_written) as u64))
     }
 
-    /// The next frame is one of data, and more waits unsent in the socket than is allowed. A write alone does not find that: the
-    /// kernel appends to a packet that is not full whatever waits. poll(2) has the kernel report when there is room.
+    /// The next frame is one of data, and more waits unsent in the socket than is allowed. A write
+    /// alone does not find that: the kernel appends to a packet that is not full whatever waits.
+    /// poll(2) has the kernel report when there is room.
     fn waits_for_room(&self, fd: BorrowedFd<'_>) -> bool {
         let is_data = self.replies.is_empty() && !self.wants_request;
         let is_limited = self.data.as_ref().is_some_and(|data| data.is_limited);
@@ -207,8 +212,9 @@ fn head(frame_type: FrameType, stream: u16, len: u32, stamp: u64) -> [u8; HEAD_L
 }
 
 impl DataFrames {
-    /// The next bytes of a frame, behind so many bytes of its head. They begin at the offset from a page boundary that the
-    /// kernel copies them to: on several CPUs a copy is slow whose destination lies slightly ahead of its source modulo 4096.
+    /// The next bytes of a frame, behind so many bytes of its head. They begin at the offset from a
+    /// page boundary that the kernel copies them to: on several CPUs a copy is slow whose
+    /// destination lies slightly ahead of its source modulo 4096.
     fn payload(&self, head_len: usize, len: usize) -> &[u8] {
         let offset = (self.position as usize).wrapping_add(head_len) % PAGE_ALIGNMENT;
         self.block.get(offset..offset + len).unwrap_or_default()
@@ -268,7 +274,8 @@ mod tests {
             Err(error) if error.kind() == ErrorKind::WouldBlock => None,
             Err(error) => panic!("{error}"),
         };
-        // Before the rate is known, too: a part of the first frame is in the window of the receiver.
+        // Before the rate is known, too: a part of the first frame is in the window of the
+        // receiver.
         let first = (0..8)
             .map_while(|_| write(&mut writer, METER_NS / 2))
             .count();

@@ -1,4 +1,5 @@
-//! The load of a phase: streams of frames, and what one end counts of them. The same for client and server.
+//! The load of a phase: streams of frames, and what one end counts of them. The same for client and
+//! server.
 
 mod echo;
 mod frame_writer;

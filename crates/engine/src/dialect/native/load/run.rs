@@ -39,7 +39,8 @@ pub(in crate::dialect::native) struct LoadRun {
     next_sample_ns: u64,
     samples: Vec<LoadSample>,
     notes: Vec<String>,
-    /// When the senders stopped: an end that has sent its result closes its sockets, and with them the subflows of both ends.
+    /// When the senders stopped: an end that has sent its result closes its sockets, and with them
+    /// the subflows of both ends.
     subflows: Vec<SubflowRow>,
     cpu: CpuMeter,
 }
@@ -299,7 +300,8 @@ impl LoadRun {
         sample
     }
 
-    /// Of Multipath TCP the kernel reports the first subflow alone, which is not what waits in the socket.
+    /// Of Multipath TCP the kernel reports the first subflow alone, which is not what waits in the
+    /// socket.
     fn sample_notsent(&mut self) {
         if self.spec.transport == PhaseTransport::Mptcp {
             return;
@@ -346,7 +348,8 @@ impl LoadRun {
         self.run.stop_now(&mut self.reporter);
     }
 
-    /// Ends the load, whose senders have been stopped; returns what this end counted, and facts of this host if a collector of them is set.
+    /// Ends the load, whose senders have been stopped; returns what this end counted, and facts of
+    /// this host if a collector of them is set.
     pub(in crate::dialect::native) fn finish(mut self) -> (EndpointPhase, Option<String>) {
         let now_ns = clock::monotonic_ns();
         self.samples.push(self.sample(now_ns));
@@ -384,7 +387,8 @@ impl LoadRun {
         )
     }
 
-    /// What senders still hold, and would send again, leaves with them: it would delay the result on a slow path.
+    /// What senders still hold, and would send again, leaves with them: it would delay the result
+    /// on a slow path.
     fn discard_unsent(&self) {
         for stream in self.streams.iter().filter(|stream| stream.is_sender) {
             // Without it the kernel sends what is left.

@@ -173,8 +173,8 @@ impl ActivePhase {
         Ok(clock::monotonic_ns())
     }
 
-    /// Handles notices, and takes a sample when one is due. Clients receive samples with the result: on the way of the load they
-    /// would take from it, and hold up the result behind it.
+    /// Handles notices, and takes a sample when one is due. Clients receive samples with the
+    /// result: on the way of the load they would take from it, and hold up the result behind it.
     pub(super) fn advance(&mut self) {
         if let Some(datagrams) = &mut self.datagrams {
             datagrams.advance();

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use linerate_model::network::Network;
 
-/// Counts events by the network of a client: an address of IPv4, or 64 bit of IPv6, which one host may have as a whole.
+/// Counts events by the network of a client: an address of IPv4, or 64 bit of IPv6, which one host
+/// may have as a whole.
 #[derive(Debug)]
 pub(super) struct AddressCounts {
     max: u32,
@@ -19,7 +20,8 @@ pub(super) struct AddressCounts {
 const ADDRESSES_MAX: usize = 4096;
 
 impl AddressCounts {
-    /// At most `max` events of one address per period; with more it waits for the rest of the period.
+    /// At most `max` events of one address per period; with more it waits for the rest of the
+    /// period.
     pub(super) fn new(max: u32, period: Duration) -> Self {
         Self {
             max,

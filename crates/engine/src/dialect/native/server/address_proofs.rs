@@ -1,4 +1,5 @@
-//! Proofs of those that open a flow from another address than that of the control connection. The server keeps none of them.
+//! Proofs of those that open a flow from another address than that of the control connection. The
+//! server keeps none of them.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +12,8 @@ pub(super) struct AddressProofs {
     started: Instant,
 }
 
-/// A proof is valid in the period in which it was issued and in the next one, hence for 5 to 10 s: an address that has lost its
-/// receiver since then gets no data.
+/// A proof is valid in the period in which it was issued and in the next one, hence for 5 to 10 s:
+/// an address that has lost its receiver since then gets no data.
 const PERIOD: Duration = Duration::from_secs(5);
 
 impl AddressProofs {

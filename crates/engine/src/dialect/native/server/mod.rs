@@ -1,7 +1,8 @@
 //! The native dialect of a server.
 //!
-//! A `NativeServer` has one session per client. A session owns its control connection and the protocol machine, a phase with
-//! its load, and a thread that answers probes. Streams and flows find their session by tokens.
+//! A `NativeServer` has one session per client. A session owns its control connection and the
+//! protocol machine, a phase with its load, and a thread that answers probes. Streams and flows
+//! find their session by tokens.
 
 mod active_phase;
 mod address_counts;
@@ -46,8 +47,9 @@ pub(super) struct Context {
     pub(super) is_first: bool,
 }
 
-/// Serves this dialect alone until interrupted; `handler` handles the requests of clients. The reporter receives
-/// [`linerate_model::ServerEvent::Listening`] and the key when all ports are bound.
+/// Serves this dialect alone until interrupted; `handler` handles the requests of clients. The
+/// reporter receives [`linerate_model::ServerEvent::Listening`] and the key when all ports are
+/// bound.
 ///
 /// # Errors
 /// When the policy has no native dialect, or the server cannot listen or was interrupted.

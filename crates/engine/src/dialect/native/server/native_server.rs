@@ -212,7 +212,8 @@ impl NativeServer {
         Some(())
     }
 
-    /// The sender of a knock from another address than that of its session is to show that it receives the answer.
+    /// The sender of a knock from another address than that of its session is to show that it
+    /// receives the answer.
     fn challenge(
         &self,
         owner: u64,
@@ -308,8 +309,8 @@ impl NativeServer {
         }
     }
 
-    /// Has passwords compared while a thread is free for it. Whether an address may log in is decided now, so that many logins at once
-    /// are no more guesses than many in succession.
+    /// Has passwords compared while a thread is free for it. Whether an address may log in is
+    /// decided now, so that many logins at once are no more guesses than many in succession.
     fn begin_login_checks(&mut self, server: &mut ServerContext<'_>) {
         while self.pool.has_room()
             && let Some((id, check)) = self.login_queue.next()

@@ -24,7 +24,8 @@ use crate::server::limits::allotment::Allotment;
 use crate::server::limits::quotas::QuotaRequest;
 use crate::server::limits::requirements::{Requirements, SessionNeeds};
 
-/// Probes over new connections that may be open at once. Clients of ours open ten per second and keep as many at most.
+/// Probes over new connections that may be open at once. Clients of ours open ten per second and
+/// keep as many at most.
 const PROBE_CONNECTIONS_MAX: u32 = 32;
 
 impl Session {
@@ -179,7 +180,8 @@ impl Session {
         }
     }
 
-    /// Facts of this host go to clients that proved a token, have logged in, or are on a list of allowed addresses.
+    /// Facts of this host go to clients that proved a token, have logged in, or are on a list of
+    /// allowed addresses.
     pub(super) fn gives_facts(&self, context: &Context) -> bool {
         match context.spec.policy.facts {
             FactsAccess::All => true,
@@ -193,7 +195,8 @@ impl Session {
     }
 }
 
-/// Connections of requests and responses that a session may have open: those that it announces, as far as this host has them.
+/// Connections of requests and responses that a session may have open: those that it announces, as
+/// far as this host has them.
 fn connections_max(hello: &Hello, host_max: u32) -> u32 {
     let has_transactions = hello.wants.iter().any(|kind| kind.has_transactions());
     let announced = hello

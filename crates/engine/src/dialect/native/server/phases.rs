@@ -179,7 +179,8 @@ impl Session {
         );
     }
 
-    /// Follows the load of a phase, with a collector of facts if the client requests them and may have them.
+    /// Follows the load of a phase, with a collector of facts if the client requests them and may
+    /// have them.
     fn reporter(&self, context: &Context) -> Reporter<'static> {
         let mut reporter = Reporter::new(());
         let wants = self.hello.as_ref().is_some_and(|hello| hello.wants_facts);

@@ -35,8 +35,8 @@ impl LoginCheck {
 }
 
 impl Session {
-    /// Compares the client's proof of a token. Only a client that has the token gets the server's proof, by which others could guess
-    /// it at leisure.
+    /// Compares the client's proof of a token. Only a client that has the token gets the server's
+    /// proof, by which others could guess it at leisure.
     pub(super) fn check_proof(
         &mut self,
         token_name: &str,
@@ -75,8 +75,8 @@ impl Session {
         self.log_failed_login(cause, explanation, server);
     }
 
-    /// Has a password compared with the file of users, where the server has one: by another thread, because reading a file may take
-    /// long.
+    /// Has a password compared with the file of users, where the server has one: by another thread,
+    /// because reading a file may take long.
     pub(super) fn check_login(&mut self, user: String, password: String, shared: &mut Shared<'_>) {
         let now = Instant::now();
         if shared.context.spec.auth.is_none() {
@@ -152,7 +152,8 @@ impl Session {
 /// Cause of a refusal in the log.
 const WRONG_TOKEN: &str = "wrong_token";
 
-/// Explanation for the operator; the client does not get it. A name that the server has is printable, one of a client may be not.
+/// Explanation for the operator; the client does not get it. A name that the server has is
+/// printable, one of a client may be not.
 fn wrong_token(known: Option<&Tokens>, token_name: &str) -> String {
     match known
         .and_then(|known| known.get(token_name))

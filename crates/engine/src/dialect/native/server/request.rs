@@ -12,7 +12,8 @@ use linerate_sys::poll::EventFd;
 
 /// Handles the requests of clients of the native dialect. Called from several threads.
 pub trait RequestHandler: Send + Sync {
-    /// Handles a request and returns the response, both JSON. `peer` is the client's address. May take a second.
+    /// Handles a request and returns the response, both JSON. `peer` is the client's address. May
+    /// take a second.
     ///
     /// # Errors
     /// Why not.
@@ -47,7 +48,8 @@ pub(super) struct Requests {
     running: Arc<()>,
 }
 
-/// Requests handled at once. A session has one at most, but a client that leaves does not end its thread.
+/// Requests handled at once. A session has one at most, but a client that leaves does not end its
+/// thread.
 const RUNNING_MAX: usize = 16;
 
 impl Requests {

@@ -1,5 +1,5 @@
-//! Answers the probes of one session, in a thread of its own: neither the control thread nor the workers of a load may delay
-//! an answer.
+//! Answers the probes of one session, in a thread of its own: neither the control thread nor the
+//! workers of a load may delay an answer.
 
 mod connection;
 mod flow;
@@ -91,8 +91,9 @@ const WAKE: u64 = 0;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Longest wait, and the period in which idle connections are looked for.
 const WAIT_MAX: Duration = Duration::from_secs(1);
-/// Tasks that are taken before the connections are served again. Clients that open a connection per request bring the next one
-/// before the queue is empty, and their closed ones would stay open: 16 to 500 of 10,000 found no descriptor left.
+/// Tasks that are taken before the connections are served again. Clients that open a connection per
+/// request bring the next one before the queue is empty, and their closed ones would stay open: 16
+/// to 500 of 10,000 found no descriptor left.
 const TASKS_PER_TURN: u32 = 4;
 /// Most bytes that one call reads.
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -190,7 +191,8 @@ impl Worker {
         paused_ns.map_or(WAIT_MAX, |ns| Duration::from_nanos(ns).min(WAIT_MAX))
     }
 
-    /// Takes some of the tasks; false when the session ends. The event loop comes back for the others.
+    /// Takes some of the tasks; false when the session ends. The event loop comes back for the
+    /// others.
     fn take_tasks(&mut self) -> bool {
         for _ in 0..TASKS_PER_TURN {
             let Ok(task) = self.tasks.try_recv() else {
@@ -307,7 +309,8 @@ impl Worker {
         else {
             return;
         };
-        // Registered without an interest it would still wake for a connection that the client has closed.
+        // Registered without an interest it would still wake for a connection that the client has
+        // closed.
         if self.epoll.remove(fd).is_ok() {
             self.paused.insert((until_ns, token));
         }

@@ -100,8 +100,8 @@ struct Connection {
 }
 
 impl Connection {
-    /// Plaintext of the client. As long as the client does not take what it is sent, nothing more of it is read: each of its
-    /// messages may lead to a message for it.
+    /// Plaintext of the client. As long as the client does not take what it is sent, nothing more
+    /// of it is read: each of its messages may lead to a message for it.
     fn receive(&mut self) -> io::Result<Vec<u8>> {
         if self.tls.has_unsent() {
             let flushed = self.tls.flush(self.fd.as_fd());
@@ -216,7 +216,8 @@ impl Session {
             .min()
     }
 
-    /// Latest moment for another control connection, unless the streams of a load show that the client lives.
+    /// Latest moment for another control connection, unless the streams of a load show that the
+    /// client lives.
     fn reconnect_deadline(&self) -> Option<Instant> {
         let lost_since = self.machine.lost_since()?;
         let is_loaded = self.phase.as_ref().is_some_and(ActivePhase::has_streams);
@@ -238,7 +239,8 @@ impl Session {
         match connection.receive() {
             Ok(plaintext) if plaintext.is_empty() => {}
             Ok(plaintext) => self.machine.handle_bytes(now, &plaintext),
-            // A client that resumes a session resets the connection before: this one has ended without a message.
+            // A client that resumes a session resets the connection before: this one has ended
+            // without a message.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
                 self.closed = Some(CloseReason::Lost)
             }
@@ -356,7 +358,8 @@ impl Session {
             } else {
                 Interest::READ
             };
-            // Modifying a registered descriptor fails only when memory is short; the next send tries again.
+            // Modifying a registered descriptor fails only when memory is short; the next send
+            // tries again.
             let _ = epoll.modify(connection.fd.as_fd(), self.id * KINDS + CONTROL, interest);
         }
     }
@@ -555,7 +558,8 @@ impl server::Session for Session {
     }
 }
 
-/// The test as statistics and quotas see it: both directions, for the longest time that the client announces.
+/// The test as statistics and quotas see it: both directions, for the longest time that the client
+/// announces.
 pub(super) fn announced(hello: &Hello) -> TestSpec {
     let mut test = TestSpec::default();
     test.direction = linerate_model::Direction::Bidirectional;

@@ -118,8 +118,8 @@ impl Tokens {
         token
     }
 
-    /// Uses the token of a stream; returns its session. The TCP handshake is complete, so the address is that of the sender: its wrong
-    /// tokens count, and after too many it waits.
+    /// Uses the token of a stream; returns its session. The TCP handshake is complete, so the
+    /// address is that of the sender: its wrong tokens count, and after too many it waits.
     pub(super) fn take_stream(
         &mut self,
         token: &Token,
@@ -137,8 +137,8 @@ impl Tokens {
         taken.ok_or(StreamRefusal::Token)
     }
 
-    /// Uses the token of a flow; returns its session. Nothing is counted: anybody can write any address into a datagram, and would have
-    /// others wait.
+    /// Uses the token of a flow; returns its session. Nothing is counted: anybody can write any
+    /// address into a datagram, and would have others wait.
     pub(super) fn take_flow(
         &mut self,
         token: &Token,
@@ -162,7 +162,8 @@ impl Tokens {
         Some(entry.session)
     }
 
-    /// Session of a flow that may be opened from here, though its client connected from another address.
+    /// Session of a flow that may be opened from here, though its client connected from another
+    /// address.
     pub(super) fn owner_elsewhere(
         &self,
         token: &Token,

@@ -1,5 +1,6 @@
-//! Turns of UDP tests. UDP streams carry no name, so tests from one address open their streams one after another. With split
-//! addresses a stream may come from any address, so only one test at all opens its streams.
+//! Turns of UDP tests. UDP streams carry no name, so tests from one address open their streams one
+//! after another. With split addresses a stream may come from any address, so only one test at all
+//! opens its streams.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -11,8 +12,9 @@ use linerate_model::network::Network;
 
 use super::{Client, SessionRegistry};
 
-/// Longest wait for the next UDP stream of a test while others of the same address wait for their turn; with split
-/// addresses for all streams of all tests of an address, while a test of another address waits.
+/// Longest wait for the next UDP stream of a test while others of the same address wait for their
+/// turn; with split addresses for all streams of all tests of an address, while a test of another
+/// address waits.
 pub(super) const UDP_TURN: Duration = Duration::from_secs(2);
 /// An address that has less of its turn left goes behind all others.
 const LEFT_MIN: Duration = Duration::from_millis(200);
@@ -62,7 +64,8 @@ impl TurnTimes {
         self.left(address, now) < LEFT_MIN
     }
 
-    /// Place among waiting addresses, smallest first: round robin, and behind all others who has taken its turn.
+    /// Place among waiting addresses, smallest first: round robin, and behind all others who has
+    /// taken its turn.
     fn order(&self, address: Network, now: Instant) -> (bool, Option<Instant>) {
         (
             self.is_exhausted(address, now),
@@ -146,8 +149,9 @@ impl SessionRegistry {
         }
     }
 
-    /// Whose stream a UDP hello from this address opens. A hello can be forged, and the dialect has no way to challenge its
-    /// sender, so the server sends data only to addresses that have completed a TCP handshake.
+    /// Whose stream a UDP hello from this address opens. A hello can be forged, and the dialect has
+    /// no way to challenge its sender, so the server sends data only to addresses that have
+    /// completed a TCP handshake.
     pub(crate) fn udp_stream_owner(&self, from: IpAddr) -> Option<u64> {
         let may_split = |g: &Client| self.allow_split_address && g.agreed.is_some_and(|t| !t.sends);
         let claims = |g: &Client| g.opens_udp() && (g.peer.ip() == from || may_split(g));

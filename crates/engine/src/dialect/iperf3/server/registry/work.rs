@@ -10,8 +10,9 @@ use crate::dialect::iperf3::server::work::Work;
 use crate::server::limits::login_guard::refusal_delay;
 
 impl SessionRegistry {
-    /// The next work of a client, to be done on another thread and answered with [`SessionRegistry::handle_outcome`]. Whether an address
-    /// may log in is decided now, so that many logins at once are no more guesses than many in succession.
+    /// The next work of a client, to be done on another thread and answered with
+    /// [`SessionRegistry::handle_outcome`]. Whether an address may log in is decided now, so that
+    /// many logins at once are no more guesses than many in succession.
     pub(crate) fn next_work(&mut self, now: Instant) -> Option<(u64, Work)> {
         loop {
             let (id, work) = self.work.next()?;
@@ -34,7 +35,8 @@ impl SessionRegistry {
         self.take_actions(now, id);
     }
 
-    /// Whether work of this client waits or is under way; its control connection is not read until then.
+    /// Whether work of this client waits or is under way; its control connection is not read until
+    /// then.
     pub(crate) fn has_work(&self, id: u64) -> bool {
         self.clients
             .get(&id)

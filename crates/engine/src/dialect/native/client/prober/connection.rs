@@ -312,7 +312,8 @@ fn start_tls(
     }
 }
 
-/// Begins to connect. The connection is reset when it is closed, so that it leaves no port behind in TIME_WAIT.
+/// Begins to connect. The connection is reset when it is closed, so that it leaves no port behind
+/// in TIME_WAIT.
 fn open(target: &ProbeTarget) -> io::Result<OwnedFd> {
     let fd = socket::open(&target.remote, Protocol::Tcp).map_err(io::Error::other)?;
     bind(fd.as_fd(), &target.bind, &target.remote).map_err(io::Error::other)?;

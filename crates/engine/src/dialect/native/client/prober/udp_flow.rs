@@ -32,8 +32,8 @@ pub(super) struct UdpFlow {
     offset: RealtimeOffset,
 }
 
-/// The path has lost a flow that brings no reply for this time, ns, and to this number of probes: beside a slow load there are
-/// few.
+/// The path has lost a flow that brings no reply for this time, ns, and to this number of probes:
+/// beside a slow load there are few.
 pub(in crate::dialect::native::client) const SILENCE_NS: u64 = 1_000_000_000;
 const UNANSWERED_MIN: u32 = 5;
 /// Datagrams read per call.
@@ -68,7 +68,8 @@ impl UdpFlow {
         self.fd.as_fd()
     }
 
-    /// Opens the spare flow once this one brings no replies; true when that has taken its place, with another descriptor.
+    /// Opens the spare flow once this one brings no replies; true when that has taken its place,
+    /// with another descriptor.
     pub(super) fn replace_if_silent(&mut self, now_ns: u64) -> bool {
         if now_ns.saturating_sub(self.replied_ns) >= SILENCE_NS
             && self.unanswered >= UNANSWERED_MIN

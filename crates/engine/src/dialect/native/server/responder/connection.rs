@@ -91,7 +91,8 @@ impl ProbeConnection {
         matches!(self.exchange, Exchange::Transactions(_))
     }
 
-    /// What the event loop has to wait for, where that has changed. Nothing is read of a client that does not take its answers.
+    /// What the event loop has to wait for, where that has changed. Nothing is read of a client
+    /// that does not take its answers.
     pub(super) fn changed_interest(&mut self) -> Option<Interest> {
         let has_unsent = match &self.exchange {
             Exchange::Echo(stream) => stream.has_unsent(),

@@ -117,8 +117,8 @@ impl ProbeFlow {
         read
     }
 
-    /// Errors of earlier sends. As long as one is queued the socket stays ready. The client learns of a size that a router
-    /// reports; other errors it notices by itself.
+    /// Errors of earlier sends. As long as one is queued the socket stays ready. The client learns
+    /// of a size that a router reports; other errors it notices by itself.
     fn take_errors(&mut self) {
         while let Ok(error) = udp::take_error(&self.fd, &mut [0; 64]) {
             if let Some(bytes) = error.mtu_bytes()
@@ -199,7 +199,8 @@ impl ProbeFlow {
         );
     }
 
-    /// Sends a datagram of the size and type of service that the client requests, as often as that is allowed.
+    /// Sends a datagram of the size and type of service that the client requests, as often as that
+    /// is allowed.
     fn send_size_probe(&mut self, message: &Message<'_>, head: &DatagramHead) {
         let Some(wanted) = SizeAnswer::decode(message.data) else {
             return;

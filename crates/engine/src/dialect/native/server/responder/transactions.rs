@@ -109,7 +109,8 @@ impl Transactions {
                 .unwrap_or(usize::MAX)
                 .min(RESPONSE.len())
                 .min(room);
-            // One write, so that the first response of a connection leaves with the answer to its head.
+            // One write, so that the first response of a connection leaves with the answer to its
+            // head.
             let parts = [
                 &self.answer[..],
                 RESPONSE.get(..responses).unwrap_or_default(),
