@@ -1,4 +1,5 @@
-//! Offset between the monotonic clocks of coordinator and agent, and the time between GO and the start of a round.
+//! Offset between the monotonic clocks of coordinator and agent, and the time between GO and the
+//! start of a round.
 
 use std::collections::VecDeque;
 
@@ -10,13 +11,15 @@ pub const EXCHANGES_MAX: usize = 64;
 pub const AGE_MAX_NS: u64 = 60 * SECOND_NS;
 /// Longest round trip of a usable exchange.
 pub const RTT_MAX_NS: u64 = SECOND_NS;
-/// Difference of two crystals that is assumed while the drift is not measured, in parts per million.
+/// Difference of two crystals that is assumed while the drift is not measured, in parts per
+/// million.
 pub const DRIFT_ASSUMED_PPM: u64 = 100;
 /// Time between two estimates that give the drift.
 pub const DRIFT_SPACING_NS: u64 = 30 * SECOND_NS;
 /// Shortest time between GO and the start.
 pub const LEAD_MIN_NS: u64 = 250 * MS_NS;
-/// Longest time between GO and the start: servers close a control connection that is silent for longer.
+/// Longest time between GO and the start: servers close a control connection that is silent for
+/// longer.
 pub const LEAD_MAX_NS: u64 = 1_500 * MS_NS;
 
 /// Drift beyond this is an error of the exchanges, not of a crystal.
@@ -69,7 +72,8 @@ struct Drift {
 }
 
 impl Estimator {
-    /// Takes an exchange. `false` when its readings are impossible or its round trip is above [`RTT_MAX_NS`].
+    /// Takes an exchange. `false` when its readings are impossible or its round trip is above
+    /// [`RTT_MAX_NS`].
     pub fn add(&mut self, exchange: Exchange) -> bool {
         let Some(sample) = sample_of(exchange) else {
             return false;
@@ -147,7 +151,8 @@ impl Estimator {
 
 /// Time between GO and the start: agents receive GO and open their connections before it.
 ///
-/// `control_rtt_p99_ns` and `uncertainty_ns` are the largest of the hosts of the round, `data_rtt_ns` of its paths.
+/// `control_rtt_p99_ns` and `uncertainty_ns` are the largest of the hosts of the round,
+/// `data_rtt_ns` of its paths.
 #[must_use]
 pub fn lead_ns(control_rtt_p99_ns: u64, uncertainty_ns: u64, data_rtt_ns: u64) -> u64 {
     let control = control_rtt_p99_ns.saturating_mul(3);

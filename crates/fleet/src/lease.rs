@@ -1,4 +1,5 @@
-//! The lease of an agent: what runs on its host ends when the coordinator has been silent for too long.
+//! The lease of an agent: what runs on its host ends when the coordinator has been silent for too
+//! long.
 
 use crate::MS_NS;
 

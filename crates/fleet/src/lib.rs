@@ -1,10 +1,13 @@
-//! The protocol of `linerate fleet` without I/O: inventories, messages in lines of JSON, and the machines of both ends.
+//! The protocol of `linerate fleet` without I/O: inventories, messages in lines of JSON, and the
+//! machines of both ends.
 //!
-//! Nothing here opens a socket, reads a clock or starts a thread. The machines of [`agent`] and [`coordinator`] take lines
-//! of the control path, local inputs and the current time, and are polled for actions. Input from the peer is bounded
-//! before it is stored and never leads to a panic.
+//! Nothing here opens a socket, reads a clock or starts a thread. The machines of [`agent`] and
+//! [`coordinator`] take lines of the control path, local inputs and the current time, and are
+//! polled for actions. Input from the peer is bounded before it is stored and never leads to a
+//! panic.
 //!
-//! Times are ns of the monotonic clock of the host that runs the machine, unless the name of a value states another one.
+//! Times are ns of the monotonic clock of the host that runs the machine, unless the name of a
+//! value states another one.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,8 @@
 //! One agent: HELLO, plan, rounds, end.
 //!
-//! The owner feeds lines of the coordinator, what its workers do, and the time, and carries out the actions in the order in
-//! which they are polled. It starts and ends processes, probes partners and reads clocks.
+//! The owner feeds lines of the coordinator, what its workers do, and the time, and carries out the
+//! actions in the order in which they are polled. It starts and ends processes, probes partners and
+//! reads clocks.
 //!
 //! | state | commands that fit |
 //! |---|---|
@@ -11,7 +12,8 @@
 //! | running | CANCEL |
 //! | done | CANCEL |
 //!
-//! SOLICIT fits all states, CLOCK and BEAT all states of a run. A command that waits for its answer makes all others but CANCEL unfit.
+//! SOLICIT fits all states, CLOCK and BEAT all states of a run. A command that waits for its answer
+//! makes all others but CANCEL unfit.
 
 mod command;
 mod local;
@@ -110,7 +112,8 @@ pub enum Input {
     Finished(Box<Finish>),
     /// Answer to [`Action::ReadHost`] after a round: counters of the host over the round.
     HostWindow(JsonText),
-    /// Answer to [`Action::StopRound`], with its round, and to [`Action::StopAll`], without one: what ended.
+    /// Answer to [`Action::StopRound`], with its round, and to [`Action::StopAll`], without one:
+    /// what ended.
     Stopped(Box<Done>),
 }
 
@@ -185,7 +188,8 @@ pub enum Action {
         /// Why.
         reason: StopReason,
     },
-    /// The agent is through; always the last action. Sent lines should reach the coordinator before.
+    /// The agent is through; always the last action. Sent lines should reach the coordinator
+    /// before.
     Leave(LeaveReason),
 }
 

@@ -5,7 +5,8 @@ use crate::message::{PARTS_MAX, STRING_MAX_BYTES};
 /// Pieces of one part: 192 KiB, with room for the other members in a line.
 const PIECES_PER_PART: usize = 48;
 
-/// The pieces of each part; `None` when the record needs too many parts. An empty record is one part without pieces.
+/// The pieces of each part; `None` when the record needs too many parts. An empty record is one
+/// part without pieces.
 pub(super) fn parts(record: &str) -> Option<Vec<Vec<String>>> {
     let max = PIECES_PER_PART * PARTS_MAX as usize;
     let mut pieces: Vec<String> = Vec::new();

@@ -77,7 +77,8 @@ impl Agent {
         }
     }
 
-    /// The agent of a bus is ready for another run. The epoch stays: an older coordinator starts nothing.
+    /// The agent of a bus is ready for another run. The epoch stays: an older coordinator starts
+    /// nothing.
     pub(super) fn forget_run(&mut self) {
         self.state = State::Idle;
         self.run = None;

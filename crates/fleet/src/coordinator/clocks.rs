@@ -5,11 +5,12 @@ use crate::MS_NS;
 use crate::clock::Exchange;
 use crate::message::{Clock, Clocked, CoordinatorMessage};
 
-/// Longest step of clocks, in waits for one CLOCKED, and the time of each exchange with a host that waits for its first one.
+/// Longest step of clocks, in waits for one CLOCKED, and the time of each exchange with a host that
+/// waits for its first one.
 const WAITS_MAX: u64 = 5;
 const EXCHANGE_NS: u64 = MS_NS / 2;
-/// Hosts whose CLOCKED is awaited at the same time: answers of more would wait for each other, and the wait is part of the
-/// uncertainty.
+/// Hosts whose CLOCKED is awaited at the same time: answers of more would wait for each other, and
+/// the wait is part of the uncertainty.
 const AWAITED_MAX: usize = 64;
 
 impl Coordinator {
@@ -84,8 +85,8 @@ impl Coordinator {
         }
     }
 
-    /// Repeats exchanges that are lost, and those with hosts whose clock is too uncertain: as many as may be awaited, the oldest
-    /// first.
+    /// Repeats exchanges that are lost, and those with hosts whose clock is too uncertain: as many
+    /// as may be awaited, the oldest first.
     pub(super) fn refresh_clocks(&mut self, now_ns: u64) {
         self.send_due_clocks(now_ns);
         let budget_ns = self.settings.clock_budget_ns;

@@ -74,7 +74,8 @@ impl Coordinator {
             message,
         } = envelope;
         let is_greeted = self.hosts.get(host).is_some_and(super::Host::is_connected);
-        // A FAIL names the run that keeps the host busy. An earlier coordinator of the run had other tasks.
+        // A FAIL names the run that keeps the host busy. An earlier coordinator of the run had
+        // other tasks.
         let is_foreign =
             run.is_some_and(|run| run != self.settings.run) || epoch != self.settings.epoch;
         match message {

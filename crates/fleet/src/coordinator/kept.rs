@@ -23,7 +23,8 @@ pub struct KeptResult {
     pub record: String,
 }
 
-/// The whole results among lines of hosts. Other lines, and those of a host whose parts contradict each other, are left out.
+/// The whole results among lines of hosts. Other lines, and those of a host whose parts contradict
+/// each other, are left out.
 pub fn kept_results(lines: impl IntoIterator<Item = (usize, Vec<u8>)>) -> Vec<KeptResult> {
     let mut parts: BTreeMap<(usize, u64, u32), Parts> = BTreeMap::new();
     let mut results = Vec::new();

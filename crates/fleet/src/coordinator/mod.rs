@@ -1,12 +1,13 @@
 //! The coordinator of N hosts: HELLO, plan, preflight, clocks, rounds, end.
 //!
-//! The owner feeds lines of the agents, lost connections, its decisions and the time, and carries out the actions in the
-//! order in which they are polled. It decides what is planned and tested. Hosts are numbers: places in the list that
-//! [`Coordinator::new`] receives.
+//! The owner feeds lines of the agents, lost connections, its decisions and the time, and carries
+//! out the actions in the order in which they are polled. It decides what is planned and tested.
+//! Hosts are numbers: places in the list that [`Coordinator::new`] receives.
 //!
-//! Each step waits for all hosts until its deadline. A host that misses it delays the others by no more than that: it is
-//! dropped, or its tasks come back as [`Action::NotRun`]. Hosts receive their plans as they arrive, because an agent does not wait for
-//! the others: a plan with its lease is what keeps it.
+//! Each step waits for all hosts until its deadline. A host that misses it delays the others by no
+//! more than that: it is dropped, or its tasks come back as [`Action::NotRun`]. Hosts receive their
+//! plans as they arrive, because an agent does not wait for the others: a plan with its lease is
+//! what keeps it.
 
 mod clocks;
 mod finish;
@@ -67,7 +68,8 @@ pub struct Settings {
     pub beat_ns: u64,
     /// HELLO is solicited: agents are there before the coordinator, as on a bus.
     pub is_solicited: bool,
-    /// How far starts may be apart; CLOCK is repeated when a clock is uncertain by more than a quarter.
+    /// How far starts may be apart; CLOCK is repeated when a clock is uncertain by more than a
+    /// quarter.
     pub clock_budget_ns: u64,
 }
 
@@ -90,7 +92,8 @@ pub enum Input {
         /// Exchanges per host.
         exchanges: u32,
     },
-    /// A round of tasks, after [`Step::Clock`]: starts are in the clocks of the hosts. Ends with [`Action::RoundDone`].
+    /// A round of tasks, after [`Step::Clock`]: starts are in the clocks of the hosts. Ends with
+    /// [`Action::RoundDone`].
     Round(Box<RoundPlan>),
     /// The run ends, at any time. Ends with [`Action::Finished`].
     Cancel,
@@ -291,7 +294,8 @@ impl Coordinator {
     /// Takes a decision of the owner.
     ///
     /// # Errors
-    /// When a step or a round is not over. [`Input::Plan`] is accepted in [`Step::Hello`], [`Input::Cancel`] at any time.
+    /// When a step or a round is not over. [`Input::Plan`] is accepted in [`Step::Hello`],
+    /// [`Input::Cancel`] at any time.
     pub fn handle_local(&mut self, now_ns: u64, input: Input) -> Result<(), Busy> {
         let step = self.barrier.as_ref().map(|barrier| barrier.step);
         let is_ready = match input {
@@ -346,7 +350,8 @@ impl Coordinator {
         self.hosts.get(host).map(|host| &host.id)
     }
 
-    /// Sends a message and returns its number. `None` when it has no receiver or it is beyond the bounds.
+    /// Sends a message and returns its number. `None` when it has no receiver or it is beyond the
+    /// bounds.
     fn send(&mut self, hosts: Vec<usize>, message: CoordinatorMessage) -> Option<u64> {
         let seq = self.seq.saturating_add(1);
         let envelope = Envelope {

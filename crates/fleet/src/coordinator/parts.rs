@@ -35,7 +35,8 @@ struct Pending {
 }
 
 impl Parts {
-    /// Takes a part and returns the result when it is complete. A part that arrived before is dropped.
+    /// Takes a part and returns the result when it is complete. A part that arrived before is
+    /// dropped.
     pub(super) fn add(&mut self, result: TaskResult) -> Result<Option<Whole>, InvalidParts> {
         let TaskResult {
             task,

@@ -5,12 +5,13 @@ use linerate_model::Direction;
 use crate::message::{ArmTask, TaskEnd};
 use crate::{MS_NS, agent};
 
-/// A rate above nominal by this ratio is an error of the report: clocks and counters are better than that.
+/// A rate above nominal by this ratio is an error of the report: clocks and counters are better
+/// than that.
 const EXCESS_PERCENT: u128 = 120;
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
-/// The reported amount fits the time of the task and the nominal rate per direction. Without a nominal rate only the time
-/// is checked.
+/// The reported amount fits the time of the task and the nominal rate per direction. Without a
+/// nominal rate only the time is checked.
 #[must_use]
 pub fn is_plausible(end: &TaskEnd, spec: &ArmTask, nominal_bps: Option<u64>) -> bool {
     let time_ns = spec

@@ -78,7 +78,8 @@ impl Progress {
 }
 
 impl Coordinator {
-    /// Begins a round once its hosts have confirmed the end of earlier ones, or after as long as they have for ARMED.
+    /// Begins a round once its hosts have confirmed the end of earlier ones, or after as long as
+    /// they have for ARMED.
     pub(super) fn prepare_round(&mut self, now_ns: u64, plan: RoundPlan) {
         let hosts = plan
             .tasks
@@ -354,7 +355,8 @@ impl Coordinator {
         });
     }
 
-    /// Repeats CANCEL at hosts that have not confirmed the end of an earlier round: it was lost while they were away.
+    /// Repeats CANCEL at hosts that have not confirmed the end of an earlier round: it was lost
+    /// while they were away.
     pub(super) fn repeat_cancel(&mut self) {
         let mut open: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for index in self.hosts_where(|host| host.presence == Presence::Planned) {
@@ -383,7 +385,8 @@ impl Coordinator {
         self.arrive(Step::Arm, host);
     }
 
-    /// A host does not start: its tests come back. Its servers serve other clients, so the round goes on.
+    /// A host does not start: its tests come back. Its servers serve other clients, so the round
+    /// goes on.
     pub(super) fn refuse_go(&mut self, host: usize, code: FailCode) {
         let Some(round) = &self.round else { return };
         if code == FailCode::Late {

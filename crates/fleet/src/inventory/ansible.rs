@@ -1,4 +1,5 @@
-//! Inventories of Ansible: hosts, groups and connection variables, and the JSON of `ansible-inventory --list`.
+//! Inventories of Ansible: hosts, groups and connection variables, and the JSON of
+//! `ansible-inventory --list`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Inventory files of Ansible in the INI format: groups, groups of groups, their variables, hosts and ranges.
+//! Inventory files of Ansible in the INI format: groups, groups of groups, their variables, hosts
+//! and ranges.
 
 use std::collections::BTreeMap;
 
@@ -138,7 +139,8 @@ impl File {
         Ok(())
     }
 
-    /// A variable of an inner group has precedence over that of an outer one, and that of the host over both.
+    /// A variable of an inner group has precedence over that of an outer one, and that of the host
+    /// over both.
     fn inventory(self) -> Result<Inventory, InventoryError> {
         let deep = || {
             InventoryError::new(

@@ -9,7 +9,8 @@ const TEXT_MAX_BYTES: usize = 255;
 
 /// The inventory when it fits all bounds.
 ///
-/// Servers without an agent move behind the hosts with one, so that both ends of a control connection number the hosts alike.
+/// Servers without an agent move behind the hosts with one, so that both ends of a control
+/// connection number the hosts alike.
 ///
 /// # Errors
 /// The first host that does not, or that has the name or the address of another one.

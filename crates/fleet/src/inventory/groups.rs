@@ -38,8 +38,8 @@ impl Groups {
         of_hosts
     }
 
-    /// Distance of each group from the outermost one around it; `None` when groups contain each other, or deeper than
-    /// [`DEPTH_MAX`].
+    /// Distance of each group from the outermost one around it; `None` when groups contain each
+    /// other, or deeper than [`DEPTH_MAX`].
     pub(super) fn depths(&self) -> Option<BTreeMap<&str, usize>> {
         let mut depths: BTreeMap<&str, usize> =
             self.0.keys().map(|name| (name.as_str(), 0)).collect();

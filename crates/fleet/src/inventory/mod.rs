@@ -1,4 +1,5 @@
-//! Hosts of a fleet from files of the user: TOML of our own, inventories of Ansible, names of an ssh configuration.
+//! Hosts of a fleet from files of the user: TOML of our own, inventories of Ansible, names of an
+//! ssh configuration.
 //!
 //! Readers are functions of texts. Who includes other files passes a function that reads them.
 
@@ -134,8 +135,8 @@ impl InventoryError {
     }
 }
 
-/// Reads an inventory whose format is recognised by its text: JSON begins with `{`, TOML has a table `[[host]]` or `[fleet]`,
-/// and anything else is an INI file of Ansible.
+/// Reads an inventory whose format is recognised by its text: JSON begins with `{`, TOML has a
+/// table `[[host]]` or `[fleet]`, and anything else is an INI file of Ansible.
 ///
 /// # Errors
 /// When the text is no inventory or is beyond a bound.

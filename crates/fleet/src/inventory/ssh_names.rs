@@ -1,5 +1,5 @@
-//! Names of hosts in a configuration of ssh(1): `Host` lines and what they include. Values are never read; `ssh -G NAME`
-//! prints what applies to a name.
+//! Names of hosts in a configuration of ssh(1): `Host` lines and what they include. Values are
+//! never read; `ssh -G NAME` prints what applies to a name.
 
 use super::HOSTS_MAX;
 
@@ -8,9 +8,9 @@ pub const DEPTH_MAX: usize = 16;
 /// Most files in all.
 pub const FILES_MAX: usize = 1024;
 
-/// Names without wildcards of all `Host` lines, in order, each once. `include` receives the argument of an `Include` line,
-/// a pattern of ssh_config(5), and returns the texts of the files that it names. Beyond [`DEPTH_MAX`], [`FILES_MAX`] and
-/// [`HOSTS_MAX`] nothing is read.
+/// Names without wildcards of all `Host` lines, in order, each once. `include` receives the
+/// argument of an `Include` line, a pattern of ssh_config(5), and returns the texts of the files
+/// that it names. Beyond [`DEPTH_MAX`], [`FILES_MAX`] and [`HOSTS_MAX`] nothing is read.
 pub fn names(text: &str, mut include: impl FnMut(&str) -> Vec<String>) -> Vec<String> {
     let mut reader = Reader {
         names: Vec::new(),
@@ -20,7 +20,8 @@ pub fn names(text: &str, mut include: impl FnMut(&str) -> Vec<String>) -> Vec<St
     reader.names
 }
 
-/// The name fits the pattern, whose `*` stands for any characters and whose `?` for one, as in ssh_config(5).
+/// The name fits the pattern, whose `*` stands for any characters and whose `?` for one, as in
+/// ssh_config(5).
 #[must_use]
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) =

@@ -1,6 +1,7 @@
 //! Bounds of a JSON text, checked by one walk before a parser stores anything.
 //!
-//! The text may be no JSON at all. The walk follows brackets, strings and commas only; the parser decides the rest.
+//! The text may be no JSON at all. The walk follows brackets, strings and commas only; the parser
+//! decides the rest.
 
 use thiserror::Error;
 

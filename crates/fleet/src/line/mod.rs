@@ -23,8 +23,8 @@ pub struct LineReader {
 }
 
 impl LineReader {
-    /// Takes bytes from the front of `input` up to the end of a line and returns the line without its end. Empty lines are
-    /// passed over.
+    /// Takes bytes from the front of `input` up to the end of a line and returns the line without
+    /// its end. Empty lines are passed over.
     ///
     /// # Errors
     /// Once per line that is too long, when its bound is reached.

@@ -1,4 +1,5 @@
-//! The begin of an agent's output on a byte stream: what a login shell printed, then the first line of the agent.
+//! The begin of an agent's output on a byte stream: what a login shell printed, then the first line
+//! of the agent.
 
 use thiserror::Error;
 
@@ -13,7 +14,8 @@ pub const NOISE_MAX_BYTES: usize = 64 << 10;
 pub enum Opening {
     /// An agent of this version of the protocol.
     Agent,
-    /// The host has no usable agent and names its system and machine, as `uname -sm` does. Untrusted text.
+    /// The host has no usable agent and names its system and machine, as `uname -sm` does.
+    /// Untrusted text.
     Need(String),
 }
 
@@ -42,7 +44,8 @@ const ANY_VERSION: &str = "LRFLEET/";
 const FIRST_MAX_BYTES: usize = 128;
 
 impl OpeningReader {
-    /// Takes bytes from the front of `input` up to the end of the first line; the rest belongs to a [`LineReader`].
+    /// Takes bytes from the front of `input` up to the end of the first line; the rest belongs to a
+    /// [`LineReader`].
     ///
     /// # Errors
     /// When the output cannot be that of an agent of this version.

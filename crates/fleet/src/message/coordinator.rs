@@ -25,7 +25,8 @@ pub enum CoordinatorMessage {
     Cancel(Cancel),
     /// Renews the lease.
     Beat(Beat),
-    /// On a bus, where agents are there first: send HELLO. Answer: HELLO, which names the run of a busy agent.
+    /// On a bus, where agents are there first: send HELLO. Answer: HELLO, which names the run of a
+    /// busy agent.
     Solicit(Solicit),
     /// A message of the agent was not used.
     Fail(Fail),
@@ -55,8 +56,8 @@ fn beat_default_ms() -> u64 {
     1000
 }
 
-/// What the agent examines before the first round, and with whom it has tests. It follows the plans of all hosts: addresses of
-/// partners are known when they have arrived.
+/// What the agent examines before the first round, and with whom it has tests. It follows the plans
+/// of all hosts: addresses of partners are known when they have arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preflight {
     /// Addresses of the partners.

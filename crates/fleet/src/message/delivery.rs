@@ -13,12 +13,14 @@ pub enum Delivery {
     Kept {
         /// The run.
         run: RunId,
-        /// The same for every copy of a result, and for no other of this agent; none for ends, which may be repeated.
+        /// The same for every copy of a result, and for no other of this agent; none for ends,
+        /// which may be repeated.
         id: Option<String>,
     },
 }
 
-/// What a bus does with a line of an agent. A task that runs again in another round has another result.
+/// What a bus does with a line of an agent. A task that runs again in another round has another
+/// result.
 #[must_use]
 pub fn delivery(line: &str) -> Delivery {
     let Ok(Envelope {

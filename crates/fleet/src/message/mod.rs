@@ -1,4 +1,5 @@
-//! Messages of both ends: one JSON object per line, `{"v":1,"run":"…","epoch":7,"seq":42,"type":"arm","body":{…}}`.
+//! Messages of both ends: one JSON object per line,
+//! `{"v":1,"run":"…","epoch":7,"seq":42,"type":"arm","body":{…}}`.
 //!
 //! Unknown members are ignored. New behaviour is requested by the names in [`Hello::caps`].
 
@@ -65,7 +66,8 @@ pub const FAULTS_MAX: u32 = 16;
 pub struct Envelope<M> {
     /// The run; absent before the agent received a plan.
     pub run: Option<RunId>,
-    /// Term of the coordinator, ascending; 1 on ssh. That of the latest command in messages of an agent.
+    /// Term of the coordinator, ascending; 1 on ssh. That of the latest command in messages of an
+    /// agent.
     pub epoch: u64,
     /// Number of the message, ascending per sender.
     pub seq: u64,

@@ -1,4 +1,5 @@
-//! A coordinator at the other end of in-memory pipes, one per host, with an owner that a dialogue directs.
+//! A coordinator at the other end of in-memory pipes, one per host, with an owner that a dialogue
+//! directs.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! Whole runs of a coordinator and its agents in simulated time, with hosts whose clocks differ and hosts that freeze.
+//! Whole runs of a coordinator and its agents in simulated time, with hosts whose clocks differ and
+//! hosts that freeze.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,8 @@ use linerate_fleet::message::{
 use crate::dialogue::{run_id, task};
 
 const MS_NS: u64 = 1_000_000;
-/// As long as a coordinator waits for hosts over ssh; an agent waits for its plan for a third of it.
+/// As long as a coordinator waits for hosts over ssh; an agent waits for its plan for a third of
+/// it.
 const HELLO_TIMEOUT_NS: u64 = 30_000 * MS_NS;
 /// Delay of a line.
 const DELAY_NS: u64 = MS_NS / 10;
@@ -448,7 +450,8 @@ fn frozen_host_delays_a_round_by_its_deadline_and_costs_its_own_tasks_alone() {
         fleet.now_ns - begin_ns
     );
     fleet.round(2, &[(0, 2), (1, 3)]);
-    // It has not confirmed the end of the first round, and while the second one waits for it, its silence is too long.
+    // It has not confirmed the end of the first round, and while the second one waits for it, its
+    // silence is too long.
     fleet.round(3, &[(0, 1), (2, 3)]);
     assert_eq!(
         fleet.not_run(),
@@ -510,7 +513,8 @@ fn host_that_freezes_while_it_runs_costs_its_own_task_alone() {
     );
 }
 
-/// A shell that prints its first line late neither ends the run of the others nor is lost itself, unless its time has passed.
+/// A shell that prints its first line late neither ends the run of the others nor is lost itself,
+/// unless its time has passed.
 #[test]
 fn hosts_that_arrive_late_take_part_and_one_that_does_not_arrive_is_left_out() {
     let mut fleet = Fleet::with_arrivals(&[0, 12_000 * MS_NS, 29_000 * MS_NS, 31_000 * MS_NS]);

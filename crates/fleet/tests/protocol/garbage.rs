@@ -10,7 +10,8 @@ use crate::fuzzing;
 const STEPS: usize = 7;
 const LINES: usize = 2_000;
 
-/// Lines that are no message, or not one of this direction: bytes, cut and damaged messages, excesses.
+/// Lines that are no message, or not one of this direction: bytes, cut and damaged messages,
+/// excesses.
 fn garbage() -> impl Strategy<Value = Vec<u8>> {
     let member = "\"(v|run|epoch|seq|type|body|round|task)\":(-?[0-9]{1,20}|\"[a-z]{0,9}\"|null|\\[\\]|\\{\\})";
     let object = format!("\\{{({member})?(,{member}){{0,6}}\\}}");
@@ -74,7 +75,8 @@ proptest! {
 
     #[test]
     fn any_text_is_an_inventory_or_an_error(
-        text in "(\\[\\[?(host|fleet|a:children|racks.x)\\]?\\]\n|(name|ports|ansible_host|x) ?= ?\"?[a-z0-9.:\\[\\]-]{0,12}\"?\n|\\PC{0,20}\n){0,9}"
+        text in "(\\[\\[?(host|fleet|a:children|racks.x)\\]?\\]\n|(name|ports|ansible_host|x) ?= \
+                 ?\"?[a-z0-9.:\\[\\]-]{0,12}\"?\n|\\PC{0,20}\n){0,9}"
     ) {
         fuzzing::inventories(&text);
     }
