@@ -30,7 +30,8 @@ pub struct Request {
     pub own_threads: bool,
 }
 
-/// Takes a snapshot. What cannot be read is absent with its reason; an interface that does not exist as well.
+/// Takes a snapshot. What cannot be read is absent with its reason; an interface that does not
+/// exist as well.
 #[must_use]
 pub fn collect(request: &Request) -> Snapshot {
     let mut snapshot = identity();

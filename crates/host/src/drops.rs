@@ -15,7 +15,8 @@ use crate::nic::links::{self, GET_LINK};
 use crate::nic::route::device_index;
 use crate::tc;
 
-/// Reads the counters, of the interface towards `peer` where they are those of an interface. Takes about a millisecond.
+/// Reads the counters, of the interface towards `peer` where they are those of an interface. Takes
+/// about a millisecond.
 #[must_use]
 pub fn drops(peer: IpAddr) -> HostDrops {
     let mut snapshot = identity();
@@ -32,7 +33,8 @@ pub fn drops(peer: IpAddr) -> HostDrops {
     counters
 }
 
-/// Drops of the root discipline, which include those of the ones below it. An interface without one drops nothing there.
+/// Drops of the root discipline, which include those of the ones below it. An interface without one
+/// drops nothing there.
 fn qdisc_drops(index: u32) -> Option<u64> {
     let (payloads, error) = dump(Family::Route, tc::GET_QDISC, &[0; 20]);
     let is_root = |payload: &&Vec<u8>| {

@@ -19,7 +19,8 @@ pub enum ReadError {
         /// The kernel's error number.
         errno: Option<i32>,
     },
-    /// There is nothing to read from (no such process, device, group or listener), or a file or response lacks the value.
+    /// There is nothing to read from (no such process, device, group or listener), or a file or
+    /// response lacks the value.
     #[error("{0}")]
     Missing(Cow<'static, str>),
 }

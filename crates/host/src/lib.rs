@@ -1,10 +1,12 @@
-//! Facts about hosts: links, queues, interrupts, buses, kernel variables and counters, and what the processes of a test
-//! use.
+//! Facts about hosts: links, queues, interrupts, buses, kernel variables and counters, and what the
+//! processes of a test use.
 //!
-//! [`collect`] takes a snapshot of everything, [`Sampler`] cheap samples of what changes during a test, [`import`] reads
-//! pasted output of commands. All record facts and counters under the keys of [`linerate_model::facts`]; [`Period`], [`Seconds`], [`reading`] and [`environment`] are
-//! the HTTP lab's views of them. Nothing is judged here and nothing is changed. Facts the kernel keeps from this user, or
-//! that a driver does not have, are recorded as absent with the reason. One interface takes a few milliseconds.
+//! [`collect`] takes a snapshot of everything, [`Sampler`] cheap samples of what changes during a
+//! test, [`import`] reads pasted output of commands. All record facts and counters under the keys
+//! of [`linerate_model::facts`]; [`Period`], [`Seconds`], [`reading`] and [`environment`] are the
+//! HTTP lab's views of them. Nothing is judged here and nothing is changed. Facts the kernel keeps
+//! from this user, or that a driver does not have, are recorded as absent with the reason. One
+//! interface takes a few milliseconds.
 
 #![forbid(unsafe_code)]
 

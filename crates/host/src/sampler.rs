@@ -46,7 +46,8 @@ pub enum Depth {
 #[derive(Debug)]
 pub struct Sampler {
     watched: Watched,
-    /// What every sample repeats: identity of the host, the limit of TIME_WAIT, the device of the route.
+    /// What every sample repeats: identity of the host, the limit of TIME_WAIT, the device of the
+    /// route.
     constant: Snapshot,
     counters: HostCounters,
     processes: Processes,
@@ -99,7 +100,8 @@ impl Sampler {
         self.device = Device::towards(peer, &mut self.constant);
     }
 
-    /// Takes one sample. If the sampled program is this one, the cost of sampling is not counted as its own.
+    /// Takes one sample. If the sampled program is this one, the cost of sampling is not counted as
+    /// its own.
     pub fn sample(&mut self, depth: Depth) -> Snapshot {
         let before_ns = thread_ns();
         let mut sample = self.constant.clone();
@@ -300,7 +302,8 @@ mod tests {
         (0..SAMPLES).for_each(|_| drop(at_server.sample(Depth::Quick)));
         let after = thread_time();
         let each = ((after.user + after.system) - (before.user + before.system)) / SAMPLES;
-        // Half a percent of 200 ms is 1 ms; what an unoptimised build on a slow machine needs stays far below.
+        // Half a percent of 200 ms is 1 ms; what an unoptimised build on a slow machine needs stays
+        // far below.
         assert!(each.as_millis() < 20, "{each:?}");
     }
 

@@ -18,7 +18,8 @@ impl<'a> Block<'a> {
         self.command.split_whitespace()
     }
 
-    /// The program of the command, without its directory and without `sudo` before it; empty where it is unknown.
+    /// The program of the command, without its directory and without `sudo` before it; empty where
+    /// it is unknown.
     pub(super) fn program(&self) -> &'a str {
         program_name(
             self.words()
@@ -27,7 +28,8 @@ impl<'a> Block<'a> {
         )
     }
 
-    /// The first argument that is a file of `/proc` or `/sys`, also behind `grep PATTERN` or `head -3`.
+    /// The first argument that is a file of `/proc` or `/sys`, also behind `grep PATTERN` or
+    /// `head -3`.
     pub(super) fn kernel_file(&self) -> Option<&'a str> {
         self.words()
             .skip(1)
@@ -129,7 +131,8 @@ fn header(line: &str) -> Option<Heading<'_>> {
     Some((host, command))
 }
 
-/// `user@host:~$ command`, `[user@host dir]# command`, `user@host dir % command`, `host:~$ command`, `$ command`
+/// `user@host:~$ command`, `[user@host dir]# command`, `user@host dir % command`,
+/// `host:~$ command`, `$ command`
 fn prompt(line: &str) -> Option<Heading<'_>> {
     if let Some(command) = line.strip_prefix("$ ") {
         return Some((None, command.trim()));
@@ -169,7 +172,8 @@ fn prompt(line: &str) -> Option<Heading<'_>> {
     is_prompt.then_some((Some(name), command.trim()))
 }
 
-/// `C:\> command` of cmd and `PS C:\Users\me> command` of PowerShell, also behind `[host]: ` of a remote session.
+/// `C:\> command` of cmd and `PS C:\Users\me> command` of PowerShell, also behind `[host]: ` of a
+/// remote session.
 fn windows_prompt(line: &str) -> Option<Heading<'_>> {
     let (before, command) = line.split_once('>')?;
     let (host, place) = match before
@@ -187,7 +191,8 @@ fn windows_prompt(line: &str) -> Option<Heading<'_>> {
     (is_drive && characters.as_str().starts_with(":\\")).then_some((host, command.trim()))
 }
 
-/// Programs whose output is read. A line that begins with one of them behind `# `, `% ` or `+ ` is a command.
+/// Programs whose output is read. A line that begins with one of them behind `# `, `% ` or `+ ` is
+/// a command.
 const PROGRAMS: [&str; 31] = [
     "cat",
     "conntrack",

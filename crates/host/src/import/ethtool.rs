@@ -357,7 +357,8 @@ fn pause(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
     true
 }
 
-/// Newer versions print the result of the negotiation, which beats any conclusion from the advertisements.
+/// Newer versions print the result of the negotiation, which beats any conclusion from the
+/// advertisements.
 fn negotiated(snapshot: &mut Snapshot, nic: &str, rx: bool, on: bool) {
     let key = format!("{nic}.pause.resolved");
     let other = |part: &str| {
@@ -403,8 +404,8 @@ fn coalesce(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
     known
 }
 
-/// Names may repeat on different levels of a hierarchy, so the key is the path. A line such as `Rx Queue#: 0` opens a
-/// level and counts nothing.
+/// Names may repeat on different levels of a hierarchy, so the key is the path. A line such as
+/// `Rx Queue#: 0` opens a level and counts nothing.
 fn statistic(
     snapshot: &mut Snapshot,
     path: &mut Vec<(usize, String)>,

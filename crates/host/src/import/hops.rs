@@ -127,7 +127,8 @@ fn mtr(words: &[&str]) -> Option<(usize, Hop)> {
     ))
 }
 
-/// `1 192.0.2.1 0.412 ms 0.398 ms 0.377 ms`; Windows has the address last, and `<1 ms`. A probe without an answer is `*`.
+/// `1 192.0.2.1 0.412 ms 0.398 ms 0.377 ms`; Windows has the address last, and `<1 ms`. A probe
+/// without an answer is `*`.
 fn traceroute(words: &[&str]) -> Option<(usize, Hop)> {
     let (number, rest) = words.split_first()?;
     let number = number.parse().ok()?;
@@ -215,13 +216,20 @@ mod tests {
 
     #[test]
     fn hops_of_each_program() {
-        let mtr = "Start: 2024-06-01T12:00:00+0000\nHOST: laptop   Loss%   Snt   Last   Avg  Best  Wrst StDev\n\
+        let mtr = "Start: 2024-06-01T12:00:00+0000\nHOST: laptop   Loss%   Snt   Last   Avg  Best  \
+                   Wrst StDev\n\
                    \x20 1.|-- 192.0.2.1    0.0%    10    0.4   0.5   0.4   0.7   0.1\n\
                    \x20 2.|-- ???         100.0    10    0.0   0.0   0.0   0.0   0.0\n\
                    \x20 3.|-- 192.0.2.9   10.0%    10    9.0   9.5   8.0  12.0   0.3\n";
-        let linux = "traceroute to 192.0.2.9 (192.0.2.9), 30 hops max, 60 byte packets\n 1  192.0.2.1  0.4 ms  0.5 ms  0.6 ms\n 2  * * *\n 3  192.0.2.9  9.0 ms  9.5 ms  10.0 ms\n";
-        let windows = "Tracing route to 192.0.2.9 over a maximum of 30 hops\n  1    0.5 ms    0.5 ms    0.5 ms  192.0.2.1\n  2     *        *        *     Request timed out.\n  3    9.5 ms    9.5 ms    9.5 ms  192.0.2.9\nTrace complete.\n";
-        let tracepath = " 1?: [LOCALHOST]                      pmtu 1500\n 1:  192.0.2.1      0.5ms\n 2:  no reply\n 3:  192.0.2.9   9.5ms pmtu 1400\n     Resume: pmtu 1400 hops 3 back 3\n";
+        let linux = "traceroute to 192.0.2.9 (192.0.2.9), 30 hops max, 60 byte packets\n 1  \
+                     192.0.2.1  0.4 ms  0.5 ms  0.6 ms\n 2  * * *\n 3  192.0.2.9  9.0 ms  9.5 ms  \
+                     10.0 ms\n";
+        let windows = "Tracing route to 192.0.2.9 over a maximum of 30 hops\n  1    0.5 ms    0.5 \
+                       ms    0.5 ms  192.0.2.1\n  2     *        *        *     Request timed \
+                       out.\n  3    9.5 ms    9.5 ms    9.5 ms  192.0.2.9\nTrace complete.\n";
+        let tracepath = " 1?: [LOCALHOST]                      pmtu 1500\n 1:  192.0.2.1      \
+                         0.5ms\n 2:  no reply\n 3:  192.0.2.9   9.5ms pmtu 1400\n     Resume: pmtu \
+                         1400 hops 3 back 3\n";
         for (command, output) in [
             ("mtr -rw h", mtr),
             ("traceroute -n h", linux),

@@ -1,5 +1,5 @@
-//! What belongs to an interface and does not name it: PCI devices and interrupts. It is attached when all is read, so
-//! the order of the blocks does not matter.
+//! What belongs to an interface and does not name it: PCI devices and interrupts. It is attached
+//! when all is read, so the order of the blocks does not matter.
 
 use linerate_model::snapshot::{Absence, Snapshot, Value};
 
@@ -52,7 +52,8 @@ impl Loose {
     }
 
     pub(super) fn attach(mut self, snapshot: &mut Snapshot) {
-        // Two sources of one fact: the kernel's own attributes come last and win, whatever was pasted first.
+        // Two sources of one fact: the kernel's own attributes come last and win, whatever was
+        // pasted first.
         self.facts.sort_by(|a, b| a.3.cmp(&b.3));
         let names: Vec<String> = snapshot
             .interfaces()
@@ -98,14 +99,16 @@ fn at_address(snapshot: &Snapshot, names: &[String], address: &str) -> Option<St
     {
         return Some(name.clone());
     }
-    // Text about one interface and one device belongs together, unless the interface names another device.
+    // Text about one interface and one device belongs together, unless the interface names another
+    // device.
     match names {
         [only] if bus(only).is_none() => Some(only.clone()),
         _ => None,
     }
 }
 
-/// Interface an interrupt belongs to: by its name, by the device's address, or because the user searched for it.
+/// Interface an interrupt belongs to: by its name, by the device's address, or because the user
+/// searched for it.
 fn owner(
     snapshot: &Snapshot,
     names: &[String],

@@ -1,5 +1,5 @@
-//! The kernel's log, from `dmesg`, `journalctl -k` or syslog: changes of links, stalls of transmit queues, and tables that are
-//! full.
+//! The kernel's log, from `dmesg`, `journalctl -k` or syslog: changes of links, stalls of transmit
+//! queues, and tables that are full.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,8 @@ impl Reader {
         }
     }
 
-    /// `igc 0000:13:00.0 eth1: NIC Link is Up 2500 Mbps Full Duplex`, `eth0: Link is Up - 1Gbps/Full`, `r8169 ... eth0: link down`
+    /// `igc 0000:13:00.0 eth1: NIC Link is Up 2500 Mbps Full Duplex`,
+    /// `eth0: Link is Up - 1Gbps/Full`, `r8169 ... eth0: link down`
     fn link(&mut self, seconds: Option<f64>, message: &str) -> bool {
         let Some((at, is_up)) = change(message) else {
             return false;
@@ -166,8 +167,8 @@ impl LineReader for Reader {
     }
 }
 
-/// Seconds since boot, where the line has them, and the message: `[58437.485179] message`, `[Sat Jun  1 12:00:00 2024] message`,
-/// `Jun  1 12:00:00 host kernel: message`.
+/// Seconds since boot, where the line has them, and the message: `[58437.485179] message`,
+/// `[Sat Jun  1 12:00:00 2024] message`, `Jun  1 12:00:00 host kernel: message`.
 fn split(line: &str) -> Option<(Option<f64>, &str)> {
     if let Some((time, message)) = line
         .strip_prefix('[')
@@ -221,10 +222,15 @@ mod tests {
 
     #[test]
     fn changes_of_a_link_in_the_words_of_several_drivers() {
-        let igc = "[10.5] igc 0000:13:00.0 eth1: NIC Link is Down\n[20.5] igc 0000:13:00.0 eth1: NIC Link is Up 2500 Mbps Full Duplex, Flow Control: RX/TX\n";
-        let phylib = "[10.5] mv88e6085 30be0000.ethernet-1:00 eth1: Link is Down\n[20.5] mvneta f1070000.ethernet eth1: Link is Up - 2.5Gbps/Full - flow control rx/tx\n";
-        let e1000e = "[10.5] e1000e: eth1 NIC Link is Down\n[20.5] e1000e: eth1 NIC Link is Up 2500 Mbps Full Duplex, Flow Control: None\n";
-        let journal = "Jun 01 12:00:00 host kernel: [10.5] r8169 0000:04:00.0 eth1: Link is Down\nJun 01 12:00:10 host kernel: [20.5] r8169 0000:04:00.0 eth1: Link is Up - 2.5Gbps/Full - flow control off\n";
+        let igc = "[10.5] igc 0000:13:00.0 eth1: NIC Link is Down\n[20.5] igc 0000:13:00.0 eth1: \
+                   NIC Link is Up 2500 Mbps Full Duplex, Flow Control: RX/TX\n";
+        let phylib = "[10.5] mv88e6085 30be0000.ethernet-1:00 eth1: Link is Down\n[20.5] mvneta \
+                      f1070000.ethernet eth1: Link is Up - 2.5Gbps/Full - flow control rx/tx\n";
+        let e1000e = "[10.5] e1000e: eth1 NIC Link is Down\n[20.5] e1000e: eth1 NIC Link is Up \
+                      2500 Mbps Full Duplex, Flow Control: None\n";
+        let journal = "Jun 01 12:00:00 host kernel: [10.5] r8169 0000:04:00.0 eth1: Link is \
+                       Down\nJun 01 12:00:10 host kernel: [20.5] r8169 0000:04:00.0 eth1: Link is \
+                       Up - 2.5Gbps/Full - flow control off\n";
         for log in [igc, phylib, e1000e, journal] {
             let mut snapshot = Snapshot::new("a", Source::Import);
             let mut reader = Reader::new(&Block {

@@ -63,7 +63,8 @@ impl<'a> Reader<'a> {
     fn row(&mut self, line: &str) -> Option<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let is_mean = words.first() == Some(&"Average:");
-        // The heading has the time of the sample where the mean has its name, which may be one word shorter.
+        // The heading has the time of the sample where the mean has its name, which may be one word
+        // shorter.
         let skipped = self
             .columns
             .len()
@@ -213,12 +214,16 @@ mod tests {
 
     #[test]
     fn mpstat_with_and_without_means_and_with_a_clock_of_12_hours() {
-        let table = "12:00:01 PM  CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle\n\
-                     12:00:02 PM  all    0.50    0.00    1.26    0.00    0.00   25.19    0.00    0.00    0.00   73.05\n\
-                     12:00:02 PM    1    1.00    0.00    2.00    0.00    1.00   94.00    2.00    0.00    0.00    0.00\n";
+        let table = "12:00:01 PM  CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  \
+                     %guest  %gnice   %idle\n\
+                     12:00:02 PM  all    0.50    0.00    1.26    0.00    0.00   25.19    0.00    \
+                     0.00    0.00   73.05\n\
+                     12:00:02 PM    1    1.00    0.00    2.00    0.00    1.00   94.00    2.00    \
+                     0.00    0.00    0.00\n";
         let plain = table.replace(" PM", "");
         let with_mean = format!(
-            "{table}Average:       1    0.00    0.00    0.00    0.00    0.00   50.00    0.00    0.00    0.00   50.00\n"
+            "{table}Average:       1    0.00    0.00    0.00    0.00    0.00   50.00    0.00    \
+             0.00    0.00   50.00\n"
         );
         assert_eq!(
             shares(&facts("mpstat -P ALL 1", table), "1"),
@@ -236,8 +241,10 @@ mod tests {
 
     #[test]
     fn first_row_of_vmstat_is_the_mean_since_boot() {
-        let table = "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n\
-                     \x20r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n\
+        let table = "procs -----------memory---------- ---swap-- -----io---- -system-- \
+                     ------cpu-----\n\
+                     \x20r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id \
+                     wa st\n\
                      \x203  0      0 201212  10212 402112    0    0     0     4 9012 8012  1  1 98  0  0\n\
                      \x204  0      0 201212  10212 402112    0    0     0     0 9912 8912 10 32  0  0 58\n";
         assert_eq!(
@@ -248,9 +255,12 @@ mod tests {
 
     #[test]
     fn top_of_new_and_old_releases() {
-        let new = "top - 12:00:00 up 1 day\nTasks: 120 total,   1 running\n%Cpu0  :  1.0 us,  2.0 sy,  0.0 ni,  0.0 id,  0.0 wa,  0.0 hi, 97.0 si,  0.0 st\n\
-                   MiB Mem :   3900.0 total\n    PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND\n\
-                   \x20    9 root      20   0       0      0      0 R  97.0   0.0   9:00.00 ksoftirqd/0\n";
+        let new = "top - 12:00:00 up 1 day\nTasks: 120 total,   1 running\n%Cpu0  :  1.0 us,  2.0 \
+                   sy,  0.0 ni,  0.0 id,  0.0 wa,  0.0 hi, 97.0 si,  0.0 st\n\
+                   MiB Mem :   3900.0 total\n    PID USER      PR  NI    VIRT    RES    SHR S  \
+                   %CPU  %MEM     TIME+ COMMAND\n\
+                   \x20    9 root      20   0       0      0      0 R  97.0   0.0   9:00.00 \
+                   ksoftirqd/0\n";
         let old =
             "Cpu0  :  1.0%us,  2.0%sy,  0.0%ni,  0.0%id,  0.0%wa,  0.0%hi, 97.0%si,  0.0%st\n";
         assert_eq!(

@@ -132,10 +132,14 @@ mod tests {
 
     #[test]
     fn devices_with_their_speed_capacity_and_settings() {
-        let text = "  *-network:0\n       description: Ethernet interface\n       bus info: pci@0000:00:1f.6\n       logical name: enp0s31f6\n\
-                    \x20      size: 100Mbit/s\n       capacity: 1Gbit/s\n       capabilities: pm ethernet physical tp 100bt 100bt-fd 1000bt-fd autonegotiation\n\
-                    \x20      configuration: autonegotiation=on driver=e1000e duplex=full link=yes port=twisted pair speed=100Mbit/s\n\
-                    \x20 *-network:1 DISABLED\n       logical name: wlp1s0\n       configuration: driver=iwlwifi link=no\n";
+        let text = "  *-network:0\n       description: Ethernet interface\n       bus info: \
+                    pci@0000:00:1f.6\n       logical name: enp0s31f6\n\
+                    \x20      size: 100Mbit/s\n       capacity: 1Gbit/s\n       capabilities: pm \
+                    ethernet physical tp 100bt 100bt-fd 1000bt-fd autonegotiation\n\
+                    \x20      configuration: autonegotiation=on driver=e1000e duplex=full link=yes \
+                    port=twisted pair speed=100Mbit/s\n\
+                    \x20 *-network:1 DISABLED\n       logical name: wlp1s0\n       configuration: \
+                    driver=iwlwifi link=no\n";
         let mut snapshot = Snapshot::new("a", Source::Import);
         let mut reader = Reader::new(&Block {
             host: None,

@@ -1,8 +1,9 @@
 //! Pasted text: output of commands, in any mixture, as snapshots.
 //!
-//! Blocks are recognised by their content, so a pasted terminal session works. A line `### host=NAME cmd=COMMAND` or a
-//! shell prompt names host and command. Several texts that name no host are of one host unless they contradict each
-//! other. Unknown lines are reported with their number and are never an error.
+//! Blocks are recognised by their content, so a pasted terminal session works. A line
+//! `### host=NAME cmd=COMMAND` or a shell prompt names host and command. Several texts that name no
+//! host are of one host unless they contradict each other. Unknown lines are reported with their
+//! number and are never an error.
 
 mod blocks;
 mod bonding;
@@ -79,8 +80,8 @@ pub fn import(name: &str, text: &str) -> Imported {
     import_all(&[(name, text)], &reports::none)
 }
 
-/// Reads texts, each with the name of its file. Several texts that name no host describe the same one, unless they
-/// contradict each other.
+/// Reads texts, each with the name of its file. Several texts that name no host describe the same
+/// one, unless they contradict each other.
 #[must_use]
 pub fn import_all(texts: &[(&str, &str)], read_tests: ReadTests<'_>) -> Imported {
     let mut imported = Imported::default();

@@ -1,5 +1,5 @@
-//! Output of `netstat -s`, `-st` and `-su`: the name of a protocol alone, and indented below it counters in words or by their
-//! names. Older releases have other words for some.
+//! Output of `netstat -s`, `-st` and `-su`: the name of a protocol alone, and indented below it
+//! counters in words or by their names. Older releases have other words for some.
 
 use linerate_model::snapshot::Snapshot;
 
@@ -122,10 +122,12 @@ mod tests {
 
     #[test]
     fn counters_of_old_and_new_releases() {
-        let old = "Tcp:\n    27 active connections openings\n    99 segments send out\n    4 segments retransmited\nUdp:\n    \
-                   7 packets to unknown port received.\n    RcvbufErrors: 5\nTcpExt:\n    3 SYNs to LISTEN sockets ignored\n";
-        let new = "Tcp:\n    27 active connection openings\n    99 segments sent out\n    4 segments retransmitted\nUdp:\n    \
-                   7 packets to unknown port received\n    5 receive buffer errors\nTcpExt:\n    3 SYNs to LISTEN sockets dropped\n";
+        let old = "Tcp:\n    27 active connections openings\n    99 segments send out\n    4 \
+                   segments retransmited\nUdp:\n    7 packets to unknown port received.\n    \
+                   RcvbufErrors: 5\nTcpExt:\n    3 SYNs to LISTEN sockets ignored\n";
+        let new = "Tcp:\n    27 active connection openings\n    99 segments sent out\n    4 \
+                   segments retransmitted\nUdp:\n    7 packets to unknown port received\n    5 \
+                   receive buffer errors\nTcpExt:\n    3 SYNs to LISTEN sockets dropped\n";
         for text in [old, new] {
             let (mut reader, mut snapshot) =
                 (Reader::default(), Snapshot::new("a", Source::Import));

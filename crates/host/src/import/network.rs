@@ -142,7 +142,8 @@ impl Reader {
     }
 }
 
-/// The kind that programs give an interface of this name, where the output does not have it: `docker0`, `wg0`.
+/// The kind that programs give an interface of this name, where the output does not have it:
+/// `docker0`, `wg0`.
 fn kind_by_name(name: &str) -> Option<&'static str> {
     const KINDS: [(&str, &str); 12] = [
         ("docker", "bridge"),

@@ -73,7 +73,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `idle connections=20000 …`, `active connections=10000: client nofile limit 1024 hit first; …`
+    /// `idle connections=20000 …`,
+    /// `active connections=10000: client nofile limit 1024 hit first; …`
     fn connections(&mut self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
         let (kind, rest) = line.split_once(" connections=")?;
         let count = leading_number(rest)?;
@@ -98,7 +99,8 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// A table of rates: the command names the concurrencies, a line the payload and its rates in MB/s.
+    /// A table of rates: the command names the concurrencies, a line the payload and its rates in
+    /// MB/s.
     fn concurrency(&self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
         let (_, columns) = self.block.command.split_once("MB/s at concurrency ")?;
         let numbers = |text: &str| -> Option<Vec<f64>> {

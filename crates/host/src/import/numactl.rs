@@ -47,7 +47,8 @@ mod tests {
 
     #[test]
     fn nodes_and_their_cpus() {
-        let text = "available: 2 nodes (0-1)\nnode 0 cpus: 0 1\nnode 0 size: 64000 MB\nnode 0 free: 1000 MB\nnode 1 cpus: 2 3\nnode distances:\nnode   0   1\n  0:  10  21\n";
+        let text = "available: 2 nodes (0-1)\nnode 0 cpus: 0 1\nnode 0 size: 64000 MB\nnode 0 \
+                    free: 1000 MB\nnode 1 cpus: 2 3\nnode distances:\nnode   0   1\n  0:  10  21\n";
         let (mut reader, mut snapshot) = (Reader::default(), Snapshot::new("a", Source::Import));
         for line in text.lines() {
             assert!(reader.line(&mut snapshot, line), "{line}");

@@ -1,5 +1,5 @@
-//! The table of polling threads of Open vSwitch. Aggregates are computed from the rows that hold a number, and the load
-//! they were taken under is kept beside them.
+//! The table of polling threads of Open vSwitch. Aggregates are computed from the rows that hold a
+//! number, and the load they were taken under is kept beside them.
 
 use linerate_model::snapshot::Snapshot;
 

@@ -3,7 +3,8 @@
 use super::blocks::is_beginning;
 use super::lines::indent;
 
-/// Lines of a text with their number: without escape sequences, quoting marks, fences and common indentation.
+/// Lines of a text with their number: without escape sequences, quoting marks, fences and common
+/// indentation.
 pub(super) fn lines(text: &str) -> Vec<(usize, String)> {
     let mut lines = Vec::new();
     let mut margin = 0;
@@ -25,7 +26,8 @@ pub(super) fn lines(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// Removes control sequences (ECMA-48) and invisible characters; special blanks become ordinary ones.
+/// Removes control sequences (ECMA-48) and invisible characters; special blanks become ordinary
+/// ones.
 fn without_escapes(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();

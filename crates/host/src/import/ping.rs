@@ -1,4 +1,5 @@
-//! Output of `ping` of Linux, macOS and Windows: loss, round trips, and the packet sizes that pass unfragmented.
+//! Output of `ping` of Linux, macOS and Windows: loss, round trips, and the packet sizes that pass
+//! unfragmented.
 
 use linerate_model::snapshot::Snapshot;
 
@@ -62,7 +63,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `PING h (192.0.2.1) 1472(1500) bytes of data.`, `PING h(2001:db8::1) 56 data bytes`, `Pinging h [192.0.2.1] with 32 bytes of data:`
+    /// `PING h (192.0.2.1) 1472(1500) bytes of data.`, `PING h(2001:db8::1) 56 data bytes`,
+    /// `Pinging h [192.0.2.1] with 32 bytes of data:`
     fn beginning(&mut self, line: &str) -> bool {
         let Some(rest) = line
             .strip_prefix("PING ")
@@ -122,7 +124,8 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// `5 packets transmitted, 5 received, 0% packet loss`, `Packets: Sent = 4, Received = 4, Lost = 0 (0% loss),`
+    /// `5 packets transmitted, 5 received, 0% packet loss`,
+    /// `Packets: Sent = 4, Received = 4, Lost = 0 (0% loss),`
     fn totals(&mut self, line: &str) -> bool {
         let text = line.trim();
         let windows = |name: &str| leading_number(text.split_once(name)?.1);
@@ -142,7 +145,8 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// `rtt min/avg/max/mdev = 0.199/0.205/0.211/0.006 ms`, `Minimum = 47ms, Maximum = 48ms, Average = 48ms`
+    /// `rtt min/avg/max/mdev = 0.199/0.205/0.211/0.006 ms`,
+    /// `Minimum = 47ms, Maximum = 48ms, Average = 48ms`
     fn round_trips(&mut self, line: &str) -> bool {
         let text = line.trim();
         let windows = |name: &str| leading_number(text.split_once(name)?.1);
@@ -166,7 +170,8 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// `64 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=0.2 ms`, `Reply from 192.0.2.1: bytes=32 time<1ms TTL=52`
+    /// `64 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=0.2 ms`,
+    /// `Reply from 192.0.2.1: bytes=32 time<1ms TTL=52`
     fn reply(&mut self, line: &str) -> bool {
         let is_reply = line.contains(" bytes from ") && line.contains("_seq=");
         let is_reply = is_reply || (line.starts_with("Reply from ") && line.contains("bytes="));
@@ -193,8 +198,8 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// The sizes of packets that must not be fragmented, over all pings to one host: the largest that passed and the smallest
-    /// that did not.
+    /// The sizes of packets that must not be fragmented, over all pings to one host: the largest
+    /// that passed and the smallest that did not.
     fn record_sizes(&self, snapshot: &mut Snapshot) {
         let Some(bytes) = self
             .packet
@@ -316,15 +321,22 @@ mod tests {
 
     #[test]
     fn loss_and_round_trips_of_each_system() {
-        let linux = "PING h (192.0.2.1) 56(84) bytes of data.\n64 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=9.1 ms\n\n\
-                     --- h ping statistics ---\n4 packets transmitted, 3 received, 25% packet loss, time 3004ms\n\
+        let linux = "PING h (192.0.2.1) 56(84) bytes of data.\n64 bytes from 192.0.2.1: icmp_seq=1 \
+                     ttl=64 time=9.1 ms\n\n\
+                     --- h ping statistics ---\n4 packets transmitted, 3 received, 25% packet \
+                     loss, time 3004ms\n\
                      rtt min/avg/max/mdev = 9.0/9.5/10.0/0.1 ms\n";
         let mac = "PING h (192.0.2.1): 56 data bytes\nRequest timeout for icmp_seq 0\n\
-                   64 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=9.1 ms\n--- h ping statistics ---\n\
-                   4 packets transmitted, 3 packets received, 25.0% packet loss\nround-trip min/avg/max/stddev = 9.0/9.5/10.0/0.1 ms\n";
-        let windows = "Pinging 192.0.2.1 with 32 bytes of data:\nReply from 192.0.2.1: bytes=32 time=9ms TTL=52\nRequest timed out.\n\
-                       Ping statistics for 192.0.2.1:\n    Packets: Sent = 4, Received = 3, Lost = 1 (25% loss),\n\
-                       Approximate round trip times in milli-seconds:\n    Minimum = 9ms, Maximum = 10ms, Average = 9.5ms\n";
+                   64 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=9.1 ms\n--- h ping statistics \
+                   ---\n\
+                   4 packets transmitted, 3 packets received, 25.0% packet loss\nround-trip \
+                   min/avg/max/stddev = 9.0/9.5/10.0/0.1 ms\n";
+        let windows = "Pinging 192.0.2.1 with 32 bytes of data:\nReply from 192.0.2.1: bytes=32 \
+                       time=9ms TTL=52\nRequest timed out.\n\
+                       Ping statistics for 192.0.2.1:\n    Packets: Sent = 4, Received = 3, Lost = \
+                       1 (25% loss),\n\
+                       Approximate round trip times in milli-seconds:\n    Minimum = 9ms, Maximum \
+                       = 10ms, Average = 9.5ms\n";
         for (name, output) in [("linux", linux), ("mac", mac), ("windows", windows)] {
             let snapshot = facts("ping h", output);
             let number = |fact: &str| snapshot.number(&format!("path.{fact}"));
@@ -342,7 +354,8 @@ mod tests {
     fn replies_without_a_summary_give_a_round_trip_and_no_loss() {
         let snapshot = facts(
             "ping h",
-            "Reply from 192.0.2.1: bytes=32 time=40ms TTL=52\nReply from 192.0.2.1: bytes=32 time=50ms TTL=52\n",
+            "Reply from 192.0.2.1: bytes=32 time=40ms TTL=52\nReply from 192.0.2.1: bytes=32 \
+             time=50ms TTL=52\n",
         );
         assert_eq!(snapshot.number("path.rtt_us"), Some(45_000.0));
         assert_eq!(snapshot.value("path.ping_loss_share"), None);
@@ -350,11 +363,19 @@ mod tests {
 
     #[test]
     fn sizes_that_pass_unfragmented() {
-        let large = "PING h (192.0.2.1) 8972(9000) bytes of data.\n\n--- h ping statistics ---\n2 packets transmitted, 0 received, 100% packet loss, time 1ms\n";
-        let small = "PING h (192.0.2.1) 1472(1500) bytes of data.\n1480 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=0.2 ms\n--- h ping statistics ---\n2 packets transmitted, 2 received, 0% packet loss, time 1ms\n";
-        let reported = "PING h (192.0.2.1) 8972(9000) bytes of data.\nFrom 192.0.2.9 icmp_seq=1 Frag needed and DF set (mtu = 1400)\n--- h ping statistics ---\n2 packets transmitted, 0 received, +2 errors, 100% packet loss, time 1ms\n";
-        let local = "PING h (192.0.2.1) 8972(9000) bytes of data.\nping: local error: message too long, mtu=1500\n";
-        let windows = "Pinging h [192.0.2.1] with 8972 bytes of data:\nPacket needs to be fragmented but DF set.\nPing statistics for 192.0.2.1:\n    Packets: Sent = 1, Received = 0, Lost = 1 (100% loss),\n";
+        let large = "PING h (192.0.2.1) 8972(9000) bytes of data.\n\n--- h ping statistics ---\n2 \
+                     packets transmitted, 0 received, 100% packet loss, time 1ms\n";
+        let small = "PING h (192.0.2.1) 1472(1500) bytes of data.\n1480 bytes from 192.0.2.1: \
+                     icmp_seq=1 ttl=64 time=0.2 ms\n--- h ping statistics ---\n2 packets \
+                     transmitted, 2 received, 0% packet loss, time 1ms\n";
+        let reported = "PING h (192.0.2.1) 8972(9000) bytes of data.\nFrom 192.0.2.9 icmp_seq=1 \
+                        Frag needed and DF set (mtu = 1400)\n--- h ping statistics ---\n2 packets \
+                        transmitted, 0 received, +2 errors, 100% packet loss, time 1ms\n";
+        let local = "PING h (192.0.2.1) 8972(9000) bytes of data.\nping: local error: message too \
+                     long, mtu=1500\n";
+        let windows = "Pinging h [192.0.2.1] with 8972 bytes of data:\nPacket needs to be \
+                       fragmented but DF set.\nPing statistics for 192.0.2.1:\n    Packets: Sent = \
+                       1, Received = 0, Lost = 1 (100% loss),\n";
         for (name, command, output, reported) in [
             ("vanished", "ping -M do -s 8972 h", large, false),
             ("reported", "ping -M do -s 8972 h", reported, true),

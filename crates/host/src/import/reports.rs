@@ -1,4 +1,5 @@
-//! Tests among pasted lines. Their reports are read by a function of the caller, because this crate knows no test program.
+//! Tests among pasted lines. Their reports are read by a function of the caller, because this crate
+//! knows no test program.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +8,8 @@ use linerate_model::snapshot::{Quality, Snapshot, Value};
 
 use super::blocks::Block;
 
-/// Reads the tests in the output of a command: the command, empty where it is not known, and the lines of its output.
+/// Reads the tests in the output of a command: the command, empty where it is not known, and the
+/// lines of its output.
 pub type ReadTests<'a> = &'a dyn Fn(&str, &[&str]) -> TestOutput;
 
 /// What the output of a command has of tests.
@@ -70,7 +72,8 @@ impl Runs {
         output
     }
 
-    /// Adds the runs of one text to those before it. A server's report is joined with its client's by their ports.
+    /// Adds the runs of one text to those before it. A server's report is joined with its client's
+    /// by their ports.
     pub(super) fn finish(mut self, snapshot: &mut Snapshot) {
         for run in self
             .runs

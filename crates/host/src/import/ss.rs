@@ -85,7 +85,8 @@ impl Reader {
     }
 }
 
-/// `cubic wscale:7,7 rto:204 rtt:0.5/0.2 mss:1448 cwnd:10 … delivery_rate 93456789bps busy:4ms`; ss leaves out what is 0.
+/// `cubic wscale:7,7 rto:204 rtt:0.5/0.2 mss:1448 cwnd:10 … delivery_rate 93456789bps busy:4ms`; ss
+/// leaves out what is 0.
 fn state(words: &[&str]) -> Option<State> {
     let field = |name: &str| {
         words
@@ -234,7 +235,8 @@ LISTEN 0 128 0.0.0.0:22 0.0.0.0:*
                 .0
         };
         let info = read(
-            "ts sack ecn ecnseen bbr wscale:7,7 rto:204 rtt:1/1 delivered:9 delivered_ce:2 notsent:70",
+            "ts sack ecn ecnseen bbr wscale:7,7 rto:204 rtt:1/1 delivered:9 delivered_ce:2 \
+             notsent:70",
         );
         assert_eq!((info.ecn_negotiated, info.ecn_seen), (true, true));
         let counts = (

@@ -1,4 +1,5 @@
-//! What a line is about that was not understood, so that nothing is called fine of which a part was not read.
+//! What a line is about that was not understood, so that nothing is called fine of which a part was
+//! not read.
 
 use super::blocks::Block;
 

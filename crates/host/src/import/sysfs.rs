@@ -1,5 +1,5 @@
-//! Single values of `/sys` and `/proc/sys`, as `cat FILE` and `grep . FILES` print them: clocks of the CPUs, quotas of control
-//! groups, links.
+//! Single values of `/sys` and `/proc/sys`, as `cat FILE` and `grep . FILES` print them: clocks of
+//! the CPUs, quotas of control groups, links.
 
 use linerate_model::snapshot::{Absence, Snapshot};
 
@@ -186,7 +186,8 @@ mod tests {
 
     #[test]
     fn quota_of_both_versions_of_control_groups() {
-        let v2 = "usage_usec 152070000\nuser_usec 2070000\nnr_periods 3076\nnr_throttled 2984\nthrottled_usec 141207000\n";
+        let v2 = "usage_usec 152070000\nuser_usec 2070000\nnr_periods 3076\nnr_throttled \
+                  2984\nthrottled_usec 141207000\n";
         let v1 = "nr_periods 3076\nnr_throttled 2984\nthrottled_time 141207000000\n";
         for (command, output) in [("cat /sys/fs/cgroup/cpu.stat", v2), ("", v1)] {
             let snapshot = facts(command, output);

@@ -175,7 +175,8 @@ fn collect(lines: &mut String, line: &str, is_wanted: bool) -> bool {
     is_wanted
 }
 
-/// `cpu=0  found=0 invalid=2 insert=0 insert_failed=0 drop=7 early_drop=0 …` of `conntrack -S`, one line per CPU.
+/// `cpu=0  found=0 invalid=2 insert=0 insert_failed=0 drop=7 early_drop=0 …` of `conntrack -S`, one
+/// line per CPU.
 fn connection_tracking(snapshot: &mut Snapshot, line: &str) -> bool {
     let Some(rest) = line
         .strip_prefix("cpu=")

@@ -101,7 +101,8 @@ impl<'a> Reader<'a> {
         let src = "import:tc class";
         let most = match *kind {
             "htb" => after(rest, "ceil").and_then(tc_rate_bps),
-            // The upper limit of the service curve; without one nothing but the classes above limits.
+            // The upper limit of the service curve; without one nothing but the classes above
+            // limits.
             "hfsc" => {
                 let upper: Vec<&str> = rest
                     .iter()
@@ -245,8 +246,8 @@ const STATISTICS: [&str; 51] = [
     "borrowed",
 ];
 
-/// The rate of a discipline with classes: the lowest on the way from the class of packets that match no filter up to the root.
-/// Where that class is not known, the one that sent most.
+/// The rate of a discipline with classes: the lowest on the way from the class of packets that
+/// match no filter up to the root. Where that class is not known, the one that sent most.
 pub(super) fn hierarchies(snapshot: &mut Snapshot) {
     let names: Vec<String> = snapshot
         .interfaces()
@@ -387,7 +388,8 @@ class htb 1:12 parent 1:1 leaf 120: prio 2 rate 1Mbit ceil 10Mbit burst 1600b cb
         let rate = |snapshot: &Snapshot| snapshot.number("nic.e.qdisc.root.rate_bps");
         let qdisc = |default: &str| {
             format!(
-                "qdisc htb 1: root refcnt 2 r2q 10 default {default} direct_packets_stat 0\n{CLASSES}"
+                "qdisc htb 1: root refcnt 2 r2q 10 default {default} direct_packets_stat \
+                 0\n{CLASSES}"
             )
         };
         assert_eq!(rate(&facts(&qdisc("0x12"))), Some(8e6));
@@ -408,9 +410,11 @@ class htb 1:12 parent 1:1 leaf 120: prio 2 rate 1Mbit ceil 10Mbit burst 1600b cb
     #[test]
     fn upper_limit_of_hfsc() {
         let text = "qdisc hfsc 1: root refcnt 2 default 30\nclass hfsc 1: root\n\
-                    class hfsc 1:1 parent 1: ls m1 0bit d 0us m2 90Mbit ul m1 0bit d 0us m2 20Mbit\n\
-                    class hfsc 1:30 parent 1:1 rt m1 0bit d 0us m2 5Mbit ls m1 0bit d 0us m2 5Mbit\n Sent 9 bytes 1 pkt (dropped 0, overlimits 0 requeues 0)\n \
-                    period 3 work 9 bytes level 0\n";
+                    class hfsc 1:1 parent 1: ls m1 0bit d 0us m2 90Mbit ul m1 0bit d 0us m2 \
+                    20Mbit\n\
+                    class hfsc 1:30 parent 1:1 rt m1 0bit d 0us m2 5Mbit ls m1 0bit d 0us m2 \
+                    5Mbit\n Sent 9 bytes 1 pkt (dropped 0, overlimits 0 requeues 0)\n period 3 \
+                    work 9 bytes level 0\n";
         assert_eq!(facts(text).number("nic.e.qdisc.root.rate_bps"), Some(2e7));
     }
 

@@ -100,8 +100,12 @@ mod tests {
 
     #[test]
     fn links_and_stations() {
-        let link = "Connected to 02:00:00:00:00:01 (on wlan0)\n\tSSID: x\n\tfreq: 5180\n\tsignal: -71 dBm\n\ttx bitrate: 6.0 MBit/s\n";
-        let dump = "Station 02:00:00:00:00:01 (on wlan0)\n\tinactive time:\t4 ms\n\ttx packets:\t1000\n\ttx retries:\t300\n\ttx failed:\t4\n\tsignal:  \t-60 [-62, -65] dBm\n\ttx bitrate:\t866.7 MBit/s VHT-MCS 9\nStation 02:00:00:00:00:02 (on wlan0)\n\tsignal:  \t-80 dBm\n";
+        let link = "Connected to 02:00:00:00:00:01 (on wlan0)\n\tSSID: x\n\tfreq: 5180\n\tsignal: \
+                    -71 dBm\n\ttx bitrate: 6.0 MBit/s\n";
+        let dump = "Station 02:00:00:00:00:01 (on wlan0)\n\tinactive time:\t4 ms\n\ttx \
+                    packets:\t1000\n\ttx retries:\t300\n\ttx failed:\t4\n\tsignal:  \t-60 [-62, \
+                    -65] dBm\n\ttx bitrate:\t866.7 MBit/s VHT-MCS 9\nStation 02:00:00:00:00:02 (on \
+                    wlan0)\n\tsignal:  \t-80 dBm\n";
         let snapshot = facts("iw dev wlan0 link", link);
         let number =
             |snapshot: &Snapshot, fact: &str| snapshot.number(&format!("nic.wlan0.wifi.{fact}"));

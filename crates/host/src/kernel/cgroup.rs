@@ -1,4 +1,5 @@
-//! The control group of a process: its limits, what it uses of them, and how long it was throttled (cgroups(7)).
+//! The control group of a process: its limits, what it uses of them, and how long it was throttled
+//! (cgroups(7)).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -156,8 +157,8 @@ fn limited(
     Ok(names.map(|name| KernelFile::open(format!("{path}/{name}"))))
 }
 
-/// `/proc/*/cgroup`: the directory of the group below `/sys/fs/cgroup` in which a controller counts for the process, and
-/// whether it is of version 2.
+/// `/proc/*/cgroup`: the directory of the group below `/sys/fs/cgroup` in which a controller counts
+/// for the process, and whether it is of version 2.
 fn directory(groups: &str, controller: &str) -> Result<(String, bool), ReadError> {
     let lines = || {
         groups

@@ -1,4 +1,5 @@
-//! The busiest TCP connections of this host over a period, whichever program has them (sock_diag(7)).
+//! The busiest TCP connections of this host over a period, whichever program has them
+//! (sock_diag(7)).
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -17,7 +18,8 @@ use crate::nic::{links, route};
 const CONNECTIONS_MAX: usize = 65_536;
 /// Of these, the busiest first, the first over the wanted interface is a run.
 const CANDIDATES: usize = 16;
-/// Connections of the same peer that move less than this part of the busiest are not counted as streams.
+/// Connections of the same peer that move less than this part of the busiest are not counted as
+/// streams.
 const STREAM_SHARE_MIN: f64 = 0.01;
 /// A slower connection is no load, unless it has data to send for most of the time.
 const LOAD_BPS_MIN: f64 = 1e6;
@@ -56,8 +58,9 @@ impl Connections {
         })
     }
 
-    /// Adds the busiest connection since `earlier` to the snapshot as a run, with others to the same peer as its streams.
-    /// It uses an interface of the snapshot, and leads to `peer` if there is one.
+    /// Adds the busiest connection since `earlier` to the snapshot as a run, with others to the
+    /// same peer as its streams. It uses an interface of the snapshot, and leads to `peer` if there
+    /// is one.
     pub fn record_since(&self, earlier: &Self, snapshot: &mut Snapshot, peer: Option<IpAddr>) {
         let links = links::all();
         let is_wanted = |remote: IpAddr| {
@@ -114,8 +117,8 @@ fn streams_of<'a>(busiest: &Growth<'a>, mut all: Vec<Growth<'a>>) -> Vec<Growth<
     all
 }
 
-/// The busiest of these connections with the facts of its run, over their life, whose length is not known. One that moved little
-/// is no run.
+/// The busiest of these connections with the facts of its run, over their life, whose length is not
+/// known. One that moved little is no run.
 pub(crate) fn printed(
     connections: &[(Addresses, State)],
 ) -> Option<(Addresses, Vec<(String, Value)>)> {
@@ -199,7 +202,8 @@ impl<'a> Growth<'a> {
     }
 }
 
-/// Facts of a run from its streams, the busiest first; see [`runs`]. How long the test lasts is not known.
+/// Facts of a run from its streams, the busiest first; see [`runs`]. How long the test lasts is not
+/// known.
 fn run(streams: &[Growth<'_>]) -> Option<Vec<(String, Value)>> {
     let first = streams.first()?;
     let bytes: u64 = streams.iter().map(|stream| stream.bytes).sum();
@@ -326,7 +330,8 @@ fn sender(streams: &[Growth<'_>], bytes: u64) -> Vec<(&'static str, Value)> {
         .collect()
 }
 
-/// What the senders waited for, of the time they had data to send; and how much of the period that was.
+/// What the senders waited for, of the time they had data to send; and how much of the period that
+/// was.
 fn limits(streams: &[Growth<'_>]) -> Vec<(&'static str, Value)> {
     let Some(busy_us) = streams
         .iter()

@@ -32,7 +32,8 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
     frequency(snapshot, &root.join("cpu/cpu0/cpufreq"));
 }
 
-/// Records the groups of CPUs that share a core or a cache, and those of each node. A CPU that shares with no other is left out.
+/// Records the groups of CPUs that share a core or a cache, and those of each node. A CPU that
+/// shares with no other is left out.
 fn shared(snapshot: &mut Snapshot, root: &Path, cpus: &[u32]) {
     let cpu = |number: &u32| root.join(format!("cpu/cpu{number}"));
     let Some(caches) = cpus.first().map(|first| cpu(first).join("cache")) else {
@@ -141,7 +142,8 @@ pub(crate) fn record_own(snapshot: &mut Snapshot) {
     }
 }
 
-/// CPU time of every thread of this process in ticks, the time it waited for a CPU, and the CPUs it may use.
+/// CPU time of every thread of this process in ticks, the time it waited for a CPU, and the CPUs it
+/// may use.
 pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
     let threads = fs::read_dir("/proc/self/task")
         .into_iter()
@@ -175,7 +177,8 @@ pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
     }
 }
 
-/// User and system time of `/proc/*/stat` (`proc(5)`). The name in the second column may contain anything.
+/// User and system time of `/proc/*/stat` (`proc(5)`). The name in the second column may contain
+/// anything.
 pub(crate) fn thread_ticks(text: &str) -> Option<u64> {
     let (_, columns) = text.rsplit_once(')')?;
     let mut columns = columns.split_whitespace().skip(11);

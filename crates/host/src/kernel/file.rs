@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::ReadError;
 
-/// Largest text that is read; the kernel's longest, that of interrupts on large hosts, is far below.
+/// Largest text that is read; the kernel's longest, that of interrupts on large hosts, is far
+/// below.
 const BYTES_MAX: usize = 4 << 20;
 /// Most files fit into it.
 const BUFFER_BYTES: usize = 16 << 10;

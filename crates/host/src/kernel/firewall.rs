@@ -17,7 +17,8 @@ use crate::netlink::{attribute, attributes, text, u32_of, u64_of};
 const SRC: &str = "netfilter:GETRULE";
 const KEY: &str = "svc.firewall_rules";
 
-/// Records rules and what they drop, tables of the older firewall, and the use of connection tracking.
+/// Records rules and what they drop, tables of the older firewall, and the use of connection
+/// tracking.
 pub(crate) fn record(snapshot: &mut Snapshot) {
     let tables = older_tables();
     if let Ok(tables) = tables.as_ref().map(|tables| {
@@ -60,7 +61,8 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
     );
 }
 
-/// Tables of iptables' own kernel part, and whether each is one of IPv6; none where it is not loaded.
+/// Tables of iptables' own kernel part, and whether each is one of IPv6; none where it is not
+/// loaded.
 fn older_tables() -> Result<Vec<(bool, String)>, ReadError> {
     let mut tables = Vec::new();
     for (is_ipv6, file) in [
@@ -189,7 +191,8 @@ fn drops_of_policy(payload: &[u8]) -> Option<Drops> {
     ))
 }
 
-/// Family, table and chain of a rule or chain, as nft(8) takes them; none for ARP, which carries no payload of a test.
+/// Family, table and chain of a rule or chain, as nft(8) takes them; none for ARP, which carries no
+/// payload of a test.
 fn place(payload: &[u8], chain: u16) -> Option<String> {
     const TABLE: u16 = 1;
     let family = match payload.first()? {

@@ -1,4 +1,5 @@
-//! Rules of iptables' own kernel part: what they dropped (`linux/netfilter_ipv4/ip_tables.h`). Only bytes in.
+//! Rules of iptables' own kernel part: what they dropped (`linux/netfilter_ipv4/ip_tables.h`). Only
+//! bytes in.
 
 use linerate_model::printable::printable;
 
@@ -23,8 +24,8 @@ pub(crate) struct Rules {
 const DROP: u32 = u32::MAX;
 const CHAINS: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
 
-/// Reads the response about a table (`struct ipt_getinfo`) and its rules (`struct ipt_entry`). A rule that claims more bytes
-/// than there are ends it.
+/// Reads the response about a table (`struct ipt_getinfo`) and its rules (`struct ipt_entry`). A
+/// rule that claims more bytes than there are ends it.
 pub(crate) fn table(is_ipv6: bool, name: &str, info: &[u8], entries: &[u8]) -> Rules {
     // Sizes of the two match structures differ, and so all offsets behind them.
     let (offsets_at, counters_at) = if is_ipv6 { (140, 152) } else { (88, 96) };
@@ -90,7 +91,8 @@ fn drops(kind: &str, target: &[u8]) -> bool {
         || kind.is_empty() && u32_at(target, TARGET_BYTES) == Some(DROP)
 }
 
-/// Where the offsets of the first rule of each built-in chain, and of its policy, begin in the response about a table.
+/// Where the offsets of the first rule of each built-in chain, and of its policy, begin in the
+/// response about a table.
 const HOOKS: usize = 36;
 const POLICIES: usize = 56;
 

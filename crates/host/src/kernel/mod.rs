@@ -28,17 +28,18 @@ const VARIABLES: [(&str, &str); 5] = [
     (
         "net.core",
         "rmem_max wmem_max rmem_default wmem_default optmem_max netdev_max_backlog netdev_budget \
-         netdev_budget_usecs dev_weight default_qdisc somaxconn busy_poll busy_read rps_sock_flow_entries \
-         high_order_alloc_disable",
+         netdev_budget_usecs dev_weight default_qdisc somaxconn busy_poll busy_read \
+         rps_sock_flow_entries high_order_alloc_disable",
     ),
     (
         "net.ipv4",
-        "tcp_rmem tcp_wmem tcp_mem udp_mem tcp_moderate_rcvbuf tcp_window_scaling tcp_timestamps tcp_sack tcp_dsack \
-         tcp_ecn tcp_congestion_control tcp_available_congestion_control tcp_slow_start_after_idle \
-         tcp_no_metrics_save tcp_mtu_probing tcp_notsent_lowat tcp_limit_output_bytes tcp_autocorking \
-         tcp_adv_win_scale tcp_app_win tcp_min_tso_segs tcp_pacing_ss_ratio tcp_pacing_ca_ratio tcp_tw_reuse \
-         tcp_fin_timeout tcp_max_tw_buckets tcp_max_syn_backlog tcp_syncookies tcp_shrink_window \
-         ip_local_port_range ip_local_reserved_ports ip_forward ip_no_pmtu_disc",
+        "tcp_rmem tcp_wmem tcp_mem udp_mem tcp_moderate_rcvbuf tcp_window_scaling tcp_timestamps \
+         tcp_sack tcp_dsack tcp_ecn tcp_congestion_control tcp_available_congestion_control \
+         tcp_slow_start_after_idle tcp_no_metrics_save tcp_mtu_probing tcp_notsent_lowat \
+         tcp_limit_output_bytes tcp_autocorking tcp_adv_win_scale tcp_app_win tcp_min_tso_segs \
+         tcp_pacing_ss_ratio tcp_pacing_ca_ratio tcp_tw_reuse tcp_fin_timeout tcp_max_tw_buckets \
+         tcp_max_syn_backlog tcp_syncookies tcp_shrink_window ip_local_port_range \
+         ip_local_reserved_ports ip_forward ip_no_pmtu_disc",
     ),
     ("net.ipv6.conf.all", "forwarding"),
     ("vm", "min_free_kbytes max_map_count"),
@@ -57,7 +58,8 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
     disciplines(snapshot);
 }
 
-/// Records the queueing disciplines that the running kernel has built in or can load, where its modules are described.
+/// Records the queueing disciplines that the running kernel has built in or can load, where its
+/// modules are described.
 fn disciplines(snapshot: &mut Snapshot) {
     const SRC: &str = "file:modules.builtin";
     let modules = Path::new("/lib/modules").join(snapshot.kernel.as_deref().unwrap_or_default());
@@ -130,16 +132,23 @@ fn services(snapshot: &mut Snapshot) {
 
 /// Counters of protocols that affect throughput or connections, by the end of their key.
 const PROTOCOL_COUNTERS: &str = "\
-    Ip.ForwDatagrams Ip.InDiscards Ip.OutDiscards Ip.ReasmFails Ip.FragFails Ip.FragCreates Tcp.RetransSegs \
-    Tcp.OutSegs Tcp.InSegs Tcp.InErrs Tcp.InCsumErrors Tcp.EstabResets Tcp.AttemptFails Tcp.OutRsts Udp.InDatagrams \
-    Udp.OutDatagrams Udp.InErrors Udp.RcvbufErrors Udp.SndbufErrors Udp.MemErrors Udp.NoPorts Udp6InDatagrams \
-    Udp6OutDatagrams Udp6InErrors Udp6RcvbufErrors TCPLostRetransmit TCPTimeouts TCPSpuriousRTOs TCPFastRetrans \
-    TCPSlowStartRetrans TCPRcvCollapsed PruneCalled RcvPruned TCPRcvQDrop TCPBacklogDrop TCPZeroWindowDrop \
-    TCPToZeroWindowAdv TCPOFOQueue TCPSACKReorder TCPDSACKRecv TCPMemoryPressures TCPAbortOnMemory SyncookiesSent \
-    TCPWqueueTooBig ListenOverflows ListenDrops TCPReqQFullDrop TCPTimeWaitOverflow TCPMTUPFail TCPMTUPSuccess";
+                                 Ip.ForwDatagrams Ip.InDiscards Ip.OutDiscards Ip.ReasmFails \
+                                 Ip.FragFails Ip.FragCreates Tcp.RetransSegs Tcp.OutSegs \
+                                 Tcp.InSegs Tcp.InErrs Tcp.InCsumErrors Tcp.EstabResets \
+                                 Tcp.AttemptFails Tcp.OutRsts Udp.InDatagrams Udp.OutDatagrams \
+                                 Udp.InErrors Udp.RcvbufErrors Udp.SndbufErrors Udp.MemErrors \
+                                 Udp.NoPorts Udp6InDatagrams Udp6OutDatagrams Udp6InErrors \
+                                 Udp6RcvbufErrors TCPLostRetransmit TCPTimeouts TCPSpuriousRTOs \
+                                 TCPFastRetrans TCPSlowStartRetrans TCPRcvCollapsed PruneCalled \
+                                 RcvPruned TCPRcvQDrop TCPBacklogDrop TCPZeroWindowDrop \
+                                 TCPToZeroWindowAdv TCPOFOQueue TCPSACKReorder TCPDSACKRecv \
+                                 TCPMemoryPressures TCPAbortOnMemory SyncookiesSent \
+                                 TCPWqueueTooBig ListenOverflows ListenDrops TCPReqQFullDrop \
+                                 TCPTimeWaitOverflow TCPMTUPFail TCPMTUPSuccess";
 
-/// Files with counters and amounts of the whole host, below `/proc`, and the group of facts that is absent without the
-/// file. A kernel without IPv6 lacks two of them, one without connection tracking the last.
+/// Files with counters and amounts of the whole host, below `/proc`, and the group of facts that is
+/// absent without the file. A kernel without IPv6 lacks two of them, one without connection
+/// tracking the last.
 const FILES: [(&str, Option<&str>); 9] = [
     ("net/snmp", Some("net.snmp")),
     ("net/netstat", Some("net.netstat")),
@@ -201,7 +210,8 @@ impl HostCounters {
         }
     }
 
-    /// Records counters of protocols, backlog and CPUs, sockets, memory, and the connection tracking table.
+    /// Records counters of protocols, backlog and CPUs, sockets, memory, and the connection
+    /// tracking table.
     pub(crate) fn record(&self, snapshot: &mut Snapshot, buffer: &mut Buffer) {
         for ((path, group), file) in FILES.iter().zip(&self.files) {
             match (file.read(buffer), group) {

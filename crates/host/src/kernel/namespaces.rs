@@ -14,8 +14,9 @@ const NAMESPACES_MAX: usize = 256;
 const TABLE_MAX_BYTES: u64 = 8 << 20;
 const TABLES: [&str; 4] = ["tcp", "tcp6", "udp", "udp6"];
 
-/// True where a socket in another network namespace of this machine is connected to this address, as the other end of a test between
-/// two containers of one machine is. Namespaces of processes that this user may not look at are left out.
+/// True where a socket in another network namespace of this machine is connected to this address,
+/// as the other end of a test between two containers of one machine is. Namespaces of processes
+/// that this user may not look at are left out.
 #[must_use]
 pub fn is_peer_in_other_namespace(own: SocketAddr) -> bool {
     let own = SocketAddr::new(own.ip().to_canonical(), own.port());
@@ -87,7 +88,8 @@ mod tests {
     fn remote_addresses_of_both_families_are_found_in_a_table() {
         let row = |remote: &str| {
             format!(
-                "  sl  local_address rem_address   st\n   0: 0200630A:1451 {remote} 01 0:0 00:0 0 0 0 1"
+                "  sl  local_address rem_address   st\n   0: 0200630A:1451 {remote} 01 0:0 00:0 0 \
+                 0 0 1"
             )
         };
         let v4 = row(&format!("{:08X}:D431", u32::from_ne_bytes([10, 99, 0, 1])));

@@ -17,7 +17,8 @@ const THREADS_MAX: usize = 1024;
 const PROCESSES_MAX: usize = 65_536;
 /// Interval at which threads and limits are scanned.
 const RESCAN_EVERY_NS: u64 = 1_000_000_000;
-/// A thread that ran for less than this part of the time between two samples is not attributed to a CPU.
+/// A thread that ran for less than this part of the time between two samples is not attributed to a
+/// CPU.
 const MIN_SHARE: u64 = 20;
 
 /// Several processes as one: a server whose workers are processes.
@@ -41,7 +42,8 @@ impl Processes {
         }
     }
 
-    /// Records what they use, without `own_ns` of CPU time. `is_full` adds what takes a walk over all their pages.
+    /// Records what they use, without `own_ns` of CPU time. `is_full` adds what takes a walk over
+    /// all their pages.
     pub(crate) fn record(
         &mut self,
         snapshot: &mut Snapshot,
@@ -281,7 +283,8 @@ pub(crate) fn number_at(text: &str, column: usize) -> Option<u64> {
     text.split_ascii_whitespace().nth(column)?.parse().ok()
 }
 
-/// `/proc/*/task/*/stat`: the CPU a thread runs on, or ran on last. The name in the second column may be anything.
+/// `/proc/*/task/*/stat`: the CPU a thread runs on, or ran on last. The name in the second column
+/// may be anything.
 pub(crate) fn cpu_of_task(bytes: &[u8]) -> Option<u32> {
     /// Columns between the name and the one of the CPU (proc_pid_stat(5)).
     const BETWEEN: usize = 36;
@@ -316,7 +319,8 @@ pub(crate) fn decode_anything(bytes: &[u8]) {
     );
 }
 
-/// The processes that listen on a TCP port, as their descriptors show: a server's master and its workers.
+/// The processes that listen on a TCP port, as their descriptors show: a server's master and its
+/// workers.
 ///
 /// # Errors
 /// When no process listens, or none that may be read.
@@ -334,7 +338,8 @@ pub fn listening_processes(port: u16) -> Result<Vec<u32>, ReadError> {
     owners.sort_unstable();
     if owners.is_empty() {
         let text = format!(
-            "whoever listens on TCP port {port} may not be looked at by this user; become root, or name the process"
+            "whoever listens on TCP port {port} may not be looked at by this user; become root, or \
+             name the process"
         );
         return Err(ReadError::System { text, errno: None });
     }
@@ -437,7 +442,8 @@ mod tests {
         for text in ["", "12", "12 x", "12 -3", "12 99999999999999999999"] {
             assert_eq!(number_at(text, 1), None, "{text}");
         }
-        let stat = b"7 (\xffa) b) S 1 7 7 0 -1 4194560 120 0 0 0 31 11 0 0 20 0 1 0 5 0 0 1 2 3 4 5 6 7 8 9 10 11 12 13 17 3 0 0";
+        let stat = b"7 (\xffa) b) S 1 7 7 0 -1 4194560 120 0 0 0 31 11 0 0 20 0 1 0 5 0 0 1 2 3 4 \
+                     5 6 7 8 9 10 11 12 13 17 3 0 0";
         assert_eq!(
             (cpu_of_task(stat), cpu_of_task(b"7 (a) S 1")),
             (Some(3), None)

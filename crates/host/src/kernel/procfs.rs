@@ -16,7 +16,8 @@ pub(crate) struct Interrupt {
 /// CPUs a line may have columns for.
 const CPUS_MAX: usize = 8192;
 
-/// Lines of `/proc/interrupts`. Without the header, columns are numbered from 0 and end where the numbers end.
+/// Lines of `/proc/interrupts`. Without the header, columns are numbered from 0 and end where the
+/// numbers end.
 #[must_use]
 pub(crate) fn interrupts(text: &str) -> Vec<Interrupt> {
     let header = text
@@ -71,8 +72,9 @@ pub(crate) fn softirqs(snapshot: &mut Snapshot, text: &str) {
     }
 }
 
-/// `/proc/net/softnet_stat`: sums over all CPUs. Columns are hexadecimal: processed, dropped, time_squeeze, seven
-/// unused or about steering, and from kernel 2.6.35 on received_rps and flow_limit (`net/core/net-procfs.c`).
+/// `/proc/net/softnet_stat`: sums over all CPUs. Columns are hexadecimal: processed, dropped,
+/// time_squeeze, seven unused or about steering, and from kernel 2.6.35 on received_rps and
+/// flow_limit (`net/core/net-procfs.c`).
 pub(crate) fn softnet(snapshot: &mut Snapshot, text: &str) {
     let mut sums: Option<[u64; 3]> = None;
     for line in text.lines() {
@@ -101,8 +103,8 @@ pub(crate) fn is_softnet_line(columns: &[&str]) -> bool {
             .all(|word| word.len() == 8 && word.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// `/proc/net/snmp` and `/proc/net/netstat`: a line of names, then a line of values with the same first word.
-/// Counters whose key `is_wanted` refuses are left out.
+/// `/proc/net/snmp` and `/proc/net/netstat`: a line of names, then a line of values with the same
+/// first word. Counters whose key `is_wanted` refuses are left out.
 pub(crate) fn snmp(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str) -> bool) {
     let mut names: Option<(&str, Vec<&str>)> = None;
     for line in text.lines() {
@@ -130,7 +132,8 @@ pub(crate) fn snmp(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str)
     }
 }
 
-/// `/proc/net/snmp6`: a name and a value per line. Counters whose key `is_wanted` refuses are left out.
+/// `/proc/net/snmp6`: a name and a value per line. Counters whose key `is_wanted` refuses are left
+/// out.
 pub(crate) fn snmp6(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str) -> bool) {
     for line in text.lines() {
         let mut words = line.split_whitespace();
@@ -164,7 +167,8 @@ pub(crate) fn stat(snapshot: &mut Snapshot, text: &str) {
     }
 }
 
-/// `/proc/net/sockstat` and `/proc/net/sockstat6`: TCP sockets by state, and memory of TCP in pages.
+/// `/proc/net/sockstat` and `/proc/net/sockstat6`: TCP sockets by state, and memory of TCP in
+/// pages.
 pub(crate) fn sockstat(snapshot: &mut Snapshot, text: &str, src: &str) {
     let tcp = |line: &&str| line.starts_with("TCP: ") || line.starts_with("TCP6: ");
     let Some(words) = text

@@ -53,8 +53,8 @@ impl ProcessTimes {
         }
     }
 
-    /// Name and ticks of each program that ran since `earlier`, the busiest first. The time of ksoftirqd is already in the
-    /// state softirq of the CPUs.
+    /// Name and ticks of each program that ran since `earlier`, the busiest first. The time of
+    /// ksoftirqd is already in the state softirq of the CPUs.
     fn programs_since(&self, earlier: &Self) -> Vec<(&str, u64)> {
         let mut programs: BTreeMap<&str, u64> = BTreeMap::new();
         let others = self
@@ -75,7 +75,8 @@ impl ProcessTimes {
     }
 }
 
-/// The name in `/proc/*/stat`, which may hold anything, parentheses and control characters included.
+/// The name in `/proc/*/stat`, which may hold anything, parentheses and control characters
+/// included.
 fn name_in(stat: &str) -> Option<String> {
     Some(printable(stat.split_once('(')?.1.rsplit_once(')')?.0))
 }

@@ -196,7 +196,8 @@ impl Sockets {
         NetlinkClient::open(Family::SockDiag).map(Self)
     }
 
-    /// The queue of the listeners on a port, all together, against their backlogs; absent without a listener.
+    /// The queue of the listeners on a port, all together, against their backlogs; absent without a
+    /// listener.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -255,8 +256,8 @@ impl Sockets {
         Ok(states)
     }
 
-    /// Payload of a full segment on most established connections of the test; absent without any. At the server it is
-    /// what the kernel sends, at the client what it announced.
+    /// Payload of a full segment on most established connections of the test; absent without any.
+    /// At the server it is what the kernel sends, at the client what it announced.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -293,7 +294,8 @@ impl Sockets {
     }
 }
 
-/// Records the datagrams that each UDP socket of this process dropped because its receive buffer was full.
+/// Records the datagrams that each UDP socket of this process dropped because its receive buffer
+/// was full.
 pub(crate) fn record_own_udp(snapshot: &mut Snapshot) {
     const DESCRIPTORS_MAX: usize = 4096;
     let descriptors = fs::read_dir("/proc/self/fd")
@@ -320,7 +322,8 @@ pub(crate) fn record_own_udp(snapshot: &mut Snapshot) {
     }
 }
 
-/// `/proc/net/udp`: inode of each connected socket, as those of a test are, and the datagrams it dropped.
+/// `/proc/net/udp`: inode of each connected socket, as those of a test are, and the datagrams it
+/// dropped.
 fn udp_drops(text: &str) -> impl Iterator<Item = (u64, u64)> {
     const CONNECTED: &str = "01";
     text.lines().skip(1).filter_map(|line| {
@@ -356,7 +359,9 @@ mod tests {
                 "nothing reads the socket, yet it drops nothing"
             );
         }
-        let text = "  sl  local_address\n    5: 0100007F:C001 0100007F:C001 01 00000000:00000000 00:00000000 00000000     0        0 4711 2 00000000f 38\n   6: cut\n   7: 0100007F:C002 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 4712 2 00000000f 9\n";
+        let text = "  sl  local_address\n    5: 0100007F:C001 0100007F:C001 01 00000000:00000000 \
+                    00:00000000 00000000     0        0 4711 2 00000000f 38\n   6: cut\n   7: \
+                    0100007F:C002 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 4712 2 00000000f 9\n";
         assert_eq!(udp_drops(text).collect::<Vec<_>>(), [(4711, 38)]);
     }
 

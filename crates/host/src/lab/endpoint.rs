@@ -1,4 +1,5 @@
-//! Samples of a host as the statistics of a period: what a run of the HTTP lab cost at one of its ends.
+//! Samples of a host as the statistics of a period: what a run of the HTTP lab cost at one of its
+//! ends.
 
 use std::collections::BTreeMap;
 
@@ -111,7 +112,8 @@ impl Period {
     }
 }
 
-/// The values that are no growth, each as `value` returns it for its key. `sample` names the end of the test.
+/// The values that are no growth, each as `value` returns it for its key. `sample` names the end of
+/// the test.
 fn values(sample: &Snapshot, value: impl Fn(&str) -> Option<u64>) -> EndpointStats {
     let limited = |key: &str, limit: &str| peak(value(key), value(limit));
     let is_client = sample.text("test.role") == Some("client");
@@ -321,7 +323,8 @@ impl<'a> Change<'a> {
         of(grown.max()?, self.window_ns)
     }
 
-    /// The device of the route with the growth of its counters; `None` when the route took another device meanwhile.
+    /// The device of the route with the growth of its counters; `None` when the route took another
+    /// device meanwhile.
     pub(crate) fn nic(&self) -> Option<NicStats> {
         const DEVICE: &str = "route.peer.dev";
         let device = self
@@ -366,7 +369,8 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Speed of a link; absent where the device does not report it, or is software and reports a constant.
+/// Speed of a link; absent where the device does not report it, or is software and reports a
+/// constant.
 pub(crate) fn link_bps(sample: &Snapshot, nic: &str) -> Option<u64> {
     let is_wire = !sample
         .text(&format!("{nic}.net.kind"))

@@ -82,7 +82,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A host whose second CPU was busy for `busy` ticks, and whose device sent `packets` packets of 1000 bytes.
+    /// A host whose second CPU was busy for `busy` ticks, and whose device sent `packets` packets
+    /// of 1000 bytes.
     fn host(at_ms: u64, busy: u64, packets: u64, kind: &str) -> Snapshot {
         let facts = [
             ("route.peer.dev", "e0".into()),

@@ -1,4 +1,5 @@
-//! Messages of netlink: headers and nested attributes (`netlink(7)`, `linux/netlink.h`). Only bytes in, only bytes out.
+//! Messages of netlink: headers and nested attributes (`netlink(7)`, `linux/netlink.h`). Only bytes
+//! in, only bytes out.
 
 pub(crate) mod client;
 

@@ -20,8 +20,8 @@ pub struct Attachment {
     pub has_vlan: bool,
 }
 
-/// What a device of this network namespace sends through. VLAN, bridge, bond and macvlan have links to the devices below them
-/// (`lower_*` of sysfs).
+/// What a device of this network namespace sends through. VLAN, bridge, bond and macvlan have links
+/// to the devices below them (`lower_*` of sysfs).
 #[must_use]
 pub fn attachment(device: &str) -> Attachment {
     let mut found = Attachment::default();

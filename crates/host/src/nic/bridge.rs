@@ -21,8 +21,8 @@ pub struct BridgePort {
     pub slot: Option<String>,
 }
 
-/// The port of a bridge of this network namespace that leads to a neighbour, as the bridge learned it; `None` of another device,
-/// and of what it did not learn. IPv4 only.
+/// The port of a bridge of this network namespace that leads to a neighbour, as the bridge learned
+/// it; `None` of another device, and of what it did not learn. IPv4 only.
 #[must_use]
 pub fn bridge_port(device: &str, neighbour: IpAddr) -> Option<BridgePort> {
     let root = Path::new("/sys/class/net").join(device);
@@ -73,9 +73,12 @@ fn port_number(table: &[u8], mac: [u8; 6]) -> Option<u16> {
 mod tests {
     use super::*;
 
-    const ARP: &str = "IP address       HW type     Flags       HW address            Mask     Device\n\
-                       10.0.0.2         0x1         0x2         02:00:00:00:00:02     *        br0\n\
-                       10.0.0.3         0x1         0x0         00:00:00:00:00:00     *        eth0\n";
+    const ARP: &str = "IP address       HW type     Flags       HW address            Mask     \
+                       Device\n\
+                       10.0.0.2         0x1         0x2         02:00:00:00:00:02     *        \
+                       br0\n\
+                       10.0.0.3         0x1         0x0         00:00:00:00:00:00     *        \
+                       eth0\n";
 
     fn entry(last: u8, port: u16, is_local: u8) -> [u8; ENTRY_BYTES] {
         let [low, high] = port.to_le_bytes();

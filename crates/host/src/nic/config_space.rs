@@ -9,7 +9,8 @@ pub(crate) struct Express {
     pub(crate) payload_bytes: u32,
     /// Largest read request, bytes.
     pub(crate) read_request_bytes: u32,
-    /// States of power saving in use: bit 0 L0s, bit 1 L1; `None` inside the root complex, where there is no link.
+    /// States of power saving in use: bit 0 L0s, bit 1 L1; `None` inside the root complex, where
+    /// there is no link.
     pub(crate) aspm: Option<u8>,
 }
 

@@ -101,7 +101,8 @@ impl EthtoolQuery {
         match ioctl.statistics(device) {
             Ok(counters) => {
                 for (name, value) in counters {
-                    // Drivers that print a hierarchy repeat names; the sum of equal names still only grows.
+                    // Drivers that print a hierarchy repeat names; the sum of equal names still
+                    // only grows.
                     let key = format!("{nic}.drv.{}", name.trim());
                     let before = snapshot.counters.get(&key).map_or(0, |counter| counter.v);
                     snapshot.count(key, before.saturating_add(value), None);
@@ -219,7 +220,8 @@ fn energy(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
     }
 }
 
-/// Blocks of forward error correction; an array per counter, its first element the sum of all lanes.
+/// Blocks of forward error correction; an array per counter, its first element the sum of all
+/// lanes.
 fn error_correction(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
     snapshot.set_known(format!("{nic}.link.fec.auto"), flag(body, 3), src);
     let statistics = attribute(body, 5).unwrap_or_default();

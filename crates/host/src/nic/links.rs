@@ -113,7 +113,8 @@ impl Link {
             .map(text)
     }
 
-    /// Whether its frames carry the tag of a VLAN: it is a VLAN device, or a bridge or bond all of whose ports are.
+    /// Whether its frames carry the tag of a VLAN: it is a VLAN device, or a bridge or bond all of
+    /// whose ports are.
     pub(crate) fn is_tagged(&self, all: &[Self]) -> bool {
         const MASTER: u16 = 10;
         let is_vlan = |link: &Self| link.kind().as_deref() == Some("vlan");
@@ -124,8 +125,10 @@ impl Link {
 
     /// Records its counters alone.
     pub(crate) fn record_counters(&self, snapshot: &mut Snapshot) {
-        const NAMES: &str = "rx_packets tx_packets rx_bytes tx_bytes rx_errors tx_errors rx_dropped tx_dropped multicast \
-            collisions rx_length_errors rx_over_errors rx_crc_errors rx_frame_errors rx_fifo_errors rx_missed_errors";
+        const NAMES: &str = "rx_packets tx_packets rx_bytes tx_bytes rx_errors tx_errors \
+                             rx_dropped tx_dropped multicast collisions rx_length_errors \
+                             rx_over_errors rx_crc_errors rx_frame_errors rx_fifo_errors \
+                             rx_missed_errors";
         let nic = format!("nic.{}", self.name);
         if let Some(stats) = attribute(&self.body, STATS64) {
             for (index, name) in NAMES.split(' ').enumerate() {

@@ -1,4 +1,5 @@
-//! The PCI Express link of an interface, from its device to the root of the bus, and the IOMMU in front of it.
+//! The PCI Express link of an interface, from its device to the root of the bus, and the IOMMU in
+//! front of it.
 
 use std::fs;
 use std::io::Read;

@@ -91,7 +91,8 @@ fn route(peer: IpAddr) -> Option<Vec<u8>> {
     )
 }
 
-/// The entry of the next hop in the table of neighbours; `None` when there is none, as on a point-to-point device.
+/// The entry of the next hop in the table of neighbours; `None` when there is none, as on a
+/// point-to-point device.
 fn link_layer_address(next_hop: &[u8], device: u32) -> Option<String> {
     let mut header = [0; 12];
     header[0] = family(next_hop);

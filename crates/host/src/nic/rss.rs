@@ -1,4 +1,5 @@
-//! How a NIC spreads received packets over its queues: table, key, function, and the fields that are hashed.
+//! How a NIC spreads received packets over its queues: table, key, function, and the fields that
+//! are hashed.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +44,8 @@ pub(crate) fn by_ioctl(snapshot: &mut Snapshot, ioctl: &Ethtool, device: &str, n
         Ok(rings) => snapshot.set_in(key, rings, "queues", "ioctl:GRXRINGS"),
         Err(error) => record_absent(snapshot, &key, &error.into(), "ioctl:GRXRINGS"),
     }
-    // The numbers of the flow types (`linux/ethtool.h`). No driver treats IPv6 otherwise by default.
+    // The numbers of the flow types (`linux/ethtool.h`). No driver treats IPv6 otherwise by
+    // default.
     for (flow_type, name) in [(1, "tcp4"), (2, "udp4")] {
         let key = format!("{nic}.rss.fields.{name}");
         match ioctl.hash_fields(device, flow_type) {

@@ -1,4 +1,5 @@
-//! Queueing disciplines and their counters, their classes and filters (RTM_GETQDISC, RTM_GETTCLASS, RTM_GETTFILTER).
+//! Queueing disciplines and their counters, their classes and filters (RTM_GETQDISC, RTM_GETTCLASS,
+//! RTM_GETTFILTER).
 
 pub(crate) mod filters;
 pub(crate) mod shapers;

@@ -16,7 +16,8 @@ pub(crate) struct Shaper {
     is_plain: bool,
 }
 
-/// The words of tc(8) that make a discipline with the same parameters; `None` where these numbers do not describe it.
+/// The words of tc(8) that make a discipline with the same parameters; `None` where these numbers
+/// do not describe it.
 pub(crate) fn words(kind: &str, body: &[u8]) -> Option<String> {
     match kind {
         "pfifo" | "bfifo" => Some(format!("{kind} limit {}", limit(kind, body)?.0)),
@@ -143,7 +144,8 @@ pub(crate) fn class(payload: &[u8]) -> Option<(u32, (u32, Option<f64>))> {
     ))
 }
 
-/// What a class and all above it let through, bit/s; `None` when nothing limits it, or it does not exist.
+/// What a class and all above it let through, bit/s; `None` when nothing limits it, or it does not
+/// exist.
 pub(crate) fn ceiling(classes: &Classes, from: u32) -> Option<f64> {
     // The kernel allows eight levels.
     const LEVELS_MAX: usize = 16;
