@@ -1,4 +1,5 @@
-//! Parsers and the server's machine on arbitrary bytes, in one piece and in segments. For tests and fuzzing.
+//! Parsers and the server's machine on arbitrary bytes, in one piece and in segments. For tests and
+//! fuzzing.
 
 mod request;
 mod response;
@@ -8,7 +9,8 @@ pub(crate) use request::decode;
 pub use request::{answer_requests, decode_chunks};
 pub use response::response;
 
-/// The input in segments, whose lengths are the bytes of `cuts`; what they leave over is the last one.
+/// The input in segments, whose lengths are the bytes of `cuts`; what they leave over is the last
+/// one.
 fn pieces<'a>(cuts: &'a [u8], input: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = input;
     let cut = cuts.iter().map(move |len| {

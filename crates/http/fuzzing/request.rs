@@ -14,8 +14,8 @@ pub fn answer_requests(cuts: &[u8], requests: &[u8]) {
     assert_eq!(whole, cut);
 }
 
-/// Decodes the same body at once and in segments, whose lengths are the bytes of `cuts`; returns the payload of a complete
-/// body.
+/// Decodes the same body at once and in segments, whose lengths are the bytes of `cuts`; returns
+/// the payload of a complete body.
 ///
 /// # Panics
 /// When the results differ, or more was consumed than given.

@@ -3,8 +3,9 @@
 use super::pieces;
 use crate::load::response::{ReadProgress, ReaderContext, ReceivedResponse, ResponseReader};
 
-/// Parsing any bytes ends, consumes no more than there is, and gives the same result at once, in segments, and with bodies
-/// discarded unread. The lowest bits of `settings` select `HEAD` and hashing.
+/// Parsing any bytes ends, consumes no more than there is, and gives the same result at once, in
+/// segments, and with bodies discarded unread. The lowest bits of `settings` select `HEAD` and
+/// hashing.
 ///
 /// # Panics
 /// When the results differ.
@@ -24,8 +25,9 @@ pub fn response(settings: u8, cuts: &[u8], input: &[u8]) {
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
     responses: Vec<ReceivedResponse>,
-    /// Bytes of an incomplete header, missing bytes of a body where known, and the response completed by the end of the
-    /// connection; `None` after a malformed response, of which the parsed part depends on the segments.
+    /// Bytes of an incomplete header, missing bytes of a body where known, and the response
+    /// completed by the end of the connection; `None` after a malformed response, of which the
+    /// parsed part depends on the segments.
     rest: Option<(usize, Option<u64>, Option<ReceivedResponse>)>,
 }
 
@@ -96,10 +98,14 @@ mod tests {
     use super::{Connection, response};
 
     const INPUTS: [&[u8]; 5] = [
-        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nworld",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x\r\ndefg\r\n0\r\na: b\r\n\r\nHTTP/1.0 404 x\r\n\r\n",
-        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\na",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcHTTP/1.1 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: \
+          5\r\n\r\nworld",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x\r\ndefg\r\n0\r\na: \
+          b\r\n\r\nHTTP/1.0 404 x\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 \
+          OK\r\nContent-Length: 3\r\n\r\na",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcHTTP/1.1 200 \
+          OK\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n",
     ];
 
@@ -117,10 +123,12 @@ mod tests {
     #[test]
     fn responses_have_their_status_and_length_however_they_are_segmented() {
         let input = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello\
-            HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x\r\ndefg\r\n0\r\n\r\n\
-            HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n\
-            HTTP/1.1 204 No Content\r\n\r\n\
-            HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nworld";
+                      HTTP/1.1 200 OK\r\nTransfer-Encoding: \
+                      chunked\r\n\r\n3\r\nabc\r\n4;x\r\ndefg\r\n0\r\n\r\n\
+                      HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\nContent-Length: \
+                      0\r\n\r\n\
+                      HTTP/1.1 204 No Content\r\n\r\n\
+                      HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nworld";
         let expected = [(200, 5), (200, 7), (404, 0), (204, 0), (200, 5)];
         for step in 1..=input.len() {
             let found = Connection::new(false, true, false).read(input.chunks(step));

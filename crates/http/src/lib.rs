@@ -1,8 +1,8 @@
 //! The two ends of the HTTP lab: a server of fixed payloads and a load generator.
 //!
-//! Both speak plaintext HTTP/1.1 over an epoll loop of their own, because what is measured is the path and not the
-//! program: a connection that is idle owns no buffer, and a request costs two system calls. The load generator runs TLS
-//! and HTTP/2 over hyper, behind the feature `tls`.
+//! Both speak plaintext HTTP/1.1 over an epoll loop of their own, because what is measured is the
+//! path and not the program: a connection that is idle owns no buffer, and a request costs two
+//! system calls. The load generator runs TLS and HTTP/2 over hyper, behind the feature `tls`.
 
 #![forbid(unsafe_code)]
 

@@ -52,8 +52,8 @@ pub enum ProbeError {
     Protocol(SocketAddr, &'static str, String),
     /// The certificate is not trusted.
     #[error(
-        "{0} cannot be trusted: {1}; --cacert FILE trusts the authority in a file, --pin-sha256 HEX this certificate, \
-             --insecure any"
+        "{0} cannot be trusted: {1}; --cacert FILE trusts the authority in a file, --pin-sha256 \
+         HEX this certificate, --insecure any"
     )]
     Untrusted(SocketAddr, String),
     /// TLS failed otherwise.
@@ -217,7 +217,8 @@ mod tests {
         let address = listener.local_addr().expect("an address");
         let server = thread::spawn(move || {
             let (mut stream, client) = listener.accept().expect("a client");
-            let header = "HTTP/1.1 302 Found\r\nServer: x/1\r\nLocation: http://other/\r\nContent-Length: 3\r\n\r\nabc";
+            let header = "HTTP/1.1 302 Found\r\nServer: x/1\r\nLocation: \
+                          http://other/\r\nContent-Length: 3\r\n\r\nabc";
             let _ = stream.write_all(header.as_bytes());
             client.ip()
         });

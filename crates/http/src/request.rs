@@ -8,7 +8,8 @@ use crate::target::Target;
 pub struct RequestSpec {
     /// Method, a token such as `GET`.
     pub method: String,
-    /// Fields that are added, or replace the default ones (`Host`, `User-Agent`, `Accept-Encoding`).
+    /// Fields that are added, or replace the default ones (`Host`, `User-Agent`,
+    /// `Accept-Encoding`).
     pub fields: Vec<(String, String)>,
     /// The body, sent with `Content-Length`.
     pub body: Vec<u8>,
@@ -22,8 +23,8 @@ pub enum RequestError {
     Method(String),
     /// A field that would break the header, or the framing of the body.
     #[error(
-        "'{0}' is no header field that can be sent: NAME: VALUE, without control characters, and neither \
-             Content-Length nor Transfer-Encoding"
+        "'{0}' is no header field that can be sent: NAME: VALUE, without control characters, and \
+         neither Content-Length nor Transfer-Encoding"
     )]
     Field(String),
 }
@@ -39,7 +40,8 @@ impl RequestSpec {
         }
     }
 
-    /// The request for `target` as sent. `User-Agent` is always sent; a field replaces it, none removes it.
+    /// The request for `target` as sent. `User-Agent` is always sent; a field replaces it, none
+    /// removes it.
     ///
     /// # Errors
     /// Why it is invalid.

@@ -67,14 +67,14 @@ pub enum LimitExceeded {
     Rate(f64),
     /// A closed loop has no rate limit, so a public server gets an open one.
     #[error(
-        "without --rate the requests have no upper limit; at most --rate {PUBLIC_RATE_MAX_PER_S} is allowed; \
-         {PUBLIC_LIFT}"
+        "without --rate the requests have no upper limit; at most --rate {PUBLIC_RATE_MAX_PER_S} \
+         is allowed; {PUBLIC_LIFT}"
     )]
     NoRate,
     /// Connections of a private server.
     #[error(
-        "{0} connections are more than the {PRIVATE_CONNECTIONS_MAX} allowed; the server is not known to be one of ours: \
-         --allow-large lifts the limit"
+        "{0} connections are more than the {PRIVATE_CONNECTIONS_MAX} allowed; the server is not \
+         known to be one of ours: --allow-large lifts the limit"
     )]
     PrivateConnections(u32),
 }

@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use linerate_model::printable::printable_start;
 
-/// An `http` or `https` URL (RFC 9110, section 4.2) without user and fragment. Its port may be a range, `8080-8083`:
-/// several ports of one server.
+/// An `http` or `https` URL (RFC 9110, section 4.2) without user and fragment. Its port may be a
+/// range, `8080-8083`: several ports of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// The scheme is `https`.
@@ -74,8 +74,8 @@ fn parse(url: &str) -> Result<Target, &'static str> {
     })
 }
 
-/// The authority without the device of a link-local address, and the device: `[fe80::1%25eth0]` (RFC 6874), or with a plain
-/// `%` as other programs write it.
+/// The authority without the device of a link-local address, and the device: `[fe80::1%25eth0]`
+/// (RFC 6874), or with a plain `%` as other programs write it.
 fn split_zone(authority: &str) -> Result<(String, Option<&str>), &'static str> {
     let Some((address, rest)) = authority
         .strip_prefix('[')

@@ -22,8 +22,8 @@ pub(crate) enum ClientError {
     #[error("{0:?} is no name a certificate could be for")]
     Name(String),
     #[error(
-        "this host has no store of trusted certificates{0}; --cacert FILE names some, --pin-sha256 HEX names the server's, \
-         --insecure trusts any"
+        "this host has no store of trusted certificates{0}; --cacert FILE names some, --pin-sha256 \
+         HEX names the server's, --insecure trusts any"
     )]
     NoStore(String),
     #[error("--cacert {}: {text}", .path.display())]
@@ -101,8 +101,8 @@ impl Failure {
     }
 }
 
-/// Whether the server closed the connection in order without processing this request (GOAWAY with a lower stream, RFC 9113,
-/// section 6.8): it may be sent again, and the server never counted it.
+/// Whether the server closed the connection in order without processing this request (GOAWAY with a
+/// lower stream, RFC 9113, section 6.8): it may be sent again, and the server never counted it.
 pub(super) fn is_unprocessed(error: &hyper::Error) -> bool {
     let cause = error
         .source()

@@ -103,7 +103,8 @@ fn refusal(error: &io::Error) -> Refusal {
 
 const NO_HTTP2: &str = "the server does not agree to HTTP/2 (ALPN)";
 
-/// Cipher suites and groups of which every peer of the last ten years has one; each further one enlarges the program.
+/// Cipher suites and groups of which every peer of the last ten years has one; each further one
+/// enlarges the program.
 fn provider() -> CryptoProvider {
     CryptoProvider {
         cipher_suites: vec![

@@ -32,8 +32,8 @@ struct Verifier {
 enum TrustAnchors {
     Anything,
     Pinned([u8; 32]),
-    /// Certificates that lead to one of these authorities, and these certificates themselves: a self-signed authority is not
-    /// valid as an end entity by the rules of authorities.
+    /// Certificates that lead to one of these authorities, and these certificates themselves: a
+    /// self-signed authority is not valid as an end entity by the rules of authorities.
     SignedBy(RootCertStore, Vec<CertificateDer<'static>>),
 }
 
@@ -71,7 +71,8 @@ fn system_store() -> Result<RootCertStore, ClientError> {
     Err(ClientError::NoStore(why))
 }
 
-/// Longest file of certificates that is read; those of a whole distribution have a quarter of a megabyte.
+/// Longest file of certificates that is read; those of a whole distribution have a quarter of a
+/// megabyte.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 fn of_file(path: &Path) -> Result<TrustAnchors, ClientError> {

@@ -2,8 +2,8 @@
 
 use super::second::SecondPart;
 
-/// Trips when failure rates exceed their limits for three seconds in a row, on `Retry-After`, or when the limit of received
-/// bytes is reached.
+/// Trips when failure rates exceed their limits for three seconds in a row, on `Retry-After`, or
+/// when the limit of received bytes is reached.
 #[derive(Debug, Clone, Default)]
 pub struct Breaker {
     tolerates_failures: bool,

@@ -17,8 +17,8 @@ pub(crate) fn of_connect(error: &io::Error) -> ErrorClass {
     }
 }
 
-/// Class of an error on an open connection; `has_begun`: part of the response had arrived; `is_idle`: no request was
-/// outstanding.
+/// Class of an error on an open connection; `has_begun`: part of the response had arrived;
+/// `is_idle`: no request was outstanding.
 pub(crate) fn of_exchange(error: &io::Error, has_begun: bool, is_idle: bool) -> ErrorClass {
     match error.raw_os_error() {
         Some(errno::ETIMEDOUT) => ErrorClass::Timeout,

@@ -1,8 +1,9 @@
 //! The load generator.
 //!
-//! A run has one coordinator and several workers, threads of this process or of worker processes. A worker owns its
-//! connections and statistics: it opens its share of the connections, waits for the other workers, sends at its pace and
-//! drains outstanding responses. The coordinator starts the load, merges seconds and statistics and enforces limits.
+//! A run has one coordinator and several workers, threads of this process or of worker processes. A
+//! worker owns its connections and statistics: it opens its share of the connections, waits for the
+//! other workers, sends at its pace and drains outstanding responses. The coordinator starts the
+//! load, merges seconds and statistics and enforces limits.
 
 mod breaker;
 #[cfg(feature = "tls")]

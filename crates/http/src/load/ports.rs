@@ -93,8 +93,8 @@ impl PortAllocator {
     }
 }
 
-/// Ports in the order they are tried: each of the thread's share once, then again, since connections are closed
-/// meanwhile.
+/// Ports in the order they are tried: each of the thread's share once, then again, since
+/// connections are closed meanwhile.
 type PortSequence = Box<dyn Iterator<Item = u16> + Send>;
 
 fn port_sequence(skipped: &[u16], index: u32, threads: u32) -> PortSequence {
@@ -137,7 +137,8 @@ const ROOM_DEFAULT: u64 = 28_232;
 /// From here on the search takes tenths of a millisecond, unless the socket carries a range itself.
 const SEARCH_SLOW_FROM: u64 = 10_000;
 
-/// Parses `net.ipv4.ip_local_reserved_ports`: numbers and ranges, separated by commas. Invalid parts are skipped.
+/// Parses `net.ipv4.ip_local_reserved_ports`: numbers and ranges, separated by commas. Invalid
+/// parts are skipped.
 #[must_use]
 pub fn parse_reserved(text: &str) -> Vec<u16> {
     let mut ports = Vec::new();

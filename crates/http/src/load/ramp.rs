@@ -22,7 +22,8 @@ pub(crate) struct Ramp {
 pub(crate) enum Loss {
     /// The server announced the close.
     Announced,
-    /// Its first request had no response in time. Another attempt would wait as long, and in the same queue.
+    /// Its first request had no response in time. Another attempt would wait as long, and in the
+    /// same queue.
     Unanswered,
     /// Otherwise.
     Unannounced,
@@ -76,9 +77,9 @@ impl Ramp {
         self.refused_in_a_row = 0;
     }
 
-    /// An attempt failed. Returns how many connections fail with it: a limit of this host (`is_client_limit`) fails all that
-    /// are waiting. After many other failures in a row the rest is given up too, because a silent server costs a timeout for
-    /// each.
+    /// An attempt failed. Returns how many connections fail with it: a limit of this host
+    /// (`is_client_limit`) fails all that are waiting. After many other failures in a row the rest
+    /// is given up too, because a silent server costs a timeout for each.
     pub(crate) fn refused(&mut self, is_client_limit: bool) -> usize {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.refused_in_a_row += 1;
@@ -91,8 +92,9 @@ impl Ramp {
         1
     }
 
-    /// An open connection was lost, after `losses` unannounced ones of `losses_max`. Returns whether it is reopened: after an
-    /// announced close before all others and regardless of the rate.
+    /// An open connection was lost, after `losses` unannounced ones of `losses_max`. Returns
+    /// whether it is reopened: after an announced close before all others and regardless of the
+    /// rate.
     pub(crate) fn lost(
         &mut self,
         number: u32,

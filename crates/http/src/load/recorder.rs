@@ -24,7 +24,8 @@ pub(crate) struct Sent {
     pub(crate) sent_ns: u64,
     /// Due time; the send time in a closed loop.
     pub(crate) due_ns: u64,
-    /// No connection was free when it was due: it is late because of the server, not of this thread.
+    /// No connection was free when it was due: it is late because of the server, not of this
+    /// thread.
     pub(crate) is_starved: bool,
 }
 

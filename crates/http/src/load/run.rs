@@ -215,7 +215,8 @@ impl Coordinator<'_> {
         }
     }
 
-    /// Adds a worker's second. Once all workers have reported it, it goes to the observer, with earlier incomplete ones.
+    /// Adds a worker's second. Once all workers have reported it, it goes to the observer, with
+    /// earlier incomplete ones.
     fn add(&mut self, part: &SecondPart, observer: &mut dyn Observer) {
         let index = part.index;
         let empty = (0, SecondPart::new(index));
@@ -248,7 +249,8 @@ impl Coordinator<'_> {
 
 /// Time for the command to begin to reach every worker.
 const LEAD_NS: u64 = 20_000_000;
-/// Interval at which the observer is polled. Each poll costs a wake-up, also while connections are idle.
+/// Interval at which the observer is polled. Each poll costs a wake-up, also while connections are
+/// idle.
 const TICK: Duration = Duration::from_millis(200);
 /// Time a worker may need beyond its deadline.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -90,8 +90,8 @@ impl RunState {
         }
     }
 
-    /// Enters the next phase on a command or when its time has come. `is_ramped`: no connection is being opened;
-    /// `in_flight`: requests without a response.
+    /// Enters the next phase on a command or when its time has come. `is_ramped`: no connection is
+    /// being opened; `in_flight`: requests without a response.
     pub(crate) fn step(
         &mut self,
         spec: &LoadSpec,

@@ -1,7 +1,7 @@
 //! When the requests of an open loop are due.
 //!
-//! Due times depend on the start and the number of a request alone, never on the time a thread woke up: a late thread must not
-//! hide its lateness by shifting the schedule.
+//! Due times depend on the start and the number of a request alone, never on the time a thread woke
+//! up: a late thread must not hide its lateness by shifting the schedule.
 
 use linerate_model::http::Arrivals;
 
@@ -34,7 +34,8 @@ enum Gaps {
 }
 
 impl Schedule {
-    /// The schedule of thread `index` of `threads`, which together send `rate_per_s` requests from `start_ns` on.
+    /// The schedule of thread `index` of `threads`, which together send `rate_per_s` requests from
+    /// `start_ns` on.
     #[must_use]
     pub(crate) fn new(
         start_ns: u64,

@@ -1,4 +1,5 @@
-//! One second of a run in one thread, small enough to be kept for every second and sent while it runs.
+//! One second of a run in one thread, small enough to be kept for every second and sent while it
+//! runs.
 
 use linerate_model::http::{ErrorClass, Second};
 use serde::{Deserialize, Serialize};
@@ -80,7 +81,8 @@ impl SecondPart {
         self.times.merge(&other.times);
     }
 
-    /// A quantile of the times with an error of a sixteenth; `None` with fewer than ten values above it.
+    /// A quantile of the times with an error of a sixteenth; `None` with fewer than ten values
+    /// above it.
     #[must_use]
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
         Some(self.times.quantile(q)?.ns)

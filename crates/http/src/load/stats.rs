@@ -24,7 +24,8 @@ pub(crate) struct LoadStats {
     pub(crate) latency: Distribution,
     pub(crate) service: Distribution,
     pub(crate) send_lag: Distribution,
-    /// Part of the send lag caused by the generator: a connection was free when the request was due.
+    /// Part of the send lag caused by the generator: a connection was free when the request was
+    /// due.
     pub(crate) lateness: Distribution,
     pub(crate) connect: Distribution,
     pub(crate) is_overloaded: bool,
@@ -71,8 +72,9 @@ impl LoadStats {
         self.failing = Some(self.failing.map_or(class, |known| known.min(class)));
     }
 
-    /// What failed since when, where the server was gone: it accepted no connection, or answered nothing more.
-    /// `load_ns`: beginning and end of the load, absent where no connection was opened.
+    /// What failed since when, where the server was gone: it accepted no connection, or answered
+    /// nothing more. `load_ns`: beginning and end of the load, absent where no connection was
+    /// opened.
     pub(crate) fn outage(&self, mode: Mode, load_ns: Option<(u64, u64)>) -> Option<String> {
         let failing = self.failing?;
         let what = match failing {
@@ -146,8 +148,9 @@ impl LoadStats {
         result
     }
 
-    /// Whether the generator's lateness is a part of the measured latency: at the 99th percentile more than 1 ms, more than a
-    /// tenth of the latency, and longer than the interval between two requests.
+    /// Whether the generator's lateness is a part of the measured latency: at the 99th percentile
+    /// more than 1 ms, more than a tenth of the latency, and longer than the interval between two
+    /// requests.
     fn is_generator_late(&self, mode: Mode) -> bool {
         let Mode::Open { rate_per_s, .. } = mode else {
             return false;

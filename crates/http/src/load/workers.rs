@@ -130,7 +130,8 @@ impl Drop for Workers {
     }
 }
 
-/// Main function of a worker process: reads its assignment, runs its workers, forwards commands and messages.
+/// Main function of a worker process: reads its assignment, runs its workers, forwards commands and
+/// messages.
 ///
 /// # Errors
 /// Invalid input, or a thread or descriptor could not be created.
@@ -246,7 +247,8 @@ fn start_process(
     Ok(Worker::Process(child, input))
 }
 
-/// Forwards the messages of a process. One that exits before all of its `workers` have finished has failed.
+/// Forwards the messages of a process. One that exits before all of its `workers` have finished has
+/// failed.
 fn forward(output: impl Read, workers: usize, reports: &Sender<Message>) {
     let mut lines = BufReader::new(output);
     let mut left = workers;

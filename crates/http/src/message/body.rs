@@ -72,8 +72,8 @@ impl BodyReader {
         }
     }
 
-    /// Passes the payload in `input` to `take`; bytes consumed, and whether the body is complete. The first error decides
-    /// however the input is segmented.
+    /// Passes the payload in `input` to `take`; bytes consumed, and whether the body is complete.
+    /// The first error decides however the input is segmented.
     pub(crate) fn read(
         &mut self,
         input: &[u8],

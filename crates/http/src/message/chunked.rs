@@ -1,8 +1,8 @@
 //! Chunked transfer coding (RFC 9112, section 7.1): a decoder that keeps no input.
 //!
-//! Decoding is strict, because different interpretations of a message are how requests are smuggled: sizes are hexadecimal
-//! digits alone, lines end with CR LF, nothing folds. Bytes without payload are limited: extensions and trailers are
-//! skipped, not kept.
+//! Decoding is strict, because different interpretations of a message are how requests are
+//! smuggled: sizes are hexadecimal digits alone, lines end with CR LF, nothing folds. Bytes without
+//! payload are limited: extensions and trailers are skipped, not kept.
 
 /// Decodes one body in segments of any size. Sixteen bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,8 +84,9 @@ impl Decoder {
         self.state == State::Done
     }
 
-    /// Decodes the next framing and the payload behind it. Call again with the rest until [`Piece::is_end`] or until the input is
-    /// consumed; after the end it consumes nothing, and after an error the decoder is unusable.
+    /// Decodes the next framing and the payload behind it. Call again with the rest until
+    /// [`Piece::is_end`] or until the input is consumed; after the end it consumes nothing, and
+    /// after an error the decoder is unusable.
     pub(crate) fn piece(&mut self, input: &[u8]) -> Result<Piece, ChunkedError> {
         let mut framing = 0;
         while let Some(byte) = input.get(framing) {

@@ -14,8 +14,9 @@ pub(crate) enum BodyFraming {
     UntilClose,
 }
 
-/// Parses a `Content-Length` value: digits and nothing else, so no sign, no list, no blank inside. `None` for anything else and
-/// for values beyond 2⁶³ − 1, which implementations interpret differently.
+/// Parses a `Content-Length` value: digits and nothing else, so no sign, no list, no blank inside.
+/// `None` for anything else and for values beyond 2⁶³ − 1, which implementations interpret
+/// differently.
 fn content_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() || value.len() > LENGTH_DIGITS_MAX {
         return None;
@@ -30,7 +31,8 @@ fn content_length(value: &[u8]) -> Option<u64> {
 /// Digits of 2⁶³ − 1.
 const LENGTH_DIGITS_MAX: usize = 19;
 
-/// Adds the value of a `Content-Length` field; `None` when it is invalid or differs from that of another.
+/// Adds the value of a `Content-Length` field; `None` when it is invalid or differs from that of
+/// another.
 pub(crate) fn add_length(known: Option<u64>, value: &[u8]) -> Option<u64> {
     let length = content_length(value)?;
     known.is_none_or(|known| known == length).then_some(length)

@@ -1,8 +1,9 @@
 //! Request headers (RFC 9112, sections 2 to 6), parsed strictly.
 //!
-//! `httparse` finds the lines; what it accepts and other implementations interpret differently is refused here: bare line
-//! feeds, leading blank lines, lengths that are lists or differ, transfer codings other than `chunked` alone, folded lines,
-//! no host or two. No proxy can be made to see other boundaries between requests.
+//! `httparse` finds the lines; what it accepts and other implementations interpret differently is
+//! refused here: bare line feeds, leading blank lines, lengths that are lists or differ, transfer
+//! codings other than `chunked` alone, folded lines, no host or two. No proxy can be made to see
+//! other boundaries between requests.
 
 use std::mem::MaybeUninit;
 
@@ -34,7 +35,8 @@ pub(crate) struct RequestHeader<'a> {
 /// Request target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target<'a> {
-    /// A path that begins with `/`, and the query behind its `?`, possibly empty. The authority of an absolute form is dropped.
+    /// A path that begins with `/`, and the query behind its `?`, possibly empty. The authority of
+    /// an absolute form is dropped.
     Path {
         /// The path; percent signs are not decoded.
         path: &'a str,
@@ -45,7 +47,8 @@ pub(crate) enum Target<'a> {
     Server,
 }
 
-/// Why a request is refused. The start of the next request is unknown afterwards, so the connection closes.
+/// Why a request is refused. The start of the next request is unknown afterwards, so the connection
+/// closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RequestError {
     #[error("malformed request line or field")]
@@ -87,7 +90,8 @@ impl RequestError {
 impl<'a> RequestHeader<'a> {
     /// Parses the header at the start of `input`; `None` while it is incomplete.
     ///
-    /// The result depends on the bytes alone, not on their segmentation: the first error decides, as soon as it is certain.
+    /// The result depends on the bytes alone, not on their segmentation: the first error decides,
+    /// as soon as it is certain.
     pub(crate) fn parse(input: &'a [u8]) -> Result<Option<Self>, RequestError> {
         // A client may send an empty line behind a body (RFC 9112, section 2.2).
         let head = input.strip_prefix(b"\r\n").unwrap_or(input);
@@ -249,7 +253,8 @@ fn incomplete(head: &[u8]) -> Result<(), RequestError> {
     Ok(())
 }
 
-/// Checks every pair of bytes without stopping at the first hit, so that the compiler can vectorise it.
+/// Checks every pair of bytes without stopping at the first hit, so that the compiler can vectorise
+/// it.
 fn has_bare_line_feed(lines: &[u8]) -> bool {
     let before = lines.iter();
     let pairs = before.zip(lines.iter().skip(1));

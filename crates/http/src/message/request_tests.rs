@@ -14,7 +14,8 @@ fn with(fields: &str) -> String {
 
 #[test]
 fn request_is_parsed_up_to_its_empty_line() {
-    let head = "GET /b/10k?random=1 HTTP/1.1\r\nHost: 192.0.2.7:8080\r\nAuthorization: Bearer x\r\nAccept: */*\r\n\r\n";
+    let head = "GET /b/10k?random=1 HTTP/1.1\r\nHost: 192.0.2.7:8080\r\nAuthorization: Bearer \
+                x\r\nAccept: */*\r\n\r\n";
     let input = format!("{head}GET /next");
     let request = parse(&input).expect("valid");
     assert_eq!(

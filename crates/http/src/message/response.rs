@@ -1,7 +1,8 @@
 //! Response headers (RFC 9112, sections 4 and 6.3).
 //!
-//! Accepts what servers send, but no response with ambiguous framing: two lengths that differ, a length beside chunks, or an
-//! unknown transfer coding are errors, because the next response would begin at the wrong byte.
+//! Accepts what servers send, but no response with ambiguous framing: two lengths that differ, a
+//! length beside chunks, or an unknown transfer coding are errors, because the next response would
+//! begin at the wrong byte.
 
 use super::framing::{BodyFraming, ConnectionOptions, add_length};
 
@@ -49,8 +50,9 @@ pub(crate) const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// Most fields of a header.
 pub(crate) const FIELDS_MAX: usize = 128;
 
-/// Parses the header at the start of `input`; `None` while it is incomplete. `is_response_to_head`: the request was `HEAD`, so
-/// no body follows. After an error the rest of the connection is unusable.
+/// Parses the header at the start of `input`; `None` while it is incomplete. `is_response_to_head`:
+/// the request was `HEAD`, so no body follows. After an error the rest of the connection is
+/// unusable.
 pub(crate) fn parse(
     input: &[u8],
     is_response_to_head: bool,

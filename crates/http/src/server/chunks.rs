@@ -84,8 +84,8 @@ impl Chunks {
 
 /// Staged at once.
 const STAGED_BYTES: usize = 64 * 1024;
-/// Runs of payload staged at once: more than these bytes need in chunks of the smallest size, fewer than they have in tiny ones,
-/// which cost as much time each.
+/// Runs of payload staged at once: more than these bytes need in chunks of the smallest size, fewer
+/// than they have in tiny ones, which cost as much time each.
 const STAGED_RUNS: usize = STAGED_BYTES / CHUNK_BYTES_MIN as usize;
 
 #[cfg(test)]

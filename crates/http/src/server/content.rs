@@ -53,7 +53,8 @@ impl Block {
         }
     }
 
-    /// The longest contiguous range of the endless repetition from `offset` on, at most `len_max` bytes.
+    /// The longest contiguous range of the endless repetition from `offset` on, at most `len_max`
+    /// bytes.
     pub(crate) fn run(&self, offset: u64, len_max: u64) -> &[u8] {
         let start = Self::position(offset);
         let rest = self.bytes.get(start..).unwrap_or_default();

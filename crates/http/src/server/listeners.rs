@@ -1,4 +1,5 @@
-//! Listeners: one per thread and address; the kernel distributes connections over those of an address (`SO_REUSEPORT`).
+//! Listeners: one per thread and address; the kernel distributes connections over those of an
+//! address (`SO_REUSEPORT`).
 
 use std::fs;
 use std::net::SocketAddr;
@@ -45,8 +46,8 @@ pub(super) fn open(spec: &ServerSpec, threads: usize) -> Result<Listeners> {
     Ok(listeners)
 }
 
-/// The address with the port chosen by the kernel. `SO_REUSEPORT` would silently share the port with another server of
-/// the same user, so a socket without it tests the port first.
+/// The address with the port chosen by the kernel. `SO_REUSEPORT` would silently share the port
+/// with another server of the same user, so a socket without it tests the port first.
 fn resolved(address: &SocketAddr) -> Result<SocketAddr> {
     let probe = bound(address, |_| Ok(()))?;
     socket::listen(&probe, 1)?;

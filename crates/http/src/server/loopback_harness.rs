@@ -43,7 +43,8 @@ impl Transport for &mut SentBytes {
     }
 
     fn send_file(&mut self, _: &SourceFile, offset: u64, len: usize) -> io::Result<usize> {
-        // Every body uses the same pattern here: only the segmentation of the input differs between runs.
+        // Every body uses the same pattern here: only the segmentation of the input differs between
+        // runs.
         let run = CONTENT.block(BodyPattern::Text).run(offset, len as u64);
         self.send(run, Followed::No)
     }

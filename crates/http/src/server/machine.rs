@@ -1,4 +1,5 @@
-//! The HTTP/1.1 state machine of one connection: requests in, responses out, in order. No socket, no clock.
+//! The HTTP/1.1 state machine of one connection: requests in, responses out, in order. No socket,
+//! no clock.
 
 use super::resource::Resource;
 use super::responses::{Response, ResponseWriter};
@@ -83,8 +84,8 @@ impl Machine {
         self.pending.is_some()
     }
 
-    /// Payload bytes still due that need no parsing; never the last one, so that the end of the body is parsed with what
-    /// follows it.
+    /// Payload bytes still due that need no parsing; never the last one, so that the end of the
+    /// body is parsed with what follows it.
     pub(crate) fn skippable_bytes(&self) -> u64 {
         let missing = self
             .pending

@@ -66,7 +66,8 @@ fn invalid_request_gets_one_response_and_closes_the_connection() {
         ("GET / HTTP/1.1\nHost: a\n\n", "400"),
         ("GET / HTTP/3.0\r\nHost: a\r\n\r\n", "505"),
         (
-            "POST /sink HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "POST /sink HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: \
+             chunked\r\n\r\n",
             "400",
         ),
         (

@@ -1,7 +1,7 @@
 //! A server of fixed payloads: `GET /b/SIZE`, `POST /sink`, and little else.
 //!
-//! A target for measurements: cost per request and per idle connection is as low as the kernel allows, and counted per
-//! thread.
+//! A target for measurements: cost per request and per idle connection is as low as the kernel
+//! allows, and counted per thread.
 
 mod chunks;
 mod content;

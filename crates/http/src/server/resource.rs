@@ -24,7 +24,8 @@ pub(crate) struct Resource {
 
 /// Largest body in bytes.
 pub const BODY_BYTES_MAX: u64 = 64 << 20;
-/// Smallest chunk in bytes, unless the server allows tiny ones: framing is less than a tenth of what is sent.
+/// Smallest chunk in bytes, unless the server allows tiny ones: framing is less than a tenth of
+/// what is sent.
 pub const CHUNK_BYTES_MIN: u64 = 64;
 const TINY_CHUNK: &str =
     "chunks have at least 64 bytes, unless the server is started with --allow-tiny-chunks\n";
@@ -47,8 +48,8 @@ impl Resource {
         ..Self::status(204)
     };
 
-    /// Selects by method and target. Unknown query parameters are ignored, because load generators add their own; known ones
-    /// must be valid.
+    /// Selects by method and target. Unknown query parameters are ignored, because load generators
+    /// add their own; known ones must be valid.
     pub(crate) fn read(method: &str, target: Target<'_>, chunk_bytes_min: u64) -> Self {
         let Target::Path { path, query } = target else {
             return Self::NO_CONTENT;

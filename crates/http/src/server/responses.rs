@@ -167,7 +167,8 @@ mod tests {
         let text = header("/10k", "", true, true);
         assert_eq!(
             text,
-            "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: application/octet-stream\r\n\
+            "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: \
+             application/octet-stream\r\n\
              Content-Length: 10240\r\n\r\n"
         );
         assert_eq!(text.len(), 114 + 5);

@@ -22,7 +22,8 @@ pub struct ServerSpec {
     pub idle_timeout: Duration,
     /// Longest request body in bytes.
     pub body_bytes_max: u64,
-    /// Clients may request chunks of less than [`super::CHUNK_BYTES_MIN`] bytes, whose framing costs more than their payload.
+    /// Clients may request chunks of less than [`super::CHUNK_BYTES_MIN`] bytes, whose framing
+    /// costs more than their payload.
     pub allow_tiny_chunks: bool,
     /// Access list.
     pub access: Access,
@@ -117,7 +118,8 @@ impl Access {
     }
 }
 
-/// Private ranges, and the networks of these addresses with their prefix lengths. A prefix of no bits would be every address.
+/// Private ranges, and the networks of these addresses with their prefix lengths. A prefix of no
+/// bits would be every address.
 pub(crate) fn local_networks(addresses: &[(IpAddr, u8)]) -> impl Iterator<Item = Network> {
     let on_link = addresses.iter().filter(|(_, prefix_len)| *prefix_len > 0);
     let on_link = on_link.filter_map(|(address, prefix_len)| Network::new(*address, *prefix_len));

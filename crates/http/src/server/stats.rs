@@ -85,8 +85,8 @@ stats!(
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds without a locked instruction. Only the thread that owns the counter may call this: concurrent writers would lose
-    /// counts.
+    /// Adds without a locked instruction. Only the thread that owns the counter may call this:
+    /// concurrent writers would lose counts.
     pub(crate) fn add(&self, amount: u64) {
         let value = self.0.load(Ordering::Relaxed).wrapping_add(amount);
         self.0.store(value, Ordering::Relaxed);

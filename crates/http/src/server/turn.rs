@@ -1,7 +1,8 @@
 //! Turns: how much a connection sends before the next ready one of its thread is served.
 //!
-//! What a connection receives is bounded by itself: one call of recv(2), of a buffer or of [`super::worker`]'s bytes to discard. It
-//! sends as long as its client takes what is sent, and a client of the same speed takes all of it.
+//! What a connection receives is bounded by itself: one call of recv(2), of a buffer or of
+//! [`super::worker`]'s bytes to discard. It sends as long as its client takes what is sent, and a
+//! client of the same speed takes all of it.
 
 /// What is left of the turn of a connection.
 #[derive(Debug)]
@@ -40,8 +41,8 @@ impl Turn {
     }
 }
 
-/// Bytes of a turn, but for the rest of its last call: a block of a large body, so that a turn costs an epoll_wait(2) per
-/// sendfile(2) of a mebibyte.
+/// Bytes of a turn, but for the rest of its last call: a block of a large body, so that a turn
+/// costs an epoll_wait(2) per sendfile(2) of a mebibyte.
 const TURN_BYTES: u64 = 1 << 20;
 /// System calls of a turn: as many as a chunked body needs for these bytes.
 const TURN_CALLS: u32 = 16;

@@ -1,7 +1,7 @@
 //! Responses queued for a socket.
 //!
-//! Headers and small bodies share one buffer, so that one small response, or many, leave in one send(2). Larger bodies are
-//! sent from the file of their block.
+//! Headers and small bodies share one buffer, so that one small response, or many, leave in one
+//! send(2). Larger bodies are sent from the file of their block.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -147,7 +147,8 @@ impl WriteQueue {
             self.advance(sent);
             turn.charge(sent);
             bytes += sent as u64;
-            // Another call would fail with `EAGAIN`; the event loop reports when the socket is writable.
+            // Another call would fail with `EAGAIN`; the event loop reports when the socket is
+            // writable.
             if sent < wanted && !self.is_empty() {
                 break false;
             }
@@ -364,7 +365,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Sends in turns until the queue is empty: the most bytes and calls of a turn, and the number of turns.
+    /// Sends in turns until the queue is empty: the most bytes and calls of a turn, and the number
+    /// of turns.
     fn in_turns(mut queue: WriteQueue, content: &Content) -> (u64, usize, usize) {
         let (mut bytes_max, mut calls_max, mut turns) = (0, 0, 0);
         while !queue.is_empty() {

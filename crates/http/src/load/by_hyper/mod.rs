@@ -1,5 +1,5 @@
-//! The transport of TLS and HTTP/2: hyper on an executor per worker. A connection is a task, and each of its streams another
-//! one.
+//! The transport of TLS and HTTP/2: hyper on an executor per worker. A connection is a task, and
+//! each of its streams another one.
 
 mod connection;
 mod slots;
@@ -95,7 +95,8 @@ fn advance(shared: &Rc<Shared>) -> u64 {
 /// Registers a descriptor with the executor.
 #[allow(
     deprecated,
-    reason = "for descriptors that change under way; a borrowed one stays what it is, and the replacement is unsafe"
+    reason = "for descriptors that change under way; a borrowed one stays what it is, and the \
+              replacement is unsafe"
 )]
 fn watch(fd: BorrowedFd<'_>) -> io::Result<AsyncFd<BorrowedFd<'_>>> {
     AsyncFd::with_interest(fd, Interest::READABLE)

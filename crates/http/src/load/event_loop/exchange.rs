@@ -53,8 +53,8 @@ impl EventLoop {
         }
     }
 
-    /// Reads from a connection. Of large bodies only what arrives with the header is copied: the kernel discards the rest, which
-    /// costs a fraction of that.
+    /// Reads from a connection. Of large bodies only what arrives with the header is copied: the
+    /// kernel discards the rest, which costs a fraction of that.
     pub(super) fn read(&mut self, worker: &mut LoadWorker, number: u32) {
         if self.in_long_body(number).is_some() {
             return self.discard(worker, number);

@@ -6,10 +6,11 @@ use linerate_sys::timer::TimerFd;
 
 /// Two timers, armed only when none of them expires soon enough.
 ///
-/// On a virtual machine each change of the next timer of a CPU programs an emulated clock, which can cost more than a request.
-/// A timeout per wait would be armed and cancelled with every response. When the only timer expires, the kernel falls back to
-/// its tick, and back when the next one is armed; with the deadline after the next one armed as well, a timer is always nearer
-/// than the tick, and each due time programs the clock once.
+/// On a virtual machine each change of the next timer of a CPU programs an emulated clock, which
+/// can cost more than a request. A timeout per wait would be armed and cancelled with every
+/// response. When the only timer expires, the kernel falls back to its tick, and back when the next
+/// one is armed; with the deadline after the next one armed as well, a timer is always nearer than
+/// the tick, and each due time programs the clock once.
 #[derive(Debug)]
 pub(super) struct PacingTimer {
     timers: [Timer; 2],
@@ -38,7 +39,8 @@ impl PacingTimer {
         self.timers.each_ref().map(|timer| &timer.fd)
     }
 
-    /// Expires at `at_ns` of the monotonic clock or earlier, and then at `then_ns` or earlier where that is known.
+    /// Expires at `at_ns` of the monotonic clock or earlier, and then at `then_ns` or earlier where
+    /// that is known.
     ///
     /// # Errors
     /// The operating system's.

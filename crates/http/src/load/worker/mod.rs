@@ -1,7 +1,7 @@
 //! A worker: phases, pace, connections and statistics of one thread, whatever carries its requests.
 //!
-//! A slot carries one request at a time, or one pipeline: a connection of HTTP/1.1 is one slot, a connection of HTTP/2 has a
-//! slot per stream.
+//! A slot carries one request at a time, or one pipeline: a connection of HTTP/1.1 is one slot, a
+//! connection of HTTP/2 has a slot per stream.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -61,7 +61,8 @@ struct ConnectionState {
 
 /// Carries the requests of a worker.
 pub(super) trait Transport {
-    /// Sends a request that was due at `due_ns` on a free slot; `false` when the slot is not free any more.
+    /// Sends a request that was due at `due_ns` on a free slot; `false` when the slot is not free
+    /// any more.
     fn assign(&mut self, slot: u32, due_ns: u64, worker: &mut LoadWorker) -> bool;
 }
 
@@ -174,7 +175,8 @@ impl LoadWorker {
         }
     }
 
-    /// A connection is open. Returns whether it is ready only after the response to a first request, which the caller sends.
+    /// A connection is open. Returns whether it is ready only after the response to a first
+    /// request, which the caller sends.
     pub(super) fn arrived(&mut self, number: u32, elapsed_ns: u64) -> bool {
         self.ramp.arrived();
         self.recorder.connected(elapsed_ns);
@@ -208,8 +210,9 @@ impl LoadWorker {
         self.end_first_request(number);
         let connection = &mut self.connections[number as usize];
         connection.is_open = false;
-        // Of an idle connection that is reopened, a response alone shows that the server has accepted it. Announced closes
-        // are not limited in number, so these would be requests without end.
+        // Of an idle connection that is reopened, a response alone shows that the server has
+        // accepted it. Announced closes are not limited in number, so these would be requests
+        // without end.
         if loss != Loss::Announced && matches!(self.spec.mode, Mode::Idle { .. }) {
             connection.was_ready = false;
         }
@@ -262,8 +265,8 @@ impl LoadWorker {
         }
     }
 
-    /// Due requests have no free connection. If the oldest is older than the response timeout, the offered rate cannot be
-    /// sustained, and the load ends.
+    /// Due requests have no free connection. If the oldest is older than the response timeout, the
+    /// offered rate cannot be sustained, and the load ends.
     fn record_backlog(&mut self, age_ns: u64, now_ns: u64) {
         self.starved_until_ns = now_ns;
         self.recorder.backlog(age_ns);
@@ -291,8 +294,8 @@ impl LoadWorker {
         self.in_flight += count as u64;
     }
 
-    /// A request that was due at `due_ns` is sent; in a closed loop it is due when it is sent. `None` when the window of a closed
-    /// loop has ended meanwhile.
+    /// A request that was due at `due_ns` is sent; in a closed loop it is due when it is sent.
+    /// `None` when the window of a closed loop has ended meanwhile.
     pub(super) fn sending(&self, due_ns: u64) -> Option<Sent> {
         let sent_ns = clock::monotonic_ns();
         let is_late = || {
@@ -429,8 +432,8 @@ impl LoadWorker {
         self.run_state.window().is_some() && (!self.free.is_empty() || !self.pace.needs_free())
     }
 
-    /// Whether a free slot needs the worker: an open loop assigns due requests, a pause must be ended, and a drain ends with
-    /// its last response.
+    /// Whether a free slot needs the worker: an open loop assigns due requests, a pause must be
+    /// ended, and a drain ends with its last response.
     #[cfg(feature = "tls")]
     pub(super) fn needs_wakeup(&self) -> bool {
         self.run_state.window().is_none() || !matches!(self.pace, Pace::Closed)

@@ -7,8 +7,8 @@ use linerate_sys::poll::Interest;
 use crate::server::machine::Machine;
 use crate::server::write_queue::WriteQueue;
 
-/// Connections by index. An index is reused only after [`Self::recycle`]: an event that was received together with the one
-/// that closed a connection must not match a later connection.
+/// Connections by index. An index is reused only after [`Self::recycle`]: an event that was
+/// received together with the one that closed a connection must not match a later connection.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionTable {
     slots: Vec<Option<Connection>>,

@@ -1,9 +1,11 @@
 //! A server thread: an event loop over its listeners and connections.
 //!
-//! A request costs two system calls, recv(2) and send(2), and a share of an epoll_wait(2). All connections share one receive
-//! buffer; only incomplete requests and responses are kept per connection.
+//! A request costs two system calls, recv(2) and send(2), and a share of an epoll_wait(2). All
+//! connections share one receive buffer; only incomplete requests and responses are kept per
+//! connection.
 //!
-//! Connections take turns ([`Turn`]): epoll_wait(2) reports a connection with more to send again, behind all others that are ready.
+//! Connections take turns ([`Turn`]): epoll_wait(2) reports a connection with more to send again,
+//! behind all others that are ready.
 //!
 //! [`Turn`]: super::turn::Turn
 

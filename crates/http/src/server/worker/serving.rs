@@ -97,7 +97,8 @@ impl ConnectionIo {
     ) -> io::Result<Outcome> {
         let fresh = self.buffer.get(new..filled).unwrap_or_default();
         match &mut connection.partial {
-            // No header ends without a line feed: one that arrives byte by byte is not parsed from its start each time.
+            // No header ends without a line feed: one that arrives byte by byte is not parsed from
+            // its start each time.
             Some(partial) if new > 0 && filled < HEADER_BYTES_MAX && !fresh.contains(&b'\n') => {
                 partial.input.extend_from_slice(fresh);
                 Ok(READ)
@@ -106,7 +107,8 @@ impl ConnectionIo {
         }
     }
 
-    /// Responds to the first `filled` bytes of the buffer as far as the turn allows, and keeps the rest.
+    /// Responds to the first `filled` bytes of the buffer as far as the turn allows, and keeps the
+    /// rest.
     fn respond(
         &mut self,
         connection: &mut Connection,
@@ -201,8 +203,8 @@ impl ConnectionIo {
         self.close_lingering(connection)
     }
 
-    /// Lingering close: an immediate close would make the kernel send a reset for unread data, which can overtake the last
-    /// response.
+    /// Lingering close: an immediate close would make the kernel send a reset for unread data,
+    /// which can overtake the last response.
     fn close_lingering(&self, connection: &mut Connection) -> io::Result<Outcome> {
         socket::shutdown_write(&connection.fd).map_err(|error| error.source)?;
         connection.since = self.clock.ticks();
@@ -270,7 +272,8 @@ mod tests {
     use super::*;
     use crate::server::write_queue::tests::{MemoryTransport, transport};
 
-    /// Requests behind each other, of which each takes a call or two, and a client that takes everything.
+    /// Requests behind each other, of which each takes a call or two, and a client that takes
+    /// everything.
     #[test]
     fn requests_behind_each_other_are_answered_in_turns() {
         for (path, count) in [
