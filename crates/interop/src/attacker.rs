@@ -1,4 +1,5 @@
-//! A client of a chosen address of this host that breaks the rules. The server may refuse whatever it tries.
+//! A client of a chosen address of this host that breaks the rules. The server may refuse whatever
+//! it tries.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
@@ -33,7 +34,8 @@ const WRITE_WITHIN: Duration = Duration::from_millis(100);
 const ANNOUNCED_BPS: u64 = 50_000_000;
 /// Longest part of an attack: a session whose client is silent ends after 20 s.
 const PART_MAX: Duration = Duration::from_secs(15);
-/// Pause after a refusal: what is refused at once would otherwise cost this host more than the server.
+/// Pause after a refusal: what is refused at once would otherwise cost this host more than the
+/// server.
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl<'a> Attacker<'a> {
@@ -65,7 +67,8 @@ impl<'a> Attacker<'a> {
         !self.is_over.load(Ordering::Relaxed)
     }
 
-    /// The attack is not over, and this part of it has not taken so long that the server has to end it.
+    /// The attack is not over, and this part of it has not taken so long that the server has to end
+    /// it.
     pub fn goes_on_since(&self, began: Instant) -> bool {
         self.goes_on() && began.elapsed() < PART_MAX
     }
@@ -114,8 +117,8 @@ impl<'a> Attacker<'a> {
         Some(client)
     }
 
-    /// A stream of this kind ([`probe_head`]) with a token of [`RawNative::try_start_phase`]; `None` where the server does not answer
-    /// its head.
+    /// A stream of this kind ([`probe_head`]) with a token of [`RawNative::try_start_phase`];
+    /// `None` where the server does not answer its head.
     pub fn stream(&self, kind: u8, text: &Value) -> Option<TcpStream> {
         let mut stream = self.connect()?;
         stream.write_all(&probe_head(kind, token(text))).ok()?;
@@ -138,8 +141,8 @@ impl<'a> Attacker<'a> {
 }
 
 impl RawNative {
-    /// Opens and starts the phase with the largest of these numbers of streams that the server grants; returns that number and the
-    /// tokens. `phase` is the number of the last phase.
+    /// Opens and starts the phase with the largest of these numbers of streams that the server
+    /// grants; returns that number and the tokens. `phase` is the number of the last phase.
     pub fn try_start_largest(
         &mut self,
         phase: &mut u32,
@@ -181,8 +184,9 @@ fn connect_from(from: Ipv4Addr, server: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Gives this thread the lowest precedence (setpriority(2)): attackers have CPUs of their own, and where many share those of the
-/// server and of the clients that are served, they would decide what is measured.
+/// Gives this thread the lowest precedence (setpriority(2)): attackers have CPUs of their own, and
+/// where many share those of the server and of the clients that are served, they would decide what
+/// is measured.
 pub fn give_way() {
     let thread = fs::read_link("/proc/thread-self").expect("procfs is mounted");
     let thread = thread.file_name().expect("PID/task/TID");

@@ -1,4 +1,5 @@
-//! A nats-server of a test: a free port of loopback, and a file store in a folder that ends with it.
+//! A nats-server of a test: a free port of loopback, and a file store in a folder that ends with
+//! it.
 
 use std::env;
 use std::fs;
@@ -10,7 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for a broker that starts.
 const START: Duration = Duration::from_secs(20);
-/// Environment in which its runtime returns memory soon, as docs/fleet.md advises for thousands of agents.
+/// Environment in which its runtime returns memory soon, as docs/fleet.md advises for thousands of
+/// agents.
 const MEMORY: [(&str, &str); 2] = [("GOMEMLIMIT", "90MiB"), ("GOGC", "10")];
 /// Password of all users.
 const PASSWORD: &str = "password";
@@ -35,13 +37,15 @@ pub struct BrokerTls {
 }
 
 impl Broker {
-    /// Starts a broker without users; `None`, with a note, where no nats-server is named by `NATS_SERVER_BIN` or in the path.
+    /// Starts a broker without users; `None`, with a note, where no nats-server is named by
+    /// `NATS_SERVER_BIN` or in the path.
     #[must_use]
     pub fn start() -> Option<Self> {
         Self::with_users("")
     }
 
-    /// Starts a broker that knows a coordinator and these agents of a site, with the permissions that docs/fleet.md has.
+    /// Starts a broker that knows a coordinator and these agents of a site, with the permissions
+    /// that docs/fleet.md has.
     #[must_use]
     pub fn with_permissions(site: &str, agents: &[&str]) -> Option<Self> {
         Self::with_users(&authorization(site, agents, |name| {
@@ -49,7 +53,8 @@ impl Broker {
         }))
     }
 
-    /// [`Self::with_permissions`] over TLS: clients are known by the common names of their certificates.
+    /// [`Self::with_permissions`] over TLS: clients are known by the common names of their
+    /// certificates.
     #[must_use]
     pub fn with_certificates(site: &str, agents: &[&str], tls: &BrokerTls) -> Option<Self> {
         let BrokerTls {
@@ -58,7 +63,8 @@ impl Broker {
             authority,
         } = tls;
         let tls = format!(
-            "tls {{\n  cert_file: {certificate:?}\n  key_file: {key:?}\n  ca_file: {authority:?}\n  verify_and_map: true\n}}\n"
+            "tls \
+             {{\n  cert_file: {certificate:?}\n  key_file: {key:?}\n  ca_file: {authority:?}\n  verify_and_map: true\n}}\n"
         );
         Self::with_users(
             &(tls + &authorization(site, agents, |name| format!("user: \"CN={name}\""))),
@@ -154,15 +160,12 @@ impl Drop for Broker {
 /// The users of a site. `login` is how a broker knows the user of a name.
 fn authorization(site: &str, agents: &[&str], login: impl Fn(&str) -> String) -> String {
     let coordinator = format!(
-        "{{ {}, permissions: {{\n  \
-         publish: [\"lr.{site}.cmd.>\", \"$JS.API.>\", \"$KV.LR_{site}.>\", \"$KV.LR_{site}_LEASE.>\"]\n  \
-         subscribe: [\"lr.{site}.out.>\", \"_INBOX.>\"]\n}} }}\n",
+        "{{ {}, permissions: {{\n  publish: [\"lr.{site}.cmd.>\", \"$JS.API.>\", \"$KV.LR_{site}.>\", \"$KV.LR_{site}_LEASE.>\"]\n  subscribe: [\"lr.{site}.out.>\", \"_INBOX.>\"]\n}} }}\n",
         login("coordinator")
     );
     let agent = |host: &&str| {
         format!(
-            "{{ {}, permissions: {{\n  publish: [\"lr.{site}.out.{host}.>\"]\n  \
-             subscribe: [\"lr.{site}.cmd.all\", \"lr.{site}.cmd.{host}\", \"_INBOX_{host}.>\"]\n}} }}\n",
+            "{{ {}, permissions: {{\n  publish: [\"lr.{site}.out.{host}.>\"]\n  subscribe: [\"lr.{site}.cmd.all\", \"lr.{site}.cmd.{host}\", \"_INBOX_{host}.>\"]\n}} }}\n",
             login(host)
         )
     };

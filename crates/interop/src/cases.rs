@@ -4,11 +4,12 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Cases at a time. Most of a one-second test is waiting, so this exceeds the cores; more would make the rates of the
-/// tests depend on each other.
+/// Cases at a time. Most of a one-second test is waiting, so this exceeds the cores; more would
+/// make the rates of the tests depend on each other.
 const AT_A_TIME: usize = 6;
 
-/// Runs `check` on every case, several at a time. The output of the test shows each case that panicked.
+/// Runs `check` on every case, several at a time. The output of the test shows each case that
+/// panicked.
 pub fn each_case<C: Sync + Debug>(cases: &[C], check: impl Fn(&C) + Sync) {
     let next = AtomicUsize::new(0);
     let worker = || {
@@ -47,7 +48,8 @@ pub fn report(figure: &str) {
     eprintln!("{figure}");
 }
 
-/// Says why a test is not run here. The reason is a fact about the host, never about the program under test.
+/// Says why a test is not run here. The reason is a fact about the host, never about the program
+/// under test.
 #[allow(
     clippy::print_stderr,
     reason = "the reader of the test log must see what was not tested"

@@ -10,10 +10,12 @@ pub struct Certificates {
     folder: tempfile::TempDir,
 }
 
-/// Sections of openssl-req(1). The certificates are for both ends of connections at this address of loopback.
+/// Sections of openssl-req(1). The certificates are for both ends of connections at this address of
+/// loopback.
 const CONFIG: &str = "[req]\ndistinguished_name = names\n[names]\n\
-    [authority]\nbasicConstraints = critical, CA:TRUE\n\
-    [member]\nbasicConstraints = critical, CA:FALSE\nsubjectAltName = IP:127.0.0.1\n";
+                      [authority]\nbasicConstraints = critical, CA:TRUE\n\
+                      [member]\nbasicConstraints = critical, CA:FALSE\nsubjectAltName = \
+                      IP:127.0.0.1\n";
 
 impl Certificates {
     /// Makes an authority, and a certificate for each of these common names.

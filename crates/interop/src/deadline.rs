@@ -3,11 +3,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a test waits before it calls a program hung. Generous, because a busy machine is not a defect.
+/// How long a test waits before it calls a program hung. Generous, because a busy machine is not a
+/// defect.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The kernel offers no notification for most of what tests wait for (a listener, an exit, a line of output of
-/// another process), so the question is asked again in this rhythm.
+/// The kernel offers no notification for most of what tests wait for (a listener, an exit, a line
+/// of output of another process), so the question is asked again in this rhythm.
 const RHYTHM: Duration = Duration::from_millis(2);
 
 /// Asks until there is an answer; `None` when `limit` has passed without one.

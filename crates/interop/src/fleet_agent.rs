@@ -92,7 +92,8 @@ impl FleetAgent {
             .expect("the agent reads");
     }
 
-    /// Sends a plan for this agent's address with ports, and its partners; returns the port of its server.
+    /// Sends a plan for this agent's address with ports, and its partners; returns the port of its
+    /// server.
     pub fn plan(&mut self, partners: &[&str], first_port: u16, lease_ms: u64) -> u64 {
         let body = json!({
             "lease_ms": lease_ms,

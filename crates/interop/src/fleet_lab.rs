@@ -1,5 +1,5 @@
-//! A fleet on one machine: a network namespace for each host, with sshd(8) on a management network and a link of its own to a
-//! switch.
+//! A fleet on one machine: a network namespace for each host, with sshd(8) on a management network
+//! and a link of its own to a switch.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,7 +33,8 @@ pub struct FleetLab {
     sshds: Vec<Process>,
 }
 
-/// Interface of a host in the tested network, and its port on the switch with the number of the host.
+/// Interface of a host in the tested network, and its port on the switch with the number of the
+/// host.
 const DATA: &str = "data";
 /// Interface of a host in the management network.
 const MANAGEMENT: &str = "mgmt";
@@ -44,8 +45,8 @@ const SERVER_PORT: u16 = 5201;
 const PATH: &str = "lab";
 
 impl FleetLab {
-    /// A host for each link, named `h0`, `h1` …; `None`, with the reason printed, where this machine has no namespaces or no
-    /// sshd.
+    /// A host for each link, named `h0`, `h1` …; `None`, with the reason printed, where this
+    /// machine has no namespaces or no sshd.
     #[must_use]
     pub fn new(links: &[HostLink]) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -154,8 +155,8 @@ impl FleetLab {
         }
     }
 
-    /// Divides the hosts into two racks, the first with the first `size` hosts, joined by an uplink of 1 Gbit/s that carries one
-    /// pair at a time.
+    /// Divides the hosts into two racks, the first with the first `size` hosts, joined by an uplink
+    /// of 1 Gbit/s that carries one pair at a time.
     pub fn divide(&mut self, size: usize) {
         let switch = self.switch();
         run(&format!("ip -n {switch} link add sw-rack type bridge"));
@@ -183,7 +184,8 @@ impl FleetLab {
         self.has_two_paths = true;
     }
 
-    /// Starts the original iperf3 as the server of a host, which is a server without an agent in the inventory.
+    /// Starts the original iperf3 as the server of a host, which is a server without an agent in
+    /// the inventory.
     pub fn serve_stock(&mut self, number: usize) {
         let (address, port) = (data_address(number), SERVER_PORT.to_string());
         let words = ["-s", "-B", &address, "-p", &port, "--forceflush"];
@@ -213,11 +215,13 @@ impl FleetLab {
             "{inside} nft add chain inet filter input {{ type filter hook input priority 0; }}"
         ));
         run(&format!(
-            "{inside} nft add rule inet filter input ip saddr {source} limit rate over 12 mbytes/second drop"
+            "{inside} nft add rule inet filter input ip saddr {source} limit rate over 12 \
+             mbytes/second drop"
         ));
     }
 
-    /// Sends what a host has for the tested network through its interface in the management network.
+    /// Sends what a host has for the tested network through its interface in the management
+    /// network.
     pub fn misroute(&self, number: usize) {
         let (host, address) = (self.host(number), data_address(number));
         run(&format!(
@@ -259,8 +263,9 @@ impl FleetLab {
         }
         let user = std::env::var("USER").unwrap_or_else(|_| "root".to_owned());
         config += &format!(
-            "Host *\n  User {user}\n  Port {SSH_PORT}\n  IdentityFile {}\n  IdentitiesOnly yes\n  UserKnownHostsFile {}\n  \
-             GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n",
+            "Host *\n  User {user}\n  Port {SSH_PORT}\n  IdentityFile {}\n  IdentitiesOnly yes\n  \
+             UserKnownHostsFile {}\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking \
+             yes\n",
             user_key.display(),
             self.file("known_hosts").display()
         );
@@ -273,9 +278,10 @@ impl FleetLab {
         let state = self.file(&format!("state{number}"));
         fs::create_dir(&state).expect("a folder");
         let config = format!(
-            "Port {SSH_PORT}\nListenAddress {}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\nStrictModes no\n\
-             PermitRootLogin yes\nPrintMotd no\nSetEnv PATH={folder}:/usr/bin:/bin:/usr/sbin:/sbin XDG_STATE_HOME={state} \
-             XDG_CACHE_HOME={state}\n",
+            "Port {SSH_PORT}\nListenAddress {}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile \
+             none\nUsePAM no\nStrictModes no\n\
+             PermitRootLogin yes\nPrintMotd no\nSetEnv PATH={folder}:/usr/bin:/bin:/usr/sbin:/sbin \
+             XDG_STATE_HOME={state} XDG_CACHE_HOME={state}\n",
             management_address(number),
             self.file(&format!("host{number}")).display(),
             self.file("authorized_keys").display(),
@@ -317,7 +323,8 @@ impl FleetLab {
         );
     }
 
-    /// Starts the sshd of a host again, with these lines before those of the others (sshd_config(5): the first one counts).
+    /// Starts the sshd of a host again, with these lines before those of the others
+    /// (sshd_config(5): the first one counts).
     pub fn configure_sshd(&mut self, number: usize, lines: &str) {
         self.end_sshd(number);
         prepend(&self.sshd_config(number), lines);
@@ -331,7 +338,8 @@ impl FleetLab {
         self.sshds[number].stderr()
     }
 
-    /// These lines come before those of the coordinator's configuration of ssh(1): the first one counts.
+    /// These lines come before those of the coordinator's configuration of ssh(1): the first one
+    /// counts.
     pub fn configure_ssh(&self, lines: &str) {
         prepend(&self.ssh_config(), lines);
     }
@@ -424,7 +432,8 @@ impl FleetLab {
         (0..self.hosts).flat_map(of_host).collect()
     }
 
-    /// Ids and command lines of all processes of a host but sshd and its own server, in the order of their ids.
+    /// Ids and command lines of all processes of a host but sshd and its own server, in the order
+    /// of their ids.
     #[must_use]
     pub fn processes_of(&self, number: usize) -> Vec<(u32, String)> {
         let output = Command::new("ip")
@@ -490,8 +499,8 @@ impl FleetLab {
         assert!(wait_until(within, || left().is_empty()), "{:?}", left());
     }
 
-    /// Takes the cables of a host out of the switch, without a message to anyone: that of the management network, and that of
-    /// the tested one as well if `are_both`.
+    /// Takes the cables of a host out of the switch, without a message to anyone: that of the
+    /// management network, and that of the tested one as well if `are_both`.
     pub fn unplug(&self, number: usize, are_both: bool) {
         let ports = [format!("m{number}"), format!("d{number}")];
         for port in ports.iter().take(1 + usize::from(are_both)) {

@@ -18,8 +18,8 @@ pub enum FlowMode {
 /// Shortest datagram that holds the header.
 pub const FORGED_BYTES: usize = 120;
 
-/// Datagram `number` of a flow, as 2.1.8 writes it, for this many steps of 10 ms and 100 Mbit/s; `back_port` is where a
-/// client with `-d` listens.
+/// Datagram `number` of a flow, as 2.1.8 writes it, for this many steps of 10 ms and 100 Mbit/s;
+/// `back_port` is where a client with `-d` listens.
 pub fn forged(mode: FlowMode, number: i32, ticks: u32, back_port: u16) -> [u8; FORGED_BYTES] {
     let (first, second) = match mode {
         FlowMode::Forward => (0x4801_0098, 0),

@@ -44,7 +44,8 @@ impl HttpLab {
         Self::start_by(&client, &server, SERVER, arguments)
     }
 
-    /// The pair of commands in the help of `linerate http lab`: a server with a token, and no server of TCP tests.
+    /// The pair of commands in the help of `linerate http lab`: a server with a token, and no
+    /// server of TCP tests.
     pub fn of_the_help(net: &Net) -> Self {
         let [client, server] = [&net.a, &net.b].map(|name| ["ip", "netns", "exec", name.as_str()]);
         let address = format!("{SERVER}:{}", free_http_port());
@@ -67,8 +68,8 @@ impl HttpLab {
         Self::launch(client, server, &words, format!("http://{address}"), control)
     }
 
-    /// nginx, which serves one path (1 KiB), and an agent beside it. `words` are those of its `listen` line, such as
-    /// `ssl http2`; the client is started by `client`.
+    /// nginx, which serves one path (1 KiB), and an agent beside it. `words` are those of its
+    /// `listen` line, such as `ssl http2`; the client is started by `client`.
     pub fn beside_nginx(words: &str, client: &[&str]) -> Self {
         let nginx = Nginx::with_protocol(words, KEPT_OPEN);
         let lab = Self::beside(nginx.address, nginx.url("/1k"), client);
@@ -91,7 +92,8 @@ impl HttpLab {
         )
     }
 
-    /// Starts the server or agent, ready for clients; `control` is where its control channel listens.
+    /// Starts the server or agent, ready for clients; `control` is where its control channel
+    /// listens.
     fn launch(
         client: &[&str],
         server: &[&str],
@@ -138,14 +140,21 @@ impl HttpLab {
         self.folder.path().join(name).display().to_string()
     }
 
-    /// Writes a plan with short cells: what `text` says comes behind the defaults, which it may begin with.
+    /// Writes a plan with short cells: what `text` says comes behind the defaults, which it may
+    /// begin with.
     pub fn plan(&self, name: &str, text: &str) -> String {
         self.plan_of_usual_length(name, &format!("{SHORT}{text}"))
     }
 
     /// Writes a plan file of a matrix with 1 KiB and these numbers of connections.
     pub fn plan_of_one_cell(&self, name: &str, connections: &str) -> String {
-        self.plan(name, &format!("[phase2]\npayloads = [\"1k\"]\nconnections = [{connections}]\nrefine_knee = false\n"))
+        self.plan(
+            name,
+            &format!(
+                "[phase2]\npayloads = [\"1k\"]\nconnections = [{connections}]\nrefine_knee = \
+                 false\n"
+            ),
+        )
     }
 
     /// Writes a plan file of this text, whose cells take as long as those of a user.
@@ -155,7 +164,8 @@ impl HttpLab {
         path
     }
 
-    /// The files of the runs in a directory of runs, with what they hold, in the order of their names.
+    /// The files of the runs in a directory of runs, with what they hold, in the order of their
+    /// names.
     pub fn runs(&self, directory: &str) -> Vec<(String, Value)> {
         let entries = fs::read_dir(PathBuf::from(self.path(directory)).join("cells"));
         let paths = entries
@@ -179,7 +189,8 @@ impl HttpLab {
         runs
     }
 
-    /// Starts `linerate http` with these words, and what it needs for the control channel, if there is one.
+    /// Starts `linerate http` with these words, and what it needs for the control channel, if there
+    /// is one.
     pub fn client(&self, words: &[&str]) -> Process {
         let Some(HttpControl { address }) = self.control else {
             return self.client_without(words);
@@ -207,7 +218,8 @@ impl HttpLab {
         self.client(words).finish_within(LAB_TIMEOUT)
     }
 
-    /// Runs an experiment of this plan to its end, in a directory of its own, and reads what it found.
+    /// Runs an experiment of this plan to its end, in a directory of its own, and reads what it
+    /// found.
     #[track_caller]
     pub fn study(&self, words: &[&str], plan: &str) -> HttpStudy {
         self.study_of(words, &self.url, plan)
@@ -220,7 +232,8 @@ impl HttpLab {
         HttpStudy::of(self.run(&[words, &[url, plan, "--out", &directory, "--json"]].concat()))
     }
 
-    /// The path of a directory that does not exist yet: a study resumes the one that a directory holds.
+    /// The path of a directory that does not exist yet: a study resumes the one that a directory
+    /// holds.
     fn new_directory(&self) -> String {
         let paths = (0_u32..).map(|number| self.path(&format!("runs{number}")));
         let free = paths.into_iter().find(|path| fs::metadata(path).is_err());
@@ -228,7 +241,8 @@ impl HttpLab {
     }
 }
 
-/// A program that is started by these words, or by itself without any. Both ends of a test have one state directory.
+/// A program that is started by these words, or by itself without any. Both ends of a test have one
+/// state directory.
 fn command(prefix: &[&str], state: &TempDir) -> Command {
     let mut command = match prefix {
         [] => Command::new(ours().path()),
@@ -291,8 +305,8 @@ impl HttpStudy {
             .unwrap_or_default()
     }
 
-    /// Whether other programs used much of a CPU, where both ends are on one host, or the hypervisor gave CPU time to
-    /// other guests.
+    /// Whether other programs used much of a CPU, where both ends are on one host, or the
+    /// hypervisor gave CPU time to other guests.
     pub fn is_disturbed(&self) -> bool {
         let cpus = self.json["client"]["cpus"].as_f64().unwrap_or(1.0);
         let is_disturbed = |cell: &Value| {
@@ -357,14 +371,17 @@ impl fmt::Debug for HttpStudy {
 const KEPT_OPEN: &str = "keepalive_requests 10000000;";
 /// CPUs that other programs may use before a verdict is theirs.
 const OTHERS_MAX: f64 = 0.4;
-/// Share of the CPU time of a host that other guests took: less than what makes the program call a cell invalid.
+/// Share of the CPU time of a host that other guests took: less than what makes the program call a
+/// cell invalid.
 const STEAL_MAX: f64 = 0.04;
 /// Longer than any experiment of a test takes on a busy machine.
 const LAB_TIMEOUT: Duration = Duration::from_secs(900);
 /// What tests want of every plan: as little time as an answer needs.
-const SHORT: &str = "version = 1\n[defaults]\nwarmup = \"200ms\"\nduration = \"1s\"\ncooldown = \"0s\"\nrepeats = 1\n\
+const SHORT: &str = "version = 1\n[defaults]\nwarmup = \"200ms\"\nduration = \"1s\"\ncooldown = \
+                     \"0s\"\nrepeats = 1\n\
                      ramp = \"max\"\n";
 
 /// Starts a program that may have 256 descriptors and cannot have more, although it is root's.
-pub const FEW_DESCRIPTORS: &str = "ulimit -n 256; \
-    setpriv --bounding-set=-sys_resource true 2>/dev/null && exec setpriv --bounding-set=-sys_resource \"$@\"; exec \"$@\"";
+pub const FEW_DESCRIPTORS: &str = "ulimit -n 256; setpriv --bounding-set=-sys_resource true \
+                                   2>/dev/null && exec setpriv --bounding-set=-sys_resource \
+                                   \"$@\"; exec \"$@\"";

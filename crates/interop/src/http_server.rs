@@ -10,7 +10,8 @@ use crate::net::free_http_port;
 use crate::process::{Finished, Process, Signal};
 use crate::program::ours;
 
-/// A running server, by default on a port of its own of 127.0.0.1, without its control channel and without TCP tests.
+/// A running server, by default on a port of its own of 127.0.0.1, without its control channel and
+/// without TCP tests.
 #[derive(Debug)]
 pub struct HttpServer {
     /// Where it listens.
@@ -186,7 +187,8 @@ impl HttpClient {
     }
 }
 
-/// Waits until a connection is answered with this status. Returns how many were answered in another way or closed.
+/// Waits until a connection is answered with this status. Returns how many were answered in another
+/// way or closed.
 pub fn wait_for_status(server: &HttpServer, status: u16) -> usize {
     let mut others = 0;
     let seen = wait_for(TIMEOUT, || {

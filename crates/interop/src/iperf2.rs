@@ -72,8 +72,8 @@ pub struct Iperf2Server {
 }
 
 impl Iperf2Server {
-    /// Starts a server and waits until it can be reached. It does not connect: the original would take the
-    /// connection for a test.
+    /// Starts a server and waits until it can be reached. It does not connect: the original would
+    /// take the connection for a test.
     #[track_caller]
     pub fn start(program: Iperf2, words: &str) -> Self {
         let port = free_port_run(2);
@@ -113,8 +113,9 @@ impl Iperf2Server {
         self.process.finish_within(Duration::from_secs(10))
     }
 
-    /// Waits until every flow the server has announced has its line of numbers. Interrupted earlier, the original
-    /// waits for ever for flows it still holds. Only a wait: what then is missing, the test will miss.
+    /// Waits until every flow the server has announced has its line of numbers. Interrupted
+    /// earlier, the original waits for ever for flows it still holds. Only a wait: what then is
+    /// missing, the test will miss.
     fn settle(&self) {
         let is_settled =
             |report: &str| totals(report).len() >= report.matches("connected with").count();
@@ -161,8 +162,8 @@ pub fn each_pairing(client: &str, server: &str, check: impl Fn(&Finished, &Finis
     });
 }
 
-/// A test for each mode: in every pairing a client with these words runs against a server with these words, and the check
-/// looks at the output of both.
+/// A test for each mode: in every pairing a client with these words runs against a server with
+/// these words, and the check looks at the output of both.
 #[macro_export]
 macro_rules! iperf2_modes {
     ($($name:ident: $client:literal, $server:literal => $check:expr;)*) => {$(

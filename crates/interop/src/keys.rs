@@ -14,7 +14,8 @@ use crate::program::Program;
 use crate::service::Service;
 use crate::session::Server;
 
-/// A pair of RSA keys and a file with the only user, mario, whose password is rossi. They go when this goes.
+/// A pair of RSA keys and a file with the only user, mario, whose password is rossi. They go when
+/// this goes.
 pub struct Keys {
     folder: TempDir,
 }
@@ -74,7 +75,8 @@ impl Keys {
         Process::start(command).finish()
     }
 
-    /// The login of a user as clients make it, sent `clock_offset_s` from now, with openssl's name of the padding.
+    /// The login of a user as clients make it, sent `clock_offset_s` from now, with openssl's name
+    /// of the padding.
     pub fn token(&self, user: &str, password: &str, clock_offset_s: i64, padding: &str) -> String {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)

@@ -60,8 +60,9 @@ impl Net {
         Some(net)
     }
 
-    /// Two hosts with a router between them, whose interfaces are [`CLIENT_PORT`] and [`SERVER_PORT`]. No end and no hop
-    /// combines segments, so that a shaper and a rule see every packet.
+    /// Two hosts with a router between them, whose interfaces are [`CLIENT_PORT`] and
+    /// [`SERVER_PORT`]. No end and no hop combines segments, so that a shaper and a rule see every
+    /// packet.
     pub fn routed() -> Option<Self> {
         let net = Self::empty(true)?;
         let middle = net.middle.as_deref().unwrap_or_default();
@@ -134,7 +135,8 @@ impl Net {
         }
     }
 
-    /// Takes the server's interface down: no packet arrives in either direction, and no error is reported.
+    /// Takes the server's interface down: no packet arrives in either direction, and no error is
+    /// reported.
     pub fn cut(&self) {
         run(&format!("ip -n {} link set {DEVICE} down", self.b));
     }

@@ -1,4 +1,5 @@
-//! A host of native tests: the programs that run there have one state directory, with a key and the servers they know.
+//! A host of native tests: the programs that run there have one state directory, with a key and the
+//! servers they know.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

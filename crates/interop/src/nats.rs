@@ -1,4 +1,5 @@
-//! A client of a broker that reads and writes the text protocol of NATS itself: what it publishes is a test's choice.
+//! A client of a broker that reads and writes the text protocol of NATS itself: what it publishes
+//! is a test's choice.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -61,7 +62,8 @@ impl NatsClient {
         panic!("no message that fits within {TIMEOUT:?}");
     }
 
-    /// The next line that fits, without its end. Answers what the broker sends to see whether its client is there.
+    /// The next line that fits, without its end. Answers what the broker sends to see whether its
+    /// client is there.
     #[track_caller]
     fn line_where(&mut self, fits: impl Fn(&str) -> bool) -> String {
         let until = Instant::now() + TIMEOUT;

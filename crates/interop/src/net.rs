@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-/// Ports are handed out below the kernel's ephemeral range (32768 and up), so that no client can be given one of them
-/// between the moment it is found free and the moment the server binds it.
+/// Ports are handed out below the kernel's ephemeral range (32768 and up), so that no client can be
+/// given one of them between the moment it is found free and the moment the server binds it.
 const FIRST_PORT: u16 = 10_000;
 const PORTS: u16 = 22_000;
 
@@ -23,8 +23,8 @@ pub fn free_port() -> u16 {
     free_port_run(1)
 }
 
-/// A port for an HTTP server. The next one stays free: our clients look for a control channel there, and
-/// another test's server would count that as a request.
+/// A port for an HTTP server. The next one stays free: our clients look for a control channel
+/// there, and another test's server would count that as a request.
 pub(crate) fn free_http_port() -> u16 {
     free_port_run(2)
 }
@@ -33,7 +33,8 @@ pub(crate) fn free_http_port() -> u16 {
 pub fn free_port_run(count: u16) -> u16 {
     static NEXT: Mutex<Option<u16>> = Mutex::new(None);
     let mut next = NEXT.lock().unwrap_or_else(PoisonError::into_inner);
-    // Consecutive tests in one part begin at different places: connections of the last one may still be closing.
+    // Consecutive tests in one part begin at different places: connections of the last one may
+    // still be closing.
     let mut offset = next.unwrap_or_else(|| wrapped(process::id() * 97, PORTS_OF_PART));
     let in_use = ports_in_use();
     for _ in 0..PORTS_OF_PART {
@@ -62,8 +63,9 @@ fn wrapped(number: u32, end: u16) -> u16 {
     u16::try_from(number % u32::from(end)).unwrap_or(0)
 }
 
-/// Local ports of all sockets, as procfs lists them (`/proc/net/tcp`, `/proc/net/udp`). To bind a port and close it again would
-/// not do: a process that another thread forks meanwhile holds the socket until it executes its program.
+/// Local ports of all sockets, as procfs lists them (`/proc/net/tcp`, `/proc/net/udp`). To bind a
+/// port and close it again would not do: a process that another thread forks meanwhile holds the
+/// socket until it executes its program.
 fn ports_in_use() -> BTreeSet<u16> {
     let lists =
         ["tcp", "tcp6", "udp", "udp6"].map(|list| fs::read_to_string(format!("/proc/net/{list}")));
@@ -110,7 +112,8 @@ pub fn is_bound_udp_beside(process: u32, port: u16) -> bool {
     })
 }
 
-/// Reads one line of `/proc/net/tcp` (proc_net_tcp of the kernel documentation): `sl local remote state …`.
+/// Reads one line of `/proc/net/tcp` (proc_net_tcp of the kernel documentation):
+/// `sl local remote state …`.
 fn is_listener(line: &str, port: u16) -> bool {
     let mut words = line.split_whitespace();
     let local = words.nth(1).and_then(|address| address.rsplit_once(':'));
@@ -118,7 +121,8 @@ fn is_listener(line: &str, port: u16) -> bool {
     local_port == Some(port) && words.nth(1) == Some("0A")
 }
 
-/// A UDP socket of this address that sends to a port of this host, and waits this long for what arrives.
+/// A UDP socket of this address that sends to a port of this host, and waits this long for what
+/// arrives.
 #[track_caller]
 pub fn udp_socket(address: &str, port: u16, timeout: Duration) -> UdpSocket {
     let socket = UdpSocket::bind((address, 0)).expect("a loopback address");

@@ -12,7 +12,8 @@ use crate::deadline::{TIMEOUT, wait_for};
 use crate::net::{free_http_port, listens};
 use crate::process::Process;
 
-/// A running nginx of one process, on a port of its own of 127.0.0.1, with its files in a folder of its own.
+/// A running nginx of one process, on a port of its own of 127.0.0.1, with its files in a folder of
+/// its own.
 #[derive(Debug)]
 pub struct Nginx {
     /// Where it listens.
@@ -24,13 +25,14 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts it with files of 1, 10 and 100 KiB (`/1k`, `/10k`, `/100k`) and what `server` adds to its `server` block;
-    /// `ROOT` in that text becomes the folder of the files.
+    /// Starts it with files of 1, 10 and 100 KiB (`/1k`, `/10k`, `/100k`) and what `server` adds to
+    /// its `server` block; `ROOT` in that text becomes the folder of the files.
     pub fn start(server: &str) -> Self {
         Self::with_protocol("", server)
     }
 
-    /// The same with words for its `listen` line, such as `ssl http2`; `ssl` comes with a certificate of its own.
+    /// The same with words for its `listen` line, such as `ssl http2`; `ssl` comes with a
+    /// certificate of its own.
     pub fn with_protocol(words: &str, server: &str) -> Self {
         let certificate = words.contains("ssl").then(Certificate::make);
         let tls = certificate
@@ -110,7 +112,8 @@ fn write_files(folder: &Path) {
     }
 }
 
-/// Without a master, so that ending the process ends all of it, and with nothing outside the folder.
+/// Without a master, so that ending the process ends all of it, and with nothing outside the
+/// folder.
 fn configuration(folder: &Path, address: SocketAddr, words: &str, server: &str) -> String {
     let folder = folder.display().to_string();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]

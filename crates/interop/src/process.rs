@@ -40,7 +40,8 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// Sends it to a process. The shell does it, because the call itself needs code this crate must not contain.
+    /// Sends it to a process. The shell does it, because the call itself needs code this crate must
+    /// not contain.
     pub fn send_to(self, pid: u32) {
         let name = match self {
             Self::Interrupt => "INT",
@@ -133,7 +134,8 @@ impl Process {
         );
     }
 
-    /// The word behind `name` at the start of a line of standard output, once that line is complete.
+    /// The word behind `name` at the start of a line of standard output, once that line is
+    /// complete.
     pub fn printed(&self, name: &str) -> String {
         let word = wait_for(TIMEOUT, || {
             let stdout = self.stdout();
@@ -151,8 +153,8 @@ impl Process {
         word.unwrap_or_else(|| panic!("no {name}: {self:?}"))
     }
 
-    /// Waits until the process holds no more descriptors and threads than in `idle`, and returns what it holds then.
-    /// Farewells of a connection take a moment, so this is not asked once.
+    /// Waits until the process holds no more descriptors and threads than in `idle`, and returns
+    /// what it holds then. Farewells of a connection take a moment, so this is not asked once.
     pub fn wait_for_idle(&self, idle: Status) -> Status {
         let is_idle =
             |now: &Status| now.descriptors <= idle.descriptors && now.threads <= idle.threads;
@@ -333,7 +335,8 @@ impl Capture {
             .into_owned()
     }
 
-    /// Waits for the end of the pipe. A daemon that kept the pipe must not hang the test, hence the limit.
+    /// Waits for the end of the pipe. A daemon that kept the pipe must not hang the test, hence the
+    /// limit.
     fn close(&mut self) {
         if let Some(reader) = self.reader.take() {
             wait_until(Duration::from_secs(2), || reader.is_finished());

@@ -17,7 +17,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// A command that calls the program under the name `iperf3`, as a drop-in replacement is called.
+    /// A command that calls the program under the name `iperf3`, as a drop-in replacement is
+    /// called.
     pub fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(&self.path);
         command.arg0("iperf3").args(arguments);

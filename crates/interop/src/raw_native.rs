@@ -1,5 +1,5 @@
-//! A native client by hand, for tests in which it breaks the rules. The wire formats are written here once more, so that both
-//! ends of the program cannot be wrong alike.
+//! A native client by hand, for tests in which it breaks the rules. The wire formats are written
+//! here once more, so that both ends of the program cannot be wrong alike.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -53,7 +53,8 @@ impl RawNative {
         (&answer == b"LRN\x01").then_some(stream)
     }
 
-    /// A client over a connection whose ClientHello the server awaits; `None` where the handshake is not completed.
+    /// A client over a connection whose ClientHello the server awaits; `None` where the handshake
+    /// is not completed.
     pub fn over(stream: TcpStream) -> Option<Self> {
         let tls = ClientSession::new(&ClientConfig::new());
         let mut client = Self {
@@ -115,9 +116,10 @@ impl RawNative {
         self.flush();
     }
 
-    /// Sends pieces, each in a TLS record of its own, as far as the server takes them within the write timeout of the socket. The
-    /// rest goes out with the next call, which sends no new pieces before. All are encrypted before the first is sent: the server
-    /// decrypts no faster than they arrive. False once the connection is closed.
+    /// Sends pieces, each in a TLS record of its own, as far as the server takes them within the
+    /// write timeout of the socket. The rest goes out with the next call, which sends no new pieces
+    /// before. All are encrypted before the first is sent: the server decrypts no faster than they
+    /// arrive. False once the connection is closed.
     pub fn pour<'a>(&mut self, pieces: impl IntoIterator<Item = &'a [u8]>) -> bool {
         if self.poured == self.unsent.len() {
             self.unsent.clear();
@@ -259,7 +261,8 @@ pub fn stream_head(token: [u8; 16], flags: u8) -> Vec<u8> {
     head(1, token, flags)
 }
 
-/// Head of a stream of another kind: 2 for a probe, 3 for requests (`rr`), 4 for one request (`crr`, `cps`).
+/// Head of a stream of another kind: 2 for a probe, 3 for requests (`rr`), 4 for one request
+/// (`crr`, `cps`).
 pub fn probe_head(kind: u8, token: [u8; 16]) -> Vec<u8> {
     head(kind, token, 0)
 }

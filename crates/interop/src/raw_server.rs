@@ -31,8 +31,8 @@ pub enum Then {
 }
 
 impl RawServer {
-    /// Starts one that lets `response` write what follows each request without a body; it is given the number of the
-    /// request since the start, from 0 on.
+    /// Starts one that lets `response` write what follows each request without a body; it is given
+    /// the number of the request since the start, from 0 on.
     pub fn start(response: impl Fn(u64, &mut TcpStream) -> Then + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", free_http_port())).expect("a port");
         let address = listener.local_addr().expect("it is bound");

@@ -26,8 +26,9 @@ impl Service {
         Self::start_by(Command::new(ours().path()), arguments)
     }
 
-    /// The same with a command that ends in the program's name, for example one that enters a namespace first. It must
-    /// share this process's network namespace, or the caller waits for the log.
+    /// The same with a command that ends in the program's name, for example one that enters a
+    /// namespace first. It must share this process's network namespace, or the caller waits for the
+    /// log.
     #[track_caller]
     pub fn start_by(command: Command, arguments: &[&str]) -> Self {
         let port = free_port();

@@ -50,8 +50,8 @@ impl Server {
     #[track_caller]
     pub fn start_idle(program: &Program) -> (Self, Status) {
         let server = Self::start(program, &[]);
-        // Listening is not the last thing a server prepares, announcing it is. The original keeps its announcement in a
-        // buffer, but has nothing left to open.
+        // Listening is not the last thing a server prepares, announcing it is. The original keeps
+        // its announcement in a buffer, but has nothing left to open.
         if !program.is_original() {
             server.process.wait_for_stdout("Server listening", 1);
         }

@@ -1,4 +1,5 @@
-//! Hosts of a fleet at addresses of loopback, behind a script in the place of ssh(1) whose shells begin after a time.
+//! Hosts of a fleet at addresses of loopback, behind a script in the place of ssh(1) whose shells
+//! begin after a time.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,7 +12,8 @@ use crate::net::free_port_run;
 use crate::program::ours;
 use crate::skip;
 
-/// Runs the command of a host here, after the time in its file, with a machine-id of its own: two hosts with one are one machine.
+/// Runs the command of a host here, after the time in its file, with a machine-id of its own: two
+/// hosts with one are one machine.
 const SSH: &str = r#"#!/bin/sh
 while [ "$1" != -- ]; do
     [ "$1" != -G ] || exit 0
@@ -27,7 +29,8 @@ exec unshare --mount sh -c 'mount --bind "$0" /etc/machine-id && exec sh -c "$1"
 pub struct Shells(TempDir);
 
 impl Shells {
-    /// A host for each time in seconds, after which its shell begins; `None`, with the reason printed, without the right to mount.
+    /// A host for each time in seconds, after which its shell begins; `None`, with the reason
+    /// printed, without the right to mount.
     #[must_use]
     pub fn new(seconds: &[u32]) -> Option<Self> {
         let may_mount = Command::new("unshare").args(["--mount", "true"]).status();
@@ -48,7 +51,8 @@ impl Shells {
         let first_port = free_port_run(4);
         let last_port = first_port + 3;
         let mut inventory = format!(
-            "[fleet]\nname = \"shells\"\nports = \"{first_port}-{last_port}\"\ncontrol = \"shared\"\n"
+            "[fleet]\nname = \"shells\"\nports = \"{first_port}-{last_port}\"\ncontrol = \
+             \"shared\"\n"
         );
         for (number, seconds) in (1..).zip(seconds) {
             let write = |name: &str, text: String| {

@@ -12,7 +12,8 @@ pub struct Status {
     pub threads: usize,
     /// Resident memory in KiB.
     pub resident_kib: usize,
-    /// The part of it that is no file: without the code of the program, which is five times as large in a debug build.
+    /// The part of it that is no file: without the code of the program, which is five times as
+    /// large in a debug build.
     pub anonymous_kib: usize,
 }
 

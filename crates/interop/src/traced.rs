@@ -5,8 +5,9 @@ use std::process::Command;
 
 use crate::{Finished, Process};
 
-/// Runs a command to its end and returns it with its system calls named in `calls` (strace's `-e trace=`), a line each in the
-/// order in which they began; `None` where strace is not installed.
+/// Runs a command to its end and returns it with its system calls named in `calls` (strace's
+/// `-e trace=`), a line each in the order in which they began; `None` where strace is not
+/// installed.
 #[track_caller]
 pub fn traced(command: &Command, calls: &str) -> Option<(Finished, String)> {
     Command::new("strace").arg("-V").output().ok()?;

@@ -2,8 +2,9 @@
 
 /// Takes the numbers out of a report and leaves its layout.
 ///
-/// A number after blanks is a padded column: blanks and digits together become `#`, one per character, so that the
-/// width of the column stays visible. Any other number becomes `N`. Units follow the size of a number and become `U`.
+/// A number after blanks is a padded column: blanks and digits together become `#`, one per
+/// character, so that the width of the column stays visible. Any other number becomes `N`. Units
+/// follow the size of a number and become `U`.
 pub fn normalise(text: &str) -> String {
     text.lines()
         .map(normalise_line)

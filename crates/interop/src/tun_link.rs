@@ -1,5 +1,5 @@
-//! Two hosts joined by a link whose delay, order, duplicates and losses are known exactly: `link.py` carries packets between
-//! their tun devices.
+//! Two hosts joined by a link whose delay, order, duplicates and losses are known exactly:
+//! `link.py` carries packets between their tun devices.
 
 use std::path::Path;
 use std::process::Command;
@@ -29,8 +29,9 @@ pub struct LinkReport {
 const ERROR_MAX_NS: u64 = 200_000;
 
 impl TunLink {
-    /// A link that treats packets of the client as `up` and those of the server as `down` describe: objects with the members
-    /// that `link.py` documents. `None`, with the reason said, where it cannot be made.
+    /// A link that treats packets of the client as `up` and those of the server as `down` describe:
+    /// objects with the members that `link.py` documents. `None`, with the reason said, where it
+    /// cannot be made.
     pub fn new(up: &Value, down: &Value) -> Option<Self> {
         if !Path::new("/dev/net/tun").exists() {
             skip("this host has no /dev/net/tun");

@@ -37,7 +37,8 @@ pub mod state {
     pub const ACCESS_DENIED: u8 = 0xFF;
 }
 
-/// Longest silence of a peer before the test calls it hung; longer than the ten seconds a server may take to give up.
+/// Longest silence of a peer before the test calls it hung; longer than the ten seconds a server
+/// may take to give up.
 const SILENCE: Duration = Duration::from_secs(20);
 
 /// A well-formed cookie that no other test of this process uses.
@@ -222,7 +223,8 @@ impl Control {
     }
 }
 
-/// A client of which the test decides every step; its methods wait for what the server sends in between.
+/// A client of which the test decides every step; its methods wait for what the server sends in
+/// between.
 #[derive(Debug)]
 pub struct RawClient {
     /// The control connection.

@@ -1,5 +1,5 @@
-//! Rules about the repository itself: who may depend on whom, where `unsafe` may live, what no file may mention,
-//! and which tests a page names.
+//! Rules about the repository itself: who may depend on whom, where `unsafe` may live, what no file
+//! may mention, and which tests a page names.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -80,7 +80,8 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ("linerate-boundary", &["linerate-sys"]),
     ("linerate-capi", C_LIBRARY),
     ("linerate-libiperf", C_LIBRARY),
-    // Its raw clients need TLS with raw public keys, and connections from several addresses of this host.
+    // Its raw clients need TLS with raw public keys, and connections from several addresses of this
+    // host.
     ("linerate-interop", &["linerate-sys", "linerate-trust"]),
 ];
 
@@ -100,7 +101,8 @@ const UNSAFE_CRATES: [&str; 2] = ["linerate-sys", "linerate-boundary"];
 /// Crates that export symbols, whose attributes are unsafe.
 const EXPORTING_CRATES: [&str; 2] = ["linerate-capi", "linerate-libiperf"];
 
-/// What they may contain of it: attributes of functions, and the names of functions in C that a jump leads to.
+/// What they may contain of it: attributes of functions, and the names of functions in C that a
+/// jump leads to.
 const EXPORTS: [&str; 4] = [
     "#[unsafe(no_mangle)]",
     "#[unsafe(naked)]",
@@ -108,13 +110,17 @@ const EXPORTS: [&str; 4] = [
     "#![allow(unsafe_code)]",
 ];
 
-/// Words that name nothing outside this project: metaphors, and verbs of speech for programs. They occur in no name of a
-/// file, type, function or variable and in no comment. Terms that are ours on purpose are in docs/glossary.md.
-const PRIVATE_WORDS: &str = "adapter asker believed bell course crew crowd dealer deed desk figures firing flushing \
-    gathering hall heard house ledger leg lending makings newcomer nobody outbox patience processor rulebook seat somebody \
-    soundness speaker spell spoken talk teller told voice whoever wish wishes";
+/// Words that name nothing outside this project: metaphors, and verbs of speech for programs. They
+/// occur in no name of a file, type, function or variable and in no comment. Terms that are ours on
+/// purpose are in docs/glossary.md.
+const PRIVATE_WORDS: &str = "adapter asker believed bell course crew crowd dealer deed desk \
+                             figures firing flushing gathering hall heard house ledger leg lending \
+                             makings newcomer nobody outbox patience processor rulebook seat \
+                             somebody soundness speaker spell spoken talk teller told voice \
+                             whoever wish wishes";
 
-/// Terms of the field among them, and the files that they belong to: ITU-T G.107 rates calls over a path by this word.
+/// Terms of the field among them, and the files that they belong to: ITU-T G.107 rates calls over a
+/// path by this word.
 const FIELD_TERMS: [(&str, &str); 1] = [("path", "voice")];
 
 /// Foreign crates and the ones of ours that alone may use them.
@@ -298,7 +304,8 @@ fn names_and_comments_use_no_private_words() {
     );
 }
 
-/// The words of names and sentences, in lower case: `PlanTests`, `plan_tests` and `plan tests` are the same.
+/// The words of names and sentences, in lower case: `PlanTests`, `plan_tests` and `plan tests` are
+/// the same.
 fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_ascii_alphabetic())
         .flat_map(|name| {
@@ -318,7 +325,8 @@ fn words(text: &str) -> impl Iterator<Item = String> {
         })
 }
 
-/// Source text without the contents of strings, whose words belong to users and protocols. Lines keep their numbers.
+/// Source text without the contents of strings, whose words belong to users and protocols. Lines
+/// keep their numbers.
 fn without_literals(source: &str) -> String {
     let mut text = String::new();
     let mut rest = source;

@@ -1,5 +1,6 @@
-//! Goal: no text of others drives the terminal of who reads it, or passes for other text. Method: each command that prints what
-//! a file, a peer, a device or a name contains gets text with control, direction and format characters.
+//! Goal: no text of others drives the terminal of who reads it, or passes for other text. Method:
+//! each command that prints what a file, a peer, a device or a name contains gets text with
+//! control, direction and format characters.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -272,8 +273,10 @@ fn facts_of_a_file_are_shown_in_plain_text() {
     // A format character of each kind that a name of a device or a line of a tool may hold.
     let name = "e\u{202e}th\u{200b}0\u{7f}";
     let pasted = format!(
-        "### host={name} cmd=ip -d link\n2: {name}: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc pfifo_fast state UP\n\
-         ### host={name} cmd=ethtool {name}\nSettings for {name}:\n\tSpeed: 100Mb/s\n\tDuplex: Half\n\
+        "### host={name} cmd=ip -d link\n2: {name}: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc \
+         pfifo_fast state UP\n\
+         ### host={name} cmd=ethtool {name}\nSettings for {name}:\n\tSpeed: 100Mb/s\n\tDuplex: \
+         Half\n\
          \tAuto-negotiation: off\n{HOSTILE}\nnothing of this is {HOSTILE}\n"
     );
     let file = bench.file("facts.txt", &pasted);
@@ -310,7 +313,8 @@ fn inventories_are_shown_in_plain_text() {
     // Control characters are refused; the others of the kind are replaced.
     for (text_of_host, code) in [("\u{202e}\u{2066}\u{61c}\u{200b}rack", 0), (HOSTILE, 2)] {
         let inventory = format!(
-            "[[host]]\nname = \"h1\"\nrack = {0}\nlabels = {{ site = {0} }}\n\n[[host]]\nname = \"h2\"\n",
+            "[[host]]\nname = \"h1\"\nrack = {0}\nlabels = {{ site = {0} }}\n\n[[host]]\nname = \
+             \"h2\"\n",
             Value::from(text_of_host)
                 .to_string()
                 .replace('\u{7f}', "\\u007f")

@@ -1,4 +1,5 @@
-//! Live tests of the program: against the originals, against ourselves, and against peers that break the rules.
+//! Live tests of the program: against the originals, against ourselves, and against peers that
+//! break the rules.
 
 /// A server with little memory and few descriptors, and clients that want all of both.
 mod attacks {

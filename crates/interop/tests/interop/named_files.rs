@@ -1,5 +1,6 @@
-//! Goal: no file that a user names costs more memory than the longest valid one. Method: a device without an end and a sparse file of
-//! 2 GiB in the place of every file that is read whole, in a process with 1 GiB of address space.
+//! Goal: no file that a user names costs more memory than the longest valid one. Method: a device
+//! without an end and a sparse file of 2 GiB in the place of every file that is read whole, in a
+//! process with 1 GiB of address space.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;

@@ -98,7 +98,8 @@ fn pages_load_nothing_and_run_nothing() {
     }
 }
 
-/// The page as the browser understood it: it loads and runs nothing, and every chart has a name and a table.
+/// The page as the browser understood it: it loads and runs nothing, and every chart has a name and
+/// a table.
 fn inert(directory: &Path, page: &Path) -> String {
     let name = page.display();
     assert!(

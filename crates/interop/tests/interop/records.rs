@@ -1,4 +1,5 @@
-//! Records under adverse conditions: a run and its report stay as they are, and what becomes of the record is known.
+//! Records under adverse conditions: a run and its report stay as they are, and what becomes of the
+//! record is known.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -152,7 +153,8 @@ fn a_played_back_report_is_the_one_that_was_printed() {
     assert_eq!(runs(&store).len(), options.len());
 }
 
-/// Members that a report does not have: of TCP_INFO it has few, and the maximum segment size of its control connection alone.
+/// Members that a report does not have: of TCP_INFO it has few, and the maximum segment size of its
+/// control connection alone.
 const UNREPORTED: [&str; 5] = [
     "retransmit_share",
     "mss_bytes",
@@ -217,7 +219,8 @@ fn is_near(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// A shell in a mount namespace of its own: `$D` is a directory, `$S` the store, `test` runs a recorded test.
+/// A shell in a mount namespace of its own: `$D` is a directory, `$S` the store, `test` runs a
+/// recorded test.
 fn in_mounts(folder: &Path, port: u16, script: &str) -> Option<Finished> {
     let is_permitted = Command::new("unshare")
         .args(["-m", "true"])
@@ -265,7 +268,8 @@ fn a_full_disk_loses_the_record_and_nothing_else() {
     let program = ours_only!("the original keeps no records");
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::start(program, &[]);
-    let script = "test; cat /dev/zero >$D/filler 2>/dev/null || true; test; rm $D/filler; test; list; $L history check";
+    let script = "test; cat /dev/zero >$D/filler 2>/dev/null || true; test; rm $D/filler; test; \
+                  list; $L history check";
     let Some(done) = in_mounts(folder.path(), server.port, script) else {
         return;
     };
@@ -560,10 +564,10 @@ fn a_killed_sweep_keeps_its_finished_trials_and_has_ended() {
 /// Another process that writes until its input ends.
 fn lock(store: &Path) -> Process {
     let script = "import sqlite3, sys\n\
-        db = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
-        db.execute('BEGIN IMMEDIATE')\n\
-        print('locked', flush=True)\n\
-        sys.stdin.read()";
+                  db = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+                  db.execute('BEGIN IMMEDIATE')\n\
+                  print('locked', flush=True)\n\
+                  sys.stdin.read()";
     let mut command = Command::new("python3");
     command.args(["-c", script]).arg(store);
     let lock = Process::start_reading(command, std::process::Stdio::piped());

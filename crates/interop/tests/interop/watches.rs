@@ -1,7 +1,9 @@
-//! Goal: a watch keeps its grid and leaves one record per slot, whatever happens to its server and to the path. Method: two
-//! hosts in namespaces; the server is started anew, later the path is cut off, and the watch itself goes on in a second process.
+//! Goal: a watch keeps its grid and leaves one record per slot, whatever happens to its server and
+//! to the path. Method: two hosts in namespaces; the server is started anew, later the path is cut
+//! off, and the watch itself goes on in a second process.
 //!
-//! `LINERATE_WATCH_RUNS` is the number of runs, one every five seconds; `make history` sets it to 60.
+//! `LINERATE_WATCH_RUNS` is the number of runs, one every five seconds; `make history` sets it to
+//! 60.
 
 use std::env;
 use std::fs;
@@ -145,7 +147,8 @@ fn timed_a_watch_outlives_its_server_and_a_path_that_is_cut_off() {
         "{record}"
     );
 
-    // The grid has no memory: each start is that of its slot, also after the second start of the watch.
+    // The grid has no memory: each start is that of its slot, also after the second start of the
+    // watch.
     let (period_ms, first_ms) = (
         period.as_millis() as i64,
         rows[0]["started_unix_ms"].as_i64().expect("a time"),

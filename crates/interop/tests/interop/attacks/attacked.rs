@@ -1,5 +1,5 @@
-//! A server in 512 MB with 1,024 descriptors that is attacked from three addresses: clients of a fourth are served in time, its
-//! memory stays small, and it ends when it is asked to.
+//! A server in 512 MB with 1,024 descriptors that is attacked from three addresses: clients of a
+//! fourth are served in time, its memory stays small, and it ends when it is asked to.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -55,8 +55,8 @@ const ATTACKERS: [Ipv4Addr; 3] = [
 const VICTIM: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 99);
 
 impl Demands {
-    /// `LINERATE_ATTACK_SECONDS` is for an optimised program on an idle machine. Otherwise the attacks take seconds, and a busy
-    /// machine is no defect.
+    /// `LINERATE_ATTACK_SECONDS` is for an optimised program on an idle machine. Otherwise the
+    /// attacks take seconds, and a busy machine is no defect.
     fn new() -> Self {
         match env::var("LINERATE_ATTACK_SECONDS")
             .ok()
@@ -100,7 +100,8 @@ impl AttackedServer {
         let group = ControlGroup::with_memory(MEMORY_BYTES);
         if group.is_none() {
             skip(
-                "no control group with a limit on memory can be made here (root is needed): ulimit alone bounds it",
+                "no control group with a limit on memory can be made here (root is needed): ulimit \
+                 alone bounds it",
             );
         }
         let join = group.as_ref().map_or_else(String::new, |group| {
@@ -133,7 +134,8 @@ impl AttackedServer {
         });
     }
 
-    /// Attacks the server in all of these ways at once, while `serve` serves other clients again and again.
+    /// Attacks the server in all of these ways at once, while `serve` serves other clients again
+    /// and again.
     #[track_caller]
     pub(super) fn withstands_while(mut self, attacks: &[Attack], serve: impl Fn(&Service)) {
         let demands = Demands::new();

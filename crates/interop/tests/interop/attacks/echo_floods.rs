@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::attacked::AttackedServer;
 
 const CONNECTIONS: usize = 2;
-/// Plaintext of a record: so little that the server, which decrypts each, reads more slowly than the client sends.
+/// Plaintext of a record: so little that the server, which decrypts each, reads more slowly than
+/// the client sends.
 const RECORD: [u8; 1 << 10] = [b'x'; 1 << 10];
 /// Records of a connection: 96 MB.
 const RECORDS: usize = 96 << 10;

@@ -1,4 +1,5 @@
-//! Sessions of one stream that open a connection after the other, in phases of requests and of new connections, and close none.
+//! Sessions of one stream that open a connection after the other, in phases of requests and of new
+//! connections, and close none.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +10,8 @@ use super::attacked::AttackedServer;
 
 /// Kind of the phase, and that of its streams.
 const PHASES: [(&str, u8); 3] = [("rr", 3), ("crr", 4), ("cps", 4)];
-/// Connections per phase: with three phases and three addresses three times as many as the server has descriptors. More than the
-/// session has announced; a server that minds may grant fewer.
+/// Connections per phase: with three phases and three addresses three times as many as the server
+/// has descriptors. More than the session has announced; a server that minds may grant fewer.
 const CONNECTIONS: [u32; 5] = [350, 180, 60, 16, 1];
 
 fn phase(kind: &str, streams: u32) -> Value {

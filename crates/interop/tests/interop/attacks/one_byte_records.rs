@@ -1,4 +1,5 @@
-//! TLS records of one byte each: 22 bytes of ciphertext and a decryption for every byte of a message.
+//! TLS records of one byte each: 22 bytes of ciphertext and a decryption for every byte of a
+//! message.
 
 use std::iter;
 use std::time::Instant;

@@ -38,7 +38,8 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// Sends as many requests as may be under way, and reads what has arrived; false once the connection is closed.
+    /// Sends as many requests as may be under way, and reads what has arrived; false once the
+    /// connection is closed.
     fn advance(&mut self, buffer: &mut [u8], moved: &AtomicU64) -> bool {
         if self.owed <= OWED_BYTES_MAX && !self.request(moved) {
             return false;
@@ -91,7 +92,8 @@ fn timed_floods_of_requests_leave_others_their_time() {
     AttackedServer::start(&["--limit", "address:rate=200M"]).withstands(&[attack]);
 }
 
-/// What the flood moves within this time, and what the limit allows in it; buffers of the kernel fill at once.
+/// What the flood moves within this time, and what the limit allows in it; buffers of the kernel
+/// fill at once.
 const FLOOD: Duration = Duration::from_secs(4);
 const ALLOWED_BYTES: u64 = 4 * 50_000_000 / 8;
 const BUFFERED_BYTES: u64 = 32 << 20;

@@ -1,4 +1,5 @@
-//! Sessions that open one phase after the other, with all of its UDP flows, and end none of the flows.
+//! Sessions that open one phase after the other, with all of its UDP flows, and end none of the
+//! flows.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Wrong tokens: in datagrams with the forged address of another client, and on connections of the attacker's own.
+//! Wrong tokens: in datagrams with the forged address of another client, and on connections of the
+//! attacker's own.
 
 use std::io::Write;
 use std::time::{Duration, Instant};

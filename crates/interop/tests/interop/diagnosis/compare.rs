@@ -1,6 +1,6 @@
-//! Goal: `linerate compare` calls a slower path worse and names what was configured differently, and calls equal paths worse
-//! as rarely as its statistics promise. Method: records as files; recorded tests through a shaper between two namespaces, whose
-//! rate and settings are changed.
+//! Goal: `linerate compare` calls a slower path worse and names what was configured differently,
+//! and calls equal paths worse as rarely as its statistics promise. Method: records as files;
+//! recorded tests through a shaper between two namespaces, whose rate and settings are changed.
 //!
 //! `make compare` sets `LINERATE_COMPARISONS` to 40.
 
@@ -316,7 +316,8 @@ impl Path1G {
     }
 }
 
-/// Comparisons of equal paths, each with the one before; one of four is also with a slower shaper. `make compare` makes more.
+/// Comparisons of equal paths, each with the one before; one of four is also with a slower shaper.
+/// `make compare` makes more.
 fn comparisons() -> usize {
     env::var("LINERATE_COMPARISONS").map_or(2, |count| {
         count.parse().expect("LINERATE_COMPARISONS is a number")

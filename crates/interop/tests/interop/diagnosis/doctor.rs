@@ -1,5 +1,6 @@
-//! Goal: the doctor sees what is wrong with a live network and nothing else, and reads the same facts as the tools
-//! people trust. Method: veth pairs in network namespaces of our own, traffic of our own, one fault per test.
+//! Goal: the doctor sees what is wrong with a live network and nothing else, and reads the same
+//! facts as the tools people trust. Method: veth pairs in network namespaces of our own, traffic of
+//! our own, one fault per test.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -164,7 +165,8 @@ fn left_over_shaper_is_found() {
             findings.iter().any(|finding| finding["id"] == "QD-01"),
             "{rate}: {diagnosis:#}"
         );
-        // Where BBR is the default, it paces without fq. Segments overtake where the sender moves between CPUs.
+        // Where BBR is the default, it paces without fq. Segments overtake where the sender moves
+        // between CPUs.
         let expected =
             |id: &&str| matches!(*id, "QD-01" | "QD-05" | "CPU-02" | "CPU-09" | "PATH-07");
         assert!(found.iter().all(expected), "{rate}: {found:?}");
@@ -183,8 +185,8 @@ fn timed_datagrams_that_overflow_a_socket_are_no_loss_of_the_network() {
     };
     let _server = net.server();
     let before = overflows();
-    // The original sends one datagram per call. With segmentation offload a whole batch shares one buffer on a veth pair,
-    // and the kernel counts its overflow once.
+    // The original sends one datagram per call. With segmentation offload a whole batch shares one
+    // buffer on a veth pair, and the kernel counts its overflow once.
     let words = [
         "-c", SERVER, "-u", "-b", "0", "-l", "200", "-w", "4K", "-t", "8", "-J",
     ];
@@ -385,7 +387,8 @@ fn facts_of_the_bus_agree_with_lspci() {
     };
     // Both read the same registers, or neither does.
     let read_by_both = words(
-        "cur_speed_gts cur_width max_speed_gts max_width mps_bytes mps_supported_bytes mrrs_bytes aspm",
+        "cur_speed_gts cur_width max_speed_gts max_width mps_bytes mps_supported_bytes mrrs_bytes \
+         aspm",
     );
     for fact in read_by_both {
         assert_eq!(

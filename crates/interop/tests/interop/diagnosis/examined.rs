@@ -1,5 +1,6 @@
-//! Goal: a test with `--lr-doctor` ends with its limit, seen from both ends, and has no effect on a peer that lacks
-//! it. Method: veth pairs in network namespaces of our own with one fault each, and the original at either end.
+//! Goal: a test with `--lr-doctor` ends with its limit, seen from both ends, and has no effect on a
+//! peer that lacks it. Method: veth pairs in network namespaces of our own with one fault each, and
+//! the original at either end.
 
 use std::thread::available_parallelism;
 
@@ -7,8 +8,9 @@ use linerate_interop::namespaces::{DEVICE, Net, run};
 use linerate_interop::{Keys, Server, original, ours, skip};
 use serde_json::Value;
 
-/// Findings that this machine may add to any test: its default congestion control paces, its two CPUs serve both
-/// ends, which the scheduler may put on one of them, and others, and so a first second may be slow.
+/// Findings that this machine may add to any test: its default congestion control paces, its two
+/// CPUs serve both ends, which the scheduler may put on one of them, and others, and so a first
+/// second may be slow.
 const CIRCUMSTANCES: [&str; 6] = ["QD-05", "OFF-02", "CPU-09", "CPU-10", "WIN-06", "TOOL-04"];
 
 /// A test of ours against ours, with the diagnosis.
@@ -64,7 +66,8 @@ fn timed_lost_datagrams_are_split_by_place() {
     // The kernel's counter of that buffer and the receiver's count of missing numbers.
     assert!((part("socket") - lost).abs() <= 0.01 * lost, "{split}");
     assert_eq!((part("sender"), part("adapter")), (0.0, 0.0), "{split}");
-    // On a machine without other work the kernel's receive work may fill the core as well, which is true and not the point.
+    // On a machine without other work the kernel's receive work may fill the core as well, which is
+    // true and not the point.
     let found: Vec<&str> = findings(&diagnosis)
         .into_iter()
         .filter(|id| *id != "CPU-02")

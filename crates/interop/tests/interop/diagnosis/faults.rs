@@ -1,8 +1,9 @@
-//! Goal: the verdict names the part that limits a test, and the finding it names stands in the list and in no other. Method:
-//! one fault in network namespaces of our own, at one of the two hosts or at a bridge between them.
+//! Goal: the verdict names the part that limits a test, and the finding it names stands in the list
+//! and in no other. Method: one fault in network namespaces of our own, at one of the two hosts or
+//! at a bridge between them.
 //!
-//! Each test is of one fault, or of one end, of its kind. `make faults` sets `LINERATE_FAULT_RUNS`: every fault at every end is
-//! tested that often, and one wrong verdict in twenty is allowed.
+//! Each test is of one fault, or of one end, of its kind. `make faults` sets `LINERATE_FAULT_RUNS`:
+//! every fault at every end is tested that often, and one wrong verdict in twenty is allowed.
 
 use std::env;
 use std::path::Path;
@@ -127,7 +128,8 @@ fn explained(
             return Err(format!("{rule} is also {other}"));
         }
     }
-    // Programs beside the test are no fault of this one, and a rule of the same area has the same cause.
+    // Programs beside the test are no fault of this one, and a rule of the same area has the same
+    // cause.
     let area = |id: &str| id.split('-').next().map(str::to_owned);
     let is_severe = |other: &Value| {
         let id = other["id"].as_str().unwrap_or_default();
@@ -202,12 +204,12 @@ fn a_narrow_hop_between_the_hosts_is_the_path() {
 
 #[test]
 fn packets_that_are_dropped_between_the_hosts_are_the_path() {
-    const POLICER: &str = "nft 'table bridge t { chain c { type filter hook forward priority 0; \
-                           iifname port-a limit rate over 25 mbytes/second burst 200 kbytes drop; }; }'";
-    const EVERY_100TH: &str = "nft 'table bridge t { chain c { type filter hook forward priority 0; \
-                               numgen random mod 100 == 0 drop; }; }'";
-    const EVERY_333RD: &str = "nft 'table bridge t { chain c { type filter hook forward priority 0; \
-                               numgen random mod 333 == 0 drop; }; }'";
+    const POLICER: &str = "nft 'table bridge t \
+                           { chain c { type filter hook forward priority 0; iifname port-a limit rate over 25 mbytes/second burst 200 kbytes drop; }; }'";
+    const EVERY_100TH: &str = "nft 'table bridge t \
+                               { chain c { type filter hook forward priority 0; numgen random mod 100 == 0 drop; }; }'";
+    const EVERY_333RD: &str = "nft 'table bridge t \
+                               { chain c { type filter hook forward priority 0; numgen random mod 333 == 0 drop; }; }'";
     test_all(&[
         fault(Place::Bridge, POLICER, "path", "PATH-10").contains(&["retransmit_share"]),
         fault(Place::Bridge, POLICER, "path", "PATH-10").words("-C bbr"),
@@ -379,7 +381,8 @@ fn a_program_that_uses_one_cpu_beside_the_test_is_named() {
     });
 }
 
-/// Our program in a network namespace and a control group. `ip netns exec` would hide the control groups.
+/// Our program in a network namespace and a control group. `ip netns exec` would hide the control
+/// groups.
 fn joined(namespace: &str, group: &ControlGroup, options: &[&str]) -> Process {
     let group = group.processes();
     let mut command = Command::new("nsenter");
@@ -420,7 +423,8 @@ fn a_quota_of_cpu_time_at_one_end_is_named() {
     });
 }
 
-/// Nothing is wrong with the pair of virtual NICs: the CPUs are the limit, and no finding has more than low severity.
+/// Nothing is wrong with the pair of virtual NICs: the CPUs are the limit, and no finding has more
+/// than low severity.
 #[test]
 fn the_cpus_limit_a_test_without_a_fault() {
     let healthy = ["-C cubic", "-C cubic -R", "-C cubic -P 4"];

@@ -1,6 +1,7 @@
-//! Goal: every command that the doctor prints removes its finding, or at least doubles the rate, and the undo restores every
-//! setting. Method: one fault per pair of commands on a veth pair between namespaces of our own. A test runs with the fault
-//! and with the fix; the settings in the facts before the fix and after the undo are compared.
+//! Goal: every command that the doctor prints removes its finding, or at least doubles the rate,
+//! and the undo restores every setting. Method: one fault per pair of commands on a veth pair
+//! between namespaces of our own. A test runs with the fault and with the fix; the settings in the
+//! facts before the fix and after the undo are compared.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -115,7 +116,8 @@ fn follow(faults: &[Fault]) {
         let (slow, finding, diagnosis) = tested(&net, words, rule);
         if *rule == "QD-02" && dropped(host) == 0 {
             skip(
-                "the veth pair of this kernel takes every packet at once, so nothing queues before it",
+                "the veth pair of this kernel takes every packet at once, so nothing queues before \
+                 it",
             );
             continue;
         }

@@ -1,5 +1,6 @@
-//! Goal: `doctor --prove` measures what the fix of a finding does, and leaves every setting as it was, however it ends. Method:
-//! a fault at the client of a veth pair between namespaces of our own; the settings before and after are compared.
+//! Goal: `doctor --prove` measures what the fix of a finding does, and leaves every setting as it
+//! was, however it ends. Method: a fault at the client of a veth pair between namespaces of our
+//! own; the settings before and after are compared.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,6 @@
-//! Goal: `linerate sweep` runs what it says against any server, answers what the path is like, and ends when it should.
-//! Method: sweeps on loopback and on veth pairs in namespaces of our own, with as little time as an answer needs.
+//! Goal: `linerate sweep` runs what it says against any server, answers what the path is like, and
+//! ends when it should. Method: sweeps on loopback and on veth pairs in namespaces of our own, with
+//! as little time as an answer needs.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -201,7 +202,8 @@ fn a_kept_sweep_is_what_was_printed_and_short_of_time_it_is_partial() {
     let store = folder.path().join("history.db").display().to_string();
     let server = Server::start(ours(), &[]);
     let plan = format!(
-        "--over streams=1,2 --time 1 -O 0 --budget 3s -q --json --label site=lab --store {store} --expect rx<1"
+        "--over streams=1,2 --time 1 -O 0 --budget 3s -q --json --label site=lab --store {store} \
+         --expect rx<1"
     );
     let printed = sweep(server.port, &plan).finish();
     printed.expect_code(5).expect_stderr("rx<1: ");

@@ -1,6 +1,7 @@
-//! Goal: the answer of `linerate sweep` is right on the paths that users have.
-//! Method: two hosts of our own behind a shaper with a queue, a firewall that drops, or a link with a delay. Few levels and
-//! short runs: which levels are run and what their values mean has tests with simulated paths in `linerate-lab`.
+//! Goal: the answer of `linerate sweep` is right on the paths that users have. Method: two hosts of
+//! our own behind a shaper with a queue, a firewall that drops, or a link with a delay. Few levels
+//! and short runs: which levels are run and what their values mean has tests with simulated paths
+//! in `linerate-lab`.
 
 use std::path::Path;
 
@@ -10,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::sweep::{found, runs, sweep_in};
 
-/// Payload of a shaper of 40 Mbit/s, which counts 1514 bytes for 1448 and lets its burst of 32 KiB pass at the start of a run.
+/// Payload of a shaper of 40 Mbit/s, which counts 1514 bytes for 1448 and lets its burst of 32 KiB
+/// pass at the start of a run.
 const PAYLOAD_BPS_MAX: f64 = 40e6 * 1448.0 / 1514.0 * 1.01;
 
 fn shape(namespace: &str, shaper: &str) {
@@ -78,7 +80,8 @@ fn timed_where_every_rate_loses_none_is_advised() {
     let status = inside(&net.b, Path::new("nft"), &[table]).status();
     assert!(status.is_ok_and(|status| status.success()), "{table}");
     let _server = net.server();
-    let plan = "-u -l 1400 --over rate=8M..64M --objective low-loss --time 1 -O 0 --repetitions 2 --budget 60s";
+    let plan = "-u -l 1400 --over rate=8M..64M --objective low-loss --time 1 -O 0 --repetitions 2 \
+                --budget 60s";
     let finished = sweep_in(&net, plan).finish_within(TIMEOUT * 2);
     finished.expect_code(0);
     let text = unwrapped(&finished.stdout);

@@ -1,5 +1,6 @@
-//! Goal: datagrams that do not arrive are lost, for the diagnosis, for limits and in the record; a rate that the user set is
-//! the limit of a test that reaches it. Method: two hosts with a router between them, which drops what the test says.
+//! Goal: datagrams that do not arrive are lost, for the diagnosis, for limits and in the record; a
+//! rate that the user set is the limit of a test that reaches it. Method: two hosts with a router
+//! between them, which drops what the test says.
 
 use std::path::Path;
 use std::time::Duration;

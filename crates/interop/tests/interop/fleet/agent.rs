@@ -1,4 +1,5 @@
-//! An agent over pipes: plan, preflight, one task between two addresses of this host, and every end that leaves nothing.
+//! An agent over pipes: plan, preflight, one task between two addresses of this host, and every end
+//! that leaves nothing.
 
 use std::process::Command;
 use std::time::Duration;
@@ -13,7 +14,8 @@ const THERE: &str = "127.0.0.3";
 const TASK: &str = "000000000000000000000000000000a1";
 /// A lease that no test outlives.
 const LONG_LEASE_MS: u64 = 60_000;
-/// 1 s is promised from the end of the input to the end of everything; the rest is for a busy machine.
+/// 1 s is promised from the end of the input to the end of everything; the rest is for a busy
+/// machine.
 const GONE: Duration = Duration::from_secs(3);
 const RATE_BPS: u64 = 80_000_000;
 
@@ -49,7 +51,8 @@ impl Hosts {
         })
     }
 
-    /// Arms both ends, and starts the round after this time. Returns the start on the monotonic clock.
+    /// Arms both ends, and starts the round after this time. Returns the start on the monotonic
+    /// clock.
     fn start(&mut self, round: u32, time_ms: u64, lead_ms: u64) -> u64 {
         let (client, server) = (self.task("client", time_ms), self.task("server", time_ms));
         self.server.arm(round, &server, &[HERE]);

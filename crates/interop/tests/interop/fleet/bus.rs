@@ -1,5 +1,6 @@
-//! Goal: a fleet over a bus loses no result when the broker or the coordinator is killed, and no host speaks for another one.
-//! Method: a real nats-server, agents at addresses of loopback, and for many hosts agents that test nothing.
+//! Goal: a fleet over a bus loses no result when the broker or the coordinator is killed, and no
+//! host speaks for another one. Method: a real nats-server, agents at addresses of loopback, and
+//! for many hosts agents that test nothing.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -19,7 +20,8 @@ const SITE: &str = "lab";
 /// How long the broker is away.
 const OUTAGE: Duration = Duration::from_secs(1);
 
-/// From the end of a coordinator to the begin of the next one: a lease of 10 s, and the broker's look at its age.
+/// From the end of a coordinator to the begin of the next one: a lease of 10 s, and the broker's
+/// look at its age.
 const LEASE_MAX: Duration = Duration::from_secs(11);
 
 /// Agents of a site.
@@ -41,7 +43,8 @@ impl BusFleet {
         let first_port = free_port_run(4);
         let last_port = first_port + 3;
         let mut text = format!(
-            "[fleet]\nname = \"{SITE}\"\nports = \"{first_port}-{last_port}\"\ncontrol = \"shared\"\n"
+            "[fleet]\nname = \"{SITE}\"\nports = \"{first_port}-{last_port}\"\ncontrol = \
+             \"shared\"\n"
         );
         for number in 0..hosts {
             text += &format!(

@@ -1,5 +1,6 @@
-//! Goal: `fleet cancel` ends the coordinator of a run and no other process, whatever the history names. Method: a run whose hosts are
-//! not there yet, and a history in which the process of the run is exchanged for another one of this user.
+//! Goal: `fleet cancel` ends the coordinator of a run and no other process, whatever the history
+//! names. Method: a run whose hosts are not there yet, and a history in which the process of the
+//! run is exchanged for another one of this user.
 
 use std::process::Command;
 
@@ -8,7 +9,8 @@ use linerate_interop::{Process, Shells, TIMEOUT, wait_until};
 /// Until the shells of the hosts begin: longer than the test.
 const NEVER_S: u32 = 60;
 
-/// Prints the process of the run that is going on, and replaces its number and start time by those of another one.
+/// Prints the process of the run that is going on, and replaces its number and start time by those
+/// of another one.
 const EXCHANGE: &str = r#"
 import sqlite3, sys
 history, pid = sys.argv[1:]
@@ -24,7 +26,8 @@ with database:
 print(old)
 "#;
 
-/// Has the history name this process as that of the run; the one that it named before, once there is a run.
+/// Has the history name this process as that of the run; the one that it named before, once there
+/// is a run.
 fn exchange(shells: &Shells, pid: u32) -> Option<u32> {
     let mut command = Command::new("python3");
     command

@@ -1,5 +1,5 @@
-//! Goal: a check finds what would stop a run, before any load. Method: hosts in namespaces, one behind a firewall, one without
-//! sshd(8).
+//! Goal: a check finds what would stop a run, before any load. Method: hosts in namespaces, one
+//! behind a firewall, one without sshd(8).
 
 use linerate_interop::namespaces::run;
 use linerate_interop::{Finished, FleetLab, HostLink, Process};
@@ -34,7 +34,8 @@ fn filtered_port_and_absent_host_are_named_with_the_next_step() {
     let host = lab.host(2);
     run(&format!("ip netns exec {host} nft add table inet filter"));
     run(&format!(
-        "ip netns exec {host} nft add chain inet filter input {{ type filter hook input priority 0; }}"
+        "ip netns exec {host} nft add chain inet filter input \
+         {{ type filter hook input priority 0; }}"
     ));
     run(&format!(
         "ip netns exec {host} nft add rule inet filter input iifname data tcp dport 5201-5209 drop"

@@ -1,12 +1,14 @@
-//! Goal: whatever ends in the middle of a run, the other pairs are measured, and no process and no listener stays on any host. Method:
-//! hosts in namespaces; processes are killed or frozen by their id, cables are taken out of the switch.
+//! Goal: whatever ends in the middle of a run, the other pairs are measured, and no process and no
+//! listener stays on any host. Method: hosts in namespaces; processes are killed or frozen by their
+//! id, cables are taken out of the switch.
 
 use std::time::Duration;
 
 use linerate_interop::{Finished, FleetLab, HostLink, Process, Signal, TIMEOUT, wait_until};
 use serde_json::Value;
 
-/// Longest silence of the coordinator in a lab, where the tested network is another one, and the second that is promised after it.
+/// Longest silence of the coordinator in a lab, where the tested network is another one, and the
+/// second that is promised after it.
 const LEASE: Duration = Duration::from_secs(3 + 1);
 /// A second is promised; the rest is for a busy machine.
 const GONE: Duration = Duration::from_secs(3);
@@ -166,8 +168,9 @@ fn full_disk_of_the_coordinator_loses_the_record_and_leaves_no_half_report() {
     let words: Vec<&str> = words.get_args().filter_map(|word| word.to_str()).collect();
     // ip-netns(8) gives its command a mount namespace of its own.
     let script = format!(
-        "mount -t tmpfs -o size=64k none {folder} && head -c 56k /dev/zero >{folder}/full && export XDG_STATE_HOME={folder} && \
-         unset LINERATE_STORE && \"$@\" --csv {folder}/cells.csv --html {folder}/report.html; code=$?; ls {folder} >&2; exit $code"
+        "mount -t tmpfs -o size=64k none {folder} && head -c 56k /dev/zero >{folder}/full && \
+         export XDG_STATE_HOME={folder} && unset LINERATE_STORE && \"$@\" --csv {folder}/cells.csv \
+         --html {folder}/report.html; code=$?; ls {folder} >&2; exit $code"
     );
     let mut command = std::process::Command::new("ip");
     let (namespace, program) = words.split_at(3);

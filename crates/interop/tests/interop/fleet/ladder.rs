@@ -1,5 +1,6 @@
-//! Goal: ladders report what a host receives and sends over the number of its partners, and what a slow one does to the others.
-//! Method: hosts in namespaces behind shapers, with a real sshd(8) each.
+//! Goal: ladders report what a host receives and sends over the number of its partners, and what a
+//! slow one does to the others. Method: hosts in namespaces behind shapers, with a real sshd(8)
+//! each.
 
 use linerate_interop::{FleetLab, HostLink, Process};
 use serde_json::Value;

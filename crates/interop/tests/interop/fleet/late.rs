@@ -1,5 +1,6 @@
-//! Goal: a host whose shell is slow, or never ready, costs no other host its tests. Method: agents at addresses of loopback behind a
-//! script in the place of ssh(1), whose shells begin after a time.
+//! Goal: a host whose shell is slow, or never ready, costs no other host its tests. Method: agents
+//! at addresses of loopback behind a script in the place of ssh(1), whose shells begin after a
+//! time.
 
 use std::time::Duration;
 

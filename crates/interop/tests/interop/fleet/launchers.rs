@@ -1,5 +1,5 @@
-//! Goal: what starts agents is valid where it is used, and starts what the program understands. Method: the tools that read these
-//! files, and the command lines in them.
+//! Goal: what starts agents is valid where it is used, and starts what the program understands.
+//! Method: the tools that read these files, and the command lines in them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,8 @@ fn expect_understood(words: &[&str]) {
     Process::start(command).finish().expect_code(0);
 }
 
-/// Calls systemd-analyze(1) on a copy of a unit whose program exists; `None` where it is not installed.
+/// Calls systemd-analyze(1) on a copy of a unit whose program exists; `None` where it is not
+/// installed.
 fn analysed(unit: &str, words: &[&str]) -> Option<std::process::Output> {
     let folder = tempfile::tempdir().expect("a folder");
     for name in [
@@ -106,7 +107,9 @@ fn units_are_valid_and_the_agent_is_hardened() {
 
 /// The documents of a YAML file, as JSON; `None` where no parser is installed.
 fn yaml(name: &str) -> Option<Vec<Value>> {
-    const TO_JSON: &str = "import json, sys, yaml\njson.dump(list(yaml.safe_load_all(open(sys.argv[1]))), sys.stdout)";
+    const TO_JSON: &str = "import json, sys, \
+                           yaml\njson.dump(list(yaml.safe_load_all(open(sys.argv[1]))), \
+                           sys.stdout)";
     let has_parser = Command::new("python3").args(["-c", "import yaml"]).output();
     if !has_parser.is_ok_and(|output| output.status.success()) {
         skip("no parser of YAML (python3-yaml)");

@@ -1,5 +1,5 @@
-//! Goal: what users have set up for their own logins does not stop a fleet. Method: hosts in namespaces with a real sshd(8) each,
-//! and the coordinator's configuration of ssh(1) changed.
+//! Goal: what users have set up for their own logins does not stop a fleet. Method: hosts in
+//! namespaces with a real sshd(8) each, and the coordinator's configuration of ssh(1) changed.
 
 use std::process::Command;
 use std::time::{Duration, Instant};

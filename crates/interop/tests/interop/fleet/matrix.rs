@@ -1,5 +1,6 @@
-//! Goal: a matrix measures each pair over each path and with each setting, and a path that is that of the control connection
-//! needs consent. Method: hosts in namespaces with two networks, with a real sshd(8) each.
+//! Goal: a matrix measures each pair over each path and with each setting, and a path that is that
+//! of the control connection needs consent. Method: hosts in namespaces with two networks, with a
+//! real sshd(8) each.
 
 use linerate_interop::{FleetLab, HostLink, Process};
 

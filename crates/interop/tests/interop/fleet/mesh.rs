@@ -1,5 +1,5 @@
-//! Goal: a mesh over ssh measures each link as it is, names the host that is slow, and leaves nothing behind. Method: hosts in
-//! namespaces behind shapers, with a real sshd(8) each.
+//! Goal: a mesh over ssh measures each link as it is, names the host that is slow, and leaves
+//! nothing behind. Method: hosts in namespaces behind shapers, with a real sshd(8) each.
 
 use std::time::Duration;
 
@@ -97,10 +97,12 @@ fn first_line_names_hosts_and_pairs_without_a_result() {
     let (host, closed) = (lab.host(2), "10.96.0.13");
     run(&format!("ip netns exec {host} nft add table inet filter"));
     run(&format!(
-        "ip netns exec {host} nft add chain inet filter output {{ type filter hook output priority 0; }}"
+        "ip netns exec {host} nft add chain inet filter output \
+         {{ type filter hook output priority 0; }}"
     ));
     run(&format!(
-        "ip netns exec {host} nft add rule inet filter output ip daddr {closed} tcp dport 5201-5209 drop"
+        "ip netns exec {host} nft add rule inet filter output ip daddr {closed} tcp dport \
+         5201-5209 drop"
     ));
     let finished = Process::start(lab.command(&["run", "mesh", "-t", "1", "-O", "0"])).finish();
     let first = finished.stdout.lines().next().unwrap_or_default();

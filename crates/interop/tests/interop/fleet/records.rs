@@ -1,5 +1,6 @@
-//! Goal: a run that breaks off leaves nothing on the hosts, and is resumed from its record: only tests without a result are run, of
-//! the same plan. A run that goes on is ended by another command, which names the hosts that did not confirm it.
+//! Goal: a run that breaks off leaves nothing on the hosts, and is resumed from its record: only
+//! tests without a result are run, of the same plan. A run that goes on is ended by another
+//! command, which names the hosts that did not confirm it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,7 +8,8 @@ use std::time::Duration;
 use linerate_interop::{FleetLab, HostLink, Process, Signal, TIMEOUT, wait_until};
 use serde_json::Value;
 
-/// 1 s is promised from the end of the coordinator to the end of everything; the rest is for a busy machine.
+/// 1 s is promised from the end of the coordinator to the end of everything; the rest is for a busy
+/// machine.
 const GONE: Duration = Duration::from_secs(3);
 
 /// More than the preparation of a run moves.
@@ -158,7 +160,8 @@ fn cancelled_run_names_the_frozen_host_and_leftovers_are_ended_there() {
     let ended = Process::start(lab.command(&["leftovers", &id, "--end"])).finish();
     ended.expect_code(0).expect_stdout("ended");
     lab.expect_nothing_left(GONE);
-    // Hosts in namespaces have one table of processes, in which other tests have workers as well: the run is named.
+    // Hosts in namespaces have one table of processes, in which other tests have workers as well:
+    // the run is named.
     let nothing = Process::start(lab.command(&["leftovers", &id])).finish();
     nothing
         .expect_code(0)
@@ -169,9 +172,11 @@ fn cancelled_run_names_the_frozen_host_and_leftovers_are_ended_there() {
 fn hosts_of_an_inventory_are_listed_without_a_connection() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("fleet.toml");
-    let text = "[fleet]\nname = \"lab\"\n[[host]]\nname = \"nas\"\nssh = \"admin@nas.mgmt\"\nrack = \"r1\"\n\
-        labels = { role = \"server\" }\npaths = { phys = \"10.0.0.7\", vf = \"10.0.1.7\" }\n\
-        [[host]]\nname = \"pc[1-2]\"\n";
+    let text = "[fleet]\nname = \"lab\"\n[[host]]\nname = \"nas\"\nssh = \"admin@nas.mgmt\"\nrack \
+                = \"r1\"\n\
+                labels = { role = \"server\" }\npaths = \
+                { phys = \"10.0.0.7\", vf = \"10.0.1.7\" }\n\
+                [[host]]\nname = \"pc[1-2]\"\n";
     std::fs::write(&file, text).expect("written");
     let list = |options: &[&str]| {
         let mut command = std::process::Command::new(linerate_interop::ours().path());

@@ -3,8 +3,8 @@
 use linerate_interop::{FleetLab, TIMEOUT};
 use serde_json::Value;
 
-/// Goodput of TCP through tbf(8) at 1 Gbit/s, which counts no preamble, frame check sequence and gap: 1448 of 1514 bytes, and
-/// its burst.
+/// Goodput of TCP through tbf(8) at 1 Gbit/s, which counts no preamble, frame check sequence and
+/// gap: 1448 of 1514 bytes, and its burst.
 pub(super) const GIGABIT_MBPS: std::ops::RangeInclusive<f64> = 900.0..=1_000.0;
 
 pub(super) fn cells(report: &Value) -> &Vec<Value> {

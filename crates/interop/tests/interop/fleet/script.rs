@@ -1,5 +1,5 @@
-//! Goal: hosts on which nothing can be installed are tested with the iperf3 that they have. Method: a shell over ssh on hosts in
-//! namespaces; the stock iperf3 of Debian.
+//! Goal: hosts on which nothing can be installed are tested with the iperf3 that they have. Method:
+//! a shell over ssh on hosts in namespaces; the stock iperf3 of Debian.
 
 use linerate_interop::{FleetLab, HostLink};
 use serde_json::Value;
@@ -21,7 +21,8 @@ fn timed_mesh_of_hosts_with_stock_iperf3_is_complete_and_leaves_nothing() {
     expect_nothing_left(&lab);
 }
 
-/// Tests of a round whose commands leave together start together: within 50 ms, and the 10 ms to which iperf3 rounds its intervals.
+/// Tests of a round whose commands leave together start together: within 50 ms, and the 10 ms to
+/// which iperf3 rounds its intervals.
 #[track_caller]
 fn assert_starts_together(report: &Value) {
     const SPREAD_MAX_NS: u64 = 60_000_000;

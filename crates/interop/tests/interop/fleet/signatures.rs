@@ -1,6 +1,7 @@
-//! Goal: each fault of a host, a pair, an uplink or a group is named as what it is, and nothing else is. Method: hosts in
-//! namespaces behind shapers and filters, with a real sshd(8) each; each fault as often as `LINERATE_FLEET_RUNS` has it, once
-//! without it, and no fault four times as often.
+//! Goal: each fault of a host, a pair, an uplink or a group is named as what it is, and nothing
+//! else is. Method: hosts in namespaces behind shapers and filters, with a real sshd(8) each; each
+//! fault as often as `LINERATE_FLEET_RUNS` has it, once without it, and no fault four times as
+//! often.
 
 use linerate_interop::{FleetLab, HostLink};
 use serde_json::Value;

@@ -1,5 +1,6 @@
-//! Goal: a server that runs without an agent is measured with the other hosts, one test at a time, and stays as it was. Method:
-//! hosts in namespaces; in one of them a stock iperf3 runs, which nothing else reaches.
+//! Goal: a server that runs without an agent is measured with the other hosts, one test at a time,
+//! and stays as it was. Method: hosts in namespaces; in one of them a stock iperf3 runs, which
+//! nothing else reaches.
 
 use linerate_interop::{FleetLab, HostLink, Process};
 use serde_json::Value;

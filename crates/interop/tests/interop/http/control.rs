@@ -1,6 +1,7 @@
-//! Goal: the control channel reports to clients with access what a test costs a host, whatever state the port under
-//! test is in, and nothing to others. Method: clients by hand and `linerate http load` against `linerate http agent`
-//! and `linerate http serve`, values compared with `/proc`.
+//! Goal: the control channel reports to clients with access what a test costs a host, whatever
+//! state the port under test is in, and nothing to others. Method: clients by hand and
+//! `linerate http load` against `linerate http agent` and `linerate http serve`, values compared
+//! with `/proc`.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -446,7 +447,8 @@ fn burn(time: Duration) {
     }
 }
 
-/// Listens with a queue of one connection, prints its port and accepts nothing until its input ends.
+/// Listens with a queue of one connection, prints its port and accepts nothing until its input
+/// ends.
 const STUCK: &str = "
 import socket, sys
 listener = socket.create_server(('127.0.0.1', 0), backlog=1)

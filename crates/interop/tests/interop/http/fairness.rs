@@ -1,5 +1,5 @@
-//! Goal: connections of the HTTP server take turns, whatever one of them requests or sends. Method: greedy clients that read or
-//! write as fast as they can, beside forty that request a kilobyte.
+//! Goal: connections of the HTTP server take turns, whatever one of them requests or sends. Method:
+//! greedy clients that read or write as fast as they can, beside forty that request a kilobyte.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -12,7 +12,8 @@ use linerate_interop::{HttpClient, HttpServer, TIMEOUT, wait_until};
 
 /// Connections beside the greedy ones, on both threads of the server.
 const OTHERS: usize = 40;
-/// Until all of them have a response. The server needs milliseconds, a starved one would wait for seconds or for ever.
+/// Until all of them have a response. The server needs milliseconds, a starved one would wait for
+/// seconds or for ever.
 const SERVED: Duration = Duration::from_secs(5);
 /// What a greedy client has moved before the others request something.
 const BEGUN_BYTES: u64 = 4 << 20;

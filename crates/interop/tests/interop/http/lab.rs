@@ -1,6 +1,7 @@
-//! Goal: an experiment over HTTP says what limits a server, keeps what it found whatever ends it, and goes on from there.
-//! Method: experiments of few and short cells against `linerate http serve` and nginx on loopback. Loads that only have to
-//! run are slowed by the server, so that they do not disturb those whose rates are judged; these run one after the other.
+//! Goal: an experiment over HTTP says what limits a server, keeps what it found whatever ends it,
+//! and goes on from there. Method: experiments of few and short cells against `linerate http serve`
+//! and nginx on loopback. Loads that only have to run are slowed by the server, so that they do not
+//! disturb those whose rates are judged; these run one after the other.
 
 use std::fs;
 use std::time::SystemTime;
@@ -27,11 +28,11 @@ fn expect_done(study: &HttpStudy) {
 }
 
 const WHOLE: &str = "[phase0]\nstreams = [1]\nduration = \"1s\"\n\
-    [phase1]\npayloads = [\"1k\"]\nconnections = 8\n\
-    [phase2]\npayloads = [\"1k\"]\nconnections = [4, 8]\nrefine_knee = false\n\
-    [phase3.idle]\nsteps = [50, 100]\nhold = \"1s\"\n\
-    [phase3.lowrate]\nconnections = 20\nrate = 200\nduration = \"1s\"\n\
-    [phase3.active]\nconnections = 30\nduration = \"1s\"\n";
+                     [phase1]\npayloads = [\"1k\"]\nconnections = 8\n\
+                     [phase2]\npayloads = [\"1k\"]\nconnections = [4, 8]\nrefine_knee = false\n\
+                     [phase3.idle]\nsteps = [50, 100]\nhold = \"1s\"\n\
+                     [phase3.lowrate]\nconnections = 20\nrate = 200\nduration = \"1s\"\n\
+                     [phase3.active]\nconnections = 30\nduration = \"1s\"\n";
 
 const WHOLE_RUNS: [&str; 6] = [
     "active-1k-c30-r1",
@@ -121,8 +122,8 @@ fn compare(lab: &HttpLab, words: &[&str]) -> Finished {
     lab.client_without(&[&["compare"], words].concat()).finish()
 }
 
-/// A stored result with other runs: every cell is valid with five runs at 1000 responses per second, and one at
-/// `changed_per_s`. So the comparison depends on no rate of this machine.
+/// A stored result with other runs: every cell is valid with five runs at 1000 responses per
+/// second, and one at `changed_per_s`. So the comparison depends on no rate of this machine.
 fn stored_copy(lab: &HttpLab, original: &str, name: &str, changed_per_s: f64) -> String {
     let mut study: Value =
         serde_json::from_str(&text(&format!("{original}/run.json"))).expect("JSON");
@@ -570,7 +571,8 @@ fn cells_beyond_any_descriptor_limit_are_skipped() {
 fn timed_ten_thousand_connections_are_held_at_little_cost() {
     let lab = HttpLab::start(&[]);
     let plan = "[phase3.idle]\nsteps = [1000, 5000, 10000]\nhold = \"2s\"\n\
-        [phase3.lowrate]\nconnections = 10000\nrate = 1000\nduration = \"3s\"\n[phase3.active]\nconnections = 0\n";
+                [phase3.lowrate]\nconnections = 10000\nrate = 1000\nduration = \
+                \"3s\"\n[phase3.active]\nconnections = 0\n";
     let plan = lab.plan("c10k.toml", plan);
     let study = lab.study(&["c10k"], &plan);
     let idle = &study.json["idle"];

@@ -1,6 +1,7 @@
-//! Goal: the ceiling of an experiment is that of the segments and frames the path really has, whatever the adapters'
-//! packets would hold. Method: one short cell between two namespaces on whose routes segments are made smaller, or whose
-//! traffic goes over VLAN devices; the record is compared with the arithmetic.
+//! Goal: the ceiling of an experiment is that of the segments and frames the path really has,
+//! whatever the adapters' packets would hold. Method: one short cell between two namespaces on
+//! whose routes segments are made smaller, or whose traffic goes over VLAN devices; the record is
+//! compared with the arithmetic.
 
 use linerate_interop::namespaces::{CLIENT, DEVICE, Net, SERVER, run, try_run};
 use linerate_interop::{HttpLab, HttpStudy, skip};
@@ -42,8 +43,8 @@ fn route(namespace: &str, address: &str, words: &str) {
     ));
 }
 
-/// What is changed at the client and at the server, whether there is an agent, and what follows: segments of an answer,
-/// and what each end knows of them.
+/// What is changed at the client and at the server, whether there is an agent, and what follows:
+/// segments of an answer, and what each end knows of them.
 struct Row {
     name: &'static str,
     client: &'static str,

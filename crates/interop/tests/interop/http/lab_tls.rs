@@ -1,6 +1,7 @@
-//! Goal: an experiment inside TLS and in HTTP/2 is one like any other: kept, gone on with, watched at both ends and refused
-//! where it cannot be; what only plaintext HTTP/1.1 tells is absent with its reason.
-//! Method: experiments of few and short cells against nginx on loopback, watched by an agent.
+//! Goal: an experiment inside TLS and in HTTP/2 is one like any other: kept, gone on with, watched
+//! at both ends and refused where it cannot be; what only plaintext HTTP/1.1 tells is absent with
+//! its reason. Method: experiments of few and short cells against nginx on loopback, watched by an
+//! agent.
 
 use std::fs;
 
@@ -13,7 +14,8 @@ const MATRIX: &str = "[phase2]\npayloads = [\"1k\"]\nconnections = [2]\nrefine_k
 const IDLE: &str = "[phase3.idle]\nsteps = [20, 40]\nhold = \"1s\"\n\
                     [phase3.lowrate]\nconnections = 0\n[phase3.active]\nconnections = 0\n";
 
-/// The runs of a cell, which answered, were watched at the server and spoke this: versions of HTTP and of TLS.
+/// The runs of a cell, which answered, were watched at the server and spoke this: versions of HTTP
+/// and of TLS.
 #[track_caller]
 fn check_runs(study: &HttpStudy, connections: u64, http: &str, tls: Option<&str>) {
     assert!(matches!(study.finished.code(), Some(0 | 6)), "{study:?}");

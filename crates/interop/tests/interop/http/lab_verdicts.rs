@@ -1,6 +1,6 @@
-//! Goal: the verdict on a cell names what holds it back: the link, a core, too few connections, a queue. Method: short
-//! experiments in which one of them is scarce, on loopback and over a veth pair in namespaces, whose shaper counts as an
-//! Ethernet does.
+//! Goal: the verdict on a cell names what holds it back: the link, a core, too few connections, a
+//! queue. Method: short experiments in which one of them is scarce, on loopback and over a veth
+//! pair in namespaces, whose shaper counts as an Ethernet does.
 
 use std::fs;
 use std::thread;
@@ -12,8 +12,8 @@ use linerate_interop::{
 };
 use serde_json::Value;
 
-/// Makes an observation until it is right. That of a program that is wrong is wrong every time, also while nothing else
-/// uses the CPUs.
+/// Makes an observation until it is right. That of a program that is wrong is wrong every time,
+/// also while nothing else uses the CPUs.
 #[track_caller]
 fn judge(observe: impl Fn() -> HttpStudy, is_right: impl Fn(&HttpStudy) -> bool) {
     let mut wrong = None;
@@ -32,15 +32,17 @@ fn judge(observe: impl Fn() -> HttpStudy, is_right: impl Fn(&HttpStudy) -> bool)
 
 const ATTEMPTS: usize = 3;
 
-/// A pair of hosts whose link carries a gigabit in each direction, counted as an Ethernet counts: with preamble, check sum
-/// and gap of each frame. The kernel hands packets of up to 64 KiB to the shaper; the peak rate's bucket has it cut them
-/// into frames, which takes less CPU time than cutting them earlier.
+/// A pair of hosts whose link carries a gigabit in each direction, counted as an Ethernet counts:
+/// with preamble, check sum and gap of each frame. The kernel hands packets of up to 64 KiB to the
+/// shaper; the peak rate's bucket has it cut them into frames, which takes less CPU time than
+/// cutting them earlier.
 fn gigabit_apart() -> Option<Net> {
     let net = Net::new()?;
     for name in [&net.a, &net.b] {
         // What arrives is put together again before TCP sees it, as adapters do.
         run(&format!("ip netns exec {name} ethtool -K {DEVICE} gro on"));
-        let shaper = "root tbf rate 1gbit burst 64k latency 100ms overhead 24 linklayer ethernet peakrate 1000gbit mtu 2900";
+        let shaper = "root tbf rate 1gbit burst 64k latency 100ms overhead 24 linklayer ethernet \
+                      peakrate 1000gbit mtu 2900";
         run(&format!("tc -n {name} qdisc add dev {DEVICE} {shaper}"));
     }
     Some(net)
@@ -81,8 +83,8 @@ fn gigabit_lab(command: &str, plan: &str) {
     let Some(net) = gigabit_apart() else { return };
     let lab = HttpLab::in_net(&net, &[]);
     let plan = lab.plan_of_usual_length("gigabit.toml", plan);
-    // The device claims to be faster than what shapes it, which the lab would stop at; 20,000 connections are more than
-    // some hosts allow.
+    // The device claims to be faster than what shapes it, which the lab would stop at; 20,000
+    // connections are more than some hosts allow.
     judge(
         || lab.study(&[command, "--force", "--quick"], &plan),
         |study| {
@@ -106,7 +108,8 @@ fn a_quick_matrix_fills_a_gigabit_with_every_payload() {
 #[test]
 #[ignore = "minutes, and the machine for itself: make http-lab"]
 fn all_phases_of_a_quick_experiment_fill_a_gigabit_with_every_payload() {
-    let plan = "[phase2]\nconnections = [16, 64]\nrefine_knee = false\n[phase3.idle]\nsteps = [1000, 10000]\n";
+    let plan = "[phase2]\nconnections = [16, 64]\nrefine_knee = false\n[phase3.idle]\nsteps = \
+                [1000, 10000]\n";
     gigabit_lab("lab", plan);
 }
 
@@ -116,7 +119,8 @@ fn the_default_plan_fills_a_gigabit_with_every_payload() {
     gigabit_lab("lab", "");
 }
 
-/// Neither device of a veth pair names the rate of the path; the download before the cells finds it.
+/// Neither device of a veth pair names the rate of the path; the download before the cells finds
+/// it.
 #[test]
 fn a_full_shaper_is_the_network_without_the_tcp_phase() {
     let Some(net) = Net::new() else { return };
@@ -156,7 +160,8 @@ fn pair_of_commands_in_the_help_has_a_baseline_and_names_a_full_link() {
     );
 }
 
-/// A queue of a few packets drops what TCP alone sends beyond it: ordinary congestion, of a path that loses nothing otherwise.
+/// A queue of a few packets drops what TCP alone sends beyond it: ordinary congestion, of a path
+/// that loses nothing otherwise.
 #[test]
 fn segments_that_tcp_alone_loses_do_not_end_the_experiment() {
     let Some(net) = Net::new() else { return };
@@ -165,7 +170,8 @@ fn segments_that_tcp_alone_loses_do_not_end_the_experiment() {
         net.b
     ));
     let lab = HttpLab::in_net(&net, &[]);
-    let plan = "[phase0]\nduration = \"2s\"\n[phase2]\npayloads = [\"10k\"]\nconnections = [8]\nrefine_knee = false\n";
+    let plan = "[phase0]\nduration = \"2s\"\n[phase2]\npayloads = [\"10k\"]\nconnections = \
+                [8]\nrefine_knee = false\n";
     let study = lab.study(
         &["lab", "--phases", "0,2"],
         &lab.plan("congestion.toml", plan),
@@ -203,7 +209,8 @@ fn path_that_loses_without_load_ends_the_experiment() {
         return skip("this kernel has no netem");
     }
     let lab = HttpLab::in_net(&net, &[]);
-    let plan = "[phase0]\nduration = \"2s\"\n[phase2]\npayloads = [\"10k\"]\nconnections = [8]\nrefine_knee = false\n";
+    let plan = "[phase0]\nduration = \"2s\"\n[phase2]\npayloads = [\"10k\"]\nconnections = \
+                [8]\nrefine_knee = false\n";
     let plan = lab.plan("loss.toml", plan);
     let finished = lab.run(&[
         "lab",

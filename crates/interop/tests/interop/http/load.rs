@@ -1,5 +1,5 @@
-//! The load generator against servers that answer well, each in its own way: no failure, and a count that agrees with
-//! the server's.
+//! The load generator against servers that answer well, each in its own way: no failure, and a
+//! count that agrees with the server's.
 
 use linerate_interop::{
     HttpLoad, HttpServer, Nginx, RawServer, Signal, Status, TIMEOUT, Then, each_case, free_port,
@@ -15,8 +15,8 @@ fn ok(fields: &str, body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\n{fields}\r\n{body}")
 }
 
-/// What a raw server says after each request and does then, how it is asked, and the bytes of head and body that are
-/// counted for each answer.
+/// What a raw server says after each request and does then, how it is asked, and the bytes of head
+/// and body that are counted for each answer.
 #[derive(Debug)]
 struct Form {
     #[expect(dead_code, reason = "shown for a case that fails")]

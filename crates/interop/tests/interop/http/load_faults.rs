@@ -1,4 +1,5 @@
-//! The load generator against servers that fail: every way to fail has a class of its own, and no run hangs.
+//! The load generator against servers that fail: every way to fail has a class of its own, and no
+//! run hangs.
 
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
@@ -309,7 +310,8 @@ fn connect_to_a_server_that_never_accepts_times_out() {
     assert!(opened > 0 && opened < 6000, "{load:?}");
 }
 
-/// The kernel connects as many as the listen queue holds; what the server accepted is known by its responses.
+/// The kernel connects as many as the listen queue holds; what the server accepted is known by its
+/// responses.
 #[test]
 fn idle_connections_that_the_server_never_accepted_are_not_held() {
     const ACCEPTED: u64 = 30;

@@ -9,9 +9,10 @@ use linerate_interop::{HttpLoad, HttpServer, Process, Signal, TIMEOUT, wait_for,
 /// How long the server is stopped.
 const STALL: Duration = Duration::from_millis(600);
 
-/// A rate is offered for six seconds, in which the server stands still once. Requests due meanwhile waited at least for the
-/// rest of the stall: of `n` requests the `k`-th longest wait is the stall less `k / rate`. Their connections sent one request
-/// each before it, so the time from sending to the answer does not show it at the 99th percentile.
+/// A rate is offered for six seconds, in which the server stands still once. Requests due meanwhile
+/// waited at least for the rest of the stall: of `n` requests the `k`-th longest wait is the stall
+/// less `k / rate`. Their connections sent one request each before it, so the time from sending to
+/// the answer does not show it at the 99th percentile.
 #[test]
 fn timed_stall_is_part_of_the_latency_of_due_requests() {
     let server = HttpServer::start(&["--threads", "1"]);
@@ -87,7 +88,8 @@ fn a_closed_loop_does_not_invent_requests() {
     assert!(load.quantile_ms("latency/p99") < 300.0, "{load:?}");
 }
 
-/// A generator that does not run while its window ends has still a connection for every request that was due.
+/// A generator that does not run while its window ends has still a connection for every request
+/// that was due.
 #[test]
 fn delayed_generator_sends_all_due_requests() {
     let server = HttpServer::start(&["--threads", "1"]);

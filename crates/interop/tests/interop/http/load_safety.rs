@@ -1,4 +1,5 @@
-//! What the load generator refuses to do to servers that are not known to be ours, and where it ends by itself.
+//! What the load generator refuses to do to servers that are not known to be ours, and where it
+//! ends by itself.
 
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ fn load(url: &str, arguments: &[&str]) -> Finished {
     HttpLoad::start(url, arguments).finish()
 }
 
-/// Of a network for documentation (RFC 5737), so neither private nor that of the client. Its server is in a namespace:
-/// whatever happens, nothing leaves this host.
+/// Of a network for documentation (RFC 5737), so neither private nor that of the client. Its server
+/// is in a namespace: whatever happens, nothing leaves this host.
 const PUBLIC: &str = "203.0.113.1";
 
 /// A client's namespace and a server at a public address.

@@ -1,4 +1,5 @@
-//! Many connections: past the kernel's range of ports, past the limit of descriptors, and what each of them costs.
+//! Many connections: past the kernel's range of ports, past the limit of descriptors, and what each
+//! of them costs.
 
 use std::fs;
 use std::process::Command;
@@ -59,7 +60,8 @@ fn the_kernels_ports_end_where_its_range_ends_and_ours_do_not() {
 #[test]
 fn a_host_without_a_port_of_the_kernels_can_still_be_a_generator() {
     let Some(net) = Net::new() else { return };
-    // Every port of the range is kept for others, so the kernel has none for a connection, the first one included.
+    // Every port of the range is kept for others, so the kernel has none for a connection, the
+    // first one included.
     for setting in [
         "net.ipv4.ip_local_reserved_ports=1024-1030,40000-40001",
         "net.ipv4.ip_local_port_range=40000 40001",
@@ -194,7 +196,8 @@ fn ten_thousand_idle_connections_are_held_for_a_few_bytes_each() {
     );
 }
 
-/// Holds connections, and returns the resident memory of the server and of the generator in KiB while all are open.
+/// Holds connections, and returns the resident memory of the server and of the generator in KiB
+/// while all are open.
 fn hold(server: &HttpServer, connections: u64) -> (usize, usize) {
     let before = Status::of(server.process.id()).descriptors;
     let line =

@@ -1,5 +1,5 @@
-//! The load generator over TLS and HTTP/2: counts that agree with the server's, certificates that are trusted or
-//! not, and servers that do not speak what is asked for.
+//! The load generator over TLS and HTTP/2: counts that agree with the server's, certificates that
+//! are trusted or not, and servers that do not speak what is asked for.
 
 use std::net::TcpListener;
 use std::thread;
@@ -32,7 +32,8 @@ fn nginx() -> Nginx {
 
 const KEPT_OPEN: &str = "keepalive_requests 10000000;";
 
-/// Words of nginx's `listen` line, options of the generator, a path, and the versions of HTTP and TLS in use.
+/// Words of nginx's `listen` line, options of the generator, a path, and the versions of HTTP and
+/// TLS in use.
 type Case<'a> = (&'a str, &'a [&'a str], &'a str, (&'a str, &'a str));
 
 #[test]
@@ -149,7 +150,8 @@ fn timed_nginx_counts_the_same_although_it_closes_connections_now_and_then() {
     let server = Nginx::with_protocol("ssl http2", "");
     let (cacert, url) = (server.certificate().path("cert.pem"), server.url("/1k"));
     let mut logged = 0;
-    // Far more than the thousand requests after which nginx closes a connection, in HTTP/2 by GOAWAY.
+    // Far more than the thousand requests after which nginx closes a connection, in HTTP/2 by
+    // GOAWAY.
     for (options, version) in [
         (&[][..], "1.1"),
         (&["--h2"][..], "2"),

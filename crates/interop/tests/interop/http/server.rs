@@ -134,7 +134,8 @@ fn h2load_pipelines_and_the_server_counts_what_it_counts() {
 fn requests_are_understood_byte_by_byte_and_sixteen_at_once() {
     let server = HttpServer::start(&["--threads", "1"]);
     let mut slow = server.connect();
-    let input = "POST /sink HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n\
+    let input = "POST /sink HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \
+                 chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n\
                  GET /b/7 HTTP/1.1\r\nHost: a\r\n\r\n";
     for byte in input.bytes() {
         slow.send([byte]);
@@ -301,7 +302,8 @@ fn signals_end_the_server_with_a_summary() {
     }
 }
 
-/// The command is run on the other host; a bridge with an address of its own is not on the way there.
+/// The command is run on the other host; a bridge with an address of its own is not on the way
+/// there.
 #[test]
 fn server_prints_a_command_that_clients_can_use() {
     let Some(net) = Net::new() else { return };

@@ -1,5 +1,6 @@
-//! Where a report or a refusal of ours differed from that of the original: windows, rates of frames, last intervals, sums of both
-//! ways, what a server has delivered, keys, delayed starts, short datagrams with clocks, TOS bytes.
+//! Where a report or a refusal of ours differed from that of the original: windows, rates of
+//! frames, last intervals, sums of both ways, what a server has delivered, keys, delayed starts,
+//! short datagrams with clocks, TOS bytes.
 
 use std::process::Command;
 use std::time::Duration;
@@ -76,7 +77,8 @@ fn errors_of_the_schedule_of_frames_go_to_standard_error() {
 /// Start and end of rows.
 type Intervals = &'static [(u32, u32)];
 
-/// Options of both ends, and the intervals of a stream's rows on the client and on the server, in tenths of a second.
+/// Options of both ends, and the intervals of a stream's rows on the client and on the server, in
+/// tenths of a second.
 const INTERVALS: [(&str, &str, Intervals, Intervals); 4] = [
     (
         "-t 1.6 -i 1 -b 20m",

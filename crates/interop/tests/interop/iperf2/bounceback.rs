@@ -3,8 +3,8 @@
 use linerate_interop::each_case;
 use linerate_interop::iperf2::{Iperf2, lines, run_iperf2};
 
-/// A client measures one-way delays only with the option that the clocks agree, and shows the distribution of round trips
-/// once, at the end.
+/// A client measures one-way delays only with the option that the clocks agree, and shows the
+/// distribution of round trips once, at the end.
 #[test]
 fn a_client_shows_delays_with_trip_times_and_the_distribution_at_the_end() {
     let cases = ["2.1", "2.2"].map(|layout| ["", " --trip-times"].map(|option| (layout, option)));
@@ -57,8 +57,8 @@ fn a_server_has_one_kind_of_columns() {
     }
 }
 
-/// A burst that is due when an interval ends belongs to the next one, at both ends: the sampler wakes up later than the
-/// burst takes.
+/// A burst that is due when an interval ends belongs to the next one, at both ends: the sampler
+/// wakes up later than the burst takes.
 #[test]
 fn timed_a_burst_belongs_to_the_interval_in_which_it_is_due() {
     let words = "--bounceback=3 --bounceback-period 0.25 -t 1 -i 0.5 -f B";

@@ -1,4 +1,5 @@
-//! Periodic bursts over TCP: their number, the writes that make them, and a row of the server's report for each.
+//! Periodic bursts over TCP: their number, the writes that make them, and a row of the server's
+//! report for each.
 
 use linerate_interop::iperf2::{Iperf2, Line, PAIRINGS, lines, run_iperf2, totals};
 use linerate_interop::{Finished, each_case};

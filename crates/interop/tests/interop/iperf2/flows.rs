@@ -110,7 +110,8 @@ iperf2_modes! {
     timed_comma_separated_values_have_the_originals_columns: "-u -t 0.5 -y C", "-u -y C" => |_, s| {
         let rows: Vec<Vec<&str>> = s.stdout.lines().map(|row| row.split(',').collect()).collect();
         assert!(!rows.is_empty() && rows.iter().all(|row| row.len() == 14), "{s:?}");
-        // More than one is the original's flow taken for several, the parts of which it then misses.
+        // More than one is the original's flow taken for several, the parts of which it then
+        // misses.
         if let [row] = &rows[..] {
             assert_eq!((row[10], row[13]), ("0", "0"), "nothing lost or late: {s:?}");
         }
@@ -205,8 +206,8 @@ fn datagram(number: i32) -> [u8; 64] {
     bytes
 }
 
-/// The client shows what the server counted, and nothing was lost. A busy original sometimes takes one flow for several,
-/// each with a report of its own.
+/// The client shows what the server counted, and nothing was lost. A busy original sometimes takes
+/// one flow for several, each with a report of its own.
 fn report_agrees(client: &Finished, server: &Finished) {
     client.expect_stdout("Server Report:");
     let reported = totals(&client.stdout).pop().expect("the server's line");

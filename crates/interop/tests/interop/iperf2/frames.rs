@@ -1,10 +1,11 @@
-//! Isochronous frames over UDP: both ends count the frames that were sent, and none is lost that arrived.
+//! Isochronous frames over UDP: both ends count the frames that were sent, and none is lost that
+//! arrived.
 
 use linerate_interop::Finished;
 use linerate_interop::iperf2::{Iperf2, lines, run_iperf2, totals};
 
-/// Sizes vary, so most frames end with a datagram of a length of its own. The original takes a frame for lost whose last
-/// datagram is longer than what is left of the frame.
+/// Sizes vary, so most frames end with a datagram of a length of its own. The original takes a
+/// frame for lost whose last datagram is longer than what is left of the frame.
 #[test]
 fn timed_no_frame_is_lost_without_a_lost_datagram() {
     for server in [Iperf2::Original, Iperf2::Ours] {
@@ -62,7 +63,8 @@ fn frames(report: &Finished) -> (u32, u32) {
     }
 }
 
-/// With `-i f` a receiver has a row for each frame instead of intervals. The original announces that and has no such rows.
+/// With `-i f` a receiver has a row for each frame instead of intervals. The original announces
+/// that and has no such rows.
 #[test]
 fn timed_a_server_reports_each_frame_on_request() {
     for (transport, client) in [

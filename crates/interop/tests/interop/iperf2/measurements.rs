@@ -1,9 +1,11 @@
-//! What iperf 2 reports measure is the path, not the program: delays, jitter and sizes of reads beside the original's.
+//! What iperf 2 reports measure is the path, not the program: delays, jitter and sizes of reads
+//! beside the original's.
 
 use linerate_interop::iperf2::{Iperf2, Iperf2Server, run_iperf2, totals};
 use linerate_interop::{Finished, Process, Server, Signal, original, ours};
 
-/// The kernel's pacing of a sender is no delay of the path. Of two segments of a block the second would wait for 100 ms.
+/// The kernel's pacing of a sender is no delay of the path. Of two segments of a block the second
+/// would wait for 100 ms.
 #[test]
 fn timed_a_rate_over_tcp_does_not_appear_as_delay_of_the_path() {
     for server in [Iperf2::Original, Iperf2::Ours] {
@@ -13,7 +15,8 @@ fn timed_a_rate_over_tcp_does_not_appear_as_delay_of_the_path() {
     }
 }
 
-/// The banner names the length of a write, so a rate must not change it: small writes show as many small reads.
+/// The banner names the length of a write, so a rate must not change it: small writes show as many
+/// small reads.
 #[test]
 fn timed_a_rate_over_tcp_does_not_change_the_length_of_a_write() {
     let (client, server) = run_iperf2((Iperf2::Ours, Iperf2::Original), "-b 20m -t 1 -e", "-e");
@@ -25,8 +28,8 @@ fn timed_a_rate_over_tcp_does_not_change_the_length_of_a_write() {
     );
 }
 
-/// A datagram arrives when the kernel receives it: a receiver that is held up for half a second measures the path all the
-/// same.
+/// A datagram arrives when the kernel receives it: a receiver that is held up for half a second
+/// measures the path all the same.
 #[test]
 fn timed_delayed_receiver_measures_no_delay_of_datagrams() {
     let server = Iperf2Server::start(Iperf2::Ours, "-u -e");
@@ -109,7 +112,8 @@ fn timed_the_last_interval_has_its_row_of_comma_separated_values() {
     }
 }
 
-/// Mean, least, greatest and deviation of the delays of a receiver's line, which are its only four numbers with slashes.
+/// Mean, least, greatest and deviation of the delays of a receiver's line, which are its only four
+/// numbers with slashes.
 fn delays_ms(report: &Finished) -> [f64; 4] {
     let line = totals(&report.stdout).into_iter().next();
     let rest = line.unwrap_or_else(|| panic!("no line: {report:?}")).rest;

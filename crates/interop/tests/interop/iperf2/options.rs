@@ -1,5 +1,5 @@
-//! Options of iperf 2 that change where bytes come from, where they go, when they leave, and what is said about them.
-//! Each is tested against the original on either side.
+//! Options of iperf 2 that change where bytes come from, where they go, when they leave, and what
+//! is said about them. Each is tested against the original on either side.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -223,7 +223,8 @@ fn the_sizes_of_reads_are_those_of_the_reads_that_were_made() {
     });
 }
 
-/// `33=0:0:0:0:1:0:2:30` at the end of a line: calls, and how many were of each eighth of the buffer.
+/// `33=0:0:0:0:1:0:2:30` at the end of a line: calls, and how many were of each eighth of the
+/// buffer.
 fn distribution(line: &Line) -> (f64, Vec<f64>) {
     let (calls, bins) = line
         .rest

@@ -1,4 +1,5 @@
-//! The commands of the reports this program answers, in full and at their own ports. `make reports` runs them.
+//! The commands of the reports this program answers, in full and at their own ports. `make reports`
+//! runs them.
 
 #![allow(clippy::print_stdout, reason = "what was reached is the result")]
 

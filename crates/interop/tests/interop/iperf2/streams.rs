@@ -1,4 +1,5 @@
-//! TCP in iperf 2's dialect against the original, in both roles: every mode, asserting bytes, contents and exit codes.
+//! TCP in iperf 2's dialect against the original, in both roles: every mode, asserting bytes,
+//! contents and exit codes.
 
 use std::time::Duration;
 
@@ -73,7 +74,8 @@ iperf2_modes! {
         assert!(output.contains("permit key"), "{s:?}");
     };
     timed_tcp_streams_are_summed_up: "-n 128M -P 3 -f B", "-f B" => |c, s| {
-        // Long enough to be under way together: who ends before the next begins is not summed up with it.
+        // Long enough to be under way together: who ends before the next begins is not summed up
+        // with it.
         equal(c, s, &[128.0 * MIB; 3]);
         sum_is(&s.stdout, 384.0 * MIB);
         sum_is(&c.stdout, 384.0 * MIB);
@@ -185,7 +187,8 @@ fn timed_the_commands_of_the_reports_work() {
                 .filter(|l| l.label == "SUM")
                 .collect();
             assert!(!sums.is_empty(), "{words}: {client:?}");
-            // Small writes of a hundred streams are reported when they happen: two intervals and the total, no more.
+            // Small writes of a hundred streams are reported when they happen: two intervals and
+            // the total, no more.
             if program == Iperf2::Ours {
                 assert_eq!(sums.len(), 3, "{words}: {sums:?}");
                 assert!(
@@ -225,7 +228,8 @@ fn sum_is(report: &str, expected: f64) {
     assert_eq!(sum.map(|line| line.amount), Some(expected), "{report}");
 }
 
-/// The intervals of the only stream add up to its total, but for a last one that is too short to be shown.
+/// The intervals of the only stream add up to its total, but for a last one that is too short to be
+/// shown.
 fn intervals_add_up(report: &str) {
     let lines = lines(report);
     let Some((total, intervals)) = lines.split_last() else {

@@ -36,8 +36,8 @@ fn timed_an_amount_ends_the_test_at_once_and_to_the_block() {
     });
 }
 
-/// A block of 128 KiB is ten seconds' worth at this rate; sent as one it would be a rate of its own. The last interval
-/// completes the block.
+/// A block of 128 KiB is ten seconds' worth at this rate; sent as one it would be a rate of its
+/// own. The last interval completes the block.
 #[test]
 fn a_rate_below_one_block_per_interval_is_kept_until_the_last_one() {
     let program = ours_only!("it has what 3.12 lacks");
@@ -151,7 +151,8 @@ fn timed_an_interrupt_before_the_first_interval_reports_the_time_that_passed() {
     client.expect_code(0);
 }
 
-/// The original's server prints a row of its own for the time in which the end of the test is under way: 3.12 with `-R`.
+/// The original's server prints a row of its own for the time in which the end of the test is under
+/// way: 3.12 with `-R`.
 #[test]
 fn timed_the_last_row_of_a_server_covers_the_end_of_the_test() {
     let program = ours_only!("it has what 3.12 lacks");
@@ -223,7 +224,8 @@ fn an_interrupted_server_reports_it_once() {
     );
 }
 
-/// The original prints the cause of an unreadable key in a line of its own as well, in OpenSSL's words.
+/// The original prints the cause of an unreadable key in a line of its own as well, in OpenSSL's
+/// words.
 #[test]
 fn the_cause_of_a_file_or_device_that_cannot_be_used_is_reported() {
     let program = ours_only!("it has what 3.12 lacks");
@@ -237,7 +239,8 @@ fn the_cause_of_a_file_or_device_that_cannot_be_used_is_reported() {
                 "--rsa-public-key-path",
                 "/none",
             ][..],
-            "iperf3: /none: No such file or directory\n\niperf3: parameter error - you must specify a username",
+            "iperf3: /none: No such file or directory\n\niperf3: parameter error - you must \
+             specify a username",
         ),
         (
             &[
@@ -247,7 +250,8 @@ fn the_cause_of_a_file_or_device_that_cannot_be_used_is_reported() {
                 "--authorized-users-path",
                 "/dev/null",
             ],
-            "iperf3: /none: No such file or directory\n\niperf3: parameter error - you must specify a path",
+            "iperf3: /none: No such file or directory\n\niperf3: parameter error - you must \
+             specify a path",
         ),
         (
             &["-c", "127.0.0.1", "--bind-dev", "nope0"],
@@ -272,7 +276,8 @@ fn the_file_with_the_process_id_belongs_to_its_owner_alone() {
     drop(server);
 }
 
-/// Other tests on the server lower a result; the client's text has a warning, its JSON is the original's.
+/// Other tests on the server lower a result; the client's text has a warning, its JSON is the
+/// original's.
 #[test]
 fn client_is_warned_of_concurrent_tests() {
     let program = ours_only!("it has what 3.12 lacks");

@@ -1,4 +1,5 @@
-//! Servers that break every rule against our client. The client must end soon, with code 1 and one line that says why.
+//! Servers that break every rule against our client. The client must end soon, with code 1 and one
+//! line that says why.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -13,8 +14,8 @@ const SOON: Duration = Duration::from_secs(15);
 /// Plays the server up to some point and returns its connections, the control connection first.
 type Stage = fn(&TcpListener) -> Vec<Control>;
 
-/// Name, what the client must report, how far the server follows the protocol, what it sends then, and whether it ends
-/// the control connection.
+/// Name, what the client must report, how far the server follows the protocol, what it sends then,
+/// and whether it ends the control connection.
 type Script = (&'static str, &'static str, Stage, Vec<u8>, bool);
 
 fn scripts() -> [Script; 21] {
@@ -153,7 +154,8 @@ fn the_client_ends_with_a_reason() {
         let client = play(&[], *stage, bytes, *ends);
         client.expect_code(1);
         assert!(client.stderr.starts_with("iperf3: "), "{client:?}");
-        // What 3.12 says of an error without words, or of results it cannot read, depends on its memory.
+        // What 3.12 says of an error without words, or of results it cannot read, depends on its
+        // memory.
         if !ours().is_original() {
             client.expect_stderr(reason);
         }
@@ -176,7 +178,8 @@ fn the_json_report_holds_the_reason() {
     });
 }
 
-/// State byte and two words: whatever is missing at the end, the client must neither wait for it nor invent it.
+/// State byte and two words: whatever is missing at the end, the client must neither wait for it
+/// nor invent it.
 #[test]
 fn an_error_may_be_cut_at_every_byte() {
     const MESSAGE: [u8; 9] = [state::SERVER_ERROR, 0, 0, 0, 37, 0, 0, 0, 13];
@@ -250,7 +253,8 @@ fn running(listener: &TcpListener) -> Vec<Control> {
     open
 }
 
-/// A finished test whose client has sent its results and waits for those of the server; the data connection is closed.
+/// A finished test whose client has sent its results and waits for those of the server; the data
+/// connection is closed.
 fn exchanging(listener: &TcpListener) -> Vec<Control> {
     let mut open = running(listener);
     open[0].expect(state::TEST_END);

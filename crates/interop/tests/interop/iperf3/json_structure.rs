@@ -65,7 +65,8 @@ fn keys_types_and_order_are_the_originals() {
     });
 }
 
-/// The buffers move within `start` from version to version, so the order says nothing about them; they must be there.
+/// The buffers move within `start` from version to version, so the order says nothing about them;
+/// they must be there.
 #[test]
 fn moved_keys_are_still_there() {
     let pair = run(ours(), "-n 1M");
@@ -85,7 +86,8 @@ fn run(program: &Program, options: &str) -> Pair {
     pair
 }
 
-/// One line per key: path and type, in the order of first appearance. Elements of an array count as one.
+/// One line per key: path and type, in the order of first appearance. Elements of an array count as
+/// one.
 fn structure(report: &str) -> String {
     let mut lines = Vec::new();
     collect("", &Report::parse(report).root, &mut lines);

@@ -1,5 +1,6 @@
-//! Every transport, direction, stream count and address family, against the original in both roles and against
-//! ourselves: both ends must succeed in silence, and their reports must agree with each other and with the rate asked.
+//! Every transport, direction, stream count and address family, against the original in both roles
+//! and against ourselves: both ends must succeed in silence, and their reports must agree with each
+//! other and with the rate asked.
 
 use linerate_interop::{Pair, Pairing, Report, each_case, has_ipv6, run_pair_at, skip};
 
@@ -122,8 +123,8 @@ fn check_reports(case: Case, pair: &Pair) {
     }
 }
 
-/// Checks one direction of data. `seen` is the aggregate the server measured itself; the client learnt it from the
-/// server's results, so both must state the same.
+/// Checks one direction of data. `seen` is the aggregate the server measured itself; the client
+/// learnt it from the server's results, so both must state the same.
 fn check_direction(
     case: Case,
     client: &Report,
@@ -176,7 +177,8 @@ fn check_direction(
 }
 
 impl Transport {
-    /// UDP names its block length, because the loopback default of 32 KiB makes a rate of 5 Mbit/s coarse.
+    /// UDP names its block length, because the loopback default of 32 KiB makes a rate of 5 Mbit/s
+    /// coarse.
     fn option(self) -> &'static [&'static str] {
         match self {
             Self::Tcp => &["-l", "8K"],

@@ -180,7 +180,8 @@ fn more_than_128_streams_need_an_option() {
         .expect_stderr("invalid number of parallel streams (min = 1, max = 128)");
 }
 
-/// More streams than the original allows: all of them must carry data, and threads must not grow with their number.
+/// More streams than the original allows: all of them must carry data, and threads must not grow
+/// with their number.
 #[test]
 fn a_thousand_streams_share_a_few_threads() {
     const THREADS: usize = 64;

@@ -4,8 +4,8 @@ use linerate_interop::{Pairing, Report, each_case, has_ipv6, run_pair_at, skip, 
 
 const MIB: f64 = 1_048_576.0;
 
-/// A test for each row: what the client is given, and what must be seen in its report and the server's, whichever program
-/// is on which side.
+/// A test for each row: what the client is given, and what must be seen in its report and the
+/// server's, whichever program is on which side.
 macro_rules! options {
     ($($name:ident: $words:literal => $check:expr;)*) => {$(
         #[test]
@@ -142,7 +142,8 @@ fn ipv6_is_used_and_takes_a_type_of_service() {
     });
 }
 
-/// Runs a test in all pairings, both ends with reports in JSON, and checks the client's report and the server's.
+/// Runs a test in all pairings, both ends with reports in JSON, and checks the client's report and
+/// the server's.
 fn in_all_pairings(host: &str, client: &str, server: &str, check: fn(&Report, &Report, Pairing)) {
     each_case(&Pairing::ALL, |pairing| {
         let (server, client) = (
@@ -183,8 +184,8 @@ fn received(report: &Report) -> f64 {
     report.number("/end/sum_received/bytes")
 }
 
-/// What was sent must be counted as received. The original's server stops reading when the client says that it is done
-/// and loses what is still under way, on a busy host all of it; ours must not.
+/// What was sent must be counted as received. The original's server stops reading when the client
+/// says that it is done and loses what is still under way, on a busy host all of it; ours must not.
 #[track_caller]
 fn arrived(client: &Report, server: &Report, pairing: Pairing) {
     if pairing.server().is_original() {

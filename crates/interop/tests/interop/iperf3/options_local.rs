@@ -25,7 +25,8 @@ fn a_file_arrives_as_it_was() {
         pair.client.expect_clean().expect_stdout("(100%)");
         pair.server.expect_clean();
         let received = fs::read(&copy).expect("the server wrote the file");
-        // The original's server stops reading when the client is done, so a tail may be missing there.
+        // The original's server stops reading when the client is done, so a tail may be missing
+        // there.
         let is_whole = received.len() == content.len() || pairing.server().is_original();
         assert!(
             is_whole && content.starts_with(&received),
@@ -54,7 +55,8 @@ fn a_file_ends_a_test_for_which_no_end_was_named() {
     );
 }
 
-/// Options that go where another one of the same command line leads: the later of two transports, no time limit.
+/// Options that go where another one of the same command line leads: the later of two transports,
+/// no time limit.
 #[test]
 fn contradicting_transports_and_negative_times_end_as_in_the_original() {
     let lines = [
@@ -79,7 +81,8 @@ fn contradicting_transports_and_negative_times_end_as_in_the_original() {
     });
 }
 
-/// An algorithm that paces (BBR), once initialised at the handshake, leaves pacing switched on for the one that follows it.
+/// An algorithm that paces (BBR), once initialised at the handshake, leaves pacing switched on for
+/// the one that follows it.
 #[test]
 fn congestion_control_is_chosen_before_the_connection_is_made() {
     let program = ours_only!("the original chooses it afterwards");
@@ -107,8 +110,8 @@ fn congestion_control_is_chosen_before_the_connection_is_made() {
     );
 }
 
-/// What a full window leaves unsent in a socket the kernel sends on the CPU of a peer on this machine; what BBR paces leaves it by
-/// timers, more often the less it may hold.
+/// What a full window leaves unsent in a socket the kernel sends on the CPU of a peer on this
+/// machine; what BBR paces leaves it by timers, more often the less it may hold.
 #[test]
 fn senders_hold_little_unsent_unless_bbr_paces_or_options_decide_how_they_write() {
     let program = ours_only!("the original leaves the option alone");
@@ -163,7 +166,8 @@ fn a_file_arrives_in_the_reverse_direction() {
         );
         pair.client.expect_clean();
         let received = fs::read(&copy).expect("the client wrote the file");
-        // From 3.16 on the original reads whole blocks, so the rest of the last one may be missing there.
+        // From 3.16 on the original reads whole blocks, so the rest of the last one may be missing
+        // there.
         let reads_blocks = pairing.client().is_original() && pairing.client().release() >= 16;
         let least = if reads_blocks { 131_072 } else { 200_000 };
         let is_right =
@@ -176,7 +180,8 @@ fn a_file_arrives_in_the_reverse_direction() {
     });
 }
 
-/// Type of service, segment size, buffers and congestion control as the kernel has them on the data connection.
+/// Type of service, segment size, buffers and congestion control as the kernel has them on the data
+/// connection.
 #[test]
 fn socket_options_reach_the_sockets_of_both_ends() {
     each_case(&Pairing::ALL, |pairing| {
@@ -185,7 +190,8 @@ fn socket_options_reach_the_sockets_of_both_ends() {
         let client = server.client(pairing.client(), "127.0.0.1", &options);
         client.wait_for_stdout("/sec", 2);
         let sockets = established(server.port);
-        // 1000 bytes less the 12 bytes of the time stamp option tell the data connection from the control connection.
+        // 1000 bytes less the 12 bytes of the time stamp option tell the data connection from the
+        // control connection.
         let data: Vec<_> = sockets
             .iter()
             .filter(|row| row.contains(" mss:988 "))

@@ -1,4 +1,5 @@
-//! What a client asks of a server, option by option: our parameters must be the original's, in the same order.
+//! What a client asks of a server, option by option: our parameters must be the original's, in the
+//! same order.
 //!
 //! A scripted server takes the parameters of both clients and hangs up.
 
@@ -56,7 +57,8 @@ const CASES: [&str; 44] = [
 /// Keys whose value names the program.
 const OWN: [&str; 1] = ["client_version"];
 
-/// Keys a 3.22 client adds, and the one by which two of ours know each other; servers ignore what they do not know.
+/// Keys a 3.22 client adds, and the one by which two of ours know each other; servers ignore what
+/// they do not know.
 const ADDED: [&str; 6] = [
     "linerate",
     "gso",

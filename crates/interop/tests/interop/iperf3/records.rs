@@ -1,4 +1,5 @@
-//! Records of tests in the history: asked for, they change nothing a script sees; otherwise nothing is written.
+//! Records of tests in the history: asked for, they change nothing a script sees; otherwise nothing
+//! is written.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! UDP hellos that reach no server: the port is closed between two tests or streams, or the datagram is lost.
+//! UDP hellos that reach no server: the port is closed between two tests or streams, or the
+//! datagram is lost.
 
 use std::fs;
 use std::net::UdpSocket;

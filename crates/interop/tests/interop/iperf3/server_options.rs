@@ -93,7 +93,8 @@ fn timed_idle_timeout_ends_a_one_off_server() {
     );
 }
 
-/// The original waits for a silent client without an end. Here others are served after five seconds.
+/// The original waits for a silent client without an end. Here others are served after five
+/// seconds.
 #[test]
 fn strangers_that_connect_and_are_silent_do_not_end_a_one_off_server() {
     let mut server = Server::start(ours_only!("it serves no other client meanwhile"), &["-1"]);
@@ -195,7 +196,8 @@ fn missing_server_is_an_error_in_the_json_report() {
     json.expect_code(i32::from(!ours().is_original()));
 }
 
-/// A server that does not refuse what it should would let this test wait for 30 s, hence the limit on time.
+/// A server that does not refuse what it should would let this test wait for 30 s, hence the limit
+/// on time.
 #[test]
 fn max_duration_refuses_longer_and_endless_tests() {
     let program = ours_only!("it has what 3.12 lacks");

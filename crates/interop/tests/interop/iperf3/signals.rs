@@ -1,4 +1,5 @@
-//! Tests that a signal ends: who says what, which code is left behind, and what the partial report is worth.
+//! Tests that a signal ends: who says what, which code is left behind, and what the partial report
+//! is worth.
 
 use linerate_interop::{
     Control, Pairing, Process, Program, Report, Server, Signal, TIMEOUT, each_case, established,
@@ -71,8 +72,8 @@ fn an_idle_server_leaves_on_a_signal() {
     }
 }
 
-/// The report of an interrupted test covers the time that really passed, not the time that was asked for and not the end
-/// of the last interval.
+/// The report of an interrupted test covers the time that really passed, not the time that was
+/// asked for and not the end of the last interval.
 #[test]
 fn timed_an_interrupted_json_report_is_complete_and_true() {
     let server = Server::start(ours(), &["-1", "--forceflush"]);

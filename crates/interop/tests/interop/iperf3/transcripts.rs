@@ -4,8 +4,8 @@ use linerate_interop::{
     Program, difference, each_case, has_ipv6, normalise, original, ours, run_pair_at,
 };
 
-/// Client options, server options. A receiving client runs for two intervals, because with one alone the original
-/// announces columns that it does not fill.
+/// Client options, server options. A receiving client runs for two intervals, because with one
+/// alone the original announces columns that it does not fill.
 const COMMANDS: [(&str, &str); 25] = [
     ("-t 1", ""),
     ("-t 2 -b 20M", ""),
@@ -79,7 +79,8 @@ fn only_numbers_differ() {
     });
 }
 
-/// From 3.16 on the original notices the end of an amount at the end of an interval only, so there is one that ours has not.
+/// From 3.16 on the original notices the end of an amount at the end of an interval only, so there
+/// is one that ours has not.
 fn goes_on_to_the_interval(client: &str) -> bool {
     let is_amount = ["-n ", "-k "]
         .iter()
@@ -123,9 +124,9 @@ fn layout(text: &str) -> String {
     normalise(&without_partial_intervals(text))
 }
 
-/// Whether a test ends with a last short interval depends on microseconds, so those rows go, and so does the second of
-/// two rules that then meet. The original prints a row of its own for the moment in which the end travels; ours is part of
-/// the last interval.
+/// Whether a test ends with a last short interval depends on microseconds, so those rows go, and so
+/// does the second of two rules that then meet. The original prints a row of its own for the moment
+/// in which the end travels; ours is part of the last interval.
 fn without_partial_intervals(text: &str) -> String {
     const RULE: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
     const SHORTEST_S: f64 = 0.3;

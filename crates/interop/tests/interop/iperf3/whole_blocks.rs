@@ -2,8 +2,9 @@
 
 use linerate_interop::{Program, Report, each_case, original, ours, ours_only, run_pair};
 
-/// Receivers of iperf3 3.16 and later count whole blocks only, so a paced sender ends between two of them. The amount is the
-/// one the original reaches: a block for each time at which the average is below the rate.
+/// Receivers of iperf3 3.16 and later count whole blocks only, so a paced sender ends between two
+/// of them. The amount is the one the original reaches: a block for each time at which the average
+/// is below the rate.
 const PACED: [(&str, u64); 6] = [
     ("-t 1 -b 300K", 131_072),
     ("-t 1 -b 300K -R", 131_072),

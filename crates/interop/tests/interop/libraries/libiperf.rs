@@ -144,7 +144,8 @@ fn command_lines_are_read_as_by_the_original() {
         "-c 127.0.0.1 -P 1000",
         "-c 127.0.0.1 -i 1000",
     ] {
-        // The words of a message differ between releases of the original, and what `-1` sets is its own.
+        // The words of a message differ between releases of the original, and what `-1` sets is its
+        // own.
         let shown = |library| {
             let finished = lab.run(library, &format!("arguments {line}"));
             let lines = finished

@@ -72,7 +72,8 @@ fn a_c_program_runs_both_ends_with_events_and_reports() {
     let [client, server] = &ends(&finished.stdout)[..] else {
         panic!("{finished:?}")
     };
-    // One start, two intervals and one end of each; the server listens, and stops when it is stopped.
+    // One start, two intervals and one end of each; the server listens, and stops when it is
+    // stopped.
     assert_eq!(client.numbers, [0, 0, 4, 2, 1], "{finished:?}");
     assert_eq!(server.numbers[0], 1, "{finished:?}");
     assert_eq!(server.numbers[3..], [1, 1], "{finished:?}");

@@ -1,5 +1,5 @@
-//! Goal: delays are those of the path, in the direction that has them. Method: a queue that a flood of datagrams holds full;
-//! two namespaces of one kernel, which have one clock.
+//! Goal: delays are those of the path, in the direction that has them. Method: a queue that a flood
+//! of datagrams holds full; two namespaces of one kernel, which have one clock.
 
 use linerate_interop::iperf2::Iperf2;
 use linerate_interop::namespaces::{CLIENT_PORT, Net, SERVER, inside};
@@ -24,7 +24,8 @@ fn full_queue_delays_its_own_direction_by_its_length() {
     let _server = server.serve(&[]);
     let empty = client.report(SERVER, &["--only", "idle"]);
     // The receiver drops what fills the queue before it could refuse it.
-    let drop = "table ip t { chain c { type filter hook prerouting priority -300; udp dport 5001 drop; }; }";
+    let drop = "table ip t \
+                { chain c { type filter hook prerouting priority -300; udp dport 5001 drop; }; }";
     assert!(
         inside(&net.a, "nft".as_ref(), &[drop])
             .status()

@@ -1,11 +1,12 @@
-//! Goal: a test ends soon and reports what it has measured, whichever end is the cause. Method: signals to the client and to
-//! the server in each phase.
+//! Goal: a test ends soon and reports what it has measured, whichever end is the cause. Method:
+//! signals to the client and to the server in each phase.
 
 use std::time::Duration;
 
 use linerate_interop::{NativeHost, Process, Service, Signal, TIMEOUT, each_case, wait_until};
 
-/// Longest time to the end of a client after a signal to it. What is under way is 100 ms on loopback at most.
+/// Longest time to the end of a client after a signal to it. What is under way is 100 ms on
+/// loopback at most.
 const CLIENT_END: Duration = Duration::from_secs(2);
 /// Longest time to the end of a client whose server is gone.
 const SERVER_GONE: Duration = Duration::from_secs(5);

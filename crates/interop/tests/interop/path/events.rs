@@ -1,4 +1,5 @@
-//! Goal: programs follow a test while it runs, and get every single probe. Method: lines and samples of short tests.
+//! Goal: programs follow a test while it runs, and get every single probe. Method: lines and
+//! samples of short tests.
 
 use linerate_interop::{NativeHost, TIMEOUT};
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! Goal: limits decide the exit code, and each missed one is named. Method: tests of a second on loopback.
+//! Goal: limits decide the exit code, and each missed one is named. Method: tests of a second on
+//! loopback.
 
 use linerate_interop::{Finished, NativeHost, each_case};
 

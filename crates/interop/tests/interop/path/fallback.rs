@@ -1,4 +1,5 @@
-//! `linerate test` against the original server: what it can show is shown, the rest is named, and nothing harms the server.
+//! `linerate test` against the original server: what it can show is shown, the rest is named, and
+//! nothing harms the server.
 
 use std::path::Path;
 use std::process::Command;
@@ -54,7 +55,8 @@ fn stock() -> Server {
     Server::start(original(), &["--forceflush"])
 }
 
-/// All phases run, without and with connections to the busy server; the server logs no error and serves the next client.
+/// All phases run, without and with connections to the busy server; the server logs no error and
+/// serves the next client.
 #[test]
 #[ignore = "all phases take forty seconds: make path"]
 fn original_server_serves_all_phases_and_the_next_client() {
@@ -89,8 +91,8 @@ fn original_server_serves_all_phases_and_the_next_client() {
     }
 }
 
-/// A server that serves many clients refuses none of the connections beside a test: their handshakes are measured, and its log
-/// has no line about them.
+/// A server that serves many clients refuses none of the connections beside a test: their
+/// handshakes are measured, and its log has no line about them.
 #[test]
 fn connections_beside_a_test_show_the_delay_at_a_server_for_many_clients() {
     let server = Server::start(ours(), &["--forceflush"]);
@@ -166,7 +168,8 @@ fn absent_measures_are_named() {
         absent.get("RTT under load").and_then(Value::as_str),
         Some("--side-probe none")
     );
-    // The handshakes of one control connection and four streams determine no median, and without one there is no grade.
+    // The handshakes of one control connection and four streams determine no median, and without
+    // one there is no grade.
     assert!(
         absent.contains_key("idle RTT") && absent.contains_key("bufferbloat"),
         "{absent:?}"
@@ -175,7 +178,8 @@ fn absent_measures_are_named() {
     assert_eq!(found["idle"]["tcp"]["n"], 5);
 }
 
-/// A server that cannot prove its identity is no server for who demands one: exit code 4, and no password or token leaves.
+/// A server that cannot prove its identity is no server for who demands one: exit code 4, and no
+/// password or token leaves.
 #[test]
 fn demanded_identity_is_not_downgraded() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -198,8 +202,8 @@ fn demanded_identity_is_not_downgraded() {
     }
 }
 
-/// Through a shaper of 50 Mbit/s in each direction the goodput is what TCP makes of it, and ICMP echo shows the queue that
-/// CUBIC fills.
+/// Through a shaper of 50 Mbit/s in each direction the goodput is what TCP makes of it, and ICMP
+/// echo shows the queue that CUBIC fills.
 #[test]
 fn goodput_is_that_of_the_shaper_and_icmp_shows_its_queue() {
     let Some(net) = Net::new() else { return };

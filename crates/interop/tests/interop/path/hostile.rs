@@ -1,5 +1,5 @@
-//! Goal: nothing that a client sends stops the server or makes it answer more than it should. Method: clients by hand that break
-//! the rules; a client of ours is served after each.
+//! Goal: nothing that a client sends stops the server or makes it answer more than it should.
+//! Method: clients by hand that break the rules; a client of ours is served after each.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -10,8 +10,8 @@ use linerate_interop::{
 };
 use serde_json::{Value, json};
 
-/// Name; what the client does, which returns the messages of the server up to the end of the connection; and the member
-/// that its fault names, `None` where there is no message.
+/// Name; what the client does, which returns the messages of the server up to the end of the
+/// connection; and the member that its fault names, `None` where there is no message.
 type Attack = (&'static str, fn(u16) -> Vec<Value>, Option<&'static str>);
 
 fn to(port: u16) -> (Ipv4Addr, u16) {
@@ -63,7 +63,8 @@ fn phase(kind: &str, streams: u32) -> Value {
     json!({ "type": "open_phase", "phase": 1, "spec": whole })
 }
 
-/// Record of the handshake (type 22) with a ClientHello of this length inside, RFC 8446 sections 4 and 5.1.
+/// Record of the handshake (type 22) with a ClientHello of this length inside, RFC 8446 sections 4
+/// and 5.1.
 fn client_hello(length: usize, sent: usize) -> Vec<u8> {
     let mut message = vec![1];
     message.extend(&u32::try_from(length).expect("short").to_be_bytes()[1..]);
@@ -240,7 +241,8 @@ fn datagrams_of_no_flow_are_not_answered() {
     for kind in 0..=255 {
         for length in [0, 31, 40, 512] {
             let body = &random[..length];
-            // A peer that answers with an error of ICMP is none that listens; the socket reports it once.
+            // A peer that answers with an error of ICMP is none that listens; the socket reports it
+            // once.
             let _ = socket.send(&datagram(kind, 1, 0x0102_0304_0506_0708, 1 << 50, body));
             let _ = socket.send(body);
         }
@@ -346,7 +348,8 @@ fn wrong_tokens_in_datagrams_count_against_no_address() {
     );
 }
 
-/// Nothing is reported as measured, and above all no rate of 0, where the server refused what would have measured it.
+/// Nothing is reported as measured, and above all no rate of 0, where the server refused what would
+/// have measured it.
 #[test]
 fn client_whose_streams_are_refused_reports_it_and_fails() {
     let service = NativeHost::here().serve(&[]);

@@ -1,5 +1,5 @@
-//! Goal: delay, jitter, reordering and duplicates are those of the path. Method: a link that has them exactly, and counts what
-//! it does.
+//! Goal: delay, jitter, reordering and duplicates are those of the path. Method: a link that has
+//! them exactly, and counts what it does.
 
 use linerate_interop::namespaces::SERVER;
 use linerate_interop::{LinkReport, NativeHost, Service, TIMEOUT, TunLink, ours, skip};
@@ -44,8 +44,8 @@ fn plain(host: &NativeHost) -> Service {
     host.serve(&[])
 }
 
-/// 100 ms are 600 round trips per minute. An echo in the load waits in addition for what its sender has written before it: what
-/// leaves within 5 ms, and the frame after that.
+/// 100 ms are 600 round trips per minute. An echo in the load waits in addition for what its sender
+/// has written before it: what leaves within 5 ms, and the frame after that.
 #[test]
 #[ignore = "twenty seconds: make path"]
 fn timed_responsiveness_is_that_of_the_round_trip() {
@@ -235,7 +235,8 @@ fn timed_reordered_and_doubled_datagrams_are_counted_exactly() {
     }
 }
 
-/// Neighbours differ by 2 ms. At 2 Mbit/s they leave 5.7 ms apart, so that none passes another while the sender is in time.
+/// Neighbours differ by 2 ms. At 2 Mbit/s they leave 5.7 ms apart, so that none passes another
+/// while the sender is in time.
 #[test]
 fn timed_jitter_is_the_difference_of_neighbours() {
     let way = json!({ "delay_ms": 5, "alternate_ms": 1, "udp_bytes_min": DATAGRAM_BYTES });

@@ -1,5 +1,5 @@
-//! Goal: where packets wait and are lost is found. Method: a router with a class of its own for new connections; a server that is
-//! stopped.
+//! Goal: where packets wait and are lost is found. Method: a router with a class of its own for new
+//! connections; a server that is stopped.
 
 use std::thread;
 use std::time::Duration;
@@ -20,7 +20,8 @@ fn p50_ms(delay: &Value) -> f64 {
     number(&delay["p50_ns"]) / 1e6
 }
 
-/// Connections of fewer than 30 packets have a class of their own; the others share a queue of 100 ms.
+/// Connections of fewer than 30 packets have a class of their own; the others share a queue of 100
+/// ms.
 #[test]
 #[ignore = "twenty seconds: make path"]
 fn timed_queue_that_new_connections_pass_is_per_flow() {
@@ -80,7 +81,8 @@ fn timed_queue_that_new_connections_pass_is_per_flow() {
     );
 }
 
-/// Datagrams that the socket of a receiver had no room for, by the counters of its network namespace.
+/// Datagrams that the socket of a receiver had no room for, by the counters of its network
+/// namespace.
 fn receive_buffer_errors(namespace: &str) -> u64 {
     let read = inside(namespace, "cat".as_ref(), &["/proc/net/snmp"])
         .output()
@@ -96,8 +98,8 @@ fn receive_buffer_errors(namespace: &str) -> u64 {
         .expect("a count")
 }
 
-/// A receiver that does not read for 200 ms of each second: what its socket has no room for is lost there. 40 Mbit/s are 700
-/// datagrams in 200 ms, and the default buffer holds some hundred.
+/// A receiver that does not read for 200 ms of each second: what its socket has no room for is lost
+/// there. 40 Mbit/s are 700 datagrams in 200 ms, and the default buffer holds some hundred.
 #[test]
 #[ignore = "a quarter of a minute: make path"]
 fn timed_datagrams_of_a_stopped_receiver_are_lost_in_its_socket() {

@@ -1,4 +1,5 @@
-//! Goal: what the path does to packets is found, by direction. Method: a router between two hosts that drops, cuts or rewrites.
+//! Goal: what the path does to packets is found, by direction. Method: a router between two hosts
+//! that drops, cuts or rewrites.
 
 use std::time::Duration;
 
@@ -97,8 +98,8 @@ fn marks_that_the_path_changes_are_named_by_direction() {
         return;
     };
     net.in_middle(&format!(
-        "nft 'table ip t {{ chain c {{ type filter hook forward priority mangle; \
-         iifname {CLIENT_PORT} meta l4proto udp ip dscp set 8; iifname {SERVER_PORT} meta l4proto udp ip ecn set not-ect; }}; }}'"
+        "nft 'table ip t \
+         {{ chain c {{ type filter hook forward priority mangle; iifname {CLIENT_PORT} meta l4proto udp ip dscp set 8; iifname {SERVER_PORT} meta l4proto udp ip ecn set not-ect; }}; }}'"
     ));
     let report = client.report(SERVER, &["--only", "size", "--dscp", "46"]);
     let marks = &report["marks"];
@@ -126,7 +127,8 @@ fn load_of_which_no_byte_arrives_has_no_values_and_the_cause() {
         return;
     };
     net.in_middle(&format!(
-        "nft 'table ip t {{ chain c {{ type filter hook forward priority 0; iifname {CLIENT_PORT} meta length > 1450 drop; }}; }}'"
+        "nft 'table ip t \
+         {{ chain c {{ type filter hook forward priority 0; iifname {CLIENT_PORT} meta length > 1450 drop; }}; }}'"
     ));
     let words = ["--only", "size,idle,up,both", "--time", "2"];
     let text = client
@@ -192,8 +194,8 @@ fn black_hole_of_both_directions_is_reported_with_its_fix() {
         return;
     };
     net.in_middle(
-        "nft 'table ip t { chain c { type filter hook forward priority 0; meta length > 1450 drop; }; \
-         chain o { type filter hook output priority 0; icmp type destination-unreachable drop; }; }'",
+        "nft 'table ip t \
+         { chain c { type filter hook forward priority 0; meta length > 1450 drop; }; chain o { type filter hook output priority 0; icmp type destination-unreachable drop; }; }'",
     );
     for words in [
         &["--only", "size,idle,down,up", "--time", "2"][..],
@@ -221,7 +223,10 @@ fn blocked_udp_leaves_the_values_of_tcp() {
     let Some((net, client, _server)) = path() else {
         return;
     };
-    net.in_middle("nft 'table ip t { chain c { type filter hook forward priority 0; meta l4proto udp drop; }; }'");
+    net.in_middle(
+        "nft 'table ip t \
+         { chain c { type filter hook forward priority 0; meta l4proto udp drop; }; }'",
+    );
     let words = [
         "--json",
         "--only",

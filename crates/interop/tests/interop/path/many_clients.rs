@@ -1,4 +1,5 @@
-//! Goal: every client of every dialect is served or refused with a reason, and nothing is left. Method: a server with few places.
+//! Goal: every client of every dialect is served or refused with a reason, and nothing is left.
+//! Method: a server with few places.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -88,8 +89,8 @@ fn a_test_that_another_one_joins_says_so() {
     );
 }
 
-/// One place for all dialects: clients are served in the order in which they come, and a native client gets its place in
-/// messages.
+/// One place for all dialects: clients are served in the order in which they come, and a native
+/// client gets its place in messages.
 #[test]
 fn clients_of_two_dialects_wait_in_one_queue() {
     let service = NativeHost::here().serve(&["--admit", "queue:1"]);

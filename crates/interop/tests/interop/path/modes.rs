@@ -1,4 +1,5 @@
-//! Phases of `linerate test` that are run by name, and its transports: what a path of known properties yields.
+//! Phases of `linerate test` that are run by name, and its transports: what a path of known
+//! properties yields.
 
 use linerate_interop::namespaces::{CLIENT, DEVICE, Net, SERVER, inside, run, try_run};
 use linerate_interop::{Finished, NativeHost, Process, ours, skip, traced};
@@ -30,14 +31,16 @@ fn examined(net: &Net, words: &[&str]) -> (Value, Finished) {
     (finished.json(), finished)
 }
 
-/// Shapes both ends of a link and leaves segmentation to the hosts, so that packets are those of the link.
+/// Shapes both ends of a link and leaves segmentation to the hosts, so that packets are those of
+/// the link.
 fn shape(net: &Net, device: &str, rate: &str, limit_bytes: u32) {
     for namespace in [&net.a, &net.b] {
         run(&format!(
             "ip netns exec {namespace} ethtool -K {device} gro off tso off gso off"
         ));
         run(&format!(
-            "tc -n {namespace} qdisc add dev {device} root tbf rate {rate} burst 32kB limit {limit_bytes}"
+            "tc -n {namespace} qdisc add dev {device} root tbf rate {rate} burst 32kB limit \
+             {limit_bytes}"
         ));
     }
 }
@@ -91,8 +94,8 @@ fn two_links() -> Option<Net> {
     Some(net)
 }
 
-/// Two links of 50 Mbit/s carry a load together, half on each: 2 x 47.8 Mbit/s of payload, less where BBR measures the RTT with an
-/// empty queue.
+/// Two links of 50 Mbit/s carry a load together, half on each: 2 x 47.8 Mbit/s of payload, less
+/// where BBR measures the RTT with an empty queue.
 #[test]
 fn timed_subflows_of_multipath_tcp_share_two_links() {
     let Some(net) = two_links() else { return };
@@ -165,7 +168,8 @@ fn load_over_tls_reports_rate_and_cpu_time_of_both_ends() {
     }
 }
 
-/// The payload of sockets, which both ends count alike; what needs frames is absent with its reason.
+/// The payload of sockets, which both ends count alike; what needs frames is absent with its
+/// reason.
 #[test]
 fn raw_load_has_no_frames_and_no_echo_of_its_own() {
     let Some(net) = Net::new() else { return };
@@ -195,7 +199,8 @@ fn raw_load_has_no_frames_and_no_echo_of_its_own() {
             .as_str()
             .is_some_and(|text| text.contains("without frames"))
     );
-    // A sender of frames keeps 5 ms of them ready, 62,500 bytes at this rate. One without fills its socket.
+    // A sender of frames keeps 5 ms of them ready, 62,500 bytes at this rate. One without fills its
+    // socket.
     for stream in phase(&report, "up")["stream_info"]
         .as_array()
         .expect("streams")
@@ -309,7 +314,8 @@ fn schedule_of_datagrams_is_met_and_measured() {
     }
 }
 
-/// Requests on open connections and on new ones, with sizes that need several calls: latency and CPU time of both ends.
+/// Requests on open connections and on new ones, with sizes that need several calls: latency and
+/// CPU time of both ends.
 #[test]
 fn requests_have_latency_and_cpu_time_of_both_ends() {
     let Some(net) = Net::new() else { return };
@@ -350,7 +356,8 @@ fn requests_have_latency_and_cpu_time_of_both_ends() {
     }
 }
 
-/// An algorithm that paces, once initialised at the handshake, leaves pacing switched on for the one that follows it.
+/// An algorithm that paces, once initialised at the handshake, leaves pacing switched on for the
+/// one that follows it.
 #[test]
 fn congestion_control_is_chosen_before_the_streams_connect() {
     let (client, service) = (NativeHost::here(), NativeHost::here().serve(&[]));

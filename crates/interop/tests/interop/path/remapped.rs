@@ -1,5 +1,5 @@
-//! Goal: a test continues when a router changes the port that it maps a flow to. Method: a router that masquerades, and whose rules
-//! are replaced while a load runs.
+//! Goal: a test continues when a router changes the port that it maps a flow to. Method: a router
+//! that masquerades, and whose rules are replaced while a load runs.
 
 use std::time::Duration;
 
@@ -14,14 +14,12 @@ fn number(value: &Value) -> f64 {
         .unwrap_or_else(|| panic!("no number: {value}"))
 }
 
-/// Rules of a router that translates the addresses of its clients. Connections of UDP are those of a zone: in another zone
-/// each one is new, and gets a port out of another range.
+/// Rules of a router that translates the addresses of its clients. Connections of UDP are those of
+/// a zone: in another zone each one is new, and gets a port out of another range.
 fn masquerade(zone: u32, ports: &str) -> String {
     format!(
-        "nft 'table ip t {{}}; flush table ip t; table ip t {{ \
-         chain zones {{ type filter hook prerouting priority raw; meta l4proto udp ct zone set {zone}; }}; \
-         chain nat {{ type nat hook postrouting priority srcnat; oifname {SERVER_PORT} meta l4proto udp masquerade to :{ports}; \
-         oifname {SERVER_PORT} masquerade; }}; }}'"
+        "nft 'table ip t {{}}; flush table ip t; table ip t \
+         {{ chain zones {{ type filter hook prerouting priority raw; meta l4proto udp ct zone set {zone}; }}; chain nat {{ type nat hook postrouting priority srcnat; oifname {SERVER_PORT} meta l4proto udp masquerade to :{ports}; oifname {SERVER_PORT} masquerade; }}; }}'"
     )
 }
 
@@ -52,7 +50,8 @@ fn timed_flow_is_opened_anew_when_its_translation_changes() {
     assert_eq!(kinds, ["down", "up", "both"], "{report:#}");
     for load in loads {
         let (answered, lost) = (number(&load["rtt"]["n"]), number(&load["rtt"]["lost"]));
-        // The first second of the load upwards, in which nothing shows that the flow is lost, is before the part that counts.
+        // The first second of the load upwards, in which nothing shows that the flow is lost, is
+        // before the part that counts.
         assert!(answered > 400.0 && lost < 300.0, "{load:#}");
         let is_named = load["deviations"].to_string().contains("opened anew");
         assert_eq!(is_named, load["kind"] == "up", "{load:#}");

@@ -1,5 +1,6 @@
-//! Goal: a control connection that breaks does not end a test. Method: a router that resets the control connection of a running
-//! test, or the kernel of the client does; the data connections stay.
+//! Goal: a control connection that breaks does not end a test. Method: a router that resets the
+//! control connection of a running test, or the kernel of the client does; the data connections
+//! stay.
 
 use std::time::Duration;
 
@@ -53,8 +54,8 @@ fn test_continues_over_a_new_control_connection() {
     let by_router = tested(&client, &service, 2, |port| {
         let reset = "reject with tcp reset";
         net.in_middle(&format!(
-            "nft 'table ip t {{ chain c {{ type filter hook forward priority 0; \
-             tcp dport 5201 tcp sport {port} {reset}; tcp sport 5201 tcp dport {port} {reset}; }}; }}'"
+            "nft 'table ip t \
+             {{ chain c {{ type filter hook forward priority 0; tcp dport 5201 tcp sport {port} {reset}; tcp sport 5201 tcp dport {port} {reset}; }}; }}'"
         ));
     });
     let by_kernel = tested(&client, &service, 3, |port| {

@@ -1,5 +1,5 @@
-//! Goal: rate and verdict of a path whose narrowest hop is known. Method: tbf of 100 Mbit/s, at a router between two hosts or in the
-//! hosts themselves.
+//! Goal: rate and verdict of a path whose narrowest hop is known. Method: tbf of 100 Mbit/s, at a
+//! router between two hosts or in the hosts themselves.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use linerate_interop::NativeHost;
 use linerate_interop::namespaces::{CLIENT_PORT, DEVICE, Net, SERVER, SERVER_PORT, run};
 use serde_json::Value;
 
-/// 1448 of 1514 bytes of 100 Mbit/s are payload. Probes of the default plan take 200 times 114 bytes and ten times some
-/// 5,000 bytes a second out of it, which is 0.6 Mbit/s.
+/// 1448 of 1514 bytes of 100 Mbit/s are payload. Probes of the default plan take 200 times 114
+/// bytes and ten times some 5,000 bytes a second out of it, which is 0.6 Mbit/s.
 const GOODPUT_BPS: f64 = 95.64e6;
 const PROBES_BPS: f64 = 0.6e6;
 const TOLERANCE_BPS: f64 = 0.5e6;
 
-/// A sender whose own host shapes has little in the queue, and on a busy machine comes too late for some milliseconds; bursts of 10 ms make
-/// up for them.
+/// A sender whose own host shapes has little in the queue, and on a busy machine comes too late for
+/// some milliseconds; bursts of 10 ms make up for them.
 const TBF: &str = "root tbf rate 100mbit burst 128kB limit 1250000";
 
 fn load<'a>(report: &'a Value, kind: &str) -> &'a Value {

@@ -1,5 +1,6 @@
-//! Goal: a server answers no client without a valid token, and a client tests no server but the one that was demanded. Method:
-//! knocks and heads by hand; servers whose key changes, which demand tokens, or speak iperf3 instead.
+//! Goal: a server answers no client without a valid token, and a client tests no server but the one
+//! that was demanded. Method: knocks and heads by hand; servers whose key changes, which demand
+//! tokens, or speak iperf3 instead.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -154,7 +155,8 @@ fn another_address_opens_a_flow_after_it_has_received_a_challenge() {
     );
 }
 
-/// Otherwise an address that answered a challenge once gets data for ever after, whether it receives them or not.
+/// Otherwise an address that answered a challenge once gets data for ever after, whether it
+/// receives them or not.
 #[test]
 fn proof_of_an_address_opens_no_flow_of_another_session_or_number() {
     let service = NativeHost::here().serve(&["--allow-split-address"]);
@@ -445,8 +447,9 @@ fn answers_to_token(port: u16, name: &str, secret: &str) -> Vec<Value> {
     client.drain()
 }
 
-/// A server that proved the token to a stranger would give it something to guess by, and one that knows no such name must not be
-/// distinguishable from one that does. Guesses at the server itself are as slow as those of passwords.
+/// A server that proved the token to a stranger would give it something to guess by, and one that
+/// knows no such name must not be distinguishable from one that does. Guesses at the server itself
+/// are as slow as those of passwords.
 #[test]
 fn stranger_gets_no_proof_and_the_same_answer_for_every_name() {
     let (client, host) = (NativeHost::here(), NativeHost::here());
@@ -507,7 +510,8 @@ fn stranger_gets_no_proof_and_the_same_answer_for_every_name() {
     assert!(!service.process.stdout().contains(right));
 }
 
-/// Clients of iperf3 and iperf 2 have no token: they are served without one only where the operator says so.
+/// Clients of iperf3 and iperf 2 have no token: they are served without one only where the operator
+/// says so.
 #[test]
 fn tokens_leave_no_other_dialect_open_unsaid() {
     let (client, host) = (NativeHost::here(), NativeHost::here());
@@ -560,7 +564,8 @@ fn tokens_leave_no_other_dialect_open_unsaid() {
         .expect_stderr("token");
 }
 
-/// A server with users gives no test to anybody else, and a client sends its password to no server that it does not know.
+/// A server with users gives no test to anybody else, and a client sends its password to no server
+/// that it does not know.
 #[test]
 fn password_is_demanded_and_sent_to_a_known_server_alone() {
     let (client, host, keys) = (NativeHost::here(), NativeHost::here(), Keys::make());

@@ -1,5 +1,6 @@
-//! Goal: a server that cannot be reached, or cannot start, has an error with what failed, on which object, and what to try.
-//! Method: a port on which nothing listens, link-local addresses without a device, keys with a passphrase.
+//! Goal: a server that cannot be reached, or cannot start, has an error with what failed, on which
+//! object, and what to try. Method: a port on which nothing listens, link-local addresses without a
+//! device, keys with a passphrase.
 
 use std::process::{Command, Stdio};
 
@@ -12,19 +13,22 @@ fn closed_port_comes_with_the_program_that_should_listen_and_its_ports() {
         (
             format!("test 127.0.0.1:{port}"),
             format!(
-                "127.0.0.1:{port}: Connection refused; is `linerate serve` (or `iperf3 -s`) running there, and are TCP and UDP port {port} open?"
+                "127.0.0.1:{port}: Connection refused; is `linerate serve` (or `iperf3 -s`) \
+                 running there, and are TCP and UDP port {port} open?"
             ),
         ),
         (
             format!("sweep 127.0.0.1 -p {port}"),
             format!(
-                "Connection refused; is `linerate serve` (or `iperf3 -s`) running there, and are TCP and UDP port {port} open?"
+                "Connection refused; is `linerate serve` (or `iperf3 -s`) running there, and are \
+                 TCP and UDP port {port} open?"
             ),
         ),
         (
             format!("http lab http://127.0.0.1:{port}/ --yes"),
             format!(
-                "Connection refused; is `linerate http serve` (or another server) running there, and is TCP port {port} open?"
+                "Connection refused; is `linerate http serve` (or another server) running there, \
+                 and is TCP port {port} open?"
             ),
         ),
     ];
@@ -54,7 +58,8 @@ fn link_local_address_without_a_device_names_the_form_with_one() {
     });
 }
 
-/// With its device the address is one like any other: nothing has this address, which is another failure.
+/// With its device the address is one like any other: nothing has this address, which is another
+/// failure.
 #[test]
 fn link_local_address_with_a_device_is_read_in_urls() {
     let finished =

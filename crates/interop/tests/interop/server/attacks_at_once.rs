@@ -1,5 +1,5 @@
-//! All attacks at the same time on a server with little memory and few descriptors: a client of another address is
-//! served, and the server ends when it is asked to.
+//! All attacks at the same time on a server with little memory and few descriptors: a client of
+//! another address is served, and the server ends when it is asked to.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -165,7 +165,8 @@ impl Drop for EndOfAttacks<'_> {
     }
 }
 
-/// The program with 256 descriptors, little memory for its data, and in the group where there is one.
+/// The program with 256 descriptors, little memory for its data, and in the group where there is
+/// one.
 fn in_group(group: Option<&ControlGroup>) -> Command {
     let join = group.map_or_else(String::new, |group| {
         format!("echo $$ > {};", group.processes().display())
@@ -183,7 +184,8 @@ fn timed_under_all_attacks_at_once_another_client_is_served_and_the_server_ends_
     let group = ControlGroup::with_memory(MEMORY_BYTES);
     if group.is_none() {
         skip(
-            "no control group with a limit on memory can be made here (root is needed): ulimit alone bounds it",
+            "no control group with a limit on memory can be made here (root is needed): ulimit \
+             alone bounds it",
         );
     }
     let (mut service, iperf2) =

@@ -1,4 +1,5 @@
-//! Work that clients cause and that takes long is done beside the thread that answers: others do not wait for it.
+//! Work that clients cause and that takes long is done beside the thread that answers: others do
+//! not wait for it.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -101,7 +102,8 @@ fn long_results_of_many_clients_do_not_hold_up_another_client() {
         .expect_clean();
 }
 
-/// Logins are checked with a file of users that is a pipe without a writer, so a check blocks until the test writes to it.
+/// Logins are checked with a file of users that is a pipe without a writer, so a check blocks until
+/// the test writes to it.
 fn with_users_in_a_pipe() -> (Keys, Service, Vec<u8>) {
     let keys = Keys::make();
     let service = keys.service(&[]);

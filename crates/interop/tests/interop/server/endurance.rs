@@ -4,8 +4,8 @@ use std::env;
 
 use linerate_interop::{Program, Server, original, ours, ours_only};
 
-/// Short tests of every kind; one after the other, so that a leak of any of them shows. Datagrams are paced: a flood may fill a
-/// receive buffer, which is reported.
+/// Short tests of every kind; one after the other, so that a leak of any of them shows. Datagrams
+/// are paced: a flood may fill a receive buffer, which is reported.
 const MIXTURE: [&str; 8] = [
     "-n 64K",
     "-n 64K -R",
@@ -20,8 +20,8 @@ const MIXTURE: [&str; 8] = [
 /// Tests after which every pool and cache of the server has its size.
 const WARM_UP: usize = 20;
 
-/// What an allocator may keep without a leak: fragments, and one stack more or less. 500 leaked results of a test
-/// (some KiB each) would be more.
+/// What an allocator may keep without a leak: fragments, and one stack more or less. 500 leaked
+/// results of a test (some KiB each) would be more.
 const RESIDENT_TOLERANCE_KIB: usize = 1024;
 
 #[test]

@@ -51,7 +51,8 @@ fn a_stranger_that_takes_the_place_again_and_again_does_not_keep_a_client_out() 
     let is_served = thread::scope(|scope| {
         scope.spawn(|| stranger.repeat(take_place));
         let is_refused = || {
-            // As often as a user would try: a client that tries all the time is luckier than the stranger now and then.
+            // As often as a user would try: a client that tries all the time is luckier than the
+            // stranger now and then.
             thread::sleep(TRY_PERIOD);
             let client = service
                 .client(original(), &["-n", "64K", "-B", "127.0.0.99"])

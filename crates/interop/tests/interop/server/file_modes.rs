@@ -1,5 +1,5 @@
-//! A server refuses tokens and keys that others may read, change or own. It warns at its start about a private key that others
-//! may read, and about a file of users that they may change.
+//! A server refuses tokens and keys that others may read, change or own. It warns at its start
+//! about a private key that others may read, and about a file of users that they may change.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

@@ -1,5 +1,5 @@
-//! Clients that break every rule against our server. The server must close the connection by itself, and the original's
-//! client must be served as if nothing had happened.
+//! Clients that break every rule against our server. The server must close the connection by
+//! itself, and the original's client must be served as if nothing had happened.
 
 use std::time::Duration;
 
@@ -141,7 +141,8 @@ fn the_next_client_is_served_after_every_attack() {
 #[test]
 fn attacks_leave_nothing_behind() {
     ours_only!("3.12 waits for ever after most of these");
-    // Those that make the server wait for its deadline are left out, for they were run above and take ten seconds each.
+    // Those that make the server wait for its deadline are left out, for they were run above and
+    // take ten seconds each.
     let slow = ["silence", "drips", "half way", "greatest length of results"];
     let quick = ATTACKS
         .iter()
@@ -158,8 +159,8 @@ fn attacks_leave_nothing_behind() {
 fn wrong_types_in_the_parameters_do_not_stop_the_server() {
     ours_only!("3.12 crashes on some of these");
     let server = Server::start(ours(), &[]);
-    let keys = "tcp omit time num blockcount parallel len bandwidth title congestion authtoken MSS window TOS \
-                client_version burst flowlabel reverse server_affinity";
+    let keys = "tcp omit time num blockcount parallel len bandwidth title congestion authtoken MSS \
+                window TOS client_version burst flowlabel reverse server_affinity";
     for key in words(keys) {
         for value in [
             "null",

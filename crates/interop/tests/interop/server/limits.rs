@@ -8,7 +8,8 @@ use linerate_interop::{
     Process, RawClient, Service, Signal, TIMEOUT, each_case, linerate, original, udp_socket,
 };
 
-/// The limit, options of a stock client beyond it, the reason in the log, and the message of that client.
+/// The limit, options of a stock client beyond it, the reason in the log, and the message of that
+/// client.
 type Case = (
     &'static str,
     &'static [&'static str],
@@ -103,8 +104,8 @@ fn an_address_runs_only_so_many_tests_at_once() {
     other.expect_clean();
 }
 
-/// A client that announces no rate is slowed down from the first byte, in each direction and dialect, and two
-/// share one rate. Bytes are those the server read or wrote.
+/// A client that announces no rate is slowed down from the first byte, in each direction and
+/// dialect, and two share one rate. Bytes are those the server read or wrote.
 #[test]
 fn a_rate_holds_from_the_first_byte() {
     const RATE_BYTES_PER_S: f64 = 2.5e6;

@@ -1,5 +1,5 @@
-//! Logs and reports of a server that cannot be written, or that nothing reads. Each test looks at the clients and at the
-//! process: both must not notice.
+//! Logs and reports of a server that cannot be written, or that nothing reads. Each test looks at
+//! the clients and at the process: both must not notice.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};

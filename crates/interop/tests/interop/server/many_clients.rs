@@ -109,7 +109,8 @@ fn simultaneous_hellos_all_get_a_reply() {
     assert_eq!(service.wait_for_events("test_ended", 40, TIMEOUT).len(), 40);
 }
 
-/// The dialect's reports of concurrent tests: no two streams share a number, and every row has a connect line.
+/// The dialect's reports of concurrent tests: no two streams share a number, and every row has a
+/// connect line.
 #[test]
 fn rows_of_concurrent_tests_have_distinct_stream_numbers() {
     let server = Server::start(ours(), &["--forceflush"]);
@@ -208,8 +209,8 @@ fn a_queue_serves_in_the_order_of_arrival() {
     let mut clients = Vec::new();
     for _ in 0..3 {
         clients.push(service.client(original(), &["-t", "2", "-b", "1M", "-J"]));
-        // The order of arrival is known once the connection stands; both ends of it are listed, and of the first client
-        // its data connection as well.
+        // The order of arrival is known once the connection stands; both ends of it are listed, and
+        // of the first client its data connection as well.
         let expected = 2 + 2 * clients.len();
         assert!(
             wait_until(TIMEOUT, || established(service.port).len() >= expected),
@@ -255,7 +256,8 @@ fn too_long_queue_refuses_at_once() {
 #[test]
 fn lost_response_to_a_hello_is_repeated() {
     let server = Server::start(ours(), &[]);
-    // A client that repeats its hello: the second answer takes the place of the lost first one, and is no second stream.
+    // A client that repeats its hello: the second answer takes the place of the lost first one, and
+    // is no second stream.
     let mut repeating = RawClient::accepted(server.port, UDP_FORWARD);
     let socket = udp_socket("127.0.0.1", server.port, TIMEOUT);
     for _ in 0..3 {
@@ -356,8 +358,8 @@ fn udp_streams_come_from_the_address_of_their_test_unless_the_operator_allows_ot
     }
 }
 
-/// A hello can be forged. Whatever the operator allows, an address without a control connection gets no data and no answer
-/// that is longer than what it sent.
+/// A hello can be forged. Whatever the operator allows, an address without a control connection
+/// gets no data and no answer that is longer than what it sent.
 #[test]
 fn an_address_that_may_be_forged_gets_back_at_most_what_it_sent() {
     const UDP_REVERSE: &str =

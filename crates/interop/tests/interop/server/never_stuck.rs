@@ -1,5 +1,5 @@
-//! Clients that freeze, die or are cut off, at every point of a test: each frees its place in time, what it did is
-//! recorded, and no other client is delayed.
+//! Clients that freeze, die or are cut off, at every point of a test: each frees its place in time,
+//! what it did is recorded, and no other client is delayed.
 
 use std::net::TcpStream;
 use std::process::Command;
@@ -110,7 +110,8 @@ fn an_end_in_any_step_frees_the_place_at_once() {
     assert!(partial >= 2, "{records:?}");
 }
 
-/// Options of a client that is frozen or killed, and the time from the signal to the end of its test.
+/// Options of a client that is frozen or killed, and the time from the signal to the end of its
+/// test.
 const MISFITS: [(&[&str], Signal, Duration); 8] = [
     (&["-b", "2M"], Signal::Stop, LIVENESS),
     (&["-b", "200M"], Signal::Stop, LIVENESS),
@@ -146,7 +147,8 @@ fn test_of_a_frozen_or_killed_client_ends_in_time_and_delays_no_other() {
     expect_unaffected(healthy);
 }
 
-/// The server cannot know that a UDP receiver is frozen while its kernel takes everything; its time is limited.
+/// The server cannot know that a UDP receiver is frozen while its kernel takes everything; its time
+/// is limited.
 #[test]
 fn a_frozen_udp_receiver_is_given_up_soon_after_the_time_of_its_test() {
     let service = service();

@@ -1,5 +1,6 @@
-//! A running test continues after what it survives with the original's server: an outage of the path, a client that is
-//! stopped for a while, a server that is. A client that never continues keeps no place that another one waits for.
+//! A running test continues after what it survives with the original's server: an outage of the
+//! path, a client that is stopped for a while, a server that is. A client that never continues
+//! keeps no place that another one waits for.
 
 use std::process::Command;
 use std::thread;
@@ -10,7 +11,8 @@ use linerate_interop::{Process, Program, Server, Signal, original, ours, ours_on
 
 /// Longer than a server keeps a silent test whose place is wanted.
 const OUTAGE: Duration = Duration::from_secs(15);
-/// Longest time of a test with an outage: TCP tries again after a time that has doubled several times.
+/// Longest time of a test with an outage: TCP tries again after a time that has doubled several
+/// times.
 const END: Duration = Duration::from_secs(90);
 /// Options of a client that prints what it moves.
 const CLIENT: [&str; 6] = ["-t", "20", "-i", "1", "-f", "m"];
@@ -112,7 +114,8 @@ fn a_stopped_client_keeps_no_place_that_another_one_wants() {
         stopped.wait_for_stdout("/sec", 2);
         stopped.signal(Signal::Stop);
 
-        // A client that comes at once is refused, or waits; one that comes later finds the place free.
+        // A client that comes at once is refused, or waits; one that comes later finds the place
+        // free.
         let is_served = || server.run(ours, &["-n", "64K"]).code() == Some(0);
         if admission == "exclusive" {
             assert!(!is_served(), "the test has been silent for no time");

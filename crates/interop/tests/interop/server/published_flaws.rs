@@ -1,5 +1,5 @@
-//! What ends, blocks or fills servers of iperf3 before 3.22: the inputs of what was published in 2026. Each is refused or has no
-//! effect, and the next client is served.
+//! What ends, blocks or fills servers of iperf3 before 3.22: the inputs of what was published in
+//! 2026. Each is refused or has no effect, and the next client is served.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -34,7 +34,8 @@ fn a_test_beyond_its_time_ends_while_its_worker_is_blocked() {
     expect_service(&mut server);
 }
 
-/// CVE-2026-101283 and its neighbour: tokens that are longer, shorter or other than what was encrypted with the key.
+/// CVE-2026-101283 and its neighbour: tokens that are longer, shorter or other than what was
+/// encrypted with the key.
 #[test]
 fn tokens_of_any_length_are_refused() {
     let ours = ours_only!("ends servers before 3.22");

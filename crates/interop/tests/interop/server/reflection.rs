@@ -1,5 +1,5 @@
-//! Forged source addresses: a server of iperf 2's UDP sends a victim no more than the forger sent. The victim of these
-//! tests is the socket that the forged datagrams leave from.
+//! Forged source addresses: a server of iperf 2's UDP sends a victim no more than the forger sent.
+//! The victim of these tests is the socket that the forged datagrams leave from.
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -55,7 +55,8 @@ impl Victim {
     }
 }
 
-/// Waits until there are `count` refusals for `reason`, or the victim got more than was sent in its name.
+/// Waits until there are `count` refusals for `reason`, or the victim got more than was sent in its
+/// name.
 #[track_caller]
 fn expect_refusals(service: &Service, victims: &mut [Victim], reason: &str, count: usize) {
     let refused = || {

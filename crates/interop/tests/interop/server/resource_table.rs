@@ -1,5 +1,5 @@
-//! What the server counts of its tests when it admits them, compared with what they have: descriptors and memory, for every
-//! kind of connection of every dialect.
+//! What the server counts of its tests when it admits them, compared with what they have:
+//! descriptors and memory, for every kind of connection of every dialect.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

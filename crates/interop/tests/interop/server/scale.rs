@@ -1,5 +1,5 @@
-//! Two hundred clients of one server, on two hosts. `make scale` runs it; `SCALE_CLIENTS` sets their number and
-//! `SCALE_RATE` the rate of each.
+//! Two hundred clients of one server, on two hosts. `make scale` runs it; `SCALE_CLIENTS` sets
+//! their number and `SCALE_RATE` the rate of each.
 
 #![allow(clippy::print_stdout, reason = "the table is the result")]
 
@@ -52,8 +52,8 @@ fn two_hundred_clients_share_one_server() {
         .collect();
     let _ = service.wait_for_events("test_started", clients, Duration::from_secs(60));
     let loaded = Status::of(service.process.id());
-    // Asked on the server's host, because the far one is exhausted by its clients: what counts is how long the server
-    // takes. The one that measures must not wait for a CPU itself.
+    // Asked on the server's host, because the far one is exhausted by its clients: what counts is
+    // how long the server takes. The one that measures must not wait for a CPU itself.
     let mut probe = inside(&net.b, Path::new("nice"), &[]);
     probe.args([
         "-n",

@@ -1,4 +1,5 @@
-//! Clients that want the server's memory, its descriptors or all of its places. Others are served all the same.
+//! Clients that want the server's memory, its descriptors or all of its places. Others are served
+//! all the same.
 
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::process::Command;
@@ -121,8 +122,8 @@ fn long_blocks_cost_memory_once() {
     client.finish().expect_code(0);
 }
 
-/// An address space that holds the server and a few tests. What is beyond fails where it is asked for: blocks, threads,
-/// rows of sockets.
+/// An address space that holds the server and a few tests. What is beyond fails where it is asked
+/// for: blocks, threads, rows of sockets.
 #[test]
 fn memory_that_cannot_be_had_costs_a_client_its_test_and_not_the_server() {
     for (limit, kib) in [("-v", 98_304), ("-d", 24_576)] {
@@ -150,7 +151,8 @@ fn memory_that_cannot_be_had_costs_a_client_its_test_and_not_the_server() {
 
 #[test]
 fn what_the_tests_of_one_address_need_is_bounded() {
-    // A quarter of what the process may have is for tests, and a quarter of that for one address: 16 MiB.
+    // A quarter of what the process may have is for tests, and a quarter of that for one address:
+    // 16 MiB.
     let (service, port2) = Service::start_both_by(limited("ulimit -d 262144"), &[]);
     let clients: Vec<Process> = (0..6)
         .map(|_| Iperf2::Original.client(port2, "-R -l 4M -t 2 -b 40m"))
@@ -254,7 +256,8 @@ fn service_opens_configured_ports_only() {
     }
 }
 
-/// The server of TCP tests beside the HTTP server is there when it is asked for, for those whom the HTTP server serves.
+/// The server of TCP tests beside the HTTP server is there when it is asked for, for those whom the
+/// HTTP server serves.
 #[test]
 fn what_an_http_server_opens_has_one_policy() {
     let port = free_port();

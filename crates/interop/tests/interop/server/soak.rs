@@ -1,5 +1,5 @@
-//! Random tests from eight clients with random ends, for a long time: nothing piles up and nothing is lost from the
-//! record. `make soak` runs it; `SOAK_SECONDS` sets its length.
+//! Random tests from eight clients with random ends, for a long time: nothing piles up and nothing
+//! is lost from the record. `make soak` runs it; `SOAK_SECONDS` sets its length.
 
 #![allow(clippy::print_stdout, reason = "the table is the result")]
 
@@ -166,7 +166,8 @@ fn one_test(service: &Service, dice: &mut Dice) -> Fate {
     }
 }
 
-/// Kills, interrupts or freezes the client at a random moment. A frozen one is killed once the server gave it up.
+/// Kills, interrupts or freezes the client at a random moment. A frozen one is killed once the
+/// server gave it up.
 fn end_early(client: &mut Process, dice: &mut Dice) {
     let moment = Instant::now() + Duration::from_millis(dice.below(3000));
     wait_until(Duration::from_secs(3), || {
@@ -179,7 +180,8 @@ fn end_early(client: &mut Process, dice: &mut Dice) {
         0 => client.signal(Signal::Kill),
         1 => {
             client.signal(Signal::Interrupt);
-            // The original can block in its signal handler; what matters is that the server does not.
+            // The original can block in its signal handler; what matters is that the server does
+            // not.
             if !wait_until(Duration::from_secs(5), || client.has_ended()) {
                 println!("a client did not end on an interrupt: {client:?}");
                 client.signal(Signal::Kill);
