@@ -99,8 +99,8 @@ impl AckTimes {
 }
 
 impl ClockCheck {
-    /// Largest error that the difference of the clocks can put into a one-way delay, if the path were symmetric: the
-    /// delays differ by the asymmetry of the path and twice that difference.
+    /// Largest error that the difference of the clocks can put into a one-way delay, if the path
+    /// were symmetric: the delays differ by the asymmetry of the path and twice that difference.
     #[must_use]
     pub fn clock_error_ns(&self) -> i64 {
         (self.send_ns.saturating_sub(self.ack_ns) / 2).saturating_abs()

@@ -1,4 +1,5 @@
-//! Requests and replies of a bounce-back test. The first request stands where other tests have their header.
+//! Requests and replies of a bounce-back test. The first request stands where other tests have
+//! their header.
 
 mod machines;
 
@@ -136,7 +137,8 @@ impl BounceHead {
         self.reply_bytes.unwrap_or(self.request_bytes)
     }
 
-    /// A whole message: head and digits. A request shorter than its head is cut, as real clients cut it.
+    /// A whole message: head and digits. A request shorter than its head is cut, as real clients
+    /// cut it.
     #[must_use]
     pub fn message(&self, len: u32) -> Vec<u8> {
         let mut bytes = vec![0; len.min(MESSAGE_LEN_MAX) as usize];

@@ -59,7 +59,8 @@ impl BurstHead {
     }
 }
 
-/// Finds the bursts in received data, from its start. Called for every block: between two heads it only counts.
+/// Finds the bursts in received data, from its start. Called for every block: between two heads it
+/// only counts.
 #[derive(Debug, Default)]
 pub struct BurstReader {
     head: Vec<u8>,
@@ -79,8 +80,8 @@ pub struct Burst {
 }
 
 impl BurstReader {
-    /// Takes bytes up to the end of one burst from the front of `input`, and returns that burst. Call it until `input`
-    /// is empty.
+    /// Takes bytes up to the end of one burst from the front of `input`, and returns that burst.
+    /// Call it until `input` is empty.
     pub fn read(&mut self, input: &mut &[u8]) -> Option<Burst> {
         if self.is_lost {
             *input = &[];

@@ -59,8 +59,8 @@ impl DatagramHead {
     }
 }
 
-/// A datagram of `datagram_bytes`, complete but for number and time: digits as far as it reaches, with the header over
-/// their beginning.
+/// A datagram of `datagram_bytes`, complete but for number and time: digits as far as it reaches,
+/// with the header over their beginning.
 #[must_use]
 pub fn template(header: Option<&Header>, datagram_bytes: usize) -> Vec<u8> {
     let mut datagram = vec![0; datagram_bytes];
@@ -90,8 +90,9 @@ pub struct FlowOpening {
 }
 
 impl FlowOpening {
-    /// Reads the first datagram of an unknown peer. `None` when it begins no flow: too short, the end of one that is
-    /// already forgotten, or, without a header, a number or a time that cannot be one.
+    /// Reads the first datagram of an unknown peer. `None` when it begins no flow: too short, the
+    /// end of one that is already forgotten, or, without a header, a number or a time that cannot
+    /// be one.
     #[must_use]
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         if let Ok(header) = parse_udp(datagram) {
@@ -124,7 +125,8 @@ const FIRST_NUMBER_MAX: i64 = 1 << 20;
 /// Stands behind the head of flows that have room for nothing else.
 const SHORT_TRIP_TIMES: u32 = crate::flags::first::SHORT_TRIP_TIMES;
 
-/// Releases up to 2.0.9 put 24 bytes behind their shorter head: flags, streams, port, lengths and an amount.
+/// Releases up to 2.0.9 put 24 bytes behind their shorter head: flags, streams, port, lengths and
+/// an amount.
 fn is_legacy_header(datagram: &[u8]) -> bool {
     let (flags, streams) = (word(datagram, 12), word(datagram, 16));
     let port = word(datagram, 20);

@@ -1,7 +1,8 @@
-//! The header a client sends before its data: the first bytes of a TCP connection, or a part of every datagram.
+//! The header a client sends before its data: the first bytes of a TCP connection, or a part of
+//! every datagram.
 //!
-//! The parts of a header lie at fixed offsets, but only as many bytes are sent as the parts in use add up to. A part
-//! beyond that length is absent, whatever follows on the wire.
+//! The parts of a header lie at fixed offsets, but only as many bytes are sent as the parts in use
+//! add up to. A part beyond that length is absent, whatever follows on the wire.
 
 mod emit;
 mod parse;

@@ -1,9 +1,11 @@
-//! The iperf 2 protocol without I/O: stream headers, UDP datagrams, final reports, bounce-back and burst framing.
+//! The iperf 2 protocol without I/O: stream headers, UDP datagrams, final reports, bounce-back and
+//! burst framing.
 //!
-//! Nothing here opens a socket, reads a clock or starts a thread. There is no control connection: every TCP connection
-//! and every UDP flow is a session of its own, with one machine at each end ([`client`], [`server`]). Machines are fed
-//! with bytes, local events and the current time, and are polled for actions; everything else is a parser, an emitter
-//! or a table. Whatever comes from the peer is bounded before it is stored and never leads to a panic.
+//! Nothing here opens a socket, reads a clock or starts a thread. There is no control connection:
+//! every TCP connection and every UDP flow is a session of its own, with one machine at each end
+//! ([`client`], [`server`]). Machines are fed with bytes, local events and the current time, and
+//! are polled for actions; everything else is a parser, an emitter or a table. Whatever comes from
+//! the peer is bounded before it is stored and never leads to a panic.
 
 #![forbid(unsafe_code)]
 

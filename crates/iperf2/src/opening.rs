@@ -28,7 +28,8 @@ pub const OPENING_LEN: usize = 4;
 #[must_use]
 pub fn recognise(bytes: &[u8]) -> Opening {
     let Some(flags) = word(bytes, 0) else {
-        // No opening of ours but data and headers begins with other bytes, so a wrong first byte is decisive.
+        // No opening of ours but data and headers begins with other bytes, so a wrong first byte is
+        // decisive.
         return match bytes.first() {
             None | Some(0x00 | 0x30 | 0x40..=0x57 | 0x80 | 0xc0..=0xd7) => Opening::NeedMore,
             Some(_) => Opening::Foreign,
@@ -48,7 +49,8 @@ pub fn recognise(bytes: &[u8]) -> Opening {
 
 /// Bits every header has.
 const HEADER_BITS: u32 = first::EXTENDED | first::LENGTH;
-/// First words of old releases: normal, back afterwards, back at once, each also with the extension.
+/// First words of old releases: normal, back afterwards, back at once, each also with the
+/// extension.
 const LEGACY: [u32; 6] = [
     0,
     0x8000_0000,

@@ -117,7 +117,8 @@ fn read_transit(at: &[u8]) -> Option<Spread> {
     })
 }
 
-/// A number as whole part and millionths, both signed as delays between clocks that disagree may be.
+/// A number as whole part and millionths, both signed as delays between clocks that disagree may
+/// be.
 fn put_seconds(bytes: &mut [u8], at: usize, value: f64) {
     // Conversions of floats saturate.
     put_word(bytes, at, (value.trunc() as i32) as u32);

@@ -1,13 +1,15 @@
 //! Loss, order, duplicates, jitter and one-way delay of one received flow.
 //!
-//! Called for every datagram: some integer comparisons, one bit, two floating-point updates, no allocation.
+//! Called for every datagram: some integer comparisons, one bit, two floating-point updates, no
+//! allocation.
 
 use linerate_model::spread::Spread;
 
 /// Statistics of the numbers and times of the datagrams.
 ///
-/// A late datagram is one that was counted lost before; a second copy of one that arrived is a duplicate and changes
-/// nothing else. Only copies that come more than [`WINDOW`] numbers late cannot be distinguished from late ones.
+/// A late datagram is one that was counted lost before; a second copy of one that arrived is a
+/// duplicate and changes nothing else. Only copies that come more than [`WINDOW`] numbers late
+/// cannot be distinguished from late ones.
 ///
 /// The default is a tracker before the first datagram, whose number is 1.
 #[derive(Debug, Clone, Default)]
@@ -34,8 +36,8 @@ pub const WINDOW: i64 = (WORDS * 64) as i64;
 const WORDS: usize = 256;
 
 impl SequenceTracker {
-    /// Takes one datagram with a positive number. `transit_ns` is its arrival on our clock less its sending on the
-    /// sender's. The datagram that ends the flow counts with its number negated.
+    /// Takes one datagram with a positive number. `transit_ns` is its arrival on our clock less its
+    /// sending on the sender's. The datagram that ends the flow counts with its number negated.
     #[inline]
     pub fn on_datagram(&mut self, number: i64, transit_ns: i64) {
         self.received += 1;
@@ -228,7 +230,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a sender that knows what it did: any loss, any order, any copies within the window.
+        /// Against a sender that knows what it did: any loss, any order, any copies within the
+        /// window.
         #[test]
         fn a_faulty_link_is_counted_exactly(fates in prop::collection::vec((0_u8..10, 0_i64..200), 1..400)) {
             let mut arrivals: Vec<(i64, i64)> = Vec::new();

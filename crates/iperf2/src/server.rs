@@ -32,8 +32,9 @@ pub struct Policy {
     pub clock_skew_max: Duration,
     /// A flow without datagrams for so long has ended.
     pub idle_timeout: Duration,
-    /// Datagrams that must come from an address before anything large is sent to it. Real clients repeat their first
-    /// one until they are served, so 2 refuses only senders that forge their address.
+    /// Datagrams that must come from an address before anything large is sent to it. Real clients
+    /// repeat their first one until they are served, so 2 refuses only senders that forge their
+    /// address.
     pub datagrams_before_sending: u32,
     /// Bounds of UDP data towards clients; `None` when flows that ask for it are refused.
     pub udp_reverse: Option<UdpReverse>,
@@ -62,15 +63,16 @@ impl Default for Policy {
     }
 }
 
-/// Bounds of what a server sends over UDP. The protocol has no exchange that proves the address of a flow, so the
-/// receiver may be a victim whose address was forged.
+/// Bounds of what a server sends over UDP. The protocol has no exchange that proves the address of
+/// a flow, so the receiver may be a victim whose address was forged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdpReverse {
     /// Highest rate of one flow.
     pub rate_bps_max: u64,
     /// Longest time of one flow.
     pub time_max: Duration,
-    /// A flow on which the client sends, too, ends after this time without a datagram; `None` for no such bound.
+    /// A flow on which the client sends, too, ends after this time without a datagram; `None` for
+    /// no such bound.
     pub silence_max: Option<Duration>,
 }
 
@@ -124,7 +126,8 @@ impl Policy {
         u128::from(now.ns_since(start).unsigned_abs()) <= self.clock_skew_max.as_nanos()
     }
 
-    /// Compares without telling by its duration how much of the key was right. A key that this server has not is wrong.
+    /// Compares without telling by its duration how much of the key was right. A key that this
+    /// server has not is wrong.
     fn permits(&self, key: Option<&[u8]>) -> bool {
         match (&self.permit_key, key) {
             (None, None) => true,

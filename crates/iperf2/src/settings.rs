@@ -32,7 +32,8 @@ pub enum UnsupportedTest {
     Amount(u64),
 }
 
-/// The header of a client's test. `start` is the time of the first write, sent where something depends on it.
+/// The header of a client's test. `start` is the time of the first write, sent where something
+/// depends on it.
 ///
 /// # Errors
 /// When the server would have to send more than the header can express.
@@ -207,7 +208,8 @@ fn amount(end: EndCondition, mode: Mode) -> Result<Amount, UnsupportedTest> {
     }
 }
 
-/// An isochronous sender needs none: its rate lies in its frames. Datagrams name the default all the same.
+/// An isochronous sender needs none: its rate lies in its frames. Datagrams name the default all
+/// the same.
 fn rate(test: &TestSpec) -> Option<Rate> {
     let default = (test.transport == Transport::Udp).then_some(Rate::BitsPerSecond(UDP_RATE_BPS));
     let datagrams = test.workload.datagrams_per_s.map(Rate::DatagramsPerSecond);

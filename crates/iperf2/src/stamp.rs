@@ -2,7 +2,8 @@
 
 use crate::wire::{put_word, word};
 
-/// Seconds and microseconds since 1970. Two words on the wire; whatever a peer sends is a valid value.
+/// Seconds and microseconds since 1970. Two words on the wire; whatever a peer sends is a valid
+/// value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp {
     /// Seconds since 1970.

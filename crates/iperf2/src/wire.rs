@@ -1,4 +1,5 @@
-//! Reading and writing big-endian words at fixed offsets. Words beyond the end read as absent and are not written.
+//! Reading and writing big-endian words at fixed offsets. Words beyond the end read as absent and
+//! are not written.
 
 pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
@@ -32,7 +33,8 @@ pub(crate) fn take(input: &mut &[u8], into: &mut Vec<u8>, len: usize) {
     *input = rest;
 }
 
-/// Fills `bytes` with the digits that real peers send, beginning with `0` at the start of the slice.
+/// Fills `bytes` with the digits that real peers send, beginning with `0` at the start of the
+/// slice.
 pub fn fill_pattern(bytes: &mut [u8]) {
     for (byte, digit) in bytes.iter_mut().zip((b'0'..=b'9').cycle()) {
         *byte = digit;

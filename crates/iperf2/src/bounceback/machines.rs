@@ -25,7 +25,8 @@ pub enum Reply {
 }
 
 impl Responder {
-    /// Bytes that are missing of the current request, or of its head while its length is unknown; at least 1.
+    /// Bytes that are missing of the current request, or of its head while its length is unknown;
+    /// at least 1.
     #[must_use]
     pub fn missing(&self) -> usize {
         match self.current {
@@ -34,8 +35,8 @@ impl Responder {
         }
     }
 
-    /// Takes bytes of one request from the front of `input`; `now` is this end's clock, and becomes the time at which
-    /// the request had arrived.
+    /// Takes bytes of one request from the front of `input`; `now` is this end's clock, and becomes
+    /// the time at which the request had arrived.
     ///
     /// # Errors
     /// When the bytes are no request, or one beyond the limits.
@@ -217,7 +218,8 @@ impl Requester {
         head.message(self.template.request_bytes)
     }
 
-    /// Bursts that could not begin because the one before took too long are left out; the grid stays.
+    /// Bursts that could not begin because the one before took too long are left out; the grid
+    /// stays.
     fn begin_burst(&mut self, now: Instant) {
         self.template.burst = self.template.burst.wrapping_add(1);
         self.left_in_burst = self.burst_len;

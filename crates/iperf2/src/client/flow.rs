@@ -132,7 +132,8 @@ impl FlowClient {
         datagram::template(self.setup.header.as_ref(), self.setup.datagram_bytes)
     }
 
-    /// Takes a datagram that arrived after the last one was sent. Data of both ways are the caller's.
+    /// Takes a datagram that arrived after the last one was sent. Data of both ways are the
+    /// caller's.
     pub fn handle_datagram(&mut self, _now: Instant, datagram: &[u8]) {
         if let Phase::Ending { .. } = self.phase {
             // Any answer ends the wait, as with the originals: the server has received it.
@@ -226,7 +227,8 @@ impl FlowClient {
         self.deadline = now.checked_add(FIRST_DATAGRAM_WAIT);
     }
 
-    /// Each repetition has the next number, so that a late copy looks like news and not like a duplicate.
+    /// Each repetition has the next number, so that a late copy looks like news and not like a
+    /// duplicate.
     fn end(&mut self, now: Instant, clock: Timestamp) {
         let Phase::Ending { sent, next_number } = self.phase else {
             return;

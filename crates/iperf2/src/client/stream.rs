@@ -68,7 +68,8 @@ enum Incoming {
     Header(TcpHeaderReader),
     /// Data; they belong to the caller.
     Data,
-    /// An unexpected answer, until the server closes. Left unread it would turn our close into a reset.
+    /// An unexpected answer, until the server closes. Left unread it would turn our close into a
+    /// reset.
     Discard,
     /// The server has closed.
     Ended,
@@ -124,8 +125,8 @@ impl StreamClient {
         }
     }
 
-    /// Takes bytes of the connection, in pieces of any size; `clock` is this end's wall clock. Returns what is left:
-    /// bytes behind the server's header are data.
+    /// Takes bytes of the connection, in pieces of any size; `clock` is this end's wall clock.
+    /// Returns what is left: bytes behind the server's header are data.
     pub fn handle_bytes<'a>(
         &mut self,
         now: Instant,

@@ -10,7 +10,8 @@ use crate::stamp::Timestamp;
 use crate::version::Version;
 use crate::wire::{half, take, word};
 
-/// Collects the header of a TCP connection as its bytes arrive. Memory is bounded by what the format allows.
+/// Collects the header of a TCP connection as its bytes arrive. Memory is bounded by what the
+/// format allows.
 #[derive(Debug, Default)]
 pub struct TcpHeaderReader {
     bytes: Vec<u8>,
@@ -32,7 +33,8 @@ impl TcpHeaderReader {
         Ok(needed.saturating_sub(self.bytes.len()))
     }
 
-    /// Takes bytes of the header from the front of `input` and returns it when it is complete, with its length.
+    /// Takes bytes of the header from the front of `input` and returns it when it is complete, with
+    /// its length.
     ///
     /// # Errors
     /// When the bytes are no header.
@@ -96,7 +98,8 @@ pub fn parse_udp(datagram: &[u8]) -> Result<Header, HeaderError> {
     if flags & (first::KEY | first::DETECT_PEER) != 0 || flags & first::WIDE_NUMBERS == 0 {
         return Err(HeaderError::Flags(flags));
     }
-    // Here the length counts the number and the time as well, and leaves out what stands behind the isochronous words.
+    // Here the length counts the number and the time as well, and leaves out what stands behind the
+    // isochronous words.
     let len = announced_len(flags)?;
     if len < DATAGRAM_PREFIX_LEN + NARROW_LEN || len > datagram.len() {
         return Err(HeaderError::Length(len));

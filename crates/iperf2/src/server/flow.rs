@@ -1,5 +1,5 @@
-//! A UDP flow seen from the server. Flows are identified by their source address, so that none gets another's
-//! datagrams.
+//! A UDP flow seen from the server. Flows are identified by their source address, so that none gets
+//! another's datagrams.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -28,7 +28,8 @@ pub enum FlowServerInput {
     DataArrived,
     /// A datagram of this length in bytes arrived while nothing is counted.
     DatagramArrived(usize),
-    /// The client's last datagram has arrived; this is what was counted. Its repetitions come the same way.
+    /// The client's last datagram has arrived; this is what was counted. Its repetitions come the
+    /// same way.
     LastArrived(Box<FinalReport>),
     /// All that was to be sent is sent, last datagram included.
     SendingDone,
@@ -111,8 +112,8 @@ pub struct FlowServer {
 }
 
 impl FlowServer {
-    /// A flow whose first datagram arrived now. With `is_group` it was sent to a multicast group, which no peer
-    /// answers.
+    /// A flow whose first datagram arrived now. With `is_group` it was sent to a multicast group,
+    /// which no peer answers.
     ///
     /// # Errors
     /// Why the datagram begins no flow.
@@ -281,7 +282,8 @@ impl FlowServer {
         self.report_again(now);
     }
 
-    /// Sends the report: the flow has ended, or the client still sends and so has not got the report.
+    /// Sends the report: the flow has ended, or the client still sends and so has not got the
+    /// report.
     fn report_again(&mut self, now: Instant) {
         let Phase::Reporting { datagram, sent } = &mut self.phase else {
             return;

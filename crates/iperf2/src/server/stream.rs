@@ -40,8 +40,8 @@ pub enum StreamServerAction {
     StartReceiving,
     /// Send data.
     StartSending,
-    /// What arrives from here on are requests for a [`Responder`](crate::bounceback::Responder); these bytes of the
-    /// first one have been taken already.
+    /// What arrives from here on are requests for a [`Responder`](crate::bounceback::Responder);
+    /// these bytes of the first one have been taken already.
     StartBouncing {
         /// The head of the first request.
         received: Vec<u8>,
@@ -127,8 +127,8 @@ impl StreamServer {
         }
     }
 
-    /// Takes bytes of the connection, in pieces of any size; `clock` is this end's wall clock. Returns what is left:
-    /// bytes behind the header are data.
+    /// Takes bytes of the connection, in pieces of any size; `clock` is this end's wall clock.
+    /// Returns what is left: bytes behind the header are data.
     pub fn handle_bytes<'a>(&mut self, clock: Timestamp, bytes: &'a [u8]) -> &'a [u8] {
         let mut input = bytes;
         while !input.is_empty() {
@@ -191,7 +191,8 @@ impl StreamServer {
             (StreamServerInput::SendingDone, Phase::Running) if self.is_sending => {
                 self.is_sending = false;
                 self.push(StreamServerAction::FinishSending);
-                // A client closes when it has received everything: then the time of the data is known.
+                // A client closes when it has received everything: then the time of the data is
+                // known.
                 if self.has_ended {
                     self.close(Ok(()));
                 } else if !self.is_receiving {

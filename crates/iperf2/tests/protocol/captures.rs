@@ -71,7 +71,8 @@ pub(crate) fn captures() -> Vec<Capture> {
     captures
 }
 
-/// Calls with data, such as `18:47:37.467190 C T1 sendto(3, ..., 80, MSG_DONTWAIT) = 80` and the dump behind it.
+/// Calls with data, such as `18:47:37.467190 C T1 sendto(3, ..., 80, MSG_DONTWAIT) = 80` and the
+/// dump behind it.
 fn calls(text: &str) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     let mut repeats = false;

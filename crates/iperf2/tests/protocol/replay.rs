@@ -67,7 +67,8 @@ fn every_recorded_opening_is_recognised() {
 fn recorded_tcp_headers_survive_byte_for_byte() {
     let mut seen = 0;
     for capture in captures().iter().filter(|capture| !capture.is_udp()) {
-        // Later writes may begin with a stale copy of the header, so only the first of each side is one.
+        // Later writes may begin with a stale copy of the header, so only the first of each side is
+        // one.
         let firsts = Capture::sent(&capture.client)
             .take(1)
             .chain(Capture::sent(&capture.server).take(1));
