@@ -1,7 +1,8 @@
 //! Proof of identity: user, password and time, encrypted with the server's RSA public key.
 //!
-//! The token is RSA-encrypted text in Base64. Releases since 3.17 pad it with OAEP (SHA-1, RFC 8017 section 7.1),
-//! earlier ones with PKCS#1 v1.5 (section 7.2). The server compares with a file of `user,hash` lines.
+//! The token is RSA-encrypted text in Base64. Releases since 3.17 pad it with OAEP (SHA-1, RFC 8017
+//! section 7.1), earlier ones with PKCS#1 v1.5 (section 7.2). The server compares with a file of
+//! `user,hash` lines.
 
 mod accepted_tokens;
 #[cfg(feature = "auth")]
@@ -31,8 +32,9 @@ pub enum AuthError {
     NoKey(&'static str),
     /// The key is encrypted.
     #[error(
-        "the RSA private key is encrypted with a passphrase, which a server has no terminal to ask for; \
-         `openssl pkey -in KEY -out NEW_KEY` writes it without one (keep it readable by its owner alone)"
+        "the RSA private key is encrypted with a passphrase, which a server has no terminal to ask \
+         for; `openssl pkey -in KEY -out NEW_KEY` writes it without one (keep it readable by its \
+         owner alone)"
     )]
     Encrypted,
     /// The cryptographic library refuses the key.
@@ -48,7 +50,8 @@ pub enum AuthError {
     TooLong,
     /// The user file separates fields by commas and lines by line ends, and `#` begins a comment.
     #[error(
-        "a user name must not hold a comma or control character, begin with #, or be longer than 256 bytes"
+        "a user name must not hold a comma or control character, begin with #, or be longer than \
+         256 bytes"
     )]
     UserName,
     /// This program was built small.
@@ -68,8 +71,8 @@ pub enum Refusal {
     Malformed,
     /// The token does not decrypt with the padding this server accepts.
     #[error(
-        "padding mismatch: the client's token does not decrypt with {accepted} padding \
-         (clients up to 3.16 use PKCS#1 v1.5, later ones OAEP; a token made with another key looks the same)"
+        "padding mismatch: the client's token does not decrypt with {accepted} padding (clients up \
+         to 3.16 use PKCS#1 v1.5, later ones OAEP; a token made with another key looks the same)"
     )]
     Padding {
         /// What the server accepts.
@@ -196,8 +199,8 @@ impl fmt::Debug for Authenticator {
 }
 
 impl Authenticator {
-    /// Reads the private key (PKCS#8 or PKCS#1, unencrypted PEM). The old padding invites timing attacks
-    /// (CVE-2024-26306), so it must be asked for.
+    /// Reads the private key (PKCS#8 or PKCS#1, unencrypted PEM). The old padding invites timing
+    /// attacks (CVE-2024-26306), so it must be asked for.
     ///
     /// # Errors
     /// When the key is unusable.
@@ -213,7 +216,8 @@ impl Authenticator {
         })
     }
 
-    /// Checks a client's token against the users file's text and returns the user's name. A token is accepted once.
+    /// Checks a client's token against the users file's text and returns the user's name. A token
+    /// is accepted once.
     ///
     /// # Errors
     /// Why the client is refused.
@@ -246,14 +250,16 @@ impl Authenticator {
     }
 }
 
-/// Whether a private key has a passphrase: PKCS#8 (RFC 5958, section 3), or the older form with a header (RFC 1421).
+/// Whether a private key has a passphrase: PKCS#8 (RFC 5958, section 3), or the older form with a
+/// header (RFC 1421).
 #[must_use]
 pub fn is_encrypted(private_key_pem: &str) -> bool {
     private_key_pem.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
         || private_key_pem.contains("Proc-Type: 4,ENCRYPTED")
 }
 
-/// Checks a user name and a password that came in another way than by a token. `users_file` is the text of the users file.
+/// Checks a user name and a password that came in another way than by a token. `users_file` is the
+/// text of the users file.
 ///
 /// # Errors
 /// Why the client is refused.

@@ -1,8 +1,9 @@
 //! One test seen from the client.
 //!
-//! The caller feeds what arrives on the control connection, what happens locally, and the time; it carries out the
-//! actions in the order they are polled. The server leads the dialogue, so the machine is a table of what each state
-//! byte means in each phase; a byte that makes no sense where it arrives ends the test.
+//! The caller feeds what arrives on the control connection, what happens locally, and the time; it
+//! carries out the actions in the order they are polled. The server leads the dialogue, so the
+//! machine is a table of what each state byte means in each phase; a byte that makes no sense where
+//! it arrives ends the test.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -16,7 +17,8 @@ use crate::params::Params;
 use crate::results::Results;
 use crate::state::State;
 
-/// Longest wait for each of the bytes 9, 10, 1 and 2. Real servers need up to 10 s until they look at the next client.
+/// Longest wait for each of the bytes 9, 10, 1 and 2. Real servers need up to 10 s until they look
+/// at the next client.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest wait for byte 13, for the server's results and for byte 14, each.
 pub const RESULTS_TIMEOUT: Duration = Duration::from_secs(60);
@@ -41,7 +43,8 @@ pub enum ClientInput {
     EndReached,
     /// What this end counted.
     Results(Box<Results>),
-    /// A signal wants this process to end; the text is that of the signal with its number, `Interrupt(2)`.
+    /// A signal wants this process to end; the text is that of the signal with its number,
+    /// `Interrupt(2)`.
     Interrupted {
         /// Name and number.
         signal_text: String,
@@ -69,7 +72,8 @@ pub enum ClientAction {
     PeerResults(Box<Results>),
     /// Everything is known; show the summary.
     ShowResults,
-    /// The test is over; always the last action. Sent bytes should reach the peer before the connection is closed.
+    /// The test is over; always the last action. Sent bytes should reach the peer before the
+    /// connection is closed.
     Close(Result<(), Failure>),
 }
 
@@ -80,8 +84,8 @@ enum Phase {
     Greeting,
     /// The parameters are out, byte 10 is awaited.
     Offered,
-    /// The caller opens streams. The server sees the last one earlier than we hear of it, so bytes 1 and 2 may
-    /// already be here.
+    /// The caller opens streams. The server sees the last one earlier than we hear of it, so bytes
+    /// 1 and 2 may already be here.
     Opening { started: bool, running: bool },
     /// Byte 1 is awaited.
     Opened,
@@ -134,8 +138,9 @@ impl Client {
         }
     }
 
-    /// Replaces the parameters for the server. The segment size of the path, and with it the length of UDP blocks, is
-    /// known only after the cookie was acknowledged; once the parameters are out this has no effect.
+    /// Replaces the parameters for the server. The segment size of the path, and with it the length
+    /// of UDP blocks, is known only after the cookie was acknowledged; once the parameters are out
+    /// this has no effect.
     pub fn revise(&mut self, params: Params, spec: TestSpec) {
         if matches!(self.phase, Phase::Greeting) {
             self.setup.params = params;

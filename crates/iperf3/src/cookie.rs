@@ -10,7 +10,8 @@ const TEXT_LEN: usize = COOKIE_WIRE_LEN - 1;
 /// The characters real clients use; 32 of them, so that five random bits select one.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// Name of one test, chosen by the client. Equality is that of C strings: what follows a NUL does not count.
+/// Name of one test, chosen by the client. Equality is that of C strings: what follows a NUL does
+/// not count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cookie([u8; TEXT_LEN]);
 
@@ -21,7 +22,8 @@ impl Cookie {
         Self(bytes.map(|byte| ALPHABET[usize::from(byte % 32)]))
     }
 
-    /// Reads the wire form. Bytes after the first NUL are dropped, the last byte is taken for the terminator.
+    /// Reads the wire form. Bytes after the first NUL are dropped, the last byte is taken for the
+    /// terminator.
     #[must_use]
     pub fn parse(wire: &[u8; COOKIE_WIRE_LEN]) -> Self {
         let mut text = [0; TEXT_LEN];

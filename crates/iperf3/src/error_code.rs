@@ -15,7 +15,8 @@ enum Suffix {
 
 macro_rules! error_codes {
     ($($name:ident = $number:literal, $text:literal, $suffix:ident;)*) => {
-        /// Why a test failed, as both ends number it. The numbers travel after a server error state.
+        /// Why a test failed, as both ends number it. The numbers travel after a server error
+        /// state.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum ErrorCode {
             $(#[doc = concat!("`` ", $text, " ``")] $name,)*
@@ -69,7 +70,8 @@ error_codes! {
     UdpBlockSize = 20, "block size invalid (minimum = 16 bytes, maximum = 65507 bytes)", None;
     BadTos = 21, "bad TOS value (must be between 0 and 255 inclusive)", None;
     SetClientAuth = 22, "you must specify a username, password, and path to a valid RSA public key", None;
-    SetServerAuth = 23, "you must specify a path to a valid RSA private key and a user credential file", None;
+    SetServerAuth = 23, "you must specify a path to a valid RSA private key and a user credential \
+                         file", None;
     BadFormat = 24, "bad format specifier (valid formats are in the set [kmgtKMGT])", None;
     ReverseBidir = 25, "cannot be both reverse and bidirectional", None;
     BadPort = 26, "port number must be between 1 and 65535 inclusive", None;
@@ -82,15 +84,19 @@ error_codes! {
     SndTimeout = 33, "send timeout value is incorrect or not in range", Cause;
     UdpFileTransfer = 34, "cannot transfer file using UDP", None;
     ServerAuthUsers = 35, "cannot access authorized users file", None;
-    CntlKa = 36, "control connection Keepalive period should be larger than the full retry period (interval * count)", Cause;
-    MaxServerTestDurationExceeded = 37, "client's requested duration exceeds the server's maximum permitted limit", None;
+    CntlKa = 36, "control connection Keepalive period should be larger than the full retry period \
+                  (interval * count)", Cause;
+    MaxServerTestDurationExceeded = 37, "client's requested duration exceeds the server's maximum \
+                                         permitted limit", None;
     UnitVal = 38, "invalid unit value or suffix: ", Argument;
     SkipRxCopy = 39, "this OS does not support --skip-rx-copy", None;
-    BadDscp = 40, "bad DSCP value (numeric: 0-63 inclusive, symbolic: one of [af11-13, af21-23, af31-33, af41-43, cs1-7, ef, va, lowdelay, throughput, reliability])", None;
+    BadDscp = 40, "bad DSCP value (numeric: 0-63 inclusive, symbolic: one of [af11-13, af21-23, \
+                   af31-33, af41-43, cs1-7, ef, va, lowdelay, throughput, reliability])", None;
     NewTest = 100, "unable to create a new test", Cause;
     InitTest = 101, "test initialization failed", Cause;
     Listen = 102, "unable to start listener for connections", Cause;
-    Connect = 103, "unable to connect to server - server may have stopped running or use a different port, firewall issue, etc.", Cause;
+    Connect = 103, "unable to connect to server - server may have stopped running or use a \
+                    different port, firewall issue, etc.", Cause;
     Accept = 104, "unable to accept connection from client", Cause;
     SendCookie = 105, "unable to send cookie to server", Cause;
     RecvCookie = 106, "unable to receive cookie at server", Cause;
@@ -98,8 +104,10 @@ error_codes! {
     CtrlRead = 108, "unable to read from the control socket", Cause;
     CtrlClose = 109, "control socket has closed unexpectedly", None;
     Message = 110, "received an unknown control message (ensure other side is iperf3 and not iperf)", None;
-    SendMessage = 111, "unable to send control message - port may not be available, the other side may have stopped running, etc.", Cause;
-    RecvMessage = 112, "unable to receive control message - port may not be available, the other side may have stopped running, etc.", Cause;
+    SendMessage = 111, "unable to send control message - port may not be available, the other side \
+                        may have stopped running, etc.", Cause;
+    RecvMessage = 112, "unable to receive control message - port may not be available, the other \
+                        side may have stopped running, etc.", Cause;
     SendParams = 113, "unable to send parameters to server", Cause;
     RecvParams = 114, "unable to receive parameters from client", Cause;
     PackageResults = 115, "unable to package results", Cause;
@@ -121,7 +129,8 @@ error_codes! {
     Protocol = 131, "protocol does not exist", None;
     Affinity = 132, "unable to set CPU affinity", Cause;
     Daemon = 133, "unable to become a daemon", Cause;
-    SetCongestion = 134, "unable to set TCP_CONGESTION: Supplied congestion control algorithm not supported on this host", None;
+    SetCongestion = 134, "unable to set TCP_CONGESTION: Supplied congestion control algorithm not \
+                          supported on this host", None;
     PidFile = 135, "unable to write PID file", Cause;
     V6Only = 136, "Unable to set/reset IPV6_V6ONLY", Cause;
     SetSctpDisableFrag = 137, "unable to set SCTP_DISABLE_FRAGMENTS", Cause;
@@ -132,8 +141,10 @@ error_codes! {
     BindDev = 143, "Unable to bind-to-device (check perror, maybe permissions?)", None;
     NoMsg = 144, "idle timeout for receiving data", None;
     SetDontFragment = 145, "unable to set IP Do-Not-Fragment flag", None;
-    BindDevNoSupport = 146, "`<ip>%<dev>` is not supported as system does not support bind to device", None;
-    HostDev = 147, "host device name (ip%<dev>) is supported (and required) only for IPv6 link-local address", None;
+    BindDevNoSupport = 146, "`<ip>%<dev>` is not supported as system does not support bind to \
+                             device", None;
+    HostDev = 147, "host device name (ip%<dev>) is supported (and required) only for IPv6 \
+                    link-local address", None;
     SetUserTimeout = 148, "unable to set TCP USER_TIMEOUT", Cause;
     PthreadCreate = 150, "unable to create thread", Cause;
     PthreadCancel = 151, "unable to cancel thread", Cause;
@@ -170,8 +181,9 @@ impl ErrorCode {
             .unwrap_or(Self::Unknown(number))
     }
 
-    /// The words of release 3.22. `cause` is the text of the operating system's error, the resolver's, or the
-    /// offending argument; codes that take none ignore it, codes that take one end in `: ` without it.
+    /// The words of release 3.22. `cause` is the text of the operating system's error, the
+    /// resolver's, or the offending argument; codes that take none ignore it, codes that take one
+    /// end in `: ` without it.
     #[must_use]
     pub fn message(self, cause: Option<&str>) -> String {
         if let Self::Unknown(number) = self {
@@ -192,8 +204,8 @@ impl ErrorCode {
     }
 }
 
-/// The system's words for an error number; `None` for 0 and below. A peer's number may mean something else on its
-/// system, which is unknown here.
+/// The system's words for an error number; `None` for 0 and below. A peer's number may mean
+/// something else on its system, which is unknown here.
 #[must_use]
 pub fn errno_text(errno: i32) -> Option<String> {
     if errno <= 0 {

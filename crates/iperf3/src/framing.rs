@@ -40,7 +40,8 @@ pub enum FrameError {
     },
 }
 
-/// Collects one frame. Memory grows with the bytes that arrived, never with the length the peer announces.
+/// Collects one frame. Memory grows with the bytes that arrived, never with the length the peer
+/// announces.
 #[derive(Debug)]
 pub struct FrameReader {
     max_bytes: u32,
@@ -61,7 +62,8 @@ impl FrameReader {
         }
     }
 
-    /// Takes bytes of this frame from the front of `input` and returns the text when it is complete.
+    /// Takes bytes of this frame from the front of `input` and returns the text when it is
+    /// complete.
     ///
     /// # Errors
     /// When the announced length is not acceptable, or there is no memory for the text.
@@ -96,7 +98,8 @@ impl FrameReader {
         Ok((taken.len() == missing).then(|| std::mem::take(&mut self.body)))
     }
 
-    /// The only byte that arrived so far. A peer that gives up here may have sent a state instead of a frame.
+    /// The only byte that arrived so far. A peer that gives up here may have sent a state instead
+    /// of a frame.
     #[must_use]
     pub fn lone_byte(&self) -> Option<u8> {
         (self.length_read == 1).then_some(self.length[0])

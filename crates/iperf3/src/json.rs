@@ -1,5 +1,6 @@
-//! Reading JSON the way iperf3 does: keys without regard to case, the first of two equal keys, whole numbers cut and
-//! saturated, a value of the wrong type like an absent one, and nothing after the first value.
+//! Reading JSON the way iperf3 does: keys without regard to case, the first of two equal keys,
+//! whole numbers cut and saturated, a value of the wrong type like an absent one, and nothing after
+//! the first value.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +9,8 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-/// Deepest nesting that is accepted; what is kept as text is parsed again by others with this limit.
+/// Deepest nesting that is accepted; what is kept as text is parsed again by others with this
+/// limit.
 const MAX_DEPTH: u32 = 128;
 
 /// Not JSON, nested too deeply, or with too many elements.
@@ -16,10 +18,12 @@ const MAX_DEPTH: u32 = 128;
 #[error("malformed JSON")]
 pub(crate) struct Malformed;
 
-/// Members of an object that are kept, some times as many as any peer sends; later ones are ignored.
+/// Members of an object that are kept, some times as many as any peer sends; later ones are
+/// ignored.
 const MEMBERS_MAX: usize = 128;
 
-/// The members of one object. Values stay text until they are parsed, so an unknown or hostile member costs little.
+/// The members of one object. Values stay text until they are parsed, so an unknown or hostile
+/// member costs little.
 pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl<'a> Object<'a> {

@@ -1,8 +1,10 @@
-//! The iperf3 protocol without I/O: control dialogue, parameters, results, UDP header and authentication.
+//! The iperf3 protocol without I/O: control dialogue, parameters, results, UDP header and
+//! authentication.
 //!
-//! Nothing here opens a socket, reads a clock or starts a thread. [`Client`] and [`Server`] are fed with bytes, local
-//! events and the current time, and are polled for actions; everything else is a parser, an emitter or a table.
-//! Whatever comes from the peer is bounded before it is stored and never leads to a panic.
+//! Nothing here opens a socket, reads a clock or starts a thread. [`Client`] and [`Server`] are fed
+//! with bytes, local events and the current time, and are polled for actions; everything else is a
+//! parser, an emitter or a table. Whatever comes from the peer is bounded before it is stored and
+//! never leads to a panic.
 
 #![forbid(unsafe_code)]
 

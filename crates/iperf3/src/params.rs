@@ -102,7 +102,8 @@ pub struct Params {
     pub udp_counters_64bit: bool,
     /// Blocks contain `0123456789` repeated.
     pub repeating_payload: bool,
-    /// How senders hand their bytes to the kernel. Programs that are not linerate know `sendfile(2)` only.
+    /// How senders hand their bytes to the kernel. Programs that are not linerate know
+    /// `sendfile(2)` only.
     pub send_path: SendPath,
     /// IPv4 UDP is not fragmented.
     pub dont_fragment: bool,

@@ -24,11 +24,14 @@ pub struct Results {
     pub streams: Vec<StreamResult>,
     /// The sender of these results is a linerate program.
     pub linerate: bool,
-    /// Most tests that ran beside this one on the server; only linerate servers send it, and only to linerate clients.
+    /// Most tests that ran beside this one on the server; only linerate servers send it, and only
+    /// to linerate clients.
     pub ran_beside: Option<u32>,
-    /// See [`linerate_model::Summary::overflows_local`]; only linerate programs send it, and only to each other.
+    /// See [`linerate_model::Summary::overflows_local`]; only linerate programs send it, and only
+    /// to each other.
     pub overflows: Option<u64>,
-    /// What the server knows about its own host: a JSON object, for linerate clients that requested it.
+    /// What the server knows about its own host: a JSON object, for linerate clients that requested
+    /// it.
     pub facts: Option<String>,
 }
 

@@ -1,13 +1,14 @@
 //! Loss, order and jitter of one received UDP stream.
 //!
-//! Called for every datagram: some integer comparisons and one floating-point update, no allocation. At eight million
-//! datagrams per second there are 125 ns for everything, of which this takes a few.
+//! Called for every datagram: some integer comparisons and one floating-point update, no
+//! allocation. At eight million datagrams per second there are 125 ns for everything, of which this
+//! takes a few.
 
 /// Statistics of the counters of the datagrams.
 ///
-/// The arithmetic is that of iperf3, defects included, because both ends print them: a duplicate counts as
-/// reordered and takes back a loss, and datagrams lost at the very end go unnoticed. Any counter from any peer is
-/// handled without overflow.
+/// The arithmetic is that of iperf3, defects included, because both ends print them: a duplicate
+/// counts as reordered and takes back a loss, and datagrams lost at the very end go unnoticed. Any
+/// counter from any peer is handled without overflow.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SequenceTracker {
     wide: bool,
@@ -28,7 +29,8 @@ impl SequenceTracker {
         }
     }
 
-    /// Takes one datagram: its counter, its time of sending on the sender's clock, its arrival on ours, both in ns.
+    /// Takes one datagram: its counter, its time of sending on the sender's clock, its arrival on
+    /// ours, both in ns.
     #[inline]
     pub fn on_datagram(&mut self, counter: u64, sent_ns: u64, arrival_ns: u64) {
         self.on_counter(if self.wide {
@@ -51,7 +53,8 @@ impl SequenceTracker {
         self.previous_transit_ns = None;
     }
 
-    /// Highest counter seen, 32-bit counters continued beyond their wrap; 0 before the first datagram.
+    /// Highest counter seen, 32-bit counters continued beyond their wrap; 0 before the first
+    /// datagram.
     #[inline]
     #[must_use]
     pub fn highest(&self) -> u64 {
@@ -90,7 +93,8 @@ impl SequenceTracker {
         }
     }
 
-    /// Continues a 32-bit counter: of all numbers that end in these 32 bits, the one nearest to the highest.
+    /// Continues a 32-bit counter: of all numbers that end in these 32 bits, the one nearest to the
+    /// highest.
     #[inline]
     fn unwrap(&self, counter: u64) -> u64 {
         const SPAN: u64 = 1 << 32;

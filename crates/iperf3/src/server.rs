@@ -1,8 +1,8 @@
 //! One test seen from the server.
 //!
-//! The caller has read the cookie and found that it starts a new test. It feeds what arrives on the control connection,
-//! what happens locally, and the time; it carries out the actions in the order they are polled. A session knows
-//! nothing of its siblings.
+//! The caller has read the cookie and found that it starts a new test. It feeds what arrives on the
+//! control connection, what happens locally, and the time; it carries out the actions in the order
+//! they are polled. A session knows nothing of its siblings.
 
 mod admission;
 mod deferred;
@@ -23,7 +23,8 @@ use crate::state::State;
 
 /// Longest wait for the client in each step of the exchange, unless the policy sets another.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much longer than requested a test with a time limit may take, unless the policy sets another.
+/// How much longer than requested a test with a time limit may take, unless the policy sets
+/// another.
 pub const OVERTIME: Duration = Duration::from_secs(40);
 
 /// What is accepted from clients.
@@ -109,7 +110,8 @@ pub enum ServerInput {
     ResultsParsed(Result<Box<Results>, ErrorCode>),
     /// The server has no place for this test.
     Busy,
-    /// A signal wants this process to end; the text is that of the signal with its number, `Interrupt(2)`.
+    /// A signal wants this process to end; the text is that of the signal with its number,
+    /// `Interrupt(2)`.
     Terminated {
         /// Name and number.
         signal_text: String,
@@ -132,10 +134,12 @@ pub struct AcceptedTest {
 pub enum ServerAction {
     /// Send these bytes on the control connection.
     Send(Vec<u8>),
-    /// Check this login and answer with `LoginChecked`. It takes milliseconds, so a caller with other sessions does it on
-    /// another thread, and does not read the control connection until it has answered.
+    /// Check this login and answer with `LoginChecked`. It takes milliseconds, so a caller with
+    /// other sessions does it on another thread, and does not read the control connection until it
+    /// has answered.
     CheckLogin(LoginAttempt),
-    /// Parse these results with [`Results::parse`] and answer with `ResultsParsed`, in the same way.
+    /// Parse these results with [`Results::parse`] and answer with `ResultsParsed`, in the same
+    /// way.
     ParseResults(Vec<u8>),
     /// The parameters are accepted; prepare sockets and answer with `Prepared` or `Failed`.
     Accepted(Box<AcceptedTest>),
@@ -149,7 +153,8 @@ pub enum ServerAction {
     StopData,
     /// What the client counted.
     PeerResults(Box<Results>),
-    /// The test is over; always the last action. Sent bytes should reach the peer before the connection is closed.
+    /// The test is over; always the last action. Sent bytes should reach the peer before the
+    /// connection is closed.
     Close(Result<(), Failure>),
 }
 
@@ -419,7 +424,8 @@ impl Server {
         match (State::from_byte(byte), &self.phase) {
             (_, Phase::Finishing) => self.close(Ok(())),
             (Some(State::ClientTerminate), _) => self.close(Err(client_terminated())),
-            // A client that failed to open its streams ends the test; nothing was measured, nothing is missing.
+            // A client that failed to open its streams ends the test; nothing was measured, nothing
+            // is missing.
             (Some(State::IperfDone), Phase::Preparing | Phase::Opening { .. }) => {
                 self.close(Ok(()))
             }

@@ -10,8 +10,8 @@ pub const HELLO: [u8; 4] = [0x39, 0x38, 0x37, 0x36];
 /// Its answer ("6789").
 pub const REPLY: [u8; 4] = [0x36, 0x37, 0x38, 0x39];
 
-/// Its answer to a client that announced itself as linerate: this end takes coalesced datagrams (`UDP_GRO`, udp(7)), so
-/// large bursts do not overrun it.
+/// Its answer to a client that announced itself as linerate: this end takes coalesced datagrams
+/// (`UDP_GRO`, udp(7)), so large bursts do not overrun it.
 pub const REPLY_COALESCING: [u8; 8] = *b"6789gro1";
 
 /// 123456789 as sent by releases up to 3.11.
@@ -73,8 +73,8 @@ impl UdpHeader {
         })
     }
 
-    /// Writes the header over the start of a datagram; a narrow header carries the lower 32 bits of the counter.
-    /// Returns false and writes nothing when the buffer is shorter than the header.
+    /// Writes the header over the start of a datagram; a narrow header carries the lower 32 bits of
+    /// the counter. Returns false and writes nothing when the buffer is shorter than the header.
     #[inline]
     pub fn emit(&self, datagram: &mut [u8], wide: bool) -> bool {
         let mut head = [0; WIDE_LEN];
@@ -108,7 +108,8 @@ pub fn is_coalescing_reply(datagram: &[u8]) -> bool {
     datagram == REPLY_COALESCING
 }
 
-/// Whether a datagram is a hello. A server needs this to recognise strays: real servers take any first datagram.
+/// Whether a datagram is a hello. A server needs this to recognise strays: real servers take any
+/// first datagram.
 #[must_use]
 pub fn is_hello(datagram: &[u8]) -> bool {
     either_order(datagram, HELLO) || either_order(datagram, LEGACY_HELLO)

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Every token is good for one login: its padding is random, so no honest client makes the same one twice.
+/// Every token is good for one login: its padding is random, so no honest client makes the same one
+/// twice.
 #[derive(Debug, Default)]
 pub(super) struct AcceptedTokens(Mutex<BTreeSet<(i64, String)>>);
 
@@ -11,8 +12,8 @@ pub(super) struct AcceptedTokens(Mutex<BTreeSet<(i64, String)>>);
 const TOKENS_MAX: usize = 65_536;
 
 impl AcceptedTokens {
-    /// Remembers a token with this digest and time in s since 1970; `false` when it is known. Those from before
-    /// `oldest_unix_s` are refused for their time, so they are forgotten.
+    /// Remembers a token with this digest and time in s since 1970; `false` when it is known. Those
+    /// from before `oldest_unix_s` are refused for their time, so they are forgotten.
     pub(super) fn is_first_use(&self, digest: String, unix_s: i64, oldest_unix_s: i64) -> bool {
         let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *tokens = tokens.split_off(&(oldest_unix_s, String::new()));

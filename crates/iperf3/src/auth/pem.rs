@@ -5,7 +5,8 @@ use rustls_pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
 
 use super::{AuthError, is_encrypted};
 
-/// `rsaEncryption` with its NULL parameter (RFC 3279 section 2.3.1), as a complete AlgorithmIdentifier.
+/// `rsaEncryption` with its NULL parameter (RFC 3279 section 2.3.1), as a complete
+/// AlgorithmIdentifier.
 const RSA_ALGORITHM: &[u8] = &[
     0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00,
 ];
@@ -31,12 +32,14 @@ pub(super) fn private_key_pkcs8(pem: &str) -> Result<Vec<u8>, AuthError> {
     }
 }
 
-/// The public key as SubjectPublicKeyInfo (RFC 5280 section 4.1), from `PUBLIC KEY` or `RSA PUBLIC KEY`.
+/// The public key as SubjectPublicKeyInfo (RFC 5280 section 4.1), from `PUBLIC KEY` or
+/// `RSA PUBLIC KEY`.
 pub(super) fn public_key_spki(pem: &str) -> Result<Vec<u8>, AuthError> {
     if let Ok(key) = SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes()) {
         return Ok(key.to_vec());
     }
-    // The PEM reader knows no PKCS#1 public keys; under the other label it decodes them all the same.
+    // The PEM reader knows no PKCS#1 public keys; under the other label it decodes them all the
+    // same.
     let relabelled = pem.replace("RSA PUBLIC KEY-----", "PUBLIC KEY-----");
     let key = SubjectPublicKeyInfoDer::from_pem_slice(relabelled.as_bytes())
         .map_err(|_| AuthError::NoKey("public"))?;

@@ -1,4 +1,5 @@
-//! The cryptography, all of it from the library: RSA with both paddings, SHA-256, comparison in constant time.
+//! The cryptography, all of it from the library: RSA with both paddings, SHA-256, comparison in
+//! constant time.
 
 use aws_lc_rs::digest;
 use aws_lc_rs::error::KeyRejected;

@@ -9,7 +9,8 @@ use super::*;
 
 const NOW: i64 = 1_800_000_000;
 /// The pair and hash of iperf3's own manual.
-const USERS: &str = "# comment\n\nother,0000\nmario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b,x\r\n";
+const USERS: &str = "# \
+                     comment\n\nother,0000\nmario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b,x\r\n";
 
 struct Keys {
     private_pkcs8: String,

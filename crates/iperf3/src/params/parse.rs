@@ -1,4 +1,5 @@
-//! From the wire: every key is optional, every value is checked, with the error numbers of release 3.22.
+//! From the wire: every key is optional, every value is checked, with the error numbers of release
+//! 3.22.
 
 use linerate_model::Transport;
 use linerate_model::spec::{SendPath, SequenceCheck};
@@ -16,8 +17,8 @@ impl Params {
     /// Reads the JSON text a client sent.
     ///
     /// # Errors
-    /// `RecvParams` when the text is not JSON or a plain number is negative, else the code of the value that is out
-    /// of its range.
+    /// `RecvParams` when the text is not JSON or a plain number is negative, else the code of the
+    /// value that is out of its range.
     pub fn parse(text: &[u8]) -> Result<Self, ErrorCode> {
         let text = String::from_utf8_lossy(text);
         let json = Object::parse(&text).map_err(|_| ErrorCode::RecvParams)?;
@@ -119,7 +120,8 @@ fn streams(json: &Object<'_>, extended: bool) -> Result<u32, ErrorCode> {
     Ok(ranged(json, "parallel", 1, max, ErrorCode::NumStreams)?.unwrap_or(1))
 }
 
-/// UDP has no usable default: the length of the TCP blocks does not fit into a datagram, and is refused.
+/// UDP has no usable default: the length of the TCP blocks does not fit into a datagram, and is
+/// refused.
 fn block_len(json: &Object<'_>, transport: Transport) -> Result<u32, ErrorCode> {
     let (min, max, code) = match transport {
         Transport::Udp => (

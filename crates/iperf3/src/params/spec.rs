@@ -17,8 +17,8 @@ const CLIENT_VERSION: &str = concat!("3.22 (linerate ", env!("CARGO_PKG_VERSION"
 const MAX_SEGMENTS: u32 = 128;
 
 impl Params {
-    /// What a client sends. `block_len_bytes` is the block length after everything about the path is known. Times are
-    /// whole seconds on the wire; fractions are cut.
+    /// What a client sends. `block_len_bytes` is the block length after everything about the path
+    /// is known. Times are whole seconds on the wire; fractions are cut.
     #[must_use]
     pub fn from_client(
         client: &ClientSpec,
@@ -156,7 +156,8 @@ impl Params {
     }
 }
 
-/// The offload keys for blocks of this length. A buffer of 0 bytes in the request stands for as many as fit.
+/// The offload keys for blocks of this length. A buffer of 0 bytes in the request stands for as
+/// many as fit.
 fn offload(udp: &UdpOptions, block_len_bytes: u32) -> UdpOffload {
     let datagram_bytes = block_len_bytes.clamp(MIN_UDP_BLOCK_LEN_BYTES, MAX_UDP_BLOCK_LEN_BYTES);
     let fitting_bytes =

@@ -10,7 +10,8 @@ use super::{Results, StreamResult, stream_id, wire_id};
 use crate::error_code::ErrorCode;
 
 impl Results {
-    /// The results for the peer: this end's half of every stream. The caller adds the server's report.
+    /// The results for the peer: this end's half of every stream. The caller adds the server's
+    /// report.
     #[must_use]
     pub fn from_summary(summary: &Summary, spec: &TestSpec, endpoint: Endpoint) -> Self {
         let tcp = spec.transport == Transport::Tcp;
@@ -38,10 +39,12 @@ impl Results {
     }
 }
 
-/// Adds what the peer counted to the summary of this end. Streams the peer does not mention stay without its half.
+/// Adds what the peer counted to the summary of this end. Streams the peer does not mention stay
+/// without its half.
 ///
 /// # Errors
-/// `StreamId` when the peer names a stream this test does not have; the summary then keeps what came before it.
+/// `StreamId` when the peer names a stream this test does not have; the summary then keeps what
+/// came before it.
 pub fn merge_peer(
     summary: &mut Summary,
     spec: &TestSpec,

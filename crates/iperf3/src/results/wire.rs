@@ -19,8 +19,8 @@ impl Results {
     /// Reads the JSON text of the peer.
     ///
     /// # Errors
-    /// `RecvResults` when the text is not JSON, lacks a required key, or names only half of what was lost in the
-    /// warm-up.
+    /// `RecvResults` when the text is not JSON, lacks a required key, or names only half of what
+    /// was lost in the warm-up.
     pub fn parse(text: &[u8]) -> Result<Self, ErrorCode> {
         let text = String::from_utf8_lossy(text);
         let malformed = ErrorCode::RecvResults;
@@ -98,7 +98,8 @@ fn server_output(json: &Object<'_>) -> Option<ServerOutput> {
     }
 }
 
-/// A required figure. Real programs write `null` for what is not a number; that is no reason to lose a test.
+/// A required figure. Real programs write `null` for what is not a number; that is no reason to
+/// lose a test.
 fn measured(json: &Object<'_>, key: &str) -> Result<f64, ErrorCode> {
     if json.raw(key) == Some("null") {
         return Ok(0.0);

@@ -1,5 +1,5 @@
-//! What a session leaves to another thread: checks of logins and long results. The session waits for the answer and keeps
-//! what arrives meanwhile.
+//! What a session leaves to another thread: checks of logins and long results. The session waits
+//! for the answer and keeps what arrives meanwhile.
 
 use std::time::Instant;
 
@@ -10,7 +10,8 @@ use crate::framing::frame;
 use crate::results::Results;
 use crate::state::State;
 
-/// Longest results that are parsed at once, those of about 50 streams: less work than a change of threads.
+/// Longest results that are parsed at once, those of about 50 streams: less work than a change of
+/// threads.
 const RESULTS_PARSED_HERE_BYTES: usize = 16 << 10;
 /// What a caller may have read with the end of a frame.
 const EARLY_BYTES_MAX: usize = 16 << 10;
@@ -58,7 +59,8 @@ impl Server {
         );
     }
 
-    /// The caller reads no more than what it has read already, unless it disregards what it is asked for.
+    /// The caller reads no more than what it has read already, unless it disregards what it is
+    /// asked for.
     pub(super) fn keep_early(&mut self, input: &[u8]) {
         if self.early.len() + input.len() > EARLY_BYTES_MAX {
             return self.fail(ErrorCode::Message, 0, None);

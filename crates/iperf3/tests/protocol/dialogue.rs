@@ -24,11 +24,13 @@ fn a_whole_test_follows_the_table() {
     assert_eq!(states(Items::of_client(&pair.client_sent)), [4, 16]);
     assert_eq!(
         pair.client_actions.join(" "),
-        "Send TestAccepted Send OpenStreams StartClock StartData Send CollectResults Send PeerResults ShowResults Send Close"
+        "Send TestAccepted Send OpenStreams StartClock StartData Send CollectResults Send \
+         PeerResults ShowResults Send Close"
     );
     assert_eq!(
         pair.server_actions.join(" "),
-        "Send Accepted ExpectStreams Send StartClock Send StartData StopData Send PeerResults Send Close"
+        "Send Accepted ExpectStreams Send StartClock Send StartData StopData Send PeerResults Send \
+         Close"
     );
     assert_eq!(pair.client_outcome, Some(Ok(())));
     assert_eq!(pair.server_outcome, Some(Ok(())));
@@ -41,7 +43,8 @@ fn a_whole_test_follows_the_table() {
     );
 }
 
-/// The cookie of a client that goes on with a connection is at the server: its parameters are the first bytes.
+/// The cookie of a client that goes on with a connection is at the server: its parameters are the
+/// first bytes.
 #[test]
 fn an_introduced_client_sends_its_parameters_first() {
     let mut spec = ClientSpec::default();

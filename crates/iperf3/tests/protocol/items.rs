@@ -87,7 +87,8 @@ impl Iterator for Items<'_> {
     }
 }
 
-/// The keys of an object and of the first stream in it, in order. The server's report is not compared.
+/// The keys of an object and of the first stream in it, in order. The server's report is not
+/// compared.
 pub(crate) fn keys(text: &[u8]) -> Vec<String> {
     let json: Value = serde_json::from_slice(text).expect("valid JSON");
     let object = json.as_object().expect("an object");

@@ -1,4 +1,5 @@
-//! The protocol as its users see it: recorded peers, whole tests in simulated time, and everything that can go wrong.
+//! The protocol as its users see it: recorded peers, whole tests in simulated time, and everything
+//! that can go wrong.
 
 mod dialogue;
 mod failures;

@@ -1,5 +1,5 @@
-//! Recorded dialogues of real programs: our client answers the recorded server, our server the recorded client, and
-//! our bytes must equal theirs, except as listed here.
+//! Recorded dialogues of real programs: our client answers the recorded server, our server the
+//! recorded client, and our bytes must equal theirs, except as listed here.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -64,7 +64,8 @@ fn load(path: &std::path::Path) -> Capture {
             .enumerate()
         {
             if event["dir"] == dir {
-                // Bytes without a form of their own are listed after everything, but came before the end.
+                // Bytes without a form of their own are listed after everything, but came before
+                // the end.
                 let end = items.iter().position(|(_, item)| *item == Item::Eof);
                 items.insert(end.unwrap_or(items.len()), (at, item(event)));
             }
