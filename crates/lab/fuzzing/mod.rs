@@ -1,5 +1,5 @@
-//! Relation of two clocks by arbitrary probes: whatever the times, the comparison ends, and where they are those of two
-//! clocks, the true offset lies within the bounds. For tests and fuzzing.
+//! Relation of two clocks by arbitrary probes: whatever the times, the comparison ends, and where
+//! they are those of two clocks, the true offset lies within the bounds. For tests and fuzzing.
 
 use linerate_model::path::ProbeSample;
 
@@ -14,7 +14,8 @@ const OFFSET_MAX_NS: i64 = 1 << 58;
 /// First time of a simulated path, ns.
 const START_NS: i64 = 1 << 59;
 
-/// Compares clocks by probes whose four times are the bytes, and by probes over a path whose delays are the bytes.
+/// Compares clocks by probes whose four times are the bytes, and by probes over a path whose delays
+/// are the bytes.
 pub fn clock_bounds(bytes: &[u8]) {
     let words = || bytes.chunks_exact(PROBE_LEN).map(words_of);
     let hostile: Vec<ProbeSample> = words().map(sample).collect();
@@ -122,7 +123,8 @@ impl Path {
         let distance = clock
             .offset_at(middle)
             .abs_diff(self.offset_at(middle as i64));
-        // Whole ns of times and drift, and the resolution of floating point over the longest examination.
+        // Whole ns of times and drift, and the resolution of floating point over the longest
+        // examination.
         assert!(distance <= clock.error_ns() + 16, "{distance} of {clock:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! Changes of a measure over many runs: after each run the last five are compared with the twenty before them, and with the
-//! level before the last change, to which they may be back.
+//! Changes of a measure over many runs: after each run the last five are compared with the twenty
+//! before them, and with the level before the last change, to which they may be back.
 
 use linerate_model::measure::{Better, Comparison, MeasureInfo};
 
@@ -11,8 +11,8 @@ const AFTER: usize = 5;
 pub(crate) const BEFORE: usize = 20;
 /// Fewest values that can show a change.
 pub const RUNS_MIN: usize = AFTER + BEFORE;
-/// Most pairs of 100 that the side without a lead may win, ties half: a two-sided significance of 0.0007, which allows one
-/// look after every run.
+/// Most pairs of 100 that the side without a lead may win, ties half: a two-sided significance of
+/// 0.0007, which allows one look after every run.
 const PAIRS_WON_MAX: f64 = 5.0;
 /// No path is steadier than this share from one run to the next.
 const FLOOR_MIN: f64 = 0.01;
@@ -24,14 +24,15 @@ pub struct ChangePoint {
     pub at: usize,
     /// Position of the value after which it was found.
     pub found_at: usize,
-    /// Effect: the ratio of the values after to those before, or their difference, as the catalogue compares the measure.
+    /// Effect: the ratio of the values after to those before, or their difference, as the catalogue
+    /// compares the measure.
     pub effect: f64,
     /// Whether the measure became worse. A change for the better clears it.
     pub is_worse: bool,
 }
 
-/// All changes in the values of a measure, in the order of the runs. A change is found once: looks that see it again while
-/// it is among their twenty-five values add nothing.
+/// All changes in the values of a measure, in the order of the runs. A change is found once: looks
+/// that see it again while it is among their twenty-five values add nothing.
 #[must_use]
 pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
     let mut found: Vec<ChangePoint> = Vec::new();
@@ -49,7 +50,8 @@ pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
     found
 }
 
-/// Whether the last five of these values changed against the twenty before; `None` of fewer values too.
+/// Whether the last five of these values changed against the twenty before; `None` of fewer values
+/// too.
 #[must_use]
 pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
     let at = values.len().checked_sub(AFTER)?;
@@ -88,8 +90,9 @@ pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
     })
 }
 
-/// Whether the last five of these values are back at the level before a change for the worse. The values since that change can
-/// be fewer than a comparison needs, and one of the five may be a run that failed in its own way.
+/// Whether the last five of these values are back at the level before a change for the worse. The
+/// values since that change can be fewer than a comparison needs, and one of the five may be a run
+/// that failed in its own way.
 fn recovery(info: &MeasureInfo, values: &[f64], last: &ChangePoint) -> Option<ChangePoint> {
     /// Of the five.
     const BACK_MIN: usize = 4;
@@ -101,7 +104,8 @@ fn recovery(info: &MeasureInfo, values: &[f64], last: &ChangePoint) -> Option<Ch
     let (since, after) = (values.get(last.at..at)?, values.get(at..)?);
     let (good, bad, now) = (median(level)?, median(since)?, median(after)?);
 
-    // As near to the former level as its own runs are, and most runs on its side of the middle of both levels.
+    // As near to the former level as its own runs are, and most runs on its side of the middle of
+    // both levels.
     let near = (2.0 * median_deviation(level)?).max(FLOOR_MIN * good.abs());
     let is_near = (now - good).abs() <= near && (good - bad).abs() > near;
     let middle = f64::midpoint(good, bad);

@@ -119,7 +119,8 @@ pub struct ExpectError {
 pub struct Missed {
     /// The limit as typed.
     pub clause: String,
-    /// Direction of the measure, where the run has several: `forward` and `reverse`, or `up` and `down` of a path.
+    /// Direction of the measure, where the run has several: `forward` and `reverse`, or `up` and
+    /// `down` of a path.
     pub way: Option<&'static str>,
     /// What was found.
     pub found: Found,
@@ -306,7 +307,8 @@ impl Clause {
     }
 }
 
-/// The directions to look at: the one that was typed, or each that has values; the sum where there is only that.
+/// The directions to look at: the one that was typed, or each that has values; the sum where there
+/// is only that.
 fn ways(trials: &[&Trial], (measure, way): Target) -> Vec<Way> {
     let is_measured = |way: &Way| {
         trials
@@ -374,7 +376,8 @@ impl FromStr for Expectations {
     fn from_str(text: &str) -> Result<Self, ExpectError> {
         let (mut clauses, mut at) = (Vec::new(), 0);
         for part in text.split(',') {
-            // The error has as many characters as the text, so that its place is below the character.
+            // The error has as many characters as the text, so that its place is below the
+            // character.
             let wrong = |(offset, reason): Wrong| ExpectError {
                 text: printable(text),
                 at: at + offset,
@@ -613,7 +616,8 @@ mod tests {
         assert_eq!(expectations.missed(&[]).len(), 1);
     }
 
-    /// A path of 95.5 Mbit/s down and 19.1 Mbit/s up, without datagrams and without a 99th percentile up.
+    /// A path of 95.5 Mbit/s down and 19.1 Mbit/s up, without datagrams and without a 99th
+    /// percentile up.
     fn path_trial() -> Trial {
         let delay = |p50: i64, p99: Option<i64>| json!({"n": 1400, "lost": 9, "p50_ns": p50, "p95_ns": p50, "p99_ns": p99});
         let load = |kind: &str, p99: Option<i64>, rpm: f64, more: serde_json::Value| {
@@ -688,12 +692,13 @@ mod tests {
             ),
             (
                 "up.p99<30ms",
-                "up.p99<30ms: loaded_rtt_p99_ns is absent: 9 of 1409 probes were lost, or they are too few for this \
-                 percentile",
+                "up.p99<30ms: loaded_rtt_p99_ns is absent: 9 of 1409 probes were lost, or they are \
+                 too few for this percentile",
             ),
             (
                 "idle.p99<5ms",
-                "idle.p99<5ms: idle_rtt_p99_ns is absent: 200 probes are too few for this percentile",
+                "idle.p99<5ms: idle_rtt_p99_ns is absent: 200 probes are too few for this \
+                 percentile",
             ),
             (
                 "one_way_p50_ns<1s",

@@ -14,16 +14,18 @@ use crate::runner::{Observation, Progress, RunError, Runner};
 use crate::setting::Setting;
 use crate::stats::{self, Interval};
 
-/// Runs a plan: one factor after the other, each from a coarse ladder to the levels around the best ones, the others held
-/// at what was found for them so far. The ladder of a range ends where doubling twice brings nothing. Settings that are
-/// compared run in rounds, each in an order of its own, so that a path that changes with time treats them alike.
+/// Runs a plan: one factor after the other, each from a coarse ladder to the levels around the best
+/// ones, the others held at what was found for them so far. The ladder of a range ends where
+/// doubling twice brings nothing. Settings that are compared run in rounds, each in an order of its
+/// own, so that a path that changes with time treats them alike.
 ///
-/// The answer is the default of each factor, unless another level is known to be better by more than the tolerance and by
-/// more than what was in flight; then it is the least level that is as good as the best.
+/// The answer is the default of each factor, unless another level is known to be better by more
+/// than the tolerance and by more than what was in flight; then it is the least level that is as
+/// good as the best.
 ///
-/// The best level of a factor may change with those that are explored after it. So when all have an answer, each is looked
-/// at once more with the others at theirs. That is not repeated: factors that still move each other are left where
-/// the second look found them.
+/// The best level of a factor may change with those that are explored after it. So when all have an
+/// answer, each is looked at once more with the others at theirs. That is not repeated: factors
+/// that still move each other are left where the second look found them.
 pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Metrics> {
     let mut experiment = Experiment::new(plan, runner);
     let mut base = Setting(plan.factors.iter().map(|factor| factor.start).collect());
@@ -58,13 +60,15 @@ pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Metrics> {
 /// No more runs: the time is up, or the runner wants no more.
 struct Over;
 
-/// Times that settings of which it is open which one is best get more runs. Each is a chance to be wrong.
+/// Times that settings of which it is open which one is best get more runs. Each is a chance to be
+/// wrong.
 const EXTRA_BLOCKS: u32 = 3;
 /// Runs of each setting at a time; fewer can hardly tell two settings apart.
 const EXTRA_REPETITIONS_MIN: u32 = 3;
 /// Settings that get more runs at once.
 const CONTENDERS_MAX: usize = 4;
-/// Failed runs in a row that end the experiment; of a setting without any result, that end its runs.
+/// Failed runs in a row that end the experiment; of a setting without any result, that end its
+/// runs.
 const FAILURES_MAX: usize = 3;
 
 struct Experiment<'a, R: Runner> {
@@ -245,8 +249,9 @@ impl<'a, R: Runner> Experiment<'a, R> {
         })
     }
 
-    /// Median and interval of the answer. Earlier runs of a setting that was chosen among others are why it was chosen, so
-    /// that their median is too good: those of new runs alone count. The default was not chosen, so all its runs count.
+    /// Median and interval of the answer. Earlier runs of a setting that was chosen among others
+    /// are why it was chosen, so that their median is too good: those of new runs alone count. The
+    /// default was not chosen, so all its runs count.
     fn confirm(&mut self, base: &Setting) -> Option<(f64, Interval)> {
         let leader = self.point(base);
         let is_default = self
@@ -272,8 +277,8 @@ impl<'a, R: Runner> Experiment<'a, R> {
         stats::median(values).zip(stats::median_interval(values, self.plan.confidence))
     }
 
-    /// The path or a host changed: values of one setting over time, where all settings moved the same way by more than the
-    /// tolerance and chance hardly explains it.
+    /// The path or a host changed: values of one setting over time, where all settings moved the
+    /// same way by more than the tolerance and chance hardly explains it.
     fn drift(&self) -> Option<f64> {
         let samples: Vec<Vec<f64>> = self.points.iter().map(Point::values).collect();
         let most = samples
@@ -338,8 +343,8 @@ impl<'a, R: Runner> Experiment<'a, R> {
             )),
             (Some(stage), _) => Verdict::Inconclusive(match stage.excess_max {
                 Some(excess) => format!(
-                    "runs at one level of {} differ too much: another level may be up to {:.0} % better than the best so \
-                     far",
+                    "runs at one level of {} differ too much: another level may be up to {:.0} % \
+                     better than the best so far",
                     self.plan.factors[stage.factor].name,
                     excess * 100.0
                 ),

@@ -7,8 +7,9 @@ pub struct Factor {
     pub name: String,
     /// The levels it can take.
     pub scale: Scale,
-    /// The level it has while other factors are explored. An amount of 0 leaves it to the system: it is run beside the
-    /// ladder, is outside its order, and is advised whenever nothing on the ladder is better.
+    /// The level it has while other factors are explored. An amount of 0 leaves it to the system:
+    /// it is run beside the ladder, is outside its order, and is advised whenever nothing on the
+    /// ladder is better.
     pub start: u64,
 }
 
@@ -34,8 +35,8 @@ pub enum Scale {
 pub const SYSTEM_CHOICE: u64 = 0;
 
 impl Factor {
-    /// The levels to begin with: a ladder that doubles or is given (and what the system chooses, if it starts there), or
-    /// every choice.
+    /// The levels to begin with: a ladder that doubles or is given (and what the system chooses, if
+    /// it starts there), or every choice.
     #[must_use]
     pub fn coarse(&self) -> Vec<u64> {
         let mut levels: Vec<u64> = match self.scale {
@@ -55,7 +56,8 @@ impl Factor {
         levels
     }
 
-    /// The level that is kept unless another one is better: what the system chooses, the least amount, or the choice in use.
+    /// The level that is kept unless another one is better: what the system chooses, the least
+    /// amount, or the choice in use.
     #[must_use]
     pub fn default_level(&self) -> u64 {
         match self.scale {
@@ -66,8 +68,8 @@ impl Factor {
         }
     }
 
-    /// Levels of [`Self::coarse`] that are run before it is considered to end the ladder: three amounts allow to see what
-    /// doubling twice brings. All of them where it is no range.
+    /// Levels of [`Self::coarse`] that are run before it is considered to end the ladder: three
+    /// amounts allow to see what doubling twice brings. All of them where it is no range.
     #[must_use]
     pub fn levels_before_stop(&self) -> usize {
         match self.scale {
@@ -82,8 +84,8 @@ impl Factor {
         !matches!(self.scale, Scale::Choices(_))
     }
 
-    /// The level halfway between two neighbours on the ladder, if there is one: their geometric mean, because what a
-    /// doubling does is what is being compared.
+    /// The level halfway between two neighbours on the ladder, if there is one: their geometric
+    /// mean, because what a doubling does is what is being compared.
     #[must_use]
     pub fn between(&self, low: u64, high: u64) -> Option<u64> {
         let Scale::Amount { step, .. } = self.scale else {

@@ -44,8 +44,8 @@ impl<F> Point<F> {
 pub struct Outcome<F> {
     /// All settings, in the order in which they were first run.
     pub points: Vec<Point<F>>,
-    /// One per factor that was explored, in the plan's order. Of a factor that had to be explored again, because others
-    /// had moved, what was found then.
+    /// One per factor that was explored, in the plan's order. Of a factor that had to be explored
+    /// again, because others had moved, what was found then.
     pub stages: Vec<Stage>,
     /// Place in `points` of the setting that all stages together advise; `None` without stages.
     pub leader: Option<usize>,
@@ -53,8 +53,8 @@ pub struct Outcome<F> {
     pub verdict: Verdict,
     /// Runs that were made, failed ones and the warm-up included.
     pub runs: u64,
-    /// Late values of a setting over early ones where that can hardly be chance: the path or a host changed during the
-    /// experiment.
+    /// Late values of a setting over early ones where that can hardly be chance: the path or a host
+    /// changed during the experiment.
     pub drift: Option<f64>,
     /// The time ran out before everything planned had been run.
     pub is_cut_short: bool,
@@ -73,17 +73,21 @@ pub struct Stage {
     pub failed: Vec<usize>,
     /// Place in [`Outcome::points`] of the highest (or lowest) median.
     pub best: usize,
-    /// Places in [`Stage::points`] of the neighbours of the best one that are not distinguishable from it or as good. Where
-    /// what the system chooses is best, those of the ladder that are, or else the best one alone.
+    /// Places in [`Stage::points`] of the neighbours of the best one that are not distinguishable
+    /// from it or as good. Where what the system chooses is best, those of the ladder that are, or
+    /// else the best one alone.
     pub plateau: RangeInclusive<usize>,
-    /// Place in [`Outcome::points`] of what to use: the default, unless another level is known to be better by more than the
-    /// margin, and then the least level of the plateau, or of choices as good as the best the one that burdens the path least.
+    /// Place in [`Outcome::points`] of what to use: the default, unless another level is known to
+    /// be better by more than the margin, and then the least level of the plateau, or of choices as
+    /// good as the best the one that burdens the path least.
     pub advised: usize,
     /// It is the default.
     pub is_default: bool,
-    /// Places in [`Outcome::points`] of levels whose medians differ from its own by no more than the margin.
+    /// Places in [`Outcome::points`] of levels whose medians differ from its own by no more than
+    /// the margin.
     pub ties: Vec<usize>,
-    /// Most by which another level may be better with the wanted confidence, as a share of its value; `None` of too few runs.
+    /// Most by which another level may be better with the wanted confidence, as a share of its
+    /// value; `None` of too few runs.
     pub excess_max: Option<f64>,
     /// Confidence that no other level is better by more than twice the margin, 0 to 1.
     pub confidence: f64,
@@ -112,7 +116,8 @@ impl Stage {
 /// The answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// The default, or the least setting that is better. How sure that is, [`Stage::excess_max`] has.
+    /// The default, or the least setting that is better. How sure that is, [`Stage::excess_max`]
+    /// has.
     Use {
         /// What to use.
         setting: Setting,

@@ -1,5 +1,6 @@
-//! The hash of Fowler, Noll and Vo, variant 1a (RFC 9923). It never changes: names of runs, grids and tasks outlive versions of
-//! this program. It resists no attacker; what is hashed is chosen where the hash is computed.
+//! The hash of Fowler, Noll and Vo, variant 1a (RFC 9923). It never changes: names of runs, grids
+//! and tasks outlive versions of this program. It resists no attacker; what is hashed is chosen
+//! where the hash is computed.
 
 const BASIS_64: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME_64: u64 = 0x0000_0100_0000_01b3;

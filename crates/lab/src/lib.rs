@@ -1,16 +1,17 @@
 //! Experiment design without input and output.
 //!
-//! A [`Plan`] names the factors, their levels, the repetitions and the time there is. [`explore`] decides what to run and
-//! in which order, starts every run through a [`Runner`], and judges them, which may be that they
-//! allow nothing: [`Verdict::Inconclusive`] is an answer.
+//! A [`Plan`] names the factors, their levels, the repetitions and the time there is. [`explore`]
+//! decides what to run and in which order, starts every run through a [`Runner`], and judges them,
+//! which may be that they allow nothing: [`Verdict::Inconclusive`] is an answer.
 //!
-//! The unit of replication is the run. Intervals within a run share its connection, its route and its neighbours, so that
-//! their number is no measure of confidence.
+//! The unit of replication is the run. Intervals within a run share its connection, its route and
+//! its neighbours, so that their number is no measure of confidence.
 //!
-//! Plans and runs may be of anything. [`sweep`] applies them to network tests; [`http`] is the HTTP lab, whose experiment
-//! has a fixed form, [`proof`] compares a setting of a host with a fix of it, and [`path`] plans and judges the examination
-//! of a path. [`fleet`] measures many hosts as one system. Runs that were kept are compared by [`compare`](mod@compare), watched by [`change_point`] and held against
-//! limits by [`expect`].
+//! Plans and runs may be of anything. [`sweep`] applies them to network tests; [`http`] is the HTTP
+//! lab, whose experiment has a fixed form, [`proof`] compares a setting of a host with a fix of it,
+//! and [`path`] plans and judges the examination of a path. [`fleet`] measures many hosts as one
+//! system. Runs that were kept are compared by [`compare`](mod@compare), watched by
+//! [`change_point`] and held against limits by [`expect`].
 
 #![forbid(unsafe_code)]
 

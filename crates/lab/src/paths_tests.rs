@@ -1,5 +1,6 @@
-//! Experiments on paths as users have them: what a level brings, what it costs in delay and retransmissions, how much of a
-//! run is in flight at its end, and how much runs at one level differ.
+//! Experiments on paths as users have them: what a level brings, what it costs in delay and
+//! retransmissions, how much of a run is in flight at its end, and how much runs at one level
+//! differ.
 
 use std::time::Duration;
 
@@ -140,8 +141,8 @@ impl Explored {
 
 const TWO_MINUTES: Duration = Duration::from_secs(120);
 
-/// 40 Mbit/s behind a queue of 200 ms: one stream of BBR fills it, more fill the queue. What a receiver counts grows by what
-/// was in flight, up to 7 %.
+/// 40 Mbit/s behind a queue of 200 ms: one stream of BBR fills it, more fill the queue. What a
+/// receiver counts grows by what was in flight, up to 7 %.
 fn deep_queue(streams: u64) -> Brings {
     let delay_ms = (6.0 * streams as f64).min(192.0);
     let in_flight_share = delay_ms / 3000.0;

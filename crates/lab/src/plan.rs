@@ -44,14 +44,15 @@ pub struct Estimate {
     pub time: Duration,
     /// Whether the budget allows all of them.
     pub fits: bool,
-    /// Runs where the best levels of all factors change with those of others; as many as `runs` of one factor alone.
+    /// Runs where the best levels of all factors change with those of others; as many as `runs` of
+    /// one factor alone.
     pub runs_if_dependent: u64,
     /// Time of these.
     pub time_if_dependent: Duration,
 }
 
-/// Rounds of looking closer around the best level of a ladder. Each halves the gap, a doubling has at most as many as
-/// its number has bits, and fewer matter: three take a gap of 2 to one of 9 %.
+/// Rounds of looking closer around the best level of a ladder. Each halves the gap, a doubling has
+/// at most as many as its number has bits, and fewer matter: three take a gap of 2 to one of 9 %.
 pub(crate) const REFINEMENTS: u32 = 4;
 
 impl Plan {
@@ -61,8 +62,9 @@ impl Plan {
         stats::values_min(self.confidence)
     }
 
-    /// Says beforehand what it will probably cost: the ladders, two more levels beside the best one per refinement, and a
-    /// second look at every factor but the last; if they depend on each other, all ladders and refinements once more.
+    /// Says beforehand what it will probably cost: the ladders, two more levels beside the best one
+    /// per refinement, and a second look at every factor but the last; if they depend on each
+    /// other, all ladders and refinements once more.
     #[must_use]
     pub fn estimate(&self) -> Estimate {
         let once: u64 = self.factors.iter().map(levels_of).sum();
@@ -89,7 +91,8 @@ impl Plan {
     }
 }
 
-/// Levels of one exploration: the ladder, and around its best level that one again beside two new neighbours.
+/// Levels of one exploration: the ladder, and around its best level that one again beside two new
+/// neighbours.
 fn levels_of(factor: &Factor) -> u64 {
     let coarse = factor.coarse().len() as u64;
     match factor.scale {

@@ -1,4 +1,5 @@
-//! Proof of a fix: tests without and with it in balanced order, and how many times the former rate it gives.
+//! Proof of a fix: tests without and with it in balanced order, and how many times the former rate
+//! it gives.
 
 use std::time::Duration;
 
@@ -27,8 +28,9 @@ impl ProofPlan {
     pub const BUDGET_MIN: Duration =
         Duration::from_secs((RUNS_MIN * (1 + OVERHEAD_S) + Self::DIAGNOSIS_S + OVERHEAD_S) as u64);
 
-    /// Runs that fit into `budget`: longer ones first, then more. Their number does not depend on their results, because an
-    /// interval of runs that end at a chosen result holds the truth less often. `None` below [`Self::BUDGET_MIN`].
+    /// Runs that fit into `budget`: longer ones first, then more. Their number does not depend on
+    /// their results, because an interval of runs that end at a chosen result holds the truth less
+    /// often. `None` below [`Self::BUDGET_MIN`].
     #[must_use]
     pub fn within(budget: Duration) -> Option<Self> {
         let seconds = u32::try_from(budget.as_secs()).unwrap_or(u32::MAX);

@@ -32,7 +32,8 @@ pub trait Runner {
 pub struct Observation<F> {
     /// What is compared, in the unit of the objective.
     pub value: f64,
-    /// Share of what the run moved that was on the way at its end, 0 to 1: smaller differences between values are none.
+    /// Share of what the run moved that was on the way at its end, 0 to 1: smaller differences
+    /// between values are none.
     pub in_flight_share: f64,
     /// Decides between equal values.
     pub burden: Burden,
@@ -62,7 +63,8 @@ pub struct Burden {
 }
 
 impl Burden {
-    /// Whether one figure is clearly less, and the other one not clearly more: a shorter queue that loses more is not lighter.
+    /// Whether one figure is clearly less, and the other one not clearly more: a shorter queue that
+    /// loses more is not lighter.
     #[must_use]
     pub fn is_lighter_than(&self, other: &Self) -> bool {
         let delay = clearly_less(self.delay_us, other.delay_us, DELAY_US_MIN);

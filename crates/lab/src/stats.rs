@@ -1,5 +1,5 @@
-//! Medians, intervals that hold them, and tests whether one of two samples is higher. All are exact at any number of runs
-//! and assume no shape of the noise.
+//! Medians, intervals that hold them, and tests whether one of two samples is higher. All are exact
+//! at any number of runs and assume no shape of the noise.
 
 pub use linerate_model::numbers::Interval;
 
@@ -29,14 +29,15 @@ pub fn range(values: &[f64]) -> Option<Interval> {
     })
 }
 
-/// Fewest values that allow an interval of this confidence: with one fewer, all lie on one side of the median too often.
+/// Fewest values that allow an interval of this confidence: with one fewer, all lie on one side of
+/// the median too often.
 #[must_use]
 pub fn values_min(confidence: f64) -> usize {
     1 + (1.0 - confidence).log2().abs().ceil() as usize
 }
 
-/// Interval that holds the median with this confidence: between two order statistics (David and Nagaraja, "Order
-/// Statistics", section 7.1). `None` of fewer values than [`values_min`].
+/// Interval that holds the median with this confidence: between two order statistics (David and
+/// Nagaraja, "Order Statistics", section 7.1). `None` of fewer values than [`values_min`].
 #[must_use]
 pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let mut sorted = values.to_vec();
@@ -45,7 +46,8 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     if runs < values_min(confidence) {
         return None;
     }
-    // Logarithm of the chance that exactly `cut` values lie below the median, and the sum of these chances.
+    // Logarithm of the chance that exactly `cut` values lie below the median, and the sum of these
+    // chances.
     let mut chance_ln = runs as f64 * 0.5_f64.ln();
     let (mut below, mut cut) = (chance_ln.exp(), 0);
     loop {
@@ -61,8 +63,8 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     }
 }
 
-/// Confidence that `candidate` is at least `share` of `other`: one minus the one-sided significance of the rank-sum test
-/// (Mann and Whitney, 1947). Ties count half.
+/// Confidence that `candidate` is at least `share` of `other`: one minus the one-sided significance
+/// of the rank-sum test (Mann and Whitney, 1947). Ties count half.
 #[must_use]
 pub fn confidence_as_good(candidate: &[f64], other: &[f64], share: f64) -> f64 {
     let pairs = candidate.iter().flat_map(|own| {
@@ -76,8 +78,9 @@ pub fn confidence_as_good(candidate: &[f64], other: &[f64], share: f64) -> f64 {
     share_below(halves / 2, candidate.len(), other.len())
 }
 
-/// Most by which `other` may be higher than `candidate`, as a share of `candidate`, with this confidence: the one-sided bound
-/// of the shift by the rank-sum test. Values are above 0. `None` of too few values; 0 where `other` is lower.
+/// Most by which `other` may be higher than `candidate`, as a share of `candidate`, with this
+/// confidence: the one-sided bound of the shift by the rank-sum test. Values are above 0. `None` of
+/// too few values; 0 where `other` is lower.
 #[must_use]
 pub fn excess_max(candidate: &[f64], other: &[f64], confidence: f64) -> Option<f64> {
     let pairs = candidate
@@ -91,8 +94,9 @@ pub fn excess_max(candidate: &[f64], other: &[f64], confidence: f64) -> Option<f
     Some((ratios[won - 1] - 1.0).max(0.0))
 }
 
-/// Trend over time that several samples share, each in the order of time: the two-sided significance of the sum of Kendall's
-/// statistics (Hirsch, Slack and Smith, 1982), by the normal distribution. 1 of values without an order.
+/// Trend over time that several samples share, each in the order of time: the two-sided
+/// significance of the sum of Kendall's statistics (Hirsch, Slack and Smith, 1982), by the normal
+/// distribution. 1 of values without an order.
 #[must_use]
 pub fn trend_p(samples: &[Vec<f64>]) -> f64 {
     let (mut sum, mut variance) = (0.0_f64, 0.0);
@@ -114,7 +118,8 @@ pub fn trend_p(samples: &[Vec<f64>]) -> f64 {
     }
 }
 
-/// How many times as high as `other` a candidate is, as [`shift_interval`] has it. Values are above 0; `None` of too few.
+/// How many times as high as `other` a candidate is, as [`shift_interval`] has it. Values are above
+/// 0; `None` of too few.
 #[must_use]
 pub fn ratio_interval(
     candidate: &[f64],
@@ -126,9 +131,10 @@ pub fn ratio_interval(
     Some((middle, interval?))
 }
 
-/// How far a candidate is from `other`: the median of the effects of all pairs, and the interval that holds the true effect
-/// with this confidence, by the rank-sum test (Hodges and Lehmann, 1963); `None` of too few values for it. `effect` grows
-/// with its first value and falls with its second.
+/// How far a candidate is from `other`: the median of the effects of all pairs, and the interval
+/// that holds the true effect with this confidence, by the rank-sum test (Hodges and Lehmann,
+/// 1963); `None` of too few values for it. `effect` grows with its first value and falls with its
+/// second.
 #[must_use]
 pub fn shift_interval(
     candidate: &[f64],
@@ -151,8 +157,9 @@ pub fn shift_interval(
     Some((middle, interval))
 }
 
-/// Two-sided significance of the rank-sum test (Mann and Whitney, 1947): how often two samples of one distribution lie this
-/// far apart. Ties have the mean of their ranks. Exact up to 40 values, normal beyond.
+/// Two-sided significance of the rank-sum test (Mann and Whitney, 1947): how often two samples of
+/// one distribution lie this far apart. Ties have the mean of their ranks. Exact up to 40 values,
+/// normal beyond.
 #[must_use]
 pub fn rank_sum_p(a: &[f64], b: &[f64]) -> f64 {
     let ranks = doubled_ranks(a, b);
@@ -231,8 +238,8 @@ pub fn median_deviation(values: &[f64]) -> Option<f64> {
     )
 }
 
-/// Significances corrected for their number, so that of those below a limit at most this share is chance (Benjamini and
-/// Hochberg, 1995).
+/// Significances corrected for their number, so that of those below a limit at most this share is
+/// chance (Benjamini and Hochberg, 1995).
 #[must_use]
 pub fn adjusted(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
@@ -245,10 +252,12 @@ pub fn adjusted(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Largest number of pairs whose arrangements are counted; of more, the normal distribution is close.
+/// Largest number of pairs whose arrangements are counted; of more, the normal distribution is
+/// close.
 const PAIRS_COUNTED_MAX: usize = 400;
 
-/// Of all arrangements of `n` and `m` values, the share in which fewer than `won` of the pairs are won.
+/// Of all arrangements of `n` and `m` values, the share in which fewer than `won` of the pairs are
+/// won.
 fn share_below(won: usize, n: usize, m: usize) -> f64 {
     let pairs = n * m;
     if pairs > PAIRS_COUNTED_MAX {
@@ -434,7 +443,8 @@ mod tests {
         assert!(confidence_as_good(&[1.0; 3], &[1.0; 3], 0.97) > 0.94);
     }
 
-    /// Of every published critical value at 0.05 (0, 2, 5, 13, 23 and 127 of equal samples), and its neighbours.
+    /// Of every published critical value at 0.05 (0, 2, 5, 13, 23 and 127 of equal samples), and
+    /// its neighbours.
     #[test]
     fn significances_are_those_of_the_published_tables() {
         // `n` and `m` values of which exactly `won` pairs are won by the first sample.
@@ -478,7 +488,8 @@ mod tests {
     fn ties_have_mean_ranks_and_equal_values_no_significance() {
         assert!((rank_sum_p(&[1.0; 5], &[1.0; 5]) - 1.0).abs() < 1e-9);
         assert!((rank_sum_p(&[1.0; 30], &[1.0; 30]) - 1.0).abs() < 1e-9);
-        // Of 10 choices of three ranks out of 1.5, 1.5, 3.5, 3.5, 5, one adds up to 6.5 and two to 12.
+        // Of 10 choices of three ranks out of 1.5, 1.5, 3.5, 3.5, 5, one adds up to 6.5 and two to
+        // 12.
         let p = rank_sum_p(&[1.0, 1.0, 2.0], &[2.0, 3.0]);
         assert!((p - 0.3).abs() < 1e-9, "{p}");
         let values: Vec<f64> = (0..60).map(f64::from).collect();

@@ -12,7 +12,8 @@ use crate::{
 
 const RUN_TIME: Duration = Duration::from_secs(10);
 
-/// A path on which every run takes the planned time and has the surface's value, with noise and drift.
+/// A path on which every run takes the planned time and has the surface's value, with noise and
+/// drift.
 struct Path<S> {
     surface: S,
     noise: f64,
@@ -151,7 +152,8 @@ fn both_of_two_peaks_are_explored() {
     }
 }
 
-/// With noise an answer is still one, or there is none: of many experiments no more are wrong than was promised.
+/// With noise an answer is still one, or there is none: of many experiments no more are wrong than
+/// was promised.
 #[test]
 fn noise_makes_answers_rarer_and_not_wrong() {
     for noise in [0.05, 0.15, 0.4] {
@@ -161,7 +163,8 @@ fn noise_makes_answers_rarer_and_not_wrong() {
             let outcome = explore(&plan, &mut path(reported, noise, 1000 + seed));
             if let Verdict::Use { setting, .. } = outcome.verdict {
                 answers += 1;
-                // As good as the best within the tolerance, and what one run more would not distinguish.
+                // As good as the best within the tolerance, and what one run more would not
+                // distinguish.
                 wrong +=
                     u32::from(reported(setting.level(0)) < (1.0 - plan.tolerance - 0.05) * 288.0);
             }
@@ -351,8 +354,8 @@ fn used(outcome: &Outcome<()>) -> &Setting {
     }
 }
 
-/// With the window of the system it takes 32 streams to come far; with larger ones, best of 1 MiB, more than 8 are in each
-/// other's way.
+/// With the window of the system it takes 32 streams to come far; with larger ones, best of 1 MiB,
+/// more than 8 are in each other's way.
 fn dependent(streams: u64, window: u64) -> f64 {
     let octaves_off = |level: u64, best: u64| (level as f64 / best as f64).log2().abs();
     let (wanted, share) = match window {
@@ -525,7 +528,8 @@ fn what_the_system_chooses_is_left_alone_unless_something_is_better() {
     assert!(*stage.plateau.start() > 0, "{stage:?}");
 }
 
-/// The runs that chose a setting are those in which it was lucky; its interval must be true all the same.
+/// The runs that chose a setting are those in which it was lucky; its interval must be true all the
+/// same.
 #[test]
 fn intervals_of_answers_hold_the_true_value_after_the_choice() {
     let saturating = |streams: u64| (40.0 * streams as f64).min(100.0);

@@ -76,8 +76,8 @@ pub enum TrendState {
 }
 
 impl Trend {
-    /// The trend of `measure` over `runs` of the path of `last`. `load` reads a run; one that cannot be read has no
-    /// configuration.
+    /// The trend of `measure` over `runs` of the path of `last`. `load` reads a run; one that
+    /// cannot be read has no configuration.
     #[must_use]
     pub fn new(
         measure: MeasureName,

@@ -45,7 +45,8 @@ pub fn configuration(a: &RunRecord, b: &RunRecord, host_rules: HostRules) -> Vec
     changes
 }
 
-/// Differences of two runs: of the test, of the programs, and of the hosts as `host_rules` has them.
+/// Differences of two runs: of the test, of the programs, and of the hosts as `host_rules` has
+/// them.
 pub(super) fn changes(
     a: &RunRecord,
     b: &RunRecord,

@@ -1,5 +1,5 @@
-//! Whether one sample is worse than another: numbers in, verdict out. Of records, [`compare()`] chooses the trials that
-//! count, and lists what differs in the configuration.
+//! Whether one sample is worse than another: numbers in, verdict out. Of records, [`compare()`]
+//! chooses the trials that count, and lists what differs in the configuration.
 
 mod differences;
 mod records;
@@ -81,8 +81,8 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Compares `b` with `a`. `earlier` are values of the path before both; the noise is theirs, with fewer than 8 that of
-    /// both sides. `None` of no values.
+    /// Compares `b` with `a`. `earlier` are values of the path before both; the noise is theirs,
+    /// with fewer than 8 that of both sides. `None` of no values.
     #[must_use]
     pub fn new(
         info: &MeasureInfo,
@@ -139,7 +139,8 @@ impl Judged {
         if self.is_ratio { 1.0 } else { 0.0 }
     }
 
-    /// Greatest loss that the interval does not exclude: a share of A, or in the unit of the measure.
+    /// Greatest loss that the interval does not exclude: a share of A, or in the unit of the
+    /// measure.
     #[must_use]
     pub fn loss_max(&self) -> Option<f64> {
         let interval = self.interval?;
@@ -176,8 +177,8 @@ impl Judged {
         }
     }
 
-    /// Trials a side that find a change of the margin in 4 of 5 cases: those of a normal distribution, and 5 % more for the
-    /// rank-sum test.
+    /// Trials a side that find a change of the margin in 4 of 5 cases: those of a normal
+    /// distribution, and 5 % more for the rank-sum test.
     fn trials_wanted(&self) -> usize {
         const QUANTILES: f64 = 2.8;
         const NORMAL_PER_DEVIATION: f64 = 1.4826;
@@ -196,7 +197,8 @@ fn ratio(b: f64, a: f64) -> f64 {
     if b.total_cmp(&a).is_eq() { 1.0 } else { b / a }
 }
 
-/// How far values lie from run to run: those before both sides, or with too few of them both sides within themselves.
+/// How far values lie from run to run: those before both sides, or with too few of them both sides
+/// within themselves.
 fn deviation(a: &[f64], b: &[f64], earlier: &[f64], is_ratio: bool) -> f64 {
     let relative = |values: &[f64]| -> Vec<f64> {
         let middle = median(values).unwrap_or_default();

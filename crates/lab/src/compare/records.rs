@@ -1,4 +1,5 @@
-//! Two sides of a comparison, each one run or several: what differs in the configuration, and in the results.
+//! Two sides of a comparison, each one run or several: what differs in the configuration, and in
+//! the results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -244,8 +245,8 @@ fn rows(a: &Cells<'_>, b: &Cells<'_>, deciding: MeasureName, settings: &Settings
     rows
 }
 
-/// Measures that can be better or worse, in the order of the catalogue. The sum of both directions is left out where there
-/// are values of each.
+/// Measures that can be better or worse, in the order of the catalogue. The sum of both directions
+/// is left out where there are values of each.
 fn keys(trials: &[&Trial]) -> Vec<(MeasureName, Way)> {
     let measures = trials.iter().flat_map(|trial| &trial.measures);
     let keys: BTreeSet<(MeasureName, Way)> = measures

@@ -1,4 +1,5 @@
-//! Error rates of the verdicts on a path with 20 earlier runs: 400 comparisons of normal values for each figure.
+//! Error rates of the verdicts on a path with 20 earlier runs: 400 comparisons of normal values for
+//! each figure.
 
 use fastrand::Rng;
 use linerate_model::measure::MeasureName;
@@ -12,7 +13,8 @@ fn normal(rng: &mut Rng) -> f64 {
     (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (std::f64::consts::TAU * rng.f64()).cos()
 }
 
-/// Share in percent of the comparisons of `n` values a side, B being `factor` times A, with each of the verdicts.
+/// Share in percent of the comparisons of `n` values a side, B being `factor` times A, with each of
+/// the verdicts.
 fn shares(rng: &mut Rng, n: usize, cv: f64, factor: f64) -> [f64; 3] {
     let info = MeasureName::ReceivedBps.info();
     let mut counts = [0.0; 3];
@@ -37,7 +39,8 @@ fn shares(rng: &mut Rng, n: usize, cv: f64, factor: f64) -> [f64; 3] {
 
 #[test]
 fn verdicts_err_as_rarely_and_find_changes_as_often_as_documented() {
-    // Values a side, deviation from run to run; worse, same, undecided of equals; found of 5 % less, of 10 % less.
+    // Values a side, deviation from run to run; worse, same, undecided of equals; found of 5 %
+    // less, of 10 % less.
     let table = [
         (5, 0.01, [0.8, 98.0, 0.0], 100.0, 100.0),
         (5, 0.02, [0.2, 73.0, 26.0], 84.0, 100.0),

@@ -15,8 +15,9 @@ const PEAK_SHARE: f64 = 0.7;
 const PEAKS_MAX: usize = 2;
 
 impl<R: Runner> Experiment<'_, R> {
-    /// Whether the last two of the levels that were climbed are no better than the best one before them, and values do not
-    /// rise again. Only a range ends early: levels that were listed are all wanted.
+    /// Whether the last two of the levels that were climbed are no better than the best one before
+    /// them, and values do not rise again. Only a range ends early: levels that were listed are all
+    /// wanted.
     pub(super) fn brings_nothing(&self, factor: usize, climbed: &[Setting]) -> bool {
         if !matches!(self.plan.factors[factor].scale, Scale::Amount { .. }) {
             return false;
@@ -42,7 +43,8 @@ impl<R: Runner> Experiment<'_, R> {
         })
     }
 
-    /// Whether it is known that a point is not better by more than twice the margin. Of few runs each pair must agree.
+    /// Whether it is known that a point is not better by more than twice the margin. Of few runs
+    /// each pair must agree.
     fn is_no_better(&self, point: usize, best: usize) -> bool {
         let share = 1.0 / (1.0 + 2.0 * self.margin(point, best));
         let (own, other) = (self.scores(best), self.scores(point));
@@ -51,8 +53,8 @@ impl<R: Runner> Experiment<'_, R> {
         is_above_all || stats::confidence_as_good(&own, &other, share) >= self.plan.confidence
     }
 
-    /// New levels where looking closer may find a better one, or less that is as good. None where the default is as good as the
-    /// best: nothing is to be gained.
+    /// New levels where looking closer may find a better one, or less that is as good. None where
+    /// the default is as good as the best: nothing is to be gained.
     pub(super) fn gaps(&self, factor: usize, base: &Setting) -> Vec<Setting> {
         let Some(stage) = self.stage(factor, base).filter(|stage| !stage.is_default) else {
             return Vec::new();
@@ -95,8 +97,8 @@ impl<R: Runner> Experiment<'_, R> {
         peaks
     }
 
-    /// Neighbours between which to look: those at the lower edge of the levels that are as good as a peak, and where values fall
-    /// above a narrow peak all that are near it.
+    /// Neighbours between which to look: those at the lower edge of the levels that are as good as
+    /// a peak, and where values fall above a narrow peak all that are near it.
     fn gaps_around(&self, factor: usize, row: &[usize], peak: usize) -> Vec<(usize, usize)> {
         let level = |place: usize| self.points[row[place]].setting.level(factor) as f64;
         let is_tie = |place: usize| self.is_tie(row[place], row[peak]);

@@ -8,8 +8,8 @@ use crate::runner::{Burden, Runner};
 use crate::setting::Setting;
 use crate::stats;
 
-/// An answer is sure when no other level is known to be better by more than this many tolerances: runs cannot decide between
-/// levels whose difference is the tolerance itself.
+/// An answer is sure when no other level is known to be better by more than this many tolerances:
+/// runs cannot decide between levels whose difference is the tolerance itself.
 const SURE_TOLERANCES: f64 = 2.0;
 
 impl<R: Runner> Experiment<'_, R> {
@@ -29,7 +29,8 @@ impl<R: Runner> Experiment<'_, R> {
         stats::median(&self.scores(point)).unwrap_or(f64::NEG_INFINITY)
     }
 
-    /// Difference between two points that is none: the tolerance, or what was in flight at the end of their runs.
+    /// Difference between two points that is none: the tolerance, or what was in flight at the end
+    /// of their runs.
     pub(super) fn margin(&self, point: usize, other: usize) -> f64 {
         let in_flight = |at: usize| {
             let shares: Vec<f64> = self.points[at]
@@ -100,7 +101,8 @@ impl<R: Runner> Experiment<'_, R> {
         )
     }
 
-    /// The advised setting, and those that may be better by so much that it is open which one is; none when it is clear.
+    /// The advised setting, and those that may be better by so much that it is open which one is;
+    /// none when it is clear.
     pub(super) fn contenders(&self, factor: usize, base: &Setting) -> Vec<Setting> {
         let Some(stage) = self.stage(factor, base) else {
             return Vec::new();
@@ -174,7 +176,8 @@ impl<R: Runner> Experiment<'_, R> {
         let ladder = self.unordered(factor, row);
         let (mut first, mut last) = (top, top);
         if top < ladder {
-            // The system chose best; levels as good as its choice may still be neighbours of each other.
+            // The system chose best; levels as good as its choice may still be neighbours of each
+            // other.
             let peak = (ladder..row.len())
                 .max_by(|a, b| self.score(row[*a]).total_cmp(&self.score(row[*b])));
             (first, last) = peak
@@ -190,8 +193,8 @@ impl<R: Runner> Experiment<'_, R> {
         Some((first, last))
     }
 
-    /// The default where it may be as good as the best; otherwise of amounts the least level of the plateau, of choices the
-    /// one that burdens the path least.
+    /// The default where it may be as good as the best; otherwise of amounts the least level of the
+    /// plateau, of choices the one that burdens the path least.
     fn advise(&self, factor: usize, row: &[usize], best: usize, plateau: (usize, usize)) -> usize {
         let plan = &self.plan.factors[factor];
         let is_default =

@@ -10,8 +10,9 @@ use crate::setting::Setting;
 const RIVALS: usize = 2;
 
 impl<R: Runner> Experiment<'_, R> {
-    /// Goes over the factors once. Those whose best level has no neighbours that were run with the others as they are now
-    /// get them; where one of these is better, or less and as good, the factor is explored again.
+    /// Goes over the factors once. Those whose best level has no neighbours that were run with the
+    /// others as they are now get them; where one of these is better, or less and as good, the
+    /// factor is explored again.
     pub(super) fn look_again(
         &mut self,
         stages: &mut [Stage],
@@ -47,8 +48,8 @@ impl<R: Runner> Experiment<'_, R> {
         Some(self.points[stage.advised].setting.clone())
     }
 
-    /// Of an amount the levels of the ladder below and above, and what the system chooses or else the best level beside
-    /// it; of choices the next best ones. Only those that were not run yet.
+    /// Of an amount the levels of the ladder below and above, and what the system chooses or else
+    /// the best level beside it; of choices the next best ones. Only those that were not run yet.
     fn unseen_neighbours(&self, stage: &Stage, base: &Setting) -> Vec<Setting> {
         let factor = &self.plan.factors[stage.factor];
         let own = base.level(stage.factor);

@@ -623,7 +623,8 @@ fn finding_of_one_of_several_paths_names_it() {
     assert_eq!(headline(&[], true), "no host and no pair stands out");
 }
 
-/// A fleet with a few slow hosts: which of them, the directions that are slow, and their share of the rate.
+/// A fleet with a few slow hosts: which of them, the directions that are slow, and their share of
+/// the rate.
 fn any_fleet(seed: u64) -> (FleetPlan, Vec<(HostId, u8, f64)>) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let count = rng.usize(4..=12);

@@ -1,8 +1,9 @@
-//! Many hosts measured as one system: which pairs run at the same time, and what their rates have in common.
+//! Many hosts measured as one system: which pairs run at the same time, and what their rates have
+//! in common.
 //!
-//! [`schedule`] makes rounds of tests out of a plan, [`analysis`] makes findings out of their cells, and [`explore`] does one
-//! after the other over a [`RoundRunner`]. All of it is a function of its input: the same plan, seed and cells give the same
-//! rounds and the same findings.
+//! [`schedule`] makes rounds of tests out of a plan, [`analysis`] makes findings out of their
+//! cells, and [`explore`] does one after the other over a [`RoundRunner`]. All of it is a function
+//! of its input: the same plan, seed and cells give the same rounds and the same findings.
 
 pub mod analysis;
 mod explore;

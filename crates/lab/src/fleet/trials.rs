@@ -7,8 +7,8 @@ use linerate_model::measure::MeasureName;
 use linerate_model::record::{Detail, Measure, RunState, Trial, Way};
 use linerate_model::stored_name;
 
-/// A cell with a result as a trial; `None` of one without. Its number and its times are those of the run it belongs to, and
-/// set there.
+/// A cell with a result as a trial; `None` of one without. Its number and its times are those of
+/// the run it belongs to, and set there.
 #[must_use]
 pub fn trial(cell: &Cell) -> Option<Trial> {
     let measurement = cell.measurement()?;

@@ -1,4 +1,5 @@
-//! Many connections: what an idle one costs, whether a low rate is served in time, what is left when all are busy.
+//! Many connections: what an idle one costs, whether a low rate is served in time, what is left
+//! when all are busy.
 
 use linerate_model::http::{
     Cell, CellRun, EndpointStats, Idle, IdleStep, Medians, MemoryLine, Pass, Phase, Row, RunState,
@@ -78,7 +79,8 @@ fn kernel_bytes(side: &EndpointStats) -> Option<u64> {
     )
 }
 
-/// Least squares through points of connections and bytes; `None` of fewer than three different numbers of connections.
+/// Least squares through points of connections and bytes; `None` of fewer than three different
+/// numbers of connections.
 #[must_use]
 pub fn memory_line(points: &[(f64, f64)]) -> Option<MemoryLine> {
     let mut connections: Vec<f64> = points.iter().map(|(connections, _)| *connections).collect();
@@ -169,7 +171,8 @@ fn little_cpu(idle: &Idle) -> Pass {
 }
 
 fn linear(whose: &str, line: &MemoryLine) -> Pass {
-    // Of a few bytes for each connection the line is lost in what else a program does with its memory.
+    // Of a few bytes for each connection the line is lost in what else a program does with its
+    // memory.
     let is_little = line.bytes_per_connection <= LITTLE_BYTES;
     let what = format!("memory of {whose} grows in proportion to the connections, or hardly");
     let evidence = match line.grows() {
@@ -197,9 +200,11 @@ fn descriptors_left(runs: &[CellRun]) -> Option<Pass> {
     ))
 }
 
-/// What a low rate on many connections demands: every request answered, in time, at the rate that was offered.
+/// What a low rate on many connections demands: every request answered, in time, at the rate that
+/// was offered.
 ///
-/// The rate is that of the requests that were due: with random arrivals these differ from the plan's rate by chance.
+/// The rate is that of the requests that were due: with random arrivals these differ from the
+/// plan's rate by chance.
 #[must_use]
 pub fn low_rate_pass(cell: &Cell) -> Pass {
     let loads: Vec<_> = counted(&cell.runs)
@@ -238,8 +243,8 @@ pub fn low_rate_pass(cell: &Cell) -> Pass {
     Pass::new(what, Some(is_met), evidence)
 }
 
-/// What is left of a payload's best throughput when very many connections are busy, in words; `None` where either is not
-/// known.
+/// What is left of a payload's best throughput when very many connections are busy, in words;
+/// `None` where either is not known.
 #[must_use]
 pub fn retained(active: &Cell, row: &Row, best: &Medians) -> Option<String> {
     let kept = active.median.ok_per_s? / row.best_per_s.filter(|best| *best > 0.0)?;

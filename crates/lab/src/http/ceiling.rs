@@ -1,7 +1,8 @@
 //! What the network allows: answers per second for a payload on a link.
 //!
-//! Every answer starts a segment of its own, so a small one pays for whole frames: its head and body are cut into
-//! segments of at most MSS bytes, and each of them costs the bytes of its headers and of the Ethernet frame around it.
+//! Every answer starts a segment of its own, so a small one pays for whole frames: its head and
+//! body are cut into segments of at most MSS bytes, and each of them costs the bytes of its headers
+//! and of the Ethernet frame around it.
 
 use linerate_model::http::{Baseline, CellRun, Environment};
 
@@ -17,7 +18,8 @@ const IPV6_BYTES: u32 = 40;
 const TCP_BYTES: u32 = 20;
 /// The timestamps option with its padding (RFC 7323).
 const TIMESTAMPS_BYTES: u32 = 12;
-/// From here on acknowledgements and requests may slow down the answers where the directions share or differ.
+/// From here on acknowledgements and requests may slow down the answers where the directions share
+/// or differ.
 pub const OPPOSITE_SHARE_WARNING: f64 = 0.8;
 
 /// An Ethernet link and what TCP puts on it.
@@ -33,8 +35,9 @@ pub struct Link {
     pub has_timestamps: bool,
     /// Frames carry the tag of a VLAN.
     pub has_vlan: bool,
-    /// Most bytes of payload in a segment as the kernel has it for the connections; `None` where that is not known. It
-    /// may be less than fits into the packet: the path has a smaller MTU, or a router on it clamps the MSS.
+    /// Most bytes of payload in a segment as the kernel has it for the connections; `None` where
+    /// that is not known. It may be less than fits into the packet: the path has a smaller MTU, or
+    /// a router on it clamps the MSS.
     pub mss_measured_bytes: Option<u32>,
 }
 
@@ -52,8 +55,9 @@ impl Link {
         }
     }
 
-    /// The link between two hosts: the slower speed and the smaller packet of what is known of the two; `bps` instead of the
-    /// speed where it is given. `None` on one host, and where neither speed nor packet size are known.
+    /// The link between two hosts: the slower speed and the smaller packet of what is known of the
+    /// two; `bps` instead of the speed where it is given. `None` on one host, and where neither
+    /// speed nor packet size are known.
     #[must_use]
     pub fn between(
         client: &Environment,
@@ -131,7 +135,8 @@ impl Link {
         Some(self.bps * f64::from(self.mss_bytes()?) / f64::from(self.full_frame_bytes()))
     }
 
-    /// Bits per second on the wire of so many bytes per second of HTTP, at least: when every frame is full.
+    /// Bits per second on the wire of so many bytes per second of HTTP, at least: when every frame
+    /// is full.
     #[must_use]
     pub fn wire_bps_of(&self, http_bytes_per_s: f64) -> Option<f64> {
         Some(
@@ -155,7 +160,8 @@ impl Link {
     }
 }
 
-/// Most that TCP alone reached in the direction of the answers, in bit/s of payload; 0 without such a test.
+/// Most that TCP alone reached in the direction of the answers, in bit/s of payload; 0 without such
+/// a test.
 #[must_use]
 pub fn reached_bps(baseline: &[Baseline]) -> f64 {
     baseline
@@ -165,7 +171,8 @@ pub fn reached_bps(baseline: &[Baseline]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// Share of the link that TCP alone reached in the direction of the answers, at most 1; 1 without such a test.
+/// Share of the link that TCP alone reached in the direction of the answers, at most 1; 1 without
+/// such a test.
 #[must_use]
 pub fn reached_share(baseline: &[Baseline], link: &Link) -> f64 {
     let reached = reached_bps(baseline);
@@ -194,8 +201,8 @@ pub struct Ceiling {
 }
 
 impl Ceiling {
-    /// The ceiling of a link of which TCP alone reaches this share (see [`reached_share`]). `None` where no payload
-    /// fits into a packet.
+    /// The ceiling of a link of which TCP alone reaches this share (see [`reached_share`]). `None`
+    /// where no payload fits into a packet.
     #[must_use]
     pub fn new(link: Link, reached: f64, segments: Segments) -> Option<Self> {
         Some(Self {
@@ -219,8 +226,9 @@ impl Ceiling {
         8.0 * self.wire_bytes(answer, self.segments)
     }
 
-    /// Share of the link in the direction of the requests at this many answers per second: the requests themselves, and
-    /// one acknowledgement for two segments of an answer. Receive offload lowers it.
+    /// Share of the link in the direction of the requests at this many answers per second: the
+    /// requests themselves, and one acknowledgement for two segments of an answer. Receive offload
+    /// lowers it.
     #[must_use]
     pub fn opposite_share(
         &self,
@@ -252,8 +260,8 @@ impl Ceiling {
     }
 }
 
-/// Bytes of the head our server sends by default for a body of this length: the status line, `Date`, `Content-Type`
-/// and `Content-Length`.
+/// Bytes of the head our server sends by default for a body of this length: the status line,
+/// `Date`, `Content-Type` and `Content-Length`.
 #[must_use]
 pub fn usual_header_bytes(payload_bytes: u64) -> u64 {
     const WITHOUT_LENGTH_BYTES: u64 = 114;
@@ -279,8 +287,9 @@ mod tests {
         ceiling.responses_per_s(usual_header_bytes(payload_bytes), payload_bytes)
     }
 
-    /// The published table of a gigabit between two small hosts. Its first column of throughput counts heads as well and
-    /// is in MiB/s, its second counts bodies alone and is in MB/s, though both are labelled MB/s.
+    /// The published table of a gigabit between two small hosts. Its first column of throughput
+    /// counts heads as well and is in MiB/s, its second counts bodies alone and is in MB/s, though
+    /// both are labelled MB/s.
     #[test]
     fn the_published_numbers_are_those_of_the_model_each_in_its_own_unit() {
         for (payload_bytes, computed, rps, mib_per_s_with_heads, mb_per_s_of_bodies) in [

@@ -1,7 +1,8 @@
 //! Which runs a plan means and in which order.
 //!
-//! The repeats of phase 2 are interleaved: a first round over all cells in a random order, then a second one. What drifts
-//! over the minutes so falls on all cells and not on one. Phase 3 comes last, because it leaves ports and sockets behind.
+//! The repeats of phase 2 are interleaved: a first round over all cells in a random order, then a
+//! second one. What drifts over the minutes so falls on all cells and not on one. Phase 3 comes
+//! last, because it leaves ports and sockets behind.
 
 use std::collections::BTreeSet;
 
@@ -90,7 +91,8 @@ impl PlannedRun {
     }
 }
 
-/// Tests of phase 0 in their order; without it, one in the direction of the responses, for the ceiling.
+/// Tests of phase 0 in their order; without it, one in the direction of the responses, for the
+/// ceiling.
 #[must_use]
 pub fn tests(plan: &Plan, phases: Phases) -> Vec<PlannedTest> {
     if !phases.has(0) {
@@ -200,7 +202,8 @@ fn matrix_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
         .collect()
 }
 
-/// Idle connections from few to many, then those with few requests, then the busy ones: each leaves more behind.
+/// Idle connections from few to many, then those with few requests, then the busy ones: each leaves
+/// more behind.
 fn c10k_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
     if !phases.has(3) {
         return Vec::new();
@@ -327,7 +330,8 @@ mod tests {
     #[test]
     fn a_part_without_connections_or_payloads_is_left_out() {
         let plan = plan(
-            "[phase0]\ndirections = []\n[phase2]\npayloads = []\n[phase3.idle]\nsteps = []\n[phase3.lowrate]\nconnections = 0\n[phase3.active]\npayloads = []",
+            "[phase0]\ndirections = []\n[phase2]\npayloads = []\n[phase3.idle]\nsteps = \
+             []\n[phase3.lowrate]\nconnections = 0\n[phase3.active]\npayloads = []",
         );
         assert!(tests(&plan, Phases::ALL).is_empty());
         assert!(

@@ -36,8 +36,9 @@ impl StartRecord {
     }
 }
 
-/// What makes results of a host incomparable with earlier ones: kernel, NIC, CPUs, limits. One entry for each
-/// change, in words; empty for the same host. What either side could not read is no change.
+/// What makes results of a host incomparable with earlier ones: kernel, NIC, CPUs, limits. One
+/// entry for each change, in words; empty for the same host. What either side could not read is no
+/// change.
 #[must_use]
 pub fn changes(before: &Environment, after: &Environment) -> Vec<String> {
     [

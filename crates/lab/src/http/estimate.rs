@@ -22,7 +22,8 @@ pub struct Cost {
     pub runs: u32,
     /// Time of all of them.
     pub time: Duration,
-    /// Bytes of all responses; absent where they depend on the server and the path, as those of TCP tests and closed loops.
+    /// Bytes of all responses; absent where they depend on the server and the path, as those of TCP
+    /// tests and closed loops.
     pub bytes: Option<u64>,
 }
 
@@ -50,7 +51,8 @@ impl Cost {
 pub struct Estimate {
     /// Every cell with all its repeats, in the order of the report.
     pub cells: Vec<(CellKey, Cost)>,
-    /// All of it, with TCP tests and a refinement for every second payload; there may be none, or two for each.
+    /// All of it, with TCP tests and a refinement for every second payload; there may be none, or
+    /// two for each.
     pub total: Cost,
 }
 
@@ -196,7 +198,8 @@ mod tests {
             ),
             (18, 3, None)
         );
-        let text = "[phase0]\nstreams = []\n[phase2]\npayloads = []\n[phase3.active]\nconnections = 0\n[phase1]\npayloads = []";
+        let text = "[phase0]\nstreams = []\n[phase2]\npayloads = []\n[phase3.active]\nconnections \
+                    = 0\n[phase1]\npayloads = []";
         let slow = Plan::parse(text).expect("plan");
         let bytes = estimate(&slow, Phases::ALL)
             .total

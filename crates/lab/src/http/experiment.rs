@@ -1,5 +1,6 @@
-//! Phases of an experiment: TCP alone, then the cells in their order, then cells around the knees, then the cells
-//! that leave ports and sockets behind. Runs that are kept from before are not repeated.
+//! Phases of an experiment: TCP alone, then the cells in their order, then cells around the knees,
+//! then the cells that leave ports and sockets behind. Runs that are kept from before are not
+//! repeated.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -37,14 +38,15 @@ pub trait CellRunner {
     /// Why it has no result, and what to try.
     fn test_tcp(&mut self, test: &PlannedTest) -> Result<Option<Baseline>, String>;
 
-    /// TCP alone by a download from the server under test, which needs no other server. `None`: the user ended it.
+    /// TCP alone by a download from the server under test, which needs no other server. `None`: the
+    /// user ended it.
     ///
     /// # Errors
     /// Why it has no result.
     fn download(&mut self) -> Result<Option<Baseline>, String>;
 
-    /// What is lost at a tenth of this rate in bit/s, where the queues of the path are empty. `None` where it cannot be
-    /// measured.
+    /// What is lost at a tenth of this rate in bit/s, where the queues of the path are empty.
+    /// `None` where it cannot be measured.
     fn loss_without_load(&mut self, goodput_bps: f64) -> Option<LossWithoutLoad>;
 
     /// Waits at least `least`, then until both hosts are at rest. Returns whether they are.
@@ -72,8 +74,9 @@ pub trait CellRunner {
     fn runs_added(&mut self, count: u32);
 }
 
-/// Runs an experiment, or the rest of it, and judges it; `kept` is what an interrupted one brought. With `is_forced`, cells that a check advises against are run, and
-/// a path that is not clean is only noted.
+/// Runs an experiment, or the rest of it, and judges it; `kept` is what an interrupted one brought.
+/// With `is_forced`, cells that a check advises against are run, and a path that is not clean is
+/// only noted.
 ///
 /// # Errors
 /// The runner's.
@@ -152,7 +155,8 @@ impl<R: CellRunner> Experiment<'_, R> {
         Ok(())
     }
 
-    /// The TCP tests of phase 0, or a download where there is no server for them. Returns whether they are complete.
+    /// The TCP tests of phase 0, or a download where there is no server for them. Returns whether
+    /// they are complete.
     fn test_tcp(&mut self, planned: Vec<PlannedTest>) -> bool {
         for test in planned {
             if self.runner.is_stopped() {
@@ -167,7 +171,8 @@ impl<R: CellRunner> Experiment<'_, R> {
         true
     }
 
-    /// TCP alone by a download, in place of tests that failed for `reason`. Returns whether it is complete.
+    /// TCP alone by a download, in place of tests that failed for `reason`. Returns whether it is
+    /// complete.
     fn download(&mut self, reason: Option<String>) -> bool {
         let has_tests = !self.kept.baseline.is_empty();
         if let Some(reason) = reason
@@ -247,7 +252,8 @@ impl<R: CellRunner> Experiment<'_, R> {
         self.is_server_gone || self.runner.is_stopped()
     }
 
-    /// Runs a cell, and once more when it was not steady or the control channel was lost, unless repeats are in vain here.
+    /// Runs a cell, and once more when it was not steady or the control channel was lost, unless
+    /// repeats are in vain here.
     fn run_one(&mut self, planned: &PlannedRun) -> Result<CellRun, R::Error> {
         let is_first = std::mem::replace(&mut self.is_first_run, false);
         let cooldown = self.setup.plan.defaults.cooldown;
@@ -436,7 +442,8 @@ mod tests {
         }
     }
 
-    const TWO_CELLS: &str = "[defaults]\nrepeats = 2\n[phase2]\npayloads = [\"1k\"]\nconnections = [2, 256]\nrefine_knee = false";
+    const TWO_CELLS: &str = "[defaults]\nrepeats = 2\n[phase2]\npayloads = [\"1k\"]\nconnections = \
+                             [2, 256]\nrefine_knee = false";
 
     #[test]
     fn kept_runs_are_not_repeated_and_the_rest_is_run() {

@@ -24,12 +24,14 @@ pub(crate) fn latency(p50_ns: u64) -> Latency {
     latency
 }
 
-/// A closed loop of 64 connections with this many answers of 1 KiB per second and the latency that belongs to it.
+/// A closed loop of 64 connections with this many answers of 1 KiB per second and the latency that
+/// belongs to it.
 pub(crate) fn load(ok_per_s: f64) -> LoadResult {
     load_of(1024, CONNECTIONS, ok_per_s)
 }
 
-/// A closed loop with this many answers per second and the latency that belongs to it by Little's law.
+/// A closed loop with this many answers per second and the latency that belongs to it by Little's
+/// law.
 pub(crate) fn load_of(payload_bytes: u64, connections: u32, ok_per_s: f64) -> LoadResult {
     let ok = (ok_per_s * WINDOW_S as f64).round() as u64;
     let header_bytes = super::ceiling::usual_header_bytes(payload_bytes);
@@ -70,7 +72,8 @@ pub(crate) fn done(repeat: u32, ok_per_s: f64) -> CellRun {
     run
 }
 
-/// An end of which everything is known and that has room everywhere: a tenth of each of its four CPUs.
+/// An end of which everything is known and that has room everywhere: a tenth of each of its four
+/// CPUs.
 pub(crate) fn resting() -> EndpointStats {
     let mut stats = EndpointStats::default();
     stats.window_ns = WINDOW_S * 1_000_000_000;

@@ -1,5 +1,5 @@
-//! Throughput and latency over the connections of one payload: where throughput stops growing, where latency jumps, and which number of
-//! connections is best.
+//! Throughput and latency over the connections of one payload: where throughput stops growing,
+//! where latency jumps, and which number of connections is best.
 
 use linerate_model::http::{Medians, Position, Row};
 
@@ -12,7 +12,8 @@ const TOLERANCE_MIN: f64 = 0.03;
 const TOLERANCE_SPREADS: f64 = 1.5;
 /// Latency has grown when the 99th percentile is so many times that at the knee …
 const P99_GROWTH: f64 = 2.0;
-/// … and the median rises at least so steeply with the connections: 1 is in proportion, as in a queue.
+/// … and the median rises at least so steeply with the connections: 1 is in proportion, as in a
+/// queue.
 const P50_SLOPE: f64 = 0.7;
 /// Latency has jumped when the 99th percentile is so many times that at the knee …
 const CLIFF_P99: f64 = 5.0;
@@ -113,8 +114,9 @@ impl Shape {
         position
     }
 
-    /// The number of connections that narrows the knee most: a smaller one where the first cell is the knee
-    /// already, else one between the knee and the cell before it. `None` where it would be too close to another.
+    /// The number of connections that narrows the knee most: a smaller one where the first cell is
+    /// the knee already, else one between the knee and the cell before it. `None` where it would be
+    /// too close to another.
     #[must_use]
     pub fn refinement(&self) -> Option<u32> {
         let valid = &self.valid;
@@ -164,8 +166,8 @@ fn knee(valid: &[Point], tolerance: f64) -> Option<(f64, Point)> {
     Some((best_per_s, *knee))
 }
 
-/// Little's law: the connections whose requests in flight the best throughput needs at the latency of the least loaded
-/// cell.
+/// Little's law: the connections whose requests in flight the best throughput needs at the latency
+/// of the least loaded cell.
 fn predicted(best_per_s: f64, least: &Point) -> Option<f64> {
     let in_flight = best_per_s * least.medians.p50_ns? as f64 / 1e9;
     Some(in_flight / f64::from(least.streams.max(1)))
@@ -215,8 +217,8 @@ fn cliff(knee: &Point, cell: &Point) -> String {
     text
 }
 
-/// The fewest connections that are fast, steady, within the wanted latency and without failures. Where the wanted
-/// latency excludes them all: the fastest within it, and `true`.
+/// The fewest connections that are fast, steady, within the wanted latency and without failures.
+/// Where the wanted latency excludes them all: the fastest within it, and `true`.
 fn best_stable(
     valid: &[Point],
     best_per_s: f64,
@@ -265,8 +267,8 @@ mod tests {
         error_share: 1e-4,
     };
 
-    /// A saturated server behind a fixed latency: throughput grows to `best_per_s` and then stays, latency follows
-    /// Little's law.
+    /// A saturated server behind a fixed latency: throughput grows to `best_per_s` and then stays,
+    /// latency follows Little's law.
     fn saturating(best_per_s: f64, latency_ns: f64, connections: &[u32]) -> Vec<Point> {
         let point = |connections: &u32| {
             let c = f64::from(*connections);

@@ -7,8 +7,8 @@ use linerate_model::http::{
 use super::ceiling::Link;
 use crate::stats::{median, relative_spread};
 
-/// Runs that count: finished ones, and of several with the same number the last, because it was made to replace the
-/// others.
+/// Runs that count: finished ones, and of several with the same number the last, because it was
+/// made to replace the others.
 #[must_use]
 pub fn counted(runs: &[CellRun]) -> Vec<&CellRun> {
     let is_finished = |run: &&CellRun| run.state == RunState::Done && run.load.is_some();
@@ -37,7 +37,8 @@ pub fn median_of(runs: &[&CellRun], figure: impl Fn(&CellRun) -> Option<f64>) ->
     )
 }
 
-/// Medians of the runs that count. Without a link there is no share of one, and without a ceiling no share of that.
+/// Medians of the runs that count. Without a link there is no share of one, and without a ceiling
+/// no share of that.
 #[must_use]
 pub fn medians(runs: &[CellRun], link: Option<&Link>, ceiling_per_s: Option<f64>) -> Medians {
     let runs = counted(runs);
@@ -94,8 +95,9 @@ pub(super) fn cpu_ns_per_request(run: &CellRun, side: &EndpointStats) -> Option<
 
 /// Bits per second on the wire in the busier direction; `None` on loopback, which has none.
 ///
-/// The NIC's counters hold frames without checksum, preamble and gap. Some drivers count what was handed to
-/// segmentation offload as one packet, so it is never less than what the answers need when every frame is full.
+/// The NIC's counters hold frames without checksum, preamble and gap. Some drivers count what was
+/// handed to segmentation offload as one packet, so it is never less than what the answers need
+/// when every frame is full.
 pub(super) fn wire_bps(run: &CellRun, link: Option<&Link>) -> Option<f64> {
     let (nic, window_ns) = nic_stats(run)?;
     let per_s = |bytes: u64, packets: u64| {
@@ -129,7 +131,8 @@ fn nic_stats(run: &CellRun) -> Option<(&NicStats, u64)> {
         .filter(|(nic, window_ns)| !nic.is_loopback && *window_ns > 0)
 }
 
-/// The link, or one of unknown speed with the NIC's packet size: the speed plays no part in bytes on the wire.
+/// The link, or one of unknown speed with the NIC's packet size: the speed plays no part in bytes
+/// on the wire.
 fn mtu_link(nic: &NicStats, link: Option<&Link>) -> Option<Link> {
     let of_nic = || {
         Some(Link {

@@ -1,5 +1,6 @@
-//! The HTTP lab without input and output: what to run in which order, what the network allows, what the hosts must be
-//! able to do. Verdicts come from the rules that the caller passes in ([`study::Setup::judge`]).
+//! The HTTP lab without input and output: what to run in which order, what the network allows, what
+//! the hosts must be able to do. Verdicts come from the rules that the caller passes in
+//! ([`study::Setup::judge`]).
 
 pub mod c10k;
 pub mod ceiling;

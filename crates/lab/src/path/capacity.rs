@@ -1,5 +1,5 @@
-//! Maximum IP-layer capacity, RFC 9097: search for the rate with the algorithm of type B (section 8.1 and appendix A),
-//! driven by the receiver's feedback.
+//! Maximum IP-layer capacity, RFC 9097: search for the rate with the algorithm of type B (section
+//! 8.1 and appendix A), driven by the receiver's feedback.
 
 use linerate_model::path::{CapacityFeedback, PathDirection, PhaseKind, RateControl, RateLadder};
 
@@ -12,14 +12,16 @@ const DELAY_LOW_NS: u64 = 30_000_000;
 /// Above this range of the delay the rate falls, ns.
 const DELAY_HIGH_NS: u64 = 90_000_000;
 
-/// Reports of congestion in a row, less one, after which the rate falls fast and no longer grows fast.
+/// Reports of congestion in a row, less one, after which the rate falls fast and no longer grows
+/// fast.
 const CONGESTED_REPORTS: u32 = 3;
 
 /// Rows by which the rate grows at first.
 const FAST_ROWS: usize = 10;
 
-/// A rate of which so little arrives, without loss and delay, is one that the sender does not reach: it grows no further. RFC
-/// 9097 has no such rule. The second figure is what is under way while the rate grows.
+/// A rate of which so little arrives, without loss and delay, is one that the sender does not
+/// reach: it grows no further. RFC 9097 has no such rule. The second figure is what is under way
+/// while the rate grows.
 const REACHED_FACTOR: f64 = 2.0;
 const REACHED_SLACK_BPS: f64 = 100e6;
 
@@ -56,7 +58,8 @@ impl CapacitySearch {
         Self::default()
     }
 
-    /// The search of a report: capacity is the highest rate at which IP packets arrived over a second.
+    /// The search of a report: capacity is the highest rate at which IP packets arrived over a
+    /// second.
     #[must_use]
     pub fn result(&self, direction: PathDirection) -> RateLadder {
         let mut ladder = RateLadder::new(PhaseKind::Capacity, Some(direction), self.steps.clone());
@@ -137,7 +140,8 @@ impl RateControl for CapacitySearch {
     }
 }
 
-/// Rate of a row in bit/s: 0.5 Mbit/s, then steps of 1 Mbit/s to 1 Gbit/s, of 100 Mbit/s to 10 Gbit/s, of 1 Gbit/s beyond.
+/// Rate of a row in bit/s: 0.5 Mbit/s, then steps of 1 Mbit/s to 1 Gbit/s, of 100 Mbit/s to 10
+/// Gbit/s, of 1 Gbit/s beyond.
 fn rate_of(row: usize) -> u64 {
     const MEGABIT: u64 = 1_000_000;
     let rows = |row: usize| row as u64;
@@ -245,7 +249,8 @@ mod tests {
         assert_eq!(found.steps.len(), 10);
     }
 
-    /// The socket of a sender of 30 Mbit/s is full: it waits, and nothing is lost or delayed on the path.
+    /// The socket of a sender of 30 Mbit/s is full: it waits, and nothing is lost or delayed on the
+    /// path.
     #[test]
     fn rate_that_the_sender_does_not_reach_grows_no_further() {
         let mut search = CapacitySearch::new();

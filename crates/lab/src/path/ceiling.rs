@@ -2,18 +2,21 @@
 
 use linerate_model::path::RateCeiling;
 
-/// What is known of both ends of one direction. Every figure is optional: what is unknown limits nothing.
+/// What is known of both ends of one direction. Every figure is optional: what is unknown limits
+/// nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CeilingFacts {
     /// Rate of this host's link in bit/s.
     pub link_bps: Option<f64>,
     /// Rate of the other host's link in bit/s.
     pub far_link_bps: Option<f64>,
-    /// Share of a link's bits that is payload on full-size packets: 0.9415 with TCP over IPv4 and an MTU of 1500.
+    /// Share of a link's bits that is payload on full-size packets: 0.9415 with TCP over IPv4 and
+    /// an MTU of 1500.
     pub link_payload_share: f64,
     /// Rate of a shaper in one of the two hosts in bit/s.
     pub shaper_bps: Option<f64>,
-    /// Share of a shaper's bits that is payload: 0.9564 with an MTU of 1500 (tc-tbf(8) counts 14 bytes of header).
+    /// Share of a shaper's bits that is payload: 0.9564 with an MTU of 1500 (tc-tbf(8) counts 14
+    /// bytes of header).
     pub shaper_payload_share: f64,
     /// Largest receive window of the receiving end in bytes.
     pub receive_window_bytes: Option<u64>,
@@ -25,8 +28,8 @@ pub struct CeilingFacts {
     pub rate_bps: Option<f64>,
 }
 
-/// The least of all limits, payload in bit/s. Windows and buffers limit by the round trip without load (RFC 6349 section
-/// 3.3.1). `None` where nothing is known.
+/// The least of all limits, payload in bit/s. Windows and buffers limit by the round trip without
+/// load (RFC 6349 section 3.3.1). `None` where nothing is known.
 #[must_use]
 pub fn ceiling(facts: &CeilingFacts, idle_rtt_ns: Option<i64>) -> Option<RateCeiling> {
     let per_round_trip = |bytes: Option<u64>| {

@@ -1,20 +1,25 @@
-//! Relation of two monotonic clocks, and what follows from it: delays of one direction and their queues.
+//! Relation of two monotonic clocks, and what follows from it: delays of one direction and their
+//! queues.
 //!
-//! A probe leaves this end at t1, arrives at t2, its reply leaves at t3 and arrives at t4; t2 and t3 are of the other clock.
-//! No delay is negative, so that the offset θ of the other clock lies between t3 - t4 and t2 - t1 of every probe. A clock
-//! that runs faster moves both bounds along a line, whose slope is found on the lower hulls of both delays (Moon, Skelly and
-//! Towsley, INFOCOM 1999): of all slopes the one with the bounds furthest apart, which is the one that contradicts the
-//! probes least. In the middle of the examination the hulls themselves bound the offset, whatever the slope. Half their
-//! distance is the error: no assumption is made on how the round trip divides.
+//! A probe leaves this end at t1, arrives at t2, its reply leaves at t3 and arrives at t4; t2 and
+//! t3 are of the other clock. No delay is negative, so that the offset θ of the other clock lies
+//! between t3 - t4 and t2 - t1 of every probe. A clock that runs faster moves both bounds along a
+//! line, whose slope is found on the lower hulls of both delays (Moon, Skelly and Towsley, INFOCOM
+//! 1999): of all slopes the one with the bounds furthest apart, which is the one that contradicts
+//! the probes least. In the middle of the examination the hulls themselves bound the offset,
+//! whatever the slope. Half their distance is the error: no assumption is made on how the round
+//! trip divides.
 
 use linerate_model::path::{ClockEstimate, ClockMethod, Delay, ProbeSample};
 
 use super::hull::Hull;
 
-/// Most by which a clock may differ from another in rate: the kernel corrects up to 500 ppm (adjtimex(2)) at either end.
+/// Most by which a clock may differ from another in rate: the kernel corrects up to 500 ppm
+/// (adjtimex(2)) at either end.
 const SKEW_MAX: f64 = 1e-3;
 
-/// By so much a stamp may be wrong on a host whose CPUs are busy: a delay that is more negative contradicts the clocks.
+/// By so much a stamp may be wrong on a host whose CPUs are busy: a delay that is more negative
+/// contradicts the clocks.
 const STAMP_ERROR_NS: u64 = 100_000;
 
 /// Times beyond this, 36 years, are not times of a monotonic clock.
@@ -25,8 +30,9 @@ const TIME_MAX_NS: u64 = 1 << 60;
 pub struct ClockFacts {
     /// Both ends have the boot id of one kernel.
     pub is_same_boot: bool,
-    /// Offset of the other monotonic clock and its error, in ns, by the time sources of both kernels: each end's distance of
-    /// realtime and monotonic clock, and the sum of both `maxerror` (adjtimex(2)). Absent where a kernel is not synchronised.
+    /// Offset of the other monotonic clock and its error, in ns, by the time sources of both
+    /// kernels: each end's distance of realtime and monotonic clock, and the sum of both `maxerror`
+    /// (adjtimex(2)). Absent where a kernel is not synchronised.
     pub disciplined: Option<(i64, u64)>,
 }
 
@@ -44,7 +50,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Compares the clocks by all probes of an examination. `None` without a reply that bears the other end's times.
+    /// Compares the clocks by all probes of an examination. `None` without a reply that bears the
+    /// other end's times.
     #[must_use]
     pub fn from_probes(samples: &[ProbeSample], facts: ClockFacts) -> Option<Self> {
         let all: Vec<Exchange> = samples.iter().filter_map(Exchange::of).collect();
@@ -96,8 +103,8 @@ impl Clock {
         self.ignored
     }
 
-    /// Delays from this end to the other and back, each with its error. A lost probe has no direction and counts in
-    /// neither.
+    /// Delays from this end to the other and back, each with its error. A lost probe has no
+    /// direction and counts in neither.
     #[must_use]
     pub fn one_way(&self, samples: &[ProbeSample]) -> (Delay, Delay) {
         let with_error = |delays: Vec<i64>| {
@@ -109,8 +116,8 @@ impl Clock {
         (with_error(up), with_error(down))
     }
 
-    /// Delays above the smallest of their direction in the whole examination (RFC 5481), from this end to the other and
-    /// back. They depend on the skew but not on the offset.
+    /// Delays above the smallest of their direction in the whole examination (RFC 5481), from this
+    /// end to the other and back. They depend on the skew but not on the offset.
     #[must_use]
     pub fn queues(&self, samples: &[ProbeSample]) -> (Delay, Delay) {
         let (up, down) = self.delays(samples);
@@ -124,8 +131,8 @@ impl Clock {
         (above(up, self.floor_up_ns), above(down, self.floor_down_ns))
     }
 
-    /// Delays of one reply from this end to the other and back, in ns. `None` without all times, and where they contradict the
-    /// bounds.
+    /// Delays of one reply from this end to the other and back, in ns. `None` without all times,
+    /// and where they contradict the bounds.
     #[must_use]
     pub fn one_way_of(&self, sample: &ProbeSample) -> Option<(i64, i64)> {
         let exchange = Exchange::of(sample)?;
@@ -203,8 +210,8 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// `None` of a lost probe, of one without the other end's times, and of one whose times are impossible: not monotonic,
-    /// or longer at the other end than away from this one.
+    /// `None` of a lost probe, of one without the other end's times, and of one whose times are
+    /// impossible: not monotonic, or longer at the other end than away from this one.
     fn of(sample: &ProbeSample) -> Option<Self> {
         let (t1, t2, t3, t4) = (
             sample.sent_ns,
@@ -239,7 +246,8 @@ impl Exchange {
     }
 }
 
-/// Whether the other end's times of a probe can be true. Those of one that was lost, or that bears none, can.
+/// Whether the other end's times of a probe can be true. Those of one that was lost, or that bears
+/// none, can.
 pub(super) fn is_possible(sample: &ProbeSample) -> bool {
     !has_all_times(sample) || Exchange::of(sample).is_some()
 }
@@ -288,7 +296,8 @@ impl Bounds {
     }
 }
 
-/// Height of a hull at the reference; beside the hull that of its nearest corner with room for the largest skew.
+/// Height of a hull at the reference; beside the hull that of its nearest corner with room for the
+/// largest skew.
 fn height(hull: &Hull) -> f64 {
     let beside = || {
         hull.nearest(0)
@@ -297,8 +306,9 @@ fn height(hull: &Hull) -> f64 {
     hull.height_at(0).or_else(beside).unwrap_or_default()
 }
 
-/// Slope at which the bounds lie furthest apart; the middle one where several do, 0 where there is none within the limits.
-/// The distance is a concave function that is linear between the slopes of the hulls' edges.
+/// Slope at which the bounds lie furthest apart; the middle one where several do, 0 where there is
+/// none within the limits. The distance is a concave function that is linear between the slopes of
+/// the hulls' edges.
 fn widest_slope(out: &Hull, back: &Hull) -> f64 {
     let edges = out.slopes().chain(back.slopes().map(|slope| -slope));
     let mut candidates: Vec<f64> = edges.filter(|slope| slope.abs() < SKEW_MAX).collect();
@@ -327,8 +337,8 @@ fn widest_slope(out: &Hull, back: &Hull) -> f64 {
     }
 }
 
-/// The replies whose bounds hold the offset that most of them allow (Marzullo, 1984), with room for the largest skew.
-/// The others bear times that are wrong.
+/// The replies whose bounds hold the offset that most of them allow (Marzullo, 1984), with room for
+/// the largest skew. The others bear times that are wrong.
 fn without_outliers(all: &[Exchange]) -> Vec<Exchange> {
     let start_ns = all
         .iter()

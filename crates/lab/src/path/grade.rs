@@ -5,8 +5,8 @@ use linerate_model::path::{Grade, PhaseKind, ProbeKind};
 /// Increase in ms below which a path has a letter (scale of the DSLReports speed test); `F` beyond.
 const LETTERS: [(i64, &str); 5] = [(5, "A+"), (30, "A"), (60, "B"), (200, "C"), (400, "D")];
 
-/// Grade by the load that adds most to the median round trip, each with what it adds in ns. `None` without a load, and where the
-/// increase of one is not known: it may be the largest.
+/// Grade by the load that adds most to the median round trip, each with what it adds in ns. `None`
+/// without a load, and where the increase of one is not known: it may be the largest.
 #[must_use]
 pub fn grade(loads: &[(PhaseKind, Option<i64>)], probe: ProbeKind) -> Option<Grade> {
     let known: Option<Vec<(PhaseKind, i64)>> = loads

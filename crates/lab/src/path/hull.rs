@@ -1,6 +1,7 @@
 //! Lower convex hull of points, and the lines that bound the points from below.
 
-/// A point of a plane. Coordinates differ by less than 2^62, so that products of differences fit 128 bits.
+/// A point of a plane. Coordinates differ by less than 2^62, so that products of differences fit
+/// 128 bits.
 pub(super) type Point = (i64, i64);
 
 /// Lower hull of points, from left to right.

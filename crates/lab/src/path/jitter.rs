@@ -2,7 +2,8 @@
 
 use linerate_model::path::{Delay, ProbeSample, jitter_ns};
 
-/// Jitter of probes: that of the worse direction, or of the round trips where the other end's times are unknown.
+/// Jitter of probes: that of the worse direction, or of the round trips where the other end's times
+/// are unknown.
 #[must_use]
 pub fn probe_jitter_ns(samples: &[ProbeSample]) -> Option<u64> {
     let one_way = |times: fn(&ProbeSample) -> Option<(u64, u64)>| {
@@ -36,7 +37,8 @@ fn transit((sent_ns, arrived_ns): (u64, u64)) -> (u64, i64) {
     )
 }
 
-/// Distance of the 99th percentile of a delay to its smallest value: packet delay variation, RFC 5481 section 4.2.
+/// Distance of the 99th percentile of a delay to its smallest value: packet delay variation, RFC
+/// 5481 section 4.2.
 #[must_use]
 pub fn delay_variation_p99_ns(delay: &Delay) -> Option<i64> {
     Some(delay.p99_ns?.saturating_sub(delay.min_ns?))

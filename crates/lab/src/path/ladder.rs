@@ -1,5 +1,5 @@
-//! Search for the highest clean rate of connections or datagrams, open loop: each step has a schedule of its own that does
-//! not wait for answers.
+//! Search for the highest clean rate of connections or datagrams, open loop: each step has a
+//! schedule of its own that does not wait for answers.
 
 use linerate_model::numbers::digits;
 use linerate_model::path::{PathDirection, PhaseKind, RateLadder};
@@ -22,7 +22,8 @@ pub struct LadderPlan {
 }
 
 impl LadderPlan {
-    /// Connections per second: none may fail, and the 99th percentile of their delay may be twice that of the idle path.
+    /// Connections per second: none may fail, and the 99th percentile of their delay may be twice
+    /// that of the idle path.
     #[must_use]
     pub fn connections(idle_ns: Option<i64>) -> Self {
         Self {

@@ -12,11 +12,12 @@ pub struct Implausible {
     pub limit: String,
 }
 
-/// Datagrams of one direction by the place where they were lost. The parts add up to what is missing.
+/// Datagrams of one direction by the place where they were lost. The parts add up to what is
+/// missing.
 ///
-/// What the sending program handed to its kernel is what it sent and what its kernel refused. Drops of queueing discipline
-/// and NIC are counted for all traffic of their host: they are upper bounds, taken in the order of their certainty out of
-/// what is missing; the network is the rest.
+/// What the sending program handed to its kernel is what it sent and what its kernel refused. Drops
+/// of queueing discipline and NIC are counted for all traffic of their host: they are upper bounds,
+/// taken in the order of their certainty out of what is missing; the network is the rest.
 ///
 /// # Errors
 /// More distinct datagrams arrived than were sent.
@@ -111,7 +112,8 @@ mod tests {
             quiet,
             ([0, 20, 0, 0], "sender network nic socket".to_owned())
         );
-        // 5 refused, 30 in the socket, at most 10 in the queue, at most 7 in the NIC, and the rest of 60.
+        // 5 refused, 30 in the socket, at most 10 in the queue, at most 7 in the NIC, and the rest
+        // of 60.
         assert_eq!(
             parts(ends(995, 5, Some(10), 940, Some(30), Some(7))),
             ([15, 8, 7, 30], "socket".to_owned())

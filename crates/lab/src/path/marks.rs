@@ -10,8 +10,9 @@ const ECN: u8 = 0b11;
 /// Congestion experienced.
 const CE: u8 = 0b11;
 
-/// Marks by the TOS bytes of datagrams: direction, as sent, as received. For each DSCP the value that most datagrams
-/// arrived with. A router may set CE on a capable packet, which is no change. `None` of nothing.
+/// Marks by the TOS bytes of datagrams: direction, as sent, as received. For each DSCP the value
+/// that most datagrams arrived with. A router may set CE on a capable packet, which is no change.
+/// `None` of nothing.
 #[must_use]
 pub fn marks(tos: &[(PathDirection, u8, u8)]) -> Option<Marks> {
     let mut arrived: BTreeMap<(PathDirection, u8), BTreeMap<u8, u64>> = BTreeMap::new();

@@ -1,8 +1,8 @@
 //! How good a path is: which phases are run, when a load ends, and what follows from the samples.
 //!
-//! Everything here is a pure function or a state machine without clock, thread and socket. [`plan()`] makes phases of what a
-//! user asks for, [`Saturation`] steers a load, [`conclude()`] makes a report of what the phases brought. Directions are seen
-//! from the client.
+//! Everything here is a pure function or a state machine without clock, thread and socket.
+//! [`plan()`] makes phases of what a user asks for, [`Saturation`] steers a load, [`conclude()`]
+//! makes a report of what the phases brought. Directions are seen from the client.
 
 mod capacity;
 mod ceiling;

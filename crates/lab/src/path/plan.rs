@@ -56,7 +56,8 @@ impl Offer {
 /// A phase that is to be run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedPhase {
-    /// What both ends agree on. The rate is absent where it depends on what was found before: see [`PlannedPhase::rate`].
+    /// What both ends agree on. The rate is absent where it depends on what was found before: see
+    /// [`PlannedPhase::rate`].
     pub spec: PhaseSpec,
     /// It does not end before.
     pub duration_min: Duration,
@@ -117,8 +118,8 @@ pub fn plan(spec: &PathSpec, offer: &Offer) -> Plan {
 }
 
 impl Plan {
-    /// What the examination will take, at most, when the first second of a load moved so much. A direction that is not known
-    /// yet counts like the other one.
+    /// What the examination will take, at most, when the first second of a load moved so much. A
+    /// direction that is not known yet counts like the other one.
     #[must_use]
     pub fn announcement(
         &self,
@@ -145,16 +146,18 @@ impl Plan {
         (CONNECT_MAX + phases).as_secs_f64().ceil() as u64
     }
 
-    /// Time by which all phases have ended, even on a path whose queues empty slowly: a tenth more than is announced.
+    /// Time by which all phases have ended, even on a path whose queues empty slowly: a tenth more
+    /// than is announced.
     #[must_use]
     pub fn time_max(&self) -> Duration {
         Duration::from_millis(self.seconds().saturating_mul(1_100))
     }
 }
 
-/// The load of the first of these phases, shorter than planned where not enough time is left for all of them: on a slow path
-/// queues of earlier loads take time to empty. It keeps half of its time. `overrun` is how much longer than planned each load so
-/// far took; as much is expected of those to come and of what follows them. `None` without load.
+/// The load of the first of these phases, shorter than planned where not enough time is left for
+/// all of them: on a slow path queues of earlier loads take time to empty. It keeps half of its
+/// time. `overrun` is how much longer than planned each load so far took; as much is expected of
+/// those to come and of what follows them. `None` without load.
 #[must_use]
 pub fn load_within(phases: &[PlannedPhase], left: Duration, overrun: Duration) -> Option<LoadPlan> {
     let load = phases.first()?.load?;
@@ -173,8 +176,9 @@ pub fn load_within(phases: &[PlannedPhase], left: Duration, overrun: Duration) -
 }
 
 impl PlannedPhase {
-    /// Rate of its datagrams in bit/s of IP packets, given what the loads found. `packet_bytes` is the length of one of its IP
-    /// packets. `None` where the rate is free, or depends on a rate that was not found.
+    /// Rate of its datagrams in bit/s of IP packets, given what the loads found. `packet_bytes` is
+    /// the length of one of its IP packets. `None` where the rate is free, or depends on a rate
+    /// that was not found.
     #[must_use]
     pub fn datagram_rate_bps(
         &self,
@@ -444,7 +448,8 @@ fn directions(phase: &PlannedPhase) -> (bool, bool) {
     }
 }
 
-/// Gives each phase its part of the budget, by what it would move on a path that is alike in both directions.
+/// Gives each phase its part of the budget, by what it would move on a path that is alike in both
+/// directions.
 fn share_budget(bytes_max: Option<u64>, phases: &mut [PlannedPhase]) {
     let Some(bytes_max) = bytes_max else { return };
     let all: u128 = phases.iter().map(parts).sum();
@@ -536,7 +541,8 @@ const DATAGRAM_BYTES: u32 = 1400;
 /// A datagram that is its header alone.
 const DATAGRAM_BYTES_MIN: u32 = 32;
 
-/// UDP payload of datagrams in the search for capacity (RFC 9097 section 8.1; the default of obudpst below 1 Gbit/s).
+/// UDP payload of datagrams in the search for capacity (RFC 9097 section 8.1; the default of
+/// obudpst below 1 Gbit/s).
 const CAPACITY_DATAGRAM_BYTES: u32 = 1222;
 
 #[cfg(test)]

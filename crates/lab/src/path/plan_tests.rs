@@ -24,7 +24,8 @@ fn profiles_have_their_phases_and_times() {
         K::Datagrams,
         K::Datagrams,
     ];
-    // Sums by hand: 1 + 1 + 4 + 4; 1 + 1 + 2 + 8 + 8 + 5 + 1 + 1; 1 + 2 + 5 + 20 + 20 + 12 + 5 + 5; 1 + 2 + 60 + 60.
+    // Sums by hand: 1 + 1 + 4 + 4; 1 + 1 + 2 + 8 + 8 + 5 + 1 + 1; 1 + 2 + 5 + 20 + 20 + 12 + 5 + 5;
+    // 1 + 2 + 60 + 60.
     let table = [
         (Profile::Quick, vec![K::Idle, K::Down, K::Up], 10),
         (Profile::Default, full.clone(), 27),
@@ -224,7 +225,8 @@ fn datagrams_have_half_the_rate_found_or_the_one_asked_for() {
 
 #[test]
 fn bytes_are_announced_with_a_margin() {
-    // 100 down, 20 up: (100 x 8 + 20 x 8 + 120 x 5 + 50 + 10) Mbit = 202.5 MB; a fifth more is 243 MB.
+    // 100 down, 20 up: (100 x 8 + 20 x 8 + 120 x 5 + 50 + 10) Mbit = 202.5 MB; a fifth more is 243
+    // MB.
     let spec = PathSpec::default();
     let announced = plan(&spec, &Offer::native()).announcement(&spec, Some(100e6), Some(20e6));
     assert_eq!(
@@ -246,7 +248,8 @@ fn bytes_are_announced_with_a_margin() {
 
 #[test]
 fn the_budget_is_shared_by_direction_and_time() {
-    // 8 s down, 8 s up, 5 s both ways, 1 s each way at half the rate: 16, 16, 20, 1 and 1 of 54 parts.
+    // 8 s down, 8 s up, 5 s both ways, 1 s each way at half the rate: 16, 16, 20, 1 and 1 of 54
+    // parts.
     let mut spec = PathSpec::default();
     spec.bytes_max = Some(54_000_000);
     let plan = plan(&spec, &Offer::native());

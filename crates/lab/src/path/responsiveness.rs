@@ -2,7 +2,8 @@
 
 use linerate_model::path::trimmed_mean;
 
-/// Round trips per minute, by the formulas of draft-ietf-ippm-responsiveness-09 and of goresponsiveness.
+/// Round trips per minute, by the formulas of draft-ietf-ippm-responsiveness-09 and of
+/// goresponsiveness.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Responsiveness {
     /// Mean of the next two; absent without one of them.
@@ -17,8 +18,9 @@ pub struct Responsiveness {
 
 /// Responsiveness of round trips in ns. `tls` holds single round trips of the handshakes.
 ///
-/// Each kind has its trimmed mean, so that one slow probe in twenty changes nothing. goresponsiveness divides the time of a
-/// whole new connection into three equal parts, whose mean is that of the three means used here.
+/// Each kind has its trimmed mean, so that one slow probe in twenty changes nothing.
+/// goresponsiveness divides the time of a whole new connection into three equal parts, whose mean
+/// is that of the three means used here.
 #[must_use]
 pub fn responsiveness(
     tcp_ns: &[i64],

@@ -1,7 +1,8 @@
-//! Steering of a load: streams join it while they bring more, and it ends when rate and responsiveness are stable.
+//! Steering of a load: streams join it while they bring more, and it ends when rate and
+//! responsiveness are stable.
 //!
-//! The method is that of draft-ietf-ippm-responsiveness-09 (moving averages over MAD intervals, stable within SDT), with one
-//! stream first, whose rate is a figure of its own.
+//! The method is that of draft-ietf-ippm-responsiveness-09 (moving averages over MAD intervals,
+//! stable within SDT), with one stream first, whose rate is a figure of its own.
 
 use std::time::Duration;
 
@@ -11,10 +12,12 @@ use linerate_model::path::{
 };
 use linerate_model::spread::Spread;
 
-/// Intervals of a moving average, and moving averages that are compared (draft-ietf-ippm-responsiveness-09: MAD).
+/// Intervals of a moving average, and moving averages that are compared
+/// (draft-ietf-ippm-responsiveness-09: MAD).
 pub const MOVING_AVERAGES: usize = 4;
 
-/// Largest standard deviation of the last moving averages in relation to the newest that counts as stable (SDT).
+/// Largest standard deviation of the last moving averages in relation to the newest that counts as
+/// stable (SDT).
 pub const STABLE_SHARE: f64 = 0.05;
 
 /// Growth of the moving average of the rate from which more streams join.
@@ -145,7 +148,8 @@ impl Saturation {
     fn single(&self) -> Option<LoadWindow> {
         let planned = ns(self.plan.single).min(self.now_ns);
         let end_ns = self.single_end_ns.unwrap_or(planned);
-        // What waited behind a segment that slow start lost arrives at once, faster than the path is.
+        // What waited behind a segment that slow start lost arrives at once, faster than the path
+        // is.
         let start_ns = planned / 2;
         (planned > 0 && end_ns > start_ns).then_some(LoadWindow { start_ns, end_ns })
     }
@@ -161,8 +165,8 @@ impl Saturation {
         LoadWindow { start_ns, end_ns }
     }
 
-    /// Of a load that is shorter than twice its warm-up: its later half, without the single stream and the first windows of the
-    /// streams that join it, where half of that is left.
+    /// Of a load that is shorter than twice its warm-up: its later half, without the single stream
+    /// and the first windows of the streams that join it, where half of that is left.
     fn short_window_start_ns(&self, end_ns: u64) -> u64 {
         let half_ns = end_ns / 2;
         let joined_ns = self

@@ -1,15 +1,17 @@
-//! Phases that ran and brought nothing: they have no values, and a test with one of them is not complete.
+//! Phases that ran and brought nothing: they have no values, and a test with one of them is not
+//! complete.
 
 use linerate_model::path::{EndpointPhase, PathDirection, PhaseKind, PhaseResult};
 
 use super::conclude::arrived_bytes;
 
 /// What to do about streams that a server refuses.
-const REFUSED_HINT: &str = "its log has the reason. After wrong tokens from this address wait a minute; if streams leave by another \
-                            address than the control connection, it needs --allow-split-address";
+const REFUSED_HINT: &str = "its log has the reason. After wrong tokens from this address wait a \
+                            minute; if streams leave by another address than the control \
+                            connection, it needs --allow-split-address";
 
-/// Reason for which a phase that ran has no values: no stream was opened, or no byte, datagram or response arrived. `None` for one
-/// that has some.
+/// Reason for which a phase that ran has no values: no stream was opened, or no byte, datagram or
+/// response arrived. `None` for one that has some.
 #[must_use]
 pub fn unmeasured(phase: &PhaseResult) -> Option<String> {
     let lacks = |what: &str, otherwise: String| match phase.refused {

@@ -1,11 +1,14 @@
-//! Quality of a call with G.711 and packet loss concealment: the E-model of ITU-T G.107 with its default values.
+//! Quality of a call with G.711 and packet loss concealment: the E-model of ITU-T G.107 with its
+//! default values.
 
 /// What a call would meet on a path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CallPath {
-    /// Median delay of one direction in ns; half of the round trip where the clocks of both ends are unrelated.
+    /// Median delay of one direction in ns; half of the round trip where the clocks of both ends
+    /// are unrelated.
     pub one_way_ns: i64,
-    /// Distance of the 99th percentile of that delay to its median, in ns: what a jitter buffer has to hold.
+    /// Distance of the 99th percentile of that delay to its median, in ns: what a jitter buffer has
+    /// to hold.
     pub variation_ns: i64,
     /// Share of the packets lost, 0 to 1.
     pub loss_share: f64,
@@ -78,7 +81,8 @@ mod tests {
 
     #[test]
     fn impairments_are_those_of_the_recommendation() {
-        // Worked by hand: X = 1 gives 25 (1.122462 - 3 x 1.000228 + 2), X = 2 gives 25 (2.005174 - 3 x 1.014124 + 2).
+        // Worked by hand: X = 1 gives 25 (1.122462 - 3 x 1.000228 + 2), X = 2 gives 25 (2.005174 -
+        // 3 x 1.014124 + 2).
         let delays = [(50.0, 0.0), (100.0, 0.0), (200.0, 3.0444), (400.0, 24.0701)];
         for (delay_ms, expected) in delays {
             let found = delay_impairment(delay_ms);
@@ -99,8 +103,8 @@ mod tests {
 
     #[test]
     fn scores_are_those_worked_by_hand() {
-        // 5 + 20 + 25 ms: R = 93.2, 1 + 3.262 + 0.1473. 155 + 20 + 25 ms: R = 90.156. 1 % lost: R = 89.560.
-        // 330 + 45 + 25 ms and 5 % lost: R = 93.2 - 24.070 - 15.781 = 53.349.
+        // 5 + 20 + 25 ms: R = 93.2, 1 + 3.262 + 0.1473. 155 + 20 + 25 ms: R = 90.156. 1 % lost: R =
+        // 89.560. 330 + 45 + 25 ms and 5 % lost: R = 93.2 - 24.070 - 15.781 = 53.349.
         let table = [
             (call(5, 0, 0.0), 4.4093),
             (call(155, 3, 0.0), 4.3430),

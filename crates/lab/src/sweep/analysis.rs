@@ -1,4 +1,5 @@
-//! From what an experiment brought to what a report shows. Every figure of a report is computed here, once.
+//! From what an experiment brought to what a report shows. Every figure of a report is computed
+//! here, once.
 
 use std::time::Duration;
 
@@ -254,7 +255,8 @@ impl View<'_> {
         factor
     }
 
-    /// Of the levels that tie with the advised one the one that burdens the path least, where that is clearly less.
+    /// Of the levels that tie with the advised one the one that burdens the path least, where that
+    /// is clearly less.
     fn lighter(&self, stage: &Stage) -> Option<usize> {
         let burden = |at: usize| metrics::burden(&medians(&self.outcome.points[at]));
         let lightest = std::iter::once(stage.advised)

@@ -116,8 +116,9 @@ pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
     Some(metrics)
 }
 
-/// What reached the receiver within the measured time, over that time. Servers count until their sockets are empty, and at the
-/// start of the measured time what lay out of order before it, so that their rate may exceed that of the link.
+/// What reached the receiver within the measured time, over that time. Servers count until their
+/// sockets are empty, and at the start of the measured time what lay out of order before it, so
+/// that their rate may exceed that of the link.
 fn delivered(summary: &Summary, flow: Flow) -> Option<EndpointTotals> {
     let streams = summary.streams.iter().filter(|stream| stream.flow == flow);
     let totals: Option<Vec<EndpointTotals>> = streams.map(|stream| stream.delivered).collect();
@@ -127,7 +128,8 @@ fn delivered(summary: &Summary, flow: Flow) -> Option<EndpointTotals> {
     })
 }
 
-/// Share of the time with data to send in which a sender waited for something else than the network.
+/// Share of the time with data to send in which a sender waited for something else than the
+/// network.
 fn limited_share(stream: &StreamSummary, limited_us: fn(&TcpLimits) -> u64) -> Option<f64> {
     let limits = stream.tcp?.limits?;
     (limits.busy_us > 0).then(|| (limited_us(&limits) as f64 / limits.busy_us as f64).min(1.0))

@@ -1,8 +1,8 @@
 //! Sweeps: experiments over the settings of network tests.
 //!
-//! [`grammar`] reads the factors and levels of the command line, [`SettingSpace`] turns settings into tests and back into words,
-//! [`metrics`] reads the metrics of one run, and [`sweep`] joins them with the reasons, which rules of the caller give, into
-//! the result that is reported.
+//! [`grammar`] reads the factors and levels of the command line, [`SettingSpace`] turns settings
+//! into tests and back into words, [`metrics`] reads the metrics of one run, and [`sweep`] joins
+//! them with the reasons, which rules of the caller give, into the result that is reported.
 
 mod analysis;
 pub mod grammar;

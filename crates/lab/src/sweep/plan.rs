@@ -8,7 +8,8 @@ use crate::plan::{Better, Plan};
 
 /// Confidence an answer needs.
 const CONFIDENCE: f64 = 0.95;
-/// Settings this close to the best one are as good: a smaller gain justifies no change of a setting.
+/// Settings this close to the best one are as good: a smaller gain justifies no change of a
+/// setting.
 pub(super) const TOLERANCE: f64 = 0.03;
 /// Time of a run beside its data: connecting, parameters, results.
 const OVERHEAD: Duration = Duration::from_millis(500);

@@ -12,8 +12,8 @@ const RUNS_MIN: u64 = 20;
 /// Lengths below this ratio are not worth a repetition of the run.
 const GROWTH_MIN: f64 = 1.2;
 
-/// Measured part of the runs of a sweep. It grows where a path holds much data, until what is on the way at the end of a run is
-/// less than the difference that counts.
+/// Measured part of the runs of a sweep. It grows where a path holds much data, until what is on
+/// the way at the end of a run is less than the difference that counts.
 #[derive(Debug, Clone, Copy)]
 pub struct RunLength {
     time_s: u32,

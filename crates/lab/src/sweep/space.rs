@@ -39,15 +39,18 @@ pub struct TooFewCongestionControls;
 
 /// CPUs of this host that are tried when the user names none.
 const CPUS_TRIED: usize = 8;
-/// Longest wait for a connection: a server that does not answer by then will not answer the next run either.
+/// Longest wait for a connection: a server that does not answer by then will not answer the next
+/// run either.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A run that receives nothing for so long is over.
 const SILENCE: Duration = Duration::from_secs(4);
-/// The same of a control connection on which nothing is acknowledged: a path that is gone ends a sweep within 10 s. Data streams
-/// have no such limit: of many on a slow path one may starve for as long.
+/// The same of a control connection on which nothing is acknowledged: a path that is gone ends a
+/// sweep within 10 s. Data streams have no such limit: of many on a slow path one may starve for as
+/// long.
 const CONTROL_SILENCE: Duration = Duration::from_millis(4500);
-/// Probes of a control connection without traffic. On a full queue they are lost like other segments, so that several fit into
-/// [`CONTROL_SILENCE`], which ends the connection instead of the count.
+/// Probes of a control connection without traffic. On a full queue they are lost like other
+/// segments, so that several fit into [`CONTROL_SILENCE`], which ends the connection instead of the
+/// count.
 const KEEPALIVE: Keepalive = Keepalive::new(2, 1, 1);
 /// Time between two samples of the round-trip time.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);

@@ -1,4 +1,5 @@
-//! Repeated runs of one command: when each one starts, and when their results are worth an alert. No clock is read here.
+//! Repeated runs of one command: when each one starts, and when their results are worth an alert.
+//! No clock is read here.
 
 mod alarm;
 mod quiet;

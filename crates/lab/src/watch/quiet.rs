@@ -40,10 +40,12 @@ impl FromStr for Quiet {
 }
 
 impl Quiet {
-    /// End of the quiet period that a run from `start` to `end` would overlap; the latest one, where there are several.
+    /// End of the quiet period that a run from `start` to `end` would overlap; the latest one,
+    /// where there are several.
     ///
-    /// A quiet period begins when the clock shows its start for the first time and ends when it shows its end for the
-    /// first time. So an hour that a change of summer time repeats is quiet once, and one that it leaves out never.
+    /// A quiet period begins when the clock shows its start for the first time and ends when it
+    /// shows its end for the first time. So an hour that a change of summer time repeats is quiet
+    /// once, and one that it leaves out never.
     pub(super) fn end_of_overlap(
         &self,
         zone: &TimeZone,
@@ -103,7 +105,8 @@ fn rule(text: &str) -> Result<Rule, String> {
     }
     let wrong = || {
         format!(
-            "{text:?} is neither a period such as 22:00-06:00 nor one of mon, tue, wed, thu, fri, sat, sun"
+            "{text:?} is neither a period such as 22:00-06:00 nor one of mon, tue, wed, thu, fri, \
+             sat, sun"
         )
     };
     let (from, to) = text

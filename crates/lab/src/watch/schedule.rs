@@ -1,4 +1,5 @@
-//! When the runs of a watch start: on a grid that is fixed by its name and its period, so that a restart keeps it.
+//! When the runs of a watch start: on a grid that is fixed by its name and its period, so that a
+//! restart keeps it.
 
 use std::time::Duration;
 
@@ -34,7 +35,8 @@ pub struct Slot {
 /// A period that is shorter than a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "a run takes about {run:?} and starts up to {jitter:?} after the begin of its slot: {needed:?} do not fit in a period of {period:?}"
+    "a run takes about {run:?} and starts up to {jitter:?} after the begin of its slot: {needed:?} \
+     do not fit in a period of {period:?}"
 )]
 pub struct PeriodTooShort {
     run: Duration,
@@ -75,8 +77,8 @@ impl Schedule {
         })
     }
 
-    /// The first slot whose run starts after this time and ends before the next quiet period; `None` where the quiet
-    /// hours leave no time for a run.
+    /// The first slot whose run starts after this time and ends before the next quiet period;
+    /// `None` where the quiet hours leave no time for a run.
     #[must_use]
     pub fn next(&self, after: Timestamp) -> Option<Slot> {
         const PERIODS_OF_A_WEEK_MAX: usize = 1000;
@@ -97,7 +99,8 @@ impl Schedule {
         self.quiet_end(start).is_some()
     }
 
-    /// Slots that a run occupied beyond its own: those that started after `from` and not after `now`.
+    /// Slots that a run occupied beyond its own: those that started after `from` and not after
+    /// `now`.
     #[must_use]
     pub fn overrun(&self, from: Slot, now: Timestamp) -> Vec<Slot> {
         let next = |slot: &Slot| self.next(slot.start).filter(|slot| slot.start <= now);
@@ -247,7 +250,8 @@ mod tests {
     fn period_shorter_than_a_run_is_refused_with_the_arithmetic() {
         let new = |period, run| Schedule::new("x", period, run, Quiet::default(), TimeZone::UTC);
         let refused = new(10 * MINUTE, 10 * MINUTE).expect_err("it does not fit");
-        let text = "a run takes about 600s and starts up to 60s after the begin of its slot: 660s do not fit in a period of 600s";
+        let text = "a run takes about 600s and starts up to 60s after the begin of its slot: 660s \
+                    do not fit in a period of 600s";
         assert_eq!(refused.to_string(), text);
         assert!(new(10 * MINUTE, 9 * MINUTE).is_ok());
     }

@@ -10,7 +10,8 @@ use crate::stats::median;
 /// Racks between which hosts that are good elsewhere are slow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlowUplink {
-    /// The rack whose uplink explains it; absent where two racks are slow with each other and no third one decides.
+    /// The rack whose uplink explains it; absent where two racks are slow with each other and no
+    /// third one decides.
     pub rack: Option<String>,
     /// Pairs of racks, source first, that are slow.
     pub blocks: Vec<(String, String)>,
@@ -26,8 +27,8 @@ const SLOW_SHARE_MIN: f64 = 0.75;
 /// Racks of source and sink.
 pub(super) type Racks<'a> = (Option<&'a str>, Option<&'a str>);
 
-/// Uplinks that make pairs of racks slow. A rack all of whose blocks in one direction are slow explains them; it needs two
-/// other racks.
+/// Uplinks that make pairs of racks slow. A rack all of whose blocks in one direction are slow
+/// explains them; it needs two other racks.
 pub(super) fn slow_uplinks(
     matrix: &Matrix,
     clearance: &Clearance,

@@ -1,6 +1,7 @@
 //! Clearance: ends of paths that their best cell shows to be good.
 //!
-//! A path is as slow as its slowest part, so that one fast cell clears both of its ends, whatever their other cells are.
+//! A path is as slow as its slowest part, so that one fast cell clears both of its ends, whatever
+//! their other cells are.
 
 use super::matrix::{Entry, Matrix};
 use crate::stats::median;
@@ -12,7 +13,8 @@ const CELLS_SECOND_MIN: usize = 4;
 
 /// Which ends are known to be good.
 pub(super) struct Clearance {
-    /// Median over the hosts of their best cell. The median of all cells would count a slow host once for each partner.
+    /// Median over the hosts of their best cell. The median of all cells would count a slow host
+    /// once for each partner.
     pub(super) reference: f64,
     /// Distance from the reference within which an end is as good, a negative logarithm.
     pub(super) tolerance: f64,
@@ -33,7 +35,8 @@ impl Clearance {
         };
         let best_cells: Vec<f64> = sent.iter().zip(&received).filter_map(of_host).collect();
         let reference = median(&best_cells)?;
-        // Noise beyond the tolerance would clear few ends, and the reference would be the highest cells.
+        // Noise beyond the tolerance would clear few ends, and the reference would be the highest
+        // cells.
         let tolerance = TOLERANCE_LN.min(-TOLERANCE_NOISES * noise(sent.iter().chain(&received)));
         let is_cleared =
             |rates: &Vec<f64>| best(rates).is_some_and(|rate| rate >= reference + tolerance);
@@ -61,11 +64,13 @@ impl Clearance {
 
 /// Standard deviations of the noise that are tolerated.
 const TOLERANCE_NOISES: f64 = 2.0;
-/// Standard deviation of normal noise over the lower quartile of the distances from the best to the third best of seven.
+/// Standard deviation of normal noise over the lower quartile of the distances from the best to the
+/// third best of seven.
 const NOISE_FACTOR: f64 = 1.6;
 
-/// Standard deviation of the best cells of each end, in the logarithm: the lower quartile over the ends, because slow partners
-/// and slow ends differ from it upwards only. 0 where no end has four cells.
+/// Standard deviation of the best cells of each end, in the logarithm: the lower quartile over the
+/// ends, because slow partners and slow ends differ from it upwards only. 0 where no end has four
+/// cells.
 fn noise<'a>(ends: impl Iterator<Item = &'a Vec<f64>>) -> f64 {
     let ends = ends.filter(|rates| rates.len() >= CELLS_SECOND_MIN);
     let mut distances: Vec<f64> = ends

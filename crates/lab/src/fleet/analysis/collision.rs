@@ -1,4 +1,5 @@
-//! Flows that share queues: a hash puts k flows on n queues, and flows on one queue share the rate of one flow.
+//! Flows that share queues: a hash puts k flows on n queues, and flows on one queue share the rate
+//! of one flow.
 
 use serde::Serialize;
 
@@ -15,8 +16,8 @@ pub fn occupied(flows: u32, queues: u32) -> f64 {
     }
 }
 
-/// Probability that `flows` flows occupy exactly `taken` of `queues`: S(k, m) · n! / ((n − m)! · nᵏ), with Stirling numbers of
-/// the second kind.
+/// Probability that `flows` flows occupy exactly `taken` of `queues`: S(k, m) · n! / ((n − m)! ·
+/// nᵏ), with Stirling numbers of the second kind.
 #[must_use]
 pub fn probability(taken: u32, flows: u32, queues: u32) -> f64 {
     probabilities(flows, queues)
@@ -51,7 +52,8 @@ pub struct QueueEstimate {
     pub single_bps: f64,
     /// How many single rates each sum is.
     pub multiples: Vec<u32>,
-    /// Most likely number of queues; absent where all flows had queues of their own, which any large number explains.
+    /// Most likely number of queues; absent where all flows had queues of their own, which any
+    /// large number explains.
     pub queues: Option<u32>,
     /// Fewest queues that are not excluded with a confidence of 95 %.
     pub queues_min: u32,
@@ -63,16 +65,18 @@ pub struct QueueEstimate {
 const SUMS_MIN: usize = 5;
 /// Distance of a sum to the nearest multiple, as a share of the multiple.
 const DISTANCE_MAX: f64 = 0.06;
-/// The same as a share of a single rate: beyond eight flows, 6 % of the sum is within reach of any value.
+/// The same as a share of a single rate: beyond eight flows, 6 % of the sum is within reach of any
+/// value.
 const STEP_DISTANCE_MAX: f64 = 0.25;
 const FLOWS_MAX: u32 = 256;
 /// More queues than a NIC has.
 const QUEUES_MAX: u32 = 1024;
-/// Quantile of the chi-squared distribution with one degree of freedom at 95 %, halved: fall of the log-likelihood.
+/// Quantile of the chi-squared distribution with one degree of freedom at 95 %, halved: fall of the
+/// log-likelihood.
 const LN_FALL_MAX: f64 = 3.841_459 / 2.0;
 
-/// Estimates the number of queues from sums of `flows` flows in bit/s, each a repetition. `None` of fewer than five sums and
-/// where a sum is no multiple of the single rate.
+/// Estimates the number of queues from sums of `flows` flows in bit/s, each a repetition. `None` of
+/// fewer than five sums and where a sum is no multiple of the single rate.
 #[must_use]
 pub fn estimate(sums_bps: &[f64], single_bps: f64, flows: u32) -> Option<QueueEstimate> {
     if sums_bps.len() < SUMS_MIN || !(2..=FLOWS_MAX).contains(&flows) || single_bps <= 0.0 {

@@ -18,14 +18,16 @@ use crate::stats::median;
 pub struct Analysis {
     /// Effects of hosts and pairs.
     pub effects: FleetEffects,
-    /// Racks between which hosts that are good elsewhere are slow. Their pairs are among those of the effects.
+    /// Racks between which hosts that are good elsewhere are slow. Their pairs are among those of
+    /// the effects.
     pub uplinks: Vec<SlowUplink>,
 }
 
-/// Analyses cells of one path, variant and mode; `None` without a usable one. `racks` has the rack of each host whose rack is
-/// known.
+/// Analyses cells of one path, variant and mode; `None` without a usable one. `racks` has the rack
+/// of each host whose rack is known.
 ///
-/// The logarithm of a rate is the reference plus the least of 0, the effect of the source and the effect of the sink.
+/// The logarithm of a rate is the reference plus the least of 0, the effect of the source and the
+/// effect of the sink.
 #[must_use]
 pub fn analyse(cells: &[&Cell], racks: &BTreeMap<HostId, String>) -> Option<Analysis> {
     let first = cells.first()?;
@@ -211,7 +213,8 @@ impl<'a> Fit<'a> {
         (effects, self.named(slow))
     }
 
-    /// Slow pairs, strongest first, with the names of their hosts. Where no end at all is cleared, there is no reference.
+    /// Slow pairs, strongest first, with the names of their hosts. Where no end at all is cleared,
+    /// there is no reference.
     fn named(&self, mut pairs: Vec<(&Entry, PairSuspect, f64)>) -> Vec<PairEffect> {
         let has_reference = self
             .matrix

@@ -18,8 +18,8 @@ pub(super) const HOST: Template = Template {
     id: "FLT-01",
     severity: Severity::High,
     title: "A host is slow to all and from all",
-    explanation: "All other hosts are fast with each other. What all paths of this host share is its port, its cable, its NIC \
-                  and its CPUs.",
+    explanation: "All other hosts are fast with each other. What all paths of this host share is \
+                  its port, its cable, its NIC and its CPUs.",
     reference: "ethtool(8)",
 };
 
@@ -27,8 +27,8 @@ pub(super) const RECEIVES: Template = Template {
     id: "FLT-02",
     severity: Severity::High,
     title: "A host is slow to receive",
-    explanation: "It sends as fast as the others. What all paths to it share is the egress queue of its switch port and its \
-                  receive path.",
+    explanation: "It sends as fast as the others. What all paths to it share is the egress queue \
+                  of its switch port and its receive path.",
     reference: "kernel networking/scaling",
 };
 
@@ -36,8 +36,8 @@ pub(super) const SENDS: Template = Template {
     id: "FLT-03",
     severity: Severity::High,
     title: "A host is slow to send",
-    explanation: "It receives as fast as the others. What all paths from it share is its queueing discipline, its \
-                  segmentation offloads and its sending CPU.",
+    explanation: "It receives as fast as the others. What all paths from it share is its queueing \
+                  discipline, its segmentation offloads and its sending CPU.",
     reference: "tc(8), ethtool(8)",
 };
 
@@ -45,8 +45,8 @@ pub(super) const PAIR: Template = Template {
     id: "FLT-04",
     severity: Severity::Medium,
     title: "A pair is slow, and its hosts are not",
-    explanation: "Both hosts are fast with others. A switch may send this pair over another link: one member of a LAG or of an \
-                  ECMP group.",
+    explanation: "Both hosts are fast with others. A switch may send this pair over another link: \
+                  one member of a LAG or of an ECMP group.",
     reference: "IEEE 802.1AX; RFC 2992",
 };
 
@@ -54,7 +54,8 @@ pub(super) const UPLINK: Template = Template {
     id: "FLT-05",
     severity: Severity::High,
     title: "The uplink of a rack is slow",
-    explanation: "These hosts are fast within their racks and slow between them. What these paths share is the uplink.",
+    explanation: "These hosts are fast within their racks and slow between them. What these paths \
+                  share is the uplink.",
     reference: "RFC 8238, section 2; port counters of the switches",
 };
 
@@ -62,8 +63,8 @@ pub(super) const CORE: Template = Template {
     id: "FLT-06",
     severity: Severity::Medium,
     title: "Pairs are slower together than alone",
-    explanation: "The CPUs of the hosts have time left. What the pairs of a round share is the core of the network, which \
-                  carries less than its ports together.",
+    explanation: "The CPUs of the hosts have time left. What the pairs of a round share is the \
+                  core of the network, which carries less than its ports together.",
     reference: "RFC 8239",
 };
 
@@ -71,8 +72,8 @@ pub(super) const HOSTS: Template = Template {
     id: "FLT-07",
     severity: Severity::Medium,
     title: "Hosts are slower in rounds than alone, with busy CPUs",
-    explanation: "A CPU of the hosts is busy while all pairs run. The rates show what the hosts can do, and not what the \
-                  network carries.",
+    explanation: "A CPU of the hosts is busy while all pairs run. The rates show what the hosts \
+                  can do, and not what the network carries.",
     reference: "kernel networking/scaling",
 };
 
@@ -80,8 +81,8 @@ pub(super) const POISON: Template = Template {
     id: "FLT-08",
     severity: Severity::High,
     title: "A slow host slows the others down",
-    explanation: "Without it the others gain more than its share. Frames for it block those behind them: a shared queue, or \
-                  PAUSE frames that stop a whole port.",
+    explanation: "Without it the others gain more than its share. Frames for it block those behind \
+                  them: a shared queue, or PAUSE frames that stop a whole port.",
     reference: "IEEE 802.3 annex 31B",
 };
 
@@ -97,8 +98,8 @@ pub(super) const QUEUES: Template = Template {
     id: "FLT-10",
     severity: Severity::Medium,
     title: "Flows share queues",
-    explanation: "The sums are whole multiples of the rate of one flow. A hash puts several flows on one queue and leaves others \
-                  empty.",
+    explanation: "The sums are whole multiples of the rate of one flow. A hash puts several flows \
+                  on one queue and leaves others empty.",
     reference: "kernel networking/scaling, networking/multiqueue",
 };
 
@@ -106,8 +107,8 @@ pub(super) const GROUPS: Template = Template {
     id: "FLT-11",
     severity: Severity::Medium,
     title: "Hosts form two groups",
-    explanation: "The gap between the groups is far wider than the spread inside. The hosts of a group have something in \
-                  common.",
+    explanation: "The gap between the groups is far wider than the spread inside. The hosts of a \
+                  group have something in common.",
     reference: "linerate doctor --diff",
 };
 
@@ -115,8 +116,8 @@ pub(super) const SHARED_SLOT: Template = Template {
     id: "FLT-12",
     severity: Severity::Medium,
     title: "Pairs are slower through one card of a forwarding host",
-    explanation: "Both ports of these pairs are behind one slot of the bus, which carries each packet twice. Pairs whose ports \
-                  are on two cards are faster.",
+    explanation: "Both ports of these pairs are behind one slot of the bus, which carries each \
+                  packet twice. Pairs whose ports are on two cards are faster.",
     reference: "PCI Express Base Specification; linerate doctor, PCI-03",
 };
 
@@ -124,8 +125,9 @@ pub(super) const SHARED_PORT: Template = Template {
     id: "FLT-13",
     severity: Severity::High,
     title: "Tests use the port of the control connection",
-    explanation: "The inventory has a network of its own for control. Tests that fill this port delay the control connection, \
-                  whose lease may expire, and what the control connection carries is missing in their rates.",
+    explanation: "The inventory has a network of its own for control. Tests that fill this port \
+                  delay the control connection, whose lease may expire, and what the control \
+                  connection carries is missing in their rates.",
     reference: "ip-route(8)",
 };
 
@@ -133,8 +135,9 @@ pub(super) const CLOCK: Template = Template {
     id: "FLT-15",
     severity: Severity::Medium,
     title: "The clock of a host is known worse than starts need",
-    explanation: "The estimate is half of the shortest round trip of the control connection. Tests of these hosts start at \
-                  different times, and only the period that they have in common is compared.",
+    explanation: "The estimate is half of the shortest round trip of the control connection. Tests \
+                  of these hosts start at different times, and only the period that they have in \
+                  common is compared.",
     reference: "RFC 5905, section 8",
 };
 
@@ -142,8 +145,8 @@ pub(super) const SAME_MACHINE: Template = Template {
     id: "FLT-16",
     severity: Severity::Medium,
     title: "Two entries are one machine",
-    explanation: "Their machine, boot and network namespace are equal. A test between them never leaves the machine, and both \
-                  would run at the same time.",
+    explanation: "Their machine, boot and network namespace are equal. A test between them never \
+                  leaves the machine, and both would run at the same time.",
     reference: "machine-id(5)",
 };
 
@@ -151,8 +154,8 @@ pub(super) const PATH_MTU: Template = Template {
     id: "FLT-17",
     severity: Severity::Medium,
     title: "The path MTU differs between hosts",
-    explanation: "Hosts with different MTU send segments of different sizes. Where a switch carries only the smaller one, large \
-                  packets are lost without a message.",
+    explanation: "Hosts with different MTU send segments of different sizes. Where a switch \
+                  carries only the smaller one, large packets are lost without a message.",
     reference: "RFC 4821; linerate doctor, MTU-01",
 };
 
@@ -160,8 +163,8 @@ pub(super) const ASYMMETRY: Template = Template {
     id: "FLT-14",
     severity: Severity::Medium,
     title: "One direction of a host carries less than the other",
-    explanation: "The link is the same in both directions. The slow one has a limit of its own: queues, PAUSE frames, a \
-                  shaper.",
+    explanation: "The link is the same in both directions. The slow one has a limit of its own: \
+                  queues, PAUSE frames, a shaper.",
     reference: "IEEE 802.3 annex 31B; kernel networking/scaling",
 };
 
@@ -205,8 +208,8 @@ pub fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
-/// The first line of a report: the strongest finding. `is_whole`: all cells have a result, so that what was not found is not
-/// there.
+/// The first line of a report: the strongest finding. `is_whole`: all cells have a result, so that
+/// what was not found is not there.
 #[must_use]
 pub fn headline(findings: &[Finding], is_whole: bool) -> String {
     match findings {

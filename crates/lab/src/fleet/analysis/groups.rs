@@ -31,8 +31,8 @@ const SCALES_MIN: f64 = 4.0;
 const MEMBERS_MIN: usize = 2;
 const DEVIATION_FACTOR: f64 = 1.4826;
 
-/// Splits hosts at the widest gap between their rates, in any unit. `None` where the gap is below 5 % or below four times the
-/// scale inside a group, and where a group has fewer than two hosts.
+/// Splits hosts at the widest gap between their rates, in any unit. `None` where the gap is below 5
+/// % or below four times the scale inside a group, and where a group has fewer than two hosts.
 #[must_use]
 pub fn split(rates: &[(HostId, f64)]) -> Option<Groups> {
     split_beyond(rates, 0.0)
@@ -102,7 +102,8 @@ pub fn finding(cells: &[&Cell], hub: Option<&HostId>) -> Option<(Groups, Finding
         return None;
     };
     let next = format!(
-        "on {slow} and {fast}: `linerate doctor --save FILE`, then `linerate doctor --diff A B` of both files"
+        "on {slow} and {fast}: `linerate doctor --save FILE`, then `linerate doctor --diff A B` of \
+         both files"
     );
     let names = |hosts: &[HostId]| {
         hosts

@@ -54,8 +54,8 @@ pub struct HostFindings {
     pub excluded: BTreeMap<HostId, String>,
 }
 
-/// Applies all rules. With `is_separate` the inventory has a network of its own for control. `clock_budget_ns` is how far starts
-/// may be apart.
+/// Applies all rules. With `is_separate` the inventory has a network of its own for control.
+/// `clock_budget_ns` is how far starts may be apart.
 #[must_use]
 pub fn findings(hosts: &[HostFacts], is_separate: bool, clock_budget_ns: u64) -> HostFindings {
     let mut found = HostFindings::default();
@@ -99,8 +99,8 @@ fn shared_port(host: &HostFacts) -> Option<Finding> {
         .map(String::as_str)
         .collect();
     let next = format!(
-        "on {name}: `ip route get {}`; repair the route, or test through the shared port: `linerate fleet run mesh \
-         --shared-path`",
+        "on {name}: `ip route get {}`; repair the route, or test through the shared port: \
+         `linerate fleet run mesh --shared-path`",
         route.to
     );
     let mut finding = findings::SHARED_PORT.about(name.as_str(), Confidence::High, next);
@@ -137,14 +137,16 @@ fn same_machines(hosts: &[HostFacts]) -> Vec<(&HostId, &HostId)> {
 
 fn same_machine(first: &HostId, second: &HostId) -> Finding {
     let next = format!(
-        "remove {second} from the inventory, or correct its destination, then `linerate fleet check`"
+        "remove {second} from the inventory, or correct its destination, then `linerate fleet \
+         check`"
     );
     let finding =
         findings::SAME_MACHINE.about(format!("{first} and {second}"), Confidence::High, next);
     because(
         finding,
         [format!(
-            "{second} has the machine, boot and network namespace of {first}; {second} is not tested"
+            "{second} has the machine, boot and network namespace of {first}; {second} is not \
+             tested"
         )],
     )
 }
@@ -158,7 +160,8 @@ fn clocks(hosts: &[HostFacts], budget_ns: u64) -> Option<Finding> {
     if names.is_empty() {
         return None;
     }
-    let next = "run `linerate fleet run` on a host that is nearer to them, and compare their clocks with chrony or PTP";
+    let next = "run `linerate fleet run` on a host that is nearer to them, and compare their \
+                clocks with chrony or PTP";
     let finding = findings::CLOCK.about(names.join(", "), Confidence::High, next);
     let ms = |ns: u64| ns as f64 / 1e6;
     let threshold = format!("at most {:.0} ms", ms(budget_ns));

@@ -23,7 +23,8 @@ type Measured<'a> = Vec<(&'a HostId, &'a Measurement)>;
 /// What the steps of one ladder have in common: direction, path and variant.
 type Ladder<'a> = (LadderDirection, &'a str, &'a str);
 
-/// Rows of the ladders, one for each direction, path, variant and level. A step in which a host has no usable cell is left out.
+/// Rows of the ladders, one for each direction, path, variant and level. A step in which a host has
+/// no usable cell is left out.
 #[must_use]
 pub fn rows(steps: &[Step], cells: &Cells) -> Vec<LadderRow> {
     let mut levels: BTreeMap<(Ladder<'_>, usize), Vec<Measured<'_>>> = BTreeMap::new();
@@ -111,7 +112,8 @@ pub fn suspects(rows: &[LadderRow]) -> BTreeSet<(LadderDirection, HostId)> {
         .collect()
 }
 
-/// Compares the steps of [`poison`](crate::fleet::schedule::ladder::poison) of one suspect; `None` without all of their cells.
+/// Compares the steps of [`poison`](crate::fleet::schedule::ladder::poison) of one suspect; `None`
+/// without all of their cells.
 #[must_use]
 pub fn poisoning(
     steps: &[Step],
@@ -278,7 +280,8 @@ fn shared_queues(hub: &HostId, estimate: &QueueEstimate) -> Finding {
 const FAST_MIN: f64 = 0.95;
 const SLOW_MAX: f64 = 0.80;
 
-/// Compares the full steps of both directions of a hub with the rate of its line in bit/s, for each path and variant.
+/// Compares the full steps of both directions of a hub with the rate of its line in bit/s, for each
+/// path and variant.
 #[must_use]
 pub fn asymmetries(hub: &HostId, rows: &[LadderRow], line_bps: f64) -> Vec<Finding> {
     let mut sums: BTreeMap<(&str, &str), BTreeMap<LadderDirection, f64>> = BTreeMap::new();
@@ -298,7 +301,8 @@ pub fn asymmetries(hub: &HostId, rows: &[LadderRow], line_bps: f64) -> Vec<Findi
     sums.into_values().filter_map(of_both).collect()
 }
 
-/// Compares the sums of an incast and a fanout of the same hub, both in bit/s, with the rate of its line.
+/// Compares the sums of an incast and a fanout of the same hub, both in bit/s, with the rate of its
+/// line.
 #[must_use]
 pub fn asymmetry(hub: &HostId, incast_bps: f64, fanout_bps: f64, line_bps: f64) -> Option<Finding> {
     let (incast, fanout) = (incast_bps / line_bps, fanout_bps / line_bps);

@@ -6,7 +6,8 @@ use linerate_model::fleet::{Cell, HostId, Measurement};
 
 use crate::stats::median;
 
-/// Logarithms of the rates between hosts, one for each source and sink: the median over the repetitions.
+/// Logarithms of the rates between hosts, one for each source and sink: the median over the
+/// repetitions.
 pub(super) struct Matrix {
     /// In the order of their ids.
     pub(super) hosts: Vec<HostId>,
@@ -25,7 +26,8 @@ pub(super) struct Entry {
 }
 
 impl Matrix {
-    /// Of the measured cells. The rates are shares of the nominal rates where these are known of all.
+    /// Of the measured cells. The rates are shares of the nominal rates where these are known of
+    /// all.
     pub(super) fn of(cells: &[&Cell]) -> Self {
         let measured: Vec<(&Cell, &Measurement)> = cells
             .iter()

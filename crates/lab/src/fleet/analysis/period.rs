@@ -53,7 +53,8 @@ pub fn interval_ns(test_ns: u64) -> u64 {
     (test_ns / INTERVALS).max(INTERVAL_MIN_NS)
 }
 
-/// The period from the latest start and the warm-up to the earliest end. `test_ns` is the length of a test without the warm-up.
+/// The period from the latest start and the warm-up to the earliest end. `test_ns` is the length of
+/// a test without the warm-up.
 ///
 /// # Errors
 /// [`NoCommonPeriod`] where that is less than half of a test, and of no tests.
@@ -79,7 +80,8 @@ pub fn common(
 }
 
 impl TestIntervals {
-    /// Rate in a period in bit/s. Of an interval that is partly in it, the same part of its bytes counts.
+    /// Rate in a period in bit/s. Of an interval that is partly in it, the same part of its bytes
+    /// counts.
     #[must_use]
     pub fn rate_bps(&self, period: Period) -> f64 {
         let length_ns = period.end_ns.saturating_sub(period.start_ns);

@@ -23,8 +23,8 @@ pub fn suspects(alone_bps: &[f64]) -> Vec<usize> {
         .collect()
 }
 
-/// Compares repetitions: the sums of the others with the suspect, those without it, and its own rates. `None` where one is
-/// lacking.
+/// Compares repetitions: the sums of the others with the suspect, those without it, and its own
+/// rates. `None` where one is lacking.
 #[must_use]
 pub fn compare(with_bps: &[f64], without_bps: &[f64], own_bps: &[f64]) -> Option<Poisoning> {
     let (with, without, own) = (median(with_bps)?, median(without_bps)?, median(own_bps)?);

@@ -9,10 +9,11 @@ use crate::stats::{median, median_deviation};
 
 /// What the cells of a good fleet have in common, in the logarithm.
 pub(super) struct Reference<'a> {
-    /// Median of the good cells between cleared ends, of the best block. Most pairs of a fleet may cross a slow uplink, and
-    /// their cells would move the median of all.
+    /// Median of the good cells between cleared ends, of the best block. Most pairs of a fleet may
+    /// cross a slow uplink, and their cells would move the median of all.
     pub(super) rate: f64,
-    /// Cells within this distance are good: twice the tolerance of the ends, so that noise cuts no tail off.
+    /// Cells within this distance are good: twice the tolerance of the ends, so that noise cuts no
+    /// tail off.
     limit: f64,
     /// Median of each block that decides, against the reference.
     middles: BTreeMap<Racks<'a>, f64>,
@@ -46,8 +47,8 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// What is left of a residual of a block, without the median of a good block. Absent in a slow block, where rates depend
-    /// on the number of pairs that share its uplink, but for good cells.
+    /// What is left of a residual of a block, without the median of a good block. Absent in a slow
+    /// block, where rates depend on the number of pairs that share its uplink, but for good cells.
     pub(super) fn within_block(&self, block: Racks<'_>, residual: f64) -> Option<f64> {
         match self.middles.get(&block).copied().unwrap_or(0.0) {
             middle if middle >= self.limit => Some(residual - middle),
@@ -56,8 +57,8 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Scale of what the effects do not explain, from the residuals of cells between cleared ends and from those of all cells:
-/// few cells of cleared ends may agree by chance.
+/// Scale of what the effects do not explain, from the residuals of cells between cleared ends and
+/// from those of all cells: few cells of cleared ends may agree by chance.
 pub(super) fn scale(cleared: &[f64], all: &[f64]) -> f64 {
     let scales = [cleared, all].into_iter().filter_map(|residuals| {
         let few = 1.0 + CELLS_LOST / residuals.len() as f64;
@@ -66,7 +67,8 @@ pub(super) fn scale(cleared: &[f64], all: &[f64]) -> f64 {
     scales.fold(SCALE_MIN, f64::max)
 }
 
-/// The effects are fitted to the cells, and the tails of a scale from few cells are heavy: of 12 cells it is a third larger.
+/// The effects are fitted to the cells, and the tails of a scale from few cells are heavy: of 12
+/// cells it is a third larger.
 const CELLS_LOST: f64 = 4.0;
 /// Standard deviation of normal noise over the median of its absolute values.
 const DEVIATION_FACTOR: f64 = 1.4826;

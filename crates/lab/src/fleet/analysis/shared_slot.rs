@@ -36,8 +36,8 @@ const DEVIATION_FACTOR: f64 = 1.4826;
 /// Fewest pairs over two cards.
 const OTHERS_MIN: usize = 2;
 
-/// Hosts whose pairs through one card are slower than those through two. Pairs behind one port do not pass the host. Tests that
-/// share a host with others are left out.
+/// Hosts whose pairs through one card are slower than those through two. Pairs behind one port do
+/// not pass the host. Tests that share a host with others are left out.
 #[must_use]
 pub fn findings(forwarders: &[Forwarder], cells: &[&Cell]) -> Vec<Finding> {
     forwarders

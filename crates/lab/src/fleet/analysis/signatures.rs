@@ -108,7 +108,8 @@ fn of_uplink(uplink: &SlowUplink, racks: &BTreeMap<HostId, String>) -> Finding {
         ),
         format!("the {hosts} hosts of these racks are good elsewhere"),
     ];
-    let next = "`linerate fleet run mesh --mode rack-safe`, and the counters of the uplink on the switches";
+    let next = "`linerate fleet run mesh --mode rack-safe`, and the counters of the uplink on the \
+                switches";
     because(
         findings::UPLINK.about(subject, Confidence::High, next),
         statements,
@@ -163,8 +164,8 @@ fn of_pairs(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Findin
 const PAIRS_LISTED_MAX: usize = 8;
 
 fn of_many_pairs(pairs: &[((&HostId, &HostId), Vec<&PairEffect>)]) -> Finding {
-    let next = "name the racks in the inventory, and `linerate fleet run mesh --mode isolated`: pairs that are fast alone share \
-                a part of the network";
+    let next = "name the racks in the inventory, and `linerate fleet run mesh --mode isolated`: \
+                pairs that are fast alone share a part of the network";
     let mut finding =
         findings::PAIR.about(format!("{} pairs", pairs.len()), Confidence::Medium, next);
     finding.title = "Many pairs are slow, and their hosts are not".to_owned();
@@ -184,7 +185,8 @@ fn of_pair(a: &HostId, b: &HostId, pairs: &[&PairEffect], third: Option<&HostId>
         .map(|pair| format!("{} to {}: {}", pair.source, pair.sink, change(pair.effect)));
     if pairs.iter().any(|pair| pair.suspect == PairSuspect::Pair) {
         let next = format!(
-            "`linerate fleet run pairs --pairs {a}:{b} -P 8`: two clusters of rates are one bad member of a group"
+            "`linerate fleet run pairs --pairs {a}:{b} -P 8`: two clusters of rates are one bad \
+             member of a group"
         );
         return because(
             findings::PAIR.about(format!("{a} and {b}"), Confidence::High, next),
@@ -209,7 +211,8 @@ const CONTROLS_MIN: usize = 3;
 /// A CPU with this load is the limit.
 const CPU_BUSY: f64 = 0.85;
 
-/// Compares cells of rounds with those of the same tests alone: a shared core of the network, or busy hosts.
+/// Compares cells of rounds with those of the same tests alone: a shared core of the network, or
+/// busy hosts.
 #[must_use]
 pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
     let key = |cell: &Cell| {
@@ -260,7 +263,8 @@ pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
         ),
         _ => (
             &findings::CORE,
-            "`linerate fleet run mesh --mode rack-safe`, and the counters of the uplinks on the switches",
+            "`linerate fleet run mesh --mode rack-safe`, and the counters of the uplinks on the \
+             switches",
         ),
     };
     let confidence = if cpu.is_some() {

@@ -18,13 +18,15 @@ use rounds::Run;
 
 /// Runs rounds of tests and reads the clock.
 pub trait RoundRunner {
-    /// Runs all tests of a round at the same time and waits for their cells. A task without a cell counts as failed.
+    /// Runs all tests of a round at the same time and waits for their cells. A task without a cell
+    /// counts as failed.
     ///
     /// # Errors
     /// When no other round can be run; see [`RoundError`].
     fn run(&mut self, round: &Round) -> Result<Vec<Cell>, RoundError>;
 
-    /// Called after each round with its cells as they count. Those that may run once more are not among them.
+    /// Called after each round with its cells as they count. Those that may run once more are not
+    /// among them.
     fn keep(&mut self, _cells: &[Cell]) {}
 
     /// Hosts that can take part in a round now.
@@ -41,8 +43,8 @@ pub trait RoundRunner {
         None
     }
 
-    /// Facts that the hosts of each of two groups share and that differ between the groups, as statements. Empty where no
-    /// facts are known.
+    /// Facts that the hosts of each of two groups share and that differ between the groups, as
+    /// statements. Empty where no facts are known.
     fn separating(&self, _fast: &[HostId], _slow: &[HostId]) -> Vec<String> {
         Vec::new()
     }
@@ -117,11 +119,12 @@ impl FleetEnd {
     }
 }
 
-/// Runs a plan. `finished` are the cells of an earlier part of the same run: their tasks are not run again, except those
-/// without a result and those of a ladder step that is not complete.
+/// Runs a plan. `finished` are the cells of an earlier part of the same run: their tasks are not
+/// run again, except those without a result and those of a ladder step that is not complete.
 ///
-/// All tasks run first. A task that a host did not confirm in time runs once more after them. Then follow, as the plan
-/// allows, tests of suspects with good hosts, and the same tests alone; of a ladder, rounds without each suspect.
+/// All tasks run first. A task that a host did not confirm in time runs once more after them. Then
+/// follow, as the plan allows, tests of suspects with good hosts, and the same tests alone; of a
+/// ladder, rounds without each suspect.
 pub fn explore<R: RoundRunner>(
     plan: &FleetPlan,
     finished: Vec<Cell>,

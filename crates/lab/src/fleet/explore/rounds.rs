@@ -52,7 +52,8 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         self.give_up(&planned, mode);
     }
 
-    /// Runs tasks in rounds, which are computed anew when hosts leave or return. Returns the tasks that may be run once more.
+    /// Runs tasks in rounds, which are computed anew when hosts leave or return. Returns the tasks
+    /// that may be run once more.
     fn passes(
         &mut self,
         mut open: Vec<Task>,
@@ -110,8 +111,8 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         has_changed
     }
 
-    /// Runs steps of a ladder that have no result yet and whose hosts are alive, and once more those that a host did not
-    /// confirm in time.
+    /// Runs steps of a ladder that have no result yet and whose hosts are alive, and once more
+    /// those that a host did not confirm in time.
     pub(super) fn steps(&mut self, steps: &[Step]) {
         let finished = self.finished();
         self.pass_of_steps(&ladder::rounds(steps, &finished), false);
@@ -149,8 +150,8 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         self.alive.contains(&task.source) && self.alive.contains(&task.sink)
     }
 
-    /// One cell for each task of a round, the first of those that are left; `None` when the run has ended. `unconfirmed` tasks of
-    /// other rounds run once more.
+    /// One cell for each task of a round, the first of those that are left; `None` when the run has
+    /// ended. `unconfirmed` tasks of other rounds run once more.
     fn run(&mut self, round: &Round, left: &[Round], unconfirmed: usize) -> Option<Vec<Cell>> {
         if self.ended.is_some() {
             return None;

@@ -1,10 +1,12 @@
-//! Greedy edge colouring: units of work into rounds, so that no resource is used beyond its capacity.
+//! Greedy edge colouring: units of work into rounds, so that no resource is used beyond its
+//! capacity.
 
 use std::cmp::Reverse;
 
 use fastrand::Rng;
 
-/// What the units of a schedule share. A host has a capacity of one unit, an uplink that of the pairs it carries.
+/// What the units of a schedule share. A host has a capacity of one unit, an uplink that of the
+/// pairs it carries.
 pub(super) struct Resources {
     /// Units that may use each resource in one round; at least 1.
     pub(super) capacity: Vec<u32>,
@@ -55,8 +57,8 @@ impl Resources {
         }
     }
 
-    /// No schedule has fewer rounds: the busiest resource needs as many, and so do all hosts, or all uplinks, of which each
-    /// unit takes two at a time.
+    /// No schedule has fewer rounds: the busiest resource needs as many, and so do all hosts, or
+    /// all uplinks, of which each unit takes two at a time.
     pub(super) fn rounds_min(&self) -> usize {
         let load = self.load();
         let busiest = load
@@ -102,7 +104,8 @@ pub(super) fn colour(resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
     best
 }
 
-/// One schedule: in each round first the units whose resources have most left to do, equal ones in an order by lot.
+/// One schedule: in each round first the units whose resources have most left to do, equal ones in
+/// an order by lot.
 fn attempt(resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
     let mut load = resources.load();
     let mut open: Vec<usize> = (0..resources.uses.len()).collect();
@@ -131,7 +134,8 @@ fn attempt(resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
     rounds
 }
 
-/// Rounds that the busiest resource of a unit needs, in thousandths, and the sum over all of its resources.
+/// Rounds that the busiest resource of a unit needs, in thousandths, and the sum over all of its
+/// resources.
 fn pressure(uses: &[usize], load: &[u32], capacity: &[u32]) -> (u64, u64) {
     let needed = uses
         .iter()

@@ -29,8 +29,8 @@ pub struct FleetPlan {
     pub variants: Vec<String>,
     /// Tests of each pair, path and variant.
     pub repetitions: u32,
-    /// Pairs that may use the uplink of a rack at the same time in [`FleetMode::RackSafe`]; a rack without an entry has no
-    /// limit.
+    /// Pairs that may use the uplink of a rack at the same time in [`FleetMode::RackSafe`]; a rack
+    /// without an entry has no limit.
     pub crossing: BTreeMap<String, u32>,
     /// Rounds of a mesh that is sampled. Absent: all pairs up to 100 hosts, 20 rounds of more.
     pub sample_rounds: Option<u32>,
@@ -40,7 +40,8 @@ pub struct FleetPlan {
     pub has_control: bool,
     /// Decides the order and the samples.
     pub seed: u64,
-    /// Options of each test as one text. They decide nothing here and belong to the identity of the plan.
+    /// Options of each test as one text. They decide nothing here and belong to the identity of the
+    /// plan.
     pub options: String,
     /// Time of one round with its overhead.
     pub round_time: Duration,
@@ -55,7 +56,8 @@ pub struct PlanHost {
     pub id: HostId,
     /// Its rack, where that is known.
     pub rack: Option<String>,
-    /// It runs a server and nothing else, so that it is measured with other hosts only, one at a time.
+    /// It runs a server and nothing else, so that it is measured with other hosts only, one at a
+    /// time.
     pub is_target_only: bool,
 }
 

@@ -8,8 +8,8 @@ use super::colour::Resources;
 use super::rounds::{Caps, Unit, units};
 use super::tournament::Draw;
 
-/// Hosts, and in [`FleetMode::RackSafe`] uplinks, that each unit uses. A pair uses the uplink of each rack with a limit that
-/// one of its hosts, and not the other, is in.
+/// Hosts, and in [`FleetMode::RackSafe`] uplinks, that each unit uses. A pair uses the uplink of
+/// each rack with a limit that one of its hosts, and not the other, is in.
 pub(super) fn resources(units: &[Unit<'_>], hosts: usize, caps: &Caps) -> Resources {
     let mut capacity = vec![1; hosts];
     let uplinks: BTreeMap<&str, usize> = match caps.mode {
@@ -44,8 +44,9 @@ pub(super) fn resources(units: &[Unit<'_>], hosts: usize, caps: &Caps) -> Resour
     }
 }
 
-/// No schedule of these tasks has fewer rounds: the largest of the tests of one host, of the pairs that cross an uplink over
-/// those that it carries at once, and of all pairs over those that all hosts, or all uplinks, carry at once.
+/// No schedule of these tasks has fewer rounds: the largest of the tests of one host, of the pairs
+/// that cross an uplink over those that it carries at once, and of all pairs over those that all
+/// hosts, or all uplinks, carry at once.
 #[must_use]
 pub fn rounds_min(tasks: &[Task], caps: &Caps) -> usize {
     let hosts: BTreeSet<HostId> = tasks

@@ -33,14 +33,16 @@ pub(super) struct Unit<'a> {
     tasks: Vec<&'a Task>,
 }
 
-/// Rounds of these tasks, each task once. Tasks of hosts that are not alive are left out. The same input gives the same rounds,
-/// so that a run which is resumed computes them anew from the tasks without a result.
+/// Rounds of these tasks, each task once. Tasks of hosts that are not alive are left out. The same
+/// input gives the same rounds, so that a run which is resumed computes them anew from the tasks
+/// without a result.
 ///
-/// With several paths or variants, all repetitions of a pair run one after another in balanced order; otherwise each
-/// repetition is a pass over all pairs.
+/// With several paths or variants, all repetitions of a pair run one after another in balanced
+/// order; otherwise each repetition is a pass over all pairs.
 #[must_use]
 pub fn rounds(tasks: &[Task], alive: &BTreeSet<HostId>, caps: &Caps, seed: u64) -> Vec<Round> {
-    // Hosts that left keep their places, so that the others meet in the rounds of the whole tournament.
+    // Hosts that left keep their places, so that the others meet in the rounds of the whole
+    // tournament.
     let named = tasks.iter().flat_map(|task| [&task.source, &task.sink]);
     let draw = Draw::new(&alive.iter().chain(named).cloned().collect(), seed);
     let is_runnable = |task: &&Task| {
@@ -136,9 +138,9 @@ fn at_once(units: &[Unit<'_>], targets: &BTreeSet<HostId>) -> Vec<Vec<usize>> {
     rounds.into_values().collect()
 }
 
-/// The shortest of the rounds of the tournament, if the uplinks carry them, and greedy schedules. Where racks have an even
-/// number of hosts, an odd number of crossing pairs leaves two hosts without a partner, so that a smaller limit may be
-/// better.
+/// The shortest of the rounds of the tournament, if the uplinks carry them, and greedy schedules.
+/// Where racks have an even number of hosts, an odd number of crossing pairs leaves two hosts
+/// without a partner, so that a smaller limit may be better.
 fn rack_safe(tournament: Vec<Vec<usize>>, resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
     let rounds_min = resources.rounds_min();
     let mut best = if resources.allow(&tournament) {
@@ -158,7 +160,8 @@ fn rack_safe(tournament: Vec<Vec<usize>>, resources: &Resources, rng: &mut Rng) 
     best
 }
 
-/// Steps of a greedy schedule that take a second or so. Of more pairs, the rounds of the tournament are nearly full.
+/// Steps of a greedy schedule that take a second or so. Of more pairs, the rounds of the tournament
+/// are nearly full.
 const GREEDY_STEPS_MAX: usize = 10_000_000;
 
 /// The rounds of the tournament, or a greedy schedule where that has fewer.
@@ -177,8 +180,8 @@ fn shorter(tournament: Vec<Vec<usize>>, resources: &Resources, rng: &mut Rng) ->
     }
 }
 
-/// Units by the rounds in which their hosts meet. The second direction of a pair, where it is a unit of its own, follows in
-/// another round.
+/// Units by the rounds in which their hosts meet. The second direction of a pair, where it is a
+/// unit of its own, follows in another round.
 fn tournament(units: &[Unit<'_>], draw: &Draw) -> Vec<Vec<usize>> {
     let mut rounds: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
     let mut seen: BTreeMap<(usize, usize), usize> = BTreeMap::new();

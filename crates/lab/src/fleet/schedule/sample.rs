@@ -1,4 +1,5 @@
-//! Pairs of a large fleet: some rounds of its tournament first, then more tests of hosts that stand out.
+//! Pairs of a large fleet: some rounds of its tournament first, then more tests of hosts that stand
+//! out.
 
 use std::collections::BTreeSet;
 
@@ -60,7 +61,8 @@ pub fn adaptive(
         let is_fit = |other: &&HostId| {
             *other != suspect && !(targets.contains(*other) && targets.contains(suspect))
         };
-        // Each suspect begins at other references, so that many suspects do not wait for three hosts.
+        // Each suspect begins at other references, so that many suspects do not wait for three
+        // hosts.
         let first = ids.binary_search(&suspect).unwrap_or(0) * REFERENCES % references.len().max(1);
         let partners = references.iter().cycle().skip(first).take(references.len());
         pairs.extend(
@@ -80,7 +82,8 @@ pub fn adaptive(
         .collect()
 }
 
-/// Tests that repeat one in fifty of these tasks, and at least four, alone. They are the repetition after the last one.
+/// Tests that repeat one in fifty of these tasks, and at least four, alone. They are the repetition
+/// after the last one.
 #[must_use]
 pub fn control(plan: &FleetPlan, tasks: &[Task]) -> Vec<Task> {
     let mut pairs: Vec<(&HostId, &HostId)> = tasks

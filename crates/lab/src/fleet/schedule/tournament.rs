@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use fastrand::Rng;
 use linerate_model::fleet::HostId;
 
-/// Positions of hosts in a tournament, drawn by lot. Of an even number of hosts each plays each other in one round less than
-/// there are hosts, of an odd number each has one bye.
+/// Positions of hosts in a tournament, drawn by lot. Of an even number of hosts each plays each
+/// other in one round less than there are hosts, of an odd number each has one bye.
 pub(super) struct Draw {
     positions: BTreeMap<HostId, usize>,
 }
@@ -34,8 +34,9 @@ impl Draw {
     }
 }
 
-/// The round, from 0, in which two of `players` meet: the last one, or a bye, is fixed and the others are on a circle of an
-/// odd number of places, where those meet whose places add up to the number of the round.
+/// The round, from 0, in which two of `players` meet: the last one, or a bye, is fixed and the
+/// others are on a circle of an odd number of places, where those meet whose places add up to the
+/// number of the round.
 fn round_of(a: usize, b: usize, players: usize) -> usize {
     let fixed = players.next_multiple_of(2).saturating_sub(1);
     let sum = match (a == fixed, b == fixed) {

@@ -1,7 +1,7 @@
 //! Order of the variants of a pair.
 
-/// Places of `count` variants in the order in which a repetition runs them: a rotation, so that over `count` repetitions each
-/// variant runs once in each place. Two variants run as A B B A.
+/// Places of `count` variants in the order in which a repetition runs them: a rotation, so that
+/// over `count` repetitions each variant runs once in each place. Two variants run as A B B A.
 pub(super) fn order(count: usize, repetition: u32) -> impl Iterator<Item = usize> {
     (0..count).map(move |place| (place + repetition as usize) % count)
 }

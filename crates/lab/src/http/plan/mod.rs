@@ -251,8 +251,8 @@ impl Plan {
     /// Reads a plan file. Keys that are absent keep their value of [`Plan::default`].
     ///
     /// # Errors
-    /// The line or the key and what is allowed there: no TOML, an unknown key, a value outside its range, or two values
-    /// that contradict each other.
+    /// The line or the key and what is allowed there: no TOML, an unknown key, a value outside its
+    /// range, or two values that contradict each other.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
         if text.len() > TEXT_BYTES_MAX {
             let len = text.len();
@@ -277,7 +277,8 @@ impl Plan {
         explained::explained(&self.bare())
     }
 
-    /// Name of the runs. Those of different plans have different names; comments and the rate of the path play no part.
+    /// Name of the runs. Those of different plans have different names; comments and the rate of
+    /// the path play no part.
     #[must_use]
     pub fn hash(&self) -> String {
         let runs = Self {
@@ -293,7 +294,8 @@ impl Plan {
         toml::to_string(self).unwrap_or_default()
     }
 
-    /// The same plan within a few minutes: one short run of each cell, short TCP tests, short holds.
+    /// The same plan within a few minutes: one short run of each cell, short TCP tests, short
+    /// holds.
     #[must_use]
     pub fn quick(mut self) -> Self {
         let short = Duration::from_secs(3);

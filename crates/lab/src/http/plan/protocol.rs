@@ -30,7 +30,8 @@ pub enum TrustError {
     Fingerprint(String),
     /// No name of a file.
     #[error(
-        "`{0}` is no name of a file: 1 to {FILE_NAME_CHARS_MAX} characters, none of them a control character"
+        "`{0}` is no name of a file: 1 to {FILE_NAME_CHARS_MAX} characters, none of them a control \
+         character"
     )]
     FileName(String),
 }

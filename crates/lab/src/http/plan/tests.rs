@@ -111,7 +111,8 @@ fn line_rates_are_bits_per_second_with_a_unit() {
 fn unknown_key_is_named_with_its_line_and_the_allowed_ones() {
     assert_eq!(
         toml_error("seed = 1\n[phase2]\nconections = [1]\n"),
-        "line 3: unknown field `conections`, expected one of `payloads`, `connections`, `refine_knee`"
+        "line 3: unknown field `conections`, expected one of `payloads`, `connections`, \
+         `refine_knee`"
     );
 }
 

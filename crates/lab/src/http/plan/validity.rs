@@ -118,14 +118,16 @@ fn combinations(plan: &Plan) -> Checked {
     {
         let (p99, timeout) = (duration_name(p99), duration_name(plan.defaults.timeout));
         return refused(format!(
-            "slo.p99 ({p99}) is longer than defaults.timeout ({timeout}): requests that slow count as failed; raise the timeout"
+            "slo.p99 ({p99}) is longer than defaults.timeout ({timeout}): requests that slow count \
+             as failed; raise the timeout"
         ));
     }
     let idle = &plan.c10k.idle;
     if let Some(heartbeat) = idle.heartbeat.filter(|heartbeat| *heartbeat > idle.hold) {
         let (heartbeat, hold) = (duration_name(heartbeat), duration_name(idle.hold));
         return refused(format!(
-            "phase3.idle.heartbeat ({heartbeat}) is longer than phase3.idle.hold ({hold}): none would be sent; hold longer or set it to \"off\""
+            "phase3.idle.heartbeat ({heartbeat}) is longer than phase3.idle.hold ({hold}): none \
+             would be sent; hold longer or set it to \"off\""
         ));
     }
     if plan.protocol.has_streams_without_http2() {
@@ -140,7 +142,8 @@ fn combinations(plan: &Plan) -> Checked {
     let runs = cells as u64 * u64::from(repeats);
     if runs > RUNS_MAX {
         return refused(format!(
-            "phases 1 and 2 have {cells} cells with {repeats} repeats each, which is {runs} runs of at most {RUNS_MAX}"
+            "phases 1 and 2 have {cells} cells with {repeats} repeats each, which is {runs} runs \
+             of at most {RUNS_MAX}"
         ));
     }
     Ok(())

@@ -75,7 +75,8 @@ impl JudgedCells {
 
 /// Cells a knee may add to a payload.
 const REFINEMENTS_MAX: usize = 2;
-/// HTTP may be faster than TCP alone allows by this much: the two are not measured at the same time.
+/// HTTP may be faster than TCP alone allows by this much: the two are not measured at the same
+/// time.
 const REFUTED_FROM: f64 = 1.05;
 
 /// Cells of HTTP. Where one of them was faster than TCP alone, the TCP tests are no ceiling: one
@@ -91,8 +92,8 @@ fn drafts(input: &StudyInput<'_>) -> (Vec<Draft>, Option<String>) {
         return (of_baseline, None);
     }
     let note = format!(
-        "HTTP reached {} times what TCP alone says the path carries; something else limited TCP (one stream, pacing, a \
-         CPU), so the ceiling is what the link carries, where that is known",
+        "HTTP reached {} times what TCP alone says the path carries; something else limited TCP \
+         (one stream, pacing, a CPU), so the ceiling is what the link carries, where that is known",
         rounded(most)
     );
     (drafts_below(input, true), Some(note))
@@ -189,8 +190,8 @@ fn share_a_kernel(input: &StudyInput<'_>) -> bool {
     server.is_some() && input.setup.client.boot_id.as_ref() == server
 }
 
-/// What the link allows: of what TCP alone reached on it, unless that is refuted. What TLS and HTTP/2 add to an answer and
-/// take from it is not known.
+/// What the link allows: of what TCP alone reached on it, unless that is refuted. What TLS and
+/// HTTP/2 add to an answer and take from it is not known.
 pub(super) fn ceiling(
     input: &StudyInput<'_>,
     link: Link,
@@ -310,14 +311,15 @@ fn opposite_note(draft: &Draft) -> Option<String> {
         .opposite_share
         .filter(|share| *share > OPPOSITE_SHARE_WARNING)?;
     Some(format!(
-        "requests and acknowledgements take {} of the link at {}: a half-duplex or asymmetric link holds the answers back",
+        "requests and acknowledgements take {} of the link at {}: a half-duplex or asymmetric link \
+         holds the answers back",
         percent(share),
         payload_name(draft.cell.key.payload_bytes)
     ))
 }
 
-/// Cells that narrow the knees most, at most two more for each payload than the plan has; none where the plan
-/// does not want them.
+/// Cells that narrow the knees most, at most two more for each payload than the plan has; none
+/// where the plan does not want them.
 #[must_use]
 pub fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
     if !input.setup.plan.matrix.refine_knee || !input.setup.phases.has(2) {

@@ -14,7 +14,8 @@ const STEPS_OF_OCTAVE: f64 = 4.0;
 /// More points than from one byte to the largest payload.
 const POINTS_MAX: usize = 128;
 
-/// Most answers per second from the smallest payload to the largest; empty with one payload, and where no link is known.
+/// Most answers per second from the smallest payload to the largest; empty with one payload, and
+/// where no link is known.
 pub(super) fn ceiling_curve(input: &StudyInput<'_>, judged: &JudgedCells) -> Vec<CeilingPoint> {
     let cells = &judged.cells;
     let payloads: BTreeSet<u64> = cells
@@ -33,7 +34,8 @@ pub(super) fn ceiling_curve(input: &StudyInput<'_>, judged: &JudgedCells) -> Vec
     let Some(ceiling) = ceiling(input, link, load, judged.is_refuted) else {
         return Vec::new();
     };
-    // A head differs from the usual one by the same lines whatever the payload, and its length has digits of its own.
+    // A head differs from the usual one by the same lines whatever the payload, and its length has
+    // digits of its own.
     let (header_bytes, payload_bytes) = response_bytes(&cell.key, load);
     let usual_bytes = usual_header_bytes(payload_bytes);
     let head_of = |payload_bytes| {
@@ -70,7 +72,8 @@ pub(super) fn ceiling_missing(input: &StudyInput<'_>, judged: &JudgedCells) -> O
     } else if input.setup.client.is_loopback {
         "both ends are one host, so no link lies between them"
     } else if input.link(&[], judged.is_refuted).is_none() {
-        "the speed of the link is not known (a virtual device names none), and TCP alone was not measured; --line-rate names it"
+        "the speed of the link is not known (a virtual device names none), and TCP alone was not \
+         measured; --line-rate names it"
     } else {
         "no answer was measured"
     };

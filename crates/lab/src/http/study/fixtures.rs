@@ -1,9 +1,11 @@
-//! A published experiment as runs: a gigabit between two small hosts, payloads of 1, 10 and 100 KiB.
+//! A published experiment as runs: a gigabit between two small hosts, payloads of 1, 10 and 100
+//! KiB.
 //!
-//! Published are the best throughput of each payload in MB/s of bodies (103.8, 115.5, 117.5), that of 1 KiB with 16
-//! connections (47.5), the server's CPU time in phase 1 (382, 73 and 13 % of a core), and that 1024 connections are
-//! network-bound and only wait. Everything else is a model: throughput of the other cells is the best or just below it,
-//! latency follows Little's law, the server has eight CPUs, its time is in proportion to the answers.
+//! Published are the best throughput of each payload in MB/s of bodies (103.8, 115.5, 117.5), that
+//! of 1 KiB with 16 connections (47.5), the server's CPU time in phase 1 (382, 73 and 13 % of a
+//! core), and that 1024 connections are network-bound and only wait. Everything else is a model:
+//! throughput of the other cells is the best or just below it, latency follows Little's law, the
+//! server has eight CPUs, its time is in proportion to the answers.
 
 use linerate_model::http::{Baseline, CellKey, CellRun, Environment, Phase, Study};
 

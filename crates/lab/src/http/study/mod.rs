@@ -1,7 +1,7 @@
 //! A whole experiment, judged, from whatever runs there are.
 //!
-//! Called after every run as well, for the report an interruption leaves behind: it takes any set of runs, has no state
-//! and reads every run a fixed number of times.
+//! Called after every run as well, for the report an interruption leaves behind: it takes any set
+//! of runs, has no state and reads every run a fixed number of times.
 
 mod cells;
 mod curve;
@@ -88,8 +88,8 @@ pub struct StudyInput<'a> {
 }
 
 impl StudyInput<'_> {
-    /// The link with the segments of these runs. Where its speed is not known, it carries what TCP alone reached, unless that
-    /// is refuted.
+    /// The link with the segments of these runs. Where its speed is not known, it carries what TCP
+    /// alone reached, unless that is refuted.
     fn link(&self, runs: &[CellRun], is_refuted: bool) -> Option<Link> {
         if let Some(link) = self.setup.link() {
             return Some(link.with_segments_of(runs));

@@ -1,4 +1,5 @@
-//! What the report says in sentences: one for each chapter, defects of the path, demands and whether they are met.
+//! What the report says in sentences: one for each chapter, defects of the path, demands and
+//! whether they are met.
 
 use linerate_model::http::{Baseline, Cell, Idle, LossWithoutLoad, MemoryLine, Pass, Phase, Row};
 use linerate_model::stored_name;
@@ -14,8 +15,9 @@ use crate::http::units::{
 /// Least share of what the link carries.
 const GOODPUT_MIN: f64 = 0.9;
 
-/// Defects of a path without load; empty for a clean one. With a defect, results of HTTP describe the path more than the
-/// server. TCP alone fills the queues of any path, so segments that it sends again are no defect.
+/// Defects of a path without load; empty for a clean one. With a defect, results of HTTP describe
+/// the path more than the server. TCP alone fills the queues of any path, so segments that it sends
+/// again are no defect.
 #[must_use]
 pub fn path_defects(baseline: &[Baseline]) -> Vec<String> {
     let lossy = baseline
@@ -34,15 +36,16 @@ pub fn path_defects(baseline: &[Baseline]) -> Vec<String> {
     lossy.collect()
 }
 
-/// TCP tests that reach less than the link carries: the path is slower than its first link, or something limits TCP.
+/// TCP tests that reach less than the link carries: the path is slower than its first link, or
+/// something limits TCP.
 #[must_use]
 pub fn slow_tests(baseline: &[Baseline]) -> Vec<String> {
     let slow = |test: &Baseline| {
         let share = test.of_theory.filter(|share| *share < GOODPUT_MIN)?;
         let (name, rate) = (test_name(test), rate_name(test.goodput_bps));
         Some(format!(
-            "{name}: {rate}, {} of what the link carries; the path has a slower link, or a shaper, or a host limits TCP \
-             (`linerate doctor`)",
+            "{name}: {rate}, {} of what the link carries; the path has a slower link, or a shaper, \
+             or a host limits TCP (`linerate doctor`)",
             percent(share)
         ))
     };

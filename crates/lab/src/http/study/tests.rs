@@ -215,7 +215,8 @@ fn knees_are_refined_twice_at_most_and_only_if_planned() {
         .iter()
         .map(|key| (key.payload_bytes / KIB, key.connections))
         .collect();
-    // Between 16 and 64 for small answers; 16 connections are the fewest of the others and wait already.
+    // Between 16 and 64 for small answers; 16 connections are the fewest of the others and wait
+    // already.
     assert_eq!(added, [(1, 32)]);
     for connections in [31, 33] {
         let mut run = owned.kept.runs[0].clone();
@@ -370,6 +371,7 @@ fn sections_have_a_sentence_each() {
     );
     assert_eq!(
         whole,
-        "Best stable: 1k with 64 connections (network-bound), 10k with 16 connections (network-bound), 100k with 16 connections (network-bound)."
+        "Best stable: 1k with 64 connections (network-bound), 10k with 16 connections \
+         (network-bound), 100k with 16 connections (network-bound)."
     );
 }

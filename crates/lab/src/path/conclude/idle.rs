@@ -56,7 +56,8 @@ pub(super) fn rpm_of(foreign: &ConcurrentProbes, in_band: &[ProbeSample]) -> Res
     )
 }
 
-/// Score of a call that meets what these probes met, in the worse direction. `None` where too few of them arrived.
+/// Score of a call that meets what these probes met, in the worse direction. `None` where too few
+/// of them arrived.
 pub(super) fn mos_of(context: &Context<'_>, probes: &[ProbeSample]) -> Option<f64> {
     let rtt = round_trips(probes);
     let all = rtt.n.saturating_add(rtt.lost).max(1);

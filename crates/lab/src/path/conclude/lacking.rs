@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use linerate_model::path::{PhaseKind, PhaseResult, absent};
 
-/// Measures without a value. The first reason for one counts; one of a phase names the phase unless all phases that have
-/// the figure lack it for the same reason.
+/// Measures without a value. The first reason for one counts; one of a phase names the phase unless
+/// all phases that have the figure lack it for the same reason.
 #[derive(Debug, Default)]
 pub(super) struct Absent {
     whole: BTreeMap<String, String>,

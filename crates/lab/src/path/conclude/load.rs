@@ -110,7 +110,8 @@ fn load_phase(context: &Context<'_>, phase: &PhaseResult, absent: &mut Absent) -
     load
 }
 
-/// A load that is not the one that was to be: a direction moved nothing. Delays beside it are those of another load.
+/// A load that is not the one that was to be: a direction moved nothing. Delays beside it are those
+/// of another load.
 fn without_delays(context: &Context<'_>, phase: &PhaseResult) -> LoadPhase {
     let mut load = LoadPhase::new(phase.spec.kind, Confidence::Low);
     load.deviations = deviations(context, phase, false);
@@ -199,8 +200,8 @@ fn window(phase: &PhaseResult) -> LoadWindow {
         .map_or(without_warm_up, |load| load.window)
 }
 
-/// Payload rate of a direction at its receiver over the part of a load that counts, bit/s; `None` without samples there, and where
-/// no byte arrived in the whole load.
+/// Payload rate of a direction at its receiver over the part of a load that counts, bit/s; `None`
+/// without samples there, and where no byte arrived in the whole load.
 #[must_use]
 pub fn goodput_bps(phase: &PhaseResult, direction: PathDirection) -> Option<f64> {
     let has_moved = series::arrived_bytes(phase, direction) > 0;
@@ -250,8 +251,8 @@ fn direction_rate(
     }
 }
 
-/// A rate within what the sender was allowed. A part of a load begins and ends anywhere between two bursts, and what waited
-/// before it is received in it.
+/// A rate within what the sender was allowed. A part of a load begins and ends anywhere between two
+/// bursts, and what waited before it is received in it.
 fn at_most_its_rate(phase: &PhaseResult, found_bps: f64) -> f64 {
     phase
         .spec
@@ -288,7 +289,8 @@ fn plausible(
             limit: format!("{sent} B sent"),
         });
     }
-    // What this end's kernel confirms is plausible on every link: the rate of a virtual one means nothing.
+    // What this end's kernel confirms is plausible on every link: the rate of a virtual one means
+    // nothing.
     let confirmed_bps = rate(own, direction, window(phase)).unwrap_or_default();
     match context.input.ceiling_facts(direction).link_bps {
         Some(link_bps) if found_bps > LINK_SHARE_MAX * link_bps.max(confirmed_bps) => {
@@ -460,7 +462,8 @@ fn by_dscp(phase: &PhaseResult) -> Vec<(u8, Delay)> {
         .collect()
 }
 
-/// CPUs that were busy on average with this process, and with that of the other end. An end without CPU time did not count it.
+/// CPUs that were busy on average with this process, and with that of the other end. An end without
+/// CPU time did not count it.
 fn cpu_cores(phase: &PhaseResult) -> Option<(f64, Option<f64>)> {
     let cores = |cpu_ns: u64, elapsed_ns: u64| {
         (elapsed_ns > 0 && cpu_ns > 0).then(|| ns_to_s(cpu_ns) / ns_to_s(elapsed_ns))

@@ -142,7 +142,8 @@ pub fn conclude(input: &ConcludeInput) -> PathReport {
     report
 }
 
-/// The input without probes whose times are impossible, and their number; `None` where there are none.
+/// The input without probes whose times are impossible, and their number; `None` where there are
+/// none.
 pub(super) fn without_impossible(input: &ConcludeInput) -> Option<(ConcludeInput, u64)> {
     let wrong = |samples: &[ProbeSample]| {
         samples.iter().filter(|sample| !is_possible(sample)).count() as u64

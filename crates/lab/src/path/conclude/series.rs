@@ -15,7 +15,8 @@ pub(super) fn bytes_of(sample: &LoadSample, direction: PathDirection) -> u64 {
     }
 }
 
-/// Samples of the end that receives in this direction; those of this end where the other one sent none.
+/// Samples of the end that receives in this direction; those of this end where the other one sent
+/// none.
 pub(super) fn receiver(phase: &PhaseResult, direction: PathDirection) -> &[LoadSample] {
     match (&phase.remote, direction) {
         (Some(remote), PathDirection::Up) if !remote.load.is_empty() => &remote.load,
@@ -23,7 +24,8 @@ pub(super) fn receiver(phase: &PhaseResult, direction: PathDirection) -> &[LoadS
     }
 }
 
-/// Bytes of a direction that arrived, by the samples of its receiver; without any, by the streams of this end.
+/// Bytes of a direction that arrived, by the samples of its receiver; without any, by the streams
+/// of this end.
 pub(in crate::path) fn arrived_bytes(phase: &PhaseResult, direction: PathDirection) -> u64 {
     match receiver(phase, direction).last() {
         Some(last) => bytes_of(last, direction),
@@ -31,7 +33,8 @@ pub(in crate::path) fn arrived_bytes(phase: &PhaseResult, direction: PathDirecti
     }
 }
 
-/// Bytes of a direction at a time, linear between two samples; what was moved in all after the last.
+/// Bytes of a direction at a time, linear between two samples; what was moved in all after the
+/// last.
 pub(super) fn bytes_at(samples: &[LoadSample], direction: PathDirection, at_ns: u64) -> f64 {
     let behind = samples.partition_point(|sample| sample.at_ns <= at_ns);
     let before = behind
@@ -73,7 +76,8 @@ pub(super) fn merged(phase: &PhaseResult) -> Vec<LoadSample> {
     phase.local.load.iter().step_by(step).map(at).collect()
 }
 
-/// Round trips over time. Of more points than a report holds, those next to each other become the worst of them.
+/// Round trips over time. Of more points than a report holds, those next to each other become the
+/// worst of them.
 pub(super) fn round_trips(phase: &PhaseResult, started_ns: u64) -> Vec<(u64, Option<i64>)> {
     let size = phase.udp.len().div_ceil(POINTS_MAX).max(1);
     let point = |samples: &[linerate_model::path::ProbeSample]| {

@@ -4,8 +4,9 @@
 //! over     = factor *("," factor)
 //! factor   = name | name "=" low ".." high | name "=" level *("," level)
 //! ```
-//! A word behind a comma that is no factor's name is a further level of the factor before it, so that lists need no
-//! other separator. A factor that was read is printed as text that is read as the same factor.
+//! A word behind a comma that is no factor's name is a further level of the factor before it, so
+//! that lists need no other separator. A factor that was read is printed as text that is read as
+//! the same factor.
 
 mod amount;
 

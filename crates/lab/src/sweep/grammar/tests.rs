@@ -56,9 +56,9 @@ fn factors_with_and_without_levels() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     let refused = ";,;x;streams=;streams=4;streams=0..4;streams=1..129;streams=8..8;streams=1..2,3;streams=3,1..2;streams=4,4;streams=1,129;streams=1...4;\
-        streams=-1..4;streams=+1..4;streams,streams;length=1..2M;window=1..2K;rate=1..10G;\
-        rate=99999999999999999999..1;rate=1G..99999999T;congestion=cubic;congestion=cubic,cubic;congestion=a b,c;\
-        affinity=x,1;affinity=0,1024;affinity=0/,1;cubic,congestion;congestion,cubic;window=64K..é";
+                   streams=-1..4;streams=+1..4;streams,streams;length=1..2M;window=1..2K;rate=1..10G;\
+                   rate=99999999999999999999..1;rate=1G..99999999T;congestion=cubic;congestion=cubic,cubic;congestion=a b,c;\
+                   affinity=x,1;affinity=0,1024;affinity=0/,1;cubic,congestion;congestion,cubic;window=64K..é";
     for text in refused.split(';') {
         assert!(one(text).is_err(), "{text}");
     }
