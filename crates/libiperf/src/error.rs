@@ -15,7 +15,8 @@ static i_errno: AtomicI32 = AtomicI32::new(0);
 /// The last failure with its cause, which the number lacks.
 static LAST: Mutex<Option<Failure>> = Mutex::new(None);
 
-/// Stores a failure; reports alone have other words for the end of a connection. Returns what a function that failed returns.
+/// Stores a failure; reports alone have other words for the end of a connection. Returns what a
+/// function that failed returns.
 pub(crate) fn fail(mut failure: Failure) -> i32 {
     if failure.kind == FailureKind::PeerClosed {
         failure.message = ErrorCode::CtrlClose.message(None);

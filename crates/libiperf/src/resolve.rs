@@ -1,4 +1,5 @@
-//! From what was set to what is to be done, with the bounds of iperf3's command line, and back from a command line.
+//! From what was set to what is to be done, with the bounds of iperf3's command line, and back from
+//! a command line.
 
 use std::ffi::{c_char, c_int};
 use std::ops::RangeInclusive;

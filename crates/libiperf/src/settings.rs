@@ -146,7 +146,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Defaults for what a client decides about a test; addresses, output and logins stay, as after a test of the original.
+    /// Defaults for what a client decides about a test; addresses, output and logins stay, as after
+    /// a test of the original.
     pub(crate) fn reset(&mut self) {
         let old = std::mem::take(self);
         *self = Self {

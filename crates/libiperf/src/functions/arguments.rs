@@ -12,8 +12,8 @@ use crate::error::{fail, fail_with};
 use crate::functions::run::open_log;
 use crate::test::{Test, change, read};
 
-/// Takes the settings of an iperf3 command line; the first word is the name of the program. A command line that requests a
-/// text alone prints it and fails with `IENOROLE`.
+/// Takes the settings of an iperf3 command line; the first word is the name of the program. A
+/// command line that requests a text alone prints it and fails with `IENOROLE`.
 #[unsafe(no_mangle)]
 extern "C" fn iperf_parse_arguments(test: Option<&Test>, count: c_int, words: Words) -> c_int {
     guard(-1, || {

@@ -105,7 +105,8 @@ impl EventSink for LastFailure {
     }
 }
 
-/// Reports go to the standard output of the program, or to a file, and those in JSON to `copy` as well.
+/// Reports go to the standard output of the program, or to a file, and those in JSON to `copy` as
+/// well.
 fn output(options: &OutputOptions, copy: &Captured) -> Result<Output, Failure> {
     let copy = options.json.then(|| copy.clone());
     Ok(match options.logfile.as_deref() {

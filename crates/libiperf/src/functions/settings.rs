@@ -63,8 +63,8 @@ numbers! {
     idle_timeout_s: c_int, iperf_get_test_idle_timeout, iperf_set_test_idle_timeout;
 }
 
-/// Exports `getter` and `setter` of each field that is a string. A pointer from a getter is valid until the field is set or
-/// the test is freed.
+/// Exports `getter` and `setter` of each field that is a string. A pointer from a getter is valid
+/// until the field is set or the test is freed.
 macro_rules! strings {
     ($($($field:ident).+, $($getter:ident)?, $($setter:ident)?;)*) => {
         $(strings!(@one ($($field).+), $($getter)?, $($setter)?);)*

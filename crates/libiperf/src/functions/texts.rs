@@ -9,8 +9,8 @@ use linerate_boundary::{Kept, guard};
 
 use crate::error::text;
 
-/// Name and release of the program that this library follows; a `char` array to C. Its size is the one of the original's,
-/// because programs that use it contain a copy of that size.
+/// Name and release of the program that this library follows; a `char` array to C. Its size is the
+/// one of the original's, because programs that use it contain a copy of that size.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 static version: [u8; NAME.len() + FOLLOWS.len() + 1] = joined(NAME, FOLLOWS);

@@ -1,5 +1,6 @@
-//! Parts of the original's engine that its interface contains: steps of a test, streams, timers, and results of streams. This
-//! engine has other parts, and a program that calls one of these gets its error. They take any arguments, which C permits.
+//! Parts of the original's engine that its interface contains: steps of a test, streams, timers,
+//! and results of streams. This engine has other parts, and a program that calls one of these gets
+//! its error. They take any arguments, which C permits.
 
 use std::ffi::{c_double, c_int, c_long, c_void};
 
@@ -38,7 +39,8 @@ unavailable! {
     c_int = -1, Unimp: iperf_get_control_socket;
     c_int = 0, Unimp: iperf_get_control_socket_mss;
     () = (), Unimp: iperf_set_control_socket;
-    // The process is the program's: its signals, its CPUs, its file with the process id, its usage text.
+    // The process is the program's: its signals, its CPUs, its file with the process id, its usage
+    // text.
     () = (), Unimp: iperf_catch_sigend usage usage_long;
     c_int = -1, Affinity: iperf_setaffinity iperf_clearaffinity;
     c_int = -1, PidFile: iperf_create_pidfile iperf_delete_pidfile;

@@ -1,4 +1,5 @@
-//! Functions with a variable number of arguments: each is a jump to its half in C, with all arguments in their places.
+//! Functions with a variable number of arguments: each is a jump to its half in C, with all
+//! arguments in their places.
 
 use std::arch::naked_asm;
 
