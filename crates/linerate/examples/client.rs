@@ -1,7 +1,8 @@
-//! Tests the path to a server for one second and prints what each interval and the whole test received.
+//! Tests the path to a server for one second and prints what each interval and the whole test
+//! received.
 //!
-//! `cargo run --example client -- HOST [PORT]`; without an argument the server runs in this process, on the loopback
-//! interface.
+//! `cargo run --example client -- HOST [PORT]`; without an argument the server runs in this
+//! process, on the loopback interface.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

@@ -1,4 +1,5 @@
-//! Reads the settings and counters of this host and prints what limits its network, with the commands that change it.
+//! Reads the settings and counters of this host and prints what limits its network, with the
+//! commands that change it.
 //!
 //! `cargo run --example diagnose`; nothing is changed.
 #![allow(clippy::print_stdout)]

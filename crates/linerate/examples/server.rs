@@ -15,7 +15,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         vec![AccessSource::Network("127.0.0.0/8".parse()?)],
         Vec::new(),
     );
-    // Port 0 lets the kernel choose; the server listens when `start` returns and runs in a thread of its own.
+    // Port 0 lets the kernel choose; the server listens when `start` returns and runs in a thread
+    // of its own.
     let server = Server::start(Some("127.0.0.1".to_owned()), 0, access)?;
     println!("serving on port {}", server.port());
 

@@ -1,7 +1,7 @@
 //! Compares numbers of streams over the path to a server and prints the best one.
 //!
-//! `cargo run --example sweep -- HOST [PORT]`; without an argument the server runs in this process, on the loopback
-//! interface, and the runs are short.
+//! `cargo run --example sweep -- HOST [PORT]`; without an argument the server runs in this process,
+//! on the loopback interface, and the runs are short.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

@@ -38,7 +38,8 @@ impl Client {
         Self { spec }
     }
 
-    /// `test` against the server at `port` of `host`, a name or an address, with the defaults of this end.
+    /// `test` against the server at `port` of `host`, a name or an address, with the defaults of
+    /// this end.
     #[must_use]
     pub fn to(host: &str, port: u16, test: TestSpec) -> Self {
         let mut local = LocalOptions::default();
@@ -48,8 +49,8 @@ impl Client {
         Self::new(spec)
     }
 
-    /// Runs the test. The outcome of the result is an error when the server cannot be reached or refuses, either end fails,
-    /// or the test is interrupted.
+    /// Runs the test. The outcome of the result is an error when the server cannot be reached or
+    /// refuses, either end fails, or the test is interrupted.
     pub fn run(&self, interrupts: &dyn Interrupts) -> ClientResult {
         self.observe(&mut (), interrupts)
     }
@@ -59,8 +60,8 @@ impl Client {
         traced(client::run(&self.spec, sink, interrupts))
     }
 
-    /// Runs the test with a writer of reports. With `want_peer_facts` in the specification the report ends with a
-    /// diagnosis; `is_verbose` shows all of it.
+    /// Runs the test with a writer of reports. With `want_peer_facts` in the specification the
+    /// report ends with a diagnosis; `is_verbose` shows all of it.
     pub fn report(
         &self,
         report: &mut dyn TestReport,

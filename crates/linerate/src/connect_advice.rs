@@ -30,7 +30,8 @@ pub(crate) const CONTROL_SERVER: Expected = Expected {
     uses_udp: false,
 };
 
-/// The reason with its object, `HOST:PORT`, and what to try; as it is where nothing is known to try.
+/// The reason with its object, `HOST:PORT`, and what to try; as it is where nothing is known to
+/// try.
 pub(crate) fn connect_failure(reason: &str, host: &str, port: u16, expected: Expected) -> String {
     let object = if host.contains(':') {
         format!("[{host}]:{port}")
@@ -85,26 +86,26 @@ mod tests {
             (
                 "10.0.0.2:5201: Connection refused",
                 "10.0.0.2",
-                "10.0.0.2:5201: Connection refused; is `linerate serve` (or `iperf3 -s`) running there, and are TCP and UDP \
-                 port 5201 open?",
+                "10.0.0.2:5201: Connection refused; is `linerate serve` (or `iperf3 -s`) running \
+                 there, and are TCP and UDP port 5201 open?",
             ),
             (
                 "unable to connect: Connection refused",
                 "lab",
-                "lab:5201: unable to connect: Connection refused; is `linerate serve` (or `iperf3 -s`) running there, and \
-                 are TCP and UDP port 5201 open?",
+                "lab:5201: unable to connect: Connection refused; is `linerate serve` (or `iperf3 \
+                 -s`) running there, and are TCP and UDP port 5201 open?",
             ),
             (
                 "connection timed out",
                 "2001:db8::1",
-                "[2001:db8::1]:5201: connection timed out; is the host up, is `linerate serve` (or `iperf3 -s`) running \
-                 there, and are TCP and UDP port 5201 open in its firewall?",
+                "[2001:db8::1]:5201: connection timed out; is the host up, is `linerate serve` (or \
+                 `iperf3 -s`) running there, and are TCP and UDP port 5201 open in its firewall?",
             ),
             (
                 "unable to connect: [fe80::1]:5201: Invalid argument",
                 "fe80::1",
-                "unable to connect: [fe80::1]:5201: Invalid argument; a link-local address needs the device of this host: \
-                 fe80::1%eth0 (`ip -6 address` lists the devices)",
+                "unable to connect: [fe80::1]:5201: Invalid argument; a link-local address needs \
+                 the device of this host: fe80::1%eth0 (`ip -6 address` lists the devices)",
             ),
             (
                 "[fe80::1%9]:5201: Invalid argument",

@@ -349,7 +349,8 @@ impl History {
     }
 }
 
-/// Parses an age (`7d`, `12h`, `30m`) or a date, as ms since 1970. A date begins in the zone of this host.
+/// Parses an age (`7d`, `12h`, `30m`) or a date, as ms since 1970. A date begins in the zone of
+/// this host.
 ///
 /// # Errors
 /// Text that is neither.

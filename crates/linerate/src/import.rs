@@ -56,8 +56,8 @@ impl fmt::Display for FileImport {
     }
 }
 
-/// Adds the runs in a file, `-` for the standard input, to the history of `store`, of `LINERATE_STORE`, or of the user. All of
-/// them get the labels, also those that the history has.
+/// Adds the runs in a file, `-` for the standard input, to the history of `store`, of
+/// `LINERATE_STORE`, or of the user. All of them get the labels, also those that the history has.
 ///
 /// # Errors
 /// No place for the history, a file that cannot be read, or one without a report.
@@ -195,7 +195,8 @@ fn run_id(source_key: &str, started_unix_ms: u64) -> RunId {
     RunId::new(started_unix_ms, std::array::from_fn(byte))
 }
 
-/// Record and totals of the only test in a report that was written now; `None` where the report has none that ended.
+/// Record and totals of the only test in a report that was written now; `None` where the report has
+/// none that ended.
 pub(crate) fn record_of(report: &str) -> Option<(RunRecord, Summary)> {
     let contents = import(None, report, &|_| 0).ok()?;
     let [test] = contents.tests.as_slice() else {
@@ -272,7 +273,8 @@ fn path_run(path: &ImportedPath, written_ms: u64) -> RunRecord {
     with_trial(record, trial)
 }
 
-/// A record without its trial. Without a time of its own the test started when the file was written.
+/// A record without its trial. Without a time of its own the test started when the file was
+/// written.
 fn head(
     source_key: &str,
     started_unix_ms: Option<u64>,

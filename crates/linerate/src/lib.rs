@@ -1,6 +1,7 @@
 //! Network throughput tests and diagnosis as a library.
 //!
-//! * [`Client`] runs a test against an iperf3 server and returns its totals; [`Server`] serves such tests.
+//! * [`Client`] runs a test against an iperf3 server and returns its totals; [`Server`] serves such
+//!   tests.
 //! * [`diagnose()`] reads this host, or saved facts, and reports what limits it.
 //! * [`sweep()`] finds the best setting of a path; [`http`] serves and loads HTTP.
 //! * [`path`] examines a path: rate, latency under load, loss by place, verdict.
@@ -11,15 +12,17 @@
 //! * [`report`](report::report) writes a report of recorded runs.
 //! * [`history`] lists, shows and keeps records of runs.
 //! * [`live`] is the state of what runs; [`view`] draws it on a terminal.
-//! * [`command_line`] parses the command lines of iperf3 and iperf 2; [`server::service`] is `linerate serve`.
+//! * [`command_line`] parses the command lines of iperf3 and iperf 2; [`server::service`] is
+//!   `linerate serve`.
 //!
 //! # Embedding
 //!
-//! A test runs in the thread that calls it, and returns when it has ended and all of its threads have. Nothing here ends the
-//! process, installs a handler of a signal, or keeps state outside the values that the caller holds. What a process shares is
-//! changed where a function states it: a server raises the soft limit of descriptors (`RLIMIT_NOFILE`, getrlimit(2)), and a
-//! test that names a CPU pins the process while it runs. [`server::service`], [`view`] and [`watch`] are parts of the program:
-//! they read signals.
+//! A test runs in the thread that calls it, and returns when it has ended and all of its threads
+//! have. Nothing here ends the process, installs a handler of a signal, or keeps state outside the
+//! values that the caller holds. What a process shares is changed where a function states it: a
+//! server raises the soft limit of descriptors (`RLIMIT_NOFILE`, getrlimit(2)), and a test that
+//! names a CPU pins the process while it runs. [`server::service`], [`view`] and [`watch`] are
+//! parts of the program: they read signals.
 //!
 //! A client reports each event as it happens, and another thread can end it:
 //!
@@ -84,13 +87,15 @@
 //! # }
 //! ```
 //!
-//! The folder `examples` holds a client, a server, a diagnosis and a sweep. Rates are in bit/s, amounts in bytes and times in
-//! ns unless a name or a type states another unit. A value that could not be measured is `None`.
+//! The folder `examples` holds a client, a server, a diagnosis and a sweep. Rates are in bit/s,
+//! amounts in bytes and times in ns unless a name or a type states another unit. A value that could
+//! not be measured is `None`.
 //!
 //! # Versions
 //!
-//! Inputs, results and events that may get fields or variants are `#[non_exhaustive]`. Inputs come from `Default` or from a
-//! constructor that takes what they cannot be without; the rest is assigned:
+//! Inputs, results and events that may get fields or variants are `#[non_exhaustive]`. Inputs come
+//! from `Default` or from a constructor that takes what they cannot be without; the rest is
+//! assigned:
 //!
 //! ```
 //! use linerate::model::TestSpec;
@@ -102,14 +107,14 @@
 //!
 //! Exhaustive are closed sets such as [`Direction`](model::Direction), small fixed values such as
 //! [`Interval`](model::numbers::Interval), what the protocol of a path test exchanges
-//! ([`PhaseResult`](model::path::PhaseResult) and its parts), and when a load of HTTP requests sends
-//! ([`Mode`](model::http::Mode) and [`Arrivals`](model::http::Arrivals)). `make semver` compares the interface with the
-//! last commit.
+//! ([`PhaseResult`](model::path::PhaseResult) and its parts), and when a load of HTTP requests
+//! sends ([`Mode`](model::http::Mode) and [`Arrivals`](model::http::Arrivals)). `make semver`
+//! compares the interface with the last commit.
 //!
 //! # Features
 //!
-//! Control threads emit [`tracing`] events at level `debug`: connection accepted, dialect recognised, admission decided,
-//! state sent, test ended.
+//! Control threads emit [`tracing`] events at level `debug`: connection accepted, dialect
+//! recognised, admission decided, state sent, test ended.
 //!
 //! Without the feature `full` what is left is the drop-in part. Modules whose types it needs have a
 //! counterpart in the folder `absent`, which refuses what the build leaves out.

@@ -7,7 +7,8 @@ pub(crate) fn scope_advice(host: &str) -> Option<String> {
     let address: Ipv6Addr = host.trim_matches(['[', ']']).parse().ok()?;
     address.is_unicast_link_local().then(|| {
         format!(
-            "a link-local address needs the device of this host: {address}%eth0 (`ip -6 address` lists the devices)"
+            "a link-local address needs the device of this host: {address}%eth0 (`ip -6 address` \
+             lists the devices)"
         )
     })
 }

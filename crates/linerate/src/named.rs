@@ -7,7 +7,8 @@ use crate::Error;
 use crate::history::error;
 use crate::import::runs_in;
 
-/// The records of a name. A file may be a record, a page of one, or any report that can be imported.
+/// The records of a name. A file may be a record, a page of one, or any report that can be
+/// imported.
 ///
 /// # Errors
 /// A name of no run, and a file that cannot be read or has no run.

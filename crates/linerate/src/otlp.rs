@@ -44,7 +44,8 @@ fn post(url: &Target, path: &str, body: &str) -> Result<(), String> {
         .next()
         .ok_or_else(|| format!("{}: no address", url.host))?;
     let request = format!(
-        "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: \
+         {}\r\nConnection: close\r\n\r\n{body}",
         url.authority(),
         body.len()
     );

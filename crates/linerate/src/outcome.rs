@@ -14,7 +14,8 @@ pub enum Outcome {
     NotCompleted,
     /// The request is invalid; nothing was run. In a drop-in mode this is [`Self::NotCompleted`].
     Usage,
-    /// A check before the experiment failed, or a diagnosis found something of the severity that was asked for.
+    /// A check before the experiment failed, or a diagnosis found something of the severity that
+    /// was asked for.
     CheckFailed,
     /// The server does not answer or refuses the connection.
     Unreachable,

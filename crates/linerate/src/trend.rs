@@ -10,7 +10,8 @@ use linerate_store::{Filter, Place, Sort, Store};
 use crate::Error;
 use crate::compare::{from_store, host_rules};
 
-/// The trend of a measure, of the primary one without a name; of tests that measured both directions that of each.
+/// The trend of a measure, of the primary one without a name; of tests that measured both
+/// directions that of each.
 ///
 /// # Errors
 /// A name of no or several runs, a run that belongs to no path, and a store that cannot be read.

@@ -52,8 +52,9 @@ pub struct Unsound {
     pub failure: Failure,
 }
 
-/// Tests this machine against itself: TCP and UDP, both directions. `begin` is called with the title of each test, whose
-/// report goes to standard output. Returns what arrived, the TCP tests first.
+/// Tests this machine against itself: TCP and UDP, both directions. `begin` is called with the
+/// title of each test, whose report goes to standard output. Returns what arrived, the TCP tests
+/// first.
 ///
 /// # Errors
 /// The first test that fails or delivers impossible counts.

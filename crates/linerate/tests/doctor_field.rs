@@ -1,5 +1,6 @@
-//! Goal: what people paste when a link is slow gets the answer that a reader of it knows. Method: `fixtures/field`, each input
-//! with what the first lines of the report must contain, and what no line may contain.
+//! Goal: what people paste when a link is slow gets the answer that a reader of it knows. Method:
+//! `fixtures/field`, each input with what the first lines of the report must contain, and what no
+//! line may contain.
 
 use std::path::{Path, PathBuf};
 
@@ -221,7 +222,8 @@ fn judged(input: &str) -> Diagnosis {
         .unwrap_or_else(|error| panic!("{input}: {error}"))
 }
 
-/// The report on lines as long as they need, and the part of it before what else was found and checked.
+/// The report on lines as long as they need, and the part of it before what else was found and
+/// checked.
 fn report(diagnosis: &Diagnosis) -> (String, String) {
     let text = doctor::text(
         diagnosis,
@@ -286,7 +288,8 @@ fn reports_from_the_field_get_their_answer() {
 
 #[test]
 fn nothing_is_fine_of_which_lines_were_not_understood() {
-    let text = "$ tc -s qdisc show dev eth0\nqdisc fq_codel 0: root refcnt 2 limit 10240p flows 1024\n Sent 9 bytes 1 pkt (dropped 0, overlimits 0 requeues 0)\n\
+    let text = "$ tc -s qdisc show dev eth0\nqdisc fq_codel 0: root refcnt 2 limit 10240p flows \
+                1024\n Sent 9 bytes 1 pkt (dropped 0, overlimits 0 requeues 0)\n\
                 $ tc -s class show dev eth0\nclass strange of a later release\n";
     let file = tempfile::NamedTempFile::new().expect("a file");
     for (text, is_fine) in [

@@ -1,5 +1,6 @@
-//! Goal: recorded and published outputs of commands lead to exactly the findings that are expected of them. Method:
-//! import every case of `fixtures/doctor`, judge it, and compare with `expected.json`.
+//! Goal: recorded and published outputs of commands lead to exactly the findings that are expected
+//! of them. Method: import every case of `fixtures/doctor`, judge it, and compare with
+//! `expected.json`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

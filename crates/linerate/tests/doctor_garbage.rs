@@ -1,5 +1,5 @@
-//! Goal: no text makes the importers or the rules fail, and the order of blocks does not matter. Method: recorded outputs
-//! that are cut, mixed and spoiled at random.
+//! Goal: no text makes the importers or the rules fail, and the order of blocks does not matter.
+//! Method: recorded outputs that are cut, mixed and spoiled at random.
 
 use std::path::Path;
 

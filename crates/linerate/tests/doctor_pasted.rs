@@ -1,5 +1,6 @@
-//! Goal: what mail programs, chats and terminals do to pasted text changes no diagnosis, and several files of one host are
-//! judged together. Method: every recorded output, decorated in each way.
+//! Goal: what mail programs, chats and terminals do to pasted text changes no diagnosis, and
+//! several files of one host are judged together. Method: every recorded output, decorated in each
+//! way.
 
 use std::path::Path;
 
@@ -149,7 +150,8 @@ fn files_are_one_host_unless_they_contradict() {
             .map(|snapshot| snapshot.host)
             .collect()
     };
-    let ring = "Ring parameters for eth0:\nPre-set maximums:\nRX: 4096\nCurrent hardware settings:\nRX: 256\n";
+    let ring = "Ring parameters for eth0:\nPre-set maximums:\nRX: 4096\nCurrent hardware \
+                settings:\nRX: 256\n";
     let statistics = "### cmd=ethtool -S eth0\nNIC statistics:\n     rx_missed_errors: 50\n";
     let files = [("ring", ring), ("statistics", statistics)];
     assert_eq!(hosts(&files), ["host"]);
@@ -175,7 +177,9 @@ fn files_are_one_host_unless_they_contradict() {
     );
     let end = |local: &str, remote: &str| {
         format!(
-            "Connecting to host x, port 5201\n[  5] local {local} port 40000 connected to {remote} port 5201\n[  5]   0.00-10.00  sec  1.09 GBytes   941 Mbits/sec                  receiver\n"
+            "Connecting to host x, port 5201\n[  5] local {local} port 40000 connected to {remote} \
+             port 5201\n[  5]   0.00-10.00  sec  1.09 GBytes   941 Mbits/sec                  \
+             receiver\n"
         )
     };
     let (one, two) = (end("192.0.2.1", "192.0.2.2"), end("192.0.2.2", "192.0.2.1"));

@@ -1,5 +1,5 @@
-//! Goal: reports of iperf3, iperf 2 and speed tests mean what a reader of them knows. Method: `fixtures/field/reports`, each input
-//! with its answer or its values.
+//! Goal: reports of iperf3, iperf 2 and speed tests mean what a reader of them knows. Method:
+//! `fixtures/field/reports`, each input with its answer or its values.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Nothing is left behind in a process that embeds the library: threads, descriptors, handlers of signals, blocked signals.
-//! One test in a process of its own, so that nothing else starts threads.
+//! Nothing is left behind in a process that embeds the library: threads, descriptors, handlers of
+//! signals, blocked signals. One test in a process of its own, so that nothing else starts threads.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,7 +12,8 @@ use linerate::{Client, Progress, Server, StopHandle};
 
 #[test]
 fn nothing_is_left_in_the_process_after_any_use() {
-    // The first use may allocate what all later ones share; signals are those of the process from its start.
+    // The first use may allocate what all later ones share; signals are those of the process from
+    // its start.
     let signals = Held::now().signals;
     use_everything();
     let before = Held::now();
@@ -119,8 +120,8 @@ impl Held {
         }
     }
 
-    /// What the process holds once it is this much, at the latest after 5 s: the kernel removes a thread a moment after it was
-    /// joined.
+    /// What the process holds once it is this much, at the latest after 5 s: the kernel removes a
+    /// thread a moment after it was joined.
     fn wait_for(&self) -> Self {
         let deadline = Instant::now() + Duration::from_secs(5);
         loop {

@@ -33,7 +33,8 @@ fn a_panic_leaves_the_terminal_as_it_was() {
             .output()
     };
     let command = format!(
-        "stty -a > {}; {test} --exact panics_while_a_view_is_shown --ignored --nocapture; stty -a > {}; mv {} {}; read line",
+        "stty -a > {}; {test} --exact panics_while_a_view_is_shown --ignored --nocapture; stty -a \
+         > {}; mv {} {}; read line",
         shown("before"),
         shown("new"),
         shown("new"),

@@ -1,8 +1,9 @@
 //! GNU `getopt_long(3)` as an iterator over a table and an argument list.
 //!
-//! The dialects promise to read a command line exactly as programs built on the C library do: options act in the
-//! order typed, may be clustered or abbreviated, and words that are no options may stand anywhere. The C function
-//! itself keeps global state and words its messages differently in every C library, so its rules live here.
+//! The dialects promise to read a command line exactly as programs built on the C library do:
+//! options act in the order typed, may be clustered or abbreviated, and words that are no options
+//! may stand anywhere. The C function itself keeps global state and words its messages differently
+//! in every C library, so its rules live here.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -40,7 +41,8 @@ pub(crate) struct Long<Id> {
     pub(crate) id: Id,
 }
 
-/// All options of a program. The order of the long options decides the order of candidates in messages.
+/// All options of a program. The order of the long options decides the order of candidates in
+/// messages.
 #[derive(Debug, Clone)]
 pub(crate) struct Grammar<Id> {
     /// One-letter options.
@@ -58,7 +60,8 @@ pub(crate) struct Found<'a, Id> {
     pub(crate) value: Option<&'a OsStr>,
 }
 
-/// Walks over the words after the program name. Words that are no options are set aside. After an error the walk continues behind the offending option.
+/// Walks over the words after the program name. Words that are no options are set aside. After an
+/// error the walk continues behind the offending option.
 pub(crate) struct Getopt<'a, Id> {
     grammar: &'a Grammar<Id>,
     words: std::slice::Iter<'a, OsString>,

@@ -1,5 +1,5 @@
-//! Goal: this parser and the C library agree on every command line. Method: a table of known answers, and generated
-//! argument lists that a small C program around `getopt_long` reads as well.
+//! Goal: this parser and the C library agree on every command line. Method: a table of known
+//! answers, and generated argument lists that a small C program around `getopt_long` reads as well.
 
 use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
@@ -12,7 +12,8 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::*;
 
-/// Short options `ab:c::`, long ones as in the C program below. The id of `b` and its long forms is the same.
+/// Short options `ab:c::`, long ones as in the C program below. The id of `b` and its long forms is
+/// the same.
 fn grammar() -> Grammar<u8> {
     let short = |letter, argument| Short {
         letter,

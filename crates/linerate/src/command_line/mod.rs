@@ -1,4 +1,5 @@
-//! The command lines of the dialects, option for option and message for message: from words to a specification.
+//! The command lines of the dialects, option for option and message for message: from words to a
+//! specification.
 
 mod getopt;
 pub mod iperf2;

@@ -1,4 +1,5 @@
-//! Numbers the way C programs read them: leading white space, then as much as makes sense, the rest ignored.
+//! Numbers the way C programs read them: leading white space, then as much as makes sense, the rest
+//! ignored.
 
 /// Factor between two unit letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,15 +14,15 @@ pub(crate) enum Base {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BadNumber;
 
-/// `atoi(3)`: decimal digits with an optional sign, 0 if there are none. Larger numbers wrap as on Linux, where
-/// the function is `strtol` cut to 32 bits.
+/// `atoi(3)`: decimal digits with an optional sign, 0 if there are none. Larger numbers wrap as on
+/// Linux, where the function is `strtol` cut to 32 bits.
 pub(crate) fn atoi(text: &[u8]) -> i32 {
     let (negative, digits) = sign(skip_space(text));
     long(negative, digits, 10) as i32
 }
 
-/// `strtol(3)` with base 0: hexadecimal after `0x`, octal after `0`, else decimal. Returns the number and what
-/// follows it, `None` if there is no digit.
+/// `strtol(3)` with base 0: hexadecimal after `0x`, octal after `0`, else decimal. Returns the
+/// number and what follows it, `None` if there is no digit.
 pub(crate) fn integer_any_base(text: &[u8]) -> Option<(i64, &[u8])> {
     let (negative, digits) = sign(skip_space(text));
     let (base, digits) = match digits {
@@ -40,8 +41,8 @@ pub(crate) fn atof(text: &[u8]) -> f64 {
     scan_float(text).map_or(0.0, |(number, _)| number)
 }
 
-/// A number with an optional unit letter K, M, G or T of either case directly behind it; what follows the letter
-/// is ignored.
+/// A number with an optional unit letter K, M, G or T of either case directly behind it; what
+/// follows the letter is ignored.
 pub(crate) fn with_unit(text: &[u8], base: Base) -> Result<f64, BadNumber> {
     let (number, rest) = scan_float(text).ok_or(BadNumber)?;
     let power = match rest.first().map(u8::to_ascii_lowercase) {

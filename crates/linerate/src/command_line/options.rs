@@ -1,4 +1,5 @@
-//! The option table of a dialect: one row for the parser, the help, the manual page and the completions.
+//! The option table of a dialect: one row for the parser, the help, the manual page and the
+//! completions.
 
 use std::ffi::OsStr;
 
@@ -28,7 +29,8 @@ pub struct OptionGroup {
     pub options: Vec<OptionHelp>,
 }
 
-/// The value of an option; the text stands for it in the help. A one-letter form never takes an optional value.
+/// The value of an option; the text stands for it in the help. A one-letter form never takes an
+/// optional value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
     /// No value.
@@ -51,8 +53,8 @@ impl Value {
     }
 }
 
-/// What an option does to the arguments `A`, and with it whether it takes a value, see [`Value`]. What is checked may refuse
-/// its value or end the program.
+/// What an option does to the arguments `A`, and with it whether it takes a value, see [`Value`].
+/// What is checked may refuse its value or end the program.
 #[derive(Debug)]
 pub(super) enum Effect<A, E> {
     /// No value.

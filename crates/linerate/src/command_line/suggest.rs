@@ -56,7 +56,8 @@ fn is_option(word: &OsStr) -> bool {
     matches!(word.as_bytes(), [b'-', second, ..] if word != "--" && *second != b' ')
 }
 
-/// Whether the dialect knows every option. A missing value or an ambiguous abbreviation still names an option of it.
+/// Whether the dialect knows every option. A missing value or an ambiguous abbreviation still names
+/// an option of it.
 fn is_understood(grammar: &Grammar<usize>, words: &[OsString]) -> bool {
     !Getopt::new(grammar, words).any(|found| {
         matches!(

@@ -16,7 +16,8 @@ pub fn size_bytes(text: &str, max: u64) -> Option<u64> {
     whole_with_unit(text.as_bytes(), Base::Binary, max).ok()
 }
 
-/// Text of a value; bytes that are no UTF-8 are replaced, names that matter as bytes are kept as paths.
+/// Text of a value; bytes that are no UTF-8 are replaced, names that matter as bytes are kept as
+/// paths.
 pub(super) fn text(value: &OsStr) -> String {
     value.to_string_lossy().into_owned()
 }

@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 
 use linerate_doctor::arithmetic::{self, Network, Transport};
 
-/// Tables: the highest goodput of links and of PCI Express, and the bytes in flight that fill a path.
+/// Tables: the highest goodput of links and of PCI Express, and the bytes in flight that fill a
+/// path.
 #[must_use]
 pub fn ceilings() -> String {
     let mut out = String::from(
-        "Goodput of a 1 Gbit/s link in Mbit/s (linear in speed)\n   MTU    TCP/4 TCP/4 ts    TCP/6 TCP/6 ts    UDP/4    UDP/6\n",
+        "Goodput of a 1 Gbit/s link in Mbit/s (linear in speed)\n   MTU    TCP/4 TCP/4 ts    TCP/6 \
+         TCP/6 ts    UDP/4    UDP/6\n",
     );
     let columns = [
         (Network::V4, Transport::Tcp),
@@ -37,7 +39,10 @@ pub fn ceilings() -> String {
         }
         out.push('\n');
     }
-    out.push_str("\nBytes in flight that fill the path, in MB; a receive buffer needs twice as much\n   RTT ms   1 Gbit/s  10 Gbit/s 100 Gbit/s\n");
+    out.push_str(
+        "\nBytes in flight that fill the path, in MB; a receive buffer needs twice as much\n   RTT \
+         ms   1 Gbit/s  10 Gbit/s 100 Gbit/s\n",
+    );
     for rtt_ms in [0.1, 1.0, 10.0, 100.0] {
         let _ = write!(out, "{rtt_ms:>9}");
         for rate in [1e9, 1e10, 1e11] {

@@ -1,4 +1,5 @@
-//! What limits this host, or hosts whose facts were saved. Only [`prove()`] changes settings, and restores them.
+//! What limits this host, or hosts whose facts were saved. Only [`prove()`] changes settings, and
+//! restores them.
 
 mod ceilings;
 pub(crate) mod observed_test;
@@ -150,7 +151,8 @@ fn check_rule(id: &str) -> Result<(), Error> {
     }
 }
 
-/// The rule with this id as text: what it finds, why that matters and where to read on; `None` if there is no such rule.
+/// The rule with this id as text: what it finds, why that matters and where to read on; `None` if
+/// there is no such rule.
 #[must_use]
 pub fn explanation(id: &str) -> Option<String> {
     let rule = catalogue().find(|rule| rule.id.eq_ignore_ascii_case(id))?;
@@ -302,8 +304,9 @@ fn snapshots(paths: &[PathBuf], unread: &mut Unread) -> Result<Vec<Snapshot>, Er
             return Err(Error::failed(format!("{}: no facts in it", names())));
         };
         return Err(Error::failed(format!(
-            "{}: nothing in it was understood ({} lines, the first: {first}); expected output of ethtool, lspci, ip, tc, \
-             ping, mtr, nstat, netstat -s, lscpu, vmstat, dmesg, iperf3, iperf or a file of --save",
+            "{}: nothing in it was understood ({} lines, the first: {first}); expected output of \
+             ethtool, lspci, ip, tc, ping, mtr, nstat, netstat -s, lscpu, vmstat, dmesg, iperf3, \
+             iperf or a file of --save",
             names(),
             unread_count
         )));

@@ -1,5 +1,5 @@
-//! A test under observation (`--lr-doctor`): both ends read their hosts while it runs, the server sends its observation with
-//! its results, and the client's report ends with a diagnosis.
+//! A test under observation (`--lr-doctor`): both ends read their hosts while it runs, the server
+//! sends its observation with its results, and the client's report ends with a diagnosis.
 
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -49,7 +49,8 @@ pub(crate) fn run_client(
     }
 }
 
-/// The test whose failure names UDP that is blocked, where iperf3 waits for 30 s and has an error of the system.
+/// The test whose failure names UDP that is blocked, where iperf3 waits for 30 s and has an error
+/// of the system.
 fn explained(spec: &ClientSpec) -> ClientSpec {
     let mut spec = spec.clone();
     spec.local.udp_answer_timeout = Some(UDP_ANSWER_TIMEOUT);
@@ -221,7 +222,8 @@ impl Observer {
     }
 }
 
-/// The busiest thread of this process: which part of the process's time it took, and the CPUs it was confined to.
+/// The busiest thread of this process: which part of the process's time it took, and the CPUs it
+/// was confined to.
 fn busiest_thread(observed: &Observed) -> Option<(f64, Option<String>)> {
     let period = observed.period.as_ref()?;
     let threads = period.deltas().filter_map(|(key, delta)| {

@@ -316,7 +316,8 @@ fn retransmissions(run: &mut TestRun, mss_bytes: Option<u32>) {
     }
 }
 
-/// A sender whose receiver did not report: what TCP accepted arrives, apart from what its buffers hold at the end.
+/// A sender whose receiver did not report: what TCP accepted arrives, apart from what its buffers
+/// hold at the end.
 fn accepted_by_tcp(run: &mut TestRun) {
     let is_tcp = run.facts.get("transport") == Some(&"tcp".into());
     if !is_tcp || run.facts.contains_key("received_bps") {

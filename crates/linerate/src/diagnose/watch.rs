@@ -19,7 +19,8 @@ pub(super) struct Watch {
     _place: Place,
 }
 
-/// Most watches at once: a server must not spend its CPUs on reading itself because many clients ask.
+/// Most watches at once: a server must not spend its CPUs on reading itself because many clients
+/// ask.
 const PLACES: usize = 8;
 
 /// One of the watches that may go on at the same time.
@@ -50,8 +51,8 @@ pub(super) const OWN_THREADS: &str = "self.thread.";
 pub(super) const STEP: Duration = Duration::from_secs(1);
 
 impl Watch {
-    /// Takes the first reading at once and one more every `step`. `None` when there are too many watches already, or the
-    /// system has no thread to spare.
+    /// Takes the first reading at once and one more every `step`. `None` when there are too many
+    /// watches already, or the system has no thread to spare.
     pub(super) fn start(request: Request, step: Duration) -> Option<Self> {
         let place = Place::take()?;
         let (end, ended) = mpsc::channel::<()>();
@@ -73,7 +74,8 @@ impl Watch {
                 due += step;
                 let over = ended.recv_timeout(due.saturating_duration_since(Instant::now()));
                 let mut next = collect(&request);
-                // Readings of one host by one process can only fail to subtract when the clock stands still.
+                // Readings of one host by one process can only fail to subtract when the clock
+                // stands still.
                 let _ = period.extend(&last, &next);
                 if has_other_address(&last, &next) {
                     address_changes += 1;
@@ -142,7 +144,8 @@ fn has_other_address(before: &Snapshot, after: &Snapshot) -> bool {
         .is_some_and(|(before, after)| before != after)
 }
 
-/// Names the firewall rule that dropped most during the period, instead of the one that did since it was made.
+/// Names the firewall rule that dropped most during the period, instead of the one that did since
+/// it was made.
 fn name_dropping_rule(last: &mut Snapshot, period: Option<&Period>) {
     let drops = period
         .into_iter()
@@ -157,13 +160,14 @@ fn name_dropping_rule(last: &mut Snapshot, period: Option<&Period>) {
     last.set_known("firewall.rule.drops", rule, "netfilter:GETRULE");
 }
 
-/// CPU time of the worker threads of this process by CPU, in ticks. The time of a step is that of the CPU on which the thread was
-/// at its end.
+/// CPU time of the worker threads of this process by CPU, in ticks. The time of a step is that of
+/// the CPU on which the thread was at its end.
 #[derive(Default)]
 struct WorkerCpus(BTreeMap<u64, u64>);
 
 impl WorkerCpus {
-    /// Threads with less than this part of the busiest thread's time, such as the one that reads the host, are no workers.
+    /// Threads with less than this part of the busiest thread's time, such as the one that reads
+    /// the host, are no workers.
     const MIN_PART: u64 = 10;
 
     fn add(&mut self, before: &Snapshot, after: &Snapshot) {

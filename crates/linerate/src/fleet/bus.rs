@@ -14,8 +14,8 @@ pub use linerate_carrier::bus::BusOptions;
 use super::connect::{Charge, FleetHosts, SITE_DEFAULT};
 use crate::{Error, Outcome};
 
-/// Takes charge of the hosts of a site. Where a plan is given, a coordinator that is in charge is waited for, and its run is
-/// continued if it has this plan and has not ended.
+/// Takes charge of the hosts of a site. Where a plan is given, a coordinator that is in charge is
+/// waited for, and its run is continued if it has this plan and has not ended.
 pub(super) fn take_charge(
     options: &BusOptions,
     hosts: &FleetHosts,

@@ -1,7 +1,8 @@
 //! `linerate fleet cancel`: ends a run that goes on.
 //!
-//! The coordinator of a run over ssh is a process of this host, which the history names while the run goes on. At `SIGTERM` it
-//! ends the tests at all hosts, and its record states which of them confirmed that.
+//! The coordinator of a run over ssh is a process of this host, which the history names while the
+//! run goes on. At `SIGTERM` it ends the tests at all hosts, and its record states which of them
+//! confirmed that.
 
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use linerate_sys::other_process::OtherProcess;
 use crate::Error;
 use crate::history::{error, one};
 
-/// Longest wait for the end of the coordinator: 2 s until all hosts confirm, 3 s until connections end, and its report.
+/// Longest wait for the end of the coordinator: 2 s until all hosts confirm, 3 s until connections
+/// end, and its report.
 const END_MAX: Duration = Duration::from_secs(15);
 
 /// A run that was ended.
@@ -28,7 +30,8 @@ pub struct Cancelled {
     pub unconfirmed: Vec<String>,
 }
 
-/// Ends the run of this name in a history, or the only one that goes on, and waits for its coordinator.
+/// Ends the run of this name in a history, or the only one that goes on, and waits for its
+/// coordinator.
 ///
 /// # Errors
 /// There is no such run, its coordinator is on another host or of another user, or it does not end.
@@ -53,7 +56,8 @@ pub fn cancel(name: Option<&str>, store: Option<&str>) -> Result<Cancelled, Erro
         return Err(Error::usage(format!("run {id} is none of a fleet")));
     };
     let unconfirmed: Vec<String> = found.unconfirmed.iter().map(ToString::to_string).collect();
-    // A run that had not begun has no hosts yet, and at a server without an agent nothing has to end.
+    // A run that had not begun has no hosts yet, and at a server without an agent nothing has to
+    // end.
     let with_agent = found
         .report
         .iter()
@@ -80,8 +84,9 @@ pub(super) fn mark(run: RunId) -> String {
 fn not_coordinator(run: RunId, pid: u32) -> Error {
     let id = run.short();
     Error::failed(format!(
-        "the history names process {pid}, but process {pid} does not coordinate run {id} and gets no signal; end the run where it \
-         was started, with Ctrl-C: `pgrep -af 'linerate fleet'` lists such processes"
+        "the history names process {pid}, but process {pid} does not coordinate run {id} and gets \
+         no signal; end the run where it was started, with Ctrl-C: `pgrep -af 'linerate fleet'` \
+         lists such processes"
     ))
 }
 
@@ -123,7 +128,8 @@ fn end(store: &Store, run: RunId, pid: u32) -> Result<(), Error> {
         .as_ref()
         .is_some_and(is_coordinator)
     {
-        // A history is a file or a database that others may write: it alone is no reason to end a process.
+        // A history is a file or a database that others may write: it alone is no reason to end a
+        // process.
         if !coordinator.has_mark(&mark(run)).unwrap_or(false) {
             return Err(not_coordinator(run, pid));
         }

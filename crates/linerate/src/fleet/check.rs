@@ -30,7 +30,8 @@ const NO_AGENT: &str = "a server without an agent: no facts, no clock";
 pub struct CheckResult {
     /// The report.
     pub report: CheckReport,
-    /// [`Outcome::CheckFailed`] where a host is not ready, [`Outcome::Unreachable`] where fewer than two are reached.
+    /// [`Outcome::CheckFailed`] where a host is not ready, [`Outcome::Unreachable`] where fewer
+    /// than two are reached.
     pub outcome: Outcome,
 }
 
@@ -145,7 +146,8 @@ fn row<C: Carrier>(
     }
 }
 
-/// The wall clock of a host against that of this one, from its monotonic clock: each end reads both of its clocks at the same time.
+/// The wall clock of a host against that of this one, from its monotonic clock: each end reads both
+/// of its clocks at the same time.
 fn wall_clock_offset_ns(hello: &Hello, clock: Estimate) -> i64 {
     let since_boot = |unix_ns: u64, mono_ns: u64| unix_ns.wrapping_sub(mono_ns).cast_signed();
     let there_ns = since_boot(hello.unix_ns, hello.mono_ns);
@@ -183,7 +185,8 @@ fn slower_note(end: &TestEnd, prepared: &Prepared) -> Option<String> {
     (own_bps < median_bps).then(|| format!("most others have {} Mbit/s", median_bps / 1_000_000))
 }
 
-/// A route that leaves through another device than that of the address: a trap of several addresses per host.
+/// A route that leaves through another device than that of the address: a trap of several addresses
+/// per host.
 fn route_note(member: &Member, end: &TestEnd) -> Option<String> {
     let device = end.device.as_ref()?;
     let leaves_elsewhere =

@@ -22,7 +22,8 @@ use super::script::ScriptCarrier;
 use super::targets::targets;
 use crate::{Error, Outcome};
 
-/// Longest wait for the first message of a host: several attempts to connect, and a copy of the agent.
+/// Longest wait for the first message of a host: several attempts to connect, and a copy of the
+/// agent.
 pub(super) const HELLO_TIMEOUT_NS: u64 = 30_000_000_000;
 /// The same on a bus, where agents are there: one that is busy is free once its lease has expired.
 const HELLO_TIMEOUT_BUS_NS: u64 = 15_000_000_000;
@@ -131,8 +132,8 @@ impl FleetHosts {
     }
 }
 
-/// Connects to all hosts and prepares those that answer for the planned tests. The hash of a plan has a coordinator on a bus stand
-/// by, and continue the run that another one began with it.
+/// Connects to all hosts and prepares those that answer for the planned tests. The hash of a plan
+/// has a coordinator on a bus stand by, and continue the run that another one began with it.
 pub(super) fn connect<'a>(
     run: (RunId, Option<PlanHash>),
     hosts: &FleetHosts,

@@ -119,7 +119,8 @@ impl<'a, C: Carrier> Control<'a, C> {
         }
     }
 
-    /// Ends the run at all hosts and closes their connections. Hosts that did not confirm their end.
+    /// Ends the run at all hosts and closes their connections. Hosts that did not confirm their
+    /// end.
     pub(super) fn finish(mut self) -> Vec<usize> {
         self.without_plan = self.hosts_by_plan(false);
         let unconfirmed = match self.step(Input::Cancel, |_| false) {
@@ -161,7 +162,8 @@ impl<'a, C: Carrier> Control<'a, C> {
     fn wait(&mut self) -> Result<(), Ended> {
         let failed = |error: std::io::Error| Ended::Failed(error.to_string());
         let events = self.carrier.poll(monotonic_ns());
-        // Of a time before the read, a line that arrives meanwhile would have been under way for less than it was.
+        // Of a time before the read, a line that arrives meanwhile would have been under way for
+        // less than it was.
         let now_ns = monotonic_ns();
         let is_due = self
             .coordinator

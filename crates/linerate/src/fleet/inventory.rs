@@ -64,7 +64,8 @@ pub fn from_ssh(pattern: &str, config: Option<&Path>) -> Result<Inventory, Error
     from_names(names).map_err(|error| Error::usage(format!("--ssh-hosts: {error}")))
 }
 
-/// Files of an `Include`; a relative name is one in the folder of the user's configuration. A pattern is one of its last part.
+/// Files of an `Include`; a relative name is one in the folder of the user's configuration. A
+/// pattern is one of its last part.
 fn files_of(home: &Path, name: &str) -> Vec<PathBuf> {
     let path = match name.strip_prefix("~/") {
         Some(rest) => home.parent().unwrap_or(home).join(rest),

@@ -46,7 +46,8 @@ pub(super) struct TestEnd {
     pub(super) link_bps: Option<u64>,
 }
 
-/// Hosts that can be tested, by their places in the inventory, and the longest round trip between them.
+/// Hosts that can be tested, by their places in the inventory, and the longest round trip between
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct Prepared {
     pub(super) members: BTreeMap<usize, Member>,

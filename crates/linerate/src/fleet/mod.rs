@@ -1,10 +1,11 @@
 //! `linerate fleet`: many hosts measured as one system.
 //!
-//! An [`agent`] runs on every host. It joins the protocol machine of `linerate_fleet` with this host: standard streams, worker
-//! processes, probes, facts. A [`worker`] is one such process: a test as client, or the server of one address.
-//! [`run`](mod@run) is the coordinator: it connects to the hosts of an [`inventory`] and runs the rounds of a plan.
-//! [`check`](mod@check) connects to them without any load. [`cancel`](mod@cancel) ends a run that goes on, and [`leftovers`]
-//! finds what earlier ones left on the hosts.
+//! An [`agent`] runs on every host. It joins the protocol machine of `linerate_fleet` with this
+//! host: standard streams, worker processes, probes, facts. A [`worker`] is one such process: a
+//! test as client, or the server of one address. [`run`](mod@run) is the coordinator: it connects
+//! to the hosts of an [`inventory`] and runs the rounds of a plan. [`check`](mod@check) connects to
+//! them without any load. [`cancel`](mod@cancel) ends a run that goes on, and [`leftovers`] finds
+//! what earlier ones left on the hosts.
 
 pub mod agent;
 #[cfg_attr(not(feature = "bus"), path = "../absent/bus.rs")]

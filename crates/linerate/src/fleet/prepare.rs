@@ -53,7 +53,8 @@ pub(super) fn is_shared(inventory: &Inventory) -> bool {
     inventory.control == ControlPath::Shared
 }
 
-/// Prepares all hosts that answer and have an address of every path, and the servers without an agent if a host does.
+/// Prepares all hosts that answer and have an address of every path, and the servers without an
+/// agent if a host does.
 pub(super) fn prepare<C: Carrier>(
     control: &mut Control<'_, C>,
     hosts: &FleetHosts,
@@ -94,8 +95,8 @@ pub(super) fn prepare<C: Carrier>(
     Ok(prepared)
 }
 
-/// Sends each host its plan when it arrives, until all have or their time has passed: an agent waits for its plan, not for the other
-/// hosts. The test addresses of those that received one.
+/// Sends each host its plan when it arrives, until all have or their time has passed: an agent
+/// waits for its plan, not for the other hosts. The test addresses of those that received one.
 fn send_plans<C: Carrier>(
     control: &mut Control<'_, C>,
     hosts: &FleetHosts,
@@ -155,7 +156,8 @@ fn late(hosts: &FleetHosts, host: &Host) -> String {
     format!("its agent has sent nothing within {seconds} s, so it is left out; {next}")
 }
 
-/// The addresses of the paths in the inventory, else that of the control connection. The path without one otherwise.
+/// The addresses of the paths in the inventory, else that of the control connection. The path
+/// without one otherwise.
 fn test_addresses<'a>(
     host: &Host,
     hello: &Hello,

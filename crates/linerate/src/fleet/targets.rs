@@ -1,6 +1,7 @@
 //! Servers of an inventory without an agent: stock iperf3, or `linerate serve`.
 //!
-//! The hosts with an agent connect to such a server, and it sends to them by tests in reverse. It has one test at a time.
+//! The hosts with an agent connect to such a server, and it sends to them by tests in reverse. It
+//! has one test at a time.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -20,7 +21,8 @@ pub(super) struct Targets {
     pub(super) reasons: BTreeMap<usize, String>,
 }
 
-/// Resolves the names of the servers. The address of a path is that of the inventory, else that of the server.
+/// Resolves the names of the servers. The address of a path is that of the inventory, else that of
+/// the server.
 pub(super) fn targets(inventory: &Inventory, paths: &[String]) -> Targets {
     let tested = inventory
         .hosts
@@ -87,7 +89,8 @@ mod tests {
 
     #[test]
     fn server_has_its_own_address_on_paths_without_one() {
-        let text = "[[host]]\nname = \"a\"\npaths = { phys = \"10.0.0.7\", vf = \"10.0.1.7\" }\n[[host]]\nname = \"core\"\n\
+        let text = "[[host]]\nname = \"a\"\npaths = \
+                    { phys = \"10.0.0.7\", vf = \"10.0.1.7\" }\n[[host]]\nname = \"core\"\n\
                     server = \"10.0.0.250:5299\"\npaths = { vf = \"10.0.1.250\" }";
         let inventory = linerate_fleet::inventory::parse(text).expect("an inventory");
         let targets = targets(&inventory, &["phys".to_owned(), "vf".to_owned()]);

@@ -23,7 +23,8 @@ pub struct AgentSpec {
 }
 
 impl AgentSpec {
-    /// Observes the process `pid`, or else the listeners of a TCP port, or else this process; with a port also its connections.
+    /// Observes the process `pid`, or else the listeners of a TCP port, or else this process; with
+    /// a port also its connections.
     ///
     /// # Errors
     /// No such process, or no listener on the port.

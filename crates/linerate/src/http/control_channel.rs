@@ -1,4 +1,5 @@
-//! The control channel of a server: the native dialect for the lab's requests, on a port of its own.
+//! The control channel of a server: the native dialect for the lab's requests, on a port of its
+//! own.
 //!
 //! It has a listener and a thread of its own, so it responds when the port under test does not.
 
@@ -23,8 +24,8 @@ pub struct ControlChannel {
     pub address: SocketAddr,
     /// The address was given, so that no other will do.
     pub is_address_chosen: bool,
-    /// File of the tokens, one of which a client has to prove; created if it does not exist. Without one only this host
-    /// and [`Self::allow`] have access.
+    /// File of the tokens, one of which a client has to prove; created if it does not exist.
+    /// Without one only this host and [`Self::allow`] have access.
     pub token_file: Option<PathBuf>,
     /// Networks with access besides this host. Empty with a token: everyone who proves it.
     pub allow: Vec<Network>,
@@ -66,7 +67,8 @@ impl OpenChannel {
     /// Opens a channel whose requests `handler` handles.
     ///
     /// # Errors
-    /// [`Outcome::Usage`] for a token file that cannot be used; otherwise an address that cannot be bound.
+    /// [`Outcome::Usage`] for a token file that cannot be used; otherwise an address that cannot be
+    /// bound.
     pub(super) fn open(
         channel: &ControlChannel,
         handler: Arc<dyn RequestHandler>,

@@ -1,6 +1,7 @@
 //! Sends the lab's requests to a control channel.
 //!
-//! A session of the native dialect has deadlines between two requests as well, so it lives in a thread that keeps it.
+//! A session of the native dialect has deadlines between two requests as well, so it lives in a
+//! thread that keeps it.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -28,7 +29,8 @@ pub(super) enum ControlError {
         /// Failure of the last attempt.
         why: String,
     },
-    /// The channel refuses session or request, or its identity is not as demanded. Another attempt would fail as well.
+    /// The channel refuses session or request, or its identity is not as demanded. Another attempt
+    /// would fail as well.
     #[error("control channel at {server}: {reason}")]
     Refused {
         /// The channel.

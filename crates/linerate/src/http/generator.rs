@@ -176,7 +176,8 @@ pub(super) fn threads(is_local: bool, wanted: Option<u32>) -> u32 {
 /// Threads of this process, or as many worker processes as the limit of descriptors demands.
 ///
 /// # Errors
-/// A limit that cannot be read or that no number of processes gets around, or a program that cannot find itself.
+/// A limit that cannot be read or that no number of processes gets around, or a program that cannot
+/// find itself.
 pub(super) fn worker_pool(
     connections: u32,
     threads: u32,
@@ -188,7 +189,8 @@ pub(super) fn worker_pool(
     let enough = processes.or_else(|| worker_processes(connections, workers, limit));
     let count = enough.ok_or_else(|| {
         Error::failed(format!(
-            "{connections} connections are too many for processes of {limit} descriptors; raise the limit (ulimit -n)"
+            "{connections} connections are too many for processes of {limit} descriptors; raise \
+             the limit (ulimit -n)"
         ))
     })?;
     if count <= 1 {

@@ -167,8 +167,8 @@ pub(super) fn tested_port(watched: &Watched) -> Option<u16> {
     }
 }
 
-/// Connections of the fullest thread over the mean: those it had at the beginning and those it took since. Absent
-/// without connections, and when the threads changed meanwhile.
+/// Connections of the fullest thread over the mean: those it had at the beginning and those it took
+/// since. Absent without connections, and when the threads changed meanwhile.
 fn imbalance(before: &[ThreadStats], now: &[ThreadStats]) -> Option<f64> {
     if before.len() != now.len() {
         return None;

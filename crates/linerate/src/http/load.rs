@@ -44,7 +44,8 @@ use crate::{Error, Outcome};
 pub struct LoadPlan {
     /// The server and the path.
     pub target: Target,
-    /// The load; the addresses of the server, the device's addresses and the port settings of this host are added.
+    /// The load; the addresses of the server, the device's addresses and the port settings of this
+    /// host are added.
     pub spec: LoadSpec,
     /// Statements about the ownership of the server.
     pub claims: TargetOwnership,
@@ -67,8 +68,8 @@ pub struct LoadPlan {
 }
 
 impl LoadPlan {
-    /// A load that is not confirmed, ends when the server fails, and keeps no record. The control channel and what this host
-    /// resolves have their defaults.
+    /// A load that is not confirmed, ends when the server fails, and keeps no record. The control
+    /// channel and what this host resolves have their defaults.
     #[must_use]
     pub fn new(target: Target, spec: LoadSpec, claims: TargetOwnership) -> Self {
         Self {
@@ -126,7 +127,8 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
     progress.line(&remark);
     if redirects_elsewhere(plan, &answer) {
         return Err(Error::failed(
-            "the server redirects to another host, which is not followed; name that one if it is yours",
+            "the server redirects to another host, which is not followed; name that one if it is \
+             yours",
         ));
     }
     if plan.asks_first && !claims.is_ours && !is_local(first.ip()) && !is_wanted()? {
@@ -244,7 +246,8 @@ fn demand(load: &LoadSpec) -> Demand {
     }
 }
 
-/// TCP alone by a download from the server. `None`: it exceeds the limits of the target, or the user ended it.
+/// TCP alone by a download from the server. `None`: it exceeds the limits of the target, or the
+/// user ended it.
 fn baseline(
     plan: &LoadPlan,
     spec: &LoadSpec,

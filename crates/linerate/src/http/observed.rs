@@ -130,7 +130,8 @@ impl Observer for Observed<'_> {
     }
 }
 
-/// Time between two samples of this host under such a load. Samples are most of the cost of idle connections.
+/// Time between two samples of this host under such a load. Samples are most of the cost of idle
+/// connections.
 fn step_of(load: &LoadSpec) -> Duration {
     if matches!(load.mode, Mode::Idle { .. }) || Duration::from_nanos(load.duration_ns) > LONG {
         STEP_LONG

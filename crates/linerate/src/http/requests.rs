@@ -16,7 +16,8 @@ pub(super) const RESTART_WORKERS: &str = "http.restart_workers";
 
 /// Capability of a server whose threads can be restarted.
 pub(super) const RESTART_CAPABILITY: &str = "restart-workers";
-/// Prefix of the capability with the port of an iperf3 server beside the one under test: `iperf3=5201`.
+/// Prefix of the capability with the port of an iperf3 server beside the one under test:
+/// `iperf3=5201`.
 pub(super) const TCP_CAPABILITY: &str = "iperf3=";
 
 /// Identity of a server.

@@ -10,7 +10,8 @@ pub(super) const REST_WINDOW: Duration = Duration::from_millis(200);
 /// What is left of an earlier test on a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rest {
-    /// Nothing: its CPUs idle, its test connections are gone, and the old ones do not take the ports.
+    /// Nothing: its CPUs idle, its test connections are gone, and the old ones do not take the
+    /// ports.
     Quiet,
     /// Its CPUs are busy, which other programs may cause.
     Busy,

@@ -1,4 +1,5 @@
-//! The HTTP server with what belongs to it: a control channel, and an iperf3 server for the TCP baseline.
+//! The HTTP server with what belongs to it: a control channel, and an iperf3 server for the TCP
+//! baseline.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -197,9 +198,9 @@ fn client_command(
     text + "\n"
 }
 
-/// The address under which clients on other hosts reach one of the listeners. For all addresses of a family that is the one
-/// on the default route, or the first that is neither loopback nor link-local; the first listener is for clients here where
-/// there is none.
+/// The address under which clients on other hosts reach one of the listeners. For all addresses of
+/// a family that is the one on the default route, or the first that is neither loopback nor
+/// link-local; the first listener is for clients here where there is none.
 fn reachable(listeners: &[SocketAddr]) -> Option<SocketAddr> {
     let first = listeners.first()?;
     let found = listeners
@@ -295,9 +296,8 @@ fn line(text: &mut String, name: &str, stats: &ThreadStats) {
     // Writing to memory cannot fail.
     let _ = writeln!(
         text,
-        "  {name:<10} {} connections ({refused} refused, {} timed out), {} times without a descriptor, \
-         {} requests, {} responses ({} errors), \
-         {} B payload, {} B sent, {} B received",
+        "  {name:<10} {} connections ({refused} refused, {} timed out), {} times without a \
+         descriptor, {} requests, {} responses ({} errors), {} B payload, {} B sent, {} B received",
         stats.accepted,
         stats.timed_out,
         stats.descriptors_exhausted,

@@ -48,10 +48,12 @@ pub(super) struct ServerSide {
 }
 
 impl ServerSide {
-    /// Identifies the server. Without a named channel, no response within `wait_max` means a foreign server.
+    /// Identifies the server. Without a named channel, no response within `wait_max` means a
+    /// foreign server.
     ///
     /// # Errors
-    /// A channel that was named, or for which there is a token, and does not answer; one whose key has changed.
+    /// A channel that was named, or for which there is a token, and does not answer; one whose key
+    /// has changed.
     pub(super) fn contact(
         server: SocketAddr,
         path: &ControlPath,
@@ -110,7 +112,8 @@ impl ServerSide {
         })
     }
 
-    /// The user's statements about the server at `address`, which is theirs where this is its own channel.
+    /// The user's statements about the server at `address`, which is theirs where this is its own
+    /// channel.
     pub(super) fn ownership(
         side: Option<&Self>,
         address: SocketAddr,
@@ -162,7 +165,8 @@ impl ServerSide {
     /// Its threads as if newly started, so that memory is measured from the same beginning.
     pub(super) fn restart_workers(&mut self) {
         if self.info.can(RESTART_CAPABILITY) {
-            // Without it, the memory of the last step is part of the next one's, which its regression shows.
+            // Without it, the memory of the last step is part of the next one's, which its
+            // regression shows.
             let _ = self
                 .client
                 .request::<()>(Request::new(RESTART_WORKERS, &()));
@@ -194,8 +198,8 @@ fn has_wrong_key(error: &ControlError) -> bool {
     )
 }
 
-/// The server's last sample, requested every second over a session and a thread of its own: a channel that does not
-/// respond must not hold the load up. Dropping it ends the requests.
+/// The server's last sample, requested every second over a session and a thread of its own: a
+/// channel that does not respond must not hold the load up. Dropping it ends the requests.
 pub(super) struct LiveSamples {
     last: Arc<Mutex<Option<Reading>>>,
     _is_shown: Sender<()>,

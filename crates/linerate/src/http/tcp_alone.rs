@@ -1,4 +1,5 @@
-//! What TCP alone carries: a short download from the server under test, with large bodies over a few connections.
+//! What TCP alone carries: a short download from the server under test, with large bodies over a
+//! few connections.
 
 use std::time::Duration;
 

@@ -82,8 +82,8 @@ impl Watch {
         self.shared.lock().sampler.sample_processes(pids);
     }
 
-    /// Begins to keep seconds; the window in which peaks and growth count comes later. `peer` decides which NIC is
-    /// looked at. Returns what [`Self::begin`] does.
+    /// Begins to keep seconds; the window in which peaks and growth count comes later. `peer`
+    /// decides which NIC is looked at. Returns what [`Self::begin`] does.
     pub(crate) fn prepare(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
         let mut state = self.shared.lock();
         let sample = state.begin(peer, step, Depth::Quick);
@@ -101,8 +101,8 @@ impl Watch {
         self.shared.lock().seconds = None;
     }
 
-    /// Begins a window: peaks and growth count from here. `peer` decides which NIC is looked at. Returns when that
-    /// was, on the monotonic clock, and what is so at the time.
+    /// Begins a window: peaks and growth count from here. `peer` decides which NIC is looked at.
+    /// Returns when that was, on the monotonic clock, and what is so at the time.
     pub(crate) fn begin(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
         let mut state = self.shared.lock();
         let sample = state.begin(peer, step, Depth::Full);

@@ -1,6 +1,7 @@
 //! Names of servers on a command line.
 
-/// Host and port of `HOST`, `HOST:PORT`, `[ADDRESS]:PORT`, or an IPv6 address; `default_port` where none is named.
+/// Host and port of `HOST`, `HOST:PORT`, `[ADDRESS]:PORT`, or an IPv6 address; `default_port` where
+/// none is named.
 ///
 /// # Errors
 /// A text with another form.

@@ -45,7 +45,8 @@ pub(crate) fn demand(options: &IdentityOptions, target: &Target) -> Result<Ident
     })
 }
 
-/// Keeps the key of a server that was met for the first time. Returns what the user should know about it.
+/// Keeps the key of a server that was met for the first time. Returns what the user should know
+/// about it.
 pub(crate) fn remember(target: &Target, peer: &Peer) -> Vec<String> {
     if peer.identity != Identity::New {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! `linerate test`: how good a path is, and what limits it. Joins the plan, the phases, the judgement and the diagnosis.
+//! `linerate test`: how good a path is, and what limits it. Joins the plan, the phases, the
+//! judgement and the diagnosis.
 
 mod ceilings;
 mod examination;
@@ -58,7 +59,8 @@ pub struct PathTest {
 }
 
 impl PathTest {
-    /// One examination of the path to `target`, without facts of the server, demands on its identity, or a wait.
+    /// One examination of the path to `target`, without facts of the server, demands on its
+    /// identity, or a wait.
     #[must_use]
     pub fn new(target: Target, spec: PathSpec) -> Self {
         Self {
@@ -85,7 +87,8 @@ pub enum SideProbe {
     Icmp,
     /// Connections to the port of the server while it is busy; it refuses them at once.
     Busy,
-    /// Connections to another TCP port of the server's host, which are closed once they are established.
+    /// Connections to another TCP port of the server's host, which are closed once they are
+    /// established.
     Tcp(u16),
     /// Nothing.
     None,
@@ -146,7 +149,8 @@ const CONNECTIONS_MAX: u32 = 10_000;
 /// Examines a path. A signal ends it with a report of the phases that are complete.
 ///
 /// # Errors
-/// Where nothing was measured: the server does not answer, refuses, or is not the one that was demanded.
+/// Where nothing was measured: the server does not answer, refuses, or is not the one that was
+/// demanded.
 pub fn test_path(
     test: &PathTest,
     record: RecordOptions,
@@ -267,7 +271,8 @@ fn examine(
     }
 }
 
-/// States what the phases of the plan need, and no more: the server counts it when it admits the session.
+/// States what the phases of the plan need, and no more: the server counts it when it admits the
+/// session.
 fn announcement_of(test: &PathTest) -> Announcement {
     let planned = plan(&test.spec, &Offer::native());
     let of_phases = |has_transactions: bool| {

@@ -1,4 +1,5 @@
-//! Searches for the highest rate: of connections and datagrams step by step, of IP packets by the reports of their receiver.
+//! Searches for the highest rate: of connections and datagrams step by step, of IP packets by the
+//! reports of their receiver.
 
 use std::time::{Duration, Instant};
 
@@ -171,8 +172,9 @@ impl Examination {
         }
     }
 
-    /// Runs a step, and a second time if it is not clean: a host that was busy for a moment is no limit of the path. `None`
-    /// where there is no result; the reason is among the absent measures then.
+    /// Runs a step, and a second time if it is not clean: a host that was busy for a moment is no
+    /// limit of the path. `None` where there is no result; the reason is among the absent measures
+    /// then.
     fn run_step(
         &mut self,
         plan: &LadderPlan,

@@ -1,6 +1,7 @@
 //! Records of the runs of this process: made beside the reports, written to the history.
 //!
-//! A run never waits for its record, and what goes wrong with one is a line for the user and nothing more.
+//! A run never waits for its record, and what goes wrong with one is a line for the user and
+//! nothing more.
 
 mod sessions;
 
@@ -32,7 +33,8 @@ const LABELS_MAX: usize = 64;
 /// Labels of a run.
 pub type Labels = BTreeMap<String, String>;
 
-/// Where a record goes, and what the user adds to it. The default is a record that is only returned.
+/// Where a record goes, and what the user adds to it. The default is a record that is only
+/// returned.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RecordOptions {
@@ -45,7 +47,8 @@ pub struct RecordOptions {
 }
 
 impl RecordOptions {
-    /// A record in the history of `store`, of `LINERATE_STORE`, or of the user; in none where that is `off`.
+    /// A record in the history of `store`, of `LINERATE_STORE`, or of the user; in none where that
+    /// is `off`.
     ///
     /// # Errors
     /// A place that is none.
@@ -181,7 +184,8 @@ impl Recording {
         self.pass_on(vec![trial]);
     }
 
-    /// Passes trials on to the history, so that they survive a crash. They are not kept here: [`Self::finish_with`] has them.
+    /// Passes trials on to the history, so that they survive a crash. They are not kept here:
+    /// [`Self::finish_with`] has them.
     pub fn pass_on(&self, trials: Vec<Trial>) {
         if let Some(recorder) = &self.recorder {
             recorder.add_trials(self.record.run_id, trials);
@@ -204,7 +208,8 @@ impl Recording {
         self.record.links.parent = Some(earlier);
     }
 
-    /// Sets the hosts of a run with more of them than a client and a server, and the name of the path between them.
+    /// Sets the hosts of a run with more of them than a client and a server, and the name of the
+    /// path between them.
     pub fn between(&mut self, hosts: Vec<HostPart>, path: &str) {
         let server = self.record.path.server.as_deref().unwrap_or_default();
         self.record.path.key = keys::path_key(&host_key().unwrap_or_default(), server, "", path);
@@ -231,7 +236,8 @@ impl Recording {
         self.finish(state, reason, body)
     }
 
-    /// As [`Self::finish`], with trials that are not kept here. What the user should know about its place in the history.
+    /// As [`Self::finish`], with trials that are not kept here. What the user should know about its
+    /// place in the history.
     #[must_use]
     pub fn finish_with(
         self,
@@ -311,7 +317,8 @@ impl TestRecording {
         }
     }
 
-    /// The test ended, by the user if `is_interrupted`, with the diagnosis of a test that was observed.
+    /// The test ended, by the user if `is_interrupted`, with the diagnosis of a test that was
+    /// observed.
     #[must_use]
     pub fn finish(mut self, is_interrupted: bool, diagnosis: Option<Diagnosis>) -> Recorded {
         let mut trial = self.builder.finish();
@@ -356,7 +363,8 @@ pub(crate) fn head(kind: RunKind, body: Body, title: Option<String>, labels: Lab
     record
 }
 
-/// Key of what a test measured. That of an examined path is known before: its profile and options are no part of the report.
+/// Key of what a test measured. That of an examined path is known before: its profile and options
+/// are no part of the report.
 fn spec_key_of(trial: &Trial) -> String {
     match &trial.detail {
         Some(Detail::Test(detail)) => keys::spec_key("test", &detail.header.spec),

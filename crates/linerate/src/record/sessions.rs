@@ -17,14 +17,16 @@ use super::{Labels, RecordOptions, head, host_key};
 /// Points of a session that are kept; a server may have hundreds at the same time.
 const POINTS_MAX: usize = 1 << 16;
 
-/// Makes a record of every test of a server. A test never waits: a record that finds the queue full is lost and counted.
+/// Makes a record of every test of a server. A test never waits: a record that finds the queue full
+/// is lost and counted.
 #[derive(Debug)]
 pub struct SessionRecords {
     recorder: Option<Recorder>,
     title: Option<String>,
     labels: Labels,
     host: HostPart,
-    /// The trial of the test that ended last; the server reports the end of a test directly after its last event.
+    /// The trial of the test that ended last; the server reports the end of a test directly after
+    /// its last event.
     last: Rc<RefCell<Option<Trial>>>,
 }
 
@@ -82,7 +84,8 @@ impl SessionRecords {
         self.recorder?.close().message()
     }
 
-    /// Records that were written, to the history or to the spool beside it, and those lost; `None` where none are kept.
+    /// Records that were written, to the history or to the spool beside it, and those lost; `None`
+    /// where none are kept.
     pub(crate) fn counts(&self) -> Option<(u64, u64)> {
         let recorded = self.recorder.as_ref()?.recorded();
         Some((

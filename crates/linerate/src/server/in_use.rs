@@ -6,14 +6,15 @@ use linerate_sys::OsError;
 use linerate_sys::errno::EADDRINUSE;
 use linerate_sys::error::strerror;
 
-/// The text of an error and, where the port is taken, a line below it with what to do. `remedy` is the user's way to
-/// choose another port.
+/// The text of an error and, where the port is taken, a line below it with what to do. `remedy` is
+/// the user's way to choose another port.
 pub(crate) fn explained(text: &str, port: u16, remedy: &str) -> String {
     if !text.contains(&strerror(EADDRINUSE)) {
         return text.to_owned();
     }
     format!(
-        "{text}\nhint: another program uses port {port} (`ss -tulnp 'sport = :{port}'` shows which one); {remedy}"
+        "{text}\nhint: another program uses port {port} (`ss -tulnp 'sport = :{port}'` shows which \
+         one); {remedy}"
     )
 }
 

@@ -27,7 +27,8 @@ pub(crate) struct MetricsError {
     source: io::Error,
 }
 
-/// Opens the endpoint and counts what the reporter reports; `records` are counted where tests are recorded.
+/// Opens the endpoint and counts what the reporter reports; `records` are counted where tests are
+/// recorded.
 ///
 /// # Errors
 /// When the address cannot be listened on.

@@ -26,8 +26,8 @@ use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{EventSink, Failure, FailureKind, ServerEvent, ServerReporter, SinkError};
 
-/// Serves iperf3 clients until `interrupts` or `spec` end it, and reports every test. `metrics` is the address of the
-/// Prometheus endpoint; `records` keeps the tests.
+/// Serves iperf3 clients until `interrupts` or `spec` end it, and reports every test. `metrics` is
+/// the address of the Prometheus endpoint; `records` keeps the tests.
 ///
 /// # Errors
 /// What ended the server; also a signal.
@@ -70,7 +70,8 @@ fn peer_requests(options: iperf3::Options) -> PeerRequests {
     requests
 }
 
-/// Gives the reader of a server's output time to take the rest. After a signal the server ends soon, as promised.
+/// Gives the reader of a server's output time to take the rest. After a signal the server ends
+/// soon, as promised.
 pub fn flush(output: &Output, outcome: &Result<(), Failure>) {
     let is_interrupted = outcome
         .as_ref()
@@ -101,7 +102,8 @@ impl Server {
         Self::start(Some("127.0.0.1".to_owned()), 0, AccessRules::default())
     }
 
-    /// Starts one on `port` of `host`, or of every address, for these clients; port 0 lets the kernel choose.
+    /// Starts one on `port` of `host`, or of every address, for these clients; port 0 lets the
+    /// kernel choose.
     ///
     /// # Errors
     /// Why it does not listen.

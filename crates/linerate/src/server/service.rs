@@ -119,7 +119,8 @@ pub fn serve(service: &Service) -> Result<(), Error> {
 }
 
 fn run(what: &Service) -> Result<(), Failure> {
-    // Thousands of streams need as many descriptors; without the right to raise the limit fewer fit.
+    // Thousands of streams need as many descriptors; without the right to raise the limit fewer
+    // fit.
     let _ = process::raise_fd_limit();
     if let Some(user) = &what.user {
         // Before the first thread: each has its own.
@@ -134,7 +135,8 @@ fn run(what: &Service) -> Result<(), Failure> {
         .transpose()
         .map_err(|e| failure(&e))?;
     if let Some(link) = web.as_ref().and_then(|web| web.link.as_deref()) {
-        // The secret of the link is for who started the server, so it is in no log. There is nowhere left to go without stderr.
+        // The secret of the link is for who started the server, so it is in no log. There is
+        // nowhere left to go without stderr.
         let _ = writeln!(io::stderr(), "linerate: live page at {link}");
     }
     let live = (what.tui || web.is_some()).then(Live::default);

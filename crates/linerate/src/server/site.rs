@@ -1,5 +1,6 @@
-//! A small HTTP/1.1 server (RFC 9112) for pages and metrics: one request per connection, a thread for each, everything bounded.
-//! A connection that asks nothing makes room for later ones, and none can harm the tests.
+//! A small HTTP/1.1 server (RFC 9112) for pages and metrics: one request per connection, a thread
+//! for each, everything bounded. A connection that asks nothing makes room for later ones, and none
+//! can harm the tests.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -34,8 +35,9 @@ pub(super) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Whether `Host` is the address of the connection or, except on loopback addresses, begins with the name of this host. A page of
-    /// others can make its own name resolve to this host (DNS rebinding); only the name reveals that.
+    /// Whether `Host` is the address of the connection or, except on loopback addresses, begins
+    /// with the name of this host. A page of others can make its own name resolve to this host (DNS
+    /// rebinding); only the name reveals that.
     fn is_for(&self, host_name: &str) -> bool {
         let Some(host) = self.host else { return false };
         let local = SocketAddr::new(self.local.ip().to_canonical(), self.local.port());
@@ -150,7 +152,8 @@ fn accept_all(listener: &TcpListener, site: &Arc<dyn Site>) {
         let site = Arc::clone(site);
         open.push_back(Arc::downgrade(&connection));
         let work = move || serve(&connection, &*site);
-        // Without a thread the connection is closed; a client that fails to ask or to read harms itself alone.
+        // Without a thread the connection is closed; a client that fails to ask or to read harms
+        // itself alone.
         let _ = thread::Builder::new()
             .name("linerate-page".into())
             .spawn(work);
@@ -163,7 +166,8 @@ fn serve(connection: &Connection, site: &dyn Site) -> io::Result<()> {
     let local = stream.local_addr()?;
     let answer = match parse(&bytes, local) {
         Some(request) if !request.is_for(&host_name()) => {
-            let text = "Host names neither the address of this server nor, on other addresses than loopback, its host.";
+            let text = "Host names neither the address of this server nor, on other addresses than \
+                        loopback, its host.";
             Answer::line("421 Misdirected Request", text)
         }
         Some(request) if request.method == "GET" => site.answer(&request),

@@ -1,8 +1,8 @@
-//! The live page of a server: `/` shows what runs, `/live` sends it anew every second (server-sent events, HTML Living Standard
-//! 9.2), rendered once for all viewers.
+//! The live page of a server: `/` shows what runs, `/live` sends it anew every second (server-sent
+//! events, HTML Living Standard 9.2), rendered once for all viewers.
 //!
-//! On a loopback address a link with a random token gives access, elsewhere the token of a file. The token is exchanged for a
-//! cookie, so it is in no address that a page sends.
+//! On a loopback address a link with a random token gives access, elsewhere the token of a file.
+//! The token is exchanged for a cookie, so it is in no address that a page sends.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -56,7 +56,8 @@ const SECRET_BYTES: usize = 32;
 const TOKEN_CHARS: std::ops::RangeInclusive<usize> = 22..=256;
 
 /// Fields of every response: nothing is kept, framed or guessed.
-const FIELDS: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n";
+const FIELDS: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: \
+                      nosniff\r\nReferrer-Policy: no-referrer\r\n";
 
 /// The page cannot be offered.
 #[derive(Debug, Error)]
@@ -87,7 +88,8 @@ pub fn token(text: &str) -> Result<String, String> {
     }
     let (least, most) = (TOKEN_CHARS.start(), TOKEN_CHARS.end());
     Err(format!(
-        "a token is {least} to {most} letters, digits and -._~; make one with `openssl rand -hex 16`"
+        "a token is {least} to {most} letters, digits and -._~; make one with `openssl rand -hex \
+         16`"
     ))
 }
 

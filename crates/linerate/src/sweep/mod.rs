@@ -33,8 +33,9 @@ pub struct SweepResult {
     pub ended_by: Option<String>,
 }
 
-/// Runs short tests against a server and compares their settings. `interrupts` end it with the runs made until then. `live`
-/// takes what runs. Raises the soft limit of the process's descriptors (`RLIMIT_NOFILE`, getrlimit(2)).
+/// Runs short tests against a server and compares their settings. `interrupts` end it with the runs
+/// made until then. `live` takes what runs. Raises the soft limit of the process's descriptors
+/// (`RLIMIT_NOFILE`, getrlimit(2)).
 ///
 /// # Errors
 /// A specification that does not fit this host.
@@ -145,8 +146,8 @@ fn announce(progress: &mut Progress, spec: &SweepSpec, estimate: Estimate) {
     }
     if !estimate.fits {
         progress.line(&format!(
-            "The budget of {} allows fewer of them; a longer --budget, fewer --repetitions or a narrower range may be \
-             needed for an answer",
+            "The budget of {} allows fewer of them; a longer --budget, fewer --repetitions or a \
+             narrower range may be needed for an answer",
             report::clock(spec.budget.as_secs_f64())
         ));
     }

@@ -29,9 +29,9 @@ use crate::{Client, Interrupts};
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between two questions whether it still is.
 const BUSY_RHYTHM: Duration = Duration::from_millis(500);
-/// Longest wait for a server between two tests: the original closes its listener after each and opens another one. With
-/// the timeouts of a test it decides how long a sweep lasts after the path is gone.
-/// Two attempts of the kernel fit: it repeats a lost SYN after 1 s.
+/// Longest wait for a server between two tests: the original closes its listener after each and
+/// opens another one. With the timeouts of a test it decides how long a sweep lasts after the path
+/// is gone. Two attempts of the kernel fit: it repeats a lost SYN after 1 s.
 const REOPENING_TIMEOUT: Duration = Duration::from_millis(1500);
 /// Time between two attempts to reach it.
 const REOPENING_RHYTHM: Duration = Duration::from_millis(50);

@@ -1,6 +1,7 @@
 //! The terminal view: a thread that draws what runs now on the terminal of standard error.
 //!
-//! The run never waits for it. What would be printed on that terminal meanwhile is printed when the view is closed.
+//! The run never waits for it. What would be printed on that terminal meanwhile is printed when the
+//! view is closed.
 
 mod held;
 mod host_load;
@@ -43,8 +44,9 @@ pub struct View {
 }
 
 impl View {
-    /// Shows a state. Where there is no terminal that can, one line on standard error names the reason and the run goes on
-    /// without. Call it before any other thread starts: threads inherit which signals are blocked.
+    /// Shows a state. Where there is no terminal that can, one line on standard error names the
+    /// reason and the run goes on without. Call it before any other thread starts: threads inherit
+    /// which signals are blocked.
     #[must_use]
     pub fn open(live: &Live) -> Option<Self> {
         match Self::try_open(live) {
@@ -308,7 +310,8 @@ impl Drawer {
                 return Next::Ends;
             }
         };
-        // Arrows and function keys are sequences that begin with an escape; none of them means anything here.
+        // Arrows and function keys are sequences that begin with an escape; none of them means
+        // anything here.
         if keys.first() == Some(&0x1b) {
             return Next::Goes;
         }

@@ -91,8 +91,8 @@ fn run(
     Ok(ended?.unwrap_or_else(|| Ended::Exited(status, last_line(&messages))))
 }
 
-/// Ends a child and the processes it started: with `SIGTERM`, so that a run tells its server, and after a second with
-/// `SIGKILL`.
+/// Ends a child and the processes it started: with `SIGTERM`, so that a run tells its server, and
+/// after a second with `SIGKILL`.
 fn end(child: &mut Child) {
     const GRACE: Duration = Duration::from_secs(1);
     const CHECK: Duration = Duration::from_millis(20);

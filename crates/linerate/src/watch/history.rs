@@ -1,5 +1,5 @@
-//! Records of a watch: each run of this program writes into a file of its own, from which the record of the slot goes to the
-//! history. So attempts that failed leave nothing there.
+//! Records of a watch: each run of this program writes into a file of its own, from which the
+//! record of the slot goes to the history. So attempts that failed leave nothing there.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;

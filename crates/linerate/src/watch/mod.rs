@@ -60,7 +60,8 @@ pub struct WatchSpec {
 }
 
 impl WatchSpec {
-    /// `command`, which takes `run_length`, every `period` without an end, a quiet time, limits or reports.
+    /// `command`, which takes `run_length`, every `period` without an end, a quiet time, limits or
+    /// reports.
     #[must_use]
     pub fn new(
         name: impl Into<String>,

@@ -43,7 +43,8 @@ impl Results {
         }
     }
 
-    /// Replaces the results. A file is replaced as a whole, so that a reader never finds a part of it.
+    /// Replaces the results. A file is replaced as a whole, so that a reader never finds a part of
+    /// it.
     pub(super) fn write(&self, runs: &[RunRecord]) -> Result<(), String> {
         match self {
             Self::Nowhere => Ok(()),

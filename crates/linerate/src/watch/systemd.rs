@@ -17,10 +17,12 @@ pub struct Units {
     pub timer: String,
 }
 
-/// Units that start `program watch --once WORDS` every `period`; `words` are options of `watch`, `--` and the command.
+/// Units that start `program watch --once WORDS` every `period`; `words` are options of `watch`,
+/// `--` and the command.
 ///
 /// # Errors
-/// A period that no calendar expresses, with the nearest ones that a calendar does; and words with a secret.
+/// A period that no calendar expresses, with the nearest ones that a calendar does; and words with
+/// a secret.
 pub fn units(
     program: &Path,
     name: &str,
@@ -93,12 +95,15 @@ WantedBy=timers.target
 fn calendar(period: Duration) -> Result<String, String> {
     let seconds = period.as_secs();
     expression(seconds).ok_or_else(|| {
-        let below = (1..seconds).rev().find(|seconds| expression(*seconds).is_some());
+        let below = (1..seconds)
+            .rev()
+            .find(|seconds| expression(*seconds).is_some());
         let above = (seconds + 1..=86_400).find(|seconds| expression(*seconds).is_some());
         let near: Vec<String> = below.into_iter().chain(above).map(words).collect();
         let verb = if near.len() == 1 { "is" } else { "are" };
         format!(
-            "{} is no whole part of a minute, an hour or a day, which a timer needs; the nearest {verb} {}",
+            "{} is no whole part of a minute, an hour or a day, which a timer needs; the nearest \
+             {verb} {}",
             words(seconds),
             near.join(" and ")
         )
@@ -115,8 +120,8 @@ fn check_secrets(words: &[String]) -> Result<(), String> {
     {
         None => Ok(()),
         Some((_, scrubbed)) => Err(format!(
-            "{scrubbed}: every user can read the secret in a unit; \
-             put a password of PostgreSQL into the file that PGPASSFILE names, and a token into a file"
+            "{scrubbed}: every user can read the secret in a unit; put a password of PostgreSQL \
+             into the file that PGPASSFILE names, and a token into a file"
         )),
     }
 }
@@ -209,7 +214,8 @@ mod tests {
     #[test]
     fn service_runs_the_command_once_and_may_write_its_state() {
         let units = made(300).expect("units");
-        let start = "ExecStart=/bin/true watch --once --every 5m -- iperf3 -c 192.0.2.7 -T \"50 %% \\\"$$HOME\\\"\"\n";
+        let start = "ExecStart=/bin/true watch --once --every 5m -- iperf3 -c 192.0.2.7 -T \"50 %% \
+                     \\\"$$HOME\\\"\"\n";
         assert!(units.service.contains(start), "{}", units.service);
         for line in [
             "Type=oneshot",
@@ -240,7 +246,8 @@ mod tests {
 
     #[test]
     fn period_that_is_no_part_of_a_day_is_refused_with_the_nearest() {
-        let text = "7m is no whole part of a minute, an hour or a day, which a timer needs; the nearest are 6m and 10m";
+        let text = "7m is no whole part of a minute, an hour or a day, which a timer needs; the \
+                    nearest are 6m and 10m";
         assert_eq!(made(420), Err(text.to_owned()));
         assert!(made(7 * 86_400).is_err_and(|text| text.ends_with("the nearest is 24h")));
     }

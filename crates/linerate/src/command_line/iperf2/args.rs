@@ -1,5 +1,5 @@
-//! The settings as typed. Options act in command-line order, after those of the environment; whatever needs more than
-//! one option is left to [`mod@super::resolve`].
+//! The settings as typed. Options act in command-line order, after those of the environment;
+//! whatever needs more than one option is left to [`mod@super::resolve`].
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -27,7 +27,8 @@ pub(crate) enum Role {
     Server,
 }
 
-/// Everything that was typed. Model types are used as they are where an option fills a field on its own.
+/// Everything that was typed. Model types are used as they are where an option fills a field on its
+/// own.
 #[derive(Debug, Default)]
 pub(crate) struct Args {
     /// The first of `-s` and `-c` decides.
@@ -187,7 +188,8 @@ pub(crate) struct ServerArgs {
     pub(crate) handshake_s: Option<f64>,
 }
 
-/// Options that mean nothing at the other end: they are named and ignored, in the words of the table.
+/// Options that mean nothing at the other end: they are named and ignored, in the words of the
+/// table.
 #[derive(Debug, Default)]
 pub(crate) struct Misplaced {
     /// What a server says.

@@ -1,4 +1,5 @@
-//! Options that contradict each other or a limit. Every complaint is shown, and any of them ends the program.
+//! Options that contradict each other or a limit. Every complaint is shown, and any of them ends
+//! the program.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -205,7 +206,8 @@ fn lengths(args: &Args, block_len_bytes: u32) -> Vec<String> {
         && !args.is_near_congestion()
     {
         wrong.push(format!(
-            "ERROR: option -b and -l of {block_len_bytes} are incompatible, consider setting -l to {} or lower",
+            "ERROR: option -b and -l of {block_len_bytes} are incompatible, consider setting -l to \
+             {} or lower",
             bps / 8
         ));
     }
@@ -216,7 +218,8 @@ fn lengths(args: &Args, block_len_bytes: u32) -> Vec<String> {
     };
     if let Some(burst_bytes) = burst_bytes.filter(|burst_bytes| *burst_bytes < block_len_bytes) {
         wrong.push(format!(
-            "ERROR: option of --burst-size {burst_bytes} must be equal or larger to write length (-l) {block_len_bytes}"
+            "ERROR: option of --burst-size {burst_bytes} must be equal or larger to write length \
+             (-l) {block_len_bytes}"
         ));
     }
     // Ours follows 2.2.1: 2.1.8 accepts the combination and measures nothing.
@@ -227,17 +230,20 @@ fn lengths(args: &Args, block_len_bytes: u32) -> Vec<String> {
     };
     if args.test.workload.trip_times && !is_bouncing && block_len_bytes < head {
         wrong.push(format!(
-            "ERROR: payload (-l) size of {block_len_bytes} too small for --trip-times, must be {head} or greater"
+            "ERROR: payload (-l) size of {block_len_bytes} too small for --trip-times, must be \
+             {head} or greater"
         ));
     }
     if is_udp && !(DATAGRAM_BYTES_MIN..=DATAGRAM_BYTES_MAX).contains(&block_len_bytes) {
         wrong.push(format!(
-            "ERROR: datagrams (-l) of {block_len_bytes} bytes are not possible, use {DATAGRAM_BYTES_MIN} to {DATAGRAM_BYTES_MAX}"
+            "ERROR: datagrams (-l) of {block_len_bytes} bytes are not possible, use \
+             {DATAGRAM_BYTES_MIN} to {DATAGRAM_BYTES_MAX}"
         ));
     }
     if block_len_bytes > BLOCK_BYTES_MAX {
         wrong.push(format!(
-            "ERROR: blocks (-l) of {block_len_bytes} bytes are not possible, use at most {BLOCK_BYTES_MAX}"
+            "ERROR: blocks (-l) of {block_len_bytes} bytes are not possible, use at most \
+             {BLOCK_BYTES_MAX}"
         ));
     }
     wrong
@@ -256,7 +262,8 @@ fn bounce_sizes(args: &Args, block_len_bytes: u32) -> Vec<String> {
     let too_small = |(name, bytes): (&str, Option<u32>)| {
         let bytes = bytes.filter(|bytes| *bytes < BOUNCE_BYTES_MIN)?;
         Some(format!(
-            "ERROR: a bounceback {name} of {bytes} bytes is too small, must be {BOUNCE_BYTES_MIN} or greater"
+            "ERROR: a bounceback {name} of {bytes} bytes is too small, must be {BOUNCE_BYTES_MIN} \
+             or greater"
         ))
     };
     rows.into_iter().filter_map(too_small).collect()
@@ -268,14 +275,19 @@ fn reverse_amount(args: &Args) -> Option<String> {
         .amount_bytes
         .filter(|bytes| args.reverse_options() > 0 && *bytes > AMOUNT_BYTES_MAX)?;
     Some(format!(
-        "ERROR: -n of {bytes} bytes is more than a server can be asked for, use at most {AMOUNT_BYTES_MAX}"
+        "ERROR: -n of {bytes} bytes is more than a server can be asked for, use at most \
+         {AMOUNT_BYTES_MAX}"
     ))
 }
 
 fn start_time(args: &Args, now: Duration) -> Option<String> {
     let (typed, at_s) = args.start.at.as_ref()?;
-    (at_s - now.as_secs_f64() > START_AHEAD_MAX_S)
-        .then(|| format!("ERROR: --txstart-time ({typed}) exceeds max scheduled delay of {START_AHEAD_MAX_S} secs"))
+    (at_s - now.as_secs_f64() > START_AHEAD_MAX_S).then(|| {
+        format!(
+            "ERROR: --txstart-time ({typed}) exceeds max scheduled delay of {START_AHEAD_MAX_S} \
+             secs"
+        )
+    })
 }
 
 /// Most bytes a header can name.

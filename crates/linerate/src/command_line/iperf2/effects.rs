@@ -1,5 +1,5 @@
-//! Effects of the options that check or convert their value. The original checks little: what is no number counts as
-//! 0, and what follows a number is ignored.
+//! Effects of the options that check or convert their value. The original checks little: what is no
+//! number counts as 0, and what follows a number is ignored.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -75,7 +75,8 @@ fn port_number(option: &str, typed: &[u8]) -> Result<u16, Stop> {
     })
 }
 
-/// `host`, `host:port`, `[v6]:port`, each with `%device`. Many colons without brackets are an IPv6 address.
+/// `host`, `host:port`, `[v6]:port`, each with `%device`. Many colons without brackets are an IPv6
+/// address.
 pub(crate) fn bind(args: &mut Args, value: &OsStr) -> Outcome {
     let (address, device) = split_device(&text(value));
     let bind = &mut args.local.bind;
@@ -449,7 +450,8 @@ pub(crate) fn exclude(args: &mut Args, value: &OsStr) {
             b'S' => excluded.settings = true,
             b'V' => excluded.server = true,
             _ => args.say(format!(
-                "WARNING: unknown reporting type \"{}\", ignored\n valid options are:\n\t exclude: C(connection) D(data) M(multicast) S(settings) V(server) report\n",
+                "WARNING: unknown reporting type \"{}\", ignored\n valid options are:\n\t exclude: \
+                 C(connection) D(data) M(multicast) S(settings) V(server) report\n",
                 char::from(*letter)
             )),
         }
@@ -490,7 +492,10 @@ pub(crate) fn record(args: &mut Args, value: Option<&OsStr>) -> Outcome {
 }
 
 pub(crate) fn no_queue(args: &mut Args, _value: &OsStr) {
-    args.say("WARNING: --NUM_REPORT_STRUCTS has no meaning here: nothing is queued between measuring and reporting");
+    args.say(
+        "WARNING: --NUM_REPORT_STRUCTS has no meaning here: nothing is queued between measuring \
+         and reporting",
+    );
 }
 
 // Values
@@ -549,8 +554,8 @@ fn bits_or_bytes(typed: &[u8]) -> f64 {
     with_letter(typed, [8e3, 8e6, 8e9])
 }
 
-/// A number times 1000, 10^6 or 10^9 with the letter k, m or g, and times one of these with K, M or G. Conversions of the
-/// result saturate.
+/// A number times 1000, 10^6 or 10^9 with the letter k, m or g, and times one of these with K, M or
+/// G. Conversions of the result saturate.
 fn with_letter(typed: &[u8], [kilo, mega, giga]: [f64; 3]) -> f64 {
     let Some((number, rest)) = scan_float(typed) else {
         return 0.0;

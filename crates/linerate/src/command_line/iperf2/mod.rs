@@ -74,8 +74,8 @@ pub fn parse(program: &OsStr, words: &[OsString]) -> Parsed {
     }
 }
 
-/// Why there is no test. 2.1.8 writes its help and version to standard error and reports failure, 2.2.1 writes them to
-/// standard output and reports success.
+/// Why there is no test. 2.1.8 writes its help and version to standard error and reports failure,
+/// 2.2.1 writes them to standard output and reports success.
 fn print(program: &OsStr, stop: &Stop, layout: Layout) -> Request {
     let is_new_release = layout == Layout::V2_2;
     let (text, is_help, is_success) = match stop {

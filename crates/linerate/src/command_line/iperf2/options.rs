@@ -1,5 +1,5 @@
-//! The options of the iperf 2 dialect: one table for the parser, the environment and the help. It holds those of 2.1.8
-//! and of 2.2.1, whatever layout is chosen.
+//! The options of the iperf 2 dialect: one table for the parser, the environment and the help. It
+//! holds those of 2.1.8 and of 2.2.1, whatever layout is chosen.
 
 use std::ffi::OsStr;
 
@@ -205,29 +205,37 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(Some('c'), "client", S::Client, Value("HOST[%DEV]", fx::client),
         "Be the client: test the path to the server on HOST, through device DEV.").variable("IPERF_CLIENT"),
     row(Some('p'), "port", S::Both, CheckedValue("N[-M]", fx::port),
-        "Port of the server, or a range of ports: a server listens on all of them, a client opens one stream to each (default 5001).").variable("IPERF_PORT"),
+        "Port of the server, or a range of ports: a server listens on all of them, a client opens \
+         one stream to each (default 5001).").variable("IPERF_PORT"),
     row(Some('u'), "udp", S::Both, Switch(|a| a.test.transport = Transport::Udp),
         "Use UDP instead of TCP.").variable("IPERF_UDP"),
     row(Some('b'), "bandwidth", S::Both, Value("N[kmgKMG] | Npps", fx::bandwidth),
-        "Client: rate of each stream in bit/s or in datagrams per second (default 1 Mibit/s for UDP, no limit otherwise). With -R the server is limited.").variable("IPERF_BANDWIDTH"),
+        "Client: rate of each stream in bit/s or in datagrams per second (default 1 Mibit/s for \
+         UDP, no limit otherwise). With -R the server is limited.").variable("IPERF_BANDWIDTH"),
     row(Some('P'), "parallel", S::Both, Value("N", fx::parallel),
         "Client: run N streams at the same time (default 1). Server: leave after N connections.").variable("IPERF_PARALLEL"),
     row(Some('t'), "time", S::Both, CheckedValue("SECONDS", fx::time),
-        "Client: test for this long, 0 or less until interrupted (default 10). Server: leave after this long.").variable("IPERF_TIME"),
+        "Client: test for this long, 0 or less until interrupted (default 10). Server: leave after \
+         this long.").variable("IPERF_TIME"),
     row(Some('n'), "num", S::Client, CheckedValue("N[kmgKMG]", fx::amount),
         "Test until this many bytes are sent, instead of a duration.").variable("IPERF_NUM"),
     row(Some('i'), "interval", S::Both, CheckedValue("SECONDS | f", fx::interval),
-        "Time between two interval reports, or f for one per received frame of --isochronous (default: none).").variable("IPERF_INTERVAL"),
+        "Time between two interval reports, or f for one per received frame of --isochronous \
+         (default: none).").variable("IPERF_INTERVAL"),
     row(Some('l'), "len", S::Both, Value("N[kmKM]", |a, v| a.block_len_bytes = fx::positive_bytes(v)),
-        "Bytes per write, read or datagram (default 128K for TCP, 1470 for UDP, 1450 for UDP over IPv6, 100 for --bounceback).").variable("IPERF_LEN"),
+        "Bytes per write, read or datagram (default 128K for TCP, 1470 for UDP, 1450 for UDP over \
+         IPv6, 100 for --bounceback).").variable("IPERF_LEN"),
     row(Some('w'), "window", S::Both, Value("N[KM]", |a, v| a.test.socket.window_bytes = Some(fx::bytes_u32(v))),
-        "Socket buffer in bytes, of the sending side on a client and of the receiving side on a server; it bounds the TCP window.").variable("TCP_WINDOW_SIZE"),
+        "Socket buffer in bytes, of the sending side on a client and of the receiving side on a \
+         server; it bounds the TCP window.").variable("TCP_WINDOW_SIZE"),
     row(Some('B'), "bind", S::Both, CheckedValue("HOST[:PORT][%DEV]", fx::bind),
-        "Use this local address, and on a client this local port. A server joins HOST if it is a multicast group.").variable("IPERF_BIND"),
+        "Use this local address, and on a client this local port. A server joins HOST if it is a \
+         multicast group.").variable("IPERF_BIND"),
     row(Some('S'), "tos", S::Both, Value("N|NAME", fx::tos),
         "Value of the IP type-of-service byte, 0 to 255, or a name such as af41, cs5, ef or ac_vi.").variable("IPERF_TOS"),
     row(None, "dscp", S::Both, Value("N|NAME", fx::dscp),
-        "Differentiated services code point, 0 to 63, or a name; the same byte as -S without its two lowest bits."),
+        "Differentiated services code point, 0 to 63, or a name; the same byte as -S without its \
+         two lowest bits."),
     row(Some('M'), "mss", S::Both, Value("N", |a, v| a.test.socket.mss_bytes = fx::positive(v)),
         "Largest TCP segment in bytes.").variable("IPERF_MSS"),
     row(Some('N'), "nodelay", S::Both, Switch(|a| a.test.socket.no_delay = true),
@@ -241,11 +249,13 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(Some('6'), "ipv6", S::Both, Switch(|a| a.local.bind.family = Some(AddressFamily::V6)),
         "Use IPv6; the same as -V."),
     row(None, "permit-key", S::Both, MaybeValue("WORD", |a, v| a.permit_key = Some(v.map(text))),
-        "Only clients that name the same WORD are served, 4 to 128 characters. A server makes one up if it is given none. It travels unencrypted."),
+        "Only clients that name the same WORD are served, 4 to 128 characters. A server makes one \
+         up if it is given none. It travels unencrypted."),
     row(Some('z'), "realtime", S::Refused, Switch(|a| a.local.end.realtime = true),
         "is not supported"),
     row(None, "histograms", S::Both, MaybeValue("WIDTH[um],BINS[,LOW,HIGH]", fx::histogram),
-        "Show distributions: of one-way delays on a server (clients need --trip-times), of write times on a client (default 100u,10000,5,95).").alias(&["udp-histograms"]),
+        "Show distributions: of one-way delays on a server (clients need --trip-times), of write \
+         times on a client (default 100u,10000,5,95).").alias(&["udp-histograms"]),
     row(None, "tcp-quickack", S::Both, Switch(|a| a.test.workload.quick_ack = true),
         "Acknowledge received data at once."),
     row(None, "tcp-tx-delay", S::Refused, Value("MS", fx::send_delay),
@@ -262,7 +272,8 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(None, "permit-key-timeout", S::Server, Value("SECONDS", |a, v| a.server.permit_key_s = Some(fx::seconds_of(v))),
         "The permit key opens nothing after this long (default 20)."),
     row(None, "tcp-rx-window-clamp", S::Server, Value("N[KM]", |a, v| a.test.workload.window_clamp_bytes = fx::positive_bytes(v)),
-        "Largest TCP receive window in bytes.").on_client("WARN: option of --tcp-rx-window-clamp not supported on the client"),
+        "Largest TCP receive window in bytes.").on_client("WARN: option of --tcp-rx-window-clamp \
+                                                           not supported on the client"),
     row(None, "tos-override", S::Server, Value("N|NAME", fx::tos_override),
         "Type-of-service byte of what the server sends, whatever the client asks for.").on_client("WARN: option of --tos-override not supported on the client"),
     row(None, "skip-rx-copy", S::Server, Switch(|a| a.test.skip_rx_copy = true),
@@ -273,11 +284,13 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "is not supported").on_client("WARN: option of --sum-dstip not supported on the client"),
 
     row(Some('R'), "reverse", S::Client, Switch(|a| a.directions.reverse = true),
-        "Let the server send and the client receive.").on_server("WARN: option of --reverse is not supported on the server"),
+        "Let the server send and the client receive.").on_server("WARN: option of --reverse is not \
+                                                                  supported on the server"),
     row(None, "full-duplex", S::Client, Switch(|a| a.directions.full_duplex = true),
         "Send in both directions at the same time, on the same connections.").on_server("WARN: option of --full-duplex is not supported on the server"),
     row(Some('d'), "dualtest", S::Client, Switch(|a| a.directions.dual |= fx::connects_back(a, "-d")),
-        "Send in both directions at the same time; the server connects back for its own. Must follow -c.").variable("IPERF_DUALTEST"),
+        "Send in both directions at the same time; the server connects back for its own. Must \
+         follow -c.").variable("IPERF_DUALTEST"),
     row(Some('r'), "tradeoff", S::Client, Switch(|a| a.directions.trade_off |= fx::connects_back(a, "-r")),
         "The same one after the other.").variable("IPERF_TRADEOFF"),
     row(Some('L'), "listenport", S::Client, CheckedValue("PORT", fx::listen_port),
@@ -289,7 +302,8 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(None, "trip-times", S::Client, Switch(|a| a.test.workload.trip_times = true),
         "Measure one-way delays; the clocks of client and server must agree.").on_server("WARN: setting of option --trip-times is not supported on the server"),
     row(None, "bounceback", S::Client, MaybeValue("N", |a, v| a.bounce.burst = Some(v.and_then(fx::positive).unwrap_or(10))),
-        "Measure round trips of requests and replies, N requests at the start of each period (default 10)."),
+        "Measure round trips of requests and replies, N requests at the start of each period \
+         (default 10)."),
     row(None, "bounceback-hold", S::Client, Value("MS", fx::bounce_hold),
         "Time the server waits before it replies."),
     row(None, "bounceback-period", S::Client, Value("SECONDS", |a, v| a.bounce.period_s = Some(fx::seconds_of(v))),
@@ -303,13 +317,17 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(None, "working-load", S::Client, CheckedMaybe("up|down|bidir[,N]", fx::working_load),
         "Load the path with N streams while --bounceback measures (default bidir,1).").alias(&["bounceback-congest"]),
     row(None, "isochronous", S::Client, CheckedMaybe("FPS:MEAN[,DEV]", fx::isochronous),
-        "Send frames on a fixed grid, as video does: so many per second, with a mean rate and its deviation in bit/s (default 60:20m,0).").on_server("WARN: option of --isochronous is not supported on the server"),
+        "Send frames on a fixed grid, as video does: so many per second, with a mean rate and its \
+         deviation in bit/s (default 60:20m,0).").on_server("WARN: option of --isochronous is not \
+                                                             supported on the server"),
     row(None, "ipg", S::Client, Value("MS", |a, v| a.shape.gap_s = Some(fx::millis_of(v))),
-        "Gap between the datagrams of a frame.").on_server("WARN: option of --ipg is not supported on the server"),
+        "Gap between the datagrams of a frame.").on_server("WARN: option of --ipg is not supported \
+                                                            on the server"),
     row(None, "burst-size", S::Client, Value("N[kmKM]", fx::burst_size),
         "Send this many bytes at once, then wait (default 1M).").on_server("WARN: option of --burst-period can only be set on the client\nWARN: option of --burst-size not supported on the server"),
     row(None, "burst-period", S::Client, Value("SECONDS", fx::burst_period),
-        "Time from one burst to the next (default 1).").on_server("WARN: option of --burst-period can only be set on the client"),
+        "Time from one burst to the next (default 1).").on_server("WARN: option of --burst-period \
+                                                                   can only be set on the client"),
     row(None, "near-congestion", S::Client, MaybeValue("W", fx::near_congestion),
         "After each write wait for the round-trip time times W (default 0.5).").on_server("WARN: option of --near-congestion not supported on the server"),
     row(None, "connect-only", S::Client, MaybeValue("N", |a, v| a.connect_only = Some(v.and_then(fx::positive))),
@@ -333,9 +351,12 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(None, "txstart-time", S::Client, Value("EPOCH", fx::start_at),
         "Begin to send at this time, in seconds since 1970 with a fraction, at most an hour ahead.").on_server("WARN: option of --txstart-time is not supported on the server"),
     row(None, "txdelay-time", S::Client, Value("SECONDS", |a, v| a.start.after_s = Some(fx::seconds_of(v))),
-        "Begin to send this long after connecting.").on_server("WARN: option of --txdelay-time is not supported on the server"),
+        "Begin to send this long after connecting.").on_server("WARN: option of --txdelay-time is \
+                                                                not supported on the server"),
     row(None, "incr-dstip", S::Client, Switch(|a| a.test.workload.fan_out.destination_address = true),
-        "Each parallel stream goes to the next address.").on_server("WARN: option of --incr-dstip is not supported on the server"),
+        "Each parallel stream goes to the next address.").on_server("WARN: option of --incr-dstip \
+                                                                     is not supported on the \
+                                                                     server"),
     row(None, "incr-srcip", S::Client, Switch(|a| a.test.workload.fan_out.source_address = true),
         "Each parallel stream comes from the next address."),
     row(None, "incr-dstport", S::Client, Switch(|a| a.test.workload.fan_out.destination_port = true),
@@ -358,7 +379,8 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(Some('e'), "enhanced", S::Reports, Switch(|a| a.output.enhanced = true),
         "Report more columns; several other options imply it.").alias(&["enhancedreports"]).variable("IPERF_ENHANCEDREPORTS"),
     row(Some('f'), "format", S::Reports, Value("[bkmgtpaBKMGTPA]", fx::format),
-        "Unit of rates: bits with a small letter, bytes with a capital one, a and A for whatever fits (default a).").variable("IPERF_FORMAT"),
+        "Unit of rates: bits with a small letter, bytes with a capital one, a and A for whatever \
+         fits (default a).").variable("IPERF_FORMAT"),
     row(Some('y'), "reportstyle", S::Reports, Value("C", fx::style),
         "Report as comma-separated values.").variable("IPERF_REPORTSTYLE"),
     row(Some('x'), "reportexclude", S::Reports, Value("[CDMSV]", fx::exclude),
@@ -381,22 +403,31 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(None, LR_FORMAT, S::Added, CheckedValue("2.1|2.2", fx::layout),
         "Write the lines of 2.1.8 or those of 2.2.1 (default 2.1)."),
     row(None, "lr-expect", S::Added, CheckedValue("LIMITS", fx::expect),
-        "Limits of a client's result, for example rx>=900M,rtt<5ms,loss<=0.1%. Each one that is missed is a line on the standard error, and the exit code is then 5.").on_server("WARN: option of --lr-expect is not supported on the server"),
+        "Limits of a client's result, for example rx>=900M,rtt<5ms,loss<=0.1%. Each one that is \
+         missed is a line on the standard error, and the exit code is then 5.").on_server("WARN: option of --lr-expect is not supported on the server"),
     row(None, "lr-record", S::Added, CheckedMaybe("KEY=VALUE[,...]", fx::record),
-        "Keep this run, or every test of a server, in the history, with these labels; the report stays as it is. The history is the file that LINERATE_STORE names, or $XDG_STATE_HOME/linerate/history.db."),
+        "Keep this run, or every test of a server, in the history, with these labels; the report \
+         stays as it is. The history is the file that LINERATE_STORE names, or \
+         $XDG_STATE_HOME/linerate/history.db."),
     row(None, "lr-tui", S::Added, Switch(|a| a.output.tui = true),
-        "Show a client's test while it runs on the terminal of the standard error; the report is printed at the end.").on_server("WARN: option of --lr-tui is not supported on the server"),
+        "Show a client's test while it runs on the terminal of the standard error; the report is \
+         printed at the end.").on_server("WARN: option of --lr-tui is not supported on the server"),
 
-    row(Some('W'), "suggest_win_size", S::Absent, Switch(|a| a.say("The -W option is not available in this release")),
+    row(Some('W'), "suggest_win_size", S::Absent, Switch(|a| a.say("The -W option is not available \
+                                                                    in this release")),
         "was never finished; a message says so and the test goes on"),
     row(None, "NUM_REPORT_STRUCTS", S::Absent, Value("N", fx::no_queue),
         "has no meaning here: nothing is queued between measuring and reporting"),
     refused(Some('A'), "awdl", Argument::None, "is for a wireless link that Linux does not have"),
-    refused(None, "bounceback-txdelay", Argument::Required, "is not supported, use --bounceback-hold"),
+    refused(None, "bounceback-txdelay", Argument::Required, "is not supported, use \
+                                                             --bounceback-hold"),
     refused(None, "fq-rate-step", Argument::Required, "is not supported, use one --fq-rate per test"),
-    refused(None, "fq-rate-step-interval", Argument::Required, "is not supported, use one --fq-rate per test"),
-    refused(None, "working-load-cca", Argument::Required, "is not supported, all streams use the algorithm of -Z"),
-    refused(None, "jitter-histograms", Argument::Optional, "is not supported, use --histograms for delays"),
+    refused(None, "fq-rate-step-interval", Argument::Required, "is not supported, use one \
+                                                                --fq-rate per test"),
+    refused(None, "working-load-cca", Argument::Required, "is not supported, all streams use the \
+                                                           algorithm of -Z"),
+    refused(None, "jitter-histograms", Argument::Optional, "is not supported, use --histograms for \
+                                                            delays"),
     refused(None, "udp-l4s", Argument::None, "is not supported"),
     refused(None, "udp-l4s-video", Argument::None, "is not supported"),
     refused(None, "l2checks", Argument::None, "is not supported: frames are not looked at below IP"),

@@ -1,4 +1,5 @@
-//! Parses the variables of the environment and the words of a command line: each option found acts on the settings.
+//! Parses the variables of the environment and the words of a command line: each option found acts
+//! on the settings.
 
 use std::ffi::{OsStr, OsString};
 

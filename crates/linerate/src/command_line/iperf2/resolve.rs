@@ -1,4 +1,5 @@
-//! From what was typed to what is to be done. Decides everything that depends on more than one option.
+//! From what was typed to what is to be done. Decides everything that depends on more than one
+//! option.
 
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -172,7 +173,8 @@ fn imply_client(args: &mut Args) {
     args.output.enhanced |= args.test.workload.trip_times && (server_sends || is_new_tcp);
     if args.test.workload.without_header && args.test.workload.detect_peer {
         args.say(
-            "WARNING: Options of '-C' '--compatibility' AND '-X' '--peerdetect' are mutually exclusive, --peerdetect ignored",
+            "WARNING: Options of '-C' '--compatibility' AND '-X' '--peerdetect' are mutually \
+             exclusive, --peerdetect ignored",
         );
         args.test.workload.detect_peer = false;
     }
@@ -214,7 +216,8 @@ fn spread_over_ports(args: &mut Args) {
 fn warn_window(args: &mut Args) {
     if let Some(bytes) = args.test.socket.window_bytes.filter(|bytes| *bytes < 2048) {
         args.say(format!(
-            "WARNING: TCP window size set to {bytes} bytes. A small window size\nwill give poor performance. See the Iperf documentation."
+            "WARNING: TCP window size set to {bytes} bytes. A small window size\nwill give poor \
+             performance. See the Iperf documentation."
         ));
     }
     // A window of 0 is that of the system.
@@ -248,7 +251,8 @@ fn client_end(args: &mut Args) -> EndCondition {
         Some(time) => EndCondition::Duration(time),
         None => {
             args.say(
-                "WARNING: client will send traffic forever or until an external signal (e.g. SIGINT or SIGTERM) occurs to stop it",
+                "WARNING: client will send traffic forever or until an external signal (e.g. \
+                 SIGINT or SIGTERM) occurs to stop it",
             );
             EndCondition::Unlimited
         }

@@ -218,7 +218,8 @@ fn bounce_back_brings_its_own_defaults() {
     assert!(output.enhanced && spec.test.socket.no_delay);
     assert_eq!(spec.local.interval, Some(Duration::from_secs(1)));
 
-    let line = "--bounceback=5 --bounceback-request 200 --bounceback-reply 500 --bounceback-hold 5 --bounceback-period 0 --bounceback-no-quickack --working-load=up,2";
+    let line = "--bounceback=5 --bounceback-request 200 --bounceback-reply 500 --bounceback-hold 5 \
+                --bounceback-period 0 --bounceback-no-quickack --working-load=up,2";
     let Shape::BounceBack(bounce) = test(line).workload.shape else {
         panic!()
     };

@@ -24,8 +24,8 @@ pub(crate) fn tos_of_dscp(text: &[u8]) -> Option<u8> {
     }
 }
 
-/// RFC 2474, 2597, 3246 and 8622; the access categories are those of Wi-Fi. `le` and both `nqb` are code points, which
-/// the original forgets to shift.
+/// RFC 2474, 2597, 3246 and 8622; the access categories are those of Wi-Fi. `le` and both `nqb` are
+/// code points, which the original forgets to shift.
 const NAMES: [(&str, u8); 31] = [
     ("af11", 0x28),
     ("af12", 0x30),

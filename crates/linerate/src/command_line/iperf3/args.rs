@@ -1,5 +1,5 @@
-//! The settings as typed. Options act in command-line order, and each checks its own bounds when it acts; whatever
-//! needs more than one option is left to [`mod@super::resolve`].
+//! The settings as typed. Options act in command-line order, and each checks its own bounds when it
+//! acts; whatever needs more than one option is left to [`mod@super::resolve`].
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,7 +19,8 @@ use crate::record::Labels;
 /// What an option's effect returns.
 pub(crate) type Outcome = Result<(), ParameterError>;
 
-/// Everything that was typed. Model types are used as they are where an option fills a field on its own.
+/// Everything that was typed. Model types are used as they are where an option fills a field on its
+/// own.
 #[derive(Debug, Default)]
 pub(crate) struct Args {
     /// Client or server.
@@ -32,7 +33,8 @@ pub(crate) struct Args {
     pub(crate) local: LocalOptions,
     /// A receive time-out was named.
     pub(crate) rcv_timeout_given: bool,
-    /// The test, but for the fields that depend on several options: `end`, the block length, the rate.
+    /// The test, but for the fields that depend on several options: `end`, the block length, the
+    /// rate.
     pub(crate) test: TestSpec,
     /// What was said about the end of the test.
     pub(crate) end: EndArgs,

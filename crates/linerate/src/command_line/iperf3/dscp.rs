@@ -2,7 +2,8 @@
 
 use crate::command_line::numbers::integer_any_base;
 
-/// The type-of-service byte of a code point 0..=63 or of a name; names are compared without regard to case.
+/// The type-of-service byte of a code point 0..=63 or of a name; names are compared without regard
+/// to case.
 pub(crate) fn tos_of(text: &[u8]) -> Option<u8> {
     let name = String::from_utf8_lossy(text).to_ascii_lowercase();
     by_name(&name).or_else(|| by_number(text))

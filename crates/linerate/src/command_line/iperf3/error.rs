@@ -1,4 +1,5 @@
-//! What can be wrong with an iperf3 command line. The texts are those of iperf3 3.22: scripts match them.
+//! What can be wrong with an iperf3 command line. The texts are those of iperf3 3.22: scripts match
+//! them.
 
 use std::ffi::OsStr;
 
@@ -16,8 +17,8 @@ pub(crate) enum UsageError {
 }
 
 impl UsageError {
-    /// The first line on stderr, without a line end. Reading errors quote the program as it was called, parameter
-    /// errors always say `iperf3`, as the original does.
+    /// The first line on stderr, without a line end. Reading errors quote the program as it was
+    /// called, parameter errors always say `iperf3`, as the original does.
     pub(crate) fn message(&self, program: &OsStr) -> Vec<u8> {
         match self {
             Self::Getopt(error) => error.message(program, GLIBC),
@@ -64,8 +65,8 @@ impl From<crate::Error> for ParameterError {
     }
 }
 
-/// A value or a combination that is not accepted. Texts ending in `: ` are those to which the original appends
-/// the text of `errno`, which is empty for a mere range error.
+/// A value or a combination that is not accepted. Texts ending in `: ` are those to which the
+/// original appends the text of `errno`, which is empty for a mere range error.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum ParameterError {
     #[error("cannot be both server and client")]
@@ -128,13 +129,15 @@ pub(crate) enum ParameterError {
     #[error("cannot access authorized users file")]
     UsersFile,
     #[error(
-        "control connection Keepalive period should be larger than the full retry period (interval * count): "
+        "control connection Keepalive period should be larger than the full retry period (interval \
+         * count): "
     )]
     Keepalive,
     #[error("invalid unit value or suffix: '{0}'")]
     Unit(String),
     #[error(
-        "bad DSCP value (numeric: 0-63 inclusive, symbolic: one of [af11-13, af21-23, af31-33, af41-43, cs1-7, ef, va, lowdelay, throughput, reliability])"
+        "bad DSCP value (numeric: 0-63 inclusive, symbolic: one of [af11-13, af21-23, af31-33, \
+         af41-43, cs1-7, ef, va, lowdelay, throughput, reliability])"
     )]
     Dscp,
     #[error("unable to set IPv6 flow label")]

@@ -58,7 +58,8 @@ pub fn parse(program: &OsStr, words: &[OsString]) -> Result<Request, Vec<u8>> {
     })
 }
 
-/// The same for a caller that is no command line: a failure has the number and the text of iperf3, without the program's name.
+/// The same for a caller that is no command line: a failure has the number and the text of iperf3,
+/// without the program's name.
 ///
 /// # Errors
 /// The first word or combination that is not accepted.

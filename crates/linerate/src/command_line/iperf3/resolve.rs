@@ -1,5 +1,5 @@
-//! From what was typed to what is to be done. Decides everything that depends on more than one option; the order of
-//! the checks is the original's, because only the first complaint is shown.
+//! From what was typed to what is to be done. Decides everything that depends on more than one
+//! option; the order of the checks is the original's, because only the first complaint is shown.
 
 use std::io;
 use std::path::Path;
@@ -245,8 +245,8 @@ fn block_len(transport: Transport, bytes: f64) -> Result<u32, ParameterError> {
     }
 }
 
-/// An amount of 0 was as good as not named, a duration of 0 was named and means no limit. Without any, a test of a file ends
-/// with the file; the original takes its length in every direction.
+/// An amount of 0 was as good as not named, a duration of 0 was named and means no limit. Without
+/// any, a test of a file ends with the file; the original takes its length in every direction.
 fn end_condition(end: &EndArgs, file_len: Option<u64>) -> Result<EndCondition, ParameterError> {
     match (end.duration_s, end.bytes, end.blocks) {
         (None, 0, 0) if file_len.is_some_and(|bytes| bytes > 0) => {

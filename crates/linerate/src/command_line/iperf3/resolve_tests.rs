@@ -1,4 +1,5 @@
-//! Goal: a command line becomes the test its options describe, or the complaint the original would make.
+//! Goal: a command line becomes the test its options describe, or the complaint the original would
+//! make.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;

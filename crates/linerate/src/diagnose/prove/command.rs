@@ -1,4 +1,5 @@
-//! Commands that change a setting of this host and cannot cut its connections. They run without a shell.
+//! Commands that change a setting of this host and cannot cut its connections. They run without a
+//! shell.
 
 use std::io::{self, PipeReader, Read};
 use std::os::unix::process::CommandExt;
@@ -34,7 +35,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Output that is kept.
 const OUTPUT_BYTES_MAX: usize = 1024;
 
-/// The words of a command, which a shell would find as well: blanks and double quotes are all that is special.
+/// The words of a command, which a shell would find as well: blanks and double quotes are all that
+/// is special.
 ///
 /// # Errors
 /// Why it is refused: it may cut a connection.
@@ -67,8 +69,8 @@ pub(super) fn permitted(line: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Whether a word sets one of the variables to numbers or names. sysctl(8) takes a slash for a dot, and the other way round, so
-/// other spellings of a name lead to other files.
+/// Whether a word sets one of the variables to numbers or names. sysctl(8) takes a slash for a dot,
+/// and the other way round, so other spellings of a name lead to other files.
 fn sets_a_variable(assignment: &str) -> bool {
     let Some((name, value)) = assignment.split_once('=') else {
         return false;
@@ -174,7 +176,8 @@ mod tests {
     fn only_settings_that_keep_connections_are_permitted() {
         for line in [
             "tc qdisc del dev lr0 root",
-            "tc qdisc replace dev lr0 root handle 8001: tbf rate 100000000bit burst 262144 limit 887144",
+            "tc qdisc replace dev lr0 root handle 8001: tbf rate 100000000bit burst 262144 limit \
+             887144",
             "sysctl -w net.ipv4.tcp_rmem=\"4096 131072 6291456\"",
             "ethtool -K lr0 tx on sg on",
             "ip link set dev lr0 txqueuelen 1000",

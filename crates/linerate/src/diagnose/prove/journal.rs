@@ -32,8 +32,8 @@ pub(super) struct Record {
     pub(super) settings: BTreeMap<String, String>,
 }
 
-/// The file of a network namespace. It is locked, so that a host has one proof at a time, and empty while the former settings
-/// are in force.
+/// The file of a network namespace. It is locked, so that a host has one proof at a time, and empty
+/// while the former settings are in force.
 #[derive(Debug)]
 pub(super) struct Journal {
     pub(super) path: PathBuf,
@@ -92,7 +92,8 @@ impl Journal {
         }
     }
 
-    /// What an earlier process left behind in this boot; `None` of an empty journal or another boot.
+    /// What an earlier process left behind in this boot; `None` of an empty journal or another
+    /// boot.
     ///
     /// # Errors
     /// Content that this program does not write.
@@ -110,7 +111,8 @@ impl Journal {
         };
         let record = content.map_err(|reason| {
             Error::failed(format!(
-                "{}: not a journal of --prove: {reason}; remove it when the settings of this host are right",
+                "{}: not a journal of --prove: {reason}; remove it when the settings of this host \
+                 are right",
                 self.path.display()
             ))
         })?;
@@ -169,7 +171,8 @@ fn is_of_root(metadata: &Metadata) -> bool {
     metadata.uid() == 0 && metadata.mode() & 0o022 == 0
 }
 
-/// Number of the network namespace; before Linux 5.14 the inode, which a later namespace may get again.
+/// Number of the network namespace; before Linux 5.14 the inode, which a later namespace may get
+/// again.
 fn namespace() -> io::Result<u64> {
     interfaces::namespace_cookie()
         .or_else(|_| fs::metadata("/proc/self/ns/net").map(|namespace| namespace.ino()))

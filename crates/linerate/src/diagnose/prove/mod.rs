@@ -1,4 +1,5 @@
-//! Proof of a fix: tests without and with the commands of a finding, and the former settings afterwards.
+//! Proof of a fix: tests without and with the commands of a finding, and the former settings
+//! afterwards.
 
 mod command;
 mod journal;
@@ -50,7 +51,8 @@ impl ProofSpec {
     /// Time for all tests unless named otherwise.
     pub const BUDGET: Duration = Duration::from_secs(120);
 
-    /// The fix of the finding `id`, by tests to port 5201 of `server`; the user confirms the changes.
+    /// The fix of the finding `id`, by tests to port 5201 of `server`; the user confirms the
+    /// changes.
     #[must_use]
     pub fn new(id: impl Into<String>, server: impl Into<String>) -> Self {
         Self {
@@ -63,12 +65,13 @@ impl ProofSpec {
     }
 }
 
-/// Diagnoses a test to the server, then compares tests without and with the commands of a finding, which the user confirms.
-/// The former settings are in force afterwards, whatever happened; where the process was killed, the next call restores them.
+/// Diagnoses a test to the server, then compares tests without and with the commands of a finding,
+/// which the user confirms. The former settings are in force afterwards, whatever happened; where
+/// the process was killed, the next call restores them.
 ///
 /// # Errors
-/// A finding that does not exist or whose commands may interrupt connections; tests, commands or files that fail; the user's
-/// refusal; a signal.
+/// A finding that does not exist or whose commands may interrupt connections; tests, commands or
+/// files that fail; the user's refusal; a signal.
 pub fn prove(spec: &ProofSpec, signals: &Signals, mut progress: Progress) -> Result<Proof, Error> {
     let plan = check(spec)?;
     let boot_id = boot_id()?;
@@ -380,8 +383,8 @@ impl Settings<'_> {
             .map_err(Error::failed)
     }
 
-    /// Restores the former settings, if they are not in force. A command that fails is no error where they are in force
-    /// nevertheless.
+    /// Restores the former settings, if they are not in force. A command that fails is no error
+    /// where they are in force nevertheless.
     fn restore(&mut self) -> Result<(), Error> {
         if !self.are_changed {
             return Ok(());
@@ -394,7 +397,8 @@ impl Settings<'_> {
             .collect();
         if !failures.is_empty() && settings_of(&self.record.interface) != self.record.settings {
             return Err(Error::failed(format!(
-                "the former settings are not restored: {}; the next --prove tries again, or remove {}",
+                "the former settings are not restored: {}; the next --prove tries again, or remove \
+                 {}",
                 failures.join("; "),
                 self.journal.path.display()
             )));

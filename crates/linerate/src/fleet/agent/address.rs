@@ -4,8 +4,8 @@ use std::net::UdpSocket;
 
 use linerate_fleet::message::PathAddress;
 
-/// Checks that every address is this host's. A socket that can be bound decides, because a loopback network has more addresses
-/// than its device.
+/// Checks that every address is this host's. A socket that can be bound decides, because a loopback
+/// network has more addresses than its device.
 ///
 /// # Errors
 /// The first address that is not.

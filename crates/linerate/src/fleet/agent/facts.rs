@@ -23,7 +23,8 @@ const QUICK: [&str; 9] = [
 /// Longest quick facts in bytes.
 const QUICK_MAX_BYTES: usize = 4 << 10;
 
-/// A snapshot of this host and the interfaces that have these addresses; `None` where none is wanted.
+/// A snapshot of this host and the interfaces that have these addresses; `None` where none is
+/// wanted.
 pub(super) fn facts(
     depth: FactsDepth,
     addresses: impl Iterator<Item = IpAddr>,

@@ -16,7 +16,8 @@ use crate::record::host_key;
 /// Addresses that are listed, at most.
 const ADDRESSES_MAX: usize = 256;
 
-/// The agent and its host, now, with the address of the control path. What cannot be read is absent or empty.
+/// The agent and its host, now, with the address of the control path. What cannot be read is absent
+/// or empty.
 pub(super) fn hello(control_address: Option<IpAddr>) -> Hello {
     let system = process::uname();
     Hello {
@@ -65,7 +66,8 @@ pub(in crate::fleet) fn sha256_of_program() -> io::Result<String> {
     }
 }
 
-/// Hash of the boot id and of the network namespace: containers of one machine are hosts if their networks are.
+/// Hash of the boot id and of the network namespace: containers of one machine are hosts if their
+/// networks are.
 fn boot_hash() -> Option<String> {
     let boot = clock::boot_id().ok()?;
     let namespace = interfaces::namespace_cookie().unwrap_or(0);
@@ -108,8 +110,8 @@ fn speed_bps(device: &str) -> Option<u64> {
         .map(|mbps| mbps.saturating_mul(1_000_000))
 }
 
-/// Local address of the connection that sshd serves (ssh(1), `SSH_CONNECTION`: client address and port, server address and
-/// port).
+/// Local address of the connection that sshd serves (ssh(1), `SSH_CONNECTION`: client address and
+/// port, server address and port).
 pub(super) fn control_address(connection: &str) -> Option<IpAddr> {
     let address = connection.split_whitespace().nth(2)?;
     // A link-local address has its device behind a percent sign.

@@ -7,7 +7,8 @@ use linerate_host::{Depth, Sampler, Tested, Watched};
 use linerate_model::snapshot::Snapshot;
 use serde_json::{Map, Value, json};
 
-/// Longest window as JSON in bytes; a host with many CPUs and queues has more, of which none is sent.
+/// Longest window as JSON in bytes; a host with many CPUs and queues has more, of which none is
+/// sent.
 const WINDOW_MAX_BYTES: usize = 32 << 10;
 
 /// Reads the host before and after a round.

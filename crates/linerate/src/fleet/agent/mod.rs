@@ -1,7 +1,7 @@
 //! `linerate fleet agent`: one host of a fleet.
 //!
-//! One thread with one loop. The protocol machine decides; the loop carries its lines, and carries out what it requests with
-//! workers, probes and readings of the host.
+//! One thread with one loop. The protocol machine decides; the loop carries its lines, and carries
+//! out what it requests with workers, probes and readings of the host.
 
 mod address;
 mod facts;
@@ -40,7 +40,8 @@ const FIRST_WORKER: u64 = 1 << 32;
 /// Longest time in which the coordinator takes the last lines.
 const LEAVE_NS: u64 = 300_000_000;
 /// What to do where a standard stream is no pipe.
-const STDIO_NEEDS: &str = "an agent needs pipes of a coordinator, which starts it over ssh; as a service it is started with --bus";
+const STDIO_NEEDS: &str = "an agent needs pipes of a coordinator, which starts it over ssh; as a \
+                           service it is started with --bus";
 
 /// Runs an agent on standard input and output until its run ends.
 ///
@@ -68,7 +69,8 @@ pub fn run_stdio() -> Result<(), Error> {
 /// Runs an agent on a bus, for one run after the other, until the broker refuses it.
 ///
 /// # Errors
-/// The broker cannot be reached or refuses the agent, or the operating system refused what an agent needs.
+/// The broker cannot be reached or refuses the agent, or the operating system refused what an agent
+/// needs.
 pub fn run_bus(options: &BusOptions, site: &str, host: String) -> Result<(), Error> {
     let address = bus::broker_ip(options).and_then(source_to);
     let path = bus::agents(options, site, &[host])?;
@@ -78,7 +80,8 @@ pub fn run_bus(options: &BusOptions, site: &str, host: String) -> Result<(), Err
         .map(drop)
 }
 
-/// Runs agents on a bus that test nothing and report what a test would, for measurements of a coordinator and a broker.
+/// Runs agents on a bus that test nothing and report what a test would, for measurements of a
+/// coordinator and a broker.
 ///
 /// # Errors
 /// The broker cannot be reached or refuses an agent.
@@ -161,7 +164,8 @@ impl HostAgent {
         }
     }
 
-    /// Carries out actions and passes their results on until nothing is left to do. The reason when the agent leaves.
+    /// Carries out actions and passes their results on until nothing is left to do. The reason when
+    /// the agent leaves.
     fn act(&mut self) -> Option<LeaveReason> {
         loop {
             while let Some(action) = self.machine.poll_action() {

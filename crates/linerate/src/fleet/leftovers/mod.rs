@@ -1,6 +1,8 @@
-//! `linerate fleet leftovers`: workers of earlier runs on the hosts of an inventory, and their listeners.
+//! `linerate fleet leftovers`: workers of earlier runs on the hosts of an inventory, and their
+//! listeners.
 //!
-//! A worker ends with its agent, by its lease and with its run; what is listed without an agent has outlived all of that.
+//! A worker ends with its agent, by its lease and with its run; what is listed without an agent has
+//! outlived all of that.
 
 mod here;
 
@@ -26,8 +28,9 @@ pub use here::Leftover;
 /// What a host reports, or why it does not.
 pub type HostLeftovers = Result<Vec<Leftover>, String>;
 
-/// Lists the workers of this user on this host, and ends them on request: those without an agent, of a named run all and their
-/// agents. As the lines of an agent: the preamble, then one JSON array.
+/// Lists the workers of this user on this host, and ends them on request: those without an agent,
+/// of a named run all and their agents. As the lines of an agent: the preamble, then one JSON
+/// array.
 #[must_use]
 pub fn here(run: Option<RunId>, is_end: bool) -> String {
     let mut found = here::find(run);
@@ -48,7 +51,8 @@ pub fn run_named(name: &str, store: Option<&str>) -> Result<RunId, Error> {
     name.parse().or_else(|_| one(&opened(store)?, name))
 }
 
-/// Lists the workers of this user on all hosts with an agent, as [`here`] does on one. In the order of the inventory.
+/// Lists the workers of this user on all hosts with an agent, as [`here`] does on one. In the order
+/// of the inventory.
 ///
 /// # Errors
 /// This host lacks what a coordinator needs, or a signal ended it.
@@ -102,8 +106,9 @@ fn found_of(line: &[u8]) -> HostLeftovers {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-/// A row for each worker and each host that does not answer, and the outcome: [`Outcome::CheckFailed`] where something is left,
-/// [`Outcome::NotCompleted`] where a host does not answer.
+/// A row for each worker and each host that does not answer, and the outcome:
+/// [`Outcome::CheckFailed`] where something is left, [`Outcome::NotCompleted`] where a host does
+/// not answer.
 #[must_use]
 pub fn report(answers: &[(HostId, HostLeftovers)], style: Style) -> (String, Outcome) {
     let rows = answers

@@ -163,7 +163,8 @@ fn all_rounds(
     ))
 }
 
-/// Ends the run at the hosts, and prints which of them were lost and which did not confirm it: the latter.
+/// Ends the run at the hosts, and prints which of them were lost and which did not confirm it: the
+/// latter.
 fn end<C: Carrier>(rounds: Rounds<'_, C>, absent: &BTreeSet<String>) -> Vec<HostId> {
     let Rounds {
         control,
@@ -232,7 +233,8 @@ fn finding_line(finding: &Finding) -> String {
     )
 }
 
-/// Adds what was found about the hosts: the findings, and why cells of excluded hosts have no result.
+/// Adds what was found about the hosts: the findings, and why cells of excluded hosts have no
+/// result.
 fn with_hosts(
     mut outcome: FleetOutcome,
     found: &HostFindings,

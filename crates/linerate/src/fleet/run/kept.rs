@@ -1,4 +1,5 @@
-//! The record of a run: every round the moment it is through, so that a run that breaks off can be resumed.
+//! The record of a run: every round the moment it is through, so that a run that breaks off can be
+//! resumed.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ pub(super) struct KeptRun {
     recording: Recording,
     begun_ns: u64,
     trials: KeptTrials,
-    /// By it `fleet cancel` recognises this process; a run without one is ended where it was started.
+    /// By it `fleet cancel` recognises this process; a run without one is ended where it was
+    /// started.
     _mark: Option<ProcessMark>,
 }
 

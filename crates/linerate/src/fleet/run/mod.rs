@@ -168,7 +168,8 @@ fn check_hub(spec: &RunSpec) -> Result<(), Error> {
     {
         None => Err(Error::usage(format!("{hub} is no host of the inventory"))),
         Some(host) if matches!(host.reach, Reach::Server(_)) => Err(Error::usage(format!(
-            "{hub} is a server without an agent, which has one test at a time: no ladder is possible; try `linerate fleet run pairs`"
+            "{hub} is a server without an agent, which has one test at a time: no ladder is \
+             possible; try `linerate fleet run pairs`"
         ))),
         Some(_) => Ok(()),
     }

@@ -54,7 +54,8 @@ pub(super) fn plan(spec: &RunSpec, paths: &[String], links_bps: &Links) -> Fleet
     }
 }
 
-/// Pairs that each uplink carries: as the inventory has it, else its rate over that of the slowest link of the rack.
+/// Pairs that each uplink carries: as the inventory has it, else its rate over that of the slowest
+/// link of the rack.
 fn crossing(spec: &RunSpec, links_bps: &Links) -> BTreeMap<String, u32> {
     let inventory = &spec.hosts.inventory;
     let of_rack = |name: &String, uplink_bps: u64| {

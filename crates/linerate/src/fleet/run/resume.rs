@@ -16,12 +16,14 @@ use crate::named::load_named;
 use crate::record::RecordOptions;
 use crate::{Error, Progress};
 
-/// Computes the plan of a run of the history anew, runs the tasks that have no result with the hosts that answer, and makes the
-/// report of all tasks. Signals cancel it. The way to the hosts is that of this call: no record determines it. The record is a new
-/// one, which has the cells of the earlier run as well.
+/// Computes the plan of a run of the history anew, runs the tasks that have no result with the
+/// hosts that answer, and makes the report of all tasks. Signals cancel it. The way to the hosts is
+/// that of this call: no record determines it. The record is a new one, which has the cells of the
+/// earlier run as well.
 ///
 /// # Errors
-/// No run of this name whose plan can be computed anew and that has ended before its last task, or as [`super::run()`].
+/// No run of this name whose plan can be computed anew and that has ended before its last task, or
+/// as [`super::run()`].
 pub fn resume(
     name: &str,
     ssh_config: Option<PathBuf>,

@@ -150,7 +150,8 @@ impl<C: Carrier> Rounds<'_, C> {
         }
     }
 
-    /// The source is the client, or the sink of a server without an agent. The test starts `delay` after the round.
+    /// The source is the client, or the sink of a server without an agent. The test starts `delay`
+    /// after the round.
     pub(super) fn round_task(
         &self,
         task: &Task,

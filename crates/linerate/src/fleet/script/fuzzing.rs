@@ -1,4 +1,5 @@
-//! What a shell prints and what a coordinator sends, in any order, as arbitrary bytes. For tests and fuzzing.
+//! What a shell prints and what a coordinator sends, in any order, as arbitrary bytes. For tests
+//! and fuzzing.
 
 use linerate_fleet::TaskId;
 use linerate_fleet::message::LINE_MAX_BYTES;
@@ -12,7 +13,8 @@ const FACTS: [&str; 8] = [
     "ready", "end", "host", "kernel", "arch", "cpus", "ssh", "iperf3",
 ];
 
-/// Whatever arrives, commands for the shell and lines for the coordinator are lines within the bounds.
+/// Whatever arrives, commands for the shell and lines for the coordinator are lines within the
+/// bounds.
 pub fn script(bytes: &[u8]) {
     let mut host = ScriptHost::new();
     // Half of the scripts begin with a host that has iperf3.

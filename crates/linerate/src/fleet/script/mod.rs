@@ -1,8 +1,9 @@
-//! Hosts where nothing is installed but iperf3: a shell over ssh, and the machine of an agent at this end.
+//! Hosts where nothing is installed but iperf3: a shell over ssh, and the machine of an agent at
+//! this end.
 //!
-//! Clocks, probes and facts of the hosts are absent. The command of a test leaves this host at its time. When it started is known
-//! from its server: the arrival of the first interval, less its length of two decimals. A test ends itself after its time where
-//! the connection is lost.
+//! Clocks, probes and facts of the hosts are absent. The command of a test leaves this host at its
+//! time. When it started is known from its server: the arrival of the first interval, less its
+//! length of two decimals. A test ends itself after its time where the connection is lost.
 
 #[cfg(any(test, fuzzing))]
 pub(super) mod fuzzing;

@@ -8,13 +8,15 @@ use linerate_fleet::message::ArmTask;
 use linerate_model::record::RunId;
 use linerate_model::{Direction, Transport};
 
-/// First line: what the shell started ends with it, and its host is described. `timeout` of GNU leads a process group of its
-/// own, out of reach of that, unless an option prevents it.
-pub(super) const BEGIN: &str = "trap 'trap - EXIT HUP TERM; kill 0' EXIT HUP TERM; LC_ALL=C; export LC_ALL; \
-     t=timeout; timeout --foreground 1 true 2>/dev/null && t='timeout --foreground'; \
-     echo LRF host $(uname -n); echo LRF kernel $(uname -r); echo LRF arch $(uname -m); \
-     echo LRF cpus $(getconf _NPROCESSORS_ONLN); echo LRF ssh $SSH_CONNECTION; \
-     echo LRF iperf3 $(iperf3 --version 2>/dev/null | head -n 1); echo LRF end";
+/// First line: what the shell started ends with it, and its host is described. `timeout` of GNU
+/// leads a process group of its own, out of reach of that, unless an option prevents it.
+pub(super) const BEGIN: &str = "trap 'trap - EXIT HUP TERM; kill 0' EXIT HUP TERM; LC_ALL=C; \
+                                export LC_ALL; t=timeout; timeout --foreground 1 true 2>/dev/null \
+                                && t='timeout --foreground'; echo LRF host $(uname -n); echo LRF \
+                                kernel $(uname -r); echo LRF arch $(uname -m); echo LRF cpus \
+                                $(getconf _NPROCESSORS_ONLN); echo LRF ssh $SSH_CONNECTION; echo \
+                                LRF iperf3 $(iperf3 --version 2>/dev/null | head -n 1); echo LRF \
+                                end";
 
 /// How much longer than its time a test may take, in s, before it ends itself.
 const OVERTIME_S: u64 = 5;
@@ -52,7 +54,8 @@ pub(super) fn read(line: &str) -> Option<Printed<'_>> {
     })
 }
 
-/// Length of the first interval of a stream, from a line of a server: `[  5]   0.00-0.50   sec  ...`.
+/// Length of the first interval of a stream, from a line of a server:
+/// `[  5]   0.00-0.50   sec  ...`.
 pub(super) fn first_interval_ns(line: &str) -> Option<u64> {
     let (_, row) = line.trim_start().strip_prefix('[')?.split_once(']')?;
     let mut words = row.split_whitespace();
@@ -65,7 +68,8 @@ pub(super) fn first_interval_ns(line: &str) -> Option<u64> {
 pub(super) fn server(run: RunId, task: &ArmTask, local: IpAddr) -> String {
     // The client comes within 2 s of ARM and a start of at most 10 s after it.
     let seconds = seconds(task) + 12 + OVERTIME_S;
-    // It prints when an interval ends. The first one has to end before omitted time does, which begins the intervals anew.
+    // It prints when an interval ends. The first one has to end before omitted time does, which
+    // begins the intervals anew.
     started(
         run,
         task,
@@ -125,8 +129,7 @@ pub(super) fn kill(pid: u32) -> String {
 fn started(run: RunId, task: &ArmTask, seconds: u64, options: &str) -> String {
     let id = task.task;
     format!(
-        "{{ ( echo LRP $(exec sh -c 'echo $PPID'); exec $t -k 1 {seconds} env LINERATE_RUN={run} iperf3 {options} ) 2>&1; \
-         echo LRX $?; }} </dev/null | while IFS= read -r l; do printf '%s\\n' \"LRT {id} $l\"; done &"
+        "{{ ( echo LRP $(exec sh -c 'echo $PPID'); exec $t -k 1 {seconds} env LINERATE_RUN={run} iperf3 {options} ) 2>&1; echo LRX $?; }} </dev/null | while IFS= read -r l; do printf '%s\\n' \"LRT {id} $l\"; done &"
     )
 }
 

@@ -54,7 +54,8 @@ impl WorkerInput {
         self.next_until(None)
     }
 
-    /// Waits for a line until a time of the monotonic clock, or without limit; `None` then, and at the end of the input.
+    /// Waits for a line until a time of the monotonic clock, or without limit; `None` then, and at
+    /// the end of the input.
     pub(super) fn next_until(&self, until_ns: Option<u64>) -> Option<ToWorker> {
         loop {
             if let Some(line) = self.lines.borrow_mut().pop_front() {

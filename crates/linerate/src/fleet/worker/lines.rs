@@ -6,7 +6,8 @@ use linerate_fleet::TaskId;
 use linerate_fleet::message::{ArmTask, Ports, TaskEnd};
 use serde::{Deserialize, Serialize};
 
-/// Longest piece of a record in bytes. As a string of JSON it has at most twice as many, since JSON has no control characters.
+/// Longest piece of a record in bytes. As a string of JSON it has at most twice as many, since JSON
+/// has no control characters.
 pub(crate) const PIECE_MAX_BYTES: usize = 64 << 10;
 /// Longest record in bytes, the bound of a result.
 pub(crate) const RECORD_MAX_BYTES: usize = 3 << 20;

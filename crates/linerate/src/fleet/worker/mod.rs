@@ -1,7 +1,7 @@
 //! `linerate fleet worker`: one process per test as client, and one per address as server.
 //!
-//! A worker takes lines of JSON on its standard input and writes lines of JSON (module `lines`). It ends with its input, and
-//! with the thread that started it.
+//! A worker takes lines of JSON on its standard input and writes lines of JSON (module `lines`). It
+//! ends with its input, and with the thread that started it.
 
 mod client;
 mod input;
@@ -20,7 +20,8 @@ pub(super) use task_events::totals;
 
 use crate::Error;
 
-/// Runs a worker of a run until its task is done, or its input ends. A failure is also a line of its output.
+/// Runs a worker of a run until its task is done, or its input ends. A failure is also a line of
+/// its output.
 ///
 /// # Errors
 /// No task, or one that cannot be run.

@@ -1,4 +1,5 @@
-//! The server of one address: admits the partners of a round and reports the tests that are expected.
+//! The server of one address: admits the partners of a round and reports the tests that are
+//! expected.
 
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -45,7 +46,8 @@ struct Running {
 }
 
 impl Expected {
-    /// A test that waits is not accepted any more; one that runs ends with its next event and is not reported.
+    /// A test that waits is not accepted any more; one that runs ends with its next event and is
+    /// not reported.
     fn forget(&self, task: TaskId) {
         self.waiting.borrow_mut().retain(|known| known.task != task);
         self.running.borrow_mut().retain(|running| {
@@ -120,7 +122,8 @@ fn spec(address: IpAddr, port: u16, admitted: PathBuf) -> ServerSpec {
     let mut spec = crate::server::spec(Some(address.to_string()), port, access);
     spec.policy.facts = FactsAccess::None;
     spec.policy.liveness = Liveness::always(LIVENESS);
-    // The period that tests have in common begins and ends within intervals. Of long tests neighbours are merged.
+    // The period that tests have in common begins and ends within intervals. Of long tests
+    // neighbours are merged.
     spec.local.interval = Some(INTERVAL_MIN);
     spec
 }
@@ -149,7 +152,8 @@ fn follow(line: ToWorker, expected: &Rc<Expected>, admitted: &Admitted) -> bool 
     }
 }
 
-/// The list of admitted addresses: a file without a name, which the server reads through its descriptor.
+/// The list of admitted addresses: a file without a name, which the server reads through its
+/// descriptor.
 struct Admitted(SourceFile);
 
 impl Admitted {

@@ -13,7 +13,8 @@ use super::emit;
 use super::lines::{FromWorker, PIECE_MAX_BYTES, RECORD_MAX_BYTES};
 use crate::record::{Labels, head, host_key};
 
-/// Points of the series of a record: an hour in intervals of one fortieth of it, for as many streams as a task may have.
+/// Points of the series of a record: an hour in intervals of one fortieth of it, for as many
+/// streams as a task may have.
 const POINTS_MAX: usize = 1 << 13;
 
 /// Takes the events of the test of a task.
@@ -132,7 +133,8 @@ impl EventSink for TaskEvents {
     }
 }
 
-/// Payload that arrived in both directions, or left where the other end did not report, and the measured time.
+/// Payload that arrived in both directions, or left where the other end did not report, and the
+/// measured time.
 pub(in crate::fleet) fn totals(summary: &Summary) -> (u64, u64) {
     let counted = |flow| measure::received(summary, flow).or_else(|| measure::sent(summary, flow));
     let directions = [Flow::Forward, Flow::Reverse]

@@ -8,7 +8,8 @@ use crate::http::rest::{REST_WINDOW, Rest, rest_of};
 use crate::http::signals::Stop;
 use crate::http::watch::{STEP, Watch};
 
-/// Waits at least `least`, then until both hosts are quiet. Returns whether they are. No wait without `least`.
+/// Waits at least `least`, then until both hosts are quiet. Returns whether they are. No wait
+/// without `least`.
 pub(super) fn rest(
     least: Duration,
     target: &mut TargetServer,
@@ -50,7 +51,8 @@ fn rest_of_both(target: &mut TargetServer, watch: &Watch) -> Rest {
         .max(server)
 }
 
-/// Work of an earlier run is done after the least pause; what still keeps CPUs busy are other programs, which go on.
+/// Work of an earlier run is done after the least pause; what still keeps CPUs busy are other
+/// programs, which go on.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
 /// Sockets in TIME_WAIT take a minute.
 const LONGEST: Duration = Duration::from_secs(90);

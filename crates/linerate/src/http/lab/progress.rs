@@ -1,4 +1,5 @@
-//! Progress of an experiment: a block of lines on a terminal, a line per run elsewhere, events for programs.
+//! Progress of an experiment: a block of lines on a terminal, a line per run elsewhere, events for
+//! programs.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! The directory of an experiment: its plan, the hosts it ran on, and every run the moment it is through.
+//! The directory of an experiment: its plan, the hosts it ran on, and every run the moment it is
+//! through.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -111,8 +112,8 @@ impl Record {
         self.write(&self.path.join(name), &bytes)
     }
 
-    /// Under another name first, and to the disk before it gets its own: whatever ends this program, a file that is there
-    /// is whole.
+    /// Under another name first, and to the disk before it gets its own: whatever ends this
+    /// program, a file that is there is whole.
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
         let unfinished = path.with_extension("part");
         let write = || -> io::Result<()> {

@@ -146,8 +146,9 @@ fn circumstances(target: &TargetServer) -> Vec<String> {
     let mut notes = Vec::new();
     if target.server.is_none() {
         notes.push(
-            "no control channel at the server: what its host did is unknown, and so are the verdicts that need it; \
-             `linerate http serve --token-file FILE` opens one for other hosts"
+            "no control channel at the server: what its host did is unknown, and so are the \
+             verdicts that need it; `linerate http serve --token-file FILE` opens one for other \
+             hosts"
                 .to_owned(),
         );
     }
@@ -165,7 +166,8 @@ fn circumstances(target: &TargetServer) -> Vec<String> {
     notes
 }
 
-/// Keeps the hosts at the start, or compares them with those of the start that is continued. Returns the start.
+/// Keeps the hosts at the start, or compares them with those of the start that is continued.
+/// Returns the start.
 fn start(
     spec: &LabSpec,
     now: &StartRecord,
@@ -181,7 +183,8 @@ fn start(
     if !changed.is_empty() {
         if !spec.is_forced {
             return Err(Error::usage(format!(
-                "since the experiment began, this has changed: {changed}; --force goes on and marks the report"
+                "since the experiment began, this has changed: {changed}; --force goes on and \
+                 marks the report"
             )));
         }
         kept.notes.push(format!(
@@ -241,7 +244,8 @@ impl CellRunner for Runner<'_> {
                 Ok(None)
             }
             Err(failure) => Err(format!(
-                "{failure} (an iperf3 server is expected at port {port}, for example that of `linerate http serve --tcp`)"
+                "{failure} (an iperf3 server is expected at port {port}, for example that of \
+                 `linerate http serve --tcp`)"
             )),
         }
     }

@@ -52,7 +52,8 @@ pub struct LabSpec {
 }
 
 impl LabSpec {
-    /// All phases of `plan` in a new directory, without a record, a confirmation or claims of ownership.
+    /// All phases of `plan` in a new directory, without a record, a confirmation or claims of
+    /// ownership.
     #[must_use]
     pub fn new(target: Target, protocol: Protocol, plan: Plan, stage: Stage) -> Self {
         Self {

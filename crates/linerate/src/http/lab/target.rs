@@ -97,7 +97,8 @@ impl TargetServer {
         spec
     }
 
-    /// Whether all of an experiment may be done to this server; returns the most bytes a run may receive.
+    /// Whether all of an experiment may be done to this server; returns the most bytes a run may
+    /// receive.
     pub(super) fn permit(&self, spec: &LabSpec, runs: &[PlannedRun]) -> Result<Option<u64>, Error> {
         let scope = TargetScope::of(self.address().ip(), &interfaces::addresses());
         let mut bytes_max = None;
@@ -116,7 +117,8 @@ impl TargetServer {
     }
 }
 
-/// Sends one request: for linerate's payloads where the server has them, else for the path of the URL.
+/// Sends one request: for linerate's payloads where the server has them, else for the path of the
+/// URL.
 fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Error> {
     let (target, source) = (&spec.target, &spec.plan.source);
     let ports_skipped = generator::reserved_ports();

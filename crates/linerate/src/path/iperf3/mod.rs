@@ -1,5 +1,5 @@
-//! The same against a server of iperf3: ordinary tests one after the other, with a probe beside them. What its protocol does
-//! not have is named, never estimated.
+//! The same against a server of iperf3: ordinary tests one after the other, with a probe beside
+//! them. What its protocol does not have is named, never estimated.
 
 mod one_test;
 mod result;
@@ -30,7 +30,8 @@ use crate::{Error, Outcome};
 use one_test::{Connection, Ended, Finished};
 use side_probe::{Method, SideProber};
 
-/// Streams per direction of a load, unless the user sets them: a test of iperf3 keeps the number of its start.
+/// Streams per direction of a load, unless the user sets them: a test of iperf3 keeps the number of
+/// its start.
 const STREAMS: u32 = 4;
 
 /// What no server of iperf3 can show.
@@ -200,7 +201,8 @@ impl Examination<'_> {
         ran
     }
 
-    /// Delays without load: ICMP echo or connections to another port for the planned time, or the handshakes of the tests, which are added at the end.
+    /// Delays without load: ICMP echo or connections to another port for the planned time, or the
+    /// handshakes of the tests, which are added at the end.
     fn idle(&mut self, planned: &PlannedPhase, interrupts: &dyn Interrupts) -> Result<(), Ended> {
         let mut result = PhaseResult::of(planned.spec.clone());
         result.started_ns = clock::monotonic_ns();
@@ -405,7 +407,8 @@ fn failed(error: std::io::Error) -> Ended {
     Ended::Failed(error.to_string())
 }
 
-/// A load whose number of streams stays. Connections that the busy server refuses must end before it, so its end is known.
+/// A load whose number of streams stays. Connections that the busy server refuses must end before
+/// it, so its end is known.
 fn fixed(load: LoadPlan, spec: &PathSpec, method: Method) -> LoadPlan {
     let streams = spec.streams.unwrap_or(STREAMS).max(1).min(load.streams_max);
     let duration_min = if method == Method::Busy {

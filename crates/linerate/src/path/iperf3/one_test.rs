@@ -85,7 +85,8 @@ pub(super) struct Finished {
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Longest time to set up a control connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A stock server opens its port anew after a test. For so long a test that was not accepted is tried again.
+/// A stock server opens its port anew after a test. For so long a test that was not accepted is
+/// tried again.
 const REOPEN: Duration = Duration::from_secs(3);
 const REOPEN_PAUSE: Duration = Duration::from_millis(200);
 /// The steering ends a load; the test would end so much later by itself.
@@ -170,7 +171,8 @@ impl Context<'_> {
         finished(result, ran)
     }
 
-    /// Runs a test. One that the server did not accept, because it still ends the one before or runs another, is repeated.
+    /// Runs a test. One that the server did not accept, because it still ends the one before or
+    /// runs another, is repeated.
     fn run(
         &self,
         connection: &mut Connection,
@@ -311,7 +313,8 @@ impl LoadControl for Load<'_> {
 
     fn sample(&mut self, sample: &LoadSample, _: Option<i64>) -> LoadDecision {
         if !self.has_started {
-            // Not before: a connection to a server without a running test would be taken for a client.
+            // Not before: a connection to a server without a running test would be taken for a
+            // client.
             self.has_started = true;
             let end_ns =
                 clock::monotonic_ns() + clock::as_ns(self.until).saturating_sub(sample.at_ns);

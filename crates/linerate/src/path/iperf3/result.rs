@@ -92,7 +92,8 @@ pub(super) fn streams(
     result.remote = ran.outcome.is_ok().then(|| EndpointPhase {
         elapsed_ns,
         streams: summary.streams.iter().filter_map(far_totals).collect(),
-        // With the facts of its host: a server without them counts as one that did not report its CPU time.
+        // With the facts of its host: a server without them counts as one that did not report its
+        // CPU time.
         cpu_ns: ran
             .peer_facts
             .as_ref()

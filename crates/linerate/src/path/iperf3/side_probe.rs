@@ -1,4 +1,5 @@
-//! Delay beside a test, in a thread of its own: ICMP echo, or connections to the port of the busy server.
+//! Delay beside a test, in a thread of its own: ICMP echo, or connections to the port of the busy
+//! server.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -22,8 +23,8 @@ use super::super::{PathTest, SideProbe};
 pub(super) enum Method {
     /// ICMP echo, without and under load.
     Icmp,
-    /// Without load the handshakes of the tests; under load those of connections beside the test, which a busy server of iperf3
-    /// refuses.
+    /// Without load the handshakes of the tests; under load those of connections beside the test,
+    /// which a busy server of iperf3 refuses.
     Busy,
     /// Without and under load the handshakes of connections to this port of another service.
     Port(u16),
@@ -39,7 +40,8 @@ const LOST_NS: u64 = 1_000_000_000;
 const TRIES: u16 = 3;
 /// Between two connections to a busy server, ns: five per second.
 const CONNECT_PERIOD_NS: u64 = 200_000_000;
-/// No connection begins later than this before the end of the test, ns: the server must refuse it as a busy one.
+/// No connection begins later than this before the end of the test, ns: the server must refuse it
+/// as a busy one.
 const CONNECT_MARGIN_NS: u64 = 1_000_000_000;
 /// A connection is given up before its first segment is repeated (RFC 6298: after 1 s), ns.
 const CONNECT_TIMEOUT_NS: u64 = 900_000_000;
@@ -306,7 +308,8 @@ fn probe_by_connections(
         next_ns = now_ns + CONNECT_PERIOD_NS;
         match probe_by_connection(remote, prepare, refusal_wait_ns, samples) {
             Ok(Answer::Refusal | Answer::Late) => {}
-            // One that serves many clients waits for the cookie; a connection less is the same to it.
+            // One that serves many clients waits for the cookie; a connection less is the same to
+            // it.
             Ok(Answer::Nothing) => refusal_wait_ns = 0,
             // Not what a server of iperf3 does: further connections could harm it.
             Ok(Answer::Other) | Err(_) => return,
@@ -325,7 +328,8 @@ enum Answer {
     Other,
 }
 
-/// One connection, which is closed when the answer is there or `refusal_wait_ns` after it is established.
+/// One connection, which is closed when the answer is there or `refusal_wait_ns` after it is
+/// established.
 fn probe_by_connection(
     remote: SocketAddr,
     prepare: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
