@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::stream::StreamRole;
 
-/// How the streams of one role move their data: the same for all of them, chosen before the test starts.
+/// How the streams of one role move their data: the same for all of them, chosen before the test
+/// starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

@@ -13,10 +13,10 @@ use crate::spec::TestSpec;
 use crate::stream::{ListenerFacts, SocketFacts, Stream};
 use crate::summary::Summary;
 
-/// One thing that happened in a test. Order, on both ends: `ControlConnected`, `TestAccepted`, `StreamOpened` per
-/// stream, `TestStarted`, `Interval`…, `OmitEnded` between two of them, `Summary`, `PeerOutput`, and at last exactly
-/// one of `Finished` or `Failed`. A failure may come at any point; a `Summary` of the part that happened precedes it
-/// if the test had started.
+/// One thing that happened in a test. Order, on both ends: `ControlConnected`, `TestAccepted`,
+/// `StreamOpened` per stream, `TestStarted`, `Interval`…, `OmitEnded` between two of them,
+/// `Summary`, `PeerOutput`, and at last exactly one of `Finished` or `Failed`. A failure may come
+/// at any point; a `Summary` of the part that happened precedes it if the test had started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -30,8 +30,8 @@ pub enum Event {
     StreamOpened(Stream),
     /// All streams are open, the clock runs.
     TestStarted {
-        /// Begin of the data in ns of this end's monotonic clock (`CLOCK_MONOTONIC`, clock_gettime(2)); `None` in reports of
-        /// other programs.
+        /// Begin of the data in ns of this end's monotonic clock (`CLOCK_MONOTONIC`,
+        /// clock_gettime(2)); `None` in reports of other programs.
         at_monotonic_ns: Option<u64>,
     },
     /// An interval ended.

@@ -1,4 +1,5 @@
-//! A diagnosis: findings with their evidence, rules that were ruled out, and rules that could not be checked.
+//! A diagnosis: findings with their evidence, rules that were ruled out, and rules that could not
+//! be checked.
 
 use std::fmt;
 
@@ -266,7 +267,8 @@ pub struct NotEvaluated {
 }
 
 impl NotEvaluated {
-    /// The rule `id` needs the facts `missing` of `subject`, each of which has one of the `reasons`.
+    /// The rule `id` needs the facts `missing` of `subject`, each of which has one of the
+    /// `reasons`.
     #[must_use]
     pub fn new(
         id: impl Into<String>,
@@ -384,7 +386,8 @@ pub struct Verdict {
     /// The next ceiling, should this limit be removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what_if: Option<String>,
-    /// Part of the time in which this was the limit, percent; `None` where no time was watched in intervals.
+    /// Part of the time in which this was the limit, percent; `None` where no time was watched in
+    /// intervals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_of_time_percent: Option<u32>,
     /// What limited over time, in order.
@@ -418,8 +421,8 @@ impl LimitPeriod {
     }
 }
 
-/// The lost datagrams of one direction of a test, by the place that lost them. `None`: its counters were not read, so its
-/// part, if there is one, is in `network`.
+/// The lost datagrams of one direction of a test, by the place that lost them. `None`: its counters
+/// were not read, so its part, if there is one, is in `network`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -505,7 +508,8 @@ pub struct Diagnosis {
     /// How many lines of an import are unknown; 0 where nothing was imported.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unread_count: usize,
-    /// Prefixes of the rules that unknown lines concern: `QD`. Of nothing that these rules check is known that it is fine.
+    /// Prefixes of the rules that unknown lines concern: `QD`. Of nothing that these rules check is
+    /// known that it is fine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread_subjects: Vec<String>,
 }

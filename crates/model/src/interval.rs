@@ -7,7 +7,8 @@ pub use crate::tcp_interval::{TcpInterval, TcpLimits};
 use crate::metrics::StreamMetrics;
 use crate::stream::{Flow, Stream, StreamId, StreamRole};
 
-/// One interval of all streams of a test. All rows share its boundaries but for the moment each was read.
+/// One interval of all streams of a test. All rows share its boundaries but for the moment each was
+/// read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

@@ -1,8 +1,8 @@
 //! The nouns every linerate crate shares.
 //!
 //! Nothing here performs I/O or reads a clock. One way in ([`spec::TestSpec`]) and one way out
-//! ([`event::Event`]) serve every dialect; units stand in field names, and a value that could not be
-//! measured is `None`, never zero.
+//! ([`event::Event`]) serve every dialect; units stand in field names, and a value that could not
+//! be measured is `None`, never zero.
 
 #![forbid(unsafe_code)]
 

@@ -133,8 +133,8 @@ const LIMITS: [(&str, &str, &str); 42] = [
     (
         "path-or-receiver",
         "the path or the receiver",
-        "undecided between the path and the receiver: compare `nstat -az UdpRcvbufErrors` on the receiver before and after a \
-         test to tell them apart",
+        "undecided between the path and the receiver: compare `nstat -az UdpRcvbufErrors` on the \
+         receiver before and after a test to tell them apart",
     ),
     (
         "loss-on-path",

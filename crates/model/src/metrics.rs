@@ -1,5 +1,5 @@
-//! What is measured of a stream beyond bytes: calls, delays, round trips, frames. Each group is optional; a dialect or an option
-//! decides which ones exist.
+//! What is measured of a stream beyond bytes: calls, delays, round trips, frames. Each group is
+//! optional; a dialect or an option decides which ones exist.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,8 @@ pub struct StreamMetrics {
     pub writes: Option<WriteCounts>,
     /// Calls that read.
     pub reads: Option<ReadCounts>,
-    /// Last reading of TCP_INFO; for totals, whose summary has only extremes. `retransmits` is that of the whole test.
+    /// Last reading of TCP_INFO; for totals, whose summary has only extremes. `retransmits` is that
+    /// of the whole test.
     pub tcp: Option<TcpInterval>,
     /// Sent and not yet acknowledged, in bytes.
     pub in_flight_bytes: Option<u64>,
@@ -41,7 +42,8 @@ pub struct StreamMetrics {
     pub round_trips: Option<RoundTrips>,
     /// Frames of an isochronous sender or receiver.
     pub frames: Option<FrameCounts>,
-    /// Delays in s: of whole frames at a receiver; at a sender, of their first byte behind the schedule.
+    /// Delays in s: of whole frames at a receiver; at a sender, of their first byte behind the
+    /// schedule.
     pub frame_delay: Option<Distribution>,
     /// Distributions.
     pub histograms: Vec<Histogram>,

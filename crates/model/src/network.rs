@@ -26,9 +26,10 @@ pub struct NotANetwork {
 const QUOTED_CHARS_MAX: usize = 64;
 
 impl Network {
-    /// The range of all addresses that share the first `prefix_len` bits; `None` when the address has fewer. A range of
-    /// IPv4-mapped addresses (RFC 4291 section 2.5.5.2) is the IPv4 range it stands for; `None` when its prefix is shorter
-    /// than that of all mapped addresses, because it would be neither of the two.
+    /// The range of all addresses that share the first `prefix_len` bits; `None` when the address
+    /// has fewer. A range of IPv4-mapped addresses (RFC 4291 section 2.5.5.2) is the IPv4 range it
+    /// stands for; `None` when its prefix is shorter than that of all mapped addresses, because it
+    /// would be neither of the two.
     #[must_use]
     pub fn new(address: IpAddr, prefix_len: u8) -> Option<Self> {
         let canonical = address.to_canonical();
@@ -43,8 +44,8 @@ impl Network {
         })
     }
 
-    /// The range that is taken for one client: a single IPv4 address, or the /64 of an IPv6 address, within which a host
-    /// chooses freely (RFC 4291 section 2.5.4, RFC 8981).
+    /// The range that is taken for one client: a single IPv4 address, or the /64 of an IPv6
+    /// address, within which a host chooses freely (RFC 4291 section 2.5.4, RFC 8981).
     #[must_use]
     pub fn of_client(address: IpAddr) -> Self {
         let address = address.to_canonical();
@@ -66,7 +67,8 @@ impl Network {
     }
 }
 
-/// Whether a kind of interface consists of software only, so that no wire limits it and its speed is a constant of the kernel.
+/// Whether a kind of interface consists of software only, so that no wire limits it and its speed
+/// is a constant of the kernel.
 #[must_use]
 pub fn is_software_kind(kind: &str) -> bool {
     matches!(

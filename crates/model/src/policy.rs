@@ -39,7 +39,8 @@ pub struct ServerPolicy {
 pub struct Liveness {
     /// While another client waits for a place.
     pub while_wanted: Duration,
-    /// While no client waits: the test continues after an outage of the path, or after a pause of either end.
+    /// While no client waits: the test continues after an outage of the path, or after a pause of
+    /// either end.
     pub otherwise: Duration,
 }
 
@@ -77,10 +78,11 @@ impl Default for Liveness {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NativePolicy {
-    /// File of the host key, made where it does not exist; `None` for a key that lasts as long as the server.
+    /// File of the host key, made where it does not exist; `None` for a key that lasts as long as
+    /// the server.
     pub host_key: Option<PathBuf>,
-    /// File of tokens; with it every client has to prove one. They guard this dialect alone: neither iperf3 nor iperf 2 has a
-    /// message for them.
+    /// File of tokens; with it every client has to prove one. They guard this dialect alone:
+    /// neither iperf3 nor iperf 2 has a message for them.
     pub tokens: Option<PathBuf>,
 }
 
@@ -131,10 +133,11 @@ pub enum Admission {
 }
 
 impl Admission {
-    /// Tests at once unless named otherwise: more than a room full of people starts, few enough for the descriptors
-    /// and threads of an ordinary host.
+    /// Tests at once unless named otherwise: more than a room full of people starts, few enough for
+    /// the descriptors and threads of an ordinary host.
     pub const TESTS_MAX: u32 = 1000;
-    /// Longest wait in a queue unless named otherwise. Releases from 3.15 on wait 30 s for a server.
+    /// Longest wait in a queue unless named otherwise. Releases from 3.15 on wait 30 s for a
+    /// server.
     pub const WAIT_MAX: Duration = Duration::from_secs(25);
 }
 
@@ -146,8 +149,8 @@ impl Default for Admission {
     }
 }
 
-/// Which addresses may connect. A denied address may not, whatever else applies; with a list of allowed addresses all
-/// others are denied.
+/// Which addresses may connect. A denied address may not, whatever else applies; with a list of
+/// allowed addresses all others are denied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccessRules {
@@ -168,7 +171,8 @@ impl AccessRules {
 /// Largest file of users or of address ranges that a server reads.
 pub const LIST_BYTES_MAX: u64 = 16 << 20;
 
-/// Most address ranges of all lists of one kind (allowed, denied) together. A server compares each client with all of them.
+/// Most address ranges of all lists of one kind (allowed, denied) together. A server compares each
+/// client with all of them.
 pub const RANGES_MAX: usize = 100_000;
 
 /// Where address ranges come from.
@@ -180,8 +184,8 @@ pub enum AccessSource {
     File(PathBuf),
 }
 
-/// Limits of the whole server, of one client address (a single IPv4 address, a /64 of IPv6) and of one user that has
-/// logged in. The strictest that applies decides.
+/// Limits of the whole server, of one client address (a single IPv4 address, a /64 of IPv6) and of
+/// one user that has logged in. The strictest that applies decides.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ServerLimits {
@@ -205,7 +209,8 @@ pub struct Limits {
     pub duration: Option<Duration>,
     /// Payload bytes of one test, both directions together.
     pub bytes: Option<u64>,
-    /// Payload rate of all tests of the scope together, both directions, bit/s on an average over five seconds.
+    /// Payload rate of all tests of the scope together, both directions, bit/s on an average over
+    /// five seconds.
     pub rate_bps: Option<u64>,
 }
 

@@ -1,8 +1,10 @@
-//! Text of others (of a peer, a file, a device, the environment) where a person reads it: on a terminal, in a log, on a page.
+//! Text of others (of a peer, a file, a device, the environment) where a person reads it: on a
+//! terminal, in a log, on a page.
 
 use std::fmt::Write;
 
-/// One line: every character that acts on what shows it is U+FFFD (the replacement character), line ends and tabs too.
+/// One line: every character that acts on what shows it is U+FFFD (the replacement character), line
+/// ends and tabs too.
 #[must_use]
 pub fn printable(text: &str) -> String {
     text.chars()
@@ -35,8 +37,9 @@ pub fn printable_start(text: &str, chars_max: usize) -> String {
     shown
 }
 
-/// JSON text with the same values, in which escapes take the place of the characters that act: JSON itself demands that for the
-/// first 32 only. They occur in strings alone, except for line ends and tabs between values.
+/// JSON text with the same values, in which escapes take the place of the characters that act: JSON
+/// itself demands that for the first 32 only. They occur in strings alone, except for line ends and
+/// tabs between values.
 #[must_use]
 pub fn printable_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
@@ -52,8 +55,9 @@ pub fn printable_json(json: &str) -> String {
     out
 }
 
-/// Whether a character acts on what shows it instead of being seen: control characters (C0, DEL, C1), with which text drives a
-/// terminal, and the characters of direction and format (Unicode, category Cf), with which it passes for other text.
+/// Whether a character acts on what shows it instead of being seen: control characters (C0, DEL,
+/// C1), with which text drives a terminal, and the characters of direction and format (Unicode,
+/// category Cf), with which it passes for other text.
 #[must_use]
 pub fn acts(c: char) -> bool {
     c.is_control()

@@ -1,4 +1,5 @@
-//! Test runs as facts. A run is a group `run.N.` of a snapshot; the program that ran or parsed a test writes them.
+//! Test runs as facts. A run is a group `run.N.` of a snapshot; the program that ran or parsed a
+//! test writes them.
 //!
 //! | fact | meaning |
 //! |---|---|

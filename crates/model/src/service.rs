@@ -24,7 +24,8 @@ pub enum ServerEvent {
     },
     /// A test began.
     TestStarted(TestFacts),
-    /// What all running tests did since the last event of this kind, and what all tests did in total.
+    /// What all running tests did since the last event of this kind, and what all tests did in
+    /// total.
     Progress(Progress),
     /// A test that had begun is over.
     TestEnded(TestRecord),

@@ -51,7 +51,8 @@ impl EventSink for () {
     }
 }
 
-/// Passes every event to both sinks. The first failure is returned after both have received the event.
+/// Passes every event to both sinks. The first failure is returned after both have received the
+/// event.
 #[derive(Debug)]
 pub struct Tee<A, B>(pub A, pub B);
 
@@ -70,7 +71,8 @@ pub trait Collector<T>: EventSink {
 /// Makes a collector for each test whose client requests its value.
 pub type CollectorFactory<T> = Rc<dyn Fn() -> Box<dyn Collector<T>>>;
 
-/// What a server can send to a client besides the results of the test. Absent values are never sent.
+/// What a server can send to a client besides the results of the test. Absent values are never
+/// sent.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct PeerRequests {

@@ -1,8 +1,10 @@
-//! What is known about a host at an instant: flat, dotted facts, each a value or an absence with its reason.
+//! What is known about a host at an instant: flat, dotted facts, each a value or an absence with
+//! its reason.
 //!
-//! Flat keys make comparing, importing and quoting trivial: `nic.eth0.ring.rx.cur`, `sysctl.net.core.rmem_max`,
-//! `run.0.received_bps`. Settings are facts; counters that only grow are kept apart, because one reading of a counter
-//! has little meaning and the difference of two much.
+//! Flat keys make comparing, importing and quoting trivial: `nic.eth0.ring.rx.cur`,
+//! `sysctl.net.core.rmem_max`, `run.0.received_bps`. Settings are facts; counters that only grow
+//! are kept apart, because one reading of a counter has little meaning and the difference of two
+//! much.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -490,8 +492,8 @@ impl Snapshot {
 /// What keys about interfaces begin with.
 const NIC: &str = "nic.";
 
-/// The interface of a key without its prefix. Names of interfaces may contain dots, so the name ends where a known group
-/// begins.
+/// The interface of a key without its prefix. Names of interfaces may contain dots, so the name
+/// ends where a known group begins.
 fn interface_of(rest: &str) -> Option<&str> {
     let mut dots = rest.match_indices('.').map(|(at, _)| at);
     dots.find(|at| is_group(&rest[*at..])).map(|at| &rest[..at])

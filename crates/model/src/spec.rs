@@ -112,8 +112,8 @@ pub struct TestSpec {
     pub extra_data: Option<String>,
     /// The client requests the server's own report.
     pub want_server_output: bool,
-    /// The client requests facts of the server's host. Receivers then keep to one datagram per buffer, so
-    /// that the kernel's counters of drops count datagrams.
+    /// The client requests facts of the server's host. Receivers then keep to one datagram per
+    /// buffer, so that the kernel's counters of drops count datagrams.
     pub want_peer_facts: bool,
     /// What only some dialects can express; all of it off by default.
     pub workload: Workload,
@@ -170,10 +170,12 @@ impl TestSpec {
 
 /// Block length of the streams of a working load.
 const LOAD_BLOCK_LEN_BYTES: u32 = 128 * 1024;
-/// What such a stream holds unsent in the releases that limit it: a queue in the sender is none of the path.
+/// What such a stream holds unsent in the releases that limit it: a queue in the sender is none of
+/// the path.
 const LOAD_UNSENT_LIMIT_BYTES: u32 = 256 * 1024;
 
-/// The test of each stream that loads the path beside the bounce-back test `test`; `None` without a load.
+/// The test of each stream that loads the path beside the bounce-back test `test`; `None` without a
+/// load.
 #[must_use]
 pub fn working_load(test: &TestSpec) -> Option<TestSpec> {
     let Shape::BounceBack(bounce) = &test.workload.shape else {
@@ -263,8 +265,8 @@ pub enum SendPath {
     Copy,
     /// The kernel takes pages of a file (`sendfile(2)`).
     SendFile,
-    /// The kernel borrows the program's pages (`MSG_ZEROCOPY`, Linux 4.14). Pays on network devices; on loopback the
-    /// kernel copies all the same.
+    /// The kernel borrows the program's pages (`MSG_ZEROCOPY`, Linux 4.14). Pays on network
+    /// devices; on loopback the kernel copies all the same.
     ZeroCopy,
 }
 
@@ -305,8 +307,8 @@ pub enum SequenceCheck {
     /// The header of every datagram is read; loss and order are exact.
     #[default]
     EveryDatagram,
-    /// Of datagrams that the kernel joined (`UDP_GRO`) only the first header is copied and read. Loss stays exact; the
-    /// order inside such a burst is not looked at.
+    /// Of datagrams that the kernel joined (`UDP_GRO`) only the first header is copied and read.
+    /// Loss stays exact; the order inside such a burst is not looked at.
     FirstOfBurst,
 }
 

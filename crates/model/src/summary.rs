@@ -18,12 +18,14 @@ pub struct Summary {
     pub cpu_local: Option<CpuUsage>,
     /// The same of the peer, as it reported it.
     pub cpu_remote: Option<CpuUsage>,
-    /// Congestion control at the sending end of the forward direction (of the reverse one, if it is the only one).
+    /// Congestion control at the sending end of the forward direction (of the reverse one, if it is
+    /// the only one).
     pub sender_congestion: Option<String>,
     /// Congestion control at the receiving end.
     pub receiver_congestion: Option<String>,
-    /// Times a full receive buffer of a UDP stream made this end's kernel drop what had arrived; `None` when unknown.
-    /// Each stands for at least one lost datagram that the network did deliver.
+    /// Times a full receive buffer of a UDP stream made this end's kernel drop what had arrived;
+    /// `None` when unknown. Each stands for at least one lost datagram that the network did
+    /// deliver.
     pub overflows_local: Option<u64>,
     /// The same of the peer, as it reported it.
     pub overflows_remote: Option<u64>,
@@ -80,9 +82,9 @@ pub struct StreamSummary {
     pub sender: Option<EndpointTotals>,
     /// What the receiving end counted; `None` when it is the peer and did not report.
     pub receiver: Option<EndpointTotals>,
-    /// What reached the receiving end between the start and the end of the measured time, as this end saw it: without what
-    /// arrived later. A sender knows it from acknowledgements (TCP), a receiver from its own counters. `None` where neither
-    /// is known.
+    /// What reached the receiving end between the start and the end of the measured time, as this
+    /// end saw it: without what arrived later. A sender knows it from acknowledgements (TCP), a
+    /// receiver from its own counters. `None` where neither is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivered: Option<EndpointTotals>,
     /// TCP facts of the sending end.
@@ -154,7 +156,8 @@ impl EndpointTotals {
     }
 }
 
-/// UDP counters of one end. `packets` and `lost` include the warm-up; the `omitted_*` fields are its share.
+/// UDP counters of one end. `packets` and `lost` include the warm-up; the `omitted_*` fields are
+/// its share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -169,7 +172,8 @@ pub struct UdpTotals {
     pub jitter_s: f64,
     /// `packets` when the warm-up ended; `None` when the peer does not report it.
     pub omitted_packets: Option<u64>,
-    /// `lost` when the warm-up ended; `None` when the peer does not report it and it cannot be known.
+    /// `lost` when the warm-up ended; `None` when the peer does not report it and it cannot be
+    /// known.
     pub omitted_lost: Option<u64>,
 }
 
@@ -195,10 +199,11 @@ impl UdpTotals {
 pub struct TcpSummary {
     /// Segments retransmitted in the measured part.
     pub retransmits: Option<u64>,
-    /// Segments that the peer reported as received twice (DSACK, RFC 2883) in the measured part; only the sending end itself
-    /// knows them.
+    /// Segments that the peer reported as received twice (DSACK, RFC 2883) in the measured part;
+    /// only the sending end itself knows them.
     pub dsack_segments: Option<u64>,
-    /// Distance in segments up to which the kernel does not take a late one for lost; only the sending end itself knows it.
+    /// Distance in segments up to which the kernel does not take a late one for lost; only the
+    /// sending end itself knows it.
     pub reordering_segments: Option<u32>,
     /// Reordering events; only the sending end itself knows them.
     pub reorder_events: Option<u64>,

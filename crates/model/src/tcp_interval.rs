@@ -20,7 +20,8 @@ pub struct TcpInterval {
     pub rttvar_us: u32,
     /// Path MTU in bytes.
     pub pmtu_bytes: u32,
-    /// Segments that the peer reported as received twice in this interval (DSACK, RFC 2883); `None` on kernels before 4.19.
+    /// Segments that the peer reported as received twice in this interval (DSACK, RFC 2883); `None`
+    /// on kernels before 4.19.
     pub dsack_segments: Option<u64>,
     /// Reordering events since the stream began; `None` on kernels before 4.19.
     pub reorder_events: Option<u64>,

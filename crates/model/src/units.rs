@@ -37,7 +37,8 @@ impl UnitFormat {
         power: None,
     };
 
-    /// Reads a letter of `-f`: lower case for bits, upper case for bytes, `a` for the largest fitting prefix.
+    /// Reads a letter of `-f`: lower case for bits, upper case for bytes, `a` for the largest
+    /// fitting prefix.
     #[must_use]
     pub fn from_letter(letter: char) -> Option<Self> {
         let power = match letter.to_ascii_lowercase() {
@@ -50,7 +51,8 @@ impl UnitFormat {
         })
     }
 
-    /// A value in this unit and its label without the final `s`. `largest` is the largest power that may be chosen.
+    /// A value in this unit and its label without the final `s`. `largest` is the largest power
+    /// that may be chosen.
     #[must_use]
     pub fn scaled(self, mut value: f64, largest: usize) -> (f64, &'static str) {
         const BITS: [&str; 6] = ["bit", "Kbit", "Mbit", "Gbit", "Tbit", "Pbit"];
@@ -70,8 +72,8 @@ impl UnitFormat {
     }
 }
 
-/// Formats `bytes` (an amount, or a rate in bytes per second) the way iperf3 does: three significant digits and a
-/// label without its final `s`, for example `1.10 GByte` or `94.9 Mbit`.
+/// Formats `bytes` (an amount, or a rate in bytes per second) the way iperf3 does: three
+/// significant digits and a label without its final `s`, for example `1.10 GByte` or `94.9 Mbit`.
 #[must_use]
 pub fn format_amount(bytes: f64, format: UnitFormat) -> String {
     const TERA: usize = 4;
@@ -83,7 +85,8 @@ pub fn format_amount(bytes: f64, format: UnitFormat) -> String {
     }
 }
 
-/// Durations as whole nanoseconds, for `#[serde(with)]`: the field's name ends in `_ns`. What is longer than 584 years is cut.
+/// Durations as whole nanoseconds, for `#[serde(with)]`: the field's name ends in `_ns`. What is
+/// longer than 584 years is cut.
 pub mod whole_ns {
     use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What a test does beyond moving blocks one way as fast as it may: shapes of traffic, shared connections, and
-//! measurements that need the sender's clock in the data.
+//! What a test does beyond moving blocks one way as fast as it may: shapes of traffic, shared
+//! connections, and measurements that need the sender's clock in the data.
 //!
 //! Everything here is off by default. A dialect that cannot express a field leaves it alone.
 
@@ -143,7 +143,8 @@ pub struct Isochronous {
 }
 
 impl Isochronous {
-    /// `frames_per_s` frames of equal size per second, `mean_bps` bit/s in total, the datagrams of a frame back to back.
+    /// `frames_per_s` frames of equal size per second, `mean_bps` bit/s in total, the datagrams of
+    /// a frame back to back.
     #[must_use]
     pub const fn new(frames_per_s: f64, mean_bps: f64) -> Self {
         Self {
@@ -181,7 +182,8 @@ pub struct BounceBack {
 }
 
 impl BounceBack {
-    /// One request of `request_bytes` after the other, each with an immediate reply of the same size.
+    /// One request of `request_bytes` after the other, each with an immediate reply of the same
+    /// size.
     #[must_use]
     pub const fn new(request_bytes: u32) -> Self {
         Self {
@@ -265,7 +267,8 @@ pub enum Start {
     #[serde(rename = "at_ns", with = "crate::units::whole_ns")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     At(Duration),
-    /// At this time of the monotonic clock of this end. The client connects and negotiates before it.
+    /// At this time of the monotonic clock of this end. The client connects and negotiates before
+    /// it.
     #[serde(rename = "at_monotonic_ns", with = "crate::units::whole_ns")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     AtMonotonic(Duration),

@@ -68,8 +68,8 @@ pub enum CellOutcome {
 pub struct Measurement {
     /// Payload that the sink received, in bit/s.
     pub goodput_bps: f64,
-    /// The smaller of the highest rates that the links of both hosts support, in bit/s; absent where one is not known. A
-    /// link that negotiated less than it supports is slow against it.
+    /// The smaller of the highest rates that the links of both hosts support, in bit/s; absent
+    /// where one is not known. A link that negotiated less than it supports is slow against it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nominal_bps: Option<f64>,
     /// Retransmitted segments; absent of UDP and where the source does not report them.

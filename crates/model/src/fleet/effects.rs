@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::HostId;
 
-/// Effects of hosts and pairs on one path. Each effect is a ratio minus 1: −0.9 is a tenth of the reference rate.
+/// Effects of hosts and pairs on one path. Each effect is a ratio minus 1: −0.9 is a tenth of the
+/// reference rate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -107,6 +108,7 @@ impl PairEffect {
 pub enum PairSuspect {
     /// Both ends are cleared: the way between them.
     Pair,
-    /// No end is cleared and neither has a cleared partner: one of the two hosts, or the way between them.
+    /// No end is cleared and neither has a cleared partner: one of the two hosts, or the way
+    /// between them.
     OneOfTwo,
 }

@@ -7,15 +7,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-/// Name of a host: 1 to 63 characters of `[A-Za-z0-9_.-]`, the first of which is no `-`, and not dots alone: directories have
-/// these names. A copy shares the text.
+/// Name of a host: 1 to 63 characters of `[A-Za-z0-9_.-]`, the first of which is no `-`, and not
+/// dots alone: directories have these names. A copy shares the text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(Arc<str>);
 
 /// A text that is no host id.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "\"{0}\" is no host id: 1 to 63 letters, digits, \"_\", \".\" and \"-\", no \"-\" at the start, not dots alone"
+    "\"{0}\" is no host id: 1 to 63 letters, digits, \"_\", \".\" and \"-\", no \"-\" at the \
+     start, not dots alone"
 )]
 pub struct HostIdError(String);
 

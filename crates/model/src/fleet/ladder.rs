@@ -90,7 +90,8 @@ pub struct Poisoning {
 }
 
 impl Poisoning {
-    /// Median rates in bit/s; the sum of the others differs by `noise_bps` from one repetition to the next.
+    /// Median rates in bit/s; the sum of the others differs by `noise_bps` from one repetition to
+    /// the next.
     #[must_use]
     pub const fn new(with_bps: f64, without_bps: f64, own_bps: f64, noise_bps: f64) -> Self {
         Self {

@@ -83,7 +83,8 @@ pub struct FleetHeader {
 }
 
 impl FleetHeader {
-    /// A run that is not stored and has run no round. Its control connections are not known to be apart.
+    /// A run that is not stored and has run no round. Its control connections are not known to be
+    /// apart.
     #[must_use]
     pub fn new(plan: PlanHash, hosts: Vec<FleetHost>, topology: FleetTopology) -> Self {
         Self {

@@ -12,7 +12,8 @@ use super::HostId;
 /// Digits of a hash.
 const HASH_DIGITS: usize = 32;
 
-/// One test from one host to another. Whichever round it runs in, it is the same task. A copy shares the texts.
+/// One test from one host to another. Whichever round it runs in, it is the same task. A copy
+/// shares the texts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

@@ -171,7 +171,8 @@ pub struct Cell {
     pub runs: Vec<CellRun>,
     /// The middle of the finished ones.
     pub median: Medians,
-    /// Answers per second the network allows for this payload; absent where that cannot be computed.
+    /// Answers per second the network allows for this payload; absent where that cannot be
+    /// computed.
     pub ceiling_per_s: Option<f64>,
     /// What held it back.
     pub verdict: CellVerdict,

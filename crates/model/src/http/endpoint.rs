@@ -72,8 +72,8 @@ impl NicStats {
     }
 }
 
-/// Growth of the kernel's counters over the window (`/proc/net/netstat`, `/proc/net/snmp`). All are of the whole
-/// network namespace.
+/// Growth of the kernel's counters over the window (`/proc/net/netstat`, `/proc/net/snmp`). All are
+/// of the whole network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[allow(missing_docs)] // The kernel's own names, in its own words.
@@ -147,7 +147,8 @@ pub struct EndpointStats {
     pub rss_bytes: Option<u64>,
     /// Most resident memory the program ever had (`VmHWM`), which may have been before the window.
     pub rss_high_water_bytes: Option<u64>,
-    /// Memory of the program at the end, where pages are divided by those who share them (`smaps_rollup`).
+    /// Memory of the program at the end, where pages are divided by those who share them
+    /// (`smaps_rollup`).
     pub pss_bytes: Option<u64>,
     /// Memory of sockets in the kernel (`/proc/net/sockstat`), largest.
     pub socket_memory_bytes: Option<u64>,
@@ -163,8 +164,8 @@ pub struct EndpointStats {
     pub sockets_orphaned: Option<u64>,
     /// TCP sockets that have memory, on the whole host, most.
     pub sockets_allocated: Option<u64>,
-    /// Sockets of the test by state, in the words of ss(8), most of each in one sample; of thousands of sockets only those
-    /// at the ends of the window.
+    /// Sockets of the test by state, in the words of ss(8), most of each in one sample; of
+    /// thousands of sockets only those at the ends of the window.
     pub sockets_by_state: Option<BTreeMap<String, u64>>,
     /// TCP sockets in TIME_WAIT in the namespace, against `tcp_max_tw_buckets`.
     pub time_wait: Option<Peak>,
@@ -174,11 +175,13 @@ pub struct EndpointStats {
     pub conntrack: Option<Peak>,
     /// Local ports in use towards the server, against what is to be had.
     pub ports: Option<Peak>,
-    /// Most bytes of payload in a segment of a response, on most connections of the test: at the server what the kernel
-    /// sends at most (`tcpi_snd_mss`, of the path's MTU and what the client announced); at the client what it announced
-    /// (`tcpi_advmss`), above which nothing can come. Timestamps are not payload.
+    /// Most bytes of payload in a segment of a response, on most connections of the test: at the
+    /// server what the kernel sends at most (`tcpi_snd_mss`, of the path's MTU and what the client
+    /// announced); at the client what it announced (`tcpi_advmss`), above which nothing can come.
+    /// Timestamps are not payload.
     pub mss_bytes: Option<u32>,
-    /// Memory of the program's control group in bytes, with what it caches (`memory.current`, `memory.max`).
+    /// Memory of the program's control group in bytes, with what it caches (`memory.current`,
+    /// `memory.max`).
     pub group_memory: Option<Peak>,
     /// Processes and threads of the program's control group (`pids.current`, `pids.max`).
     pub group_tasks: Option<Peak>,
@@ -188,15 +191,16 @@ pub struct EndpointStats {
     pub nic: Option<NicStats>,
     /// Counters of the kernel.
     pub counters: Counters,
-    /// Every second since the start of the warm-up, side by side with [`LoadResult::seconds`](super::LoadResult); empty
-    /// where that was not kept.
+    /// Every second since the start of the warm-up, side by side with
+    /// [`LoadResult::seconds`](super::LoadResult); empty where that was not kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seconds: Vec<EndpointSecond>,
     /// What could not be measured, and why.
     pub missing: Vec<String>,
 }
 
-/// One sample of one end: changes since the last sample, and current values. What could not be read is absent.
+/// One sample of one end: changes since the last sample, and current values. What could not be read
+/// is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

@@ -1,4 +1,5 @@
-//! What makes two hosts comparable to themselves on another day, and what the checks before an experiment need.
+//! What makes two hosts comparable to themselves on another day, and what the checks before an
+//! experiment need.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +14,8 @@ pub struct Environment {
     pub version: String,
     /// Kernel release.
     pub kernel: Option<String>,
-    /// Identity of the running kernel (`/proc/sys/kernel/random/boot_id`): two ends with the same one share a host,
-    /// whatever network namespaces lie between them.
+    /// Identity of the running kernel (`/proc/sys/kernel/random/boot_id`): two ends with the same
+    /// one share a host, whatever network namespaces lie between them.
     pub boot_id: Option<String>,
     /// CPUs.
     pub cpus: Option<u32>,

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 pub enum ErrorClass {
     /// The port is closed (`ECONNREFUSED`).
     ConnectRefused,
-    /// No response to the first segment in time: a full accept or SYN queue, a firewall, a full conntrack table.
+    /// No response to the first segment in time: a full accept or SYN queue, a firewall, a full
+    /// conntrack table.
     ConnectTimeout,
     /// No way there (`EHOSTUNREACH`, `ENETUNREACH`, or `EPERM` from a local firewall).
     Unreachable,
@@ -77,7 +78,8 @@ pub struct ErrorCounts(BTreeMap<ErrorClass, ErrorCount>);
 impl ErrorCounts {
     /// Most texts kept of one kind.
     pub const TEXTS_MAX: usize = 5;
-    /// Text of a [`ErrorClass::Status5xx`] that came before a request: the server rejects the connection.
+    /// Text of a [`ErrorClass::Status5xx`] that came before a request: the server rejects the
+    /// connection.
     pub const UNASKED_503: &str = "status 503 before a request";
 
     /// Counts one failure. The text is made only while it is wanted.

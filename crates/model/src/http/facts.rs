@@ -20,7 +20,8 @@ pub enum Network {
     Link {
         /// Speed in bit/s.
         bps: f64,
-        /// Bits of a response on it, with all headers and gaps; absent before the first response was measured.
+        /// Bits of a response on it, with all headers and gaps; absent before the first response
+        /// was measured.
         bits_per_response: Option<f64>,
     },
 }
@@ -42,7 +43,8 @@ pub struct Position {
     pub best_stable_connections: Option<u32>,
 }
 
-/// One endpoint over the runs of a cell: the median of its shares, the largest of its peaks, the sum of its counters.
+/// One endpoint over the runs of a cell: the median of its shares, the largest of its peaks, the
+/// sum of its counters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -98,7 +100,8 @@ pub struct CellFacts {
     pub port: u16,
     /// The network between the hosts.
     pub network: Network,
-    /// Both endpoints share their CPUs, though a network may lie between them: namespaces of one host.
+    /// Both endpoints share their CPUs, though a network may lie between them: namespaces of one
+    /// host.
     pub is_one_host: bool,
     /// When requests were sent; absent without a finished run.
     pub mode: Option<Mode>,

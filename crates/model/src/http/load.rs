@@ -9,8 +9,8 @@ use super::{ErrorCounts, NegotiatedProtocol};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Mode {
-    /// Each connection sends its next request when the response before is complete. Its response times do not hold the
-    /// time a user would have waited to be sent.
+    /// Each connection sends its next request when the response before is complete. Its response
+    /// times do not hold the time a user would have waited to be sent.
     Closed {
         /// Requests each connection keeps outstanding.
         pipeline: u32,
@@ -32,7 +32,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Requests that each connection keeps outstanding, at least 1: pipelined ones, or streams of HTTP/2.
+    /// Requests that each connection keeps outstanding, at least 1: pipelined ones, or streams of
+    /// HTTP/2.
     #[must_use]
     pub fn streams(self) -> u32 {
         match self {
@@ -64,8 +65,8 @@ pub struct Connections {
     pub opened: u64,
     /// Open at the end of the window.
     pub open_at_end: u64,
-    /// Of these, connections on which the server has responded since they were opened. One without a response may wait in the
-    /// server's listen queue. Absent in runs of earlier versions.
+    /// Of these, connections on which the server has responded since they were opened. One without
+    /// a response may wait in the server's listen queue. Absent in runs of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_at_end: Option<u64>,
     /// Opened once more after they were lost.
@@ -97,7 +98,8 @@ impl Quantile {
     }
 }
 
-/// A distribution of times in nanoseconds. A quantile `q` stands only where at least ten values lie above it.
+/// A distribution of times in nanoseconds. A quantile `q` stands only where at least ten values lie
+/// above it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -140,8 +142,8 @@ pub struct Second {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Flag {
-    /// The generator itself sent late although a connection was free: at the 99th percentile by more than 1 ms, a tenth of
-    /// the latency, and the interval between two requests.
+    /// The generator itself sent late although a connection was free: at the 99th percentile by
+    /// more than 1 ms, a tenth of the latency, and the interval between two requests.
     GeneratorLate,
     /// The two halves of the window differ by more than 5 %.
     Unsteady,
@@ -181,8 +183,8 @@ pub struct LoadResult {
     pub ok: u64,
     /// Bytes of the bodies of these responses.
     pub payload_bytes: u64,
-    /// Bytes of heads and bodies of these responses; absent inside TLS and in HTTP/2, where the bytes of heads are not
-    /// seen.
+    /// Bytes of heads and bodies of these responses; absent inside TLS and in HTTP/2, where the
+    /// bytes of heads are not seen.
     pub http_bytes: Option<u64>,
     /// Bytes of all these requests, heads and bodies; absent as those of the responses are.
     pub request_bytes: Option<u64>,
@@ -190,8 +192,8 @@ pub struct LoadResult {
     pub response_head_bytes: Option<u64>,
     /// Failures of requests and connections in the window and the ramp before it.
     pub errors: ErrorCounts,
-    /// Closed loop: from sending to the complete response. Open loop: from the due time, so it holds the waiting of
-    /// those that could not be sent in time.
+    /// Closed loop: from sending to the complete response. Open loop: from the due time, so it
+    /// holds the waiting of those that could not be sent in time.
     pub latency: Latency,
     /// Open loop: from sending to the complete response.
     pub service: Option<Latency>,
@@ -199,7 +201,8 @@ pub struct LoadResult {
     pub send_lag: Option<Latency>,
     /// From the first segment to the open connection, the handshake of TLS included.
     pub connect: Option<Latency>,
-    /// From sending to the complete response of the only request before the load; absent where none was timed.
+    /// From sending to the complete response of the only request before the load; absent where none
+    /// was timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone_ns: Option<u64>,
     /// Every second since the start of the warm-up.
@@ -208,7 +211,8 @@ pub struct LoadResult {
     pub warmup_seconds: u32,
     /// What limits the trust in it.
     pub flags: Vec<Flag>,
-    /// What failed from which second on when the server was gone; absent where it answered until the end.
+    /// What failed from which second on when the server was gone; absent where it answered until
+    /// the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<String>,
 }

@@ -1,8 +1,9 @@
-//! Nouns of the HTTP lab: what a run of the load generator found, what it cost both ends, what was checked before,
-//! and its verdict.
+//! Nouns of the HTTP lab: what a run of the load generator found, what it cost both ends, what was
+//! checked before, and its verdict.
 //!
-//! The generator and the sampler write the statistics, the lab judges them, reports show them. All of it is also the form
-//! in which runs are kept on disk, so every type is read back as it was written.
+//! The generator and the sampler write the statistics, the lab judges them, reports show them. All
+//! of it is also the form in which runs are kept on disk, so every type is read back as it was
+//! written.
 
 mod cell;
 mod check;

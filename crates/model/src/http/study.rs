@@ -24,7 +24,8 @@ pub struct Baseline {
     pub retransmits: Option<u64>,
     /// The same as a share of all segments.
     pub retransmit_share: Option<f64>,
-    /// Loss at a tenth of the rate, where the queues of the path are empty; absent where it was not measured.
+    /// Loss at a tenth of the rate, where the queues of the path are empty; absent where it was not
+    /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_load: Option<LossWithoutLoad>,
     /// CPU time of the client over the time of the test; 1 is one CPU.
@@ -114,7 +115,8 @@ pub struct MemoryLine {
 }
 
 impl MemoryLine {
-    /// Memory of `base_bytes` and `bytes_per_connection`, with the coefficient of determination of the fit.
+    /// Memory of `base_bytes` and `bytes_per_connection`, with the coefficient of determination of
+    /// the fit.
     #[must_use]
     pub const fn new(bytes_per_connection: f64, base_bytes: f64, r2: f64) -> Self {
         Self {
@@ -124,8 +126,8 @@ impl MemoryLine {
         }
     }
 
-    /// Memory grows with the connections. Otherwise they took what the program had free before, and what each takes was not
-    /// measured.
+    /// Memory grows with the connections. Otherwise they took what the program had free before, and
+    /// what each takes was not measured.
     #[must_use]
     pub fn grows(&self) -> bool {
         self.bytes_per_connection >= 1.0
@@ -266,11 +268,12 @@ pub struct Study {
     pub baseline: Vec<Baseline>,
     /// All cells of HTTP: payload, matrix, low rate, active; by phase, payload, connections.
     pub cells: Vec<Cell>,
-    /// Most responses per second that the network allows from the smallest payload to the largest, through those that were
-    /// run; empty with one payload, and where the link is not known.
+    /// Most responses per second that the network allows from the smallest payload to the largest,
+    /// through those that were run; empty with one payload, and where the link is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ceiling: Vec<CeilingPoint>,
-    /// Why what the network allows is known for no cell, in words; absent where it is known for one, or none was run.
+    /// Why what the network allows is known for no cell, in words; absent where it is known for
+    /// one, or none was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling_missing: Option<String>,
     /// What each payload's cells say together.
@@ -279,7 +282,8 @@ pub struct Study {
     pub idle: Option<Idle>,
     /// What a C10K or a wanted latency demands.
     pub passes: Vec<Pass>,
-    /// One sentence for each chapter: baseline, isolation, whole picture; absent for one that was not run.
+    /// One sentence for each chapter: baseline, isolation, whole picture; absent for one that was
+    /// not run.
     pub sentences: [Option<String>; 3],
     /// What else must be known, for instance that two environments are mixed.
     pub notes: Vec<String>,

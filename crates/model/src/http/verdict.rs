@@ -74,7 +74,8 @@ pub struct CellVerdict {
     pub primary: Judgement,
     /// Others that fit as well.
     pub contributing: Vec<Judgement>,
-    /// How sure the first is: [`Confidence::Low`] within 3 points of a threshold, [`Confidence::Medium`] within 10.
+    /// How sure the first is: [`Confidence::Low`] within 3 points of a threshold,
+    /// [`Confidence::Medium`] within 10.
     pub confidence: Confidence,
 }
 

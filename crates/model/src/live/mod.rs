@@ -1,7 +1,9 @@
-//! What runs now, for a view that is drawn while it runs: a server, a test, a sweep, an HTTP load or experiment, and this host.
+//! What runs now, for a view that is drawn while it runs: a server, a test, a sweep, an HTTP load
+//! or experiment, and this host.
 //!
-//! A [`LiveState`] takes events with the time of each, in ns since the view began. It keeps the last points of every line and no
-//! history. Its writer never waits for a reader: a reader takes a clone.
+//! A [`LiveState`] takes events with the time of each, in ns since the view began. It keeps the
+//! last points of every line and no history. Its writer never waits for a reader: a reader takes a
+//! clone.
 
 mod http;
 mod server;
@@ -118,7 +120,8 @@ pub struct LiveHost {
     pub cpus_busy: Vec<f64>,
     /// Share of the time of all CPUs spent in softirqs, 0..=1.
     pub softirq: f64,
-    /// Packets that the kernel dropped before a socket since the view began (`softnet_stat`); `None` when unknown.
+    /// Packets that the kernel dropped before a socket since the view began (`softnet_stat`);
+    /// `None` when unknown.
     pub drops: Option<u64>,
 }
 

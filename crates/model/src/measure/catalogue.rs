@@ -234,11 +234,13 @@ use Unit::{
 
 #[rustfmt::skip]
 const ALL: [MeasureInfo; 47] = [
-    info(M::ReceivedBps, "received_bps", "rx", "payload received by all streams over the longest duration", (BitsPerSecond, More, RATIO)),
+    info(M::ReceivedBps, "received_bps", "rx", "payload received by all streams over the longest \
+                                                duration", (BitsPerSecond, More, RATIO)),
     info(M::SentBps, "sent_bps", "tx", "payload sent by all streams over the longest duration", (BitsPerSecond, More, RATIO)),
     info(M::Retransmits, "retransmits", "retr", "retransmitted segments", (Count, Less, difference(1.0))),
     info(M::RetransmitShare, "retransmit_share", "", "retransmitted segments of all segments sent", (Share, Less, difference(0.0001))),
-    info(M::LostShare, "lost_share", "loss", "lost datagrams of all datagrams sent, without the warm-up", (Share, Less, difference(0.0005))),
+    info(M::LostShare, "lost_share", "loss", "lost datagrams of all datagrams sent, without the \
+                                              warm-up", (Share, Less, difference(0.0005))),
     info(M::OutOfOrder, "out_of_order", "", "datagrams that arrived late or twice", (Count, Less, difference(1.0))),
     info(M::JitterNs, "jitter_ns", "jitter", "interarrival jitter (RFC 3550)", (Nanoseconds, Less, TIME)),
     info(M::RttMeanNs, "rtt_mean_ns", "rtt", "mean of the round-trip time as TCP measures it", (Nanoseconds, Less, TIME)),
@@ -250,35 +252,50 @@ const ALL: [MeasureInfo; 47] = [
     info(M::CpuClientCores, "cpu_client_cores", "", "CPUs that the client used", (Cores, Less, RATIO)),
     info(M::CpuServerCores, "cpu_server_cores", "", "CPUs that the server used", (Cores, Less, RATIO)),
     info(M::CpuSPerGib, "cpu_s_per_gib", "cpu", "CPU time of both ends per GiB of payload", (SecondsPerGib, Less, RATIO)),
-    info(M::ServerCpuNsPerRequest, "server_cpu_ns_per_request", "", "CPU time of the server per request", (Nanoseconds, Less, RATIO)),
-    info(M::ClientCpuNsPerRequest, "client_cpu_ns_per_request", "", "CPU time of the client per request", (Nanoseconds, Less, RATIO)),
+    info(M::ServerCpuNsPerRequest, "server_cpu_ns_per_request", "", "CPU time of the server per \
+                                                                     request", (Nanoseconds, Less, RATIO)),
+    info(M::ClientCpuNsPerRequest, "client_cpu_ns_per_request", "", "CPU time of the client per \
+                                                                     request", (Nanoseconds, Less, RATIO)),
     info(M::OkPerS, "ok_per_s", "ok", "responses with a status below 400 per second", (PerSecond, More, RATIO)),
     info(M::PayloadBytesPerS, "payload_bytes_per_s", "", "payload of responses per second", (BytesPerSecond, More, RATIO)),
     info(M::WireBps, "wire_bps", "", "rate on the link with all headers", (BitsPerSecond, More, RATIO)),
     info(M::LatencyP50Ns, "latency_p50_ns", "p50", "median latency of responses", (Nanoseconds, Less, TIME)),
     info(M::LatencyP90Ns, "latency_p90_ns", "p90", "90th percentile of the latency of responses", (Nanoseconds, Less, TIME)),
     info(M::LatencyP99Ns, "latency_p99_ns", "p99", "99th percentile of the latency of responses", (Nanoseconds, Less, TIME)),
-    info(M::LatencyP999Ns, "latency_p999_ns", "p999", "99.9th percentile of the latency of responses", (Nanoseconds, Less, TIME)),
+    info(M::LatencyP999Ns, "latency_p999_ns", "p999", "99.9th percentile of the latency of \
+                                                       responses", (Nanoseconds, Less, TIME)),
     info(M::ServiceP99Ns, "service_p99_ns", "", "99th percentile of the service time", (Nanoseconds, Less, TIME)),
-    info(M::SendLagP99Ns, "send_lag_p99_ns", "", "99th percentile of the delay between the planned and the real send time", (Nanoseconds, Less, TIME)),
+    info(M::SendLagP99Ns, "send_lag_p99_ns", "", "99th percentile of the delay between the planned \
+                                                  and the real send time", (Nanoseconds, Less, TIME)),
     info(M::ConnectP99Ns, "connect_p99_ns", "", "99th percentile of the connect time", (Nanoseconds, Less, TIME)),
     info(M::ErrorShare, "error_share", "err", "requests that failed", (Share, Less, difference(0.0001))),
     info(M::FairnessJain, "fairness_jain", "jain", "Jain's fairness index of the streams", (Share, More, difference(0.01))),
     info(M::ConcurrentTests, "concurrent_tests", "", "most tests of a server at the same time", (Count, Neither, difference(1.0))),
-    info(M::BothReceivedBps, "both_received_bps", "", "payload received with load in both directions", (BitsPerSecond, More, RATIO)),
+    info(M::BothReceivedBps, "both_received_bps", "", "payload received with load in both \
+                                                       directions", (BitsPerSecond, More, RATIO)),
     info(M::IdleRttP50Ns, "idle_rtt_p50_ns", "", "median round-trip time of UDP probes without load", (Nanoseconds, Less, TIME)),
-    info(M::IdleRttP90Ns, "idle_rtt_p90_ns", "", "90th percentile of the round-trip time of UDP probes without load", (Nanoseconds, Less, TIME)),
-    info(M::IdleRttP95Ns, "idle_rtt_p95_ns", "", "95th percentile of the round-trip time of UDP probes without load", (Nanoseconds, Less, TIME)),
-    info(M::IdleRttP99Ns, "idle_rtt_p99_ns", "", "99th percentile of the round-trip time of UDP probes without load", (Nanoseconds, Less, TIME)),
-    info(M::LoadedRttP50Ns, "loaded_rtt_p50_ns", "", "median round-trip time of UDP probes under load", (Nanoseconds, Less, TIME)),
-    info(M::LoadedRttP90Ns, "loaded_rtt_p90_ns", "", "90th percentile of the round-trip time of UDP probes under load", (Nanoseconds, Less, TIME)),
-    info(M::LoadedRttP95Ns, "loaded_rtt_p95_ns", "", "95th percentile of the round-trip time of UDP probes under load", (Nanoseconds, Less, TIME)),
-    info(M::LoadedRttP99Ns, "loaded_rtt_p99_ns", "", "99th percentile of the round-trip time of UDP probes under load", (Nanoseconds, Less, TIME)),
+    info(M::IdleRttP90Ns, "idle_rtt_p90_ns", "", "90th percentile of the round-trip time of UDP \
+                                                  probes without load", (Nanoseconds, Less, TIME)),
+    info(M::IdleRttP95Ns, "idle_rtt_p95_ns", "", "95th percentile of the round-trip time of UDP \
+                                                  probes without load", (Nanoseconds, Less, TIME)),
+    info(M::IdleRttP99Ns, "idle_rtt_p99_ns", "", "99th percentile of the round-trip time of UDP \
+                                                  probes without load", (Nanoseconds, Less, TIME)),
+    info(M::LoadedRttP50Ns, "loaded_rtt_p50_ns", "", "median round-trip time of UDP probes under \
+                                                      load", (Nanoseconds, Less, TIME)),
+    info(M::LoadedRttP90Ns, "loaded_rtt_p90_ns", "", "90th percentile of the round-trip time of \
+                                                      UDP probes under load", (Nanoseconds, Less, TIME)),
+    info(M::LoadedRttP95Ns, "loaded_rtt_p95_ns", "", "95th percentile of the round-trip time of \
+                                                      UDP probes under load", (Nanoseconds, Less, TIME)),
+    info(M::LoadedRttP99Ns, "loaded_rtt_p99_ns", "", "99th percentile of the round-trip time of \
+                                                      UDP probes under load", (Nanoseconds, Less, TIME)),
     info(M::AddedRttNs, "added_rtt_ns", "added", "increase of the median round-trip time under load", (Nanoseconds, Less, difference(20_000.0))),
-    info(M::BufferbloatGrade, "bufferbloat_grade", "grade", "grade of the delay that load adds, A+ to F", (Unit::Grade, More, difference(1.0))),
-    info(M::ResponsivenessRpm, "responsiveness_rpm", "rpm", "round trips per minute under load (draft-ietf-ippm-responsiveness-09)", (RoundTripsPerMinute, More, RATIO)),
+    info(M::BufferbloatGrade, "bufferbloat_grade", "grade", "grade of the delay that load adds, A+ \
+                                                             to F", (Unit::Grade, More, difference(1.0))),
+    info(M::ResponsivenessRpm, "responsiveness_rpm", "rpm", "round trips per minute under load \
+                                                             (draft-ietf-ippm-responsiveness-09)", (RoundTripsPerMinute, More, RATIO)),
     info(M::LoadedMos, "loaded_mos", "mos", "mean opinion score of a call under load (ITU-T G.107)", (OpinionScore, More, difference(0.1))),
-    info(M::ReorderedShare, "reordered_share", "reorder", "datagrams that arrived behind a later one (RFC 4737)", (Share, Less, difference(0.0005))),
+    info(M::ReorderedShare, "reordered_share", "reorder", "datagrams that arrived behind a later \
+                                                           one (RFC 4737)", (Share, Less, difference(0.0005))),
     info(M::MtuBytes, "mtu_bytes", "mtu", "largest IP packet of the path", (Bytes, More, difference(1.0))),
     info(M::Confidence, "confidence", "confidence", "how steady rate and responsiveness were", (Unit::Confidence, Neither, difference(1.0))),
 ];

@@ -1,4 +1,5 @@
-//! The definition of each figure of a test. The dialects' reports keep the formulas of the originals.
+//! The definition of each figure of a test. The dialects' reports keep the formulas of the
+//! originals.
 //!
 //! A figure of a direction is that of all its streams: it is absent when one of them is unknown.
 
@@ -11,13 +12,15 @@ pub use of_path::{of_path, path_names, path_target, why_absent};
 use crate::stream::{Flow, StreamRole};
 use crate::summary::{CpuUsage, EndpointTotals, StreamSummary, Summary, UdpTotals};
 
-/// What the sending end counted in a direction. Its rate is that of all bytes over the longest duration.
+/// What the sending end counted in a direction. Its rate is that of all bytes over the longest
+/// duration.
 #[must_use]
 pub fn sent(summary: &Summary, flow: Flow) -> Option<EndpointTotals> {
     all(summary, flow, |stream| stream.sender).and_then(sum)
 }
 
-/// What the receiving end counted in a direction. Its rate is that of all bytes over the longest duration.
+/// What the receiving end counted in a direction. Its rate is that of all bytes over the longest
+/// duration.
 #[must_use]
 pub fn received(summary: &Summary, flow: Flow) -> Option<EndpointTotals> {
     all(summary, flow, |stream| stream.receiver).and_then(sum)
@@ -52,7 +55,8 @@ pub fn retransmit_share(retransmits: u64, bytes: u64, mss_bytes: u32) -> Option<
 /// Datagrams of a direction, and those of them that did not arrive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Datagrams {
-    /// Those that were sent; where the sending end did not report, those up to the highest sequence number that arrived.
+    /// Those that were sent; where the sending end did not report, those up to the highest sequence
+    /// number that arrived.
     pub sent: u64,
     /// Sent minus received.
     pub lost: u64,
@@ -66,8 +70,9 @@ impl Datagrams {
     }
 }
 
-/// Datagrams of the measured part of a direction. A receiver does not miss what follows the last datagram that arrives, so what
-/// is lost is what the sending end sent and the receiving end did not receive.
+/// Datagrams of the measured part of a direction. A receiver does not miss what follows the last
+/// datagram that arrives, so what is lost is what the sending end sent and the receiving end did
+/// not receive.
 #[must_use]
 pub fn datagrams(summary: &Summary, flow: Flow) -> Option<Datagrams> {
     let receiver = received(summary, flow)?;
@@ -124,7 +129,8 @@ pub fn datagrams_with_warm_up(summary: &Summary, flow: Flow) -> Option<Datagrams
     datagrams(&whole, flow)
 }
 
-/// Datagrams that a server sent after its client, which ends the test, had stopped to count: one round trip of them.
+/// Datagrams that a server sent after its client, which ends the test, had stopped to count: one
+/// round trip of them.
 fn sent_too_late(flow: Flow, sent: u64, sender: &EndpointTotals, receiver: &EndpointTotals) -> u64 {
     const LONGEST_S: f64 = 0.5;
     if flow == Flow::Forward || sender.duration_ns == 0 {
@@ -266,7 +272,8 @@ mod tests {
     #[test]
     fn loss_is_sent_minus_received_where_both_are_known() {
         let rows = [
-            // Direction, sent, seen and lost at the receiver, seconds of the sender and of the receiver; lost of sent.
+            // Direction, sent, seen and lost at the receiver, seconds of the sender and of the
+            // receiver; lost of sent.
             (Flow::Forward, 1000, 1000, 10, [3, 3], (10, 1000)),
             (Flow::Forward, 1297, 476, 0, [3, 3], (821, 1297)),
             (Flow::Forward, 1297, 0, 0, [3, 3], (1297, 1297)),

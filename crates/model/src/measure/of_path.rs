@@ -1,5 +1,5 @@
-//! Measures of a test of a path. Down is the direction [`Way::Reverse`], up is [`Way::Forward`]. [`Way::Sum`] is load in both
-//! directions at the same time, or a figure of the whole path.
+//! Measures of a test of a path. Down is the direction [`Way::Reverse`], up is [`Way::Forward`].
+//! [`Way::Sum`] is load in both directions at the same time, or a figure of the whole path.
 
 use super::catalogue::{MeasureName as M, Unit};
 use crate::path::{Datagrams, Delay, LoadPhase, PathDirection, PathReport, PhaseKind, absent};
@@ -214,8 +214,9 @@ pub fn path_names() -> impl Iterator<Item = &'static str> {
     NAMES.into_iter().map(|(name, ..)| name)
 }
 
-/// The measure and the direction that a name stands for in a test of a path: `p99`, `down.p99`, `rpm.up`, `loss`. Without a
-/// direction every one that was measured is meant. `None` for an unknown name.
+/// The measure and the direction that a name stands for in a test of a path: `p99`, `down.p99`,
+/// `rpm.up`, `loss`. Without a direction every one that was measured is meant. `None` for an
+/// unknown name.
 #[must_use]
 pub fn path_target(name: &str) -> Option<(M, Option<Way>)> {
     let exact = NAMES

@@ -1,5 +1,5 @@
-//! Keys of [`PathReport::absent`](super::PathReport::absent): what a test of a path may lack. A phase that did not run is
-//! absent under its own [name](super::PhaseKind::name).
+//! Keys of [`PathReport::absent`](super::PathReport::absent): what a test of a path may lack. A
+//! phase that did not run is absent under its own [name](super::PhaseKind::name).
 
 /// Payload rate.
 pub const GOODPUT: &str = "goodput";

@@ -2,8 +2,8 @@
 
 use super::Delay;
 
-/// Jitter of transit times in the order of arrival, ns (RFC 3550 section 6.4.1). The clocks of both ends need no common
-/// zero. `None` of fewer than two.
+/// Jitter of transit times in the order of arrival, ns (RFC 3550 section 6.4.1). The clocks of both
+/// ends need no common zero. `None` of fewer than two.
 #[must_use]
 pub fn jitter_ns(transits_ns: &[i64]) -> Option<u64> {
     let pairs = transits_ns.iter().zip(transits_ns.iter().skip(1));
@@ -22,7 +22,8 @@ pub fn gaps(arrivals_ns: &[u64]) -> Option<Delay> {
     (!gaps.is_empty()).then(|| Delay::of(&gaps, 0))
 }
 
-/// Most datagrams that arrived together: at most a tenth of their planned gap apart. `None` without a datagram.
+/// Most datagrams that arrived together: at most a tenth of their planned gap apart. `None` without
+/// a datagram.
 #[must_use]
 pub fn longest_train(arrivals_ns: &[u64], planned_gap_ns: u64) -> Option<u64> {
     let mut train = 1;

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Distribution of a delay, in ns. Percentiles are nearest-rank values of all samples, lost ones counted as infinite; one is
-/// absent with fewer than three samples beyond it, or where it would be infinite.
+/// Distribution of a delay, in ns. Percentiles are nearest-rank values of all samples, lost ones
+/// counted as infinite; one is absent with fewer than three samples beyond it, or where it would be
+/// infinite.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -68,7 +69,8 @@ impl Delay {
     }
 }
 
-/// Mean of the delays without the largest 5 %, in ns: TM of draft-ietf-ippm-responsiveness-09. `None` of nothing.
+/// Mean of the delays without the largest 5 %, in ns: TM of draft-ietf-ippm-responsiveness-09.
+/// `None` of nothing.
 #[must_use]
 pub fn trimmed_mean(arrived_ns: &[i64]) -> Option<i64> {
     let mut sorted = arrived_ns.to_vec();
@@ -76,8 +78,8 @@ pub fn trimmed_mean(arrived_ns: &[i64]) -> Option<i64> {
     mean(without_largest(&sorted))
 }
 
-/// Nearest-rank percentile of sorted samples followed by `lost` infinite ones. `None` where it is infinite or fewer than
-/// three samples lie beyond it.
+/// Nearest-rank percentile of sorted samples followed by `lost` infinite ones. `None` where it is
+/// infinite or fewer than three samples lie beyond it.
 #[must_use]
 pub fn percentile(sorted_ns: &[i64], lost: u64, per_mille: u64) -> Option<i64> {
     let all = (sorted_ns.len() as u64).saturating_add(lost);
@@ -104,8 +106,8 @@ fn mean(values_ns: &[i64]) -> Option<i64> {
 /// Fewest samples that lie beyond a percentile.
 const SAMPLES_BEYOND_MIN: u64 = 3;
 
-/// Share of the largest samples that a trimmed mean leaves out, as its reciprocal (draft-ietf-ippm-responsiveness-09: the
-/// mean up to the 95th percentile).
+/// Share of the largest samples that a trimmed mean leaves out, as its reciprocal
+/// (draft-ietf-ippm-responsiveness-09: the mean up to the 95th percentile).
 const TRIMMED_ONE_IN: usize = 20;
 
 #[cfg(test)]

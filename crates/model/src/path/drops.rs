@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
-/// Counters of a host since its boot, for all traffic. One that the kernel does not report is absent.
+/// Counters of a host since its boot, for all traffic. One that the kernel does not report is
+/// absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostDrops {

@@ -1,6 +1,8 @@
-//! The examination of a path: what is asked for, how it is measured phase by phase, and what was found.
+//! The examination of a path: what is asked for, how it is measured phase by phase, and what was
+//! found.
 //!
-//! Directions are seen from the client: down is from the server to the client, up from the client to the server.
+//! Directions are seen from the client: down is from the server to the client, up from the client
+//! to the server.
 
 pub mod absent;
 mod arrivals;

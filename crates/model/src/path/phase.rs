@@ -114,8 +114,8 @@ pub enum PhaseTransport {
 pub struct PhaseSpec {
     /// What is measured.
     pub kind: PhaseKind,
-    /// Direction of the datagrams of `datagrams`, `pps`, `pace` and `capacity`; absent for other kinds, whose name is their
-    /// direction.
+    /// Direction of the datagrams of `datagrams`, `pps`, `pace` and `capacity`; absent for other
+    /// kinds, whose name is their direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direction: Option<PathDirection>,
     /// Transport of the load or of the transactions.
@@ -164,7 +164,8 @@ pub struct TransactionSpec {
     pub response_bytes: u32,
 }
 
-/// One round trip of a probe. Times are monotonic clocks of the two ends, in ns; each end has its own zero.
+/// One round trip of a probe. Times are monotonic clocks of the two ends, in ns; each end has its
+/// own zero.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ProbeSample {
     /// When the probe left this end (t1).
@@ -178,7 +179,8 @@ pub struct ProbeSample {
 }
 
 impl ProbeSample {
-    /// Round trip without the time at the other end, RFC 8762: (t4 - t1) - (t3 - t2). `None` of one that was lost.
+    /// Round trip without the time at the other end, RFC 8762: (t4 - t1) - (t3 - t2). `None` of one
+    /// that was lost.
     #[must_use]
     pub fn rtt_ns(&self) -> Option<i64> {
         let whole = signed(self.received_ns?) - signed(self.sent_ns);
@@ -213,7 +215,8 @@ pub struct LoadSample {
     pub at_ns: u64,
     /// Payload from the server to the client so far.
     pub down_bytes: u64,
-    /// Payload from the client to the server so far; at the client what its kernel knows to be acknowledged.
+    /// Payload from the client to the server so far; at the client what its kernel knows to be
+    /// acknowledged.
     pub up_bytes: u64,
     /// Streams that carry load.
     pub streams: u32,
@@ -239,7 +242,8 @@ pub struct StreamTotals {
     /// The kernel's values at the end (`TCP_INFO`, tcp(7)).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpInterval>,
-    /// Bytes in the socket that were not sent yet, median over the phase (`tcpi_notsent_bytes`); of a sender.
+    /// Bytes in the socket that were not sent yet, median over the phase (`tcpi_notsent_bytes`); of
+    /// a sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notsent_bytes: Option<u64>,
     /// Congestion control in use.
@@ -247,7 +251,8 @@ pub struct StreamTotals {
     pub congestion: Option<String>,
 }
 
-/// Datagrams of one direction by the place where they were lost. The parts add up to what is missing.
+/// Datagrams of one direction by the place where they were lost. The parts add up to what is
+/// missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -260,7 +265,8 @@ pub struct LossByPlace {
     pub sender: u64,
     /// Dropped between the hosts.
     pub network: u64,
-    /// Dropped by the receiving host before a socket: NIC and packet backlog. Shared counters: at most this many.
+    /// Dropped by the receiving host before a socket: NIC and packet backlog. Shared counters: at
+    /// most this many.
     pub nic: u64,
     /// Dropped for lack of room in the receiving socket.
     pub socket: u64,
@@ -317,10 +323,12 @@ pub struct EndpointPhase {
     /// Drops of the queueing discipline of this host meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qdisc_drops: Option<u64>,
-    /// Connections that this host dropped meanwhile because an accept queue was full (`ListenOverflows`).
+    /// Connections that this host dropped meanwhile because an accept queue was full
+    /// (`ListenOverflows`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_queue_drops: Option<u64>,
-    /// Connections that this host dropped meanwhile because a queue of half-open ones was full (`TCPReqQFullDrop`).
+    /// Connections that this host dropped meanwhile because a queue of half-open ones was full
+    /// (`TCPReqQFullDrop`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub syn_queue_drops: Option<u64>,
     /// Packets that connection tracking of this host dropped meanwhile.
@@ -338,7 +346,8 @@ pub struct EndpointPhase {
     /// Completed transactions of a client; may be more than the samples that are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<u64>,
-    /// Most other tests that a server ran at the same time until the end of the phase; absent of a client.
+    /// Most other tests that a server ran at the same time until the end of the phase; absent of a
+    /// client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrent_max: Option<u32>,
     /// CPU time of this process meanwhile, ns.
@@ -388,8 +397,8 @@ impl SizeResult {
 pub struct PhaseResult {
     /// What was agreed.
     pub spec: PhaseSpec,
-    /// When the phase started: monotonic clock of this end in ns, as in [`ProbeSample::sent_ns`]. For a phase with load the
-    /// moment from which [`LoadSample::at_ns`] counts.
+    /// When the phase started: monotonic clock of this end in ns, as in [`ProbeSample::sent_ns`].
+    /// For a phase with load the moment from which [`LoadSample::at_ns`] counts.
     #[serde(default)]
     pub started_ns: u64,
     /// How its load was steered; absent without load.

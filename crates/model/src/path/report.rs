@@ -28,7 +28,8 @@ pub struct PathReport {
     pub bytes_sent: u64,
     /// Payload of all phases to this end.
     pub bytes_received: u64,
-    /// Most tests of the server at the same time, this one not counted; absent where the server does not report it.
+    /// Most tests of the server at the same time, this one not counted; absent where the server
+    /// does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrent_max: Option<u32>,
     /// How often the control connection was made anew.
@@ -65,7 +66,8 @@ pub struct PathReport {
     /// Quality of a call, ITU-T G.107.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice: Option<Voice>,
-    /// What could not be measured and why. The keys are those of [`absent`](super::absent) or names of phases.
+    /// What could not be measured and why. The keys are those of [`absent`](super::absent) or names
+    /// of phases.
     #[serde(default)]
     pub absent: BTreeMap<String, String>,
 }
@@ -378,7 +380,8 @@ pub struct LoadPhase {
     /// Delay above the smallest of its direction, server to client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_down: Option<Delay>,
-    /// Responsiveness in round trips per minute, draft-ietf-ippm-responsiveness-09: mean of the next two.
+    /// Responsiveness in round trips per minute, draft-ietf-ippm-responsiveness-09: mean of the
+    /// next two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpm: Option<f64>,
     /// Of probes over new connections.
@@ -387,7 +390,8 @@ pub struct LoadPhase {
     /// Of echoes in the load's own streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpm_self: Option<f64>,
-    /// Round trips per minute of the mean of both kinds of round trip, as goresponsiveness computes it.
+    /// Round trips per minute of the mean of both kinds of round trip, as goresponsiveness computes
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpm_mean_rtt: Option<f64>,
     /// TCP handshakes under load.
@@ -414,7 +418,8 @@ pub struct LoadPhase {
     /// Load over time, of the receiver of each direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<LoadSample>,
-    /// Round trips of UDP probes over time: ns since the start of the phase, ns; lost ones are absent.
+    /// Round trips of UDP probes over time: ns since the start of the phase, ns; lost ones are
+    /// absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rtt_series: Vec<(u64, Option<i64>)>,
     /// CPU time of both processes per second of the phase: this end, the other end.
@@ -478,7 +483,8 @@ pub struct SubflowRow {
     pub rtt_us: u32,
     /// Segments sent again.
     pub retransmits: u32,
-    /// Used only when no other subflow is; absent where the kernel does not report it (no socket option does).
+    /// Used only when no other subflow is; absent where the kernel does not report it (no socket
+    /// option does).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_backup: Option<bool>,
 }
@@ -518,7 +524,8 @@ pub struct Datagrams {
     pub received_per_s: Option<f64>,
     /// Datagrams by place.
     pub loss: LossByPlace,
-    /// Share that arrived behind a later one, 0 to 1, RFC 4737; against a server of iperf3 with those that arrived twice.
+    /// Share that arrived behind a later one, 0 to 1, RFC 4737; against a server of iperf3 with
+    /// those that arrived twice.
     pub reordered_share: f64,
     /// Largest number of later datagrams that arrived before one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -689,7 +696,8 @@ impl Grade {
     }
 }
 
-/// Quality of a call with G.711 and packet loss concealment, ITU-T G.107: mean opinion score, 1 to 4.5.
+/// Quality of a call with G.711 and packet loss concealment, ITU-T G.107: mean opinion score, 1 to
+/// 4.5.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

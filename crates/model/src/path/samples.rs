@@ -23,7 +23,8 @@ pub enum SampleKind {
     Transaction,
 }
 
-/// All probes of one kind in one phase: columns of the same length, in the order in which the probes left.
+/// All probes of one kind in one phase: columns of the same length, in the order in which the
+/// probes left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SampleSeries {
@@ -38,7 +39,8 @@ pub struct SampleSeries {
     pub sent_ns: Vec<i64>,
     /// Round trip without the time at the other end, ns; `None` of one that was lost.
     pub rtt_ns: Vec<Option<i64>>,
-    /// Delay from client to server, ns, with the error of [`super::ClockEstimate`]; empty where no probe of the series shows one.
+    /// Delay from client to server, ns, with the error of [`super::ClockEstimate`]; empty where no
+    /// probe of the series shows one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub up_ns: Vec<Option<i64>>,
     /// Delay from server to client, likewise.

@@ -63,7 +63,8 @@ impl Import {
 pub struct RunPath {
     /// Hash of both hosts and the interfaces between them; equal for all runs of one path.
     pub key: String,
-    /// Hash of what was asked for, without host, port, title and labels; equal for all runs of one specification.
+    /// Hash of what was asked for, without host, port, title and labels; equal for all runs of one
+    /// specification.
     pub spec_key: String,
     /// Name of the client's host.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! The record of a run: what one command line produced, in the form `linerate.run/1`.
 //!
-//! A run consists of trials, the unit of repetition. A trial has measures, each one figure, and series, each a measure over
-//! time. Absent means not available.
+//! A run consists of trials, the unit of repetition. A trial has measures, each one figure, and
+//! series, each a measure over time. Absent means not available.
 
 mod host;
 mod primary;
@@ -107,7 +107,8 @@ impl RunRecord {
         }
     }
 
-    /// A run that begins, of an unknown program between unknown hosts. `started_at` and `started_unix_ms` are the same time.
+    /// A run that begins, of an unknown program between unknown hosts. `started_at` and
+    /// `started_unix_ms` are the same time.
     #[must_use]
     pub fn new(
         run_id: RunId,
@@ -151,8 +152,9 @@ impl RunRecord {
             .chain(of_fleet)
     }
 
-    /// The measure that stands for the run in lists, and its median over the complete trials: received bits per second of
-    /// a test, successful responses per second of a load. `None` where no trial has it.
+    /// The measure that stands for the run in lists, and its median over the complete trials:
+    /// received bits per second of a test, successful responses per second of a load. `None` where
+    /// no trial has it.
     #[must_use]
     pub fn primary(&self) -> Option<(MeasureName, f64)> {
         let mut primary = PrimaryMeasure::default();
@@ -257,11 +259,13 @@ impl RunState {
 pub enum Body {
     /// Everything of a test stands in its trials.
     Test,
-    /// What a sweep found; absent of one that did not end. Its runs are trials, their settings the factors of these.
+    /// What a sweep found; absent of one that did not end. Its runs are trials, their settings the
+    /// factors of these.
     Sweep(Option<Box<Sweep>>),
     /// A load. What was measured stands in its trial.
     HttpLoad(HttpLoad),
-    /// An experiment without the runs of its cells, which are trials; absent of one that did not end.
+    /// An experiment without the runs of its cells, which are trials; absent of one that did not
+    /// end.
     HttpLab(Option<Box<Study>>),
     /// Everything of a diagnosis stands in the hosts and in the diagnosis.
     Doctor,

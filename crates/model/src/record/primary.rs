@@ -3,7 +3,8 @@
 use super::{RunState, Trial, Way};
 use crate::measure::MeasureName;
 
-/// Measures in the order of their preference: received bits per second of a test, successful responses per second of a load.
+/// Measures in the order of their preference: received bits per second of a test, successful
+/// responses per second of a load.
 const NAMES: [MeasureName; 3] = [
     MeasureName::ReceivedBps,
     MeasureName::OkPerS,

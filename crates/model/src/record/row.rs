@@ -34,8 +34,8 @@ pub struct RunRow {
     pub trials: u32,
     /// The measure that stands for the run, and its median over the trials.
     pub primary: Option<(MeasureName, f64)>,
-    /// Medians of that measure from client to server and from server to client, of a test that measured both; absent where
-    /// they were not asked for.
+    /// Medians of that measure from client to server and from server to client, of a test that
+    /// measured both; absent where they were not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub both_ways: Option<(f64, f64)>,
     /// Labels.

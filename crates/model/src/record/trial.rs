@@ -40,7 +40,8 @@ pub struct Trial {
     pub started_ns: u64,
     /// Time from start to end in ns.
     pub elapsed_ns: u64,
-    /// Why its values need care: `unsteady`, `dirty-start`, `generator-late`, `foreign-load`, `steal`.
+    /// Why its values need care: `unsteady`, `dirty-start`, `generator-late`, `foreign-load`,
+    /// `steal`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// Its measures.
@@ -134,8 +135,8 @@ impl From<Flow> for Way {
 #[serde(from = "StoredSeries<'static>")]
 #[non_exhaustive]
 pub struct Series {
-    /// Its name with its unit: `bytes`, `retransmits`, `snd_cwnd_bytes`, `rtt_us`. Of a series `NAME` that is thinned, `min.NAME`
-    /// and `max.NAME` are the extremes of the merged neighbours.
+    /// Its name with its unit: `bytes`, `retransmits`, `snd_cwnd_bytes`, `rtt_us`. Of a series
+    /// `NAME` that is thinned, `min.NAME` and `max.NAME` are the extremes of the merged neighbours.
     pub name: String,
     /// Of what.
     pub of: SeriesOf,
@@ -170,13 +171,14 @@ impl Series {
     }
 }
 
-/// A figure over time. Its values are of intervals that begin at `t0_ns` and have the length `step_ns` or the ends `ends_ns`.
+/// A figure over time. Its values are of intervals that begin at `t0_ns` and have the length
+/// `step_ns` or the ends `ends_ns`.
 // A flattened or untagged member would be read into a buffer of its own first.
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct StoredSeries<'a> {
-    /// Its name with its unit: `bytes`, `retransmits`, `snd_cwnd_bytes`, `rtt_us`. Of a series `NAME` that is thinned, `min.NAME`
-    /// and `max.NAME` are the extremes of the merged neighbours.
+    /// Its name with its unit: `bytes`, `retransmits`, `snd_cwnd_bytes`, `rtt_us`. Of a series
+    /// `NAME` that is thinned, `min.NAME` and `max.NAME` are the extremes of the merged neighbours.
     name: Cow<'a, str>,
     /// Of what.
     of: Cow<'a, SeriesOf>,

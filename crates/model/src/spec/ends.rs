@@ -72,11 +72,12 @@ pub struct LocalOptions {
     pub rcv_timeout: Duration,
     /// Longest time sent data may stay unacknowledged (`TCP_USER_TIMEOUT`, tcp(7)).
     pub snd_timeout: Option<Duration>,
-    /// Longest time sent control messages may stay unacknowledged (`TCP_USER_TIMEOUT`, tcp(7)); `None` is `snd_timeout`. A
-    /// data stream that starves among others says nothing of the path, a control connection does.
+    /// Longest time sent control messages may stay unacknowledged (`TCP_USER_TIMEOUT`, tcp(7));
+    /// `None` is `snd_timeout`. A data stream that starves among others says nothing of the path, a
+    /// control connection does.
     pub control_timeout: Option<Duration>,
-    /// Longest wait of a client for the answer to the first datagram of a stream, after which its error is that UDP is blocked;
-    /// `None` is iperf3's wait of 30 s, and its error.
+    /// Longest wait of a client for the answer to the first datagram of a stream, after which its
+    /// error is that UDP is blocked; `None` is iperf3's wait of 30 s, and its error.
     pub udp_answer_timeout: Option<Duration>,
     /// Keepalive on the control connection.
     pub control_keepalive: Option<Keepalive>,
@@ -123,9 +124,11 @@ pub struct IoStrategy {
 pub enum ReceiveWait {
     /// It sleeps until data arrives (epoll_wait(2)).
     Event,
-    /// It sleeps this long after each read that emptied a queue, in us, 1 to [`IoStrategy::PAUSE_MAX_US`].
+    /// It sleeps this long after each read that emptied a queue, in us, 1 to
+    /// [`IoStrategy::PAUSE_MAX_US`].
     Pause(u16),
-    /// It polls its sockets every few microseconds without sleeping, for a bounded time, then as [`ReceiveWait::Event`].
+    /// It polls its sockets every few microseconds without sleeping, for a bounded time, then as
+    /// [`ReceiveWait::Event`].
     Spin,
 }
 

@@ -142,6 +142,7 @@ impl WindowDeficit {
     }
 }
 
-/// Rules that give the reasons: why a setting is worse than `best`, or without `best` what limits it.
+/// Rules that give the reasons: why a setting is worse than `best`, or without `best` what limits
+/// it.
 pub type ReasonRules =
     fn(best: Option<&SettingFacts>, here: &SettingFacts, hosts: &Hosts) -> Vec<Reason>;

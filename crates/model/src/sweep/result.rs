@@ -1,4 +1,5 @@
-//! What a sweep found: every figure its reports show but those of its runs, which are trials of the record.
+//! What a sweep found: every figure its reports show but those of its runs, which are trials of the
+//! record.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,14 +38,15 @@ pub struct Sweep {
     pub answer: Recommendation,
     /// One per factor that was explored, in the order of the plan.
     pub factors: Vec<FactorResult>,
-    /// Share of a run's bytes that was on the way at its end, at the setting that is ahead: the round-trip time over the
-    /// duration.
+    /// Share of a run's bytes that was on the way at its end, at the setting that is ahead: the
+    /// round-trip time over the duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight_share: Option<f64>,
     /// Measured part of the last runs in seconds, where the path needed longer ones than planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_time_s: Option<u32>,
-    /// Late values of one setting over early ones, where all settings changed alike and that can hardly be chance.
+    /// Late values of one setting over early ones, where all settings changed alike and that can
+    /// hardly be chance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift_ratio: Option<f64>,
     /// The time ran out before everything planned had been run.
@@ -344,13 +346,15 @@ pub struct FactorResult {
     /// A test has it when the command line names none.
     #[serde(default)]
     pub is_default: bool,
-    /// Places of levels whose medians differ from that of the advised one by no more than the tolerance, or than what was in flight.
+    /// Places of levels whose medians differ from that of the advised one by no more than the
+    /// tolerance, or than what was in flight.
     #[serde(default)]
     pub ties: Vec<usize>,
     /// Place of the tie that loads the path clearly less, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lighter: Option<usize>,
-    /// Most by which another level may be better, as a share of the advised one; absent of too few runs.
+    /// Most by which another level may be better, as a share of the advised one; absent of too few
+    /// runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excess_max: Option<f64>,
     /// Confidence that no other level is better by more than twice the tolerance, 0 to 1.
@@ -360,7 +364,8 @@ pub struct FactorResult {
     pub spared: Vec<String>,
     /// Levels at which every run failed, each with the reason of the first.
     pub failed: Vec<FailedLevel>,
-    /// Place of the level that `limits` are about: the advised one, and of rates the last one of the plateau.
+    /// Place of the level that `limits` are about: the advised one, and of rates the last one of
+    /// the plateau.
     pub limited: usize,
     /// What limits that level, as far as it is known.
     pub limits: Vec<Reason>,
@@ -369,7 +374,8 @@ pub struct FactorResult {
 }
 
 impl FactorResult {
-    /// Levels without an order; that at the place `best` is the whole plateau and the advised one, with confidence 0.
+    /// Levels without an order; that at the place `best` is the whole plateau and the advised one,
+    /// with confidence 0.
     #[must_use]
     pub fn new(name: impl Into<String>, levels: Vec<Level>, best: usize) -> Self {
         Self {
@@ -466,7 +472,8 @@ pub struct RunMetrics {
     /// Mean smoothed round-trip time in µs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_us: Option<f64>,
-    /// Share of the received payload that one round-trip time carries: so much may be on the way when a run ends.
+    /// Share of the received payload that one round-trip time carries: so much may be on the way
+    /// when a run ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight_share: Option<f64>,
     /// Largest window that the receiver announced, in bytes, mean of the streams.
@@ -475,7 +482,8 @@ pub struct RunMetrics {
     /// Share of the time in which senders waited for the receiver's window, mean of the streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_limited_share: Option<f64>,
-    /// Share of the time in which senders waited for room in their send buffers, mean of the streams.
+    /// Share of the time in which senders waited for room in their send buffers, mean of the
+    /// streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer_limited_share: Option<f64>,
     /// Lost datagrams in percent.
