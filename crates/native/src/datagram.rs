@@ -8,12 +8,14 @@
 //! size      bytes u32 | TOS u8
 //! ```
 //!
-//! A knock from another address than that of the control connection, where the server allows one, is answered by a challenge. Its
-//! stamp is the tag of the next knock, which proves that the address receives what is sent to it. No other knock has a tag.
+//! A knock from another address than that of the control connection, where the server allows one,
+//! is answered by a challenge. Its stamp is the tag of the next knock, which proves that the
+//! address receives what is sent to it. No other knock has a tag.
 //!
-//! Feedback travels against the load, every 50 ms as long as load arrives. In the search for capacity (RFC 9097) a server
-//! that receives reports what it counted; a client that receives requests the rate that the server is to follow, and without
-//! such a request for 2 s the server sends nothing.
+//! Feedback travels against the load, every 50 ms as long as load arrives. In the search for
+//! capacity (RFC 9097) a server that receives reports what it counted; a client that receives
+//! requests the rate that the server is to follow, and without such a request for 2 s the server
+//! sends nothing.
 //!
 //! Datagrams that are not as described are dropped and never answered.
 
@@ -35,13 +37,14 @@ pub const STAMP_MAX: u64 = i64::MAX as u64;
 /// TOS of a request whose IP header was not seen.
 pub const TOS_UNKNOWN: u8 = 0xff;
 
-/// Flag of a size probe from the client: its body is a [`SizeAnswer`] with the size and the TOS of the size probe that the
-/// server is to send.
+/// Flag of a size probe from the client: its body is a [`SizeAnswer`] with the size and the TOS of
+/// the size probe that the server is to send.
 pub const FLAG_SIZE_REQUEST: u8 = 1;
-/// Flag of a size answer: the size probe that was requested is too large for the server's interface or for a router that
-/// reported it; the size is that of the largest IP packet.
+/// Flag of a size answer: the size probe that was requested is too large for the server's interface
+/// or for a router that reported it; the size is that of the largest IP packet.
 pub const FLAG_TOO_LARGE: u8 = 2;
-/// Flag of a size answer beside [`FLAG_TOO_LARGE`]: the size is the MTU of the server's own interface.
+/// Flag of a size answer beside [`FLAG_TOO_LARGE`]: the size is the MTU of the server's own
+/// interface.
 pub const FLAG_INTERFACE: u8 = 4;
 
 /// Kind of a datagram.
@@ -107,12 +110,13 @@ pub fn is_native(bytes: &[u8]) -> bool {
 pub struct DatagramHead {
     /// Kind of the datagram.
     pub datagram_type: DatagramType,
-    /// [`FLAG_SIZE_REQUEST`], [`FLAG_TOO_LARGE`], [`FLAG_INTERFACE`]; other bits have no meaning and are ignored.
+    /// [`FLAG_SIZE_REQUEST`], [`FLAG_TOO_LARGE`], [`FLAG_INTERFACE`]; other bits have no meaning
+    /// and are ignored.
     pub flags: u8,
     /// Number of the flow in its session.
     pub flow: u32,
-    /// Proof against injection by those who do not see the flow; the caller compares it. Of a knock the stamp of the challenge that
-    /// it answers, or 0.
+    /// Proof against injection by those who do not see the flow; the caller compares it. Of a knock
+    /// the stamp of the challenge that it answers, or 0.
     pub tag: u64,
     /// Position in the flow, at most [`SEQUENCE_MAX`]; of an answer that of its request.
     pub sequence: u64,
@@ -121,7 +125,8 @@ pub struct DatagramHead {
 }
 
 impl DatagramHead {
-    /// Writes the head over the start of a datagram. Nothing is written into fewer than [`HEAD_LEN`] bytes.
+    /// Writes the head over the start of a datagram. Nothing is written into fewer than
+    /// [`HEAD_LEN`] bytes.
     #[inline]
     pub fn encode_into(&self, datagram: &mut [u8]) {
         let Some(head) = datagram.first_chunk_mut::<HEAD_LEN>() else {
@@ -136,8 +141,8 @@ impl DatagramHead {
         writer.put(&self.stamp.to_be_bytes());
     }
 
-    /// Reads the head of a datagram. `None` for other first bytes, an unknown kind, a datagram shorter than its kind
-    /// needs, and a number or stamp beyond its bound.
+    /// Reads the head of a datagram. `None` for other first bytes, an unknown kind, a datagram
+    /// shorter than its kind needs, and a number or stamp beyond its bound.
     #[inline]
     #[must_use]
     pub fn decode(datagram: &[u8]) -> Option<Self> {
@@ -214,7 +219,8 @@ impl ReplyBody {
         writer.put(&[self.tos, self.ttl]);
     }
 
-    /// Reads the body. `None` for a datagram that is too short and for a reply that left before its probe arrived.
+    /// Reads the body. `None` for a datagram that is too short and for a reply that left before its
+    /// probe arrived.
     #[inline]
     #[must_use]
     pub fn decode(datagram: &[u8]) -> Option<Self> {
@@ -230,8 +236,8 @@ impl ReplyBody {
     }
 }
 
-/// What follows the head of a feedback: counters of the receiver since the flow was opened. The head has its number, and as
-/// stamp when the last datagram that it counts arrived.
+/// What follows the head of a feedback: counters of the receiver since the flow was opened. The
+/// head has its number, and as stamp when the last datagram that it counts arrived.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Feedback {
     /// Distinct datagrams of load that arrived.
@@ -282,7 +288,8 @@ impl Feedback {
     }
 }
 
-/// What follows the head of a size answer. Its sequence number and stamp are those of the size probe.
+/// What follows the head of a size answer. Its sequence number and stamp are those of the size
+/// probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeAnswer {
     /// UDP payload of the size probe as it arrived.

@@ -1,4 +1,5 @@
-//! Numbered messages over a connection that may break: order, acknowledgement, repetition, liveness.
+//! Numbered messages over a connection that may break: order, acknowledgement, repetition,
+//! liveness.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -74,7 +75,8 @@ impl<I: Message, O: Message> Exchange<I, O> {
                 message,
             } = decode::<I>(&text)?;
             if !self.is_connected {
-                // The peer's first messages on a new connection may be those of a machine that does not know the session.
+                // The peer's first messages on a new connection may be those of a machine that does
+                // not know the session.
                 return Ok(Some(message));
             }
             if received > self.sent {
@@ -101,7 +103,8 @@ impl<I: Message, O: Message> Exchange<I, O> {
         Ok(None)
     }
 
-    /// The frame to be sent now. `None` while there is no connection; a numbered message follows after the resumption.
+    /// The frame to be sent now. `None` while there is no connection; a numbered message follows
+    /// after the resumption.
     pub(crate) fn send(&mut self, now: Instant, message: O) -> Result<Option<Vec<u8>>, Fault> {
         let is_numbered = message.is_numbered();
         let number = if is_numbered {
@@ -125,20 +128,23 @@ impl<I: Message, O: Message> Exchange<I, O> {
         Ok(Some(frame))
     }
 
-    /// The connection is lost, or a new one takes its place: an unfinished frame will not be finished.
+    /// The connection is lost, or a new one takes its place: an unfinished frame will not be
+    /// finished.
     pub(crate) fn disconnect(&mut self) {
         self.is_connected = false;
         self.reader = FrameReader::new(I::MAX_BYTES);
     }
 
-    /// A new connection is there; nothing but the messages of the resumption is sent before [`Self::repeat`].
+    /// A new connection is there; nothing but the messages of the resumption is sent before
+    /// [`Self::repeat`].
     pub(crate) fn attach(&mut self, now: Instant) {
         self.reader = FrameReader::new(I::MAX_BYTES);
         self.rate.reset();
         self.last_received = now;
     }
 
-    /// A frame of the resumption: outside of the numbers, since its receiver may not know the session.
+    /// A frame of the resumption: outside of the numbers, since its receiver may not know the
+    /// session.
     pub(crate) fn frame(&mut self, now: Instant, message: O) -> Result<Vec<u8>, Fault> {
         self.mark_sent(now);
         encode(&Envelope {
@@ -148,8 +154,8 @@ impl<I: Message, O: Message> Exchange<I, O> {
         })
     }
 
-    /// The messages that did not arrive at the peer, which has those up to `peer_received`. `None` if one of them is no
-    /// longer kept or the number is impossible.
+    /// The messages that did not arrive at the peer, which has those up to `peer_received`. `None`
+    /// if one of them is no longer kept or the number is impossible.
     pub(crate) fn repeat(&mut self, now: Instant, peer_received: u64) -> Option<Vec<Vec<u8>>> {
         if peer_received > self.sent || !self.unacknowledged.reaches_back_to(peer_received) {
             return None;
@@ -202,8 +208,8 @@ fn at_least(now: Instant, since: Instant, limit: Duration) -> bool {
     now.saturating_duration_since(since) >= limit
 }
 
-/// Frames that the peer has not acknowledged, oldest first. If they are too many the oldest are dropped; a resumption that
-/// needs one of those fails.
+/// Frames that the peer has not acknowledged, oldest first. If they are too many the oldest are
+/// dropped; a resumption that needs one of those fails.
 #[derive(Debug, Default)]
 struct Unacknowledged {
     frames: VecDeque<(u64, Vec<u8>)>,

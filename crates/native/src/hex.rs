@@ -15,7 +15,8 @@ pub fn encode(bytes: &[u8]) -> String {
     )
 }
 
-/// Exactly `N` bytes; `None` for a text of another length, with upper-case digits or with other characters.
+/// Exactly `N` bytes; `None` for a text of another length, with upper-case digits or with other
+/// characters.
 #[must_use]
 pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();

@@ -1,8 +1,10 @@
-//! The native protocol without I/O: recognition on the shared port, control messages, heads of streams and datagrams.
+//! The native protocol without I/O: recognition on the shared port, control messages, heads of
+//! streams and datagrams.
 //!
-//! Nothing here opens a socket, reads a clock or starts a thread. The machines of [`client`] and [`server`] take bytes of
-//! the control connection, local inputs and the current time, and are polled for actions; everything else is a parser,
-//! an emitter or a counter. Input from the peer is bounded before it is stored and never leads to a panic.
+//! Nothing here opens a socket, reads a clock or starts a thread. The machines of [`client`] and
+//! [`server`] take bytes of the control connection, local inputs and the current time, and are
+//! polled for actions; everything else is a parser, an emitter or a counter. Input from the peer is
+//! bounded before it is stored and never leads to a panic.
 //!
 //! All integers on the wire are big-endian.
 

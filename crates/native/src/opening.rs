@@ -1,10 +1,12 @@
 //! The first bytes of a connection on the shared port, in both directions.
 
-/// Characters in front of every native cookie. An iperf3 client draws them with a probability of 2^-60.
+/// Characters in front of every native cookie. An iperf3 client draws them with a probability of
+/// 2^-60.
 pub const COOKIE_PREFIX: &str = "lrnative2222";
 /// Bytes of a cookie: 36 characters and NUL, as iperf3 sends them.
 pub const COOKIE_WIRE_LEN: usize = 37;
-/// First bytes of a native server; the first one is no iperf3 state. The client's TLS ClientHello follows.
+/// First bytes of a native server; the first one is no iperf3 state. The client's TLS ClientHello
+/// follows.
 pub const ACCEPTED: [u8; 4] = *b"LRN\x01";
 
 /// Characters of a cookie; 32 of them, so that five random bits select one.
@@ -46,7 +48,8 @@ pub enum Opening {
     Foreign,
 }
 
-/// Classifies the first bytes of a connection. Bytes behind the cookie or the head are not examined.
+/// Classifies the first bytes of a connection. Bytes behind the cookie or the head are not
+/// examined.
 #[must_use]
 pub fn recognise(first_bytes: &[u8]) -> Opening {
     let magic = crate::stream_head::MAGIC;

@@ -1,8 +1,8 @@
 //! Loss, duplicates and reordering of one received flow.
 //!
-//! A few integer operations and one bit per datagram in order; a late datagram costs a binary search over at most
-//! 4,096 gaps, a jump over missing numbers one pass over the words that it leaves behind, at most 1,024. Memory is
-//! 8 KiB, and 24 bytes per gap.
+//! A few integer operations and one bit per datagram in order; a late datagram costs a binary
+//! search over at most 4,096 gaps, a jump over missing numbers one pass over the words that it
+//! leaves behind, at most 1,024. Memory is 8 KiB, and 24 bytes per gap.
 
 use std::collections::VecDeque;
 
@@ -15,8 +15,8 @@ const WORDS: usize = (WINDOW / 64) as usize;
 
 /// Counters over the sequence numbers of a flow, from 0.
 ///
-/// Reordering is that of RFC 4737: a datagram is reordered if its number is smaller than the largest one before it.
-/// Duplicates are not reordered and do not count in the extent.
+/// Reordering is that of RFC 4737: a datagram is reordered if its number is smaller than the
+/// largest one before it. Duplicates are not reordered and do not count in the extent.
 #[derive(Debug, Clone)]
 pub struct ReceivedSequence {
     /// Largest number that arrived and one more: the next expected.
@@ -64,7 +64,8 @@ impl Default for ReceivedSequence {
 }
 
 impl ReceivedSequence {
-    /// Takes the number of a datagram that arrived; numbers above [`crate::datagram::SEQUENCE_MAX`] are ignored.
+    /// Takes the number of a datagram that arrived; numbers above [`crate::datagram::SEQUENCE_MAX`]
+    /// are ignored.
     #[inline]
     pub fn on_datagram(&mut self, sequence: u64) {
         if sequence > crate::datagram::SEQUENCE_MAX {
@@ -95,14 +96,15 @@ impl ReceivedSequence {
         self.reordered
     }
 
-    /// Largest reordering extent (RFC 4737 section 4.2.2): datagrams between the first one with a larger number and the
-    /// reordered one. A lower bound if more than 4,096 gaps lie between.
+    /// Largest reordering extent (RFC 4737 section 4.2.2): datagrams between the first one with a
+    /// larger number and the reordered one. A lower bound if more than 4,096 gaps lie between.
     #[must_use]
     pub fn extent(&self) -> u64 {
         self.extent
     }
 
-    /// Datagrams more than 65,536 numbers behind the largest. They may be late or duplicates and count as neither.
+    /// Datagrams more than 65,536 numbers behind the largest. They may be late or duplicates and
+    /// count as neither.
     #[must_use]
     pub fn too_late(&self) -> u64 {
         self.too_late
@@ -114,8 +116,8 @@ impl ReceivedSequence {
         self.next.checked_sub(1)
     }
 
-    /// Most missing numbers in a row below `sent`, the count of datagrams that the sender numbered from 0. Without it those
-    /// behind the largest number that arrived are not counted.
+    /// Most missing numbers in a row below `sent`, the count of datagrams that the sender numbered
+    /// from 0. Without it those behind the largest number that arrived are not counted.
     #[must_use]
     pub fn longest_loss_burst(&self, sent: Option<u64>) -> u64 {
         let mut runs = Runs {
@@ -188,7 +190,8 @@ impl ReceivedSequence {
         self.gaps.push_back(gap);
     }
 
-    /// Numbers that leave the window when `sequence` enters: their loss is final, and their places become free.
+    /// Numbers that leave the window when `sequence` enters: their loss is final, and their places
+    /// become free.
     fn retire(&mut self, sequence: u64) {
         let oldest = self.next.saturating_sub(WINDOW);
         let oldest_after = (sequence + 1).saturating_sub(WINDOW);
@@ -378,7 +381,8 @@ mod tests {
         let mut counters = fed(&every_second);
         assert_eq!(counters.gaps.len(), GAPS_MAX);
         counters.on_datagram(1);
-        // The oldest gap that is kept was opened GAPS_MAX - 1 arrivals before the last; this one is one more.
+        // The oldest gap that is kept was opened GAPS_MAX - 1 arrivals before the last; this one is
+        // one more.
         assert_eq!(counters.extent(), GAPS_MAX as u64);
     }
 

@@ -144,8 +144,8 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
-    /// Takes the next bytes of the stream, passes frames other than data to `f` in their order, and returns how many of
-    /// the bytes are payload.
+    /// Takes the next bytes of the stream, passes frames other than data to `f` in their order, and
+    /// returns how many of the bytes are payload.
     ///
     /// # Errors
     /// When the bytes are no frames; every later call returns the same.

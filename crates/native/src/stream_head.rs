@@ -109,7 +109,8 @@ impl std::fmt::Debug for StreamHead {
     }
 }
 
-/// First bytes of a server on a stream that it accepted. A wrong token is answered with a reset and no byte.
+/// First bytes of a server on a stream that it accepted. A wrong token is answered with a reset and
+/// no byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamAnswer {
     /// 0: accepted. Other values are an error of the server's host.

@@ -1,4 +1,5 @@
-//! Integers at fixed places: a writer and a reader over a buffer whose length the caller has checked.
+//! Integers at fixed places: a writer and a reader over a buffer whose length the caller has
+//! checked.
 
 /// Writes fields one behind the other. What does not fit is cut off.
 pub(crate) struct Writer<'a>(pub(crate) &'a mut [u8]);

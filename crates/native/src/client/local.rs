@@ -1,4 +1,5 @@
-//! What a request of the owner means in each state. One that comes too late, or too early, has no effect.
+//! What a request of the owner means in each state. One that comes too late, or too early, has no
+//! effect.
 
 use std::time::Instant;
 

@@ -1,11 +1,11 @@
 //! One session seen from the client.
 //!
-//! The owner feeds the plaintext of the control connection, its requests and the time, and carries out the actions in the
-//! order in which they are polled. It adds what a machine without I/O cannot do: it dials, computes proofs, and moves the data of
-//! the phases.
+//! The owner feeds the plaintext of the control connection, its requests and the time, and carries
+//! out the actions in the order in which they are polled. It adds what a machine without I/O cannot
+//! do: it dials, computes proofs, and moves the data of the phases.
 //!
-//! A session outlives its connection: after [`Action::ConnectAgain`] the owner dials, completes TLS, computes the proof over
-//! [`Machine::resume_point`] and calls [`Machine::resume`].
+//! A session outlives its connection: after [`Action::ConnectAgain`] the owner dials, completes
+//! TLS, computes the proof over [`Machine::resume_point`] and calls [`Machine::resume`].
 
 mod io;
 mod local;
@@ -22,13 +22,15 @@ use crate::message::{ClientMessage, Fault, Hello, JsonText, Ready, ServerMessage
 
 /// Longest wait for an answer of the server.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest wait for the result of a phase after its stop: 3 s of the server, and the way through full queues.
+/// Longest wait for the result of a phase after its stop: 3 s of the server, and the way through
+/// full queues.
 pub const RESULT_TIMEOUT: Duration = Duration::from_secs(8);
 /// Longest wait for the facts of the server's host; they count as absent then.
 pub const FACTS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Shortest time between two resumptions.
 pub const RESUME_SPACING: Duration = Duration::from_secs(1);
-/// Messages of the server that may arrive at once: all ticks of [`SILENCE_MAX`] behind a full queue, and some more.
+/// Messages of the server that may arrive at once: all ticks of [`SILENCE_MAX`] behind a full
+/// queue, and some more.
 const SERVER_BURST: u32 = 256;
 
 /// What the owner requests.
@@ -38,7 +40,8 @@ pub enum Input {
     Hello {
         /// What the client wants, with its proof of a token if it has one.
         hello: Box<Hello>,
-        /// The server's proof of the token, without which there is no session; absent without a token.
+        /// The server's proof of the token, without which there is no session; absent without a
+        /// token.
         server_proof: Option<[u8; 32]>,
     },
     /// Opens a phase; the machine numbers it. One at a time.
@@ -54,8 +57,8 @@ pub enum Input {
     },
     /// Requests the facts of the server's host.
     WantFacts,
-    /// Sends a request, where the server has the feature [`crate::message::REQUESTS`]. One at a time: another one before
-    /// the response has no effect.
+    /// Sends a request, where the server has the feature [`crate::message::REQUESTS`]. One at a
+    /// time: another one before the response has no effect.
     Request {
         /// Name of the request.
         name: String,
@@ -131,8 +134,9 @@ pub enum Action {
     },
     /// The session failed; [`Action::Close`] follows.
     Failed(ProtocolFailure),
-    /// The connection is lost, the session is not: close it, drop bytes that are not sent, dial, complete TLS, and call
-    /// [`Machine::resume`]; [`Machine::control_lost`] when that fails and is to be tried again.
+    /// The connection is lost, the session is not: close it, drop bytes that are not sent, dial,
+    /// complete TLS, and call [`Machine::resume`]; [`Machine::control_lost`] when that fails and is
+    /// to be tried again.
     ConnectAgain,
     /// The session continues over the new connection.
     Resumed,
@@ -292,7 +296,8 @@ impl Machine {
         self.actions.pop_front()
     }
 
-    /// What the proof of a resumption is computed over. `None` while there is a connection or no session.
+    /// What the proof of a resumption is computed over. `None` while there is a connection or no
+    /// session.
     #[must_use]
     pub fn resume_point(&self) -> Option<ResumePoint> {
         let is_lost = self.is_session() && matches!(self.link, Link::Lost { .. });

@@ -70,8 +70,8 @@ pub struct Hello {
     pub features: Vec<String>,
     /// Name and version of the program.
     pub program: String,
-    /// A token that both ends know. The client proves its knowledge first: a server that did would give every stranger something
-    /// to guess the token by.
+    /// A token that both ends know. The client proves its knowledge first: a server that did would
+    /// give every stranger something to guess the token by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenProof>,
     /// Name of a user.
@@ -82,7 +82,8 @@ pub struct Hello {
     pub password: Option<String>,
     /// Most streams of a phase per direction.
     pub streams_max: u32,
-    /// Most connections of requests and responses at the same time, at most [`super::TRANSACTION_STREAMS_MAX`].
+    /// Most connections of requests and responses at the same time, at most
+    /// [`super::TRANSACTION_STREAMS_MAX`].
     #[serde(default)]
     pub connections_max: u32,
     /// Longest time of all phases together, ns.

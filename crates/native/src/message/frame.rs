@@ -2,7 +2,8 @@
 
 use super::Fault;
 
-/// Collects frames. Memory grows with the bytes that arrived, never with the length that the peer announces.
+/// Collects frames. Memory grows with the bytes that arrived, never with the length that the peer
+/// announces.
 #[derive(Debug)]
 pub struct FrameReader {
     max_bytes: u32,
@@ -21,7 +22,8 @@ impl FrameReader {
         }
     }
 
-    /// Takes bytes from the front of `input` up to the end of a frame and returns its text when it is complete.
+    /// Takes bytes from the front of `input` up to the end of a frame and returns its text when it
+    /// is complete.
     ///
     /// # Errors
     /// When the announced length is 0 or beyond the bound; the connection is useless then.

@@ -1,8 +1,9 @@
 //! Messages of the control connection, inside TLS: a length of four bytes and one JSON object each.
 //!
-//! `type` names the message, `n` numbers the messages of a direction from 1, `got` is the highest number that arrived in
-//! order from the other end. Messages without a number are not repeated after a resumption. Unknown members are ignored;
-//! an unknown type and a value that does not fit its member are a [`Fault`].
+//! `type` names the message, `n` numbers the messages of a direction from 1, `got` is the highest
+//! number that arrived in order from the other end. Messages without a number are not repeated
+//! after a resumption. Unknown members are ignored; an unknown type and a value that does not fit
+//! its member are a [`Fault`].
 
 mod bounds;
 mod client;
@@ -30,7 +31,8 @@ pub const NESTING_MAX: usize = 16;
 pub const MINOR: u32 = 0;
 /// Feature of a server that handles [`ClientMessage::Request`].
 pub const REQUESTS: &str = "requests";
-/// Feature of a server whose streams and flows may come from another address than the control connection.
+/// Feature of a server whose streams and flows may come from another address than the control
+/// connection.
 pub const SPLIT_ADDRESS: &str = "split-address";
 /// Longest text of a peer in characters; longer explanations are cut, longer names are a fault.
 pub const TEXT_MAX_CHARS: usize = 256;
@@ -47,7 +49,8 @@ pub const STREAMS_MAX: u32 = 128;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{member}: {text}")]
 pub struct Fault {
-    /// Path of the wrong member, `spec.kind`; `length` for that of the frame, `message` for the whole.
+    /// Path of the wrong member, `spec.kind`; `length` for that of the frame, `message` for the
+    /// whole.
     pub member: String,
     /// What is wrong with it.
     pub text: String,

@@ -1,6 +1,7 @@
 //! Places in a JSON text: how deep it is nested, and to which member a byte belongs.
 //!
-//! The text may be no JSON at all. The walk follows brackets, strings and colons only; the parser decides the rest.
+//! The text may be no JSON at all. The walk follows brackets, strings and colons only; the parser
+//! decides the rest.
 
 /// Where the walk is.
 enum Container<'a> {
@@ -16,7 +17,8 @@ pub(super) fn nested_too_deep(text: &[u8], max: usize) -> Option<usize> {
     (stack.len() > max).then_some(at)
 }
 
-/// Names of the members around the byte at `offset`, joined with dots: `result.load.3.at_ns`. Empty outside of members.
+/// Names of the members around the byte at `offset`, joined with dots: `result.load.3.at_ns`. Empty
+/// outside of members.
 pub(super) fn path_at(text: &[u8], offset: usize) -> String {
     let before = text.get(..offset).unwrap_or(text);
     let (_, stack) = walk(before, super::NESTING_MAX);
@@ -34,7 +36,8 @@ pub(super) fn or_message(path: &str) -> &str {
     if path.is_empty() { "message" } else { path }
 }
 
-/// Containers that are open at the end of the text, or at the first bracket that opens a level below `max`, and where.
+/// Containers that are open at the end of the text, or at the first bracket that opens a level
+/// below `max`, and where.
 fn walk(text: &[u8], max: usize) -> (usize, Vec<Container<'_>>) {
     let mut stack = Vec::new();
     let mut string: &[u8] = &[];

@@ -121,8 +121,8 @@ pub struct Welcome {
     /// SHA-256 of the host's boot id, 64 hexadecimal digits; absent where the host has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
-    /// Largest error of the host's wall clock as its kernel knows it (`maxerror`, adjtimex(2)), ns; absent of a clock that
-    /// is not synchronised.
+    /// Largest error of the host's wall clock as its kernel knows it (`maxerror`, adjtimex(2)), ns;
+    /// absent of a clock that is not synchronised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_error_ns: Option<u64>,
     /// The host's wall clock minus its monotonic clock, ns; absent with [`Self::clock_error_ns`].
@@ -232,7 +232,8 @@ impl fmt::Debug for FlowGrant {
 pub struct JsonText(String);
 
 impl JsonText {
-    /// A text that can be sent. `None` if it is no JSON, or nested deeper than a message may be around it.
+    /// A text that can be sent. `None` if it is no JSON, or nested deeper than a message may be
+    /// around it.
     #[must_use]
     pub fn new(text: String) -> Option<Self> {
         let is_flat = place::nested_too_deep(text.as_bytes(), NESTING_MAX - 1).is_none();

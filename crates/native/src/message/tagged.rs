@@ -1,6 +1,7 @@
 //! Reads a message by its `type` directly from the text, so that an error has a place in it.
 //!
-//! Serde's own reader of tagged enumerations copies all members first, which takes memory and loses the places.
+//! Serde's own reader of tagged enumerations copies all members first, which takes memory and loses
+//! the places.
 
 use std::borrow::Cow;
 

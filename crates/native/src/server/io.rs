@@ -21,7 +21,8 @@ impl Machine {
         self.keep_alive(now);
     }
 
-    /// The control connection was closed or broke. A session goes on for [`RESUME_MAX`]; anything else is over.
+    /// The control connection was closed or broke. A session goes on for [`RESUME_MAX`]; anything
+    /// else is over.
     pub fn control_lost(&mut self, now: Instant) {
         if !self.is_connected() {
             return;
@@ -33,8 +34,8 @@ impl Machine {
         }
     }
 
-    /// Continues the session over a new connection, whose proof the owner has verified. The old one is to be closed;
-    /// bytes of it that are not sent are to be dropped.
+    /// Continues the session over a new connection, whose proof the owner has verified. The old one
+    /// is to be closed; bytes of it that are not sent are to be dropped.
     ///
     /// # Errors
     /// When the session cannot continue over this connection. The present one stays.
@@ -116,7 +117,8 @@ impl Machine {
         match self.exchange.send(now, message) {
             Ok(Some(frame)) => self.actions.push_back(Action::Send(frame)),
             Ok(None) => {}
-            // Messages of the owner that are too long are replaced before; what is left has bounded members.
+            // Messages of the owner that are too long are replaced before; what is left has bounded
+            // members.
             Err(fault) => self.stop(now, &fault.to_string(), CloseReason::Stopping),
         }
     }

@@ -10,9 +10,10 @@ use super::{CloseReason, Input, Machine, OVERTIME, Phase, SESSION_OVERTIME, Stat
 
 /// Room in a message for a text of JSON.
 const JSON_MAX_BYTES: usize = (crate::message::SERVER_MESSAGE_MAX_BYTES as usize) - 1024;
-/// One text for each kind of proof, whatever is wrong with it: another one would tell which names exist.
-const TOKEN_REFUSED: &str = "the token is not accepted: compare its name and secret with the file of the server, and after many \
-                             failures wait some seconds";
+/// One text for each kind of proof, whatever is wrong with it: another one would tell which names
+/// exist.
+const TOKEN_REFUSED: &str = "the token is not accepted: compare its name and secret with the file \
+                             of the server, and after many failures wait some seconds";
 const LOGIN_REFUSED: &str = "the login is not accepted";
 /// Notes of a result; a message may hold some more.
 const NOTES_MAX: usize = 60;

@@ -1,10 +1,12 @@
 //! One session seen from the server.
 //!
-//! The owner feeds the plaintext of the control connection, its decisions and the time, and carries out the actions in
-//! the order in which they are polled. It adds what a machine without I/O cannot do: it computes and checks proofs, decides
-//! about admission, runs the phases, and finds the session that a [`Resume`] names.
+//! The owner feeds the plaintext of the control connection, its decisions and the time, and carries
+//! out the actions in the order in which they are polled. It adds what a machine without I/O cannot
+//! do: it computes and checks proofs, decides about admission, runs the phases, and finds the
+//! session that a [`Resume`] names.
 //!
-//! A session outlives its connection: [`Machine::control_lost`], then [`Machine::resume`] with the new one.
+//! A session outlives its connection: [`Machine::control_lost`], then [`Machine::resume`] with the
+//! new one.
 
 mod io;
 mod local;
@@ -25,8 +27,8 @@ pub const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 pub const RESULT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How much longer than agreed a phase may take.
 pub const OVERTIME: Duration = Duration::from_secs(10);
-/// How much longer than its phases together a session may take: for connecting, for queues that drain between two loads, for
-/// results.
+/// How much longer than its phases together a session may take: for connecting, for queues that
+/// drain between two loads, for results.
 pub const SESSION_OVERTIME: Duration = Duration::from_secs(60);
 /// Longest phase.
 pub const PHASE_MAX: Duration = Duration::from_secs(3600);
@@ -42,21 +44,23 @@ pub const RESUME_SPACING: Duration = Duration::from_secs(1);
 /// What the owner decides or measures.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// Answer to [`Action::CheckProof`]: the server's own proof where the client's is right. All wrong ones have one answer.
+    /// Answer to [`Action::CheckProof`]: the server's own proof where the client's is right. All
+    /// wrong ones have one answer.
     ProofChecked(Option<[u8; 32]>),
     /// Answer to [`Action::CheckLogin`].
     LoginChecked(bool),
     /// Answer to [`Action::Admit`]: the session begins.
     Admitted(Box<Welcome>),
-    /// Answer to [`Action::Admit`]: place in the queue; may be repeated. One within [`TURN_SPACING`] of another is dropped.
+    /// Answer to [`Action::Admit`]: place in the queue; may be repeated. One within
+    /// [`TURN_SPACING`] of another is dropped.
     Queued {
         /// Clients in front of it.
         position: u32,
         /// Expected wait in ms.
         wait_ms: u64,
     },
-    /// The session is refused, before it begins; also the answer to [`Action::Resume`] for an unknown session or a wrong
-    /// proof.
+    /// The session is refused, before it begins; also the answer to [`Action::Resume`] for an
+    /// unknown session or a wrong proof.
     Refused {
         /// Short name of the reason.
         clause: String,
@@ -65,7 +69,8 @@ pub enum Input {
         /// The limit that applies.
         limit: Option<String>,
     },
-    /// Answer to [`Action::Resume`]: the session's own machine has taken over the connection, [`Machine::resume`].
+    /// Answer to [`Action::Resume`]: the session's own machine has taken over the connection,
+    /// [`Machine::resume`].
     HandedOver,
     /// Answer to [`Action::OpenPhase`].
     Ready(Ready),
@@ -94,7 +99,8 @@ pub enum Input {
         /// Now (t3).
         replied_ns: u64,
     },
-    /// Answer to [`Action::SendFacts`]: JSON. The client receives `null` for what is none, or is too long.
+    /// Answer to [`Action::SendFacts`]: JSON. The client receives `null` for what is none, or is
+    /// too long.
     Facts(String),
     /// Answer to [`Action::Request`]: JSON. What is none, or is too long, is refused.
     Response(String),
@@ -128,10 +134,11 @@ pub enum Action {
         /// Password.
         password: String,
     },
-    /// Decide about admission: [`Input::Admitted`], [`Input::Queued`] or [`Input::Refused`]. Proofs in the hello are checked.
+    /// Decide about admission: [`Input::Admitted`], [`Input::Queued`] or [`Input::Refused`]. Proofs
+    /// in the hello are checked.
     Admit(Box<Hello>),
-    /// The connection belongs to an existing session. Verify the proof, then call [`Machine::resume`] of that session and
-    /// answer [`Input::HandedOver`], or [`Input::Refused`].
+    /// The connection belongs to an existing session. Verify the proof, then call
+    /// [`Machine::resume`] of that session and answer [`Input::HandedOver`], or [`Input::Refused`].
     Resume(Resume),
     /// Prepare a phase: [`Input::Ready`] or [`Input::PhaseRefused`].
     OpenPhase {
@@ -164,9 +171,11 @@ pub enum Action {
         /// Its arguments: JSON.
         body: String,
     },
-    /// Nothing arrived for [`SILENCE_MAX`]: close the connection and keep the session, which goes on.
+    /// Nothing arrived for [`SILENCE_MAX`]: close the connection and keep the session, which goes
+    /// on.
     ControlLost,
-    /// The session is over; always the last action. Sent bytes should reach the client before the connection is closed.
+    /// The session is over; always the last action. Sent bytes should reach the client before the
+    /// connection is closed.
     Close(CloseReason),
 }
 
@@ -191,7 +200,8 @@ pub enum CloseReason {
     PeerFault(Fault),
     /// The client did not send what was due in time.
     Timeout,
-    /// The connection was lost and no other came in time, or a message that must be repeated is no longer kept.
+    /// The connection was lost and no other came in time, or a message that must be repeated is no
+    /// longer kept.
     Lost,
     /// The session or a phase took longer than agreed.
     TimeLimit,

@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use crate::fuzzing::{hello, spec};
 use crate::pair::{CLIENT_PROOF, Pair, sample};
 
-pub(crate) const CLIENT: &str = "Welcome, Ready 1, Started, PhaseResult 1, Facts {\"a\":1}, Ready 2, Started, PhaseResult 2, Close";
+pub(crate) const CLIENT: &str = "Welcome, Ready 1, Started, PhaseResult 1, Facts {\"a\":1}, Ready \
+                                 2, Started, PhaseResult 2, Close";
 pub(crate) const SERVER: &str =
     "Admit, OpenPhase 1, Start 1, Stop 1, SendFacts, OpenPhase 2, Start 2, Stop 2";
 

@@ -1,4 +1,5 @@
-//! The protocol as its users see it: whole sessions in simulated time, lost connections, and peers that are wrong.
+//! The protocol as its users see it: whole sessions in simulated time, lost connections, and peers
+//! that are wrong.
 
 mod dialogue;
 mod failures;
