@@ -15,7 +15,8 @@ const PARAMETERS: [&str; 7] = [
     "token", "key", "secret", "password", "passwd", "sig", "auth",
 ];
 
-/// A command line as typed, without passwords, tokens, user information of URLs and credentials in headers.
+/// A command line as typed, without passwords, tokens, user information of URLs and credentials in
+/// headers.
 #[must_use]
 pub fn scrubbed(argv: &[String]) -> Vec<String> {
     let mut follows_secret = false;

@@ -14,7 +14,8 @@ const POINTS_MAX: usize = 1 << 20;
 /// Events and rows of bursts that are kept beside the intervals.
 const EVENTS_MAX: usize = 1 << 12;
 
-/// Makes a [`Trial`] of the events of one test. Its memory is bounded whatever the length of the test.
+/// Makes a [`Trial`] of the events of one test. Its memory is bounded whatever the length of the
+/// test.
 #[derive(Debug)]
 pub struct Builder {
     detail: TestDetail,

@@ -175,7 +175,8 @@ impl Lane {
         self.columns[at].values.push(value);
     }
 
-    /// Completes all columns to `intervals` values; an interval without this stream ends at `end_ns`.
+    /// Completes all columns to `intervals` values; an interval without this stream ends at
+    /// `end_ns`.
     fn pad(&mut self, intervals: usize, end_ns: Option<u64>) {
         let end_ns = end_ns.or(self.ends_ns.last().copied()).unwrap_or(0);
         let start_ns = self.ends_ns.last().copied().unwrap_or(end_ns);

@@ -12,7 +12,8 @@ pub(crate) const METRICS: &str = "metrics.";
 /// Members of a UDP interval; all other names without a prefix are members of a TCP interval.
 pub(crate) const UDP: [&str; 4] = ["packets", "lost", "out_of_order", "jitter_s"];
 
-/// Series that count from interval to interval: merged neighbours are added. Of the others the later value stays.
+/// Series that count from interval to interval: merged neighbours are added. Of the others the
+/// later value stays.
 const COUNTERS: [&str; 9] = [
     "bytes",
     "retransmits",
@@ -33,7 +34,8 @@ pub(crate) fn is_counter(name: &str) -> bool {
         })
 }
 
-/// Passes every number in `value` with its dotted name. Histograms have no fixed number of bins and are left out.
+/// Passes every number in `value` with its dotted name. Histograms have no fixed number of bins and
+/// are left out.
 pub(crate) fn flatten(prefix: &str, value: &Value, found: &mut impl FnMut(&str, f64)) {
     let mut inner = |name: &str, value: &Value| match value {
         Value::Number(number) => {

@@ -39,7 +39,8 @@ const NIC_MOMENTARY: [&str; 10] = [
     ".overlimits",
 ];
 
-/// Key of the path between two hosts: equal for all runs between them over the same address family and device.
+/// Key of the path between two hosts: equal for all runs between them over the same address family
+/// and device.
 #[must_use]
 pub fn path_key(client: &str, server: &str, family: &str, device: &str) -> String {
     hash(&["path", client, server, family, device])

@@ -1,4 +1,5 @@
-//! Records of runs: made from events, played back into events, imported from the reports of other programs.
+//! Records of runs: made from events, played back into events, imported from the reports of other
+//! programs.
 //!
 //! Nothing here performs I/O or reads a clock.
 

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::fields;
 
-/// The events the trial was made of, in order; none for a trial that is not a throughput test. Intervals that were merged are one
-/// event, and histograms are in the summary only.
+/// The events the trial was made of, in order; none for a trial that is not a throughput test.
+/// Intervals that were merged are one event, and histograms are in the summary only.
 #[must_use]
 pub fn playback(trial: &Trial) -> Vec<Event> {
     let Some(Detail::Test(detail)) = &trial.detail else {

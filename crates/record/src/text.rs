@@ -41,7 +41,8 @@ pub enum TextError {
 /// Reads a record.
 ///
 /// # Errors
-/// The member and the bound that it exceeds, the schema that was found, or the member that is wrong.
+/// The member and the bound that it exceeds, the schema that was found, or the member that is
+/// wrong.
 pub fn read(text: &str) -> Result<RunRecord, TextError> {
     if text.len() > FILE_MAX_BYTES {
         return Err(TextError::Bound {
@@ -78,7 +79,8 @@ pub fn read(text: &str) -> Result<RunRecord, TextError> {
     Ok(record)
 }
 
-/// A record on one line, members in the order of the types. Texts beyond the bound of a reader are cut.
+/// A record on one line, members in the order of the types. Texts beyond the bound of a reader are
+/// cut.
 #[must_use]
 pub fn write(record: &RunRecord) -> String {
     // A record has text keys and no maps of other types, so it always has a text.
@@ -91,7 +93,8 @@ pub fn write(record: &RunRecord) -> String {
     value.to_string()
 }
 
-/// The member in which the types differ: the one before the place where the reader stopped, or the one around it if it lacks one.
+/// The member in which the types differ: the one before the place where the reader stopped, or the
+/// one around it if it lacks one.
 fn wrong_member(text: &str, error: &serde_json::Error) -> TextError {
     let line: usize = text
         .split_inclusive('\n')

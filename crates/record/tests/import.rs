@@ -1,4 +1,5 @@
-//! Real reports of other programs, imported whole, twice, one behind the other, cut off, and formatted anew.
+//! Real reports of other programs, imported whole, twice, one behind the other, cut off, and
+//! formatted anew.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -80,7 +81,8 @@ fn every_report_has_the_tests_that_its_program_ran() {
     );
 }
 
-/// Texts of both programs: what clients and servers printed, and logs of both ends one after the other.
+/// Texts of both programs: what clients and servers printed, and logs of both ends one after the
+/// other.
 fn texts() -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
     for (directory, is_report) in [
@@ -548,7 +550,8 @@ fn records_of_this_program_are_passed_on() {
     );
 }
 
-/// What stands in the place of a word: numbers beyond all bounds, signs, and characters of several bytes.
+/// What stands in the place of a word: numbers beyond all bounds, signs, and characters of several
+/// bytes.
 const DAMAGE: [&str; 9] = [
     "",
     "-1",

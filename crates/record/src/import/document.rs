@@ -1,4 +1,5 @@
-//! JSON documents in a text: where they begin, what is whole of one that is cut off, and their canonical form.
+//! JSON documents in a text: where they begin, what is whole of one that is cut off, and their
+//! canonical form.
 
 use std::fmt::Write;
 
@@ -35,8 +36,8 @@ pub(super) fn first(text: &str) -> Option<Document> {
     })
 }
 
-/// Where the next document begins, before `end`: a program that was killed leaves its document open, and the next one follows
-/// at once.
+/// Where the next document begins, before `end`: a program that was killed leaves its document
+/// open, and the next one follows at once.
 pub(super) fn next_start(text: &str, end: usize) -> Option<usize> {
     let starts = text[..end]
         .match_indices('{')
@@ -57,7 +58,8 @@ pub(super) fn next_start(text: &str, end: usize) -> Option<usize> {
 /// Members and elements of members up to this depth are taken whole or not at all.
 const DEPTH_MAX: usize = 2;
 
-/// The longest part of an object of which all members, and all elements of its members, are whole; and what closes it.
+/// The longest part of an object of which all members, and all elements of its members, are whole;
+/// and what closes it.
 fn whole_part(text: &str) -> Option<(&str, String)> {
     let mut open: Vec<u8> = Vec::new();
     let mut whole = None;

@@ -1,7 +1,8 @@
 //! The comma-separated values of iperf 2 (`-y C`): rows, and the tests they belong to.
 //!
-//! Rows of one transfer id and one pair of addresses and ports are a connection, and its last row from 0 on is its total.
-//! Connections between the same hosts that begin together are the streams of one test.
+//! Rows of one transfer id and one pair of addresses and ports are a connection, and its last row
+//! from 0 on is its total. Connections between the same hosts that begin together are the streams
+//! of one test.
 
 mod connection;
 mod row;

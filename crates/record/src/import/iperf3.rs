@@ -1,6 +1,7 @@
 //! The JSON report of iperf3, 3.1 to 3.22, as events.
 //!
-//! The totals of the streams are read; the sums are read where only they have a figure, and compared otherwise.
+//! The totals of the streams are read; the sums are read where only they have a figure, and
+//! compared otherwise.
 
 mod totals;
 
@@ -405,7 +406,8 @@ pub(super) fn failed(error: &str, endpoint: Endpoint) -> Event {
     Event::Failed(Failure::new(kind, message))
 }
 
-/// A count. Some writers of JSON write large ones as floating-point numbers; sums of what is accepted cannot overflow.
+/// A count. Some writers of JSON write large ones as floating-point numbers; sums of what is
+/// accepted cannot overflow.
 pub(super) fn u64_of(value: &Value) -> Option<u64> {
     const MAX: u64 = 1 << 53;
     let float = || {

@@ -1,7 +1,7 @@
 //! Reports of other programs as events: text in, tests out.
 //!
-//! A text may hold any number of reports of any kind, one behind the other, with other lines between them. What a program
-//! writes for "not known" becomes absent.
+//! A text may hold any number of reports of any kind, one behind the other, with other lines
+//! between them. What a program writes for "not known" becomes absent.
 
 mod document;
 mod iperf2;
@@ -70,7 +70,8 @@ pub struct Imported {
     pub started_unix_ms: Option<u64>,
     /// The test. Without `Finished` or `Failed` at the end the report is cut off.
     pub events: Vec<Event>,
-    /// Equal for every report of this test by this end, whole, cut off or formatted anew; the key of the origin's import.
+    /// Equal for every report of this test by this end, whole, cut off or formatted anew; the key
+    /// of the origin's import.
     pub source_key: String,
     /// The source key of the other end's report.
     pub twin_key: Option<String>,
@@ -94,8 +95,8 @@ pub enum ImportError {
     TooLong,
     /// Its characters have two bytes each.
     #[error(
-        "it is UTF-16, as `>` of Windows PowerShell writes it; convert it first: iconv -f UTF-16 -t UTF-8, or `| Out-File \
-         -Encoding utf8` in PowerShell"
+        "it is UTF-16, as `>` of Windows PowerShell writes it; convert it first: iconv -f UTF-16 \
+         -t UTF-8, or `| Out-File -Encoding utf8` in PowerShell"
     )]
     Utf16,
     /// All of its reports have values that cannot be.
@@ -103,8 +104,8 @@ pub enum ImportError {
     Refused(String),
     /// It contains nothing known.
     #[error(
-        "no report of iperf3, iperf 2, pScheduler (throughput), a speed test (JSON) or linerate test --json, and no record or \
-         page of one"
+        "no report of iperf3, iperf 2, pScheduler (throughput), a speed test (JSON) or linerate \
+         test --json, and no record or page of one"
     )]
     Unknown,
 }
@@ -125,8 +126,8 @@ pub fn decode(bytes: &[u8]) -> Result<String, ImportError> {
     Ok(String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// Reads all reports in a text. `name` is the name of its file; `utc_offset_s` is the offset of local time from UTC at a local
-/// time in seconds since 1970, for times without an offset.
+/// Reads all reports in a text. `name` is the name of its file; `utc_offset_s` is the offset of
+/// local time from UTC at a local time in seconds since 1970, for times without an offset.
 ///
 /// # Errors
 /// When the text is too long or contains no report.
@@ -149,7 +150,8 @@ pub fn import(
     }
 }
 
-/// Reads the output of a command, which can have lines of other programs. Without the command its options are not known.
+/// Reads the output of a command, which can have lines of other programs. Without the command its
+/// options are not known.
 #[must_use]
 pub fn import_output(command: Option<&Command>, output: &str) -> Contents {
     let mut reader = Reader::new(None, &|_| 0);

@@ -15,7 +15,8 @@ const NOT_FINITE: [&str; 9] = [
     "1.#QNAN",
 ];
 
-/// The text with `null` in the place of each member whose value is no number (`"lost_percent": -nan`).
+/// The text with `null` in the place of each member whose value is no number
+/// (`"lost_percent": -nan`).
 pub(super) fn without_nan(text: &str) -> Cow<'_, str> {
     let mut repaired = String::new();
     let mut copied = 0;

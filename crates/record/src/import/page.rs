@@ -15,7 +15,8 @@ pub(super) fn is_page(text: &str) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case("<!doctype html"))
 }
 
-/// The records behind the links of a page, as JSON; those that exceed the longest text are left out.
+/// The records behind the links of a page, as JSON; those that exceed the longest text are left
+/// out.
 pub(super) fn records(page: &str) -> Vec<String> {
     let mut left = TEXT_BYTES_MAX;
     let links = page

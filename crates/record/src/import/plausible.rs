@@ -2,7 +2,8 @@
 
 use linerate_model::{EndpointTotals, Event};
 
-/// More than any interface carries; rates of shorter times are those of a clock that went backwards.
+/// More than any interface carries; rates of shorter times are those of a clock that went
+/// backwards.
 const RATE_MAX_BPS: f64 = 1e13;
 const DURATION_MIN_S: f64 = 0.1;
 

@@ -1,4 +1,5 @@
-//! Reports of speed tests over HTTP: `speedtest -f json` of Ookla, `speedtest-cli --json` and `librespeed-cli --json`.
+//! Reports of speed tests over HTTP: `speedtest -f json` of Ookla, `speedtest-cli --json` and
+//! `librespeed-cli --json`.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -91,7 +92,8 @@ fn ookla(document: &Value) -> Option<PathTest> {
     Some(test("speedtest", document, report, lost_share))
 }
 
-/// `speedtest-cli` has bit/s and names its servers by numbers; `librespeed-cli` has Mbit/s and a jitter.
+/// `speedtest-cli` has bit/s and names its servers by numbers; `librespeed-cli` has Mbit/s and a
+/// jitter.
 fn plain(document: &Value) -> Option<PathTest> {
     let (down, up) = (number(&document["download"])?, number(&document["upload"])?);
     let server = document.get("server").filter(|server| server.is_object())?;

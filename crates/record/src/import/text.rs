@@ -1,4 +1,5 @@
-//! Reports of iperf3 and iperf 2 as text: output of clients and logs of servers, with lines of other programs between them.
+//! Reports of iperf3 and iperf 2 as text: output of clients and logs of servers, with lines of
+//! other programs between them.
 
 mod banner;
 mod command;
@@ -223,7 +224,8 @@ impl Texts {
         true
     }
 
-    /// Adds a stream that no line opened: the other direction of a connection, the sum, or one whose line is missing.
+    /// Adds a stream that no line opened: the other direction of a connection, the sum, or one
+    /// whose line is missing.
     fn add_unopened(&mut self, subject: Subject) {
         let forward = subject
             .unmarked()

@@ -88,7 +88,8 @@ fn ms_of(days: i64, time: &str) -> Option<u64> {
     Some(u64::try_from(whole_s).ok()? * 1000 + (seconds * 1000.0).round() as u64)
 }
 
-/// Days of the Gregorian calendar; years are counted from March, so that the leap day is their last.
+/// Days of the Gregorian calendar; years are counted from March, so that the leap day is their
+/// last.
 pub(super) fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 {
         (year, month - 3)

@@ -4,7 +4,8 @@ use linerate_model::Flow;
 
 use super::row::{End, Row};
 
-/// The rows of one transfer id between two ends: a stream in one direction, or in both on one connection.
+/// The rows of one transfer id between two ends: a stream in one direction, or in both on one
+/// connection.
 pub(super) struct Connection {
     pub(super) id: i64,
     /// Source and destination of its first row.
@@ -144,7 +145,8 @@ impl Connection {
         }
     }
 
-    /// Takes the server's report that releases before 2.1 print at the end of a UDP test, with the ends exchanged.
+    /// Takes the server's report that releases before 2.1 print at the end of a UDP test, with the
+    /// ends exchanged.
     pub(super) fn take_receiver_report(&mut self, row: &Row) -> bool {
         let is_reply =
             self.id == row.id && self.order(row) == Some(1) && row.count == 14 && row.start_ns == 0;
@@ -168,7 +170,8 @@ impl Connection {
         self.flows.iter().all(FlowRows::is_closed)
     }
 
-    /// The index of the client's end: the server has the lower port; the other one is the system's choice.
+    /// The index of the client's end: the server has the lower port; the other one is the system's
+    /// choice.
     pub(super) fn client(&self) -> usize {
         match &self.ends {
             [Some((_, a)), Some((_, b))] => usize::from(a < b),
@@ -177,7 +180,8 @@ impl Connection {
         }
     }
 
-    /// The rows of each direction that has some, that of the client's data first. `client` is the index of the client's end.
+    /// The rows of each direction that has some, that of the client's data first. `client` is the
+    /// index of the client's end.
     pub(super) fn parts(&self, client: usize) -> Vec<(Flow, &FlowRows)> {
         let parts = [
             (Flow::Forward, &self.flows[client]),
@@ -189,7 +193,8 @@ impl Connection {
             .collect()
     }
 
-    /// When it began, in ms since 1970. 2.1 stamps a row with the end of its interval, 2.2 a total alone.
+    /// When it began, in ms since 1970. 2.1 stamps a row with the end of its interval, 2.2 a total
+    /// alone.
     pub(super) fn started_unix_ms(&self) -> Option<u64> {
         let (_, rows) = *self.parts(self.client()).first()?;
         let (first, last) = (rows.intervals.first()?, rows.intervals.last()?);

@@ -49,7 +49,8 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Reads a row: with a header line by its names, without one the columns that all releases have.
+    /// Reads a row: with a header line by its names, without one the columns that all releases
+    /// have.
     pub(super) fn parse(
         line: &str,
         columns: &Columns,
@@ -105,8 +106,8 @@ impl Row {
         })
     }
 
-    /// Its length as the printed rate shows it, because times are rounded to a tenth of a second; where the rate is not that
-    /// of these times, the length of the range.
+    /// Its length as the printed rate shows it, because times are rounded to a tenth of a second;
+    /// where the rate is not that of these times, the length of the range.
     pub(super) fn duration_ns(&self) -> u64 {
         const ROUNDED_NS: f64 = 1e8;
         let range_ns = self.end_ns.saturating_sub(self.start_ns);
@@ -153,7 +154,8 @@ impl Row {
         self.value("errors").is_some()
     }
 
-    /// Whether the last digits can be missing: of 9 columns, the rate is lower than that of the bytes.
+    /// Whether the last digits can be missing: of 9 columns, the rate is lower than that of the
+    /// bytes.
     pub(super) fn is_cut(&self, is_line_whole: bool) -> bool {
         // Times have one digit after the point.
         let longest_s = self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9 + 0.05;
@@ -165,8 +167,8 @@ impl Row {
     }
 }
 
-/// Whether values begin with jitter, lost datagrams, datagrams and the percentage that these two are. Values that are no
-/// numbers, and -1, are not known.
+/// Whether values begin with jitter, lost datagrams, datagrams and the percentage that these two
+/// are. Values that are no numbers, and -1, are not known.
 fn is_loss(values: &[&str]) -> bool {
     let [_, lost, datagrams, percent, _, ..] = values else {
         return false;
@@ -201,8 +203,8 @@ fn end_of(address: &str, port: &str) -> Option<End> {
     is_address.then(|| (port > 0).then(|| (address.to_owned(), port)))
 }
 
-/// `20261121184558`, with `.764` or `.337261` behind and `+0000:` before it. The outer `None` is no time, the inner one a time
-/// that the program did not set.
+/// `20261121184558`, with `.764` or `.337261` behind and `+0000:` before it. The outer `None` is no
+/// time, the inner one a time that the program did not set.
 fn stamp_ms(text: &str, utc_offset_s: &dyn Fn(i64) -> i64) -> Option<Option<u64>> {
     let (zone, time) = text
         .split_once(':')

@@ -16,14 +16,14 @@ use linerate_model::{
 use super::connection::{Connection, FlowRows};
 use super::row::{End, Row};
 
-/// Times of streams that began together differ by less: connections are opened one after the other, and the time of a row
-/// may have a resolution of one second.
+/// Times of streams that began together differ by less: connections are opened one after the other,
+/// and the time of a row may have a resolution of one second.
 const APART_MAX_MS: u64 = 1500;
 /// The same of ends whose time is not known, in ns.
 const APART_MAX_NS: u64 = 1_000_000_000;
 
-/// Runs that are searched for the one of a connection or a sum, and connections of one run: the time for a text is
-/// proportional to its length.
+/// Runs that are searched for the one of a connection or a sum, and connections of one run: the
+/// time for a text is proportional to its length.
 const OVERLAPPING_MAX: usize = 64;
 const CONNECTIONS_MAX: usize = 1024;
 
@@ -43,7 +43,8 @@ struct Part<'a> {
     rows: &'a FlowRows,
 }
 
-/// The runs of connections, with the sums that belong to them. Sums of no connection are runs of their own (`--sum-only`).
+/// The runs of connections, with the sums that belong to them. Sums of no connection are runs of
+/// their own (`--sum-only`).
 pub(super) fn runs(connections: Vec<Connection>, sums: Vec<Connection>) -> Vec<CsvRun> {
     let mut runs: Vec<CsvRun> = Vec::new();
     for connection in connections {
@@ -85,7 +86,8 @@ impl CsvRun {
         &self.connections[0]
     }
 
-    /// Whether a connection is another stream of this run. Without times only that of the row before can be.
+    /// Whether a connection is another stream of this run. Without times only that of the row
+    /// before can be.
     fn takes(&self, connection: &Connection, is_latest: bool) -> bool {
         let first = self.first();
         let is_new = self
@@ -104,7 +106,8 @@ impl CsvRun {
             && self.is_at_once(connection, is_latest)
     }
 
-    /// Whether a server opened a connection back to its client (`-d`): it then listens on the server's port.
+    /// Whether a server opened a connection back to its client (`-d`): it then listens on the
+    /// server's port.
     fn is_opposite(&self, connection: &Connection) -> bool {
         let ends = |connection: &Connection| {
             let client = connection.client();
@@ -373,7 +376,8 @@ impl CsvRun {
 
     fn summary(&self, stream: &Stream, part: &Part<'_>, row: &Row) -> StreamSummary {
         let is_sender = stream.role == StreamRole::Sender;
-        // The sum of a test is what its program printed: bytes of all streams over the time of the sum.
+        // The sum of a test is what its program printed: bytes of all streams over the time of the
+        // sum.
         let sum_ns = self
             .sum
             .as_ref()

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::{Test, ns_of, u32_of, u64_of};
 
-/// Reads the end of a report. Without one, this end's totals are those of the intervals. Returns remarks, too.
+/// Reads the end of a report. Without one, this end's totals are those of the intervals. Returns
+/// remarks, too.
 pub(super) fn read(
     test: &Test<'_>,
     intervals: &[Event],
@@ -23,7 +24,8 @@ pub(super) fn read(
     let congestion = |name: &str| end[name].as_str().map(str::to_owned);
     summary.sender_congestion = congestion("sender_tcp_congestion");
     summary.receiver_congestion = congestion("receiver_tcp_congestion");
-    // A server reports before it has the results of its client; what it has of its peer is that of an earlier test.
+    // A server reports before it has the results of its client; what it has of its peer is that of
+    // an earlier test.
     summary.cpu_remote = summary
         .cpu_remote
         .filter(|_| test.endpoint == Endpoint::Client);
@@ -81,7 +83,8 @@ fn tcp_summary(sender: &Value) -> Option<TcpSummary> {
     Some(tcp)
 }
 
-/// The sending end of a stream. The receiving one shares its totals with the other streams of its direction.
+/// The sending end of a stream. The receiving one shares its totals with the other streams of its
+/// direction.
 fn udp(test: &Test<'_>, row: &Value, peer_reported: bool) -> Option<StreamSummary> {
     let row = row.get("udp")?;
     let stream = test.stream(row)?;
@@ -120,7 +123,8 @@ fn udp_totals(packets: u64, row: &Value) -> UdpTotals {
     udp
 }
 
-/// Divides what the receiving end counted among the streams. Releases before 3.7 report datagrams alone, all of one length.
+/// Divides what the receiving end counted among the streams. Releases before 3.7 report datagrams
+/// alone, all of one length.
 fn udp_receiver(
     test: &Test<'_>,
     summary: &mut Summary,
@@ -240,7 +244,8 @@ fn of_intervals(test: &Test<'_>, intervals: &[Event]) -> Option<Summary> {
     (!streams.is_empty()).then(|| Summary::new(streams))
 }
 
-/// Sums of the report that are not those of its streams. The sums of a test in two directions are those of one.
+/// Sums of the report that are not those of its streams. The sums of a test in two directions are
+/// those of one.
 fn differences(summary: &Summary, end: &Value) -> Vec<String> {
     let flow = summary.streams.first().map(|stream| stream.flow);
     let sums = [(

@@ -1,4 +1,5 @@
-//! What a report has before and around its rows: which program and end wrote it, with whom, and how.
+//! What a report has before and around its rows: which program and end wrote it, with whom, and
+//! how.
 
 use std::time::Duration;
 
@@ -55,7 +56,8 @@ impl<'a> Begun<'a> {
         self.tool == Tool::Iperf2 && self.endpoint == Endpoint::Client
     }
 
-    /// The opening of the announced test. `former` is about this test where `is_same` says so and it does not contradict.
+    /// The opening of the announced test. `former` is about this test where `is_same` says so and
+    /// it does not contradict.
     pub(super) fn opening(&self, former: Opening, is_same: bool) -> Opening {
         // A server of iperf3 listens, then accepts.
         let is_next_of_server = former.is_server() && self.endpoint == Endpoint::Server;
@@ -231,7 +233,8 @@ impl Opening {
         self.endpoint == Some(Endpoint::Client) && !self.peer_host.is_empty()
     }
 
-    /// Host and port of a banner: `192.0.2.1, port 51738`, `192.0.2.9, TCP port 5001 with pid 22911`, `5201 (test #1)`.
+    /// Host and port of a banner: `192.0.2.1, port 51738`,
+    /// `192.0.2.9, TCP port 5001 with pid 22911`, `5201 (test #1)`.
     fn peer(&mut self, rest: &str, tool: Tool) {
         let port = |text: &str| {
             text.split(|c: char| !c.is_ascii_digit())

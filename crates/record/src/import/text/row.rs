@@ -60,7 +60,8 @@ pub(super) struct UdpColumns {
 }
 
 impl<'a> Bracketed<'a> {
-    /// Finds the subject: at the begin of a line, or behind the time or the title that a program or a log puts before it.
+    /// Finds the subject: at the begin of a line, or behind the time or the title that a program or
+    /// a log puts before it.
     pub(super) fn find(line: &'a str) -> Option<Self> {
         let starts = line.match_indices('[').take(4);
         { starts }.find_map(|(at, _)| Self::parse(line.get(at + 1..)?))
@@ -250,7 +251,8 @@ impl Row {
         }
     }
 
-    /// `1090K/10000`, `236K(167)/37(5)` or `1K(1)/325K(230)/15821(18523)`: what is in flight, congestion window, round trip.
+    /// `1090K/10000`, `236K(167)/37(5)` or `1K(1)/325K(230)/15821(18523)`: what is in flight,
+    /// congestion window, round trip.
     fn connection(&mut self, state: &str) {
         let plain = |word: &str| word.split('(').next().unwrap_or(word).to_owned();
         let parts: Vec<String> = state.split('/').map(plain).collect();
@@ -265,7 +267,8 @@ impl Row {
     }
 }
 
-/// Words of a row. A blank behind the dash of a range or the slash of a share belongs to it: `0.0- 1.0 sec`, `0/  893`.
+/// Words of a row. A blank behind the dash of a range or the slash of a share belongs to it:
+/// `0.0- 1.0 sec`, `0/  893`.
 fn words(rest: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in rest.split_whitespace() {
@@ -400,7 +403,8 @@ mod tests {
     #[test]
     fn columns_behind_the_rate_are_distinguished() {
         let tcp = row(
-            "[  5]   0.00-1.00   sec  7.89 MBytes  66.2 Mbits/sec   12   43.9 KBytes       (omitted)",
+            "[  5]   0.00-1.00   sec  7.89 MBytes  66.2 Mbits/sec   12   43.9 KBytes       \
+             (omitted)",
         );
         assert_eq!(
             (tcp.count, tcp.cwnd_bytes, tcp.is_omitted),
@@ -409,17 +413,20 @@ mod tests {
 
         for (line, cwnd_kib, rtt_us) in [
             (
-                "[  3] 0.00-1.00 sec   102 MBytes   858 Mbits/sec  818/0        299     1090K/10000 us",
+                "[  3] 0.00-1.00 sec   102 MBytes   858 Mbits/sec  818/0        299     \
+                 1090K/10000 us",
                 1090,
                 10_000,
             ),
             (
-                "[  1] 0.00-1.00 sec  1.19 MBytes  9.99 Mbits/sec  61/0      299      236K(167)/37(5) us   61/0/0   33747",
+                "[  1] 0.00-1.00 sec  1.19 MBytes  9.99 Mbits/sec  61/0      299      \
+                 236K(167)/37(5) us   61/0/0   33747",
                 236,
                 37,
             ),
             (
-                "[  1] 0.00-1.00 sec  1 MBytes  1 Mbits/sec  30/0    299   1K(1)/325K(230)/15821(18523) us  240",
+                "[  1] 0.00-1.00 sec  1 MBytes  1 Mbits/sec  30/0    299   \
+                 1K(1)/325K(230)/15821(18523) us  240",
                 325,
                 15_821,
             ),

@@ -35,7 +35,8 @@ pub(super) struct TextStream {
 }
 
 impl TextStream {
-    /// Reads `local 192.0.2.1%eth0 port 39852 connected with 192.0.2.2 port 23080 (icwnd/mss/irtt=14/1448/43)`.
+    /// Reads
+    /// `local 192.0.2.1%eth0 port 39852 connected with 192.0.2.2 port 23080 (icwnd/mss/irtt=14/1448/43)`.
     pub(super) fn opened(rest: &str) -> Option<Self> {
         let words: Vec<&str> = rest.split_whitespace().collect();
         let [
@@ -162,7 +163,8 @@ mod tests {
                 false,
             ),
             (
-                "local 192.0.2.1%eth0 port 1 connected with 192.0.2.2 port 2 (reverse) (icwnd/mss/irtt=14/1448/43) (ct=0.1 ms)",
+                "local 192.0.2.1%eth0 port 1 connected with 192.0.2.2 port 2 (reverse) \
+                 (icwnd/mss/irtt=14/1448/43) (ct=0.1 ms)",
                 Some((1448, 43)),
                 true,
             ),

@@ -230,7 +230,8 @@ impl TextTest {
             })
         );
         let is_iperf2 = opening.tool == Some(Tool::Iperf2);
-        // A server of iperf 2 opens the connection of the other direction to the port on which its client listens.
+        // A server of iperf 2 opens the connection of the other direction to the port on which its
+        // client listens.
         let back = match self.endpoint() {
             Endpoint::Client => stream.local,
             Endpoint::Server => stream.remote,
@@ -558,7 +559,8 @@ impl TextTest {
         Some(summary)
     }
 
-    /// Datagrams that the sending end counted. iperf 2 counts the last one, which ends the test, as well.
+    /// Datagrams that the sending end counted. iperf 2 counts the last one, which ends the test, as
+    /// well.
     fn sent(&self, stream: &TextStream, row: &Row) -> Option<(u64, u64, f64)> {
         let counted = stream.sent_datagrams.map(|count| count.saturating_sub(1));
         // iperf3 prints the datagrams of a sender as `0/9497 (0%)`.
@@ -614,7 +616,8 @@ impl TextTest {
         Some(tcp)
     }
 
-    /// Gives the streams the totals that the program printed of all together: sums of rounded values are not exact.
+    /// Gives the streams the totals that the program printed of all together: sums of rounded
+    /// values are not exact.
     fn use_sums(&self, summary: &mut Summary) {
         let is_two_way = summary
             .streams
@@ -674,7 +677,8 @@ fn ns(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
 
-/// The time in which the printed amount has the printed rate, where that is the printed time as far as its digits go.
+/// The time in which the printed amount has the printed rate, where that is the printed time as far
+/// as its digits go.
 fn duration_ns(row: &Row) -> u64 {
     const ROUNDED: f64 = 0.02;
     let range_s = row.end_s - row.start_s;
