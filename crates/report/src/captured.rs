@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The last piece of text that was written, for example the document of the last test; clones have the same.
+/// The last piece of text that was written, for example the document of the last test; clones have
+/// the same.
 #[derive(Debug, Clone, Default)]
 pub struct Captured(Arc<Mutex<Option<String>>>);
 

@@ -24,7 +24,8 @@ pub fn level(share: f64, glyphs: Glyphs) -> char {
     ramp.get(at).copied().unwrap_or(' ')
 }
 
-/// The newest points as columns in `height` rows, from the top, each as wide as there are points; the axis begins at 0.
+/// The newest points as columns in `height` rows, from the top, each as wide as there are points;
+/// the axis begins at 0.
 #[must_use]
 pub fn rows(
     values: impl DoubleEndedIterator<Item = f64>,

@@ -1,4 +1,5 @@
-//! Reports of a diagnosis: text for a terminal, JSON for a program, a shell script of the fixes; and of the proof of a fix.
+//! Reports of a diagnosis: text for a terminal, JSON for a program, a shell script of the fixes;
+//! and of the proof of a fix.
 
 mod areas;
 mod checks;
@@ -35,10 +36,11 @@ const TESTS_SHOWN: usize = 8;
 /// Lines a short report shows of what differs.
 const DIFFERENCES_SHOWN: usize = 10;
 
-/// The report as text: the limit and what to do about it, other findings, and one line each for what is fine and what could
-/// not be checked.
+/// The report as text: the limit and what to do about it, other findings, and one line each for
+/// what is fine and what could not be checked.
 ///
-/// `verbose` shows every finding with its evidence, and every rule that was ruled out or not evaluated.
+/// `verbose` shows every finding with its evidence, and every rule that was ruled out or not
+/// evaluated.
 #[must_use]
 pub fn text(diagnosis: &Diagnosis, verbose: bool, style: Style) -> String {
     document(diagnosis, verbose).text(style)
@@ -307,8 +309,8 @@ fn tests(diagnosis: &Diagnosis, shown: usize) -> Vec<Block> {
     blocks
 }
 
-/// A line for each finding that the verdict does not name; what several hosts have alike is one line. The first one has its remedy
-/// where it is worse than what the verdict names.
+/// A line for each finding that the verdict does not name; what several hosts have alike is one
+/// line. The first one has its remedy where it is worse than what the verdict names.
 fn others_in_short(
     others: &[&Finding],
     named: Option<&Finding>,
@@ -375,7 +377,8 @@ fn loss(split: &LossSplit) -> String {
         part.map_or_else(|| "not known".to_owned(), |number| number.to_string())
     };
     format!(
-        "{direction}: {} datagrams lost: sender {}, network {}, NIC {}, backlog {}, firewall {}, socket buffer {}",
+        "{direction}: {} datagrams lost: sender {}, network {}, NIC {}, backlog {}, firewall {}, \
+         socket buffer {}",
         split.lost,
         part(split.sender),
         split.network,

@@ -1,6 +1,7 @@
 //! Writers: they turn the events of a test into the text and JSON of a dialect.
 //!
-//! Nothing here measures, connects or decides; events of [`linerate_model`] or finished results go in, text comes out.
+//! Nothing here measures, connects or decides; events of [`linerate_model`] or finished results go
+//! in, text comes out.
 //!
 //! * [`compare`]: two sides, and whether one is worse
 //! * [`curve`]: points over time as characters
@@ -9,7 +10,8 @@
 //! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
 //! * [`export`]: records of runs for Prometheus, OTLP, spreadsheets and Markdown
 //! * [`service`]: logs and numbers of a server
-//! * [`fleet`]: a run of many hosts as text, JSON, comma-separated values and HTML, and its progress
+//! * [`fleet`]: a run of many hosts as text, JSON, comma-separated values and HTML, and its
+//!   progress
 //! * [`http`]: a run and a study of the HTTP lab as text with plots, JSON and HTML
 //! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
 //! * [`path`]: a test of a path as text, JSON and HTML, and its progress
@@ -56,7 +58,8 @@ use linerate_model::numbers;
 use linerate_model::printable::printable_json;
 pub use output::{DroppedNotice, Output};
 
-/// A value as indented JSON with a line end. Only one type is indented, so that no other is compiled for it.
+/// A value as indented JSON with a line end. Only one type is indented, so that no other is
+/// compiled for it.
 fn pretty_json(value: &impl serde::Serialize) -> String {
     let plain = serde_json::to_string(value).unwrap_or_default();
     let value: serde_json::Value = serde_json::from_str(&plain).unwrap_or_default();

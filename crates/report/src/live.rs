@@ -26,8 +26,8 @@ const SCRIPT_HASH: &str = "sha256-PE0sws/z3LC0TPWreAapUrbwXpyp4ARG1YYHgonqqn8=";
 #[must_use]
 pub fn policy() -> String {
     format!(
-        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src '{SCRIPT_HASH}'; connect-src 'self'; \
-         base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src '{SCRIPT_HASH}'; \
+         connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
 }
 
@@ -38,7 +38,8 @@ pub fn page(state: &LiveState, now_ns: u64) -> String {
     let frame = page::begin_with("linerate serve", reload);
     let content = content(state, now_ns);
     format!(
-        "{frame}<main id=\"live\">{content}</main>\n<p id=\"state\" role=\"status\"></p>\n<script>{SCRIPT}</script>\n{}",
+        "{frame}<main id=\"live\">{content}</main>\n<p id=\"state\" \
+         role=\"status\"></p>\n<script>{SCRIPT}</script>\n{}",
         page::END
     )
 }

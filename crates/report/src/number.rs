@@ -2,8 +2,8 @@
 
 use crate::numbers::MISSING;
 
-/// Formats `value` like C's `%.{precision}g`: at most `precision` significant digits, no trailing zeros, exponent form
-/// outside 1e-4 … 10^precision.
+/// Formats `value` like C's `%.{precision}g`: at most `precision` significant digits, no trailing
+/// zeros, exponent form outside 1e-4 … 10^precision.
 pub(crate) fn general(value: f64, precision: usize) -> String {
     let precision = precision.max(1);
     if !value.is_finite() {
@@ -28,8 +28,9 @@ pub(crate) fn general(value: f64, precision: usize) -> String {
     without_trailing_zeros(&format!("{value:.decimals$}")).to_owned()
 }
 
-/// Formats a floating-point JSON number like cJSON 1.7: integral values without a point, others with 15 significant
-/// digits or with 17 where 15 do not read back as the same value; `null` for what JSON cannot express.
+/// Formats a floating-point JSON number like cJSON 1.7: integral values without a point, others
+/// with 15 significant digits or with 17 where 15 do not read back as the same value; `null` for
+/// what JSON cannot express.
 pub(crate) fn json(value: f64) -> String {
     if !value.is_finite() {
         return "null".into();

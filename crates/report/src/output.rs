@@ -13,8 +13,8 @@ use crate::write_queue::{DropNotice, Message, WriteQueue};
 
 /// Two streams, for reports and for errors; clones write to the same place.
 ///
-/// Every piece of text is written and flushed as a whole, so the reports of concurrent tests mix by lines, never inside
-/// one, and a reader of a pipe sees each report when it happens.
+/// Every piece of text is written and flushed as a whole, so the reports of concurrent tests mix by
+/// lines, never inside one, and a reader of a pipe sees each report when it happens.
 #[derive(Clone)]
 pub struct Output {
     way: Way,
@@ -79,11 +79,12 @@ impl Output {
         Ok(Self::direct(Streams::file(path)?))
     }
 
-    /// The same streams for a server: a thread of its own writes, through a bounded queue. No call waits for a reader or
-    /// a disk and none fails. What cannot be written is dropped, and a later line counts it.
+    /// The same streams for a server: a thread of its own writes, through a bounded queue. No call
+    /// waits for a reader or a disk and none fails. What cannot be written is dropped, and a later
+    /// line counts it.
     ///
-    /// `log_file` is appended to if there is one, otherwise the standard streams are used. To be called after the process
-    /// has become a daemon, because threads do not survive that.
+    /// `log_file` is appended to if there is one, otherwise the standard streams are used. To be
+    /// called after the process has become a daemon, because threads do not survive that.
     ///
     /// # Errors
     /// The operating system's, when the file cannot be opened or there can be no thread.
@@ -119,7 +120,8 @@ impl Output {
         })
     }
 
-    /// Opens the log file anew, so that it can be rotated between tests. Does nothing for other outputs.
+    /// Opens the log file anew, so that it can be rotated between tests. Does nothing for other
+    /// outputs.
     ///
     /// # Errors
     /// The operating system's, when the file cannot be opened for appending.
@@ -245,7 +247,8 @@ fn lock(streams: &Mutex<Streams>) -> MutexGuard<'_, Streams> {
     streams.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A stream without the library's buffer, which would keep what a full disk refused, and without its lock.
+/// A stream without the library's buffer, which would keep what a full disk refused, and without
+/// its lock.
 fn unbuffered(fd: BorrowedFd<'_>) -> io::Result<Box<dyn Write + Send>> {
     Ok(Box::new(File::from(fd.try_clone_to_owned()?)))
 }

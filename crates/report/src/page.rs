@@ -1,4 +1,5 @@
-//! Frame of a report as one HTML file: no script, nothing loaded from elsewhere, light or dark as the reader's system is.
+//! Frame of a report as one HTML file: no script, nothing loaded from elsewhere, light or dark as
+//! the reader's system is.
 
 use linerate_model::printable::acts;
 

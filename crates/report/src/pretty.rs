@@ -1,7 +1,7 @@
 //! JSON text in cJSON's layout.
 //!
-//! Tabs for indentation, a tab after the colon, arrays of objects as `[{ … }, { … }]`. Existing scripts cut values out
-//! of this layout with line tools, so it is reproduced exactly.
+//! Tabs for indentation, a tab after the colon, arrays of objects as `[{ … }, { … }]`. Existing
+//! scripts cut values out of this layout with line tools, so it is reproduced exactly.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,5 @@
-//! A measure over the runs of a path: what changed, when, and what changed in the configuration then.
+//! A measure over the runs of a path: what changed, when, and what changed in the configuration
+//! then.
 
 use linerate_lab::change_point::RUNS_MIN;
 use linerate_lab::stats::median;

@@ -28,7 +28,8 @@ pub fn sound(tcp: [Received; 2], udp: [Received; 2]) -> String {
 #[must_use]
 pub fn not_sound(title: &str, reason: &str) -> String {
     format!(
-        "Not sound: {title}: {reason}. Next: `linerate doctor lo` looks for the cause on this host.\n"
+        "Not sound: {title}: {reason}. Next: `linerate doctor lo` looks for the cause on this \
+         host.\n"
     )
 }
 
@@ -58,8 +59,9 @@ mod tests {
         let udp = [received(999.6e6, Some(0.0)), received(900e6, Some(9.96))];
         assert_eq!(
             sound(tcp, udp),
-            "Sound: TCP 38.2 Gbit/s, reverse 9.50 Gbit/s; UDP 1.00 Gbit/s (0 % lost), reverse 900 Mbit/s (9.96 % lost). \
-             Next: `linerate serve` on one host, `linerate iperf3 -c HOST` on another.\n"
+            "Sound: TCP 38.2 Gbit/s, reverse 9.50 Gbit/s; UDP 1.00 Gbit/s (0 % lost), reverse 900 \
+             Mbit/s (9.96 % lost). Next: `linerate serve` on one host, `linerate iperf3 -c HOST` \
+             on another.\n"
         );
         let few = sound(tcp, [received(1e9, Some(0.001)), udp[1]]);
         assert!(few.contains("1.00 Gbit/s (less than 0.01 % lost)"), "{few}");

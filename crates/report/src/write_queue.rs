@@ -1,7 +1,8 @@
 //! A bounded queue between the threads that report and the one that writes.
 //!
-//! A full disk, a pipe whose reader stopped and one whose reader is gone delay or fail the writing thread only. Text that
-//! does not fit and text that cannot be written is dropped, and its lines are counted.
+//! A full disk, a pipe whose reader stopped and one whose reader is gone delay or fail the writing
+//! thread only. Text that does not fit and text that cannot be written is dropped, and its lines
+//! are counted.
 
 use std::collections::VecDeque;
 use std::io;
@@ -31,7 +32,8 @@ struct State {
     /// Batches that left the queue, written or not.
     batches_done: u64,
     is_writing: bool,
-    /// The writing thread waits for a message. To wake a thread that does not wait costs a system call all the same.
+    /// The writing thread waits for a message. To wake a thread that does not wait costs a system
+    /// call all the same.
     is_idle: bool,
     /// Threads that wait until everything is written.
     flush_waiters: u32,
@@ -56,17 +58,18 @@ pub(crate) enum Message {
 
 /// Time between two notices of dropped lines: a full disk must not fill standard error.
 const NOTICE_PAUSE: Duration = Duration::from_secs(10);
-/// Text that may wait. A reader that is slow for a moment loses nothing; one that stopped costs this much memory.
+/// Text that may wait. A reader that is slow for a moment loses nothing; one that stopped costs
+/// this much memory.
 const QUEUED_BYTES_MAX: usize = 16 << 20;
-/// Messages that the writing thread takes at a time: a server with thousands of connections per second queues a line for
-/// each, and its threads would wait for the lock.
+/// Messages that the writing thread takes at a time: a server with thousands of connections per
+/// second queues a line for each, and its threads would wait for the lock.
 const BATCH_MESSAGES_MAX: usize = 64;
 /// A batch with this much text takes no further message.
 const BATCH_BYTES: usize = 64 << 10;
 
 impl WriteQueue {
-    /// Starts the writing thread; it lives as long as the process. Dropped lines are announced by `notice` behind the next
-    /// report that is written.
+    /// Starts the writing thread; it lives as long as the process. Dropped lines are announced by
+    /// `notice` behind the next report that is written.
     ///
     /// # Errors
     /// The operating system's, when there can be no thread.

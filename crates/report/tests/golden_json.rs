@@ -1,7 +1,9 @@
-//! The writers must make the recorded JSON of iperf3 of the events behind it: keys, order, types and values.
+//! The writers must make the recorded JSON of iperf3 of the events behind it: keys, order, types
+//! and values.
 //!
-//! Not compared: `socket`, which is a file descriptor of the recorded process, and the last digits of times, which
-//! iperf3 computes in single precision and takes from the first stream of all for every sum.
+//! Not compared: `socket`, which is a file descriptor of the recorded process, and the last digits
+//! of times, which iperf3 computes in single precision and takes from the first stream of all for
+//! every sum.
 
 mod support;
 
@@ -10,7 +12,8 @@ use linerate_report::iperf3::{Options, Style, client_sink, peer_report};
 use serde_json::Value;
 use support::{Recording, assert_same_text, captured_output, play, read, recorded};
 
-/// Where we differ on purpose: which files, why, and what iperf3 would have written without the defect.
+/// Where we differ on purpose: which files, why, and what iperf3 would have written without the
+/// defect.
 const DIFFERENCES: &[Difference] = &[
     Difference {
         files: &[
@@ -93,7 +96,8 @@ fn streams_of_events_are_those_of_iperf3() {
 
 #[test]
 fn the_layout_is_that_of_cjson() {
-    // A server's output passes through a client unchanged but for the layout, so it shows the layout of every file.
+    // A server's output passes through a client unchanged but for the layout, so it shows the
+    // layout of every file.
     for Recording { name, .. } in recorded(EVENTS, &[".json"]) {
         let text = read(&name);
         let document: Value = serde_json::from_str(&text).expect("JSON");
@@ -175,8 +179,8 @@ fn endpoint(name: &str) -> Endpoint {
     }
 }
 
-/// A recorded document without the defects we do not repeat. Of keys that occur twice the last value stays, as with
-/// most parsers.
+/// A recorded document without the defects we do not repeat. Of keys that occur twice the last
+/// value stays, as with most parsers.
 fn document(name: &str) -> Value {
     let mut document: Value = serde_json::from_str(&read(name)).expect("JSON");
     for difference in DIFFERENCES.iter().filter(|d| d.files.contains(&name)) {
@@ -253,7 +257,8 @@ fn is_same(path: &str, actual: &Value, expected: &Value) -> bool {
     match (actual.as_f64(), expected.as_f64()) {
         (Some(actual_number), Some(expected_number)) if actual.is_f64() || expected.is_f64() => {
             let tolerance = match path {
-                // In both directions at once iperf3 takes its own time for the sender's, also where it receives.
+                // In both directions at once iperf3 takes its own time for the sender's, also where
+                // it receives.
                 path if path.ends_with("receiver.seconds.") => 1e-2,
                 // After a warm-up `end` less `start` is not `seconds`.
                 path if path.ends_with("end.") => 2e-4,

@@ -1,6 +1,7 @@
 //! The writer must make the recorded text of iperf3 of the events behind it, byte for byte.
 //!
-//! Not compared: the numbers in `[  5]`, which are file descriptors of the recorded process, and clock times.
+//! Not compared: the numbers in `[  5]`, which are file descriptors of the recorded process, and
+//! clock times.
 
 mod support;
 
@@ -9,14 +10,16 @@ use linerate_model::units::UnitFormat;
 use linerate_report::iperf3::{Options, client_sink, peer_report, report_failure, server_reporter};
 use support::{Recording, assert_same_text, captured_output, play, read, recorded};
 
-/// Where we differ on purpose: which files, why, and what iperf3 would have printed without the defect.
+/// Where we differ on purpose: which files, why, and what iperf3 would have printed without the
+/// defect.
 const DIFFERENCES: &[Difference] = &[
     Difference {
         files: &[
             "sig-SIGINT-server.c321-s321.client.txt",
             "sig-SIGTERM-server.c321-s321.client.txt",
         ],
-        reason: "a client prints the last interval again when the server ends; ours has fresh numbers",
+        reason: "a client prints the last interval again when the server ends; ours has fresh \
+                 numbers",
         edit: without_repeated_interval,
     },
     Difference {
@@ -24,7 +27,8 @@ const DIFFERENCES: &[Difference] = &[
             "sig-SIGINT-client.c321-s321.server.txt",
             "sig-SIGTERM-client.c321-s321.server.txt",
         ],
-        reason: "a server prints the last interval again when the client ends; ours has fresh numbers",
+        reason: "a server prints the last interval again when the client ends; ours has fresh \
+                 numbers",
         edit: without_repeated_interval,
     },
     Difference {

@@ -1,7 +1,9 @@
-//! The writers must make the recorded output of iperf 2.1.8 and 2.2.1 of the events behind it, line by line.
+//! The writers must make the recorded output of iperf 2.1.8 and 2.2.1 of the events behind it, line
+//! by line.
 //!
-//! Not compared: what depends on digits that were rounded away (network power, Little's load, replies per second), and
-//! what the originals get wrong. Each is masked in both texts, in [`lines`] and [`values`].
+//! Not compared: what depends on digits that were rounded away (network power, Little's load,
+//! replies per second), and what the originals get wrong. Each is masked in both texts, in
+//! [`lines`] and [`values`].
 
 #[path = "iperf2/lines.rs"]
 mod lines;

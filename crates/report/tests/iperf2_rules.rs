@@ -1,4 +1,5 @@
-//! Rules of the iperf 2 output that recordings show only in parts: parts left out, headers, failures.
+//! Rules of the iperf 2 output that recordings show only in parts: parts left out, headers,
+//! failures.
 
 mod support;
 

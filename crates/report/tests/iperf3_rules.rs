@@ -1,4 +1,5 @@
-//! Rules of the iperf3 output that no recording shows: failures, losses, warm-ups with old peers, pipes and files.
+//! Rules of the iperf3 output that no recording shows: failures, losses, warm-ups with old peers,
+//! pipes and files.
 
 mod support;
 
@@ -32,7 +33,8 @@ fn an_error_of_the_server_has_two_lines_in_text_and_one_member_in_json() {
     let (_, errors) = client(&failed, Style::Text);
     assert_eq!(
         errors,
-        "iperf3: SERVER ERROR - unable to start listener for connections, errno: Address already in use\n\
+        "iperf3: SERVER ERROR - unable to start listener for connections, errno: Address already \
+         in use\n\
          iperf3: error - unable to start listener for connections\n"
     );
     let (text, errors) = client(&failed, Style::Json);
@@ -45,8 +47,7 @@ fn an_error_of_the_server_has_two_lines_in_text_and_one_member_in_json() {
     let (text, _) = client(&failed, STREAM);
     assert_eq!(
         text,
-        "{\"event\":\"error\",\"data\":\"SERVER ERROR - unable to start listener for connections, errno: Address \
-         already in use\"}\n{\"event\":\"end\",\"data\":{}}\n"
+        "{\"event\":\"error\",\"data\":\"SERVER ERROR - unable to start listener for connections, errno: Address already in use\"}\n{\"event\":\"end\",\"data\":{}}\n"
     );
 }
 
@@ -279,12 +280,14 @@ fn a_log_file_takes_errors_too_and_can_be_rotated_between_tests() {
     let (old, new) = (fs::read_to_string(&rotated), fs::read_to_string(&log));
     fs::remove_dir_all(&directory).expect("ours");
     assert!(old.expect("the rotated file").ends_with(
-        "(test #1)\n-----------------------------------------------------------\niperf3: error - no luck\n"
+        "(test #1)\n-----------------------------------------------------------\niperf3: error - \
+         no luck\n"
     ));
     assert!(new.expect("a new file").contains("(test #2)"));
 }
 
-/// The rows of all tests together are bounded; what is beyond is announced once and left out, and the sums are whole.
+/// The rows of all tests together are bounded; what is beyond is announced once and left out, and
+/// the sums are whole.
 #[test]
 fn a_server_keeps_a_bounded_number_of_intervals_for_its_documents() {
     const ROWS: usize = 65_536;

@@ -1,4 +1,5 @@
-//! Goal: logs and metrics of a server report its events in forms programs can read. Method: a list of events.
+//! Goal: logs and metrics of a server report its events in forms programs can read. Method: a list
+//! of events.
 
 mod support;
 
@@ -124,14 +125,18 @@ fn every_event_is_one_line_for_people() {
             format!("info  test 3 started: {description}"),
             "info  2 tests with 5 streams running: 0.00 bits/sec received, 1.00 Gbits/sec sent".to_owned(),
             format!(
-                "info  test 3 finished: {description}, 10.00 s, 1.16 GBytes sent (1.00 Gbits/sec), up to 5 other tests at the same time"
+                "info  test 3 finished: {description}, 10.00 s, 1.16 GBytes sent (1.00 Gbits/sec), \
+                 up to 5 other tests at the same time"
             ),
             format!("info  test 3 started: {description}"),
             format!(
-                "warn  test 3 ended early: {description}, 10.00 s, 1.16 GBytes sent (1.00 Gbits/sec), up to 5 other tests at the same time; partial result: the client has terminated"
+                "warn  test 3 ended early: {description}, 10.00 s, 1.16 GBytes sent (1.00 \
+                 Gbits/sec), up to 5 other tests at the same time; partial result: the client has \
+                 terminated"
             ),
             "warn  192.0.2.7 port 40001 refused: its address runs as many tests as one address may".to_owned(),
-            "warn  login from 192.0.2.7 port 40001 refused: clock skew: the client's clock differs by -31 s".to_owned(),
+            "warn  login from 192.0.2.7 port 40001 refused: clock skew: the client's clock differs \
+             by -31 s".to_owned(),
             "info  192.0.2.7 port 40001 started no test: timed out".to_owned(),
             "info  stopping: Terminated(15)".to_owned(),
         ]
@@ -219,7 +224,8 @@ fn metrics_follow_the_conventions_of_prometheus() {
         "linerate_running_streams 4",
         "linerate_tests_started_total{protocol=\"udp\",direction=\"reverse\"} 3",
         "linerate_tests_finished_total{protocol=\"udp\",direction=\"reverse\",outcome=\"complete\"} 1",
-        "linerate_tests_finished_total{protocol=\"udp\",direction=\"reverse\",outcome=\"partial\"} 1",
+        "linerate_tests_finished_total{protocol=\"udp\",direction=\"reverse\",outcome=\"partial\"} \
+         1",
         "linerate_tests_refused_total{reason=\"address_tests\"} 1",
         "linerate_logins_failed_total{cause=\"clock_skew\"} 1",
         "linerate_handshake_failures_total{cause=\"cookie\"} 1",
@@ -244,7 +250,8 @@ fn metrics_follow_the_conventions_of_prometheus() {
     check_format(&page);
 }
 
-/// Every sample belongs to the family announced last, counters end in `_total`, and no family comes twice.
+/// Every sample belongs to the family announced last, counters end in `_total`, and no family comes
+/// twice.
 fn check_format(page: &str) {
     let mut families = std::collections::BTreeSet::new();
     let mut family = "";

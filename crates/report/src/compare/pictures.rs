@@ -26,7 +26,8 @@ pub(super) fn plots(rows: &[Row]) -> Vec<Plot> {
     let changes = changes(&deciding).map(|chart| Plot {
         title: "B against A".to_owned(),
         key: "",
-        note: "vertical: 95 % interval; a change within the floor is noise, one within the margin does not matter"
+        note: "vertical: 95 % interval; a change within the floor is noise, one within the margin \
+               does not matter"
             .to_owned(),
         charts: vec![chart],
     });

@@ -44,7 +44,8 @@ pub(super) fn fine(diagnosis: &Diagnosis) -> Option<String> {
     })
 }
 
-/// `link, PCIe (virtual interface); CPU governor (not present here)`; `None` where everything was checked.
+/// `link, PCIe (virtual interface); CPU governor (not present here)`; `None` where everything was
+/// checked.
 pub(super) fn unknown(diagnosis: &Diagnosis) -> Option<String> {
     // Names with the same reason, in the order of the first.
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
@@ -140,7 +141,8 @@ fn is_decided(diagnosis: &Diagnosis, area: &[&str]) -> bool {
             .any(|rule| is_of(area, &rule.id) && rule.inapplicable.is_none())
 }
 
-/// The name of the rule's area and the number of facts it lacks, where nothing in it could be checked.
+/// The name of the rule's area and the number of facts it lacks, where nothing in it could be
+/// checked.
 fn undecided(diagnosis: &Diagnosis, id: &str) -> Option<(&'static str, usize)> {
     let (area, name) = areas().find(|(area, _)| is_of(area, id))?;
     let rules = diagnosis

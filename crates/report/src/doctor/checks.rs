@@ -5,7 +5,8 @@ use linerate_model::finding::Diagnosis;
 use super::{areas, verbatim, wrapped};
 use crate::document::Block;
 
-/// A line for each area, or with `verbose` for each rule; lines of an import that were not understood.
+/// A line for each area, or with `verbose` for each rule; lines of an import that were not
+/// understood.
 pub(crate) fn checks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
     let mut blocks = Vec::new();
     if verbose {

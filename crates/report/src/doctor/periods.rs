@@ -6,8 +6,8 @@ use linerate_model::limit::limit_name;
 /// A tenth of a second.
 const TENTH_MS: u64 = 100;
 
-/// `slow start 1.0 s, receiver's CPU 9.0 s`, of an examined path `down: slow start 1.0 s, receiver's CPU 9.0 s; up: ...`;
-/// `None` where the limit did not change.
+/// `slow start 1.0 s, receiver's CPU 9.0 s`, of an examined path
+/// `down: slow start 1.0 s, receiver's CPU 9.0 s; up: ...`; `None` where the limit did not change.
 pub(super) fn text(timeline: &[LimitPeriod], shown: usize) -> Option<String> {
     let mut periods: Vec<LimitPeriod> = Vec::new();
     for period in timeline

@@ -75,9 +75,9 @@ mod tests {
             "shared": [{"resource": "core", "cpus": [0, 1]}, {"resource": "l3", "cpus": [0, 1, 2]}],
         });
         let placement: Placement = serde_json::from_value(placement).expect("a placement");
-        let expected = "sender: worker CPU 0 (96 %), CPU 1 (4 %); interrupts of eth0 CPU 1 (30 %), CPU 2 (20 %), CPU 3 \
-                        (20 %), CPU 4 (20 %), 1 more; softirq not known (needs root); CPUs 0 and 1 share a core; CPUs 0, 1 \
-                        and 2 share an L3 cache";
+        let expected = "sender: worker CPU 0 (96 %), CPU 1 (4 %); interrupts of eth0 CPU 1 (30 %), \
+                        CPU 2 (20 %), CPU 3 (20 %), CPU 4 (20 %), 1 more; softirq not known (needs \
+                        root); CPUs 0 and 1 share a core; CPUs 0, 1 and 2 share an L3 cache";
         assert_eq!(line(&placement), expected);
     }
 }

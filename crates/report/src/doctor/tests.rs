@@ -40,7 +40,8 @@ fn diagnosis() -> Diagnosis {
             "reference": "tc(8)",
         }],
         "ruled_out": [
-            {"id": "PCI-02", "subject": "receiver eth0", "reason": "Gen1 x1 carries about 1.68 Gbit/s, the port needs 1"},
+            {"id": "PCI-02", "subject": "receiver eth0", "reason": "Gen1 x1 carries about 1.68 \
+                                                                    Gbit/s, the port needs 1"},
             {"id": "LNK-01", "subject": "receiver lr0", "reason": "veth has no link", "inapplicable": "virtual-interface"},
             {"id": "IRQ-01", "subject": "receiver lr0", "reason": "veth has no link", "inapplicable": "virtual-interface"},
             {"id": "WIN-01", "subject": "receiver", "reason": "not TCP", "inapplicable": "test"},
@@ -112,7 +113,8 @@ fn lost_datagrams_are_reported_by_place() {
     split.socket = Some(9);
     split.network = 3;
     diagnosis.loss = vec![split];
-    let line = "\n            test: 12 datagrams lost: sender 0, network 3, NIC not known, backlog 0, firewall 0, socket buffer 9\n";
+    let line = "\n            test: 12 datagrams lost: sender 0, network 3, NIC not known, backlog \
+                0, firewall 0, socket buffer 9\n";
     assert!(short(&diagnosis).contains(line), "{}", short(&diagnosis));
 }
 
@@ -208,14 +210,16 @@ fn what_both_hosts_have_alike_is_one_line() {
         finding("router", "6"),
     ];
     diagnosis.findings.extend(others);
-    let lines = "\nALSO        Drops (client, server): 5 packets dropped by the qdisc\n            Drops (router): 6 packets dropped by the qdisc\n";
+    let lines = "\nALSO        Drops (client, server): 5 packets dropped by the qdisc\n            \
+                 Drops (router): 6 packets dropped by the qdisc\n";
     assert!(short(&diagnosis).contains(lines), "{}", short(&diagnosis));
 }
 
 #[test]
 fn guest_without_offloads_is_not_fine() {
     let mut diagnosis = path();
-    let off = json!({"id": "OFF-01", "subject": "server", "reason": "fixed off: it cannot be switched on here"});
+    let off = json!({"id": "OFF-01", "subject": "server", "reason": "fixed off: it cannot be \
+                                                                     switched on here"});
     diagnosis.ruled_out = vec![serde_json::from_value(off).expect("a rule")];
     assert!(
         short(&diagnosis).contains("\nOK          offloads "),
@@ -344,7 +348,8 @@ fn commands_of_the_other_end_name_it_beside_them() {
     let mut diagnosis = diagnosis();
     diagnosis.findings[0].remedy_host = Some("the receiver".to_owned());
     let text = short(&diagnosis);
-    let lines = "  do        ethtool -G eth0 rx 4096 reboot  # on the receiver\n  undo      ethtool -G eth0 rx 256  # on the receiver\n";
+    let lines = "  do        ethtool -G eth0 rx 4096 reboot  # on the receiver\n  undo      \
+                 ethtool -G eth0 rx 256  # on the receiver\n";
     assert!(
         text.contains(lines) && fix_script(&diagnosis).contains("rx 256  # on the receiver\n"),
         "{text}"

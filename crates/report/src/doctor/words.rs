@@ -46,7 +46,8 @@ fn written(value: &str, unit: &str) -> String {
     }
 }
 
-/// The host of a fact in words, and the key of the fact: `server: nic.eth0.net.mtu`, `peer.net.mtu`.
+/// The host of a fact in words, and the key of the fact: `server: nic.eth0.net.mtu`,
+/// `peer.net.mtu`.
 fn owner(fact: &str) -> (String, String) {
     match (fact.split_once(": "), fact.strip_prefix("peer.")) {
         (Some((host, key)), _) => (format!(" ({host})"), key.to_owned()),

@@ -1,5 +1,5 @@
-//! Drawing back end of plotters that writes SVG elements. Colour, width and dash of an element are those of its CSS class, so
-//! light, dark and print are matters of the style sheet.
+//! Drawing back end of plotters that writes SVG elements. Colour, width and dash of an element are
+//! those of its CSS class, so light, dark and print are matters of the style sheet.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -205,7 +205,8 @@ impl Shape<'_> {
             }
             Self::Hover(text) => writeln!(
                 out,
-                "<rect class=\"hover\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}</title></rect>",
+                "<rect class=\"hover\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" \
+                 height=\"{:.1}\"><title>{}</title></rect>",
                 x.min(last.0),
                 y.min(last.1),
                 (last.0 - x).abs(),

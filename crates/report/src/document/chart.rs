@@ -1,4 +1,5 @@
-//! A drawing as data: axes, series and marks. It is drawn as SVG, listed as a table, and some are drawn as bars on a terminal.
+//! A drawing as data: axes, series and marks. It is drawn as SVG, listed as a table, and some are
+//! drawn as bars on a terminal.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -167,7 +168,8 @@ pub(crate) fn from_zero(text: impl Fn(f64) -> String) -> impl Fn(f64) -> String 
 
 /// Most series of a drawing; more are not distinguishable.
 pub(crate) const SERIES_MAX: usize = 8;
-/// Places whose values are listed one by one, and stretches of which a longer series keeps the lowest and the highest value.
+/// Places whose values are listed one by one, and stretches of which a longer series keeps the
+/// lowest and the highest value.
 pub(crate) const SLOTS_MAX: usize = 400;
 /// Fewest measured points of a curve.
 const CURVE_POINTS_MIN: usize = 3;
@@ -324,8 +326,8 @@ impl Chart {
         points.into_iter().map(bar).collect()
     }
 
-    /// Values of all series at each place something was measured at. Where there are more than `slots_max` places, neighbours
-    /// share a slot, which has the lowest and the highest value.
+    /// Values of all series at each place something was measured at. Where there are more than
+    /// `slots_max` places, neighbours share a slot, which has the lowest and the highest value.
     pub(crate) fn slots(&self, slots_max: usize) -> Vec<Slot> {
         let series = self.series.iter().filter(|series| series.is_data());
         let mut places: Vec<f64> = series

@@ -44,7 +44,8 @@ pub(super) fn svg(out: &mut String, chart: &Chart, title: &str, label: &str) {
     let label = escaped(&shortened(label));
     let _ = writeln!(
         out,
-        "<div class=\"wide\"><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{label}\">\n<title>{label}</title>"
+        "<div class=\"wide\"><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
+         aria-label=\"{label}\">\n<title>{label}</title>"
     );
     // Writing to a string cannot fail.
     let _ = draw(out, chart, height);
@@ -306,7 +307,8 @@ fn cut(name: &str) -> String {
 fn table(out: &mut String, chart: &Chart, name: &str) {
     let _ = write!(
         out,
-        "<details><summary>Figures: {name}</summary><div class=\"wide\"><table><thead><tr><th scope=\"col\">{}</th>",
+        "<details><summary>Figures: {name}</summary><div class=\"wide\"><table><thead><tr><th \
+         scope=\"col\">{}</th>",
         escaped(&chart.x.label)
     );
     let slots = chart.slots(SLOTS_MAX);

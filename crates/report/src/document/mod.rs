@@ -1,5 +1,6 @@
-//! A report as data: sections of sentences, tables and plots, written as text for a terminal or as one HTML file without
-//! script. Every report of a run, a study, a sweep, a diagnosis or a plan is a function to a [`Document`].
+//! A report as data: sections of sentences, tables and plots, written as text for a terminal or as
+//! one HTML file without script. Every report of a run, a study, a sweep, a diagnosis or a plan is
+//! a function to a [`Document`].
 
 mod backend;
 pub(crate) mod chart;
@@ -244,7 +245,8 @@ impl Block {
                 let (name, label) = (escaped(name), line(label));
                 writeln!(
                     out,
-                    "<p><a download=\"{name}\" href=\"data:{media_type};base64,{data}\">{label}</a></p>"
+                    "<p><a download=\"{name}\" \
+                     href=\"data:{media_type};base64,{data}\">{label}</a></p>"
                 )
             }
         };

@@ -11,7 +11,8 @@ use crate::glyphs::Glyphs;
 pub struct Style {
     /// Characters it may use.
     pub glyphs: Glyphs,
-    /// Whether escape sequences may be sent: standard output is a terminal, and `NO_COLOR` is not set.
+    /// Whether escape sequences may be sent: standard output is a terminal, and `NO_COLOR` is not
+    /// set.
     pub is_coloured: bool,
     /// Longest line of wrapped text.
     pub columns: usize,
@@ -31,8 +32,8 @@ impl Style {
         ..Self::PLAIN
     };
 
-    /// One line of untrusted text: no line ends, no characters that act on a terminal, none it cannot show, and
-    /// no more than [`TEXT_CHARS_MAX`] of them.
+    /// One line of untrusted text: no line ends, no characters that act on a terminal, none it
+    /// cannot show, and no more than [`TEXT_CHARS_MAX`] of them.
     pub(crate) fn line(self, text: &str) -> String {
         self.characters(&shortened(text))
     }
@@ -71,7 +72,8 @@ impl Style {
     }
 }
 
-/// Most characters of one text in a report; sentences of the lab are shorter, text from a peer may have any length.
+/// Most characters of one text in a report; sentences of the lab are shorter, text from a peer may
+/// have any length.
 const TEXT_CHARS_MAX: usize = 500;
 
 /// One line of at most [`TEXT_CHARS_MAX`] characters without any that act on what shows them.

@@ -168,8 +168,8 @@ impl Table {
             .collect()
     }
 
-    /// Lines of at most [`LINE_CHARS`] characters: long words are wrapped in the last column, and columns that do not
-    /// fit follow below, beside the first one again.
+    /// Lines of at most [`LINE_CHARS`] characters: long words are wrapped in the last column, and
+    /// columns that do not fit follow below, beside the first one again.
     pub(crate) fn text(&self, style: Style) -> String {
         let mut out = String::new();
         let title = format!("{} {}", self.id, self.title);
@@ -330,7 +330,8 @@ impl Table {
     }
 }
 
-/// Cells as they are printed: marked ones have a `*` too, because a terminal may not show bold letters.
+/// Cells as they are printed: marked ones have a `*` too, because a terminal may not show bold
+/// letters.
 fn plain(row: &[Cell], style: Style) -> Vec<Cell> {
     let cell = |cell: &Cell| {
         let mark = if cell.is_marked { "*" } else { "" };

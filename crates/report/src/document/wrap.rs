@@ -3,7 +3,8 @@
 /// Longest line of a report for a terminal.
 pub(crate) const LINE_CHARS: usize = 120;
 
-/// Text in lines of at most `width` characters, broken between words; a longer word is cut. At least one line.
+/// Text in lines of at most `width` characters, broken between words; a longer word is cut. At
+/// least one line.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     if text.chars().count() <= width {

@@ -28,7 +28,8 @@ pub fn measures(runs: &[RunRecord]) -> String {
     text
 }
 
-/// One line per value of each series; `start_ns` and `end_ns` are those of its interval since the start of the trial.
+/// One line per value of each series; `start_ns` and `end_ns` are those of its interval since the
+/// start of the trial.
 #[must_use]
 pub fn series(runs: &[RunRecord]) -> String {
     let mut text = line(

@@ -1,4 +1,5 @@
-//! Records of runs in the forms that other programs read. The values are the measures of their trials.
+//! Records of runs in the forms that other programs read. The values are the measures of their
+//! trials.
 
 pub mod csv;
 pub mod markdown;
@@ -14,8 +15,8 @@ use linerate_model::{numbers, stored_name};
 
 use crate::http::numbers::percent;
 
-/// Median of each measure over the complete trials that are no warm-up, in the order of the catalogue. Trials of an
-/// experiment do not count: its levels have no common value.
+/// Median of each measure over the complete trials that are no warm-up, in the order of the
+/// catalogue. Trials of an experiment do not count: its levels have no common value.
 pub(crate) fn medians(run: &RunRecord) -> Vec<(MeasureName, Way, f64)> {
     let counts = |trial: &&Trial| {
         trial.state == RunState::Complete && !trial.is_warm_up && trial.factors.is_empty()

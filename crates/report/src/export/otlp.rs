@@ -1,4 +1,5 @@
-//! Runs as requests of OTLP over HTTP in its JSON form: 64-bit integers are texts, ids are hexadecimal.
+//! Runs as requests of OTLP over HTTP in its JSON form: 64-bit integers are texts, ids are
+//! hexadecimal.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Results of the last runs in the text format of Prometheus (version 0.0.4), without times: the collector of text files
-//! refuses them.
+//! Results of the last runs in the text format of Prometheus (version 0.0.4), without times: the
+//! collector of text files refuses them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,7 +20,8 @@ pub const LABEL_SETS_MAX: usize = 1000;
 /// Longest value of a label.
 const LABEL_CHARS_MAX: usize = 128;
 
-/// Name, type, help, and the measures with the value that is 1 in the unit of the metric and a label.
+/// Name, type, help, and the measures with the value that is 1 in the unit of the metric and a
+/// label.
 type Family = (
     &'static str,
     &'static str,
@@ -137,7 +138,8 @@ fn last_runs(runs: &[RunRecord]) -> Vec<LastRun<'_>> {
     let counts = |run: &&RunRecord| run.kind != RunKind::Doctor && run.state != RunState::Running;
     let mut runs: Vec<&RunRecord> = runs.iter().filter(counts).collect();
     runs.sort_by_key(|run| std::cmp::Reverse((run.started_unix_ms, run.run_id)));
-    // A run that failed early does not know its protocol, but its labels are those of the runs before.
+    // A run that failed early does not know its protocol, but its labels are those of the runs
+    // before.
     let group = |run: &RunRecord| {
         (
             run.path.key.clone(),

@@ -1,5 +1,5 @@
-//! Goal: other programs read the values of a record. Method: the same runs in every form, compared with reviewed texts, which
-//! `make exporters` gives to the programs they are for.
+//! Goal: other programs read the values of a record. Method: the same runs in every form, compared
+//! with reviewed texts, which `make exporters` gives to the programs they are for.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -78,7 +78,8 @@ fn diagnosis() -> Diagnosis {
     serde_json::from_value(diagnosis).expect("a diagnosis")
 }
 
-/// Two runs of one path, a run that failed after one that did not, a load, a run with loss, and a sweep with hostile names.
+/// Two runs of one path, a run that failed after one that did not, a load, a run with loss, and a
+/// sweep with hostile names.
 fn runs() -> Vec<RunRecord> {
     let tcp = Some(Transport::Tcp);
     let rates = |no, bps| {

@@ -123,7 +123,8 @@ impl<'a> Names<'a> {
     }
 }
 
-/// `95`, `.` of a host with itself, `//` of a cell without a result, nothing where none was planned.
+/// `95`, `.` of a host with itself, `//` of a cell without a result, nothing where none was
+/// planned.
 pub(super) fn shown(unit: RateUnit, is_own: bool, entry: Option<&Entry>) -> String {
     match entry {
         None if is_own => ".".to_owned(),

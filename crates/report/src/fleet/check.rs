@@ -72,7 +72,8 @@ impl CheckState {
     }
 }
 
-/// Rows that are shown in any case; of more, those of hosts that are ready and without a note are counted.
+/// Rows that are shown in any case; of more, those of hosts that are ready and without a note are
+/// counted.
 const ROWS_SHOWN: usize = 24;
 
 /// Summary, a row for each host, and what to do next.

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::document::table::Table;
 
-/// Cells of one table: a large fleet has a hundred thousand, and one in a table takes twenty times its line.
+/// Cells of one table: a large fleet has a hundred thousand, and one in a table takes twenty times
+/// its line.
 const CHUNK: usize = 1_000;
 
 /// A head line and one line per cell (RFC 4180). A value that was not measured is empty.

@@ -62,7 +62,8 @@ pub(super) const fn mode(mode: FleetMode) -> Option<&'static str> {
     }
 }
 
-/// Largest distance between the starts of two tests that were to start at the same time; `None` where no two were.
+/// Largest distance between the starts of two tests that were to start at the same time; `None`
+/// where no two were.
 fn start_spread_ns(report: &FleetReport) -> Option<u64> {
     let starts = report
         .cells

@@ -1,4 +1,5 @@
-//! Ladders: rates over the number of hosts at the same time, and what a slow host does to the others.
+//! Ladders: rates over the number of hosts at the same time, and what a slow host does to the
+//! others.
 
 use linerate_lab::stats::median;
 use linerate_model::fleet::{
@@ -149,8 +150,8 @@ pub(super) fn link_rate(bps: f64) -> String {
     }
 }
 
-/// Hosts that are slow without others, as a sentence: `pc07 is slow alone (96.0 Mbit/s, median 952 Mbit/s)`. `None` where no
-/// host is.
+/// Hosts that are slow without others, as a sentence:
+/// `pc07 is slow alone (96.0 Mbit/s, median 952 Mbit/s)`. `None` where no host is.
 pub(super) fn slow_alone(report: &FleetReport) -> Option<String> {
     let of_row = |row: &LadderRow| {
         let slow = slow(row);
@@ -223,6 +224,7 @@ fn poisoning(HostPoisoning { suspect, rates, .. }: &HostPoisoning) -> String {
     };
     let explained = rate(rates.gain_explained_bps);
     format!(
-        "poisoning: without {suspect} the others {change} (its absence and the spread explain {explained}): {harm}"
+        "poisoning: without {suspect} the others {change} (its absence and the spread explain \
+         {explained}): {harm}"
     )
 }

@@ -1,4 +1,5 @@
-//! A path of a fleet that is too large for a table of all cells: hosts with an effect, racks, the slowest pairs.
+//! A path of a fleet that is too large for a table of all cells: hosts with an effect, racks, the
+//! slowest pairs.
 
 use std::collections::BTreeMap;
 

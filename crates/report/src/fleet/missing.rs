@@ -62,22 +62,32 @@ impl Missing {
 
     /// One line for each host or pair.
     pub(super) fn steps(&self) -> Vec<String> {
-        let unreachable = self.unreachable.iter().filter(|name| !is_rest(name)).map(|name| {
-            let hosts = name.split([' ']).filter(|word| !["to", "and"].contains(word));
-            let logins: Vec<String> = hosts.map(|host| format!("`ssh {host} true`")).collect();
-            let have = if logins.len() == 1 { "has" } else { "have" };
-            format!(
-                "{name} unreachable: {} {have} to work without a prompt (over a bus: `linerate fleet agent` has to run there); \
-                 then `linerate fleet check`",
-                logins.join(" and ")
-            )
-        });
-        let blocked = self.blocked.iter().filter(|name| !is_rest(name)).map(|name| {
-            format!(
-                "{name} blocked: open the ports of the tests, TCP and UDP 5201 and above, from source to sink; `linerate fleet \
-                 check` names what is closed"
-            )
-        });
+        let unreachable = self
+            .unreachable
+            .iter()
+            .filter(|name| !is_rest(name))
+            .map(|name| {
+                let hosts = name
+                    .split([' '])
+                    .filter(|word| !["to", "and"].contains(word));
+                let logins: Vec<String> = hosts.map(|host| format!("`ssh {host} true`")).collect();
+                let have = if logins.len() == 1 { "has" } else { "have" };
+                format!(
+                    "{name} unreachable: {} {have} to work without a prompt (over a bus: `linerate \
+                     fleet agent` has to run there); then `linerate fleet check`",
+                    logins.join(" and ")
+                )
+            });
+        let blocked = self
+            .blocked
+            .iter()
+            .filter(|name| !is_rest(name))
+            .map(|name| {
+                format!(
+                    "{name} blocked: open the ports of the tests, TCP and UDP 5201 and above, from \
+                     source to sink; `linerate fleet check` names what is closed"
+                )
+            });
         let rest = [
             (&self.unreachable, "unreachable"),
             (&self.blocked, "blocked"),

@@ -1,5 +1,6 @@
-//! Reports of a fleet run: the strongest finding first, then all findings with evidence and next command, then the cells. Text
-//! and HTML are one document over a [`FleetReport`], which is also the JSON.
+//! Reports of a fleet run: the strongest finding first, then all findings with evidence and next
+//! command, then the cells. Text and HTML are one document over a [`FleetReport`], which is also
+//! the JSON.
 
 mod cells;
 mod check;

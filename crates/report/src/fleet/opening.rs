@@ -71,8 +71,10 @@ pub(super) fn remarks(header: &FleetHeader) -> Vec<Block> {
             "are servers"
         };
         let names = targets.join(", ");
-        remarks
-            .push(format!("{names} {what} without an agent: facts, CPU and clock are not known, one test at a time."));
+        remarks.push(format!(
+            "{names} {what} without an agent: facts, CPU and clock are not known, one test at a \
+             time."
+        ));
     }
     remarks.into_iter().map(Block::Remark).collect()
 }

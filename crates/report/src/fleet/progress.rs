@@ -1,4 +1,5 @@
-//! What is seen before and during a run: what it will take, and a line that is replaced or written once per round.
+//! What is seen before and during a run: what it will take, and a line that is replaced or written
+//! once per round.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -94,8 +95,9 @@ pub struct PairRate {
     pub bps: f64,
 }
 
-/// `round 3/7  h7⇄h8 0.18  h1⇄h6 1.90  h2⇄h5 1.90 Gbit/s  24/56 cells  1 suspect  0:12 left`, without a line end and no longer
-/// than the terminal is wide. The slowest pair is the first, and those that do not fit are counted.
+/// `round 3/7  h7⇄h8 0.18  h1⇄h6 1.90  h2⇄h5 1.90 Gbit/s  24/56 cells  1 suspect  0:12 left`,
+/// without a line end and no longer than the terminal is wide. The slowest pair is the first, and
+/// those that do not fit are counted.
 #[must_use]
 pub fn live(now: &FleetLive<'_>, style: Style) -> String {
     let (head, tail) = (head(now), tail(now));
@@ -164,7 +166,8 @@ fn tail(now: &FleetLive<'_>) -> String {
     parts.join("  ")
 }
 
-/// Pairs of the round with the sum of their directions, the slowest first, those without a sample last.
+/// Pairs of the round with the sum of their directions, the slowest first, those without a sample
+/// last.
 fn pairs(now: &FleetLive<'_>) -> Vec<(String, Option<f64>)> {
     let tasks: BTreeSet<(&HostId, &HostId)> = now
         .progress

@@ -90,8 +90,8 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// One cell for each payload: those of the first phase, or, where its connections were part of the matrix, the best
-/// stable ones there.
+/// One cell for each payload: those of the first phase, or, where its connections were part of the
+/// matrix, the best stable ones there.
 pub(super) fn by_payload(study: &Study) -> Vec<&Cell> {
     let mut cells: Vec<&Cell> = of_phase(study, Phase::Payload).collect();
     if cells.is_empty() {
@@ -141,7 +141,8 @@ pub(super) fn median_run(cell: &Cell) -> Option<&CellRun> {
     runs.get(runs.len().saturating_sub(1) / 2).copied()
 }
 
-/// A quantile of a cell: the median of its runs, known from below only where that is so in one of them.
+/// A quantile of a cell: the median of its runs, known from below only where that is so in one of
+/// them.
 pub(super) fn quantile_of(
     cell: &Cell,
     median_ns: Option<u64>,

@@ -1,7 +1,7 @@
 //! A stored histogram (HdrHistogram, encoding V2 compressed, base64).
 //!
-//! The file is untrusted, and the decoder allocates what a header announces. So it gets inflated bytes of limited length, which
-//! must be as many as announced.
+//! The file is untrusted, and the decoder allocates what a header announces. So it gets inflated
+//! bytes of limited length, which must be as many as announced.
 
 use std::io::Read;
 

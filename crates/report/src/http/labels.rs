@@ -78,14 +78,14 @@ pub(super) fn belongs_to(class: ErrorClass) -> &'static str {
 pub(super) fn flag(flag: Flag) -> String {
     let meaning = match flag {
         Flag::GeneratorLate => {
-            "the generator itself sent late although a connection was free (99th percentile above 1 ms and a tenth of \
-             the latency), so latencies are in part its own"
+            "the generator itself sent late although a connection was free (99th percentile above \
+             1 ms and a tenth of the latency), so latencies are in part its own"
         }
         Flag::Unsteady => "the two halves of the window differ by more than 5 % in throughput",
         Flag::Overload => "the offered rate cannot be sustained; the run ended early",
         Flag::Little => {
-            "throughput times mean latency is not the number of connections (Little's law, within 10 %); some \
-             connections idled, or something was counted wrongly"
+            "throughput times mean latency is not the number of connections (Little's law, within \
+             10 %); some connections idled, or something was counted wrongly"
         }
         Flag::DirtyStart => "the hosts had not come to rest when it began",
         Flag::BreakerTripped => {

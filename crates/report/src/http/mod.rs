@@ -1,5 +1,6 @@
-//! Reports of the HTTP lab: a run of the load generator, a whole study, two studies side by side, the checks and the
-//! plan before one, and what is seen while it runs. They write [`linerate_model::http`] and judge nothing.
+//! Reports of the HTTP lab: a run of the load generator, a whole study, two studies side by side,
+//! the checks and the plan before one, and what is seen while it runs. They write
+//! [`linerate_model::http`] and judge nothing.
 
 mod compare;
 mod grid;

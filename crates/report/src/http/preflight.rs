@@ -20,8 +20,8 @@ const BY_URGENCY: [CheckStatus; 5] = [
     CheckStatus::Pass,
 ];
 
-/// Checks as text: those that fail first, with the commands that help; those that pass are counted. Commands are on lines of their own and are
-/// never broken, so that they can be copied.
+/// Checks as text: those that fail first, with the commands that help; those that pass are counted.
+/// Commands are on lines of their own and are never broken, so that they can be copied.
 #[must_use]
 pub fn preflight(checks: &[Check], style: Style) -> String {
     let of = |wanted| checks.iter().filter(move |check| check.status == wanted);
@@ -40,7 +40,8 @@ pub fn preflight(checks: &[Check], style: Style) -> String {
     Document { name, blocks }.text(style)
 }
 
-/// Checks for programs: one JSON array of `{id, side, status, have, need, fix, undo, advice, cells}`.
+/// Checks for programs: one JSON array of
+/// `{id, side, status, have, need, fix, undo, advice, cells}`.
 #[must_use]
 pub fn preflight_json(checks: &[Check]) -> String {
     crate::pretty_json(&checks)

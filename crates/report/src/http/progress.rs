@@ -1,5 +1,5 @@
-//! What is seen while an experiment runs: a block of lines for a terminal, one line per cell elsewhere, and events for
-//! programs.
+//! What is seen while an experiment runs: a block of lines for a terminal, one line per cell
+//! elsewhere, and events for programs.
 
 use std::fmt::Write;
 
@@ -61,7 +61,8 @@ pub enum Stage {
     Drain,
 }
 
-/// The status block of a terminal: always four lines, each at most 120 columns, so that it can be drawn over.
+/// The status block of a terminal: always four lines, each at most 120 columns, so that it can be
+/// drawn over.
 #[must_use]
 pub fn block(now: &Progress, style: Style) -> String {
     let left = now
@@ -122,7 +123,8 @@ pub fn second_words(
     )
 }
 
-/// Complete 2xx answers per second of a finished run, and the same as text, `12,345/s`; `None` of a run without a result.
+/// Complete 2xx answers per second of a finished run, and the same as text, `12,345/s`; `None` of a
+/// run without a result.
 #[must_use]
 pub fn answers(finished: &CellRun) -> Option<(f64, String)> {
     let load = finished
@@ -164,7 +166,8 @@ fn whole_percent(share: Share) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// A finished run in one line, for logs, however long its reason is. `run` of `runs` are counted from 1.
+/// A finished run in one line, for logs, however long its reason is. `run` of `runs` are counted
+/// from 1.
 #[must_use]
 pub fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Style) -> String {
     let name = format!(

@@ -25,7 +25,8 @@ const HEADINGS: [&str; 3] = [
     "3 Whole picture: throughput, latency, CPUs and limits of both ends",
 ];
 
-/// The report as text in lines of at most 120 columns, without plots; only commands to copy may be longer.
+/// The report as text in lines of at most 120 columns, without plots; only commands to copy may be
+/// longer.
 #[must_use]
 pub fn text(study: &Study, style: Style) -> String {
     let (title, remarks) = head(study);
@@ -47,7 +48,8 @@ pub fn text(study: &Study, style: Style) -> String {
     Document { name: NAME, blocks }.text(style)
 }
 
-/// The report as one HTML file: the answers and the throughput of the matrix first, then the plots, and all tables folded.
+/// The report as one HTML file: the answers and the throughput of the matrix first, then the plots,
+/// and all tables folded.
 #[must_use]
 pub fn html(study: &Study) -> String {
     Document {
@@ -172,8 +174,8 @@ fn head(study: &Study) -> (String, Vec<String>) {
     (title, lines)
 }
 
-/// `protocol: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection`; HTTP/1.1 in
-/// plain text, the default, is not listed.
+/// `protocol: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection`;
+/// HTTP/1.1 in plain text, the default, is not listed.
 fn protocol(study: &Study) -> Option<String> {
     if study
         .protocol

@@ -54,7 +54,8 @@ pub(super) fn listener(options: &Options, facts: &ListenerFacts, test: &TestSpec
     }
     if let Some(histogram) = test.workload.histogram {
         lines.push(format!(
-            "Enabled receive histograms bin-width={:.3} ms, bins={} (clients should use --trip-times)",
+            "Enabled receive histograms bin-width={:.3} ms, bins={} (clients should use \
+             --trip-times)",
             f64::from(histogram.bin_width_us) / 1000.0,
             histogram.bins
         ));
@@ -304,10 +305,14 @@ fn shaping(options: &Options, test: &TestSpec) -> Vec<String> {
         Shape::Bursts { size_bytes, period } => {
             let decimals = if options.is_new() { 3 } else { 2 };
             let size = bytes(f64::from(*size_bytes));
-            lines.push(format!("Bursting: {size} every {:.decimals$} second(s)", period.as_secs_f64()));
+            lines.push(format!(
+                "Bursting: {size} every {:.decimals$} second(s)",
+                period.as_secs_f64()
+            ));
         }
         Shape::NearCongestion { weight } => lines.push(format!(
-            "TCP near-congestion delay weight set to {weight:.4} (use --near-congestion=<value> to change)"
+            "TCP near-congestion delay weight set to {weight:.4} (use --near-congestion=<value> to \
+             change)"
         )),
         _ => {}
     }

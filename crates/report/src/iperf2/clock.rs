@@ -13,8 +13,8 @@ pub(super) fn zoned(unix_us: u64, utc: bool) -> Option<Zoned> {
     Some(time.to_zoned(if utc { TimeZone::UTC } else { user_zone() }))
 }
 
-/// Where `TZ` names no zone, from the file that tzset(3) reads: `TimeZone::system` reads the directories of the time zone
-/// database too, hundreds of names for one zone.
+/// Where `TZ` names no zone, from the file that tzset(3) reads: `TimeZone::system` reads the
+/// directories of the time zone database too, hundreds of names for one zone.
 fn user_zone() -> TimeZone {
     static ZONE: OnceLock<TimeZone> = OnceLock::new();
     let of_file = || TimeZone::tzif("localtime", &fs::read("/etc/localtime").ok()?).ok();

@@ -62,7 +62,8 @@ pub(super) fn start(options: &Options, start: &DelayedStart) -> Option<String> {
         format!("{label}WARNING: --txstart-time ({typed_s:?}) {at} is before now {now} ({zone})")
     } else {
         format!(
-            "{label}Client traffic to start in {in_s} seconds at {at} current time is {now_ms} ({zone})"
+            "{label}Client traffic to start in {in_s} seconds at {at} current time is {now_ms} \
+             ({zone})"
         )
     })
 }

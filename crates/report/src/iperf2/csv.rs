@@ -1,4 +1,5 @@
-//! Comma-separated values (`-y C`): one line per stream and interval, and one per stream at the end.
+//! Comma-separated values (`-y C`): one line per stream and interval, and one per stream at the
+//! end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

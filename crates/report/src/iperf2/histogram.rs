@@ -27,7 +27,8 @@ pub(super) fn line(options: &Options, row: &Row<'_>, histogram: &Histogram) -> S
     let equals = if bins.is_empty() { "" } else { "=" };
     let [(low, low_bin), (high, high_bin), (top, top_bin)] = histogram.percentiles;
     let mut line = format!(
-        "{} sec{gap}{}{whole}-PDF: bin(w={}us):cnt({count}){equals}{} ({low:.2}/{high:.2}/{top}%={low_bin}/{high_bin}/{top_bin},Outliers={},obl/obu={}/{})",
+        "{} sec{gap}{}{whole}-PDF: bin(w={}us):cnt({count}){equals}{} \
+         ({low:.2}/{high:.2}/{top}%={low_bin}/{high_bin}/{top_bin},Outliers={},obl/obu={}/{})",
         times(row.start_s, row.end_s, options),
         name(kind),
         histogram.bin_width_us,

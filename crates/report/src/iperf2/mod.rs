@@ -1,7 +1,7 @@
 //! The output of iperf 2, in the layout of 2.1.8 or of 2.2.1.
 //!
-//! One set of [`Options`], two styles: text in four families of columns (few or many, client or server, TCP or UDP,
-//! sender or receiver), and comma-separated values.
+//! One set of [`Options`], two styles: text in four families of columns (few or many, client or
+//! server, TCP or UDP, sender or receiver), and comma-separated values.
 
 mod amount;
 mod banner;

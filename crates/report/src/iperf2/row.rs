@@ -103,8 +103,8 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The rows of an interval that are shown: none without a grid of intervals, none of less than a quarter of the grid, and no last
-/// one of a sender of datagrams.
+/// The rows of an interval that are shown: none without a grid of intervals, none of less than a
+/// quarter of the grid, and no last one of a sender of datagrams.
 pub(super) fn shown(
     report: &IntervalReport,
     grid: Option<Duration>,
@@ -134,7 +134,8 @@ pub(super) fn times(start_s: f64, end_s: f64, options: &Options) -> String {
     format!("{start_s:.decimals$}-{end_s:.decimals$}")
 }
 
-/// `[  1] `, with an asterisk for data that run against the connection, and the permit key if there is one.
+/// `[  1] `, with an asterisk for data that run against the connection, and the permit key if there
+/// is one.
 pub(super) fn label(number: u32, is_reversed: bool, key: Option<&str>) -> String {
     match (key, is_reversed) {
         (Some(key), _) => format!("[{key}({number})] "),

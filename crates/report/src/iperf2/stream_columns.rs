@@ -18,7 +18,8 @@ pub(super) struct Columns {
     pub(super) line: String,
 }
 
-/// The header from the transferred bytes on, or all of it where every layout has the same; and what follows the rate.
+/// The header from the transferred bytes on, or all of it where every layout has the same; and what
+/// follows the rate.
 type Values = (&'static str, String);
 
 impl Columns {
@@ -139,7 +140,9 @@ pub(super) fn one_way(options: &Options, row: &Row<'_>) -> Option<String> {
     }
     row.is_total.then(|| {
         let rate = replies_per_s(&bounces.round_trip);
-        format!("{times} sec  OWD Delays (ms) Cnt={count} To={out} From={back} Asymmetry={asymmetry}    {rate} rps")
+        format!(
+            "{times} sec  OWD Delays (ms) Cnt={count} To={out} From={back} Asymmetry={asymmetry}    {rate} rps"
+        )
     })
 }
 
@@ -228,13 +231,15 @@ fn timed_writes(options: &Options, row: &Row<'_>) -> Values {
     if options.is_new() {
         let (in_flight, window) = (in_flight(row, 7), window(row));
         return (
-            "    Bandwidth       Write/Err  Rtry    InF(pkts)/Cwnd(pkts)/RTT(var)   NetPwr  write-times avg/min/max/stdev (cnt)",
+            "    Bandwidth       Write/Err  Rtry    InF(pkts)/Cwnd(pkts)/RTT(var)   NetPwr  \
+             write-times avg/min/max/stdev (cnt)",
             format!("{calls}/{errors}{retransmits:9}{in_flight}/{window}      {power}  {times}"),
         );
     }
     let (kbytes, rtt) = (tcp.snd_cwnd_bytes / 1024, tcp.rtt_us);
     (
-        "    Bandwidth       Write/Err  Rtry     Cwnd/RTT        NetPwr  write-times avg/min/max/stdev (cnt)",
+        "    Bandwidth       Write/Err  Rtry     Cwnd/RTT        NetPwr  write-times \
+         avg/min/max/stdev (cnt)",
         format!("{calls}/{errors} {retransmits:10} {kbytes:8}K/{rtt} us  {power}  {times}"),
     )
 }
@@ -249,7 +254,8 @@ fn frames(options: &Options, row: &Row<'_>) -> Values {
         let window = window(row);
         let window = window.trim_start_matches(|c: char| c.is_ascii_digit());
         return (
-            "     Bandwidth      Write/Err  Rtry     Cwnd(pkts)/RTT(var)     isoch:tx/miss/slip  NetPwr",
+            "     Bandwidth      Write/Err  Rtry     Cwnd(pkts)/RTT(var)     isoch:tx/miss/slip  \
+             NetPwr",
             format!("{calls}/{errors}{retransmits:9}{kbytes:9}{window}{counts}       {power}"),
         );
     }
@@ -304,7 +310,8 @@ fn delays(row: &Row<'_>, with_load: bool) -> Values {
 }
 
 fn bursts(options: &Options, row: &Row<'_>) -> Values {
-    let header = "[ ID] Burst (start-end)  Transfer     Bandwidth       XferTime  (DC%)     Reads=Dist          NetPwr";
+    let header = "[ ID] Burst (start-end)  Transfer     Bandwidth       XferTime  (DC%)     \
+                  Reads=Dist          NetPwr";
     let transfer = row.more.burst_transfer.unwrap_or_default();
     let reads = reads(row.more.reads);
     if row.is_total {
@@ -359,7 +366,8 @@ pub(super) fn datagram_rate(row: &Row<'_>) -> f64 {
     row.more.datagrams_per_s.unwrap_or(per_s)
 }
 
-/// Loss, delays and rate of a receiver; its calls; the power of the network, where the delays are plausible.
+/// Loss, delays and rate of a receiver; its calls; the power of the network, where the delays are
+/// plausible.
 fn arrived(row: &Row<'_>) -> [String; 3] {
     let delay = row.more.one_way.unwrap_or_default();
     let (delays, power) = if is_plausible(&delay) {
@@ -385,7 +393,8 @@ fn arrived(row: &Row<'_>) -> [String; 3] {
 fn arrivals(row: &Row<'_>) -> Values {
     let [arrived, calls, power] = arrived(row);
     (
-        "     Bandwidth        Jitter   Lost/Total  Latency avg/min/max/stdev PPS Read/Timeo/NA NetPwr",
+        "     Bandwidth        Jitter   Lost/Total  Latency avg/min/max/stdev PPS Read/Timeo/NA \
+         NetPwr",
         format!("{arrived} {calls}{power}"),
     )
 }
@@ -402,12 +411,14 @@ fn arrival_delays(options: &Options, row: &Row<'_>) -> Values {
     );
     if options.is_new() {
         (
-            "     Bandwidth        Jitter   Lost/Total  Latency avg/min/max/stdev PPS  Rx/inP  Read/Timeo/Trunc  NetPwr",
+            "     Bandwidth        Jitter   Lost/Total  Latency avg/min/max/stdev PPS  Rx/inP  \
+             Read/Timeo/Trunc  NetPwr",
             format!("{arrived} {load} {calls}{power}"),
         )
     } else {
         (
-            "     Bandwidth        Jitter   Lost/Total  Latency avg/min/max/stdev PPS  Rx/inP  NetPwr",
+            "     Bandwidth        Jitter   Lost/Total  Latency avg/min/max/stdev PPS  Rx/inP  \
+             NetPwr",
             format!("{arrived} {load}{power}"),
         )
     }
@@ -437,12 +448,14 @@ fn arrival_frames(options: &Options, row: &Row<'_>) -> Values {
     let delays = ms(&delay, '/');
     if options.is_new() {
         (
-            "     Bandwidth        Jitter   Lost/Total Latency avg/min/max/stdev  PPS  Frame:rx/lost  Frame-latency avg/min/max/stdev  NetPwr",
+            "     Bandwidth        Jitter   Lost/Total Latency avg/min/max/stdev  PPS  \
+             Frame:rx/lost  Frame-latency avg/min/max/stdev  NetPwr",
             format!("{loss} {delays} ms {rate:.0} pps  {counts} {frame_delay} ms {power}"),
         )
     } else {
         (
-            "     Bandwidth        Jitter   Lost/Total Latency avg/min/max/stdev  PPS  Frame:rx/lost  latency  NetPwr",
+            "     Bandwidth        Jitter   Lost/Total Latency avg/min/max/stdev  PPS  \
+             Frame:rx/lost  latency  NetPwr",
             format!("{loss} {delays} ms {rate:.0} pps {counts:>6}  {frame_delay} ms {power}"),
         )
     }
@@ -478,7 +491,8 @@ fn round_trips(options: &Options, row: &Row<'_>) -> Values {
     let [sent, received] =
         [bounces.sent_bytes, bounces.received_bytes].map(|amount| bytes(amount as f64));
     (
-        "    Bandwidth         BB cnt=avg/min/max/stdev         Rtry  Cwnd(pkts)/RTT(var)   Tx/Rx bytes  RPS(avg)",
+        "    Bandwidth         BB cnt=avg/min/max/stdev         Rtry  Cwnd(pkts)/RTT(var)   Tx/Rx \
+         bytes  RPS(avg)",
         format!(
             "{trips} {window}  Tx={} Rx={}  RPS={rate}",
             sent.trim_start(),

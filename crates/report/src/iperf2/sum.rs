@@ -231,11 +231,20 @@ impl Sum {
             (true, _) if !more => (PLAIN_HEADER.to_owned(), format!("   {loss}")),
             (false, _) if !options.enhanced => (PLAIN_HEADER.to_owned(), String::new()),
             (true, true) if has_delays => (
-                header(options, "Transfer     Bandwidth      Lost/Total  Latency avg/min/max  Rx/inP PPS"),
-                format!("  {loss}  {delays}  {}/{:.0}        {rate:.0} pps", self.received, rate * self.delay.mean),
+                header(
+                    options,
+                    "Transfer     Bandwidth      Lost/Total  Latency avg/min/max  Rx/inP PPS",
+                ),
+                format!(
+                    "  {loss}  {delays}  {}/{:.0}        {rate:.0} pps",
+                    self.received,
+                    rate * self.delay.mean
+                ),
             ),
             (true, true) => (
-                "[SUM-cnt] Interval     Transfer     Bandwidth       Lost/Total  Latency avg/min/max  PPS".to_owned(),
+                "[SUM-cnt] Interval     Transfer     Bandwidth       Lost/Total  Latency \
+                 avg/min/max  PPS"
+                    .to_owned(),
                 format!("  {loss}  {delays}  {rate:.0} pps"),
             ),
             // Receivers share the header of senders in 2.1.8.
@@ -245,7 +254,10 @@ impl Sum {
             ),
             (false, _) => (
                 header(options, "Transfer     Bandwidth      Write/Err  PPS"),
-                format!("  {}/{} {rate:8.0} pps", self.writes.calls, self.writes.errors),
+                format!(
+                    "  {}/{} {rate:8.0} pps",
+                    self.writes.calls, self.writes.errors
+                ),
             ),
         }
     }

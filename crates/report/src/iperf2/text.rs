@@ -22,7 +22,8 @@ use super::sum::{Numbered, Sum};
 use super::{banner, connection, histogram};
 use crate::Output;
 
-/// Headers that were shown already. Tests that run at the same time share them; when none is left, all is forgotten.
+/// Headers that were shown already. Tests that run at the same time share them; when none is left,
+/// all is forgotten.
 #[derive(Clone, Default)]
 pub(super) struct Headers(Arc<Mutex<Shown>>);
 
@@ -154,7 +155,8 @@ impl TextWriter {
             .unwrap_or_default()
     }
 
-    /// The test of a stream: those that load the path beside another test have the numbers behind its streams.
+    /// The test of a stream: those that load the path beside another test have the numbers behind
+    /// its streams.
     fn test_of(&self, number: u32) -> TestSpec {
         let test = self.test();
         let is_load = self.options.is_client() && number > test.streams.max(1);
@@ -217,7 +219,8 @@ impl TextWriter {
         let ms = |ns: i64| ns as f64 / 1e6;
         let round_trip = check.request_ns.saturating_add(check.response_ns);
         let text = format!(
-            "{}Clock sync check (ms): RTT/Half=({:.3}/{:.3}) OWD-send/ack/asym=({:.3}/{:.3}/{:.3})\n",
+            "{}Clock sync check (ms): RTT/Half=({:.3}/{:.3}) \
+             OWD-send/ack/asym=({:.3}/{:.3}/{:.3})\n",
             label(check.number, false, None),
             ms(round_trip),
             ms(round_trip) / 2.0,
@@ -248,7 +251,8 @@ impl TextWriter {
             ("", String::new())
         };
         let line = format!(
-            "[ CT] final connect times (min/avg/max{name}) = {:.3}/{:.3}/{:.3}{deviation} ms (tot/err) = {}/{}",
+            "[ CT] final connect times (min/avg/max{name}) = {:.3}/{:.3}/{:.3}{deviation} ms \
+             (tot/err) = {}/{}",
             ms(times.min),
             ms(times.mean),
             ms(times.max),

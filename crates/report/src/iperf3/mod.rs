@@ -1,7 +1,8 @@
 //! The output of iperf3, in the layout of version 3.22.
 //!
-//! One set of [`Options`], three styles: text, one JSON document per test, or one JSON object per event. The sums of
-//! all three come from the same rules, the objects of both JSON styles from the same builder.
+//! One set of [`Options`], three styles: text, one JSON document per test, or one JSON object per
+//! event. The sums of all three come from the same rules, the objects of both JSON styles from the
+//! same builder.
 
 mod document;
 mod json;
@@ -64,7 +65,8 @@ pub fn client_sink(options: Options, output: Output) -> Box<dyn TestReport> {
     sink(Arc::new(options), output, None)
 }
 
-/// Reports a failure outside any test, for example of a server that was interrupted while it waited.
+/// Reports a failure outside any test, for example of a server that was interrupted while it
+/// waited.
 ///
 /// # Errors
 /// When the report cannot be written.

@@ -6,7 +6,8 @@ use linerate_model::event::Event;
 use linerate_model::sink::Collector;
 use linerate_model::{EventSink, SinkError, StreamId};
 
-/// Shows the streams of a test with numbers from a position on; a test that runs alone keeps its own.
+/// Shows the streams of a test with numbers from a position on; a test that runs alone keeps its
+/// own.
 pub(super) struct Numbered<S> {
     sink: S,
     first: u32,

@@ -100,8 +100,8 @@ impl View {
         }
     }
 
-    /// Amounts add up, jitter is the mean, and the sum lasts as long as its longest part. Numbers of a peer may be
-    /// anything, so the sums stop at the largest number.
+    /// Amounts add up, jitter is the mean, and the sum lasts as long as its longest part. Numbers
+    /// of a peer may be anything, so the sums stop at the largest number.
     fn sum(views: impl Iterator<Item = Self>) -> Self {
         let views: Vec<Self> = views.collect();
         Self {
@@ -133,8 +133,8 @@ impl View {
 }
 
 impl UdpView {
-    /// Takes the warm-up off. A peer that does not report the warm-up's share of the losses leaves them unknown, and
-    /// its total as it is.
+    /// Takes the warm-up off. A peer that does not report the warm-up's share of the losses leaves
+    /// them unknown, and its total as it is.
     fn measured(half: &UdpTotals, omit: Duration) -> Self {
         let omitted_lost = half.omitted_lost.or(omit.is_zero().then_some(0));
         Self {

@@ -18,10 +18,11 @@ pub(super) fn failure_lines(failure: &Failure, endpoint: Endpoint) -> Vec<String
     }
 }
 
-/// The `error` member of a JSON document. A client leaves the prefix of the text form away, a server keeps it.
+/// The `error` member of a JSON document. A client leaves the prefix of the text form away, a
+/// server keeps it.
 ///
-/// Of the two texts iperf3 has for an error of the peer this is the plain one: parsers of JSON keep the last of two
-/// members with the same name, so that is what consumers have always seen.
+/// Of the two texts iperf3 has for an error of the peer this is the plain one: parsers of JSON keep
+/// the last of two members with the same name, so that is what consumers have always seen.
 pub(super) fn failure_json(failure: &Failure, endpoint: Endpoint) -> String {
     let message = &failure.message;
     match (&failure.kind, endpoint) {
@@ -33,7 +34,8 @@ pub(super) fn failure_json(failure: &Failure, endpoint: Endpoint) -> String {
     }
 }
 
-/// The `error` event of a JSON stream. iperf3 keeps the first of the two texts for an error of the peer here.
+/// The `error` event of a JSON stream. iperf3 keeps the first of the two texts for an error of the
+/// peer here.
 pub(super) fn failure_json_stream(failure: &Failure, endpoint: Endpoint) -> String {
     match failure.kind {
         FailureKind::Peer { .. } => server_error(failure),

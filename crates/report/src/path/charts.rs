@@ -67,8 +67,8 @@ fn plot(phase: &LoadPhase, idle_ns: Option<i64>) -> Option<Plot> {
     })
 }
 
-/// Time that a point of the rate covers at least. A receiver that was late for one sample of 100 ms reads the bytes of two in the
-/// next one, which is no rate of the path.
+/// Time that a point of the rate covers at least. A receiver that was late for one sample of 100 ms
+/// reads the bytes of two in the next one, which is no rate of the path.
 const POINT_NS: u64 = 500_000_000;
 
 /// The rate over time, by direction.
@@ -130,7 +130,8 @@ mod tests {
 
     #[test]
     fn samples_that_a_late_receiver_read_at_once_are_no_rate_of_the_path() {
-        // 100 Mbit/s: 1.25 MB per sample, of which one brings nothing and the next one those of both.
+        // 100 Mbit/s: 1.25 MB per sample, of which one brings nothing and the next one those of
+        // both.
         let bytes = |sample: u64| {
             if sample == 13 {
                 12 * 1_250_000

@@ -1,4 +1,5 @@
-//! Tables of a path that few readers need: all percentiles, streams, subflows and steps of searches.
+//! Tables of a path that few readers need: all percentiles, streams, subflows and steps of
+//! searches.
 
 use linerate_model::path::{
     Delay, LoadPhase, PathDirection, PathReport, PhaseKind, StreamTotals, SubflowRow,
@@ -74,7 +75,12 @@ fn delays(report: &PathReport) -> Option<Table> {
         .number("p99", |(_, delay)| column(delay.p99_ns))
         .number("p99.9", |(_, delay)| column(delay.p999_ns))
         .number("largest", |(_, delay)| column(delay.max_ns));
-    table.notes(["a percentile with fewer than 3 samples beyond it is n/a; lost probes count as infinite"]).non_empty()
+    table
+        .notes([
+            "a percentile with fewer than 3 samples beyond it is n/a; lost probes count as \
+             infinite",
+        ])
+        .non_empty()
 }
 
 /// Delays of one load.

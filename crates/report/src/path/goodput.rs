@@ -54,7 +54,8 @@ fn loss_under_load(report: &PathReport) -> Option<String> {
         .then(|| format!("{} of probes lost ({})", percent(worst), terms::phase(load)))
 }
 
-/// The results of a test without load: `rr 34900/s`, `capacity 49.4 Mbit/s down`, `pace up: 131 us late (p99)`.
+/// The results of a test without load: `rr 34900/s`, `capacity 49.4 Mbit/s down`,
+/// `pace up: 131 us late (p99)`.
 fn other_results(report: &PathReport) -> Vec<String> {
     let transactions = report
         .transactions

@@ -1,5 +1,5 @@
-//! Reports of a test of a path: the answer and the goodput first, then what limits it, then the rest. Text, HTML and a stored
-//! record are one document.
+//! Reports of a test of a path: the answer and the goodput first, then what limits it, then the
+//! rest. Text, HTML and a stored record are one document.
 
 mod charts;
 mod details;
@@ -20,7 +20,8 @@ use crate::document::{Block, Document};
 use crate::number::counted;
 pub use progress::{PhaseProgress, announcement, finished_line, live};
 
-/// The report as text. `verbose` adds all percentiles, streams, the clock and how each rate was limited.
+/// The report as text. `verbose` adds all percentiles, streams, the clock and how each rate was
+/// limited.
 #[must_use]
 pub fn text(
     report: &PathReport,
@@ -38,7 +39,8 @@ pub fn html(report: &PathReport, diagnosis: Option<&Diagnosis>) -> String {
     document(report, diagnosis, Depth::Page).html()
 }
 
-/// The report as one JSON object, schema `linerate.path/1`, with the diagnosis and the single probes, if any, as members of it.
+/// The report as one JSON object, schema `linerate.path/1`, with the diagnosis and the single
+/// probes, if any, as members of it.
 #[must_use]
 pub fn json(
     report: &PathReport,

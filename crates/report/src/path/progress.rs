@@ -1,4 +1,5 @@
-//! What is seen while a path is tested: a line that is replaced, and a line for each finished phase.
+//! What is seen while a path is tested: a line that is replaced, and a line for each finished
+//! phase.
 
 use linerate_model::path::{Delay, FinishedPhase, LoadPhase, PhaseKind};
 
@@ -38,8 +39,8 @@ const BAR_CHARS: usize = 10;
 /// Characters of a curve.
 const CURVE_CHARS: usize = 8;
 
-/// `down 4/7 [=====>    ] 5.2 s   95.4 Mbit/s ▂▅▇▇▇▇   RTT 112 ms ▁▃▆▇▇▇   RPM ~510   4 streams   14 s left`, without a line end
-/// and no longer than the terminal is wide.
+/// `down 4/7 [=====>    ] 5.2 s   95.4 Mbit/s ▂▅▇▇▇▇   RTT 112 ms ▁▃▆▇▇▇   RPM ~510   4 streams   14 s left`,
+/// without a line end and no longer than the terminal is wide.
 #[must_use]
 pub fn live(now: &PhaseProgress, style: Style) -> String {
     let share = now.elapsed_ns as f64 / now.planned_ns.max(1) as f64;
@@ -93,7 +94,8 @@ fn time_bar(share: f64) -> String {
     format!("{bar:<BAR_CHARS$}")
 }
 
-/// A finished phase in one line with its line end, for logs: `down: 95.5 Mbit/s, RTT p50 112 ms (+99.6 ms), 517 RPM`
+/// A finished phase in one line with its line end, for logs:
+/// `down: 95.5 Mbit/s, RTT p50 112 ms (+99.6 ms), 517 RPM`
 #[must_use]
 pub fn finished_line(finished: FinishedPhase<'_>, style: Style) -> String {
     let line = match finished {
@@ -110,7 +112,8 @@ pub fn finished_line(finished: FinishedPhase<'_>, style: Style) -> String {
     style.line(&line) + "\n"
 }
 
-/// What the test may move at most, once the first rate is known: `at this rate up to 230 MiB in 0:27`
+/// What the test may move at most, once the first rate is known:
+/// `at this rate up to 230 MiB in 0:27`
 #[must_use]
 pub fn announcement(bytes_max: u64, seconds: f64) -> String {
     format!(

@@ -121,7 +121,8 @@ fn diagnosis() -> Diagnosis {
         "schema": "linerate.doctor/1",
         "hosts": ["client", "server"],
         "verdict": {"verdict": "path", "confidence": "high",
-            "sentence": "the narrowest hop of the path sets the rate (PATH-09 on client test, server to client)"},
+            "sentence": "the narrowest hop of the path sets the rate (PATH-09 on client test, \
+                         server to client)"},
         "findings": [{"id": "PATH-09", "severity": "medium", "confidence": "high", "subject": "client test, server to client",
             "title": "A hop of the path sets the rate",
             "evidence": [{"fact": "run.0.received_bps", "value": "95500000", "threshold": "below both links"},
@@ -369,7 +370,8 @@ fn text_of_a_server_acts_neither_on_a_terminal_nor_on_a_page() {
     assert_eq!(finished_line(now, Style::PLAIN).lines().count(), 1);
 }
 
-/// A record is the same report in the frame of all records, and has no name of a host when it is made anonymous.
+/// A record is the same report in the frame of all records, and has no name of a host when it is
+/// made anonymous.
 #[test]
 fn a_stored_test_is_shown_as_when_it_ended() {
     let report = full();
@@ -467,7 +469,8 @@ fn progress_is_one_line_that_fits_the_terminal() {
         glyphs: Glyphs::Blocks,
         ..Style::PLAIN
     };
-    let whole = "down 4/7 [=======>  ] 5.2 s   95.4 Mbit/s ▂▅██   RTT  112 ms ▂█   RPM ~510   4 streams   14 s left";
+    let whole = "down 4/7 [=======>  ] 5.2 s   95.4 Mbit/s ▂▅██   RTT  112 ms ▂█   RPM ~510   4 \
+                 streams   14 s left";
     assert_eq!(live(&now, blocks), whole);
     assert_eq!(
         live(
@@ -512,7 +515,8 @@ fn a_finished_phase_is_one_line() {
         ),
         (
             FinishedPhase::Load(&report.phases[2]),
-            "both: 94.1 + 18.7 Mbit/s, RTT p50 204 ms (+192 ms), 283 RPM, 8 streams, confidence medium",
+            "both: 94.1 + 18.7 Mbit/s, RTT p50 204 ms (+192 ms), 283 RPM, 8 streams, confidence \
+             medium",
         ),
         (
             FinishedPhase::Datagrams(&report.datagrams[1]),

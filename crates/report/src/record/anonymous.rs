@@ -6,8 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use linerate_model::record::{Body, Detail, HostPart, RunKind, RunRecord};
 use serde_json::Value;
 
-/// The record with roles in place of host names, addresses for documentation (RFC 5737, RFC 3849) in place of real ones, and
-/// without users, keys of hosts, machine and boot ids. Titles and notes stay, but for the names in them.
+/// The record with roles in place of host names, addresses for documentation (RFC 5737, RFC 3849)
+/// in place of real ones, and without users, keys of hosts, machine and boot ids. Titles and notes
+/// stay, but for the names in them.
 #[must_use]
 pub fn anonymized(record: &RunRecord) -> RunRecord {
     let mut names = Names::of(record);
@@ -31,7 +32,8 @@ pub fn anonymized(record: &RunRecord) -> RunRecord {
     let text = serde_json::to_string(&copy).unwrap_or_default();
     let mut value: Value = serde_json::from_str(&text).unwrap_or_default();
     names.replace(&mut value);
-    // A text of a closed form could be equal to a name: then nothing of the record is shown rather than the name.
+    // A text of a closed form could be equal to a name: then nothing of the record is shown rather
+    // than the name.
     serde_json::from_str(&value.to_string()).unwrap_or_else(|_| without_names(&copy))
 }
 

@@ -104,7 +104,8 @@ pub(super) fn plots(record: &RunRecord, measures: &[Values<'_>], stretch: Stretc
     plots
 }
 
-/// The trial with the median result, and the number of the others; with an even number the lower one.
+/// The trial with the median result, and the number of the others; with an even number the lower
+/// one.
 fn shown(record: &RunRecord) -> Option<(&Trial, usize)> {
     let measures = measures::all(record);
     let trials: Vec<&Trial> = measures::counted(record)
@@ -154,7 +155,8 @@ fn bits(value: &Value) -> f64 {
     value.per_s() * 8.0
 }
 
-/// The sum of each direction, and its streams where they are few; of many, from the slowest to the fastest.
+/// The sum of each direction, and its streams where they are few; of many, from the slowest to the
+/// fastest.
 fn throughput(trial: &Trial, stretch: Stretch) -> Option<Panel> {
     let mut series = Vec::new();
     for (hue, direction) in WAYS.into_iter().enumerate() {
@@ -281,8 +283,9 @@ fn losses(trial: &Trial, stretch: Stretch) -> Option<Panel> {
     Some((name, Axis::linear("", count), 150, series))
 }
 
-/// Shares of the time in which the kernel names what kept TCP from sending (tcp_info of the sender). What is neither limited by a window
-/// nor by a buffer waits for the network; what is not busy waits for the application.
+/// Shares of the time in which the kernel names what kept TCP from sending (tcp_info of the
+/// sender). What is neither limited by a window nor by a buffer waits for the network; what is not
+/// busy waits for the application.
 fn limits(trial: &Trial, stretch: Stretch) -> Option<Panel> {
     let direction = WAYS
         .into_iter()

@@ -89,8 +89,8 @@ pub(super) fn sum(trial: &Trial, name: &str, way: Way, stretch: Stretch) -> Vec<
     all.filter_map(total).collect()
 }
 
-/// The values of streams by interval. The last interval of each stream ends with the stream, so ends belong together that are at most
-/// half an interval apart.
+/// The values of streams by interval. The last interval of each stream ends with the stream, so
+/// ends belong together that are at most half an interval apart.
 pub(super) fn by_interval(streams: &[(u32, Vec<Value>)]) -> Vec<Vec<Value>> {
     let mut values: Vec<Value> = streams
         .iter()

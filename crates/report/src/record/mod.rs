@@ -1,4 +1,5 @@
-//! Records of runs as one report: the answer, why, charts, values, hosts, how to repeat it, and the record itself.
+//! Records of runs as one report: the answer, why, charts, values, hosts, how to repeat it, and the
+//! record itself.
 
 mod anonymous;
 mod charts;

@@ -1,4 +1,5 @@
-//! One frame for all kinds of run: the answer, why, charts, values, hosts, how to repeat it, the record.
+//! One frame for all kinds of run: the answer, why, charts, values, hosts, how to repeat it, the
+//! record.
 
 use std::io::Write;
 

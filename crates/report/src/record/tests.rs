@@ -16,7 +16,8 @@ use linerate_model::spec::TestSpec;
 
 use super::*;
 
-/// One stream: 940 Mbit/s, one retransmission in second 4, and the time limited by the receive window.
+/// One stream: 940 Mbit/s, one retransmission in second 4, and the time limited by the receive
+/// window.
 fn trial(no: u32, mbps: f64, streams: u32, seconds: usize) -> Trial {
     let series = |stream: u32, name: &str, value: &dyn Fn(usize) -> f64| {
         Series::new(
@@ -136,7 +137,8 @@ fn page_has_the_answer_first_and_the_record_last() {
     let page = page(&record);
     let places: Vec<usize> = [
         "<h1>lab1.example.net to lab2: TCP, 2 streams, client to server</h1>",
-        "942 Mbit/s received client to server, median of 5 trials (lowest to highest: 940 Mbit/s to 944 Mbit/s)",
+        "942 Mbit/s received client to server, median of 5 trials (lowest to highest: 940 Mbit/s \
+         to 944 Mbit/s)",
         "<figcaption>Over time",
         "<figcaption>Trials",
         "<h2>Figures</h2>",
@@ -144,7 +146,10 @@ fn page_has_the_answer_first_and_the_record_last() {
         "linerate test lab2 --title &#39;it&#39;\\&#39;&#39;s&#39;",
         "<a download=",
     ]
-    .map(|part| page.find(part).unwrap_or_else(|| panic!("no {part} in {page}")))
+    .map(|part| {
+        page.find(part)
+            .unwrap_or_else(|| panic!("no {part} in {page}"))
+    })
     .into();
     assert!(places.is_sorted(), "{places:?}");
     assert_eq!(downloaded(&page), record);

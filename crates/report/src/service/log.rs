@@ -120,7 +120,8 @@ impl ServerReporter for LogReporter {
 }
 
 impl LogReporter {
-    /// Strangers decide how often these happen. Refusals and warnings are counted apart, so that neither hides the other.
+    /// Strangers decide how often these happen. Refusals and warnings are counted apart, so that
+    /// neither hides the other.
     fn write_if_rare(&mut self, line: Line, gate: impl Fn(&mut Self) -> &mut FloodGate) {
         let now = Instant::now();
         if let Some(number) = gate(self).take_held_back(now) {

@@ -1,5 +1,5 @@
-//! Metrics in the text format of Prometheus (version 0.0.4), with its naming conventions: base units, `_total` for
-//! counters, labels of few values.
+//! Metrics in the text format of Prometheus (version 0.0.4), with its naming conventions: base
+//! units, `_total` for counters, labels of few values.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

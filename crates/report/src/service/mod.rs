@@ -1,4 +1,5 @@
-//! A server as a service: one log line per thing that happened, and metrics for a monitoring system.
+//! A server as a service: one log line per thing that happened, and metrics for a monitoring
+//! system.
 
 mod log;
 mod metrics;

@@ -160,8 +160,8 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
     }
 }
 
-/// A value of each level. Amounts are placed by their ratios, choices at equal distances; what the system chooses is no amount,
-/// so it lies to the left of them and no line leads to it.
+/// A value of each level. Amounts are placed by their ratios, choices at equal distances; what the
+/// system chooses is no amount, so it lies to the left of them and no line leads to it.
 fn chart(
     factor: &FactorResult,
     name: &'static str,

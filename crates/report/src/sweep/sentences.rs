@@ -98,8 +98,8 @@ fn too_short(sweep: &Sweep) -> String {
         let time_s = sweep.run_time_s.unwrap_or(sweep.plan.time_s);
         let enough_s = (f64::from(time_s) * share / sweep.plan.tolerance).ceil();
         format!(
-            "; runs of {time_s} s are short: {:.0} % of the data was in flight at their end, --time {enough_s:.0} makes it \
-             {:.0} %",
+            "; runs of {time_s} s are short: {:.0} % of the data was in flight at their end, \
+             --time {enough_s:.0} makes it {:.0} %",
             share * 100.0,
             sweep.plan.tolerance * 100.0
         )
@@ -131,8 +131,8 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(ratio) = sweep.drift_ratio {
         remarks.push(format!(
-            "The path or a host changed during the sweep: late runs differ from early ones by {:+.0} %. Repeat it when nothing \
-             else uses them",
+            "The path or a host changed during the sweep: late runs differ from early ones by \
+             {:+.0} %. Repeat it when nothing else uses them",
             (ratio - 1.0) * 100.0
         ));
     }
@@ -147,7 +147,8 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
     }
     if let Some(time_s) = sweep.run_time_s {
         remarks.push(format!(
-            "Runs took {time_s} s instead of {} s: shorter ones end with more than {:.0} % of their data in flight",
+            "Runs took {time_s} s instead of {} s: shorter ones end with more than {:.0} % of \
+             their data in flight",
             sweep.plan.time_s,
             sweep.plan.tolerance * 100.0
         ));
@@ -280,7 +281,8 @@ fn comparison(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
     })
 }
 
-/// Difference between levels that counts as none: the tolerance, or of rates what was in flight at the end of their runs.
+/// Difference between levels that counts as none: the tolerance, or of rates what was in flight at
+/// the end of their runs.
 fn margin(sweep: &Sweep, factor: &FactorResult) -> f64 {
     if !sweep.plan.objective.is_higher_better() {
         return sweep.plan.tolerance;
@@ -317,7 +319,8 @@ fn excess(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
         .filter(|excess| *excess > 2.0 * sweep.plan.tolerance)?;
     let percent = excess * 100.0;
     Some(format!(
-        "runs at one level differ: that another level is up to {percent:.0} % better is not excluded"
+        "runs at one level differ: that another level is up to {percent:.0} % better is not \
+         excluded"
     ))
 }
 

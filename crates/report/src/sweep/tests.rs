@@ -220,7 +220,8 @@ fn answer_has_the_delay_and_the_retransmits_of_what_is_advised_and_of_what_is_no
         text.contains("95 % confidence), round trip 8.06 ms, 0 retransmits streams"),
         "{text}"
     );
-    let costs = "at 4: round trip 69.0 ms, 1 retransmit; at 1: round trip 8.06 ms, 0 retransmits 8 to 16 were";
+    let costs = "at 4: round trip 69.0 ms, 1 retransmit; at 1: round trip 8.06 ms, 0 retransmits 8 \
+                 to 16 were";
     assert!(text.contains(costs), "{text}");
     assert!(
         text.contains("8 to 16 were not run: doubling twice brought nothing"),
@@ -298,7 +299,8 @@ fn csv_has_one_line_per_run() {
         csv(&sweep(), &runs()),
         "run,started_s,warm_up,streams,value_received_bps,received_bps,sent_bps,cpu_client_percent,cpu_server_percent,retransmits,\
          rtt_us,lost_percent,started_at,client,server,error\r\n\
-         0,1.500,false,1,33000000000,33000000000,,40,,,,,2026-11-23T13:40:00Z,\"lab1, linerate 0.1.0, kernel 6.1.0\",\
+         0,1.500,false,1,33000000000,33000000000,,40,,,,,2026-11-23T13:40:00Z,\"lab1, linerate \
+         0.1.0, kernel 6.1.0\",\
          192.0.2.7 (version not reported),\r\n\
          1,6.000,false,20,,,,,,,,,2026-11-23T13:40:00Z,\"lab1, linerate 0.1.0, kernel 6.1.0\",\
          192.0.2.7 (version not reported),\"refused, \"\"<b>no</b>\"\"\"\r\n"

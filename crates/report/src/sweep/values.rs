@@ -28,7 +28,8 @@ pub fn value(objective: Objective, value: f64) -> String {
     }
 }
 
-/// What a setting costs a path beside its value: round trip and retransmissions, or loss. Empty where neither is known.
+/// What a setting costs a path beside its value: round trip and retransmissions, or loss. Empty
+/// where neither is known.
 pub(super) fn cost(objective: Objective, metrics: &RunMetrics) -> String {
     let delay = metrics.rtt_us.filter(|_| objective != Objective::Latency);
     let delay = delay.map(|us| format!("round trip {}", self::delay(us)));

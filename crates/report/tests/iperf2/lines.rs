@@ -18,7 +18,8 @@ fn behind_label(line: &str) -> Option<&str> {
         .map(|(_, rest)| rest)
 }
 
-/// Lines of a server's standard error and of its threads, and the order in which threads happen to write.
+/// Lines of a server's standard error and of its threads, and the order in which threads happen to
+/// write.
 pub(crate) fn without_noise(text: &str) -> String {
     let noise = [
         "read tcp flags",

@@ -1,7 +1,7 @@
 //! Recorded comma-separated values: what is not compared.
 //!
-//! The time stamp of totals, which the originals take from the wrong moment, and the counts in the total of a UDP sender,
-//! which are −1 or no number there.
+//! The time stamp of totals, which the originals take from the wrong moment, and the counts in the
+//! total of a UDP sender, which are −1 or no number there.
 
 use linerate_model::event::Endpoint;
 

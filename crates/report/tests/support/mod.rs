@@ -1,4 +1,5 @@
-//! What the golden tests share: the recorded files, the events behind them, and an output that can be read.
+//! What the golden tests share: the recorded files, the events behind them, and an output that can
+//! be read.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::fs;
@@ -44,7 +45,8 @@ pub(crate) fn recordings<T: DeserializeOwned>(path: &str) -> Vec<T> {
     text.lines().map(read).collect()
 }
 
-/// Recordings of iperf3 whose names have one of these endings. Every recorded file with such a name has events.
+/// Recordings of iperf3 whose names have one of these endings. Every recorded file with such a name
+/// has events.
 pub(crate) fn recorded(path: &str, endings: &[&str]) -> Vec<Recording> {
     let mut recordings: Vec<Recording> = recordings(path);
     recordings.retain(|recording| {
@@ -68,7 +70,8 @@ fn names(endings: &[&str]) -> Vec<String> {
     let mut names: Vec<String> = files
         .map(|entry| entry.expect("readable directory").file_name())
         .map(|name| name.into_string().expect("UTF-8"))
-        // Recorded dialogues are the protocol crate's. The recording of -J with -V is JSON behind a line of text.
+        // Recorded dialogues are the protocol crate's. The recording of -J with -V is JSON behind a
+        // line of text.
         .filter(|name| {
             !name.ends_with(".ctl.json") && !name.starts_with("err-J-V.c321-s321.client.")
         })
@@ -83,14 +86,16 @@ pub(crate) fn read(name: &str) -> String {
     fs::read_to_string(fixtures().join("iperf3").join(name)).unwrap_or_default()
 }
 
-/// Passes events to a writer, each through the form in which it is stored: reports of stored tests are those of live ones.
+/// Passes events to a writer, each through the form in which it is stored: reports of stored tests
+/// are those of live ones.
 pub(crate) fn play(sink: &mut dyn EventSink, events: &[Event]) {
     for event in events {
         sink.event(&stored(event)).expect("memory can be written");
     }
 }
 
-/// An event that was written to a record and read again. Reports of stored tests are those of live ones.
+/// An event that was written to a record and read again. Reports of stored tests are those of live
+/// ones.
 fn stored(event: &Event) -> Event {
     let text = serde_json::to_string(event).expect("events can be stored");
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))

@@ -34,13 +34,15 @@ fn announcement_has_amount_and_time() {
     };
     assert_eq!(
         line(&mesh(8).plan, Some(14_000_000_000)),
-        "mesh, 8 hosts, 56 cells, both ways at once, 7 rounds of 2 s: about 0:18, up to 13.0 GiB in all, at most 1 Gbit/s per host"
+        "mesh, 8 hosts, 56 cells, both ways at once, 7 rounds of 2 s: about 0:18, up to 13.0 GiB \
+         in all, at most 1 Gbit/s per host"
     );
     let mut one_way = mesh(3).plan;
     one_way.direction = PairDirection::OneWay;
     assert_eq!(
         line(&one_way, None),
-        "mesh, 3 hosts, 6 cells, one way at a time, 6 rounds of 2 s: about 0:16, amount of data not limited, at most 1 Gbit/s per host"
+        "mesh, 3 hosts, 6 cells, one way at a time, 6 rounds of 2 s: about 0:16, amount of data \
+         not limited, at most 1 Gbit/s per host"
     );
     assert!(
         line(&incast(4).plan, None)
@@ -90,7 +92,8 @@ fn live_line_has_the_slowest_pair_first_and_no_rate_for_one_without_a_sample() {
     };
     assert_eq!(
         live(&now, blocks),
-        "round 3/7  h7⇄h8 0.18  h1⇄h6 1.90  h2⇄h5 1.90  h3⇄h4 - Gbit/s  24/56 cells  1 suspect  0:12 left"
+        "round 3/7  h7⇄h8 0.18  h1⇄h6 1.90  h2⇄h5 1.90  h3⇄h4 - Gbit/s  24/56 cells  1 suspect  \
+         0:12 left"
     );
     assert_eq!(
         live(

@@ -24,7 +24,8 @@ pub struct LoadReport<'a> {
     pub target: &'a str,
     /// What the generator found.
     pub load: &'a LoadResult,
-    /// Bits per second on the wire in the busier direction, frames and gaps included; absent where unknown.
+    /// Bits per second on the wire in the busier direction, frames and gaps included; absent where
+    /// unknown.
     pub wire_bps: Option<f64>,
     /// What it cost the client.
     pub client: Option<&'a EndpointStats>,
@@ -36,8 +37,8 @@ pub struct LoadReport<'a> {
     pub remarks: &'a [String],
 }
 
-/// The run as text in lines of at most 120 columns: its result, what limited it and what to do, and everything else where it
-/// `is_verbose`.
+/// The run as text in lines of at most 120 columns: its result, what limited it and what to do, and
+/// everything else where it `is_verbose`.
 #[must_use]
 pub fn load_text(report: &LoadReport<'_>, is_verbose: bool, style: Style) -> String {
     Document {
@@ -124,23 +125,25 @@ fn held(load: &LoadResult) -> String {
     match c.open_at_end.saturating_sub(held) {
         0 => format!("{} of {wanted} connections held", grouped(held)),
         silent => format!(
-            "{} of {wanted} connections held; {} more are connected without a response, so whether the server accepted \
-             them is not known",
+            "{} of {wanted} connections held; {} more are connected without a response, so whether \
+             the server accepted them is not known",
             grouped(held),
             grouped(silent)
         ),
     }
 }
 
-/// Next step where idle connections had no response: the kernel of the server connects them, the server accepts them.
+/// Next step where idle connections had no response: the kernel of the server connects them, the
+/// server accepts them.
 fn not_accepted(load: &LoadResult) -> Option<&'static str> {
     let c = load.connections;
     let has_silent = load.errors.count(ErrorClass::Timeout) > 0
         || c.answered_at_end.is_some_and(|n| n < c.open_at_end);
     let is_idle = matches!(load.mode, Mode::Idle { .. });
     (is_idle && has_silent).then_some(
-        "connections without a response wait in the server's listen queue (`ss -lnt` there: Recv-Q) until it accepts them: \
-         look at its limit of descriptors (ulimit -n, LimitNOFILE=) and of connections, and at its log",
+        "connections without a response wait in the server's listen queue (`ss -lnt` there: \
+         Recv-Q) until it accepts them: look at its limit of descriptors (ulimit -n, LimitNOFILE=) \
+         and of connections, and at its log",
     )
 }
 
@@ -225,7 +228,8 @@ fn mode(load: &LoadResult) -> String {
             rate_per_s,
             arrivals,
         } => format!(
-            "open loop, {} requests per second offered, {} arrivals, {connections} connections, {window} measured",
+            "open loop, {} requests per second offered, {} arrivals, {connections} connections, \
+             {window} measured",
             per_s(rate_per_s),
             stored_name(arrivals)
         ),
@@ -319,8 +323,8 @@ fn rates(report: &LoadReport<'_>) -> Vec<Block> {
         named(
             "connections",
             format!(
-                "{wanted} wanted, {opened} open after the ramp, {at_end} at the end; {reconnects} opened again, {dropped} \
-             dropped while nothing was asked"
+                "{wanted} wanted, {opened} open after the ramp, {at_end} at the end; {reconnects} \
+                 opened again, {dropped} dropped while nothing was asked"
             ),
         ),
     ]

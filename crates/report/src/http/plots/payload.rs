@@ -40,7 +40,8 @@ pub(super) fn payload(study: &Study) -> Option<Plot> {
     let y = Axis::log("2xx per second", |rate| format!("{}/s", per_s(rate)));
     Plot::of(
         "2xx per second over payloads",
-        "dashed: what the network allows (X_net), and what the server's CPUs would at the measured time per answer; ",
+        "dashed: what the network allows (X_net), and what the server's CPUs would at the measured \
+         time per answer; ",
         runs_of(cells.iter().copied()),
         Chart::new(payloads(&cells), y, 330, series),
     )

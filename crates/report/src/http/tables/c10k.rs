@@ -17,10 +17,12 @@ pub(in crate::http) fn idle(study: &Study) -> Option<Table> {
             .zip(line.filter(MemoryLine::grows))
             .filter(|_| step.open > 0);
         let each = each.map(|(total, line)| (total as f64 - line.base_bytes) / step.open as f64);
-        // What is below the line's start is memory that was free before, and no figure for a connection.
+        // What is below the line's start is memory that was free before, and no figure for a
+        // connection.
         known(each.filter(|each| *each >= 1.0), bytes)
     };
-    let title = "idle connections: resident memory of the programs, sockets and slab of the server's kernel";
+    let title = "idle connections: resident memory of the programs, sockets and slab of the \
+                 server's kernel";
     Table::of("T3a", title, &idle.steps)
         .number("idle c", |step| grouped(u64::from(step.wanted)))
         .number("open", |step| grouped(step.open))
@@ -63,7 +65,9 @@ fn lines(idle: &Idle) -> Vec<String> {
             line("server kernel", idle.server_kernel),
             line("client program", idle.client_user)
         ),
-        "per c: what exceeds the fitted line's memory without connections, divided by open connections".to_owned(),
+        "per c: what exceeds the fitted line's memory without connections, divided by open \
+         connections"
+            .to_owned(),
     ]
 }
 

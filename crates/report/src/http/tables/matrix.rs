@@ -134,8 +134,8 @@ pub(in crate::http) fn rows(study: &Study) -> Option<Table> {
             best.is_some(),
         )
     };
-    let note = "knee: fewest connections that reach the best; predicted: from the latency with the fewest connections \
-        (Little's law)";
+    let note = "knee: fewest connections that reach the best; predicted: from the latency with the \
+                fewest connections (Little's law)";
     Table::of(
         "T2d",
         "best, knee and best stable number of connections of each payload",

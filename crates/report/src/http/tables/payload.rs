@@ -30,9 +30,10 @@ pub(in crate::http) fn baseline(study: &Study) -> Option<Table> {
     .non_empty()
 }
 
-const PAYLOAD_NOTE: &str = "payload: bodies of 2xx, 10^6 bytes; http: heads and bodies, 2^20 bytes; wire: frames and \
-    gaps, busier direction; X_net: 2xx/s the network allows; CPU: of the program, 100 % is one CPU; us/2xx: the \
-    server's CPU time per answer; verdict: letters of T2a";
+const PAYLOAD_NOTE: &str = "payload: bodies of 2xx, 10^6 bytes; http: heads and bodies, 2^20 \
+                            bytes; wire: frames and gaps, busier direction; X_net: 2xx/s the \
+                            network allows; CPU: of the program, 100 % is one CPU; us/2xx: the \
+                            server's CPU time per answer; verdict: letters of T2a";
 
 /// One row per payload; none without any.
 pub(in crate::http) fn payload(study: &Study) -> Option<Table> {

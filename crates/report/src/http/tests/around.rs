@@ -141,8 +141,8 @@ fn a_finished_run_is_one_line() {
     let run = &study.cells[4].runs[0];
     assert_eq!(
         finished_line(run, 4, 54, Style::PLAIN),
-        "[4/54] matrix 1k c64 r1: 101,866 2xx/s, payload 104.3 MB/s, p99 2.53 ms, 0 errors, max core client 63 % server \
-         100 %\n"
+        "[4/54] matrix 1k c64 r1: 101,866 2xx/s, payload 104.3 MB/s, p99 2.53 ms, 0 errors, max \
+         core client 63 % server 100 %\n"
     );
     let mut skipped = run.clone();
     skipped.state = RunState::Skipped;

@@ -78,7 +78,8 @@ fn tcp_receiver(stream: &StreamSummary, totals: &Totals) -> Value {
     with_role(half, totals.role)
 }
 
-/// A receiver does not know the windows and round-trip times of the other end, and the format cannot express that.
+/// A receiver does not know the windows and round-trip times of the other end, and the format
+/// cannot express that.
 fn tcp_facts(tcp: &TcpSummary) -> Map<String, Value> {
     members(json!({
         "reorder": tcp.reorder_events.unwrap_or(0),

@@ -47,7 +47,8 @@ impl KeptIntervals {
         }
     }
 
-    /// Keeps an interval. The first one without room returns a warning; it and all later ones are left out.
+    /// Keeps an interval. The first one without room returns a warning; it and all later ones are
+    /// left out.
     pub(super) fn keep(&mut self, report: &IntervalReport) -> Option<String> {
         let rows = report.streams.len();
         if self.is_full {
@@ -64,7 +65,8 @@ impl KeptIntervals {
                 .first()
                 .map_or(0.0, |row| ns_to_s(row.start_ns));
             return Some(format!(
-                "the report keeps no intervals after {start_s:.1} s: all reports together hold {ROWS_MAX} rows"
+                "the report keeps no intervals after {start_s:.1} s: all reports together hold \
+                 {ROWS_MAX} rows"
             ));
         }
         self.rows += rows;

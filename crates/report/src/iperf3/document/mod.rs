@@ -1,7 +1,7 @@
 //! The JSON objects of one test, collected from its events.
 //!
-//! Key names, their order and their units are the interface; scripts and dashboards of two decades read them. Every key
-//! is written once, also where iperf3 repeats some.
+//! Key names, their order and their units are the interface; scripts and dashboards of two decades
+//! read them. Every key is written once, also where iperf3 repeats some.
 
 mod end;
 mod interval;
@@ -86,7 +86,8 @@ impl Document {
         (!is_negligible(report, header.interval)).then(|| interval::interval(report, &header.spec))
     }
 
-    /// Keeps an element of `intervals` for the whole document; returns a warning when there is no more room.
+    /// Keeps an element of `intervals` for the whole document; returns a warning when there is no
+    /// more room.
     pub(super) fn keep_interval(&mut self, report: &IntervalReport) -> Option<String> {
         let header = self.header.as_ref()?;
         if is_negligible(report, header.interval) {

@@ -176,7 +176,8 @@ impl Test {
     }
 }
 
-/// The stub at the end of a test that ran a little over its last full interval: short, and nothing in it.
+/// The stub at the end of a test that ran a little over its last full interval: short, and nothing
+/// in it.
 pub(super) fn is_negligible(report: &IntervalReport, interval: Option<Duration>) -> bool {
     let Some(interval) = interval else {
         return false;

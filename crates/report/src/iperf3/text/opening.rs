@@ -101,7 +101,8 @@ fn starting_line(spec: &TestSpec) -> String {
         EndCondition::Blocks(blocks) => format!("{blocks} blocks to send"),
     };
     format!(
-        "Starting Test: protocol: {protocol}, {} streams, {} byte blocks, omitting {} seconds, {end}, tos {}",
+        "Starting Test: protocol: {protocol}, {} streams, {} byte blocks, omitting {} seconds, \
+         {end}, tos {}",
         spec.streams,
         spec.block_len_bytes,
         spec.omit.as_secs(),

@@ -1,4 +1,5 @@
-//! Single lines: the columns iperf3 has used for years and scripts cut apart, trailing blanks included.
+//! Single lines: the columns iperf3 has used for years and scripts cut apart, trailing blanks
+//! included.
 
 use std::ops::Range;
 

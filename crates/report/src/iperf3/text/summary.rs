@@ -50,7 +50,8 @@ impl Test {
         lines
     }
 
-    /// Sender row and receiver row. A server knows only its own, because it reports before the results are exchanged.
+    /// Sender row and receiver row. A server knows only its own, because it reports before the
+    /// results are exchanged.
     fn views(
         &self,
         subject: Subject,
@@ -93,7 +94,8 @@ impl Test {
         late.into_iter().chain(file).collect()
     }
 
-    /// CPU use is shown with the direction this end sends in; with two directions once from each side.
+    /// CPU use is shown with the direction this end sends in; with two directions once from each
+    /// side.
     fn cpu_lines(&self, summary: &Summary, role: StreamRole) -> Vec<String> {
         let (StreamRole::Sender, Some(local)) = (role, summary.cpu_local) else {
             return Vec::new();
@@ -117,7 +119,8 @@ impl Test {
     }
 }
 
-/// Congestion control at the sending and at the receiving end of one direction. With two directions each end is both.
+/// Congestion control at the sending and at the receiving end of one direction. With two directions
+/// each end is both.
 pub(in crate::iperf3) fn congestion(
     summary: &Summary,
     flow: Flow,
