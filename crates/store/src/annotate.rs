@@ -125,7 +125,8 @@ impl Store {
     pub fn set_baseline(&self, name: &str, run: RunId) -> Result<(), StoreError> {
         check_key(name).map_err(|why| StoreError::Label(name.chars().take(80).collect(), why))?;
         let transaction = self.write()?;
-        let statement = "INSERT INTO baseline (name, run) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET run = excluded.run";
+        let statement = "INSERT INTO baseline (name, run) VALUES ($1, $2) ON CONFLICT (name) DO \
+                         UPDATE SET run = excluded.run";
         transaction.execute(statement, &params![name, self.known(run)?])?;
         transaction.commit()
     }

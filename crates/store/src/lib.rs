@@ -1,5 +1,5 @@
-//! History of runs: a SQLite database in the state directory of the user, or a PostgreSQL server that several hosts share
-//! (feature `postgres`).
+//! History of runs: a SQLite database in the state directory of the user, or a PostgreSQL server
+//! that several hosts share (feature `postgres`).
 //!
 //! * [`Place`]: where the database is
 //! * [`Store`]: writes, lists, loads and names runs

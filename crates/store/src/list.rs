@@ -65,8 +65,9 @@ impl Store {
         let (clauses, parameters) = conditions(filter);
         let (order, limit) = (order(filter.sort), limit(filter));
         let query = format!(
-            "SELECT {COLUMNS}, key, value FROM (SELECT id, {COLUMNS} FROM run WHERE {clauses} ORDER BY {order} LIMIT {limit}) \
-             AS listed LEFT JOIN label ON label.run = listed.id ORDER BY {order}, key"
+            "SELECT {COLUMNS}, key, value FROM (SELECT id, {COLUMNS} FROM run WHERE {clauses} \
+             ORDER BY {order} LIMIT {limit}) AS listed LEFT JOIN label ON label.run = listed.id \
+             ORDER BY {order}, key"
         );
         let mut list: Vec<RunRow> = Vec::new();
         self.database.query(&query, &parameters, &mut |row| {
@@ -84,7 +85,8 @@ impl Store {
         Ok(list)
     }
 
-    /// Lists runs with the medians of their primary measure in each direction, of the tests that have it in both.
+    /// Lists runs with the medians of their primary measure in each direction, of the tests that
+    /// have it in both.
     ///
     /// # Errors
     /// What the database reports.
@@ -107,11 +109,11 @@ impl Store {
         parameters: &[Value],
     ) -> Result<HashMap<RunId, (f64, f64)>, StoreError> {
         let query = format!(
-            "SELECT run.run_id, measure.way, measure.value FROM run \
-             JOIN measure ON measure.run = run.id AND measure.name = run.primary_measure \
-             JOIN trial ON trial.run = run.id AND trial.no = measure.trial \
-             WHERE run.id IN ({listed}) AND run.kind IN ('test', 'session') AND trial.state = 'complete' AND is_warm_up = 0 \
-             ORDER BY run.run_id, measure.way, measure.value"
+            "SELECT run.run_id, measure.way, measure.value FROM run JOIN measure ON measure.run = \
+             run.id AND measure.name = run.primary_measure JOIN trial ON trial.run = run.id AND \
+             trial.no = measure.trial WHERE run.id IN ({listed}) AND run.kind IN ('test', \
+             'session') AND trial.state = 'complete' AND is_warm_up = 0 ORDER BY run.run_id, \
+             measure.way, measure.value"
         );
         let values = self.database.all(&query, parameters, way_value)?;
         let mut both_ways = HashMap::new();
@@ -164,8 +166,8 @@ fn middle(values: &[WayValue], way: Way) -> Option<f64> {
 }
 
 impl Store {
-    /// The median of a measure over the complete trials of each run that has it, in the first of these directions that the run
-    /// has. In the order of the runs' ids.
+    /// The median of a measure over the complete trials of each run that has it, in the first of
+    /// these directions that the run has. In the order of the runs' ids.
     ///
     /// # Errors
     /// What the database reports.
@@ -179,9 +181,9 @@ impl Store {
         parameters.push(Value::Text(measure.to_string()));
         let query = format!(
             "SELECT run_id, way, value FROM (SELECT id, run_id FROM run WHERE {clauses}) AS listed \
-             JOIN measure ON measure.run = listed.id \
-             JOIN trial ON trial.run = listed.id AND trial.no = measure.trial \
-             WHERE name = ${} AND trial.state = 'complete' AND is_warm_up = 0 ORDER BY run_id, way, value",
+             JOIN measure ON measure.run = listed.id JOIN trial ON trial.run = listed.id AND \
+             trial.no = measure.trial WHERE name = ${} AND trial.state = 'complete' AND is_warm_up \
+             = 0 ORDER BY run_id, way, value",
             parameters.len()
         );
         let values = self.database.all(&query, &parameters, way_value)?;
@@ -199,8 +201,8 @@ impl Store {
     }
 }
 
-const COLUMNS: &str = "run_id, kind, state, reason, title, started_ms, elapsed_ns, client, server, watch, trials, \
-    primary_measure, primary_value";
+const COLUMNS: &str = "run_id, kind, state, reason, title, started_ms, elapsed_ns, client, server, \
+                       watch, trials, primary_measure, primary_value";
 
 fn conditions(filter: &Filter) -> (String, Vec<Value>) {
     let mut clauses = vec!["TRUE".to_owned()];

@@ -11,8 +11,9 @@ use crate::database::{Row, params};
 use crate::{Filter, Place, RunRow, Store, StoreError, parse_label};
 
 impl Store {
-    /// The runs of a name: an id or its unique end, `last`, `last~2`, `@BASELINE`, `label:KEY=VALUE` (all of them, newest
-    /// first). Runs that are not over have no place in `last`.
+    /// The runs of a name: an id or its unique end, `last`, `last~2`, `@BASELINE`,
+    /// `label:KEY=VALUE` (all of them, newest first). Runs that are not over have no place in
+    /// `last`.
     ///
     /// # Errors
     /// A name of no run, or an end of several ids; both with candidates.
@@ -64,7 +65,8 @@ impl Store {
     }
 
     fn last(&self, back: u32) -> Result<Option<RunId>, StoreError> {
-        let query = "SELECT run_id FROM run WHERE state <> 'running' ORDER BY started_ms DESC, id DESC LIMIT 1 OFFSET $1";
+        let query = "SELECT run_id FROM run WHERE state <> 'running' ORDER BY started_ms DESC, id \
+                     DESC LIMIT 1 OFFSET $1";
         let id: Option<String> = self.database.one(query, &params![back], |row| row.get(0))?;
         id.map(|id| {
             id.parse()

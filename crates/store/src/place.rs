@@ -27,8 +27,8 @@ pub(crate) struct Server {
 }
 
 impl Place {
-    /// The file of `--store`, of `LINERATE_STORE`, or `history.db` in the state directory of the service or of the user.
-    /// `None` where it is `off`.
+    /// The file of `--store`, of `LINERATE_STORE`, or `history.db` in the state directory of the
+    /// service or of the user. `None` where it is `off`.
     ///
     /// # Errors
     /// A URL, or no state directory.
@@ -121,8 +121,9 @@ impl Place {
     }
 }
 
-/// The directory for the state of the service or of the user: `$STATE_DIRECTORY`, `$XDG_STATE_HOME/linerate` or
-/// `~/.local/state/linerate`. It is made where it does not exist, for its owner alone.
+/// The directory for the state of the service or of the user: `$STATE_DIRECTORY`,
+/// `$XDG_STATE_HOME/linerate` or `~/.local/state/linerate`. It is made where it does not exist, for
+/// its owner alone.
 ///
 /// # Errors
 /// Where none is named, it cannot be made, or others may replace files in it.

@@ -13,8 +13,8 @@ use crate::write::row_of;
 use crate::{Store, StoreError};
 
 impl Store {
-    /// The record of a run. A series, a trial's details or facts with a wrong checksum are absent, and a note of the record
-    /// names them.
+    /// The record of a run. A series, a trial's details or facts with a wrong checksum are absent,
+    /// and a note of the record names them.
     ///
     /// # Errors
     /// An unknown run, a damaged document, or what the database reports.
@@ -53,7 +53,8 @@ impl Store {
 
     /// The record without its parts, with the state of the list.
     fn document(&self, row: i64) -> Result<RunRecord, StoreError> {
-        let query = "SELECT size, checksum, blob, state, reason, elapsed_ns FROM run JOIN document ON run = id WHERE id = $1";
+        let query = "SELECT size, checksum, blob, state, reason, elapsed_ns FROM run JOIN document \
+                     ON run = id WHERE id = $1";
         let read = |row: &Row| {
             Ok((
                 Packed::of(row, 0)?,
@@ -89,7 +90,7 @@ impl Store {
         damage: &mut Vec<String>,
     ) -> Result<BTreeMap<String, Fact>, StoreError> {
         let query = "SELECT size, checksum, blob, area FROM host JOIN facts ON key = facts_key \
-            WHERE run = $1 AND position = $2 ORDER BY area";
+                     WHERE run = $1 AND position = $2 ORDER BY area";
         let mut all = BTreeMap::new();
         self.database
             .query(query, &params![row, position], &mut |row| {
@@ -112,8 +113,8 @@ impl Store {
         trials: &mut Vec<Trial>,
         damage: &mut Vec<String>,
     ) -> Result<(), StoreError> {
-        let query = "SELECT size, checksum, detail, no, repeat, state, reason, is_warm_up, factors, flags, started_ns, elapsed_ns \
-            FROM trial WHERE run = $1 ORDER BY no";
+        let query = "SELECT size, checksum, detail, no, repeat, state, reason, is_warm_up, \
+                     factors, flags, started_ns, elapsed_ns FROM trial WHERE run = $1 ORDER BY no";
         self.database.query(query, &params![row], &mut |found| {
             let no: u32 = found.get(3)?;
             let json = |column: usize| found.get::<String>(column);
@@ -144,7 +145,8 @@ impl Store {
 
     /// The measures of a trial. Names of a newer version are passed over.
     fn measures(&self, row: i64, no: u32) -> Result<Vec<Measure>, StoreError> {
-        let query = "SELECT name, way, value, n, is_lower_bound FROM measure WHERE run = $1 AND trial = $2 ORDER BY position";
+        let query = "SELECT name, way, value, n, is_lower_bound FROM measure WHERE run = $1 AND \
+                     trial = $2 ORDER BY position";
         let mut measures = Vec::new();
         self.database
             .query(query, &params![row, no], &mut |found| {
@@ -166,8 +168,8 @@ impl Store {
         no: u32,
         damage: &mut Vec<String>,
     ) -> Result<Vec<Series>, StoreError> {
-        let query = "SELECT size, checksum, blob, names, of, way, is_thinned, n, t0_ns, step_ns FROM series \
-            WHERE run = $1 AND trial = $2 ORDER BY position";
+        let query = "SELECT size, checksum, blob, names, of, way, is_thinned, n, t0_ns, step_ns \
+                     FROM series WHERE run = $1 AND trial = $2 ORDER BY position";
         let mut all = Vec::new();
         self.database
             .query(query, &params![row, no], &mut |found| {

@@ -1,4 +1,5 @@
-//! The writer thread of a process: a run never waits for its record, and no failure of the store changes its result.
+//! The writer thread of a process: a run never waits for its record, and no failure of the store
+//! changes its result.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -16,10 +17,12 @@ const QUEUE: usize = 256;
 /// How often the space of the store is determined.
 const SIZE_EVERY: Duration = Duration::from_secs(10);
 
-/// The trials of a record that are not kept in it: each call begins at the first one. A run of many hosts has a hundred thousand.
+/// The trials of a record that are not kept in it: each call begins at the first one. A run of many
+/// hosts has a hundred thousand.
 pub type Trials = Box<dyn Fn() -> Box<dyn Iterator<Item = Trial>> + Send>;
 
-/// Writes the runs of a process in a thread of its own. The thread opens the store when the first run begins.
+/// Writes the runs of a process in a thread of its own. The thread opens the store when the first
+/// run begins.
 #[derive(Debug)]
 pub struct Recorder {
     queue: SyncSender<Job>,
@@ -118,7 +121,8 @@ impl Recorder {
         }
     }
 
-    /// As [`Self::finish`], for a server: never waits. A record that finds the queue full is lost and counted.
+    /// As [`Self::finish`], for a server: never waits. A record that finds the queue full is lost
+    /// and counted.
     pub fn offer(&self, record: RunRecord) {
         match self.try_send(Job::Finish(Box::new(record))) {
             Ok(()) => {}
@@ -262,8 +266,8 @@ impl Writer {
         }
     }
 
-    /// Runs an operation on the store, which is opened when it is not. After a lock that lasted, the next operation does not
-    /// wait again.
+    /// Runs an operation on the store, which is opened when it is not. After a lock that lasted,
+    /// the next operation does not wait again.
     fn write<T>(
         &mut self,
         operation: impl Fn(&Store) -> Result<T, StoreError>,
@@ -287,7 +291,8 @@ impl Writer {
         result
     }
 
-    /// The store. An attempt that fails is not repeated for as long as it took, so that the queue is emptied meanwhile.
+    /// The store. An attempt that fails is not repeated for as long as it took, so that the queue
+    /// is emptied meanwhile.
     fn opened(&mut self) -> Result<&Store, StoreError> {
         if self.store.is_none() {
             let begin = Instant::now();

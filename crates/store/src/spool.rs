@@ -51,7 +51,8 @@ pub(crate) fn files(place: &Place) -> Vec<PathBuf> {
 }
 
 impl Store {
-    /// Takes in the records of the spool and returns their number. What cannot be read stays; a check names it.
+    /// Takes in the records of the spool and returns their number. What cannot be read stays; a
+    /// check names it.
     ///
     /// # Errors
     /// What the database reports; the rest stays in the spool.

@@ -18,11 +18,12 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a database for writing, and creates it where there is none. Runs whose process ended without a result become
-    /// `ended`.
+    /// Opens a database for writing, and creates it where there is none. Runs whose process ended
+    /// without a result become `ended`.
     ///
     /// # Errors
-    /// A file that is no database of this program or of a newer version; it is not touched. Anything the database reports.
+    /// A file that is no database of this program or of a newer version; it is not touched.
+    /// Anything the database reports.
     pub fn open(place: &Place) -> Result<Self, StoreError> {
         Ok(Self::open_counting(place)?.0)
     }

@@ -1,4 +1,5 @@
-//! Files that are written under another name first, and what processes that were killed left of them.
+//! Files that are written under another name first, and what processes that were killed left of
+//! them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,8 @@ pub(crate) fn name(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Removes files with such names whose process has ended: those of the database and of records in the spool.
+/// Removes files with such names whose process has ended: those of the database and of records in
+/// the spool.
 pub(crate) fn remove_left(place: &Place) {
     let database = place
         .path()

@@ -31,7 +31,8 @@ impl Store {
         self.put(record)
     }
 
-    /// Adds trials that ended together to a run that began. A trial whose number is known is not written again.
+    /// Adds trials that ended together to a run that began. A trial whose number is known is not
+    /// written again.
     ///
     /// # Errors
     /// An unknown run, or what the database reports; nothing is written then.
@@ -103,15 +104,16 @@ impl Store {
         .transpose()
     }
 
-    /// Writes a run unless it, or another one of the same imported document, is there. A run of the same document that was
-    /// cut off earlier is replaced.
+    /// Writes a run unless it, or another one of the same imported document, is there. A run of the
+    /// same document that was cut off earlier is replaced.
     ///
     /// # Errors
     /// What the database reports; nothing is written then.
     pub fn save(&self, record: &RunRecord) -> Result<Saved, StoreError> {
         let transaction = self.write()?;
-        let query = "SELECT run_id, source_key IS NOT DISTINCT FROM $1 AND (elapsed_ns < $2 OR state = 'partial' AND $3 = 1) \
-            FROM run WHERE source_key = $1 OR run_id = $4 AND state <> 'running'";
+        let query = "SELECT run_id, source_key IS NOT DISTINCT FROM $1 AND (elapsed_ns < $2 OR \
+                     state = 'partial' AND $3 = 1) FROM run WHERE source_key = $1 OR run_id = $4 \
+                     AND state <> 'running'";
         let (key, is_whole) = (source_key(record), record.state != RunState::Partial);
         let known = params![
             &key,
@@ -146,7 +148,8 @@ impl Store {
         transaction.commit()
     }
 
-    /// Runs whose process ended while it wrote them keep their trials and become [`RunState::Ended`].
+    /// Runs whose process ended while it wrote them keep their trials and become
+    /// [`RunState::Ended`].
     pub(crate) fn mark_ended(&self) -> Result<(), StoreError> {
         if self.orphans()?.is_empty() {
             return Ok(());
@@ -201,8 +204,9 @@ fn put(database: &dyn Database, record: &RunRecord) -> Result<i64, StoreError> {
     let row = put_row(database, record)?;
     let document = Packed::json(&without_parts(record));
     database.execute(
-        "INSERT INTO document (run, size, checksum, blob) VALUES ($1, $2, $3, $4) ON CONFLICT (run) DO UPDATE SET \
-            size = excluded.size, checksum = excluded.checksum, blob = excluded.blob",
+        "INSERT INTO document (run, size, checksum, blob) VALUES ($1, $2, $3, $4) ON CONFLICT \
+         (run) DO UPDATE SET size = excluded.size, checksum = excluded.checksum, blob = \
+         excluded.blob",
         &params![row, document.size, document.checksum, document.blob],
     )?;
     for (position, host) in (0_i64..).zip(&record.hosts) {
@@ -223,8 +227,8 @@ pub(crate) fn put_label(
     key: &str,
     value: &str,
 ) -> Result<usize, StoreError> {
-    let statement = "INSERT INTO label (run, key, value) VALUES ($1, $2, $3) \
-        ON CONFLICT (run, key) DO UPDATE SET value = excluded.value";
+    let statement = "INSERT INTO label (run, key, value) VALUES ($1, $2, $3) ON CONFLICT (run, \
+                     key) DO UPDATE SET value = excluded.value";
     database.execute(statement, &params![row, key, value])
 }
 
@@ -235,16 +239,20 @@ pub(crate) fn put_row(database: &dyn Database, record: &RunRecord) -> Result<i64
         .map(|finding| finding.severity as i64)
         .max();
     let (measure, value) = record.primary().unzip();
-    let statement = "INSERT INTO run (run_id, kind, state, reason, title, started_ms, elapsed_ns, tool, version, path_key, spec_key, \
-            client, server, watch, source_key, severity, trials, primary_measure, primary_value, owner) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) \
-        ON CONFLICT (run_id) DO UPDATE SET kind = excluded.kind, state = excluded.state, reason = excluded.reason, \
-            title = excluded.title, started_ms = excluded.started_ms, elapsed_ns = excluded.elapsed_ns, tool = excluded.tool, \
-            version = excluded.version, path_key = excluded.path_key, spec_key = excluded.spec_key, client = excluded.client, \
-            server = excluded.server, watch = excluded.watch, source_key = excluded.source_key, severity = excluded.severity, \
-            trials = CASE WHEN run.trials > excluded.trials THEN run.trials ELSE excluded.trials END, primary_measure = excluded.primary_measure, \
-            primary_value = excluded.primary_value, owner = excluded.owner \
-        RETURNING id";
+    let statement = "INSERT INTO run (run_id, kind, state, reason, title, started_ms, elapsed_ns, \
+                     tool, version, path_key, spec_key, client, server, watch, source_key, \
+                     severity, trials, primary_measure, primary_value, owner) VALUES ($1, $2, $3, \
+                     $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, \
+                     $20) ON CONFLICT (run_id) DO UPDATE SET kind = excluded.kind, state = \
+                     excluded.state, reason = excluded.reason, title = excluded.title, started_ms \
+                     = excluded.started_ms, elapsed_ns = excluded.elapsed_ns, tool = \
+                     excluded.tool, version = excluded.version, path_key = excluded.path_key, \
+                     spec_key = excluded.spec_key, client = excluded.client, server = \
+                     excluded.server, watch = excluded.watch, source_key = excluded.source_key, \
+                     severity = excluded.severity, trials = CASE WHEN run.trials > excluded.trials \
+                     THEN run.trials ELSE excluded.trials END, primary_measure = \
+                     excluded.primary_measure, primary_value = excluded.primary_value, owner = \
+                     excluded.owner RETURNING id";
     let row = database.one(
         statement,
         &params![
@@ -294,7 +302,8 @@ fn without_parts(record: &RunRecord) -> RunRecord {
     rest
 }
 
-/// Stores the facts of a host by area, the first word of their keys: most areas do not change from run to run.
+/// Stores the facts of a host by area, the first word of their keys: most areas do not change from
+/// run to run.
 fn put_facts(
     database: &dyn Database,
     row: i64,
@@ -321,11 +330,13 @@ fn put_facts(
             .collect();
         let packed = Packed::new(&json);
         database.execute(
-            "INSERT INTO facts (key, size, checksum, blob) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+            "INSERT INTO facts (key, size, checksum, blob) VALUES ($1, $2, $3, $4) ON CONFLICT DO \
+             NOTHING",
             &params![&key, packed.size, packed.checksum, packed.blob],
         )?;
         database.execute(
-            "INSERT INTO host (run, position, role, name, area, facts_key) VALUES ($1, $2, $3, $4, $5, $6)",
+            "INSERT INTO host (run, position, role, name, area, facts_key) VALUES ($1, $2, $3, $4, \
+             $5, $6)",
             &params![row, position, &host.role, &host.name, area, key],
         )?;
     }
@@ -337,9 +348,9 @@ fn put_trial(database: &dyn Database, row: i64, trial: &Trial) -> Result<(), Sto
     let factors = serde_json::to_string(&trial.factors).expect("a map of texts");
     let flags = serde_json::to_string(&trial.flags).expect("a list of texts");
     let added = database.execute(
-        "INSERT INTO trial (run, no, repeat, state, reason, is_warm_up, factors, flags, started_ns, elapsed_ns, \
-            size, checksum, detail) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) \
-            ON CONFLICT DO NOTHING",
+        "INSERT INTO trial (run, no, repeat, state, reason, is_warm_up, factors, flags, \
+         started_ns, elapsed_ns, size, checksum, detail) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, \
+         $9, $10, $11, $12, $13) ON CONFLICT DO NOTHING",
         &params![
             row,
             trial.no,
@@ -370,8 +381,8 @@ pub(crate) fn put_measures(
     no: u32,
     measures: &[Measure],
 ) -> Result<(), StoreError> {
-    let statement = "INSERT INTO measure (run, trial, position, name, way, value, n, is_lower_bound) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    let statement = "INSERT INTO measure (run, trial, position, name, way, value, n, \
+                     is_lower_bound) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
     for (position, measure) in (0_i64..)
         .zip(measures)
         .filter(|(_, measure)| measure.value.is_finite())
@@ -392,8 +403,9 @@ pub(crate) fn put_measures(
 }
 
 fn put_series(database: &dyn Database, row: i64, trial: &Trial) -> Result<(), StoreError> {
-    let statement = "INSERT INTO series (run, trial, position, names, of, way, is_thinned, n, t0_ns, step_ns, size, \
-        checksum, blob) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+    let statement = "INSERT INTO series (run, trial, position, names, of, way, is_thinned, n, \
+                     t0_ns, step_ns, size, checksum, blob) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, \
+                     $9, $10, $11, $12, $13)";
     for (position, group) in (0_i64..).zip(series::groups(&trial.series)) {
         let values = params![
             row,

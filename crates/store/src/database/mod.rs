@@ -1,7 +1,7 @@
 //! What a history needs of its database.
 //!
-//! Every statement has one text for all databases. Its parameters `$1…` appear in ascending order: SQLite numbers them in
-//! the order of their first appearance.
+//! Every statement has one text for all databases. Its parameters `$1…` appear in ascending order:
+//! SQLite numbers them in the order of their first appearance.
 
 mod value;
 

@@ -1,4 +1,5 @@
-//! Neighbouring series of one stream with the same times, as one value: times first, then one column per series.
+//! Neighbouring series of one stream with the same times, as one value: times first, then one
+//! column per series.
 
 use linerate_model::record::{Series, SeriesOf, Times, Way};
 
@@ -105,7 +106,8 @@ impl Group {
 const ALL_PRESENT: u8 = 1;
 const INTEGERS: u8 = 2;
 
-/// A byte of properties, a bit for each value that is present unless all are, and the values: integers as differences.
+/// A byte of properties, a bit for each value that is present unless all are, and the values:
+/// integers as differences.
 fn put_column(bytes: &mut Vec<u8>, values: &[Option<f64>]) {
     // JSON has no other numbers.
     let finite: Vec<Option<f64>> = values

@@ -18,7 +18,8 @@ use crate::place::Server;
 /// Where Debian's server has its socket.
 const SOCKET_DIRECTORY: &str = "/var/run/postgresql";
 
-/// Connects: with TLS and a verified certificate, unless the server is on this host or `sslmode=disable` is set.
+/// Connects: with TLS and a verified certificate, unless the server is on this host or
+/// `sslmode=disable` is set.
 pub(super) fn connect(server: &Server) -> Result<Client, StoreError> {
     let failed = |why: String| StoreError::Server {
         place: server.to_string(),
@@ -110,7 +111,8 @@ fn password(config: &Config) -> Option<String> {
     })
 }
 
-/// The first line that fits: `host:port:database:user:password`, `*` for any, `\` before a colon or a backslash.
+/// The first line that fits: `host:port:database:user:password`, `*` for any, `\` before a colon or
+/// a backslash.
 fn of_file(text: &str, wanted: &[&str; 4]) -> Option<String> {
     text.lines()
         .filter(|line| !line.starts_with('#'))
@@ -148,7 +150,8 @@ mod tests {
 
     #[test]
     fn the_first_line_of_a_password_file_that_fits_has_the_password() {
-        let text = "# host:port:db:user:x\ndb:5432:runs:me:one\n*:*:runs:me:t\\:w\\\\o\nshort:line\n*:*:*:*:three:3\n";
+        let text = "# \
+                    host:port:db:user:x\ndb:5432:runs:me:one\n*:*:runs:me:t\\:w\\\\o\nshort:line\n*:*:*:*:three:3\n";
         let password = |wanted| of_file(text, &wanted);
         assert_eq!(
             password(["db", "5432", "runs", "me"]).as_deref(),

@@ -160,8 +160,8 @@ impl Database for Postgres {
     }
 
     fn size_bytes(&self) -> Result<u64, StoreError> {
-        let query = "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class \
-            WHERE relnamespace = 'linerate'::regnamespace AND relkind = 'r'";
+        let query = "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class WHERE \
+                     relnamespace = 'linerate'::regnamespace AND relkind = 'r'";
         let database: &dyn Database = self;
         let size: Option<i64> = database.one(query, &[], |row| row.get(0))?;
         Ok(size.unwrap_or(0).cast_unsigned())

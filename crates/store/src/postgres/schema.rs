@@ -52,9 +52,10 @@ fn check_version(postgres: &Postgres) -> Result<i64, StoreError> {
 /// 0 where there are no tables.
 fn version(postgres: &Postgres) -> Result<i64, StoreError> {
     let database: &dyn Database = postgres;
-    // Looked up in the catalog: unlike `to_regclass`, it shows what another process created since the transaction began.
+    // Looked up in the catalog: unlike `to_regclass`, it shows what another process created since
+    // the transaction began.
     let tables = "SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
-        WHERE nspname = 'linerate' AND relname = 'meta'";
+                  WHERE nspname = 'linerate' AND relname = 'meta'";
     if database.one(tables, &[], |_| Ok(()))?.is_none() {
         return Ok(0);
     }
@@ -93,7 +94,8 @@ fn migrate(postgres: &Postgres) -> Result<(), StoreError> {
             });
         postgres.batch(&text)?;
     }
-    let statement = "INSERT INTO meta (key, value) VALUES ('schema', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+    let statement = "INSERT INTO meta (key, value) VALUES ('schema', $1) ON CONFLICT (key) DO \
+                     UPDATE SET value = excluded.value";
     transaction.execute(statement, &params![known.to_string()])?;
     transaction.commit()
 }

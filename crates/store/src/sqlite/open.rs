@@ -135,7 +135,8 @@ pub(crate) fn open_damaged(place: &Place) -> Result<Sqlite, StoreError> {
 /// Creates an empty database under another name first: another process sees all of it or nothing.
 fn create(path: &Path) -> Result<(), StoreError> {
     match create_once(path) {
-        // A process of another container, to which this one is not known, may have removed the file.
+        // A process of another container, to which this one is not known, may have removed the
+        // file.
         Err(StoreError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             create_once(path)
         }

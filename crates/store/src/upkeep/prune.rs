@@ -35,7 +35,8 @@ impl Default for Keep {
 impl std::str::FromStr for Keep {
     type Err = String;
 
-    /// `points=14d,runs=13mo`; what is not named keeps its default. Units are `d`, `w`, `mo` (30 days) and `y`.
+    /// `points=14d,runs=13mo`; what is not named keeps its default. Units are `d`, `w`, `mo` (30
+    /// days) and `y`.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut keep = Self::default();
         for part in text.split(',') {
@@ -66,12 +67,14 @@ fn days(age: &str) -> Option<u64> {
     age[..digits].parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// Runs that stay whole: baselines, those with the label `keep`, those with a finding of severity high or above.
-const STAYS: &str = "(id IN (SELECT run FROM baseline) OR id IN (SELECT run FROM label WHERE key = 'keep') \
-    OR coalesce(severity, 0) >= 3 OR state = 'running')";
+/// Runs that stay whole: baselines, those with the label `keep`, those with a finding of severity
+/// high or above.
+const STAYS: &str = "(id IN (SELECT run FROM baseline) OR id IN (SELECT run FROM label WHERE key = \
+                     'keep') OR coalesce(severity, 0) >= 3 OR state = 'running')";
 
 impl Store {
-    /// Removes series and runs that are older than they must be kept at a time in ms since 1970. A dry run only counts.
+    /// Removes series and runs that are older than they must be kept at a time in ms since 1970. A
+    /// dry run only counts.
     ///
     /// # Errors
     /// What the database reports; nothing is removed then.

@@ -9,7 +9,8 @@ use crate::write::{put_measures, put_row, row_of};
 use crate::{Filter, Store, StoreError};
 
 impl Store {
-    /// Computes the measures of every throughput test anew and returns the number of trials where they differ.
+    /// Computes the measures of every throughput test anew and returns the number of trials where
+    /// they differ.
     ///
     /// # Errors
     /// What the database reports; runs before that have their new measures.
@@ -52,7 +53,8 @@ impl Store {
     }
 }
 
-/// The measures of a throughput test by the present definitions; `None` for what cannot be played back.
+/// The measures of a throughput test by the present definitions; `None` for what cannot be played
+/// back.
 fn measures(trial: &Trial) -> Option<Vec<Measure>> {
     let Some(Detail::Test(test)) = &trial.detail else {
         return None;

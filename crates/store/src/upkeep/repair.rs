@@ -20,10 +20,12 @@ pub struct Repaired {
     pub set_aside: PathBuf,
 }
 
-/// Copies every run that can be read into a new database, which takes the place of the old one. The old one is kept.
+/// Copies every run that can be read into a new database, which takes the place of the old one. The
+/// old one is kept.
 ///
 /// # Errors
-/// A file that is no database of this program, one that another process writes, or nothing that can be read.
+/// A file that is no database of this program, one that another process writes, or nothing that can
+/// be read.
 pub fn repair(place: &Place) -> Result<Repaired, StoreError> {
     if place.server().is_some() {
         let text = format!("{place}: repair reads a file; restore a backup of the server");
@@ -93,8 +95,8 @@ fn copy_baselines(old: &Store, new: &Store) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Every row that any table or index still names, and those between: a damaged page hides its neighbours from a scan, not
-/// from a search by key.
+/// Every row that any table or index still names, and those between: a damaged page hides its
+/// neighbours from a scan, not from a search by key.
 fn rows(old: &dyn Database) -> BTreeSet<i64> {
     let scans = [
         "SELECT id FROM run NOT INDEXED ORDER BY id",

@@ -1,4 +1,5 @@
-//! Goal: what a process that was killed left beside the database is removed. Method: files with the names that such processes use.
+//! Goal: what a process that was killed left beside the database is removed. Method: files with the
+//! names that such processes use.
 
 use std::fs;
 use std::path::{Path, PathBuf};

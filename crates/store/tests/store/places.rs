@@ -1,4 +1,5 @@
-//! Where tests keep their store: in a file, or in a new database of the server that `TEST_SERVER` names.
+//! Where tests keep their store: in a file, or in a new database of the server that `TEST_SERVER`
+//! names.
 
 use std::env;
 use std::ops::Deref;

@@ -1,4 +1,5 @@
-//! The same store on a PostgreSQL server. The tests start one of their own, with its data in a temporary directory.
+//! The same store on a PostgreSQL server. The tests start one of their own, with its data in a
+//! temporary directory.
 
 use std::env;
 use std::fs;
@@ -341,7 +342,10 @@ fn a_recorder_reaches_a_server_again_that_ended_its_connection() {
     let recorder = Recorder::new(place.clone());
     recorder.finish(run(1, 1));
     crate::processes::until(|| recorder.recorded().stored == 1);
-    cluster.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'linerate'");
+    cluster.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = \
+         'linerate'",
+    );
     recorder.finish(run(2, 1));
     recorder.finish(run(3, 1));
     let recorded = recorder.close();
