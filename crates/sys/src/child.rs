@@ -1,4 +1,5 @@
-//! Processes that belong together: the end of a child with its parent, and pipes between them that never block.
+//! Processes that belong together: the end of a child with its parent, and pipes between them that
+//! never block.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::parent_id;
@@ -6,10 +7,12 @@ use std::os::unix::process::parent_id;
 use crate::error::{During, Result};
 use crate::syscall::syscall;
 
-/// From now on the kernel ends this process with `SIGKILL` when the thread that started it ends (`PR_SET_PDEATHSIG`,
-/// PR_SET_PDEATHSIG(2const)). `false` when the parent has ended before: nothing will be sent, so the caller should end.
+/// From now on the kernel ends this process with `SIGKILL` when the thread that started it ends
+/// (`PR_SET_PDEATHSIG`, PR_SET_PDEATHSIG(2const)). `false` when the parent has ended before:
+/// nothing will be sent, so the caller should end.
 ///
-/// A parent that ended before this call began is not noticed. An inherited pipe to it is at its end then.
+/// A parent that ended before this call began is not noticed. An inherited pipe to it is at its end
+/// then.
 ///
 /// # Errors
 /// The operating system's.
@@ -22,8 +25,8 @@ pub fn die_with_parent() -> Result<bool> {
     Ok(parent_id() == parent)
 }
 
-/// Reads and writes of this open file fail with `WouldBlock` instead of waiting (`O_NONBLOCK`, fcntl(2)). All descriptors of the
-/// open file are affected, also those of other processes.
+/// Reads and writes of this open file fail with `WouldBlock` instead of waiting (`O_NONBLOCK`,
+/// fcntl(2)). All descriptors of the open file are affected, also those of other processes.
 ///
 /// # Errors
 /// The operating system's.

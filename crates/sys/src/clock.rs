@@ -9,7 +9,8 @@ use crate::syscall::syscall;
 
 pub use identity::{boot_id, realtime_error_max_ns, realtime_offset_ns};
 
-/// Nanoseconds of the monotonic clock (`CLOCK_MONOTONIC`, clock_gettime(2)): since an arbitrary start, never back.
+/// Nanoseconds of the monotonic clock (`CLOCK_MONOTONIC`, clock_gettime(2)): since an arbitrary
+/// start, never back.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     let mut now = libc::timespec {
@@ -80,14 +81,15 @@ impl ThreadCpuClock {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        // SAFETY: `used` is writable during the call; a clock of a thread that has ended is an error, no more.
+        // SAFETY: `used` is writable during the call; a clock of a thread that has ended is an
+        // error, no more.
         let result = unsafe { libc::clock_gettime(self.0, &raw mut used) };
         (result == 0).then(|| ns(used))
     }
 }
 
-/// How far the wall clock (`CLOCK_REALTIME`) is ahead of the monotonic one. Both run at the same speed, slewed together,
-/// so it only changes when the wall clock is set.
+/// How far the wall clock (`CLOCK_REALTIME`) is ahead of the monotonic one. Both run at the same
+/// speed, slewed together, so it only changes when the wall clock is set.
 #[derive(Debug, Clone, Copy)]
 pub struct RealtimeOffset {
     offset_ns: i64,
@@ -104,8 +106,8 @@ impl RealtimeOffset {
         closest.unwrap_or_else(Self::reading)
     }
 
-    /// Follows a wall clock that was set. An offset that a new reading does not contradict stays as it is, so that times
-    /// converted before and after have exact differences.
+    /// Follows a wall clock that was set. An offset that a new reading does not contradict stays as
+    /// it is, so that times converted before and after have exact differences.
     pub fn refresh(&mut self) {
         let now = Self::reading();
         if now.offset_ns.abs_diff(self.offset_ns) > now.error_ns.saturating_add(self.error_ns) {
@@ -142,8 +144,9 @@ impl RealtimeOffset {
 /// Readings of which one is rarely disturbed by other threads.
 const READINGS: usize = 5;
 
-/// Lets this thread's sleeps end up to `slack_ns` late, so that the kernel may bundle wake-ups (`PR_SET_TIMERSLACK`,
-/// prctl(2), Linux 2.6.28). Linux starts threads with 50000; 1 is as exact as it gets, 0 restores the default.
+/// Lets this thread's sleeps end up to `slack_ns` late, so that the kernel may bundle wake-ups
+/// (`PR_SET_TIMERSLACK`, prctl(2), Linux 2.6.28). Linux starts threads with 50000; 1 is as exact as
+/// it gets, 0 restores the default.
 ///
 /// # Errors
 /// The operating system's.
@@ -155,8 +158,8 @@ pub fn set_timer_slack_ns(slack_ns: u64) -> Result<()> {
     Ok(())
 }
 
-/// Sleeps until [`monotonic_ns`] reaches `deadline_ns`, at once when it has passed (clock_nanosleep(2)). Signal handlers
-/// do not shorten the sleep.
+/// Sleeps until [`monotonic_ns`] reaches `deadline_ns`, at once when it has passed
+/// (clock_nanosleep(2)). Signal handlers do not shorten the sleep.
 pub fn sleep_until_ns(deadline_ns: u64) {
     let deadline = timespec(deadline_ns);
     // SAFETY: the deadline outlives the call; with an absolute one the remainder may be null.

@@ -31,7 +31,8 @@ pub fn thread_time() -> CpuTime {
     usage(libc::RUSAGE_THREAD)
 }
 
-/// CPU time of all threads of any process so far, those that ended included, in nanoseconds (clock_getcpuclockid(3)).
+/// CPU time of all threads of any process so far, those that ended included, in nanoseconds
+/// (clock_getcpuclockid(3)).
 ///
 /// # Errors
 /// The operating system's; `ESRCH` for a process that does not exist.
@@ -71,7 +72,8 @@ fn duration(time: libc::timeval) -> Duration {
         + Duration::from_micros(us.into())
 }
 
-/// Confines every thread of the process to one CPU; threads to come inherit it (sched_setaffinity(2)).
+/// Confines every thread of the process to one CPU; threads to come inherit it
+/// (sched_setaffinity(2)).
 ///
 /// # Errors
 /// The operating system's; `EINVAL` for a CPU that does not exist or is forbidden to us.
@@ -99,7 +101,8 @@ pub struct Affinity {
 /// The operating system's.
 pub fn affinity() -> Result<Affinity> {
     let mut mask = [0; MASK_WORDS];
-    // SAFETY: the mask is as long as its size and writable; the call takes any length that holds all CPUs.
+    // SAFETY: the mask is as long as its size and writable; the call takes any length that holds
+    // all CPUs.
     syscall(unsafe {
         libc::sched_getaffinity(CALLING_THREAD, MASK_BYTES, mask.as_mut_ptr().cast())
     })
@@ -157,8 +160,8 @@ pub fn online_cpus() -> usize {
     affinity().map_or(1, |affinity| affinity.count().max(1))
 }
 
-/// How long the CPUs that the calling thread may run on were idle so far, together: idle or waiting for I/O, in ticks of 10 ms
-/// (`/proc/stat`, proc_stat(5)).
+/// How long the CPUs that the calling thread may run on were idle so far, together: idle or waiting
+/// for I/O, in ticks of 10 ms (`/proc/stat`, proc_stat(5)).
 ///
 /// # Errors
 /// The operating system's.
@@ -221,7 +224,8 @@ fn single(cpu: usize) -> Mask {
     mask
 }
 
-/// One bit per CPU. The C library's type ends at 1024 CPUs, and a kernel built for more refuses so short a mask.
+/// One bit per CPU. The C library's type ends at 1024 CPUs, and a kernel built for more refuses so
+/// short a mask.
 type Mask = [u64; MASK_WORDS];
 
 const MASK_WORDS: usize = 128;

@@ -1,7 +1,8 @@
 //! Texts of error numbers, as in glibc.
 //!
-//! A table rather than `strerror(3)`: reports must read the same from a binary linked with musl, whose wording differs
-//! ("Address in use", "Operation timed out"), and a table needs no locale, no buffer and no lock.
+//! A table rather than `strerror(3)`: reports must read the same from a binary linked with musl,
+//! whose wording differs ("Address in use", "Operation timed out"), and a table needs no locale, no
+//! buffer and no lock.
 
 use libc::c_int;
 
@@ -22,7 +23,8 @@ fn lookup(table: &[(c_int, &'static str)], number: c_int) -> Option<&'static str
         .map(|(_, text)| *text)
 }
 
-/// `EAI_*` codes. The numbers are those of Linux C libraries; musl leaves out names for some of them.
+/// `EAI_*` codes. The numbers are those of Linux C libraries; musl leaves out names for some of
+/// them.
 const RESOLVER: &[(c_int, &str)] = &[
     (-1, "Bad value for ai_flags"),
     (-2, "Name or service not known"),
@@ -194,7 +196,8 @@ mod tests {
     #[test]
     fn every_errno_text_is_the_c_librarys() {
         for (errno, text) in ERRNO {
-            // SAFETY: strerror returns a NUL-terminated string that stays valid until the next call in this thread.
+            // SAFETY: strerror returns a NUL-terminated string that stays valid until the next call
+            // in this thread.
             let expected = unsafe { CStr::from_ptr(libc::strerror(*errno)) };
             assert_eq!(expected.to_str(), Ok(*text), "errno {errno}");
         }

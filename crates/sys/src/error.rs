@@ -13,7 +13,8 @@ pub type Result<T, E = OsError> = std::result::Result<T, E>;
 /// Displays as `connect 10.0.0.2:5201: Connection refused`.
 #[derive(Debug)]
 pub struct OsError {
-    /// What was tried: the system call, with the option's name where it is one (`setsockopt TCP_CONGESTION`).
+    /// What was tried: the system call, with the option's name where it is one
+    /// (`setsockopt TCP_CONGESTION`).
     pub operation: &'static str,
     /// What it was tried on: an address, a value, a file. Empty when the operation alone is enough.
     pub object: String,
@@ -43,7 +44,8 @@ impl OsError {
         io_text(&self.source)
     }
 
-    /// Whether this kernel or this kind of socket lacks the feature, as opposed to refusing the value or the user.
+    /// Whether this kernel or this kind of socket lacks the feature, as opposed to refusing the
+    /// value or the user.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         self.errno().is_some_and(is_unsupported_errno)
@@ -75,7 +77,8 @@ pub fn strerror(errno: i32) -> String {
     errno_text::errno_text(errno).map_or_else(|| format!("Unknown error {errno}"), str::to_owned)
 }
 
-/// Text of an I/O error as `strerror(3)` gives it; errors that are not the kernel's keep their own text.
+/// Text of an I/O error as `strerror(3)` gives it; errors that are not the kernel's keep their own
+/// text.
 #[must_use]
 pub fn io_text(error: &io::Error) -> String {
     error

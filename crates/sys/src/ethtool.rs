@@ -1,5 +1,5 @@
-//! What ethtool answers by ioctl only: the driver's name, its private counters, and how it spreads packets over queues on
-//! kernels whose netlink lacks it (`linux/ethtool.h`, `netdevice(7)`).
+//! What ethtool answers by ioctl only: the driver's name, its private counters, and how it spreads
+//! packets over queues on kernels whose netlink lacks it (`linux/ethtool.h`, `netdevice(7)`).
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -75,7 +75,8 @@ impl Ethtool {
     /// # Errors
     /// `EOPNOTSUPP` where there is no driver, as for `lo`; `ENODEV` for an unknown interface.
     pub fn driver_info(&self, device: &str) -> Result<DriverInfo> {
-        // Command, five texts of 32 bytes, 12 reserved bytes, five numbers (`struct ethtool_drvinfo`).
+        // Command, five texts of 32 bytes, 12 reserved bytes, five numbers
+        // (`struct ethtool_drvinfo`).
         let mut buffer = vec![0_u8; 196];
         put(&mut buffer, 0, GET_DRIVER_INFO);
         self.ask(device, &mut buffer, "ETHTOOL_GDRVINFO")?;
@@ -88,7 +89,8 @@ impl Ethtool {
         })
     }
 
-    /// Reads the private counters of a driver with their names (`ETHTOOL_GSTATS`). Names may repeat.
+    /// Reads the private counters of a driver with their names (`ETHTOOL_GSTATS`). Names may
+    /// repeat.
     ///
     /// # Errors
     /// `EOPNOTSUPP` where the driver has none.
@@ -131,7 +133,8 @@ impl Ethtool {
         let (buckets, key_bytes) = (size(8, BUCKETS_MAX), size(12, KEY_BYTES_MAX));
         let mut whole = vec![0_u8; HASH_HEADER_BYTES + buckets * 4 + key_bytes];
         put(&mut whole, 0, GET_RX_HASH);
-        // The kernel refuses sizes that are not its own, so it cannot write more than was requested.
+        // The kernel refuses sizes that are not its own, so it cannot write more than was
+        // requested.
         put(&mut whole, 8, u32::try_from(buckets).unwrap_or(0));
         put(&mut whole, 12, u32::try_from(key_bytes).unwrap_or(0));
         self.ask(device, &mut whole, OPERATION)?;
@@ -152,8 +155,8 @@ impl Ethtool {
         self.flow_question(device, GET_RX_RINGS, 0, "ETHTOOL_GRXRINGS")
     }
 
-    /// Queries which parts of a packet of a flow type (`TCP_V4_FLOW` is 1, `UDP_V4_FLOW` 2) go into the hash
-    /// (`ETHTOOL_GRXFH`): the bits of `RXH_*`.
+    /// Queries which parts of a packet of a flow type (`TCP_V4_FLOW` is 1, `UDP_V4_FLOW` 2) go into
+    /// the hash (`ETHTOOL_GRXFH`): the bits of `RXH_*`.
     ///
     /// # Errors
     /// `EOPNOTSUPP` where the driver has no such operation.
@@ -215,9 +218,10 @@ impl Ethtool {
                 ifru_data: buffer.as_mut_ptr().cast(),
             },
         };
-        // SAFETY: the request names an interface with a final zero and points to a live buffer. The kernel writes at
-        // most what the command's answer holds, which the callers size: fixed structures, and room for more strings and
-        // values than any driver has, because their number may grow between two calls.
+        // SAFETY: the request names an interface with a final zero and points to a live buffer. The
+        // kernel writes at most what the command's answer holds, which the callers size: fixed
+        // structures, and room for more strings and values than any driver has, because their
+        // number may grow between two calls.
         let returned = unsafe {
             libc::ioctl(
                 self.socket.as_raw_fd(),

@@ -18,7 +18,8 @@ pub enum Protected {
     Directory,
 }
 
-/// Access that others have and must not have. Its text names the file, the access and the command that ends it.
+/// Access that others have and must not have. Its text names the file, the access and the command
+/// that ends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exposure {
     path: PathBuf,
@@ -43,8 +44,8 @@ const WRITABLE: u32 = 0o022;
 /// Only the owner of a file may rename or remove it in the directory.
 const STICKY: u32 = 0o1000;
 
-/// Who has access to a file with this metadata and must not have it; `None` without one. A pipe or a device has no
-/// content that others could read or change later.
+/// Who has access to a file with this metadata and must not have it; `None` without one. A pipe or
+/// a device has no content that others could read or change later.
 #[must_use]
 pub fn exposure(path: &Path, metadata: &Metadata, protected: Protected) -> Option<Exposure> {
     let is_directory = protected == Protected::Directory;

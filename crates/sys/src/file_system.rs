@@ -1,4 +1,5 @@
-//! Files that may be longer than they should be, and the kind of file system a file is on (statfs(2)).
+//! Files that may be longer than they should be, and the kind of file system a file is on
+//! (statfs(2)).
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -8,7 +9,8 @@ use std::path::Path;
 use crate::error::{During, Result};
 use crate::syscall::syscall;
 
-/// Reads a file of at most `bytes_max` bytes. Of a longer one nothing is returned, since its end may matter.
+/// Reads a file of at most `bytes_max` bytes. Of a longer one nothing is returned, since its end
+/// may matter.
 ///
 /// # Errors
 /// The operating system's; [`ErrorKind::FileTooLarge`] for a longer file.
@@ -57,7 +59,8 @@ fn in_units(bytes: u64) -> String {
     }
 }
 
-/// Whether other hosts, or a program in user space, may hold the files: their memory mappings are not shared.
+/// Whether other hosts, or a program in user space, may hold the files: their memory mappings are
+/// not shared.
 ///
 /// # Errors
 /// The operating system's, opening or examining it.

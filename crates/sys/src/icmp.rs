@@ -1,7 +1,8 @@
 //! ICMP echo without privileges: datagram sockets of `IPPROTO_ICMP` and `IPPROTO_ICMPV6` (icmp(7)).
 //!
-//! The kernel writes the identifier and the checksum of a request, and hands a socket the replies with its identifier
-//! alone. Whether a user may make such a socket is decided by `net.ipv4.ping_group_range` (Linux 3.0; IPv6 since 3.11).
+//! The kernel writes the identifier and the checksum of a request, and hands a socket the replies
+//! with its identifier alone. Whether a user may make such a socket is decided by
+//! `net.ipv4.ping_group_range` (Linux 3.0; IPv6 since 3.11).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,7 +19,8 @@ const ECHO_V4: (u8, u8) = (8, 0);
 const ECHO_V6: (u8, u8) = (128, 129);
 /// Type, code, checksum, identifier, sequence number.
 const HEAD_LEN: usize = 8;
-/// Payload of a request in bytes: with the headers of IPv4 and ICMP 64 bytes, as ping(8) sends by default less 20.
+/// Payload of a request in bytes: with the headers of IPv4 and ICMP 64 bytes, as ping(8) sends by
+/// default less 20.
 const PAYLOAD_LEN: usize = 36;
 
 /// Sends echo requests to one host and receives its replies; non-blocking.
@@ -32,7 +34,8 @@ impl EchoSocket {
     /// A socket for requests to `remote`.
     ///
     /// # Errors
-    /// `EACCES` where `net.ipv4.ping_group_range` does not include a group of this process; else the operating system's.
+    /// `EACCES` where `net.ipv4.ping_group_range` does not include a group of this process; else
+    /// the operating system's.
     pub fn open(remote: IpAddr) -> Result<Self> {
         let (domain, protocol) = match remote {
             IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
@@ -48,7 +51,8 @@ impl EchoSocket {
     /// Sends a request with this sequence number.
     ///
     /// # Errors
-    /// The operating system's, for instance `ENETUNREACH`, or `WouldBlock` when the send buffer is full.
+    /// The operating system's, for instance `ENETUNREACH`, or `WouldBlock` when the send buffer is
+    /// full.
     pub fn send(&self, sequence: u16) -> io::Result<()> {
         let request = request(self.remote, sequence);
         self.socket
@@ -56,10 +60,12 @@ impl EchoSocket {
         Ok(())
     }
 
-    /// The sequence number of the next reply from the host; `None` when none has arrived. Other messages are skipped.
+    /// The sequence number of the next reply from the host; `None` when none has arrived. Other
+    /// messages are skipped.
     ///
     /// # Errors
-    /// The operating system's. Errors that an ICMP message reports, such as `EHOSTUNREACH`, are returned once.
+    /// The operating system's. Errors that an ICMP message reports, such as `EHOSTUNREACH`, are
+    /// returned once.
     pub fn receive(&self) -> io::Result<Option<u16>> {
         let mut message = [0; HEAD_LEN + PAYLOAD_LEN];
         loop {

@@ -9,7 +9,8 @@ use crate::error::{During, Result};
 use crate::option::option;
 use crate::syscall::socket_addr;
 
-/// Number of this process's network namespace, which no other one gets before the next boot (`SO_NETNS_COOKIE`).
+/// Number of this process's network namespace, which no other one gets before the next boot
+/// (`SO_NETNS_COOKIE`).
 ///
 /// # Errors
 /// The operating system's; `ENOPROTOOPT` before Linux 5.14.
@@ -21,8 +22,8 @@ pub fn namespace_cookie() -> Result<u64> {
     Ok(u64::from_ne_bytes(cookie))
 }
 
-/// The device that has this address. `None` where none has it, as with addresses of multicast groups, or where the
-/// kernel does not report it.
+/// The device that has this address. `None` where none has it, as with addresses of multicast
+/// groups, or where the kernel does not report it.
 #[must_use]
 pub fn device_of(address: IpAddr) -> Option<String> {
     let list = DeviceList::query()?;
@@ -32,8 +33,8 @@ pub fn device_of(address: IpAddr) -> Option<String> {
     Some(name.to_string_lossy().into_owned())
 }
 
-/// The addresses of this host, each with the length of its network's prefix in bits. Empty where the kernel does not
-/// report it.
+/// The addresses of this host, each with the length of its network's prefix in bits. Empty where
+/// the kernel does not report it.
 #[must_use]
 pub fn addresses() -> Vec<(IpAddr, u8)> {
     let list = DeviceList::query();
@@ -73,7 +74,8 @@ unsafe fn address_at(address: *const libc::sockaddr) -> Option<IpAddr> {
     };
     // SAFETY: all-zero bytes are a valid sockaddr_storage.
     let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-    // SAFETY: an address of this family has `len` bytes, and the storage has room for every address.
+    // SAFETY: an address of this family has `len` bytes, and the storage has room for every
+    // address.
     unsafe { std::ptr::copy_nonoverlapping(address.cast::<u8>(), (&raw mut storage).cast(), len) };
     socket_addr(&storage).map(|address| address.ip())
 }
@@ -90,7 +92,8 @@ impl DeviceList {
     }
 
     fn iter(&self) -> impl Iterator<Item = &libc::ifaddrs> {
-        // SAFETY: the list came from getifaddrs and lives until `self` drops; its end is a null pointer.
+        // SAFETY: the list came from getifaddrs and lives until `self` drops; its end is a null
+        // pointer.
         let head = unsafe { self.0.as_ref() };
         // SAFETY: as above for every further link.
         iter::successors(head, |entry| unsafe { entry.ifa_next.as_ref() })

@@ -1,14 +1,14 @@
-//! The thin Linux layer of linerate: sockets and their options, byte streams and batched datagrams, readiness,
-//! clocks, CPUs, processes, users and signals.
+//! The thin Linux layer of linerate: sockets and their options, byte streams and batched datagrams,
+//! readiness, clocks, CPUs, processes, users and signals.
 //!
-//! The layer knows no protocol and depends on no other crate of the project. System structures stay private; what a
-//! kernel cannot do is an error with the operation's name ([`OsError::is_unsupported`]) or a `None`, never a silent
-//! default. Set-up functions return [`Result`] with the operation and its object; functions of the data path return
-//! plain [`std::io::Result`], because there the caller decides by errno and must not allocate.
+//! The layer knows no protocol and depends on no other crate of the project. System structures stay
+//! private; what a kernel cannot do is an error with the operation's name
+//! ([`OsError::is_unsupported`]) or a `None`, never a silent default. Set-up functions return
+//! [`Result`] with the operation and its object; functions of the data path return plain
+//! [`std::io::Result`], because there the caller decides by errno and must not allocate.
 
-// System calls without a safe binding are the purpose of this crate; what programs in C pass is in `linerate-boundary`. Every
-// other crate of the workspace is free of
-// `unsafe`.
+// System calls without a safe binding are the purpose of this crate; what programs in C pass is in
+// `linerate-boundary`. Every other crate of the workspace is free of `unsafe`.
 #![allow(unsafe_code)]
 
 pub mod caps;

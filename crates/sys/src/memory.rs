@@ -11,9 +11,10 @@ type Resource = libc::__rlimit_resource_t;
 #[cfg(not(target_env = "gnu"))]
 type Resource = libc::c_int;
 
-/// The smallest of the host's memory (`MemTotal`, proc_meminfo(5)), the limits of the control groups this process is in
-/// (cgroups(7): `memory.max` of version 2, `memory.limit_in_bytes` of version 1) and its own (`RLIMIT_DATA`, `RLIMIT_AS`,
-/// getrlimit(2)), bytes; `None` where none of them can be read.
+/// The smallest of the host's memory (`MemTotal`, proc_meminfo(5)), the limits of the control
+/// groups this process is in (cgroups(7): `memory.max` of version 2, `memory.limit_in_bytes` of
+/// version 1) and its own (`RLIMIT_DATA`, `RLIMIT_AS`, getrlimit(2)), bytes; `None` where none of
+/// them can be read.
 #[must_use]
 pub fn limit_bytes() -> Option<u64> {
     let host = fs::read_to_string("/proc/meminfo")
@@ -60,8 +61,8 @@ fn total(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Where groups with a limit on memory are: mount point, path, and the file with the limit. The line of version 2 has the
-/// number 0 and names no controller.
+/// Where groups with a limit on memory are: mount point, path, and the file with the limit. The
+/// line of version 2 has the number 0 and names no controller.
 fn group_folders(cgroups: &str) -> impl Iterator<Item = (&'static str, &str, &'static str)> {
     cgroups.lines().filter_map(|line| {
         let mut fields = line.splitn(3, ':');

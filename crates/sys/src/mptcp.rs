@@ -13,15 +13,18 @@ use crate::socket::unmap;
 use crate::syscall::socket_addr_in;
 use crate::tcp_info::{self, TcpInfo};
 
-/// Most subflows that [`subflows`] returns. The path manager of the kernel opens at most 8 beside the first.
+/// Most subflows that [`subflows`] returns. The path manager of the kernel opens at most 8 beside
+/// the first.
 pub const SUBFLOWS_MAX: usize = 64;
 
 /// One TCP connection of a Multipath TCP connection.
 ///
-/// Whether it is a backup (`MP_PRIO`) is in no socket option; sock_diag(7) has it (`MPTCP_SUBFLOW_ATTR_FLAGS`).
+/// Whether it is a backup (`MP_PRIO`) is in no socket option; sock_diag(7) has it
+/// (`MPTCP_SUBFLOW_ATTR_FLAGS`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subflow {
-    /// Number within the connection, ascending in the order of opening, never used twice (Linux 6.5).
+    /// Number within the connection, ascending in the order of opening, never used twice (Linux
+    /// 6.5).
     pub id: Option<u32>,
     /// Address of this end, unmapped; `None` where the kernel does not give it.
     pub local: Option<SocketAddr>,
@@ -31,13 +34,14 @@ pub struct Subflow {
     pub info: TcpInfo,
 }
 
-/// The subflows of a connection, in the kernel's order (`MPTCP_FULL_INFO`, Linux 6.5; `MPTCP_SUBFLOW_ADDRS` and
-/// `MPTCP_TCPINFO`, Linux 5.16). One whose handshake runs is among them; its `rtt_us` is 0.
+/// The subflows of a connection, in the kernel's order (`MPTCP_FULL_INFO`, Linux 6.5;
+/// `MPTCP_SUBFLOW_ADDRS` and `MPTCP_TCPINFO`, Linux 5.16). One whose handshake runs is among them;
+/// its `rtt_us` is 0.
 ///
 /// # Errors
-/// The operating system's. [`crate::OsError::is_unsupported`] where there are no subflows: on a kernel without these
-/// options, on a socket that is not MPTCP, and on a connection that fell back to TCP. `InvalidData` when subflows come and
-/// go while an older kernel is read.
+/// The operating system's. [`crate::OsError::is_unsupported`] where there are no subflows: on a
+/// kernel without these options, on a socket that is not MPTCP, and on a connection that fell back
+/// to TCP. `InvalidData` when subflows come and go while an older kernel is read.
 pub fn subflows(fd: impl AsFd) -> Result<Vec<Subflow>> {
     match full(&fd) {
         Err(error) if error.is_unsupported() => in_parts(fd),
@@ -49,13 +53,15 @@ pub fn subflows(fd: impl AsFd) -> Result<Vec<Subflow>> {
 fn full(fd: impl AsFd) -> Result<Vec<Subflow>> {
     let mut subflows = vec![0; SUBFLOWS_MAX * SUBFLOW_LEN];
     let mut infos = vec![0; SUBFLOWS_MAX * tcp_info::SIZE];
-    // `struct mptcp_full_info`: tcp_info of the kernel 4, of ours 4, subflow of the kernel 4, of ours 4, subflows 4,
-    // elements of the arrays 4, the arrays 8 each. What the kernel sets must be 0.
+    // `struct mptcp_full_info`: tcp_info of the kernel 4, of ours 4, subflow of the kernel 4, of
+    // ours 4, subflows 4, elements of the arrays 4, the arrays 8 each. What the kernel sets must be
+    // 0.
     let mut request = Vec::with_capacity(FULL_LEN);
     for size in [0, tcp_info::SIZE, 0, SUBFLOW_LEN, 0, SUBFLOWS_MAX] {
         request.extend((size as u32).to_ne_bytes());
     }
-    // The kernel writes at most so many elements of these sizes, for which both arrays have room, and only during the call.
+    // The kernel writes at most so many elements of these sizes, for which both arrays have room,
+    // and only during the call.
     for array in [&mut subflows, &mut infos] {
         request.extend((array.as_mut_ptr().expose_provenance() as u64).to_ne_bytes());
     }
@@ -136,7 +142,8 @@ impl Addresses {
     }
 }
 
-/// An answer that begins with `struct mptcp_subflow_data`: its size 4, subflows 4, element of the kernel 4, of ours 4.
+/// An answer that begins with `struct mptcp_subflow_data`: its size 4, subflows 4, element of the
+/// kernel 4, of ours 4.
 struct Elements(Vec<u8>);
 
 impl Elements {

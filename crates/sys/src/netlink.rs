@@ -60,8 +60,8 @@ impl Netlink {
         self.socket.write_all(request).during("send", "netlink")
     }
 
-    /// Waits for the next datagram of an answer, one or more messages, and returns its part of `room`, which [`ANSWER_BYTES_MAX`] bytes make
-    /// large enough for any.
+    /// Waits for the next datagram of an answer, one or more messages, and returns its part of
+    /// `room`, which [`ANSWER_BYTES_MAX`] bytes make large enough for any.
     ///
     /// # Errors
     /// The operating system's; `EAGAIN` when the kernel does not answer.

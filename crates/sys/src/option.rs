@@ -20,7 +20,8 @@ pub struct SocketOption<T = ()> {
     pub(crate) value: PhantomData<T>,
 }
 
-/// `option!(IPPROTO_TCP, TCP_NODELAY)`; a third argument gives the number where the C library's headers lack it.
+/// `option!(IPPROTO_TCP, TCP_NODELAY)`; a third argument gives the number where the C library's
+/// headers lack it.
 macro_rules! option {
     ($level:ident, $name:ident) => {
         option!($level, $name, libc::$name)
@@ -97,7 +98,8 @@ impl<T> SocketOption<T> {
         let fd = fd.as_fd().as_raw_fd();
         let set = || {
             let len = length(value)?;
-            // SAFETY: pointer and length describe `value`, which the kernel only reads during the call.
+            // SAFETY: pointer and length describe `value`, which the kernel only reads during the
+            // call.
             syscall(unsafe {
                 libc::setsockopt(fd, self.level, self.name, value.as_ptr().cast(), len)
             })
@@ -117,7 +119,8 @@ impl<T> SocketOption<T> {
         let fd = fd.as_fd().as_raw_fd();
         let mut get = || {
             let mut len = length(value)?;
-            // SAFETY: pointer and length describe `value`, writable during the call; `len` outlives it too.
+            // SAFETY: pointer and length describe `value`, writable during the call; `len` outlives
+            // it too.
             syscall(unsafe {
                 libc::getsockopt(
                     fd,

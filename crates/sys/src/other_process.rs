@@ -10,8 +10,8 @@ use crate::error::{During, Result};
 use crate::poll::{Interest, wait_fd};
 use crate::syscall::syscall;
 
-/// A process by a descriptor (pidfd_open(2), Linux 5.3). What is checked of a process after it was opened is true of the one
-/// that a signal reaches, also when its number is used again.
+/// A process by a descriptor (pidfd_open(2), Linux 5.3). What is checked of a process after it was
+/// opened is true of the one that a signal reaches, also when its number is used again.
 #[derive(Debug)]
 pub struct OtherProcess {
     pidfd: OwnedFd,
@@ -48,7 +48,8 @@ impl OtherProcess {
         self.send(libc::SIGTERM)
     }
 
-    /// Asks every process of the group that it leads to end (`SIGTERM`), or it alone where it leads none.
+    /// Asks every process of the group that it leads to end (`SIGTERM`), or it alone where it leads
+    /// none.
     ///
     /// # Errors
     /// As [`Self::terminate`].

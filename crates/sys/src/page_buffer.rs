@@ -1,10 +1,12 @@
 //! Memory that system calls copy from and to on hot paths.
 //!
-//! Where a buffer begins decides how fast the kernel copies. On several AMD CPUs `rep movs`, which the kernel uses
-//! to copy between a socket and user space, is three to five times slower when the destination lies slightly ahead of the
-//! source modulo 4096: in 1 to 63 or to 128 (page aliasing of string moves). Pages of a socket begin at offset 0, memory from
-//! the heap begins 16 bytes behind a page boundary, so a receiver that reads into the heap meets exactly that case. Memory
-//! that begins at a page boundary avoids it on every CPU that was measured; `make bench-floor` sweeps the offsets.
+//! Where a buffer begins decides how fast the kernel copies. On several AMD CPUs `rep movs`, which
+//! the kernel uses to copy between a socket and user space, is three to five times slower when the
+//! destination lies slightly ahead of the source modulo 4096: in 1 to 63 or to 128 (page aliasing
+//! of string moves). Pages of a socket begin at offset 0, memory from the heap begins 16 bytes
+//! behind a page boundary, so a receiver that reads into the heap meets exactly that case. Memory
+//! that begins at a page boundary avoids it on every CPU that was measured; `make bench-floor`
+//! sweeps the offsets.
 
 use std::alloc::{self, Layout};
 use std::fmt;
@@ -14,12 +16,13 @@ use std::ptr::NonNull;
 
 use crate::error::{OsError, Result};
 
-/// Alignment of every [`PageBuffer`] in bytes: the distance at which addresses alias in the copy routines of CPUs.
-/// It divides the page size of every Linux system.
+/// Alignment of every [`PageBuffer`] in bytes: the distance at which addresses alias in the copy
+/// routines of CPUs. It divides the page size of every Linux system.
 pub const PAGE_ALIGNMENT: usize = 4096;
 
-/// Zeroed bytes that begin at a page boundary. The memory behind them up to the next boundary belongs to the buffer, and
-/// all pages are resident before the first use: a page fault inside a measurement would be counted as its time.
+/// Zeroed bytes that begin at a page boundary. The memory behind them up to the next boundary
+/// belongs to the buffer, and all pages are resident before the first use: a page fault inside a
+/// measurement would be counted as its time.
 pub struct PageBuffer {
     start: NonNull<u8>,
     len: usize,
@@ -46,8 +49,8 @@ impl PageBuffer {
         let start = NonNull::new(unsafe { alloc::alloc_zeroed(layout) })
             .ok_or_else(|| out_of_memory(len))?;
         for offset in (0..layout.size()).step_by(PAGE_ALIGNMENT) {
-            // SAFETY: the offset lies inside the allocation; a volatile write is not removed although it changes nothing,
-            // so the kernel maps the page now.
+            // SAFETY: the offset lies inside the allocation; a volatile write is not removed
+            // although it changes nothing, so the kernel maps the page now.
             unsafe { start.add(offset).write_volatile(0) };
         }
         Ok(Self { start, len, layout })
@@ -79,7 +82,8 @@ impl Deref for PageBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` is valid for `len` initialised bytes that live as long as `self`; no mutable reference exists.
+        // SAFETY: `start` is valid for `len` initialised bytes that live as long as `self`; no
+        // mutable reference exists.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }

@@ -17,7 +17,8 @@ pub struct Interest {
     pub read: bool,
     /// Wake when a write would not wait.
     pub write: bool,
-    /// Wake once per change instead of as long as the state lasts (`EPOLLET`). Ignored by [`wait_fd`].
+    /// Wake once per change instead of as long as the state lasts (`EPOLLET`). Ignored by
+    /// [`wait_fd`].
     pub edge: bool,
 }
 
@@ -74,7 +75,8 @@ impl Epoll {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Registers a descriptor under `token`. Closing the last copy of the descriptor takes it out by itself.
+    /// Registers a descriptor under `token`. Closing the last copy of the descriptor takes it out
+    /// by itself.
     ///
     /// # Errors
     /// The operating system's; `EEXIST` when it is registered already.
@@ -118,11 +120,12 @@ impl Epoll {
         Ok(())
     }
 
-    /// Waits until a descriptor is ready or `timeout` passed (`None`: without limit; zero: a poll), and replaces
-    /// `events` by what is ready, at most 256 at once. Interrupted by a signal handler it returns early with nothing.
+    /// Waits until a descriptor is ready or `timeout` passed (`None`: without limit; zero: a poll),
+    /// and replaces `events` by what is ready, at most 256 at once. Interrupted by a signal handler
+    /// it returns early with nothing.
     ///
-    /// The timeout has nanosecond resolution since Linux 5.11 (`epoll_pwait2`); before that it is rounded up to
-    /// milliseconds.
+    /// The timeout has nanosecond resolution since Linux 5.11 (`epoll_pwait2`); before that it is
+    /// rounded up to milliseconds.
     ///
     /// # Errors
     /// The operating system's.
@@ -163,8 +166,8 @@ impl Epoll {
         let timeout = timeout
             .as_ref()
             .map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: `events` has room for EVENTS_MAX entries; timeout and signal mask may be null, and a timeout that
-        // is not outlives the call.
+        // SAFETY: `events` has room for EVENTS_MAX entries; timeout and signal mask may be null,
+        // and a timeout that is not outlives the call.
         let count = syscall(unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,
@@ -219,8 +222,8 @@ impl EventFd {
     /// Rings: the descriptor becomes readable and stays so until [`Self::drain`].
     pub fn signal(&self) {
         let one = 1_u64.to_ne_bytes();
-        // The only failure an eventfd of our own can have is a full counter, and then it rings already.
-        // SAFETY: an eventfd reads eight bytes, which `one` has.
+        // The only failure an eventfd of our own can have is a full counter, and then it rings
+        // already. SAFETY: an eventfd reads eight bytes, which `one` has.
         let _ =
             syscall_len(unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) });
     }
@@ -242,8 +245,8 @@ impl AsFd for EventFd {
     }
 }
 
-/// Waits for one descriptor (ppoll(2)); `true` when it is ready or has an error or hang-up, `false` when
-/// `timeout` passed or a signal handler ran.
+/// Waits for one descriptor (ppoll(2)); `true` when it is ready or has an error or hang-up, `false`
+/// when `timeout` passed or a signal handler ran.
 ///
 /// # Errors
 /// The operating system's.
@@ -251,7 +254,8 @@ pub fn wait_fd(fd: impl AsFd, interest: Interest, timeout: Option<Duration>) -> 
     wait_fds([(fd.as_fd(), interest)], timeout).map(|[is_ready]| is_ready)
 }
 
-/// Waits for the first of some descriptors, as [`wait_fd`] does for one, and returns for each whether it is ready.
+/// Waits for the first of some descriptors, as [`wait_fd`] does for one, and returns for each
+/// whether it is ready.
 ///
 /// # Errors
 /// The operating system's.
@@ -272,8 +276,8 @@ pub fn wait_fds<const N: usize>(
         .as_ref()
         .map_or(std::ptr::null(), std::ptr::from_ref);
     let count = N as libc::nfds_t;
-    // SAFETY: `polls` has `count` elements; timeout and signal mask may be null, and a timeout that is not outlives the
-    // call.
+    // SAFETY: `polls` has `count` elements; timeout and signal mask may be null, and a timeout that
+    // is not outlives the call.
     match syscall(unsafe { libc::ppoll(polls.as_mut_ptr(), count, timeout, std::ptr::null()) }) {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok([false; N]),
         other => other.map(|_| polls.map(|poll| poll.revents != 0)),
@@ -325,7 +329,8 @@ impl From<Duration> for KernelTimespec {
     }
 }
 
-/// Milliseconds for `epoll_wait`, rounded up: waking before the deadline would make the caller spin.
+/// Milliseconds for `epoll_wait`, rounded up: waking before the deadline would make the caller
+/// spin.
 fn timeout_ms(timeout: Option<Duration>) -> c_int {
     timeout.map_or(-1, |timeout| {
         c_int::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX)

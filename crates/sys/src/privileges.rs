@@ -34,8 +34,8 @@ impl User {
             // SAFETY: all-zero bytes are a valid passwd: null pointers and numbers.
             let mut entry: libc::passwd = unsafe { std::mem::zeroed() };
             let mut found = std::ptr::null_mut();
-            // SAFETY: the name ends with NUL; entry, buffer and result are writable during the call, and the buffer has the
-            // length that is passed.
+            // SAFETY: the name ends with NUL; entry, buffer and result are writable during the
+            // call, and the buffer has the length that is passed.
             let errno = unsafe {
                 libc::getpwnam_r(
                     text.as_ptr(),
@@ -71,14 +71,14 @@ impl User {
         self.uid == 0
     }
 
-    /// Makes all threads of the process run as this user, without supplementary groups and without capabilities, for
-    /// good (setgroups(2), setgid(2), setuid(2)).
+    /// Makes all threads of the process run as this user, without supplementary groups and without
+    /// capabilities, for good (setgroups(2), setgid(2), setuid(2)).
     ///
     /// The C library changes every thread; a raw system call would change the calling one alone.
     ///
     /// # Errors
-    /// The operating system's, first of all `EPERM` when the process is not root. The process may have given up a part of its
-    /// privileges then and should end.
+    /// The operating system's, first of all `EPERM` when the process is not root. The process may
+    /// have given up a part of its privileges then and should end.
     pub fn assume(&self) -> Result<()> {
         // SAFETY: with no groups the list is not read.
         syscall(unsafe { libc::setgroups(0, std::ptr::null()) }).during("setgroups", "")?;
@@ -101,12 +101,14 @@ impl User {
     }
 }
 
-/// Keeps this thread, those that it starts afterwards, and the programs they execute from ever gaining a privilege: an execve(2) no
-/// longer heeds set-user-ID bits and capabilities of files (`PR_SET_NO_NEW_PRIVS`, Linux 3.5), and the capability bounding set is
-/// empty. What the thread may do now it may still do.
+/// Keeps this thread, those that it starts afterwards, and the programs they execute from ever
+/// gaining a privilege: an execve(2) no longer heeds set-user-ID bits and capabilities of files
+/// (`PR_SET_NO_NEW_PRIVS`, Linux 3.5), and the capability bounding set is empty. What the thread
+/// may do now it may still do.
 ///
-/// Both belong to a thread, so the call comes before there is a second one. Where `CAP_SETPCAP` is missing, as in a container, the
-/// bounding set stays: without it an execve(2) gains nothing either.
+/// Both belong to a thread, so the call comes before there is a second one. Where `CAP_SETPCAP` is
+/// missing, as in a container, the bounding set stays: without it an execve(2) gains nothing
+/// either.
 ///
 /// # Errors
 /// The operating system's.
@@ -138,8 +140,8 @@ fn drop_bounding_set() -> Result<()> {
 /// Sets of capabilities have 64 bits (capget(2)).
 const CAPABILITIES_MAX: libc::c_ulong = 64;
 
-/// The first port that every user may bind (`net.ipv4.ip_unprivileged_port_start`, ip(7), Linux 4.11): 1024 where the
-/// kernel does not report it.
+/// The first port that every user may bind (`net.ipv4.ip_unprivileged_port_start`, ip(7), Linux
+/// 4.11): 1024 where the kernel does not report it.
 #[must_use]
 pub fn first_port_for_all() -> u16 {
     const PATH: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";

@@ -13,8 +13,9 @@ use crate::signal::{self, Signal, Signals};
 use crate::syscall::syscall;
 use crate::terminal;
 
-/// Goes to the background as `daemon(3)` does: no terminal, its own session, standard streams on `/dev/null`, and the
-/// root as working directory unless `keep_cwd`. The caller's process ends; a child of its child returns from here.
+/// Goes to the background as `daemon(3)` does: no terminal, its own session, standard streams on
+/// `/dev/null`, and the root as working directory unless `keep_cwd`. The caller's process ends; a
+/// child of its child returns from here.
 ///
 /// Call before any thread starts: only the calling thread survives.
 ///
@@ -35,7 +36,8 @@ pub fn daemonize(keep_cwd: bool) -> Result<()> {
         std::env::set_current_dir("/").during("chdir", "/")?;
     }
     for standard in 0..=2 {
-        // SAFETY: the source is open, and the targets are the standard streams, which are ours to replace.
+        // SAFETY: the source is open, and the targets are the standard streams, which are ours to
+        // replace.
         syscall(unsafe { libc::dup2(null.as_raw_fd(), standard) }).during("dup2", standard)?;
     }
     Ok(())
@@ -43,7 +45,8 @@ pub fn daemonize(keep_cwd: bool) -> Result<()> {
 
 /// Forks and ends the parent.
 fn fork_and_leave() -> Result<()> {
-    // SAFETY: the documented contract of `daemonize` is that no other thread exists, so the child may do anything.
+    // SAFETY: the documented contract of `daemonize` is that no other thread exists, so the child
+    // may do anything.
     if syscall(unsafe { libc::fork() }).during("fork", "")? != 0 {
         // SAFETY: ends the process at once; exit handlers belong to the child.
         unsafe { libc::_exit(0) };
@@ -51,8 +54,8 @@ fn fork_and_leave() -> Result<()> {
     Ok(())
 }
 
-/// Whether a process of this number exists (kill(2) with signal 0), of any user. Numbers below 1 name groups
-/// and are not alive.
+/// Whether a process of this number exists (kill(2) with signal 0), of any user. Numbers below 1
+/// name groups and are not alive.
 #[must_use]
 pub fn pid_is_alive(pid: i32) -> bool {
     // SAFETY: signal 0 checks and delivers nothing.
@@ -61,7 +64,8 @@ pub fn pid_is_alive(pid: i32) -> bool {
             .map_or_else(|e| e.raw_os_error() == Some(libc::EPERM), |_| true)
 }
 
-/// Asks every process of the group that a child leads to end (`SIGTERM`). A group that has ended is not an error.
+/// Asks every process of the group that a child leads to end (`SIGTERM`). A group that has ended is
+/// not an error.
 ///
 /// # Errors
 /// The operating system's.
@@ -69,7 +73,8 @@ pub fn terminate_group(leader: &Child) -> Result<()> {
     signal_group(leader, libc::SIGTERM)
 }
 
-/// Ends every process of the group that a child leads (`SIGKILL`). A group that has ended is not an error.
+/// Ends every process of the group that a child leads (`SIGKILL`). A group that has ended is not an
+/// error.
 ///
 /// # Errors
 /// The operating system's.
@@ -100,7 +105,8 @@ pub fn lock(file: impl AsFd) -> Result<bool> {
     }
 }
 
-/// Raises the limit of open descriptors to what the process may (`RLIMIT_NOFILE`, getrlimit(2)) and returns it.
+/// Raises the limit of open descriptors to what the process may (`RLIMIT_NOFILE`, getrlimit(2)) and
+/// returns it.
 ///
 /// # Errors
 /// The operating system's.
@@ -122,7 +128,8 @@ pub fn raise_fd_limit() -> Result<u64> {
 }
 
 /// Raises the limit of open descriptors to `wanted`, beyond the hard limit where the process may
-/// (`CAP_SYS_RESOURCE`, capped by `fs.nr_open`), and returns what it is then: less where it may not.
+/// (`CAP_SYS_RESOURCE`, capped by `fs.nr_open`), and returns what it is then: less where it may
+/// not.
 ///
 /// # Errors
 /// As [`raise_fd_limit`].
@@ -210,10 +217,11 @@ fn text(field: &[c_char]) -> String {
     )
 }
 
-/// Makes the allocator give large blocks back to the system when they are freed (`M_MMAP_THRESHOLD`, mallopt(3)).
+/// Makes the allocator give large blocks back to the system when they are freed
+/// (`M_MMAP_THRESHOLD`, mallopt(3)).
 ///
-/// glibc raises its threshold as it goes and then keeps megabytes of freed buffers for each thread that ever ran; a
-/// server would seem to grow. Other allocators need no such advice.
+/// glibc raises its threshold as it goes and then keeps megabytes of freed buffers for each thread
+/// that ever ran; a server would seem to grow. Other allocators need no such advice.
 pub fn return_large_blocks() {
     #[cfg(target_env = "gnu")]
     {
@@ -229,20 +237,20 @@ pub fn isatty(fd: impl AsFd) -> bool {
     fd.as_fd().is_terminal()
 }
 
-/// Columns of the terminal behind a descriptor (ioctl_tty(2), `TIOCGWINSZ`); `None` where there is no terminal, or it does not
-/// know.
+/// Columns of the terminal behind a descriptor (ioctl_tty(2), `TIOCGWINSZ`); `None` where there is
+/// no terminal, or it does not know.
 #[must_use]
 pub fn terminal_columns(fd: impl AsFd) -> Option<usize> {
     terminal::size(fd).map(|size| usize::from(size.columns))
 }
 
-/// Prompts for a password on the controlling terminal without showing it, or on standard error and input when there is
-/// none. The line ends at a newline or end of file and has at most 4096 bytes. A signal that ends the process does so
-/// after the terminal shows again what is typed.
+/// Prompts for a password on the controlling terminal without showing it, or on standard error and
+/// input when there is none. The line ends at a newline or end of file and has at most 4096 bytes.
+/// A signal that ends the process does so after the terminal shows again what is typed.
 ///
 /// # Errors
-/// The operating system's; `UnexpectedEof` when the input ended before a line began, `InvalidData` for a line that is
-/// too long or not UTF-8.
+/// The operating system's; `UnexpectedEof` when the input ended before a line began, `InvalidData`
+/// for a line that is too long or not UTF-8.
 pub fn read_password(prompt: &str) -> Result<String> {
     match OpenOptions::new().read(true).write(true).open("/dev/tty") {
         Ok(terminal) => ask(prompt, &mut &terminal, &mut &terminal),
@@ -270,7 +278,8 @@ fn ask(
     }
 }
 
-/// Signals that end the process. During the prompt they wait: the terminal would be left without echo.
+/// Signals that end the process. During the prompt they wait: the terminal would be left without
+/// echo.
 const ENDING: [Signal; 4] = [
     Signal::Interrupt,
     Signal::Terminate,
@@ -342,7 +351,8 @@ fn read_line(input: &mut impl Read) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not valid UTF-8"))
 }
 
-/// A terminal that does not show what is typed (termios(3)), as long as this lives. Anything else is left alone.
+/// A terminal that does not show what is typed (termios(3)), as long as this lives. Anything else
+/// is left alone.
 struct HiddenInput {
     terminal: Option<(OwnedFd, libc::termios)>,
 }

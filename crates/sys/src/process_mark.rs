@@ -9,8 +9,8 @@ use crate::error::{During, Result};
 use crate::other_process::OtherProcess;
 use crate::sendfile_source::create_memfd;
 
-/// A mark of this process, as long as this lives: an empty file in memory (memfd_create(2), Linux 3.17), whose name `/proc/PID/fd`
-/// shows. No other process can set it, and no child inherits it.
+/// A mark of this process, as long as this lives: an empty file in memory (memfd_create(2), Linux
+/// 3.17), whose name `/proc/PID/fd` shows. No other process can set it, and no child inherits it.
 #[derive(Debug)]
 pub struct ProcessMark(#[expect(dead_code, reason = "an open descriptor is the mark")] File);
 

@@ -7,8 +7,9 @@ use libc::{c_long, c_uint};
 use crate::error::{During, Result};
 use crate::syscall::syscall;
 
-/// Lets the calling thread run soon after it is woken, at the cost of others that compute without a pause: it asks for
-/// short turns (Linux 6.12), and for precedence where the process may have it. Threads it starts do not inherit this.
+/// Lets the calling thread run soon after it is woken, at the cost of others that compute without a
+/// pause: it asks for short turns (Linux 6.12), and for precedence where the process may have it.
+/// Threads it starts do not inherit this.
 ///
 /// # Errors
 /// The operating system's, when it grants neither.

@@ -12,9 +12,10 @@ use crate::syscall::syscall;
 
 /// A file that is never read from a disk and vanishes with its last descriptor.
 ///
-/// Where it can be, it is a file without a name on a disk (open(2), `O_TMPFILE`, Linux 3.11): its pages lie together in
-/// large folios and are handed to a socket many at a time, while those of a file in memory are looked up one by one, which
-/// costs a third more per byte sent. Elsewhere it is a file in memory (memfd_create(2), Linux 3.17).
+/// Where it can be, it is a file without a name on a disk (open(2), `O_TMPFILE`, Linux 3.11): its
+/// pages lie together in large folios and are handed to a socket many at a time, while those of a
+/// file in memory are looked up one by one, which costs a third more per byte sent. Elsewhere it is
+/// a file in memory (memfd_create(2), Linux 3.17).
 #[derive(Debug)]
 pub struct SourceFile(File);
 

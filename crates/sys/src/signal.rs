@@ -83,14 +83,14 @@ impl Signal {
     }
 }
 
-/// Signals that arrive as events on a descriptor (signalfd(2)) instead of ending the process. They stay blocked when
-/// this is dropped.
+/// Signals that arrive as events on a descriptor (signalfd(2)) instead of ending the process. They
+/// stay blocked when this is dropped.
 #[derive(Debug)]
 pub struct Signals(OwnedFd);
 
 impl Signals {
-    /// Blocks the signals and opens the descriptor. Call before any thread starts: threads inherit the block, and a
-    /// thread without it would still be killed.
+    /// Blocks the signals and opens the descriptor. Call before any thread starts: threads inherit
+    /// the block, and a thread without it would still be killed.
     ///
     /// # Errors
     /// The operating system's.
@@ -106,14 +106,16 @@ impl Signals {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Takes one signal that came; `None` when none waits. Several of a kind that came together count as one.
+    /// Takes one signal that came; `None` when none waits. Several of a kind that came together
+    /// count as one.
     ///
     /// # Errors
     /// The operating system's.
     pub fn take(&self) -> io::Result<Option<Signal>> {
         // SAFETY: all-zero bytes are a valid signalfd_siginfo.
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
-        // SAFETY: pointer and size describe `info`, which is writable during the call and valid with any content.
+        // SAFETY: pointer and size describe `info`, which is writable during the call and valid
+        // with any content.
         let read = syscall_len(unsafe {
             libc::read(
                 self.0.as_raw_fd(),
@@ -129,7 +131,8 @@ impl Signals {
     }
 }
 
-/// Blocks signals in this thread. One that starts before [`Signals`] needs it, or it would be killed in place of them.
+/// Blocks signals in this thread. One that starts before [`Signals`] needs it, or it would be
+/// killed in place of them.
 ///
 /// # Errors
 /// The operating system's.
@@ -151,8 +154,8 @@ pub fn block(signals: &[Signal]) -> Result<()> {
 pub fn block_all() {
     // SAFETY: all-zero bytes are a valid sigset_t.
     let mut set: sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` is writable and outlives both calls, which cannot fail for a valid set and operation; the old mask may be
-    // null.
+    // SAFETY: `set` is writable and outlives both calls, which cannot fail for a valid set and
+    // operation; the old mask may be null.
     unsafe {
         libc::sigfillset(&raw mut set);
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
@@ -162,8 +165,8 @@ pub fn block_all() {
 /// Lets signals that [`Signals`] blocked act on this thread again.
 pub fn unblock(signals: &[Signal]) {
     let set = signal_set(signals);
-    // SAFETY: `set` is initialised and outlives the call, which cannot fail for a valid operation; the old mask may be
-    // null.
+    // SAFETY: `set` is initialised and outlives the call, which cannot fail for a valid operation;
+    // the old mask may be null.
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
 }
 
@@ -181,9 +184,9 @@ pub fn send_to_self(signal: Signal) {
 
 /// Stops this process (`SIGSTOP`). Returns when it is continued.
 pub fn stop_self() {
-    // To this thread, which stops before the call returns. One to the process may go to another thread, and this one goes on
-    // until that one has run (signal(7)).
-    // SAFETY: the call has no memory operands.
+    // To this thread, which stops before the call returns. One to the process may go to another
+    // thread, and this one goes on until that one has run (signal(7)). SAFETY: the call has no
+    // memory operands.
     unsafe { libc::raise(libc::SIGSTOP) };
 }
 
@@ -211,7 +214,8 @@ mod tests {
     use super::*;
     use crate::poll::{Interest, wait_fd};
 
-    /// Sends a signal to the calling thread alone, so that tests running beside this one are not hit.
+    /// Sends a signal to the calling thread alone, so that tests running beside this one are not
+    /// hit.
     fn raise(signal: Signal) {
         // SAFETY: the signal is blocked by the test, so no handler and no default action runs.
         assert_eq!(
@@ -233,7 +237,8 @@ mod tests {
     #[test]
     fn descriptions_are_the_c_librarys() {
         for signal in Signal::ALL {
-            // SAFETY: strsignal returns a NUL-terminated string valid until the next call in this thread.
+            // SAFETY: strsignal returns a NUL-terminated string valid until the next call in this
+            // thread.
             let text = unsafe { std::ffi::CStr::from_ptr(libc::strsignal(signal.number())) };
             assert_eq!(text.to_str(), Ok(signal.description()));
         }

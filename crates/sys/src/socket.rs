@@ -121,7 +121,8 @@ pub fn bind(fd: impl AsFd, address: &SocketAddr) -> Result<()> {
         .during("bind", address)
 }
 
-/// Lets peers connect; at most `backlog` connections wait for [`accept`] (listen(2), capped by `net.core.somaxconn`).
+/// Lets peers connect; at most `backlog` connections wait for [`accept`] (listen(2), capped by
+/// `net.core.somaxconn`).
 ///
 /// # Errors
 /// The operating system's.
@@ -129,8 +130,8 @@ pub fn listen(fd: impl AsFd, backlog: i32) -> Result<()> {
     SockRef::from(&fd).listen(backlog).during("listen", "")
 }
 
-/// Takes one waiting connection with the peer's address, unmapped; close-on-exec and non-blocking (accept4(2)).
-/// `None` when none is queued. Connections that died while waiting are skipped.
+/// Takes one waiting connection with the peer's address, unmapped; close-on-exec and non-blocking
+/// (accept4(2)). `None` when none is queued. Connections that died while waiting are skipped.
 ///
 /// # Errors
 /// The operating system's, for instance `EMFILE`.
@@ -151,7 +152,8 @@ pub fn accept(fd: impl AsFd) -> io::Result<Option<(OwnedFd, SocketAddr)>> {
     }
 }
 
-/// Connects, or starts to (connect(2)). An IPv6 address carries its scope and flow information with it.
+/// Connects, or starts to (connect(2)). An IPv6 address carries its scope and flow information with
+/// it.
 ///
 /// # Errors
 /// The operating system's, for instance `ENETUNREACH`, or `ECONNREFUSED` at once on loopback.
@@ -215,7 +217,8 @@ fn not_internet() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "not an internet address")
 }
 
-/// An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) as the IPv4 address it stands for; others as they are.
+/// An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) as the IPv4 address it stands for; others
+/// as they are.
 #[must_use]
 pub fn unmap(address: SocketAddr) -> SocketAddr {
     match address {
@@ -227,8 +230,9 @@ pub fn unmap(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Whether the socket's packets are IPv4: an IPv4 socket, or an IPv6 one that talks to an IPv4-mapped address.
-/// This decides which header field a type of service goes into. A listener on `::` counts as IPv6.
+/// Whether the socket's packets are IPv4: an IPv4 socket, or an IPv6 one that talks to an
+/// IPv4-mapped address. This decides which header field a type of service goes into. A listener on
+/// `::` counts as IPv6.
 #[must_use]
 pub fn is_ipv4_socket(fd: impl AsFd) -> bool {
     local_addr(fd).is_ok_and(|local| local.is_ipv4())
@@ -265,8 +269,8 @@ pub fn shutdown_both(fd: impl AsFd) -> Result<()> {
 
 /// Addresses of a host in the resolver's order of preference (getaddrinfo(3)), each with `port`.
 ///
-/// Takes names and numeric addresses, IPv6 ones with a scope too (`fe80::1%eth0`). Waits for DNS as long as the
-/// resolver's configuration defines.
+/// Takes names and numeric addresses, IPv6 ones with a scope too (`fe80::1%eth0`). Waits for DNS as
+/// long as the resolver's configuration defines.
 ///
 /// # Errors
 /// The resolver's text; a name with a NUL inside, or longer than a resolver accepts, is not known.
@@ -334,7 +338,8 @@ impl AddressList {
         // Without a socket type every address would come once per type.
         hints.ai_socktype = libc::SOCK_STREAM;
         let mut head = std::ptr::null_mut();
-        // SAFETY: `name` is NUL-terminated, the service may be null, hints and result pointer outlive the call.
+        // SAFETY: `name` is NUL-terminated, the service may be null, hints and result pointer
+        // outlive the call.
         let code = unsafe {
             libc::getaddrinfo(
                 name.as_ptr(),
@@ -354,7 +359,8 @@ impl AddressList {
     }
 
     fn iter(&self) -> impl Iterator<Item = SocketAddr> {
-        // SAFETY: the list came from getaddrinfo and lives until `self` drops; its end is a null pointer.
+        // SAFETY: the list came from getaddrinfo and lives until `self` drops; its end is a null
+        // pointer.
         let head = unsafe { self.0.as_ref() };
         // SAFETY: as above for every further link.
         let nodes = std::iter::successors(head, |node| unsafe { node.ai_next.as_ref() });

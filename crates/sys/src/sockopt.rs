@@ -1,7 +1,8 @@
 //! Socket options: a constant per option with an integer as its value, a function for any other.
 //!
-//! Everything fails with the operating system's error under the name of the option (`setsockopt TCP_NODELAY`).
-//! [`crate::OsError::is_unsupported`] distinguishes an option this kernel or kind of socket lacks from a refused value.
+//! Everything fails with the operating system's error under the name of the option
+//! (`setsockopt TCP_NODELAY`). [`crate::OsError::is_unsupported`] distinguishes an option this
+//! kernel or kind of socket lacks from a refused value.
 
 mod flow_label;
 mod ip;
@@ -35,15 +36,16 @@ pub use tcp::{
 /// Lets the address be bound while connections of an earlier listener linger (socket(7)).
 pub const SO_REUSEADDR: SocketOption<bool> = option!(SOL_SOCKET, SO_REUSEADDR);
 
-/// Lets several sockets of one user share the address; the kernel spreads peers over them (socket(7), Linux 3.9).
+/// Lets several sockets of one user share the address; the kernel spreads peers over them
+/// (socket(7), Linux 3.9).
 pub const SO_REUSEPORT: SocketOption<bool> = option!(SOL_SOCKET, SO_REUSEPORT);
 
-/// Lets [`crate::udp::Message`] hold when the kernel received a datagram (socket(7), Linux 2.6.22). What is in the
-/// queue already has no time and gets that of the read.
+/// Lets [`crate::udp::Message`] hold when the kernel received a datagram (socket(7), Linux 2.6.22).
+/// What is in the queue already has no time and gets that of the read.
 pub const SO_TIMESTAMPNS: SocketOption<bool> = option!(SOL_SOCKET, SO_TIMESTAMPNS);
 
-/// Send buffer in bytes (socket(7)). The kernel doubles the request for its own overhead and caps it at
-/// `net.core.wmem_max`; what is read is what was granted. A request ends TCP's own tuning.
+/// Send buffer in bytes (socket(7)). The kernel doubles the request for its own overhead and caps
+/// it at `net.core.wmem_max`; what is read is what was granted. A request ends TCP's own tuning.
 pub const SO_SNDBUF: SocketOption<u32> = option!(SOL_SOCKET, SO_SNDBUF);
 
 /// Receive buffer in bytes (socket(7)), capped at `net.core.rmem_max`; else as [`SO_SNDBUF`].
@@ -51,8 +53,8 @@ pub const SO_RCVBUF: SocketOption<u32> = option!(SOL_SOCKET, SO_RCVBUF);
 
 const SO_INCOMING_CPU: SocketOption<u32> = option!(SOL_SOCKET, SO_INCOMING_CPU);
 
-/// Number of the CPU that processed the last packet of the socket (socket(7), Linux 3.19); `None` before the first one and where the
-/// kernel does not report it.
+/// Number of the CPU that processed the last packet of the socket (socket(7), Linux 3.19); `None`
+/// before the first one and where the kernel does not report it.
 #[must_use]
 pub fn incoming_cpu(fd: impl AsFd) -> Option<u32> {
     let cpu = SO_INCOMING_CPU.get(fd).ok()?;
@@ -66,17 +68,17 @@ pub const SO_KEEPALIVE: SocketOption<bool> = option!(SOL_SOCKET, SO_KEEPALIVE);
 /// Sends to hosts on the local network only, never through a gateway (socket(7)).
 pub const SO_DONTROUTE: SocketOption<bool> = option!(SOL_SOCKET, SO_DONTROUTE);
 
-/// Cuts every write into datagrams of this many bytes (udp(7), Linux 4.18); 0 switches it off. For single writes see
-/// [`crate::udp::send_segmented`].
+/// Cuts every write into datagrams of this many bytes (udp(7), Linux 4.18); 0 switches it off. For
+/// single writes see [`crate::udp::send_segmented`].
 pub const UDP_SEGMENT: SocketOption<u32> =
     option!(IPPROTO_UDP, UDP_SEGMENT, crate::udp::UDP_SEGMENT);
 
-/// Receives trains of equal datagrams as one buffer (udp(7), Linux 5.0); [`crate::udp::RecvBatch`] returns the size of
-/// one.
+/// Receives trains of equal datagrams as one buffer (udp(7), Linux 5.0); [`crate::udp::RecvBatch`]
+/// returns the size of one.
 pub const UDP_GRO: SocketOption<bool> = option!(IPPROTO_UDP, UDP_GRO, crate::udp::UDP_GRO);
 
-/// Requests a receive buffer beyond `net.core.rmem_max` where we may (`SO_RCVBUFFORCE`, needs `CAP_NET_ADMIN`), within it
-/// where not.
+/// Requests a receive buffer beyond `net.core.rmem_max` where we may (`SO_RCVBUFFORCE`, needs
+/// `CAP_NET_ADMIN`), within it where not.
 ///
 /// # Errors
 /// The operating system's.
@@ -88,8 +90,8 @@ pub fn force_receive_buffer(fd: impl AsFd, bytes: u32) -> Result<()> {
 
 const FORCED_RECEIVE_BUFFER: SocketOption<u32> = option!(SOL_SOCKET, SO_RCVBUFFORCE);
 
-/// Makes closing the socket reset the connection: what is unsent is lost, and neither end keeps a TIME_WAIT
-/// (`SO_LINGER` with zero seconds, socket(7)).
+/// Makes closing the socket reset the connection: what is unsent is lost, and neither end keeps a
+/// TIME_WAIT (`SO_LINGER` with zero seconds, socket(7)).
 ///
 /// # Errors
 /// The operating system's.
@@ -101,8 +103,9 @@ pub fn set_reset_on_close(fd: impl AsFd) -> Result<()> {
 
 /// Caps the socket's send rate in the kernel (`SO_MAX_PACING_RATE`, Linux 3.13, tc-fq(8)).
 ///
-/// `bytes_per_second` counts payload and headers. Effective with the `fq` qdisc or TCP's own pacing (Linux 4.13).
-/// `u64::MAX` takes the cap away. Before Linux 5.0 the kernel reads the low 32 bits only: see [`get_max_pacing_rate`].
+/// `bytes_per_second` counts payload and headers. Effective with the `fq` qdisc or TCP's own pacing
+/// (Linux 4.13). `u64::MAX` takes the cap away. Before Linux 5.0 the kernel reads the low 32 bits
+/// only: see [`get_max_pacing_rate`].
 ///
 /// # Errors
 /// The operating system's.
@@ -110,7 +113,8 @@ pub fn set_max_pacing_rate(fd: impl AsFd, bytes_per_second: u64) -> Result<()> {
     PACING_RATE.set_bytes(fd, &bytes_per_second.to_ne_bytes(), bytes_per_second)
 }
 
-/// The cap on the send rate in bytes per second; `None` without a cap (`SO_MAX_PACING_RATE`, 64 bits since Linux 5.0).
+/// The cap on the send rate in bytes per second; `None` without a cap (`SO_MAX_PACING_RATE`, 64
+/// bits since Linux 5.0).
 ///
 /// # Errors
 /// The operating system's.
@@ -128,8 +132,9 @@ pub fn get_max_pacing_rate(fd: impl AsFd) -> Result<Option<u64>> {
 
 const PACING_RATE: SocketOption = option!(SOL_SOCKET, SO_MAX_PACING_RATE);
 
-/// Sends and receives through one network device only (`SO_BINDTODEVICE`, socket(7)). An empty name undoes it.
-/// Needs `CAP_NET_RAW` to change an existing binding, nothing for the first one since Linux 5.7.
+/// Sends and receives through one network device only (`SO_BINDTODEVICE`, socket(7)). An empty name
+/// undoes it. Needs `CAP_NET_RAW` to change an existing binding, nothing for the first one since
+/// Linux 5.7.
 ///
 /// # Errors
 /// The operating system's; `ENODEV` for a device that does not exist.
@@ -145,7 +150,8 @@ pub struct ReceiveMemory {
     pub used_bytes: u32,
     /// Bytes it may hold, counted the same way.
     pub limit_bytes: u32,
-    /// Messages that the kernel dropped because it was full. A train of datagrams (`UDP_GRO`) is one message.
+    /// Messages that the kernel dropped because it was full. A train of datagrams (`UDP_GRO`) is
+    /// one message.
     pub dropped_messages: u32,
 }
 
@@ -159,7 +165,8 @@ pub fn receive_memory(fd: impl AsFd) -> Result<ReceiveMemory> {
     let memory: SocketOption = option!(SOL_SOCKET, SO_MEMINFO, 55);
     let len = memory.get_bytes(fd, &mut bytes)?;
     let words = bytes[..len].as_chunks::<WORD>().0;
-    // SK_MEMINFO_RMEM_ALLOC, _RCVBUF and, since Linux 4.12, _DROPS (include/uapi/linux/sock_diag.h).
+    // SK_MEMINFO_RMEM_ALLOC, _RCVBUF and, since Linux 4.12, _DROPS
+    // (include/uapi/linux/sock_diag.h).
     if let &[used, limit, .., dropped] = words
         && len == bytes.len()
     {
@@ -176,8 +183,8 @@ pub fn receive_memory(fd: impl AsFd) -> Result<ReceiveMemory> {
     .during(memory.get, "")
 }
 
-/// Bytes written to the socket that the peer has not acknowledged (TCP), or that have not left the host (UDP)
-/// (`SIOCOUTQ`, tcp(7), udp(7)).
+/// Bytes written to the socket that the peer has not acknowledged (TCP), or that have not left the
+/// host (UDP) (`SIOCOUTQ`, tcp(7), udp(7)).
 ///
 /// # Errors
 /// The operating system's.

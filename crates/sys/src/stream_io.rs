@@ -1,7 +1,8 @@
 //! Moving bytes through connected stream sockets: the TCP data path.
 //!
-//! Every call is one system call without allocation; none of them waits. Submitting one block many times per call
-//! gains half again in throughput over one block per call: the source stays in the cache, the calls become few.
+//! Every call is one system call without allocation; none of them waits. Submitting one block many
+//! times per call gains half again in throughput over one block per call: the source stays in the
+//! cache, the calls become few.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};
@@ -32,8 +33,8 @@ pub enum Followed {
     Soon,
 }
 
-/// Sends slices one behind the other in one call (sendmsg(2)). Returns the bytes taken, which may end inside a slice.
-/// Slices beyond [`SLICES_MAX`] are left for the next call.
+/// Sends slices one behind the other in one call (sendmsg(2)). Returns the bytes taken, which may
+/// end inside a slice. Slices beyond [`SLICES_MAX`] are left for the next call.
 ///
 /// # Errors
 /// As [`send`].
@@ -57,8 +58,8 @@ pub(crate) fn send_slices_with(
     // The type of the field differs between C libraries.
     message.msg_iovlen = slices.len().min(SLICES_MAX) as _;
     let fd = fd.as_fd().as_raw_fd();
-    // SAFETY: the message names at most all elements of `slices`, each of which describes memory that outlives the
-    // call; the kernel only reads through them.
+    // SAFETY: the message names at most all elements of `slices`, each of which describes memory
+    // that outlives the call; the kernel only reads through them.
     syscall_len(unsafe { libc::sendmsg(fd, &raw const message, flags) })
 }
 
@@ -87,19 +88,22 @@ fn recv_with(fd: impl AsFd, buffer: &mut [u8], flags: i32) -> io::Result<usize> 
     syscall_len(unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), flags) })
 }
 
-/// Takes up to `len` received bytes without copying them out; 0 is end of file (tcp(7), `MSG_TRUNC`). TCP only.
+/// Takes up to `len` received bytes without copying them out; 0 is end of file (tcp(7),
+/// `MSG_TRUNC`). TCP only.
 ///
 /// # Errors
 /// As [`recv`].
 pub fn recv_discard(fd: impl AsFd, len: usize) -> io::Result<usize> {
     let fd = fd.as_fd().as_raw_fd();
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-    // SAFETY: with MSG_TRUNC, TCP writes nothing through the pointer; on other sockets a null pointer is EFAULT.
+    // SAFETY: with MSG_TRUNC, TCP writes nothing through the pointer; on other sockets a null
+    // pointer is EFAULT.
     syscall_len(unsafe { libc::recv(fd, std::ptr::null_mut(), len, flags) })
 }
 
-/// Sends up to `len` bytes of `file` from `offset`, which advances by what was sent (sendfile(2)); 0 is the end of the
-/// file. Does not wait on a non-blocking socket. Raises `SIGPIPE` on a closed connection unless that is ignored.
+/// Sends up to `len` bytes of `file` from `offset`, which advances by what was sent (sendfile(2));
+/// 0 is the end of the file. Does not wait on a non-blocking socket. Raises `SIGPIPE` on a closed
+/// connection unless that is ignored.
 ///
 /// # Errors
 /// As [`send`].

@@ -17,12 +17,13 @@ pub(crate) fn syscall_len(returned: isize) -> io::Result<usize> {
     syscall(returned).map(isize::cast_unsigned)
 }
 
-/// The internet address in `storage`; `None` for other families and for an address the kernel did not fill in.
+/// The internet address in `storage`; `None` for other families and for an address the kernel did
+/// not fill in.
 pub(crate) fn socket_addr(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     match i32::from(storage.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the family implies that the storage, which is large and aligned enough for every address,
-            // holds a sockaddr_in; all bit patterns are valid for its integers.
+            // SAFETY: the family implies that the storage, which is large and aligned enough for
+            // every address, holds a sockaddr_in; all bit patterns are valid for its integers.
             let v4 = unsafe { &*std::ptr::from_ref(storage).cast::<libc::sockaddr_in>() };
             let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
             Some(SocketAddrV4::new(ip, u16::from_be(v4.sin_port)).into())
@@ -45,12 +46,14 @@ pub(crate) fn socket_addr(storage: &libc::sockaddr_storage) -> Option<SocketAddr
     }
 }
 
-/// [`socket_addr`] of bytes that begin with a `sockaddr_in` or `sockaddr_in6`; what lies behind the bytes counts as 0.
+/// [`socket_addr`] of bytes that begin with a `sockaddr_in` or `sockaddr_in6`; what lies behind the
+/// bytes counts as 0.
 pub(crate) fn socket_addr_in(bytes: &[u8]) -> Option<SocketAddr> {
     // SAFETY: all-zero bytes are a valid sockaddr_storage.
     let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
     let len = bytes.len().min(size_of_val(&storage));
-    // SAFETY: source and destination hold `len` bytes each and do not overlap; all bit patterns are valid for the storage.
+    // SAFETY: source and destination hold `len` bytes each and do not overlap; all bit patterns are
+    // valid for the storage.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut storage).cast(), len) };
     socket_addr(&storage)
 }

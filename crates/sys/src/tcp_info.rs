@@ -6,21 +6,23 @@ use std::os::fd::AsFd;
 use crate::error::{During, Result};
 use crate::option::{SocketOption, option};
 
-/// State of a TCP connection at one instant. `None`: this kernel does not report it, or has measured nothing yet.
+/// State of a TCP connection at one instant. `None`: this kernel does not report it, or has
+/// measured nothing yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Segments retransmitted since the connection began.
     pub retransmits_total: u32,
     /// Congestion window in segments of [`Self::snd_mss_bytes`].
     pub snd_cwnd_segments: u32,
-    /// Segments in the network: sent, neither acknowledged nor known to be lost, with those sent again.
+    /// Segments in the network: sent, neither acknowledged nor known to be lost, with those sent
+    /// again.
     pub in_flight_segments: u32,
     /// Segments the peer received beyond a gap and reported so (SACK, RFC 2018).
     pub sacked_segments: u32,
     /// Payload of a full outgoing segment.
     pub snd_mss_bytes: u32,
-    /// Payload of the largest segment this end lets the other send: what it announced, less the timestamps of every
-    /// segment where both ends use them.
+    /// Payload of the largest segment this end lets the other send: what it announced, less the
+    /// timestamps of every segment where both ends use them.
     pub advertised_mss_bytes: u32,
     /// Smoothed round-trip time.
     pub rtt_us: u32,
@@ -75,8 +77,9 @@ impl TcpInfo {
         u64::from(self.snd_cwnd_segments) * u64::from(self.snd_mss_bytes)
     }
 
-    /// Payload that has reached the peer since the connection began, in order or beyond a gap; full segments are assumed
-    /// beyond a gap. `None` where the kernel does not count acknowledged bytes.
+    /// Payload that has reached the peer since the connection began, in order or beyond a gap; full
+    /// segments are assumed beyond a gap. `None` where the kernel does not count acknowledged
+    /// bytes.
     #[must_use]
     pub fn delivered_bytes(&self) -> Option<u64> {
         let beyond_a_gap = u64::from(self.sacked_segments) * u64::from(self.snd_mss_bytes);
@@ -93,8 +96,8 @@ impl TcpInfo {
 /// Reads the kernel's state of a TCP connection. Cheap: 1 to 4 microseconds.
 ///
 /// # Errors
-/// The operating system's, for instance on a socket that is not TCP; `InvalidData` when the answer is shorter than
-/// any kernel since Linux 2.6.10 gives.
+/// The operating system's, for instance on a socket that is not TCP; `InvalidData` when the answer
+/// is shorter than any kernel since Linux 2.6.10 gives.
 pub fn tcp_info(fd: impl AsFd) -> Result<TcpInfo> {
     let mut answer = [0; SIZE];
     let len = TCP_INFO.get_bytes(fd, &mut answer)?;
@@ -110,8 +113,8 @@ pub fn tcp_info(fd: impl AsFd) -> Result<TcpInfo> {
 
 const TCP_INFO: SocketOption = option!(IPPROTO_TCP, TCP_INFO);
 
-/// Reads the kernel's answer. Older kernels give fewer bytes: what lies beyond is absent. `None` when even the
-/// oldest fields are cut.
+/// Reads the kernel's answer. Older kernels give fewer bytes: what lies beyond is absent. `None`
+/// when even the oldest fields are cut.
 #[must_use]
 pub fn decode(answer: &[u8]) -> Option<TcpInfo> {
     let word = |at: usize| {
@@ -164,8 +167,8 @@ pub fn decode(answer: &[u8]) -> Option<TcpInfo> {
     })
 }
 
-// Offsets in `struct tcp_info` of `include/uapi/linux/tcp.h`, without the prefix `tcpi_`. It only grows, so they hold for
-// every kernel.
+// Offsets in `struct tcp_info` of `include/uapi/linux/tcp.h`, without the prefix `tcpi_`. It only
+// grows, so they hold for every kernel.
 const OPTIONS: usize = 5;
 const SND_MSS: usize = 16;
 const UNACKED: usize = 24;
@@ -314,7 +317,8 @@ mod tests {
 
     #[test]
     fn ecn_is_read_from_two_bits_among_the_options() {
-        // Timestamps 1, selective acknowledgements 2, window scale 4, ECN 8, ECN seen 16 (include/uapi/linux/tcp.h).
+        // Timestamps 1, selective acknowledgements 2, window scale 4, ECN 8, ECN seen 16
+        // (include/uapi/linux/tcp.h).
         for (options, ecn) in [
             (7, (false, false)),
             (8 | 7, (true, false)),

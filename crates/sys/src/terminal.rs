@@ -1,5 +1,5 @@
-//! The terminal as a screen (termios(3), ioctl_tty(2), console_codes(4)): keys arrive one by one, and what was on it before comes
-//! back.
+//! The terminal as a screen (termios(3), ioctl_tty(2), console_codes(4)): keys arrive one by one,
+//! and what was on it before comes back.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -17,7 +17,8 @@ pub struct Size {
     pub rows: u16,
 }
 
-/// Size of the terminal behind a descriptor (`TIOCGWINSZ`); `None` where there is no terminal, or it does not know.
+/// Size of the terminal behind a descriptor (`TIOCGWINSZ`); `None` where there is no terminal, or
+/// it does not know.
 #[must_use]
 pub fn size(fd: impl AsFd) -> Option<Size> {
     let mut size = libc::winsize {
@@ -40,7 +41,8 @@ const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
 /// Attributes off, cursor shown, the screen of before.
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 
-/// The screen that is in use, and the modes of its terminal before. It outlives the [`Screen`], so that a panic hook reaches it.
+/// The screen that is in use, and the modes of its terminal before. It outlives the [`Screen`], so
+/// that a panic hook reaches it.
 static ACTIVE: Mutex<Option<Before>> = Mutex::new(None);
 
 struct Before {
@@ -57,8 +59,8 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// The terminal of standard error. Keys are read from the controlling terminal, because standard error may be open for
-    /// writing only. Nothing changes before [`Self::enter`].
+    /// The terminal of standard error. Keys are read from the controlling terminal, because
+    /// standard error may be open for writing only. Nothing changes before [`Self::enter`].
     ///
     /// # Errors
     /// The operating system's.
@@ -71,7 +73,8 @@ impl Screen {
         Ok(Self { output, input })
     }
 
-    /// Shows an empty screen. Keys are neither shown nor collected into lines; Ctrl-C, Ctrl-Z and Ctrl-\ remain signals.
+    /// Shows an empty screen. Keys are neither shown nor collected into lines; Ctrl-C, Ctrl-Z and
+    /// Ctrl-\ remain signals.
     ///
     /// # Errors
     /// The operating system's.
@@ -118,8 +121,8 @@ impl Screen {
 }
 
 impl Write for Screen {
-    /// Fails with `NotConnected` where the screen is not in use: a picture would cover the screen of before, and the message of
-    /// a panic with it.
+    /// Fails with `NotConnected` where the screen is not in use: a picture would cover the screen
+    /// of before, and the message of a panic with it.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
         if active.is_none() {
@@ -146,8 +149,8 @@ impl Drop for Screen {
     }
 }
 
-/// Puts the terminal back to what it was before [`Screen::enter`]; nothing where no screen is in use. For panic hooks, too: a
-/// program that aborts drops nothing.
+/// Puts the terminal back to what it was before [`Screen::enter`]; nothing where no screen is in
+/// use. For panic hooks, too: a program that aborts drops nothing.
 pub fn leave() {
     let mut active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(Before {

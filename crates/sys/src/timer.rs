@@ -25,7 +25,8 @@ impl TimerFd {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Expires once at `at_ns` of [`crate::clock::monotonic_ns`], at once where that has passed; replaces the earlier setting.
+    /// Expires once at `at_ns` of [`crate::clock::monotonic_ns`], at once where that has passed;
+    /// replaces the earlier setting.
     ///
     /// # Errors
     /// The operating system's.
@@ -36,7 +37,8 @@ impl TimerFd {
             it_value: clock::timespec(at_ns.max(1)),
         };
         let (fd, before) = (self.0.as_raw_fd(), std::ptr::null_mut());
-        // SAFETY: `setting` outlives the call, which only reads it; the place for the setting before may be null.
+        // SAFETY: `setting` outlives the call, which only reads it; the place for the setting
+        // before may be null.
         syscall(unsafe {
             libc::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &raw const setting, before)
         })?;

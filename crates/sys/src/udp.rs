@@ -1,7 +1,7 @@
 //! Moving datagrams: single, batched, and as trains the kernel cuts and joins (udp(7)).
 //!
-//! A datagram costs about 3 microseconds of kernel time when sent alone. Batches save a tenth of that;
-//! trains (`UDP_SEGMENT`, `UDP_GRO`) save nine tenths and more.
+//! A datagram costs about 3 microseconds of kernel time when sent alone. Batches save a tenth of
+//! that; trains (`UDP_SEGMENT`, `UDP_GRO`) save nine tenths and more.
 
 mod error_queue;
 mod message;
@@ -18,8 +18,9 @@ use socket2::{SockAddr, SockRef};
 
 use crate::syscall::{socket_addr, syscall_len};
 
-/// One datagram per call: of a received one, what exceeds the buffer is lost, and a length of 0 is an empty datagram. A
-/// connected socket fails with `ECONNREFUSED` when the peer answered an earlier datagram with an ICMP message.
+/// One datagram per call: of a received one, what exceeds the buffer is lost, and a length of 0 is
+/// an empty datagram. A connected socket fails with `ECONNREFUSED` when the peer answered an
+/// earlier datagram with an ICMP message.
 pub use crate::stream_io::{recv, send};
 pub use error_queue::{ErrorOrigin, QueuedError, take_error};
 pub use message::{Message, recv_message};
@@ -52,7 +53,8 @@ pub fn recv_from(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, SocketA
     Ok((len, crate::socket::unmap(from)))
 }
 
-/// [`send`] of a socket that is not connected, to this address (sendto(2)). An IPv6 socket also takes an IPv4 address.
+/// [`send`] of a socket that is not connected, to this address (sendto(2)). An IPv6 socket also
+/// takes an IPv4 address.
 ///
 /// # Errors
 /// As [`send`].
@@ -63,7 +65,9 @@ pub fn send_to(fd: impl AsFd, data: &[u8], to: &SocketAddr) -> io::Result<usize>
 /// Size of a `sockaddr_storage`.
 const ADDRESS_LEN: libc::socklen_t = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
 
-/// Option and control message of `include/uapi/linux/udp.h`: payload of one datagram of an outgoing train, `u16`.
+/// Option and control message of `include/uapi/linux/udp.h`: payload of one datagram of an outgoing
+/// train, `u16`.
 pub(crate) const UDP_SEGMENT: c_int = 103;
-/// Option and control message of `include/uapi/linux/udp.h`: payload of one datagram of an incoming train, `int`.
+/// Option and control message of `include/uapi/linux/udp.h`: payload of one datagram of an incoming
+/// train, `int`.
 pub(crate) const UDP_GRO: c_int = 104;

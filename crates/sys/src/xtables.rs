@@ -1,5 +1,5 @@
-//! Rules of iptables' own kernel part, as bytes (`linux/netfilter_ipv4/ip_tables.h`, `linux/netfilter_ipv6/ip6_tables.h`). What
-//! the bytes mean is not known here.
+//! Rules of iptables' own kernel part, as bytes (`linux/netfilter_ipv4/ip_tables.h`,
+//! `linux/netfilter_ipv6/ip6_tables.h`). What the bytes mean is not known here.
 
 use std::io;
 
@@ -26,8 +26,8 @@ pub struct Table {
     pub entries: Vec<u8>,
 }
 
-/// Reads a table of IPv4 or IPv6. The kernel makes a table that does not exist yet, so its name is to be one of
-/// `/proc/net/ip_tables_names`. Takes `CAP_NET_ADMIN` and `CAP_NET_RAW`.
+/// Reads a table of IPv4 or IPv6. The kernel makes a table that does not exist yet, so its name is
+/// to be one of `/proc/net/ip_tables_names`. Takes `CAP_NET_ADMIN` and `CAP_NET_RAW`.
 ///
 /// # Errors
 /// The operating system's; `EAGAIN` when a rule was added meanwhile.

@@ -1,8 +1,9 @@
 //! Sending memory that the kernel borrows instead of copying (`MSG_ZEROCOPY`,
 //! Documentation/networking/msg_zerocopy.rst, Linux 4.14).
 //!
-//! The kernel returns what it borrowed through the error queue of the socket, in the order of the calls. Such memory
-//! must stay as it is until then; memory that never changes may be in flight many times at once.
+//! The kernel returns what it borrowed through the error queue of the socket, in the order of the
+//! calls. Such memory must stay as it is until then; memory that never changes may be in flight
+//! many times at once.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};
@@ -21,8 +22,9 @@ pub fn enable(fd: impl AsFd) -> Result<()> {
     option.set(fd, true)
 }
 
-/// Lends the memory of `block` up to `copies` times, one behind the other, in one call (sendmsg(2), `MSG_ZEROCOPY`). Returns the bytes
-/// taken, which may end inside a block. More than [`GATHERED_COPIES_MAX`] copies count as that many.
+/// Lends the memory of `block` up to `copies` times, one behind the other, in one call (sendmsg(2),
+/// `MSG_ZEROCOPY`). Returns the bytes taken, which may end inside a block. More than
+/// [`GATHERED_COPIES_MAX`] copies count as that many.
 ///
 /// # Errors
 /// `ENOBUFS` when too much memory is in flight; else as [`stream_io::send`].
@@ -74,7 +76,8 @@ pub fn take_completion(fd: impl AsFd) -> io::Result<Completion> {
 }
 
 fn completion(message: &libc::msghdr) -> Option<Completion> {
-    // SAFETY: the kernel set the length of the control buffer to what it wrote, so that the header lies inside.
+    // SAFETY: the kernel set the length of the control buffer to what it wrote, so that the header
+    // lies inside.
     let header = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;
     let wanted = [
         (libc::SOL_IP, libc::IP_RECVERR),

@@ -1,5 +1,5 @@
-//! Going to the background. The test starts itself as a program without threads, which becomes a daemon and reports
-//! over loopback what became of it.
+//! Going to the background. The test starts itself as a program without threads, which becomes a
+//! daemon and reports over loopback what became of it.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

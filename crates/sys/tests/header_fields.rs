@@ -10,7 +10,8 @@ use linerate_sys::socket::{self, Protocol};
 use linerate_sys::sockopt;
 use linerate_sys::udp::{self, Message, RecvBatch};
 
-/// Sender and receiver of each kind: IPv4, IPv6, and both ends IPv6 sockets that use mapped addresses.
+/// Sender and receiver of each kind: IPv4, IPv6, and both ends IPv6 sockets that use mapped
+/// addresses.
 fn pairs() -> [(&'static str, OwnedFd, OwnedFd); 3] {
     let ((v4, to_v4), (v6, to_v6), (mapped, to_mapped)) =
         (udp_pair(V4), udp_pair(V6), mapped_pair());
@@ -127,8 +128,8 @@ fn a_single_message_has_source_length_and_time_between_two_readings() {
         );
         assert_eq!(message.from, socket::local_addr(&sender).ok());
         let arrival_ns = message.arrival_ns(offset, clock::monotonic_ns());
-        // The kernel switches its clock on a little later, for the first socket of the host with stamps; the two
-        // clocks are compared with an error of microseconds.
+        // The kernel switches its clock on a little later, for the first socket of the host with
+        // stamps; the two clocks are compared with an error of microseconds.
         if (sent_ns - 50_000..=queued_ns + 50_000).contains(&arrival_ns) {
             break;
         }

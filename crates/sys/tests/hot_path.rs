@@ -418,7 +418,8 @@ fn a_datagram_arrives_when_the_kernel_received_it_however_late_it_is_read() {
     sockopt::SO_TIMESTAMPNS
         .set(&receiver, true)
         .expect("SO_TIMESTAMPNS");
-    // The kernel switches its clock on a little later, for the first socket of the host that wants stamps.
+    // The kernel switches its clock on a little later, for the first socket of the host that wants
+    // stamps.
     let deadline_ns = clock::monotonic_ns() + 20_000_000_000;
     loop {
         let sent_ns = clock::monotonic_ns();

@@ -1,4 +1,5 @@
-//! Path MTU and the error queue, in namespaces: a client and a router with a narrower link behind it.
+//! Path MTU and the error queue, in namespaces: a client and a router with a narrower link behind
+//! it.
 
 mod common;
 mod namespace;
@@ -21,7 +22,8 @@ struct Path {
     _router: Namespace,
 }
 
-/// Kind, family of the socket, destination behind the router, and the router's address on the client's link.
+/// Kind, family of the socket, destination behind the router, and the router's address on the
+/// client's link.
 const CASES: [(&str, &str, &str, &str); 3] = [
     ("IPv4", V4, "198.51.100.9:5201", "192.0.2.1"),
     ("mapped", V6, "[::ffff:198.51.100.9]:5201", "192.0.2.1"),
@@ -74,7 +76,8 @@ fn prober(local: &str, remote: &str) -> OwnedFd {
     fd
 }
 
-/// A datagram whose packet has `mtu` bytes: headers are 20 + 8 (RFC 791, RFC 768) and 40 + 8 bytes (RFC 8200).
+/// A datagram whose packet has `mtu` bytes: headers are 20 + 8 (RFC 791, RFC 768) and 40 + 8 bytes
+/// (RFC 8200).
 fn datagram_of(mtu: usize, is_ipv4: bool) -> Vec<u8> {
     pattern(mtu - if is_ipv4 { 28 } else { 48 })
 }

@@ -55,7 +55,8 @@ fn bytes_behind_the_peers_window_are_not_sent_and_the_socket_holds_no_more_than_
     );
     let block = [0; 1000];
     let mut accepted = 0;
-    // The server reads nothing. When its window is full, bytes stay; beyond the mark no packet is begun.
+    // The server reads nothing. When its window is full, bytes stay; beyond the mark no packet is
+    // begun.
     let refused = loop {
         match stream_io::send(&client, &block) {
             Ok(sent) => accepted += sent as u64,
@@ -77,5 +78,6 @@ fn bytes_behind_the_peers_window_are_not_sent_and_the_socket_holds_no_more_than_
     );
 }
 
-/// The kernel fills the last packet of the queue whatever the mark (`net/ipv4/tcp.c`, `tcp_sendmsg_locked`).
+/// The kernel fills the last packet of the queue whatever the mark (`net/ipv4/tcp.c`,
+/// `tcp_sendmsg_locked`).
 const PACKET_BYTES_MAX: u32 = 65_536;

@@ -6,10 +6,11 @@ use super::{monotonic_ns, unix_ns};
 use crate::error::{During, Result};
 use crate::syscall::syscall;
 
-/// Identity of the running kernel, new at every boot: a UUID as text (`/proc/sys/kernel/random/boot_id`, random(4)).
+/// Identity of the running kernel, new at every boot: a UUID as text
+/// (`/proc/sys/kernel/random/boot_id`, random(4)).
 ///
-/// Two processes with the same one read the same monotonic clock, unless they are in different time namespaces
-/// (time_namespaces(7), Linux 5.6), which shift it.
+/// Two processes with the same one read the same monotonic clock, unless they are in different time
+/// namespaces (time_namespaces(7), Linux 5.6), which shift it.
 ///
 /// # Errors
 /// The operating system's, reading the file.
@@ -21,8 +22,9 @@ pub fn boot_id() -> Result<String> {
         .to_owned())
 }
 
-/// Largest error of the wall clock as the program that keeps it to a time source states it, ns (adjtimex(2), `maxerror`,
-/// read only). The kernel lets it grow between that program's updates. `None` while no time source keeps the clock.
+/// Largest error of the wall clock as the program that keeps it to a time source states it, ns
+/// (adjtimex(2), `maxerror`, read only). The kernel lets it grow between that program's updates.
+/// `None` while no time source keeps the clock.
 ///
 /// # Errors
 /// The operating system's; `EPERM` where a container may not even read it.
@@ -39,7 +41,8 @@ pub fn realtime_error_max_ns() -> Result<Option<u64>> {
         .map(|us| us.saturating_mul(1000)))
 }
 
-/// Wall clock minus monotonic clock, ns: what turns a time of the one into one of the other until the wall clock is set.
+/// Wall clock minus monotonic clock, ns: what turns a time of the one into one of the other until
+/// the wall clock is set.
 #[must_use]
 pub fn realtime_offset_ns() -> i64 {
     let before_ns = monotonic_ns();

@@ -8,11 +8,12 @@ use crate::error::{During, Result};
 use crate::option::{SocketOption, option};
 
 /// Leases a flow label for packets to `remote` and makes the socket send it (`IPV6_FLOWLABEL_MGR`,
-/// `IPV6_FLOWINFO_SEND`). `label` is 1..=0xfffff. The address to connect to must then carry the label too: see
-/// [`with_flow_label`].
+/// `IPV6_FLOWINFO_SEND`). `label` is 1..=0xfffff. The address to connect to must then carry the
+/// label too: see [`with_flow_label`].
 ///
 /// # Errors
-/// `EINVAL` for a label out of range; else the operating system's, `EPERM` when another process holds the label for itself.
+/// `EINVAL` for a label out of range; else the operating system's, `EPERM` when another process
+/// holds the label for itself.
 pub fn lease_flow_label(fd: impl AsFd, remote: &SocketAddrV6, label: u32) -> Result<()> {
     // The kernel would choose a label by itself for 0, and ignore the bits above the twentieth.
     if label == 0 || label > LABEL_MASK {
@@ -22,15 +23,16 @@ pub fn lease_flow_label(fd: impl AsFd, remote: &SocketAddrV6, label: u32) -> Res
     FLOWINFO_SEND.set(fd, true)
 }
 
-/// The address with the label in its flow information, in network byte order as `sin6_flowinfo` wants it.
+/// The address with the label in its flow information, in network byte order as `sin6_flowinfo`
+/// wants it.
 #[must_use]
 pub fn with_flow_label(mut remote: SocketAddrV6, label: u32) -> SocketAddrV6 {
     remote.set_flowinfo((label & LABEL_MASK).to_be());
     remote
 }
 
-/// `struct in6_flowlabel_req`: destination 16, label 4 (big-endian), action 1, share 1, flags 2, expiry 2, linger 2,
-/// padding 4. Expiry and linger of 0 mean the kernel's defaults.
+/// `struct in6_flowlabel_req`: destination 16, label 4 (big-endian), action 1, share 1, flags 2,
+/// expiry 2, linger 2, padding 4. Expiry and linger of 0 mean the kernel's defaults.
 fn request(remote: &SocketAddrV6, label: u32) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes[..16].copy_from_slice(&remote.ip().octets());

@@ -10,8 +10,8 @@ use crate::option::{SocketOption, option};
 /// Confines an IPv6 socket to IPv6; off, a listener on `::` takes IPv4 peers too. Before bind.
 pub const IPV6_V6ONLY: SocketOption<bool> = option!(IPPROTO_IPV6, IPV6_V6ONLY);
 
-/// Leaves the choice of the local port to `connect`, so that one port serves connections to different peers (Linux 4.2).
-/// Before bind; for both families.
+/// Leaves the choice of the local port to `connect`, so that one port serves connections to
+/// different peers (Linux 4.2). Before bind; for both families.
 pub const IP_BIND_ADDRESS_NO_PORT: SocketOption<bool> =
     option!(IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT);
 
@@ -26,8 +26,8 @@ pub const IPV6_MTU_DISCOVER: SocketOption<u32> = option!(IPPROTO_IPV6, IPV6_MTU_
 
 /// Sets the type of service byte, DSCP and ECN bits together, 0..=255 (`IP_TOS`, `IPV6_TCLASS`).
 ///
-/// An IPv6 socket gets both options, because it sends IPv4 packets to mapped addresses. On a TCP socket the kernel
-/// keeps the ECN bits to itself.
+/// An IPv6 socket gets both options, because it sends IPv4 packets to mapped addresses. On a TCP
+/// socket the kernel keeps the ECN bits to itself.
 ///
 /// # Errors
 /// The operating system's.
@@ -38,8 +38,8 @@ pub fn set_tos(fd: impl AsFd, tos: u8) -> Result<()> {
     TOS.set_int(fd, tos.into())
 }
 
-/// Lets [`crate::udp::Message::tos`] be filled in: type of service and traffic class of received packets (`IP_RECVTOS`,
-/// Linux 2.2, `IPV6_RECVTCLASS`, Linux 2.6.14).
+/// Lets [`crate::udp::Message::tos`] be filled in: type of service and traffic class of received
+/// packets (`IP_RECVTOS`, Linux 2.2, `IPV6_RECVTCLASS`, Linux 2.6.14).
 ///
 /// An IPv6 socket gets both options, because it receives IPv4 packets of mapped addresses.
 ///
@@ -52,8 +52,9 @@ pub fn set_receive_tos(fd: impl AsFd, on: bool) -> Result<()> {
     RECEIVE_TOS.set(fd, on)
 }
 
-/// Sets the time to live or hop limit of outgoing packets, 1..=255 (`IP_TTL`, `IPV6_UNICAST_HOPS`); of both families on
-/// an IPv6 socket. Datagrams to groups have their own: [`super::set_multicast_ttl`].
+/// Sets the time to live or hop limit of outgoing packets, 1..=255 (`IP_TTL`, `IPV6_UNICAST_HOPS`);
+/// of both families on an IPv6 socket. Datagrams to groups have their own:
+/// [`super::set_multicast_ttl`].
 ///
 /// # Errors
 /// The operating system's; `EINVAL` for 0.
@@ -65,8 +66,9 @@ pub fn set_ttl(fd: impl AsFd, ttl: u8) -> Result<()> {
     Ok(())
 }
 
-/// Lets [`crate::udp::Message::ttl`] be filled in: time to live and hop limit of received packets (`IP_RECVTTL`, Linux
-/// 2.2, `IPV6_RECVHOPLIMIT`, Linux 2.6.14); of both families on an IPv6 socket.
+/// Lets [`crate::udp::Message::ttl`] be filled in: time to live and hop limit of received packets
+/// (`IP_RECVTTL`, Linux 2.2, `IPV6_RECVHOPLIMIT`, Linux 2.6.14); of both families on an IPv6
+/// socket.
 ///
 /// # Errors
 /// The operating system's.
@@ -77,9 +79,9 @@ pub fn set_receive_ttl(fd: impl AsFd, on: bool) -> Result<()> {
     RECEIVE_TTL.set(fd, on)
 }
 
-/// Confines the kernel's choice of a local port to `low..=high` within `net.ipv4.ip_local_port_range`
-/// (`IP_LOCAL_PORT_RANGE`, Linux 6.3, ip(7)). With any range, even the system's own, the search takes the same time
-/// however many ports are taken.
+/// Confines the kernel's choice of a local port to `low..=high` within
+/// `net.ipv4.ip_local_port_range` (`IP_LOCAL_PORT_RANGE`, Linux 6.3, ip(7)). With any range, even
+/// the system's own, the search takes the same time however many ports are taken.
 ///
 /// # Errors
 /// The operating system's.
@@ -91,8 +93,9 @@ pub fn set_local_port_range(fd: impl AsFd, low: u16, high: u16) -> Result<()> {
 /// From the kernel's `in.h`; C libraries lack it.
 const LOCAL_PORT_RANGE: SocketOption = option!(IPPROTO_IP, IP_LOCAL_PORT_RANGE, 51);
 
-/// Forbids (`on`) or allows fragments: with it, datagrams beyond the path MTU fail with `EMSGSIZE` and IPv4 packets
-/// carry the DF bit (`IP_MTU_DISCOVER`, `IPV6_MTU_DISCOVER`). Off means that every packet may be fragmented on the way.
+/// Forbids (`on`) or allows fragments: with it, datagrams beyond the path MTU fail with `EMSGSIZE`
+/// and IPv4 packets carry the DF bit (`IP_MTU_DISCOVER`, `IPV6_MTU_DISCOVER`). Off means that every
+/// packet may be fragmented on the way.
 ///
 /// # Errors
 /// The operating system's.
@@ -117,9 +120,10 @@ pub fn set_dont_fragment(fd: impl AsFd, on: bool) -> Result<()> {
     )
 }
 
-/// Sends packets up to the MTU of the own device with the DF bit, whatever path MTU the kernel has learned
-/// (`IP_PMTUDISC_PROBE`, Linux 2.6.22, `IPV6_PMTUDISC_PROBE`; ip(7)). Longer datagrams fail with `EMSGSIZE`; a router that
-/// refuses one reports the MTU in the error queue: [`crate::udp::take_error`]. [`set_dont_fragment`] undoes it.
+/// Sends packets up to the MTU of the own device with the DF bit, whatever path MTU the kernel has
+/// learned (`IP_PMTUDISC_PROBE`, Linux 2.6.22, `IPV6_PMTUDISC_PROBE`; ip(7)). Longer datagrams fail
+/// with `EMSGSIZE`; a router that refuses one reports the MTU in the error queue:
+/// [`crate::udp::take_error`]. [`set_dont_fragment`] undoes it.
 ///
 /// # Errors
 /// The operating system's.
@@ -130,8 +134,8 @@ pub fn set_path_mtu_probe(fd: impl AsFd) -> Result<()> {
     IP_MTU_DISCOVER.set_int(fd, libc::IP_PMTUDISC_PROBE)
 }
 
-/// The path MTU of a connected socket as far as the kernel has learned it, bytes with the IP header (`IP_MTU`,
-/// `IPV6_MTU`; ip(7)). That of the own device until a router reports a smaller one.
+/// The path MTU of a connected socket as far as the kernel has learned it, bytes with the IP header
+/// (`IP_MTU`, `IPV6_MTU`; ip(7)). That of the own device until a router reports a smaller one.
 ///
 /// # Errors
 /// The operating system's; `ENOTCONN` on a socket that is not connected.
@@ -143,8 +147,8 @@ pub fn path_mtu(fd: impl AsFd) -> Result<u32> {
     }
 }
 
-/// Queues the errors of single datagrams for [`crate::udp::take_error`] (`IP_RECVERR`, `IPV6_RECVERR`, Linux 2.2); of both
-/// families on an IPv6 socket. Off, the queue is emptied.
+/// Queues the errors of single datagrams for [`crate::udp::take_error`] (`IP_RECVERR`,
+/// `IPV6_RECVERR`, Linux 2.2); of both families on an IPv6 socket. Off, the queue is emptied.
 ///
 /// With it, a socket that is not connected fails with the errors of its destinations, too.
 ///

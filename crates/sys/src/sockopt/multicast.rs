@@ -7,7 +7,8 @@ use socket2::SockRef;
 
 use crate::error::{During, Result};
 
-/// Time to live of datagrams to a group: how many routers they pass (`IP_MULTICAST_TTL`, `IPV6_MULTICAST_HOPS`).
+/// Time to live of datagrams to a group: how many routers they pass (`IP_MULTICAST_TTL`,
+/// `IPV6_MULTICAST_HOPS`).
 ///
 /// # Errors
 /// The operating system's.
@@ -24,11 +25,12 @@ pub fn set_multicast_ttl(fd: impl AsFd, ttl: u8) -> Result<()> {
     }
 }
 
-/// Receives what is sent to a group (`IP_ADD_MEMBERSHIP`, `IPV6_ADD_MEMBERSHIP`); with a source only what that address
-/// sends (`IP_ADD_SOURCE_MEMBERSHIP`, IPv4 only).
+/// Receives what is sent to a group (`IP_ADD_MEMBERSHIP`, `IPV6_ADD_MEMBERSHIP`); with a source
+/// only what that address sends (`IP_ADD_SOURCE_MEMBERSHIP`, IPv4 only).
 ///
 /// # Errors
-/// The operating system's; `InvalidInput` for an address that is no group or a source of another family.
+/// The operating system's; `InvalidInput` for an address that is no group or a source of another
+/// family.
 pub fn join_group(fd: impl AsFd, group: IpAddr, source: Option<IpAddr>) -> Result<()> {
     let socket = SockRef::from(&fd);
     let any = Ipv4Addr::UNSPECIFIED;

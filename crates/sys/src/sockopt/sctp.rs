@@ -1,5 +1,5 @@
-//! Options of SCTP sockets (RFC 6458, `include/uapi/linux/sctp.h`). Without the kernel module no SCTP socket opens, so
-//! these cannot fail for its absence.
+//! Options of SCTP sockets (RFC 6458, `include/uapi/linux/sctp.h`). Without the kernel module no
+//! SCTP socket opens, so these cannot fail for its absence.
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -57,7 +57,8 @@ fn packed(addresses: &[SocketAddr]) -> Vec<u8> {
     for address in addresses {
         let address = SockAddr::from(*address);
         let len = usize::try_from(address.len()).unwrap_or_default();
-        // SAFETY: SockAddr guarantees that its first `len` bytes are initialised; it outlives the slice.
+        // SAFETY: SockAddr guarantees that its first `len` bytes are initialised; it outlives the
+        // slice.
         bytes.extend_from_slice(unsafe {
             std::slice::from_raw_parts(address.as_ptr().cast::<u8>(), len)
         });

@@ -8,12 +8,13 @@ use crate::option::{SocketOption, option};
 /// Sends small segments at once instead of waiting for acknowledgements.
 pub const TCP_NODELAY: SocketOption<bool> = option!(IPPROTO_TCP, TCP_NODELAY);
 
-/// Limits outgoing segments to so many bytes of payload and announces it to the peer, 88..=32767; to be set before the
-/// connection. What is read is the value in use on a connection, 536 before one stands.
+/// Limits outgoing segments to so many bytes of payload and announces it to the peer, 88..=32767;
+/// to be set before the connection. What is read is the value in use on a connection, 536 before
+/// one stands.
 pub const TCP_MAXSEG: SocketOption<u32> = option!(IPPROTO_TCP, TCP_MAXSEG);
 
-/// Ends the connection when data stays unacknowledged for so many milliseconds; 0 is the system's default (Linux 2.6.37,
-/// RFC 5482).
+/// Ends the connection when data stays unacknowledged for so many milliseconds; 0 is the system's
+/// default (Linux 2.6.37, RFC 5482).
 pub const TCP_USER_TIMEOUT: SocketOption<u32> = option!(IPPROTO_TCP, TCP_USER_TIMEOUT);
 
 /// Idle time before the first keep-alive probe, in seconds, 1..=32767.
@@ -25,12 +26,12 @@ pub const TCP_KEEPINTVL: SocketOption<u32> = option!(IPPROTO_TCP, TCP_KEEPINTVL)
 /// Unanswered keep-alive probes until the connection ends, 1..=127.
 pub const TCP_KEEPCNT: SocketOption<u32> = option!(IPPROTO_TCP, TCP_KEEPCNT);
 
-/// Acknowledges at once instead of waiting for more data. The kernel falls back by itself, so it is set again before each
-/// read that matters.
+/// Acknowledges at once instead of waiting for more data. The kernel falls back by itself, so it is
+/// set again before each read that matters.
 pub const TCP_QUICKACK: SocketOption<bool> = option!(IPPROTO_TCP, TCP_QUICKACK);
 
-/// Lets the socket hold at most this many bytes that have not been sent (Linux 3.12): it is not writable while it holds
-/// more.
+/// Lets the socket hold at most this many bytes that have not been sent (Linux 3.12): it is not
+/// writable while it holds more.
 pub const TCP_NOTSENT_LOWAT: SocketOption<u32> = option!(IPPROTO_TCP, TCP_NOTSENT_LOWAT);
 
 /// Bounds the window this end announces, in bytes.
@@ -38,8 +39,8 @@ pub const TCP_WINDOW_CLAMP: SocketOption<u32> = option!(IPPROTO_TCP, TCP_WINDOW_
 
 const CONGESTION: SocketOption = option!(IPPROTO_TCP, TCP_CONGESTION);
 
-/// Chooses the congestion control algorithm by name (`TCP_CONGESTION`, Linux 2.6.13); without privileges one of
-/// `net.ipv4.tcp_allowed_congestion_control`.
+/// Chooses the congestion control algorithm by name (`TCP_CONGESTION`, Linux 2.6.13); without
+/// privileges one of `net.ipv4.tcp_allowed_congestion_control`.
 ///
 /// # Errors
 /// The operating system's; `ENOENT` for a name the kernel does not know.

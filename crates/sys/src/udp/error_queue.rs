@@ -1,4 +1,5 @@
-//! Errors of single datagrams, as the network or this host reports them (`IP_RECVERR`, `IPV6_RECVERR`; ip(7), ipv6(7)).
+//! Errors of single datagrams, as the network or this host reports them (`IP_RECVERR`,
+//! `IPV6_RECVERR`; ip(7), ipv6(7)).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,14 +21,16 @@ pub enum ErrorOrigin {
     Icmp,
     /// An ICMPv6 message.
     Icmp6,
-    /// Another entry of the error queue, such as returned memory of [`crate::zerocopy`]; the number is the kernel's.
+    /// Another entry of the error queue, such as returned memory of [`crate::zerocopy`]; the number
+    /// is the kernel's.
     Other(u8),
 }
 
 /// One entry of the error queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueuedError<'a> {
-    /// The error as a number (errno(3)): `EMSGSIZE`, `EHOSTUNREACH`, `ECONNREFUSED`. 0 in entries that are no errors.
+    /// The error as a number (errno(3)): `EMSGSIZE`, `EHOSTUNREACH`, `ECONNREFUSED`. 0 in entries
+    /// that are no errors.
     pub errno: i32,
     /// Where it begins.
     pub origin: ErrorOrigin,
@@ -41,9 +44,9 @@ pub struct QueuedError<'a> {
     pub offender: Option<IpAddr>,
     /// Destination of the datagram, unmapped; `None` where the kernel does not give it.
     pub to: Option<SocketAddr>,
-    /// Beginning of the datagram's payload as the ICMP message quotes it, cut at the length of the buffer. A router need
-    /// not quote more than 8 bytes behind the IP header (RFC 792), which leaves nothing behind that of UDP. Empty for
-    /// errors of this host.
+    /// Beginning of the datagram's payload as the ICMP message quotes it, cut at the length of the
+    /// buffer. A router need not quote more than 8 bytes behind the IP header (RFC 792), which
+    /// leaves nothing behind that of UDP. Empty for errors of this host.
     pub quoted: &'a [u8],
     /// When the kernel received the ICMP message, as [`super::Message::stamped_unix_ns`].
     pub stamped_unix_ns: Option<u64>,
@@ -52,8 +55,8 @@ pub struct QueuedError<'a> {
 }
 
 impl QueuedError<'_> {
-    /// Largest packet, IP header included, that the link takes that refused this one. `None` for other errors, and for a
-    /// router that does not state it (before RFC 1191).
+    /// Largest packet, IP header included, that the link takes that refused this one. `None` for
+    /// other errors, and for a router that does not state it (before RFC 1191).
     #[must_use]
     pub fn mtu_bytes(&self) -> Option<u32> {
         Some(self.info).filter(|mtu| self.errno == libc::EMSGSIZE && *mtu > 0)
@@ -61,13 +64,15 @@ impl QueuedError<'_> {
 }
 
 /// Takes the oldest entry of the error queue (recvmsg(2), `MSG_ERRQUEUE`), on a socket with
-/// [`crate::sockopt::set_receive_errors`]. One entry per call; the kernel bounds the queue by the receive buffer.
+/// [`crate::sockopt::set_receive_errors`]. One entry per call; the kernel bounds the queue by the
+/// receive buffer.
 ///
-/// An ICMP message is also the pending error of the socket: the next call on it fails with the same number, unless the
-/// queue is emptied before. A non-empty queue is an error condition to poll(2).
+/// An ICMP message is also the pending error of the socket: the next call on it fails with the same
+/// number, unless the queue is emptied before. A non-empty queue is an error condition to poll(2).
 ///
 /// # Errors
-/// `WouldBlock` when the queue is empty; `InvalidData` for an entry without an extended error; else the operating system's.
+/// `WouldBlock` when the queue is empty; `InvalidData` for an entry without an extended error; else
+/// the operating system's.
 pub fn take_error(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<QueuedError<'_>> {
     // SAFETY: all-zero bytes are a valid sockaddr_storage, and a valid msghdr.
     let (mut destination, mut header): (libc::sockaddr_storage, msghdr) =
@@ -85,8 +90,8 @@ pub fn take_error(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<QueuedError<'_
     header.msg_controllen = size_of::<Control>() as _;
     let fd = fd.as_fd().as_raw_fd();
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-    // SAFETY: the header names `destination`, the buffer and `control` with their true sizes; all are writable and outlive
-    // the call.
+    // SAFETY: the header names `destination`, the buffer and `control` with their true sizes; all
+    // are writable and outlive the call.
     let len = syscall_len(unsafe { libc::recvmsg(fd, &raw mut header, flags) })?;
     let (mut attached, mut extended) = (Attached::default(), None);
     // SAFETY: the call succeeded, and `control` is still there.
@@ -128,7 +133,8 @@ struct Extended {
 }
 
 impl Extended {
-    /// Errno 4, origin 1, type 1, code 1, padding 1, information 4, data 4; then the address of the offender.
+    /// Errno 4, origin 1, type 1, code 1, padding 1, information 4, data 4; then the address of the
+    /// offender.
     fn parse(data: &[u8]) -> Option<Self> {
         let (fixed, address) = data.split_first_chunk::<16>()?;
         let &[
@@ -170,7 +176,8 @@ const ORIGIN_ICMP: u8 = 2;
 /// `SO_EE_ORIGIN_ICMP6`.
 const ORIGIN_ICMP6: u8 = 3;
 
-/// Room for an extended error with an address, a time, type of service and time to live, aligned as `cmsghdr` wants it.
+/// Room for an extended error with an address, a time, type of service and time to live, aligned as
+/// `cmsghdr` wants it.
 #[repr(C, align(8))]
 struct Control([u64; CONTROL_WORDS]);
 

@@ -11,23 +11,24 @@ use crate::clock::RealtimeOffset;
 use crate::socket::unmap;
 use crate::syscall::{socket_addr, syscall_len};
 
-/// One received message: a datagram or, on a socket with [`crate::sockopt::UDP_GRO`], a train of them.
+/// One received message: a datagram or, on a socket with [`crate::sockopt::UDP_GRO`], a train of
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
     /// The bytes, cut at the length of the slot or buffer.
     pub data: &'a [u8],
-    /// Payload of one datagram. Less than [`Self::full_len`] when the kernel joined several, of which the last may be
-    /// shorter; otherwise equal to it.
+    /// Payload of one datagram. Less than [`Self::full_len`] when the kernel joined several, of
+    /// which the last may be shorter; otherwise equal to it.
     pub segment_len: usize,
     /// The sender, unmapped.
     pub from: Option<SocketAddr>,
     /// Length of the message as it came; what exceeds the slot or buffer is lost.
     pub full_len: usize,
-    /// When the kernel received it, by the wall clock, ns since 1970; of joined datagrams the first. `None` without
-    /// [`crate::sockopt::SO_TIMESTAMPNS`].
+    /// When the kernel received it, by the wall clock, ns since 1970; of joined datagrams the
+    /// first. `None` without [`crate::sockopt::SO_TIMESTAMPNS`].
     pub stamped_unix_ns: Option<u64>,
-    /// Type of service (IPv4) or traffic class (IPv6) of the packet, DSCP and ECN bits together. `None` without
-    /// [`crate::sockopt::set_receive_tos`].
+    /// Type of service (IPv4) or traffic class (IPv6) of the packet, DSCP and ECN bits together.
+    /// `None` without [`crate::sockopt::set_receive_tos`].
     pub tos: Option<u8>,
     /// Time to live (IPv4) or hop limit (IPv6) with which the packet arrived. `None` without
     /// [`crate::sockopt::set_receive_ttl`].
@@ -47,7 +48,8 @@ impl<'a> Message<'a> {
         self.full_len > self.data.len()
     }
 
-    /// When it arrived by the monotonic clock. `read_ns`, when it was read, stands in for a missing stamp and bounds one.
+    /// When it arrived by the monotonic clock. `read_ns`, when it was read, stands in for a missing
+    /// stamp and bounds one.
     #[must_use]
     pub fn arrival_ns(&self, offset: RealtimeOffset, read_ns: u64) -> u64 {
         self.stamped_unix_ns.map_or(read_ns, |stamp_ns| {
@@ -60,7 +62,8 @@ impl<'a> Message<'a> {
         self.data.chunks(self.segment_len.max(1))
     }
 
-    /// The message of a header the kernel filled in, `full_len` bytes long, of which `buffer` holds the beginning.
+    /// The message of a header the kernel filled in, `full_len` bytes long, of which `buffer` holds
+    /// the beginning.
     ///
     /// # Safety
     /// As [`Attached::of`].
@@ -89,8 +92,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// [`super::recv_from`] with everything the kernel attaches (recvmsg(2)). For one datagram at a time; see
-/// [`super::RecvBatch`] for many.
+/// [`super::recv_from`] with everything the kernel attaches (recvmsg(2)). For one datagram at a
+/// time; see [`super::RecvBatch`] for many.
 ///
 /// # Errors
 /// As [`super::recv`].
@@ -111,8 +114,8 @@ pub fn recv_message(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<Message<'_>>
     let fd = fd.as_fd().as_raw_fd();
     // With MSG_TRUNC the kernel returns the full length of what it cut.
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-    // SAFETY: the header names `source`, the buffer and `control` with their true sizes; all are writable and outlive
-    // the call.
+    // SAFETY: the header names `source`, the buffer and `control` with their true sizes; all are
+    // writable and outlive the call.
     let full_len = syscall_len(unsafe { libc::recvmsg(fd, &raw mut header, flags) })?;
     // SAFETY: the call succeeded, and `control` is still there.
     Ok(unsafe { Message::of(&header, &source, buffer, full_len) })
@@ -138,7 +141,8 @@ impl Attached {
         attached
     }
 
-    /// Keeps what one control message holds. An IPv6 socket gets those of IPv4 for packets of mapped addresses.
+    /// Keeps what one control message holds. An IPv6 socket gets those of IPv4 for packets of
+    /// mapped addresses.
     pub(super) fn take(&mut self, level: c_int, kind: c_int, data: &[u8]) {
         match (level, kind) {
             (libc::SOL_UDP, UDP_GRO) => {
@@ -161,12 +165,13 @@ impl Attached {
 /// Calls `each` with level, type and data of the control messages of a header, in their order.
 ///
 /// # Safety
-/// A successful recvmsg(2) or recvmmsg(2) has filled in `header`, and its control buffer is still there.
+/// A successful recvmsg(2) or recvmmsg(2) has filled in `header`, and its control buffer is still
+/// there.
 pub(super) unsafe fn for_each_control(header: &msghdr, mut each: impl FnMut(c_int, c_int, &[u8])) {
     // SAFETY: only computes.
     let head_len = unsafe { libc::CMSG_LEN(0) } as usize;
-    // SAFETY: the kernel set the length of the control buffer to what it wrote, so that header and data of each message
-    // lie inside; it keeps each header aligned, and bytes have no alignment.
+    // SAFETY: the kernel set the length of the control buffer to what it wrote, so that header and
+    // data of each message lie inside; it keeps each header aligned, and bytes have no alignment.
     unsafe {
         let mut control = libc::CMSG_FIRSTHDR(header);
         while let Some(head) = control.as_ref() {
@@ -200,7 +205,8 @@ fn nanoseconds(data: &[u8]) -> Option<u64> {
     if data.len() < size_of::<libc::timespec>() {
         return None;
     }
-    // SAFETY: there are as many bytes as the structure has, all bit patterns are valid, and the read is unaligned.
+    // SAFETY: there are as many bytes as the structure has, all bit patterns are valid, and the
+    // read is unaligned.
     let time = unsafe { data.as_ptr().cast::<libc::timespec>().read_unaligned() };
     let (seconds, rest) = (
         u64::try_from(time.tv_sec).ok()?,
@@ -209,8 +215,8 @@ fn nanoseconds(data: &[u8]) -> Option<u64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(rest)
 }
 
-/// Room for the control messages of one message, aligned as `cmsghdr` wants it: length of a segment, time, type of
-/// service, time to live.
+/// Room for the control messages of one message, aligned as `cmsghdr` wants it: length of a
+/// segment, time, type of service, time to live.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub(super) struct Control([u64; CONTROL_WORDS]);

@@ -17,12 +17,12 @@ pub const SLOTS_MAX: usize = 128;
 /// Longest slot in bytes: the largest datagram, and the largest train the kernel joins.
 pub const SLOT_LEN_MAX: usize = 65536;
 
-/// Buffers for up to `slots` messages per call (recvmmsg(2), Linux 2.6.33). A message is a datagram or, on a socket with
-/// [`crate::sockopt::UDP_GRO`], a train of them.
+/// Buffers for up to `slots` messages per call (recvmmsg(2), Linux 2.6.33). A message is a datagram
+/// or, on a socket with [`crate::sockopt::UDP_GRO`], a train of them.
 ///
-/// Every slot begins at a page boundary, for the reason given at [`PageBuffer`]: slots of 65,535 bytes one behind the other
-/// would drift by a byte each. Memory is `slots` × (`slot_len` up to the next boundary + about 300 bytes), allocated once:
-/// at most 8 MiB and a little.
+/// Every slot begins at a page boundary, for the reason given at [`PageBuffer`]: slots of 65,535
+/// bytes one behind the other would drift by a byte each. Memory is `slots` × (`slot_len` up to the
+/// next boundary + about 300 bytes), allocated once: at most 8 MiB and a little.
 pub struct RecvBatch {
     slot_len: usize,
     received: usize,
@@ -35,13 +35,13 @@ pub struct RecvBatch {
     controls: Box<[Control]>,
 }
 
-// SAFETY: the raw pointers in `headers` and `slices` point into the other boxes, which move with the batch and are
-// written anew before every call; nothing else holds them.
+// SAFETY: the raw pointers in `headers` and `slices` point into the other boxes, which move with
+// the batch and are written anew before every call; nothing else holds them.
 unsafe impl Send for RecvBatch {}
 
 impl RecvBatch {
-    /// A batch of 1..=[`SLOTS_MAX`] slots of 1..=[`SLOT_LEN_MAX`] bytes; values outside are brought inside. A slot
-    /// shorter than the datagrams is legitimate: the rest is not even copied.
+    /// A batch of 1..=[`SLOTS_MAX`] slots of 1..=[`SLOT_LEN_MAX`] bytes; values outside are brought
+    /// inside. A slot shorter than the datagrams is legitimate: the rest is not even copied.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -63,8 +63,8 @@ impl RecvBatch {
         })
     }
 
-    /// Receives what is there, as many messages as there are slots, and returns how many came. They replace those of
-    /// the call before.
+    /// Receives what is there, as many messages as there are slots, and returns how many came. They
+    /// replace those of the call before.
     ///
     /// # Errors
     /// `WouldBlock` when none is there; else the operating system's.
@@ -73,11 +73,11 @@ impl RecvBatch {
         self.prepare();
         let fd = fd.as_fd().as_raw_fd();
         let slots = self.headers.len() as c_uint;
-        // With MSG_TRUNC the kernel returns the full length of what it cut. The type of the flags differs between C
-        // libraries.
+        // With MSG_TRUNC the kernel returns the full length of what it cut. The type of the flags
+        // differs between C libraries.
         let flags = (libc::MSG_DONTWAIT | libc::MSG_TRUNC) as _;
-        // SAFETY: `prepare` made every header point to its own slot's slice, source and control buffer with their
-        // true sizes; all are writable, and the timeout may be null.
+        // SAFETY: `prepare` made every header point to its own slot's slice, source and control
+        // buffer with their true sizes; all are writable, and the timeout may be null.
         let received = syscall(unsafe {
             libc::recvmmsg(
                 fd,

@@ -11,15 +11,17 @@ use crate::syscall::{syscall, syscall_len};
 /// Most datagrams one [`send_many`] submits: beyond this the call's own cost no longer shows.
 pub const BATCH_MAX: usize = 64;
 
-/// Most segments of one [`send_segmented`] every kernel accepts (`UDP_MAX_SEGMENTS` before Linux 6.9; later 128).
+/// Most segments of one [`send_segmented`] every kernel accepts (`UDP_MAX_SEGMENTS` before Linux
+/// 6.9; later 128).
 pub const SEGMENTS_MAX: usize = 64;
 
-/// Sends the datagrams that lie one behind the other in `buffer`, each `datagram_len` bytes, the last one perhaps
-/// shorter, on a connected socket in one call (sendmmsg(2), Linux 3.0). Returns how many datagrams were accepted: at
-/// most [`BATCH_MAX`], fewer when the send buffer fills.
+/// Sends the datagrams that lie one behind the other in `buffer`, each `datagram_len` bytes, the
+/// last one perhaps shorter, on a connected socket in one call (sendmmsg(2), Linux 3.0). Returns
+/// how many datagrams were accepted: at most [`BATCH_MAX`], fewer when the send buffer fills.
 ///
 /// # Errors
-/// `InvalidInput` for a `datagram_len` of 0; otherwise as [`super::send`], and only if not one datagram was accepted.
+/// `InvalidInput` for a `datagram_len` of 0; otherwise as [`super::send`], and only if not one
+/// datagram was accepted.
 pub fn send_many(fd: impl AsFd, buffer: &[u8], datagram_len: usize) -> io::Result<usize> {
     if datagram_len == 0 {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -44,23 +46,25 @@ pub fn send_many(fd: impl AsFd, buffer: &[u8], datagram_len: usize) -> io::Resul
     let fd = fd.as_fd().as_raw_fd();
     // The flags are signed or not, depending on the C library.
     let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as _;
-    // SAFETY: the first `count` messages each name one slice of `buffer`, which the kernel only reads; messages and
-    // slices are writable and outlive the call.
+    // SAFETY: the first `count` messages each name one slice of `buffer`, which the kernel only
+    // reads; messages and slices are writable and outlive the call.
     let sent =
         syscall(unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), count as c_uint, flags) })?;
     Ok(usize::try_from(sent).unwrap_or_default())
 }
 
-/// Sends `buffer` as a train of datagrams of `segment_len` bytes, the last one perhaps shorter, on a connected socket
-/// in one call (`UDP_SEGMENT`, Linux 4.18). All or nothing: returns `buffer.len()`.
+/// Sends `buffer` as a train of datagrams of `segment_len` bytes, the last one perhaps shorter, on
+/// a connected socket in one call (`UDP_SEGMENT`, Linux 4.18). All or nothing: returns
+/// `buffer.len()`.
 ///
-/// `buffer` is at most 65507 bytes (IPv4 payload) and [`SEGMENTS_MAX`] segments. A kernel that does not know trains
-/// sends one large datagram silently: check [`crate::caps::Capabilities::udp_gso`] first.
+/// `buffer` is at most 65507 bytes (IPv4 payload) and [`SEGMENTS_MAX`] segments. A kernel that does
+/// not know trains sends one large datagram silently: check [`crate::caps::Capabilities::udp_gso`]
+/// first.
 ///
 /// # Errors
-/// `EIO` where the device cannot compute checksums, `EINVAL` for more segments than the kernel takes, `EMSGSIZE` for a
-/// train beyond 65507 bytes and for a segment beyond the MTU (`EINVAL` on older kernels), `InvalidInput` for a
-/// `segment_len` of 0; otherwise as [`super::send`].
+/// `EIO` where the device cannot compute checksums, `EINVAL` for more segments than the kernel
+/// takes, `EMSGSIZE` for a train beyond 65507 bytes and for a segment beyond the MTU (`EINVAL` on
+/// older kernels), `InvalidInput` for a `segment_len` of 0; otherwise as [`super::send`].
 pub fn send_segmented(fd: impl AsFd, buffer: &[u8], segment_len: usize) -> io::Result<usize> {
     if segment_len == 0 {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -78,8 +82,8 @@ pub fn send_segmented(fd: impl AsFd, buffer: &[u8], segment_len: usize) -> io::R
     message.msg_iovlen = 1;
     message.msg_control = (&raw mut control).cast();
     message.msg_controllen = SEGMENT_SPACE as _;
-    // SAFETY: the control buffer is aligned for a cmsghdr and has room for one with an u16 behind it (asserted below),
-    // so the first header exists and header and data lie inside.
+    // SAFETY: the control buffer is aligned for a cmsghdr and has room for one with an u16 behind
+    // it (asserted below), so the first header exists and header and data lie inside.
     unsafe {
         let header = libc::CMSG_FIRSTHDR(&raw const message);
         (*header).cmsg_level = libc::SOL_UDP;
@@ -90,7 +94,8 @@ pub fn send_segmented(fd: impl AsFd, buffer: &[u8], segment_len: usize) -> io::R
             .write_unaligned(segment_len);
     }
     let fd = fd.as_fd().as_raw_fd();
-    // SAFETY: the message names `slice` and `control`, which the kernel only reads and which outlive the call.
+    // SAFETY: the message names `slice` and `control`, which the kernel only reads and which
+    // outlive the call.
     syscall_len(unsafe {
         libc::sendmsg(
             fd,

@@ -8,9 +8,9 @@ use libc::{c_int, c_uint, iovec};
 use crate::stream_io::SEND_FLAGS;
 use crate::syscall::syscall_len;
 
-/// [`super::send`] with a type of service or traffic class for this datagram alone, DSCP and ECN bits together
-/// (`IP_TOS`, Linux 3.13, `IPV6_TCLASS`, Linux 2.6.14, as control messages; ip(7), ipv6(7)). A `tos` set for the socket
-/// stays.
+/// [`super::send`] with a type of service or traffic class for this datagram alone, DSCP and ECN
+/// bits together (`IP_TOS`, Linux 3.13, `IPV6_TCLASS`, Linux 2.6.14, as control messages; ip(7),
+/// ipv6(7)). A `tos` set for the socket stays.
 ///
 /// # Errors
 /// As [`super::send`].
@@ -26,15 +26,15 @@ pub fn send_with_tos(fd: impl AsFd, data: &[u8], tos: u8) -> io::Result<usize> {
     message.msg_iovlen = 1;
     message.msg_control = (&raw mut control).cast();
     message.msg_controllen = CONTROL_LEN as _;
-    // The kernel takes the one of the packet's family and ignores the other. So the call need not find out whether an IPv6
-    // socket is connected to a mapped address.
+    // The kernel takes the one of the packet's family and ignores the other. So the call need not
+    // find out whether an IPv6 socket is connected to a mapped address.
     let kinds = [
         (libc::SOL_IP, libc::IP_TOS),
         (libc::SOL_IPV6, libc::IPV6_TCLASS),
     ];
-    // SAFETY: the control buffer is aligned for a cmsghdr and has room for two with an int behind them (asserted below).
-    // Both headers exist and lie inside with their data. The second is at a fixed distance: CMSG_NXTHDR of some C
-    // libraries reads the length of the header it returns.
+    // SAFETY: the control buffer is aligned for a cmsghdr and has room for two with an int behind
+    // them (asserted below). Both headers exist and lie inside with their data. The second is at a
+    // fixed distance: CMSG_NXTHDR of some C libraries reads the length of the header it returns.
     unsafe {
         let first = libc::CMSG_FIRSTHDR(&raw const message);
         for (at, (level, kind)) in kinds.into_iter().enumerate() {
@@ -48,7 +48,8 @@ pub fn send_with_tos(fd: impl AsFd, data: &[u8], tos: u8) -> io::Result<usize> {
         }
     }
     let fd = fd.as_fd().as_raw_fd();
-    // SAFETY: the message names `slice` and `control`, which the kernel only reads and which outlive the call.
+    // SAFETY: the message names `slice` and `control`, which the kernel only reads and which
+    // outlive the call.
     syscall_len(unsafe { libc::sendmsg(fd, &raw const message, SEND_FLAGS) })
 }
 

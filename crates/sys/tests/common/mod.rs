@@ -30,7 +30,8 @@ pub(crate) fn listener(local: &str) -> (OwnedFd, SocketAddr) {
     (fd, local)
 }
 
-/// Connects `client`, which may carry options already, to a new listener and returns the accepted end.
+/// Connects `client`, which may carry options already, to a new listener and returns the accepted
+/// end.
 pub(crate) fn accept_from(client: impl AsFd, local: &str) -> OwnedFd {
     let (listener, server) = listener(local);
     if socket::connect(&client, &server).expect("connect") == Connect::InProgress {

@@ -17,7 +17,8 @@ pub(crate) struct Namespace {
 type Job = Box<dyn FnOnce() + Send>;
 
 impl Namespace {
-    /// A namespace in which only loopback is up; `None`, with the reason on stderr, where none can be made.
+    /// A namespace in which only loopback is up; `None`, with the reason on stderr, where none can
+    /// be made.
     pub(crate) fn new() -> Option<Self> {
         if Command::new("ip").arg("-V").output().is_err() {
             skip("ip(8) is not installed");
@@ -82,7 +83,8 @@ impl Namespace {
         self.run(move || std::fs::write(&path, value).expect("a setting of the namespace"));
     }
 
-    /// Joins two namespaces by a pair of devices called `name`, with addresses that ip-address(8) accepts.
+    /// Joins two namespaces by a pair of devices called `name`, with addresses that ip-address(8)
+    /// accepts.
     pub(crate) fn join(
         &self,
         name: &str,
