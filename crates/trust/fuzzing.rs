@@ -3,8 +3,8 @@
 use crate::fingerprint::Fingerprint;
 use crate::known_hosts::{HostList, HostName};
 
-/// Any file can be read, keeps its lines when it is written, and remembers and forgets a host without a change to others.
-/// Returns the number of damaged lines.
+/// Any file can be read, keeps its lines when it is written, and remembers and forgets a host
+/// without a change to others. Returns the number of damaged lines.
 ///
 /// # Panics
 /// When one of these promises is broken.
@@ -63,7 +63,8 @@ mod tests {
 
         #[test]
         fn any_lines_are_a_file(
-            text in "(((lab|LAB\\.|\\[2001:db8:0::7\\]|::1|x):(5201|0|99999)|#)?[ \t]*(sha256:(AQEB){10}AQE|sha256:x)?\r?\n?){0,8}",
+            text in "(((lab|LAB\\.|\\[2001:db8:0::7\\]|::1|x):(5201|0|99999)|#)?[ \
+                     \t]*(sha256:(AQEB){10}AQE|sha256:x)?\r?\n?){0,8}",
         ) {
             let _ = known_hosts(text.as_bytes());
         }

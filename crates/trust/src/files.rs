@@ -90,7 +90,8 @@ fn read(path: &Path, file: &File, bytes_max: u64) -> Result<Vec<u8>, FileError> 
     Ok(bytes)
 }
 
-/// Creates a file with these bytes, mode 0600. `false` when another process created one meanwhile, which is left as it is.
+/// Creates a file with these bytes, mode 0600. `false` when another process created one meanwhile,
+/// which is left as it is.
 pub(crate) fn create(path: &Path, bytes: &[u8]) -> Result<bool, FileError> {
     let part = Part::write(path, bytes)?;
     // A link fails where a rename would replace the key that a second server has just created.
@@ -102,7 +103,8 @@ pub(crate) fn create(path: &Path, bytes: &[u8]) -> Result<bool, FileError> {
     }
 }
 
-/// Replaces a file with these bytes, or creates it, mode 0600. Its directory is created when it does not exist.
+/// Replaces a file with these bytes, or creates it, mode 0600. Its directory is created when it
+/// does not exist.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     // A rename would replace a symbolic link instead of the file it leads to.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -120,7 +122,8 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     Part::write(&path, bytes)?.rename(&path)
 }
 
-/// A complete file under a temporary name in the directory of its later place. Removed when dropped.
+/// A complete file under a temporary name in the directory of its later place. Removed when
+/// dropped.
 struct Part(PathBuf);
 
 impl Part {

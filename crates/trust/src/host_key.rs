@@ -37,12 +37,13 @@ pub enum KeyError {
     #[error("host key {0}")]
     File(#[from] FileError),
     /// The file contains no Ed25519 key.
-    #[error("host key {}: no Ed25519 private key (PKCS#8, PEM); `openssl genpkey -algorithm ed25519` makes one", .0.display())]
+    #[error("host key {}: no Ed25519 private key (PKCS#8, PEM); `openssl genpkey -algorithm \
+             ed25519` makes one", .0.display())]
     NoKey(PathBuf),
     /// The key in the file is encrypted.
     #[error(
-        "host key {path}: it is encrypted with a passphrase, which a server has no terminal to ask for; \
-         `openssl pkey -in {path} -out NEW_KEY` writes it without one",
+        "host key {path}: it is encrypted with a passphrase, which a server has no terminal to ask \
+         for; `openssl pkey -in {path} -out NEW_KEY` writes it without one",
         path = .0.display()
     )]
     Encrypted(PathBuf),
@@ -60,11 +61,14 @@ impl HostKey {
         Self::from_pkcs8(&generate()?).ok_or(KeyError::Generation)
     }
 
-    /// Reads the key in a file (PKCS#8 in PEM form, RFC 5958 and RFC 7468), or creates the file with a new key and mode
-    /// 0600. The file appears complete or not at all; of two processes that create it at once both use the same key.
+    /// Reads the key in a file (PKCS#8 in PEM form, RFC 5958 and RFC 7468), or creates the file
+    /// with a new key and mode
+    /// 0600. The file appears complete or not at all; of two processes that create it at once both
+    ///       use the same key.
     ///
     /// # Errors
-    /// A file that cannot be read or created, to which others have access, or that contains no Ed25519 key.
+    /// A file that cannot be read or created, to which others have access, or that contains no
+    /// Ed25519 key.
     pub fn load_or_create(path: &Path) -> Result<Self, KeyError> {
         match files::read_private(path, FILE_BYTES_MAX) {
             Err(error) if error.is_not_found() => {}
@@ -148,7 +152,7 @@ mod tests {
 
     /// The key of RFC 8410, 10.3, whose public key is in 10.1.
     const RFC_8410: &str = "-----BEGIN PRIVATE KEY-----\n\
-        MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
+                            MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
     const RFC_8410_PUBLIC: &str = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=";
 
     #[test]
@@ -199,8 +203,9 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("key");
         let rsa_like = RFC_8410.replace("PRIVATE KEY", "RSA PRIVATE KEY");
-        let p256 = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VuBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n\
-            -----END PRIVATE KEY-----\n";
+        let p256 = "-----BEGIN PRIVATE \
+                    KEY-----\nMC4CAQAwBQYDK2VuBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n\
+                    -----END PRIVATE KEY-----\n";
         let rows = [
             ("", 0o600, "no Ed25519 private key"),
             (

@@ -12,10 +12,11 @@ use crate::fingerprint::Fingerprint;
 /// Upper bound of the file: more than ten thousand hosts.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The file `known_hosts`: a line `HOST:PORT FINGERPRINT` per server, IPv6 addresses in brackets, `#` begins a remark.
+/// The file `known_hosts`: a line `HOST:PORT FINGERPRINT` per server, IPv6 addresses in brackets,
+/// `#` begins a remark.
 ///
-/// A server whose line is damaged, or has lines that contradict each other, is unknown; so are all servers while others
-/// may change the file.
+/// A server whose line is damaged, or has lines that contradict each other, is unknown; so are all
+/// servers while others may change the file.
 #[derive(Debug, Clone)]
 pub struct KnownHosts {
     path: PathBuf,
@@ -48,7 +49,8 @@ impl KnownHosts {
     /// Reads the file. One that does not exist is empty.
     ///
     /// # Errors
-    /// A file that cannot be read. One that is too long, or that others may change, is a warning, and all hosts are unknown.
+    /// A file that cannot be read. One that is too long, or that others may change, is a warning,
+    /// and all hosts are unknown.
     pub fn load(path: &Path) -> Result<Self, KnownHostsError> {
         let mut known = Self {
             path: path.to_owned(),
@@ -76,19 +78,20 @@ impl KnownHosts {
         &self.warnings
     }
 
-    /// Fingerprint of a server; `None` for an unknown one. `host` is the name or address that the user gave: letters of
-    /// either case and forms of the same IPv6 address are equal.
+    /// Fingerprint of a server; `None` for an unknown one. `host` is the name or address that the
+    /// user gave: letters of either case and forms of the same IPv6 address are equal.
     #[must_use]
     pub fn get(&self, host: &str, port: u16) -> Option<Fingerprint> {
         self.list.get(&HostName::new(host, port)?)
     }
 
-    /// Sets the fingerprint of a server and writes the file, mode 0600, by rename. Lines of other servers are read again
-    /// and kept as they are, damaged ones too. Of two processes that write at the same moment one is lost.
+    /// Sets the fingerprint of a server and writes the file, mode 0600, by rename. Lines of other
+    /// servers are read again and kept as they are, damaged ones too. Of two processes that write
+    /// at the same moment one is lost.
     ///
     /// # Errors
-    /// A host that cannot be written on a line; a file that cannot be written, or that others may change: to keep its
-    /// lines would be to trust them.
+    /// A host that cannot be written on a line; a file that cannot be written, or that others may
+    /// change: to keep its lines would be to trust them.
     pub fn remember(
         &mut self,
         host: &str,
@@ -237,7 +240,8 @@ mod tests {
             texts(&known),
             [
                 format!(
-                    "known hosts {file} line 4: a fingerprint is `sha256:` and 43 characters of base64url; the host is unknown"
+                    "known hosts {file} line 4: a fingerprint is `sha256:` and 43 characters of \
+                     base64url; the host is unknown"
                 ),
                 format!(
                     "known hosts {file} line 5: no `HOST:PORT FINGERPRINT`; the host is unknown"

@@ -1,13 +1,14 @@
 //! Who the other end is, and that nothing changes between the two.
 //!
-//! A server is identified by the [`Fingerprint`] of its [`HostKey`], or by proof of a [`Token`] that both ends hold. A
-//! client keeps the fingerprints of servers in [`KnownHosts`]. [`ClientSession`] and [`ServerSession`] are TLS 1.3
-//! (RFC 8446) with raw public keys (RFC 7250), from bytes to bytes: they own no socket and never block. A TLS session by
-//! itself proves possession of a key, not whose key it is: the client compares [`ClientSession::peer`], or both ends
-//! exchange a [`proof`] over [`ClientSession::exporter`].
+//! A server is identified by the [`Fingerprint`] of its [`HostKey`], or by proof of a [`Token`]
+//! that both ends hold. A client keeps the fingerprints of servers in [`KnownHosts`].
+//! [`ClientSession`] and [`ServerSession`] are TLS 1.3 (RFC 8446) with raw public keys (RFC 7250),
+//! from bytes to bytes: they own no socket and never block. A TLS session by itself proves
+//! possession of a key, not whose key it is: the client compares [`ClientSession::peer`], or both
+//! ends exchange a [`proof`] over [`ClientSession::exporter`].
 //!
-//! No bytes of a peer lead to a panic, and all that is kept of them is bounded. Files are read and written here because
-//! their modes are part of what they prove.
+//! No bytes of a peer lead to a panic, and all that is kept of them is bounded. Files are read and
+//! written here because their modes are part of what they prove.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,9 @@
 //! Proofs of secrets: HMAC-SHA-256 (RFC 2104) over what binds them to one TLS session.
 //!
-//! The exporter of a session (RFC 8446, 7.5) differs between any two sessions, so an attacker who terminates TLS towards
-//! both ends cannot pass a proof on. A proof that an impostor obtains permits guessing at leisure: tokens must be long, and a server
-//! proves a token only to a client that has proved it.
+//! The exporter of a session (RFC 8446, 7.5) differs between any two sessions, so an attacker who
+//! terminates TLS towards both ends cannot pass a proof on. A proof that an impostor obtains
+//! permits guessing at leisure: tokens must be long, and a server proves a token only to a client
+//! that has proved it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -20,7 +21,8 @@ pub enum Role {
 }
 
 impl Role {
-    /// Differs between the ends, so that no end can send back the other's proof. Both have the same length.
+    /// Differs between the ends, so that no end can send back the other's proof. Both have the same
+    /// length.
     const fn label(self) -> &'static [u8] {
         match self {
             Self::Client => b"linerate/1 client proof\0",
@@ -43,8 +45,9 @@ pub fn verify(token: &Token, exporter: &[u8; 32], role: Role, proof: &[u8]) -> b
 
 /// Proof of a client that it resumes its own session on a new connection.
 ///
-/// `secret` is the resume secret of the session, `exporter` that of the new connection, `number` the last number of a
-/// message that the client sent and `received` the last one that it received in order.
+/// `secret` is the resume secret of the session, `exporter` that of the new connection, `number`
+/// the last number of a message that the client sent and `received` the last one that it received
+/// in order.
 #[must_use]
 pub fn resume_proof(
     secret: &[u8; 32],
@@ -106,8 +109,9 @@ pub struct FlowOpener {
     pub address: SocketAddr,
 }
 
-/// Proof that the opener of a flow receives what is sent to its address: 63 bits of HMAC(`secret`, address, port, session, flow,
-/// `period`), numbers big-endian. The server alone has the secret, and `period` is the time by its clock.
+/// Proof that the opener of a flow receives what is sent to its address: 63 bits of HMAC(`secret`,
+/// address, port, session, flow, `period`), numbers big-endian. The server alone has the secret,
+/// and `period` is the time by its clock.
 #[must_use]
 pub fn address_proof(secret: &[u8; 32], opener: &FlowOpener, period: u64) -> u64 {
     let octets = match opener.address.ip() {

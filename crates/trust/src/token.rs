@@ -19,7 +19,8 @@ const NAME_DEFAULT: &str = "token";
 /// Upper bound of a file with tokens.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
 
-/// A secret that both ends hold, with a name. The secret never leaves this crate: see [`crate::proof`].
+/// A secret that both ends hold, with a name. The secret never leaves this crate: see
+/// [`crate::proof`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     name: String,
@@ -89,7 +90,8 @@ impl Token {
     /// From a secret without a name, which is then `token`; surrounding white space is removed.
     ///
     /// # Errors
-    /// [`BadToken::Secret`] for one that is too short, too long, or not of visible ASCII characters.
+    /// [`BadToken::Secret`] for one that is too short, too long, or not of visible ASCII
+    /// characters.
     pub fn new(secret: &str) -> Result<Self, BadToken> {
         Self::named(NAME_DEFAULT, secret.trim())
     }
@@ -153,11 +155,12 @@ impl Token {
 }
 
 impl Tokens {
-    /// Reads a file of lines `SECRET` or `NAME SECRET`. Blank lines and lines that begin with `# ` are skipped.
+    /// Reads a file of lines `SECRET` or `NAME SECRET`. Blank lines and lines that begin with `# `
+    /// are skipped.
     ///
     /// # Errors
-    /// A file that cannot be read, to which others have access, or that contains no token, an invalid line or a name
-    /// twice.
+    /// A file that cannot be read, to which others have access, or that contains no token, an
+    /// invalid line or a name twice.
     pub fn from_file(path: &Path) -> Result<Self, TokenError> {
         let bytes = files::read_private(path, FILE_BYTES_MAX)?;
         let mut by_name = BTreeMap::new();
@@ -182,8 +185,8 @@ impl Tokens {
         Ok(Self::new(by_name))
     }
 
-    /// Like [`Tokens::from_file`]; a file that does not exist is created, mode 0600, with one token of 32 random bytes in
-    /// hexadecimal digits.
+    /// Like [`Tokens::from_file`]; a file that does not exist is created, mode 0600, with one token
+    /// of 32 random bytes in hexadecimal digits.
     ///
     /// # Errors
     /// Those of [`Tokens::from_file`], and a file that cannot be created.
@@ -207,8 +210,8 @@ impl Tokens {
         }
     }
 
-    /// The token with this name, where `proof` is that of a client that has it. An unknown name takes the same time as a wrong
-    /// proof of a known one.
+    /// The token with this name, where `proof` is that of a client that has it. An unknown name
+    /// takes the same time as a wrong proof of a known one.
     #[must_use]
     pub fn proved(&self, name: &str, exporter: &[u8; 32], proof: &[u8]) -> Option<&Token> {
         let token = self.get(name);

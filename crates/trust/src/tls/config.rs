@@ -21,8 +21,8 @@ pub struct ServerConfig(pub(super) Arc<rustls::ServerConfig>);
 pub struct ClientConfig(pub(super) Arc<rustls::ClientConfig>);
 
 impl ServerConfig {
-    /// TLS 1.3 alone, the key as a raw public key, no session tickets, no early data: every session is a full handshake,
-    /// so its exporter is bound to the key.
+    /// TLS 1.3 alone, the key as a raw public key, no session tickets, no early data: every session
+    /// is a full handshake, so its exporter is bound to the key.
     #[must_use]
     pub fn new(key: &HostKey) -> Self {
         let mut config = rustls::ServerConfig::builder_with_provider(provider())
@@ -41,8 +41,8 @@ impl ServerConfig {
 }
 
 impl ClientConfig {
-    /// Accepts any Ed25519 key that the server proves to possess. Whose key it is must be decided by the caller, see
-    /// [`super::ClientSession::peer`].
+    /// Accepts any Ed25519 key that the server proves to possess. Whose key it is must be decided
+    /// by the caller, see [`super::ClientSession::peer`].
     #[must_use]
     pub fn new() -> Self {
         let provider = provider();
@@ -82,8 +82,8 @@ impl fmt::Debug for ClientConfig {
 
 const HAS_SUITES: &str = "the provider has suites of TLS 1.3";
 
-/// One cipher suite for CPUs with instructions for AES, one for those without. Both ends are of this program: with one
-/// group a handshake is one round trip, always.
+/// One cipher suite for CPUs with instructions for AES, one for those without. Both ends are of
+/// this program: with one group a handshake is one round trip, always.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(CryptoProvider {
         cipher_suites: vec![

@@ -4,7 +4,8 @@ use rustls::{AlertDescription, CertificateError, Error};
 
 use super::session::{HANDSHAKE_BYTES_MAX, PLAINTEXT_BYTES_MAX};
 
-/// Why a TLS session cannot go on. The peer is at fault, but for [`TlsError::SendLimit`] and [`TlsError::Closed`].
+/// Why a TLS session cannot go on. The peer is at fault, but for [`TlsError::SendLimit`] and
+/// [`TlsError::Closed`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {

@@ -1,6 +1,7 @@
 //! Boundaries of TLS records in a stream of ciphertext.
 
-/// Counts the records of a stream by their headers (RFC 8446, section 5.1): type, version, and length of the body.
+/// Counts the records of a stream by their headers (RFC 8446, section 5.1): type, version, and
+/// length of the body.
 #[derive(Debug, Default)]
 pub(super) struct RecordCounter {
     /// Bytes of the present header that have arrived.

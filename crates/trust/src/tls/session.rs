@@ -14,8 +14,8 @@ use super::error::TlsError;
 use super::records::RecordCounter;
 use crate::fingerprint::Fingerprint;
 
-/// Bytes that a peer may send in one flight of its handshake: its ClientHello, or what the server answers to it. Those of
-/// this crate have less than 1 KiB.
+/// Bytes that a peer may send in one flight of its handshake: its ClientHello, or what the server
+/// answers to it. Those of this crate have less than 1 KiB.
 pub const HANDSHAKE_BYTES_MAX: usize = 16 * 1024;
 
 /// Plaintext that a session keeps in each direction: a message of 1 MiB, and short ones beside it.
@@ -41,11 +41,11 @@ impl ClientSession {
         Self(Channel::new(connection.into()))
     }
 
-    /// Fingerprint of the server's key, which it proved to possess. `None` until the handshake is complete, and after a
-    /// failure.
+    /// Fingerprint of the server's key, which it proved to possess. `None` until the handshake is
+    /// complete, and after a failure.
     ///
-    /// The session does not judge it: until the caller has compared it, or verified a proof over [`Self::exporter`], the
-    /// server may be anybody.
+    /// The session does not judge it: until the caller has compared it, or verified a proof over
+    /// [`Self::exporter`], the server may be anybody.
     #[must_use]
     pub fn peer(&self) -> Option<Fingerprint> {
         let keys = self.0.established()?.peer_certificates()?;
@@ -67,7 +67,8 @@ impl ServerSession {
 macro_rules! session {
     ($session:ident) => {
         impl $session {
-            /// Processes bytes of the peer, cut anywhere. Afterwards there may be bytes for the peer, also after an error.
+            /// Processes bytes of the peer, cut anywhere. Afterwards there may be bytes for the
+            /// peer, also after an error.
             ///
             /// # Errors
             /// What ends the session; every later call returns the same.
@@ -75,12 +76,13 @@ macro_rules! session {
                 self.0.receive(ciphertext)
             }
 
-            /// Encrypts bytes for the peer. During the handshake they are kept until it is complete.
+            /// Encrypts bytes for the peer. During the handshake they are kept until it is
+            /// complete.
             ///
             /// # Errors
-            /// [`TlsError::SendLimit`] when more than [`PLAINTEXT_BYTES_MAX`] bytes wait for [`Self::take_outgoing`] or for
-            /// the end of the handshake, [`TlsError::Closed`] after [`Self::close`], or what ended the session. Nothing
-            /// is sent then.
+            /// [`TlsError::SendLimit`] when more than [`PLAINTEXT_BYTES_MAX`] bytes wait for
+            /// [`Self::take_outgoing`] or for the end of the handshake, [`TlsError::Closed`] after
+            /// [`Self::close`], or what ended the session. Nothing is sent then.
             pub fn send(&mut self, plaintext: &[u8]) -> Result<(), TlsError> {
                 self.0.send(plaintext)
             }
@@ -97,8 +99,8 @@ macro_rules! session {
                 mem::take(&mut self.0.received)
             }
 
-            /// Records of the peer that have begun, all of the handshake included. Each costs this end a decryption,
-            /// however short it is.
+            /// Records of the peer that have begun, all of the handshake included. Each costs this
+            /// end a decryption, however short it is.
             #[must_use]
             pub fn records_received(&self) -> u64 {
                 self.0.records
@@ -110,15 +112,15 @@ macro_rules! session {
                 self.0.connection.is_handshaking()
             }
 
-            /// Whether the peer closed the session in order (`close_notify`). The end of a connection without it may be
-            /// the work of others.
+            /// Whether the peer closed the session in order (`close_notify`). The end of a
+            /// connection without it may be the work of others.
             #[must_use]
             pub fn is_closed_by_peer(&self) -> bool {
                 self.0.is_closed_by_peer
             }
 
-            /// 32 bytes that the two ends of this session alone can compute (RFC 8446, 7.5). `None` until the handshake
-            /// is complete, and after a failure.
+            /// 32 bytes that the two ends of this session alone can compute (RFC 8446, 7.5). `None`
+            /// until the handshake is complete, and after a failure.
             #[must_use]
             pub fn exporter(&self, label: &str) -> Option<[u8; 32]> {
                 self.0
@@ -127,7 +129,8 @@ macro_rules! session {
                     .ok()
             }
 
-            /// Announces that nothing follows (`close_notify`). What the peer sends can still be received.
+            /// Announces that nothing follows (`close_notify`). What the peer sends can still be
+            /// received.
             pub fn close(&mut self) {
                 self.0.close();
             }
