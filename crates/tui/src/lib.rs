@@ -1,7 +1,8 @@
 //! Screens of what runs now, for a terminal.
 //!
-//! [`screen`] is a pure function of a [`LiveState`] and a [`View`]. A [`Painter`] writes what differs from the screen before as
-//! control sequences. The crate reads no terminal and never asks it anything: size, keys and modes belong to its caller.
+//! [`screen`] is a pure function of a [`LiveState`] and a [`View`]. A [`Painter`] writes what
+//! differs from the screen before as control sequences. The crate reads no terminal and never asks
+//! it anything: size, keys and modes belong to its caller.
 
 #![forbid(unsafe_code)]
 

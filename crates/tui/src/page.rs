@@ -88,7 +88,8 @@ impl Page {
         self.lines.push(Line::from(pieces));
     }
 
-    /// Adds pieces with gaps; a piece that no longer fits begins a line. A small terminal gets the first line or two.
+    /// Adds pieces with gaps; a piece that no longer fits begins a line. A small terminal gets the
+    /// first line or two.
     pub(crate) fn flow(&mut self, pieces: Vec<Span<'static>>) {
         let lines_before = self.lines.len();
         self.flow_all(pieces);

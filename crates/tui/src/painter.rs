@@ -1,4 +1,5 @@
-//! Writes screens as control sequences (ECMA-48), cell by cell where they differ from the screen before.
+//! Writes screens as control sequences (ECMA-48), cell by cell where they differ from the screen
+//! before.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};

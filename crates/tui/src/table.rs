@@ -4,7 +4,8 @@ use ratatui_core::text::Span;
 
 use crate::page::{Page, Tone};
 
-/// A column: heading, width, whether its cells end at the right, and the order in which columns are taken.
+/// A column: heading, width, whether its cells end at the right, and the order in which columns are
+/// taken.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     pub(crate) head: &'static str,
