@@ -1,4 +1,5 @@
-//! Plan files of the HTTP lab: reading arbitrary bytes ends, and a plan that is accepted is read back unchanged.
+//! Plan files of the HTTP lab: reading arbitrary bytes ends, and a plan that is accepted is read
+//! back unchanged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! A record as text: reading ends, a record that is accepted is read back unchanged, and playing it back ends.
+//! A record as text: reading ends, a record that is accepted is read back unchanged, and playing it
+//! back ends.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

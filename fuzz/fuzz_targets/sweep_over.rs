@@ -1,5 +1,5 @@
-//! Factors of a sweep as typed behind `--over`: reading arbitrary text ends, and factors that are accepted are read back
-//! unchanged from their printed form.
+//! Factors of a sweep as typed behind `--over`: reading arbitrary text ends, and factors that are
+//! accepted are read back unchanged from their printed form.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! What fuzz targets and property tests of `linerate-fleet` check: functions over arbitrary bytes that panic when a promise is
-//! broken.
+//! What fuzz targets and property tests of `linerate-fleet` check: functions over arbitrary bytes
+//! that panic when a promise is broken.
 
 use std::fmt::Debug;
 
@@ -21,7 +21,8 @@ const RUN: &str = "0199aaaa-0000-7000-8000-000000000001";
 /// A preflight with the partner of every task.
 const PREFLIGHT: &str = r#"{"partners":["10.0.0.2"],"peers":[{"peer":"10.0.0.2","port":5201}]}"#;
 
-/// Lines are read alike in one piece and in segments; messages that are accepted survive; a refusal is short.
+/// Lines are read alike in one piece and in segments; messages that are accepted survive; a refusal
+/// is short.
 pub fn lines(cuts: &[u8], bytes: &[u8]) {
     let whole = read([bytes]);
     assert_eq!(whole, read(pieces(cuts, bytes)));
@@ -78,7 +79,8 @@ fn message<M: Message + Clone + PartialEq + Debug>(line: &[u8]) {
     }
 }
 
-/// Any events lead an agent to its end at most once; timers make progress; what it sends is within the bounds.
+/// Any events lead an agent to its end at most once; timers make progress; what it sends is within
+/// the bounds.
 pub fn agent(script: &[u8]) {
     for service in [Service::Stream, Service::Bus] {
         let hello = Hello {
@@ -282,8 +284,8 @@ impl Watch {
     }
 }
 
-/// Any lines that a bus has kept give results that are complete: no host has more of them than lines, and no record is longer than
-/// the lines of its host.
+/// Any lines that a bus has kept give results that are complete: no host has more of them than
+/// lines, and no record is longer than the lines of its host.
 pub fn kept(script: &[u8]) {
     let line = |[kind, argument]: &[u8; 2]| {
         let line = match kind % 8 {
@@ -441,7 +443,8 @@ fn drain(coordinator: &mut Coordinator) -> Vec<Action> {
     std::iter::from_fn(|| coordinator.poll_action()).collect()
 }
 
-/// Lines that are no message change nothing in any state of an agent: it goes on as one that did not receive them.
+/// Lines that are no message change nothing in any state of an agent: it goes on as one that did
+/// not receive them.
 pub fn garbage_at_the_agent(lines: &[Vec<u8>], steps: usize) {
     let play = |garbage: &[Vec<u8>]| {
         let hello = Hello {
@@ -762,7 +765,8 @@ fn round_task(id: TaskId, client: usize, server: usize) -> RoundTask {
     }
 }
 
-/// The input in segments, whose lengths are the bytes of `cuts`; what they leave over is the last one.
+/// The input in segments, whose lengths are the bytes of `cuts`; what they leave over is the last
+/// one.
 fn pieces<'a>(cuts: &'a [u8], input: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = input;
     let cut = cuts.iter().map(move |len| {

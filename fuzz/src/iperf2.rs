@@ -1,5 +1,5 @@
-//! What fuzz targets and property tests of `linerate-iperf2` check: functions over arbitrary bytes that panic when a
-//! promise is broken.
+//! What fuzz targets and property tests of `linerate-iperf2` check: functions over arbitrary bytes
+//! that panic when a promise is broken.
 
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,8 @@ use super::script::{Op, drive, failure, start};
 
 const TICK: Duration = Duration::from_millis(50);
 
-/// Headers that are accepted survive being written again, describe a test within limits, and are read alike in pieces.
+/// Headers that are accepted survive being written again, describe a test within limits, and are
+/// read alike in pieces.
 pub fn header(bytes: &[u8]) {
     let whole = parse_tcp(bytes);
     let mut reader = TcpHeaderReader::default();
@@ -111,7 +112,8 @@ pub fn datagram(bytes: &[u8]) {
     }
 }
 
-/// Framed data and bounce-back requests: nothing grows, every byte is consumed, replies are bounded.
+/// Framed data and bounce-back requests: nothing grows, every byte is consumed, replies are
+/// bounded.
 pub fn stream_data(bytes: &[u8]) {
     let mut reader = BurstReader::default();
     let mut input = bytes;

@@ -1,5 +1,5 @@
-//! What fuzz targets and property tests of `linerate-iperf3` check: functions over arbitrary bytes that panic when a
-//! promise is broken.
+//! What fuzz targets and property tests of `linerate-iperf3` check: functions over arbitrary bytes
+//! that panic when a promise is broken.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! What fuzz targets check. The unit tests of the protocol crates include the modules and run them on random input.
+//! What fuzz targets check. The unit tests of the protocol crates include the modules and run them
+//! on random input.
 
 pub mod fleet;
 pub mod iperf2;

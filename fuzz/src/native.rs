@@ -1,5 +1,5 @@
-//! What fuzz targets and property tests of `linerate-native` check: functions over arbitrary bytes that panic when a
-//! promise is broken.
+//! What fuzz targets and property tests of `linerate-native` check: functions over arbitrary bytes
+//! that panic when a promise is broken.
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
@@ -109,7 +109,8 @@ fn frames<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Result<u64, FrameE
     (Ok(payload), found)
 }
 
-/// Datagrams that are accepted survive; counters of any numbers stay within the number of datagrams.
+/// Datagrams that are accepted survive; counters of any numbers stay within the number of
+/// datagrams.
 pub fn datagram(bytes: &[u8]) {
     if let Some(head) = DatagramHead::decode(bytes) {
         let mut again = bytes.to_vec();
@@ -465,7 +466,8 @@ fn server_input(kind: u8) -> server::Input {
     }
 }
 
-/// The input in segments, whose lengths are the bytes of `cuts`; what they leave over is the last one.
+/// The input in segments, whose lengths are the bytes of `cuts`; what they leave over is the last
+/// one.
 fn pieces<'a>(cuts: &'a [u8], input: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = input;
     let cut = cuts.iter().map(move |len| {

@@ -16,8 +16,8 @@ pub(crate) enum Op<'a> {
     Time,
 }
 
-/// Feeds a machine the events of a script, whose last one is an error; times are multiples of `tick`. `poll` takes an
-/// action and returns whether it is `Close`.
+/// Feeds a machine the events of a script, whose last one is an error; times are multiples of
+/// `tick`. `poll` takes an action and returns whether it is `Close`.
 pub(crate) fn drive<M>(
     script: &[u8],
     tick: Duration,
