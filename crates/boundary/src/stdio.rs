@@ -61,6 +61,7 @@ fn write(file: CFile, data: &[u8]) -> io::Result<usize> {
     if data.is_empty() {
         return Ok(0);
     }
+
     // SAFETY: pointer and length describe `data`; the stream is open for the life of the program.
     let written = unsafe { fwrite(data.as_ptr().cast(), 1, data.len(), file) };
     if written == 0 {
