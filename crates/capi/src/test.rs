@@ -87,6 +87,7 @@ impl Test {
                 .err()
                 .map(|failure| failure.message.as_str()),
         );
+
         match outcome {
             Ok(()) => LINERATE_DONE,
             Err(failure) if failure.kind == FailureKind::Interrupted => LINERATE_STOPPED,
@@ -100,10 +101,12 @@ impl Test {
         if running.handle.is_some() {
             return Err(failed("another thread runs this test"));
         }
+
         let stop = StopHandle::new().map_err(|error| failed(&error.to_string()))?;
         if std::mem::take(&mut running.is_stopped) {
             stop.stop();
         }
+
         running.handle = Some(stop.clone());
         Ok(stop)
     }
@@ -120,6 +123,7 @@ impl Test {
             }
             Request::Print(_) => Err(ErrorCode::NoRole.failure(None)),
         });
+
         ended.unwrap_or_else(|panic| Err(ErrorCode::InitTest.failure(Some(&panic.0))))
     }
 
@@ -165,6 +169,7 @@ fn run(
         Command::Server { spec, output, .. } => {
             let (stream, document) = styled(output.report_options(Endpoint::Server));
             let reporter = iperf3::server_reporter(stream.clone(), events.output());
+
             let listening = |event: &ServerEvent| {
                 if let ServerEvent::Listening { address } = event {
                     events.listening(*address);
@@ -178,6 +183,7 @@ fn run(
                 ))
             };
             let mut reporter = Forward::new(reporter, listening).wrapping(documented);
+
             server::serve_iperf3(&spec, stream, &mut reporter, stop)
         }
     }
