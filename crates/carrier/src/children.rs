@@ -81,6 +81,7 @@ impl Children {
             .stdout(Stdio::piped())
             .process_group(0);
         let mut child = command.spawn()?;
+
         match pipes(
             &mut child,
             self.first_token.saturating_add(self.next),
@@ -89,6 +90,7 @@ impl Children {
             Ok((stdin, output)) => {
                 let id = self.next;
                 self.next += 1;
+
                 let running = Running {
                     child,
                     stdin: Some(stdin),
@@ -165,6 +167,7 @@ impl Children {
         for running in self.running.values_mut() {
             let _ = kill_group(&running.child);
         }
+
         for running in std::mem::take(&mut self.running).values_mut() {
             let _ = running.child.wait();
         }
@@ -181,6 +184,7 @@ impl Children {
         let running = self.running.get_mut(&id)?;
         let mut received = Vec::new();
         running.output.receive(&mut received);
+
         let mut events = Vec::new();
         for received in received {
             match received {
@@ -196,6 +200,7 @@ impl Children {
                 }
             }
         }
+
         events.extend(self.reap(id, now_ns));
         Some((ChildId(id), events))
     }
@@ -221,6 +226,7 @@ impl Children {
                 running.kill_at_ns = Some(now_ns.saturating_add(GRACE_NS));
             }
         }
+
         let ids: Vec<u64> = self.running.keys().copied().collect();
         ids.into_iter()
             .filter_map(|id| Some((ChildId(id), self.reap(id, now_ns)?)))
@@ -231,6 +237,7 @@ impl Children {
     fn reap(&mut self, id: u64, now_ns: u64) -> Option<ChildEvent> {
         let running = self.running.get_mut(&id)?;
         running.reap_at_ns.filter(|at_ns| now_ns >= *at_ns)?;
+
         match running.child.try_wait() {
             Ok(None) => {
                 running.reap_at_ns = Some(now_ns.saturating_add(REAP_NS));
@@ -267,6 +274,7 @@ fn pipes(
     epoll
         .add(&output, token, Interest::READ)
         .map_err(|error| error.source)?;
+
     Ok((stdin, output))
 }
 

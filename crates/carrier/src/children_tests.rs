@@ -33,6 +33,7 @@ impl Owner {
     fn run_until(&mut self, is_expected: impl Fn(&ChildEvent) -> bool) {
         let begin = Instant::now();
         let mut ready = Vec::new();
+
         while !self.events.iter().any(&is_expected) {
             assert!(begin.elapsed() < TIMEOUT, "{:?}", self.events);
             let wait_ns = self
@@ -41,6 +42,7 @@ impl Owner {
                 .map(|at_ns| at_ns.saturating_sub(monotonic_ns()));
             let wait = wait_ns.map_or(Duration::from_secs(1), Duration::from_nanos);
             self.epoll.wait(&mut ready, Some(wait)).expect("epoll");
+
             for event in &ready {
                 let (_, events) = self
                     .children
@@ -48,6 +50,7 @@ impl Owner {
                     .expect("a child's token");
                 self.events.extend(events);
             }
+
             self.events.extend(
                 self.children
                     .handle_timeout(monotonic_ns())
@@ -63,6 +66,7 @@ fn child_receives_and_sends_lines_and_its_end_is_reported() {
     let mut owner = Owner::new();
     let id = owner.start("read line; echo \"got $line\"; exit 3");
     let pid = owner.children.pid(id).expect("it runs");
+
     owner.children.send(id, "one").expect("sent");
     owner.run_until(|event| matches!(event, ChildEvent::Ended { .. }));
     assert_eq!(
@@ -83,6 +87,7 @@ fn child_that_ignores_the_request_to_end_is_killed_with_its_children() {
     let mut owner = Owner::new();
     let id = owner.start("trap '' TERM; sleep 60 & echo $!; while :; do wait; done");
     owner.run_until(|event| matches!(event, ChildEvent::Line(_)));
+
     let Some(ChildEvent::Line(line)) = owner.events.first() else {
         panic!("{:?}", owner.events)
     };
@@ -100,6 +105,7 @@ fn child_that_ignores_the_request_to_end_is_killed_with_its_children() {
             }
         )
     });
+
     let begin = Instant::now();
     while pid_is_alive(grandchild) {
         assert!(begin.elapsed() < TIMEOUT, "its child was not ended");
@@ -112,6 +118,7 @@ fn children_end_with_their_owner() {
     let mut owner = Owner::new();
     let id = owner.start("echo up; exec sleep 60");
     owner.run_until(|event| matches!(event, ChildEvent::Line(_)));
+
     let pid = owner.children.pid(id).expect("it runs").cast_signed();
     drop(owner);
     assert!(!pid_is_alive(pid));

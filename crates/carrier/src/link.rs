@@ -77,6 +77,7 @@ impl Link {
             reap_at_ns: None,
             kill_at_ns: None,
         };
+
         // A process without its pipes ends with the link.
         link.register(epoll)?;
         Ok(link)
@@ -90,6 +91,7 @@ impl Link {
                 .map_err(|error| error.source)?;
             self.input = Some(input);
         }
+
         if let Some(stdout) = self.child.stdout.take() {
             let output = LineInput::new(stdout).map_err(|error| error.source)?;
             epoll
@@ -97,6 +99,7 @@ impl Link {
                 .map_err(|error| error.source)?;
             self.output = Some(output);
         }
+
         if let Some(stderr) = self.child.stderr.take() {
             set_nonblocking(&stderr).map_err(|error| error.source)?;
             epoll
@@ -104,6 +107,7 @@ impl Link {
                 .map_err(|error| error.source)?;
             self.errors = Some(stderr);
         }
+
         Ok(())
     }
 
@@ -155,6 +159,7 @@ impl Link {
             self.kill_at_ns = Some(now_ns.saturating_add(CLOSE_NS));
             self.reap_at_ns.get_or_insert(now_ns);
         }
+
         self.reap_at_ns.filter(|at_ns| now_ns >= *at_ns)?;
         match self.child.try_wait() {
             Ok(None) => {
@@ -179,10 +184,12 @@ impl Link {
             return;
         };
         output.receive(received);
+
         if received.last() == Some(&Received::End) {
             received.pop();
             // Closing the stream takes it out of the set.
             self.output = None;
+
             // A process without an agent is of no use.
             self.close(now_ns);
             self.reap_at_ns = Some(now_ns);
@@ -210,6 +217,7 @@ impl Link {
             self.input = None;
             return;
         }
+
         let interest = if input.has_unsent() {
             Interest::WRITE
         } else {

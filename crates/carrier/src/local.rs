@@ -42,6 +42,7 @@ impl LocalCarrier {
             }))
         };
         let hosts = (0..).zip(commands).map(start).collect::<io::Result<_>>()?;
+
         Ok(Self { epoll, hosts })
     }
 
@@ -86,6 +87,7 @@ impl Carrier for LocalCarrier {
             local
                 .link
                 .handle_ready(token, now_ns, &self.epoll, &mut received);
+
             if !local.is_closed {
                 events.extend(
                     received
@@ -95,6 +97,7 @@ impl Carrier for LocalCarrier {
                 );
             }
         }
+
         for (host, slot) in self.hosts.iter_mut().enumerate() {
             let Some(code) = slot
                 .as_mut()
@@ -108,6 +111,7 @@ impl Carrier for LocalCarrier {
                 events.push((host, HostEvent::Lost { reason }));
             }
         }
+
         events
     }
 

@@ -53,6 +53,7 @@ impl<R: Read + AsFd> LineInput<R> {
             Err(error) if is_temporary(&error) => return,
             Err(_) => return received.push(Received::End),
         };
+
         loop {
             match self.reader.read(&mut bytes) {
                 Ok(Some(line)) => received.push(Received::Line(line)),
@@ -100,6 +101,7 @@ impl<W: Write + AsFd> LineOutput<W> {
         if self.unsent.len().saturating_add(line.len()) > UNSENT_MAX_BYTES {
             return self.give_up();
         }
+
         self.unsent.extend(line.as_bytes());
         self.unsent.push_back(b'\n');
         self.flush();
@@ -167,11 +169,13 @@ mod tests {
             .collect();
         sent.iter().for_each(|line| output.send(line));
         assert!(output.has_unsent(), "a pipe holds less than 400 kB");
+
         let mut received = Vec::new();
         while received.len() < sent.len() {
             input.receive(&mut received);
             output.flush();
         }
+
         let expected: Vec<Received> = sent
             .into_iter()
             .map(|line| Received::Line(line.into_bytes()))
@@ -188,6 +192,7 @@ mod tests {
         drop(output);
         input.receive(&mut received);
         assert_eq!(received, [Received::End]);
+
         let (input, mut output) = pair();
         drop(input);
         output.send("late");

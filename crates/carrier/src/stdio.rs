@@ -43,6 +43,7 @@ impl StdioCarrier {
         epoll
             .add(&output, OUTPUT, Interest::default())
             .map_err(named("standard output"))?;
+
         Ok(Self {
             epoll,
             input: Some(input),
@@ -55,6 +56,7 @@ impl StdioCarrier {
         let Some(input) = &mut self.input else { return };
         let mut received = Vec::new();
         input.receive(&mut received);
+
         for one in received {
             events.push((
                 0,
@@ -84,6 +86,7 @@ impl StdioCarrier {
             self.is_broken |= self.epoll.remove(&self.output).is_ok();
             return;
         }
+
         let interest = if self.output.has_unsent() {
             Interest::WRITE
         } else {
@@ -117,17 +120,21 @@ impl Carrier for StdioCarrier {
         let mut ready: Vec<Ready> = Vec::new();
         // Fails only when memory is short; the owner polls again.
         let _ = self.epoll.wait(&mut ready, Some(Duration::ZERO));
+
         for event in ready {
             if event.token == INPUT {
                 self.receive(&mut events);
                 continue;
             }
+
             if event.error || event.hangup {
                 self.output.give_up();
             }
+
             self.output.flush();
             self.follow_unsent();
         }
+
         if std::mem::take(&mut self.is_broken) {
             events.push((
                 0,
@@ -136,6 +143,7 @@ impl Carrier for StdioCarrier {
                 },
             ));
         }
+
         events
     }
 

@@ -63,6 +63,7 @@ impl BusAgents {
             options: options.clone(),
             names: Names::new(site)?,
         });
+
         run(async move {
             let mut running = JoinSet::new();
             for ((index, token), lines) in tokens.into_iter().enumerate().zip(lines) {
@@ -73,6 +74,7 @@ impl BusAgents {
                     lines,
                 ));
             }
+
             drop(events);
             running.join_all().await;
         })
@@ -144,6 +146,7 @@ async fn carry(
     let client = &connection.client;
     // Both end with the agent.
     let mut receiving = JoinSet::new();
+
     for subject in [site.names.commands_to(token), site.names.commands_to_all()] {
         let refused = |reason: String| BusError::Connect {
             broker: site.options.broker(),
@@ -155,6 +158,7 @@ async fn carry(
             .map_err(|error| refused(error.to_string()))?;
         receiving.spawn(receive(commands, index, events.clone()));
     }
+
     let (mut noticed, of_refusal) = (connection.clone(), events.clone());
     receiving.spawn(async move {
         let reason = noticed.refusal().await;
@@ -162,9 +166,11 @@ async fn carry(
     });
     let mut context = jetstream::new(client.clone());
     context.set_timeout(REPLY_TIMEOUT);
+
     let (to_keep, kept) = mpsc::channel(KEPT_MAX);
     let keeping = tokio::spawn(keep(context, kept));
     let live = site.names.live(token);
+
     while let Some(line) = lines.recv().await {
         match delivery(&line) {
             Delivery::Kept { run, id } => {
@@ -184,6 +190,7 @@ async fn carry(
             Delivery::Live => {}
         }
     }
+
     drop(to_keep);
     let _ = keeping.await;
     let _ = client.flush().await;
@@ -213,6 +220,7 @@ async fn keep(context: Context, mut kept: mpsc::Receiver<Kept>) {
             if let Some(id) = &id {
                 message = message.message_id(id);
             }
+
             let sent = context.send_publish(subject.clone(), message).await;
             let is_kept = match sent {
                 Ok(confirmation) => confirmation.await.is_ok(),
@@ -221,6 +229,7 @@ async fn keep(context: Context, mut kept: mpsc::Receiver<Kept>) {
             if is_kept {
                 break;
             }
+
             sleep(RETRY).await;
         }
     }

@@ -38,6 +38,7 @@ impl Connection {
         let notices = Arc::new((connected, refused));
         let was_connected = Arc::new(AtomicBool::new(false));
         let is_again = Arc::clone(&was_connected);
+
         let client = client_options
             .custom_inbox_prefix(inbox)
             .ping_interval(PING_PERIOD)
@@ -74,6 +75,7 @@ impl Connection {
                 version,
             });
         }
+
         Ok(Self {
             client,
             connects,

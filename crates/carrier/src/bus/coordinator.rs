@@ -100,6 +100,7 @@ impl BusCarrier {
         let (events, queue) = events(EVENTS_MIN.max(4 * tokens.len())).map_err(failed)?;
         let (commands, to_send) = mpsc::unbounded_channel();
         let (standing, of_owner) = sync::channel();
+
         let duty = Duty {
             setup: setup.clone(),
             names: names.clone(),
@@ -108,6 +109,7 @@ impl BusCarrier {
         };
         run(duty.serve(to_send)).map_err(failed)?;
         let hosts = tokens.into_iter().map(Some).collect();
+
         Ok(Self {
             names,
             hosts,
@@ -154,6 +156,7 @@ impl Carrier for BusCarrier {
         if let Some(host) = self.hosts.get_mut(host) {
             *host = None;
         }
+
         if self.hosts.iter().all(Option::is_none) {
             self.commands = None;
         }
@@ -213,6 +216,7 @@ impl Duty {
         let subject = self.names.live(ANY);
         let live = connection.client.subscribe(subject.clone()).await;
         let mut live = live.map_err(|error| refused(&subject, &error))?;
+
         tokio::spawn(results.follow(connection.clone(), self.hosts.clone()));
         let hosts = self.hosts.clone();
         tokio::spawn(async move {
@@ -225,10 +229,12 @@ impl Duty {
             run,
             history,
         }));
+
         while let Some((subject, line)) = commands.recv().await {
             // Fails only when the client has ended; a broker that is away is waited for.
             let _ = connection.client.publish(subject, line.into()).await;
         }
+
         let _ = connection.client.flush().await;
         if !renewal.is_finished() {
             renewal.abort();
@@ -237,8 +243,10 @@ impl Duty {
                 // which finds it complete.
                 let _ = stores.runs.delete(RUN_KEY).await;
             }
+
             lease.release().await;
         }
+
         Ok(())
     }
 
@@ -265,6 +273,7 @@ impl Duty {
             .map_err(|error| refused(&name, &error))?;
         let runs = bucket(&context, self.names.run_bucket(), RESULTS_MAX_AGE).await?;
         let leases = bucket(&context, self.names.lease_bucket(), lease::TTL).await?;
+
         Ok(Stores {
             results,
             runs,
@@ -297,6 +306,7 @@ impl Duty {
             return Ok((new.clone(), of_run(&new), Vec::new()));
         };
         let bucket = self.names.run_bucket();
+
         let present = stores
             .runs
             .get(RUN_KEY)
@@ -315,6 +325,7 @@ impl Duty {
                 .filter_map(|(subject, line)| Some((self.hosts.place(&subject)?, line)));
             return Ok((run.to_owned(), results, history.collect()));
         }
+
         let value = format!("{new} {plan}");
         stores
             .runs
@@ -339,6 +350,7 @@ async fn bucket(context: &Context, name: String, max_age: Duration) -> Result<St
     if let Ok(store) = context.get_key_value(&name).await {
         return Ok(store);
     }
+
     let config = kv::Config {
         bucket: name.clone(),
         max_age,

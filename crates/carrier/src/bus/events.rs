@@ -90,6 +90,7 @@ impl EventQueue {
     pub(super) fn take(&mut self) -> Vec<(usize, HostEvent)> {
         self.clear();
         let mut events = Vec::new();
+
         loop {
             match self.queue.try_recv() {
                 Ok(event) => events.push(event),

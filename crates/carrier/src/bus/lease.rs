@@ -67,6 +67,7 @@ impl Lease {
             })
             .await;
             let begun = Instant::now();
+
             match self.store.update(KEY, self.holder.clone(), revision).await {
                 Ok(next) => (revision, renewed) = (next, begun),
                 Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => {
@@ -78,6 +79,7 @@ impl Lease {
                 }
                 Err(_) => {}
             }
+
             if renewed.elapsed() >= TTL {
                 return;
             }

@@ -24,6 +24,7 @@ impl Names {
                 site: site.to_owned(),
             });
         }
+
         Err(BusError::Options(format!(
             "{site:?} is no name of a site: 1 to {SITE_MAX_BYTES} of a-z, 0-9 and -"
         )))
@@ -73,6 +74,7 @@ pub(super) fn tokens(hosts: &[String]) -> Result<Vec<String>, BusError> {
     let tokens: Vec<String> = hosts.iter().map(|host| token(host)).collect();
     let mut sorted: Vec<&String> = tokens.iter().collect();
     sorted.sort_unstable();
+
     let wrong = |text: &str, token: &str| Err(BusError::Options(format!("{text}: {token}")));
     if let Some([same, _]) = sorted
         .windows(2)
@@ -80,6 +82,7 @@ pub(super) fn tokens(hosts: &[String]) -> Result<Vec<String>, BusError> {
     {
         return wrong("two hosts have one name on a bus, where . is _", same);
     }
+
     match tokens.iter().find(|token| *token == ALL) {
         Some(token) => wrong("no host of a bus can have this name", token),
         None => Ok(tokens),
@@ -117,6 +120,7 @@ mod tests {
         for site in ["", "Lab", "a.b", "*", ">", &"x".repeat(33)] {
             assert!(Names::new(site).is_err(), "{site}");
         }
+
         let tokens_of = |hosts: &[&str]| {
             tokens(
                 &hosts

@@ -68,6 +68,7 @@ impl BusOptions {
         if self.is_local() || self.certificate.is_some() || self.credentials.is_some() {
             return Ok(());
         }
+
         let broker = self.broker();
         Err(BusError::Options(format!(
             "{broker}: beyond this host a bus needs a client certificate or credentials"
@@ -80,21 +81,26 @@ impl BusOptions {
         let address = self.address()?;
         let mut options =
             ConnectOptions::new().require_tls(!self.is_local() || address.tls_required());
+
         if let (Some(user), Some(password)) = (address.username(), address.password()) {
             options = options.user_and_password(user.to_owned(), password.to_owned());
         }
+
         if let Some(path) = &self.credentials {
             let unreadable =
                 |error: std::io::Error| BusError::Options(format!("{}: {error}", path.display()));
             let text = file_system::read_text(path, CREDENTIALS_MAX_BYTES).map_err(unreadable)?;
             options = options.credentials(&text).map_err(unreadable)?;
         }
+
         if let Some(path) = &self.authority {
             options = options.add_root_certificates(path.clone());
         }
+
         if let Some((certificate, key)) = &self.certificate {
             options = options.add_client_certificate(certificate.clone(), key.clone());
         }
+
         Ok((address, options))
     }
 }
@@ -120,6 +126,7 @@ mod tests {
         assert!(options("nats://127.0.0.1:4222", None).is_ok());
         assert!(options("nats://localhost:4222", None).is_ok());
         assert!(options("nats://[::1]:4222", None).is_ok());
+
         for url in [
             "nats://10.0.0.1:4222",
             "nats://broker:4222",
@@ -131,6 +138,7 @@ mod tests {
                 "{refused:?}"
             );
         }
+
         let missing = options("nats://broker:4222", Some("/nonexistent.creds")).map(drop);
         assert!(
             matches!(&missing, Err(BusError::Options(text)) if text.contains("/nonexistent.creds")),

@@ -45,6 +45,7 @@ impl Results {
             self.note(&line);
             present.push((line.subject.to_string(), line.payload.to_vec()));
         }
+
         present
     }
 
@@ -64,6 +65,7 @@ impl Results {
                     hosts.send(&line.subject, &line.payload).await;
                 }
             }
+
             sleep(RETRY).await;
         }
     }
@@ -80,6 +82,7 @@ impl Results {
         };
         let consumer = self.stream.create_consumer(config).await.ok()?;
         let count = consumer.cached_info().num_pending;
+
         Some((count, consumer.messages().await.ok()?))
     }
 

@@ -67,6 +67,7 @@ mod tests {
             .args(["-c", line])
             .env("PATH", "/usr/bin:/bin")
             .env("XDG_CACHE_HOME", cache);
+
         shell
             .stdin(Stdio::from(fs::File::open(file).expect("a file")))
             .output()
@@ -90,12 +91,14 @@ mod tests {
         let cache = tempfile::tempdir().expect("a folder");
         let cache = cache.path().join("with spaces");
         fs::create_dir(&cache).expect("a folder");
+
         let without = at_host(&cache, &start(HASH, ARGUMENTS), "");
         assert_eq!(without.status.code(), Some(NEED_CODE));
         assert!(
             String::from_utf8_lossy(&without.stdout).starts_with("LRFLEET need Linux "),
             "{without:?}"
         );
+
         let copied = at_host(&cache, &copy(HASH), "#!/bin/sh\necho $*\n");
         assert_eq!(copied.status.code(), Some(0), "{copied:?}");
         let started = at_host(&cache, &start(HASH, ARGUMENTS), "");
@@ -110,6 +113,7 @@ mod tests {
     fn copy_that_does_not_run_is_removed_and_old_copies_too() {
         let cache = tempfile::tempdir().expect("a folder");
         let agents = cache.path().join("linerate/agent");
+
         for (age, name) in [(4, "d"), (3, "c"), (2, "b"), (1, "a")] {
             let folder = agents.join(name);
             fs::create_dir_all(&folder).expect("a folder");
@@ -118,6 +122,7 @@ mod tests {
                 .and_then(|folder| folder.set_modified(time))
                 .expect("a time");
         }
+
         let broken = at_host(cache.path(), &copy(HASH), "no program\0");
         assert_eq!(
             broken.status.code(),
@@ -129,11 +134,13 @@ mod tests {
             0
         );
         at_host(cache.path(), &copy(HASH), "#!/bin/sh\n");
+
         let mode = fs::metadata(agents.join(HASH).join("linerate"))
             .expect("a file")
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o700);
+
         let mut left: Vec<_> = fs::read_dir(&agents)
             .expect("a folder")
             .flatten()

@@ -122,11 +122,13 @@ impl SshCarrier {
             if !is_due {
                 continue;
             }
+
             if !self.slots.take(host.jump.as_deref()) {
                 // The event that frees a slot is awaited, no time.
                 host.start_at_ns = 0;
                 continue;
             }
+
             host.has_slot = true;
             let first_token = (index as u64).saturating_mul(TOKENS);
             match host.start(&self.options, &self.remote, first_token, &self.epoll) {
@@ -159,6 +161,7 @@ impl Carrier for SshCarrier {
             return;
         };
         host.is_closed = true;
+
         if let Some(link) = &mut host.link {
             link.close(monotonic_ns());
         }
@@ -189,6 +192,7 @@ impl Carrier for SshCarrier {
             let Some(link) = &mut host.link else { continue };
             let mut received = Vec::new();
             link.handle_ready(token, now_ns, &self.epoll, &mut received);
+
             for one in received {
                 events.extend(
                     host.receive(one, now_ns, &mut self.slots)
@@ -196,6 +200,7 @@ impl Carrier for SshCarrier {
                 );
             }
         }
+
         for (index, host) in self.hosts.iter_mut().enumerate() {
             let Some(code) = host
                 .link
@@ -207,6 +212,7 @@ impl Carrier for SshCarrier {
             host.free(&mut self.slots);
             events.extend(host.end(code, now_ns).map(|event| (index, event)));
         }
+
         self.start_due(now_ns, &mut events);
         events
     }
@@ -304,6 +310,7 @@ impl Host {
             Received::TooLong | Received::End => vec![b'x'; linerate_fleet::line::NOISE_MAX_BYTES],
         };
         line.push(b'\n');
+
         match opening.read(&mut line.as_slice()) {
             Ok(None) => {}
             Ok(Some(Opening::Need(machine))) => *need = Some(machine),
@@ -357,6 +364,7 @@ impl Host {
                         now_ns.saturating_add(fastrand::u64(RETRY_NS..=4 * RETRY_NS));
                     return None;
                 }
+
                 let reason = last_line(&errors).unwrap_or_else(|| ended(code));
                 self.lose(match failure::advice(&errors) {
                     Some(step) => format!("{reason}; {step}"),

@@ -33,9 +33,11 @@ const FIXED: [&str; 11] = [
 pub(super) fn connect(options: &SshOptions, destination: &str, remote: &str) -> Command {
     let mut command = ssh(options);
     command.arg("-T");
+
     for option in FIXED {
         command.args(["-o", option]);
     }
+
     let seconds = if options.is_path_shared { 5 } else { 1 };
     command.args(["-o", &format!("ServerAliveInterval={seconds}")]);
     command.args(["--", destination, remote]);
@@ -53,6 +55,7 @@ fn ssh(options: &SshOptions) -> Command {
     let mut command = Command::new("ssh");
     // Messages are classified.
     command.env("LC_ALL", "C");
+
     if let Some(config) = &options.config {
         command.arg("-F").arg(config);
     }
@@ -93,6 +96,7 @@ mod tests {
                         COMMAND";
         let separate = connect(&SshOptions::default(), "h1", "COMMAND");
         assert_eq!(arguments(&separate).join(" "), expected);
+
         let shared = SshOptions {
             config: Some("/tmp/config".into()),
             is_path_shared: true,
@@ -105,6 +109,7 @@ mod tests {
             arguments(&connect(&shared, "h1", "COMMAND")).join(" "),
             expected
         );
+
         for forbidden in [
             "HostKey",
             "KnownHosts",

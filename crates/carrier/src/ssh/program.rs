@@ -76,6 +76,7 @@ fn kind_of(file: &mut (impl Read + Seek)) -> io::Result<ProgramKind> {
     if !header.starts_with(b"\x7fELF\x02\x01") {
         return Ok(ProgramKind::Other);
     }
+
     let machine = match number(&header, 18, 2) {
         Some(62) => "x86_64",
         Some(183) => "aarch64",
@@ -94,11 +95,13 @@ fn kind_of(file: &mut (impl Read + Seek)) -> io::Result<ProgramKind> {
         .unwrap_or(usize::MAX)
         .min(HEADERS_MAX);
     let mut table = vec![0; bytes];
+
     file.seek(SeekFrom::Start(offset))?;
     file.read_exact(&mut table)?;
     let entry_bytes = usize::try_from(size).unwrap_or(usize::MAX);
     let is_interpreter = |entry: &[u8]| number(entry, 0, 4) == Some(u64::from(PT_INTERP));
     let is_dynamic = table.chunks(entry_bytes).any(is_interpreter);
+
     Ok(if is_dynamic {
         ProgramKind::Dynamic
     } else {
@@ -132,6 +135,7 @@ mod tests {
         bytes[54] = 56;
         bytes[56] = 1;
         bytes[64..68].copy_from_slice(&header_type.to_le_bytes());
+
         bytes
     }
 
@@ -166,6 +170,7 @@ mod tests {
                 .open_for("FreeBSD x86_64")
                 .is_err()
         );
+
         let refused = own(ProgramKind::Dynamic)
             .open_for("Linux x86_64")
             .map(|_| ());

@@ -24,10 +24,12 @@ impl Slots {
         if self.all >= ALL_MAX || used >= PER_JUMP_MAX {
             return false;
         }
+
         self.all += 1;
         if let Some(jump) = jump {
             *self.jumps.entry(jump.to_owned()).or_default() += 1;
         }
+
         true
     }
 
@@ -49,6 +51,7 @@ mod tests {
         let mut slots = Slots::default();
         let taken = (0..100).filter(|_| slots.take(Some("gate"))).count();
         assert_eq!(taken, PER_JUMP_MAX);
+
         let taken = (0..100).filter(|_| slots.take(None)).count();
         assert_eq!(taken, ALL_MAX - PER_JUMP_MAX);
         slots.free(Some("gate"));

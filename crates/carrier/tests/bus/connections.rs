@@ -29,6 +29,7 @@ fn lines_arrive_at_their_host_alone_or_at_all() {
     let (mut coordinator, _) = coordinator(&setup(&broker, "lab", &["h1.rack", "h2"], None));
     let mut hosts = agents(&broker, "lab", &["h1.rack", "h2"]);
     let mut queued = Vec::new();
+
     // Their first lines show that they are subscribed.
     hosts.send(0, "one");
     hosts.send(1, "two");
@@ -44,6 +45,7 @@ fn lines_arrive_at_their_host_alone_or_at_all() {
         (1, "to the second".to_owned())
     );
     coordinator.send_all(&[0, 1], "to all");
+
     let mut both = [
         next_line(&mut hosts, &mut queued).0,
         next_line(&mut hosts, &mut queued).0,
@@ -69,17 +71,21 @@ fn results_sent_while_the_broker_is_away_arrive_once_and_in_order() {
     let (mut coordinator, _) = coordinator(&setup(&broker, "lab", &["a"], None));
     let mut hosts = agents(&broker, "lab", &["a"]);
     let mut queued = Vec::new();
+
     hosts.send(0, &result(1));
     assert_eq!(next_line(&mut coordinator, &mut queued).1, result(1));
     broker.kill();
+
     for task in 2..=20 {
         hosts.send(0, &result(task));
         hosts.send(0, &result(task));
     }
+
     broker.restart();
     for task in 2..=20 {
         assert_eq!(next_line(&mut coordinator, &mut queued).1, result(task));
     }
+
     expect_quiet(&mut coordinator, MOMENT);
 }
 
@@ -101,6 +107,7 @@ fn second_coordinator_stands_by_until_the_first_has_ended() {
     let mut second = BusCarrier::start(&of_second).expect("a carrier");
     assert!(matches!(standing(&mut second), Standing::Standby));
     first.close(0);
+
     let released = Instant::now();
     let Standing::Held(next) = standing(&mut second) else {
         panic!("in charge")
@@ -116,6 +123,7 @@ fn second_coordinator_stands_by_until_the_first_has_ended() {
         next.epoch,
         term.epoch
     );
+
     // A run that has ended is not continued.
     assert_eq!((next.run, next.history), (run_id(2), Vec::new()));
 }

@@ -38,6 +38,7 @@ impl<M: Carrier> OverBus<M> {
     fn new(broker: &Broker, site: &str, machine: M, hosts: &[&str], is_agent: bool) -> Self {
         let (coordinator, _) = ends::coordinator(&ends::setup(broker, site, hosts, None));
         let agents = ends::agents(broker, site, hosts);
+
         let mut bus = Self {
             machine,
             is_agent,
@@ -51,6 +52,7 @@ impl<M: Carrier> OverBus<M> {
         };
         bus.connect();
         bus.carry();
+
         bus
     }
 
@@ -59,6 +61,7 @@ impl<M: Carrier> OverBus<M> {
         for host in 0..self.names.len() {
             let mut arrived = Vec::new();
             let begun = std::time::Instant::now();
+
             while arrived.is_empty() {
                 assert!(
                     begun.elapsed() < CONNECT_MAX,
@@ -69,6 +72,7 @@ impl<M: Carrier> OverBus<M> {
                 arrived = self.agents.poll(0);
             }
         }
+
         // The last of the lines that were sent while the agents connected.
         (0..self.names.len()).for_each(|host| self.coordinator.send(host, "ready"));
         for _ in 0..self.names.len() {
@@ -93,6 +97,7 @@ impl<M: Carrier> OverBus<M> {
                 return None;
             }
         }
+
         let (from, arrived) = ends::next_line(&mut self.coordinator, &mut self.at_coordinator);
         assert_eq!(from, host);
         Some(arrived)
@@ -130,6 +135,7 @@ impl<M: Carrier> Carrier for OverBus<M> {
         if let Some(line) = arrived {
             self.machine.feed(host, &line);
         }
+
         self.carry();
     }
 
@@ -161,12 +167,14 @@ fn every_dialogue_goes_as_written_over_a_bus() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fleet/tests/dialogues");
     let entries = fs::read_dir(folder).expect("the folder is there");
     let (mut count, mut failed) = (0, Vec::new());
+
     for path in entries.map(|entry| entry.expect("an entry").path()) {
         let name = path
             .file_name()
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let dialogue = parse(&fs::read_to_string(&path).expect("a dialogue"));
         count += 1;
+
         // Results of one dialogue are none of another one.
         let site = format!("dialogue-{count}");
         let played = match &dialogue.machine {
@@ -188,6 +196,7 @@ fn every_dialogue_goes_as_written_over_a_bus() {
         };
         failed.extend(played.err().map(|text| format!("{name}: {text}")));
     }
+
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
     assert!(count >= 40, "{count} dialogues");
 }

@@ -50,6 +50,7 @@ pub(crate) fn standing(carrier: &mut BusCarrier) -> Standing {
         if let Some(standing) = carrier.standing() {
             return standing;
         }
+
         assert!(Instant::now() < until, "no change");
         wait_fd(
             carrier.fd(),
@@ -79,6 +80,7 @@ pub(crate) fn next_line(
                 other => panic!("{other:?}"),
             }
         }
+
         assert!(Instant::now() < until, "no line");
         wait_fd(
             carrier.fd(),
