@@ -87,6 +87,7 @@ fn check_files<'a>(paths: impl IntoIterator<Item = &'a std::path::PathBuf>) -> R
             .open(path);
         opened.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
+
     Ok(())
 }
 

@@ -35,6 +35,7 @@ fn a_command_of_the_full_program_is_refused_by_name() {
     ] {
         let output = run(words);
         let text = String::from_utf8_lossy(&output.stderr);
+
         let name = words
             .iter()
             .rfind(|word| ["systemd", "--record"].contains(word))
@@ -87,12 +88,14 @@ fn the_help_lists_only_what_is_there() {
             "{help}"
         );
     }
+
     for present in ["iperf3", "iperf2", "serve", "try", "links", "generate"] {
         assert!(
             help.contains(&format!("\n  {present} ")),
             "{present}: {help}"
         );
     }
+
     for (command, absent) in [("serve", "--record"), ("generate", "generate systemd")] {
         let help =
             String::from_utf8(run(&[command, "--help"]).stdout).expect("our own texts are UTF-8");

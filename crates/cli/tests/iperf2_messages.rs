@@ -28,6 +28,7 @@ fn call_as(name: &str, words: &[&str], variables: &[(&str, &str)]) -> Output {
     let id = child.id();
     let (done, outcome) = mpsc::channel();
     thread::spawn(move || done.send(child.wait_with_output()));
+
     let output = outcome.recv_timeout(LIMIT).unwrap_or_else(|_| {
         let ended = Command::new("kill").arg(id.to_string()).status();
         assert!(ended.is_ok(), "kill is part of every system");
@@ -66,6 +67,7 @@ fn recorded(release: &str, case: &str) -> Recorded {
         .nth(1)
         .unwrap_or_default();
     let stderr = stderr.split("=== ").next().unwrap_or_default();
+
     Recorded {
         words: command.split_whitespace().map(str::to_owned).collect(),
         exit_status: line("# client exit status: ")
@@ -126,6 +128,7 @@ fn command_lines_that_go_nowhere_get_the_recorded_answer() {
             );
             let output = call_recorded(release, &recorded);
             assert_eq!(stderr(&output), recorded.stderr, "{release} {case}");
+
             let code = output.status.code().expect("an exit code").to_string();
             assert_eq!(code, recorded.exit_status, "{release} {case}");
             assert!(output.stdout.is_empty(), "{release} {case}");
@@ -152,6 +155,7 @@ fn remarks_come_before_the_test_as_recorded() {
                 .filter(|line| !line.contains("tcp connect"))
                 .collect();
             assert!(!remarks.is_empty(), "{release} {case}");
+
             let output = call_recorded(release, &recorded);
             assert!(
                 stderr(&output).starts_with(&remarks),
@@ -178,6 +182,7 @@ fn help_and_version_go_where_the_release_sends_them() {
                 recorded.stderr.is_empty(),
                 "{release} {case}"
             );
+
             let text =
                 String::from_utf8([output.stdout, output.stderr].concat()).expect("our own text");
             let start = if case == "h" {
@@ -204,8 +209,10 @@ enum Answer {
 #[test]
 fn options_are_read_as_the_original_reads_them() {
     use Answer::{Ended, Tested};
+
     const USAGE: &str =
         "Usage: iperf [-s|-c host] [options]\nTry `iperf --help' for more information.\n";
+
     let rows = [
         ("-c h --b", Tested("iperf: option `--b' is ambiguous\n")),
         (
@@ -376,6 +383,7 @@ fn options_are_read_as_the_original_reads_them() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let output = call_as("iperf", &words, &[]);
         let stderr = stderr(&output);
+
         match expected {
             Ended(text, code) => {
                 assert_eq!(stderr, text, "{line}");
@@ -423,6 +431,7 @@ fn the_environment_comes_before_the_command_line() {
         stderr(&output),
         "ERROR: options of --full-duplex, --reverse, -d and -r are mutually exclusive\n"
     );
+
     let refused = call_as(
         "iperf",
         &[],
@@ -432,6 +441,7 @@ fn the_environment_comes_before_the_command_line() {
         stderr(&refused),
         "ERROR: -t value of 'soon' not recognized\n"
     );
+
     let overridden = call_as(
         "iperf",
         &["-l", "1000"],

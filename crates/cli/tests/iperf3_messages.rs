@@ -127,6 +127,7 @@ enum Answer {
 #[test]
 fn options_are_read_as_getopt_long_reads_them() {
     use Answer::{Accepted, Refused, Version};
+
     let streams =
         "iperf3: parameter error - invalid number of parallel streams (min = 1, max = 128)";
     let rows = [
@@ -195,6 +196,7 @@ fn options_are_read_as_getopt_long_reads_them() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let output = call_as("iperf3", &words);
         let stderr = stderr(&output);
+
         match expected {
             Version => {
                 assert_eq!(output.status.code(), Some(0), "{line}");
@@ -226,6 +228,7 @@ fn reading_errors_quote_the_program_as_it_was_called() {
         stderr(&output),
         format!("/no/such/dir/iperf3-x: unrecognized option '--bogus'{usage}")
     );
+
     let output = call_as("linerate", &["iperf3", "--bogus"]);
     assert_eq!(
         stderr(&output),

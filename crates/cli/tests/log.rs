@@ -18,19 +18,23 @@ fn stderr_of_server(level: Option<&str>) -> String {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .env_remove("LINERATE_LOG");
+
     if let Some(level) = level {
         command.env("LINERATE_LOG", level);
     }
+
     let mut server = command.spawn().expect("the program was just built");
     let mut client =
         TcpStream::connect(("127.0.0.1", port(&mut server))).expect("the server listens");
     client.write_all(COOKIE).expect("the server reads");
+
     let mut answer = [0];
     client
         .read_exact(&mut answer)
         .expect("the server admits the client");
     assert_eq!(answer, [PARAM_EXCHANGE]);
     server.kill().expect("it runs");
+
     let output = server.wait_with_output().expect("it was started");
     String::from_utf8(output.stderr).expect("our own texts are UTF-8")
 }
@@ -42,6 +46,7 @@ fn port(server: &mut Child) -> u16 {
     BufReader::new(stdout)
         .read_line(&mut line)
         .expect("a line of the log");
+
     let digits = line.rsplit(':').next().unwrap_or_default();
     let digits: String = digits.chars().take_while(char::is_ascii_digit).collect();
     digits
@@ -53,6 +58,7 @@ fn port(server: &mut Child) -> u16 {
 fn debug_log_holds_the_steps_of_a_connection_in_order() {
     let log = stderr_of_server(Some("debug"));
     let mut rest = log.as_str();
+
     for event in [
         "listening",
         "connection accepted",
@@ -65,6 +71,7 @@ fn debug_log_holds_the_steps_of_a_connection_in_order() {
             .unwrap_or_else(|| panic!("no {event:?} in order in {log}"));
         rest = &rest[found..];
     }
+
     assert!(
         log.contains("peer=127.0.0.1:") && !log.contains('\x1b'),
         "{log}"

@@ -34,12 +34,15 @@ fn texts_are_as_reviewed() {
     ];
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots");
     let update = std::env::var_os("UPDATE_SNAPSHOTS").is_some();
+
     for (name, words) in rows {
         let actual = stdout_of(words).replace(env!("CARGO_PKG_VERSION"), "VERSION");
         let path = directory.join(name);
+
         if update {
             std::fs::write(&path, &actual).expect("a writable source tree");
         }
+
         let expected = std::fs::read_to_string(&path).unwrap_or_default();
         assert_eq!(actual, expected, "{name}");
     }
@@ -106,6 +109,7 @@ fn links_lead_to_this_program_until_they_are_removed() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).expect("our own texts are UTF-8")
     };
+
     for _ in 0..2 {
         // A second time changes nothing.
         let text = call(&[]);
@@ -127,6 +131,7 @@ fn links_lead_to_this_program_until_they_are_removed() {
             assert!(text.starts_with(version), "{text}");
         }
     }
+
     std::fs::remove_file(directory.path().join("iperf")).expect("it was just made");
     std::fs::write(directory.path().join("iperf"), "another").expect("a writable directory");
     let text = call(&["--remove"]);
@@ -134,6 +139,7 @@ fn links_lead_to_this_program_until_they_are_removed() {
         text.contains("left in place: ") && text.contains("iperf3 is not on the PATH"),
         "{text}"
     );
+
     let left: Vec<_> = std::fs::read_dir(directory.path())
         .expect("a directory")
         .flatten()
@@ -150,10 +156,12 @@ fn every_option_of_a_help_text_is_in_its_manual_page_and_its_completions() {
         "--dir",
         directory.path().to_str().expect("a plain name"),
     ]);
+
     let shells = ["bash", "zsh", "fish"];
     let native = shells.map(|shell| stdout_of(&["generate", "completions", shell]));
     let iperf3 = shells.map(|shell| stdout_of(&["generate", "completions", shell, "iperf3"]));
     let mut pages = 0;
+
     for path in written.lines().filter(|path| path.ends_with(".1")) {
         let page = std::fs::read_to_string(path).expect("it was written");
         assert!(page.starts_with(".TH LINERATE"), "{page}");
@@ -164,14 +172,17 @@ fn every_option_of_a_help_text_is_in_its_manual_page_and_its_completions() {
             ["iperf3"] => (&iperf3, 80),
             _ => (&native, 1),
         };
+
         // iperf 2.1.8 writes its help to standard error.
         let format = (command == ["iperf2"]).then_some("--lr-format=2.2");
         let help = stdout_of(&[&command, format.as_slice(), &["--help"]].concat());
         let options = long_options(&help);
         assert!(options.len() >= required, "{help}");
+
         for option in options {
             let escaped = format!("\\-\\-{}", option.replace('-', "\\-"));
             assert!(page.contains(&escaped), "--{option}: {page}");
+
             // There are no completions for the options of iperf 2.
             if command != ["iperf2"] {
                 let [bash, zsh, fish] = completions;
@@ -190,8 +201,10 @@ fn every_option_of_a_help_text_is_in_its_manual_page_and_its_completions() {
                 );
             }
         }
+
         pages += 1;
     }
+
     assert!(
         pages > 15 && written.contains("man7/linerate-logins.7"),
         "{written}"

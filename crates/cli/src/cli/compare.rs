@@ -80,6 +80,7 @@ pub(crate) fn main(args: &CompareArgs) -> Outcome {
     spec.measure = args.measure;
     spec.is_forced = args.force;
     spec.expectations = args.expect.clone();
+
     let found = match compare(&spec) {
         Ok(found) => found,
         Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
@@ -102,6 +103,7 @@ pub(crate) fn main(args: &CompareArgs) -> Outcome {
             Outcome::NotCompleted,
         );
     }
+
     let outcome = match comparison.conclusion {
         None => Outcome::NotComparable,
         Some(Verdict::Worse) => Outcome::Worse,

@@ -119,6 +119,7 @@ pub(crate) fn main(args: &DoctorArgs) -> Outcome {
     if let (Some(id), Some(server)) = (&args.prove, &args.to) {
         return prove_fix(args, id, server);
     }
+
     let diagnosis = match args.diagnosis() {
         Ok(diagnosis) => diagnosis,
         Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
@@ -129,6 +130,7 @@ pub(crate) fn main(args: &DoctorArgs) -> Outcome {
         (false, false) => report::text(&diagnosis, args.verbose, style()),
     };
     let written = print(&text);
+
     let is_found = |level: FailOn| {
         diagnosis
             .findings
@@ -138,6 +140,7 @@ pub(crate) fn main(args: &DoctorArgs) -> Outcome {
     if written == Outcome::Done && args.fail_on.is_some_and(is_found) {
         return Outcome::CheckFailed;
     }
+
     written
 }
 
@@ -147,6 +150,7 @@ fn prove_fix(args: &DoctorArgs, id: &str, server: &str) -> Outcome {
     spec.port = args.port.unwrap_or(spec.port);
     spec.budget = args.budget.unwrap_or(spec.budget);
     spec.is_confirmed = args.yes;
+
     let signals = match Signals::new(&[
         Signal::Interrupt,
         Signal::Terminate,
@@ -177,6 +181,7 @@ fn explain_fact(key: &str) -> Outcome {
             .map(|fact| format!("{:<34} {:<14} {}\n", fact.pattern, fact.unit, fact.meaning));
         return print(&lines.collect::<String>());
     }
+
     match facts::find(key) {
         Some(fact) => print(&format!(
             "{}  {}\n\nunit    {}\nsource  {}\n",
@@ -197,6 +202,7 @@ impl DoctorArgs {
         if options.place.is_none() {
             return diagnose(&self.query());
         }
+
         let (diagnosis, recorded) = diagnose_recorded(&self.query(), options)?;
         record::report(recorded.message);
         Ok(diagnosis)
@@ -225,6 +231,7 @@ impl DoctorArgs {
         query.line_rate_mbps = self.line_rate;
         query.save = self.save.clone();
         query.only = self.only.clone();
+
         query
     }
 }
@@ -281,6 +288,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     if !(0.1..=WINDOW_SECONDS_MAX).contains(&seconds) {
         return Err("expected between 100ms and one day".to_owned());
     }
+
     Ok(Duration::from_secs_f64(seconds))
 }
 
@@ -308,11 +316,14 @@ mod tests {
         assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("2"), Ok(Duration::from_secs(2)));
+
         for bad in ["", "x", "-1s", "1h", "0", "1e99", "NaN"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
+
         assert_eq!(rate_mbps("1G"), Ok(1000.0));
         assert_eq!(rate_mbps("100M"), Ok(100.0));
+
         for bad in ["", "G", "-1G", "0", "inf"] {
             assert!(rate_mbps(bad).is_err(), "{bad}");
         }

@@ -34,6 +34,7 @@ mod tests {
             fs::set_permissions(file.path(), fs::Permissions::from_mode(mode))
                 .expect("the file is ours")
         };
+
         for (mode, is_secret, is_trusted) in [
             (0o600, true, true),
             (0o400, true, true),
@@ -50,6 +51,7 @@ mod tests {
                 "{mode:o}"
             );
         }
+
         let text = secret("private key", file.path()).expect("a warning");
         assert!(
             text.contains("mode 0602") && text.contains("chmod 600"),

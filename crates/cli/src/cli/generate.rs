@@ -146,6 +146,7 @@ fn manual(args: &ManArgs, pages: &[ManualPage]) -> Outcome {
             Err(text) => complain("linerate", &text, Outcome::NotCompleted),
         };
     }
+
     match pages.iter().find(|found| found.name == args.page) {
         Some(found) => write_out(found.text.as_bytes()),
         None => unknown_page(&args.page, pages),
@@ -172,6 +173,7 @@ fn write_manual(directory: &Path, pages: &[ManualPage]) -> Result<String, String
             .map_err(|error| format!("cannot write {}: {}", path.display(), io_text(&error)))?;
         written.push_str(&format!("{}\n", path.display()));
     }
+
     Ok(written)
 }
 
@@ -190,6 +192,7 @@ fn completions(args: &CompletionArgs, program: &mut Command) -> Vec<u8> {
     };
     let mut script = Vec::new();
     generate(shell, program, "linerate", &mut script);
+
     script
 }
 
@@ -212,11 +215,13 @@ fn password() -> Result<String, String> {
     if !process::isatty(io::stdin()) {
         return password_line(io::stdin().lock());
     }
+
     let ask = |prompt| process::read_password(prompt).map_err(|error| error.to_string());
     let password = ask("Password: ")?;
     if ask("The same again: ")? != password {
         return Err("the passwords differ".to_owned());
     }
+
     Ok(password)
 }
 
@@ -230,11 +235,13 @@ fn password_line(input: impl BufRead) -> Result<String, String> {
             io_text(&error)
         )
     })?;
+
     if input.limit() == 0 {
         return Err(format!(
             "the password is longer than {PASSWORD_LINE_BYTES_MAX} bytes"
         ));
     }
+
     Ok(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
@@ -266,6 +273,7 @@ mod tests {
         for (input, expected) in rows {
             assert_eq!(password_line(input.as_bytes()).as_deref(), Ok(expected));
         }
+
         assert!(password_line("x".repeat(5000).as_bytes()).is_err());
         assert!(password_line(&b"\xff\xfe\n"[..]).is_err());
     }

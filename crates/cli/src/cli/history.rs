@@ -340,12 +340,14 @@ fn run(mut args: HistoryArgs) -> Result<Outcome, Error> {
     if let Some(HistoryCommand::Label { words }) = &mut args.command {
         args.store = store_among(words).or(args.store);
     }
+
     let history = History::find(args.store.as_deref())?;
     if args.command.is_some() && args.list != ListArgs::default() {
         return Err(Error::usage(
             "options of a list belong behind list, or stand without another command",
         ));
     }
+
     match args.command.unwrap_or(HistoryCommand::List(args.list)) {
         HistoryCommand::List(list) => return self::list(&history, list),
         HistoryCommand::Show(show) => {
@@ -381,6 +383,7 @@ fn run(mut args: HistoryArgs) -> Result<Outcome, Error> {
         HistoryCommand::Prune { keep, dry_run } => return print(&history.prune(&keep, dry_run)?),
         HistoryCommand::Reindex => return print(&history.reindex()?),
     }
+
     Ok(Outcome::Done)
 }
 
@@ -392,10 +395,12 @@ fn trend(store: Option<&str>, args: &TrendArgs) -> Result<Outcome, Error> {
     } else {
         report::text(&trend, &local_time, style())
     })?;
+
     if let Some(path) = &args.html {
         let written = fs::write(path, report::html(&trend, &local_time));
         written.map_err(|error| Error::failed(format!("{}: {error}", path.display())))?;
     }
+
     Ok(match trend.state() {
         TrendState::Steady => Outcome::Done,
         TrendState::Worse => Outcome::Worse,
@@ -415,6 +420,7 @@ fn import(store: Option<&str>, files: &[String], labels: &[Label]) -> Result<Out
             Err(error) => outcome = complain(COMMAND, &error.to_string(), error.outcome),
         }
     }
+
     Ok(outcome)
 }
 
@@ -481,6 +487,7 @@ fn labels(history: &History, words: &[String]) -> Result<(), Error> {
     let (remove, set): (Vec<&String>, Vec<&String>) =
         labels.iter().partition(|label| label.starts_with('-'));
     let set: Result<Vec<Label>, _> = set.into_iter().map(|label| parse_label(label)).collect();
+
     let remove: Vec<String> = remove
         .iter()
         .filter_map(|label| label.strip_prefix('-'))
@@ -521,6 +528,7 @@ impl ListArgs {
             Some(SortArg::Lowest) => Sort::Lowest,
         };
         filter.limit = (!self.all).then_some(self.limit.unwrap_or(20));
+
         filter
     }
 }

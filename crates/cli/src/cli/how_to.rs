@@ -20,6 +20,7 @@ pub(crate) fn logins() -> String {
 fn page(name: &str, about: &str, markdown: &str) -> String {
     let mut page = Page::new(&[name], 7, about);
     page.section("Description");
+
     let mut lines = markdown.lines().peekable();
     while let Some(line) = lines.next() {
         if let Some(title) = line.strip_prefix("## ") {
@@ -37,12 +38,14 @@ fn page(name: &str, about: &str, markdown: &str) -> String {
                 paragraph.push(' ');
                 paragraph.push_str(next.trim());
             }
+
             match paragraph.strip_prefix("* ") {
                 Some(item) => page.item(r"\(bu", item),
                 None => page.paragraphs(&paragraph),
             }
         }
     }
+
     page.references(
         &[
             "linerate(1)",
@@ -67,6 +70,7 @@ mod tests {
                 "{text}"
             );
         }
+
         let page = logins();
         assert!(!page.contains("```") && !page.contains("##"), "{page}");
         assert!(

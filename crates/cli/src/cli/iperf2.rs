@@ -28,6 +28,7 @@ use linerate::Outcome;
 pub(crate) fn main(program: &OsStr, words: &[OsString]) -> Outcome {
     let parsed = parse(program, words);
     show(&parsed.messages);
+
     match parsed.request {
         Request::Run(Command::Client { spec, output, .. }) => run_client(&spec, &output),
         Request::Run(Command::Server {
@@ -94,13 +95,16 @@ fn run_client(spec: &ClientSpec, output: &OutputOptions) -> Outcome {
     let mut shown = view.as_ref().and(live.as_ref()).map(Live::sink);
     let mut observers = Tee(Tee(recording.as_mut(), limited.as_mut()), shown.as_mut());
     let result = client::run_iperf2(spec, &mut Tee(&mut observers, &mut *sink), &signals);
+
     if let Some(view) = view {
         view.close();
     }
+
     let is_interrupted = result
         .as_ref()
         .is_err_and(|failure| failure.kind == FailureKind::Interrupted);
     record::report(recording.and_then(|recording| recording.finish(is_interrupted, None).message));
+
     // It has been reported.
     let outcome = match result {
         Err(failure) if failure.code.is_some() => Outcome::NotCompleted,
@@ -114,6 +118,7 @@ fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> Outcom
     if daemon && let Err(error) = process::daemonize(true) {
         return refuse(&error.text());
     }
+
     let notice = DroppedNotice::error(|lines| {
         format!("WARN: {lines} lines of the report could not be written\n")
     });
@@ -135,6 +140,7 @@ fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> Outcom
     {
         stream.error(&format!("{failure}\n"));
     }
+
     server::flush(&stream, &outcome);
     drop(reporter);
     record::report(records.and_then(SessionRecords::close));
@@ -157,6 +163,7 @@ fn start(
         .as_deref()
         .unwrap_or(Path::new("standard output"));
     let stream = open().map_err(|e| format!("{}: {e}", name.display()))?;
+
     // Thousands of streams need as many descriptors; without the right to raise the limit fewer
     // fit.
     let _ = process::raise_fd_limit();

@@ -36,6 +36,7 @@ pub(crate) fn main(program: &OsStr, words: &[OsString]) -> Outcome {
             for warning in warnings {
                 let _ = writeln!(io::stderr(), "{warning}");
             }
+
             match *command {
                 Command::Client {
                     spec,
@@ -76,6 +77,7 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
         Ok(started) => started,
         Err(failure) => return refuse(&failure),
     };
+
     let live = process.tui.then(Live::default);
     let view = live.as_ref().and_then(View::open);
     let stream = view
@@ -91,6 +93,7 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
         Tee(Tee(recording.as_mut(), limited.as_mut()), shown.as_mut()),
         &mut *report,
     );
+
     let Reported {
         outcome: result,
         diagnosis,
@@ -99,6 +102,7 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
     if let Some(view) = view {
         view.close();
     }
+
     record::report(
         recording
             .and_then(|recording| recording.finish(is_interrupted(&result), diagnosis).message),
@@ -118,6 +122,7 @@ fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOption
     {
         return refuse(&ErrorCode::Daemon.failure(Some(&error.text())));
     }
+
     let notice = DroppedNotice::error(|lines| {
         format!("iperf3: {lines} lines of the report could not be written\n")
     });
@@ -131,8 +136,10 @@ fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOption
         Ok(started) => started,
         Err(failure) => return refuse(&failure),
     };
+
     let options = output.report_options(Endpoint::Server);
     let records = record::of_drop_in(process.record.as_deref()).map(SessionRecords::new);
+
     let outcome = server::run_iperf3(
         spec,
         options.clone(),
@@ -148,6 +155,7 @@ fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOption
             stream.error("iperf3: exiting\n");
         }
     }
+
     server::flush(&stream, &outcome);
     record::report(records.and_then(SessionRecords::close));
     outcome_of(&outcome)
@@ -170,6 +178,7 @@ fn start(
         .map_err(|e| ErrorCode::InitTest.failure(Some(&e.text())))?;
     let output =
         open().map_err(|e| ErrorCode::LogFile.failure(Some(&linerate_sys::error::io_text(&e))))?;
+
     let pidfile = process
         .pidfile
         .as_deref()

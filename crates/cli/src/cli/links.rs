@@ -50,6 +50,7 @@ pub(crate) fn main(args: &LinksArgs) -> Outcome {
         );
         return complain("linerate", &text, Outcome::NotCompleted);
     }
+
     let mut outcome = Outcome::Done;
     for name in NAMES {
         let path = args.directory.join(name);
@@ -62,6 +63,7 @@ pub(crate) fn main(args: &LinksArgs) -> Outcome {
             Err(text) => outcome = complain("linerate", &text, Outcome::NotCompleted),
         }
     }
+
     let search_path = std::env::var_os("PATH").unwrap_or_default();
     let found = found_first(&search_path, &program, &args.directory, args.remove);
     let _ = io::stdout().write_all(printable_lines(&found).as_bytes());
@@ -91,6 +93,7 @@ fn link(program: &Path, path: &Path) -> Result<String, String> {
 fn remove(program: &Path, path: &Path) -> Result<String, String> {
     let shown = path.display();
     let failed = |error| format!("cannot remove {shown}: {}", io_text(&error));
+
     match fs::symlink_metadata(path) {
         Err(error)
             if error.kind() == io::ErrorKind::NotFound
@@ -123,6 +126,7 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 fn found_first(search_path: &OsStr, program: &Path, directory: &Path, is_removal: bool) -> String {
     let mut text = String::new();
     let mut is_shadowed = false;
+
     for name in NAMES {
         let found = first_on_path(search_path, name);
         let is_ours = found
@@ -135,6 +139,7 @@ fn found_first(search_path: &OsStr, program: &Path, directory: &Path, is_removal
             None => format!("{name} is not on the PATH\n"),
         };
     }
+
     if is_shadowed && !is_removal {
         text.push_str(&format!(
             "hint: put the directory first on the PATH: export PATH={}:$PATH\n",
@@ -146,6 +151,7 @@ fn found_first(search_path: &OsStr, program: &Path, directory: &Path, is_removal
              again\n",
         );
     }
+
     text
 }
 
@@ -252,6 +258,7 @@ mod tests {
             );
             fs::remove_file(&other).expect("it was left");
         }
+
         assert!(
             remove(&program, &program)
                 .expect("not a link")
@@ -276,6 +283,7 @@ mod tests {
         for folder in [&ours, &theirs] {
             fs::create_dir(folder).expect("a writable directory");
         }
+
         let program = program_in(directory.path());
         link(&program, &ours.join("iperf3")).expect("nothing in the way");
         fs::write(theirs.join("iperf3"), "another").expect("a writable directory");
@@ -288,6 +296,7 @@ mod tests {
         );
         fs::set_permissions(theirs.join("iperf3"), fs::Permissions::from_mode(0o755))
             .expect("our own file");
+
         let shadowed = found_first(&path([&theirs, &ours]), &program, &ours, false);
         assert!(
             shadowed.starts_with("iperf3 starts another program ("),
@@ -298,6 +307,7 @@ mod tests {
             "{shadowed}"
         );
         assert!(shadowed.contains("export PATH="), "{shadowed}");
+
         let first = found_first(&path([&ours, &theirs]), &program, &ours, false);
         assert!(first.starts_with("iperf3 starts linerate ("), "{first}");
     }

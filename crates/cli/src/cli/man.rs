@@ -26,6 +26,7 @@ pub(crate) fn pages(program: Command) -> Vec<ManualPage> {
         section: 7,
         text: how_to::logins(),
     });
+
     pages
 }
 
@@ -41,6 +42,7 @@ fn collect(command: &Command, parent: Option<&str>, pages: &mut Vec<ManualPage>)
         section: 1,
         text,
     });
+
     for subcommand in subcommands(command) {
         collect(subcommand, Some(&name), pages);
     }
@@ -67,11 +69,13 @@ fn command_page(command: &Command, name: &str, parent: Option<&str>) -> String {
         .unwrap_or_default();
     let mut page = Page::new(&[name], 1, &about);
     page.section("Synopsis");
+
     let usage = command.clone().render_usage().to_string();
     page.paragraphs(&synopsis(usage.trim_start_matches("Usage: ")));
     page.section("Description");
     page.paragraphs(&command.get_long_about().map_or(about, ToString::to_string));
     options(&mut page, command);
+
     if subcommands(command).next().is_some() {
         page.section("Commands");
         for subcommand in subcommands(command) {
@@ -82,12 +86,14 @@ fn command_page(command: &Command, name: &str, parent: Option<&str>) -> String {
             page.item(&reference(&format!("{}(1)", page_name(subcommand))), &about);
         }
     }
+
     let after = command
         .get_after_help()
         .map(ToString::to_string)
         .unwrap_or_default();
     closing_sections(&mut page, &after);
     page.references(&related(name, parent));
+
     page.finish()
 }
 
@@ -117,6 +123,7 @@ fn options(page: &mut Page, command: &Command) {
             arguments.iter().for_each(|argument| option(page, argument));
         }
     }
+
     for argument in with_heading {
         if heading != argument.get_help_heading() {
             heading = argument.get_help_heading();
@@ -161,6 +168,7 @@ fn meaning(argument: &Arg) -> String {
     let help = argument.get_long_help().or_else(|| argument.get_help());
     let mut text = help.map(ToString::to_string).unwrap_or_default();
     let takes_value = !value_names(argument).is_empty();
+
     let values = argument.get_possible_values();
     for value in values
         .iter()
@@ -172,6 +180,7 @@ fn meaning(argument: &Arg) -> String {
             .unwrap_or_default();
         text.push_str(&format!("\n\n`{}`{help}", value.get_name()));
     }
+
     let defaults = argument.get_default_values();
     if takes_value && !argument.is_hide_default_value_set() && !defaults.is_empty() {
         let defaults: Vec<_> = defaults
@@ -180,6 +189,7 @@ fn meaning(argument: &Arg) -> String {
             .collect();
         text.push_str(&format!("\n\nDefault: {}.", defaults.join(", ")));
     }
+
     text
 }
 
@@ -187,6 +197,7 @@ fn meaning(argument: &Arg) -> String {
 fn closing_sections(page: &mut Page, text: &str) {
     let mut notes = Vec::new();
     let mut exit_status = "0 done, 1 not completed, 2 wrong command line.";
+
     for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
         if let Some(codes) = paragraph.strip_prefix("Exit codes: ") {
             exit_status = codes;
@@ -197,10 +208,12 @@ fn closing_sections(page: &mut Page, text: &str) {
             notes.push(paragraph);
         }
     }
+
     if !notes.is_empty() {
         page.section("Notes");
         page.paragraphs(&notes.join("\n\n"));
     }
+
     page.section("Exit status");
     page.paragraphs(exit_status);
 }
@@ -210,6 +223,7 @@ fn closing_sections(page: &mut Page, text: &str) {
 fn list(paragraph: &str) -> Option<(&str, impl Iterator<Item = (&str, &str)>)> {
     let (title, entries) = paragraph.split_once(":\n")?;
     let is_list = entries.lines().all(|line| line.starts_with("  "));
+
     let entries = entries.lines().map(|line| {
         let line = line.trim();
         let (term, meaning) = line.split_once("  ").unwrap_or((line, ""));
@@ -229,8 +243,10 @@ fn related(name: &str, parent: Option<&str>) -> Vec<String> {
     ) {
         related.push(format!("{}(7)", how_to::LOGINS));
     }
+
     if related.is_empty() || parent.is_some_and(|parent| parent != "linerate") {
         related.insert(0, "linerate(1)".to_owned());
     }
+
     related
 }

@@ -80,6 +80,7 @@ pub(super) fn of_this_build(text: &str) -> String {
         }
         is_kept
     };
+
     text.lines()
         .filter(|line| kept(line))
         .collect::<Vec<_>>()
@@ -228,6 +229,7 @@ fn show(answer: &clap::Error, words: &[OsString]) -> Outcome {
         let _ = answer.print();
         return Outcome::Done;
     }
+
     let quotes_acting = words
         .iter()
         .any(|word| word.to_string_lossy().contains(acts));
@@ -239,6 +241,7 @@ fn show(answer: &clap::Error, words: &[OsString]) -> Outcome {
         }
         None => drop(answer.print()),
     }
+
     Outcome::Usage
 }
 
@@ -277,6 +280,7 @@ mod tests {
             .filter_map(|rest| rest.split_once('`'));
         let commands =
             parts.map(|(command, _)| command.split_whitespace().collect::<Vec<_>>().join(" "));
+
         commands
             .filter(|command| !command.starts_with('{') && !command.contains(['"', '\n']))
             .collect()
@@ -292,6 +296,7 @@ mod tests {
             &mut files,
         );
         let mut count = 0;
+
         for file in files
             .iter()
             .filter(|file| file.iter().any(|part| part == "src"))
@@ -308,6 +313,7 @@ mod tests {
                 {
                     continue;
                 }
+
                 count += 1;
                 let words = std::iter::once("linerate").chain(filled.split(' '));
                 let Err(error) = Cli::try_parse_from(words) else {
@@ -322,6 +328,7 @@ mod tests {
                 assert!(is_short, "{}: {command}: {error}", file.display());
             }
         }
+
         assert!(count > 20, "{count} commands");
     }
 
@@ -337,6 +344,7 @@ mod tests {
             .iter()
             .map(|page| format!("{}({})", page.name, page.section))
             .collect();
+
         for page in &pages {
             let text = page
                 .text
@@ -346,10 +354,12 @@ mod tests {
             for section in [".SH NAME\n", ".SH DESCRIPTION\n", ".SH SEE ALSO\n"] {
                 assert!(text.contains(section), "{}: {section}", page.name);
             }
+
             let has_examples = text.contains(".SH EXAMPLES\n.TP\n");
             assert!(has_examples || page.section == 7, "{}", page.name);
             let words = text.split(|c: char| c.is_whitespace() || c == ',');
             let references = words.map(|word| word.trim_end_matches('.'));
+
             for reference in
                 references.filter(|word| word.starts_with("linerate") && word.ends_with(')'))
             {
@@ -360,6 +370,7 @@ mod tests {
                 );
             }
         }
+
         for name in [
             "linerate",
             "linerate-serve",

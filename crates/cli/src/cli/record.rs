@@ -33,9 +33,11 @@ impl RecordArgs {
         let typed = self.record.as_deref();
         let mut labels = record::labels(typed.filter(|typed| *typed != "off").unwrap_or_default())
             .map_err(|error| format!("--record {error}"))?;
+
         for label in &self.label {
             labels.extend(record::labels(label).map_err(|error| format!("--label {error}"))?);
         }
+
         let is_off = typed == Some("off") || typed.is_none() && !is_usual;
         Ok(placed(
             if is_off {

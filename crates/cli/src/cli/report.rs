@@ -89,6 +89,7 @@ pub(crate) fn main(args: &ReportArgs) -> Outcome {
         (None, Some(path)) => append(&path, &text),
         (None, None) => print(&text),
     };
+
     written.map_or_else(
         |text| complain(COMMAND, &text, Outcome::NotCompleted),
         |()| Outcome::Done,
@@ -115,6 +116,7 @@ impl ReportArgs {
         if stretch.from_ns >= stretch.to_ns {
             return Err("--from must be before --to");
         }
+
         let form = match form {
             FormName::Html => Form::Html,
             FormName::Markdown | FormName::Github => Form::Markdown,
@@ -125,6 +127,7 @@ impl ReportArgs {
         spec.stretch = stretch;
         spec.is_anonymous = self.anonymize;
         spec.style = style();
+
         Ok(spec)
     }
 }
@@ -138,6 +141,7 @@ fn append(path: &Path, text: &str) -> Result<(), String> {
             path.display()
         ));
     }
+
     let file = OpenOptions::new().append(true).create(true).open(path);
     let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| format!("{}: {error}", path.display()))

@@ -24,6 +24,7 @@ impl Page {
             escape(&title),
             env!("CARGO_PKG_VERSION")
         );
+
         let names = escape(&names.join(", "));
         let _ = write!(text, ".SH NAME\n{names} \\- {}\n", inline(about));
         Self { text }
@@ -128,6 +129,7 @@ fn inline(text: &str) -> String {
     if text.matches('`').count() % 2 == 1 {
         return escape(text);
     }
+
     let mut is_code = false;
     let parts = text.split('`').map(|part| {
         let part = match (is_code, part) {
@@ -154,6 +156,7 @@ fn escape(text: &str) -> String {
         if line.starts_with('.') {
             escaped.push_str(r"\&");
         }
+
         for c in line.chars() {
             match c {
                 '\\' => escaped.push_str(r"\e"),
@@ -166,6 +169,7 @@ fn escape(text: &str) -> String {
             }
         }
     }
+
     escaped
 }
 

@@ -257,6 +257,7 @@ impl ServeArgs {
         let web = self.web_spec()?;
         let mut limits = ServerLimits::default();
         self.limit.iter().for_each(|limit| limit.apply(&mut limits));
+
         let iperf2 = self.iperf2_listener();
         let mut local = LocalOptions::default();
         local.port = self.one_port.map_or(self.port, |address| address.port());
@@ -266,6 +267,7 @@ impl ServeArgs {
             .or(self.bind)
             .map(|address| address.to_string());
         local.interval = Some(SAMPLE_INTERVAL);
+
         let native = self.native(&mut warnings);
         let serves_iperf3 = self.serves_iperf3();
         let mut spec = ServerSpec::default();
@@ -282,6 +284,7 @@ impl ServeArgs {
         spec.policy.facts = self.facts;
         spec.policy.native = native;
         spec.policy.iperf3 = serves_iperf3;
+
         let log = LogOptions {
             level: match self.log_level {
                 LevelArg::Error => Level::Error,
@@ -302,6 +305,7 @@ impl ServeArgs {
         service.record = self.record.of_server()?;
         service.tui = self.tui;
         service.web = web;
+
         Ok(service)
     }
 
@@ -311,6 +315,7 @@ impl ServeArgs {
         if self.no_native {
             return None;
         }
+
         let mut default = || match linerate::path::host_key_file() {
             Ok(file) => Some(file),
             Err(error) => {
@@ -324,6 +329,7 @@ impl ServeArgs {
         let mut native = NativePolicy::default();
         native.host_key = host_key;
         native.tokens = self.tokens.clone();
+
         Some(native)
     }
 
@@ -393,6 +399,7 @@ impl ServeArgs {
         if !privileges::is_root() {
             return Err("--user: only root can serve as another user".to_owned());
         }
+
         let first = privileges::first_port_for_all();
         let port = self.one_port.map_or(self.port, |address| address.port());
         let ports = match self.iperf2_listener() {
@@ -445,6 +452,7 @@ impl ServeArgs {
         let token = web::token(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         let mut spec = WebSpec::new(address);
         spec.token = Some(token);
+
         Ok(Some(spec))
     }
 
@@ -469,6 +477,7 @@ impl ServeArgs {
         };
         let private_key_pem =
             file_system::read_text(key, KEY_BYTES_MAX).map_err(|e| named(key, e))?;
+
         // It is read at every login, and one that cannot be read then refuses every user.
         file_system::read_text(users_file, LIST_BYTES_MAX).map_err(|e| named(users_file, e))?;
         let mut auth = ServerAuth::new(private_key_pem, users_file);
@@ -478,6 +487,7 @@ impl ServeArgs {
         } else {
             AcceptedPadding::Oaep
         };
+
         // The server checks it once more, with the words of iperf3 alone.
         Authenticator::new(&auth.private_key_pem, auth.padding, auth.max_skew)
             .map_err(|error| format!("{}: {error}", key.display()))?;

@@ -33,6 +33,7 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
     if let Err(reason) = check_files([&output.csv, &output.html].into_iter().flatten()) {
         return complain(COMMAND, &reason, Outcome::NotCompleted);
     }
+
     let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]) {
         Ok(signals) => signals,
         Err(error) => return complain(COMMAND, &error.text(), Outcome::NotCompleted),
@@ -40,6 +41,7 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
     let live = output.tui.then(Live::default);
     let view = live.as_ref().and_then(View::open);
     let progress = Progress::new(output.quiet || view.is_some());
+
     let result = linerate::sweep(
         &spec,
         record,
@@ -50,11 +52,13 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
     if let Some(view) = view {
         view.close();
     }
+
     let result = match result {
         Ok(result) => result,
         Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
     };
     record::report(result.recorded.message);
+
     let written = write_reports(&output, &result.recorded.record, result.has_result);
     match (result.ended_by, written) {
         _ if result.is_interrupted => Outcome::Interrupted,
@@ -224,9 +228,11 @@ impl SweepArgs {
         held.rate_bps = self.rate;
         held.congestion = self.congestion;
         check_held(&over, &held)?;
+
         if self.udp {
             check_udp(&over, &held)?;
         }
+
         let objective = match self.objective {
             ObjectiveArg::Throughput => Objective::Throughput,
             ObjectiveArg::LowLoss => Objective::LowLoss,
@@ -250,6 +256,7 @@ impl SweepArgs {
                 "-u needs a rate: -b 1G, -b 0 for as fast as possible, or --over rate".to_owned(),
             );
         }
+
         let mut spec = SweepSpec::to(&self.host, self.port);
         spec.over = over;
         spec.objective = objective;
@@ -266,6 +273,7 @@ impl SweepArgs {
             (_, true) => Some(6),
             _ => None,
         };
+
         Ok((spec, self.record.resolve(true)?, self.output))
     }
 }
@@ -293,6 +301,7 @@ fn write_reports(output: &OutputArgs, record: &RunRecord, has_result: bool) -> R
         .html
         .as_deref()
         .map_or(Ok(()), |path| write(path, report::html(sweep, &runs)));
+
     printed.and(csv).and(html)
 }
 
@@ -323,6 +332,7 @@ fn check_udp(over: &[SweptFactor], held: &TestSettings) -> Result<(), String> {
             "--over congestion: it is TCP that has congestion control: leave out -u".to_owned(),
         );
     }
+
     match held.length_bytes {
         Some(length) if !grammar::UDP_LENGTH.contains(&length) => Err(format!(
             "-l {length}: a datagram has {} to {} bytes",

@@ -50,6 +50,7 @@ pub(super) fn main(args: &SystemdArgs) -> Outcome {
                 .as_bytes(),
         );
     };
+
     for (name, text) in named {
         let path = directory.join(name);
         if let Err(error) = fs::write(&path, text) {
@@ -57,5 +58,6 @@ pub(super) fn main(args: &SystemdArgs) -> Outcome {
             return complain("linerate", &text, Outcome::NotCompleted);
         }
     }
+
     Outcome::Done
 }

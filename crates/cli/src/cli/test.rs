@@ -34,6 +34,7 @@ const PORT: u16 = 5201;
 pub(crate) fn main(args: TestArgs) -> Outcome {
     let limits = args.expect.clone();
     let output = args.output.clone();
+
     let (test, record_options) = match args.resolve() {
         Ok(Resolved::Test(resolved)) => *resolved,
         Ok(Resolved::Forget { host, port }) => return forget_key(&host, port),
@@ -42,6 +43,7 @@ pub(crate) fn main(args: TestArgs) -> Outcome {
     if let Err(reason) = check_files(output.json.iter().flatten().chain(&output.html)) {
         return complain(COMMAND, &reason, Outcome::NotCompleted);
     }
+
     let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]) {
         Ok(signals) => signals,
         Err(error) => return complain(COMMAND, &error.text(), Outcome::NotCompleted),
@@ -54,11 +56,13 @@ pub(crate) fn main(args: TestArgs) -> Outcome {
         Ok(result) => result,
         Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
     };
+
     progress.clear();
     record::report(result.recorded.message.clone());
     if let Err(reason) = write_reports(&output, &result) {
         return complain(COMMAND, &reason, Outcome::NotCompleted);
     }
+
     let judged = limits
         .iter()
         .filter(|_| result.outcome != Outcome::Interrupted);
@@ -71,6 +75,7 @@ pub(crate) fn main(args: TestArgs) -> Outcome {
         diagnosis: result.diagnosis.as_ref(),
         missed: &found.iter().map(ToString::to_string).collect::<Vec<_>>(),
     });
+
     match lines.failure {
         Some(reason) => complain(COMMAND, &reason, Outcome::NotCompleted),
         None => outcome,
@@ -96,6 +101,7 @@ impl JsonLines {
         if !self.is_wanted {
             return;
         }
+
         if let Err(reason) = print(&report::event_line(event)) {
             self.is_wanted = false;
             self.failure = Some(reason);
@@ -323,15 +329,18 @@ impl TestArgs {
                     .to_owned(),
             );
         }
+
         let (host, port) = host_and_port(&self.host, PORT)?;
         if self.identity.forget {
             return Ok(Resolved::Forget { host, port });
         }
+
         self.congestion
             .as_deref()
             .map_or(Ok(()), check_congestion)?;
         let record = self.record.resolve(true)?;
         let bind = self.bind_spec();
+
         let control_via = self
             .control_via
             .as_deref()
@@ -340,6 +349,7 @@ impl TestArgs {
         let mut target = Target::new(host, port, CONNECT_TIMEOUT);
         target.control_via = control_via;
         target.bind = bind;
+
         let mut identity = IdentityOptions::default();
         identity.pin = self.identity.pin.clone();
         identity.token_file = self.identity.token_file.clone();
@@ -347,6 +357,7 @@ impl TestArgs {
         identity.accept_new = self.identity.accept_new;
         identity.insecure = self.identity.insecure;
         identity.requires_native = self.identity.native;
+
         let mut test = PathTest::new(target, PathSpec::default());
         test.identity = identity;
         test.wants_facts = !self.no_facts;
@@ -355,6 +366,7 @@ impl TestArgs {
         test.side_probe = self.side_probe;
         test.wants_samples = self.output.samples;
         test.spec = self.spec();
+
         Ok(Resolved::Test(Box::new((test, record))))
     }
 
@@ -383,6 +395,7 @@ impl TestArgs {
         spec.raw = self.raw;
         spec.request_bytes = self.request;
         spec.response_bytes = self.response;
+
         spec
     }
 
@@ -403,10 +416,12 @@ impl TestArgs {
             ),
             None => (None, None),
         };
+
         let mut bind = BindSpec::default();
         bind.host = host.map(str::to_owned);
         bind.device = device.map(str::to_owned);
         bind.family = family;
+
         bind
     }
 }
@@ -450,12 +465,14 @@ fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String>
     let to_file = |path: &PathBuf, text: String| {
         fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
     };
+
     if let Some(path) = &output.html {
         to_file(
             path,
             report::html(&result.report, result.diagnosis.as_ref()),
         )?;
     }
+
     let text = match &output.json {
         _ if output.jsonl => return Ok(()),
         Some(None) => json(),

@@ -121,6 +121,7 @@ impl WatchArgs {
         spec.metrics = repeat.metrics.map(metrics_target);
         spec.otlp = otlp;
         spec.store = repeat.store;
+
         Ok(spec)
     }
 }
@@ -170,6 +171,7 @@ impl RepeatArgs {
             .command
             .iter()
             .map(|word| word.to_string_lossy().into_owned());
+
         Ok(typed
             .flatten()
             .chain(["--".to_owned()])
@@ -211,6 +213,7 @@ fn recorded(mut command: Vec<OsString>) -> Result<(Vec<OsString>, Duration), Str
     {
         command.insert(1, "--lr-record".into());
     }
+
     Ok((command, run_length))
 }
 
@@ -224,6 +227,7 @@ fn run_length(command: &[OsString]) -> Result<Duration, String> {
             first.to_string_lossy()
         )
     };
+
     match first.to_str() {
         Some("iperf3") => match iperf3::parse(first, words) {
             Ok(iperf3::Request::Run(command, _)) => match *command {
@@ -293,6 +297,7 @@ mod tests {
             let spec = resolve(&format!("--every 5m -- {command}")).expect(command);
             assert_eq!(spec.run_length, Duration::from_secs(seconds), "{command}");
             let is_dialect = command.starts_with("iperf");
+
             assert_eq!(
                 spec.command
                     .get(1)
@@ -301,6 +306,7 @@ mod tests {
                 "{command}"
             );
         }
+
         let spec = resolve("--every 5m -- iperf3 -c 192.0.2.7 -t 5").expect("a watch");
         assert_eq!(spec.name, "iperf3--c-192.0.2.7--t-5");
     }

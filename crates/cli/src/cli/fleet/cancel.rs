@@ -41,6 +41,7 @@ impl CancelArgs {
                 hosts.join(" ")
             }
         };
+
         let mut text = match confirmed.is_empty() && unconfirmed.is_empty() {
             true => format!("run {} cancelled before its first round\n", run.short()),
             false => format!(
@@ -52,10 +53,12 @@ impl CancelArgs {
         if !unconfirmed.is_empty() {
             text += &format!("not confirmed by: {}\n", hosts(&unconfirmed));
         }
+
         let is_sure = unconfirmed.is_empty() && !confirmed.is_empty();
         if !is_sure {
             text += &format!("next: linerate fleet leftovers {run} -i INVENTORY\n");
         }
+
         print(&text).map_err(Error::failed)?;
         Ok(if is_sure {
             Outcome::Done

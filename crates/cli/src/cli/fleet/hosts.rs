@@ -54,6 +54,7 @@ impl HostArgs {
         let inventory = self.inventory()?;
         let bus = self.bus.resolve()?;
         let is_scripted = self.carrier == Some(CarrierArg::Script);
+
         match (self.carrier, &bus) {
             (Some(CarrierArg::Bus), None) => Err(Error::usage("--carrier bus needs --bus URL")),
             (Some(CarrierArg::Ssh | CarrierArg::Script), Some(_)) => {

@@ -49,10 +49,12 @@ impl LeftoverArgs {
                 .map(|()| Outcome::Done)
                 .map_err(Error::failed);
         }
+
         let hosts = self.hosts.resolve()?;
         let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
         let signals = signals.map_err(|error| Error::failed(error.text()))?;
         let (text, outcome) = report(&everywhere(&hosts, run, self.end, &signals)?, style());
+
         print(&text).map(|()| outcome).map_err(Error::failed)
     }
 }

@@ -41,6 +41,7 @@ impl ResumeArgs {
     fn carry_out(self) -> Result<Outcome, Error> {
         let record = self.record.resolve(true).map_err(Error::usage)?;
         let bus = self.bus.resolve()?;
+
         let Self {
             run,
             ssh_config,

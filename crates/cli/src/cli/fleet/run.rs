@@ -146,6 +146,7 @@ fn carry_out(run_of: Resolved) -> Result<Outcome, Error> {
             .map(|()| Outcome::Done)
             .map_err(Error::failed);
     }
+
     output.run(|signals, progress| run(&spec, record, signals, progress))
 }
 
@@ -182,6 +183,7 @@ fn baseline(common: CommonArgs) -> Result<Resolved, Error> {
         FleetMode::Rounds
     };
     spec.sample_rounds = Some(BASELINE_PARTNERS);
+
     Ok(resolved)
 }
 
@@ -193,9 +195,11 @@ impl MatrixArgs {
             Topology::Pairs(self.pairs)
         };
         let mut resolved = paired(self.common, self.pairing, topology)?;
+
         if !self.paths.is_empty() {
             resolved.spec.hosts.paths = self.paths;
         }
+
         resolved.spec.variants = self.vary.map(|levels| levels.0).unwrap_or_default();
         Ok(resolved)
     }
@@ -211,6 +215,7 @@ impl LadderArgs {
         let mut resolved = self.common.resolve(topology, LADDER_TIME_S, 1)?;
         resolved.spec.mode = FleetMode::Ladder;
         resolved.spec.test.stagger = self.stagger.unwrap_or_default();
+
         Ok(resolved)
     }
 }
@@ -228,6 +233,7 @@ fn levels(text: &str) -> Result<Levels, String> {
         .strip_prefix("cc=")
         .ok_or_else(|| "only cc can be varied, for example cc=cubic,bbr".to_owned())?;
     let mut variants: Vec<String> = Vec::new();
+
     for name in names.split(',') {
         let is_name = !name.is_empty()
             && name
@@ -239,8 +245,10 @@ fn levels(text: &str) -> Result<Levels, String> {
                 "{name:?} is no congestion control, or occurs twice"
             ));
         }
+
         variants.push(variant);
     }
+
     Ok(Levels(variants))
 }
 

@@ -57,6 +57,7 @@ pub(super) fn run(spec: &AgentSpec) -> Result<Outcome, Error> {
     for warning in agent.warnings() {
         warn("linerate http", &format!("warning - {warning}"));
     }
+
     super::say(&agent.introduction);
     super::wait_for_signal(&signals);
     Ok(Outcome::Done)

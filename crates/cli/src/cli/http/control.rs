@@ -46,10 +46,12 @@ impl ControlArgs {
                  --control-allow"
             ));
         }
+
         let mut channel = ControlChannel::new(address);
         channel.is_address_chosen = self.control.is_some();
         channel.token_file = self.token_file.clone();
         channel.allow = self.control_allow.clone();
+
         Ok(channel)
     }
 }
@@ -104,6 +106,7 @@ mod tests {
                 "{line}"
             );
         }
+
         assert_eq!(default_address(u16::MAX, true).port(), u16::MAX - 1);
         assert_eq!(default_address(0, true).port(), 0);
     }

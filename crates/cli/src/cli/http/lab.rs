@@ -122,9 +122,11 @@ impl LabArgs {
             .as_ref()
             .map(|directory| directory.join(PLAN_FILE));
         let mut plan = read_plan(file.as_deref().or(kept.as_deref()))?;
+
         if self.quick {
             plan = plan.quick();
         }
+
         plan.line_rate_bps = self.line_rate.or(plan.line_rate_bps);
         let stage = match (self.print_plan, self.plan_only) {
             (true, _) => Stage::PrintPlan,
@@ -151,6 +153,7 @@ impl LabArgs {
         spec.output = self.output.resolve();
         spec.record = self.record.resolve(stage == Stage::Run)?;
         spec.html = self.html.clone();
+
         Ok(spec)
     }
 }
@@ -166,6 +169,7 @@ impl CheckArgs {
         spec.phases = self.phases.unwrap_or(Phases::ALL);
         spec.control = self.control.resolve()?;
         spec.output.json = self.json;
+
         Ok(spec)
     }
 }
@@ -190,6 +194,7 @@ fn read_plan(path: Option<&Path>) -> Result<Plan, String> {
         )
     };
     let text = file_system::read_text(path, TEXT_BYTES_MAX as u64).map_err(trouble)?;
+
     Plan::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
@@ -203,6 +208,7 @@ fn server(
 ) -> Result<(Target, Protocol), String> {
     plan.protocol = args.over(&plan.protocol)?;
     plan.target = url.or_else(|| plan.target.take());
+
     let Some(url) = &plan.target else {
         return match stage {
             // A plan may leave the server to those who use it.
@@ -215,6 +221,7 @@ fn server(
     };
     let target: Target = url.parse().map_err(|error| format!("{error}"))?;
     let protocol = protocol::resolve(&plan.protocol, &target)?;
+
     Ok((target, protocol))
 }
 

@@ -245,6 +245,7 @@ impl LoadArgs {
         let (Some(limits), Some(trial), Outcome::Done) = (&self.expect, &trial, outcome) else {
             return Ok(outcome);
         };
+
         Ok(missed(
             "linerate http load",
             Some(limits),
@@ -260,13 +261,16 @@ impl LoadArgs {
         let wanted = self.protocol.over(&plan::Protocol::default())?;
         let protocol = protocol::resolve(&wanted, &target)?;
         self.check_protocol(&protocol, wanted.streams)?;
+
         if self.duration.is_zero() {
             return Err("--duration must not be 0".to_owned());
         }
+
         let request = self.request()?;
         let opening = &self.opening;
         let mut sources = opening.src.clone();
         sources.extend(opening.src_range.iter().flatten());
+
         let spec = LoadSpec {
             destinations: Vec::new(),
             sources,
@@ -315,6 +319,7 @@ impl LoadArgs {
         plan.is_verbose = self.verbose;
         plan.output = self.output.resolve();
         plan.record = self.record.resolve(true)?;
+
         Ok(plan)
     }
 
@@ -324,6 +329,7 @@ impl LoadArgs {
         if protocol.is_plain_http1() {
             return Ok(());
         }
+
         if self.pace.pipeline > 1 {
             let instead = if protocol.is_http2 {
                 "--streams N has as many under way on each connection"
@@ -334,9 +340,11 @@ impl LoadArgs {
                 "--pipeline is for HTTP/1.1 in plain text; {instead}"
             ));
         }
+
         if self.pace.spin {
             return Err("--spin is for HTTP/1.1 in plain text".to_owned());
         }
+
         too_many_connections(self.connections, streams).map_or(Ok(()), Err)
     }
 
@@ -377,10 +385,12 @@ impl LoadArgs {
                 args.method.escape_debug()
             ));
         }
+
         let mut fields = args.headers.clone();
         if let Some(host) = &args.host {
             fields.push(("Host".to_owned(), host.clone()));
         }
+
         Ok(RequestSpec {
             method: args.method.clone(),
             fields,
@@ -416,6 +426,7 @@ impl OpeningArgs {
             (_, true) => Some(true),
             _ => None,
         };
+
         Ok(opening)
     }
 }

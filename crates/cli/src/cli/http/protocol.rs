@@ -51,6 +51,7 @@ impl ProtocolArgs {
                     .to_owned(),
             );
         }
+
         Ok(wanted)
     }
 
@@ -81,6 +82,7 @@ pub(crate) fn resolve(wanted: &Protocol, target: &Target) -> Result<protocol::Pr
                 .to_owned(),
         );
     }
+
     let protocol = protocol::Protocol {
         is_http2: wanted.version == HttpVersion::Http2,
         tls: target.is_tls.then(|| TlsPeer {

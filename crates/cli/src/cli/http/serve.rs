@@ -96,10 +96,12 @@ pub(super) fn run(plan: &ServePlan) -> Result<Outcome, Error> {
     for warning in &server.warnings {
         warn("linerate http", warning);
     }
+
     super::say(&server.introduction);
     // Notification of the service manager is optional.
     let _ = sd_notify::notify("READY=1");
     super::wait_for_signal(&signals);
+
     let _ = sd_notify::notify("STOPPING=1");
     super::say(&server.stop());
     Ok(Outcome::Done)
@@ -118,6 +120,7 @@ impl ServeArgs {
         if let Some(channel) = &mut control {
             self.narrow(channel);
         }
+
         let spec = self.spec();
         let tcp = self.tcp.filter(|port| *port != 0).map(|port| {
             let allow = spec
@@ -130,6 +133,7 @@ impl ServeArgs {
             tcp.host = self.bind.first().map(|address| address.ip().to_string());
             tcp
         });
+
         let mut plan = ServePlan::new(spec);
         plan.control = control;
         plan.tcp = tcp;
@@ -170,6 +174,7 @@ impl ServeArgs {
             receive_buffer_bytes: self.rcvbuf,
             congestion: self.congestion.clone(),
         };
+
         spec
     }
 }
@@ -198,9 +203,11 @@ mod tests {
     fn sizes_are_binary_and_bounded() {
         assert_eq!((body_size("64M"), body_size("0")), (Ok(64 << 20), Ok(0)));
         assert_eq!(buffer_size("256K"), Ok(256 << 10));
+
         for bad in ["", "x", "-1", "2T"] {
             assert!(body_size(bad).is_err(), "{bad}");
         }
+
         for bad in ["0", "2G", "-1"] {
             assert!(buffer_size(bad).is_err(), "{bad}");
         }

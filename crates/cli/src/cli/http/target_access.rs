@@ -30,6 +30,7 @@ impl ControlAccess {
                 "--token-file {path}: no such file; the server creates it: copy it from there"
             ));
         }
+
         let mut path = ControlPath::default();
         path.server = self.control.clone();
         path.token_file = self.token_file.clone();

@@ -17,6 +17,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         "h" => 3600.0,
         _ => return Err("the unit is none of ms, s, m, h".to_owned()),
     };
+
     let number: f64 = number
         .parse()
         .map_err(|_| "not a number with a unit, such as 10s".to_owned())?;
@@ -24,6 +25,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     if !(0.0..=DURATION_MAX_S).contains(&seconds) {
         return Err("not between 0 and 24h".to_owned());
     }
+
     Ok(Duration::from_secs_f64(seconds))
 }
 
@@ -66,6 +68,7 @@ pub(super) fn resolve(text: &str) -> Result<Resolved, String> {
     let mut parts = text.splitn(3, ':');
     let (host, port, address) = (parts.next(), parts.next(), parts.next());
     let address = address.map(|address| address.trim_start_matches('[').trim_end_matches(']'));
+
     match (
         host,
         port.and_then(|port| port.parse().ok()),
@@ -93,6 +96,7 @@ pub(super) fn address_range(text: &str) -> Result<Vec<IpAddr>, String> {
     if last < first || last.to_bits() - first.to_bits() >= SOURCES_MAX {
         return Err(format!("from low to high, at most {SOURCES_MAX} addresses"));
     }
+
     Ok((first.to_bits()..=last.to_bits())
         .map(|bits| IpAddr::V4(bits.into()))
         .collect())
@@ -112,6 +116,7 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
         assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+
         for text in ["", "s", "-1s", "1d", "nan", "inf", "1e9h"] {
             assert!(duration(text).is_err(), "{text:?}");
         }

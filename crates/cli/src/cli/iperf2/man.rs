@@ -50,9 +50,11 @@ pub(crate) fn man_page() -> String {
         "measure network throughput and latency with the options of iperf 2",
     );
     page.section("Synopsis");
+
     for role in ["-s", "-c HOST"] {
         page.paragraphs(&format!("`linerate iperf2 {role}` [OPTIONS]"));
     }
+
     page.section("Description");
     page.paragraphs(
         "One end runs as the server, the other as the client. The client opens one or more \
@@ -67,6 +69,7 @@ pub(crate) fn man_page() -> String {
     );
     let mut groups = option_groups();
     let refused = groups.pop().map(|group| group.options).unwrap_or_default();
+
     groups
         .iter()
         .for_each(|group| page.options(group.title, &group.options));
@@ -79,17 +82,21 @@ pub(crate) fn man_page() -> String {
         "These variables hold defaults of options; the command line has precedence. For an option \
          without a value the presence of its variable is enough.",
     );
+
     for (variable, long) in variables() {
         page.item(&bold(variable), &format!("The default of --{long}."));
     }
+
     page.section("Exit status");
     page.paragraphs(
         "0, even when a test failed, as with iperf 2; 1 when the command line was wrong.",
     );
     page.section("Examples");
+
     for (command, text) in EXAMPLES {
         page.item(&bold(command), text);
     }
+
     page.references(&["linerate(1)", "linerate-serve(1)"].map(String::from));
     page.finish()
 }

@@ -31,14 +31,17 @@ pub(crate) fn zsh() -> String {
             Value::Optional(name) => (String::new(), "=-", format!("::{}:", plain(name))),
         };
         let summary = plain(summary(&option));
+
         if let Some(letter) = option.short {
             script.push_str(&format!("  '-{letter}[{summary}]{short_value}' \\\n"));
         }
+
         script.push_str(&format!(
             "  '--{}{long_mark}[{summary}]{long_value}' \\\n",
             long(&option)
         ));
     }
+
     script.push_str("  '*: :_files'\n");
     script
 }
@@ -55,6 +58,7 @@ pub(crate) fn fish() -> String {
         } else {
             ""
         };
+
         let summary = summary(&option).replace('\'', "\\'");
         format!(
             "{script}complete -c iperf3{short} -l {}{value} -d '{summary}'\n",

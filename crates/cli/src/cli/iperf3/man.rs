@@ -54,9 +54,11 @@ pub(crate) fn man_page() -> String {
         "measure network throughput with the options of iperf3",
     );
     page.section("Synopsis");
+
     for role in ["-s", "-c HOST"] {
         page.paragraphs(&format!("`linerate iperf3 {role}` [OPTIONS]"));
     }
+
     page.section("Description");
     page.paragraphs(
         "One end runs as the server, the other as the client. The client opens one or more data \
@@ -83,9 +85,11 @@ pub(crate) fn man_page() -> String {
         "0 when the test was completed, 1 when it was not or the command line was wrong.",
     );
     page.section("Examples");
+
     for (command, text) in EXAMPLES {
         page.item(&bold(command), text);
     }
+
     page.references(&["linerate(1)", "linerate-serve(1)", "linerate-logins(7)"].map(String::from));
     page.finish()
 }

@@ -28,6 +28,7 @@ impl Pidfile {
             let message = "Another instance of iperf3 appears to be running".to_owned();
             return Err(Failure::new(FailureKind::Error, message));
         }
+
         write(path).map_err(|e| ErrorCode::PidFile.failure(Some(&io_text(&e))))?;
         Ok(Self {
             path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),

@@ -133,18 +133,22 @@ impl CommonArgs {
     ) -> Result<Resolved, Error> {
         let seconds = |count: u32| Duration::from_secs(count.into());
         let mut hosts = self.hosts.resolve()?;
+
         if self.shared_path {
             hosts.share_path();
         }
+
         let mut test = TestOptions::new(seconds(self.time.unwrap_or(time_s)));
         test.omit = seconds(self.omit);
         test.streams = self.streams;
         test.rate_bps = self.max_rate;
+
         let mut spec = RunSpec::new(hosts, topology, test);
         spec.repetitions = self.repeat.unwrap_or(repetitions);
         spec.seed = self.seed;
         spec.budget = self.budget;
         spec.bytes_max = self.max_bytes;
+
         let record = self.record.resolve(true).map_err(Error::usage)?;
         Ok(Resolved {
             spec,
@@ -194,6 +198,7 @@ impl OutputArgs {
             report::text(run, self.verbose, style())
         };
         let printed = print(&text).map_err(Error::failed);
+
         let write = |path: &Path, text: String| {
             fs::write(path, text).map_err(|error| {
                 // A part of a report could be taken for a whole one.
@@ -209,6 +214,7 @@ impl OutputArgs {
             .html
             .as_deref()
             .map_or(Ok(()), |path| write(path, report::html(run)));
+
         printed.and(csv).and(html)
     }
 
