@@ -171,6 +171,7 @@ mod tests {
     fn ceilings_of_a_gigabit_link() {
         use Network::{V4, V6};
         use Transport::{Tcp, TcpTimestamps, Udp};
+
         let rows = [
             (576.0, [873.0, 853.4, 840.4, 820.8, 892.5, 859.9]),
             (1280.0, [940.8, 931.7, 925.6, 916.5, 949.9, 934.7]),
@@ -186,6 +187,7 @@ mod tests {
             (V4, Udp),
             (V6, Udp),
         ];
+
         for (mtu, expected) in rows {
             for ((network, transport), expected) in columns.iter().zip(expected) {
                 let found =
@@ -196,6 +198,7 @@ mod tests {
                 );
             }
         }
+
         assert_eq!(goodput_ceiling(1000.0, 40.0, V4, Tcp), None);
     }
 
@@ -226,6 +229,7 @@ mod tests {
                 "{speed} x{lanes}: {usable}"
             );
         }
+
         assert_eq!(pcie_usable_bps(3.0, 1.0, 128.0), None);
         assert_eq!(pcie_generation(8.0), Some(3));
     }

@@ -197,6 +197,7 @@ pub fn classify(driver: Option<&str>, name: &str) -> Option<Class> {
     if driver.is_some_and(|driver| RING_FULL_OF_DRIVER.contains(&(driver, leaf))) {
         return Some(Class::RxRingFull);
     }
+
     let named = |names: &[&str]| names.iter().any(|pattern| matches(pattern, leaf));
     NAMES
         .iter()
@@ -269,6 +270,7 @@ mod tests {
         for (driver, name, expected) in rows {
             assert_eq!(classify(driver, name), expected, "{name}");
         }
+
         assert!(looks_like_trouble("port.illegal_errors") && !looks_like_trouble("rx_packets"));
         assert_eq!(width(Some("r8169"), "rx_missed"), Some(16));
         assert_eq!(width(None, "rx_missed"), None);

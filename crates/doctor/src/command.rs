@@ -91,6 +91,7 @@ mod tests {
         for name in ["eth0", "enp3s0f0np0", "br-lan", "eth0.100", "wl_0", "lan@1"] {
             assert_eq!(line(name), Some(format!("tc qdisc del dev {name} root")));
         }
+
         let hostile = "eth0 root netem loss 100% #";
         for name in [
             hostile, "", "-batch", ".", "..", "a b", "a#", "a!", "a/b", "$x", "a;b", "a'", "a\n",
@@ -109,6 +110,7 @@ mod tests {
         );
         assert_eq!(line("1").as_deref(), Some("sysctl -w net.ipv4.tcp_rmem=1"));
         assert_eq!(line("").as_deref(), Some("sysctl -w net.ipv4.tcp_rmem="));
+
         for value in ["1 #", "4096 \" ; reboot", "-p", "a `b`"] {
             assert_eq!(line(value), None, "{value}");
         }

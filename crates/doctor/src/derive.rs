@@ -30,6 +30,7 @@ pub fn derive(mut snapshot: Snapshot) -> Snapshot {
         nominal_speed(&mut snapshot, &nic, &name);
         local_cpus(&mut snapshot, &nic);
     }
+
     contradicted_speeds(&mut snapshot);
     snapshot
 }
@@ -81,6 +82,7 @@ fn drop_shell_words(snapshot: &mut Snapshot) {
     let is_plain = |text: &str| !text.contains(|c: char| "`$;|&<>\\\"'".contains(c) || acts(c));
     snapshot.counters.retain(|key, _| is_plain(key));
     snapshot.facts.retain(|key, _| is_plain(key));
+
     for fact in snapshot.facts.values_mut() {
         if let Fact::Known {
             v: Value::Text(text),
@@ -104,6 +106,7 @@ fn nominal_speed(snapshot: &mut Snapshot, nic: &str, name: &str) {
     if name == "lo" && snapshot.text(&kind_key).is_none() {
         snapshot.set(&kind_key, "loopback", SRC);
     }
+
     let is_virtual = snapshot.text(&kind_key).is_some_and(is_software_kind)
         || snapshot
             .text(&format!("{nic}.drv.name"))
@@ -124,6 +127,7 @@ fn link_speeds(snapshot: &mut Snapshot, nic: &str) {
         .filter(|mode| peer.contains(mode))
         .cloned()
         .collect();
+
     for (side, modes) in [
         ("supported", modes("supported")),
         ("common", common),
@@ -139,6 +143,7 @@ fn link_speeds(snapshot: &mut Snapshot, nic: &str) {
             );
         }
     }
+
     chip_speed(snapshot, nic);
 }
 
@@ -167,6 +172,7 @@ fn chip_speed(snapshot: &mut Snapshot, nic: &str) {
         snapshot.set_in(key, fastest, "Mbit/s", SRC);
         return;
     }
+
     let firmware = snapshot
         .text(&format!("{nic}.drv.firmware"))
         .unwrap_or_default();
@@ -188,6 +194,7 @@ fn pause_resolution(snapshot: &mut Snapshot, nic: &str) {
     if matches!(snapshot.facts.get(&key), Some(Fact::Known { src, .. }) if src != SRC) {
         return; // ethtool or the kernel reported the result
     }
+
     let words = |side: &str| {
         snapshot
             .text(&format!("{nic}.pause.{side}"))
@@ -196,6 +203,7 @@ fn pause_resolution(snapshot: &mut Snapshot, nic: &str) {
     let Some(ours) = words("advertised").as_deref().and_then(pause_bits) else {
         return;
     };
+
     let unreported = words("supported").as_deref() == Some("No");
     if ours == (false, false) && unreported {
         // A driver that claims not even to support pause while it has pause settings does not fill
@@ -203,6 +211,7 @@ fn pause_resolution(snapshot: &mut Snapshot, nic: &str) {
         snapshot.set_absent(&key, Absence::NotReported, None, SRC);
         return;
     }
+
     let resolved = match (ours, words("partner").as_deref().and_then(pause_bits)) {
         ((false, false), _) => "none",
         (_, None) => {
@@ -238,6 +247,7 @@ fn interrupts(snapshot: &mut Snapshot, nic: &str) {
     let prefix = format!("{nic}.irq.");
     let mut per_cpu = std::collections::BTreeMap::<String, u64>::new();
     let mut vectors = std::collections::BTreeSet::new();
+
     for (key, counter) in snapshot.counters_under(&prefix) {
         if let Some((vector, cpu)) = key.split_once(".cpu") {
             vectors.insert(vector.to_owned());
@@ -245,9 +255,11 @@ fn interrupts(snapshot: &mut Snapshot, nic: &str) {
             *sum = sum.saturating_add(counter.v);
         }
     }
+
     if vectors.is_empty() {
         return;
     }
+
     let total = per_cpu
         .values()
         .fold(0_u64, |sum, v| sum.saturating_add(*v));
@@ -255,6 +267,7 @@ fn interrupts(snapshot: &mut Snapshot, nic: &str) {
     snapshot.set(format!("{prefix}vectors"), vectors.len(), SRC);
     snapshot.set(format!("{prefix}total"), total, SRC);
     snapshot.set(format!("{prefix}cpus_used"), used, SRC);
+
     if let Some((cpu, _)) = per_cpu
         .iter()
         .max_by_key(|(_, count)| **count)
@@ -271,6 +284,7 @@ fn interrupts(snapshot: &mut Snapshot, nic: &str) {
 fn counter_widths(snapshot: &mut Snapshot, nic: &str) {
     let driver = snapshot.text(&format!("{nic}.drv.name")).map(str::to_owned);
     let prefix = format!("{nic}.drv.");
+
     for (key, counter) in &mut snapshot.counters {
         if let Some(name) = key.strip_prefix(&prefix)
             && let Some(width) = classes::width(driver.as_deref(), name)
@@ -284,6 +298,7 @@ fn bus_speed(snapshot: &mut Snapshot, nic: &str) {
     for side in ["cur", "max"] {
         let key = format!("{nic}.pci.{side}_speed_gts");
         let width_key = format!("{nic}.pci.{side}_width");
+
         // A device that is no PCI Express device reports 0 or 255 lanes.
         if snapshot
             .number(&width_key)
@@ -306,9 +321,11 @@ mod tests {
         let mut snapshot = Snapshot::new("a", Source::Live);
         snapshot.set("nic.x.pause.supported", "Symmetric", "test");
         snapshot.set("nic.x.pause.advertised", ours, "test");
+
         if let Some(partner) = partner {
             snapshot.set("nic.x.pause.partner", partner, "test");
         }
+
         derive(snapshot)
             .text("nic.x.pause.resolved")
             .map(str::to_owned)
@@ -350,6 +367,7 @@ mod tests {
         snapshot.set("sysctl.net.ipv4.tcp_rmem", "4096 $(reboot) 6291456", "test");
         snapshot.set("sysctl.net.ipv4.tcp_wmem", "4096 16384 4194304", "test");
         snapshot.count("nic.`reboot`.drv.rx_missed", 1, None);
+
         let derived = derive(snapshot);
         assert!(derived.interfaces().is_empty());
         assert_eq!(
@@ -373,6 +391,7 @@ mod tests {
         );
         snapshot.set("nic.x.link.modes.peer", modes(&["100baseT/Full"]), "test");
         snapshot.set("nic.y.drv.firmware", "rtl8168h-2_0.0.2", "test");
+
         let derived = derive(snapshot);
         assert_eq!(
             derived.number("nic.x.link.modes.ours_max_mbps"),

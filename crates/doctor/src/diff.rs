@@ -35,6 +35,7 @@ pub fn compare(a: &Observed, b: &Observed, only: &[String]) -> Diagnosis {
         .sort_by(|x, y| y.impact.cmp(&x.impact).then_with(|| x.key.cmp(&y.key)));
     diagnosis.differences = Some(comparison.changed.clone());
     diagnosis.comparison = Some(comparison);
+
     diagnosis
 }
 
@@ -58,6 +59,7 @@ fn around_test(a: &Observed, b: &Observed) -> Option<Observed> {
         .filter_map(|key| after.number(key))
         .sum();
     let period = Period::around_test(before, after, seconds)?;
+
     Some(Observed {
         snapshot: after.clone(),
         period: Some(period),
@@ -67,6 +69,7 @@ fn around_test(a: &Observed, b: &Observed) -> Option<Observed> {
 fn facts(a: &Snapshot, b: &Snapshot) -> Comparison {
     let (left, right) = (normalised(a), normalised(b));
     let mut comparison = Comparison::default();
+
     let keys: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
     for key in keys {
         match (left.get(key), right.get(key)) {
@@ -77,6 +80,7 @@ fn facts(a: &Snapshot, b: &Snapshot) -> Comparison {
             (None, None) => {}
         }
     }
+
     comparison
 }
 
@@ -98,6 +102,7 @@ fn test_interface(snapshot: &Snapshot) -> Option<&str> {
     if let Some(device) = snapshot.text("route.peer.dev") {
         return Some(device);
     }
+
     let wired = |name: &&str| {
         let kind = snapshot
             .text(&format!("nic.{name}.net.kind"))
@@ -139,6 +144,7 @@ fn is_momentary(key: &str) -> bool {
         ".pci.addr",
         ".pci.upstream",
     ];
+
     PARTS.iter().any(|part| key.contains(part))
         || ["run.", "irq.", "mem."]
             .iter()
@@ -150,6 +156,7 @@ fn same(a: &Value, b: &Value) -> bool {
     if let (Some(x), Some(y)) = (a.number(), b.number()) {
         return (x - y).abs() < f64::EPSILON * x.abs().max(1.0);
     }
+
     match (a, b) {
         (Value::Text(x), Value::Text(y)) => x.split_whitespace().eq(y.split_whitespace()),
         (Value::List(x), Value::List(y)) => {
@@ -174,6 +181,7 @@ fn difference(key: &str, a: &Value, b: &Value) -> Difference {
     );
     difference.a = Some(a.to_string());
     difference.b = Some(b.to_string());
+
     difference
 }
 
@@ -242,6 +250,7 @@ fn rates(comparison: &mut Comparison, a: &Snapshot, b: &Snapshot) {
     if a.boot_id.is_none() || a.source == Source::Import {
         return;
     }
+
     let Some(period) = Period::over(&[a.clone(), b.clone()]) else {
         return;
     };
@@ -266,6 +275,7 @@ fn add_receive_aggregation(diagnosis: &mut Diagnosis, a: Snapshot, b: Snapshot, 
     if !only.is_empty() && !only.iter().any(|id| id.eq_ignore_ascii_case("VIRT-02")) {
         return;
     }
+
     let snapshots = [a, b];
     let scope = scope(&snapshots, &[None, None]);
     let [left, right] = scope.hosts.as_slice() else {
@@ -280,6 +290,7 @@ fn add_receive_aggregation(diagnosis: &mut Diagnosis, a: Snapshot, b: Snapshot, 
         right.nics().find(|nic| nic.name == y),
     );
     let (Some(x), Some(y)) = pair else { return };
+
     diagnosis
         .not_evaluated
         .retain(|entry| entry.id != "VIRT-02");

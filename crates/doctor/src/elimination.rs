@@ -68,6 +68,7 @@ impl<'a> End<'a> {
         };
         let thread = share("cpu");
         let is_cpu_known = thread.is_some() || run.number(&format!("{part}_process_cpu")).is_ok();
+
         Some(Self {
             host,
             thread,
@@ -153,6 +154,7 @@ impl<'a> End<'a> {
         };
         let is_quota_known = self.host.delta("cgroup.throttled_ns").is_ok() || is_unlimited();
         let is_firewall_known = self.host.delta("firewall.drops").is_ok();
+
         self.is_cpu_known && self.host.cpu_loads().is_ok() && is_quota_known && is_firewall_known
     }
 
@@ -181,6 +183,7 @@ pub(crate) fn are_rivals_measured(scope: &Scope<'_>, run: &Run<'_>) -> bool {
 pub(crate) fn limit_of(scope: &Scope<'_>, run: &Run<'_>) -> Option<&'static str> {
     let [sender, receiver] = ["sender", "receiver"].map(|part| End::new(scope, run, part));
     let ends: Vec<End<'_>> = [sender, receiver].into_iter().flatten().collect();
+
     if run.is_udp() {
         udp_limit(run, sender, &ends)
     } else {
@@ -208,9 +211,11 @@ fn tcp_limit<'a>(
     let number = |fact: &str| run.number(fact).ok().map(|reading| reading.value);
     let busy = number("busy_share")?;
     let is_filtered = ends.iter().map(End::filtered).sum::<f64>() >= FILTERED_MIN;
+
     if ends.iter().any(End::is_throttled) {
         return Some(limit::QUOTA);
     }
+
     let is_path = run.loss().is_some() || run.queue().is_some();
     let window_min = if is_path { WINDOW_MOSTLY } else { WINDOW_ALONE };
     if number("rwnd_limited_share")? >= window_min {
@@ -221,6 +226,7 @@ fn tcp_limit<'a>(
             limit::RECEIVER_WINDOW
         });
     }
+
     let is_small = number("sndbuf_bytes").is_some_and(|bytes| bytes < SMALL_BUFFER_BYTES);
     if number("sndbuf_limited_share")? >= if is_small { WINDOW_ALONE } else { window_min } {
         return Some(limit::SENDER_WINDOW);
@@ -238,6 +244,7 @@ fn tcp_limit<'a>(
     if is_filtered {
         return Some(limit::FIREWALL);
     }
+
     match receiver {
         _ if is_path => Some(limit::PATH),
         _ if busy < BUSY && run.is_buffer_below_block() => Some(limit::SENDER_WINDOW),
@@ -267,6 +274,7 @@ pub(crate) fn place_of_loss(run: &Run<'_>) -> Option<&'static str> {
         run.number(&format!("lost_in_{place}"))
             .map_or(0.0, |lost| lost.value)
     };
+
     let network = if run.number("lost_in_socket").is_ok() {
         limit::PATH
     } else {
@@ -283,6 +291,7 @@ pub(crate) fn place_of_loss(run: &Run<'_>) -> Option<&'static str> {
     let most = places
         .into_iter()
         .max_by(|(_, a), (_, b)| lost_in(a).total_cmp(&lost_in(b)))?;
+
     (lost_in(most.1) > 0.0).then_some(most.0)
 }
 
@@ -308,6 +317,7 @@ fn cpu_limit(
         if end.stolen_cpus() >= OTHERS_MIN_CPUS.max(others) {
             return Some(limit::STEAL);
         }
+
         // An end on this host that was not observed is one of the other programs.
         let is_other_end_among = run.is("same_host") && ends.len() < 2;
         if others >= OTHERS_MIN_CPUS && !is_other_end_among {
@@ -317,6 +327,7 @@ fn cpu_limit(
             return Some(limit::HOST_CPU);
         }
     }
+
     if sender.is_some_and(|end| end.is_thread_full()) {
         return Some(if run.is("same_host") {
             limit::HOST_CPU
@@ -324,6 +335,7 @@ fn cpu_limit(
             limit::SENDER_CPU
         });
     }
+
     let receiver = receiver?;
     if receiver.is_thread_full() {
         return Some(if run.is("same_host") {
@@ -332,6 +344,7 @@ fn cpu_limit(
             limit::RECEIVER_CPU
         });
     }
+
     (receiver.softirq() >= 0.85).then_some(limit::RECEIVER_SOFTIRQ)
 }
 
@@ -379,6 +392,7 @@ mod tests {
         let snapshots: Vec<_> = ends.iter().map(|part| end(part)).collect();
         let mut period = Period::default();
         (period.seconds, period.intervals) = (1.0, 1);
+
         for (cpu, busy) in busy_percent.into_iter().enumerate() {
             for state in ["nice", "system", "iowait", "irq", "softirq", "steal"] {
                 period.set(format!("cpu.{cpu}.{state}"), Delta::of(0));
@@ -386,6 +400,7 @@ mod tests {
             period.set(format!("cpu.{cpu}.user"), Delta::of(busy));
             period.set(format!("cpu.{cpu}.idle"), Delta::of(100 - busy));
         }
+
         period.set("self.ticks", Delta::of(40));
         let scope = scope(&snapshots, &vec![Some(&period); snapshots.len()]);
         let run = scope.runs().next().expect("a run");
@@ -399,6 +414,7 @@ mod tests {
             limit_with(std::slice::from_ref(&waited)),
             Some(limit::RECEIVER_WINDOW)
         );
+
         let lost = [
             waited.clone(),
             ("retransmits", 9_i64.into()),
@@ -443,12 +459,14 @@ mod tests {
         };
         assert_eq!(limit_with(&repeated(90)), Some(limit::REORDERING));
         assert_eq!(limit_with(&repeated(10)), Some(limit::PATH));
+
         let [a, b, c] = repeated(90);
         let same_host = ("same_host", true.into());
         assert_eq!(
             limit_at([80, 70], &[a, b, c, same_host.clone()]),
             Some(limit::HOST_CPU)
         );
+
         let [a, b, c] = repeated(10);
         assert_eq!(limit_with(&[a, b, c, same_host]), Some(limit::PATH));
     }
@@ -464,6 +482,7 @@ mod tests {
             limit_at([80, 70], std::slice::from_ref(&same_host)),
             Some(limit::HOST_CPU)
         );
+
         // Both use 0.4 CPUs: 1.2 are others'.
         assert_eq!(
             limit_at([100, 100], std::slice::from_ref(&same_host)),
@@ -503,6 +522,7 @@ mod tests {
             Some(limit::OTHER_PROGRAMS)
         );
         assert_eq!(limit_at([100, 60], &waits(0.02)), Some(limit::APPLICATION));
+
         // This end uses 0.4 CPUs, and nothing else does.
         assert_eq!(limit_at([40, 0], &waits(0.3)), Some(limit::APPLICATION));
     }
@@ -524,6 +544,7 @@ mod tests {
         assert_eq!(udp(0.05, &watched), Some(limit::PATH));
         assert_eq!(udp(0.0001, &watched), None);
         assert_eq!(udp(0.05, &watched[..2]), Some(limit::PATH_OR_RECEIVER));
+
         for (place, expected) in [
             ("lost_in_sender", limit::SENDER_QUEUE),
             ("lost_in_firewall", limit::FIREWALL),

@@ -29,6 +29,7 @@ pub fn separating(fast: &[Snapshot], slow: &[Snapshot]) -> Vec<String> {
     if fast.is_empty() || slow.is_empty() {
         return Vec::new();
     }
+
     let (fast, slow) = (values(fast), values(slow));
     let keys: BTreeSet<&String> = fast.keys().filter(|key| slow.contains_key(*key)).collect();
     let of_key = |key: &&String| separation(key, fast.get(*key)?, slow.get(*key)?);
@@ -39,9 +40,11 @@ pub fn separating(fast: &[Snapshot], slow: &[Snapshot]) -> Vec<String> {
             .total_cmp(&weight(a))
             .then_with(|| a.key.cmp(&b.key))
     });
+
     if found.is_empty() {
         return vec![format!("none of {} facts separates them", keys.len())];
     }
+
     let others = keys.len() - found.len();
     let text = |of: &Separation| {
         format!(
@@ -57,6 +60,7 @@ pub fn separating(fast: &[Snapshot], slow: &[Snapshot]) -> Vec<String> {
         String::new()
     };
     lines.push(format!("{more}{others} facts do not separate them"));
+
     lines
 }
 
@@ -71,6 +75,7 @@ fn values(hosts: &[Snapshot]) -> BTreeMap<String, Vec<String>> {
             .collect();
         values.entry(key).or_default().push(words.join(" "));
     }
+
     values
 }
 
@@ -138,6 +143,7 @@ mod tests {
             like("h4", "6.1", "1500", "28"),
             like("h5", "6.1", "1500", "28"),
         ];
+
         let expected = [
             "nic.*.net.mtu: 9000 on the faster, 1500 on the slower",
             "host.kernel: 6.5 on the faster, 6.1 on the slower",

@@ -36,12 +36,14 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
         .collect();
     name_path(&mut votes, observed, only);
     name_target(&mut votes, observed, only);
+
     let mut observed = observed.to_vec();
     if let Some(name) = vote::winner(&votes) {
         observed
             .iter_mut()
             .for_each(|one| crate::slices::conclude(&mut one.snapshot, &name));
     }
+
     let observed = observed.as_slice();
     let (outcomes, (verdict, placement, tests, is_silent)) =
         judged(observed, only, |scope, findings| {
@@ -52,6 +54,7 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
                 is_silent(scope),
             )
         });
+
     let is_watched = |one: &Observed| {
         one.period
             .as_ref()
@@ -73,6 +76,7 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
     diagnosis.not_evaluated = outcomes.not_evaluated;
     diagnosis.placement = placement;
     diagnosis.tests = tests;
+
     diagnosis
 }
 
@@ -82,10 +86,12 @@ fn name_path(votes: &mut [(f64, Verdict)], observed: &[Observed], only: &[String
     if !votes.iter().any(|(_, vote)| is_path(vote)) {
         return;
     }
+
     let (_, named) = judged(observed, only, |scope, _| {
         verdict::path_of_examination(scope)
     });
     let Some(named) = named else { return };
+
     for (_, vote) in votes.iter_mut().filter(|(_, vote)| is_path(vote)) {
         let confidence = vote.confidence;
         *vote = named.clone();
@@ -125,6 +131,7 @@ fn judged<T>(
     let periods: Vec<Option<&Period>> = observed.iter().map(|one| one.period.as_ref()).collect();
     let scope = scope(&snapshots, &periods);
     let mut outcomes = Outcomes::default();
+
     let is_wanted =
         |id: &str| only.is_empty() || only.iter().any(|wanted| wanted.eq_ignore_ascii_case(id));
     for (layer, rule) in rules::all().filter(|(_, rule)| is_wanted(rule.id)) {
@@ -132,6 +139,7 @@ fn judged<T>(
             outcomes.add(layer, rule, subject, ruling);
         }
     }
+
     outcomes.resolve(&scope);
     let verdict = verdict(&scope, &outcomes.findings);
     (outcomes, verdict)
@@ -259,6 +267,7 @@ impl Outcomes {
                     && !hosts.is_empty()
                     && (here || cause.starts_with("PAU") || cause.starts_with("LNK"))
             };
+
             let findings = std::mem::take(&mut self.findings);
             let (gone, kept): (Vec<_>, Vec<_>) = findings.into_iter().partition(is_explained);
             self.findings = kept;
@@ -281,6 +290,7 @@ impl Outcomes {
                     && finding.confidence == Confidence::High
                     && host_of(finding) == host.name()
             };
+
             runs > 0
                 && self
                     .findings
@@ -290,6 +300,7 @@ impl Outcomes {
                     >= runs
         };
         let full: Vec<&str> = scope.hosts.iter().filter(is_full).map(Host::name).collect();
+
         for (layer, finding) in &mut self.findings {
             let throughput = (Layer::Link..=Layer::Network).contains(layer)
                 && finding.severity != Severity::Blocker
@@ -313,6 +324,7 @@ impl Outcomes {
         else {
             return;
         };
+
         for (layer, finding) in &mut self.findings {
             if *layer > first && matches!(layer, Layer::Window | Layer::Network | Layer::Latency) {
                 finding.remedy.clear();
@@ -330,6 +342,7 @@ fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
     } else {
         Vec::new()
     };
+
     let mut found = Finding::new(
         rule.id,
         matched.severity.unwrap_or(rule.severity),
@@ -348,6 +361,7 @@ fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
     found.persist = matched.persist;
     found.needs = needs;
     found.reference = rule.reference.to_owned();
+
     found
 }
 

@@ -53,6 +53,7 @@ impl EndpointObservation {
             .facts
             .retain(|key, _| is_plain(key) && !key.starts_with("run."));
         observation.snapshot.counters.retain(|key, _| is_plain(key));
+
         Ok(observation)
     }
 }
@@ -88,6 +89,7 @@ pub fn diagnose_test(
     .into_iter()
     .flatten()
     .collect();
+
     let same_host = is_same_host(
         &client.snapshot,
         server.as_ref().map(|server| &server.snapshot),
@@ -102,6 +104,7 @@ pub fn diagnose_test(
     observed.extend(
         server.map(|server| end("server", server, &runs, ["receiver", "sender"], same_host)),
     );
+
     let loss = loss(&observed, &runs);
     observed
         .iter_mut()
@@ -109,6 +112,7 @@ pub fn diagnose_test(
     let loss = loss.into_iter().map(|(_, split)| split).collect();
     let mut diagnosis = diagnose_with(&observed, &[], &slices(&observed, &timelines));
     diagnosis.loss = loss;
+
     diagnosis
 }
 
@@ -161,6 +165,7 @@ fn joined(
             facts.insert(name.clone(), value.clone());
         }
     }
+
     Some(facts)
 }
 
@@ -173,9 +178,11 @@ fn timeline(
 ) -> Option<Vec<TestInterval>> {
     let mut intervals = exists.then(|| direction(client).clone())?;
     let reported = server.map_or(&[][..], |server| direction(server).as_slice());
+
     for interval in &mut intervals {
         let middle = f64::midpoint(interval.start_s, interval.end_s);
         let covers = |other: &&TestInterval| other.start_s <= middle && middle < other.end_s;
+
         for (name, value) in reported
             .iter()
             .find(covers)
@@ -187,8 +194,10 @@ fn timeline(
                 interval.facts.insert(name.clone(), value.clone());
             }
         }
+
         vanished(&mut interval.facts);
     }
+
     Some(intervals)
 }
 
@@ -197,6 +206,7 @@ fn timeline(
 /// so that smaller differences have no meaning.
 fn vanished(facts: &mut RunFacts) {
     const PART: f64 = 0.5;
+
     let number = |name: &str| facts.get(name).and_then(Value::number);
     if let (Some(sent), Some(received)) = (number("sent_packets"), number("received_packets"))
         && received < PART * sent
@@ -242,25 +252,31 @@ fn end(
     same_host: Option<bool>,
 ) -> Observed {
     const SRC: &str = "test";
+
     let EndpointObservation {
         mut snapshot,
         period,
         ..
     } = observation;
     snapshot.host = name.to_owned();
+
     for (run, part) in runs.iter().zip(parts) {
         let Some(run) = run else { continue };
         let mut facts: BTreeMap<String, Value> = run.clone();
         facts.insert("end".into(), part.into());
+
         if let Some(same_host) = same_host {
             facts.insert("same_host".into(), same_host.into());
         }
+
         if part == "sender" {
             send_buffer(&snapshot, &mut facts);
             black_hole(&mut snapshot, &facts);
         }
+
         runs::add(&mut snapshot, SRC, facts);
     }
+
     Observed { snapshot, period }
 }
 
@@ -282,16 +298,19 @@ fn send_buffer(snapshot: &Snapshot, facts: &mut BTreeMap<String, Value>) {
 fn black_hole(snapshot: &mut Snapshot, facts: &BTreeMap<String, Value>) {
     const TRIES: f64 = 3.0;
     const SRC: &str = "test";
+
     let number = |name: &str| facts.get(name).and_then(Value::number);
     let (Some(received), Some(sent)) = (number("received_bytes"), number("sent_bytes")) else {
         return;
     };
     snapshot.set("path.small_passes", true, SRC);
     snapshot.set("path.large_passes", received > 0.0, SRC);
+
     let repeated = number("retransmits").is_some_and(|times| times >= TRIES);
     if received > 0.0 || sent <= 0.0 || !repeated {
         return;
     }
+
     let device = snapshot
         .text("route.peer.dev")
         .map(|name| format!("nic.{name}.net.mtu"));
@@ -310,6 +329,7 @@ fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<(usize, Loss
     let periods: Vec<Option<&Period>> = observed.iter().map(|one| one.period.as_ref()).collect();
     let scope = scope(&snapshots, &periods);
     let mut splits = Vec::new();
+
     let directions = runs
         .iter()
         .zip([true, false])
@@ -325,6 +345,7 @@ fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<(usize, Loss
         } else {
             (server, client)
         };
+
         let mut loss = LossSplit::default();
         loss.label = run
             .get("label")
@@ -336,9 +357,11 @@ fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<(usize, Loss
         loss.backlog = receiver.and_then(|host| growth(host, &["softnet.dropped"]));
         loss.firewall = receiver.and_then(|host| firewall_drops(host, number("block_len_bytes")));
         loss.socket = receiver.and_then(socket_drops);
+
         let split = split_loss(loss);
         splits.push((index, split));
     }
+
     splits
 }
 
@@ -366,6 +389,7 @@ fn split_loss(mut split: LossSplit) -> LossSplit {
         *part = (*part).min(*network);
         *network -= *part;
     }
+
     split
 }
 
@@ -424,6 +448,7 @@ fn sender_drops(host: &Host<'_>, datagrams: Option<f64>) -> Option<u64> {
         .nics()
         .filter_map(|nic| growth(host, &[&nic.key("qdisc.root.drops")]));
     let dropped = socket.max(queues.reduce(u64::saturating_add))?;
+
     let sent = growth(
         host,
         &["net.snmp.Udp.OutDatagrams", "net.snmp6.Udp6OutDatagrams"],
@@ -433,6 +458,7 @@ fn sender_drops(host: &Host<'_>, datagrams: Option<f64>) -> Option<u64> {
     let joined = datagrams
         .filter(|_| packets > 0.0)
         .map_or(1.0, |datagrams| (datagrams / packets).max(1.0));
+
     Some(whole(to_f64(dropped) * joined))
 }
 
@@ -446,10 +472,12 @@ mod tests {
         let mut snapshot = Snapshot::new("h", Source::Live);
         let mut period = Period::default();
         (period.seconds, period.intervals) = (5.0, 5);
+
         for (key, grown) in counters {
             snapshot.count(*key, *grown, None);
             period.set(*key, Delta::of(*grown));
         }
+
         let facts = run
             .iter()
             .map(|(name, value)| ((*name).to_owned(), value.clone()));
@@ -477,6 +505,7 @@ mod tests {
                 &[("nic.e.qdisc.root.drops", 0)],
             )
         };
+
         let server = |socket| {
             observation(
                 &[],
@@ -490,6 +519,7 @@ mod tests {
             client.forward_intervals = intervals(&[98e6, 98e6]);
             diagnose_test(client, server).verdict
         };
+
         for target_bps in [1e8, 3e8] {
             let path = verdict(client(target_bps), Some(server(0)));
             assert_eq!(
@@ -503,6 +533,7 @@ mod tests {
                 ("receiver-cpu-app", true),
                 "{socket:?}"
             );
+
             let alone = verdict(client(target_bps), None);
             assert!(
                 alone
@@ -596,6 +627,7 @@ mod tests {
                 .iter()
                 .any(|f| f.id == "UDP-01" && f.subject == "server")
         );
+
         let alone = diagnose_test(client.clone(), None);
         assert_eq!((alone.loss[0].socket, alone.loss[0].network), (None, 900));
         filtered
@@ -603,14 +635,17 @@ mod tests {
             .as_mut()
             .expect("watched")
             .set("firewall.drops", Delta::of(40));
+
         let firewall = diagnose_test(client.clone(), Some(filtered.clone()))
             .loss
             .remove(0);
         assert_eq!((firewall.firewall, firewall.network), (Some(40), 10));
+
         // Two packets of 23 datagrams each.
         let period = filtered.period.as_mut().expect("watched");
         period.set("firewall.drops", Delta::of(2));
         period.set("firewall.drop_bytes", Delta::of(2 * 28 + 46 * 1000));
+
         let joined = diagnose_test(client, Some(filtered)).loss.remove(0);
         assert_eq!((joined.firewall, joined.network), (Some(46), 4));
         assert_eq!(alone.hosts, ["client"]);
@@ -681,6 +716,7 @@ mod tests {
         assert_eq!(is_same_host(&client, None), None);
         client.set(PEER_IS_HERE, true, "test");
         assert_eq!(is_same_host(&client, None), Some(true));
+
         let mut server = Snapshot::new("s", Source::Live);
         server.boot_id = Some("another boot".into());
         assert_eq!(is_same_host(&client, Some(&server)), Some(false));
@@ -707,6 +743,7 @@ mod tests {
             loss.sender = sender;
             loss.nic = nic;
             loss.socket = socket;
+
             let split = split_loss(loss);
             (split.sender, split.nic, split.socket, split.network)
         };
@@ -714,6 +751,7 @@ mod tests {
             parts(1000, Some(10), Some(200), Some(600)),
             (Some(10), Some(200), Some(600), 190)
         );
+
         // Drops of other traffic do not count.
         assert_eq!(
             parts(100, None, Some(5000), Some(60)),
@@ -746,6 +784,7 @@ mod tests {
             client.forward_intervals = intervals(rates_bps);
             diagnose_test(client, None).verdict
         };
+
         // As a whole the test missed its target; three seconds of four it did not.
         let voted = verdict(&[1e8, 1e8, 2e7, 1e8]);
         assert_eq!(
@@ -753,6 +792,7 @@ mod tests {
             ("configured-rate", Some(75))
         );
         assert_eq!(voted.timeline.len(), 3, "{voted:?}");
+
         let missed = verdict(&[2e7, 2e7]);
         assert_eq!(
             (missed.verdict.as_str(), missed.share_of_time_percent),
@@ -769,8 +809,10 @@ mod tests {
             .forward_intervals
             .iter_mut()
             .for_each(|interval| interval.facts.clear());
+
         let mut server = observation(&[], &[]);
         server.forward_intervals = intervals(&[5.0, 7.0]);
+
         let joined = timeline(
             &client,
             Some(&server),
@@ -797,6 +839,7 @@ mod tests {
             EndpointObservation::from_peer(&text).expect("our own"),
             sent
         );
+
         let mut forged = sent.clone();
         forged.snapshot.set("run.0.tool", "forged", "test");
         let text = serde_json::to_string(&forged).expect("plain data");
@@ -804,6 +847,7 @@ mod tests {
             EndpointObservation::from_peer(&text).expect("an observation"),
             sent
         );
+
         for garbage in ["", "{}", "[]", "{\"snapshot\":1}"] {
             assert!(
                 EndpointObservation::from_peer(garbage).is_err(),

@@ -96,6 +96,7 @@ impl Period {
                     .add(*from, *to);
             }
         }
+
         (seconds > 0.0 && !period.deltas.is_empty()).then_some(period)
     }
 
@@ -107,6 +108,7 @@ impl Period {
         if before.boot_id != after.boot_id || before.host != after.host || to <= from {
             return None;
         }
+
         #[expect(clippy::cast_precision_loss, reason = "a window lasts seconds")]
         let seconds = (to - from) as f64 / 1e9;
         let mut step = Self {
@@ -114,8 +116,10 @@ impl Period {
             intervals: 1,
             ..Self::default()
         };
+
         self.seconds += seconds;
         self.intervals += 1;
+
         for (key, to) in &after.counters {
             if let Some(from) = before.counters.get(key) {
                 self.deltas.entry(key.clone()).or_default().add(*from, *to);
@@ -124,6 +128,7 @@ impl Period {
                 }
             }
         }
+
         for key in after.facts.keys().filter(|key| key.ends_with(LEVEL)) {
             if let Some(value) = after.whole(key) {
                 let level = Level {
@@ -134,9 +139,11 @@ impl Period {
                 self.levels.entry(key.clone()).or_default().add(level);
             }
         }
+
         if self.steps.len() < STEPS_MAX {
             self.steps.push(step);
         }
+
         Some(())
     }
 
@@ -240,6 +247,7 @@ mod tests {
             [(1.0, Some(4)), (2.0, None)],
             "what did not grow is left out"
         );
+
         let travelled = serde_json::to_string(&period).expect("plain data");
         assert!(!travelled.contains("steps"), "{travelled}");
     }
@@ -259,6 +267,7 @@ mod tests {
             "the first reading is before the period"
         );
         assert_eq!(period.level("x"), None);
+
         let steps: Vec<_> = period
             .steps()
             .iter()
@@ -279,6 +288,7 @@ mod tests {
             (delta.value, delta.at_least, delta.reset),
             (10, true, false)
         );
+
         let wide = Period::over(&[at(0, 65_530, None), at(1, 4, None)]).expect("two readings");
         assert!(wide.delta("x").expect("read").reset);
     }
@@ -289,6 +299,7 @@ mod tests {
         other.boot_id = Some("other".into());
         let mut timeless = at(1, 9, None);
         timeless.monotonic_ns = None;
+
         for second in [
             vec![other],
             vec![timeless],

@@ -39,6 +39,7 @@ fn placement(host: &Host<'_>) -> Option<Placement> {
         .filter(|nic| nic.wired().is_ok())
         .map(|nic| in_percent(irq_shares(&nic)));
     placement.softirq = in_percent(softirq_shares(host));
+
     let own = [&placement.worker, &placement.softirq]
         .into_iter()
         .chain(&placement.interrupts);
@@ -54,6 +55,7 @@ fn placement(host: &Host<'_>) -> Option<Placement> {
     cpus.sort_unstable();
     cpus.dedup();
     placement.shared = shared(host, &cpus);
+
     Some(placement)
 }
 
@@ -77,6 +79,7 @@ fn in_percent(shares: Result<Shares, NoMatch>) -> CpuShares {
             found.absent = unknown.missing.into_iter().next().map(|(_, reason)| reason);
         }
     }
+
     found
 }
 
@@ -126,6 +129,7 @@ pub(crate) fn softirq_shares(host: &Host<'_>) -> Result<Shares, NoMatch> {
 pub(crate) fn irq_shares(nic: &Nic<'_>) -> Result<Shares, NoMatch> {
     let prefix = nic.key("irq.");
     let mut per_cpu = BTreeMap::<u32, f64>::new();
+
     for (key, counter) in nic.host.snapshot.counters_under(&prefix) {
         let Some(cpu) = key
             .rsplit_once(".cpu")
@@ -141,6 +145,7 @@ pub(crate) fn irq_shares(nic: &Nic<'_>) -> Result<Shares, NoMatch> {
         };
         *per_cpu.entry(cpu).or_default() += to_f64(grown);
     }
+
     shares(per_cpu).map_or_else(
         || unknown(nic.key("irq.total"), nic.host.reason(&nic.key("irq"))),
         Ok,
@@ -177,6 +182,7 @@ fn shared(host: &Host<'_>, cpus: &[u32]) -> Vec<SharedCpus> {
             }
         }
     }
+
     found
 }
 

@@ -23,6 +23,7 @@ fn values(run: &Run<'_>) -> Vec<Evidence> {
         (false, true) => &["sent_bps"],
         (false, false) => &["received_bps"],
     };
+
     let others = [
         "seconds",
         "retransmits",

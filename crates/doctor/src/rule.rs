@@ -294,6 +294,7 @@ impl Match {
         } else {
             "the host of the finding".to_owned()
         });
+
         self
     }
 

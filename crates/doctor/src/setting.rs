@@ -57,6 +57,7 @@ impl Match {
         let Some(new) = assignment(key, value) else {
             return self.advice(NO_COMMAND);
         };
+
         match old.map(|old| plain(&old.to_string())) {
             None => self.advice(new.line()),
             Some(old) if old == plain(value) => self,
@@ -114,6 +115,7 @@ impl Nic<'_> {
             .chain(parameters.split_whitespace())
             .collect();
         let new = command("tc qdisc replace dev {} root", &[&self.name])?.with_words(&words)?;
+
         Some((new, undo))
     }
 
@@ -124,12 +126,14 @@ impl Nic<'_> {
         let mut new = command(tool, &[&self.name])?;
         let mut undo = new.clone();
         let mut differs = false;
+
         for (name, fact, value) in settings {
             let old = self.host.value(&self.key(fact))?.to_string();
             differs |= old != *value;
             new = new.with_words(&[name, value])?;
             undo = undo.with_words(&[name, &old])?;
         }
+
         differs.then_some((new, undo))
     }
 }

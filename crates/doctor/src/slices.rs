@@ -36,19 +36,23 @@ pub(crate) fn slices(observed: &[Observed], timelines: &[Vec<TestInterval>]) -> 
             .map(|span| slice(observed, timelines, span, |_| None))
             .collect();
     }
+
     let lengths: Vec<f64> = steps.iter().map(|step| step.seconds).collect();
     let grid = median(&lengths).unwrap_or(f64::INFINITY);
     let mut from = 0.0;
     let mut slices = Vec::new();
+
     for (index, step) in steps.iter().enumerate() {
         let span = (from, from + step.seconds);
         from = span.1;
+
         if step.seconds <= LATE * grid {
             slices.push(slice(observed, timelines, span, |one: &Observed| {
                 one.period.as_ref()?.steps().get(index).cloned()
             }));
         }
     }
+
     slices
 }
 
@@ -65,6 +69,7 @@ fn slice(
             threads(&mut part.snapshot, &period);
             part.period = Some(period);
         }
+
         for (run, timeline) in timelines.iter().enumerate() {
             let covers =
                 |interval: &&TestInterval| interval.start_s <= middle && middle < interval.end_s;
@@ -77,6 +82,7 @@ fn slice(
                 overlay(&mut part.snapshot, run, fact, value);
             }
         }
+
         part
     });
     Slice {
@@ -119,6 +125,7 @@ fn threads(snapshot: &mut Snapshot, step: &Period) {
             most(".wait_ns").map(|ns| share(crate::scope::to_f64(ns) / 1e9)),
         ),
     ];
+
     for run in 0..crate::runs::count(snapshot) {
         let Some(part) = snapshot.text(&format!("run.{run}.end")).map(str::to_owned) else {
             continue;

@@ -101,6 +101,7 @@ impl TestTimeline {
         self.addresses(&mut facts, flow);
         facts.insert("interrupted".into(), self.failed.into());
         direction.describe(&mut facts);
+
         if let Some(summary) = &self.summary {
             totals(&mut facts, summary, flow, header.spec.transport, direction);
             self.cpu_times(
@@ -111,6 +112,7 @@ impl TestTimeline {
                 busiest_thread_share,
             );
         }
+
         facts
     }
 
@@ -127,14 +129,17 @@ impl TestTimeline {
             };
             facts.insert("family".into(), family.into());
         }
+
         let ends = [stream.local.ip(), stream.remote.ip()]
             .into_iter()
             .filter(|end| !end.is_unspecified());
         let mut ends: Vec<String> = ends.map(|end| end.to_string()).collect();
         ends.sort_unstable();
+
         if !ends.is_empty() {
             facts.insert("path".into(), ends.join(" ").into());
         }
+
         if stream.role == StreamRole::Sender {
             let congestion = stream.effective.congestion.as_deref();
             insert(facts, "congestion", congestion.map(Value::from));
@@ -157,9 +162,11 @@ impl TestTimeline {
         } else {
             ("receiver_thread_cpu", "sender_thread_cpu")
         };
+
         if let (Some(cpu), Some(share)) = (summary.cpu_local, busiest_thread_share) {
             facts.insert(own.into(), (measure::cpus(cpu) * share).into());
         }
+
         if let Some(cpu) = summary.cpu_remote.filter(|_| self.streams.len() == 1) {
             facts.insert(peers.into(), measure::cpus(cpu).min(1.0).into());
         }
@@ -176,6 +183,7 @@ fn options(facts: &mut RunFacts, spec: &TestSpec, flow: Flow) {
         Flow::Forward => "test, client to server",
         Flow::Reverse => "test, server to client",
     };
+
     for (name, words) in [
         ("tool", "linerate"),
         ("label", label),
@@ -183,6 +191,7 @@ fn options(facts: &mut RunFacts, spec: &TestSpec, flow: Flow) {
     ] {
         facts.insert(name.into(), words.into());
     }
+
     facts.insert("reverse".into(), (flow == Flow::Reverse).into());
     facts.insert("options_known".into(), true.into());
     facts.insert("streams".into(), spec.streams.into());
@@ -198,6 +207,7 @@ fn options(facts: &mut RunFacts, spec: &TestSpec, flow: Flow) {
         "fq_rate_bps",
         spec.pacing.fq_rate_bps.map(Value::from),
     );
+
     // The default rate of UDP is no target; an explicit rate is.
     let target = spec
         .pacing
@@ -231,8 +241,10 @@ fn totals(
             facts.insert(format!("{name}_bps"), total.bits_per_second().into());
         }
     }
+
     let seconds = sent.or(received).map(|total| total.seconds());
     insert(facts, "seconds", seconds.map(Value::from));
+
     if transport == Transport::Udp {
         // With the warm-up: they are compared with counters of the hosts, which include it.
         let datagrams = measure::datagrams_with_warm_up(summary, flow);
@@ -243,6 +255,7 @@ fn totals(
             "lost_packets",
             datagrams.map(|datagrams| datagrams.lost.into()),
         );
+
         let packets = sent.and_then(|total| total.udp).map(|udp| udp.packets);
         insert(facts, "sent_packets", packets.map(Value::from));
     } else {
@@ -260,12 +273,14 @@ fn retransmissions(
 ) {
     let tcp: Vec<_> = streams.iter().filter_map(|stream| stream.tcp).collect();
     let all = tcp.len() == streams.len() && !tcp.is_empty();
+
     let reordered = tcp
         .iter()
         .map(|tcp| tcp.reorder_events)
         .sum::<Option<u64>>()
         .filter(|_| all);
     insert(facts, "reordered_segments", reordered.map(Value::from));
+
     let twice = tcp
         .iter()
         .map(|tcp| tcp.dsack_segments)
@@ -274,12 +289,15 @@ fn retransmissions(
     insert(facts, "dsack_segments", twice.map(Value::from));
     let distance = tcp.iter().filter_map(|tcp| tcp.reordering_segments).max();
     insert(facts, "reordering", distance.map(Value::from));
+
     let share = repeated.zip(direction.mss_bytes);
     let share = share
         .and_then(|((repeated, sent), mss)| measure::retransmit_share(repeated, sent.bytes, mss));
     insert(facts, "retransmit_share", share.map(Value::from));
+
     let mean = tcp.iter().filter_map(|tcp| tcp.mean_rtt_us).max();
     insert(facts, "rtt_us", mean.map(Value::from));
+
     if let (Some(mean), Some(least)) = (mean, direction.min_rtt_us.filter(|rtt| *rtt > 0)) {
         facts.insert(
             "rtt_inflation".into(),
@@ -318,12 +336,14 @@ mod tests {
         interval.start_ns = number * 1_000_000_000;
         interval.end_ns = (number + 1) * 1_000_000_000;
         interval.bytes = bytes;
+
         let mut tcp = TcpInterval::default();
         tcp.mss_bytes = 1000;
         tcp.snd_wnd_bytes = Some(64_000);
         tcp.min_rtt_us = Some(100);
         tcp.limits = Some(TcpLimits::new(800_000, 400_000, 0));
         interval.tcp = Some(tcp);
+
         let mut report = IntervalReport::new(vec![interval]);
         report.omitted = omitted;
         Event::Interval(report)
@@ -335,10 +355,12 @@ mod tests {
         let mut stream = StreamSummary::default();
         stream.sender = Some(half);
         stream.receiver = Some(half);
+
         let mut tcp = TcpSummary::default();
         tcp.retransmits = Some(30);
         tcp.mean_rtt_us = Some(300);
         stream.tcp = Some(tcp);
+
         let mut summary = Summary::new(vec![stream]);
         summary.cpu_local = percent(80.0);
         summary.cpu_remote = percent(cpu_remote_percent);
@@ -365,6 +387,7 @@ mod tests {
         for event in events.iter().chain([&summary(50.0)]) {
             timeline.note(event);
         }
+
         let runs = timeline.runs(Some(0.5));
         let [(Flow::Forward, facts)] = runs.as_slice() else {
             panic!("one direction: {runs:?}");
@@ -386,11 +409,14 @@ mod tests {
     fn events_that_did_not_happen_yield_no_facts() {
         let mut timeline = TestTimeline::default();
         assert!(timeline.runs(None).is_empty());
+
         for event in [header(), opened()] {
             timeline.note(&event);
         }
+
         let runs = timeline.runs(None);
         let (_, facts) = &runs[0];
+
         for absent in [
             "received_bps",
             "busy_share",

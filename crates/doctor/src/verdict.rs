@@ -39,6 +39,7 @@ pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Opti
     if is_certain && !scope.runs().any(|run| is_about_loss(&cause, &run)) {
         return Some(cause);
     }
+
     let eliminated = scope
         .runs()
         .find_map(|run| Some((elimination::limit_of(scope, &run)?, run)));
@@ -48,6 +49,7 @@ pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Opti
         if name == limit::CONFIGURED_RATE {
             return limited(name, TARGET_REACHED, Confidence::High, &run.label());
         }
+
         let confidence = match name {
             limit::PATH_OR_RECEIVER => Confidence::Low,
             _ if elimination::are_rivals_measured(scope, &run) => Confidence::High,
@@ -63,6 +65,7 @@ pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Opti
 pub(crate) fn path_of_examination(scope: &Scope<'_>) -> Option<Verdict> {
     let mut loads = scope.runs().filter(Run::is_examined).peekable();
     let label = loads.peek()?.label();
+
     let name = if loads.any(|run| narrowest_hop(scope, &run).is_ok()) {
         limit::PATH_RATE
     } else {
@@ -149,6 +152,7 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     if let Some(concluded) = concluded(scope, findings) {
         return concluded;
     }
+
     let mut found = candidates(scope, findings).into_iter();
     let Some((limit, finding)) = found.next() else {
         return starting(scope)
@@ -165,6 +169,7 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     {
         return starting;
     }
+
     let runner_up = found.next();
     let mut decided = Verdict::default();
     decided.verdict = limit.name.to_owned();
@@ -178,6 +183,7 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     decided.runner_up =
         runner_up.map(|(limit, finding)| format!("{} ({})", limit.name, finding.id));
     decided.what_if = runner_up.map(|(limit, _)| format!("without it: {}", limit.sentence()));
+
     decided
 }
 
@@ -188,6 +194,7 @@ fn unplaced_loss(findings: &[(Layer, Finding)]) -> Option<Verdict> {
         .find(|(_, finding)| finding.id == "PATH-11")?;
     let name = limit::PATH_OR_RECEIVER;
     let subject = format!("{} on {}", finding.id, finding.subject);
+
     Some(limited(
         name,
         limit_sentence(name),
@@ -209,6 +216,7 @@ fn candidates<'a>(
         .map(|(_, finding)| finding)
         .filter(|finding| !is_elsewhere(scope, finding))
         .collect();
+
     let mut found: Vec<(u8, &'static Limit, &'a Finding)> = Vec::new();
     for limit in limit::ALL {
         let ranked = |id: &&str| {
@@ -227,6 +235,7 @@ fn candidates<'a>(
             .min_by_key(|(rank, _)| *rank);
         found.extend(best.map(|(rank, finding)| (rank, limit, finding)));
     }
+
     found.sort_by_key(|(rank, ..)| *rank);
     found
         .into_iter()
@@ -265,6 +274,7 @@ fn is_elsewhere(scope: &Scope<'_>, finding: &Finding) -> bool {
         nic.text("net.master")
             .is_ok_and(|master| master.value == used)
     };
+
     runs.peek().is_some()
         && runs.all(|run| {
             run.nic()
@@ -285,6 +295,7 @@ fn explains(limit: &Limit, finding: &Finding) -> bool {
         .any(|seen| seen.fact.contains("lost_in_"));
     let is_of_other = (limit.name == limit::RECEIVER_CPU && finding.id == "CPU-02" && is_softirq)
         || (limit.name == limit::PATH && finding.id == "PATH-11" && is_unplaced);
+
     !is_of_other
 }
 
@@ -311,6 +322,7 @@ fn concluded(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Option<Verdict
         .iter()
         .find_map(|id| findings.iter().find(|(_, finding)| finding.id == *id))?;
     let subject = format!("{} on {}", finding.id, finding.subject);
+
     Some(limited(
         name,
         limit.sentence(),
@@ -346,6 +358,7 @@ fn confidence(scope: &Scope<'_>, limit: &Limit, finding: &Finding) -> Confidence
                 .all(|run| elimination::are_rivals_measured(scope, &run))
     };
     let both = are_observed && is_proven();
+
     // Datagrams that were lost in the receiver's buffer were not lost elsewhere.
     let is_all_of_it = finding.id == "UDP-01" && scope.runs().any(|run| socket_took_the_loss(&run));
     if both || is_all_of_it || finding.id == "TOP-01" {
@@ -363,6 +376,7 @@ fn refusal(scope: &Scope<'_>) -> Option<String> {
     if scope.runs().any(|run| run.moved_nothing()) {
         return Some(NO_DATA.to_owned());
     }
+
     let periods: Vec<_> = scope
         .hosts
         .iter()
@@ -374,6 +388,7 @@ fn refusal(scope: &Scope<'_>) -> Option<String> {
     if periods.iter().all(|(_, period)| period.intervals < 2) {
         return Some("two samples have no spread: use a longer --window".to_owned());
     }
+
     is_idle(scope).then(|| "the interfaces were idle during the window".to_owned())
 }
 
@@ -457,6 +472,7 @@ fn without_capital(title: &str) -> String {
         .filter(|_| is_word)
         .into_iter()
         .flat_map(char::to_lowercase);
+
     if is_word {
         lowered.chain(characters).collect()
     } else {

@@ -21,6 +21,7 @@ pub(crate) fn decide(whole: Verdict, votes: &[(f64, Verdict)], watched: bool) ->
     if whole.verdict == NO_LOAD {
         return whole;
     }
+
     if votes.len() < SLICES_MIN {
         let mut decided = whole;
         if watched {
@@ -28,6 +29,7 @@ pub(crate) fn decide(whole: Verdict, votes: &[(f64, Verdict)], watched: bool) ->
         }
         return decided;
     }
+
     let timeline = limit_periods(votes);
     let steady = steady(votes);
     let all: f64 = steady.iter().map(|(seconds, _)| seconds).sum();
@@ -39,6 +41,7 @@ pub(crate) fn decide(whole: Verdict, votes: &[(f64, Verdict)], watched: bool) ->
         None => unproven(&whole),
     };
     decided.timeline = timeline;
+
     decided
 }
 
@@ -54,11 +57,13 @@ fn ranked(
         winner
     };
     let mut sure = confidence(share);
+
     if let Some((part, rival)) = second {
         if share - part < CLEAR_LEAD {
             verdict.sentence = undecided(&verdict, &rival.verdict);
             sure = Confidence::Low;
         }
+
         verdict.runner_up = Some(format!(
             "{} ({} % of the time)",
             rival.verdict,
@@ -66,6 +71,7 @@ fn ranked(
         ));
         verdict.what_if = Some(format!("without it: {}", rival.sentence));
     }
+
     verdict.confidence = verdict.confidence.min(sure);
     verdict.share_of_time_percent = Some(percent(share));
     verdict
@@ -130,6 +136,7 @@ fn unproven(whole: &Verdict) -> Verdict {
         whole.sentence
     );
     decided.runner_up = Some(whole.verdict.clone());
+
     decided
 }
 
@@ -151,6 +158,7 @@ fn tally(votes: Vec<(f64, Verdict)>) -> Vec<(f64, Verdict)> {
             None => tally.push((seconds, vote)),
         }
     }
+
     tally.sort_by(|(left, _), (right, _)| right.total_cmp(left));
     tally
 }
@@ -163,6 +171,7 @@ fn limit_periods(votes: &[(f64, Verdict)]) -> Vec<LimitPeriod> {
         if length_ms == 0 {
             continue;
         }
+
         match limit_periods
             .last_mut()
             .filter(|period| period.verdict == vote.verdict)
@@ -171,6 +180,7 @@ fn limit_periods(votes: &[(f64, Verdict)]) -> Vec<LimitPeriod> {
             None => limit_periods.push(LimitPeriod::new(vote.verdict.clone(), length_ms)),
         }
     }
+
     limit_periods
 }
 
@@ -216,6 +226,7 @@ mod tests {
             decided.runner_up.as_deref(),
             Some("line-rate (33 % of the time)")
         );
+
         let timeline: Vec<_> = decided
             .timeline
             .iter()
@@ -245,6 +256,7 @@ mod tests {
             let decided = decide(named("sender-cpu"), &votes, true);
             (decided.sentence, decided.confidence)
         };
+
         let sentence = "undecided between the sender's CPU and the path: measure other hosts over \
                         the same path to tell them apart (CPU-01 on x)";
         assert_eq!(of([2.9, 2.1]), (sentence.to_owned(), Confidence::Low));
@@ -285,6 +297,7 @@ mod tests {
                 (None, 0)
             );
         }
+
         // A pasted report has no samples of its own; its totals keep their confidence.
         assert_eq!(
             decide(verdict("line-rate"), &[], false),
@@ -305,6 +318,7 @@ mod tests {
             Confidence::Low,
             "a third of the time is a guess"
         );
+
         let decided = decide(
             verdict("nic-queue-tx"),
             &votes(&[(1.0, UNKNOWN), (1.0, UNKNOWN)]),
@@ -314,6 +328,7 @@ mod tests {
             (decided.verdict.as_str(), decided.runner_up.as_deref()),
             (UNKNOWN, Some("nic-queue-tx"))
         );
+
         let idle = decide(
             verdict(NO_LOAD),
             &votes(&[(1.0, "line-rate"), (1.0, "line-rate")]),

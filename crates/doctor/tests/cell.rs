@@ -83,6 +83,7 @@ fn every_scenario_has_its_verdict_and_its_evidence() {
         let is_complete = all.iter().all(|one| {
             !one.evidence.is_empty() && !one.advice.is_empty() && !is_repeated(&one.advice)
         });
+
         if summary(&verdict) != expected
             || !is_complete
             || !texts.split(", ").all(|part| text.contains(part))
@@ -93,6 +94,7 @@ fn every_scenario_has_its_verdict_and_its_evidence() {
             ));
         }
     }
+
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
@@ -105,6 +107,7 @@ fn removing_a_fact_makes_no_other_cause_a_sure_verdict() {
         let before = judged(facts.clone());
         let mut allowed = vec![before.primary.class, VerdictClass::Unknown];
         allowed.extend(before.contributing.iter().map(|judgement| judgement.class));
+
         for endpoint in ["client", "server"] {
             let members: Vec<String> = facts[endpoint]
                 .as_object()
@@ -127,6 +130,7 @@ fn removing_a_fact_makes_no_other_cause_a_sure_verdict() {
             }
         }
     }
+
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 

@@ -69,6 +69,7 @@ fn complete(words: &[&str]) -> Vec<String> {
         .filter(|_| !is_iperf3)
         .map(str::to_owned)
         .collect();
+
     for phase in ["down", "up", "both"]
         .into_iter()
         .filter(|phase| given.contains(&format!("{phase}.rate")))
@@ -81,6 +82,7 @@ fn complete(words: &[&str]) -> Vec<String> {
                 .map(|word| format!("{phase}.{word}")),
         );
     }
+
     let hosts = ["client", "server"]
         .into_iter()
         .filter(|host| *host == "client" || words.iter().any(|word| word.starts_with(host)));
@@ -90,6 +92,7 @@ fn complete(words: &[&str]) -> Vec<String> {
     }));
     all.retain(|word| !given.contains(&key(word)));
     all.extend(words.iter().map(|word| (*word).to_owned()));
+
     all
 }
 
@@ -119,6 +122,7 @@ impl<'a> ScenarioWords<'a> {
         delay.lost = lost;
         delay.min_ns = Some(ns / 2);
         delay.p50_ns = Some(ns);
+
         Some(delay)
     }
 
@@ -141,6 +145,7 @@ fn report(words: &[String]) -> PathReport {
     idle.rtt = given.delay("idle.rtt", Some(0.0));
     idle.tcp = given.delay("idle.tcp", None);
     report.idle = Some(idle).filter(|idle| idle.rtt.is_some() || idle.tcp.is_some());
+
     let size = |key: &str| {
         let (mtu, how) = given.pair(key)?;
         let how = match how {
@@ -159,6 +164,7 @@ fn report(words: &[String]) -> PathReport {
             serde_json::from_value(json!(treatment)).expect("a treatment"),
         ))
     });
+
     let dscp = ways.iter().filter_map(|(name, way)| {
         let (sent, received) = given.pair(&format!("dscp.{name}"))?;
         Some((*way, sent.parse().ok()?, received.parse().ok()?))
@@ -171,6 +177,7 @@ fn report(words: &[String]) -> PathReport {
         .into_iter()
         .filter_map(|kind| phase(&given, kind))
         .collect();
+
     report
 }
 
@@ -185,6 +192,7 @@ fn phase(given: &ScenarioWords<'_>, kind: PhaseKind) -> Option<LoadPhase> {
         json!({"kind": kind.name(), "confidence": "high", "streams": 4, "ceiling": ceiling});
     let mut phase: LoadPhase = serde_json::from_value(whole).expect("a phase");
     (phase.down_bps, phase.up_bps) = (Some(rate_bps), Some(rate_bps));
+
     let lost = given.number(&key("lost"));
     phase.rtt = given.delay(&key("rtt"), lost).filter(|_| lost.is_some());
     phase.queue_up = given.delay(&key("queue_up"), None);
@@ -195,6 +203,7 @@ fn phase(given: &ScenarioWords<'_>, kind: PhaseKind) -> Option<LoadPhase> {
         .number(&key("cpu_here"))
         .map(|here| (here, given.number(&key("cpu_there"))));
     phase.stream_info = vec![stream(given, kind, PathDirection::Up)];
+
     let mut bytes = 0.0;
     let samples = (1..=SECONDS * 10).map(|tenth| {
         let sign = if (tenth - 1) / 10 % 2 == 0 { 1.0 } else { -1.0 };
@@ -207,6 +216,7 @@ fn phase(given: &ScenarioWords<'_>, kind: PhaseKind) -> Option<LoadPhase> {
         }
     });
     phase.series = spread.map(|_| samples.collect()).unwrap_or_default();
+
     Some(phase)
 }
 
@@ -214,6 +224,7 @@ fn stream(given: &ScenarioWords<'_>, kind: PhaseKind, direction: PathDirection) 
     let number = |figure: &str| given.number(&format!("{}.{figure}", kind.name()));
     let rate_bps = number("rate").unwrap_or_default() * 1e6;
     let busy_us = SECONDS * 1_000_000;
+
     let tcp = number("retransmits")
         .zip(number("rwnd"))
         .map(|(retransmits, rwnd)| {
@@ -226,6 +237,7 @@ fn stream(given: &ScenarioWords<'_>, kind: PhaseKind, direction: PathDirection) 
                 (rwnd / 100.0 * busy_us as f64) as u64,
                 0,
             ));
+
             segments
         });
     let mut totals = StreamTotals::default();
@@ -233,6 +245,7 @@ fn stream(given: &ScenarioWords<'_>, kind: PhaseKind, direction: PathDirection) 
     totals.bytes = (rate_bps / 8.0) as u64 * SECONDS;
     totals.tcp = tcp;
     totals.notsent_bytes = number("notsent").map(|bytes| bytes as u64);
+
     totals
 }
 
@@ -246,6 +259,7 @@ fn observation(words: &[String], name: &str) -> Option<EndpointObservation> {
     if own.is_empty() {
         return None;
     }
+
     let Observed { snapshot, period } = host(&own);
     let (forward_intervals, reverse_intervals) = (Vec::new(), Vec::new());
     Some(EndpointObservation {
@@ -261,6 +275,7 @@ fn observation(words: &[String], name: &str) -> Option<EndpointObservation> {
 fn diagnosed(words: &[String]) -> Diagnosis {
     let report = report(words);
     let given = ScenarioWords::new(words);
+
     let observed = report.phases.iter().map(|phase| ObservedPhase {
         kind: phase.kind,
         client: observation(words, "client"),
@@ -310,6 +325,7 @@ fn every_scenario_has_its_verdict_and_findings() {
             ));
         }
     }
+
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -325,6 +341,7 @@ fn removing_a_fact_never_makes_a_rule_fire() {
                 .filter(|finding| finding.severity > Severity::Info);
             severe.map(|finding| finding.id.clone()).collect()
         };
+
         let before: BTreeSet<String> = diagnosed(&words)
             .findings
             .into_iter()
@@ -356,6 +373,7 @@ fn removing_a_fact_never_makes_a_rule_fire() {
             }
         }
     }
+
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -412,12 +430,14 @@ fn of_scenario_without(name: &str, left_out: &[&str]) -> Diagnosis {
         .into_iter()
         .filter(|word| !is_left_out(word))
         .collect();
+
     diagnosed(&words)
 }
 
 #[test]
 fn path_is_no_certain_limit_while_a_rival_was_not_measured() {
     const NAME: &str = "narrow hop with a short queue";
+
     for left_out in [
         &["cgroup.cpu.max"][..],
         &["firewall.drops"],
@@ -431,6 +451,7 @@ fn path_is_no_certain_limit_while_a_rival_was_not_measured() {
             "{left_out:?}"
         );
     }
+
     assert_eq!(of_scenario(NAME).verdict.confidence, Confidence::High);
 }
 
@@ -448,6 +469,7 @@ fn options(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn advice_on_a_path_names_options_that_its_test_has() {
     const HELP: &str = include_str!("../../cli/tests/snapshots/test-help.txt");
+
     let has = |option: &str| {
         HELP.split([' ', ','])
             .any(|word| word.trim_end_matches([',', '.']) == option)
@@ -456,6 +478,7 @@ fn advice_on_a_path_names_options_that_its_test_has() {
     let mut wrong = Vec::new();
     let busy = "server: client:@cpu0:user=97 client:+self.thread.7.ticks=970 up.rate=9000 \
                 up.cpu_here=0.97 down.rate=9000";
+
     let more = [
         "",
         "client:route.peer.is_here=true",
@@ -484,6 +507,7 @@ fn advice_on_a_path_names_options_that_its_test_has() {
                 .map(str::to_owned),
         );
     }
+
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
@@ -529,6 +553,7 @@ fn queue_has_its_size_and_who_shares_it() {
             .flat_map(|finding| &finding.evidence)
             .map(ToString::to_string)
             .collect();
+
         for text in texts {
             assert!(
                 evidence.iter().any(|seen| seen.starts_with(text)),
@@ -555,6 +580,7 @@ fn queue_of_a_host_has_a_setting_with_its_undo() {
             finding.remedy.len() == finding.undo.len()
                 && (!finding.undo.is_empty() || finding.advice.is_some())
         );
+
         finding
             .remedy
             .into_iter()
@@ -565,6 +591,7 @@ fn queue_of_a_host_has_a_setting_with_its_undo() {
     let tbf = "tc qdisc replace dev e root handle 1: tbf rate 100000000bit burst 32000 limit";
     let shorter = pair(&format!("{tbf} 282000"), &format!("{tbf} 1082000"));
     assert_eq!(with("shaper of the client", &[]), shorter);
+
     let own = "queue of the own interface";
     assert_eq!(with(own, &[]), []);
     let known = [
@@ -578,6 +605,7 @@ fn queue_of_a_host_has_a_setting_with_its_undo() {
             "tc qdisc del dev e root"
         )
     );
+
     let socket = "data in the own socket";
     assert_eq!(with(socket, &[]), []);
     let unlimited = ["client:sysctl.net.ipv4.tcp_notsent_lowat=4294967295"];
@@ -595,6 +623,7 @@ fn report_without_phases_has_no_verdict_and_impossible_numbers_have_no_effect() 
         (none.verdict.verdict.as_str(), none.findings.len()),
         ("no-load", 0)
     );
+
     let mut report = report(&complete(&[
         "up.rate=95",
         "up.rtt=12",
@@ -616,9 +645,11 @@ fn report_without_phases_has_no_verdict_and_impossible_numbers_have_no_effect() 
         phase.rtt = Some(delay);
         (phase.up_bps, phase.down_bps) = (Some(f64::NAN), Some(f64::INFINITY));
         phase.cpu_cores = Some((f64::NAN, Some(-1.0)));
+
         let mut most = TcpInterval::default();
         most.retransmits = u64::MAX;
         most.limits = Some(TcpLimits::new(u64::MAX, u64::MAX, u64::MAX));
+
         let direction = Some(PathDirection::Up);
         let mut stream = StreamTotals::default();
         stream.direction = direction;
@@ -627,6 +658,7 @@ fn report_without_phases_has_no_verdict_and_impossible_numbers_have_no_effect() 
         stream.bytes = u64::MAX;
         phase.stream_info = vec![stream.clone(), stream];
     }
+
     let diagnosis = diagnose_path(&report, Vec::new());
     assert_eq!(diagnosis.findings, []);
 }

@@ -53,6 +53,7 @@ fn checks(words: &str) -> Vec<Check> {
         .iter()
         .map(key)
         .collect();
+
     serde_json::from_value::<Preflight>(facts)
         .expect("facts of a plan")
         .checks()
@@ -71,6 +72,7 @@ fn every_scenario_has_its_check_its_cells_and_its_remedy() {
             .into_iter()
             .filter(|check| check.status != CheckStatus::Pass)
             .collect();
+
         let help = |check: &Check| {
             [
                 &check.fix[..],
@@ -84,6 +86,7 @@ fn every_scenario_has_its_check_its_cells_and_its_remedy() {
             check.fix.len() == check.undo.len() && check.fix != check.undo || check.fix.is_empty()
         };
         assert!(found.iter().all(is_undone), "{found:#?}");
+
         let is_found = found
             .iter()
             .map(summary)
@@ -93,11 +96,13 @@ fn every_scenario_has_its_check_its_cells_and_its_remedy() {
             .flat_map(|check| &check.cells)
             .map(String::as_str)
             .collect();
+
         let is_remedied = remedies.split(", ").all(|part| text.contains(part));
         if !is_found || names.join(" ") != cells || !is_remedied {
             wrong.push(format!("{words}: {expected} {cells}\n{found:#?}"));
         }
     }
+
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
@@ -116,6 +121,7 @@ fn healthy_hosts_pass_and_have_and_need_are_named() {
         (check.have.as_str(), check.need.as_str()),
         ("1,024", "at least 20,096")
     );
+
     let check = checks("is_plain_http1=false")
         .into_iter()
         .find(|check| check.id == "protocol");

@@ -55,6 +55,7 @@ fn without(row: &Row) -> Vec<&'static str> {
         .needed
         .strip_prefix("cpu.")
         .and_then(|rest| rest.split('.').next());
+
     let names = |word: &str| {
         let key = word
             .split('=')
@@ -105,10 +106,12 @@ fn every_rule_fires_is_ruled_out_and_names_missing_facts() {
             }
             Some(_) => {}
         }
+
         let well = judged(&healed(&row));
         if fires(&well, row.id) {
             wrong.push(format!("{} fires on a healthy host", row.id));
         }
+
         if !well.ruled_out.iter().any(|entry| entry.id == row.id) {
             wrong.push(format!(
                 "{} is not ruled out on a healthy host: {:?}",
@@ -119,6 +122,7 @@ fn every_rule_fires_is_ruled_out_and_names_missing_facts() {
                     .collect::<Vec<_>>()
             ));
         }
+
         let less = judged(&without(&row));
         let is_open = less.not_evaluated.iter().any(|entry| entry.id == row.id);
         if fires(&less, row.id) || less.ruled_out.iter().any(|entry| entry.id == row.id) || !is_open
@@ -134,6 +138,7 @@ fn every_rule_fires_is_ruled_out_and_names_missing_facts() {
             ));
         }
     }
+
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -143,11 +148,14 @@ fn every_rule_fires_is_ruled_out_and_names_missing_facts() {
 fn commands_fit_the_host_and_are_undone_exactly() {
     const PACED: &str =
         "nic.e.net.mtu=1500 run.0.tool=x run.0.congestion=bbr nic.e.qdisc.root.kind=pfifo_fast";
+
     const FULL: &str = "+net.netstat.TcpExt.ListenOverflows=5";
     const UNPAUSED: &str = "nic.e.link.up=true nic.e.pause.resolved=none nic.e.pause.rx=true";
+
     const SMALL: &str = "run.0.tool=x run.0.limit=sender-window run.0.received_bps=1e8 \
                          run.0.sndbuf_limited_share=0.9 run.0.sndbuf_bytes=4096 run.0.rtt_us=1000 \
                          sysctl.net.ipv4.tcp_wmem=4096_4096_4096";
+
     for (id, before, facts, change) in [
         ("QD-05", PACED, "kernel.qdiscs=fq,tbf", None),
         (
@@ -234,6 +242,7 @@ fn commands_fit_the_host_and_are_undone_exactly() {
         let finding = diagnosis.findings.iter().find(|finding| finding.id == id);
         let finding = finding.unwrap_or_else(|| panic!("{id} {facts}: {diagnosis:#?}"));
         let expected: Vec<(&str, &str)> = change.into_iter().collect();
+
         let printed: Vec<(&str, &str)> = finding
             .remedy
             .iter()
@@ -270,6 +279,7 @@ fn device_whose_name_a_shell_interprets_has_findings_and_no_command() {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let diagnosis = judged(&words);
             assert!(fires(&diagnosis, row.id), "{} with a device {name}", row.id);
+
             for finding in &diagnosis.findings {
                 let lines = finding
                     .remedy
@@ -278,6 +288,7 @@ fn device_whose_name_a_shell_interprets_has_findings_and_no_command() {
                     .filter(|line| line.contains(name));
                 let advice = finding.advice.iter().filter(|advice| advice.contains(name));
                 let found: Vec<&String> = lines.chain(advice).collect();
+
                 if name == "e" {
                     commands += finding.remedy.len();
                 } else {
@@ -287,6 +298,7 @@ fn device_whose_name_a_shell_interprets_has_findings_and_no_command() {
             }
         }
     }
+
     assert!(commands > 10, "the table has {commands} commands");
 }
 
@@ -301,6 +313,7 @@ fn rule_about_two_guests_fires_is_ruled_out_and_names_missing_facts() {
         ["nic.e.feat.rx-gro-hw=off_[fixed]"],
     );
     assert!(fires(&compared(&on, &off), "VIRT-02"));
+
     let alike = compared(&on, &on);
     assert!(!fires(&alike, "VIRT-02") && alike.ruled_out.iter().any(|entry| entry.id == "VIRT-02"));
     let half = compared(&on, &[]);
@@ -319,6 +332,7 @@ fn removing_a_fact_never_makes_a_rule_fire() {
             .iter()
             .map(|finding| finding.id.as_str())
             .collect();
+
         for left_out in 0..row.sick.len() {
             let words: Vec<&str> = row
                 .sick
@@ -328,6 +342,7 @@ fn removing_a_fact_never_makes_a_rule_fire() {
                 .map(|(_, word)| *word)
                 .collect();
             let partial = judged(&words);
+
             // A vector, a point of a sweep or a whole run less is no missing fact but another host.
             let is_element =
                 matches!(row.id, "IRQ-01" | "TOOL-02") || row.sick[left_out].contains(".tool=");
@@ -340,6 +355,7 @@ fn removing_a_fact_never_makes_a_rule_fire() {
                     row.id, row.sick[left_out]
                 ));
             }
+
             for finding in partial.findings.iter().filter(|finding| {
                 !before.contains(finding.id.as_str()) && finding.severity > Severity::Info
             }) {
@@ -350,6 +366,7 @@ fn removing_a_fact_never_makes_a_rule_fire() {
             }
         }
     }
+
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 

@@ -19,6 +19,7 @@ fn every_scenario_has_its_reasons() {
         "retransmits_per_s": 0.0, "rtt_us": 200.0,
     });
     let mut wrong = Vec::new();
+
     for [words, expected, texts] in facts::rows(include_str!("sweep.txt")) {
         let mut facts = json!({
             "best": setting, "here": setting,
@@ -27,6 +28,7 @@ fn every_scenario_has_its_reasons() {
         facts["here"]["streams"] = 8.into();
         facts["here"]["received_bps"] = 1e9.into();
         facts::set(&mut facts, words);
+
         let best: Option<SettingFacts> = read(&facts["best"]);
         let reasons = sweep_reasons(
             best.as_ref(),
@@ -37,6 +39,7 @@ fn every_scenario_has_its_reasons() {
             .iter()
             .map(|reason| stored_name(reason.name))
             .collect();
+
         let text: String = reasons
             .iter()
             .map(|reason| reason.sentence.as_str())
@@ -45,6 +48,7 @@ fn every_scenario_has_its_reasons() {
         let is_window = reasons
             .iter()
             .all(|reason| reason.window.is_some() == (reason.name == ReasonName::WindowBelowBdp));
+
         if names.join(" ") != expected
             || !texts.split(", ").all(|part| text.contains(part))
             || !is_window
@@ -55,5 +59,6 @@ fn every_scenario_has_its_reasons() {
             ));
         }
     }
+
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }

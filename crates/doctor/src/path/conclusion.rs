@@ -26,6 +26,7 @@ pub(super) fn conclude(phases: &[(PhaseKind, Verdict)], findings: &[Finding]) ->
             std::cmp::Reverse(verdict.confidence),
         )
     });
+
     let Some(((kind, first), others)) =
         ranked.split_first().map(|(first, others)| (*first, others))
     else {
@@ -36,6 +37,7 @@ pub(super) fn conclude(phases: &[(PhaseKind, Verdict)], findings: &[Finding]) ->
         return without;
     };
     let mut verdict = first.clone();
+
     match others
         .iter()
         .find(|(_, other)| other.verdict != first.verdict)
@@ -58,6 +60,7 @@ pub(super) fn conclude(phases: &[(PhaseKind, Verdict)], findings: &[Finding]) ->
             verdict.confidence = confidence.fold(verdict.confidence, Ord::min);
         }
     }
+
     let concurrent = both.filter(|(_, both)| {
         rank(&both.verdict) < limit::ALL.len()
             && !ranked
@@ -68,9 +71,11 @@ pub(super) fn conclude(phases: &[(PhaseKind, Verdict)], findings: &[Finding]) ->
         verdict.runner_up = Some(format!("{} (both directions at once)", both.verdict));
         verdict.what_if = Some(format!("both directions at once: {}", both.sentence));
     }
+
     if verdict.verdict == PATH_RATE {
         verdict.sentence = with_queues(&verdict.sentence, findings);
     }
+
     verdict.timeline = timeline(phases);
     verdict.share_of_time_percent = share_percent(&verdict.timeline, &verdict.verdict);
     verdict
@@ -110,9 +115,11 @@ fn with_queues(sentence: &str, findings: &[Finding]) -> String {
         .collect();
     queues.sort_unstable();
     queues.dedup();
+
     if queues.is_empty() {
         return sentence.to_owned();
     }
+
     let (text, finding) = parted(sentence);
     format!(
         "{text}, and its queues hold {}{finding}",
@@ -139,6 +146,7 @@ fn share_percent(timeline: &[LimitPeriod], name: &str) -> Option<u32> {
     };
     let all = length(&|verdict| verdict != SLOW_START);
     let own = length(&|verdict| verdict == name);
+
     u32::try_from(
         own.saturating_mul(100)
             .saturating_add(all / 2)
@@ -180,6 +188,7 @@ mod tests {
     #[test]
     fn directions_agree_or_have_a_part_of_the_sentence_each() {
         use PhaseKind::{Both, Down, Up};
+
         let text = |name: &str| format!("about {name} (X-01 on x)");
         for (phases, name, sentence, runner_up, share) in [
             (
@@ -227,6 +236,7 @@ mod tests {
             );
             assert_eq!(concluded(phases), expected, "{phases:?}");
         }
+
         assert_eq!(conclude(&[], &[]).verdict, NO_LOAD);
     }
 

@@ -66,6 +66,7 @@ pub fn record_path(report: &PathReport, sends: PathDirection, snapshot: &mut Sna
     let mtu = |size: Option<SizeResult>| size.map(|size| i64::from(size.mtu));
     snapshot.set_known_in("path.forward_mtu", mtu(report.size.up), "bytes", SRC);
     snapshot.set_known_in("path.reverse_mtu", mtu(report.size.down), "bytes", SRC);
+
     let own = if sends == PathDirection::Up {
         report.size.up
     } else {
@@ -77,11 +78,13 @@ pub fn record_path(report: &PathReport, sends: PathDirection, snapshot: &mut Sna
         snapshot.set("path.large_passes", !is_limited_by_path, SRC);
         snapshot.set("path.told_mtu", size.how == SizeSignal::Reported, SRC);
     }
+
     let Some(marks) = &report.marks else { return };
     let ecn = marks
         .ecn
         .iter()
         .map(|(direction, treatment)| (*direction, treatment_name(*treatment).to_owned()));
+
     let dscp = marks.dscp.iter().map(|(direction, sent, received)| {
         let text = if sent == received {
             KEPT.to_owned()
@@ -108,16 +111,19 @@ fn treatment_name(treatment: EcnTreatment) -> &'static str {
 fn by_direction(marks: impl Iterator<Item = (PathDirection, String)>) -> Option<String> {
     /// Code points that a text lists.
     const LISTED_MAX: usize = 8;
+
     let marks: Vec<_> = marks.collect();
     if marks.iter().all(|(_, text)| text == KEPT) {
         return (!marks.is_empty()).then(|| KEPT.to_owned());
     }
+
     let mut words: Vec<String> = marks
         .iter()
         .map(|(direction, text)| format!("{} {text}", direction_name(*direction)))
         .collect();
     words.dedup();
     words.truncate(LISTED_MAX);
+
     Some(words.join(", "))
 }
 
@@ -152,6 +158,7 @@ fn run_facts(
         ("interrupted", false.into()),
     ];
     facts.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
+
     // The report of a speed test does not have their number.
     insert(
         &mut facts,
@@ -165,6 +172,7 @@ fn run_facts(
     } else {
         (server, client)
     };
+
     // A rate that the user set is that of all streams together.
     let of_user = phase
         .ceiling
@@ -189,6 +197,7 @@ fn run_facts(
     addresses(&mut facts, &phase.stream_info);
     over_time(&mut facts, seconds);
     delays(&mut facts, report.idle.as_ref(), phase);
+
     let elapsed_ns = phase.series.last().map_or(0, |last| last.at_ns);
     if is_up {
         facts.extend(sender_facts(&phase.stream_info, direction, elapsed_ns));
@@ -196,6 +205,7 @@ fn run_facts(
             volumes(&mut facts, phase);
         }
     }
+
     facts
 }
 
@@ -256,6 +266,7 @@ fn delays(facts: &mut RunFacts, idle: Option<&IdleDelays>, phase: &LoadPhase) {
         (phase.echo, idle.and_then(|idle| idle.echo)),
         (phase.tls, idle.and_then(|idle| idle.tls)),
     ];
+
     // With and without load the same part of a new connection is compared.
     let foreign = kinds
         .into_iter()
@@ -301,8 +312,10 @@ struct Second {
 fn seconds(series: &[LoadSample], direction: PathDirection) -> Vec<Second> {
     /// A sample may be a little early.
     const SECOND_NS: u64 = 950_000_000;
+
     let mut seconds = Vec::new();
     let (mut start_ns, mut before) = (0, 0);
+
     for sample in series {
         let bytes = if direction == PathDirection::Up {
             sample.up_bytes
@@ -320,6 +333,7 @@ fn seconds(series: &[LoadSample], direction: PathDirection) -> Vec<Second> {
             (start_ns, before) = (sample.at_ns, bytes);
         }
     }
+
     seconds
 }
 
@@ -336,7 +350,9 @@ fn interval(second: &Second) -> TestInterval {
 fn over_time(facts: &mut RunFacts, seconds: &[Second]) {
     /// Moving averages that are stable, draft-ietf-ippm-responsiveness-09.
     const LAST: usize = 4;
+
     const LAST_MIN: usize = 3;
+
     let rates: Vec<f64> = seconds.iter().map(|second| second.rate_bps).collect();
     let length_s = seconds.last().map(|last| ns_to_s(last.end_ns));
     let [first, later @ ..] = rates.as_slice() else {
@@ -353,6 +369,7 @@ fn over_time(facts: &mut RunFacts, seconds: &[Second]) {
                 .fold(0.0, f64::max)
                 / middle
         });
+
     let later_spread = median(later).filter(|middle| *middle > 0.0).map(|middle| {
         later
             .iter()
@@ -393,9 +410,11 @@ pub fn sender_facts(
         .reduce(|sum, own| Some(sum?.saturating_add(own?)))
         .flatten();
     insert(&mut facts, "notsent_bytes", waiting.map(Value::from));
+
     if tcp.is_empty() || tcp.len() < senders.len() {
         return facts;
     }
+
     waited_for(&mut facts, &tcp, elapsed_ns);
     let sum = |of: fn(&TcpInterval) -> Option<u64>| {
         tcp.iter()
@@ -406,6 +425,7 @@ pub fn sender_facts(
     let bytes = senders
         .iter()
         .fold(0_u64, |sum, stream| sum.saturating_add(stream.bytes));
+
     let mss = tcp
         .iter()
         .map(|tcp| tcp.mss_bytes)
@@ -416,6 +436,7 @@ pub fn sender_facts(
         .map(|tcp| tcp.rtt_us)
         .max()
         .filter(|rtt| *rtt > 0);
+
     let least = tcp
         .iter()
         .filter_map(|tcp| tcp.min_rtt_us)
@@ -424,6 +445,7 @@ pub fn sender_facts(
     let share = repeated
         .zip(mss)
         .and_then(|(repeated, mss)| measure::retransmit_share(repeated, bytes, mss));
+
     let pmtu = tcp
         .iter()
         .map(|tcp| tcp.pmtu_bytes)
@@ -457,6 +479,7 @@ pub fn sender_facts(
     for (name, value) in known {
         insert(&mut facts, name, value);
     }
+
     let congestion = senders
         .iter()
         .find_map(|stream| stream.congestion.as_deref());
@@ -474,6 +497,7 @@ fn waited_for(facts: &mut RunFacts, tcp: &[TcpInterval], elapsed_ns: u64) {
         .map(|limits| limits.busy_us)
         .max()
         .unwrap_or(0);
+
     shares(facts, Some(added_up(limits)), 0.0);
     if elapsed_ns > 0 && busiest_us > 0 {
         let busy = (to_f64(busiest_us) / (to_f64(elapsed_ns) / 1e3)).min(1.0);
@@ -520,11 +544,13 @@ mod tests {
         let seconds = seconds(&samples.collect::<Vec<_>>(), PathDirection::Down);
         let mut facts = RunFacts::new();
         over_time(&mut facts, &seconds);
+
         let number = |name: &str| facts.get(name).and_then(Value::number);
         assert_eq!(
             (number("first_second_bps"), number("later_median_bps")),
             (Some(40e6), Some(80e6))
         );
+
         // Of 80, 80, 76, 80 the median is 80.
         assert_eq!(
             (number("end_spread"), number("later_spread")),
@@ -544,11 +570,13 @@ mod tests {
             tcp.rtt_us = 30_000;
             tcp.min_rtt_us = Some(10_000);
             tcp.limits = Some(TcpLimits::new(busy_us, rwnd_limited_us, 0));
+
             let mut totals = StreamTotals::default();
             totals.direction = Some(direction);
             totals.bytes = 1_448_000;
             totals.notsent_bytes = notsent_bytes;
             totals.tcp = Some(tcp);
+
             totals
         };
         let (up, down) = (PathDirection::Up, PathDirection::Down);

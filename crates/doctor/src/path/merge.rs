@@ -29,10 +29,12 @@ pub(super) fn merged<'a>(parts: impl Iterator<Item = &'a Diagnosis>) -> Diagnosi
             .iter()
             .for_each(|rule| add_not_evaluated(&mut all.not_evaluated, rule));
         all.loss.extend(part.loss.iter().cloned());
+
         if all.placement.is_empty() {
             all.placement.clone_from(&part.placement);
         }
     }
+
     let Diagnosis {
         findings,
         ruled_out,
@@ -51,6 +53,7 @@ pub(super) fn merged<'a>(parts: impl Iterator<Item = &'a Diagnosis>) -> Diagnosi
             .any(|found| is_same(&found.id, &found.subject))
             && !ruled_out.iter().any(|out| is_same(&out.id, &out.subject))
     });
+
     let order = |id: &str| catalogue().position(|rule| rule.id == id);
     findings.sort_by_key(|found| {
         (
@@ -60,6 +63,7 @@ pub(super) fn merged<'a>(parts: impl Iterator<Item = &'a Diagnosis>) -> Diagnosi
     });
     ruled_out.sort_by_key(|rule| order(&rule.id));
     not_evaluated.sort_by_key(|rule| order(&rule.id));
+
     all
 }
 

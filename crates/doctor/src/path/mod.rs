@@ -43,6 +43,7 @@ pub fn diagnose_path(report: &PathReport, mut observed: Vec<ObservedPhase>) -> D
     let mut runs = path_runs(report);
     let mut parts = Vec::new();
     let mut hosts = (Snapshot::new("client", Source::Live), None);
+
     for phase in &report.phases {
         let at = observed.iter().position(|one| one.kind == phase.kind);
         let seen = at.map(|at| observed.swap_remove(at));
@@ -51,10 +52,12 @@ pub fn diagnose_path(report: &PathReport, mut observed: Vec<ObservedPhase>) -> D
         });
         let mut client = client.unwrap_or_else(|| unobserved("client"));
         let mut server = server;
+
         record_path(report, PathDirection::Up, &mut client.snapshot);
         if let Some(server) = &mut server {
             record_path(report, PathDirection::Down, &mut server.snapshot);
         }
+
         hosts = (
             client.snapshot.clone(),
             server
@@ -73,10 +76,13 @@ pub fn diagnose_path(report: &PathReport, mut observed: Vec<ObservedPhase>) -> D
                     remote.elapsed_ns,
                 ));
             }
+
             give(run, &mut client, server.as_mut());
         }
+
         parts.push((phase.kind, diagnose_test(client, server)));
     }
+
     let across = across(&runs, hosts);
     let mut diagnosis = merge::merged(parts.iter().map(|(_, part)| part).chain([&across]));
     let verdicts: Vec<_> = parts
@@ -84,6 +90,7 @@ pub fn diagnose_path(report: &PathReport, mut observed: Vec<ObservedPhase>) -> D
         .map(|(kind, part)| (kind, part.verdict))
         .collect();
     diagnosis.verdict = conclusion::conclude(&verdicts, &diagnosis.findings);
+
     diagnosis
 }
 
@@ -103,15 +110,18 @@ fn unobserved(name: &str) -> EndpointObservation {
 fn give(run: &PathRun, client: &mut EndpointObservation, server: Option<&mut EndpointObservation>) {
     let is_up = run.direction == PathDirection::Up;
     let intervals = run.intervals.clone();
+
     let add = |end: &mut EndpointObservation, sends: bool| {
         let part = if sends { "sender" } else { "receiver" };
         let thread = end.period.as_ref().and_then(busiest_thread);
+
         let run = if is_up {
             &mut end.forward
         } else {
             &mut end.reverse
         };
         let facts = run.get_or_insert_default();
+
         if let Some(share) = thread {
             facts
                 .entry(format!("{part}_thread_cpu"))
@@ -119,18 +129,22 @@ fn give(run: &PathRun, client: &mut EndpointObservation, server: Option<&mut End
         }
     };
     add(client, is_up);
+
     if let Some(server) = server {
         add(server, !is_up);
     }
+
     let (own, timeline) = if is_up {
         (&mut client.forward, &mut client.forward_intervals)
     } else {
         (&mut client.reverse, &mut client.reverse_intervals)
     };
     let own = own.get_or_insert_default();
+
     for (name, value) in &run.facts {
         own.entry(name.clone()).or_insert_with(|| value.clone());
     }
+
     // A load begins with the streams that it may have; its target rate is that of those at its end,
     // and its rate that of the report, which leaves out the time in which streams are added.
     for name in ["streams", "target_bps", "received_bps"] {
@@ -140,6 +154,7 @@ fn give(run: &PathRun, client: &mut EndpointObservation, server: Option<&mut End
                 .map(|value| (name.to_owned(), value.clone())),
         );
     }
+
     if timeline.is_empty() {
         *timeline = intervals;
     }
@@ -148,10 +163,12 @@ fn give(run: &PathRun, client: &mut EndpointObservation, server: Option<&mut End
 /// What the directions together show. Counters belong to one phase each, so they are left out.
 fn across(runs: &[PathRun], (client, server): (Snapshot, Option<Snapshot>)) -> Diagnosis {
     const SRC: &str = "test";
+
     let alone = || runs.iter().filter(|run| run.phase != PhaseKind::Both);
     let host = |mut snapshot: Snapshot, name: &str, sends: PathDirection| {
         snapshot.host = name.to_owned();
         snapshot.counters.clear();
+
         for run in alone() {
             let part = if run.direction == sends {
                 "sender"
@@ -165,9 +182,11 @@ fn across(runs: &[PathRun], (client, server): (Snapshot, Option<Snapshot>)) -> D
                 .chain([("end".to_owned(), part.into())]);
             runs::add(&mut snapshot, SRC, facts);
         }
+
         Observed::once(snapshot)
     };
     let mut observed = vec![host(client, "client", PathDirection::Up)];
     observed.extend(server.map(|server| host(server, "server", PathDirection::Down)));
+
     diagnose_with(&observed, &ACROSS.map(str::to_owned), &[])
 }

@@ -122,6 +122,7 @@ fn top_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
         .and_then(|()| line_rate(run))
     };
     let runs = scope.runs().map(|run| (run.subject(), judged(&run)));
+
     runs.chain(payload_rows(scope, payload_row)).collect()
 }
 
@@ -133,6 +134,7 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
             "both ends are on one host, which has no line rate",
         );
     }
+
     let goodput = run.goodput_bps()?;
     let known = known_speed_mbps(run);
     // The rate of a hop between the hosts looks like that of a link; an examined path has rules of
@@ -151,6 +153,7 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
             .and_then(Result::err)
             .unwrap_or_else(|| NoMatch::missing("nic.*.link.speed_mbps", run.host.reason("nic"))));
     };
+
     let mtu = run.nic().map_or(1500.0, |nic| nic.mtu());
     let transport = if run.is_udp() {
         Transport::Udp
@@ -161,12 +164,14 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
     require(goodput.value >= FULL * ceiling, || {
         format!("{:.1} of {:.1} Mbit/s", goodput.value / 1e6, ceiling / 1e6)
     })?;
+
     if let Some(slower) = slower_direction(run, goodput.value) {
         return clear(format!(
             "only in this direction: {:.1} Mbit/s in the other",
             slower / 1e6
         ));
     }
+
     let bare = goodput_ceiling(speed * 1e6, mtu, Network::V4, Transport::Tcp).unwrap_or(0.0);
     let matched = matched().because(
         goodput.key,
@@ -182,6 +187,7 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
     } else {
         matched.cap(Confidence::Medium)
     };
+
     Ok(if goodput.value > 1.001 * ceiling && !run.is_udp() {
         matched
             .advice("more than timestamps allow: they are probably off, or the interval is rounded")
@@ -211,6 +217,7 @@ fn slower_direction(run: &Run<'_>, goodput_bps: f64) -> Option<f64> {
         .runs()
         .filter(opposite)
         .filter_map(|other| other.goodput_bps().ok());
+
     rates
         .find(|rate| rate.value < 0.9 * goodput_bps)
         .map(|rate| rate.value)
@@ -242,6 +249,7 @@ fn payload_rows(scope: &Scope<'_>, rule: fn(&Host<'_>, &str) -> Ruling) -> Vec<(
             rulings.push((format!("{} {row}", host.name()), rule(host, row)));
         }
     }
+
     rulings
 }
 
@@ -253,6 +261,7 @@ fn payload_row(host: &Host<'_>, row: &str) -> Ruling {
     require(best.value >= FULL * ceiling, || {
         format!("{:.1} of {:.1} MB/s", best.value / 1e6, ceiling / 1e6)
     })?;
+
     Ok(matched().because(
         best.key,
         format!("{:.1} MB/s", best.value / 1e6),
@@ -272,6 +281,7 @@ fn sys_01(host: &Host<'_>) -> Ruling {
     require(needed.value + 64.0 > limit.value, || {
         format!("{} for {} connections", limit.value, needed.value)
     })?;
+
     Ok(matched()
         .read(&limit, format!("at least {}", needed.value + 64.0))
         .read(&needed, "connections")
@@ -287,6 +297,7 @@ fn port_range(host: &Host<'_>) -> Result<Reading<f64>, NoMatch> {
     if let Ok(count) = host.number("limits.local_ports") {
         return Ok(count);
     }
+
     let range = host.text("sysctl.net.ipv4.ip_local_port_range")?;
     let mut ends = range
         .value
@@ -310,6 +321,7 @@ fn sys_02(host: &Host<'_>) -> Ruling {
     require(used.value > 0.9 * ports.value, || {
         format!("{} of {} ports", used.value, ports.value)
     })?;
+
     Ok(matched()
         .read(&ports, "local ports per address and destination")
         .read(&used, format!("at most {:.0}", 0.9 * ports.value))
@@ -323,6 +335,7 @@ fn sys_03(host: &Host<'_>) -> Ruling {
     require(waiting.value > 0.5 * ports.value, || {
         format!("{} connections in TIME-WAIT", waiting.value)
     })?;
+
     Ok(matched()
         .read(&waiting, format!("at most half of {} ports", ports.value))
         .sysctl(host, "net.ipv4.tcp_tw_reuse", "1")
@@ -342,11 +355,13 @@ fn sys_04(host: &Host<'_>) -> Ruling {
         .find(|growth| growth.value > 0);
     let overflows = counted.map_or_else(|| host.growth_of(&keys), Ok)?;
     overflows.or_clear("overflows of an accept queue")?;
+
     let somaxconn = host.number("sysctl.net.core.somaxconn");
     let is_small = somaxconn.as_ref().is_ok_and(|most| most.value < SOMAXCONN);
     if !(host.is_pasted() && is_small && overflows.value >= OVERFLOWS_MANY) {
         overflows.in_period("totals", |total| format!("{total} since boot"))?;
     }
+
     let found = match somaxconn {
         Ok(most) if is_small => matched()
             .grew(&overflows)
@@ -369,11 +384,14 @@ fn sys_05(host: &Host<'_>) -> Ruling {
     require(count.value > 0.9 * max.value, || {
         format!("{} of {}", count.value, max.value)
     })?;
+
     let tracked = |most: f64| assignment("net.netfilter.nf_conntrack_max", &format!("{most:.0}"));
     let mut found = matched().read(&count, format!("at most 0.9 of {}", max.value));
+
     if let Ok(logged) = host.growth("conntrack.log_full") {
         found = found.because("conntrack.log_full", logged.value, "0 in the kernel's log");
     }
+
     Ok(found
         .fix_of_tokens(tracked(2.0 * max.value).zip(tracked(max.value)))
         .advice("or exempt the test port from tracking (notrack)"))
@@ -399,6 +417,7 @@ fn http_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
         let key = "http.row.*.best_bytes_per_second";
         (host.name().to_owned(), unknown(key, host.reason(key)))
     };
+
     rows.into_iter().chain(without.map(missing)).collect()
 }
 
@@ -411,6 +430,7 @@ fn queueing(host: &Host<'_>, row: &str) -> Ruling {
     require(most.value >= 2.0 * best.value, || {
         format!("the rate rises up to {} requests at once", most.value)
     })?;
+
     let rate = host.number(&key("best_bytes_per_second"))?;
     Ok(matched()
         .because(
@@ -432,6 +452,7 @@ fn http_02(host: &Host<'_>) -> Ruling {
     require(hit.value != "none", || {
         "the client opened its connections".to_owned()
     })?;
+
     Ok(matched()
         .read(&wanted, "connections that the load needs")
         .read_text(&hit, "none: the limit of the client that was reached first")
@@ -446,6 +467,7 @@ fn app_01(run: &Run<'_>) -> Ruling {
             .read(&busy, "all of the time")
             .advice("look at disk, generator or target rate"));
     }
+
     require(!run.host.has_full_cpu(), || {
         "a CPU is fully used: the sender may have waited for it".to_owned()
     })?;
@@ -459,6 +481,7 @@ fn app_01(run: &Run<'_>) -> Ruling {
             .read(&share, "at most half of the samples")
             .advice("look at disk, generator or target rate"));
     }
+
     let busy = run.number("busy_share")?;
     require(busy.value < 0.8, || {
         format!(

@@ -96,6 +96,7 @@ fn pci_01(nic: &Nic<'_>) -> Ruling {
             speed.value, width.value
         )
     })?;
+
     Ok(matched()
         .read(&speed, format!("{best_speed} GT/s"))
         .read(&width, format!("x{best_width}"))
@@ -131,6 +132,7 @@ fn pci_02(nic: &Nic<'_>) -> Ruling {
             port.value / 1000.0
         )
     })?;
+
     Ok(matched()
         .read(
             &speed,
@@ -179,6 +181,7 @@ fn noted_slot(host: &Host<'_>) -> Ruling {
     require(usable < need, || {
         format!("carries {:.1} Gbit/s", usable / 1e9)
     })?;
+
     Ok(matched()
         .read(
             &speed,
@@ -211,6 +214,7 @@ fn shared_card_noted(host: &Host<'_>) -> Ruling {
     require(same.value < 0.9 * apart.value, || {
         "as fast as over two cards".to_owned()
     })?;
+
     let speed = host.number("cards.pci.speed_gts")?;
     let width = host.number("cards.pci.width")?;
     let usable = usable_bps(&speed, &width, MAX_PAYLOAD_BYTES)?;
@@ -218,6 +222,7 @@ fn shared_card_noted(host: &Host<'_>) -> Ruling {
     require(crossing > 0.85 * usable, || {
         "the shared link has room".to_owned()
     })?;
+
     Ok(matched()
         .because(
             same.key,
@@ -243,22 +248,27 @@ fn shared_card(nic: &Nic<'_>) -> Ruling {
     require(siblings.value > 0.0, || {
         "no other port behind the same link".to_owned()
     })?;
+
     let slot = nic.text("pci.upstream")?;
     let shares = |other: &Nic<'_>| {
         other
             .text("pci.upstream")
             .is_ok_and(|other| other.value == slot.value)
     };
+
     let period = nic.host.period()?;
     let mut bits = 0.0;
+
     for port in nic.host.nics().filter(shares) {
         bits += 8.0 * (port.bytes("rx")? + port.bytes("tx")?);
     }
+
     let rate = bits / period.seconds;
     let usable = usable_bps(&speed, &width, max_payload_bytes(nic))?;
     require(rate > 0.85 * usable, || {
         format!("{:.1} of {:.1} Gbit/s in use", rate / 1e9, usable / 1e9)
     })?;
+
     Ok(matched()
         .because(slot.key, slot.value, "shared by several ports")
         .because(
@@ -275,6 +285,7 @@ fn pci_04(nic: &Nic<'_>) -> Ruling {
     require(payload.value <= 128.0, || {
         format!("{} bytes", payload.value)
     })?;
+
     let supported = nic.number("pci.mps_supported_bytes")?;
     require(supported.value >= 256.0, || {
         "the card supports no more".to_owned()
@@ -285,11 +296,13 @@ fn pci_04(nic: &Nic<'_>) -> Ruling {
     require(bridge.value >= 256.0, || {
         "the bridge supports no more".to_owned()
     })?;
+
     let period = nic.host.period()?;
     let bytes = nic.bytes("rx")?.max(nic.bytes("tx")?);
     let rate = 8.0 * bytes / period.seconds;
     let usable = usable_bps(&speed, &width, payload.value).unwrap_or(f64::INFINITY);
     require(rate > 0.8 * usable, || "the bus has room".to_owned())?;
+
     Ok(matched()
         .read(&payload, "256 or more")
         .read(&supported, "supported by the card")
@@ -307,6 +320,7 @@ fn pci_05(nic: &Nic<'_>) -> Ruling {
     require(speed.value >= 25_000.0, || {
         format!("{} Mbit/s: no effect below 25000 Mbit/s", speed.value)
     })?;
+
     let translation = nic
         .text("pci.iommu")
         .or_else(|_| nic.host.text("iommu.mode"))?;

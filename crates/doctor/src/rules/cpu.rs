@@ -120,11 +120,13 @@ fn cpu_01(run: &Run<'_>) -> Ruling {
     require(thread.value >= 0.9, || {
         format!("the sender uses {:.0} % of a CPU", thread.value * 100.0)
     })?;
+
     if run.is_udp() {
         return Ok(matched()
             .read(&thread, "below 0.9 of a CPU")
             .advice("larger datagrams (-l), more streams (-P)"));
     }
+
     let window = run.number("rwnd_limited_share")?;
     require(window.value < 0.2, || {
         "the receive window is the limit".to_owned()
@@ -133,6 +135,7 @@ fn cpu_01(run: &Run<'_>) -> Ruling {
     require(buffer.value < 0.2, || {
         "the send buffer is the limit".to_owned()
     })?;
+
     Ok(matched()
         .read(&thread, "below 0.9 of a CPU")
         .read(&window, "below 0.2: the receiver is not the limit")
@@ -156,6 +159,7 @@ fn cpu_02(host: &Host<'_>) -> Ruling {
                  CPUs of one node",
             ));
     }
+
     let loads = host.cpu_loads()?;
     match loads
         .into_iter()
@@ -207,8 +211,10 @@ fn cpu_03(host: &Host<'_>) -> Ruling {
     require(saving, || {
         format!("{} with {}", governor.value, driver.value)
     })?;
+
     let cur = host.number("cpu.freq.cur_khz")?;
     let max = host.number("cpu.freq.max_khz")?;
+
     // This governor keeps the lowest clock whatever the load is; the others raise it with the load.
     if governor.value != "powersave" || !host.is_pasted() {
         let busiest = host.busiest_cpu()?;
@@ -216,6 +222,7 @@ fn cpu_03(host: &Host<'_>) -> Ruling {
             format!("busiest CPU at {:.0} %", busiest * 100.0)
         })?;
     }
+
     require(cur.value < 0.8 * max.value, || {
         "the clock is not reduced".to_owned()
     })?;
@@ -235,6 +242,7 @@ fn cpu_04(host: &Host<'_>) -> Ruling {
     let throttled = host.growth("cgroup.nr_throttled")?;
     throttled.or_clear("throttled periods")?;
     let mut found = matched().because_all(throttled.evidence.clone());
+
     if throttled.total {
         let periods = host.number_of_periods()?;
         let share = to_f64(throttled.value) / to_f64(periods.max(1));
@@ -243,6 +251,7 @@ fn cpu_04(host: &Host<'_>) -> Ruling {
                 format!("{total} of {periods} periods were throttled")
             })?;
         }
+
         // A group that used up its quota nearly always is limited by it now.
         found = found
             .because(
@@ -252,9 +261,11 @@ fn cpu_04(host: &Host<'_>) -> Ruling {
             )
             .cap(Confidence::Medium);
     }
+
     if let Ok(quota) = host.text("cgroup.cpu.max") {
         found = found.read_text(&quota, "quota and period, microseconds");
     }
+
     Ok(found.advice("raise the CPU quota of this container (cpu.max)"))
 }
 
@@ -304,6 +315,7 @@ fn stolen_in_text(host: &Host<'_>) -> Ruling {
     require(share > STOLEN_MIN, || {
         format!("{:.1} % stolen since boot", share * 100.0)
     })?;
+
     Ok(matched()
         .grew(&stolen)
         .severity(if share >= STOLEN_MANY {
@@ -331,6 +343,7 @@ fn cpu_09(host: &Host<'_>) -> Ruling {
     if host.is_pasted() {
         return stolen_in_text(host);
     }
+
     let loads = host.cpu_loads()?;
     let Some(worst) = loads.into_iter().max_by(|a, b| a.busy.total_cmp(&b.busy)) else {
         return unknown("cpu.0.steal", "no CPU was sampled");
@@ -338,6 +351,7 @@ fn cpu_09(host: &Host<'_>) -> Ruling {
     require(worst.steal > STOLEN_MIN, || {
         format!("{:.1} % stolen on the busiest CPU", worst.steal * 100.0)
     })?;
+
     let is_limit = host.runs().any(|run| run.limit() == Some(limit::STEAL));
     Ok(matched()
         .severity(if is_limit {
@@ -360,6 +374,7 @@ fn cpu_07(run: &Run<'_>) -> Ruling {
     let limit = run.concluded(limit::OTHER_PROGRAMS)?;
     let mut matched =
         matched().read_text(&limit, "CPUs without idle time, most of it not this test's");
+
     // Both ends of a test on one host see the same programs.
     let hosts = [
         Some(run.host.snapshot),
@@ -377,6 +392,7 @@ fn cpu_07(run: &Run<'_>) -> Ruling {
         let name = host
             .text(&format!("{program}.name"))
             .filter(|name| !is_end(name));
+
         let cpus = host
             .number(&format!("{program}.cpus"))
             .filter(|cpus| *cpus >= NAMED_MIN_CPUS);
@@ -388,6 +404,7 @@ fn cpu_07(run: &Run<'_>) -> Ruling {
             );
         }
     }
+
     let own_cpus = if run.is_examined() {
         "`taskset -c`"
     } else {
@@ -401,6 +418,7 @@ fn cpu_07(run: &Run<'_>) -> Ruling {
 fn cpu_08(run: &Run<'_>) -> Ruling {
     run.concluded(limit::HOST_CPU)?;
     let mut matched = matched();
+
     for (fact, meaning) in [
         ("received_bps", "rate that was reached"),
         ("sender_thread_cpu", "of one CPU"),
@@ -410,6 +428,7 @@ fn cpu_08(run: &Run<'_>) -> Ruling {
             matched = matched.read(&reading, meaning);
         }
     }
+
     for load in run.host.cpu_loads().unwrap_or_default() {
         let key = format!("cpu.{} busy", load.cpu);
         matched = matched.because(
@@ -418,6 +437,7 @@ fn cpu_08(run: &Run<'_>) -> Ruling {
             "both ends together, and interrupts",
         );
     }
+
     let own_cpus = if run.is_examined() {
         "`taskset -c 0` for the server, `taskset -c 1` for the client"
     } else {
@@ -432,6 +452,7 @@ fn cpu_05(run: &Run<'_>) -> Ruling {
     let nodes = run.host.number("numa.nodes")?;
     require(nodes.value > 1.0, || "one NUMA node".to_owned())?;
     let workers = worker_shares(&run.host)?;
+
     let Some(nic) = run.nic() else {
         return unknown(
             "route.peer.dev",
@@ -447,6 +468,7 @@ fn cpu_05(run: &Run<'_>) -> Ruling {
     require(far > 0.5, || {
         "most of the worker threads' time is on the NIC's node".to_owned()
     })?;
+
     Ok(matched()
         .because(
             "worker threads on other nodes",
@@ -469,6 +491,7 @@ fn cpu_06(run: &Run<'_>) -> Ruling {
         run.number("receiver_thread_cpu")?;
         return clear("no thread is saturated");
     };
+
     let capacity = run.number("thread_capacity")?;
     require(capacity.value < 0.8, || "it ran on a fast CPU".to_owned())?;
     Ok(matched()

@@ -28,6 +28,7 @@ pub fn run_flags(load: &LoadResult) -> Vec<Flag> {
 /// chance explains: of few answers the halves always differ.
 fn is_unsteady(load: &LoadResult) -> bool {
     const DEVIATIONS: f64 = 3.0;
+
     let whole_seconds = usize::try_from(load.window_ns / 1_000_000_000).unwrap_or(usize::MAX);
     let measured: Vec<u64> = load
         .seconds
@@ -38,6 +39,7 @@ fn is_unsteady(load: &LoadResult) -> bool {
         .collect();
     let half = measured.len() / 2;
     let sum = |seconds: &[u64]| seconds.iter().sum::<u64>() as f64;
+
     // The middle second of an odd number belongs to neither half.
     let (first, second) = (
         sum(&measured[..half]),
@@ -45,6 +47,7 @@ fn is_unsteady(load: &LoadResult) -> bool {
     );
     let both = first + second;
     let apart = (first - second).abs();
+
     apart > STEADY * both / 2.0 && apart > DEVIATIONS * both.sqrt()
 }
 
@@ -71,6 +74,7 @@ fn breaks_littles_law(load: &LoadResult) -> bool {
         return false;
     };
     let found = ok_per_s * load.latency.mean_ns / 1e9;
+
     (found / in_flight as f64 - 1.0).abs() > LITTLE
 }
 

@@ -92,6 +92,7 @@ fn pau_01(nic: &Nic<'_>) -> Ruling {
     let losses = losses
         .because_all(without.evidence)
         .change_or(pause_change(nic), || pause_on(nic));
+
     Ok(losses.advice(
         "enable 802.3x at both ends and on every switch port of the path, or pace the sender \
          instead (LNK-03)",
@@ -108,6 +109,7 @@ fn without_pause(nic: &Nic<'_>) -> Ruling {
             .because(rx.key, "off", "on")
             .because(tx.key, "off", "on"));
     }
+
     let resolved = nic.text("pause.resolved")?;
     require(resolved.value == "none", || {
         format!("{} negotiated", resolved.value)
@@ -136,12 +138,14 @@ fn pau_02(nic: &Nic<'_>) -> Ruling {
     {
         return clear(format!("{} negotiated", resolved.value));
     }
+
     nic.supports("pause", "the driver has no pause operation")?;
     let rx = nic.flag("pause.rx")?;
     let tx = nic.flag("pause.tx")?;
     require(rx.value || tx.value, || {
         "pause is not configured".to_owned()
     })?;
+
     if nic.text("pause.resolved").is_err() && nic.text("pause.advertised").is_ok() {
         return unknown(
             nic.key("pause.partner"),
@@ -152,6 +156,7 @@ fn pau_02(nic: &Nic<'_>) -> Ruling {
                 .to_owned()
         });
     }
+
     let resolved = nic.text("pause.resolved")?;
     Ok(matched()
         .because(rx.key, Value::Bool(rx.value), "configured")
@@ -169,10 +174,12 @@ fn pau_06(nic: &Nic<'_>) -> Ruling {
     let without = without_pause(nic)?;
     let drops = nic.growth(Class::RxRingFull)?;
     drops.or_clear("frames that the NIC dropped")?;
+
     let mut found = matched().grew(&drops).because_all(without.evidence);
     if let Ok(partner) = nic.text("pause.partner") {
         found = found.read_text(&partner, "what the partner advertises");
     }
+
     Ok(found
         .change_or(pause_change(nic), || {
             "enable 802.3x flow control on the switch port, then `ethtool -r` here".to_owned()
@@ -197,10 +204,12 @@ fn pau_03(nic: &Nic<'_>) -> Ruling {
     paused.in_period("pause frames", |total| {
         format!("{total} pause frames received since boot")
     })?;
+
     let rate = paused.rate("pause frames")?;
     require(rate > PAUSES_PER_SECOND, || {
         format!("{rate:.1} pause frames per second")
     })?;
+
     let matched = matched().grew(&paused).because(
         "rate of pause frames",
         format!("{rate:.0}/s"),
@@ -214,6 +223,7 @@ fn pau_03(nic: &Nic<'_>) -> Ruling {
             "paused, and still near line rate".to_owned()
         })?;
     }
+
     Ok(matched
         .advice("find the slow port downstream; separate traffic classes, or pace per destination"))
 }
@@ -237,6 +247,7 @@ fn slow_receiver(host: &Host<'_>) -> Ruling {
             observed.value
         )
     })?;
+
     let paused = host.nics().find_map(|nic| pau_03(&nic).ok());
     let Some(paused) = paused else {
         return unknown("nic.*.drv.* (pause_rx)", host.reason("nic")).suspect(|| {
@@ -268,6 +279,7 @@ fn pau_05(nic: &Nic<'_>) -> Ruling {
             .severity(Severity::Blocker)
             .advice("the NIC detected a pause storm: look for a receiver that hangs"));
     }
+
     let pausing = nic.growth(Class::PauseTx)?;
     pausing.in_period("pause frames", |total| {
         format!("{total} pause frames sent since boot")
@@ -276,6 +288,7 @@ fn pau_05(nic: &Nic<'_>) -> Ruling {
     require(rate > PAUSES_PER_SECOND, || {
         format!("{rate:.1} pause frames per second")
     })?;
+
     Ok(matched()
         .grew(&pausing)
         .because(

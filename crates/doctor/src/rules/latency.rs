@@ -83,6 +83,7 @@ fn own_queue<'a>(run: &Run<'a>) -> Result<Option<OwnQueue<'a>>, NoMatch> {
     };
     let backlog = nic.backlog_bytes()?;
     let us = run.time_us(backlog.value)?;
+
     Ok(Some(OwnQueue { nic, backlog, us }))
 }
 
@@ -98,6 +99,7 @@ fn socket_queue(run: &Run<'_>) -> Result<(Reading<f64>, f64), NoMatch> {
 fn ready_us(run: &Run<'_>) -> f64 {
     /// A frame and the low-water mark of a slow stream, or a stream that has just begun.
     const READY_BYTES: f64 = 16_384.0;
+
     let of_streams = |streams: Reading<f64>| run.time_us(READY_BYTES * streams.value);
     let is_path_load = run.text("phase").is_ok();
     run.number("streams")
@@ -115,12 +117,14 @@ fn lat_01(run: &Run<'_>) -> Ruling {
     {
         return Ok(in_discipline(queue));
     }
+
     match &socket {
         Ok((waiting, us)) if *us - ready_us(run) >= SOCKET_MIN_US => {
             return Ok(in_socket(run, waiting, *us));
         }
         _ => {}
     }
+
     let (_, socket_us) = socket?;
     match discipline? {
         Some(queue) => clear(format!(
@@ -136,6 +140,7 @@ fn lat_01(run: &Run<'_>) -> Ruling {
 fn in_discipline(queue: &OwnQueue<'_>) -> Match {
     let OwnQueue { nic, backlog, us } = queue;
     let name = nic.word();
+
     let severity = if *us >= QUEUE_LONG_US {
         Severity::Medium
     } else {
@@ -164,7 +169,9 @@ fn in_discipline(queue: &OwnQueue<'_>) -> Match {
 fn in_socket(run: &Run<'_>, waiting: &Reading<f64>, us: f64) -> Match {
     /// What is usual where delays matter.
     const LOWAT_BYTES: f64 = 131_072.0;
+
     const KEY: &str = "net.ipv4.tcp_notsent_lowat";
+
     let matched = matched()
         .because(
             "wait in the sockets",
@@ -203,6 +210,7 @@ fn shorter_queue(nic: &Nic<'_>) -> Option<Change> {
 /// `burst` and what waits for tokens).
 fn shorter_tbf(bucket: &Command) -> Option<Change> {
     const QUEUE_S: f64 = 0.02;
+
     let words: Vec<&str> = bucket.line().split(' ').collect();
     let after = |name: &str| {
         words
@@ -216,6 +224,7 @@ fn shorter_tbf(bucket: &Command) -> Option<Change> {
     if limit >= number("limit", "")? {
         return None;
     }
+
     Some((
         bucket.with_parameter("limit", after("limit")?, limit)?,
         bucket.clone(),
@@ -247,12 +256,14 @@ fn lat_02(run: &Run<'_>) -> Ruling {
     else {
         return queue_per_flow(run, own_us);
     };
+
     let rate = run.goodput_bps()?.value;
     let severity = if queue.us >= QUEUE_LONG_US {
         Severity::Medium
     } else {
         Severity::Low
     };
+
     let amount = format!("{} {}", ms(queue.us), queue.direction);
     let size = format!(
         "{:.0} KiB at {:.1} Mbit/s",
@@ -263,15 +274,18 @@ fn lat_02(run: &Run<'_>) -> Ruling {
         .severity(severity)
         .because("queue", amount.trim_end(), "below 5 ms")
         .because("queue holds", size, "rate times delay");
+
     for reading in &queue.read {
         matched = matched.read(reading, "median of the probes");
     }
+
     matched = sharing(run, matched);
     if own.is_none() {
         let server = "a server that sends facts (`linerate serve --facts all`) shows whether the \
                       queue is its own";
         matched = matched.cap(Confidence::Medium).advice(server);
     }
+
     Ok(matched.advice(format!(
         "fq_codel or cake at {:.1} Mbit/s, 95 % of the rate with headers, {}",
         0.95 * rate * FRAME_PER_PAYLOAD / 1e6,
@@ -304,6 +318,7 @@ fn path_queues(run: &Run<'_>, own_us: f64) -> Result<Vec<PathQueue>, NoMatch> {
             read: vec![idle, loaded],
         }]);
     }
+
     let (up, down) = (up?, down?);
     let loaded = if run.is("reverse") { "down" } else { "up" };
     // What a load in both directions does to the other one is that run's queue.
@@ -311,6 +326,7 @@ fn path_queues(run: &Run<'_>, own_us: f64) -> Result<Vec<PathQueue>, NoMatch> {
     let queues = [("up", up), ("down", down)]
         .into_iter()
         .filter(|(direction, _)| !is_both || *direction == loaded);
+
     Ok(queues
         .map(|(direction, read)| {
             let us = if direction == loaded {
@@ -343,6 +359,7 @@ fn sharing(run: &Run<'_>, matched: Match) -> Match {
         ms(new.max(0.0)),
         ms(own.max(0.0))
     );
+
     match own > 0.0 {
         true if new >= SHARED_MIN * own => matched.because(
             "shared by all flows: new connections",
@@ -362,12 +379,14 @@ fn sharing(run: &Run<'_>, matched: Match) -> Match {
 fn queue_per_flow(run: &Run<'_>, own_us: f64) -> Ruling {
     let (in_band, probes) = (run.number("in_band_us")?, run.number("rtt_loaded_us")?);
     let (_, socket_us) = socket_queue(run)?;
+
     for part in ["sender", "receiver"] {
         let is_full = run.end(part).is_some_and(|host| host.has_full_cpu());
         require(!is_full, || {
             format!("a CPU of the {part} is fully used: echoes may wait for it")
         })?;
     }
+
     let waits_us = in_band.value - probes.value - socket_us - own_us;
     require(waits_us >= FLOW_QUEUE_MIN_US, || {
         format!(
@@ -399,6 +418,7 @@ fn ecn_01(host: &Host<'_>) -> Ruling {
                 .any(|word| marks.value.contains(word))
         })
     };
+
     let mut found = matched();
     for (marks, threshold) in [
         (&ecn, "kept in both directions"),
@@ -408,17 +428,20 @@ fn ecn_01(host: &Host<'_>) -> Ruling {
             found = found.read_text(marks, threshold);
         }
     }
+
     if is_lost(&ecn) {
         let advice = "look for a router, tunnel or firewall rule that writes the whole TOS byte; \
                       only it can be changed";
         return Ok(found.advice(advice));
     }
+
     if is_lost(&dscp) {
         // Networks may use other code points than their neighbours.
         return Ok(found
             .severity(Severity::Info)
             .advice("agree on DSCPs with the network in between, or do without them"));
     }
+
     clear(format!("ECN {}, DSCP {}", ecn?.value, dscp?.value))
 }
 
@@ -444,6 +467,7 @@ mod tests {
             Some((bucket(282_000), bucket(1_250_000)))
         );
         assert_eq!(shorter_tbf(&bucket(282_000)), None);
+
         for unreadable in [
             "",
             "tc qdisc del dev e root",

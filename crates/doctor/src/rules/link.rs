@@ -109,6 +109,7 @@ fn lnk_01(nic: &Nic<'_>) -> Ruling {
     if let Some(matched) = set_by_hand(nic, &speed) {
         return Ok(matched);
     }
+
     let best = match nic.number("link.modes.common_max_mbps") {
         Ok(common) => common,
         Err(_) if nic.number("link.modes.peer_max_mbps").is_ok() => {
@@ -125,6 +126,7 @@ fn lnk_01(nic: &Nic<'_>) -> Ruling {
                     "the speed is set by hand or by the driver".to_owned()
                 })?;
             }
+
             ours
         }
     };
@@ -147,6 +149,7 @@ fn set_by_hand(nic: &Nic<'_>, speed: &Reading<f64>) -> Option<Match> {
         .filter(|could| could.value)?;
     let does = nic.flag("link.autoneg").ok().filter(|does| !does.value)?;
     let best = nic.number("link.modes.supported_max_mbps").ok()?;
+
     (speed.value < best.value).then(|| {
         matched()
             .read(
@@ -167,6 +170,7 @@ fn slow_client(host: &Host<'_>) -> Ruling {
     require(slowest.value < fastest.value, || {
         "all stations have the same speed".to_owned()
     })?;
+
     Ok(matched()
         .read(
             &slowest,
@@ -185,6 +189,7 @@ fn lnk_02(nic: &Nic<'_>) -> Ruling {
     if duplex.value != "full" {
         return unknown(duplex.key, "not reported by the driver");
     }
+
     let autoneg = nic
         .flag("link.autoneg")
         .suspect(|| "full duplex here".to_owned())?;
@@ -193,6 +198,7 @@ fn lnk_02(nic: &Nic<'_>) -> Ruling {
         // means both do.
         return clear("negotiated full duplex");
     }
+
     match nic.peer().map(|peer| peer.flag("link.autoneg")) {
         Some(Ok(peer)) if peer.value => {
             let matched = matched().because(autoneg.key, "off", "on, as at the other end");
@@ -233,7 +239,9 @@ fn negotiation(nic: &Nic<'_>) -> Option<Change> {
             nic.text("link.duplex").ok()?,
         ))
     })?;
+
     const BY_HAND: &str = "ethtool -s {} speed {} duplex {} autoneg off";
+
     let undo = command(BY_HAND, &[&nic.name, &speed.value, &duplex.value])?;
     Some((command("ethtool -s {} autoneg on", &[&nic.name])?, undo))
 }
@@ -246,6 +254,7 @@ fn lnk_03(nic: &Nic<'_>) -> Ruling {
         .map_or(("the sender", "SENDER_DEVICE"), |peer| {
             (peer.host.name(), peer.word())
         });
+
     let parameters = pace_parameters(ours);
     Ok(losses
         .on(host)
@@ -267,6 +276,7 @@ pub(super) fn losses_behind_step(nic: &Nic<'_>) -> Result<(Match, f64), NoMatch>
     nic.wired()?;
     let drops = nic.growth(Class::RxRingFull);
     let lossy = drops.as_ref().is_ok_and(|drops| drops.value > 0);
+
     // Seen from the receiver: its own ring overflows while the sender's link is faster.
     let (ours, peers) = step_to_peer(nic).suspect(|| {
         if lossy {
@@ -294,6 +304,7 @@ pub(super) fn losses_behind_step(nic: &Nic<'_>) -> Result<(Match, f64), NoMatch>
         }
         (Err(reason), Err(_)) => return Err(reason),
     };
+
     Ok((losses, ours.value))
 }
 
@@ -314,6 +325,7 @@ fn slow_towards(nic: &Nic<'_>, mbps: f64) -> Ruling {
         here.chain(there.filter(move |run| receives_in(run) == Some(!receives)))
             .filter(|run| !run.is_udp())
     };
+
     let ceiling = 0.9 * tcp_ceiling(mbps * 1e6, nic.mtu());
     let Some((inbound, retransmits)) = tests(true)
         .find_map(|run| Some((run.goodput_bps().ok()?, run.number("retransmits").ok()?)))
@@ -323,6 +335,7 @@ fn slow_towards(nic: &Nic<'_>, mbps: f64) -> Ruling {
             "needs a TCP test towards the slower end",
         );
     };
+
     let Some(outbound) = tests(false).find_map(|run| run.goodput_bps().ok()) else {
         return unknown("run.*.reverse", "needs a TCP test in each direction");
     };
@@ -336,6 +349,7 @@ fn slow_towards(nic: &Nic<'_>, mbps: f64) -> Ruling {
     require(outbound.value >= ceiling, || {
         format!("{:.0} Mbit/s in the other direction", outbound.value / 1e6)
     })?;
+
     Ok(matched()
         .read(
             &inbound,
@@ -386,6 +400,7 @@ fn lnk_04(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let errors = nic.growth(Class::RxPhyError)?;
     errors.or_clear("damaged frames")?;
+
     let frames = match nic
         .host
         .growth_of(&[&nic.key("stats64.rx_packets"), &nic.key("drv.rx_packets")])
@@ -399,6 +414,7 @@ fn lnk_04(nic: &Nic<'_>) -> Ruling {
     require(share >= 1e-6, || {
         format!("{share:.1e} of the frames: what the standard allows")
     })?;
+
     Ok(damaged(nic, &errors).because(
         nic.key("stats64.rx_packets"),
         frames.value,
@@ -418,6 +434,7 @@ fn damaged(nic: &Nic<'_>, errors: &Growth) -> Match {
     if !errors.total {
         return found;
     }
+
     // A test that loses segments makes totals since boot more than a remainder of former days.
     let is_lossy = |run: &Run<'_>| run.number("retransmits").is_ok_and(|lost| lost.value > 0.0);
     let is_seen = errors.value >= DAMAGED_MANY && nic.host.runs().any(|run| is_lossy(&run));
@@ -443,6 +460,7 @@ fn logged_flaps(nic: &Nic<'_>) -> Ruling {
         downs.value >= LOGGED_DOWNS_MIN && seconds.value < DAY_SECONDS,
         || format!("{} losses of the carrier in the log", downs.value),
     )?;
+
     let mut found = matched()
         .because(
             nic.key("link.log_downs"),
@@ -453,11 +471,13 @@ fn logged_flaps(nic: &Nic<'_>) -> Ruling {
     if let Some(speeds) = nic.host.value(&nic.key("link.log_speeds")) {
         found = found.because(nic.key("link.log_speeds"), speeds, "one speed");
     }
+
     if nic.flag("link.eee.active").is_ok_and(|active| active.value) {
         found = found.advice(
             "switch Energy Efficient Ethernet off: some pairs of ports lose the link with it",
         );
     }
+
     Ok(found
         .advice("check cable, plug and firmware")
         .change(energy_saving_off(nic)))
@@ -468,6 +488,7 @@ fn lnk_05(nic: &Nic<'_>) -> Ruling {
     if let Ok(found) = logged_flaps(nic) {
         return Ok(found);
     }
+
     let changes = nic.host.growth(&nic.key("link.carrier_changes"))?;
     if changes.total {
         let uptime = nic.host.number("uptime_seconds")?;
@@ -481,6 +502,7 @@ fn lnk_05(nic: &Nic<'_>) -> Ruling {
     } else {
         changes.or_clear("changes of the carrier")?;
     }
+
     Ok(matched()
         .grew(&changes)
         .advice("check cable, plug and firmware first")
@@ -492,6 +514,7 @@ fn lnk_06(nic: &Nic<'_>) -> Ruling {
     nic.supports("link.fec", "the link has no forward error correction")?;
     let lost = nic.host.growth(&nic.key("link.fec.uncorrectable"))?;
     lost.or_clear("uncorrectable blocks")?;
+
     Ok(matched().grew(&lost).advice(format!(
         "check the module and the cable; then another code: ethtool --set-fec {} encoding rs",
         nic.word()
@@ -503,6 +526,7 @@ fn lnk_07(nic: &Nic<'_>) -> Ruling {
     nic.supports("link.eee", "the driver has no energy saving")?;
     let active = nic.flag("link.eee.active")?;
     require(active.value, || "not active".to_owned())?;
+
     let latency = nic.host.flag("complaint.latency").suspect(|| {
         "energy saving is active; it matters when latency is the complaint".to_owned()
     })?;
@@ -526,6 +550,7 @@ fn lnk_08(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let up = nic.flag("link.up")?;
     require(!up.value, || "the link is up".to_owned())?;
+
     let is_route = nic
         .host
         .text("route.peer.dev")
@@ -534,6 +559,7 @@ fn lnk_08(nic: &Nic<'_>) -> Ruling {
     if !is_route && is_spare(nic) {
         return unknown(nic.key("link"), "no carrier");
     }
+
     Ok(matched().because(up.key, "off", "on").advice(format!(
         "check cable, transceiver and the partner's port; `ip link set dev {} up` if it is \
          switched off",
@@ -552,6 +578,7 @@ fn is_spare(nic: &Nic<'_>) -> bool {
         period: None,
         other: None,
     });
+
     nic.host.nics().any(|other| is_up(&other))
         || other_host.is_some_and(|host| host.nics().any(|nic| is_up(&nic)))
 }
@@ -578,12 +605,14 @@ fn lnk_09(nic: &Nic<'_>) -> Ruling {
             "below 30 %",
         );
     }
+
     if let Some((rate, goodput)) = air_rate(nic) {
         is_slow |= goodput.value >= AIR_FULL * rate.value * 1e6;
         found = found
             .read(&rate, "TCP gets about half of it")
             .read(&goodput, "in the test");
     }
+
     require(is_slow, || format!("a signal of {} dBm", signal.value))?;
     Ok(found.advice("move closer to the access point, use another channel or band, or a cable"))
 }

@@ -143,6 +143,7 @@ fn tool_01(run: &Run<'_>) -> Ruling {
     })?;
     let streams = run.number("streams")?;
     require(streams.value > 1.0, || "one stream".to_owned())?;
+
     let version = run.text("version")?;
     let Some(number) = version_number(version.value) else {
         return unknown(version.key, "no version number");
@@ -150,6 +151,7 @@ fn tool_01(run: &Run<'_>) -> Ruling {
     require(number < FIRST_THREADED, || {
         format!("iperf3 {} has a thread per stream", version.value)
     })?;
+
     let matched = matched()
         .read_text(&version, "before 3.16: one thread for all streams")
         .read(&streams, "more than one stream")
@@ -160,6 +162,7 @@ fn tool_01(run: &Run<'_>) -> Ruling {
         })?;
         return Ok(matched.read(&cpu, "at least 0.9 of a CPU"));
     }
+
     match faster_tool(run)? {
         Some((key, rate)) => Ok(matched.because(
             key,
@@ -191,6 +194,7 @@ fn tool_08(run: &Run<'_>) -> Ruling {
     require(!version.value.contains("linerate"), || {
         "the server is linerate".to_owned()
     })?;
+
     let Some(number) = version_number(version.value) else {
         return unknown(version.key, "no version number");
     };
@@ -222,6 +226,7 @@ fn faster_tool(run: &Run<'_>) -> Result<Option<(String, f64)>, crate::rule::NoMa
     let faster = others
         .filter_map(|other| other.goodput_bps().ok())
         .find(|rate| rate.value > 1.3 * ours.value);
+
     Ok(faster.map(|rate| (rate.key, rate.value)))
 }
 
@@ -240,6 +245,7 @@ fn tool_02(host: &Host<'_>) -> Ruling {
     require(rate < 0.9 * best_rate, || {
         "throughput does not fall with more streams".to_owned()
     })?;
+
     Ok(matched()
         .because(
             format!("rate with {best_streams:.0} streams"),
@@ -265,6 +271,7 @@ fn sweep(host: &Host<'_>) -> Vec<(f64, f64)> {
         })
         .collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
+
     points
 }
 
@@ -281,6 +288,7 @@ fn tool_03(run: &Run<'_>) -> Ruling {
         unpinned(run).map_or(Err(stop), |why| inapplicable(Inapplicable::Test, why))
     })?;
     let confined = cpu_list(server.value);
+
     // A client that was not pinned may run everywhere, also where the server is.
     let client = run.text("client_cpus");
     let elsewhere = client
@@ -289,6 +297,7 @@ fn tool_03(run: &Run<'_>) -> Ruling {
     require(!elsewhere, || {
         format!("server on CPUs {}, the client on others", server.value)
     })?;
+
     let client = match client {
         Ok(client) => client,
         Err(stop) => return unpinned(run).map_or(Err(stop), |_| crowded(run, &server, &confined)),
@@ -323,6 +332,7 @@ fn crowded(run: &Run<'_>, server: &Reading<&str>, confined: &[u32]) -> Ruling {
             server.value, streams.value
         )
     })?;
+
     Ok(matched()
         .read_text(server, "enough CPUs for every stream")
         .read(&streams, "streams")
@@ -337,6 +347,7 @@ fn tool_04(run: &Run<'_>) -> Ruling {
             "`linerate test` states the confidence of each load",
         );
     }
+
     let seconds = run.number("seconds")?;
     if seconds.value < 5.0 {
         return Ok(matched()
@@ -349,11 +360,13 @@ fn tool_04(run: &Run<'_>) -> Ruling {
     {
         return clear("the first seconds are left out");
     }
+
     let first = run.number("first_second_bps")?;
     let rest = run.number("later_median_bps")?;
     require(first.value < 0.8 * rest.value, || {
         "the first second is as fast as the others".to_owned()
     })?;
+
     Ok(matched()
         .read(&first, "at least 0.8 of the median of the other seconds")
         .read(&rest, "median of the other seconds")
@@ -368,6 +381,7 @@ fn tool_05(run: &Run<'_>) -> Ruling {
     {
         return clear("the run came to its end, and both sides have totals");
     }
+
     let is_stalled = run
         .number("stalled_share")
         .is_ok_and(|share| share.value > 0.0);
@@ -378,6 +392,7 @@ fn tool_05(run: &Run<'_>) -> Ruling {
     {
         return clear("nothing arrived: the test stalled and came to its end");
     }
+
     let advice = "let the test run to its end, or use the intervals of the other side";
     let received = match run.number("received_bytes") {
         Err(_) if run.part().is_none() && run.is("interrupted") => {
@@ -391,6 +406,7 @@ fn tool_05(run: &Run<'_>) -> Ruling {
     require(received.value == 0.0, || {
         "both sides have totals".to_owned()
     })?;
+
     let sent = run.number("sent_bytes")?;
     require(sent.value > 0.0, || "nothing was sent".to_owned())?;
     Ok(matched()
@@ -407,11 +423,13 @@ fn tool_06(run: &Run<'_>) -> Ruling {
     {
         return clear("a target rate was given");
     }
+
     let rate = run.goodput_bps()?;
     let default = 1.05e6;
     require((rate.value - default).abs() <= 0.05 * default, || {
         "not at the default rate".to_owned()
     })?;
+
     Ok(matched()
         .read(&rate, "within 5 % of 1.05 Mbit/s, the default")
         .advice("give a target rate: -b 1G, or -b 0 for as fast as possible"))
@@ -423,6 +441,7 @@ fn tool_07(run: &Run<'_>) -> Ruling {
     require(size.value < 1448.0, || {
         format!("writes of {} bytes", size.value)
     })?;
+
     let cpu = run.number("sender_thread_cpu").suspect(|| {
         format!(
             "writes of {} bytes: the rate of system calls may be the limit",
@@ -451,6 +470,7 @@ fn meta_01(nic: &Nic<'_>) -> Ruling {
             None => clear("no counter went backwards"),
         };
     }
+
     nic.text("drv.name")?;
     let counters = nic.host.snapshot.counters_under(&prefix);
     let narrow = counters.filter(|(_, counter)| counter.width.is_some() && counter.v > 0);
@@ -464,6 +484,7 @@ fn meta_01(nic: &Nic<'_>) -> Ruling {
         };
     };
     let bits = counter.width.unwrap_or(64);
+
     Ok(matched()
         .because(
             format!("{prefix}{name}"),
@@ -481,6 +502,7 @@ fn meta_03(run: &Run<'_>) -> Ruling {
         return unknown("nic.*.link.speed_mbps", run.host.reason("nic"));
     };
     nic.wired()?;
+
     let (speed, rate) = (nic.number("link.speed_mbps")?, run.goodput_bps()?);
     let is_contradicted = nic.host.snapshot.quality(&speed.key) == Some(Quality::Contradicted);
     require(is_contradicted, || {
@@ -490,6 +512,7 @@ fn meta_03(run: &Run<'_>) -> Ruling {
             speed.value
         )
     })?;
+
     Ok(matched()
         .because(
             rate.key,
@@ -510,6 +533,7 @@ fn meta_02(host: &Host<'_>) -> Ruling {
     })?;
     let idle = host.number("ovs.pmd.idle_min")?;
     require(idle.value >= 99.9, || "the CPUs were not idle".to_owned())?;
+
     Ok(matched()
         .read(&kpps, "above 0 on at least one CPU")
         .read(&idle, "below 99.9 % on at least one CPU")

@@ -173,6 +173,7 @@ fn path_01(run: &Run<'_>) -> Ruling {
     require(later.value <= 0.7 * first.value, || {
         "the rate does not step down".to_owned()
     })?;
+
     let spread = run.number("later_spread")?;
     require(spread.value < 0.03, || {
         "the later rate is not steady".to_owned()
@@ -203,6 +204,7 @@ fn path_01(run: &Run<'_>) -> Ruling {
 fn without_queue(run: &Run<'_>, rate_bps: f64) -> Ruling {
     const INFLATION_MAX: f64 = 1.3;
     const LOSSY_MIN: f64 = 0.9;
+
     let inflation = run.number("rtt_inflation");
     if run.part().is_some() || inflation.is_ok() {
         let inflation = inflation?;
@@ -221,6 +223,7 @@ fn without_queue(run: &Run<'_>, rate_bps: f64) -> Ruling {
     require(in_flight_us < QUEUE_RTT_MIN_US, || {
         format!("{:.0} ms in flight: a queue", in_flight_us / 1e3)
     })?;
+
     Ok(matched()
         .read(&lossy, "below 0.9: seconds with loss, of all")
         .read(&window, "a queue would hold more than 5 ms"))
@@ -232,6 +235,7 @@ fn path_02(run: &Run<'_>) -> Ruling {
         format!("the round trip grows {:.1} times", grown.times)
     })?;
     let rtt = grown.loaded?;
+
     // On a path of microseconds the scheduler alone triples the round trip.
     require(rtt.value >= QUEUE_RTT_MIN_US, || {
         format!("a round trip of {:.0} us under load", rtt.value)
@@ -242,6 +246,7 @@ fn path_02(run: &Run<'_>) -> Ruling {
             "most of the queue is in the sending host (LAT-01)".to_owned()
         })?;
     }
+
     Ok(matched()
         .read(&grown.read, growth_text(&grown.read, grown.times))
         .read(&rtt, "microseconds under load")
@@ -274,13 +279,16 @@ pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
     require(!run.reaches_its_target(), || {
         "the target rate is reached".to_owned()
     })?;
+
     let rate = run.goodput_bps()?;
     let spread = run.number("end_spread")?;
     require(spread.value <= STEADY_MAX, || {
         format!("the rate varies by {:.0} %", spread.value * 100.0)
     })?;
+
     let rise = rise_with_load(run)?;
     require_time_left(scope, run)?;
+
     for host in &scope.hosts {
         let there = run.at(*host);
         let Some(nic) = there.nic() else {
@@ -293,6 +301,7 @@ pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
             "a shaper of these hosts sets the rate (QD-01)".to_owned()
         })?;
     }
+
     require(line_rate(run).is_err(), || {
         "the link is full (TOP-01)".to_owned()
     })?;
@@ -304,6 +313,7 @@ pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
         )
         .read(&spread, "at most 0.1: a steady rate")
         .because_all(rise.evidence);
+
     let watched = scope.hosts.len() > 1;
     Ok(if watched {
         matched
@@ -322,11 +332,13 @@ fn rise_with_load(run: &Run<'_>) -> Ruling {
     const RTT_MIN_US: f64 = 2_000.0;
     const RTT_MIN: f64 = 0.1;
     const LOSS_MIN: f64 = 1e-3;
+
     let pair =
         |idle: &str, loaded: &str| Ok::<_, NoMatch>((run.number(idle)?, run.number(loaded)?));
     let rtt = pair("rtt_idle_us", "rtt_loaded_us");
     let lost = pair("probe_loss_idle_share", "probe_loss_share");
     let mut rise = matched();
+
     if let Ok((idle, loaded)) = &rtt
         && loaded.value - idle.value >= RTT_MIN_US.max(RTT_MIN * idle.value)
     {
@@ -334,17 +346,21 @@ fn rise_with_load(run: &Run<'_>) -> Ruling {
             .read(idle, "without load")
             .read(loaded, "within 2 ms and a tenth of that without load");
     }
+
     if let Ok((idle, loaded)) = &lost
         && loaded.value >= idle.value + LOSS_MIN
     {
         rise = rise.read(loaded, format!("{} without load", idle.value));
     }
+
     if let Some(loss) = run.loss() {
         rise = rise.read(&loss, "below 0.001");
     }
+
     if !rise.evidence.is_empty() {
         return Ok(rise);
     }
+
     rtt?;
     lost?;
     run.number("retransmit_share")?;
@@ -355,6 +371,7 @@ fn rise_with_load(run: &Run<'_>) -> Ruling {
 fn require_time_left(scope: &Scope<'_>, run: &Run<'_>) -> Result<(), NoMatch> {
     const FULL: f64 = 0.9;
     const SOFTIRQ_FULL: f64 = 0.85;
+
     for end in ["sender", "receiver"] {
         let thread = run.number(&format!("{end}_thread_cpu"));
         let cpu = thread.or_else(|_| run.number(&format!("{end}_process_cpu")))?;
@@ -362,6 +379,7 @@ fn require_time_left(scope: &Scope<'_>, run: &Run<'_>) -> Result<(), NoMatch> {
             format!("the {end} uses {:.0} % of a CPU", cpu.value * 100.0)
         })?;
     }
+
     for host in &scope.hosts {
         let softirq = host
             .cpu_loads()?
@@ -372,6 +390,7 @@ fn require_time_left(scope: &Scope<'_>, run: &Run<'_>) -> Result<(), NoMatch> {
             format!("a CPU of {} is full of interrupt work", host.name())
         })?;
     }
+
     Ok(())
 }
 
@@ -385,6 +404,7 @@ fn path_10(run: &Run<'_>) -> Ruling {
         format!("{:.1} Mbit/s", rate.value / 1e6),
         "received",
     );
+
     for (fact, meaning) in [
         ("min_rtt_us", "lowest round trip, microseconds"),
         ("rtt_us", "round trip under load, microseconds"),
@@ -397,11 +417,13 @@ fn path_10(run: &Run<'_>) -> Ruling {
             matched = matched.read(&reading, meaning);
         }
     }
+
     matched = matched.read(&busy, "data was outstanding for this part of the time");
     let loss = run.loss();
     let is_steady = run
         .number("later_spread")
         .is_ok_and(|spread| spread.value <= 0.1);
+
     Ok(match (run.queue(), loss, is_steady) {
         (Some(grown), ..) => matched
             .read(
@@ -452,6 +474,7 @@ fn unexplained(run: &Run<'_>) -> String {
         });
     let known: Vec<String> = [queue, loss].into_iter().flatten().collect();
     let measure = "measure other hosts over the same path to narrow it down";
+
     if known.is_empty() {
         measure.to_owned()
     } else {
@@ -465,10 +488,12 @@ fn path_11(run: &Run<'_>) -> Ruling {
     require(run.datagram_loss().is_some(), || {
         format!("{:.2} % of the datagrams were lost", share.value * 100.0)
     })?;
+
     let mut matched = matched().read(&share, "below 0.1 %");
     if let Ok(rate) = run.goodput_bps() {
         matched = matched.read(&rate, "received");
     }
+
     let network = match (run.number("lost_in_network"), run.number("lost_packets")) {
         (Ok(network), _) => network,
         // What a report says of its test has no places.
@@ -492,11 +517,13 @@ fn path_11(run: &Run<'_>) -> Ruling {
         })?;
         matched = matched.read(&lost, "a counter of a host: fewer than between the hosts");
     }
+
     if run.number("lost_in_socket").is_err() {
         let counters = "run the test against `linerate serve --facts all`, or compare `nstat -az \
                         UdpRcvbufErrors` on the receiver";
         return Ok(matched.cap(Confidence::Low).advice(counters));
     }
+
     Ok(matched.advice(format!(
         "measure with -b {}: without loss, a hop, shaper or policer on the way is slower than the \
          rate that was sent; with the same loss, look for errors hop by hop",
@@ -530,6 +557,7 @@ fn fw_01(host: &Host<'_>) -> Ruling {
     dropped.in_period("totals", |packets| {
         format!("{packets} packets since the rules were loaded")
     })?;
+
     let matched = matched().grew(&dropped);
     Ok(match host.text("firewall.rule.drops") {
         Ok(rule)
@@ -572,6 +600,7 @@ fn path_03(host: &Host<'_>) -> Ruling {
         (one.value / 1e6 - member.value).abs() < 0.1 * member.value,
         || "one flow is not at a member's speed".to_owned(),
     )?;
+
     Ok(matched()
         .read(&one, format!("about one member ({} Mbit/s)", member.value))
         .read(&many, "more than 1.3 times as fast")
@@ -585,6 +614,7 @@ fn path_12(run: &Run<'_>) -> Ruling {
     if !run.host.nics().any(|nic| nic.text("bond.mode").is_ok()) {
         return unknown("nic.*.bond.mode", run.host.reason("nic"));
     }
+
     let Some(nic) = run.nic() else {
         return unknown(
             "route.peer.dev",
@@ -598,8 +628,10 @@ fn path_12(run: &Run<'_>) -> Ruling {
     require(!POLICIES_BY_PORT.contains(&policy.value), || {
         format!("{} spreads streams", policy.value)
     })?;
+
     let streams = run.number("streams")?;
     require(streams.value > 1.0, || "one stream".to_owned())?;
+
     let is_member = |other: &Nic<'_>| {
         other
             .text("net.master")
@@ -625,6 +657,7 @@ fn path_12(run: &Run<'_>) -> Ruling {
             )
         },
     )?;
+
     Ok(matched()
         .because(
             rate.key,
@@ -656,9 +689,11 @@ fn path_13(host: &Host<'_>) -> Ruling {
     require(lost.value >= PROBE_LOSS_MIN, || {
         format!("{:.1} % of the probes lost", lost.value * 100.0)
     })?;
+
     if lost.value >= 1.0 {
         return clear("no probe was answered: a filter, or no path at all");
     }
+
     let sent = host
         .number(&format!("path.hop.{hops}.sent"))
         .or_else(|_| host.number("path.ping_sent"))?;
@@ -675,6 +710,7 @@ fn path_13(host: &Host<'_>) -> Ruling {
         .last()
         .filter(|_| last.is_some());
     let address = first.and_then(|hop| host.text(&format!("path.hop.{hop}.address")).ok());
+
     Ok(match (first, address) {
         (Some(hop), Some(address)) => found
             .read_text(
@@ -695,6 +731,7 @@ fn path_06(run: &Run<'_>) -> Ruling {
     require(run.spurious().is_none(), || {
         "the retransmitted segments were late, not lost".to_owned()
     })?;
+
     // A queue that overflows loses segments while the round trip is at its longest: that is the
     // rate of a hop, not an error.
     let grown = run.inflation();
@@ -706,6 +743,7 @@ fn path_06(run: &Run<'_>) -> Ruling {
             )
         })?;
     }
+
     require(
         !run.number("end_spread")
             .is_ok_and(|spread| spread.value <= STEADY_MAX),
@@ -716,6 +754,7 @@ fn path_06(run: &Run<'_>) -> Ruling {
         0.0 => "no segment was retransmitted".to_owned(),
         share => format!("{share:.1e} of the segments were retransmitted"),
     })?;
+
     let (rtt, mss) = (run.number("rtt_us")?, run.number("mss_bytes")?);
     let goodput = run.goodput_bps()?;
     let streams = run.number("streams")?;
@@ -730,6 +769,7 @@ fn path_06(run: &Run<'_>) -> Ruling {
             )
         },
     )?;
+
     for nic in run.host.nics().filter(|nic| nic.wired().is_ok()) {
         if let Ok(drops) = nic.growth(crate::classes::Class::RxRingFull) {
             require(drops.value == 0 || drops.total, || {
@@ -737,6 +777,7 @@ fn path_06(run: &Run<'_>) -> Ruling {
             })?;
         }
     }
+
     let mut found = matched()
         .read(&loss, "at most 1e-5")
         .read(&rtt, "round trip, microseconds")
@@ -758,12 +799,14 @@ fn path_07(run: &Run<'_>) -> Ruling {
     })?;
     let seen = run.number("reordered_segments")?;
     require(seen.value > 0.0, || "none seen".to_owned())?;
+
     let distance = run.number("reordering")?;
     require(distance.value > 3.0, || {
         format!("over {} packets at most", distance.value)
     })?;
     run.number("dsack_segments")?;
     run.number("retransmits")?;
+
     let Some((undone, repeated)) = run.spurious() else {
         return clear("few segments were retransmitted, or most of them were lost");
     };
@@ -793,6 +836,7 @@ fn path_14(run: &Run<'_>) -> Ruling {
             "tests of this program are judged by what both of their ends saw",
         );
     }
+
     require(!run.is("same_host"), || {
         "both ends run on this host".to_owned()
     })?;
@@ -800,6 +844,7 @@ fn path_14(run: &Run<'_>) -> Ruling {
         "the target rate is reached".to_owned()
     })?;
     let rate = run.goodput_bps()?;
+
     let Some(nic) = run.nic() else {
         return unknown(
             "route.peer.dev",
@@ -807,6 +852,7 @@ fn path_14(run: &Run<'_>) -> Ruling {
         );
     };
     let link = nic.speed_mbps()?;
+
     // The rate of a full link lies between the ceilings with and without time stamps.
     let is_of = |speed: &f64| {
         let with = tcp_ceiling(speed * 1e6, nic.mtu());
@@ -824,6 +870,7 @@ fn path_14(run: &Run<'_>) -> Ruling {
             rate.value / 1e6
         ));
     };
+
     let spread = run.number("later_spread")?;
     require(spread.value <= FULL_SPREAD_MAX, || {
         format!("the rate varies by {:.0} %", spread.value * 100.0)
@@ -873,6 +920,7 @@ fn path_15(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
             );
             return vec![(host.name().to_owned(), missing)];
         }
+
         ways.iter()
             .map(|way| (way.slow.subject(), one_direction(way)))
             .collect()
@@ -891,6 +939,7 @@ fn slower_way<'a>(run: &Run<'a>) -> Option<SlowerWay<'a>> {
             .iter()
             .all(|fact| run.host.value(&run.key(fact)) == run.host.value(&other.key(fact)))
     };
+
     let reverse = run.flag("reverse").ok().filter(|_| is_report(run))?;
     let is_other_way = |other: &Run<'_>| {
         other
@@ -916,6 +965,7 @@ fn slower_way<'a>(run: &Run<'a>) -> Option<SlowerWay<'a>> {
 fn one_direction(SlowerWay { slow, rate, other }: &SlowerWay<'_>) -> Ruling {
     const SLOWER: f64 = 0.5;
     const LOSS_MIN: f64 = 1e-3;
+
     require(rate.value < SLOWER * other.value, || {
         format!(
             "{:.0} Mbit/s, {:.0} in the other direction",
@@ -964,6 +1014,7 @@ fn path_08(host: &Host<'_>) -> Ruling {
         .iter()
         .all(|fact| host.value(&first.key(fact)) == host.value(&second.key(fact)));
     require(comparable, || "the runs are not alike otherwise".to_owned())?;
+
     let (low, high) = (
         forward.value.min(reverse.value),
         forward.value.max(reverse.value),
@@ -975,6 +1026,7 @@ fn path_08(host: &Host<'_>) -> Ruling {
             reverse.value / 1e6
         ));
     }
+
     Ok(matched()
         .read(&forward, "within 10 % of the other direction")
         .read(&reverse, "within 10 % of the other direction"))

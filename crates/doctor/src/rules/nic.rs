@@ -86,6 +86,7 @@ fn nic_01(nic: &Nic<'_>) -> Ruling {
     require(cur.value < max.value, || {
         format!("the ring cannot grow ({} of {})", cur.value, max.value)
     })?;
+
     let drops = nic.growth(Class::RxRingFull)?;
     drops.or_clear("overflows of the receive ring")?;
     Ok(matched()
@@ -113,6 +114,7 @@ fn nic_02(nic: &Nic<'_>) -> Ruling {
     require(cur.value >= max.value, || {
         format!("the ring can grow ({} of {})", cur.value, max.value)
     })?;
+
     let drops = nic.growth(Class::RxRingFull)?;
     drops.or_clear("overflows of the receive ring")?;
     let speed = nic
@@ -122,6 +124,7 @@ fn nic_02(nic: &Nic<'_>) -> Ruling {
         .grew(&drops)
         .read(&cur, "the maximum, so it cannot grow")
         .read(&max, "the maximum of the device");
+
     if let Ok(speed) = speed {
         let bridged = ring_time_us(cur.value, nic.mtu(), speed.value * 1e6) / 1000.0;
         matched = matched
@@ -135,6 +138,7 @@ fn nic_02(nic: &Nic<'_>) -> Ruling {
             )
             .advice(pace_command("SENDER_DEVICE", speed.value));
     }
+
     Ok(matched
         .advice(
             "shape or pace the sender (run the command there), enable pause frames on the path \
@@ -169,12 +173,14 @@ fn nic_04(nic: &Nic<'_>) -> Ruling {
             .severity(Severity::Blocker)
             .advice("update driver and firmware; check the cable"));
     }
+
     let stalls = nic
         .growth(Class::TxStall)
         .or_else(|_| nic.growth(Class::TxTimeout))?;
     stalls.or_clear("stalls of a transmit queue")?;
     let rate = stalls.rate("transmit stalls")?;
     require(rate > 100.0, || format!("{rate:.0} stalls per second"))?;
+
     let busiest = nic.host.busiest_cpu()?;
     require(busiest < 0.9, || {
         "the queue fills because the CPU is busy".to_owned()
@@ -183,6 +189,7 @@ fn nic_04(nic: &Nic<'_>) -> Ruling {
         matched()
             .grew(&stalls)
             .because("rate of stalls", format!("{rate:.0}/s"), "at most 100/s");
+
     Ok(
         match (nic.number("ring.tx.cur"), nic.number("ring.tx.max")) {
             (Ok(cur), Ok(max)) if cur.value < max.value => matched
@@ -205,6 +212,7 @@ fn nic_05(nic: &Nic<'_>) -> Ruling {
     require(rest > explained.saturating_mul(10).max(1), || {
         "overflow and damage explain the errors".to_owned()
     })?;
+
     Ok(matched()
         .grew(&errors)
         .because(

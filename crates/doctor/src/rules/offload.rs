@@ -78,11 +78,13 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
             switch("on").zip(switch("off")),
         )
     };
+
     let has = |fact: &str| nic.host.runs().any(|run| run.number(fact).is_ok());
     require(
         has("sender_thread_cpu") || !has("receiver_thread_cpu"),
         || "this host only receives".to_owned(),
     )?;
+
     let thread = match thread_or_cpu_load(&nic.host, "sender_thread_cpu") {
         Ok(thread) => thread,
         // All of them are seldom off without a reason, and a text of a slow test seldom has the
@@ -107,6 +109,7 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
         .ok()
         .filter(|_| thread >= SENDER_ACTIVE);
     let busy = cpu.map_or(thread, |cpu| cpu.max(thread));
+
     // Samples of the test can show what its mean does not.
     let is_limit = nic
         .host
@@ -171,6 +174,7 @@ fn few_segments(nic: &Nic<'_>) -> Result<(Match, Option<Change>), NoMatch> {
     require(segments.value < SEGMENTS_FEW.min(most), || {
         format!("{} segments", segments.value)
     })?;
+
     let limit = |segments: f64| {
         command(
             "ip link set dev {} gso_max_segs {}",
@@ -197,18 +201,22 @@ fn off_02(nic: &Nic<'_>) -> Ruling {
     require(!is_fixed, || {
         "fixed off: it cannot be switched on here".to_owned()
     })?;
+
     let forwards = nic.host.forwards()?;
     require(!forwards, || "this host forwards".to_owned())?;
+
     if nic.host.period.is_some() {
         let (received, sent) = (nic.bytes("rx")?, nic.bytes("tx")?);
         require(received > sent, || "this end mostly sends".to_owned())?;
         arrive_one_by_one(nic, received)?;
     }
+
     let busy = thread_or_cpu_load(&nic.host, "receiver_thread_cpu")
         .suspect(|| "GRO is off; it matters when the receiver's CPU is busy".to_owned())?;
     require(busy >= 0.7, || {
         format!("the receiver is {:.0} % busy", busy * 100.0)
     })?;
+
     let matched = matched()
         .because(gro.key, "off", "on")
         .because(
@@ -237,6 +245,7 @@ fn arrive_one_by_one(nic: &Nic<'_>, received_bytes: f64) -> Result<(), NoMatch> 
         .unwrap_or_default();
     let mtu = nic.number("net.mtu").map_or(f64::INFINITY, |mtu| mtu.value);
     let mean_bytes = received_bytes / packets.max(1.0);
+
     require(packets < 1.0 || mean_bytes <= JOINED_MTUS * mtu, || {
         format!(
             "received packets are joined already: {mean_bytes:.0} bytes on average, the MTU is \
@@ -251,12 +260,14 @@ const JOINED_MTUS: f64 = 2.0;
 fn off_03(nic: &Nic<'_>) -> Ruling {
     let lro = nic.feature("large-receive-offload")?;
     require(lro.value, || "LRO is off".to_owned())?;
+
     if !nic
         .text("net.master_kind")
         .is_ok_and(|kind| kind.value == "bridge")
     {
         forwarding(nic)?;
     }
+
     Ok(matched()
         .because(lro.key, "on", "off where packets are forwarded")
         .fix_of_tokens(feature(nic, "lro", ["off", "on"]))

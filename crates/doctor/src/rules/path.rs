@@ -102,6 +102,7 @@ fn addr_01(nic: &Nic<'_>) -> Ruling {
         "no address failed duplicate address detection".to_owned()
     })?;
     let address = duplicates.value.split(' ').next().unwrap_or_default();
+
     Ok(matched()
         .read_text(
             &duplicates,
@@ -118,11 +119,13 @@ fn addr_02(host: &Host<'_>) -> Ruling {
         "the next hop kept its MAC address".to_owned()
     })?;
     let mut matched = matched().read(&changes, "0");
+
     for fact in ["route.peer.lladdr", "route.peer.lladdr_former"] {
         if let Ok(address) = host.text(fact) {
             matched = matched.read_text(&address, "one of the MAC addresses");
         }
     }
+
     // A router that fails over moves its address once, and no connection through it is reset.
     let is_failover = changes.value < 2.0 && !host.runs().any(|run| run.is("interrupted"));
     let matched = if is_failover {
@@ -142,6 +145,7 @@ fn path_04(host: &Host<'_>) -> Ruling {
     require(route.value != wanted.value, || {
         format!("the route to the peer uses {}", route.value)
     })?;
+
     Ok(matched()
         .read_text(
             &route,
@@ -161,6 +165,7 @@ fn mtu_01(nic: &Nic<'_>) -> Ruling {
         .host
         .text("route.peer.dev")
         .is_ok_and(|dev| dev.value == nic.name);
+
     let route = nic
         .host
         .number("route.peer.mtu")
@@ -188,6 +193,7 @@ fn mtu_01(nic: &Nic<'_>) -> Ruling {
             return Ok(common_mtu(nic, matched, mtu.value));
         }
     }
+
     let peer = nic.peer_number("net.mtu").suspect(|| {
         if mtu.value < 1500.0 {
             format!(
@@ -232,12 +238,15 @@ fn mtu_02(host: &Host<'_>) -> Ruling {
     let small = host.flag("path.small_passes")?;
     let large = host.flag("path.large_passes")?;
     require(!large.value, || "full-size packets pass".to_owned())?;
+
     if !small.value {
         return clear("no packet of any size passes");
     }
+
     let reported = host.flag("path.told_mtu")?;
     require(!reported.value, || "ICMP reports the path MTU".to_owned())?;
     let mut found = matched();
+
     for (fact, meaning) in [
         ("path.passed_bytes", "the largest that passed"),
         ("path.failed_bytes", "must pass as well"),
@@ -246,6 +255,7 @@ fn mtu_02(host: &Host<'_>) -> Ruling {
             found = found.read(&size, meaning);
         }
     }
+
     found = found
         .because(small.key, "on", "small packets pass")
         .because(
@@ -268,11 +278,13 @@ fn mtu_02(host: &Host<'_>) -> Ruling {
             found = found.read(&mtu, meaning);
         }
     }
+
     if let Some(change) = smaller_mtu(host) {
         found = found
             .change(Some(change))
             .advice("or give every hop the larger MTU");
     }
+
     Ok(found
         .raise(host, "net.ipv4.tcp_mtu_probing", 1.0)
         .advice(
@@ -286,6 +298,7 @@ fn mtu_02(host: &Host<'_>) -> Ruling {
 fn clamp(host: &Host<'_>) -> String {
     /// IPv4 and TCP without options.
     const HEADERS_BYTES: f64 = 40.0;
+
     let passes = ["path.forward_mtu", "path.reverse_mtu"]
         .into_iter()
         .filter_map(|fact| host.number(fact).ok());
@@ -294,6 +307,7 @@ fn clamp(host: &Host<'_>) -> String {
         || "rt mtu".to_owned(),
         |mtu| format!("{}", mtu - HEADERS_BYTES),
     );
+
     format!(
         "or clamp the MSS on a router of the path: nft add rule ip TABLE FORWARD tcp flags syn tcp \
          option maxseg size set {size}"
@@ -314,6 +328,7 @@ fn smaller_mtu(host: &Host<'_>) -> Option<Change> {
     };
     let mut nics = host.nics().filter(has_failed_size);
     let nic = nics.next().filter(|_| nics.next().is_none())?;
+
     set_mtu(nic.name, passed.value).zip(set_mtu(nic.name, failed.value))
 }
 
@@ -366,6 +381,7 @@ fn larger_than_below(nic: &Nic<'_>, (kind, overhead): (&str, f64)) -> Ruling {
     require(mtu.value > most, || {
         format!("an MTU of {} over a NIC with {}", mtu.value, largest.value)
     })?;
+
     let change = |wanted: f64| set_mtu(nic.name, wanted).zip(set_mtu(nic.name, mtu.value));
     let named = |name: &str, mtu: &Reading<f64>| format!("{name}: {}", mtu.key);
     let found = matched()
@@ -375,6 +391,7 @@ fn larger_than_below(nic: &Nic<'_>, (kind, overhead): (&str, f64)) -> Ruling {
             largest.value,
             "MTU of the NIC below",
         );
+
     Ok(if overhead == 0.0 {
         let advice = "give the bridge and its containers the MTU of the NIC, for Docker with \
                       \"mtu\" in daemon.json";
@@ -406,6 +423,7 @@ fn mtu_04(run: &Run<'_>) -> Ruling {
     if stalled.value < STALLED_MIN {
         return inapplicable(Inapplicable::Test, "the test does not stall");
     }
+
     let window = run.number("cwnd_min_bytes")?;
     require(window.value <= ONE_SEGMENT_BYTES, || {
         format!("the window is {} bytes at least", window.value)
@@ -420,6 +438,7 @@ fn mtu_04(run: &Run<'_>) -> Ruling {
         .find_map(|nic| Some((larger_than_below(&nic, tunnel(&nic)?).ok()?, nic)));
     let mtu = run.nic().map_or(1500.0, |nic| nic.mtu());
     let peer = run.remote().unwrap_or("HOST");
+
     let found = match tunnel {
         Some((tunnel, nic)) => found.because_all(tunnel.evidence).advice(format!(
             "{} has a larger MTU than the NIC below it can carry (MTU-03)",
@@ -453,6 +472,7 @@ fn path_05(host: &Host<'_>) -> Ruling {
     require(low < 0.8 * high, || {
         "both families are equally fast".to_owned()
     })?;
+
     Ok(matched()
         .read(&v4, "within 20 % of the other family")
         .read(&v6, "within 20 % of the other family")

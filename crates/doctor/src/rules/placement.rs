@@ -38,6 +38,7 @@ fn cpu_10(host: &Host<'_>) -> Ruling {
             load.busy * 100.0
         )
     })?;
+
     let rival = rival(host)?;
     let is_same = rival.cpu == cpu;
     require(is_same || share(host, "core", [cpu, rival.cpu]), || {
@@ -46,6 +47,7 @@ fn cpu_10(host: &Host<'_>) -> Ruling {
             rival.name, rival.cpu
         )
     })?;
+
     let idle = idle_cpu(host, [cpu, rival.cpu])?;
     let is_bound = |run: Run<'_>| {
         run.text("client_cpus")
@@ -54,6 +56,7 @@ fn cpu_10(host: &Host<'_>) -> Ruling {
     };
     let is_lasting = other_end(host).is_none() || host.runs().any(is_bound);
     let idle_percent = (1.0 - idle.busy) * 100.0;
+
     Ok(matched()
         .severity(if is_same && is_lasting {
             Severity::Medium
@@ -116,6 +119,7 @@ fn rival(host: &Host<'_>) -> Result<Rival, NoMatch> {
             part,
         });
     }
+
     let Some(nic) = host.runs().find_map(|run| run.nic()) else {
         return unknown(
             "route.peer.dev",
@@ -131,6 +135,7 @@ fn rival(host: &Host<'_>) -> Result<Rival, NoMatch> {
     require(!follows, || {
         "receive flow steering (RFS) moves soft interrupts to the CPU of the workers".to_owned()
     })?;
+
     let (cpu, part) = mostly(&softirq_shares(host)?, "soft interrupts")?;
     let load = host.cpu_load(cpu)?;
     require(load.softirq >= SOFTIRQ_MIN, || {
@@ -139,6 +144,7 @@ fn rival(host: &Host<'_>) -> Result<Rival, NoMatch> {
             percent(load.softirq)
         )
     })?;
+
     Ok(Rival {
         name: "soft interrupts",
         cpu,
@@ -161,6 +167,7 @@ fn idle_cpu(host: &Host<'_>, used: [u32; 2]) -> Result<CpuLoad, NoMatch> {
         |load: &CpuLoad| load.busy <= 1.0 - IDLE && (used[0] == used[1] || !is_sibling(load));
     let idle = loads.into_iter().filter(is_better);
     let best = idle.min_by(|a, b| rank(a).cmp(&rank(b)).then(a.busy.total_cmp(&b.busy)));
+
     best.map_or_else(
         || clear("no other CPU that the workers may use is 70 % idle"),
         Ok,
@@ -177,6 +184,7 @@ fn advice(host: &Host<'_>, cpu: u32, idle: u32) -> String {
         };
         return format!("start the {end} with `taskset -c {idle}`");
     }
+
     let other = host.other.map(|snapshot| Host {
         snapshot,
         period: None,
@@ -201,6 +209,7 @@ fn advice(host: &Host<'_>, cpu: u32, idle: u32) -> String {
             [cpu, idle].map(|server| format!("any/{server}")),
         ),
     };
+
     format!(
         "try {option}; linerate sweep HOST --over affinity={} measures both placements",
         levels.join(",")
@@ -228,8 +237,10 @@ mod tests {
             Value::List(vec!["0-1".into(), "2-3".into()]),
             "test",
         );
+
         let mut period = Period::default();
         (period.seconds, period.intervals) = (10.0, 10);
+
         for (cpu, busy) in busy_percent.into_iter().enumerate() {
             for state in ["nice", "system", "iowait", "irq", "softirq", "steal"] {
                 period.set(format!("cpu.{cpu}.{state}"), Delta::of(0));
@@ -237,6 +248,7 @@ mod tests {
             period.set(format!("cpu.{cpu}.user"), Delta::of(busy * 10));
             period.set(format!("cpu.{cpu}.idle"), Delta::of(1000 - busy * 10));
         }
+
         let run = [("tool", "linerate".into()), ("transport", "tcp".into())]
             .iter()
             .chain(run)
@@ -278,6 +290,7 @@ mod tests {
             .next()
             .map(|finding| (finding.severity, finding.advice.clone().unwrap_or_default()));
         assert!(found.next().is_none(), "{diagnosis:#?}");
+
         advised
     }
 
@@ -291,12 +304,14 @@ mod tests {
             advised(&diagnosis),
             Some((Severity::Medium, advice.to_owned()))
         );
+
         let ends: Vec<_> = diagnosis
             .placement
             .iter()
             .map(|end| (end.host.as_str(), end.worker.cpus[0].cpu))
             .collect();
         assert_eq!(ends, [("client", 0), ("server", 0)]);
+
         // The scheduler places threads that are not bound anew in every test.
         assert_eq!(
             advised(&judged(0, 0, [100, 5, 10, 90], &[])),
@@ -341,6 +356,7 @@ mod tests {
                 None,
                 "{client} {server} {busy_percent:?}"
             );
+
             let out = diagnosis
                 .ruled_out
                 .iter()

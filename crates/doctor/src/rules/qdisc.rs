@@ -91,11 +91,13 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
         return clear("no shaper");
     };
     let rate = shaper.number("rate_bps")?;
+
     if let Ok(speed) = nic.speed_mbps() {
         require(rate.value < 0.98 * speed.value * 1e6, || {
             "the shaper is faster than the link".to_owned()
         })?;
     }
+
     let payload = payload_bps(nic, rate.value);
     let goodput = goodput(nic, shaper, payload).suspect(|| {
         format!(
@@ -104,6 +106,7 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
             payload / 1e6
         )
     })?;
+
     // Where it held for most seconds, others may have been slower.
     let is_shaped =
         |run: &Run<'_>| run.limit() == Some(CONFIGURED_RATE) && !run.reaches_its_target();
@@ -115,6 +118,7 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
             payload / 1e6
         )
     })?;
+
     let matched = match (shaper.kind, nic.root_command().filter(|_| shaper.is_root())) {
         ("police", _) => matched().advice(format!(
             "find the filter with the policer: tc filter show dev {} ingress",
@@ -144,6 +148,7 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
 fn payload_bps(nic: &Nic<'_>, rate_bps: f64) -> f64 {
     /// Ethernet, IPv4 and UDP.
     const HEADERS_BYTES: f64 = 42.0;
+
     let datagram = nic
         .host
         .runs()
@@ -210,6 +215,7 @@ fn narrowest<'a, 'b>(qdiscs: &'b [Qdisc<'a>]) -> Result<Option<&'b Qdisc<'a>>, N
             found = Some((rate, shaper));
         }
     }
+
     Ok(found.map(|(_, shaper)| shaper))
 }
 
@@ -249,9 +255,11 @@ fn goodput(nic: &Nic<'_>, shaper: &Qdisc<'_>, payload_bps: f64) -> Result<f64, N
     if let Some(Err(stop)) = rates.into_iter().next() {
         return Err(stop);
     }
+
     let period = nic.host.period()?;
     let bytes = nic.host.delta(&nic.key(bytes))?;
     let packets = nic.host.delta(&nic.key(packets))?;
+
     // What the interface counts carries 14 bytes of header per packet, which are no payload; 52
     // more are IP and TCP.
     let payload = (bytes - 66.0 * (packets.min(bytes / (nic.mtu() + 14.0)))).max(0.0);
@@ -269,6 +277,7 @@ fn qd_02(nic: &Nic<'_>) -> Ruling {
     require(!qdiscs.iter().any(|qdisc| qdisc.kind == "netem"), || {
         "netem drops on purpose (QD-03)".to_owned()
     })?;
+
     let drops = nic.host.growth_of(
         &counters(nic, &qdiscs, "drops")
             .iter()
@@ -276,12 +285,14 @@ fn qd_02(nic: &Nic<'_>) -> Ruling {
             .collect::<Vec<_>>(),
     )?;
     drops.or_clear("drops of the qdiscs")?;
+
     if let Ok(sent) = nic.host.growth(&nic.key("stats64.tx_packets")) {
         let share = to_f64(drops.value) / to_f64(sent.value.max(1));
         require(share >= DROPS_MIN, || {
             format!("{} of {} packets", drops.value, sent.value)
         })?;
     }
+
     Ok(matched().grew(&drops).change_or(longer_queue(nic), || {
         "use a longer queue: the limit of the discipline, or txqueuelen of the interface where it \
          has no limit of its own"
@@ -294,6 +305,7 @@ fn qd_02(nic: &Nic<'_>) -> Ruling {
 fn counters(nic: &Nic<'_>, qdiscs: &[Qdisc<'_>], counter: &str) -> Vec<String> {
     let key = |qdisc: &Qdisc<'_>| format!("{}.{counter}", qdisc.key);
     let is_known = |key: &String| nic.host.snapshot.counters.contains_key(key);
+
     let below: Vec<String> = qdiscs
         .iter()
         .filter(|qdisc| !qdisc.is_root())
@@ -303,6 +315,7 @@ fn counters(nic: &Nic<'_>, qdiscs: &[Qdisc<'_>], counter: &str) -> Vec<String> {
     if !below.is_empty() {
         return below;
     }
+
     let all: Vec<String> = qdiscs.iter().map(key).collect();
     let known: Vec<String> = all.iter().filter(|key| is_known(key)).cloned().collect();
     if known.is_empty() { all } else { known }
@@ -315,6 +328,7 @@ fn qd_07(nic: &Nic<'_>) -> Ruling {
         .filter(|qdisc| qdisc.kind == "fq")
         .collect();
     require(!fair.is_empty(), || "no fq".to_owned())?;
+
     let drops = nic.host.growth_of(
         &counters(nic, &fair, "flows_plimit")
             .iter()
@@ -328,6 +342,7 @@ fn qd_07(nic: &Nic<'_>) -> Ruling {
     if let Some(limit) = known.as_ref().and_then(|key| nic.host.value(key)) {
         found = found.because(known.unwrap_or_default(), limit, "ten times as many");
     }
+
     Ok(found.advice(format!(
         "raise the limit per flow on each fq of {} (flow_limit 1000), or look for a flow that does \
          not respond to loss, as UDP; `limit` is not the cause",
@@ -338,8 +353,10 @@ fn qd_07(nic: &Nic<'_>) -> Ruling {
 /// A longer queue at the root, in packets; otherwise a discipline that keeps queues short.
 fn longer_queue(nic: &Nic<'_>) -> Option<Change> {
     const PACKETS: f64 = 1000.0;
+
     let root = nic.text("qdisc.root.kind").ok()?;
     let is_short = |fact: &str| nic.number(fact).is_ok_and(|limit| limit.value < PACKETS);
+
     match root.value {
         "pfifo" if is_short("qdisc.root.limit") => {
             let undo = nic.root_command()?;
@@ -378,6 +395,7 @@ fn qd_04(nic: &Nic<'_>) -> Ruling {
     require(filters.value > 0.0, || {
         "no filter maps onto queues".to_owned()
     })?;
+
     let priorities = nic.number("qdisc.filter.priorities")?;
     let clients = nic
         .host
@@ -386,11 +404,13 @@ fn qd_04(nic: &Nic<'_>) -> Ruling {
     require(priorities.value < clients.value, || {
         "every filter has its own priority".to_owned()
     })?;
+
     let slowest = nic.host.number("clients.link_mbps_min")?;
     let fastest = nic.host.number("clients.link_mbps_max")?;
     require(slowest.value < fastest.value, || {
         "all links have one speed".to_owned()
     })?;
+
     let observed = nic.host.number("clients.observed_mbps")?;
     require(observed.value <= 1.05 * slowest.value, || {
         "the others are faster than the slow one".to_owned()
@@ -416,6 +436,7 @@ fn qd_05(nic: &Nic<'_>) -> Ruling {
             .ok()
             .map(|rate| (rate.key, rate.value.to_string()))
     });
+
     let by_algorithm =
         || sent().find_map(|run| run.text("congestion").ok().filter(|cc| cc.value == "bbr"));
     let Some((key, value)) =
@@ -426,6 +447,7 @@ fn qd_05(nic: &Nic<'_>) -> Ruling {
             None => unknown("run.0.fq_rate_bps", "needs a test"),
         };
     };
+
     let qdiscs = nic.qdiscs()?;
     require(!qdiscs.iter().any(|qdisc| qdisc.kind == "fq"), || {
         "fq is in use".to_owned()
@@ -433,6 +455,7 @@ fn qd_05(nic: &Nic<'_>) -> Ruling {
     if let Some(shaper) = narrowest(&qdiscs)? {
         return clear(format!("{} spaces the packets", shaper.kind));
     }
+
     let old = nic
         .host
         .snapshot
@@ -469,12 +492,14 @@ fn qd_06(nic: &Nic<'_>) -> Ruling {
             .read_text(&xdp, "native")
             .advice("load the program in native mode, or unload it"));
     }
+
     let rules = nic.host.number("svc.firewall_rules")?;
     if rules.value > FILTER_RULES_MAX {
         return Ok(matched()
             .read(&rules, "at most 1000")
             .advice("exempt the test port from tracking (notrack) and accept it first"));
     }
+
     let tracking = nic.host.flag("svc.conntrack")?;
     require(tracking.value, || {
         format!(
@@ -482,6 +507,7 @@ fn qd_06(nic: &Nic<'_>) -> Ruling {
             rules.value, xdp.value
         )
     })?;
+
     // Most hosts with containers track connections, and few of them notice.
     Ok(matched()
         .because(

@@ -135,6 +135,7 @@ fn chn_01(nic: &Nic<'_>) -> Ruling {
     require(cur.value < useful, || {
         format!("{} of {} useful queues", cur.value, useful)
     })?;
+
     let channels = |count: f64| command("ethtool -L {} combined {}", &[&nic.name, &count]);
     let matched = crowded(nic, &cur)?;
     let mut matched = matched
@@ -144,6 +145,7 @@ fn chn_01(nic: &Nic<'_>) -> Ruling {
         Some(cores) => matched.read(&cores, "CPUs that can serve queues"),
         None => matched.cap(Confidence::Medium),
     };
+
     Ok(matched
         .fix_of_tokens(channels(useful).zip(channels(cur.value)))
         .need("link flap of about 2 s")
@@ -171,6 +173,7 @@ fn crowded(nic: &Nic<'_>, queues: &Reading<f64>) -> Result<Match, NoMatch> {
             format!("at most as many flows as the {} queues", queues.value),
         ));
     }
+
     let loads = match nic.host.cpu_loads() {
         Ok(loads) => loads,
         Err(_) if nic.host.snapshot.source == Source::Import && nic.host.period.is_none() => {
@@ -201,6 +204,7 @@ fn chn_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
         .iter()
         .filter(|host| host.value("fanout.destinations").is_some());
     let mut rulings = Vec::new();
+
     for host in noted {
         rulings.push((format!("{} to its clients", host.name()), collision(host)));
         if let Ok(back) = host.number("fanout.reverse_sum_mbps") {
@@ -210,6 +214,7 @@ fn chn_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
             ));
         }
     }
+
     if rulings.is_empty() {
         let nics = scope.nics().map(|nic| {
             (
@@ -222,6 +227,7 @@ fn chn_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
         });
         rulings.extend(nics);
     }
+
     rulings
 }
 
@@ -258,6 +264,7 @@ fn collision(host: &Host<'_>) -> Ruling {
     require(low.value < 0.9 * full, || {
         "the sum is what all flows together can reach".to_owned()
     })?;
+
     let used = expected_queues(flows.value, queues.value);
     Ok(matched()
         .read(
@@ -302,6 +309,7 @@ fn chn_03(nic: &Nic<'_>) -> Ruling {
     require(queues.value <= 1.0, || {
         format!("{} receive queues", queues.value)
     })?;
+
     let matched = matched().read(&queues, "several receive queues");
     let saturated = irq_cpu(nic)
         .and_then(|(cpu, _)| nic.host.cpu_load(cpu))
@@ -311,6 +319,7 @@ fn chn_03(nic: &Nic<'_>) -> Ruling {
     } else {
         matched
     };
+
     Ok(matched.advice("spread the work in software if its CPU saturates (IRQ-02)"))
 }
 
@@ -327,10 +336,12 @@ fn irq_01(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let vectors = nic.number("irq.vectors")?;
     require(vectors.value >= 2.0, || "a single vector".to_owned())?;
+
     let (cpu, share) = irq_cpu(nic)?;
     require(share >= 0.8, || {
         format!("CPU {cpu} takes {:.0} % of them", share * 100.0)
     })?;
+
     let load = nic.host.cpu_load(cpu).suspect(|| {
         format!(
             "CPU {cpu} takes {:.0} % of the interrupts of {} vectors",
@@ -374,6 +385,7 @@ fn irq_02(nic: &Nic<'_>) -> Ruling {
             load.softirq * 100.0
         )
     })?;
+
     let masks = nic
         .host
         .number("cpu.count")
@@ -387,6 +399,7 @@ fn irq_02(nic: &Nic<'_>) -> Ruling {
     };
     let change =
         masks.and_then(|(count, old)| write(&rps_mask(count.value, cpu)).zip(write(old.value)));
+
     Ok(matched()
         .because(
             format!("cpu.{cpu}.softirq"),
@@ -418,6 +431,7 @@ fn irq_03(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let node = nic.number("numa.node")?;
     require(node.value >= 0.0, || "one NUMA node".to_owned())?;
+
     let nodes = nic.host.number("numa.nodes")?;
     require(nodes.value > 1.0, || "one NUMA node".to_owned())?;
     let local = nic.text("numa.local_cpulist")?;
@@ -433,6 +447,7 @@ fn irq_03(nic: &Nic<'_>) -> Ruling {
             (1.0 - remote) * 100.0
         )
     })?;
+
     Ok(matched()
         .read(&node, "the NIC's node")
         .because(
@@ -454,12 +469,15 @@ fn irq_04(nic: &Nic<'_>) -> Ruling {
         .chars()
         .any(|c| c.is_ascii_hexdigit() && c != '0');
     require(steers, || "no software steering".to_owned())?;
+
     let queues = nic.number("queue.rx_count")?;
     let cpus = nic.host.number("cpu.count")?;
     require(queues.value >= cpus.value, || {
         format!("{} queues for {} CPUs", queues.value, cpus.value)
     })?;
+
     const LOOP: &str = "for f in /sys/class/net/{}/queues/rx-*/rps_cpus; do echo {} > $f; done";
+
     let write = |mask: &str| command(LOOP, &[&nic.name, &mask]);
     let alike = (0..queues.value as u32).all(|queue| {
         nic.text(&format!("queue.rx-{queue}.rps_cpus"))
@@ -494,6 +512,7 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
     {
         return clear("with virtio the host decides on interrupt moderation");
     }
+
     let fix = |matched: Match| {
         let on = command("ethtool -C {} adaptive-rx on", &[&nic.name]);
         let off = command(
@@ -515,6 +534,7 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
             matched().read(&usecs, "below 100 where latency matters")
         ));
     }
+
     require(usecs.value == 0.0, || format!("{} us", usecs.value))?;
     let queues = nic.number("irq.vectors")?;
     let period = nic.host.period()?;
@@ -528,6 +548,7 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
     require(rate > 100_000.0, || {
         format!("{rate:.0} interrupts per second and queue")
     })?;
+
     Ok(fix(matched().read(&usecs, "moderation on").because(
         "interrupts per second and queue",
         format!("{rate:.0}"),
@@ -551,6 +572,7 @@ fn soft_02(host: &Host<'_>) -> Ruling {
     require(share > 0.01, || {
         format!("{:.2} % of the rounds", share * 100.0)
     })?;
+
     let dropped = drops_behind(host)?;
     Ok(matched()
         .grew(&squeezed)
@@ -566,11 +588,13 @@ fn drops_behind(host: &Host<'_>) -> Result<Growth, NoMatch> {
     if backlog.value > 0 {
         return Ok(backlog);
     }
+
     for nic in host.nics().filter(|nic| nic.wired().is_ok()) {
         let ring = nic.growth(Class::RxRingFull)?;
         if ring.value > 0 {
             return Ok(ring);
         }
     }
+
     clear("nothing was dropped meanwhile")
 }

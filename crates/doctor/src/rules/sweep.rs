@@ -75,6 +75,7 @@ pub fn sweep_reasons(
 ) -> Vec<Reason> {
     let case = Case { best, here, hosts };
     let (mut reasons, mut missing) = (Vec::new(), Vec::new());
+
     for (name, rule) in RULES {
         match rule(&case) {
             Ok(found) => reasons.extend(found.evidence.iter().map(|evidence| {
@@ -89,6 +90,7 @@ pub fn sweep_reasons(
             Err(NoMatch::Clear(_) | NoMatch::NotApplicable(..)) => {}
         }
     }
+
     if reasons.is_empty() && best.is_some() {
         let listed = LISTED
             .into_iter()
@@ -102,6 +104,7 @@ pub fn sweep_reasons(
         let sentence = format!("not known{separator}{}", listed.join(", "));
         reasons.push(Reason::new(ReasonName::NotKnown, sentence));
     }
+
     reasons
 }
 
@@ -140,6 +143,7 @@ impl Case<'_> {
         require(self.here.received_bps >= LIMIT_REACHED * limit_bps, || {
             "below the limit".to_owned()
         })?;
+
         reason(format!(
             "each stream is at its rate limit of {}",
             rate(each_bps)
@@ -155,12 +159,14 @@ impl Case<'_> {
         require(sent_bps < LIMIT_REACHED * limit_bps, || {
             "at the limit".to_owned()
         })?;
+
         for end in [Endpoint::Client, Endpoint::Server] {
             require(
                 self.core_saturated(end).is_err() && self.cores_busy(end).is_err(),
                 || "CPU".to_owned(),
             )?;
         }
+
         require(self.shared_cores_busy().is_err(), || "CPU".to_owned())?;
         reason(format!(
             "the sender's host transmits {} of {}: back-pressure of a shaper or of its link",
@@ -190,6 +196,7 @@ impl Case<'_> {
         require((window_bytes as f64) < deficit.bdp_bytes, || {
             "the window suffices".to_owned()
         })?;
+
         Ok(deficit)
     }
 
@@ -208,6 +215,7 @@ impl Case<'_> {
         given(self.best)?;
         self.is_slower()?;
         require(self.window_deficit().is_err(), || "the window".to_owned())?;
+
         let share = given(self.here.buffer_limited_share)?;
         require(is_limit(Some(share)), || {
             "room in the send buffer".to_owned()
@@ -229,6 +237,7 @@ impl Case<'_> {
             Endpoint::Server => read(SERVER_CORES, self.cores(end))?,
         };
         require(streams > cores, || "a CPU for each stream".to_owned())?;
+
         let is_crowded = self.load_percent(end)? >= CORES_CROWDED * 100.0 * f64::from(cores);
         require(is_crowded, || "the CPUs are not fully used".to_owned())?;
         let name = name(end);
@@ -263,6 +272,7 @@ impl Case<'_> {
             (CORE_FULL_PERCENT..=ONE_CORE_PERCENT).contains(&percent),
             || format!("{percent:.0} % of one CPU"),
         )?;
+
         let name = name(end);
         reason(match self.here.streams {
             1 => format!("one CPU of the {name} is fully used ({percent:.0} %) by one stream"),
@@ -281,6 +291,7 @@ impl Case<'_> {
         let has_risen =
             here_per_s >= RETRANSMITS_PER_S_MIN && here_per_s > RETRANSMITS_RISE * best_per_s;
         require(has_risen, || format!("{here_per_s:.0} per second"))?;
+
         reason(format!(
             "retransmissions rise from {best_per_s:.0} to {here_per_s:.0} per second"
         ))
@@ -292,6 +303,7 @@ impl Case<'_> {
         require(here >= best + LOSS_PERCENT_MIN, || {
             format!("{here:.2} % lost")
         })?;
+
         let at_best = if best > 0.0 {
             format!(", {best:.2} % at the best setting")
         } else {

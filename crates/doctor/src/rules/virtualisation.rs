@@ -78,6 +78,7 @@ fn virt_01(nic: &Nic<'_>) -> Ruling {
         })?;
         matched = matched.read_text(&found, "offered by the host");
     }
+
     Ok(matched.advice(
         "on the host: enable csum and host_tso4/host_tso6 of the virtio device (vhost), or \
          userspace TSO of Open vSwitch: ovs-vsctl set Open_vSwitch . \
@@ -106,6 +107,7 @@ pub(crate) fn receive_aggregation_differs(a: &Nic<'_>, b: &Nic<'_>) -> Ruling {
     require(on(left.value) != on(right.value), || {
         format!("{} on both", left.value)
     })?;
+
     let active = if on(left.value) { a } else { b };
     let matched: Match = matched()
         .because(
@@ -134,6 +136,7 @@ fn virt_03(host: &Host<'_>) -> Ruling {
             )
             .advice("ovs-appctl dpif-netdev/pmd-rxq-rebalance assigns the queues anew"));
     }
+
     let node = host.number("ovs.vm_node")?;
     let nodes = host.text("ovs.pmd.numa_nodes")?;
     require(
@@ -143,6 +146,7 @@ fn virt_03(host: &Host<'_>) -> Ruling {
             .any(|pmd| pmd == node.value.to_string()),
         || "a thread polls on the guest's node".to_owned(),
     )?;
+
     Ok(matched()
         .read_text(
             &nodes,
@@ -155,12 +159,14 @@ fn virt_04(host: &Host<'_>) -> Ruling {
     under_load(host)?;
     let rate = host.number("ovs.pmd.kpps_max")?;
     require(rate.value > 10.0, || "little load".to_owned())?;
+
     let hits = host.number("ovs.pmd.emc_mean")?;
     require(hits.value < 50.0, || format!("{:.0} % hits", hits.value))?;
     let cycles = host.number("ovs.pmd.cyclepp_median")?;
     if cycles.value <= 3000.0 {
         return clear(format!("{} cycles per packet", cycles.value));
     }
+
     Ok(matched()
         .read(&hits, "at least 50 %")
         .read(&cycles, "at most 3000 cycles per packet")

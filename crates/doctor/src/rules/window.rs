@@ -135,6 +135,7 @@ fn attainable_bps(run: &Run<'_>) -> Option<f64> {
     if let Ok(declared) = run.host.number("path.line_rate_mbps") {
         return Some(tcp_ceiling(declared.value * 1e6, 1500.0));
     }
+
     let nic = run.nic()?;
     let wire = || Some(tcp_ceiling(nic.speed_mbps().ok()?.value * 1e6, nic.mtu()));
     super::qdisc::shaped_payload_bps(&nic).or_else(wire)
@@ -168,6 +169,7 @@ fn too_small(
             ceiling_bps: Some(ceiling),
         });
     }
+
     let permitted = window_ceiling_bps(window.value, rtt_us);
     let steady = run
         .number("later_median_bps")
@@ -181,6 +183,7 @@ fn too_small(
             ),
         );
     }
+
     Ok(TooSmall {
         threshold: format!(
             "permits {:.0} Mbit/s, and {:.0} are reached",
@@ -223,12 +226,14 @@ fn limited(
     } else {
         limit::SENDER_WINDOW
     }])?;
+
     let share = share?;
     // The kernel takes a sender whose buffer is empty for one without data.
     let is_below_block = is_concluded && run.is_buffer_below_block();
     require(share.value >= LIMITED || is_below_block, || {
         format!("{:.0} % of the time", share.value * 100.0)
     })?;
+
     let (window, rtt) = (window?, run.number("rtt_us")?);
     let small = match too_small(run, &window, rtt.value, products) {
         Err(_) if is_concluded => TooSmall {
@@ -237,6 +242,7 @@ fn limited(
         },
         small => small?,
     };
+
     let matched = match run.number("idle_share") {
         Ok(idle) if is_below_block => {
             matched().read(&idle, "the buffer was empty for this part of the time")
@@ -249,6 +255,7 @@ fn limited(
     if run.number("window_bytes").is_ok() {
         return Ok(matched.advice(format!("omit -w, so that the {end}'s {name} can grow")));
     }
+
     let needed = small
         .ceiling_bps
         .map_or(BUFFER_MAX_DEFAULT_BYTES, |ceiling| {
@@ -264,6 +271,7 @@ fn limited(
             "let net.ipv4.{sysctl} of the {end} allow {needed:.0} bytes"
         )));
     };
+
     Ok(match buffer_triple(&host, sysctl, needed) {
         Some(triple) => {
             let matched = matched.sysctl(&host, &format!("net.ipv4.{sysctl}"), &triple);
@@ -294,6 +302,7 @@ fn buffer_triple(host: &Host<'_>, name: &str, maximum: f64) -> Option<String> {
         .next()
         .and_then(|most| most.parse().ok())
         .unwrap_or(0.0);
+
     (present < maximum).then(|| {
         format!(
             "{low} {default} {:.0}",
@@ -323,18 +332,21 @@ fn win_03(run: &Run<'_>) -> Ruling {
             .raise(&run.host, "net.core.rmem_max", window.value)
             .raise(&run.host, "net.core.wmem_max", window.value));
     }
+
     // Of a ping that was pasted with the test.
     let rtt = run
         .number("rtt_us")
         .or_else(|stop| run.host.number("path.rtt_us").map_err(|_| stop));
     let rtt = rtt.suspect(|| format!("-w {:.0} switches autotuning off", window.value))?;
     let small = too_small(run, &window, rtt.value, 2.0)?;
+
     Ok(matched.read(&rtt, small.threshold).advice("leave -w out"))
 }
 
 fn win_04(host: &Host<'_>) -> Ruling {
     let scaling = host.flag("sysctl.net.ipv4.tcp_window_scaling");
     let sack = host.flag("sysctl.net.ipv4.tcp_sack");
+
     let off = |reading: &Result<Reading<bool>, NoMatch>| {
         reading.as_ref().is_ok_and(|reading| !reading.value)
     };
@@ -343,6 +355,7 @@ fn win_04(host: &Host<'_>) -> Ruling {
         sack?;
         return clear("window scaling and selective acknowledgements are on");
     }
+
     let mut matched = matched();
     for (is_off, key) in [
         (off(&scaling), "net.ipv4.tcp_window_scaling"),
@@ -354,6 +367,7 @@ fn win_04(host: &Host<'_>) -> Ruling {
                 .sysctl(host, key, "1");
         }
     }
+
     Ok(matched)
 }
 
@@ -377,6 +391,7 @@ fn win_05(host: &Host<'_>) -> Ruling {
     pressure.or_clear("memory pressure")?;
     // Every host that has run for weeks has pruned a queue once.
     pressure.in_period("totals", |total| format!("{total} events since boot"))?;
+
     let matched = matched()
         .grew(&pressure)
         .advice("raise net.ipv4.tcp_mem, or let the application read faster");
@@ -397,6 +412,7 @@ fn win_06(host: &Host<'_>) -> Ruling {
     require(!host.has_full_cpu(), || {
         "a CPU is fully used: the sender may have waited for it".to_owned()
     })?;
+
     // A target rate leaves pauses on purpose, and so does the bound of unsent data of a load of
     // `linerate test`.
     let is_paused = |run: &Run<'_>| run.number("target_bps").is_ok() || run.text("phase").is_ok();
@@ -408,6 +424,7 @@ fn win_06(host: &Host<'_>) -> Ruling {
         return unknown("run.0.idle_share", host.reason("run.0.idle_share"));
     };
     require(idle.value > 0.2, || "the sender does not pause".to_owned())?;
+
     Ok(matched()
         .because(restart.key, 1, "0 for senders that pause")
         .read(&idle, "below 0.2")
@@ -419,6 +436,7 @@ fn udp_01(host: &Host<'_>) -> Ruling {
     let keys = SOCKET_OVERFLOWS;
     let overflows = host.growth_of(&keys)?;
     overflows.or_clear("overflows of UDP socket buffers")?;
+
     let lost = host
         .runs()
         .find_map(|run| run.number("lost_packets").ok())
@@ -426,10 +444,12 @@ fn udp_01(host: &Host<'_>) -> Ruling {
     let share = lost
         .as_ref()
         .map(|lost| to_f64(overflows.value) / lost.value);
+
     // A total that is the loss of the pasted test has grown in it.
     if !share.is_some_and(is_explained) {
         overflows.in_period("totals", |total| format!("{total} datagrams since boot"))?;
     }
+
     require(host.own_socket_drops() != Some(0), || {
         "sockets of other programs dropped, those of the test did not".to_owned()
     })?;
@@ -440,6 +460,7 @@ fn udp_01(host: &Host<'_>) -> Ruling {
             .cap(Confidence::Medium),
         false => matched().grew(&overflows),
     };
+
     if let (Some(lost), Some(share)) = (lost, share) {
         let percent = format!("{:.0} % of the loss", share.min(1.0) * 100.0);
         matched = matched
@@ -452,6 +473,7 @@ fn udp_01(host: &Host<'_>) -> Ruling {
             )
             .because("socket buffer:", percent, "less of it");
     }
+
     let is_rare = host
         .runs()
         .any(|run| run.number("loss_share").is_ok() && run.datagram_loss().is_none());
@@ -490,6 +512,7 @@ fn udp_02(run: &Run<'_>) -> Ruling {
 fn fragmented(run: &Run<'_>) -> Result<(Reading<f64>, Reading<f64>, f64), NoMatch> {
     run.over_udp()?;
     let length = run.number("block_len_bytes")?;
+
     let headers = if run
         .text("family")
         .is_ok_and(|family| family.value == "ipv6")
@@ -508,17 +531,20 @@ fn fragmented(run: &Run<'_>) -> Result<(Reading<f64>, Reading<f64>, f64), NoMatc
     require(length.value + headers > mtu.value, || {
         format!("{} bytes fit an MTU of {}", length.value, mtu.value)
     })?;
+
     let most = mtu.value - headers;
     Ok((length, mtu, most))
 }
 
 fn udp_03(run: &Run<'_>) -> Ruling {
     const NEARLY_ALL: f64 = 0.99;
+
     let (length, mtu, most) = fragmented(run)?;
     let lost = run.number("loss_share")?;
     require(lost.value >= NEARLY_ALL, || {
         format!("{:.1} % of the datagrams were lost", lost.value * 100.0)
     })?;
+
     Ok(matched()
         .read(&lost, "below 99 %")
         .read(&length, format!("at most {most} bytes"))

@@ -97,11 +97,13 @@ impl<'a> Host<'a> {
             if let Some(Fact::Absent { absent, .. }) = self.snapshot.facts.get(at) {
                 return *absent;
             }
+
             match at.rsplit_once('.') {
                 Some((group, _)) => at = group,
                 None => break,
             }
         }
+
         match self.snapshot.source {
             Source::Import => Absence::NotInImport,
             Source::Live => Absence::NotReported,
@@ -121,9 +123,11 @@ impl<'a> Host<'a> {
     pub(crate) fn growth_of(&self, keys: &[&str]) -> Result<Growth, NoMatch> {
         let mut sum = Growth::default();
         let mut any = false;
+
         for key in keys {
             any |= self.add_growth(&mut sum, key);
         }
+
         match keys.first() {
             Some(key) if !any => unknown(*key, self.reason(key)),
             _ => Ok(sum),
@@ -138,10 +142,12 @@ impl<'a> Host<'a> {
             }
             return delta.is_some();
         }
+
         let counter = self.snapshot.counters.get(key);
         if let Some(counter) = counter {
             sum.add_total(key, counter.v);
         }
+
         counter.is_some()
     }
 
@@ -187,12 +193,14 @@ impl<'a> Host<'a> {
                 Ok,
             );
         }
+
         let state = |name: &str| self.delta(&format!("cpu.{cpu}.{name}"));
         let (user, system, idle) = (
             state("user")? + state("nice")?,
             state("system")?,
             state("idle")?,
         );
+
         let (wait, irq, softirq, steal) = (
             state("iowait")?,
             state("irq")?,
@@ -203,6 +211,7 @@ impl<'a> Host<'a> {
         if total <= 0.0 {
             return unknown(format!("cpu.{cpu}"), "no tick passed in the window");
         }
+
         Ok(CpuLoad {
             cpu,
             softirq: (irq + softirq) / total,
@@ -252,6 +261,7 @@ impl<'a> Host<'a> {
         if cpus.is_empty() {
             return unknown("cpu.0.user", "not read at both ends of the window");
         }
+
         cpus.into_iter().map(|cpu| self.cpu_load(cpu)).collect()
     }
 

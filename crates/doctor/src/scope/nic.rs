@@ -100,6 +100,7 @@ impl<'a> Nic<'a> {
                 );
             }
         }
+
         Ok(())
     }
 
@@ -142,10 +143,12 @@ impl<'a> Nic<'a> {
                     .then_some(fallback),
             );
         }
+
         if keys.is_empty() {
             let key = format!("{prefix}* ({})", class.name());
             return unknown(key, self.host.reason(&self.key("drv.counters")));
         }
+
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         self.host.growth_of(&keys)
     }
@@ -159,12 +162,14 @@ impl<'a> Nic<'a> {
             period: None,
             other: Some(self.host.snapshot),
         };
+
         let is_used = |nic: &Nic<'_>| {
             nic.wired_or_pair().is_ok() && !nic.flag("link.up").is_ok_and(|up| !up.value)
         };
         if self.host.nics().filter(is_used).count() != 1 {
             return None;
         }
+
         let mut wired = host.nics().filter(is_used);
         let first = wired.next()?;
         wired.next().is_none().then_some(first)
@@ -198,6 +203,7 @@ impl<'a> Nic<'a> {
                 inferred: false,
             });
         }
+
         let key = self.key("qdisc.root.backlog");
         match self.host.period.and_then(|period| period.level(&key)) {
             Some(value) => Ok(Reading {
@@ -219,6 +225,7 @@ impl<'a> Nic<'a> {
     pub(crate) fn qdiscs(&self) -> Result<Vec<Qdisc<'a>>, NoMatch> {
         let prefix = self.key("qdisc.");
         let mut found: Vec<Qdisc<'a>> = Vec::new();
+
         for (key, fact) in &self.host.snapshot.facts {
             let Some(handle) = key
                 .strip_prefix(&prefix)
@@ -239,9 +246,11 @@ impl<'a> Nic<'a> {
                 });
             }
         }
+
         if found.is_empty() {
             return unknown(self.key("qdisc"), self.host.reason(&self.key("qdisc")));
         }
+
         Ok(found)
     }
 }

@@ -20,6 +20,7 @@ impl Match {
     pub(crate) fn read(self, reading: &Reading<f64>, threshold: impl Into<String>) -> Self {
         let value = Value::Real(reading.value);
         let matched = self.because(reading.key.clone(), value, threshold);
+
         if reading.inferred {
             matched.cap(Confidence::Medium)
         } else {
@@ -82,6 +83,7 @@ impl Growth {
         if !self.total {
             return Ok(());
         }
+
         unknown(
             "counters over a window",
             format!("{totals} since boot say nothing about now"),
@@ -92,6 +94,7 @@ impl Growth {
     pub(super) fn add(&mut self, key: &str, grown: &Delta, period: &Period) {
         self.value = self.value.saturating_add(grown.value);
         self.seconds = period.seconds;
+
         if grown.value > 0 {
             let least = if grown.at_least { "at least " } else { "" };
             let threshold = format!(
@@ -113,6 +116,7 @@ impl Growth {
     fn push(&mut self, key: &str, value: u64, threshold: String) {
         // A device with a hundred queues must not fill the screen.
         const QUOTED_COUNTERS_MAX: usize = 6;
+
         if self.evidence.len() < QUOTED_COUNTERS_MAX {
             self.evidence
                 .push(Evidence::new(key, value.to_string(), threshold));

@@ -106,6 +106,7 @@ impl<'a> Run<'a> {
                 loaded,
             });
         }
+
         let (idle, loaded) = (idle?, loaded?);
         let times = if idle.value > 0.0 {
             loaded.value / idle.value
@@ -137,6 +138,7 @@ impl<'a> Run<'a> {
     pub(crate) fn has_growing_queue(&self) -> bool {
         const TIMES_MIN: f64 = 1.3;
         const GROWTH_MIN_US: f64 = 1_000.0;
+
         self.inflation().is_ok_and(|grown| {
             let growth = grown
                 .loaded
@@ -333,6 +335,7 @@ impl<'a> Run<'a> {
         if let Ok(device) = host.text("route.peer.dev") {
             return host.nics().find(|nic| nic.name == device.value);
         }
+
         // Nothing passes a port without carrier, and what passes a member passes its bond.
         let is_bond = |name: &str| {
             host.nics()
@@ -346,6 +349,7 @@ impl<'a> Run<'a> {
             .nics()
             .filter(|nic| nic.carrier().is_ok() && !is_member(nic));
         let first = candidates.next()?;
+
         candidates.next().is_none().then_some(first)
     }
 }

@@ -55,12 +55,14 @@ impl DirectionStats {
         if self.rates_bps.is_empty() {
             self.first_seconds = seconds;
         }
+
         // The stub at the end of a test is no interval of its own.
         let whole = !last || seconds >= 0.9 * self.first_seconds;
         if whole && self.rates_bps.len() < RATES_MAX {
             self.note_loss(rows);
             self.rates_bps.push(rate_bps);
         }
+
         let facts: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
         let limits = facts
             .iter()
@@ -69,6 +71,7 @@ impl DirectionStats {
             .collect::<Vec<_>>();
         self.limits = (!limits.is_empty()).then(|| added_up(limits));
         self.seconds += rows.iter().map(|row| row.seconds()).sum::<f64>();
+
         let windows = facts
             .iter()
             .map(|tcp| tcp.snd_wnd_bytes)
@@ -81,6 +84,7 @@ impl DirectionStats {
             .filter_map(|tcp| tcp.min_rtt_us)
             .chain(self.min_rtt_us)
             .min();
+
         // Sizes of 0 are not known.
         let is_known = |bytes: &u32| *bytes > 0;
         self.mss_bytes = facts
@@ -102,6 +106,7 @@ impl DirectionStats {
         if tcp.is_empty() {
             return;
         }
+
         let cwnd_bytes: u64 = tcp
             .iter()
             .map(|tcp| tcp.snd_cwnd_bytes)
@@ -112,6 +117,7 @@ impl DirectionStats {
                     .map_or(cwnd_bytes, |least| least.min(cwnd_bytes)),
             );
         }
+
         if !self.rates_bps.is_empty() {
             self.later += 1;
             self.later_with_loss += u32::from(tcp.iter().any(|tcp| tcp.retransmits > 0));
@@ -128,6 +134,7 @@ impl DirectionStats {
         if self.intervals.len() >= STEPS_MAX {
             return;
         }
+
         let mut facts = RunFacts::new();
         // What a UDP sender sends is not what arrives.
         let arrives = rows
@@ -135,6 +142,7 @@ impl DirectionStats {
             .all(|row| row.role == StreamRole::Receiver || row.udp.is_none());
         insert(&mut facts, "received_bps", arrives.then(|| rate_bps.into()));
         datagrams(&mut facts, rows);
+
         let tcp: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
         let limits: Option<Vec<TcpLimits>> = tcp.iter().map(|tcp| tcp.limits).collect();
         let seconds = rows.iter().map(|row| row.seconds()).sum();
@@ -143,6 +151,7 @@ impl DirectionStats {
             limits.filter(|limits| !limits.is_empty()).map(added_up),
             seconds,
         );
+
         let windows = tcp.iter().map(|tcp| tcp.snd_wnd_bytes).sum::<Option<u64>>();
         insert(
             &mut facts,
@@ -151,6 +160,7 @@ impl DirectionStats {
         );
         let again: u64 = tcp.iter().map(|tcp| tcp.retransmits).sum();
         let bytes: u64 = rows.iter().map(|row| row.bytes).sum();
+
         let mss_bytes = tcp
             .iter()
             .map(|tcp| tcp.mss_bytes)
@@ -158,9 +168,11 @@ impl DirectionStats {
             .max();
         let share = mss_bytes.and_then(|mss| measure::retransmit_share(again, bytes, mss));
         insert(&mut facts, "retransmit_share", share.map(Value::from));
+
         if !tcp.is_empty() {
             facts.insert("retransmits".into(), again.into());
         }
+
         let twice = tcp
             .iter()
             .map(|tcp| tcp.dsack_segments)
@@ -168,6 +180,7 @@ impl DirectionStats {
             .filter(|_| !tcp.is_empty());
         insert(&mut facts, "dsack_segments", twice.map(Value::from));
         let cwnd_bytes = tcp.iter().map(|tcp| tcp.snd_cwnd_bytes).sum();
+
         // Whether it was slow start is known once the rate of the rest is; until then it may have
         // been.
         let opening = cwnd_bytes > self.cwnd_bytes && again == 0 && !tcp.is_empty();
@@ -185,12 +198,14 @@ impl DirectionStats {
     pub(super) fn intervals(&self) -> Vec<TestInterval> {
         let end_s = self.slow_start_s().unwrap_or(0.0);
         let begin_s = self.intervals.first().map_or(0.0, |first| first.start_s);
+
         let mut intervals = self.intervals.clone();
         for interval in &mut intervals {
             if f64::midpoint(interval.start_s, interval.end_s) - begin_s >= end_s {
                 interval.facts.remove(SLOW_START);
             }
         }
+
         intervals
     }
 
@@ -210,6 +225,7 @@ impl DirectionStats {
         {
             facts.insert("first_second_bps".into(), (*first).into());
             facts.insert("later_median_bps".into(), median.into());
+
             if median > 0.0 {
                 let widest = later
                     .iter()
@@ -218,12 +234,14 @@ impl DirectionStats {
                 facts.insert("later_spread".into(), (widest / median).into());
             }
         }
+
         if self.rates_bps.len() > 1 {
             let stalls = self.rates_bps.iter().filter(|rate| **rate == 0.0).count();
             let share = crate::scope::to_f64(stalls as u64)
                 / crate::scope::to_f64(self.rates_bps.len() as u64);
             facts.insert("stalled_share".into(), share.into());
         }
+
         let lossy =
             (self.later > 0).then(|| f64::from(self.later_with_loss) / f64::from(self.later));
         insert(facts, "lossy_seconds_share", lossy.map(Value::from));
@@ -263,6 +281,7 @@ pub(crate) fn shares(facts: &mut RunFacts, limits: Option<TcpLimits>, seconds: f
         "sndbuf_limited_share".into(),
         share(limits.sndbuf_limited_us),
     );
+
     if seconds > 0.0 {
         facts.insert("busy_share".into(), (busy / seconds).min(1.0).into());
         facts.insert("idle_share".into(), (1.0 - busy / seconds).max(0.0).into());
@@ -279,6 +298,7 @@ fn datagrams(facts: &mut RunFacts, rows: &[&StreamInterval]) {
             .filter_map(|row| row.udp)
             .collect();
         let packets: u64 = udp.iter().map(|row| row.packets).sum();
+
         // Late datagrams take back losses of the interval before.
         let lost = udp
             .iter()

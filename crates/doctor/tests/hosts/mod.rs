@@ -9,6 +9,7 @@ pub(crate) fn host(words: &[&str]) -> Observed {
     let mut snapshot = Snapshot::new("h", Source::Live);
     let mut period = Period::default();
     (period.seconds, period.intervals) = (10.0, 10);
+
     let mut any_growth = false;
     for word in words {
         let (key, value) = word.split_once('=').expect("key=value");
@@ -26,6 +27,7 @@ pub(crate) fn host(words: &[&str]) -> Observed {
             any_growth = true;
             let (cpu, state) = load.split_once(':').expect("a state");
             let share: u64 = value.parse().expect("per cent");
+
             for name in [
                 "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
             ] {
@@ -45,6 +47,7 @@ pub(crate) fn host(words: &[&str]) -> Observed {
             snapshot.set(key, typed(key, value), "test");
         }
     }
+
     Observed {
         snapshot,
         period: any_growth.then_some(period),
@@ -60,6 +63,7 @@ fn typed(key: &str, text: &str) -> Value {
     if key.contains(".modes.") || key == "kernel.qdiscs" {
         return Value::List(text.split(',').map(Value::from).collect());
     }
+
     // Words that look like numbers and are lists of CPUs, masks or versions.
     let is_text = key.ends_with("cpus")
         || key.ends_with("cpulist")

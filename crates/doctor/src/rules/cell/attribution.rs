@@ -54,6 +54,7 @@ impl CpuAttribution {
         let busy = (share - end.steal.unwrap_or(0.0)).max(0.0) * cpus;
         let others = f64::INFINITY;
         let is_generators_host = server.zip(generator).is_some_and(outweighs);
+
         Ok(Self {
             side,
             busy,
@@ -74,6 +75,7 @@ impl CpuAttribution {
         let Some(busy) = end.core_busy else {
             return unknown("the single CPUs", "could not be read");
         };
+
         let of = |of: Side| {
             let other = endpoint(facts, of).ok()?;
             let is_same = |other: &EndpointFacts| {
@@ -85,6 +87,7 @@ impl CpuAttribution {
         };
         let (server, generator, interrupts) =
             (of(Side::Server), of(Side::Client), end.core_softirq);
+
         // Threads are sampled; all others together did not do more here than on the whole host.
         Ok(Self {
             busy,
@@ -107,12 +110,14 @@ impl CpuAttribution {
         } else {
             1.0
         };
+
         for part in [&mut self.server, &mut self.generator]
             .into_iter()
             .flatten()
         {
             *part *= scale;
         }
+
         let rest = (self.busy - own).max(0.0);
         self.interrupts = self.interrupts.map(|interrupts| interrupts.min(rest));
         self.others = (rest - self.interrupts.unwrap_or(0.0)).clamp(0.0, self.others);
@@ -161,6 +166,7 @@ impl CpuAttribution {
             .into_iter()
             .filter_map(|(name, part)| Some(format!("{name} {}", rounded(part?))))
             .collect();
+
         format!("{what}: {}", parts.join(", "))
     }
 

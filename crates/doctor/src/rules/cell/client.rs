@@ -20,6 +20,7 @@ pub(super) fn limit(facts: &CellFacts) -> Ruling {
         "the offered rate was met".to_owned()
     })?;
     let mut found = Vec::new();
+
     let fds = at_least(
         "descriptors of the client as a share of its limit",
         fullness(facts.client.fds),
@@ -27,6 +28,7 @@ pub(super) fn limit(facts: &CellFacts) -> Ruling {
     );
     found.extend(fds.map(|condition| (condition, descriptors(facts))));
     found.extend(late(facts).map(|condition| (condition, sooner(facts))));
+
     if found.is_empty() {
         busy(facts)
     } else {
@@ -43,6 +45,7 @@ fn late(facts: &CellFacts) -> Option<Condition> {
     )?;
     let is_full = facts.client.core_busy.map(|busy| busy >= CORE_FULL);
     let attribution = || CpuAttribution::of_core(facts, Side::Client).ok();
+
     match is_full.and_then(|is_full| {
         if is_full {
             Some(attribution()?.are_others())
@@ -81,6 +84,7 @@ pub(super) fn exhausted(facts: &CellFacts) -> Ruling {
     let found = remedies.filter_map(|(class, what, advice)| {
         Some((happened(what, Some(facts.errors.count(class)))?, advice))
     });
+
     any(found.collect())
 }
 
@@ -98,6 +102,7 @@ fn sooner(facts: &CellFacts) -> String {
                 shallow idle states help, and no virtual machine does"
             .to_owned();
     }
+
     MORE_CLIENT.to_owned()
 }
 
@@ -133,6 +138,7 @@ fn busy(facts: &CellFacts) -> Ruling {
             Err(_) => found,
         });
     }
+
     // The server's rules judge two endpoints on one host.
     let not_generator = || "the generator does not fill the CPUs of both ends".to_owned();
     require(attribution.is_ok() || !facts.is_one_host, not_generator)?;
@@ -144,6 +150,7 @@ fn busy(facts: &CellFacts) -> Ruling {
         attribution.is_generator() || !facts.is_one_host,
         not_generator,
     )?;
+
     Ok(found.note(attribution.text()))
 }
 
@@ -166,5 +173,6 @@ fn server_has_room(facts: &CellFacts) -> Result<Condition, NoMatch> {
             "how busy the server's CPUs were is not known",
         ));
     }
+
     less_than(what, busy, SERVER_BUSY).map_or_else(|| clear("the server is busy as well"), Ok)
 }

@@ -67,6 +67,7 @@ pub(super) fn at_least(what: &str, share: Option<f64>, threshold: f64) -> Option
         1.0
     };
     let distance = (share - threshold) * room;
+
     Some(Condition::compared(
         what,
         share,

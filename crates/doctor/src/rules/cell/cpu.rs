@@ -30,6 +30,7 @@ pub(super) fn total(facts: &CellFacts) -> Ruling {
         matched().and(condition).advice(advice),
         network::ROOM,
     )?;
+
     owned(facts, found, CpuAttribution::of_host(facts, Side::Server)?)
 }
 
@@ -47,6 +48,7 @@ pub(super) fn others(facts: &CellFacts) -> Ruling {
         .iter()
         .filter_map(|side| full_of_others(facts, *side))
         .collect();
+
     network::has_room(facts, any(found)?, network::ROOM)
 }
 
@@ -59,6 +61,7 @@ fn full_of_others(facts: &CellFacts, side: Side) -> Option<(Condition, String)> 
     let of_all = at_least("busy share of all CPUs", end.cpu_busy, TOTAL_FULL);
     let is_core = of_all.is_none();
     let condition = of_all.or_else(|| at_least("busiest CPU", core_busy, CORE_FULL))?;
+
     let attribution = if is_core {
         CpuAttribution::of_core(facts, side)
     } else {
@@ -66,6 +69,7 @@ fn full_of_others(facts: &CellFacts, side: Side) -> Option<(Condition, String)> 
     };
     let attribution = attribution.ok().filter(CpuAttribution::are_others)?;
     let is_sure = attribution.is_whole() && (end.thread_busy.is_some() || !is_core);
+
     let what = format!(
         "other programs on the {}'s host fill its CPUs: {}",
         name(side),
@@ -88,6 +92,7 @@ fn owned(facts: &CellFacts, found: Match, attribution: CpuAttribution) -> Ruling
         "which is the client's limit".to_owned()
     })?;
     let found = found.note(attribution.text());
+
     Ok(if facts.is_one_host {
         found.also_advise("both ends share these CPUs: run the generator on another host")
     } else {
@@ -100,6 +105,7 @@ pub(super) fn core(facts: &CellFacts) -> Ruling {
     if server.core_busy.is_none() && server.thread_busy.is_none() {
         return unknown("the server's single CPUs", "could not be read");
     }
+
     let core = server
         .core
         .map_or_else(String::new, |core| format!(" {core}"));
@@ -108,6 +114,7 @@ pub(super) fn core(facts: &CellFacts) -> Ruling {
         server.core_busy,
         CORE_FULL,
     );
+
     let of_thread = at_least(
         "busiest thread of the server",
         server.thread_busy,
@@ -122,6 +129,7 @@ pub(super) fn core(facts: &CellFacts) -> Ruling {
         return clear("all CPUs of the server are busy");
     };
     let found = found.and(rest);
+
     match CpuAttribution::of_core(facts, Side::Server) {
         // A thread that is never without work is the server's, whatever else runs.
         Ok(attribution) if is_own_thread => Ok(found.note(attribution.text())),
@@ -151,6 +159,7 @@ fn advice(server: &EndpointFacts, core: &str) -> String {
         return "the server has one thread: give it more, with SO_REUSEPORT for each a listener"
             .to_owned();
     }
+
     match server.imbalance.filter(|imbalance| *imbalance > IMBALANCE) {
         Some(imbalance) => format!(
             "connections are spread unevenly over its threads (fullest to mean {}): rebalance \

@@ -28,6 +28,7 @@ pub(super) fn queueing(facts: &CellFacts) -> Ruling {
         None => "lower the connections".to_owned(),
     };
     let text = "past the knee: no faster than with fewer connections, and slower to answer";
+
     Ok(matched().and(Condition::certain(text)).advice(advice))
 }
 
@@ -48,6 +49,7 @@ pub(super) fn concurrency(facts: &CellFacts) -> Ruling {
     let (Some(below), Some(busy)) = (below, busy) else {
         return clear("the connections are not too few");
     };
+
     let advice = match position.predicted_connections {
         Some(connections) => {
             format!(
@@ -95,6 +97,7 @@ pub(super) fn too_few(facts: &CellFacts) -> Ruling {
         grouped(u64::from(facts.key.connections)),
         time_name(alone_ns)
     );
+
     let needed = grouped((rate_per_s * service_ns / 1e9).ceil() as u64);
     let found = matched()
         .and(Condition::certain(text))
@@ -103,6 +106,7 @@ pub(super) fn too_few(facts: &CellFacts) -> Ruling {
         let shares = [server.cpu_busy, server.core_busy, server.thread_busy];
         shares.iter().all(Option::is_some)
     });
+
     Ok(if is_server_known {
         found
     } else {
@@ -149,6 +153,7 @@ pub(super) fn not_saturated(facts: &CellFacts) -> Ruling {
         percent(share),
         grouped(rate_per_s as u64)
     );
+
     let used = headroom(facts).map_or_else(String::new, |used| {
         format!("; the fullest resource was used to {}", percent(used))
     });
@@ -205,12 +210,14 @@ fn idle(facts: &CellFacts) -> Result<Condition, NoMatch> {
     {
         return unknown(SERVER_CPUS, "is not known");
     }
+
     let what = "the fullest of CPUs, threads and link";
     let Some(condition) = less_than(what, headroom(facts), IDLE) else {
         return clear("a CPU, a thread or the link is full");
     };
     let is_link_unknown =
         facts.network != Network::Loopback && network::used_share(facts).is_none();
+
     Ok(if is_link_unknown {
         Condition::unsure(format!("no CPU is full; {}", network::NOT_JUDGED))
     } else {

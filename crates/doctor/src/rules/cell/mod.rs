@@ -51,6 +51,7 @@ const UNEXPLAINED: [CellRule; 2] = [
 pub fn cell_verdict(facts: &CellFacts) -> CellVerdict {
     let mut outcomes = Outcomes::default();
     outcomes.apply(&RULES, facts);
+
     if outcomes.matches.is_empty() {
         outcomes.apply(&UNEXPLAINED, facts);
     }
@@ -74,6 +75,7 @@ impl Outcomes {
             if is_caused || self.matches.iter().any(|(matched, _)| matched == class) {
                 continue;
             }
+
             match rule(facts) {
                 Ok(found) => self.matches.push((*class, found)),
                 Err(NoMatch::Unknown(unknown))
@@ -101,9 +103,11 @@ impl Outcomes {
             let unknown = undecided(facts, &self.unknown);
             self.matches.insert(0, (VerdictClass::Unknown, unknown));
         }
+
         let (primary, found) = self.matches.remove(0);
         // Measurements of an invalid run say nothing about its limits.
         self.matches.retain(|_| primary != VerdictClass::Invalid);
+
         let confidence = if facts.is_mostly(Flag::Little) {
             Confidence::Low
         } else {
@@ -114,6 +118,7 @@ impl Outcomes {
         verdict.contributing = rest
             .map(|(class, found)| contributing(class, found, primary))
             .collect();
+
         verdict
     }
 }
@@ -142,9 +147,11 @@ fn undecided(facts: &CellFacts, unknown: &[Unknown]) -> Match {
     if facts.network == Network::Unknown {
         reasons.push(Evidence::statement(network::NOT_JUDGED));
     }
+
     if reasons.is_empty() {
         reasons.push(Evidence::statement("no rule fits the figures"));
     }
+
     let advice: Vec<&str> = unknown
         .iter()
         .filter_map(|unknown| unknown.advice.as_deref())

@@ -35,6 +35,7 @@ pub(super) fn bound(facts: &CellFacts) -> Ruling {
         at_least(&in_use, facts.medians.nic_util, FULL),
     ];
     let full = full.into_iter().flatten().chain(overflowing(facts));
+
     any(full
         .map(|condition| (condition, advice(bits_per_response)))
         .collect())
@@ -67,6 +68,7 @@ fn advice(bits_per_response: Option<f64>) -> String {
         let each = rate_name(1000.0 * bits);
         text += &format!(", at least {each} for each 1,000 answers per second");
     }
+
     text
 }
 
@@ -87,6 +89,7 @@ pub(super) fn loss(facts: &CellFacts) -> Ruling {
     require(facts.is_lossy_without_load != Some(false), || {
         "without load the path loses nothing".to_owned()
     })?;
+
     let text = format!(
         "{} of the server's segments sent again, more than {}",
         percent(share),
@@ -95,6 +98,7 @@ pub(super) fn loss(facts: &CellFacts) -> Ruling {
     let found = matched()
         .and(Condition::certain(text))
         .advice("find where with `linerate doctor`");
+
     // Queues that overflow under load lose as well.
     let found = if facts.is_lossy_without_load.is_none() {
         found.cap(Confidence::Medium)

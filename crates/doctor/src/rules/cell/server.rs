@@ -37,6 +37,7 @@ pub(super) fn refused_connections(facts: &CellFacts) -> Ruling {
         .iter()
         .find(|(class, error)| *class == ErrorClass::Status5xx && error.texts.iter().any(is_503));
     let share = facts.error_share(&[ErrorClass::Status5xx]);
+
     // A refused connection is one of few, a refused request one of many.
     let is_unasked = |error: &ErrorCount| {
         error
@@ -53,6 +54,7 @@ pub(super) fn refused_connections(facts: &CellFacts) -> Ruling {
     } else {
         "requests that the server refused with 503"
     };
+
     let advice = format!(
         "the server is at its limit of connections or requests: `linerate http serve --max-conns \
          N` with more than {} (nginx: worker_connections)",
@@ -103,6 +105,7 @@ fn overflowed(server: &EndpointFacts) -> Vec<(Condition, String)> {
         ("TCPMemoryPressures", server.tcp_memory_pressures, memory),
     ];
     let counters = counters.into_iter();
+
     counters
         .filter_map(|(name, growth, advice)| {
             Some((happened(&format!("{name} at the server"), growth)?, advice))
@@ -130,6 +133,7 @@ fn full(facts: &CellFacts, server: &EndpointFacts) -> Vec<(Condition, String)> {
         ),
     ];
     let limits = limits.into_iter();
+
     limits
         .filter_map(|(what, peak, threshold, advice)| {
             Some((at_least(what, fullness(peak), threshold)?, advice))

@@ -27,12 +27,14 @@ pub(super) fn unusable(facts: &CellFacts) -> Ruling {
             .and(Condition::certain(format!("no finished run{why}")))
             .advice(AGAIN));
     }
+
     let refusals =
         facts.errors.count(ErrorClass::Status3xx) + facts.errors.count(ErrorClass::Status4xx);
     require(
         facts.answered_share.is_some_and(|share| share <= 0.0) && refusals > facts.ended / 2,
         || "there were answers".to_owned(),
     )?;
+
     let status = |(_, error): (_, &ErrorCount)| {
         error
             .texts
@@ -57,6 +59,7 @@ pub(super) fn unusable(facts: &CellFacts) -> Ruling {
         "every answer was {}: {advice}",
         status.unwrap_or("a refusal")
     );
+
     Ok(matched().and(Condition::certain(text)).advice(advice))
 }
 
@@ -64,6 +67,7 @@ pub(super) fn unusable(facts: &CellFacts) -> Ruling {
 pub(super) fn disturbed(facts: &CellFacts) -> Ruling {
     let mut found = Vec::new();
     found.extend(not_open(facts));
+
     let flags = [
         (
             Flag::ControlLost,
@@ -80,6 +84,7 @@ pub(super) fn disturbed(facts: &CellFacts) -> Ruling {
                 .map(|condition| (condition, AGAIN.to_owned())),
         );
     }
+
     found.extend(held_up(facts));
     let broken = happened(
         "answers that were no HTTP or not the body announced",
@@ -91,6 +96,7 @@ pub(super) fn disturbed(facts: &CellFacts) -> Ruling {
             "look at the first answer with `curl -v`".to_owned(),
         )
     }));
+
     any(found)
 }
 
@@ -124,6 +130,7 @@ fn held_up(facts: &CellFacts) -> Vec<(Condition, String)> {
         ("server", facts.server.as_ref()),
     ];
     let mut found = Vec::new();
+
     for (name, end) in ends
         .into_iter()
         .filter_map(|(name, end)| Some((name, end?)))
@@ -133,11 +140,13 @@ fn held_up(facts: &CellFacts) -> Vec<(Condition, String)> {
         found.extend(
             steal.map(|condition| (condition, format!("{AGAIN} when the hypervisor is quiet"))),
         );
+
         let what = format!("share of the time the {name}'s control group was throttled");
         let throttled = at_least(&what, end.throttled, THROTTLED_MAX);
         found.extend(
             throttled.map(|condition| (condition, format!("lift the CPU quota of the {name}"))),
         );
     }
+
     found
 }

@@ -24,6 +24,7 @@ pub(super) fn checks(side: Side, host: &Environment) -> Vec<Check> {
             })
         }));
     }
+
     if let Some(is_throttled) = host.is_throttled {
         let have = if is_throttled {
             "the control group was held back"
@@ -35,11 +36,13 @@ pub(super) fn checks(side: Side, host: &Environment) -> Vec<Check> {
         checks
             .push(throttling.check(|it| it.ruling(!is_throttled, Severity::Medium, have, remedy)));
     }
+
     let quiet = "run it when the hypervisor is quiet, or on a host of its own".to_owned();
     let quit = match &host.busiest_other {
         Some(name) => format!("quit {}", shown(name)),
         None => "quit what keeps the CPUs busy".to_owned(),
     };
+
     for (id, used, most, remedy) in [
         ("steal", host.steal, STEAL_MAX, quiet),
         ("other_load", host.other_load, OTHER_LOAD_MAX, quit),
@@ -56,5 +59,6 @@ pub(super) fn checks(side: Side, host: &Environment) -> Vec<Check> {
             }),
         );
     }
+
     checks
 }

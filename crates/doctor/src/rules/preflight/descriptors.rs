@@ -47,6 +47,7 @@ pub(super) fn checks(preflight: &Preflight, side: Side, host: &Environment) -> V
             .largest(|key| descriptors_for(key.connections, threads))
             .max(descriptors_for(0, threads)),
     };
+
     let at_least = |id, need| at_least(id, side, need);
     let all = process.need.saturating_mul(2);
     vec![
@@ -116,6 +117,7 @@ impl Process<'_> {
         if may_raise {
             return info("raised by linerate itself, which may do so");
         }
+
         let workers = |key: &CellKey| worker_processes(key.connections, self.threads, limit);
         let beyond = self.preflight.cells_where(|key| self.of_cell(key) > limit);
         let impossible = match self.side {
@@ -127,6 +129,7 @@ impl Process<'_> {
                 .ruling(is_met, Severity::Blocker, grouped(limit), help)?
                 .subjects(impossible));
         }
+
         let most = self
             .preflight
             .cells

@@ -69,6 +69,7 @@ impl Preflight {
             checks.extend(cpu::checks(side, host));
             checks.extend(path::link(side, host));
         }
+
         checks.extend(protocol::check(self));
         checks.extend(ports::checks(self));
         checks.extend(
@@ -78,6 +79,7 @@ impl Preflight {
         );
         checks.extend(path::checks(self));
         checks.sort_by_key(|check| check.side);
+
         checks
     }
 
@@ -135,6 +137,7 @@ impl<'a> Requirement<'a> {
         if is_met {
             return clear(have);
         }
+
         Ok(help(
             matched()
                 .severity(severity)
@@ -152,8 +155,10 @@ impl<'a> Requirement<'a> {
             check.undo = found.undo;
             check.advice = found.advice.unwrap_or_default();
             check.cells = found.subjects;
+
             check
         };
+
         match ruling {
             Err(NoMatch::Clear(have) | NoMatch::NotApplicable(_, have)) => {
                 check(CheckStatus::Pass, have, Match::default())

@@ -14,10 +14,12 @@ const CLOCK_ERROR_MAX_NS: u64 = 5_000_000;
 pub(super) fn checks(preflight: &Preflight) -> Vec<Check> {
     let is_same_host = is_same_host(preflight);
     let mut checks = vec![same_host(preflight, is_same_host)];
+
     if !is_same_host {
         checks.push(route(preflight));
         checks.extend(speeds(preflight));
     }
+
     checks.extend(
         preflight
             .server
@@ -46,6 +48,7 @@ fn same_host(preflight: &Preflight, is_same_host: bool) -> Check {
         (false, false) => ("two hosts", ""),
     };
     let remedy = format!("run the server on another host: here both ends share the CPUs{effect}");
+
     Requirement::new("same_host", Side::Client, "two hosts").check(|hosts| {
         hosts.ruling(
             !is_same_host && !is_same_kernel,
@@ -75,6 +78,7 @@ fn route_over(
     let device = requirement.read(client.device.as_deref())?;
     let have = format!("over {device}");
     let is_other = wanted.is_some_and(|wanted| wanted != device);
+
     let (server, prefix) = match preflight.server_address {
         Some(address) => (
             address.to_string(),
@@ -89,6 +93,7 @@ fn route_over(
     if is_other {
         return requirement.ruling(false, Severity::Blocker, have, remedy);
     }
+
     let is_wired = !client.is_wireless_or_tunnel;
     let have = if is_wired {
         have
@@ -103,12 +108,14 @@ pub(super) fn link(side: Side, host: &Environment) -> Vec<Check> {
     if host.is_loopback {
         return Vec::new();
     }
+
     let link = Requirement::new("link", side, "a known speed, full duplex");
     let mut checks = vec![link.check(|link| speed(link, host))];
     checks.extend(host.nic_errors.map(|errors| {
         Requirement::new("nic_errors", side, "0 since the host started")
             .check(|it| it.ruling(errors == 0, Severity::Medium, grouped(errors), doctor(host)))
     }));
+
     checks
 }
 
@@ -138,10 +145,12 @@ fn speeds(preflight: &Preflight) -> Option<Check> {
     } else {
         (Side::Server, server)
     };
+
     let (at_client, at_server) = (rate_name(client_bps as f64), rate_name(server_bps as f64));
     let have = format!("{at_client} at the client, {at_server} at the server");
     let is_met = client_bps == server_bps;
     let requirement = Requirement::new("link_speeds", side, "the same at both ends");
+
     Some(requirement.check(|it| it.ruling(is_met, Severity::Medium, have, doctor(slower))))
 }
 

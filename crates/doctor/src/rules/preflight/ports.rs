@@ -50,10 +50,12 @@ fn enough_ports(requirement: &Requirement<'_>, preflight: &Preflight, need: u64)
     let valid = (ports as f64 * USABLE) as u64;
     let have = format!("{low} to {high}, {} valid", grouped(valid));
     let is_met = need <= valid || preflight.ports == Ports::Explicit;
+
     if preflight.ports == Ports::Auto {
         let remedy = advise("the generator chooses ports itself where the kernel's do not suffice");
         return requirement.ruling(is_met, Severity::Info, have, remedy);
     }
+
     let pairs = pairs(preflight);
     let cells = preflight.cells_where(|key| u64::from(key.connections).div_ceil(pairs) > valid);
     let old = format!("{low} {high}");
@@ -62,6 +64,7 @@ fn enough_ports(requirement: &Requirement<'_>, preflight: &Preflight, need: u64)
             .variable("net.ipv4.ip_local_port_range", Some(old), "1024 65535")
             .advice(MORE_PORTS)
     })?;
+
     Ok(ruling.subjects(cells))
 }
 
@@ -77,6 +80,7 @@ fn reserved(preflight: &Preflight) -> Check {
     open.retain(|port| used.contains(port) && !reserved.contains(port));
     open.sort_unstable();
     open.dedup();
+
     let (low, high) = (used.start(), used.end());
     let need = format!("no listening port in {low} to {high} that is not reserved");
     let words: Vec<String> = open.iter().take(LISTED_MAX).map(u16::to_string).collect();
@@ -84,6 +88,7 @@ fn reserved(preflight: &Preflight) -> Check {
     let own = client.reserved_ports.as_deref().map_or("", str::trim);
     let separator = if own.is_empty() { "" } else { "," };
     let list = format!("{own}{separator}{listed}");
+
     let have = if open.is_empty() {
         "none".to_owned()
     } else {
@@ -125,6 +130,7 @@ fn time_wait(preflight: &Preflight) -> Check {
     let buckets = client.time_wait.and_then(|sockets| sockets.limit);
     let of_buckets = buckets.map(|buckets| (buckets as f64 * TIME_WAIT_OF_BUCKETS) as u64);
     let most = of_buckets.into_iter().fold(of_ports as u64, u64::min);
+
     Requirement::new(
         "time_wait",
         Side::Client,

@@ -31,6 +31,7 @@ pub(super) fn check(preflight: &Preflight) -> Option<Check> {
     if preflight.is_plain_http1 {
         return None;
     }
+
     let streams = preflight.streams;
     let (each, fewer) = if streams > 1 {
         let each = format!(", {} streams on each", grouped(u64::from(streams)));
@@ -43,6 +44,7 @@ pub(super) fn check(preflight: &Preflight) -> Option<Check> {
     let cells = preflight.cells_where(|key| exceeds(key.connections, streams));
     let remedy = advise(format!("{fewer}; {PLAIN}"));
     let requirement = Requirement::new("protocol", Side::Client, need);
+
     Some(requirement.check(|it| {
         Ok(it
             .ruling(cells.is_empty(), Severity::Blocker, have, remedy)?

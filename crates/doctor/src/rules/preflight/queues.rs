@@ -30,6 +30,7 @@ pub(super) fn checks(preflight: &Preflight, server: &Environment) -> [Check; 2] 
             let backlog = queue.read(server.backlog.into_iter().chain(server.somaxconn).min())?;
             let cells = preflight
                 .cells_where(|key| queued(preflight, u64::from(key.connections)) > backlog);
+
             let remedy = |found: Match| {
                 found
                     .raise_variable("net.core.somaxconn", server.somaxconn, QUEUE_LONG)

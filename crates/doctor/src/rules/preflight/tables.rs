@@ -32,6 +32,7 @@ pub(super) fn checks(preflight: &Preflight, side: Side, host: &Environment) -> [
     let pages = preflight.largest(socket_bytes).div_ceil(PAGE_BYTES);
     let memory_need = format!("{}, at most half of it", bytes_name(bytes as f64));
     let pages_need = format!("{} pages before the kernel saves memory", grouped(pages));
+
     [
         Requirement::new(
             "conntrack",
@@ -69,6 +70,7 @@ fn conntrack(requirement: &Requirement<'_>, preflight: &Preflight, host: &Enviro
             .raise_variable("net.netfilter.nf_conntrack_max", Some(limit), least)
             .advice(advice)
     })?;
+
     Ok(ruling.subjects(cells))
 }
 
@@ -102,6 +104,7 @@ fn memory(
     let have = format!("{} available", bytes_name(available as f64));
     let cells = preflight.cells_where(|key| bytes(preflight, key) > most);
     let remedy = advise("fewer connections or smaller payloads in the plan");
+
     Ok(requirement
         .ruling(need <= most, Severity::Blocker, have, remedy)?
         .subjects(cells))
@@ -118,6 +121,7 @@ fn socket_memory(
     let [_, pressure, _] = old;
     let have = format!("{} pages", grouped(pressure));
     let cells = preflight.cells_where(|key| socket_bytes(key).div_ceil(PAGE_BYTES) > pressure);
+
     let ruling = requirement.ruling(need <= pressure, Severity::Medium, have, |found| {
         let more = need.saturating_mul(2);
         let words = |[low, pressure, high]: [u64; 3]| format!("{low} {pressure} {high}");
