@@ -20,6 +20,7 @@ pub fn half_open_flows(script: &[u8]) -> usize {
     };
     let mut table = HalfOpenFlows::new(bounds);
     let (mut held, mut opened, mut now_ns) = (HashSet::new(), 0, 0);
+
     let mut rest = script;
     while let Some(([peer, number, wait, len], tail)) = rest.split_first_chunk() {
         rest = tail;
@@ -36,8 +37,10 @@ pub fn half_open_flows(script: &[u8]) -> usize {
             }
             Step::Foreign => {}
         }
+
         assert!(table.len() <= bounds.total);
     }
+
     opened
 }
 
@@ -54,6 +57,7 @@ pub fn quotas(script: &[u8]) -> usize {
     };
     let mut quota = ResourceQuota::new(capacity);
     let (mut next_id, mut admitted) = (0, 0);
+
     let mut rest = script;
     while let Some(([kind, amount], tail)) = rest.split_first_chunk() {
         rest = tail;
@@ -74,8 +78,10 @@ pub fn quotas(script: &[u8]) -> usize {
             admitted += usize::from(quota.take(next_id, address, requirements).is_ok());
             next_id += 1;
         }
+
         check(&quota, &capacity);
     }
+
     (0..next_id).for_each(|id| quota.release(id));
     assert_eq!(quota.taken().count(), 0);
     admitted
@@ -90,6 +96,7 @@ fn check(quota: &ResourceQuota, capacity: &Capacity) {
     assert!(
         sum(&|(_, requirements)| u64::from(requirements.is_unproven)) <= capacity.unproven_tests
     );
+
     let unproven = |requirements: &Requirements| {
         if requirements.is_unproven {
             requirements.descriptors
@@ -98,6 +105,7 @@ fn check(quota: &ResourceQuota, capacity: &Capacity) {
         }
     };
     assert!(sum(&|(_, requirements)| unproven(requirements)) <= capacity.unproven_descriptors);
+
     for (address, _) in quota.taken() {
         let own = |of: &dyn Fn(&Requirements) -> u64| {
             sum(&|(a, requirements)| if *a == address { of(requirements) } else { 0 })

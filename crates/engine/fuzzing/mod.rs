@@ -39,6 +39,7 @@ pub fn independence(script: &[u8]) {
     let mut together = Harness::new(&roomy, false);
     together.apart = true;
     play(script, |client, event| together.play(client, event));
+
     for client in 0..CLIENTS {
         let mut alone = Harness::new(&roomy, false);
         alone.apart = true;
@@ -195,6 +196,7 @@ impl Harness {
                 self.registry.handle_timeout(self.now);
             }
         }
+
         self.take_actions();
         self.check();
     }
@@ -208,6 +210,7 @@ impl Harness {
             Some(Stage::Running) => {
                 let inputs = self.inputs.entry(id.unwrap_or_default()).or_insert(0);
                 *inputs += 1;
+
                 let word = match *inputs {
                     1..=2 => return,
                     3 => vec![State::TestEnd.byte()],
@@ -217,6 +220,7 @@ impl Harness {
                 self.control(client, &word);
             }
         }
+
         // The streams of a UDP test come without a connection.
         if let Some(owner) = self
             .registry
@@ -232,6 +236,7 @@ impl Harness {
         let id = self.next_id;
         self.next_id += 1;
         let peer = self.address(client);
+
         match self.registry.admit_connection(
             self.now,
             id,
@@ -279,6 +284,7 @@ impl Harness {
                     self.act(id, &action);
                 }
             }
+
             match self.registry.next_turn(&mut self.admission) {
                 Some(id) => {
                     let client = self.client(id);
@@ -292,6 +298,7 @@ impl Harness {
     fn act(&mut self, id: u64, action: &ServerAction) {
         let client = self.client(id);
         self.note(client, format!("{action:?}"));
+
         let answer = match action {
             ServerAction::Accepted(test) => self
                 .registry
@@ -357,6 +364,7 @@ impl Harness {
             });
             self.take_actions();
         }
+
         // Answers to failed logins and waits in the queue are over by then.
         self.now += Duration::from_secs(3600);
         self.registry.handle_timeout(self.now);
@@ -394,11 +402,13 @@ fn policy(rules: u8) -> ServerPolicy {
     let mut policy = ServerPolicy::default();
     policy.admission = admission;
     policy.allow_split_address = rules & 0x10 != 0;
+
     if rules & 0x20 != 0 {
         let limits = &mut policy.limits.address;
         (limits.tests, limits.streams) = (Some(2), Some(3));
         limits.duration = Some(Duration::from_secs(60));
     }
+
     policy
 }
 
@@ -422,11 +432,14 @@ fn parameters(kind: u8) -> Vec<u8> {
     if kind & 1 != 0 {
         (params.transport, params.len_bytes) = (Transport::Udp, 1000);
     }
+
     params.bidirectional = kind & 2 != 0;
     params.parallel = 1 + u32::from(kind >> 2) % 4;
+
     if kind & 0x80 != 0 {
         params.time_s = 0;
     }
+
     frame(&params.to_json())
 }
 

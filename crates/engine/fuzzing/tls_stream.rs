@@ -23,6 +23,7 @@ pub fn tls_stream(script: &[u8]) -> usize {
     for end in [&ours, &theirs] {
         end.set_nonblocking(true).expect("a socket");
     }
+
     let key = HostKey::ephemeral().expect("a key");
     let mut client = ClientSession::new(&ClientConfig::new());
     let mut stream = TlsStream::server(ServerSession::new(&ServerConfig::new(&key)));
@@ -54,6 +55,7 @@ pub fn tls_stream(script: &[u8]) -> usize {
     let most = u64::from(OF_CLIENTS.burst_units) * 1024 + OF_CLIENTS.turn_bytes as u64;
     // The script takes no second, so hardly anything is added to the burst.
     assert!(received_bytes <= 2 * most, "{received_bytes} bytes");
+
     arrived
 }
 
@@ -69,6 +71,7 @@ fn turns(stream: &mut TlsStream, socket: &UnixStream) -> Option<usize> {
             "{read} bytes in a turn"
         );
         assert!(stream.received.is_empty(), "plaintext stays behind");
+
         // A record that was not complete before adds at most its length.
         assert!(
             plaintext.len() <= 16 * 1024 + OF_CLIENTS.turn_bytes,
@@ -100,12 +103,14 @@ fn step(client: &mut ClientSession, kind: u8, amount: u8) -> Vec<u8> {
         _ => return vec![amount; usize::from(kind)],
     };
     let mut ciphertext = Vec::new();
+
     for _ in 0..=kind >> 2 {
         if client.send(&vec![amount; record_bytes]).is_err() || ciphertext.len() >= STEP_BYTES {
             break;
         }
         ciphertext.extend(client.take_outgoing());
     }
+
     ciphertext
 }
 

@@ -35,6 +35,7 @@ pub fn transactions(script: &[u8]) -> u64 {
     for end in [&ours, &theirs] {
         end.set_nonblocking(true).expect("a socket");
     }
+
     let mut server = Transactions::new(&ours, spec, &ANSWER);
     let (mut sent, mut received) = (0, 0);
     let mut buffer = vec![0; 16 << 10];
@@ -42,9 +43,11 @@ pub fn transactions(script: &[u8]) -> u64 {
     for step in steps {
         let bytes = vec![b'q'; usize::from(step >> 2) * 16];
         sent += theirs.write(&bytes).unwrap_or(0) as u64;
+
         if step & 1 == 1 {
             received += drain(&mut theirs);
         }
+
         for _ in 0..=step & 3 {
             match server.advance(ours.as_fd(), &mut buffer, &meter) {
                 Ok(Turn::Answered(_)) => {}
@@ -59,6 +62,7 @@ pub fn transactions(script: &[u8]) -> u64 {
         assert!(
             totals.sent_bytes <= ANSWER.len() as u64 + complete * u64::from(spec.response_bytes)
         );
+
         // The first byte beyond the amount shows that there is more; a read or write that has begun
         // ends.
         let most = allowed.map_or(u64::MAX, |bytes| bytes + 1 + ANSWER.len() as u64);
@@ -67,12 +71,14 @@ pub fn transactions(script: &[u8]) -> u64 {
             "{totals:?} of {allowed:?}"
         );
     }
+
     received.saturating_sub(ANSWER.len() as u64)
 }
 
 fn drain(socket: &mut UnixStream) -> u64 {
     let mut bytes = [0; 4096];
     let mut sum = 0;
+
     while let Ok(len @ 1..) = socket.read(&mut bytes) {
         sum += len as u64;
     }
@@ -91,6 +97,7 @@ mod tests {
         assert_eq!(transactions(&[15, 0, 0, 0x40, 1, 1]), 16);
         // Requests of 16 bytes, responses of 32 KiB, of which nothing is read.
         assert_eq!(transactions(&[15, 0xff, 0, 0xfc, 0xfc, 0xfc]), 0);
+
         // An amount of 1 KiB.
         assert!(transactions(&[0, 0xff, 1, 0x41, 0x41, 0x41, 0x41]) <= 1024);
     }

@@ -83,5 +83,6 @@ pub(crate) fn test_header(
     header.spec = spec.clone();
     header.interval = local.interval;
     header.file_name = local.file.as_ref().map(|path| path.display().to_string());
+
     header
 }

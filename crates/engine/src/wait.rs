@@ -68,6 +68,7 @@ pub(crate) fn wait(
         if is_ready {
             return Ok(());
         }
+
         if left.is_some_and(|l| l.is_zero()) {
             let source = std::io::Error::from_raw_os_error(errno::ETIMEDOUT);
             return Err(WaitError::Os(OsError::new("wait", "", source)));

@@ -51,6 +51,7 @@ impl Budget {
                     granted = blocks;
                     return None;
                 }
+
                 granted = match self.unit {
                     Unit::Bytes | Unit::ExactBytes => blocks.min(left.div_ceil(block_len.max(1))),
                     Unit::Blocks => blocks.min(left),
@@ -61,6 +62,7 @@ impl Budget {
                 };
                 Some(left.saturating_sub(used))
             });
+
         granted
     }
 
@@ -69,6 +71,7 @@ impl Budget {
         if self.unit != Unit::ExactBytes {
             return self.take(blocks, block_len).saturating_mul(block_len);
         }
+
         let want = blocks.saturating_mul(block_len);
         let mut granted = want;
         let _ = self
@@ -81,6 +84,7 @@ impl Budget {
                 };
                 (left != UNARMED).then(|| left - granted)
             });
+
         granted
     }
 }

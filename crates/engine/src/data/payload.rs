@@ -22,6 +22,7 @@ pub(crate) fn block(payload: Payload, len: usize) -> Result<PageBuffer> {
             .for_each(|(byte, digit)| *byte = digit),
         _ => fill_random(&mut block),
     }
+
     Ok(block)
 }
 
@@ -33,11 +34,13 @@ pub(crate) fn block(payload: Payload, len: usize) -> Result<PageBuffer> {
 /// `OutOfMemory`.
 pub(crate) fn shared_block(len: usize, more: usize) -> Result<Arc<PageBuffer>> {
     static BLOCKS: Mutex<BTreeMap<usize, Weak<PageBuffer>>> = Mutex::new(BTreeMap::new());
+
     let len = len.next_power_of_two().saturating_add(more);
     let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = blocks.get(&len).and_then(Weak::upgrade) {
         return Ok(known);
     }
+
     let block = Arc::new(block(Payload::Repeating, len)?);
     blocks.insert(len, Arc::downgrade(&block));
     Ok(block)
@@ -82,6 +85,7 @@ mod tests {
             shared_block(3_000_000, 100).expect("memory").len(),
             (4 << 20) + 100
         );
+
         let first = Arc::downgrade(&one);
         drop((one, other));
         assert!(first.upgrade().is_none());

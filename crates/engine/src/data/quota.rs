@@ -82,6 +82,7 @@ impl Quota {
         if left == 0 {
             return Grant::UsedUp;
         }
+
         let paid_until_ns = self
             .rates
             .iter()
@@ -103,6 +104,7 @@ impl Quota {
         for rate in &self.rates {
             rate.charge(now_ns, traffic, bytes);
         }
+
         if let Some(left) = &self.amount {
             let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |l| {
                 Some(l.saturating_sub(bytes))
@@ -137,6 +139,7 @@ impl SharedRate {
     fn charge(&self, now_ns: u64, traffic: Traffic, bytes: u64) {
         let cost_ns = u128::from(bytes) * 8_000_000_000 / u128::from(self.rate_bps);
         let cost_ns = u64::try_from(cost_ns).unwrap_or(u64::MAX);
+
         let pay = |paid_until_ns: u64| {
             Some(
                 paid_until_ns
@@ -147,6 +150,7 @@ impl SharedRate {
         let _ = self
             .paid_until_ns
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay);
+
         if traffic == Traffic::Probes {
             let _ =
                 self.probes_paid_until_ns
@@ -173,6 +177,7 @@ mod tests {
                 }
             }
         }
+
         moved
     }
 
@@ -198,11 +203,13 @@ mod tests {
     fn probes_pass_a_load_and_both_together_keep_the_rate() {
         let quota = Quota::new(vec![Arc::new(SharedRate::new(80_000_000))], None);
         let (mut load, mut probes, mut denied) = (0, 0, 0);
+
         for now_ns in (S..2 * S).step_by(100_000) {
             if let Grant::Bytes(bytes) = quota.grant(now_ns, Traffic::Load) {
                 quota.charge(now_ns, Traffic::Load, bytes as u64);
                 load += bytes as u64;
             }
+
             // 8 Mbit/s of probes, a tenth of the rate.
             match quota.grant(now_ns, Traffic::Probes) {
                 Grant::Bytes(_) => {
@@ -212,6 +219,7 @@ mod tests {
                 _ => denied += 1,
             }
         }
+
         assert_eq!(denied, 0);
         assert!(
             (9_900_000..10_200_000).contains(&(load + probes)),
@@ -223,12 +231,14 @@ mod tests {
     fn probes_alone_keep_the_rate() {
         let quota = Quota::new(vec![Arc::new(SharedRate::new(8_000_000))], None);
         let mut sum = 0;
+
         for now_ns in (S..2 * S).step_by(10_000) {
             if let Grant::Bytes(_) = quota.grant(now_ns, Traffic::Probes) {
                 quota.charge(now_ns, Traffic::Probes, 1000);
                 sum += 1000;
             }
         }
+
         assert!((990_000..1_020_000).contains(&sum), "{sum}");
     }
 
@@ -251,6 +261,7 @@ mod tests {
         let slow = Quota::new(vec![Arc::new(SharedRate::new(0))], None);
         slow.charge(S, Traffic::Load, u64::MAX);
         assert_eq!(slow.grant(S, Traffic::Load), Grant::NotBefore(u64::MAX));
+
         let fast = Quota::new(vec![Arc::new(SharedRate::new(u64::MAX))], None);
         fast.charge(S, Traffic::Load, 1 << 40);
         assert!(matches!(fast.grant(S, Traffic::Load), Grant::Bytes(_)));

@@ -38,12 +38,15 @@ pub(crate) fn tune(
     if spec.transport != Transport::Udp {
         tune_stream(fd, spec, snd_timeout)?;
     }
+
     if let Some(bytes) = tuning.window_bytes {
         set_window(fd, bytes)?;
     }
+
     if spec.transport == Transport::Udp {
         tune_datagram(fd, spec, reporter)?;
     }
+
     if tuning.tos != 0 {
         let operation = if socket::is_ipv4_socket(fd) {
             Operation::Tos
@@ -52,12 +55,14 @@ pub(crate) fn tune(
         };
         sockopt::set_tos(fd, tuning.tos).map_err(operation.failed())?;
     }
+
     smooth_writes(fd, spec);
     if let Some(rate_bps) = spec.pacing.fq_rate_bps
         && sockopt::set_max_pacing_rate(fd, rate_bps / 8).is_err()
     {
         reporter.emit(&Event::Warning("Unable to set socket pacing".into()));
     }
+
     Ok(())
 }
 
@@ -81,20 +86,24 @@ fn tune_stream(
             .map_err(Operation::NoDelay.failed())?;
         return Ok(());
     }
+
     // Small paced writes would wait for acknowledgements of earlier ones and leave in bursts.
     if tuning.no_delay || paces_below_block(spec) {
         sockopt::TCP_NODELAY
             .set(fd, true)
             .map_err(Operation::NoDelay.failed())?;
     }
+
     if let Some(mss_bytes) = tuning.mss_bytes {
         sockopt::TCP_MAXSEG
             .set(fd, mss_bytes)
             .map_err(Operation::Mss.failed())?;
     }
+
     if let Some(timeout) = snd_timeout {
         limit_idle_time(fd, timeout).map_err(Operation::UserTimeout.failed())?;
     }
+
     Ok(())
 }
 
@@ -116,6 +125,7 @@ fn set_window(fd: BorrowedFd<'_>, bytes: u32) -> Result<(), EngineError> {
     if granted_send < bytes || granted_receive < bytes {
         return Err(EngineError::BufferSize);
     }
+
     Ok(())
 }
 
@@ -129,6 +139,7 @@ fn tune_datagram(
         // it.
         let _ = sockopt::force_receive_buffer(fd, UDP_RECEIVE_BUFFER_BYTES);
     }
+
     let len = spec.block_len_bytes;
     let grow = |what: &str, granted: u32, reporter: &mut Reporter<'_>| {
         let wanted = len + 1024;
@@ -140,6 +151,7 @@ fn tune_datagram(
         )));
         wanted
     };
+
     let granted = sockopt::SO_SNDBUF
         .get(fd)
         .map_err(Operation::Buffer.failed())?;
@@ -149,6 +161,7 @@ fn tune_datagram(
             .set(fd, wanted)
             .map_err(Operation::Buffer.failed())?;
     }
+
     let granted = sockopt::SO_RCVBUF
         .get(fd)
         .map_err(Operation::Buffer.failed())?;
@@ -158,6 +171,7 @@ fn tune_datagram(
             .set(fd, wanted)
             .map_err(Operation::Buffer.failed())?;
     }
+
     // Coalescing is invisible to the peer and to the results: every datagram's number is still
     // read. It is not to the kernel's counters, which count a dropped buffer once, however many
     // datagrams are in it.
@@ -165,6 +179,7 @@ fn tune_datagram(
     if spec.socket.dont_fragment && socket::is_ipv4_socket(fd) {
         sockopt::set_dont_fragment(fd, true).map_err(Operation::DontFragment.failed())?;
     }
+
     Ok(())
 }
 
@@ -193,6 +208,7 @@ pub(crate) fn describe(
     );
     let mut stream = Stream::new(id, role, flow, local, remote);
     stream.effective = effective;
+
     Ok(stream)
 }
 

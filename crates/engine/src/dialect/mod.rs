@@ -33,10 +33,12 @@ pub fn serve(
         let dialect = iperf3::server::dialect(server.spec(), requests.clone())?;
         server.add(Box::new(dialect))?;
     }
+
     #[cfg(feature = "native")]
     if let Some(dialect) = native::server::beside_others(server.spec(), requests.clone())? {
         server.add(Box::new(dialect))?;
     }
+
     if let Some(dialect) = iperf2::server::beside_others(server.spec())? {
         server.add(Box::new(dialect))?;
     }

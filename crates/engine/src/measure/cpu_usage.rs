@@ -33,10 +33,12 @@ impl CpuMeter {
         if wall_s <= 0.0 {
             return None;
         }
+
         let now = cpu::process_time();
         let user_percent = now.user.saturating_sub(self.before.user).as_secs_f64() / wall_s * 100.0;
         let system_percent =
             now.system.saturating_sub(self.before.system).as_secs_f64() / wall_s * 100.0;
+
         Some(CpuUsage::new(
             user_percent + system_percent,
             user_percent,

@@ -138,6 +138,7 @@ mod tests {
         assert_eq!(histogram.quantile_ns(0.5), None);
         (1..=100).for_each(|ns| histogram.record(ns));
         assert_eq!(histogram.count(), 100);
+
         let [half, most, all] =
             [0.5, 0.99, 1.0].map(|share| histogram.quantile_ns(share).unwrap_or_default());
         assert!(

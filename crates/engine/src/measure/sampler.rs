@@ -138,6 +138,7 @@ impl Sampler {
         let mut streams = Vec::with_capacity(self.tracks.len());
         // Before the first system call: with hundreds of streams those take milliseconds.
         let at_ns = clock::monotonic_ns();
+
         let counts: Vec<Counts> = self
             .tracks
             .iter()
@@ -165,6 +166,7 @@ impl Sampler {
             });
             streams.push(row);
         }
+
         let mut report = IntervalReport::new(streams);
         report.omitted = omitted;
         report.last = last;
@@ -213,6 +215,7 @@ impl Sampler {
         if self.transport != Transport::Tcp {
             return 0;
         }
+
         let disturbed = |info: TcpInfo| {
             u64::from(info.retransmits_total) + info.out_of_order_total.map_or(0, u64::from)
         };
@@ -259,6 +262,7 @@ impl Track {
                 self.tcp = Some(info);
             }
         }
+
         let delivered_bytes = match self.stream.role {
             StreamRole::Sender => self.tcp.as_ref().and_then(TcpInfo::delivered_bytes),
             StreamRole::Receiver => Some(counts.bytes),
@@ -293,6 +297,7 @@ impl Track {
             self.limits = limits(&info).unwrap_or(held_before);
             tcp_interval(&info, now.repeated.since(before.repeated), held_before)
         });
+
         let udp = (transport == Transport::Udp).then(|| {
             UdpInterval::new(
                 now.counts.packets.saturating_sub(before.counts.packets),
@@ -311,6 +316,7 @@ impl Track {
         let mut interval = StreamInterval::new(&self.stream, start_ns, end_ns, bytes);
         interval.tcp = tcp;
         interval.udp = udp;
+
         interval
     }
 
@@ -336,6 +342,7 @@ impl Track {
                 writes
             });
         }
+
         let Some(info) = &self.tcp else { return };
         measured.cwnd_segments = Some(info.snd_cwnd_segments);
         measured.in_flight_segments = Some(info.in_flight_segments);
@@ -361,8 +368,10 @@ impl Track {
             );
             udp.omitted_packets = Some(base.counts.packets);
             udp.omitted_lost = Some(base.counts.lost);
+
             udp
         });
+
         let bytes = now.counts.bytes.saturating_sub(base.counts.bytes);
         EndpointTotals::new(bytes, now.at_ns.saturating_sub(base.at_ns), udp)
     }
@@ -376,6 +385,7 @@ impl Track {
         };
         let base = self.base;
         let bytes = end.delivered_bytes?.saturating_sub(base.delivered_bytes?);
+
         Some(EndpointTotals::new(
             bytes,
             end.at_ns.saturating_sub(base.at_ns),
@@ -397,6 +407,7 @@ impl Track {
         tcp.min_rtt_us = self.rtt.known(self.rtt.min_us);
         tcp.mean_rtt_us = self.rtt.mean_us();
         tcp.limits = limits(info).map(|now| now.saturating_sub(self.limits_before));
+
         Some(tcp)
     }
 }
@@ -426,6 +437,7 @@ fn tcp_interval(info: &TcpInfo, repeated: Repeated, held_before: TcpLimits) -> T
     tcp.mss_bytes = info.snd_mss_bytes;
     tcp.min_rtt_us = info.min_rtt_us;
     tcp.limits = limits(info).map(|now| now.saturating_sub(held_before));
+
     tcp
 }
 
@@ -513,9 +525,11 @@ mod tests {
             File::open("/dev/null").expect("every system has it"),
         ));
         let mut sampler = Sampler::new(Transport::Tcp);
+
         for id in 0..100 {
             sampler.add(stream(id), Arc::clone(&fd), Arc::default(), None);
         }
+
         sampler.begin(clock::monotonic_ns());
         for _ in 0..3 {
             let report = sampler.close_interval(false, false);

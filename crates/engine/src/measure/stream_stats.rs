@@ -128,9 +128,11 @@ impl StreamStats {
                 .next_ns
                 .saturating_add(passed.saturating_mul(grid.interval_ns));
         }
+
         if let Some((samples, counts)) = both.ended.take() {
             return (samples.measured(false), Some(counts));
         }
+
         let fresh = both.interval.emptied();
         (
             std::mem::replace(&mut both.interval, fresh).measured(false),
@@ -189,8 +191,10 @@ impl Samples {
             trips.asymmetry = known(&self.asymmetry);
             trips.sent_bytes = self.sent_bytes;
             trips.received_bytes = self.received_bytes;
+
             trips
         });
+
         let mut metrics = StreamMetrics::default();
         metrics.writes = self.writes;
         metrics.reads = self.reads;
@@ -210,6 +214,7 @@ impl Samples {
             .filter(|bins| is_total || !bins.counts.is_empty())
             .map(Bins::histogram)
             .collect();
+
         metrics
     }
 }
@@ -248,6 +253,7 @@ impl Bins {
         if self.largest.is_none_or(|(largest, _)| value_s > largest) {
             self.largest = Some((value_s, unix_s));
         }
+
         let bin = (value_s * 1e6 / f64::from(self.spec.bin_width_us.max(1))).floor() + 1.0;
         if bin < 1.0 {
             self.below += 1;
@@ -263,6 +269,7 @@ impl Bins {
         let percentiles =
             [low, high, THREE_SIGMA_PERCENT].map(|percent| (percent, self.bin_of(percent)));
         let outliers = self.outliers();
+
         let mut histogram = Histogram::new(
             self.kind,
             self.spec.bin_width_us,
@@ -273,6 +280,7 @@ impl Bins {
         histogram.below = self.below;
         histogram.beyond = self.beyond;
         histogram.largest = self.largest;
+
         histogram
     }
 
@@ -280,12 +288,14 @@ impl Bins {
     fn bin_of(&self, percent: f64) -> u32 {
         let all: u64 = self.counts.values().sum();
         let mut seen = 0;
+
         for (bin, count) in &self.counts {
             seen += count;
             if seen as f64 * 100.0 >= percent * all as f64 {
                 return *bin;
             }
         }
+
         0
     }
 
@@ -323,6 +333,7 @@ mod tests {
     fn what_begins_behind_the_end_of_an_interval_belongs_to_the_next() {
         let (stats, counters) = (StreamStats::default(), StreamCounters::default());
         stats.set_grid(1000, Duration::from_nanos(100));
+
         let move_one = |now_ns| {
             stats.end_interval_before(now_ns, &counters);
             counters.add(10, 0);
@@ -331,12 +342,14 @@ mod tests {
         move_one(1000);
         move_one(1099);
         move_one(1100);
+
         let (first, counts) = stats.take_interval(1107);
         assert_eq!(
             (first.reads.map(|r| r.calls), counts.map(|c| c.bytes)),
             (Some(2), Some(20))
         );
         move_one(1150);
+
         let (second, counts) = stats.take_interval(1203);
         assert_eq!((second.reads.map(|r| r.calls), counts), (Some(2), None));
     }
@@ -348,9 +361,11 @@ mod tests {
             &[HistogramKind::Datagrams, HistogramKind::Bursts],
             Some(spec),
         );
+
         for us in [0, 99, 100, 150, 999, 1000, 5000] {
             stats.update(|r| r.add_to_histogram(HistogramKind::Bursts, f64::from(us) / 1e6, 7.0));
         }
+
         stats.update(|r| r.add_to_histogram(HistogramKind::Bursts, -1.0, 7.0));
         stats.update(|r| r.add_to_histogram(HistogramKind::Writes, 1.0, 7.0));
         let total = stats.total();

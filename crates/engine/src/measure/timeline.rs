@@ -58,6 +58,7 @@ impl Timeline {
             keeps_grid: false,
         };
         timeline.next_tick_ns = timeline.tick_after(now_ns);
+
         timeline
     }
 
@@ -100,6 +101,7 @@ impl Timeline {
             self.next_tick_ns = self.tick_after(now_ns);
             return Some(Due::OmitEnd);
         }
+
         let has_tick_before =
             |end_ns| self.keeps_grid && self.next_tick_ns.is_some_and(|tick_ns| tick_ns <= end_ns);
         if self.decides_end
@@ -111,10 +113,12 @@ impl Timeline {
             self.duration = None;
             return Some(Due::End);
         }
+
         if self.next_tick_ns.is_some_and(|t| t <= now_ns) {
             self.next_tick_ns = self.tick_after(now_ns);
             return Some(Due::Tick);
         }
+
         None
     }
 
@@ -141,6 +145,7 @@ impl Timeline {
         if !near_end || self.keeps_grid {
             return Some(tick);
         }
+
         let waits_for_peer = self.omit_end_ns.is_none() && !self.decides_end;
         waits_for_peer.then(|| tick.saturating_add(step / u64::from(LAST_TICK_GRACE)))
     }

@@ -97,6 +97,7 @@ fn add_file(
                 path: path.to_owned(),
             });
         }
+
         let network = range.parse().map_err(|source| AccessError::Parse {
             path: path.to_owned(),
             source,
@@ -156,6 +157,7 @@ mod tests {
                 && admits(&list, "2001:db8::1")
                 && !admits(&list, "198.51.100.1")
         );
+
         let none = loaded("# everybody was removed\n").expect("an empty list");
         assert!(
             !admits(&none, "192.0.2.1"),
@@ -167,6 +169,7 @@ mod tests {
                 .to_string()
                 .starts_with("list: \"lab\"")
         );
+
         let missing = AccessList::load(&rules, |_| Err(io::ErrorKind::NotFound.into()));
         assert!(missing.is_err());
     }
@@ -176,6 +179,7 @@ mod tests {
     fn a_list_beyond_its_bounds_is_an_error_that_names_file_and_bound() {
         let file = || AccessSource::File("list".into());
         let lines = |count: usize| "# remark\n".repeat(5) + &"192.0.2.1\n".repeat(count);
+
         let loaded = |sources: Vec<AccessSource>, text: &str| {
             AccessList::load(&AccessRules::new(Vec::new(), sources), |_| {
                 Ok(text.to_owned())
@@ -188,6 +192,7 @@ mod tests {
             error.starts_with("list: ") && error.contains("100000 ranges; join"),
             "{error}"
         );
+
         let half = lines(RANGES_MAX / 2 + 1);
         assert!(
             loaded(vec![file(), file()], &half).is_err(),

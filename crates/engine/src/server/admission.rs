@@ -102,6 +102,7 @@ impl Admission {
     pub(crate) fn decide(&mut self, id: u64, address: Network, now: Instant) -> Decision {
         let decision = self.decision(id, address, now);
         tracing::debug!(client = id, %address, ?decision, "admission decided");
+
         match decision {
             Decision::Admitted => {
                 self.negotiate(id);
@@ -110,6 +111,7 @@ impl Admission {
             Decision::Refused(_) => self.refuse(address, now),
             Decision::Queued(_) => {}
         }
+
         decision
     }
 
@@ -146,6 +148,7 @@ impl Admission {
         {
             return Decision::Refused(reason);
         }
+
         match self.kind {
             policy::Admission::Parallel { .. } => Decision::Admitted,
             policy::Admission::Queue {
@@ -154,6 +157,7 @@ impl Admission {
             } => {
                 let places = tests_max as usize;
                 let remaining = self.active.values().map(|time| time.left(now));
+
                 if self.queue.is_empty() && self.active.len() < places {
                     Decision::Admitted
                 } else if self.queue.enter(id, address, remaining, places, wait_max) {
@@ -249,5 +253,6 @@ fn with_places(limits: &ServerLimits, kind: policy::Admission) -> ServerLimits {
         .address
         .tests
         .get_or_insert((places / 10).max(ADDRESS_TESTS_MIN));
+
     limits
 }

@@ -60,6 +60,7 @@ impl<W: Send + 'static, O: Send + 'static> BlockingPool<W, O> {
         if self.threads == self.under_way && self.start_thread().is_ok() {
             self.threads += 1;
         }
+
         self.under_way += 1;
         if self.threads > 0 {
             // The pool holds the other end.
@@ -92,6 +93,7 @@ impl<W: Send + 'static, O: Send + 'static> BlockingPool<W, O> {
                 notice.signal();
             }
         };
+
         thread::Builder::new()
             .name("checks".to_owned())
             .spawn(body)
@@ -124,10 +126,12 @@ mod tests {
             number
         })
         .expect("an event descriptor");
+
         for id in 0..THREADS_MAX {
             assert!(pool.has_room());
             pool.begin(id as u64, 7);
         }
+
         assert!(
             !pool.has_room() && pool.take_outcomes().is_empty(),
             "the work waits and its caller does not"

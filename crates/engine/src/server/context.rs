@@ -49,6 +49,7 @@ impl<'a> ServerContext<'a> {
         epoll
             .add(udp.fd(), UDP_LISTENER, Interest::READ)
             .map_err(Operation::Init.failed())?;
+
         Ok(Self {
             access: AccessList::load(&spec.policy.access, read_text)?,
             admission: Admission::new(&spec.policy, spec.one_off).within_host(),
@@ -113,6 +114,7 @@ impl<'a> ServerContext<'a> {
         let (transport, direction) = (spec.transport, spec.direction);
         let mut facts = TestFacts::new(peer, transport, direction, streams);
         facts.user = user;
+
         let now = Instant::now();
         self.admission.begin(id, now);
         let facts = self.stats.start(id, now, facts);
@@ -133,9 +135,11 @@ impl<'a> ServerContext<'a> {
         let Some(facts) = self.stats.end(id) else {
             return false;
         };
+
         if self.stats.is_idle() {
             self.report_progress();
         }
+
         let record = record(facts, cookie, summary, outcome, ran_beside_max);
         self.out.server_event(&ServerEvent::TestEnded(record));
         true

@@ -62,6 +62,7 @@ impl<'a> Server<'a> {
             .epoll
             .add(interrupts.fd(), INTERRUPT, Interest::READ);
         watched.map_err(Operation::Init.failed())?;
+
         Ok(Self {
             spec: spec.clone(),
             interrupts,
@@ -96,10 +97,12 @@ impl<'a> Server<'a> {
         for listener in dialect.take_listeners() {
             self.context.listeners.add(listener, index);
         }
+
         let token = index as u64 * KINDS + DIALECT;
         let watched = self.context.epoll.add(dialect.fd(), token, Interest::READ);
         watched.map_err(Operation::Init.failed())?;
         self.dialects.push(dialect);
+
         Ok(())
     }
 
@@ -113,27 +116,34 @@ impl<'a> Server<'a> {
         // favour they wait longer. It needs a privilege that `opened` may give up.
         let _ = scheduling::wake_soon();
         opened()?;
+
         for dialect in &mut self.dialects {
             dialect.start(&mut self.context)?;
         }
+
         self.idle_since = Some(Instant::now());
         let mut events = Vec::new();
+
         loop {
             self.next_heartbeat = self.interrupts.alive();
             self.watch_listeners();
             self.wait(&mut events)?;
+
             for event in std::mem::take(&mut events) {
                 if self.dispatch(event)? {
                     return Ok(());
                 }
             }
+
             self.on_time()?;
             for dialect in &mut self.dialects {
                 dialect.advance(&mut self.context)?;
             }
+
             if self.context.udp.has_waiting() {
                 self.on_datagrams();
             }
+
             if self.is_over() {
                 return self
                     .stopping
@@ -173,6 +183,7 @@ impl<'a> Server<'a> {
         ];
         // A dialect that has advanced before another one released a place advances again.
         let turn = self.context.admission.turn_of().map(|_| Instant::now());
+
         let dialects = self
             .dialects
             .iter()
@@ -180,6 +191,7 @@ impl<'a> Server<'a> {
             .chain(turn);
         let nearest = dialects.chain(others.into_iter().flatten()).min();
         let timeout = nearest.map(|t| t.saturating_duration_since(Instant::now()).min(WAIT_MAX));
+
         self.context.epoll.wait(events, timeout).map_err(|error| {
             self.failure(Operation::Poll.failed()(OsError::new(
                 "epoll_wait",
@@ -201,6 +213,7 @@ impl<'a> Server<'a> {
             // Dialects advance in every turn.
             _ => {}
         }
+
         Ok(false)
     }
 
@@ -216,6 +229,7 @@ impl<'a> Server<'a> {
                     dialect.first_datagram(&datagram, &mut self.context);
                 }
             }
+
             // Datagrams may come to light while another flow is accepted; nothing else would
             // announce them.
             if !self.context.udp.has_waiting() {
@@ -231,13 +245,16 @@ impl<'a> Server<'a> {
         else {
             return Ok(());
         };
+
         for (fd, peer) in accepted {
             self.accept_from(fd, peer, dialect, is_shared)?;
         }
+
         // Afterwards: the connections just accepted are part of the largest source.
         if let Err(error) = outcome {
             self.out_of_descriptors(&error);
         }
+
         Ok(())
     }
 
@@ -248,6 +265,7 @@ impl<'a> Server<'a> {
                 .out
                 .warning(&format!("unable to accept a connection: {error}"));
         }
+
         self.context.closing.close_all();
         if let Some(victim) = self.context.pending_limit.oldest_of_largest_source() {
             self.evict(victim);
@@ -278,14 +296,17 @@ impl<'a> Server<'a> {
                     .admission
                     .refuse(Network::of_client(peer.ip()), Instant::now());
             }
+
             self.context
                 .refuse(fd, peer, reason, &owner.refusal(reason));
             return Ok(());
         }
+
         let id = self.context.new_id();
         if let Some(victim) = self.context.pending_limit.enter(id, peer.ip(), dialect) {
             self.evict(victim);
         }
+
         let connection = Accepted {
             id,
             fd,
@@ -296,6 +317,7 @@ impl<'a> Server<'a> {
             self.acceptor.add(connection, &self.context.epoll);
             return Ok(());
         }
+
         self.pass_on(connection, dialect)
     }
 
@@ -311,6 +333,7 @@ impl<'a> Server<'a> {
         {
             return false;
         }
+
         admission.want_place(Instant::now());
         self.dialects.iter_mut().any(|dialect| dialect.end_silent())
     }
@@ -327,6 +350,7 @@ impl<'a> Server<'a> {
     fn evict(&mut self, id: u64) {
         self.context.pending_limit.leave(id);
         let reason = RefusalReason::Crowded;
+
         match self.acceptor.take(id, &self.context.epoll) {
             Some(Accepted { fd, peer, .. }) => {
                 let message = self
@@ -349,6 +373,7 @@ impl<'a> Server<'a> {
         if progress == Progress::Incomplete {
             return Ok(());
         }
+
         match (progress, self.acceptor.take(id, &self.context.epoll)) {
             (Progress::Recognised(dialect), Some(connection)) => self.pass_on(connection, dialect),
             _ => {
@@ -380,6 +405,7 @@ impl<'a> Server<'a> {
                 self.context.close_with(connection.fd, &message);
             }
         }
+
         Ok(())
     }
 
@@ -388,16 +414,20 @@ impl<'a> Server<'a> {
             self.next_check = None;
             return;
         }
+
         if self.next_check.is_some_and(|t| now < t) {
             return;
         }
+
         self.next_check = Some(now + Duration::from_nanos(CHECK_NS));
         let ids: Vec<u64> = self.context.admission.quotas().ids().collect();
         let mut totals = Vec::with_capacity(ids.len());
+
         for id in ids {
             let moved = self.session(id).map(Session::totals).unwrap_or_default();
             totals.push((id, moved.received_bytes.saturating_add(moved.sent_bytes)));
         }
+
         let quotas = self.context.admission.quotas();
         for (id, reason) in quotas.check(clock::monotonic_ns(), totals.into_iter()) {
             if let Some(session) = self.session(id) {
@@ -417,6 +447,7 @@ impl<'a> Server<'a> {
             self.next_progress = None;
             return;
         }
+
         let interval = self.spec.local.interval.unwrap_or(PROGRESS_DEFAULT);
         match self.next_progress {
             Some(due) if now >= due => {
@@ -436,6 +467,7 @@ impl<'a> Server<'a> {
                 self.context.stats.update(id, moved);
             }
         }
+
         self.context.report_progress();
     }
 
@@ -445,6 +477,7 @@ impl<'a> Server<'a> {
         if self.interrupts.take_reload() {
             self.reload();
         }
+
         let Some(signal_text) = signal else {
             return Ok(false);
         };
@@ -458,10 +491,12 @@ impl<'a> Server<'a> {
             self.stopping = Some(signal_text);
             return Ok(false);
         }
+
         self.flush_closing();
         if stopped.contains(&Stopped::Reported) {
             return Ok(true);
         }
+
         Err(interruption(&signal_text))
     }
 
@@ -510,6 +545,7 @@ impl<'a> Server<'a> {
             self.idle_since = None;
             return Ok(false);
         }
+
         self.idle_since.get_or_insert_with(Instant::now);
         if self.idle_deadline().is_none_or(|t| t > Instant::now()) {
             return Ok(false);
@@ -517,10 +553,12 @@ impl<'a> Server<'a> {
         if self.spec.one_off {
             return Ok(true);
         }
+
         let reopened = self.context.listeners.open_shared(&self.spec.local);
         reopened.map_err(|error| self.failure(error))?;
         self.idle_since = Some(Instant::now());
         self.context.out.reopened().map_err(failure)?;
+
         Ok(false)
     }
 

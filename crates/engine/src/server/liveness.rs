@@ -54,12 +54,14 @@ impl Liveness {
         if gap_ns > CHECK_GAP_MAX_NS {
             self.changed_ns = self.changed_ns.saturating_add(gap_ns);
         }
+
         self.checked_ns = self.checked_ns.max(now_ns);
 
         if progress_bytes >= self.progress_bytes.saturating_add(self.progress_bytes_min) {
             self.progress_bytes = progress_bytes;
             self.changed_ns = self.changed_ns.max(now_ns);
         }
+
         let limit = if is_place_wanted {
             self.limits.while_wanted
         } else {
@@ -92,6 +94,7 @@ pub(crate) fn limits_of(spec: &TestSpec, liveness: policy::Liveness) -> policy::
     let bits = u64::from(spec.block_len_bytes)
         .saturating_mul(8)
         .saturating_mul(blocks);
+
     liveness.at_least(Duration::from_millis(
         bits.saturating_mul(1000).div_ceil(rate_bps),
     ))
@@ -144,6 +147,7 @@ mod tests {
             None,
             "30 s without a check"
         );
+
         let mut seconds = 32..;
         let ends = seconds.find(|second| liveness.exceeded(second * second_ns, 0, true).is_some());
         assert_eq!(ends, Some(40));
@@ -157,6 +161,7 @@ mod tests {
         assert_eq!(progress_bytes_min(&spec, TEN), 200);
         spec.pacing.rate_bps = Some(1);
         assert_eq!(progress_bytes_min(&spec, TEN), 1);
+
         let mut liveness = Liveness::new(limits(100, 100), 0).demanding(10);
         let mut is_over =
             |now_ns, progress_bytes| liveness.exceeded(now_ns, progress_bytes, false).is_some();
@@ -173,6 +178,7 @@ mod tests {
         assert_eq!(while_wanted(&spec), TEN);
         spec.pacing.rate_bps = Some(100_000_000);
         assert_eq!(while_wanted(&spec), TEN);
+
         // One block of 128 KiB every 21 s.
         spec.pacing.rate_bps = Some(50_000);
         assert_eq!(while_wanted(&spec), Duration::from_millis(62_915));

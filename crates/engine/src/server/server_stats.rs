@@ -63,12 +63,15 @@ impl ServerStats {
         if self.running.is_empty() {
             self.since = now;
         }
+
         self.started += 1;
         facts.number = self.started;
         facts.running_beside = u32::try_from(self.running.len()).unwrap_or(u32::MAX);
+
         for other in self.running.values_mut() {
             other.concurrent_max = other.concurrent_max.max(facts.running_beside);
         }
+
         let entry = Running {
             facts: facts.clone(),
             concurrent_max: facts.running_beside,
@@ -88,6 +91,7 @@ impl ServerStats {
             .received_bytes
             .saturating_sub(entry.counted.received_bytes);
         let sent_bytes = moved.sent_bytes.saturating_sub(entry.counted.sent_bytes);
+
         entry.counted = moved;
         let position = TRANSPORTS.iter().position(|t| *t == entry.facts.transport);
         let total = position.and_then(|p| self.totals.get_mut(p));
@@ -124,6 +128,7 @@ impl ServerStats {
         self.since = now;
         let mut streams = 0_u32;
         let mut clients = Vec::with_capacity(self.running.len());
+
         for entry in self.running.values_mut() {
             let moved = std::mem::take(&mut entry.since_last);
             streams = streams.saturating_add(entry.facts.streams);
@@ -134,6 +139,7 @@ impl ServerStats {
                 moved.sent_bytes,
             ));
         }
+
         clients.sort_by_key(|c| c.number);
         let total = |(transport, moved): (&Transport, &ByteTotals)| {
             TransportTotal::new(*transport, moved.received_bytes, moved.sent_bytes)
@@ -144,6 +150,7 @@ impl ServerStats {
         progress.elapsed = elapsed;
         progress.clients = clients;
         progress.totals = TRANSPORTS.iter().zip(&self.totals).map(total).collect();
+
         progress
     }
 }
@@ -162,6 +169,7 @@ pub(crate) fn record(
             .unwrap_or_default()
     };
     let (received, sent) = (counted(StreamRole::Receiver), counted(StreamRole::Sender));
+
     let mut record = TestRecord::new(
         facts,
         match outcome {
@@ -176,6 +184,7 @@ pub(crate) fn record(
     record.sent_bytes = sent.bytes;
     record.duration_ns = received.duration_ns.max(sent.duration_ns);
     record.ran_beside_max = ran_beside_max;
+
     record
 }
 
@@ -208,6 +217,7 @@ mod tests {
         stats.start(9, now, facts(2, Transport::Udp));
         stats.update(7, moved(100, 0));
         stats.update(9, moved(0, 10));
+
         let progress = stats.progress(now + Duration::from_secs(1));
         assert_eq!(
             (progress.tests, progress.streams, progress.elapsed.as_secs()),
@@ -216,8 +226,10 @@ mod tests {
         stats.update(7, moved(150, 0));
         assert_eq!(stats.end(7).map(|f| f.number), Some(1));
         assert_eq!(stats.end(7), None);
+
         let progress = stats.progress(now + Duration::from_secs(2));
         assert_eq!(progress.clients.len(), 1);
+
         let totals: Vec<_> = progress
             .totals
             .iter()

@@ -37,8 +37,10 @@ impl TestRun {
         if now_ns < trials.next_ns() {
             return;
         }
+
         let (cpu_ns, waits) = pool.load();
         let before = trials.in_force();
+
         let setting = trials.advance(LoadSample {
             at_ns: now_ns,
             bytes: self.sampler.total_bytes(),
@@ -52,9 +54,11 @@ impl TestRun {
                     .is_some_and(|cpu| incoming_cpus::only(&self.streams) == Some(cpu)),
         });
         self.control.set_strategy(setting.io);
+
         if before.limits_unsent != setting.limits_unsent {
             limit_unsent(&self.streams, setting.limits_unsent);
         }
+
         if let Some(receivers) = setting.receivers {
             pool.set_receivers(receivers);
         }
@@ -75,6 +79,7 @@ pub(super) fn adjustable(
         .filter(|open| open.stream.role == StreamRole::Receiver)
         .count();
     let may_spin = receiving >= SPIN_STREAMS_MIN && !measures_cpu;
+
     Adjustable {
         blocks: is_adjustable(spec) && receiving < streams.len(),
         receive_waits: if receiving > 0 {
@@ -131,6 +136,7 @@ fn limitable(streams: &[OpenStream]) -> impl Iterator<Item = &OpenStream> {
 /// Lets the sockets of senders hold little that is not sent yet, or what the host allows.
 pub(super) fn limit_unsent(streams: &[OpenStream], is_limited: bool) {
     const HOST_DEFAULT: u32 = 0;
+
     let bytes = if is_limited {
         UNSENT_LIMIT_BYTES
     } else {
@@ -154,6 +160,7 @@ mod tests {
             spec
         };
         let is_short = |change| makes_short_calls(&default(change));
+
         let explicit = |length, change| {
             let spec = &mut default(change);
             (spec.block_len_bytes, spec.block_len_explicit) = (length, true);

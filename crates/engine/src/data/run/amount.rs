@@ -32,6 +32,7 @@ impl Amount {
                 };
             }
         };
+
         // A sender that does not decide the end may only stop by itself when both ends count the
         // same bytes: nothing is lost on the way, and no warm-up ends at two different moments.
         let counts_alike = spec.transport != Transport::Udp && spec.omit.is_zero();
@@ -48,6 +49,7 @@ impl Amount {
         if let Some(budget) = &self.budget {
             budget.arm();
         }
+
         if let Some(target) = &self.target {
             target.arm();
         }

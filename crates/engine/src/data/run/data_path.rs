@@ -86,6 +86,7 @@ fn bytes_out(spec: &TestSpec, used: StrategyUsed) -> DataPath {
         1 => format!("one block of {block} bytes per call"),
         blocks => format!("{blocks} blocks of {block} bytes per call"),
     };
+
     let note = match used.trials {
         Some(trials) if is_adjustable(spec) => chosen(trials),
         _ if spec.coalesce && spec.block_len_explicit => "; small writes are gathered".to_owned(),
@@ -101,6 +102,7 @@ fn bytes_out(spec: &TestSpec, used: StrategyUsed) -> DataPath {
         format!("Send path: {how}, {size}{note}{unsent}"),
     );
     path.per_call = Some(PerCall::Bytes(call));
+
     path
 }
 
@@ -133,6 +135,7 @@ fn waiting(spec: &TestSpec, used: StrategyUsed, unit: &str) -> String {
         .filter(|_| may_pause)
         .map(chosen)
         .unwrap_or_default();
+
     match used.strategy.receive_wait {
         ReceiveWait::Pause(us) if may_pause => {
             format!("pauses {us} us when the queue is empty{note}")
@@ -155,6 +158,7 @@ fn datagrams_out(spec: &TestSpec, peer_coalesces: bool) -> DataPath {
     };
     let mut path = DataPath::new(StreamRole::Sender, method, format!("Send path: {how}"));
     path.per_call = Some(PerCall::Datagrams(most));
+
     path
 }
 
@@ -191,6 +195,7 @@ fn pacing(streams: &[OpenStream]) -> Option<String> {
         .for_each(|one| lateness.add(one));
     let [median_us, most_us] =
         [0.5, 0.99].map(|share| lateness.quantile_ns(share).map(|ns| ns as f64 / 1e3));
+
     Some(format!(
         "Pacing: {} portions left at most {:.0} us (median) and {:.0} us (99 %) after they were due",
         lateness.count(),
@@ -212,6 +217,7 @@ fn copies(streams: &[OpenStream]) -> Option<String> {
                 .note_completions(returned.calls, returned.copied);
         }
     }
+
     let shares: Vec<f64> = streams
         .iter()
         .filter_map(|s| s.counters.observations.copied_share())

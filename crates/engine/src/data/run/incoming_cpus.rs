@@ -37,6 +37,7 @@ fn used_cpus(cpu_of_each: impl Iterator<Item = u32>) -> Vec<u32> {
     for cpu in cpu_of_each {
         *streams_of.entry(cpu).or_insert(0) += 1;
     }
+
     let streams: usize = streams_of.values().sum();
     let cpus = streams_of.len();
     streams_of
@@ -70,6 +71,7 @@ mod tests {
         let online = cpu::affinity().expect("an affinity");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
+
         for pinned in online.cpus().take(2) {
             let connect = move || {
                 cpu::pin_thread(pinned).expect("a CPU");

@@ -165,6 +165,7 @@ impl TestRun {
         let control = RunControl::new(strategy)?;
         let amount = Amount::new(&settings, &control);
         let sampler = Sampler::new(settings.spec.transport);
+
         Ok(Self {
             settings,
             control,
@@ -205,10 +206,12 @@ impl TestRun {
         self.pace(&stream, fd.as_fd());
         let paced =
             self.settings.spec.pacing.rate_bps.is_some() && stream.role == StreamRole::Sender;
+
         if self.settings.spec.transport == Transport::Udp && stream.role == StreamRole::Receiver {
             // Without it datagrams count as arrived when they are read.
             let _ = sockopt::SO_TIMESTAMPNS.set(fd.as_fd(), true);
         }
+
         let counters = Arc::new(StreamCounters::new(paced));
         self.open(
             OpenStream {
@@ -238,6 +241,7 @@ impl TestRun {
         self.pace(&stream, fd.as_fd());
         let (counters, build_pump) = (Arc::new(StreamCounters::default()), Some(build_pump));
         counters.add(moved, 0);
+
         let open = OpenStream {
             stream,
             fd,
@@ -269,6 +273,7 @@ impl TestRun {
             return Ok(());
         };
         let assignment = pump_factory.assignment(open)?;
+
         match &mut self.pool {
             Some(pool) => pool
                 .add(assignment)
@@ -308,6 +313,7 @@ impl TestRun {
         {
             started.timeline.stop_ticks();
         }
+
         if let Some(pool) = &self.pool {
             pool.request_stop(false);
             self.senders_stopping = Some(pool.size());
@@ -366,6 +372,7 @@ impl TestRun {
             silence: IdleTimeout::new(receives.then_some(local.rcv_timeout), now_ns),
             end: End::NotReached,
         });
+
         if spec.omit.is_zero() {
             self.amount.arm();
         }
@@ -384,6 +391,7 @@ impl TestRun {
             .iter_mut()
             .map(|s| pump_factory.assignment(s))
             .collect::<Result<Vec<_>, _>>()?;
+
         self.start_workers(assignments)
     }
 
@@ -398,6 +406,7 @@ impl TestRun {
         };
         let pool = WorkerPool::start(&self.control, assignments, placement);
         let pool = pool.map_err(Operation::CreateThread.failed())?;
+
         if self.settings.local.io_strategy.is_none() {
             let adjustable = adjusting::adjustable(&self.settings, &self.streams, &pool);
             adjusting::limit_unsent(&self.streams, adjustable.unsent_limit);
@@ -406,6 +415,7 @@ impl TestRun {
                 .started
                 .as_ref()
                 .and_then(|started| started.timeline.planned_end_ns());
+
             self.trials = StrategyTrials::new(
                 &adjustable,
                 self.streams.len(),
@@ -414,6 +424,7 @@ impl TestRun {
                 Sequence::seeded(),
             );
         }
+
         self.pool = Some(pool);
         Ok(())
     }
@@ -441,6 +452,7 @@ impl TestRun {
         let workers = started
             .and(self.pool.as_ref())
             .and_then(WorkerPool::next_check_ns);
+
         [stopping, timeline, silence, flush, trial, workers]
             .into_iter()
             .flatten()
@@ -453,15 +465,18 @@ impl TestRun {
         for notice in self.control.take_notices() {
             self.on_notice(notice, now_ns, &mut events);
         }
+
         if self.senders_stopping == Some(0) {
             self.senders_stopping = None;
             events.push(RunEvent::Stopped);
         }
+
         if let Stop::Draining(drain) = &mut self.stop
             && drain.is_over(now_ns, self.sampler.received_bytes())
         {
             self.stop_workers(now_ns, true);
         }
+
         match self.stop {
             Stop::NotAsked => self.on_deadlines(now_ns, reporter, &mut events),
             Stop::Waiting {
@@ -473,6 +488,7 @@ impl TestRun {
             }
             Stop::Draining(_) | Stop::Waiting { .. } | Stop::Done => {}
         }
+
         events
     }
 
@@ -524,6 +540,7 @@ impl TestRun {
             .iter()
             .filter(|s| s.stream.role == StreamRole::Sender)
             .all(|s| s.ended);
+
         if let Some(started) = &mut self.started
             && all_ended
             && self.settings.decides_end
@@ -569,9 +586,11 @@ impl TestRun {
                 Due::End => self.reach_end(events),
             }
         }
+
         self.adjust_workers(now_ns);
         self.advance_trials(now_ns);
         self.check_send_queues(now_ns, events);
+
         let received = self.sampler.received_bytes();
         if let Some(started) = &mut self.started
             && started.silence.is_expired(now_ns, received)
@@ -597,11 +616,14 @@ impl TestRun {
         if self.settings.local.interval.is_some() {
             reporter.emit(&Event::Interval(self.sampler.close_interval(true, true)));
         }
+
         self.sampler.begin(now_ns);
         self.amount.arm();
+
         if let Some(started) = &mut self.started {
             started.cpu = CpuMeter::start(now_ns);
         }
+
         reporter.emit(&Event::OmitEnded);
     }
 

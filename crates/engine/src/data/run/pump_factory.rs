@@ -76,6 +76,7 @@ impl<'a> PumpFactory<'a> {
             })
             .map_err(Operation::InitStream.failed());
         }
+
         let spec = &self.settings.spec;
         Ok(match (spec.transport, open.stream.role) {
             (Transport::Udp, StreamRole::Sender) => {
@@ -141,12 +142,15 @@ impl<'a> PumpFactory<'a> {
         if let Some(memory) = &self.memory {
             return Ok(Arc::clone(memory));
         }
+
         let blocks = blocks_per_memory(&self.settings.spec);
         let mut memory = self.block(more)?;
+
         if blocks > 1 {
             memory =
                 PageBuffer::repeated(&memory, blocks).map_err(Operation::InitStream.failed())?;
         }
+
         Ok(Arc::clone(self.memory.insert(Arc::new(memory))))
     }
 
@@ -160,6 +164,7 @@ impl<'a> PumpFactory<'a> {
         };
         let memory = self.memory(room)?;
         let len = memory.len() - room;
+
         Ok(RepeatedBlock::new(memory, len))
     }
 
@@ -170,6 +175,7 @@ impl<'a> PumpFactory<'a> {
             return files::source(path, spec.block_len_bytes as usize)
                 .map_err(Operation::OpenFile.failed());
         }
+
         match spec.send_path {
             SendPath::ZeroCopy => {
                 zerocopy::enable(fd).map_err(Operation::InitStream.failed())?;
@@ -184,6 +190,7 @@ impl<'a> PumpFactory<'a> {
         if let Some(pages) = &self.pages {
             return Ok(Arc::clone(pages));
         }
+
         let block = self.memory(0)?;
         let copies = (SUBMISSION_BYTES / block.len()).max(1);
         let pages = SourceFile::filled("linerate-block", &block.repeat(copies));

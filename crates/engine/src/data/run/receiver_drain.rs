@@ -36,6 +36,7 @@ impl ReceiverDrain {
         if spec.transport == Transport::Udp {
             return None;
         }
+
         Some(Self {
             // The two ends do not count from the same moment when there is a warm-up.
             expected_bytes: spec.omit.is_zero().then_some(amount),
@@ -65,6 +66,7 @@ impl ReceiverDrain {
             self.seen_bytes = received_bytes;
             self.changed_ns = now_ns;
         }
+
         self.poll_ns = now_ns.saturating_add(POLL_NS);
         self.expected_bytes
             .is_some_and(|expected| received_bytes >= expected)
@@ -99,6 +101,7 @@ mod tests {
         assert!(!drain.is_over(IDLE_NS - 1, 1));
         assert!(!drain.is_over(IDLE_NS + 1, 1));
         assert!(drain.is_over(2 * IDLE_NS, 1));
+
         let mut trickle =
             ReceiverDrain::of(&spec(EndCondition::Bytes(100)), 0).expect("a limited test");
         assert!(

@@ -47,6 +47,7 @@ impl SenderDrain {
             self.outstanding_bytes = outstanding_bytes;
             self.progress_ns = now_ns;
         }
+
         self.poll_ns = now_ns.saturating_add(POLL_NS);
         let is_stuck = now_ns.saturating_sub(self.progress_ns) > TIMEOUT_NS;
         outstanding_bytes == 0 || is_stuck || now_ns >= self.deadline_ns

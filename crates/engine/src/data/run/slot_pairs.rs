@@ -62,10 +62,12 @@ pub(super) fn is_better(pairs: &[Pair]) -> Option<bool> {
     if pairs.len() >= 2 && pairs.iter().all(|pair| pair.rate < EARLY_REJECTION) {
         return Some(false);
     }
+
     let outside = *RANKS_OUTSIDE.get(pairs.len().checked_sub(PAIRS_MIN)?)?;
     let rate = Interval::of(pairs.iter().map(|pair| pair.rate), outside);
     let cpu = Interval::of(pairs.iter().map(|pair| pair.cpu), outside);
     let is_faster = rate.low > 0.0 && rate.middle > GAIN_MIN;
+
     let is_as_fast_and_cheaper = rate.low > -RATE_MARGIN && cpu.high < -CPU_MARGIN;
     if is_faster || is_as_fast_and_cheaper {
         Some(true)
@@ -96,6 +98,7 @@ impl Interval {
             .map(|(i, other)| (values[i] + other) / 2.0)
             .collect();
         averages.sort_unstable_by(f64::total_cmp);
+
         Self {
             low: averages[outside],
             middle: averages[averages.len() / 2],

@@ -22,6 +22,7 @@ impl TestRun {
         if now_ns < drain.poll_ns() {
             return;
         }
+
         let left = self.outstanding_bytes();
         if let Some(End::Draining(drain)) = self.started.as_mut().map(|s| &mut s.end)
             && drain.is_over(now_ns, left)
@@ -35,6 +36,7 @@ impl TestRun {
         if self.settings.spec.transport == Transport::Udp {
             return 0;
         }
+
         let senders = self
             .streams
             .iter()
@@ -50,6 +52,7 @@ impl TestRun {
         if !matches!(self.stop, Stop::NotAsked) {
             return;
         }
+
         let receives = self
             .streams
             .iter()
@@ -65,10 +68,12 @@ impl TestRun {
         if matches!(self.stop, Stop::Waiting { .. } | Stop::Done) {
             return;
         }
+
         let missing = self.pool.as_ref().map_or(0, WorkerPool::size);
         if let Some(pool) = &self.pool {
             pool.request_stop(drain);
         }
+
         // Without workers no notice wakes the owner.
         let timeout_ns = if missing == 0 { 0 } else { STOP_TIMEOUT_NS };
         self.stop = Stop::Waiting {
@@ -98,6 +103,7 @@ impl TestRun {
     pub(crate) fn end_senders(&mut self, reporter: &mut Reporter<'_>) {
         self.stop_now(reporter);
         self.sampler.end_time();
+
         for stream in self
             .streams
             .iter()

@@ -106,6 +106,7 @@ fn receiver_counts(initial: usize, max: usize) -> Vec<Option<usize>> {
     if max <= 1 {
         return vec![None];
     }
+
     let doubled = std::iter::successors(Some(1_usize), |count| count.checked_mul(2));
     let mut counts: Vec<_> = doubled
         .take_while(|count| *count < max)
@@ -117,6 +118,7 @@ fn receiver_counts(initial: usize, max: usize) -> Vec<Option<usize>> {
         .find(|count| *count >= initial)
         .unwrap_or(max);
     counts.sort_by_key(|count| (*count).max(begin) / (*count).min(begin));
+
     counts.into_iter().map(Some).collect()
 }
 
@@ -188,6 +190,7 @@ impl Adjustable {
                 .iter()
                 .flat_map(|blocks| self.receive_waits.iter().map(|wait| (*blocks, *wait)))
         };
+
         let limits = if self.unsent_limit {
             &[true, false][..]
         } else {
@@ -240,6 +243,7 @@ impl StrategyTrials {
         let current = candidates
             .iter()
             .position(|candidate| candidate.setting == initial)?;
+
         (candidates.len() > 1).then(|| Self {
             candidates,
             current,
@@ -282,6 +286,7 @@ impl StrategyTrials {
         if now.at_ns < self.next_ns() {
             return self.in_force();
         }
+
         if self
             .in_force()
             .receivers
@@ -290,11 +295,13 @@ impl StrategyTrials {
             self.follow_growth(now);
             return self.in_force();
         }
+
         let hold = self.hold(now);
         match std::mem::replace(&mut self.state, hold) {
             State::Holding { since, .. } => self.end_hold(since, now),
             State::Comparing(trial) => self.end_slot(trial, now),
         }
+
         self.in_force()
     }
 
@@ -333,6 +340,7 @@ impl StrategyTrials {
             } == current)
                 .then_some(receivers)
         };
+
         let nearest = self
             .candidates
             .iter()
@@ -341,6 +349,7 @@ impl StrategyTrials {
         if let Some((_, index)) = nearest.min() {
             self.current = index;
         }
+
         self.state = self.hold(now);
     }
 
@@ -352,17 +361,21 @@ impl StrategyTrials {
         if self.current().io.receive_wait != ReceiveWait::Event && waits_per_s < WAITS_PER_S_PLAIN {
             self.set_wait(ReceiveWait::Event);
         }
+
         if cpu_share < CPU_SHARE_MIN || is_disturbed(since, now) {
             return;
         }
+
         if self.presumes_pause && waits_per_s >= WAITS_PER_S_PAUSE && self.presume_wait(since, now)
         {
             self.presumes_pause = false;
             return;
         }
+
         if now.at_ns < self.trials_from_ns || !self.can_decide_before_end(now.at_ns) {
             return;
         }
+
         if let Some(challenger) = self.due_challenger(now, waits_per_s) {
             let is_challenger_first = self.random.coin();
             self.state = State::Comparing(Trial {
@@ -383,6 +396,7 @@ impl StrategyTrials {
             self.set_wait(PRESUMED);
             self.set_wait(PRESUMED_OF_SEVERAL);
         }
+
         let (bytes, waits) = (
             now.bytes.saturating_sub(since.bytes),
             now.waits.saturating_sub(since.waits),
@@ -391,6 +405,7 @@ impl StrategyTrials {
         if reads_little {
             self.set_wait(PRESUMED_OF_SMALL_READS);
         }
+
         reads_little || !now.do_polls_compete
     }
 
@@ -411,6 +426,7 @@ impl StrategyTrials {
             },
             ..current
         };
+
         if let Some(index) = self
             .candidates
             .iter()
@@ -439,6 +455,7 @@ impl StrategyTrials {
                 receivers != current.receivers,
                 limits_unsent != current.limits_unsent,
             ];
+
             let can_spare_wake_ups = receive_wait == ReceiveWait::Event
                 || current.io.receive_wait != ReceiveWait::Event
                 || waits_per_s >= WAITS_PER_S_PAUSE;
@@ -448,6 +465,7 @@ impl StrategyTrials {
                 && may_poll
                 && candidate.retry_ns <= now.at_ns
         };
+
         let due = self
             .candidates
             .iter()
@@ -473,6 +491,7 @@ impl StrategyTrials {
             self.postpone(trial.challenger, now.at_ns);
             return;
         }
+
         match trial.first.take() {
             None => trial.first = Some(slot),
             Some(first) => {
@@ -483,12 +502,14 @@ impl StrategyTrials {
                 };
                 trial.pairs.push(Pair::of(challenger, current));
                 trial.is_challenger_first = self.random.coin();
+
                 if let Some(is_better) = is_better(&trial.pairs) {
                     self.decide(&trial, is_better, now.at_ns);
                     return;
                 }
             }
         }
+
         trial.begin = now;
         trial.until_ns = self.slot_end_ns(now.at_ns);
         self.state = State::Comparing(trial);
@@ -501,10 +522,12 @@ impl StrategyTrials {
         } else {
             trial.challenger
         };
+
         if is_better {
             self.current = trial.challenger;
             self.candidates[loser].backoff_ns = BACKOFF_MIN_NS;
         }
+
         self.postpone(loser, now_ns);
         if let State::Holding { until_ns, .. } = &mut self.state {
             // A better strategy may be one step from another.

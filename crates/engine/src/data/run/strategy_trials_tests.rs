@@ -70,6 +70,7 @@ fn run_settings(
     let mut trials = StrategyTrials::new(adjustable, 1, 0, None, Sequence::new(seed))
         .expect("something is adjustable");
     let mut random = Sequence::new(seed.wrapping_add(77));
+
     let (mut now, mut setting) = (LoadSample::default(), trials.current());
     while now.at_ns < seconds * 1_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
@@ -78,6 +79,7 @@ fn run_settings(
             .map(|_| (random.next() % 1_000_000) as f64 / 1e6)
             .sum::<f64>()
             - 6.0;
+
         let (bytes_per_ns, cpu_ns_per_byte) = path(setting);
         let bytes = elapsed_ns as f64 * bytes_per_ns * (normal * noise).exp();
         let cpu_ns = now.cpu_ns + (bytes * cpu_ns_per_byte) as u64;
@@ -89,6 +91,7 @@ fn run_settings(
         };
         setting = trials.advance(now);
     }
+
     trials
 }
 
@@ -155,6 +158,7 @@ fn a_receiver_spins_only_where_that_is_faster() {
         }
     };
     assert!(spins(run(&spin, 5, 3, 0.01, faster).current().io));
+
     let equal = |strategy| {
         if spins(strategy) {
             (5.0, 0.2)
@@ -175,9 +179,11 @@ fn trials_take_a_small_part_of_a_long_test() {
         if matches!(trials.state, State::Comparing(_)) {
             in_trials_ns += elapsed_ns;
         }
+
         now = now.after(elapsed_ns, elapsed_ns * 5);
         trials.advance(now);
     }
+
     assert!(trials.decided() > 4, "{}", trials.decided());
     assert!(in_trials_ns < 60_000_000_000 / 6, "{in_trials_ns}");
 }
@@ -193,6 +199,7 @@ fn challengers_cost_little_however_slow_they_are() {
         now = now.after(elapsed_ns, (elapsed_ns as f64 * slow(strategy)) as u64);
         strategy = trials.advance(now).io;
     }
+
     assert_eq!(trials.current().io, WITH_PAUSE);
     assert!(trials.decided() > 4, "{}", trials.decided());
     let of_best = now.bytes as f64 / (now.at_ns as f64 * slow(WITH_PAUSE));
@@ -229,6 +236,7 @@ fn after_first_check_of(
         do_polls_compete,
         ..LoadSample::default()
     };
+
     trials.advance(sample).io.receive_wait
 }
 
@@ -245,6 +253,7 @@ fn frequent_sleeps_lead_to_a_short_pause_before_any_trial() {
         ReceiveWait::Event,
         "polls compete"
     );
+
     let without = Adjustable {
         receive_waits: EVENT,
         ..BOTH
@@ -268,6 +277,7 @@ fn frequent_sleeps_for_little_lead_to_a_long_pause_also_where_polls_compete() {
             ReceiveWait::Event
         );
     }
+
     let without = Adjustable {
         receive_waits: WITH_SPIN,
         ..BOTH
@@ -314,10 +324,12 @@ fn the_first_trial_compares_spinning_with_a_pause() {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         now = now.after(elapsed_ns, elapsed_ns * 5);
         trials.advance(now);
+
         if let State::Comparing(trial) = &trials.state {
             break trials.candidates[trial.challenger].setting;
         }
     };
+
     let current = trials.current();
     assert_eq!(current.io.receive_wait, ReceiveWait::Spin);
     assert_eq!(
@@ -340,6 +352,7 @@ fn a_receiver_never_spins_where_polls_compete() {
     };
     let trials = StrategyTrials::new(&spin, 2, 0, None, Sequence::new(4));
     let mut trials = trials.expect("something is adjustable");
+
     let mut now = LoadSample {
         do_polls_compete: true,
         ..LoadSample::default()
@@ -349,6 +362,7 @@ fn a_receiver_never_spins_where_polls_compete() {
         now = now.after(elapsed_ns, elapsed_ns * 5);
         assert_ne!(trials.advance(now).io.receive_wait, ReceiveWait::Spin);
     }
+
     assert!(trials.decided() > 4, "{}", trials.decided());
 }
 
@@ -361,6 +375,7 @@ fn streams_that_begin_late_in_the_first_check_pause_after_the_next() {
         ..LoadSample::default()
     };
     assert_eq!(trials.advance(idle).io, INITIAL);
+
     let elapsed_ns = trials.next_ns() - idle.at_ns;
     assert!(elapsed_ns < HOLD_NS);
     assert_eq!(
@@ -387,6 +402,7 @@ fn many_streams_have_long_slots_and_short_tests_of_them_no_trials() {
 #[test]
 fn no_trial_begins_that_could_not_come_to_a_decision_before_the_end() {
     const END_NS: u64 = 1_000_000_000;
+
     let has_compared = |streams, end_ns| {
         let mut trials = StrategyTrials::new(&BOTH, streams, 0, end_ns, Sequence::new(2))
             .expect("something is adjustable");
@@ -395,10 +411,12 @@ fn no_trial_begins_that_could_not_come_to_a_decision_before_the_end() {
             let elapsed_ns = trials.next_ns() - now.at_ns;
             now = now.after(elapsed_ns, elapsed_ns * 5);
             trials.advance(now);
+
             if matches!(trials.state, State::Comparing(_)) {
                 return true;
             }
         }
+
         false
     };
     assert!(has_compared(1, Some(END_NS)));
@@ -417,6 +435,7 @@ fn slow_path_is_left_alone() {
 fn pause_ends_when_data_becomes_rare() {
     let mut trials = run(&BOTH, 4, 2, 0.05, long_pause_is_best);
     assert!(pause_us(trials.current().io) > 0);
+
     let mut now = LoadSample {
         at_ns: trials.next_ns(),
         bytes: u64::MAX / 2,
@@ -427,6 +446,7 @@ fn pause_ends_when_data_becomes_rare() {
         now.at_ns = trials.next_ns();
         trials.advance(now);
     }
+
     assert_eq!(trials.current().io.receive_wait, ReceiveWait::Event);
 }
 
@@ -451,6 +471,7 @@ fn disturbed(segments: u64) -> (IoStrategy, u32) {
         now.disturbed_segments += if is_comparing { segments } else { 0 };
         trials.advance(now);
     }
+
     (trials.current().io, trials.decided())
 }
 
@@ -555,6 +576,7 @@ fn unsent_data_is_limited_unless_that_costs_rate() {
             is_faster
         );
     }
+
     let first = StrategyTrials::new(&unsent, 1, 0, None, Sequence::new(1))
         .expect("something is adjustable")
         .current();

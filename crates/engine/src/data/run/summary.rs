@@ -25,15 +25,18 @@ impl TestRun {
         if worth_reporting(&report, self.settings.local.interval) {
             reporter.emit(&Event::Interval(report));
         }
+
         let strategy = self.strategy_used();
         for path in data_path::paths(&self.settings.spec, &self.streams, strategy) {
             reporter.emit(&Event::DataPath(path));
         }
+
         data_path::remarks(&self.streams).for_each(|line| reporter.emit(&Event::Addition(line)));
         let file_name = self.settings.local.file.as_deref();
         let mut summary = Summary::default();
         summary.cpu_local = cpu;
         summary.overflows_local = self.overflows();
+
         for totals in self.sampler.totals() {
             let (stream, counted) = (totals.stream, totals.counted);
             let sends = stream.role == StreamRole::Sender;
@@ -51,6 +54,7 @@ impl TestRun {
             row.local_metrics = totals.metrics.map(Box::new);
             summary.streams.push(row);
         }
+
         self.name_congestion(&mut summary);
         summary
     }
@@ -66,6 +70,7 @@ impl TestRun {
                 .io_strategy
                 .unwrap_or(strategy_trials::INITIAL)
         };
+
         StrategyUsed {
             strategy: self
                 .trials
@@ -99,6 +104,7 @@ impl TestRun {
             return;
         };
         let name = first.stream.effective.congestion.clone();
+
         match first.stream.role {
             StreamRole::Sender => summary.sender_congestion = name,
             StreamRole::Receiver => summary.receiver_congestion = name,
@@ -127,6 +133,7 @@ impl TestRun {
                 .any(|s| s.stream.role == StreamRole::Receiver);
             return receives.then_some(received_bytes);
         }
+
         let sent_bytes = self.sampler.total_bytes().saturating_sub(received_bytes);
         Some(received_bytes + sent_bytes.saturating_sub(self.outstanding_bytes()))
     }

@@ -70,6 +70,7 @@ impl DatagramReceiver {
             bytes += b;
             datagrams += d;
         }
+
         self.account(bytes, datagrams);
         self
     }
@@ -83,9 +84,11 @@ impl DatagramReceiver {
                 DatagramKind::Foreign => continue,
                 DatagramKind::Last => self.is_over = true,
             }
+
             bytes += datagram.len() as u64;
             datagrams += 1;
         }
+
         (bytes, datagrams)
     }
 
@@ -100,6 +103,7 @@ impl DatagramReceiver {
             DatagramKind::Foreign => return (0, 0),
             DatagramKind::Last => self.is_over = true,
         }
+
         (message.full_len as u64, datagrams)
     }
 
@@ -135,17 +139,21 @@ impl Pump for DatagramReceiver {
     fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped {
         let fd = Arc::clone(&self.fd);
         self.follow_jitter_resets();
+
         if let Some(guard) = &mut self.pauses {
             guard.check(fd.as_fd(), now_ns);
         }
+
         if self.is_over {
             return Pumped::Ended(Ended::Eof);
         }
+
         let mut room = scratch.room() as u64;
         for _ in 0..CALLS_PER_PUMP {
             if room == 0 {
                 return Pumped::Again;
             }
+
             let check = self.sequence.check();
             let batch = match check {
                 SequenceCheck::FirstOfBurst => scratch.headers(),
@@ -160,9 +168,11 @@ impl Pump for DatagramReceiver {
                     Err(e) if e.kind() == ErrorKind::ConnectionRefused => continue,
                     Err(e) => return Pumped::Ended(Ended::Failed(e)),
                 };
+
             self.offset.refresh();
             let read_ns = clock::monotonic_ns();
             let (mut bytes, mut datagrams) = (0, 0);
+
             for i in 0..messages {
                 let message = batch.message(i);
                 let arrival_ns = message.arrival_ns(self.offset, read_ns);
@@ -173,6 +183,7 @@ impl Pump for DatagramReceiver {
                 bytes += b;
                 datagrams += d;
             }
+
             self.account(bytes, datagrams);
             room = room.saturating_sub(bytes);
             if self.is_over {
@@ -182,6 +193,7 @@ impl Pump for DatagramReceiver {
                 return self.emptied(now_ns);
             }
         }
+
         Pumped::Again
     }
 }
@@ -228,6 +240,7 @@ mod tests {
     fn receiver_pauses_until_a_pause_has_filled_its_buffer() {
         let (sender, receiver) = connected();
         let memory = sockopt::receive_memory(&receiver).expect("Linux 4.12 or later");
+
         let receiver = DatagramReceiver::new(
             Arc::new(receiver.into()),
             Arc::default(),
@@ -236,6 +249,7 @@ mod tests {
         );
         let (mut receiver, mut scratch) = (receiver.pausing(true), Scratch::default());
         let mut pump = |now_ns| receiver.pump(now_ns, &mut scratch);
+
         sender.send(&[7; 100]).expect("room");
         assert!(matches!(pump(1), Pumped::Drained));
         sender.send(&[7; 100]).expect("room");
@@ -243,6 +257,7 @@ mod tests {
             matches!(pump(2), Pumped::Drained),
             "a little was in the buffer"
         );
+
         // Half of the buffer at least: what a message occupies is more than its bytes.
         let messages = memory.limit_bytes / 2 / 8192;
         (0..messages).for_each(|_| {

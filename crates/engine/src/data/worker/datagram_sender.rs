@@ -94,6 +94,7 @@ impl DatagramSender {
             .map(|rate| Schedule::new(start_ns, rate));
         let gap_ns = schedule.map(|s| s.due_ns(datagram_len as u64).saturating_sub(start_ns));
         let batch = datagrams_per_call(spec, datagram_len, peer_coalesces);
+
         Ok(Self {
             fd,
             counters,
@@ -133,6 +134,7 @@ impl DatagramSender {
             };
             return Err(schedule.due_ns(sent_bytes + ahead.saturating_sub(len)));
         }
+
         self.counters.observations.note_lateness(now_ns - due_ns);
         let due = schedule
             .allowed_bytes(now_ns)
@@ -161,6 +163,7 @@ impl DatagramSender {
         self.number(count, now_ns);
         let fd = self.fd.as_fd();
         let bytes = &self.buffer[..count * self.datagram_len];
+
         match self.batching {
             _ if count == 1 => udp::send(fd, bytes).map(|_| 1),
             Batching::Segmented => udp::send_segmented(fd, bytes, self.datagram_len).map(|_| count),
@@ -236,6 +239,7 @@ impl Pump for DatagramSender {
             if room == 0 {
                 return Pumped::Again;
             }
+
             let due = match self.due(now_ns) {
                 Ok(due) => due,
                 Err(next_ns) if self.spins => return Pumped::Precisely(next_ns),
@@ -263,6 +267,7 @@ impl Pump for DatagramSender {
                 }
             }
         }
+
         Pumped::Again
     }
 }

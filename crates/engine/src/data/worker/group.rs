@@ -74,12 +74,15 @@ impl WorkerGroup {
         };
         let size = streams.len().min(limits.initial);
         let mut shares: Vec<Vec<StreamAssignment>> = (0..size).map(|_| Vec::new()).collect();
+
         for (i, stream) in streams.into_iter().enumerate() {
             shares[i % size].push(stream);
         }
+
         for share in shares {
             group.spawn(share)?;
         }
+
         Ok(group)
     }
 
@@ -88,6 +91,7 @@ impl WorkerGroup {
         if self.active == self.workers.len() && self.active < self.limits.initial {
             return self.spawn(vec![stream]);
         }
+
         let Some(worker) = self.workers[..self.active]
             .iter_mut()
             .min_by_key(|worker| worker.streams)
@@ -97,6 +101,7 @@ impl WorkerGroup {
         worker.streams += 1;
         worker.inbox.put(stream);
         worker.wake.signal();
+
         Ok(())
     }
 
@@ -125,6 +130,7 @@ impl WorkerGroup {
         while self.active > wanted.max(1) {
             self.retire_last();
         }
+
         while self.active < wanted {
             let most = (0..self.active).max_by_key(|index| self.workers[*index].streams);
             if most.is_none_or(|index| !self.halve(index)) {
@@ -139,12 +145,14 @@ impl WorkerGroup {
         if self.active == self.limits.max || self.workers[index].streams < 2 {
             return false;
         }
+
         if self.active < self.workers.len() {
             self.active += 1;
         } else if self.spawn(Vec::new()).is_err() {
             // Without a further thread the test goes on as it is.
             return false;
         }
+
         self.transfer(Part::Half, index, self.active - 1);
         true
     }
@@ -161,6 +169,7 @@ impl WorkerGroup {
         let moved = part.of(self.workers[from].streams);
         let receiver = &mut self.workers[to];
         receiver.streams += moved;
+
         let share = Share::promise(part, &receiver.inbox, &receiver.wake);
         let giver = &mut self.workers[from];
         giver.streams -= moved;
@@ -201,6 +210,7 @@ impl WorkerGroup {
         let (control, for_worker) = (Arc::clone(&self.control), Arc::clone(&load));
         let mut worker = Worker::new(control, Arc::clone(&wake), Arc::clone(&inbox), for_worker)?;
         worker.assign(streams)?;
+
         let thread = std::thread::Builder::new()
             .name("linerate-data".into())
             .spawn(move || {
@@ -221,6 +231,7 @@ impl WorkerGroup {
             thread: Some(thread),
         });
         self.active += 1;
+
         Ok(())
     }
 

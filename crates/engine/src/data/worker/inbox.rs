@@ -66,6 +66,7 @@ impl Inbox {
         if !self.is_full.load(Ordering::Relaxed) {
             return (Vec::new(), None);
         }
+
         // Before the streams: what was given by a promise is among them once it counts as kept.
         let kept = self.kept.load(Ordering::Acquire);
         let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,6 +80,7 @@ impl Inbox {
         } else {
             None
         };
+
         self.is_full
             .store(!contents.requests.is_empty(), Ordering::Release);
         (streams, request.map(|request| request.share))

@@ -100,6 +100,7 @@ mod tests {
         assert!(lasting.are_workers_too_many() && !lasting.are_workers_too_few());
         let lasting = found(&[2; 6], 1);
         assert!(lasting.are_workers_too_few() && !lasting.are_workers_too_many());
+
         for cpus in [
             &[1, 1, 1, 1, 1][..],
             &[1, 1, 1, 1, 1, 2, 1],
@@ -119,10 +120,12 @@ mod tests {
     fn checks_are_close_at_first_and_rare_later() {
         let mut checks = IncomingCpuChecks::new(0);
         let mut times_ns = Vec::new();
+
         while checks.next_ns() < 10_000_000_000 {
             times_ns.push(checks.next_ns());
             checks.end_period(checks.next_ns());
         }
+
         let early = times_ns
             .iter()
             .filter(|at_ns| **at_ns <= 32_000_000)

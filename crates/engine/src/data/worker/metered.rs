@@ -43,6 +43,7 @@ impl Pump for Metered {
             Grant::NotBefore(t) => return Pumped::Until(t),
             Grant::UsedUp => return Pumped::Until(now_ns.saturating_add(USED_UP_PAUSE_NS)),
         }
+
         let pumped = self.inner.pump(now_ns, scratch);
         scratch.set_room(usize::MAX);
         let moved_bytes = self.counters.read().bytes + self.inner.other_bytes();
@@ -52,6 +53,7 @@ impl Pump for Metered {
             moved_bytes.saturating_sub(self.charged_bytes),
         );
         self.charged_bytes = moved_bytes;
+
         pumped
     }
 }

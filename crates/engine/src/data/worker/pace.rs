@@ -101,6 +101,7 @@ fn period_ns(schedule: &Schedule) -> u64 {
     if schedule.bytes_in(1_000_000_000) >= FAST_BYTES_PER_S {
         return FAST_PERIOD_NS;
     }
+
     let fits = |period: &&u64| schedule.bytes_in(**period) >= PORTION_MIN_BYTES;
     *PERIODS_NS
         .iter()
@@ -126,6 +127,7 @@ impl Pace {
         let duration = spec.end.duration();
         let margin_ns = MARGIN_NS.max(as_ns(round_trip).saturating_mul(MARGIN_ROUND_TRIPS));
         let margin_max_ns = duration.map_or(u64::MAX, |d| as_ns(d) / MARGIN_SHARE);
+
         Some(Self {
             schedule: Schedule::new(start_ns, spec.pacing.rate_bps?),
             start_ns,
@@ -144,10 +146,12 @@ impl Pace {
             let bytes = self.portion_end - sent;
             return Turn::Continue { bytes };
         }
+
         let due_ns = self.due_ns(sent);
         if due_ns > now_ns {
             return Turn::Wait(due_ns);
         }
+
         // A stream that is behind its schedule catches up.
         let (end, is_closing) = self.end_of_portion(sent, due_ns.max(now_ns));
         self.portion_end = end;
@@ -165,6 +169,7 @@ impl Pace {
         if self.end_ns.is_some_and(|end| due_ns >= end) {
             return u64::MAX;
         }
+
         let part_end = self.part_end_after(due_ns);
         part_end.map_or(due_ns, |end| due_ns.min(end.saturating_sub(self.margin_ns)))
     }
@@ -187,6 +192,7 @@ impl Pace {
             .schedule
             .bytes_in(self.grid_point_after(now_ns, period))
             .max(sent + 1);
+
         match self.part_end_after(now_ns) {
             Some(end) if self.schedule.due_ns(plain).saturating_add(self.margin_ns) >= end => {
                 let due = self.schedule.allowed_bytes(end - 1).max(sent + 1);
@@ -231,6 +237,7 @@ mod tests {
     fn writes(spec: &TestSpec) -> Vec<(u64, u64)> {
         let mut pace = Pace::new(spec, 0, Duration::ZERO).expect("a rate");
         let (mut now_ns, mut sent, mut writes) = (0, 0, Vec::new());
+
         loop {
             match pace.turn(sent, now_ns) {
                 Turn::Wait(u64::MAX) => return writes,
@@ -309,6 +316,7 @@ mod tests {
         let mut spec = spec(8_000_000, 1);
         spec.block_len_bytes = 199_000;
         spec.block_len_explicit = true;
+
         let writes = writes(&spec);
         assert!(writes.iter().all(|w| w.1 % 199_000 == 0), "{writes:?}");
         assert_eq!(total(&writes), 6 * 199_000, "{writes:?}");

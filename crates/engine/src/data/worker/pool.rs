@@ -101,6 +101,7 @@ impl WorkerPool {
         let (senders, receivers): (Vec<_>, Vec<_>) = streams
             .into_iter()
             .partition(|stream| takes_turns || stream.role == StreamRole::Sender);
+
         // More receivers than senders would take the CPU from these where a test has both.
         let may_share_cpus = placement.receives_large_blocks && senders.is_empty();
         let receiver_count = ReceiverCount::new(cpus.clone(), may_share_cpus);
@@ -119,6 +120,7 @@ impl WorkerPool {
         } else {
             senders_max
         };
+
         let now_ns = clock::monotonic_ns();
         Ok(Self {
             control: Arc::clone(control),
@@ -162,6 +164,7 @@ impl WorkerPool {
         if self.next_relief_ns().is_none_or(|due_ns| now_ns < due_ns) {
             return;
         }
+
         let elapsed_ns = self.growth.end_period(now_ns);
         let saturated = self.senders.saturated(elapsed_ns);
         let idle_cpus = if saturated.is_empty() {
@@ -170,12 +173,14 @@ impl WorkerPool {
             self.growth.idle_cpus(now_ns)
         };
         let mut has_grown = self.senders.relieve(&saturated, idle_cpus);
+
         if !self.are_receivers_in_trial {
             let saturated = self.receivers.saturated(elapsed_ns);
             let have_receivers_grown = self.receivers.relieve(&saturated, usize::MAX);
             self.were_receivers_saturated |= have_receivers_grown;
             has_grown |= have_receivers_grown;
         }
+
         self.growth.begin_period(has_grown);
     }
 
@@ -208,6 +213,7 @@ impl WorkerPool {
         {
             return;
         }
+
         self.incoming_cpus.end_period(now_ns);
         if self.may_follow_with_receivers() {
             let wanted = self
@@ -216,15 +222,18 @@ impl WorkerPool {
                 .min(self.receivers_max());
             let found = &mut self.incoming_cpus.receivers;
             found.take(self.receivers.active(), wanted);
+
             if found.are_workers_too_few()
                 || found.are_workers_too_many() && !self.were_receivers_saturated
             {
                 self.receivers.set_active(wanted);
             }
         }
+
         if self.may_gather_senders() {
             let cpus = incoming_cpus(StreamRole::Sender).len();
             self.incoming_cpus.senders.take(self.senders.active(), cpus);
+
             if self.incoming_cpus.senders.are_workers_too_many() {
                 self.senders.set_active(cpus);
                 self.do_senders_overtake = false;

@@ -45,6 +45,7 @@ impl Pump for Busy {
         while Instant::now() < until {
             std::hint::spin_loop();
         }
+
         // The test may be over.
         let _ = self.calls.send((self.index, std::thread::current().id()));
         Pumped::Again
@@ -111,6 +112,7 @@ fn threads(roles: &[StreamRole], placement: Placement) -> usize {
         .iter()
         .enumerate()
         .map(|(index, role)| assignment(index, &socket, *role, Box::new(Idle)));
+
     WorkerPool::start(&control, streams.collect(), placement)
         .expect("threads")
         .size()
@@ -132,6 +134,7 @@ fn saturated(
         };
         assignment(index, &socket, role, Box::new(pump))
     });
+
     (
         WorkerPool::start(&control, streams.collect(), placement).expect("threads"),
         received,
@@ -150,15 +153,18 @@ fn wait_for_threads(
         meanwhile();
         let (index, thread) = calls.recv_timeout(DEADLINE).expect("workers run");
         last[index] = Some(thread);
+
         let mut distinct: Vec<ThreadId> = Vec::new();
         for id in last.iter().flatten() {
             if !distinct.contains(id) {
                 distinct.push(*id);
             }
         }
+
         if last.iter().all(Option::is_some) && distinct.len() == threads {
             return;
         }
+
         assert!(
             Instant::now() < deadline,
             "{} threads instead of {threads}",
@@ -278,10 +284,12 @@ fn there_are_several_receivers_of_large_blocks_per_cpu_where_data_arrives_on_all
     let several = if online == 1 { 20 } else { 8 * online };
     assert_eq!(pool.receivers(), online);
     assert!(!pool.do_receivers_share_cpus());
+
     for (arrives_on, receivers) in [(online, several), (0, several)] {
         follow(&mut pool, &cpus(arrives_on));
         assert_eq!(pool.receivers(), receivers, "{arrives_on} CPUs");
     }
+
     assert!(pool.do_receivers_share_cpus());
     let elsewhere = &cpus(2 * online)[online..];
     follow(&mut pool, elsewhere);
@@ -309,6 +317,7 @@ fn a_receiver_for_each_stream_begins_where_data_arrives_on_the_only_cpu() {
         1,
         "each is woken often"
     );
+
     for incoming_cpu in [None, Some(1)] {
         assert_eq!(
             threads(
@@ -435,6 +444,7 @@ impl Hogs {
             })
         };
         let threads = (0..count).map(|_| hog(Arc::clone(&running))).collect();
+
         Self(running, threads)
     }
 }
@@ -460,6 +470,7 @@ fn a_receiver_is_relieved_that_has_a_tenth_of_its_cpu() {
             ..LARGE
         },
     );
+
     let _hogs = Hogs::on(first as usize, 9);
     wait_for_threads(streams, streams, &calls, || {
         pool.relieve_saturated(clock::monotonic_ns())
@@ -471,12 +482,14 @@ fn receivers_that_relieve_a_saturated_one_stay_until_data_arrives_on_more_cpus()
     let (streams, online) = (8 * cpu::online_cpus(), cpu::online_cpus());
     let (mut pool, calls) = saturated(streams, StreamRole::Receiver, LARGE);
     follow(&mut pool, &cpus(1));
+
     let deadline = Instant::now() + DEADLINE;
     while pool.receivers() < 2 {
         assert!(Instant::now() < deadline, "not relieved");
         calls.recv_timeout(DEADLINE).expect("workers run");
         pool.relieve_saturated(clock::monotonic_ns());
     }
+
     let relieved = pool.receivers();
     follow(&mut pool, &cpus(2 * online)[online..=online]);
     assert_eq!(pool.receivers(), relieved);
@@ -490,6 +503,7 @@ fn saturated_senders_that_became_fewer_get_no_more_threads_while_no_cpu_is_idle(
     let (mut pool, calls) = saturated(streams, StreamRole::Sender, ANY_CPU);
     follow(&mut pool, &cpus(1));
     pool.growth = Growth::new(clock::monotonic_ns(), || Some(Duration::ZERO));
+
     for _ in 0..4 {
         let due_ns = pool.next_relief_ns().expect("it may grow");
         while clock::monotonic_ns() < due_ns {
@@ -497,6 +511,7 @@ fn saturated_senders_that_became_fewer_get_no_more_threads_while_no_cpu_is_idle(
         }
         pool.relieve_saturated(clock::monotonic_ns());
     }
+
     assert_eq!(pool.senders(), 1);
     pool.growth = Growth::new(clock::monotonic_ns(), || None);
     wait_for_threads(cpu::online_cpus(), streams, &calls, || {
@@ -513,10 +528,12 @@ fn threads_that_wait_get_no_help() {
         .collect();
     let mut pool = WorkerPool::start(&control, streams, ANY_CPU).expect("threads");
     let size = pool.size();
+
     for _ in 0..20 {
         let due_ns = pool.next_relief_ns().expect("it may grow");
         pool.relieve_saturated(due_ns);
     }
+
     assert_eq!(pool.size(), size);
 }
 
@@ -525,11 +542,13 @@ fn streams_follow_the_number_of_receivers_up_and_down() {
     let most = 2 * cpu::online_cpus();
     let streams = 3 * most;
     let (mut pool, calls) = saturated(streams, StreamRole::Receiver, ANY_CPU);
+
     for count in [most, 1, 2, most] {
         pool.set_receivers(count);
         assert_eq!(pool.receivers(), count);
         wait_for_threads(count, streams, &calls, || {});
     }
+
     assert_eq!(pool.receivers_max(), most);
 }
 
@@ -543,6 +562,7 @@ fn with_data(
     let (socket, mut peer) = UnixStream::pair().expect("two sockets");
     socket.set_nonblocking(true).expect("an option");
     peer.write_all(&vec![0; sent]).expect("room in the buffer");
+
     let pump = Counting {
         socket: socket.try_clone().expect("a descriptor"),
         bytes: Arc::clone(counted),
@@ -571,6 +591,7 @@ fn wait_for_stop(control: &RunControl, mut missing: usize) {
 fn a_stop_while_streams_change_threads_still_reads_all_that_has_arrived() {
     const STREAMS: usize = 16;
     const BYTES: usize = 50;
+
     for _ in 0..100 {
         let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
         let bytes = Arc::new(AtomicUsize::new(0));
@@ -590,10 +611,12 @@ fn a_stop_waits_for_streams_that_are_promised() {
     let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
     let bytes = Arc::new(AtomicUsize::new(0));
     let (first, _peer) = with_data(0, 1, &bytes, Duration::ZERO);
+
     // A worker that acknowledges the stop before it reads is seen.
     let (promised, _other_peer) = with_data(1, 1, &bytes, Duration::from_millis(20));
     let pool = WorkerPool::start(&control, vec![first], ANY_CPU).expect("threads");
     let share = pool.receivers.promise_to_first();
+
     pool.request_stop(true);
     let early = poll::wait_fd(
         control.notice_fd(),
@@ -629,6 +652,7 @@ fn a_receiver_that_spins_sleeps_when_no_data_arrives_and_wakes_when_some_does() 
     let control = RunControl::new(spin).expect("a descriptor");
     let (socket, mut peer) = UnixStream::pair().expect("two sockets");
     socket.set_nonblocking(true).expect("an option");
+
     let bytes = Arc::new(AtomicUsize::new(0));
     let pump = Draining {
         socket: socket.try_clone().expect("a descriptor"),
@@ -636,6 +660,7 @@ fn a_receiver_that_spins_sleeps_when_no_data_arrives_and_wakes_when_some_does() 
     };
     let stream = assignment(0, &socket, StreamRole::Receiver, Box::new(pump));
     let pool = WorkerPool::start(&control, vec![stream], ANY_CPU).expect("threads");
+
     let wait_until = |what: &str, is_so: &dyn Fn() -> bool| {
         let deadline = Instant::now() + DEADLINE;
         while !is_so() {

@@ -43,6 +43,7 @@ impl ReadPlace {
         if is_slow {
             self.shift = (self.shift + STEP_BYTES) % PAGE_ALIGNMENT;
         }
+
         self.fastest_ps = Some(self.fastest_ps.map_or(ps, |fastest_ps| ps.min(fastest_ps)));
     }
 }

@@ -38,6 +38,7 @@ impl ReceiverCount {
         } else {
             cpus
         };
+
         let per_cpu_max = if self.may_share_cpus {
             RECEIVERS_PER_CPU_MAX
         } else {

@@ -66,9 +66,11 @@ impl RepeatedBlock {
             Some(portion) => stream_io::send(fd, portion),
             None => send_gathered(fd, rest, block, want),
         }?;
+
         if self.memory.len() >= self.len + SHIFTS_BYTES {
             self.shift = (self.shift + STEP_BYTES) % SHIFTS_BYTES;
         }
+
         Ok(sent)
     }
 }
@@ -83,6 +85,7 @@ fn send_gathered(
     let mut slices = [IoSlice::new(&[]); GATHERED_COPIES_MAX];
     let mut count = 0;
     let mut part = rest;
+
     while want > 0 && count < slices.len() {
         part = &part[..part.len().min(want)];
         slices[count] = IoSlice::new(part);
@@ -90,6 +93,7 @@ fn send_gathered(
         want -= part.len();
         part = block;
     }
+
     stream_io::send_slices(fd, &slices[..count], Followed::No)
 }
 
@@ -123,6 +127,7 @@ mod tests {
             block
         };
         let blocks = (0..calls).map(send).collect();
+
         (memory, blocks)
     }
 

@@ -109,11 +109,13 @@ mod tests {
     fn every_datagram_slot_begins_at_a_page_boundary() {
         let (sender, receiver) = connected();
         let mut scratch = Scratch::default();
+
         for batch in [Scratch::datagrams, Scratch::headers] {
             let sent: Vec<usize> = (0..RECEIVE_SLOTS)
                 .map(|_| udp::send(&sender, &[7; 48]).expect("room"))
                 .collect();
             let batch = batch(&mut scratch).expect("memory");
+
             // Datagrams on loopback are in the receiver's queue when the send call returns.
             assert_eq!(batch.recv(&receiver).expect("datagrams"), sent.len());
             for index in 0..sent.len() {

@@ -114,16 +114,20 @@ impl StreamReceiver {
         if let Sink::Discard = self.sink {
             return stream_io::recv_discard(fd, len);
         }
+
         let buffer = &mut scratch.bytes()?[self.place.range(self.total, len)];
         let n = stream_io::recv(fd, buffer)?;
+
         if let Sink::File(file) = &mut self.sink {
             file.write_all(&buffer[..n])?;
         }
+
         if let Some(observer) = &mut self.observer
             && n > 0
         {
             observer.observe(&buffer[..n]);
         }
+
         Ok(n)
     }
 
@@ -153,6 +157,7 @@ impl StreamReceiver {
         self.total += n as u64;
         self.counters
             .add(n as u64, self.total / self.block_len - blocks_before);
+
         if let Some(target) = &self.target {
             target.add(n as u64);
         }
@@ -163,14 +168,17 @@ impl Pump for StreamReceiver {
     fn pump(&mut self, _: u64, scratch: &mut Scratch) -> Pumped {
         let mut taken = 0;
         let mut timed_from = None;
+
         for call in 0..CALLS_PER_PUMP {
             if call == UNTIMED_CALLS {
                 timed_from = Some((clock::monotonic_ns(), taken));
             }
+
             let len = self.capacity(call).min(scratch.room() - taken);
             if len == 0 {
                 return Pumped::Again;
             }
+
             match self.read(scratch, len) {
                 Ok(0) => return Pumped::Ended(Ended::Eof),
                 Ok(n) => {
@@ -187,12 +195,14 @@ impl Pump for StreamReceiver {
                 Err(e) => return Pumped::Ended(Ended::Failed(e)),
             }
         }
+
         if let Some((since_ns, before)) = timed_from {
             self.place.take(
                 clock::monotonic_ns().saturating_sub(since_ns),
                 taken - before,
             );
         }
+
         Pumped::Again
     }
 }
@@ -217,6 +227,7 @@ pub(crate) fn receive_waits(spec: &TestSpec, may_spin: bool) -> &'static [Receiv
     let measures_delay = workload.trip_times
         || workload.histogram.is_some()
         || matches!(workload.shape, Shape::BounceBack(_));
+
     let is_fast = spec
         .pacing
         .rate_bps
@@ -279,6 +290,7 @@ mod tests {
             None,
         );
         pump.observer = Some(Box::new(reads.clone()));
+
         (pump, reads)
     }
 
@@ -295,12 +307,14 @@ mod tests {
                 .set(listener.as_fd(), mss_bytes)
                 .expect("a segment size");
         }
+
         sockopt::SO_RCVBUF
             .set(listener.as_fd(), 1 << 20)
             .expect("a buffer");
         let mut sender =
             TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
         let (receiver, _) = listener.accept().expect("a connection");
+
         sender.set_nonblocking(true).expect("a socket");
         receiver.set_nonblocking(true).expect("a socket");
         while sender.write(&[0; 1 << 16]).is_ok() {}
@@ -312,6 +326,7 @@ mod tests {
         let (_sender, receiver) = queued_stream();
         let (mut pump, reads) = observed(receiver, LARGE_BLOCK);
         pump.pump(0, &mut Scratch::default());
+
         let lengths: Vec<_> = reads.all().iter().map(|(_, len)| *len).collect();
         assert_eq!(lengths[0], 64 << 10);
         assert!(lengths[1] > 64 << 10, "{lengths:?}");
@@ -344,6 +359,7 @@ mod tests {
         let (mut pump, reads) = observed(receiver, LARGE_BLOCK);
         pump.read_len = 10_000;
         pump.pump(0, &mut Scratch::default());
+
         let begins: Vec<_> = reads.all().iter().map(|(begin, _)| *begin).collect();
         assert_eq!(
             begins[..4],
@@ -356,12 +372,14 @@ mod tests {
         let (_sender, receiver) = queued_stream();
         let (mut pump, reads) = observed(receiver, LARGE_BLOCK);
         pump.read_len = 4096;
+
         for _ in 0..2 {
             assert!(matches!(
                 pump.pump(0, &mut Scratch::default()),
                 Pumped::Again
             ));
         }
+
         let reads = reads.all();
         assert!(reads.iter().all(|(_, len)| *len == 4096));
         assert_ne!(reads[0].0, reads[CALLS_PER_PUMP as usize].0);

@@ -84,6 +84,7 @@ impl StreamSender {
         let submission = submission_bytes(spec);
         // The handshake has measured it; SCTP does not report it.
         let round_trip = tcp_info::tcp_info(fd.as_fd()).map_or(0, |info| u64::from(info.rtt_us));
+
         Self {
             fd,
             counters,
@@ -120,6 +121,7 @@ impl StreamSender {
                 } else {
                     1
                 };
+
                 lend(fd, portion, copies, &self.counters.observations).map(Some)
             }
             Source::Pages(pages) => {
@@ -139,6 +141,7 @@ impl StreamSender {
                         return Ok(None);
                     }
                 }
+
                 let end = sent.saturating_add(want).min(*filled);
                 let n = stream_io::send(fd, &buffer[*sent..end])?;
                 *sent += n;
@@ -202,6 +205,7 @@ impl StreamSender {
             let blocks = (want / self.block_len).max(1) as u64;
             self.granted = budget.take_bytes(blocks, self.block_len as u64);
         }
+
         (self.granted > 0).then(|| want.min(usize::try_from(self.granted).unwrap_or(usize::MAX)))
     }
 
@@ -228,6 +232,7 @@ impl Pump for StreamSender {
             if room == 0 {
                 return Pumped::Again;
             }
+
             let portion = match self.turn(now_ns) {
                 Ok(portion) if self.is_whole => portion,
                 Ok(portion) => portion.min(room),
@@ -250,6 +255,7 @@ impl Pump for StreamSender {
                 Err(e) => return Pumped::Ended(Ended::Failed(e)),
             }
         }
+
         Pumped::Again
     }
 }
@@ -264,6 +270,7 @@ fn lend(
     while let Ok(returned) = zerocopy::take_completion(fd) {
         observations.note_completions(returned.calls, returned.copied);
     }
+
     match zerocopy::send_gathered(fd, portion, copies) {
         // Too much is lent; what comes back makes the socket ready.
         Err(e) if e.raw_os_error() == Some(errno::ENOBUFS) => Err(ErrorKind::WouldBlock.into()),
@@ -303,10 +310,12 @@ fn submission_bytes(spec: &TestSpec) -> usize {
         Some(Portion::Period(_)) => return SUBMISSION_BYTES.max(block_len),
         None => {}
     }
+
     // An SCTP send is one message: it is taken whole or refused.
     if spec.transport == Transport::Sctp || spec.block_len_explicit && !spec.coalesce {
         return block_len;
     }
+
     let unit = block_len * blocks_per_memory(spec);
     (SUBMISSION_BYTES / unit).max(1) * unit
 }
@@ -335,6 +344,7 @@ mod tests {
         let mut spec = TestSpec::default();
         spec.block_len_bytes = BLOCK;
         spec.pacing.rate_bps = Some(10_000_000);
+
         let (sender, receiver) = connected();
         receiver.set_nonblocking(true).expect("a socket");
         let block = payload::shared_block(BLOCK as usize, 0).expect("memory");
@@ -345,6 +355,7 @@ mod tests {
         let (mut scratch, mut now_ns, mut buffer) = (Scratch::default(), 0, [0; 65_535]);
         let mut lengths = Vec::new();
         let mut content = Vec::new();
+
         while now_ns < 1_000_000_000 {
             let Pumped::Until(due_ns) = pump.pump(now_ns, &mut scratch) else {
                 panic!("portions leave at once")
@@ -353,8 +364,10 @@ mod tests {
                 lengths.push(len);
                 content.extend_from_slice(&buffer[..len]);
             }
+
             now_ns = due_ns;
         }
+
         assert_eq!(lengths[0], 12_500, "half a period");
         assert_eq!(lengths[1..], [25_000; 50]);
         let expected = block[..BLOCK as usize].iter().cycle().take(content.len());

@@ -139,6 +139,7 @@ impl Worker {
                 state: SlotState::Ready,
             });
         }
+
         Ok(())
     }
 
@@ -150,6 +151,7 @@ impl Worker {
             let Some(share) = request else {
                 return;
             };
+
             // After a stop each worker keeps what it has counted.
             if !self.stopped {
                 self.give(&share);
@@ -183,6 +185,7 @@ impl Worker {
                 kept.push(slot.stream)
             }
         }
+
         self.assign_each(kept);
     }
 
@@ -192,8 +195,10 @@ impl Worker {
         if let Some(clock) = ThreadCpuClock::of_this_thread() {
             let _ = self.load.cpu.set(clock);
         }
+
         let mut scratch = Scratch::default();
         let mut events = Vec::new();
+
         loop {
             match self.control.phase() {
                 Phase::Run => {}
@@ -203,9 +208,11 @@ impl Worker {
                 Phase::Quit => return,
                 _ => {}
             }
+
             self.follow_strategy();
             self.take_assignments();
             self.pump_ready(&mut scratch);
+
             if let Err(error) = self.wait(&mut events) {
                 self.fail_all(&error);
                 return;
@@ -222,6 +229,7 @@ impl Worker {
                     .set_blocks_per_call(strategy.blocks_per_call);
             }
         }
+
         self.strategy = strategy;
     }
 
@@ -255,11 +263,13 @@ impl Worker {
                         clock::sleep_until_ns(clock::monotonic_ns() + u64::from(us) * 1000);
                     }
                 }
+
                 if let [only] = &mut self.slots[..] {
                     // A read finds out as well as a question for readiness, and saves that call.
                     only.state = SlotState::Ready;
                     return Ok(());
                 }
+
                 Some(Duration::ZERO)
             }
             Wait::Until(t) => Some(Duration::from_nanos(
@@ -282,6 +292,7 @@ impl Worker {
             while clock::monotonic_ns() < poll_ns {
                 std::hint::spin_loop();
             }
+
             self.take_events(events, Some(Duration::ZERO))?;
             if !events.is_empty() || poll_ns >= end_ns {
                 return Ok(());
@@ -300,6 +311,7 @@ impl Worker {
                 slot.state = SlotState::Blocked;
             }
         }
+
         self.epoll.wait(events, timeout)?;
         for event in events.iter() {
             if event.token == WAKE_TOKEN {
@@ -310,6 +322,7 @@ impl Worker {
                 slot.state = SlotState::Ready;
             }
         }
+
         Ok(())
     }
 
@@ -318,6 +331,7 @@ impl Worker {
         self.take_assignments();
         self.stopped = true;
         let until_ns = clock::monotonic_ns().saturating_add(DRAIN_TIME_NS);
+
         for slot in &mut self.slots {
             match slot.stream.role {
                 StreamRole::Sender => slot.finish(&self.epoll),
@@ -327,6 +341,7 @@ impl Worker {
                 StreamRole::Receiver => {}
             }
         }
+
         self.control.notify(Notice::Stopped);
     }
 
@@ -369,6 +384,7 @@ impl Slot {
             if self.state == SlotState::Done || now_ns > until_ns {
                 return;
             }
+
             self.advance(now_ns, scratch, control, epoll);
             if self.state != SlotState::Ready {
                 return;
@@ -400,6 +416,7 @@ impl Wait {
     fn of(slots: &[Slot], may_pause: bool) -> Self {
         let (mut ready, mut open, mut drained) = (0, 0, 0);
         let mut earliest = u64::MAX;
+
         for slot in slots {
             match slot.state {
                 SlotState::Done => continue,
@@ -409,8 +426,10 @@ impl Wait {
                 SlotState::Precisely { wake_ns, .. } => earliest = earliest.min(wake_ns),
                 SlotState::Drained => drained += 1,
             }
+
             open += 1;
         }
+
         match (open, ready) {
             (0, _) => Self::Events,
             _ if ready == open => Self::AllReady,

@@ -68,6 +68,7 @@ impl Line {
                 Err(e) => return Err(e),
             }
         }
+
         Ok(true)
     }
 
@@ -79,6 +80,7 @@ impl Line {
             // slower.
             let _ = sockopt::TCP_QUICKACK.set(self.fd.as_fd(), true);
         }
+
         loop {
             match stream_io::recv(self.fd.as_fd(), &mut scratch[..len]) {
                 Ok(n) => {
@@ -104,6 +106,7 @@ impl Line {
         self.stats.update(|samples| {
             samples.sent_bytes += sent_bytes;
             samples.received_bytes += received_bytes;
+
             if received_bytes > 0 {
                 // Requests and replies are shorter than an eighth of a block.
                 let reads = samples.reads.get_or_insert_default();
@@ -159,11 +162,13 @@ impl BounceClient {
         if self.requester.due().is_none() {
             return self.take_reply();
         }
+
         if now_ns >= self.ends_ns {
             (self.is_over, self.line.is_last) = (true, true);
             self.line.put(self.requester.stop(wall()));
             return Ok(None);
         }
+
         match self.requester.request(Instant::now(), wall()) {
             Some(request) => {
                 self.line.begin_exchange(now_ns);
@@ -188,6 +193,7 @@ impl BounceClient {
         if bytes.is_empty() {
             return Ok(Some(Pumped::Ended(Ended::Eof)));
         }
+
         self.line.count(0, bytes.len() as u64);
         if let Some(trip) = self
             .requester
@@ -196,6 +202,7 @@ impl BounceClient {
         {
             note(&self.line.stats, &trip, self.has_delays);
         }
+
         Ok(None)
     }
 }
@@ -207,6 +214,7 @@ fn note(stats: &StreamStats, trip: &RoundTrip, has_delays: bool) {
     stats.update(|samples| {
         samples.round_trips.add(round_trip_s);
         samples.add_to_histogram(HistogramKind::RoundTrips, round_trip_s, unix_s);
+
         if let Some((out_s, back_s)) = one_way_s {
             samples.add_to_histogram(HistogramKind::Out, out_s, unix_s);
             samples.add_to_histogram(HistogramKind::Back, back_s, unix_s);
@@ -227,6 +235,7 @@ impl Pump for BounceClient {
         if now_ns >= self.ends_ns.saturating_add(REPLY_GRACE_NS) {
             return Pumped::Ended(Ended::AmountReached);
         }
+
         loop {
             match self.step(clock::monotonic_ns()) {
                 Ok(None) => {}
@@ -268,6 +277,7 @@ impl BounceServer {
             uncounted_bytes: 0,
         };
         server.take(received)?;
+
         Ok(server)
     }
 
@@ -292,6 +302,7 @@ impl BounceServer {
                 reply,
             ));
         }
+
         Ok(())
     }
 
@@ -299,6 +310,7 @@ impl BounceServer {
         if !self.line.flush()? {
             return Ok(Some(Pumped::Blocked));
         }
+
         match self.held.take() {
             Some((due_ns, reply)) if due_ns > clock::monotonic_ns() => {
                 self.held = Some((due_ns, reply));
@@ -311,6 +323,7 @@ impl BounceServer {
             Some((_, Reply::Stop)) => return Ok(Some(Pumped::Ended(Ended::Eof))),
             None => {}
         }
+
         let wanted = self.responder.missing();
         let Some(n) = self.line.read(wanted, &mut self.scratch)?.map(<[u8]>::len) else {
             return Ok(Some(Pumped::Blocked));
@@ -318,6 +331,7 @@ impl BounceServer {
         if n == 0 {
             return Ok(Some(Pumped::Ended(Ended::Eof)));
         }
+
         let bytes = self.scratch[..n].to_vec();
         self.take(&bytes)?;
         Ok(None)

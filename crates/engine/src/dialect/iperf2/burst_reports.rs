@@ -19,6 +19,7 @@ pub(super) fn report(connections: &[Connection], run: &TestRun, reporter: &mut R
     if rows.is_empty() {
         return;
     }
+
     rows.sort_by_key(|row| row.end_ns);
     reporter.emit(&Event::Bursts(rows));
 }

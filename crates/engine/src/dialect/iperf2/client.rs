@@ -46,6 +46,7 @@ pub fn run(
         Err(failure) if failure.kind == FailureKind::Interrupted => reporter.emit(&Event::Finished),
         Err(failure) => reporter.emit(&Event::Failed(failure.clone())),
     }
+
     match reporter.take_failure() {
         Some(error) => Err(failure(error.to_string())),
         None => outcome.and_then(|result| result),
@@ -87,14 +88,17 @@ impl Client<'_> {
         refused
             .into_iter()
             .for_each(|text| reporter.emit(&Event::Warning(text)));
+
         let (host, local) = (self.spec.host.clone(), &self.spec.local);
         let mut header = test_header(Endpoint::Client, host, local.port, &self.spec.test, local);
         header.first_socket = first_socket;
         header.listener = listener_facts;
         reporter.emit(&Event::TestAccepted(Box::new(header)));
+
         if let Shape::ConnectOnly { count } = self.spec.test.workload.shape {
             return connect_only::run(self.spec, server, count, reporter, self.interrupts).map(Ok);
         }
+
         let mut connected = connect::connect_all(unconnected, self.spec, self.interrupts)?;
         while connected.iter().all(Result::is_err) && retries.wait(self.interrupts)? {
             let again = (0..self.streams()).map(|index| connect::open(self.spec, server, index));
@@ -104,6 +108,7 @@ impl Client<'_> {
                 self.interrupts,
             )?;
         }
+
         let load = self.load();
         let load = load.as_ref().map(|spec| Client { spec, ..*self });
         let connected_load = match &load {
@@ -111,6 +116,7 @@ impl Client<'_> {
             None => Vec::new(),
         };
         let mut session = self.open_session(connected, &origin, server, reporter)?;
+
         if let Some(load) = load
             && let Some(failure) = load.add_streams(
                 &mut session,
@@ -122,6 +128,7 @@ impl Client<'_> {
         {
             reporter.emit(&Event::Warning(failure.message));
         }
+
         self.watch(session, listener, reporter)
     }
 
@@ -176,6 +183,7 @@ impl Client<'_> {
         ) {
             return Ok(None);
         }
+
         let port = test.workload.back_port.unwrap_or(end.port);
         let address = socket::wildcard(socket::Family::of(&server), port);
         let fail = |e: &linerate_sys::OsError| os("listener bind", e);
@@ -183,14 +191,17 @@ impl Client<'_> {
         sockopt::SO_REUSEADDR
             .set(fd.as_fd(), true)
             .map_err(|e| fail(&e))?;
+
         let refused = sockets::prepare(fd.as_fd(), test, false, true);
         refused
             .into_iter()
             .for_each(|text| reporter.emit(&Event::Warning(text)));
         socket::bind(fd.as_fd(), &address).map_err(|e| fail(&e))?;
+
         if test.transport != Transport::Udp {
             socket::listen(fd.as_fd(), i32::MAX).map_err(|e| fail(&e))?;
         }
+
         let facts = ListenerFacts::new(
             port,
             sockets::facts(fd.as_fd(), test.transport),
@@ -210,6 +221,7 @@ impl Client<'_> {
         let mut session =
             Session::new(true, test.clone(), &self.spec.local, true).map_err(|e| os("test", &e))?;
         session.wait_until(test.workload.start);
+
         match self.add_streams(&mut session, connected, origin, server, reporter)? {
             Some(failure) if session.connections.is_empty() => Err(failure),
             Some(failure) => {
@@ -232,6 +244,7 @@ impl Client<'_> {
         let test = &self.spec.test;
         let header = self.wire_header()?;
         let mut last = None;
+
         let first_number = session.connections.len() as u32 + 1;
         for (number, outcome) in (first_number..).zip(connected) {
             let one = match outcome {
@@ -248,6 +261,7 @@ impl Client<'_> {
                 .map_err(|e| os("getpeername", &e))?;
             connection.header.clone_from(&header);
             connection.origin = origin.clone();
+
             let has_handshake = test.transport == Transport::Tcp;
             connection.connect_us = u32::try_from(one.took.as_micros())
                 .ok()
@@ -255,6 +269,7 @@ impl Client<'_> {
             session.add(connection, reporter);
             self.report_delayed_start(number, reporter);
         }
+
         Ok(last)
     }
 
@@ -263,6 +278,7 @@ impl Client<'_> {
         if workload.without_header || matches!(workload.shape, Shape::BounceBack(_)) {
             return Ok(None);
         }
+
         let start = match workload.start {
             Start::At(time) => Timestamp::from_unix_ns(clock::as_ns(time)),
             Start::Now | Start::After(_) | Start::AtMonotonic(_) => wall(),
@@ -345,11 +361,14 @@ impl TestLoop<'_> {
         };
         add(self.session.fd(), SESSION)?;
         add(self.client.interrupts.fd(), INTERRUPT)?;
+
         if let Some(listener) = &self.listener {
             add(listener.as_fd(), LISTENER)?;
         }
+
         let mut events = Vec::new();
         let mut first_outcome = Ok(());
+
         loop {
             self.session.advance(reporter);
             if self.session.is_over() {
@@ -358,6 +377,7 @@ impl TestLoop<'_> {
                 if self.back_missing == 0 {
                     return Ok(first_outcome);
                 }
+
                 let unpublished = self.new_session()?;
                 let _ = epoll.remove(self.session.fd());
                 self.session = unpublished;
@@ -366,6 +386,7 @@ impl TestLoop<'_> {
                 self.await_back(&epoll, reporter)?;
                 continue;
             }
+
             let left = self
                 .session
                 .deadline()
@@ -373,6 +394,7 @@ impl TestLoop<'_> {
             epoll
                 .wait(&mut events, left)
                 .map_err(|e| failure(e.to_string()))?;
+
             for event in &events {
                 match event.token {
                     INTERRUPT => self.on_interrupt()?,
@@ -380,6 +402,7 @@ impl TestLoop<'_> {
                     _ => {}
                 }
             }
+
             if reporter.has_failed() {
                 self.session.terminate();
             }
@@ -394,6 +417,7 @@ impl TestLoop<'_> {
         if self.back_deadline.is_some() {
             return Err(connect::interruption(&signal));
         }
+
         self.back_missing = 0;
         self.back_deadline = Some(Instant::now());
         self.session.interrupt();
@@ -411,6 +435,7 @@ impl TestLoop<'_> {
     fn await_back(&mut self, epoll: &Epoll, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
         let until = Instant::now() + BACK_TIMEOUT;
         let mut events = Vec::new();
+
         while self.back_missing > 0 {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -418,14 +443,17 @@ impl TestLoop<'_> {
                     "ERROR: expected reverse connect did not occur".to_owned(),
                 ));
             }
+
             epoll
                 .wait(&mut events, Some(left))
                 .map_err(|e| failure(e.to_string()))?;
             if events.iter().any(|e| e.token == INTERRUPT) {
                 self.on_interrupt()?;
             }
+
             self.accept_back(reporter)?;
         }
+
         Ok(())
     }
 
@@ -434,6 +462,7 @@ impl TestLoop<'_> {
         if self.client.spec.test.transport == Transport::Udp {
             return self.accept_flow(reporter);
         }
+
         while let Some(listener) = &self.listener {
             let Ok(Some((fd, peer))) = socket::accept(listener.as_fd()) else {
                 break;
@@ -441,6 +470,7 @@ impl TestLoop<'_> {
             if self.back_missing == 0 || Some(socket::unmap(peer).ip()) != self.server_ip {
                 continue;
             }
+
             let machine = StreamServer::new(Instant::now(), wall(), back_policy());
             self.take_back(
                 fd,
@@ -449,6 +479,7 @@ impl TestLoop<'_> {
                 reporter,
             )?;
         }
+
         Ok(())
     }
 
@@ -461,6 +492,7 @@ impl TestLoop<'_> {
         arrived.retain(|one| {
             self.back_missing > 0 && Some(socket::unmap(one.from).ip()) == self.server_ip
         });
+
         let mut first = None;
         for one in &arrived {
             first =
@@ -470,6 +502,7 @@ impl TestLoop<'_> {
                 break;
             }
         }
+
         let early = arrived
             .into_iter()
             .map(|one| (one.datagram, one.at_ns))
@@ -478,6 +511,7 @@ impl TestLoop<'_> {
         let Some(fd) = self.listener.take() else {
             return Ok(());
         };
+
         self.take_back(fd, Machine::FlowServer(machine), early, reporter)
     }
 
@@ -497,6 +531,7 @@ impl TestLoop<'_> {
         self.next_number += 1;
         self.back_missing -= 1;
         self.session.add(connection, reporter);
+
         Ok(())
     }
 }

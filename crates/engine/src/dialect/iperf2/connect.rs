@@ -61,12 +61,15 @@ pub(super) fn open(
 ) -> Result<Unconnected, Failure> {
     let fan_out = spec.test.workload.fan_out;
     let mut remote = server;
+
     if fan_out.destination_port {
         remote.set_port(raised_port(server.port(), index)?);
     }
+
     if fan_out.destination_address {
         remote.set_ip(raised(server.ip(), index));
     }
+
     let fd = socket::open(&remote, sockets::protocol(spec.test.transport))
         .map_err(|e| os("socket", &e))?;
     if let Some(device) = &spec.local.end.peer_device
@@ -74,10 +77,12 @@ pub(super) fn open(
     {
         sockopt::bind_device(fd.as_fd(), device).map_err(|e| os("bind to device", &e))?;
     }
+
     bind(spec, &fd, &remote, index)?;
     let sends = spec.test.direction != linerate_model::Direction::Reverse;
     let receives = spec.test.direction != linerate_model::Direction::Forward;
     let refused = sockets::prepare(fd.as_fd(), &spec.test, sends, receives);
+
     Ok(Unconnected {
         fd,
         remote,
@@ -103,9 +108,11 @@ fn bind(spec: &ClientSpec, fd: &OwnedFd, remote: &SocketAddr, index: u32) -> Res
         None => return Ok(()),
     };
     let mut address = address;
+
     if fan_out.source_address {
         address.set_ip(raised(address.ip(), index));
     }
+
     sockopt::SO_REUSEADDR
         .set(fd.as_fd(), true)
         .map_err(|e| os("bind", &e))?;
@@ -144,6 +151,7 @@ pub(super) fn connect_all(
         .collect();
     let timeout = spec.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
     let mut connected = Vec::with_capacity(began.len());
+
     for (unconnected, start, outcome) in began {
         let outcome = match outcome {
             Ok(Connect::Done) => Ok(()),
@@ -173,6 +181,7 @@ pub(super) fn connect_all(
             )),
         });
     }
+
     Ok(connected)
 }
 
@@ -206,6 +215,7 @@ impl ConnectRetries {
         {
             return Ok(false);
         }
+
         match wait_unless_interrupted(retry.pause, interrupts) {
             None => Ok(true),
             Some(failure) => Err(failure),
@@ -224,6 +234,7 @@ pub(super) fn wait_unless_interrupted(
         if left.is_zero() {
             return None;
         }
+
         let ready = linerate_sys::poll::wait_fd(interrupts.fd(), Interest::READ, Some(left));
         if let (Ok(true), Some(signal)) = (ready, interrupts.take()) {
             return Some(interruption(&signal));

@@ -31,6 +31,7 @@ pub(super) fn run(
     let (mut times, mut errors, mut attempts) = (Spread::default(), 0, 0);
     let mut last = Ok(());
     let mut devices = DeviceCache::default();
+
     while count.is_none_or(|count| attempts < count)
         && until.is_none_or(|until| Instant::now() < until)
     {
@@ -39,6 +40,7 @@ pub(super) fn run(
             .interval
             .map(|interval| Instant::now() + interval);
         attempts += 1;
+
         let unconnected = connect::open(spec, server, 0)?;
         for outcome in connect::connect_all(vec![unconnected], spec, interrupts)? {
             match outcome {
@@ -59,6 +61,7 @@ pub(super) fn run(
                 }
             }
         }
+
         let is_last = count.is_some_and(|count| attempts >= count);
         if let Some(due) = due.filter(|_| !is_last)
             && connect::wait_unless_interrupted(
@@ -70,6 +73,7 @@ pub(super) fn run(
             break;
         }
     }
+
     reporter.emit(&Event::ConnectTimes(ConnectTimes::new(
         distribution(&times),
         errors,
@@ -91,10 +95,12 @@ fn announce(
     };
     let mut facts = sockets::stream_facts(fd, 1, spec.test.transport);
     facts.device = devices.device_of(local.ip());
+
     // A report shows an option of such a connection only where the user has set it, and reading all
     // of them takes longer than anything else that is done with it.
     let is_congestion_set = spec.test.socket.congestion.is_some();
     facts.connect_us = u32::try_from(connected.took.as_micros()).ok();
+
     let mut stream = Stream::new(
         id,
         StreamRole::Sender,

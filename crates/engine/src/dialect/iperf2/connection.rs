@@ -144,6 +144,7 @@ impl Connection {
             .header
             .as_ref()
             .map(|header| header.version.to_string());
+
         let own = std::mem::take(&mut self.spec);
         self.spec = with_own(test.spec, &own);
         self.header = test.header;
@@ -182,6 +183,7 @@ impl Connection {
                 StreamRole::Receiver
             };
             let direction = self.direction(StreamId(next_id), role, flow);
+
             match role {
                 StreamRole::Sender => self.sender = Some(direction),
                 StreamRole::Receiver => self.receiver = Some(direction),
@@ -209,6 +211,7 @@ impl Connection {
         let workload = &self.spec.workload;
         // 2.1.8 has no distributions of one-way delays here.
         let has_delays = workload.trip_times && workload.release == Release::V2_2;
+
         match (&workload.shape, self.spec.transport, role) {
             (Shape::BounceBack(_), ..) if has_delays => &[
                 HistogramKind::Out,
@@ -277,6 +280,7 @@ impl Connection {
         let only_receives = self.spec.direction == Direction::Forward;
         let first = self.early.first().filter(|_| only_receives);
         let began_ns = first.map_or(now_ns, |(_, arrived_ns)| *arrived_ns);
+
         for role in [StreamRole::Sender, StreamRole::Receiver] {
             if !self
                 .direction_of(role)
@@ -284,6 +288,7 @@ impl Connection {
             {
                 continue;
             }
+
             sockets::tune(self.fd.as_fd(), &self.spec, role);
             let (build_pump, moved) = match role {
                 StreamRole::Sender => self.make_sender(),
@@ -299,6 +304,7 @@ impl Connection {
                 ));
             }
         }
+
         started
     }
 
@@ -307,6 +313,7 @@ impl Connection {
             return (None, 0);
         };
         let stats = Arc::clone(&direction.stats);
+
         if self.spec.transport != Transport::Udp {
             let origin = std::mem::take(&mut self.origin);
             return (
@@ -319,12 +326,14 @@ impl Connection {
                 self.sent_bytes,
             );
         }
+
         self.template = self.datagram();
         let version = self
             .header
             .as_ref()
             .map_or(Version::V2_1_8, |header| header.version);
         let sent = u64::from(self.send_long_first());
+
         // A client knows its server's address; a server learned the address of a flow from a
         // datagram.
         let ignores_unreachable = matches!(self.machine, Machine::FlowClient(_)) && !self.is_back;
@@ -344,12 +353,15 @@ impl Connection {
             return (None, 0);
         };
         let stats = Arc::clone(&direction.stats);
+
         if let Some(received) = self.bounce.take() {
             let quick_ack = self.spec.workload.quick_ack;
             return (Some(pumps::bounce_server(&stats, quick_ack, received)), 0);
         }
+
         self.bursts = self.spec.reports_bursts().then(Arc::default);
         let queue = self.bursts.clone();
+
         if self.spec.transport == Transport::Udp {
             let header = self.header.as_ref();
             let frames_of = header
@@ -361,6 +373,7 @@ impl Connection {
             self.flow_totals = Some(flow_totals);
             return (Some(build_pump), 0);
         }
+
         let is_framed = self.header.as_ref().is_some_and(Header::frames_tcp_data);
         let build_pump =
             pumps::stream_receiver(&self.spec, self.read_len_bytes, &stats, is_framed, queue);
@@ -384,15 +397,18 @@ impl Connection {
         if self.template.len() >= min {
             return false;
         }
+
         let mut first = linerate_iperf2::datagram::template(header, min);
         DatagramHead {
             number: 1,
             sent: wall(),
         }
         .write(&mut first);
+
         if udp::send(self.fd.as_fd(), &first).is_ok() {
             self.sent_bytes += first.len() as u64;
         }
+
         true
     }
 
@@ -406,6 +422,7 @@ impl Connection {
                 sent: wall(),
             }
             .write(&mut last);
+
             // It is not acknowledged; a client that misses it has a timeout.
             let _ = udp::send(self.fd.as_fd(), &last);
         }
@@ -418,9 +435,11 @@ impl Connection {
             let _ = udp::send(self.fd.as_fd(), bytes);
             return;
         }
+
         if is_payload {
             self.sent_bytes += bytes.len() as u64;
         }
+
         self.unsent.extend_from_slice(bytes);
         self.flush();
     }
@@ -457,6 +476,7 @@ impl Connection {
     pub(super) fn on_ready(&mut self) {
         self.flush();
         let mut buffer = [0; READ_BYTES];
+
         for _ in 0..READS_PER_TURN {
             let outcome = match self.read_mode() {
                 ReadMode::None => return,
@@ -500,6 +520,7 @@ impl Connection {
         if wanted == self.watched {
             return;
         }
+
         let fd = self.fd.as_fd();
         let outcome = match (self.watched, wanted) {
             (None, Some(interest)) => epoll.add(fd, token, interest),
@@ -530,12 +551,15 @@ pub(super) fn with_own(mut asked: TestSpec, own: &TestSpec) -> TestSpec {
     asked.socket.window_bytes = own.socket.window_bytes;
     asked.socket.mss_bytes = own.socket.mss_bytes;
     asked.socket.no_delay |= own.socket.no_delay;
+
     if asked.socket.congestion.is_none() {
         asked.socket.congestion.clone_from(&own.socket.congestion);
     }
+
     if own.block_len_explicit && !asked.block_len_explicit {
         asked.block_len_bytes = own.block_len_bytes;
     }
+
     asked.skip_rx_copy = own.skip_rx_copy;
     asked
         .workload
@@ -546,6 +570,7 @@ pub(super) fn with_own(mut asked: TestSpec, own: &TestSpec) -> TestSpec {
     asked.workload.reports_frames = own.workload.reports_frames;
     asked.workload.window_clamp_bytes = own.workload.window_clamp_bytes;
     asked.workload.quick_ack |= own.workload.quick_ack;
+
     asked
 }
 

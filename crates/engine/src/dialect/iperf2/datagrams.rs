@@ -145,6 +145,7 @@ impl SequenceReader for HeadReader {
         let arrived_ns = i64::try_from(self.offset.unix_ns(arrival_ns)).unwrap_or(i64::MAX);
         let sent_ns = i64::try_from(head.sent.unix_ns()).unwrap_or(i64::MAX);
         let transit_ns = arrived_ns.saturating_sub(sent_ns);
+
         self.last_arrival_ns = arrival_ns;
         if let Some(frames) = &mut self.frames
             && let Some(delay_s) = frames.take(datagram, sent_ns, arrived_ns)
@@ -152,13 +153,16 @@ impl SequenceReader for HeadReader {
             self.tracker.forget_transit();
             self.unpublished.frame_delays.extend(delay_s);
         }
+
         if !head.is_last() {
             self.take_row(datagram, arrival_ns, transit_ns);
         }
+
         self.tracker
             .on_datagram(head.number.saturating_abs(), transit_ns);
         self.unpublished.datagrams += 1;
         self.unpublished.delays.push(transit_ns as f64 / 1e9);
+
         if head.is_last() {
             self.is_over = true;
             if let Some(rows) = &mut self.rows {
@@ -166,6 +170,7 @@ impl SequenceReader for HeadReader {
             }
             return DatagramKind::Last;
         }
+
         DatagramKind::Data
     }
 
@@ -187,23 +192,28 @@ impl SequenceReader for HeadReader {
             mean_jitter_s: t.mean_jitter_s(),
             last_arrival_ns: self.last_arrival_ns,
         };
+
         let unpublished = &self.unpublished;
         let frames = self
             .frames
             .as_mut()
             .map(|frames| std::mem::take(&mut frames.counts));
         let unix_s = clock::unix_ns() as f64 / 1e9;
+
         self.stats.update(|samples| {
             *samples.datagrams_received.get_or_insert(0) += unpublished.datagrams;
             samples.reads.get_or_insert_default().calls += unpublished.datagrams;
+
             for delay_s in &unpublished.delays {
                 samples.one_way.add(*delay_s);
                 samples.add_to_histogram(HistogramKind::Datagrams, *delay_s, unix_s);
             }
+
             for delay_s in &unpublished.frame_delays {
                 samples.frame_delay.add(*delay_s);
                 samples.add_to_histogram(HistogramKind::Bursts, *delay_s, unix_s);
             }
+
             if let Some(frames) = frames {
                 let counts = samples.frames.get_or_insert_default();
                 counts.done += frames.done;
@@ -236,9 +246,11 @@ impl Frames {
             self.received_bytes = 0;
             self.written_ns = sent_ns;
         }
+
         self.received_bytes += datagram.len() as u64;
         let is_complete = words.left_bytes as usize <= datagram.len();
         self.counts.done += u64::from(is_complete);
+
         let delay_s = arrived_ns.saturating_sub(self.written_ns) as f64 / 1e9;
         (is_new || is_complete).then(|| is_complete.then_some(delay_s))
     }
@@ -270,9 +282,11 @@ mod tests {
             HeadReader::new(NumberWidth::Wide, None, Arc::clone(&stats));
         let counters = StreamCounters::default();
         let now_ns = clock::monotonic_ns();
+
         for number in [1, 2, 5, 4, 4, 6] {
             assert_eq!(reader.take(&datagram(number), now_ns), DatagramKind::Data);
         }
+
         assert_eq!(reader.take(&datagram(-8), now_ns), DatagramKind::Last);
         assert_eq!(
             reader.take(&datagram(-9), now_ns),
@@ -280,6 +294,7 @@ mod tests {
             "the flow is over"
         );
         reader.publish(&counters);
+
         let seen = read(&flow_totals);
         assert_eq!((seen.datagrams, seen.lost, seen.out_of_order), (8, 2, 1));
         assert_eq!(stats.total().datagrams_received, Some(7));

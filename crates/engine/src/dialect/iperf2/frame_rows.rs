@@ -57,6 +57,7 @@ impl FrameRows {
         {
             self.finish(tracker);
         }
+
         let current = self.current.get_or_insert_with(|| Current {
             number: datagram.frame,
             burst: ReceivedBurst {
@@ -73,6 +74,7 @@ impl FrameRows {
         });
         current.delays.add(datagram.delay_s);
         current.is_complete |= datagram.is_last;
+
         let burst = &mut current.burst;
         burst.ended_ns = datagram.arrival_ns;
         burst.bytes = burst.bytes.saturating_add(datagram.bytes);
@@ -93,6 +95,7 @@ impl FrameRows {
         };
         let now = [tracker.highest(), tracker.lost(), tracker.out_of_order()];
         let since = |at: usize| now[at].saturating_sub(self.reported[at]);
+
         // A datagram that was lost may arrive in a later frame.
         let lost = now[1] as i64 - self.reported[1] as i64;
         let datagrams = UdpInterval::new(since(0), lost, since(2), tracker.jitter_s());
@@ -116,6 +119,7 @@ mod tests {
         let queue = Arc::new(BurstQueue::default());
         let mut rows = FrameRows::new(Arc::clone(&queue));
         let mut tracker = SequenceTracker::default();
+
         for (number, frame, is_last) in [(1, 1, false), (2, 1, true), (4, 2, true), (5, 3, false)] {
             let datagram = FrameDatagram {
                 frame,
@@ -128,6 +132,7 @@ mod tests {
             rows.take(&datagram, &tracker);
             tracker.on_datagram(number as i64, 0);
         }
+
         rows.finish(&tracker);
         let seen: Vec<_> = queue
             .take()

@@ -73,6 +73,7 @@ mod tests {
         let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
         let variance =
             drawn.iter().map(|size| (size - mean).powi(2)).sum::<f64>() / drawn.len() as f64;
+
         assert!((mean / (20e6 / 480.0) - 1.0).abs() < 0.01, "{mean}");
         assert!(
             (variance.sqrt() / (4e6 / 480.0) - 1.0).abs() < 0.03,

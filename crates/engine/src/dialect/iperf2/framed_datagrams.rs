@@ -91,9 +91,11 @@ impl FramedDatagrams {
         if due_ns > now_ns {
             return Err(Pumped::Precisely(due_ns));
         }
+
         let missed = (now_ns - due_ns) / self.period_ns;
         self.next += missed + 1;
         let previous = self.frame.number;
+
         self.left = whole_datagrams(
             self.sizes.next(),
             self.datagram.len(),
@@ -108,6 +110,7 @@ impl FramedDatagrams {
             left_bytes: 0,
         };
         note_frame(&self.stats, missed, (now_ns - due_ns) % self.period_ns);
+
         Ok(())
     }
 
@@ -116,6 +119,7 @@ impl FramedDatagrams {
         self.frame.write(&mut self.datagram, self.version);
         self.numbers
             .write(&mut self.datagram, self.sent + 1, now_ns);
+
         let len = self
             .left
             .clamp(FrameWords::end(self.version), self.datagram.len());
@@ -124,6 +128,7 @@ impl FramedDatagrams {
         self.sent += 1;
         self.counters.add(len as u64, 1);
         self.counters.set_packets(self.sent);
+
         Ok(())
     }
 }
@@ -156,6 +161,7 @@ impl Pump for FramedDatagrams {
             {
                 return Pumped::Ended(Ended::AmountReached);
             }
+
             match self.send(now_ns) {
                 Ok(()) => self.not_before_ns = now_ns.saturating_add(self.gap_ns),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Pumped::Blocked,
@@ -167,6 +173,7 @@ impl Pump for FramedDatagrams {
                 Err(e) => return Pumped::Ended(Ended::Failed(e)),
             }
         }
+
         Pumped::Again
     }
 }

@@ -82,6 +82,7 @@ impl Machine {
                 StreamClientSetup { header, time_limit },
             ));
         }
+
         let datagram_bytes = test.block_len_bytes as usize;
         let setup = FlowClientSetup {
             header,

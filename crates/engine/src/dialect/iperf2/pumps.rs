@@ -74,13 +74,16 @@ pub(super) fn stream_sender(
         let frames = workload.trip_times
             || matches!(workload.shape, Shape::Isochronous(_) | Shape::Bursts { .. });
         let budget = budget(spec.end, Unit::ExactBytes, if frames { 0 } else { sent });
+
         if let Shape::BounceBack(bounce) = &workload.shape {
             return Ok(Box::new(BounceClient::new(inputs, &spec, bounce, stats)?));
         }
+
         let is_plain = !frames && workload.shape == Shape::Continuous && !workload.write_times;
         if !is_plain {
             return Ok(Box::new(ShapedSender::new(inputs, &spec, stats, budget)?));
         }
+
         let source = origin.open(spec.block_len_bytes as usize)?;
         let mut spec = spec.clone();
         // Reports name the length of a write and count writes, so a rate does not change that
@@ -114,6 +117,7 @@ pub(super) fn stream_receiver(
             Sink::Memory
         };
         let sees_data = matches!(sink, Sink::Memory);
+
         let mut receiver = StreamReceiver::new(
             inputs.fd,
             inputs.counters,
@@ -123,15 +127,18 @@ pub(super) fn stream_receiver(
             None,
         );
         receiver.awaits_end = true;
+
         // Wherever bursts are reported the sizes of reads are, too.
         if spec.workload.exact_reads || is_framed {
             receiver.read_len = receiver.read_len.min(block_len.max(1) as usize);
         }
+
         if sees_data {
             receiver.observer = Some(Box::new(ReadWatcher::new(
                 stats, &spec, block_len, is_framed, queue,
             )));
         }
+
         Ok(Box::new(receiver))
     })
 }
@@ -163,10 +170,12 @@ pub(super) fn datagram_sender(
 ) -> PumpBuilder {
     let (mut spec, stats) = (spec.clone(), Arc::clone(stats));
     let len = template.len() as u64;
+
     if let Some(per_s) = spec.workload.datagrams_per_s {
         spec.pacing.rate_bps =
             Some(per_s.saturating_mul(len).saturating_mul(8)).filter(|rate| *rate > 0);
     }
+
     Box::new(move |inputs| {
         let budget = budget(spec.end, Unit::Bytes, sent.saturating_mul(len));
         if let Shape::Isochronous(frames) = &spec.workload.shape {
@@ -175,6 +184,7 @@ pub(super) fn datagram_sender(
             sender.ignores_unreachable = ignores_unreachable;
             return Ok(Box::new(sender));
         }
+
         let datagrams = Datagrams {
             block: &template,
             peer_coalesces: false,
@@ -183,6 +193,7 @@ pub(super) fn datagram_sender(
         let (fd, counters, start_ns) = (inputs.fd, inputs.counters, inputs.start_ns);
         let mut sender = DatagramSender::new(fd, counters, datagrams, &spec, start_ns, budget)?;
         (sender.sent, sender.ignores_unreachable) = (sent, ignores_unreachable);
+
         Ok(Box::new(sender))
     })
 }
@@ -200,6 +211,7 @@ pub(super) fn datagram_receiver(
     let may_pause = may_pause(spec);
     let (mut reader, flow_totals) = HeadReader::new(width, frames_of, Arc::clone(stats));
     reader.rows = queue.map(FrameRows::new);
+
     let build_pump: PumpBuilder = Box::new(move |inputs| {
         let receiver = DatagramReceiver::new(inputs.fd, inputs.counters, Box::new(reader), None);
         Ok(Box::new(receiver.pausing(may_pause).after(&early)))

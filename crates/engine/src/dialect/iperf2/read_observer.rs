@@ -64,6 +64,7 @@ impl ReadWatcher {
             return;
         };
         let now_ns = clock::monotonic_ns();
+
         let mut rest = bytes;
         while !rest.is_empty() {
             let began_ns = *bursts.began_ns.get_or_insert(now_ns);
@@ -86,6 +87,7 @@ impl Bursts {
         } else {
             first_read_ns
         };
+
         let reads = std::mem::take(&mut self.reads);
         let arrived = ReceivedBurst {
             began_ns,
@@ -95,9 +97,11 @@ impl Bursts {
             reads,
             frame: None,
         };
+
         if let Some(queue) = &self.queue {
             queue.push(arrived);
         }
+
         let delay_s = self.has_delays.then_some(delay_ns as f64 / 1e9);
         add(stats, &arrived, delay_s, unix_ns as f64 / 1e9);
     }
@@ -110,6 +114,7 @@ fn add(stats: &StreamStats, burst: &ReceivedBurst, delay_s: Option<f64>, unix_s:
         samples.burst_bytes += burst.bytes;
         samples.burst_transfer.add(transfer_s);
         samples.burst_periods_s += burst.period_s;
+
         if let Some(delay_s) = delay_s {
             samples.one_way.add(delay_s);
             samples.add_to_histogram(HistogramKind::Bursts, delay_s, unix_s);
@@ -122,9 +127,11 @@ impl ReadObserver for ReadWatcher {
         let bin = (bytes.len().saturating_sub(1) / self.bin_bytes).min(7);
         self.stats
             .update(|samples| count_read(samples.reads.get_or_insert_default(), bin));
+
         if let Some(bursts) = &mut self.bursts {
             count_read(&mut bursts.reads, bin);
         }
+
         self.look_for_bursts(bytes);
     }
 }
@@ -147,8 +154,10 @@ mod tests {
         let stats = Arc::new(StreamStats::default());
         let mut spec = TestSpec::default();
         spec.workload.trip_times = true;
+
         let mut reads = ReadWatcher::new(Arc::clone(&stats), &spec, 800, true, None);
         let mut burst = vec![b'5'; 800];
+
         let head = BurstHead {
             written: Timestamp::from_unix_ns(clock::unix_ns() - 5_000_000),
             number: 1,
@@ -158,6 +167,7 @@ mod tests {
         head.write(&mut burst);
         reads.observe(&burst[..100]);
         reads.observe(&burst[100..]);
+
         let total = stats.total();
         assert_eq!(total.reads.map(|r| r.bins), Some([1, 0, 0, 0, 0, 0, 1, 0]));
         let delay = total.one_way.expect("one burst");

@@ -41,14 +41,17 @@ impl ReceivedBurst {
         let transfer_s = self.ended_ns.saturating_sub(self.began_ns) as f64 / 1e9;
         let mut transfer = Spread::default();
         transfer.add(transfer_s);
+
         let mut measured = StreamMetrics::default();
         measured.reads = Some(self.reads);
         measured.burst_mean_bytes = Some(self.bytes);
         measured.burst_transfer = Some(distribution(&transfer));
         measured.burst_duty_cycle = (self.period_s > 0.0).then(|| transfer_s / self.period_s);
+
         if let Some(frame) = &self.frame {
             frame.complete(&mut measured, transfer_s);
         }
+
         measured
     }
 }
@@ -60,6 +63,7 @@ impl UdpFrame {
         measured.one_way = Some(distribution(&self.delays));
         measured.datagrams_received = Some(self.delays.count);
         measured.frame_delay = Some(distribution(&delay));
+
         let mut frames = FrameCounts::default();
         frames.done = u64::from(self.is_complete);
         measured.frames = Some(frames);
@@ -124,6 +128,7 @@ mod tests {
         (0..QUEUED_MAX + 3).for_each(|_| queue.push(burst));
         assert_eq!((queue.take().len(), queue.left_out()), (QUEUED_MAX, 3));
         assert!(queue.take().is_empty());
+
         let measured = burst.measured();
         assert_eq!(measured.burst_duty_cycle, Some(0.1));
         assert_eq!(measured.burst_transfer.map(|times| times.mean), Some(0.002));

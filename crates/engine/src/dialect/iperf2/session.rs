@@ -85,6 +85,7 @@ impl Session {
         })?;
         let epoll = Epoll::new()?;
         epoll.add(run.notice_fd(), NOTICE, Interest::READ)?;
+
         Ok(Self {
             is_client,
             spec,
@@ -143,6 +144,7 @@ impl Session {
         if !waits_for_ack {
             announce(&mut connection, &mut self.devices, reporter);
         }
+
         self.connections.push(connection);
     }
 
@@ -167,6 +169,7 @@ impl Session {
             .any(|c| c.bursts().is_some())
             .then(|| Instant::now() + BURST_POLL);
         let start = self.not_before.filter(|_| !self.run.has_started());
+
         machines
             .chain(look)
             .chain(run)
@@ -182,6 +185,7 @@ impl Session {
             let mut events: Vec<Ready> = Vec::new();
             // An interrupted wait is repeated by the owner.
             let _ = self.epoll.wait(&mut events, Some(Duration::ZERO));
+
             for event in &events {
                 if let Some(connection) = self
                     .connections
@@ -190,20 +194,25 @@ impl Session {
                     connection.on_ready();
                 }
             }
+
             self.count_datagrams();
             self.on_time();
             self.end_back_flows();
             burst_reports::report(&self.connections, &self.run, reporter);
+
             let happened = self.on_run(reporter);
             let done = self.carry_out(reporter, &mut requests);
             let started = self.start_ready(reporter);
+
             for (token, connection) in self.connections.iter_mut().enumerate() {
                 connection.watch(&self.epoll, token as u64);
             }
+
             if !(happened || done || started) && events.iter().all(|e| e.token == NOTICE) {
                 break;
             }
         }
+
         requests
     }
 
@@ -213,11 +222,13 @@ impl Session {
             if connection.spec.transport != Transport::Udp {
                 continue;
             }
+
             let Some(direction) = &connection.receiver else {
                 continue;
             };
             let datagrams = self.run.counts(direction.stream.id).blocks;
             let unpublished = datagrams.saturating_sub(connection.seen_datagrams);
+
             connection.seen_datagrams = datagrams;
             (0..unpublished.min(2)).for_each(|_| connection.machine.data_arrived());
         }
@@ -230,6 +241,7 @@ impl Session {
         if self.is_client || !is_udp || !self.connections.iter().any(is_gone) {
             return;
         }
+
         for connection in self
             .connections
             .iter_mut()
@@ -251,6 +263,7 @@ impl Session {
     fn on_run(&mut self, reporter: &mut Reporter<'_>) -> bool {
         let events = self.run.poll(clock::monotonic_ns(), reporter);
         let happened = !events.is_empty();
+
         for event in events {
             match event {
                 RunEvent::EndReached => self.run.stop_senders(),
@@ -259,6 +272,7 @@ impl Session {
                 RunEvent::Failed(_) => {}
             }
         }
+
         happened
     }
 
@@ -289,6 +303,7 @@ impl Session {
             return;
         };
         direction.is_over = true;
+
         let (role, is_udp) = (
             direction.stream.role,
             connection.spec.transport == Transport::Udp,
@@ -313,9 +328,11 @@ impl Session {
                         .count_last(id, u64::from(connection.spec.block_len_bytes));
                     self.run.end_stream(id);
                 }
+
                 if matches!(connection.machine, Machine::FlowServer(_)) && error.is_none() {
                     connection.send_last(counts.packets);
                 }
+
                 connection.machine.sending_done(counts.packets);
             }
             (StreamRole::Receiver, None) if is_udp => {
@@ -342,6 +359,7 @@ impl Session {
                 if connection.closed.is_some() {
                     continue;
                 }
+
                 match action {
                     Action::Accepted(test) => connection.accept(*test),
                     Action::Send(bytes) => connection.send(&bytes, false),
@@ -384,11 +402,13 @@ impl Session {
                             reporter.emit(&Event::Warning(failure.message.clone()));
                             self.failure.get_or_insert_with(|| failure.clone());
                         }
+
                         connection.close(outcome);
                     }
                 }
             }
         }
+
         any
     }
 
@@ -401,6 +421,7 @@ impl Session {
         if is_early || !is_together || !open().any(Connection::is_ready) {
             return false;
         }
+
         let now_ns = clock::monotonic_ns();
         if is_first {
             let start_ns = self
@@ -411,6 +432,7 @@ impl Session {
             let first_datagrams =
                 open().filter_map(|c| c.early.first().map(|(_, arrived_ns)| *arrived_ns));
             let began_ns = first_datagrams.min().filter(|_| only_receives);
+
             // A period of requests begins with the connection, and so do intervals; a header is
             // read later.
             let accepted_ns = open()
@@ -422,6 +444,7 @@ impl Session {
                 at_monotonic_ns: Some(start_ns),
             });
         }
+
         let mut joined = Vec::new();
         for connection in self
             .connections
@@ -436,11 +459,13 @@ impl Session {
                 {
                     stats.set_grid(start_ns, interval);
                 }
+
                 joined.push(stream.id);
                 self.run
                     .join(stream, Arc::clone(&fd), stats, build_pump, moved);
             }
         }
+
         let outcome = if self.has_data {
             joined
                 .into_iter()
@@ -455,6 +480,7 @@ impl Session {
                 .iter_mut()
                 .for_each(|c| c.machine.failed(&text));
         }
+
         true
     }
 
@@ -486,6 +512,7 @@ fn announce(connection: &mut Connection, devices: &mut DeviceCache, reporter: &m
     if connection.is_open {
         return;
     }
+
     connection.is_open = true;
     let mut facts = sockets::stream_facts(
         connection.socket(),
@@ -496,6 +523,7 @@ fn announce(connection: &mut Connection, devices: &mut DeviceCache, reporter: &m
     facts.peer_version.clone_from(&connection.peer_version);
     facts.is_connected_back = connection.is_back;
     facts.device = devices.device_of(connection.local.ip());
+
     for direction in connection.directions() {
         let mut stream = direction.stream.clone();
         stream.facts = Some(Box::new(facts.clone()));

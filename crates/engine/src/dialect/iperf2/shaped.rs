@@ -84,6 +84,7 @@ impl ShapedSender {
         let block_len = (spec.block_len_bytes as usize).max(1);
         let mut block = PageBuffer::zeroed(block_len)?;
         linerate_iperf2::fill_pattern(&mut block);
+
         let is_on_grid = matches!(workload.shape, Shape::Isochronous(_) | Shape::Bursts { .. });
         stats.update(|samples| {
             samples.writes = Some(WriteCounts::default());
@@ -134,6 +135,7 @@ impl ShapedSender {
                 if due_ns > now_ns {
                     return Err(Pumped::Precisely(due_ns));
                 }
+
                 // A burst that is due when the test ends would be sent or not by chance.
                 if let Some(end_ns) = end_ns.filter(|end_ns| due_ns >= *end_ns) {
                     let until_ns = end_ns.saturating_add(END_GRACE_NS);
@@ -144,6 +146,7 @@ impl ShapedSender {
                         Pumped::Until(until_ns)
                     });
                 }
+
                 // Bursts whose time has passed are left out; the grid stays.
                 let missed = (now_ns - due_ns) / (*period_ns).max(1);
                 *next += missed + 1;
@@ -158,15 +161,18 @@ impl ShapedSender {
         if size == 0 {
             return Err(Pumped::Ended(Ended::AmountReached));
         }
+
         self.number = self.number.wrapping_add(1);
         self.burst = Burst {
             size,
             written: 0,
             write_began_ns: now_ns,
         };
+
         if self.has_heads {
             self.write_head();
         }
+
         Ok(())
     }
 
@@ -191,14 +197,17 @@ impl ShapedSender {
         self.burst.written += n;
         self.sent += n as u64;
         self.counters.add(n as u64, 1);
+
         if self.has_heads && offset < BURST_HEAD_LEN && self.burst.written >= BURST_HEAD_LEN {
             // The head is in the first block only.
             let len = self.block.len().min(BURST_HEAD_LEN);
             linerate_iperf2::fill_pattern(&mut self.block[..len]);
         }
+
         if self.burst.written.is_multiple_of(self.block.len()) || self.burst.written >= size {
             self.note_write();
         }
+
         Ok(())
     }
 
@@ -207,6 +216,7 @@ impl ShapedSender {
         let now_ns = clock::monotonic_ns();
         let took_s = now_ns.saturating_sub(self.burst.write_began_ns) as f64 / 1e9;
         self.burst.write_began_ns = now_ns;
+
         let (times, unix_s) = (self.times_writes, clock::unix_ns() as f64 / 1e9);
         self.stats.update(|samples| {
             samples.writes.get_or_insert_default().calls += 1;
@@ -265,6 +275,7 @@ impl BurstTiming {
             .end
             .duration()
             .map(|time| start_ns.saturating_add(clock::as_ns(time)));
+
         // Conversions of floats saturate.
         Self::Grid {
             sizes,
@@ -287,6 +298,7 @@ impl Pump for ShapedSender {
         if self.paused_until_ns > now_ns {
             return Pumped::Until(self.paused_until_ns);
         }
+
         for _ in 0..CALLS_PER_PUMP {
             if self.burst.written >= self.burst.size {
                 let now_ns = clock::monotonic_ns();
@@ -294,6 +306,7 @@ impl Pump for ShapedSender {
                     return pumped;
                 }
             }
+
             match self.write() {
                 Ok(()) if self.burst.written < self.burst.size => {}
                 Ok(()) => {
@@ -307,6 +320,7 @@ impl Pump for ShapedSender {
                 Err(e) => return Pumped::Ended(Ended::Failed(e)),
             }
         }
+
         Pumped::Again
     }
 }

@@ -37,11 +37,13 @@ pub(super) fn prepare(
             refused.push(format!("{what} failed: {}", error.text()));
         }
     };
+
     let tuning = &spec.socket;
     if let Some(bytes) = tuning.window_bytes {
         if sends {
             note(sockopt::SO_SNDBUF.set(fd, bytes), "setting the send buffer");
         }
+
         if receives {
             note(
                 sockopt::SO_RCVBUF.set(fd, bytes),
@@ -49,23 +51,28 @@ pub(super) fn prepare(
             );
         }
     }
+
     if tuning.tos != 0 {
         note(sockopt::set_tos(fd, tuning.tos), "setting the TOS byte");
     }
+
     if spec.transport == Transport::Tcp {
         prepare_stream(fd, spec, &mut note);
     } else if let Some(ttl) = spec.workload.multicast_ttl {
         note(sockopt::set_multicast_ttl(fd, ttl), "setting the TTL");
     }
+
     if spec.workload.without_routing {
         note(sockopt::SO_DONTROUTE.set(fd, true), "setting SO_DONTROUTE");
     }
+
     if let Some(rate_bps) = spec.pacing.fq_rate_bps {
         note(
             sockopt::set_max_pacing_rate(fd, rate_bps / 8),
             "setting the pacing rate",
         );
     }
+
     refused
 }
 
@@ -81,22 +88,26 @@ fn prepare_stream(
             "setting the segment size",
         );
     }
+
     if let Some(name) = &tuning.congestion {
         let what = format!("Attempt to set '{name}' congestion control");
         note(sockopt::set_congestion(fd, name), &what);
     }
+
     if let Some(bytes) = workload.unsent_limit_bytes {
         note(
             sockopt::TCP_NOTSENT_LOWAT.set(fd, bytes),
             "setting the prefetch limit",
         );
     }
+
     if let Some(bytes) = workload.window_clamp_bytes {
         note(
             sockopt::TCP_WINDOW_CLAMP.set(fd, bytes),
             "setting the window clamp",
         );
     }
+
     if tuning.no_delay {
         note(sockopt::TCP_NODELAY.set(fd, true), "setting TCP_NODELAY");
     }
@@ -108,10 +119,12 @@ pub(super) fn tune(fd: BorrowedFd<'_>, spec: &TestSpec, role: StreamRole) {
     if (spec.transport, role) != (Transport::Udp, StreamRole::Receiver) {
         return;
     }
+
     if spec.socket.window_bytes.is_none() {
         // What is not granted shows up as loss that is counted; nothing else depends on it.
         let _ = sockopt::force_receive_buffer(fd, UDP_RECEIVE_BUFFER_BYTES);
     }
+
     // Without it datagrams count as arrived when they are read.
     let _ = sockopt::SO_TIMESTAMPNS.set(fd, true);
     // Coalescing is invisible to the peer and to the results: every datagram's number is still
@@ -131,6 +144,7 @@ pub(super) fn facts(fd: BorrowedFd<'_>, transport: Transport) -> SocketFacts {
 /// A connected socket.
 pub(super) fn stream_facts(fd: BorrowedFd<'_>, number: u32, transport: Transport) -> StreamFacts {
     use std::os::fd::AsRawFd;
+
     let info = (transport == Transport::Tcp)
         .then(|| tcp_info::tcp_info(fd.as_fd()).ok())
         .flatten();
@@ -141,6 +155,7 @@ pub(super) fn stream_facts(fd: BorrowedFd<'_>, number: u32, transport: Transport
     facts.initial_cwnd_bytes = info.map(|info| info.cwnd_bytes());
     facts.mss_bytes = info.map(|info| info.snd_mss_bytes);
     facts.initial_rtt_us = info.map(|info| info.rtt_us);
+
     facts
 }
 

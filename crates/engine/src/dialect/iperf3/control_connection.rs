@@ -60,6 +60,7 @@ impl ControlConnection {
                 Err(e) => return Err(e),
             }
         }
+
         self.unsent.clear();
         self.position = 0;
         Ok(())
@@ -90,6 +91,7 @@ pub(super) fn prepare(fd: BorrowedFd<'_>, local: &LocalOptions) -> Result<(), En
     if let Some(timeout) = local.control_timeout.or(local.snd_timeout) {
         limit_idle_time(fd, timeout).map_err(Operation::UserTimeout.failed())?;
     }
+
     local
         .control_keepalive
         .as_ref()

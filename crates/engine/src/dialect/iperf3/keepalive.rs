@@ -20,11 +20,13 @@ pub(crate) fn apply(fd: BorrowedFd<'_>, wanted: &Keepalive) -> Result<(), Engine
             .set(fd, wanted.interval_s)
             .map_err(Operation::KeepaliveInterval.failed())?;
     }
+
     if wanted.count > 0 {
         sockopt::TCP_KEEPCNT
             .set(fd, wanted.count)
             .map_err(Operation::KeepaliveCount.failed())?;
     }
+
     if wanted.idle_s > 0 {
         let interval_s = sockopt::TCP_KEEPINTVL
             .get(fd)
@@ -35,10 +37,12 @@ pub(crate) fn apply(fd: BorrowedFd<'_>, wanted: &Keepalive) -> Result<(), Engine
         if u64::from(wanted.idle_s) <= u64::from(interval_s) * u64::from(count) {
             return Err(EngineError::KeepalivePeriod);
         }
+
         sockopt::TCP_KEEPIDLE
             .set(fd, wanted.idle_s)
             .map_err(Operation::KeepaliveIdle.failed())?;
     }
+
     Ok(())
 }
 

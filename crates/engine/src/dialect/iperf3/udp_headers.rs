@@ -69,6 +69,7 @@ impl SequenceReader for HeaderReader {
             self.tracker
                 .on_datagram(counter, header.sent_ns(), arrival_ns);
         }
+
         DatagramKind::Data
     }
 

@@ -94,6 +94,7 @@ mod tests {
     fn average_rate_is_accepted_without_end() {
         let now = Instant::now();
         let mut rate = IntakeRate::new(LIMITS);
+
         for tenth in 0..1000 {
             assert!(
                 rate.charge(now + Duration::from_millis(100) * tenth, 1, 500),

@@ -46,6 +46,7 @@ impl ProbeBudget {
         if sample.at_ns < KNOWN_AFTER_NS {
             return;
         }
+
         let bytes = [sample.down_bytes, sample.up_bytes]
             .into_iter()
             .filter(|bytes| *bytes > 0)
@@ -63,6 +64,7 @@ impl ProbeBudget {
         let least_ns = ns
             .checked_div(rate_bps * u128::from(share.permille))
             .unwrap_or(0);
+
         u64::try_from(least_ns)
             .unwrap_or(u64::MAX)
             .min(PERIOD_MAX_NS)
@@ -85,6 +87,7 @@ mod tests {
             ..LoadSample::default()
         };
         budget.on_sample(&sample);
+
         budget
     }
 

@@ -108,6 +108,7 @@ impl TlsStream {
         self.moved.received_bytes += ciphertext.len() as u64;
         let before = self.session.records_received();
         self.feed(ciphertext)?;
+
         let records = self.session.records_received() - before;
 
         if !self
@@ -120,6 +121,7 @@ impl TlsStream {
             );
             return Err(io::Error::new(ErrorKind::InvalidData, text));
         }
+
         Ok(())
     }
 
@@ -181,6 +183,7 @@ impl TlsStream {
                     return Ok(());
                 }
             }
+
             let sent = stream_io::send(fd, self.outgoing.get(self.sent..).unwrap_or_default())?;
             self.sent += sent;
             self.moved.sent_bytes += sent as u64;
@@ -194,6 +197,7 @@ impl TlsStream {
         if self.is_handshaking() {
             return Err(ErrorKind::WouldBlock.into());
         }
+
         let mut written = 0;
         for part in parts {
             let len = part.len().min(WRITE_BYTES_MAX - written);
@@ -202,6 +206,7 @@ impl TlsStream {
                 .map_err(invalid)?;
             written += len;
         }
+
         would_block_is_ok(self.flush(fd))?;
         Ok(written)
     }
@@ -215,9 +220,11 @@ impl TlsStream {
             if len == 0 {
                 return Ok(0);
             }
+
             self.feed(ciphertext.get(..len).unwrap_or_default())?;
             would_block_is_ok(self.flush(fd))?;
         }
+
         let left = self.received.get(self.taken..).unwrap_or_default();
         let len = left.len().min(buffer.len());
         match (left.get(..len), buffer.get_mut(..len)) {
@@ -225,6 +232,7 @@ impl TlsStream {
             // A part of a record.
             _ => return Err(ErrorKind::WouldBlock.into()),
         }
+
         self.taken += len;
         Ok(len)
     }

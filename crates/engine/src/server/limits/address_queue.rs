@@ -36,11 +36,13 @@ impl<T> AddressQueue<T> {
         let address = self.turns.pop_front()?;
         let own = self.waiting.get_mut(&address)?;
         let next = own.pop_front();
+
         if own.is_empty() {
             self.waiting.remove(&address);
         } else {
             self.turns.push_back(address);
         }
+
         next
     }
 

@@ -54,9 +54,11 @@ mod tests {
         let allotment = Allotment::new(2);
         let first = allotment.take().expect("one of two");
         let second = allotment.take().expect("the other");
+
         assert!(allotment.take().is_none());
         drop(first);
         assert_eq!(allotment.open(), 1);
+
         let third = allotment.take();
         assert!(third.is_some() && allotment.take().is_none());
         drop((second, third));

@@ -42,6 +42,7 @@ impl FairTurns {
             .refusals
             .iter()
             .filter(|(_, refused_at)| is_within(COMES_AGAIN, **refused_at, now));
+
         // Without a turn comes before any turn.
         !waiting.any(|(other, _)| *other != address && self.turn_ends.get(other) < own)
     }
@@ -75,6 +76,7 @@ fn note(
     if times.len() >= ADDRESSES_MAX {
         times.retain(|_, time| is_within(remembered, *time, now));
     }
+
     if times.len() < ADDRESSES_MAX || times.contains_key(&address) {
         times.insert(address, now);
     }
@@ -117,6 +119,7 @@ mod tests {
         turns.end(3, now + Duration::from_secs(1));
         turns.refuse(address(1), now);
         turns.refuse(address(2), now);
+
         let admitted: Vec<u8> = (1..=4)
             .filter(|last| turns.admits(address(*last), now))
             .collect();
@@ -141,12 +144,14 @@ mod tests {
     fn memory_is_bounded() {
         let now = Instant::now();
         let mut turns = FairTurns::default();
+
         for number in 0..10_000_u32 {
             turns.refuse(
                 Network::of_client(std::net::Ipv4Addr::from(number).into()),
                 now,
             );
         }
+
         assert_eq!(turns.refusals.len(), ADDRESSES_MAX);
         turns.refuse(Network::of_client([192, 0, 2, 1].into()), now + COMES_AGAIN);
         assert_eq!(turns.refusals.len(), 1);

@@ -48,6 +48,7 @@ impl LoginGuard {
         if self.failures.len() >= ADDRESSES_MAX {
             self.make_room(now);
         }
+
         let failures = self
             .failures
             .entry(Network::of_client(address))
@@ -64,6 +65,7 @@ impl LoginGuard {
             // A client with more addresses than this is not slowed down by this table.
             self.failures.retain(|_, f| f.count_at(now) >= FAILURES_MAX);
         }
+
         if self.failures.len() >= ADDRESSES_MAX {
             self.failures.clear();
         }
@@ -92,6 +94,7 @@ mod tests {
             assert!(!guard.is_locked_out(MARIO, now));
             guard.note_failure(MARIO, now);
         }
+
         assert!(guard.is_locked_out(MARIO, now) && !guard.is_locked_out(LUIGI, now));
         assert!(!guard.is_locked_out(MARIO, now + FORGET_ONE));
         guard.note_failure(MARIO, now + FORGET_ONE);
@@ -108,9 +111,11 @@ mod tests {
         for _ in 0..FAILURES_MAX {
             guard.note_failure(MARIO, now);
         }
+
         for n in 0..3 * ADDRESSES_MAX as u32 {
             guard.note_failure(std::net::Ipv4Addr::from_bits(0x0a00_0000 + n).into(), now);
         }
+
         assert!(guard.failures.len() <= ADDRESSES_MAX);
         assert!(guard.is_locked_out(MARIO, now));
     }

@@ -56,12 +56,14 @@ impl PendingLimit {
         self.members.insert(id, source);
         let own = self.by_source.entry(source).or_default();
         own.insert(id);
+
         if own.len() > self.bounds.per_source {
             return own.first().copied();
         }
         if self.members.len() > self.bounds.total {
             return self.oldest_of_largest_source();
         }
+
         None
     }
 
@@ -151,13 +153,16 @@ mod tests {
         for id in 1..=3 {
             pending_limit.enter(id, address(1), 0);
         }
+
         pending_limit.leave(2);
         pending_limit.leave(2);
         assert_eq!(pending_limit.enter(4, address(1), 0), None);
         assert_eq!(pending_limit.enter(5, address(1), 0), Some(1));
+
         for id in 1..=5 {
             pending_limit.leave(id);
         }
+
         assert_eq!(pending_limit.oldest_of_largest_source(), None);
         assert!(pending_limit.by_source.is_empty() && pending_limit.members.is_empty());
     }

@@ -45,6 +45,7 @@ impl AdmissionQueue {
         if welcome {
             self.waiting.push_back((id, address));
         }
+
         welcome
     }
 
@@ -79,11 +80,13 @@ fn expected_wait(
 ) -> Duration {
     let mut ends: Vec<Duration> = remaining.map(Option::unwrap_or_default).collect();
     ends.resize(ends.len().max(places), Duration::ZERO);
+
     for _ in 0..ahead {
         if let Some(first) = ends.iter_mut().min() {
             *first += AdmissionQueue::DEFAULT_TEST_TIME;
         }
     }
+
     ends.into_iter().min().unwrap_or_default()
 }
 
@@ -129,6 +132,7 @@ mod tests {
         let wait_max = Duration::from_secs(25);
         let mut enter = |id| queue.enter(id, address(1), [seconds(10)].into_iter(), 1, wait_max);
         assert_eq!([enter(1), enter(2), enter(3)], [true, true, false]);
+
         let turn = |queue: &AdmissionQueue, id| queue.turn(id, [seconds(10)].into_iter(), 1);
         assert_eq!(turn(&queue, 2), Some((1, Duration::from_secs(20))));
         queue.leave(1);

@@ -120,10 +120,12 @@ impl Quotas {
                 .count();
             check_count(self.limits.user.tests, own, RefusalReason::UserTests)?;
         }
+
         self.check_size(&request)?;
         self.check_rate(&request)?;
         self.resources
             .take(id, request.address, request.requirements)?;
+
         let rates = self.shared_rates(&request);
         let bytes_max =
             smallest(&self.limits, &request, |l| l.bytes).map(|max| match request.bytes {
@@ -137,6 +139,7 @@ impl Quotas {
             began_ns: None,
         };
         self.entries.insert(id, entry);
+
         Ok(())
     }
 
@@ -275,6 +278,7 @@ impl Quotas {
                 continue;
             };
             let began_ns = *entry.began_ns.get_or_insert(now_ns);
+
             let time_max = self
                 .anonymous_time_max
                 .filter(|_| entry.request.user.is_none());
@@ -286,6 +290,7 @@ impl Quotas {
                 over.push((id, RefusalReason::Bytes));
             }
         }
+
         over
     }
 
@@ -297,10 +302,12 @@ impl Quotas {
         ) {
             return Err(RefusalReason::Streams);
         }
+
         let longest = smallest(&self.limits, request, |l| l.duration);
         if longest.is_some_and(|max| request.duration.is_none_or(|d| d > max)) {
             return Err(RefusalReason::Duration);
         }
+
         let anonymous_time_max = self.anonymous_time_max.filter(|_| request.user.is_none());
         if request
             .duration
@@ -311,6 +318,7 @@ impl Quotas {
         if exceeds(smallest(&self.limits, request, |l| l.bytes), request.bytes) {
             return Err(RefusalReason::Bytes);
         }
+
         Ok(())
     }
 
@@ -332,6 +340,7 @@ impl Quotas {
                 c.user.is_some() && c.user == request.user
             }),
         ];
+
         let applicable = if request.user.is_some() { 3 } else { 2 };
         let all_fit = scopes.into_iter().take(applicable).all(fits);
         if all_fit {
@@ -403,6 +412,7 @@ mod tests {
         let [server, address, user] =
             [&mut limits.server, &mut limits.address, &mut limits.user].map(|l| &mut l.tests);
         (*server, *address, *user) = (Some(4), Some(2), Some(1));
+
         let mut quotas = Quotas::new(limits);
         assert_eq!(quotas.take(1, request(1, Some("mario"))), Ok(()));
         assert_eq!(
@@ -432,6 +442,7 @@ mod tests {
         ) = (Some(8), seconds(60), Some(1000));
         limits.address.streams = Some(4);
         limits.user.duration = seconds(20);
+
         let mut quotas = Quotas::new(limits);
         let rows = [
             (None, 4, seconds(10), 0, Ok(())),
@@ -485,14 +496,17 @@ mod tests {
                 .take(id, request(last, None))
                 .expect("no announced rate");
         }
+
         let is_blocked = |quotas: &Quotas, id| {
             matches!(
                 quotas.quota(id).grant(NOW_NS, Traffic::Load),
                 Grant::NotBefore(_)
             )
         };
+
         // 10 kB are 20 ms of the address's rate and 10 ms of the server's.
         const NOW_NS: u64 = 1_000_000_000;
+
         quotas.quota(1).charge(NOW_NS, Traffic::Load, 10_000);
         assert_eq!(
             [1, 2, 3].map(|id| is_blocked(&quotas, id)),
@@ -518,6 +532,7 @@ mod tests {
         quotas
             .take(1, announced.clone())
             .expect("within the limits");
+
         let generous = QuotaRequest {
             last_blocks_bytes: u64::MAX,
             ..announced
@@ -547,6 +562,7 @@ mod tests {
             quotas.take(2, lasting(Some(2 * hour), Some("mario"))),
             Ok(())
         );
+
         let mut look = |now_ns| quotas.check(now_ns, [(1, 1), (2, 1)].into_iter());
         assert_eq!(look(5), []);
         assert_eq!(look(5 + as_ns(hour)), []);

@@ -45,15 +45,18 @@ impl RateGuard {
         if now_ns < self.next_ns {
             return None;
         }
+
         self.next_ns = now_ns.saturating_add(self.step_ns);
         self.totals.push_back((now_ns, total_bytes));
         if self.totals.len() <= self.steps {
             return None;
         }
+
         let (then_ns, then_bytes) = self.totals.pop_front()?;
         let elapsed_ns = u128::from(now_ns.saturating_sub(then_ns)).max(1);
         let bits = u128::from(total_bytes.saturating_sub(then_bytes)) * 8;
         let average_bps = u64::try_from(bits * 1_000_000_000 / elapsed_ns).unwrap_or(u64::MAX);
+
         (average_bps > self.limit_bps).then_some(average_bps)
     }
 }

@@ -95,6 +95,7 @@ impl Requirements {
             Direction::Reverse | Direction::Bidirectional => 1,
         };
         let block_bytes = blocks.saturating_mul(spec.block_len_bytes.into());
+
         Self {
             descriptors: DESCRIPTORS_PER_TEST
                 + streams
@@ -152,9 +153,11 @@ mod tests {
         let mut spec = TestSpec::default();
         spec.direction = Direction::Reverse;
         spec.block_len_bytes = 4 << 20;
+
         let one = Requirements::of(&spec, 1);
         assert_eq!(one.descriptors, 6);
         assert_eq!(one.memory_bytes, (64 + 320 + 4096) << 10);
+
         let more = Requirements::of(&spec, 1000);
         assert!(more.descriptors > 1000 && more.memory_bytes < 2 * one.memory_bytes + (1 << 30));
         spec.workload.trip_times = true;

@@ -54,6 +54,7 @@ impl Capacity {
         let descriptors = (descriptors / 4)
             .saturating_mul(3)
             .saturating_sub(DESCRIPTORS_OF_SERVER);
+
         Self {
             descriptors,
             address_descriptors: descriptors / 4,
@@ -120,6 +121,7 @@ impl ResourceQuota {
         )) {
             return Err(RefusalReason::Memory);
         }
+
         self.taken.insert(id, (address, requirements));
         Ok(())
     }

@@ -25,6 +25,7 @@ impl AcceptPause {
         if is_due {
             self.warned_at = Some(now);
         }
+
         is_due
     }
 

@@ -64,6 +64,7 @@ impl Acceptor {
             return Progress::Incomplete;
         };
         let mut buffer = [0; READ_BYTES];
+
         loop {
             let bytes = &mut connection.first_bytes;
             let wanted = match recognise(dialects, bytes) {
@@ -121,5 +122,6 @@ fn recognise(dialects: &[Box<dyn ServerDialect>], bytes: &[u8]) -> Result<usize,
             Recognised::NotMine => {}
         }
     }
+
     Err(needed.unwrap_or_default())
 }

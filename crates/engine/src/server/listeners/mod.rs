@@ -68,6 +68,7 @@ impl Listeners {
             // A socket that no longer listens leaves the port to the next one.
             let _ = socket::shutdown_both(fd.as_fd());
         }
+
         let fail = Operation::Listen.failed();
         let mut address = wanted_address(local)?;
         let (fd, warning) = match listener(local, address) {
@@ -86,6 +87,7 @@ impl Listeners {
         address.set_port(socket::local_addr(fd.as_fd()).map_err(&fail)?.port());
         self.address = address;
         self.entries.insert(SHARED_TCP, Listener::new(fd, 0, true));
+
         Ok(warning)
     }
 
@@ -105,10 +107,12 @@ impl Listeners {
         if self.entries.contains_key(&SHARED_SCTP) {
             return Ok(());
         }
+
         let fail = Operation::ListenStream.failed();
         let fd = open_bound(local, self.address, Protocol::Sctp).map_err(&fail)?;
         socket::listen(fd.as_fd(), BACKLOG).map_err(&fail)?;
         self.entries.insert(SHARED_SCTP, Listener::new(fd, 0, true));
+
         Ok(())
     }
 
@@ -136,6 +140,7 @@ impl Listeners {
             if wanted == listener.is_watched {
                 continue;
             }
+
             // It fails only when memory is short, and is tried again in the next turn.
             let outcome = if wanted {
                 epoll.add(
@@ -221,9 +226,11 @@ pub(crate) fn open_bound_with(
 ) -> Result<OwnedFd, OsError> {
     let fd = socket::open(&address, protocol)?;
     sockopt::SO_REUSEADDR.set(&fd, true)?;
+
     if address.is_ipv6() {
         sockopt::IPV6_V6ONLY.set(&fd, v6_only)?;
     }
+
     prepare(fd.as_fd())?;
     socket::bind(&fd, &address)?;
     Ok(fd)
@@ -236,11 +243,13 @@ fn wanted_address(local: &LocalOptions) -> Result<SocketAddr, EngineError> {
         operation: Operation::Listen,
         source,
     };
+
     if let Some(host) = &local.bind.host {
         let addresses =
             socket::resolve(host, local.port, family).map_err(|e| unresolved(Some(e)))?;
         return addresses.into_iter().next().ok_or_else(|| unresolved(None));
     }
+
     Ok(socket::wildcard(family.unwrap_or(Family::V6), local.port))
 }
 
@@ -262,6 +271,7 @@ fn accept(listener: BorrowedFd<'_>, accepted: &mut Vec<(OwnedFd, SocketAddr)>) -
             Err(_) => {}
         }
     }
+
     Ok(())
 }
 

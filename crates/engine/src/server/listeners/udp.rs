@@ -85,6 +85,7 @@ impl UdpListener {
                 address,
             });
         }
+
         self.users.insert(user);
         Ok(())
     }
@@ -109,12 +110,14 @@ impl UdpListener {
         if let Some(socket) = &self.socket {
             datagrams.extend(read(socket.fd.as_fd()));
         }
+
         let mut seen: Vec<FirstDatagram> = Vec::with_capacity(datagrams.len());
         for datagram in datagrams {
             if !seen.contains(&datagram) {
                 seen.push(datagram);
             }
         }
+
         seen
     }
 
@@ -141,10 +144,12 @@ impl UdpListener {
                 return Err(error);
             }
         }
+
         let _ = self.epoll.remove(fd.as_fd());
         match socket::connect(fd.as_fd(), &first.raw).map_err(&fail)? {
             Connect::Done | Connect::InProgress => {}
         }
+
         self.waiting.extend(
             read(fd.as_fd())
                 .into_iter()
@@ -179,6 +184,7 @@ impl UdpListener {
 pub(crate) fn read(fd: BorrowedFd<'_>) -> Vec<FirstDatagram> {
     let mut buffer = [0; FIRST_BYTES_MAX];
     let mut datagrams = Vec::new();
+
     for _ in 0..DATAGRAMS_PER_TURN {
         let Ok((len, raw)) = udp::recv_from(fd, &mut buffer) else {
             break;
@@ -190,5 +196,6 @@ pub(crate) fn read(fd: BorrowedFd<'_>) -> Vec<FirstDatagram> {
             bytes,
         });
     }
+
     datagrams
 }

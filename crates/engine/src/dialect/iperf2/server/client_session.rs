@@ -69,15 +69,18 @@ impl ClientSession {
                 (limits, progress_bytes_min(spec, limits.while_wanted))
             }
         };
+
         let wait = wait_for_start(spec);
         let overtime = OVERTIME.saturating_add(wait);
         let begin_ns = clock::monotonic_ns().saturating_add(clock::as_ns(wait));
         let mut main = Session::new(false, spec.clone(), local, decides_end)?;
+
         match spec.direction {
             // It is read from at once, so that a client that gives up is noticed.
             Direction::Forward => main.count_from(begin_ns),
             Direction::Reverse | Direction::Bidirectional => main.wait_until(Start::After(wait)),
         }
+
         Ok(Self {
             peer,
             reporter,
@@ -120,6 +123,7 @@ impl ClientSession {
             .iter()
             .filter(|connection| !connection.is_back);
         let (here, limit) = (opened_by_client.count(), header.streams as usize);
+
         self.peer.ip() == peer.ip()
             && self.main.spec.transport == spec.transport
             && here < limit
@@ -160,6 +164,7 @@ impl ClientSession {
             self.back.as_ref().and_then(Session::deadline),
         ];
         let life = self.liveness.as_ref().map(|_| Instant::now() + POLL);
+
         sessions
             .into_iter()
             .flatten()
@@ -176,6 +181,7 @@ impl ClientSession {
         if let Some(back) = &mut self.back {
             requests.extend(back.advance(&mut self.reporter));
         }
+
         for request in requests {
             let Request::ConnectBack { port, back } = request;
             let spec = back.map_or_else(|| self.back_spec(), |back| back.spec);
@@ -183,12 +189,15 @@ impl ClientSession {
             self.dials.push(Dial::new(*next_number, remote, spec));
             *next_number = next_number.saturating_add(1);
         }
+
         if self.main.is_over() && self.main.summary.is_none() && !self.awaits_connection() {
             self.finish_main();
         }
+
         self.check_liveness(is_place_wanted);
         let connections = self.connection_count();
         let has_new_session = self.advance_dials();
+
         if self.connection_count() > connections {
             // New connections have actions, and no event announces them.
             self.main.advance(&mut self.reporter);
@@ -196,6 +205,7 @@ impl ClientSession {
                 .iter_mut()
                 .for_each(|back| drop(back.advance(&mut self.reporter)));
         }
+
         has_new_session
     }
 
@@ -231,6 +241,7 @@ impl ClientSession {
                         remote: dial.remote,
                         socket,
                     });
+
                     match self.connected_back(fd, dial) {
                         Ok(added) => is_new_session |= added,
                         Err(error) => self.reporter.emit(&Event::Warning(error.text())),
@@ -238,6 +249,7 @@ impl ClientSession {
                 }
             }
         }
+
         is_new_session
     }
 
@@ -245,10 +257,12 @@ impl ClientSession {
         let machine = Machine::client(&dial.spec, None, true);
         let mut connection = Connection::new(fd, machine, dial.number, dial.spec)?;
         connection.is_back = true;
+
         if !is_afterwards(&self.main.spec) {
             self.main.add(connection, &mut self.reporter);
             return Ok(false);
         }
+
         let is_new = self.back.is_none();
         let back = match &mut self.back {
             Some(back) => back,
@@ -259,6 +273,7 @@ impl ClientSession {
             }
         };
         back.add(connection, &mut self.reporter);
+
         Ok(is_new)
     }
 
@@ -272,12 +287,14 @@ impl ClientSession {
             self.end_early("the test takes far longer than was announced");
             return true;
         }
+
         let Some(liveness) = &mut self.liveness else {
             return false;
         };
         if !self.main.run.has_started() || self.main.is_over() {
             return false;
         }
+
         let Some(progress_bytes) = self.main.run.progress_bytes() else {
             return false;
         };
@@ -286,6 +303,7 @@ impl ClientSession {
             return false;
         };
         self.end_early(&format!("no sign of life for {} s", limit.as_secs()));
+
         true
     }
 
@@ -313,6 +331,7 @@ impl ClientSession {
         {
             self.failure.get_or_insert(failure);
         }
+
         self.reporter.emit(&Event::Finished);
         self.failure.clone().map_or(Ok(()), Err)
     }

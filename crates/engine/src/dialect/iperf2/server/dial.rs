@@ -61,12 +61,14 @@ impl Dial {
             if Instant::now() < self.again_at {
                 return Progress::Pending;
             }
+
             match self.begin() {
                 Ok((fd, Connect::Done)) => return Progress::Connected(fd),
                 Ok((fd, Connect::InProgress)) => self.fd = Some(fd),
                 Err(error) => return self.later(&error),
             }
         }
+
         let Some(fd) = &self.fd else {
             return Progress::Pending;
         };
@@ -79,6 +81,7 @@ impl Dial {
             }
             return Progress::Failed("Connection timed out".to_owned());
         }
+
         match (socket::take_error(fd.as_fd()), self.fd.take()) {
             (Ok(()), Some(fd)) => Progress::Connected(fd),
             (Err(error), _) => self.later(&error),

@@ -87,8 +87,10 @@ impl HalfOpenFlows {
             {
                 return self.remove(id).map_or(Step::Foreign, HalfOpen::into_step);
             }
+
             return Step::Foreign;
         }
+
         let Some(unconnected) = FlowOpening::parse(datagram) else {
             return Step::Foreign;
         };
@@ -115,6 +117,7 @@ impl HalfOpenFlows {
         let peer = flow.peer;
         self.ids.insert(peer, id);
         self.flows.insert(id, flow);
+
         if let Some(victim) = self.pending_limit.enter(id, peer.ip(), 0) {
             self.remove(victim);
         }
@@ -187,6 +190,7 @@ mod tests {
                 Step::Held,
                 "another flow"
             );
+
             let Step::Follows(first, arrived_ns) = table.take(7, peer(1, 1), &datagram(second))
             else {
                 panic!("{second} follows");
@@ -201,9 +205,11 @@ mod tests {
         assert_eq!(table.take(0, peer(1, 1), &datagram(-1)), Step::Foreign);
         assert_eq!(table.take(0, peer(1, 1), b"short"), Step::Foreign);
         assert_eq!(table.take(0, peer(1, 1), &datagram(7)), Step::Held);
+
         for datagram in [datagram(0), datagram(6), datagram(-6), b"short".to_vec()] {
             assert_eq!(table.take(0, peer(1, 1), &datagram), Step::Foreign);
         }
+
         assert_eq!(table.len(), 1);
     }
 
@@ -211,9 +217,11 @@ mod tests {
     fn entries_are_bounded_and_the_largest_source_loses_its_oldest() {
         let mut table = table();
         table.take(0, peer(1, 1), &datagram(1));
+
         for port in 1..=3 {
             table.take(0, peer(2, port), &datagram(1));
         }
+
         assert_eq!(table.len(), 3, "two of one address");
         for address in 3..=200 {
             table.take(0, peer(address, 1), &datagram(1));

@@ -71,6 +71,7 @@ impl Iperf2Server {
         for udp_listener in &self.udp_listeners {
             let _ = self.epoll.remove(udp_listener.fd());
         }
+
         self.udp_listeners.clear();
         self.pending.clear();
     }
@@ -83,12 +84,14 @@ impl Iperf2Server {
         if matches!(read, HeaderRead::Incomplete) {
             return;
         }
+
         let Some(pending) = self.pending.remove(&id) else {
             return;
         };
         server.pending_limit.leave(id);
         let _ = self.epoll.remove(pending.fd());
         let peer = pending.peer;
+
         match read {
             HeaderRead::Test(test) => {
                 self.admit(pending.into_opened(), *test, server);
@@ -112,6 +115,7 @@ impl Iperf2Server {
         };
         let mut test = self.defaults.test.clone();
         test.transport = Transport::Udp;
+
         let is_known = |peer| self.sessions.values().any(|e| e.has(peer));
         let admits = |peer: SocketAddr| server.access.admits(peer.ip());
         let new_flows =
@@ -123,9 +127,11 @@ impl Iperf2Server {
             };
             server.log_refusal(peer, reason);
         }
+
         for (peer, error) in new_flows.failed {
             fail(peer, &error.text(), server);
         }
+
         for flow in new_flows.flows {
             let mut machine = Machine::FlowServer(flow.machine);
             if let Some(Action::Accepted(test)) = machine.next() {
@@ -164,21 +170,25 @@ impl Iperf2Server {
                 None => return,
             },
         };
+
         if test.clocks_disagree {
             server.out.warning(
                 "WARN: ignore --trip-times because client didn't provide valid start timestamp \
                  within 600 seconds of now",
             );
         }
+
         self.accepted = self.accepted.saturating_add(1);
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
         sockets::prepare(fd.as_fd(), &spec, true, true);
+
         if let Some(tos) = self.defaults.reply_tos {
             // A test is not lost with its TOS byte.
             let _ = sockopt::set_tos(fd.as_fd(), tos);
         }
+
         let Ok(mut connection) =
             Connection::new(fd, machine, self.next_number, self.defaults.test.clone())
         else {
@@ -190,6 +200,7 @@ impl Iperf2Server {
         connection.take_early(accepted.early);
         connection.accepted_ns = accepted.accepted_ns;
         session.add(connection);
+
         if self
             .defaults
             .connections_max
@@ -228,6 +239,7 @@ impl Iperf2Server {
             server.log_refusal(peer, reason);
             return None;
         }
+
         match self.make_session(id, peer, spec, header, server) {
             Ok(session) => self.sessions.insert(id, session),
             Err(why) => {
@@ -236,6 +248,7 @@ impl Iperf2Server {
                 return None;
             }
         };
+
         server.start_test(id, peer, None, spec, streams);
         Some(id)
     }
@@ -250,6 +263,7 @@ impl Iperf2Server {
     ) -> Result<ClientSession, Failure> {
         let sink = server.out.open_test().map_err(failure)?;
         let mut reporter = Reporter::boxed(sink);
+
         let mut announced = test_header(
             Endpoint::Server,
             peer.ip().to_string(),
@@ -259,11 +273,13 @@ impl Iperf2Server {
         );
         announced.file_name = None;
         reporter.emit(&Event::TestAccepted(Box::new(announced)));
+
         let liveness = self.spec.policy.liveness;
         let mut session =
             ClientSession::new(peer, reporter, header, spec, &self.spec.local, liveness)
                 .map_err(|e| failure(e.text()))?;
         session.limit(server.admission.quotas().quota(id));
+
         let token = id * KINDS + SESSION;
         let watched = self.epoll.add(session.main.fd(), token, Interest::READ);
         watched.map_err(|e| failure(e.text()))?;
@@ -275,18 +291,22 @@ impl Iperf2Server {
         // Clients of a server that takes one at a time wait in the kernel.
         let waits = self.defaults.one_at_a_time && server.listeners.have_waiting();
         let is_place_wanted = waits || server.admission.is_place_wanted(Instant::now());
+
         for (id, session) in &mut self.sessions {
             let has_new_session = session.advance(&mut self.next_number, is_place_wanted);
             if has_new_session && let Some(back) = session.back.as_ref().map(Session::fd) {
                 let _ = self.epoll.add(back, id * KINDS + SESSION, Interest::READ);
             }
+
             if let Some(error) = session.reporter.take_failure() {
                 session.end_early(&error.to_string());
             }
+
             if session.is_over() {
                 over.push(*id);
             }
         }
+
         for id in over {
             self.end_session(id, server);
         }
@@ -304,6 +324,7 @@ impl Iperf2Server {
         };
         let outcome = session.finish();
         server.admission.release(id, Instant::now());
+
         let totals = session.totals();
         server.end_test(
             id,
@@ -353,16 +374,19 @@ impl ServerDialect for Iperf2Server {
     ) -> Result<(), Failure> {
         let (id, is_read) = (connection.id, !connection.first_bytes.is_empty());
         let pending = PendingConnection::new(connection, self.policy.clone());
+
         let token = id * KINDS + PENDING;
         if self.is_closed || self.epoll.add(pending.fd(), token, Interest::READ).is_err() {
             server.pending_limit.leave(id);
             return Ok(());
         }
+
         self.pending.insert(id, pending);
         // Bytes that were read already cause no event.
         if is_read {
             self.on_pending(id, server);
         }
+
         Ok(())
     }
 
@@ -395,6 +419,7 @@ impl ServerDialect for Iperf2Server {
         let mut events = Vec::new();
         // An interrupted wait is repeated by the owner.
         let _ = self.epoll.wait(&mut events, Some(Duration::ZERO));
+
         for event in &events {
             let index = event.token / KINDS;
             match event.token % KINDS {
@@ -405,6 +430,7 @@ impl ServerDialect for Iperf2Server {
                 _ => {}
             }
         }
+
         let now = Instant::now();
         let is_late = |w: &PendingConnection| w.deadline().is_some_and(|t| t <= now);
         let late = self
@@ -415,11 +441,13 @@ impl ServerDialect for Iperf2Server {
         for id in late.collect::<Vec<_>>() {
             self.on_pending(id, server);
         }
+
         if self.ends.is_some_and(|t| t <= now) {
             self.ends = None;
             self.close();
             self.end_sessions("the time of the server is over");
         }
+
         self.advance_sessions(server);
         Ok(())
     }
@@ -440,8 +468,10 @@ impl ServerDialect for Iperf2Server {
             let text = "Waiting for server threads to complete. Interrupt again to force quit.";
             server.out.warning(text);
         }
+
         self.is_stopping = true;
         self.close();
+
         if self.drains {
             Stopped::Draining
         } else {

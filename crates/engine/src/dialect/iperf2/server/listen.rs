@@ -39,10 +39,12 @@ impl Iperf2Server {
             .unwrap_or_default();
         let mut server = Self::closed(spec, defaults)?;
         server.drains = true;
+
         let last_port = spec.local.end.last_port.unwrap_or(spec.local.port);
         for port in spec.local.port..=last_port {
             server.listen(port, server.defaults.test.transport, out)?;
         }
+
         Ok(server)
     }
 
@@ -52,6 +54,7 @@ impl Iperf2Server {
         defaults.dual_stack = true;
         let mut server = Self::closed(spec, defaults)?;
         server.policy = for_anonymous_clients(spec, server.policy);
+
         let address = match server.address(port)? {
             // A host without IPv6 is served over IPv4.
             v6 if v6.ip() == Ipv6Addr::UNSPECIFIED && socket::open(&v6, Protocol::Tcp).is_err() => {
@@ -66,6 +69,7 @@ impl Iperf2Server {
         server
             .open_udp_listener(address)
             .map_err(|f| named("UDP", f))?;
+
         Ok(server)
     }
 
@@ -93,6 +97,7 @@ impl Iperf2Server {
                 .unwrap_or(Policy::default().handshake_timeout),
             ..Policy::default()
         };
+
         Ok(Self {
             spec: spec.clone(),
             ends: defaults
@@ -134,22 +139,26 @@ impl Iperf2Server {
                 .last()
                 .map(|fd| sockets::facts(fd.as_fd(), transport))
         };
+
         let is_first = self.spec.local.port == port;
         let group = Some(address.ip()).filter(IpAddr::is_multicast);
         let mut listener = ListenerFacts::new(port, facts.unwrap_or_default(), address.is_ipv6());
         listener.last_port = self.spec.local.end.last_port;
         listener.group = group;
+
         if is_first {
             out.listener(&listener)
                 .map_err(|e| failure(e.to_string()))?;
             out.server_event(&ServerEvent::Listening { address });
         }
+
         Ok(())
     }
 
     fn address(&self, port: u16) -> Result<SocketAddr, Failure> {
         let bind = &self.spec.local.bind;
         let wants_v6 = bind.family == Some(AddressFamily::V6) || self.defaults.dual_stack;
+
         if let Some(host) = &bind.host {
             let found = socket::resolve(host, port, None);
             let first = found
@@ -157,6 +166,7 @@ impl Iperf2Server {
                 .and_then(|addresses| addresses.into_iter().next());
             return first.ok_or_else(|| failure(format!("{host}: Host name lookup failure")));
         }
+
         Ok(socket::wildcard(
             if wants_v6 { Family::V6 } else { Family::V4 },
             port,
@@ -167,10 +177,12 @@ impl Iperf2Server {
     fn listen_tcp(&mut self, address: SocketAddr) -> Result<Vec<String>, Failure> {
         let fail = |e: OsError| os("listener bind", &e);
         let mut refused = Vec::new();
+
         let fd = open_bound_with(address, Protocol::Tcp, !self.defaults.dual_stack, |fd| {
             if let Some(device) = &self.spec.local.bind.device {
                 sockopt::bind_device(fd, device)?;
             }
+
             // Accepted sockets inherit the window only from before listen(2).
             refused = sockets::prepare(fd, &self.defaults.test, false, true);
             Ok(())
@@ -178,6 +190,7 @@ impl Iperf2Server {
         let fd = fd.map_err(fail)?;
         socket::listen(fd.as_fd(), i32::MAX).map_err(fail)?;
         self.listeners.push(fd);
+
         Ok(refused)
     }
 
@@ -186,6 +199,7 @@ impl Iperf2Server {
         let fail = |e: OsError| os("listener bind", &e);
         let mut test = self.defaults.test.clone();
         test.transport = Transport::Udp;
+
         let udp_listener =
             UdpListener::open(address, !self.defaults.dual_stack, &test).map_err(fail)?;
         if address.ip().is_multicast() {
@@ -202,11 +216,13 @@ impl Iperf2Server {
             sockopt::join_group(udp_listener.fd(), address.ip(), source)
                 .map_err(|e| os("multicast join", &e))?;
         }
+
         let token = self.udp_listeners.len() as u64 * KINDS + UDP_LISTENER;
         self.epoll
             .add(udp_listener.fd(), token, Interest::READ)
             .map_err(fail)?;
         self.udp_listeners.push(udp_listener);
+
         Ok(())
     }
 }

@@ -71,6 +71,7 @@ impl PendingConnection {
                 Some(_) => continue,
                 None => {}
             }
+
             let ReadMode::Bytes(wanted) = self.machine.read_mode() else {
                 return HeaderRead::Incomplete;
             };

@@ -85,6 +85,7 @@ impl UdpListener {
         let (mut refused, mut failed) = (Vec::new(), Vec::new());
         let mut arrived = VecDeque::new();
         self.reader.drain(&self.fd, &mut arrived);
+
         let mut found: BTreeMap<SocketAddr, NewFlow> = BTreeMap::new();
         while let Some(ReceivedDatagram {
             datagram,
@@ -97,9 +98,11 @@ impl UdpListener {
                 flow.early.push((datagram, at_ns));
                 continue;
             }
+
             if is_known(peer) || !admits(peer) || found.len() >= NEW_FLOWS_PER_TURN {
                 continue;
             }
+
             let is_group = self.address.ip().is_multicast();
             let machine = |first: &[u8]| {
                 FlowServer::new(Instant::now(), wall(), policy.clone(), first, is_group)
@@ -115,6 +118,7 @@ impl UdpListener {
             let Ok(machine) = machine(&first) else {
                 continue;
             };
+
             let fd = match self.connect(from, test) {
                 Ok(fd) => fd,
                 Err(error) => {
@@ -124,6 +128,7 @@ impl UdpListener {
             };
             self.reader.drain(&fd, &mut arrived);
             self.reader.drain(&self.fd, &mut arrived);
+
             let early = vec![(first, first_ns), (datagram, at_ns)];
             found.insert(
                 peer,
@@ -135,6 +140,7 @@ impl UdpListener {
                 },
             );
         }
+
         NewFlows {
             flows: found.into_values().collect(),
             refused,
@@ -145,9 +151,11 @@ impl UdpListener {
     fn connect(&self, remote: SocketAddr, test: &TestSpec) -> Result<OwnedFd, OsError> {
         let fd = bound(self.address, self.v6_only)?;
         sockets::prepare(fd.as_fd(), test, true, true);
+
         if self.address.ip().is_multicast() {
             sockopt::join_group(fd.as_fd(), self.address.ip(), None)?;
         }
+
         socket::connect(fd.as_fd(), &remote)?;
         Ok(fd)
     }

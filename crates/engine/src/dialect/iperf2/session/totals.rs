@@ -25,6 +25,7 @@ impl Session {
             burst_reports::report(&self.connections, &self.run, reporter);
             burst_reports::report_left_out(&self.connections, reporter);
             let mut summary = self.run.finish(clock::monotonic_ns(), reporter);
+
             self.run.quit();
             for row in &mut summary.streams {
                 let connection = self
@@ -43,9 +44,11 @@ impl Session {
                     Box::new(metrics)
                 });
             }
+
             reporter.emit(&Event::Summary(Box::new(summary.clone())));
             self.summary = Some(summary);
         }
+
         self.failure.clone().map_or(Ok(()), Err)
     }
 }
@@ -67,6 +70,7 @@ pub(super) fn final_report(connection: &Connection, bytes: u64) -> FinalReport {
         .saturating_sub(started_ns)
         .max(1000);
     let per_s = flow_totals.datagrams as f64 * 1e9 / duration_ns as f64;
+
     FinalReport {
         bytes,
         duration: Duration::from_nanos(duration_ns),

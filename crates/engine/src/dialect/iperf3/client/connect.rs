@@ -49,6 +49,7 @@ pub(super) fn take_over(spec: &ClientSpec, fd: OwnedFd) -> Result<Connection, Fa
     control_connection::prepare(fd.as_fd(), &spec.local)?;
     let local = socket::local_addr(&fd).map_err(&fail)?;
     let remote = socket::peer_addr(&fd).map_err(&fail)?;
+
     Ok(Connection {
         fd,
         local,
@@ -69,6 +70,7 @@ pub(super) fn control(
     )
     .map_err(|e| ErrorCode::Connect.failure(Some(&e.to_string())))?;
     let mut last = ErrorCode::Connect.failure(None);
+
     for remote in addresses {
         match connect_one(spec, remote, interrupts) {
             Ok(connection) => return Ok(connection),
@@ -76,6 +78,7 @@ pub(super) fn control(
             Err(failure) => last = failure,
         }
     }
+
     Err(last)
 }
 
@@ -88,6 +91,7 @@ fn connect_one(
     let fd = socket::open(&remote, Protocol::Tcp).map_err(&fail)?;
     bind(fd.as_fd(), &spec.local.bind, None, &remote)?;
     control_connection::prepare(fd.as_fd(), &spec.local)?;
+
     let sent_ns = clock::monotonic_ns();
     connect(fd.as_fd(), &remote, spec.connect_timeout, interrupts)
         .map_err(|e| wait_failure(e, ErrorCode::Connect))?;
@@ -96,6 +100,7 @@ fn connect_one(
         established_ns: clock::monotonic_ns(),
     });
     let local = socket::local_addr(fd.as_fd()).map_err(&fail)?;
+
     Ok(Connection {
         local,
         remote: socket::unmap(remote),
@@ -114,6 +119,7 @@ pub(super) fn bind(
     if let Some(device) = &wanted.device {
         sockopt::bind_device(fd, device).map_err(failed(ErrorCode::Connect))?;
     }
+
     let family = Family::of(remote);
     let address = match (&wanted.host, port) {
         (Some(host), port) => {
@@ -128,6 +134,7 @@ pub(super) fn bind(
     let Some(address) = address else {
         return Ok(());
     };
+
     sockopt::SO_REUSEADDR
         .set(fd, true)
         .map_err(failed(ErrorCode::ReuseAddr))?;

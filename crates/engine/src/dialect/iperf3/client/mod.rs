@@ -159,6 +159,7 @@ impl<'a> Client<'a> {
         if let Some(cpu) = spec.local.cpu {
             cpu::pin_process(cpu as usize).map_err(failed(ErrorCode::Affinity))?;
         }
+
         let started_at_unix_ms = clock::unix_ms();
         let (connection, greeting) = match options.established {
             Some(Established {
@@ -168,26 +169,32 @@ impl<'a> Client<'a> {
             }) => (connect::take_over(spec, fd)?, Some((cookie, received))),
             None => (connect::control(spec, interrupts)?, None),
         };
+
         check_file(spec)?;
         if spec.local.control_keepalive.is_some() {
             keepalive::report(connection.fd.as_fd(), reporter);
         }
+
         let mut spec = spec.clone();
         let mut control = ControlConnection::new(connection.fd);
         let token = token(&spec)?;
         let (mut machine, cookie) = greet(&spec, token.clone(), greeting.as_ref(), &mut control)?;
+
         // The kernel knows the path's segment size for certain once the cookie was acknowledged.
         let mss_bytes = sockopt::TCP_MAXSEG.get(control.fd()).ok();
         let chosen_block_len_bytes = choose_block_len(&mut spec, mss_bytes, reporter);
         let ClientSetup { params, .. } = offer(&spec, cookie, token);
         machine.revise(params, spec.test.clone());
+
         if let Some((_, received)) = &greeting {
             machine.handle_control(Instant::now(), received);
         }
+
         let mut connected = ControlConnected::new(connection.local, connection.remote);
         connected.mss_bytes = mss_bytes;
         connected.chosen_block_len_bytes = chosen_block_len_bytes;
         reporter.emit(&Event::ControlConnected(connected.clone()));
+
         let mut header = test_header(
             Endpoint::Client,
             spec.host.clone(),
@@ -198,6 +205,7 @@ impl<'a> Client<'a> {
         header.cookie = cookie.to_string();
         header.started_at_unix_ms = started_at_unix_ms;
         header.control_mss_bytes = mss_bytes;
+
         let settings = RunSettings {
             spec: spec.test.clone(),
             local: spec.local.clone(),
@@ -233,6 +241,7 @@ impl<'a> Client<'a> {
         if let Err(failure) = &outcome {
             self.report_the_part_that_happened(failure, reporter);
         }
+
         ClientResult {
             outcome,
             control: Some(self.connected),
@@ -253,6 +262,7 @@ impl<'a> Client<'a> {
                 .add(fd, token, Interest::READ)
                 .map_err(failed(ErrorCode::InitTest))?;
         }
+
         Ok(())
     }
 
@@ -267,11 +277,13 @@ impl<'a> Client<'a> {
                 }
                 self.act(action, reporter);
             }
+
             if let Some(error) = reporter.take_failure() {
                 self.machine
                     .handle_local(Instant::now(), ClientInput::Failed(failure(error)));
                 continue;
             }
+
             let wait = self.epoll.wait(&mut events, self.timeout());
             if let Err(error) = wait {
                 let failure = ErrorCode::Select.failure(Some(&error.to_string()));
@@ -279,6 +291,7 @@ impl<'a> Client<'a> {
                     .handle_local(Instant::now(), ClientInput::Failed(failure));
                 continue;
             }
+
             for event in &events {
                 match event.token {
                     CONTROL => self.on_control(),
@@ -286,6 +299,7 @@ impl<'a> Client<'a> {
                     _ => {}
                 }
             }
+
             self.on_run(reporter);
             self.follow_steering(reporter);
             self.follow_ending(reporter);
@@ -301,6 +315,7 @@ impl<'a> Client<'a> {
         let ending = self.ending.as_ref().map(Ending::poll_ns);
         let steering = self.steering.as_ref().filter(|_| self.summary.is_none());
         let sample = steering.and_then(|steering| steering.next_ns(&self.run));
+
         let run = self
             .run
             .next_deadline_ns()
@@ -383,6 +398,7 @@ impl<'a> Client<'a> {
         if !self.run.receives_byte_streams() {
             self.stop_data(reporter);
         }
+
         self.ending = Some(Ending::drain_senders());
         self.follow_ending(reporter);
     }
@@ -421,6 +437,7 @@ impl<'a> Client<'a> {
         if self.control.has_unsent() {
             self.send(&[]);
         }
+
         let mut buffer = [0; CONTROL_READ_BYTES];
         match self.control.receive(&mut buffer) {
             Received::Bytes(bytes) => self.machine.handle_control(now, bytes),
@@ -445,6 +462,7 @@ impl<'a> Client<'a> {
             self.run.discard_notices();
             return;
         }
+
         for event in self.run.poll(clock::monotonic_ns(), reporter) {
             let input = match event {
                 RunEvent::EndReached => {
@@ -473,6 +491,7 @@ impl<'a> Client<'a> {
         if self.summary.is_none() {
             self.run.stop_now(reporter);
         }
+
         let run = &mut self.run;
         self.summary
             .get_or_insert_with(|| run.finish(clock::monotonic_ns(), reporter))
@@ -482,6 +501,7 @@ impl<'a> Client<'a> {
         self.run.quit();
         let mut summary = self.stop_data(reporter).clone();
         let (mut server_output, mut concurrent_tests) = (None, None);
+
         if let Some(results) = self.peer_results.take() {
             // The machine has checked the stream ids before it passed the results on.
             let _ = linerate_iperf3::results::merge_peer(
@@ -493,6 +513,7 @@ impl<'a> Client<'a> {
             concurrent_tests = results.ran_beside;
             (server_output, self.peer_facts) = (results.server_output, results.facts);
         }
+
         for (host, overflows) in [
             ("this host", summary.overflows_local),
             ("the server", summary.overflows_remote),
@@ -501,9 +522,11 @@ impl<'a> Client<'a> {
                 reporter.emit(&Event::Notice(text));
             }
         }
+
         if let Some(text) = concurrent_tests.and_then(concurrent_tests_notice) {
             reporter.emit(&Event::Notice(text));
         }
+
         self.show_summary(summary, reporter);
         if let Some(output) = server_output {
             reporter.emit(&Event::PeerOutput(output));
@@ -531,6 +554,7 @@ impl<'a> Client<'a> {
         let _ = socket::shutdown_write(self.control.fd());
         let deadline = Instant::now() + CLOSE_TIMEOUT;
         let mut buffer = [0; CONTROL_READ_BYTES];
+
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero()
@@ -538,6 +562,7 @@ impl<'a> Client<'a> {
             {
                 return;
             }
+
             match self.control.receive(&mut buffer) {
                 Received::Bytes(_) | Received::Nothing => {}
                 Received::Eof | Received::Failed(_) => return,

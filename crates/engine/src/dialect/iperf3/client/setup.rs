@@ -47,6 +47,7 @@ pub(super) fn greet(
             *cookie,
         ));
     }
+
     let cookie = Cookie::from_random(random::bytes());
     let mut machine = Machine::new(now, offer(spec, cookie, token));
     if let Some(ClientAction::Send(bytes)) = machine.poll_action() {
@@ -54,6 +55,7 @@ pub(super) fn greet(
             .send(&bytes)
             .map_err(|e| ErrorCode::SendCookie.failure(Some(&io_text(&e))))?;
     }
+
     Ok((machine, cookie))
 }
 
@@ -65,9 +67,11 @@ pub(super) fn choose_block_len(
     reporter: &mut Reporter<'_>,
 ) -> Option<u32> {
     const FALLBACK: u32 = 1460;
+
     if spec.test.transport != Transport::Udp {
         return None;
     }
+
     let len = spec.test.block_len_bytes;
     if len != 0 {
         if let Some(mss) = mss_bytes.filter(|&mss| len > mss) {
@@ -75,8 +79,10 @@ pub(super) fn choose_block_len(
                 "UDP block size {len} exceeds TCP MSS {mss}, may result in fragmentation / drops"
             )));
         }
+
         return None;
     }
+
     let chosen = match mss_bytes {
         Some(mss) if (1..=65_507).contains(&mss) => mss,
         Some(mss) => {
@@ -86,12 +92,14 @@ pub(super) fn choose_block_len(
         None => FALLBACK,
     };
     spec.test.block_len_bytes = chosen;
+
     for segmentation in [&mut spec.test.udp.gso, &mut spec.test.udp.gro]
         .into_iter()
         .flatten()
     {
         *segmentation = Segmentation::of_datagrams(chosen);
     }
+
     Some(chosen)
 }
 

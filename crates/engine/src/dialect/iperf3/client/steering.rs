@@ -41,6 +41,7 @@ impl<'a> Steering<'a> {
             return false;
         };
         let at_ns = now_ns.saturating_sub(start_ns);
+
         // Samples that a busy thread missed are not made up for.
         self.periods = at_ns / SAMPLE_NS;
         let sample = sample(run, at_ns, streams);

@@ -71,6 +71,7 @@ pub(super) fn open_all(
         if index + 1 == total {
             context.hold(handshakes)?;
         }
+
         let (role, flow) = role_of(&context.spec.test, index, true);
         let opened = context.open(index, remote, reporter)?;
         let stream =
@@ -80,6 +81,7 @@ pub(super) fn open_all(
         run.add(stream, opened.fd, opened.peer_coalesces);
         handshakes.extend(opened.handshake);
     }
+
     Ok(())
 }
 
@@ -119,6 +121,7 @@ impl Context<'_, '_> {
         if self.spec.test.transport == Transport::Udp {
             return self.open_datagram(index, remote, reporter);
         }
+
         let first = self.connect_stream(index, remote, reporter)?;
         let connected = match first {
             Err(refused) if refused.is_refused() => {
@@ -130,6 +133,7 @@ impl Context<'_, '_> {
         let (fd, handshake) =
             connected.map_err(|e| connect::wait_failure(e, ErrorCode::StreamConnect))?;
         let is_tcp = self.spec.test.transport == Transport::Tcp;
+
         Ok(Opened {
             fd: self.introduce(fd)?,
             peer_coalesces: false,
@@ -146,6 +150,7 @@ impl Context<'_, '_> {
         let spec = &self.spec.test;
         let fd = socket::open(&remote, data_socket::protocol(spec))
             .map_err(failed(ErrorCode::StreamConnect))?;
+
         let port = self
             .spec
             .local
@@ -153,13 +158,16 @@ impl Context<'_, '_> {
             .client_port
             .map(|p| p.wrapping_add(index as u16));
         connect::bind(fd.as_fd(), &self.spec.local.bind, port, &remote)?;
+
         if spec.transport == Transport::Sctp {
             self.prepare_sctp(fd.as_fd(), remote)?;
         }
+
         data_socket::tune(fd.as_fd(), spec, self.spec.local.snd_timeout, reporter)?;
         // The kernel paces for good what has been connected with an algorithm that asks for it,
         // such as BBR.
         data_socket::set_congestion(fd.as_fd(), spec)?;
+
         if let Some(label) = spec.socket.flow_label {
             let SocketAddr::V6(remote) = remote else {
                 return Err(ErrorCode::SetFlow.failure(None));
@@ -167,6 +175,7 @@ impl Context<'_, '_> {
             sockopt::lease_flow_label(fd.as_fd(), &remote, label)
                 .map_err(failed(ErrorCode::SetFlow))?;
         }
+
         Ok(fd)
     }
 
@@ -176,6 +185,7 @@ impl Context<'_, '_> {
             sockopt::set_sctp_init_streams(fd, streams)
                 .map_err(failed(ErrorCode::SetSctpNStreams))?;
         }
+
         let family = socket::Family::of(&remote);
         for name in &tuning.sctp_bind {
             let fail = |cause: String| ErrorCode::Unknown(SCTP_BINDX).failure(Some(&cause));
@@ -183,6 +193,7 @@ impl Context<'_, '_> {
                 socket::resolve(name, 0, Some(family)).map_err(|e| fail(e.to_string()))?;
             sockopt::sctp_bindx(fd, &addresses).map_err(|e| fail(e.text()))?;
         }
+
         Ok(())
     }
 
@@ -195,6 +206,7 @@ impl Context<'_, '_> {
         let fd = self.prepare(index, remote, reporter)?;
         let labelled = labelled(remote, self.spec.test.socket.flow_label);
         let sent_ns = clock::monotonic_ns();
+
         let connected = wait::connect(
             fd.as_fd(),
             &labelled,
@@ -233,6 +245,7 @@ impl Context<'_, '_> {
         let fd = self.prepare(index, remote, reporter)?;
         let labelled = labelled(remote, self.spec.test.socket.flow_label);
         socket::connect(fd.as_fd(), &labelled).map_err(failed(ErrorCode::StreamConnect))?;
+
         let deadline = Instant::now() + REOPEN_TIMEOUT;
         let peer_coalesces = loop {
             match self.send_hello(fd.as_fd()) {
@@ -264,6 +277,7 @@ impl Context<'_, '_> {
     /// data may overtake the answer.
     fn await_reply(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
         const OVERTAKING_MAX: u32 = 64;
+
         let sent = Instant::now();
         let explained_after = self.spec.local.udp_answer_timeout;
         let longest = explained_after.unwrap_or(HELLO_TIMEOUT);
@@ -271,6 +285,7 @@ impl Context<'_, '_> {
         let mut repeat_after = HELLO_REPEAT;
         let read_failed = |e: &std::io::Error| HelloError::of(ErrorCode::StreamRead, e);
         let mut datagram = [0; 64];
+
         let mut strangers = 0;
         while strangers < OVERTAKING_MAX {
             match udp::recv(fd, &mut datagram) {
@@ -290,11 +305,13 @@ impl Context<'_, '_> {
                     if now >= deadline {
                         return Err(read_failed(&e));
                     }
+
                     if now >= sent + repeat_after {
                         udp::send(fd, &udp_header::HELLO)
                             .map_err(|e| HelloError::of(ErrorCode::StreamWrite, &e))?;
                         repeat_after *= 2;
                     }
+
                     let left = deadline
                         .min(sent + repeat_after)
                         .saturating_duration_since(now);
@@ -312,6 +329,7 @@ impl Context<'_, '_> {
                 Err(e) => return Err(read_failed(&e)),
             }
         }
+
         Err(HelloError::Failed(ErrorCode::StreamRead.failure(None)))
     }
 

@@ -32,10 +32,12 @@ impl Iperf3Server {
         let decision =
             self.registry
                 .admit_connection(Instant::now(), id, peer, cookie, &mut server.admission);
+
         // A client is pending until its parameters are known.
         if decision != AdmissionDecision::Admitted {
             server.pending_limit.leave(id);
         }
+
         match decision {
             AdmissionDecision::Stream(owner) => self.add_stream(owner, fd, server),
             AdmissionDecision::Admitted => {
@@ -47,6 +49,7 @@ impl Iperf3Server {
                 server.refuse(fd, peer, reason, &self.refusal(reason))
             }
         }
+
         Ok(())
     }
 
@@ -60,6 +63,7 @@ impl Iperf3Server {
     ) -> Result<(), Failure> {
         let sink = server.out.open_test().map_err(failure)?;
         let session = Session::new(fd, peer, cookie, sink, &self.context);
+
         if self
             .epoll
             .add(session.control_fd(), id * KINDS + CONTROL, READ)
@@ -71,6 +75,7 @@ impl Iperf3Server {
                 .remove(Instant::now(), id, &mut server.admission);
             server.pending_limit.leave(id);
         }
+
         Ok(())
     }
 
@@ -99,6 +104,7 @@ impl Iperf3Server {
         {
             return;
         }
+
         let Some(owner) = self.registry.udp_stream_owner(hello.from.ip()) else {
             return;
         };
@@ -112,6 +118,7 @@ impl Iperf3Server {
                 self.forward_inputs(owner, server);
             }
         }
+
         self.advance_sessions(server);
     }
 }

@@ -27,6 +27,7 @@ impl Context {
         let authenticator = Authenticator::new(&auth.private_key_pem, auth.padding, auth.max_skew)
             .map_err(|e| ErrorCode::SetServerAuth.failure(Some(&e.to_string())))?;
         let users_file = auth.users_file.clone();
+
         Ok(Some(LoginChecker {
             authenticator,
             users_file,

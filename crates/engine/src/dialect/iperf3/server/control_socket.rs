@@ -21,14 +21,17 @@ const IDLE_MAX_S: u64 = 15;
 pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &ServerSpec) -> Result<(), EngineError> {
     control_connection::prepare(fd, &spec.local)?;
     let liveness = spec.policy.liveness.otherwise;
+
     // Multipath TCP knows no such limit.
     if spec.local.snd_timeout.is_none() {
         let _ = limit_idle_time(fd, liveness);
     }
+
     // A kind of socket that cannot do it is watched by the liveness of its test alone.
     if spec.local.control_keepalive.is_none() {
         let _ = probe(fd, liveness);
     }
+
     Ok(())
 }
 

@@ -61,6 +61,7 @@ impl Flows {
         let Ok(fd) = fd.try_clone() else { return };
         let remote = socket::unmap(remote);
         let watched = epoll.add(fd.as_fd(), token, READ).is_ok();
+
         self.flows.push(Flow {
             id: stream.id,
             role: stream.role,
@@ -100,6 +101,7 @@ impl Flows {
                 }
             }
         }
+
         strays
     }
 
@@ -110,6 +112,7 @@ impl Flows {
             // The descriptor is registered, so that this cannot fail.
             let _ = epoll.remove(flow.fd.as_fd());
         }
+
         self.flows.retain(|f| f.role == StreamRole::Receiver);
     }
 
@@ -120,6 +123,7 @@ impl Flows {
         if self.repeat_at.is_none_or(|t| now < t) {
             return;
         }
+
         match silent {
             Some(silent) => self
                 .flows
@@ -131,9 +135,11 @@ impl Flows {
                 }
             }
         }
+
         if silent.is_some() {
             self.flows.iter_mut().for_each(Flow::answer);
         }
+
         self.repeat_at = (!self.flows.is_empty()).then(|| now + REPEAT);
     }
 }
@@ -162,6 +168,7 @@ mod tests {
         second.send_to(&udp_header::HELLO, server.local_addr()?)?;
         server.connect(first.local_addr()?)?;
         server.set_nonblocking(true)?;
+
         let stream = Stream::new(
             StreamId(1),
             StreamRole::Receiver,
@@ -178,6 +185,7 @@ mod tests {
             &epoll,
             0,
         );
+
         let strays = flows.on_readable();
         assert_eq!(
             strays.iter().map(|stray| stray.from).collect::<Vec<_>>(),
@@ -189,6 +197,7 @@ mod tests {
             udp_header::REPLY.len(),
             "its own sender is answered again"
         );
+
         Ok(())
     }
 

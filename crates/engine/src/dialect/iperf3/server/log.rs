@@ -44,11 +44,13 @@ impl Iperf3Server {
             if !server.end_test(id, cookie, totals, session.summary.as_ref(), &outcome) {
                 self.log_failed_start(id, session.peer, &outcome, server);
             }
+
             // A session that does not read is in no event loop.
             let _ = self.epoll.remove(session.control_fd());
             let (control, streams) = session.into_sockets();
             server.close(control, streams);
         }
+
         server.pending_limit.leave(id);
         self.registry
             .remove(Instant::now(), id, &mut server.admission);

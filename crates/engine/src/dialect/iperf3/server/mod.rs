@@ -70,6 +70,7 @@ pub(crate) fn listening<'a>(
     if let Some(cpu) = spec.local.cpu {
         cpu::pin_process(cpu as usize).map_err(failed(ErrorCode::Affinity))?;
     }
+
     let mut server = Server::new(spec, reporter, interrupts)?;
     server.listen()?;
     Ok(server)
@@ -123,6 +124,7 @@ impl Iperf3Server {
         epoll
             .add(pool.fd(), POOL, READ)
             .map_err(failed(ErrorCode::InitTest))?;
+
         Ok(Self {
             registry: SessionRegistry::new(allow_split_address),
             context,
@@ -159,6 +161,7 @@ impl Iperf3Server {
                     }
                     (_, None) => {}
                 }
+
                 self.forward_inputs(id, server);
             }
         }
@@ -170,6 +173,7 @@ impl Iperf3Server {
         };
         let mut buffer = [0; CONTROL_READ_BYTES];
         let now = Instant::now();
+
         match session.read_control(&mut buffer) {
             Received::Bytes(bytes) => self.registry.handle_control(now, id, bytes),
             Received::Nothing => {}
@@ -179,6 +183,7 @@ impl Iperf3Server {
                     .handle_control_error(now, id, &io_text(&error))
             }
         }
+
         let sockets = ServerSockets::new(id, &self.epoll, server);
         session.pause_reading(self.registry.has_work(id), &sockets);
         session.follow_unsent(&sockets);
@@ -224,15 +229,18 @@ impl Iperf3Server {
                     self.act(id, action, server);
                     self.forward_inputs(id, server);
                 }
+
                 if self.registry.stage(id) != Some(Stage::Negotiating) {
                     server.pending_limit.leave(id);
                 }
             }
+
             match self.registry.next_turn(&mut server.admission) {
                 Some(id) => self.begin(id, server),
                 None => break,
             }
         }
+
         self.close_unused_listeners(server);
     }
 
@@ -247,6 +255,7 @@ impl Iperf3Server {
         {
             return;
         }
+
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
@@ -257,6 +266,7 @@ impl Iperf3Server {
         };
         let mut sockets = ServerSockets::new(id, &self.epoll, server);
         session.act(action, &self.context, admitted, &mut sockets);
+
         if starts {
             self.log_start(id, server);
         }
@@ -268,6 +278,7 @@ impl Iperf3Server {
         if !used(Transport::Udp) {
             server.udp.close(NAME);
         }
+
         if !used(Transport::Sctp) {
             server.listeners.close_sctp();
         }
@@ -277,6 +288,7 @@ impl Iperf3Server {
         let now = Instant::now();
         let is_place_wanted = server.admission.is_place_wanted(now);
         self.registry.handle_timeout(now);
+
         let is_due = |s: &Session| s.due().is_some_and(|t| t <= now);
         let due = |(&id, session): (&u64, &Session)| {
             (is_due(session) || session.has_inputs()).then_some(id)
@@ -357,6 +369,7 @@ impl ServerDialect for Iperf3Server {
         if !self.sessions.is_empty() || self.ended > 0 {
             return Ok(self.refusal(RefusalReason::Busy));
         }
+
         self.report_header_timeout(server)?;
         Ok(error_message(ErrorCode::RecvCookie))
     }
@@ -384,12 +397,15 @@ impl ServerDialect for Iperf3Server {
         let mut events = Vec::new();
         // An interrupted wait is repeated by the owner.
         let _ = self.epoll.wait(&mut events, Some(Duration::ZERO));
+
         for event in events {
             self.dispatch(event, server);
         }
+
         self.on_time(server);
         self.advance_work();
         self.advance_sessions(server);
+
         if self.ended > 0 && self.sessions.is_empty() {
             if self.context.spec.one_off {
                 self.is_over = true;
@@ -397,6 +413,7 @@ impl ServerDialect for Iperf3Server {
                 self.announce(server)?;
             }
         }
+
         Ok(())
     }
 
@@ -417,6 +434,7 @@ impl ServerDialect for Iperf3Server {
         for session in self.sessions.values_mut() {
             session.stop_early();
         }
+
         self.registry.terminate(Instant::now(), signal_text);
         self.advance_sessions(server);
         stopped

@@ -115,6 +115,7 @@ impl SessionRegistry {
                 _ => AdmissionDecision::Refused(RefusalReason::DuplicateCookie),
             };
         }
+
         let (decision, stage, ends) = match admission.decide(id, Network::of_client(peer.ip()), now)
         {
             Decision::Admitted => (AdmissionDecision::Admitted, Stage::Negotiating, None),
@@ -128,6 +129,7 @@ impl SessionRegistry {
         self.by_cookie.insert(cookie, id);
         self.clients
             .insert(id, Client::new(peer, cookie, stage, ends));
+
         decision
     }
 
@@ -158,9 +160,11 @@ impl SessionRegistry {
         self.udp_queue.retain(|&other| other != id);
         self.ready.remove(&id);
         self.work.leave(id, client.network());
+
         if let Some(agreed) = client.agreed {
             self.stream_numbers.release(agreed.first_position);
         }
+
         self.advance_udp_queue(now);
     }
 
@@ -174,6 +178,7 @@ impl SessionRegistry {
             // A queued client sends nothing before the server requests its parameters.
             None => client.reject(State::AccessDenied, ErrorCode::Message.failure(None)),
         }
+
         self.note_refused_login(now, id, now);
         self.take_actions(now, id);
     }
@@ -195,6 +200,7 @@ impl SessionRegistry {
                 None => client.end(client_left()),
             }
         }
+
         self.take_actions(now, id);
     }
 
@@ -214,6 +220,7 @@ impl SessionRegistry {
             agreed.missing_streams = agreed.missing_streams.saturating_sub(1);
             client.awaits_since = Some(now);
         }
+
         client.input(now, input);
         self.take_actions(now, id);
     }
@@ -232,6 +239,7 @@ impl SessionRegistry {
                 if client.held_until.is_some_and(|t| t <= now) {
                     client.held_until = None;
                 }
+
                 match &mut client.machine {
                     Some(machine) => {
                         let is_due = machine.poll_timeout().is_some_and(|t| t <= now);
@@ -245,8 +253,10 @@ impl SessionRegistry {
                     None => {}
                 }
             }
+
             self.take_actions(now, id);
         }
+
         self.end_long_udp_turns(now);
     }
 
@@ -265,6 +275,7 @@ impl SessionRegistry {
                 None => client.reject(State::AccessDenied, ErrorCode::AccessDenied.failure(None)),
             }
         }
+
         self.take_actions(now, id);
     }
 
@@ -286,6 +297,7 @@ impl SessionRegistry {
                     }
                 }
             }
+
             self.take_actions(now, id);
         }
     }
@@ -350,6 +362,7 @@ impl SessionRegistry {
                 return false;
             }
         }
+
         true
     }
 
@@ -388,11 +401,14 @@ impl SessionRegistry {
                 }
                 _ => {}
             }
+
             client.actions.push_back(action);
         }
+
         if !client.actions.is_empty() && client.held_until.is_none() {
             self.ready.insert(id);
         }
+
         if streams_are_open {
             self.end_udp_turn(now, id);
         }

@@ -105,15 +105,19 @@ impl Harness {
                 {
                     continue;
                 }
+
                 self.registry
                     .handle_local(self.now, n.into(), ServerInput::Prepared);
             }
+
             all.push(action);
         }
+
         if let Some(ServerAction::Close(_)) = all.last() {
             self.refused = self.registry.refusal(n.into());
             self.remove(n);
         }
+
         all
     }
 
@@ -151,10 +155,12 @@ fn data_connections_go_to_the_test_they_name() {
         harness.params(n, TCP);
         assert_eq!(harness.sent(n), [9, 10]);
     }
+
     assert_eq!(harness.connect(50, 9, 2), AdmissionDecision::Stream(2));
     harness.open_stream(2);
     assert_eq!(harness.sent(2), [1, 2]);
     assert_eq!(harness.connect(50, 9, 1), AdmissionDecision::Stream(1));
+
     let late = AdmissionDecision::Refused(RefusalReason::DuplicateCookie);
     assert_eq!(
         harness.connect(50, 9, 2),
@@ -170,6 +176,7 @@ fn udp_tests_of_one_address_open_their_streams_one_after_the_other() {
         harness.admit_connection(n, last);
         harness.params(n, UDP);
     }
+
     assert_eq!(harness.sent(1), [9, 10]);
     assert_eq!(
         harness.sent(2),
@@ -196,6 +203,7 @@ fn client_without_streams_loses_its_udp_turn() {
     for n in [1, 2] {
         harness.start(n, 1, UDP);
     }
+
     harness.open_stream(1);
     let began = harness.now;
     harness.now = harness.registry.next_timeout().expect("a deadline");
@@ -215,6 +223,7 @@ fn with_split_addresses_only_one_test_at_all_opens_udp_streams() {
         harness.admit_connection(n, n);
         harness.params(n, UDP);
     }
+
     assert_eq!((harness.sent(1), harness.sent(2)), (vec![9, 10], vec![9]));
     assert_eq!(harness.udp_stream_owner(200), Some(1));
 }
@@ -226,6 +235,7 @@ fn with_split_addresses_a_turn_takes_two_seconds_whatever_is_opened_in_it() {
     for n in [1, 2] {
         harness.start(n, n, r#"{"udp":true,"time":10,"parallel":100,"len":1000}"#);
     }
+
     let began = harness.now;
     while harness.udp_stream_owner(200) == Some(1) {
         harness.open_stream(1);
@@ -234,6 +244,7 @@ fn with_split_addresses_a_turn_takes_two_seconds_whatever_is_opened_in_it() {
         harness.actions(1);
         assert!(harness.now - began <= UDP_TURN);
     }
+
     assert_eq!(harness.udp_stream_owner(200), Some(2));
 }
 
@@ -247,10 +258,12 @@ fn next_opener(harness: &mut Harness, clients: &[u8]) -> (Option<u64>, Duration)
             .expect("a turn has an end")
             .max(harness.now);
         harness.registry.handle_timeout(harness.now);
+
         for n in clients {
             harness.actions(*n);
         }
     }
+
     (harness.udp_stream_owner(200), harness.now - began)
 }
 
@@ -262,9 +275,11 @@ fn with_split_addresses_a_client_of_another_address_waits_for_one_turn() {
         &admitting(policy::Admission::Parallel { tests_max: 400 }),
         false,
     );
+
     for n in 1..=30 {
         harness.start(n, 1, UDP);
     }
+
     harness.start(31, 2, UDP);
     let clients: Vec<u8> = (1..=31).collect();
     assert_eq!(harness.udp_stream_owner(200), Some(1));
@@ -277,10 +292,12 @@ fn with_split_addresses_the_addresses_take_turns() {
     for (n, last) in [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (6, 3)] {
         harness.start(n, last, UDP);
     }
+
     let mut order = vec![1];
     while order.len() < 6 {
         order.extend(next_opener(&mut harness, &[1, 2, 3, 4, 5, 6]).0);
     }
+
     assert_eq!(order, [1, 4, 6, 2, 5, 3]);
 }
 
@@ -290,10 +307,12 @@ fn with_split_addresses_an_address_that_has_taken_its_time_gives_way_at_once() {
     for (n, last) in [(1, 1), (2, 1), (3, 2)] {
         harness.start(n, last, UDP);
     }
+
     assert_eq!(next_opener(&mut harness, &[1, 2, 3]).0, Some(3));
     for _ in 0..2 {
         harness.open_stream(3);
     }
+
     harness.actions(3);
     assert_eq!(harness.udp_stream_owner(200), Some(2), "there is no other");
     harness.start(4, 3, UDP);
@@ -369,6 +388,7 @@ fn places_are_taken_by_tests_not_by_cookies() {
         );
         assert_eq!(harness.sent(n), [9]);
     }
+
     harness.params(2, TCP);
     assert_eq!(harness.sent(2), [10]);
     harness.params(1, TCP);
@@ -435,8 +455,10 @@ fn limits_refuse_with_errors_of_stock_servers() {
     limits.streams = Some(2);
     limits.duration = Some(Duration::from_secs(20));
     limits.rate_bps = Some(1_000_000);
+
     let mut policy = ServerPolicy::default();
     policy.limits.address = limits;
+
     let rows: [(&str, RefusalReason, u8); 4] = [
         (r#"{"parallel":3,"bandwidth":1}"#, RefusalReason::Streams, 6),
         (r#"{"time":21,"bandwidth":1}"#, RefusalReason::Duration, 37),
@@ -473,6 +495,7 @@ fn running_tests_are_shown_with_different_numbers() {
     for n in 1..=3 {
         harness.start(n, n, r#"{"tcp":true,"parallel":4}"#);
     }
+
     let first: Vec<u32> = (1..=3)
         .map(|n| harness.registry.first_position(n))
         .collect();
@@ -512,6 +535,7 @@ fn others_are_served_while_logins_are_checked() {
     for n in 1..=5 {
         log_in(&mut harness, n, 1);
     }
+
     assert_eq!(next_worker(&mut harness), Some(1));
     assert!(
         harness.registry.has_work(1) && harness.sent(1).is_empty(),
@@ -538,11 +562,13 @@ fn concurrent_logins_count_like_successive_ones() {
     for n in 1..=30 {
         log_in(&mut harness, n, 1);
     }
+
     let mut guesses = 0;
     while let Some(n) = next_worker(&mut harness) {
         guesses += 1;
         answer(&mut harness, n, Err(Refusal::WrongPassword));
     }
+
     assert_eq!(guesses, 10);
     assert_eq!(
         harness.registry.login_failure(30),
@@ -556,10 +582,12 @@ fn a_refused_login_is_answered_after_a_multiple_of_a_fixed_time() {
         let mut harness = Harness::new(&ServerPolicy::default());
         log_in(&mut harness, 1, 1);
         assert_eq!(next_worker(&mut harness), Some(1));
+
         let asked_at = harness.now;
         harness.now = asked_at + Duration::from_millis(check_ms);
         answer(&mut harness, 1, Err(Refusal::UnknownUser));
         assert!(harness.sent(1).is_empty(), "{check_ms}");
+
         let due = asked_at + Duration::from_millis(answer_ms);
         assert_eq!(harness.registry.next_timeout(), Some(due), "{check_ms}");
         harness.now = due;

@@ -167,6 +167,7 @@ impl Session {
         {
             return Received::Failed(error);
         }
+
         self.control.receive(buffer)
     }
 
@@ -233,6 +234,7 @@ impl Session {
                 if let Some(run) = &mut self.run {
                     run.request_stop(clock::monotonic_ns());
                 }
+
                 // A run without workers has stopped already.
                 self.on_run();
             }
@@ -244,6 +246,7 @@ impl Session {
             | ServerAction::CheckLogin(_)
             | ServerAction::ParseResults(_) => {}
         }
+
         self.due = self.next_deadline();
     }
 
@@ -256,6 +259,7 @@ impl Session {
             let watched = Liveness::new(limits, now_ns).demanding(progress_bytes_min);
             self.liveness = run.progress_bytes().map(|_| watched);
         }
+
         let limit = context.spec.bitrate_limit.as_ref();
         self.rate_guard = limit.map(|l| RateGuard::new(l, context.spec.local.interval, now_ns));
         self.reporter.emit(&Event::TestStarted {
@@ -301,15 +305,18 @@ impl Session {
         };
         run.stop_now(&mut self.reporter);
         let summary = run.finish(clock::monotonic_ns(), &mut self.reporter);
+
         self.moved = ByteTotals::of(&run);
         if let Some(text) = overflow::warning("this host", summary.overflows_local) {
             self.reporter.emit(&Event::Notice(text));
         }
+
         self.reporter
             .emit(&Event::Summary(Box::new(summary.clone())));
         self.summary = Some(summary);
         (self.rate_guard, self.liveness) = (None, None);
         self.flows = Flows::default();
+
         run.into_sockets()
     }
 
@@ -322,6 +329,7 @@ impl Session {
             Ok(()) => Event::Finished,
             Err(failure) => Event::Failed(failure.clone()),
         });
+
         let _ = self.control.flush();
         outcome
     }
@@ -334,6 +342,7 @@ impl Session {
                 timeout.as_secs()
             );
         }
+
         failure
     }
 
@@ -346,6 +355,7 @@ impl Session {
                 cause,
             });
         }
+
         self.follow_unsent(sockets);
     }
 
@@ -355,6 +365,7 @@ impl Session {
         if wanted == self.is_paused {
             return;
         }
+
         let (fd, token) = (self.control.fd(), sockets.token(CONTROL));
         if wanted {
             self.is_paused = sockets.epoll.remove(fd).is_ok();
@@ -371,6 +382,7 @@ impl Session {
         if self.is_paused {
             return;
         }
+
         let wanted = self.control.has_unsent();
         if wanted != self.unsent_watched {
             let interest = Interest {
@@ -378,6 +390,7 @@ impl Session {
                 ..READ
             };
             let fd = self.control.fd();
+
             if sockets
                 .epoll
                 .modify(fd, sockets.token(CONTROL), interest)

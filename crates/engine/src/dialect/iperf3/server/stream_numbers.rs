@@ -19,6 +19,7 @@ impl StreamNumbers {
             }
             first = start.saturating_add(taken_len);
         }
+
         self.taken.insert(first, len.max(1));
         first
     }

@@ -136,6 +136,7 @@ fn refuse_downgrade(demand: &IdentityDemand, target: &Target) -> Result<(), Nati
     if !wants_native {
         return Ok(());
     }
+
     Err(NativeError::NotNative(format!(
         "{target} answers as an iperf3 server, which cannot prove its identity; test it without \
          --native, --pin, --token-file, --username and --control-via, and after `linerate test \
@@ -153,11 +154,13 @@ fn exchange_cookies(
     stream_io::send(&dialled.fd, cookie).map_err(lost)?;
     let end = Instant::now() + ANSWER_TIMEOUT;
     let mut received = Vec::new();
+
     loop {
         let answer = opening::answer(&received);
         if !matches!(answer, Answer::Incomplete) {
             return Ok((answer, received));
         }
+
         let mut byte = [0; 1];
         match stream_io::recv(&dialled.fd, &mut byte) {
             Ok(0) => return Ok((Answer::Incomplete, received)),
@@ -204,6 +207,7 @@ fn native(
     if demand.token.is_some() && identity != Identity::Pinned {
         identity = Identity::Token;
     }
+
     let peer = Peer {
         remote,
         control,
@@ -212,6 +216,7 @@ fn native(
         connect_time,
     };
     let login = login_for(demand, identity, target)?;
+
     let mut client = NativeClient::new(
         target.clone(),
         peer,
@@ -220,6 +225,7 @@ fn native(
         demand.token.clone(),
     );
     client.greet(login, announcement, on_turn, interrupts)?;
+
     if is_split && !client.has_feature(SPLIT_ADDRESS) {
         client.close();
         return Err(NativeError::Refused {
@@ -230,6 +236,7 @@ fn native(
                     .to_owned(),
         });
     }
+
     Ok(Opened::Native(Box::new(client)))
 }
 
@@ -261,14 +268,17 @@ fn handshake(
     let failed = |error: std::io::Error| NativeError::Protocol(format!("TLS handshake: {error}"));
     let mut tls = TlsStream::client(ClientSession::new(config));
     let end = Instant::now() + ANSWER_TIMEOUT;
+
     match tls.flush(fd.as_fd()) {
         Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(failed(error)),
         _ => {}
     }
+
     while tls.is_handshaking() {
         wait_readable(&fd, end, interrupts)?;
         tls.receive(fd.as_fd()).map_err(failed)?;
     }
+
     Ok(Connection { fd, tls })
 }
 
@@ -289,12 +299,14 @@ pub(super) fn reconnect(
             ));
         }
     }
+
     let connection = handshake(dialled.fd, config, interrupts)?;
     if connection.tls.peer() != Some(peer.fingerprint) {
         return Err(NativeError::Identity(
             "the server has another key than before".to_owned(),
         ));
     }
+
     Ok(connection)
 }
 

@@ -41,6 +41,7 @@ pub(super) fn run(
     epoll
         .add(interrupts.fd(), INTERRUPT, Interest::READ)
         .map_err(io::Error::other)?;
+
     let (open, done, notes, buffer) = (
         BTreeMap::new(),
         Transacted::default(),
@@ -55,6 +56,7 @@ pub(super) fn run(
         notes,
         buffer,
     };
+
     // A schedule of bytes at 8 bit each.
     let schedule = Schedule::new(clock::monotonic_ns(), per_s.saturating_mul(8));
     let end_ns = schedule
@@ -62,6 +64,7 @@ pub(super) fn run(
         .saturating_add(clock::as_ns(plan.duration));
     let last_ns = end_ns.saturating_add(clock::as_ns(ANSWER_MAX));
     let (mut begun, mut events) = (0, Vec::new());
+
     loop {
         let now_ns = clock::monotonic_ns();
         let next_ns = Some(schedule.due_ns(begun)).filter(|next_ns| *next_ns < end_ns);
@@ -70,6 +73,7 @@ pub(super) fn run(
             None if opening.open.is_empty() || now_ns >= last_ns => break,
             None => last_ns,
         };
+
         // An interrupted wait is repeated.
         let _ = opening.epoll.wait(
             &mut events,
@@ -78,8 +82,10 @@ pub(super) fn run(
         if events.iter().any(|event| event.token == INTERRUPT) && interrupts.take().is_some() {
             return Err(ErrorKind::Interrupted.into());
         }
+
         opening.advance(&events);
         let now_ns = clock::monotonic_ns().min(end_ns.saturating_sub(1));
+
         for _ in 0..schedule
             .allowed_bytes(now_ns)
             .saturating_sub(begun)
@@ -89,6 +95,7 @@ pub(super) fn run(
             begun += 1;
         }
     }
+
     Ok(opening.finish())
 }
 
@@ -101,6 +108,7 @@ impl Opening<'_> {
             ));
             return self.done.add(planned_ns, None);
         }
+
         match Connection::open(self.plan, &self.epoll, number) {
             Ok(connection) => drop(self.open.insert(number, connection.since(planned_ns))),
             Err(error) => {
@@ -124,6 +132,7 @@ impl Opening<'_> {
                         None
                     }
                 };
+
             let planned_ns = connection.since_ns();
             self.open.remove(&event.token);
             self.done.add(planned_ns, received_ns);

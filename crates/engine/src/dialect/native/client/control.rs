@@ -109,6 +109,7 @@ impl Retry {
     fn after(&mut self, error: NativeError) -> Result<(), NativeError> {
         let now = Instant::now();
         self.due = Some(now + RETRY_PAUSE);
+
         match error {
             NativeError::Interrupted(signal_text) => Err(NativeError::Interrupted(signal_text)),
             NativeError::ConnectionRefused(text) => {
@@ -182,6 +183,7 @@ impl NativeClient {
             hello: Box::new(hello),
             server_proof,
         });
+
         self.await_welcome(announcement.wait_max, on_turn, interrupts)
     }
 
@@ -195,6 +197,7 @@ impl NativeClient {
             .connection
             .as_ref()
             .and_then(|connection| connection.tls.exporter());
+
         // Without keys there is no proof, and without a proof no session.
         let exporter = exporter
             .ok_or_else(|| NativeError::Identity("the connection is not encrypted".to_owned()))?;
@@ -219,9 +222,11 @@ impl NativeClient {
         let end = Instant::now() + wait_max;
         let mut timeout = ANSWER_TIMEOUT;
         let mut ahead = None;
+
         loop {
             let answer = self.await_action(timeout, interrupts, is_answer);
             let left = end.saturating_duration_since(Instant::now());
+
             match answer {
                 Ok(Some(Action::Welcome(welcome))) => {
                     self.welcome = *welcome;
@@ -239,6 +244,7 @@ impl NativeClient {
                 Err(error) => return Err(error),
                 Ok(_) => {}
             }
+
             if let Some(ahead) = ahead.filter(|_| left.is_zero()) {
                 let text = format!(
                     "it was not free within {} s, and {ahead} others wait in front of this client",
@@ -249,6 +255,7 @@ impl NativeClient {
                     text,
                 });
             }
+
             timeout = left.min(ANSWER_TIMEOUT);
         }
     }
@@ -380,6 +387,7 @@ impl NativeClient {
         let result = self.await_action(timeout, interrupts, |action| {
             matches!(action, Action::PhaseResult(_))
         })?;
+
         Ok(result.and_then(|action| {
             if let Action::PhaseResult(result) = action {
                 Some(result)
@@ -394,6 +402,7 @@ impl NativeClient {
         if !self.welcome.facts {
             return None;
         }
+
         self.give(Input::WantFacts);
         let action = self
             .await_action(ANSWER_TIMEOUT, interrupts, |action| {
@@ -403,6 +412,7 @@ impl NativeClient {
         let Action::Facts(facts) = action else {
             return None;
         };
+
         Some(facts).filter(|facts| facts != "null")
     }
 
@@ -434,6 +444,7 @@ impl NativeClient {
             return;
         };
         let now = Instant::now();
+
         match connection.tls.receive(connection.fd.as_fd()) {
             Ok(plaintext) if plaintext.is_empty() => {}
             Ok(plaintext) => self.machine.handle_bytes(now, &plaintext),
@@ -443,6 +454,7 @@ impl NativeClient {
                 self.machine.control_lost(now);
             }
         }
+
         self.carry_out();
     }
 
@@ -451,6 +463,7 @@ impl NativeClient {
         self.machine.handle_timeout(Instant::now());
         self.carry_out();
         self.resume_if_wanted(interrupts)?;
+
         match &self.failed {
             Some(failure @ ProtocolFailure::Unproven) => {
                 Err(NativeError::Identity(failure.to_string()))
@@ -503,6 +516,7 @@ impl NativeClient {
         if self.retry.due.is_some_and(|due| now < due) {
             return Ok(());
         }
+
         self.drop_connection();
         let connection = match reconnect(&self.target, &self.peer, &self.tls, interrupts) {
             Ok(connection) => connection,
@@ -510,18 +524,21 @@ impl NativeClient {
         };
         self.retry = Retry::default();
         self.arrived.remove(place);
+
         let secret = hex::decode(&self.welcome.resume_secret).unwrap_or_default();
         let point = self.machine.resume_point();
         let proved = connection.tls.exporter().zip(point);
         let proof = proved.map(|(exporter, point)| {
             resume_proof(&secret, &exporter, point.number, point.received)
         });
+
         self.connection = Some(connection);
         self.has_new_connection = true;
         self.resumed += 1;
         self.machine
             .resume(Instant::now(), &proof.unwrap_or_default());
         self.carry_out();
+
         Ok(())
     }
 
@@ -540,12 +557,14 @@ impl NativeClient {
             if let Some(error) = self.take_refusal() {
                 return Err(error);
             }
+
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(NativeError::Protocol(
                     "the server does not answer".to_owned(),
                 ));
             }
+
             self.wait(left.min(STEP), interrupts)?;
             self.on_time(interrupts)?;
         }
@@ -568,6 +587,7 @@ impl NativeClient {
                 if is_interrupted && let Some(signal_text) = interrupts.take() {
                     return Err(NativeError::Interrupted(signal_text));
                 }
+
                 if is_readable {
                     self.on_control();
                 }

@@ -40,22 +40,28 @@ impl NativeClient {
         self.start_phase(interrupts)?;
         run.start()?;
         result.started_ns = run.start_ns();
+
         let paused = self.pause(spec.duration_max, interrupts);
         let is_sender = spec.direction == Some(PathDirection::Up);
         run.stop_sender();
+
         if is_sender {
             // What is under way arrives before the server counts.
             std::thread::sleep(UNDER_WAY);
         }
+
         let remote = self.stop_phase(interrupts)?;
         if !is_sender {
             std::thread::sleep(UNDER_WAY);
         }
+
         run.advance();
         result.local = run.finish();
+
         if let Some(drops) = drops {
             drops.fill(&mut result.local);
         }
+
         result.remote = remote.map(|remote| *remote);
         paused
     }
@@ -80,29 +86,36 @@ impl NativeClient {
         run.steer(control.rate_bps());
         run.start()?;
         result.started_ns = run.start_ns();
+
         let end_ns = run
             .start_ns()
             .saturating_add(clock::as_ns(spec.duration_max));
         let mut reports = Reports::new(run.start_ns(), run.header_bytes());
+
         let mut steered = Ok(());
         while steered.is_ok() && clock::monotonic_ns() < end_ns {
             steered = self.pause(STEERING_PERIOD, interrupts);
             run.advance();
             let now_ns = clock::monotonic_ns();
+
             for (stamp_ns, report) in run.reports() {
                 if let Some(feedback) = reports.take(stamp_ns, report, now_ns) {
                     control.take(Some(&feedback));
                 }
             }
+
             if reports.is_overdue(now_ns) {
                 control.take(None);
             }
+
             run.steer(control.rate_bps());
         }
+
         run.stop_sender();
         let remote = self.stop_phase(interrupts)?;
         result.local = run.finish();
         result.remote = remote.map(|remote| *remote);
+
         steered
     }
 
@@ -131,6 +144,7 @@ impl NativeClient {
             self.stop_phase(interrupts)?;
             return Ok(None);
         };
+
         let is_sender = spec.direction == Some(PathDirection::Up);
         let id = FlowId {
             flow: granted.flow,
@@ -170,11 +184,13 @@ impl Reports {
         if report.received == self.last.map_or(0, |(_, last)| last.received) {
             return None;
         }
+
         let (last_ns, last) = self.last.replace((stamp_ns, report)).unzip();
         self.taken_ns = now_ns;
         let last = last?;
         let datagrams = report.received.checked_sub(last.received)?;
         let payload = report.bytes.saturating_sub(last.bytes);
+
         Some(CapacityFeedback {
             elapsed_ns: stamp_ns.checked_sub(last_ns?).filter(|ns| *ns > 0)?,
             bytes: payload.saturating_add(datagrams.saturating_mul(self.header_bytes)),
@@ -215,6 +231,7 @@ mod tests {
     fn growth_is_that_between_two_reports_with_headers() {
         let mut reports = Reports::new(0, 28);
         assert_eq!(reports.take(1000, report(5, 0), MS), None, "the first one");
+
         let expected = CapacityFeedback {
             elapsed_ns: 50 * MS,
             bytes: 12_500,
@@ -243,6 +260,7 @@ mod tests {
         let mut reports = Reports::new(0, 28);
         assert!(!reports.is_overdue(900 * MS), "the first one is under way");
         reports.take(1, report(1, 0), 1000 * MS);
+
         let overdue: Vec<u64> = (100..140)
             .map(|tick| tick * 10)
             .filter(|ms| reports.is_overdue(ms * MS))

@@ -115,10 +115,12 @@ fn interleaved(addresses: Vec<SocketAddr>) -> VecDeque<SocketAddr> {
         .into_iter()
         .partition(|address| Some(address.is_ipv6()) == first);
     let mut merged = VecDeque::new();
+
     while !one.is_empty() || !other.is_empty() {
         merged.extend(one.pop_front());
         merged.extend(other.pop_front());
     }
+
     merged
 }
 
@@ -132,6 +134,7 @@ fn race(
     epoll
         .add(interrupts.fd(), INTERRUPT, Interest::READ)
         .map_err(system)?;
+
     let end = Instant::now() + target.timeout;
     let mut attempts: Vec<Option<Attempt>> = Vec::new();
     let mut next = Instant::now();
@@ -140,14 +143,17 @@ fn race(
         target.host, target.port
     ));
     let mut events = Vec::new();
+
     loop {
         let now = Instant::now();
         let none_open = attempts.iter().all(Option::is_none);
+
         if let Some(remote) = addresses.front().copied()
             && (now >= next || none_open)
         {
             addresses.pop_front();
             next = now + HEAD_START;
+
             match begin(remote, target) {
                 Ok(attempt) => {
                     let watched =
@@ -156,11 +162,14 @@ fn race(
                 }
                 Err(error) => last_error = failed(remote, &error),
             }
+
             continue;
         }
+
         if now >= end || none_open {
             return Err(last_error);
         }
+
         let until = if addresses.is_empty() {
             end
         } else {
@@ -168,17 +177,20 @@ fn race(
         };
         // An interrupted wait is repeated.
         let _ = epoll.wait(&mut events, Some(until.saturating_duration_since(now)));
+
         for event in &events {
             if event.token == INTERRUPT
                 && let Some(signal_text) = interrupts.take()
             {
                 return Err(NativeError::Interrupted(signal_text));
             }
+
             let index = usize::try_from(event.token).unwrap_or(usize::MAX);
             let Some(attempt) = attempts.get_mut(index).and_then(Option::take) else {
                 continue;
             };
             let _ = epoll.remove(&attempt.fd);
+
             match socket::take_error(&attempt.fd) {
                 Ok(()) => return Ok(attempt.won()),
                 Err(error) => last_error = failed(attempt.remote, &error),
@@ -240,10 +252,12 @@ fn connect(remote: SocketAddr, target: &Target, port: Option<u16>) -> Result<Att
     let fd = socket::open(&remote, Protocol::Tcp)?;
     bind(fd.as_fd(), &target.bind, &remote)?;
     sockopt::TCP_MAXSEG.set(&fd, SEGMENT_MAX_BYTES)?;
+
     if let Some(port) = port {
         sockopt::SO_REUSEADDR.set(&fd, true)?;
         socket::bind(&fd, &socket::wildcard(Family::of(&remote), port))?;
     }
+
     let started = Instant::now();
     match socket::connect(&fd, &remote)? {
         // Completed at once: the event follows all the same.
@@ -263,12 +277,14 @@ pub fn bind(fd: BorrowedFd<'_>, wanted: &BindSpec, remote: &SocketAddr) -> Resul
     if let Some(device) = &wanted.device {
         sockopt::bind_device(fd, device)?;
     }
+
     let Some(host) = &wanted.host else {
         return Ok(());
     };
     let found = socket::resolve(host, 0, Some(Family::of(remote)))
         .ok()
         .and_then(|found| found.into_iter().next());
+
     let absent = || {
         OsError::new(
             "bind",

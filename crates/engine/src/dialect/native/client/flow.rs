@@ -70,6 +70,7 @@ pub(super) fn open(
             return Ok(Some(fd));
         }
     }
+
     Ok(None)
 }
 
@@ -103,6 +104,7 @@ impl Opening {
             // What cannot be sent is not answered.
             let _ = udp::send(&self.fd, &knock(self.granted, 0));
         }
+
         let mut buffer = [0; 2 * KNOCK_LEN_MIN];
         let Ok(len) = udp::recv(&self.fd, &mut buffer) else {
             return false;
@@ -155,6 +157,7 @@ pub(super) fn close(fd: &OwnedFd, flow: u32, tag: u64) {
         stamp,
     }
     .encode_into(&mut datagram);
+
     let _ = udp::send(fd, &datagram);
 }
 
@@ -174,18 +177,21 @@ fn knock(granted: Granted, proof: u64) -> [u8; KNOCK_LEN_MIN] {
         token: granted.token,
     }
     .encode_into(&mut datagram);
+
     datagram
 }
 
 fn is_opened(fd: &OwnedFd, granted: Granted) -> bool {
     let end = Instant::now() + KNOCK_PERIOD;
     let mut buffer = [0; 2 * KNOCK_LEN_MIN];
+
     loop {
         let left = end.saturating_duration_since(Instant::now());
         match poll::wait_fd(fd, Interest::READ, Some(left)) {
             Ok(true) => {}
             _ => return false,
         }
+
         // A refused port is an error of this call.
         let Ok(len) = udp::recv(fd, &mut buffer) else {
             std::thread::sleep(left);

@@ -67,6 +67,7 @@ pub(super) fn run(
     let echoes = Arc::new(EchoSamples::new(Arc::clone(&budget)));
     let Steering { control, sink } = steering;
     let reporter = Reporter::boxed(sink);
+
     let mut load = LoadRun::new(
         spec,
         Quota::default(),
@@ -81,12 +82,15 @@ pub(super) fn run(
         client.stop_phase(interrupts)?;
         return Ok(());
     }
+
     for stream in streams {
         load.add(stream)?;
     }
+
     client.start_phase(interrupts)?;
     load.start()?;
     result.started_ns = load.start_ns().unwrap_or_default();
+
     let driven = drive(
         client,
         &mut load,
@@ -103,6 +107,7 @@ pub(super) fn run(
         Err(error) => return Err(error),
         Ok(()) => None,
     };
+
     // A receiver that closes first resets the connections of the server's senders, which would
     // count as failures.
     load.stop_senders();
@@ -110,10 +115,12 @@ pub(super) fn run(
     result.local = load.finish().0;
     supply.report_failures(result);
     result.in_band = echoes.take();
+
     if let Some(prober) = prober {
         result.is_drained = drain(&prober, client.idle_rtt_ns());
         client.take_probes(prober, result);
     }
+
     interrupted.map_or(Ok(()), |signal_text| {
         Err(NativeError::Interrupted(signal_text))
     })
@@ -139,17 +146,20 @@ fn drive(
     epoll
         .add(load.notice_fd(), NOTICE, Interest::READ)
         .map_err(system)?;
+
     // One that was made before the load began is watched like the first.
     client.takes_new_connection();
     watch_control(&epoll, client)?;
     epoll
         .add(interrupts.fd(), INTERRUPT, Interest::READ)
         .map_err(system)?;
+
     let mut events = Vec::new();
     loop {
         let wait_ns = load.deadline_ns().saturating_sub(clock::monotonic_ns());
         // An interrupted wait is repeated.
         let _ = epoll.wait(&mut events, Some(Duration::from_nanos(wait_ns)));
+
         for event in &events {
             match event.token {
                 CONTROL => client.on_control(),
@@ -161,16 +171,19 @@ fn drive(
                 _ => {}
             }
         }
+
         client.on_time(interrupts)?;
         if client.takes_new_connection() {
             watch_control(&epoll, client)?;
         }
+
         let Some(sample) = load.advance() else {
             continue;
         };
         for stream in supply.take_opened() {
             load.add(stream)?;
         }
+
         beside.budget.on_sample(&sample);
         let newest_rtt_ns = beside.prober.and_then(Prober::newest_rtt_ns);
         match control.sample(&sample, newest_rtt_ns) {
@@ -200,6 +213,7 @@ fn drain(prober: &Prober, idle_rtt_ns: Option<i64>) -> Option<bool> {
             .newest_rtt_ns()
             .is_some_and(|rtt_ns| rtt_ns > limit_ns)
     };
+
     let end = Instant::now() + DRAIN_MAX;
     while is_delayed() {
         if Instant::now() >= end {
@@ -207,6 +221,7 @@ fn drain(prober: &Prober, idle_rtt_ns: Option<i64>) -> Option<bool> {
         }
         std::thread::sleep(DRAIN_POLL);
     }
+
     Some(true)
 }
 
@@ -243,6 +258,7 @@ impl Supply {
                 self.next += 1;
             }
         }
+
         wanted
     }
 
@@ -250,12 +266,14 @@ impl Supply {
     fn open(&mut self, count: u32) -> Vec<LoadStream> {
         let wanted = self.wanted(count);
         let mut opened = Vec::with_capacity(wanted.len());
+
         for stream in wanted {
             match streams::open(&self.plan, stream) {
                 Ok(stream) => opened.push(stream),
                 Err(error) => self.failed.push((stream.number, error)),
             }
         }
+
         opened
     }
 
@@ -286,6 +304,7 @@ impl Supply {
         for (number, error) in &self.failed {
             let is_refused = is_refusal(error);
             result.refused += u64::from(is_refused);
+
             let reason = if is_refused {
                 format!("the server refused it: {error}")
             } else {

@@ -163,6 +163,7 @@ fn judge(demand: &IdentityDemand, found: Fingerprint, host: &str) -> Result<Iden
     if demand.insecure {
         return Ok(Identity::Unproven);
     }
+
     match demand.known {
         Some(known) if known == found => Ok(Identity::Known),
         Some(known) => Err(NativeError::Identity(format!(
@@ -218,6 +219,7 @@ mod tests {
             }),
             Ok(Identity::Known)
         );
+
         let changed = judged(&IdentityDemand {
             known: Some(key(2)),
             ..Default::default()

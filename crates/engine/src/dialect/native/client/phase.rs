@@ -46,6 +46,7 @@ impl NativeClient {
     ) -> Result<(), NativeError> {
         let ready = self.open_phase(&with_spare_flow(spec), interrupts)?;
         result.started_ns = clock::monotonic_ns();
+
         match (spec.kind, steering) {
             (PhaseKind::Size, _) => self.examine_sizes(spec, &ready, dscps, interrupts, result),
             (PhaseKind::Down | PhaseKind::Up | PhaseKind::Both, Some(steering)) => {
@@ -81,9 +82,11 @@ impl NativeClient {
         self.start_phase(interrupts)?;
         let prober = self.start_prober(spec, ready, dscps, result)?;
         let paused = self.pause(spec.duration_max, interrupts);
+
         if let Some(prober) = prober {
             self.take_probes(prober, result);
         }
+
         result.remote = self.stop_phase(interrupts)?.map(|remote| *remote);
         paused
     }
@@ -110,6 +113,7 @@ impl NativeClient {
             {
                 return Err(NativeError::Interrupted(signal_text));
             }
+
             self.on_control();
             self.on_time(interrupts)?;
         }
@@ -126,6 +130,7 @@ impl NativeClient {
         let mut flows: Vec<FlowPlan> = Vec::new();
         let all = self.granted(ready);
         let mut spare = all.get(1 + dscps.len()).map(|granted| self.spare(*granted));
+
         let marks = std::iter::once(spec.dscp).chain(dscps.iter().copied());
         for (granted, dscp) in all.into_iter().zip(marks) {
             match self.open_flow(granted)? {
@@ -147,6 +152,7 @@ impl NativeClient {
                 }
             }
         }
+
         let probes = tokens(&ready.probes);
         let connections = (!probes.is_empty()).then(|| ConnectionPlan {
             target: self.probe_target(spec.dscp),
@@ -157,6 +163,7 @@ impl NativeClient {
         if flows.is_empty() && connections.is_none() {
             return Ok(None);
         }
+
         let plan = ProbePlan {
             flows,
             period_ns: PROBE_PERIOD_NS,
@@ -178,11 +185,13 @@ impl NativeClient {
             result.local.notes.push(text.clone());
             result.absent.push((absent::PROBES.to_owned(), text));
         }
+
         let mut flows = found.udp.into_iter();
         result.udp = flows.next().map(|(_, samples)| samples).unwrap_or_default();
         let tos = |direction| move |(sent, received): (u8, u8)| (direction, sent, received);
         let up = found.tos_up.into_iter().map(tos(PathDirection::Up));
         let down = found.tos_down.into_iter().map(tos(PathDirection::Down));
+
         result.tos = size::distinct(
             result
                 .tos
@@ -201,6 +210,7 @@ impl NativeClient {
             result.absent.push((absent::PROBES.to_owned(), text));
             result.refused += found.refused;
         }
+
         result.foreign = ConcurrentProbes { tcp, tls, echo };
         result.udp_by_dscp = flows.collect();
     }
@@ -253,6 +263,7 @@ impl NativeClient {
                     .chain(dscps.iter().copied())
                     .collect();
                 let found = size::examine(&fd, granted, is_v6, self.first_rtt(), &marks);
+
                 flow::close(&fd, granted.flow, granted.tag);
                 (result.size, result.tos) = (found.size, found.tos);
             }
@@ -260,6 +271,7 @@ impl NativeClient {
                 .absent
                 .push(("udp".to_owned(), absent::UDP_BLOCKED.to_owned())),
         }
+
         result.remote = self.stop_phase(interrupts)?.map(|remote| *remote);
         Ok(())
     }
@@ -292,6 +304,7 @@ impl NativeClient {
             Some(per_s) => connections::run(&plan, per_s, interrupts),
             None => transactions::run(&plan, interrupts).map(|done| (done, Vec::new())),
         };
+
         result.local = EndpointPhase {
             elapsed_ns: clock::as_ns(started.elapsed()),
             cpu_ns: cpu.cpu_ns(),
@@ -300,11 +313,13 @@ impl NativeClient {
         if let Some(drops) = drops {
             drops.fill(&mut result.local);
         }
+
         result.remote = self.stop_phase(interrupts)?.map(|remote| *remote);
         let (done, notes) = done.map_err(|error| NativeError::System(error.to_string()))?;
         if done.completed == 0 {
             result.refused = done.refused;
         }
+
         (result.transactions, result.local.transactions) = (done.samples, Some(done.completed));
         result.local.notes = notes;
         Ok(())

@@ -112,6 +112,7 @@ impl Prober {
         epoll
             .add(wake.as_fd(), WAKE, Interest::READ)
             .map_err(std::io::Error::other)?;
+
         let now_ns = clock::monotonic_ns();
         let mut flows = Vec::with_capacity(plan.flows.len());
         for (token, flow) in plan.flows.into_iter().enumerate().take(FLOWS_MAX as usize) {
@@ -124,6 +125,7 @@ impl Prober {
                 now_ns + token as u64 * plan.period_ns / FLOWS_MAX,
             ));
         }
+
         let udp = flows.iter().map(|flow| (flow.dscp(), Vec::new())).collect();
         let results = Arc::new(Mutex::new(ProbeResults {
             udp,
@@ -131,6 +133,7 @@ impl Prober {
         }));
         let phase = Arc::new(AtomicU8::new(PROBES));
         let budget = Arc::<ProbeBudget>::default();
+
         let worker = Worker {
             phase: Arc::clone(&phase),
             wake: Arc::clone(&wake),
@@ -176,6 +179,7 @@ impl Prober {
     fn end(&mut self, phase: u8) {
         self.phase.store(phase, Ordering::Release);
         self.wake.signal();
+
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has no result.
             let _ = thread.join();
@@ -196,9 +200,11 @@ impl Worker {
         let _ = clock::set_timer_slack_ns(1);
         let mut events = Vec::new();
         let mut stopped_ns = None;
+
         loop {
             let now_ns = clock::monotonic_ns();
             let mut waits_until_ns = None;
+
             match self.phase.load(Ordering::Acquire) {
                 PROBES => self.send_due(now_ns),
                 WAITS => {
@@ -210,6 +216,7 @@ impl Worker {
                 }
                 _ => return,
             }
+
             self.wait(&mut events, waits_until_ns);
             for event in &events {
                 self.on_ready(*event);
@@ -223,6 +230,7 @@ impl Worker {
         let connections = self.connections.as_ref().map(Connections::deadline_ns);
         let due_ns = waits_until_ns.or_else(|| flows.into_iter().chain(connections).min());
         let timeout = due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns)));
+
         // An interrupted wait is repeated.
         let _ = self.epoll.wait(events, timeout);
     }
@@ -236,16 +244,19 @@ impl Worker {
                 let is_replaced = flow.replace_if_silent(now_ns);
                 let sample = flow.send(now_ns, period_ns);
                 let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+
                 if is_replaced {
                     // The descriptor before is closed, and with that no longer watched.
                     let _ = self.epoll.add(flow.fd(), index as u64, Interest::READ);
                     results.replaced += 1;
                 }
+
                 if let Some((_, samples)) = results.udp.get_mut(index) {
                     samples.push(sample);
                 }
             }
         }
+
         if let Some(connections) = &mut self.connections
             && connections.deadline_ns() <= now_ns
         {
@@ -309,6 +320,7 @@ fn awaited_until_ns(samples: &[ProbeSample], stopped_ns: u64) -> u64 {
     if newest_reply.is_some_and(|newest_reply| newest_reply < first_open) {
         return stopped_ns.saturating_add(OVERTAKEN_NS);
     }
+
     let slowest_ns = samples
         .iter()
         .rev()
@@ -357,6 +369,7 @@ mod tests {
             let found_ns = awaited_until_ns(&samples(&round_trips_ms), stopped_ns);
             assert_eq!(found_ns, expected_ms * MS, "{round_trips_ms:?}");
         }
+
         assert_eq!(
             awaited_until_ns(&samples(&[None]), 13_000 * MS),
             0,

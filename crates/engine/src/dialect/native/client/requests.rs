@@ -30,11 +30,13 @@ impl NativeClient {
         if !self.has_feature(REQUESTS) {
             return Err(refused("it handles no requests"));
         }
+
         let body = JsonText::new(body.to_owned()).ok_or_else(|| refused("its body is no JSON"))?;
         self.give(Input::Request {
             name: name.to_owned(),
             body,
         });
+
         let is_outcome =
             |action: &Action| matches!(action, Action::Response(_) | Action::RequestRefused { .. });
         match self.await_action(timeout, interrupts, is_outcome)? {
@@ -65,6 +67,7 @@ impl NativeClient {
         let is_answer =
             |action: &Action| matches!(action, Action::Clock { sent_ns: of, .. } if *of == sent_ns);
         self.await_action(ANSWER_TIMEOUT, interrupts, is_answer)?;
+
         Ok(Duration::from_nanos(
             clock::monotonic_ns().saturating_sub(sent_ns),
         ))

@@ -76,6 +76,7 @@ pub(super) fn examine(
     let _ = sockopt::set_path_mtu_probe(fd);
     let _ = sockopt::set_receive_errors(fd, true);
     let _ = sockopt::set_receive_tos(fd, true);
+
     let mut test = SizeTest {
         fd,
         granted,
@@ -84,10 +85,12 @@ pub(super) fn examine(
         timeout,
     };
     let mut sizes = Sizes::default();
+
     for direction in [PathDirection::Up, PathDirection::Down] {
         if let Some(found) = test.largest(direction) {
             sizes.size.push((direction, found));
         }
+
         let marks = dscps.iter().map(|dscp| dscp << 2).chain(ECN);
         for tos in marks {
             if let Fate::Arrived { tos: received } = test.send(direction, LADDER[0], tos)
@@ -97,6 +100,7 @@ pub(super) fn examine(
             }
         }
     }
+
     sizes
 }
 
@@ -117,6 +121,7 @@ impl SizeTest<'_> {
                     {
                         return Some(SizeResult::new(limit, signal));
                     }
+
                     fails = Some(mtu);
                     break;
                 }
@@ -127,6 +132,7 @@ impl SizeTest<'_> {
                 }
             }
         }
+
         let (mut passes, Some(mut fails)) = (passes?, fails) else {
             return passes.map(|mtu| SizeResult::new(mtu, signal));
         };
@@ -138,6 +144,7 @@ impl SizeTest<'_> {
                 Fate::Lost => fails = middle,
             }
         }
+
         Some(SizeResult::new(passes, signal))
     }
 
@@ -160,6 +167,7 @@ impl SizeTest<'_> {
             payload_bytes as usize
         };
         let mut datagram = vec![0; len.max(HEAD_LEN)];
+
         let head = DatagramHead {
             datagram_type: DatagramType::SizeProbe,
             flags: if is_request { FLAG_SIZE_REQUEST } else { 0 },
@@ -169,6 +177,7 @@ impl SizeTest<'_> {
             stamp: clock::monotonic_ns(),
         };
         head.encode_into(&mut datagram);
+
         if is_request {
             SizeAnswer {
                 bytes: payload_bytes,
@@ -176,6 +185,7 @@ impl SizeTest<'_> {
             }
             .encode_into(&mut datagram);
         }
+
         let sent = udp::send_with_tos(self.fd, &datagram, if is_request { 0 } else { tos });
         match sent {
             Err(error) if error.raw_os_error() == Some(errno::EMSGSIZE) => {
@@ -195,6 +205,7 @@ impl SizeTest<'_> {
     fn await_answer(&self, direction: PathDirection, payload_bytes: u32) -> Fate {
         let end = Instant::now() + self.timeout;
         let mut buffer = vec![0; 16 * 1024];
+
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero()
@@ -202,6 +213,7 @@ impl SizeTest<'_> {
             {
                 return Fate::Lost;
             }
+
             let message = match udp::recv_message(self.fd, &mut buffer) {
                 Ok(message) => message,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
@@ -226,6 +238,7 @@ impl SizeTest<'_> {
             {
                 continue;
             }
+
             match (head.datagram_type, SizeAnswer::decode(message.data)) {
                 (DatagramType::SizeAnswer, Some(answer)) if head.flags & FLAG_TOO_LARGE != 0 => {
                     let is_interface = head.flags & FLAG_INTERFACE != 0;

@@ -59,6 +59,7 @@ pub(super) fn open_beside(plan: &StreamPlan, wanted: Vec<Wanted>) -> io::Result<
                 }
             }
         })?;
+
     Ok(receiver)
 }
 
@@ -70,12 +71,14 @@ pub(super) fn open_beside(plan: &StreamPlan, wanted: Vec<Wanted>) -> io::Result<
 pub(super) fn open(plan: &StreamPlan, wanted: Wanted) -> io::Result<LoadStream> {
     let end = Instant::now() + OPEN_TIMEOUT;
     let fd = connect(plan, end)?;
+
     let flags = if wanted.direction == PathDirection::Down {
         FLAG_DOWN
     } else {
         0
     };
     let sent_ns = clock::monotonic_ns();
+
     let head = StreamHead {
         kind: StreamKind::Load,
         flags,
@@ -95,6 +98,7 @@ pub(super) fn open(plan: &StreamPlan, wanted: Wanted) -> io::Result<LoadStream> 
             Wire::Plain
         }
     };
+
     // Ends of a load handshake when it begins: the answer is all that comes before.
     read_answer(&fd, end)?;
     let echo = plan
@@ -123,15 +127,18 @@ fn connect(plan: &StreamPlan, end: Instant) -> io::Result<OwnedFd> {
     };
     let fd = socket::open(remote, protocol).map_err(io::Error::other)?;
     bind(fd.as_fd(), from, remote).map_err(io::Error::other)?;
+
     let _ = sockopt::TCP_NODELAY.set(&fd, true);
     if *dscp != 0 {
         let _ = sockopt::set_tos(&fd, dscp << 2);
     }
+
     if let Some(name) = &plan.congestion {
         // Here it also decides whether the kernel paces; what is refused, the load notes when it
         // prepares its senders.
         let _ = sockopt::set_congestion(&fd, name);
     }
+
     match socket::connect(&fd, remote).map_err(io::Error::other)? {
         Connect::Done => {}
         Connect::InProgress => {
@@ -139,6 +146,7 @@ fn connect(plan: &StreamPlan, end: Instant) -> io::Result<OwnedFd> {
             socket::take_error(&fd).map_err(io::Error::other)?;
         }
     }
+
     Ok(fd)
 }
 
@@ -154,6 +162,7 @@ fn read_answer(fd: &OwnedFd, end: Instant) -> io::Result<()> {
             Err(error) => return Err(error),
         }
     }
+
     let accepted = StreamAnswer::decode(&answer).is_some_and(|answer| answer.status == 0);
     if accepted {
         Ok(())

@@ -123,12 +123,15 @@ pub(super) fn run(plan: &TransactionPlan, interrupts: &dyn Interrupts) -> io::Re
         .add(interrupts.fd(), INTERRUPT, Interest::READ)
         .map_err(io::Error::other)?;
     let mut connections = BTreeMap::new();
+
     for flow in 0..u64::from(plan.flows.max(1)) {
         connections.insert(flow, Connection::open(plan, &epoll, flow)?);
     }
+
     let end = Instant::now() + plan.duration;
     let (mut done, mut events) = (Transacted::default(), Vec::new());
     let mut buffer = vec![0; BUFFER_BYTES];
+
     while Instant::now() < end && !connections.is_empty() {
         // An interrupted wait is repeated.
         let _ = epoll.wait(
@@ -139,6 +142,7 @@ pub(super) fn run(plan: &TransactionPlan, interrupts: &dyn Interrupts) -> io::Re
             if event.token == INTERRUPT && interrupts.take().is_some() {
                 return Err(ErrorKind::Interrupted.into());
             }
+
             let Some(connection) = connections.get_mut(&event.token) else {
                 continue;
             };
@@ -146,14 +150,17 @@ pub(super) fn run(plan: &TransactionPlan, interrupts: &dyn Interrupts) -> io::Re
             if matches!(stepped, Ok(Step::Nothing)) {
                 continue;
             }
+
             let is_failed = stepped.is_err();
             done.add(connection.since_ns, (!is_failed).then(clock::monotonic_ns));
             let is_refused = stepped.is_err_and(|error| connection.is_refused_by(plan, &error));
             done.refused += u64::from(is_refused);
+
             if plan.kind == PhaseKind::Rr && !is_failed {
                 connection.request(plan, &epoll, event.token)?;
                 continue;
             }
+
             connections.remove(&event.token);
             // A server that has refused the first connection refuses the next one as well.
             if !(is_refused && done.completed == 0) {
@@ -161,6 +168,7 @@ pub(super) fn run(plan: &TransactionPlan, interrupts: &dyn Interrupts) -> io::Re
             }
         }
     }
+
     Ok(done)
 }
 
@@ -174,16 +182,20 @@ impl Connection {
         } = &plan.target;
         let fd = socket::open(remote, Protocol::Tcp).map_err(io::Error::other)?;
         bind(fd.as_fd(), from, remote).map_err(io::Error::other)?;
+
         // Without it the ports of closed connections stay in TIME_WAIT.
         let _ = sockopt::set_reset_on_close(&fd);
         let _ = sockopt::TCP_NODELAY.set(&fd, true);
+
         if *dscp != 0 {
             let _ = sockopt::set_tos(&fd, dscp << 2);
         }
+
         socket::connect(&fd, remote).map_err(io::Error::other)?;
         epoll
             .add(fd.as_fd(), flow, Interest::WRITE)
             .map_err(io::Error::other)?;
+
         let kind = if plan.kind == PhaseKind::Rr {
             StreamKind::Rr
         } else {
@@ -197,6 +209,7 @@ impl Connection {
             token: plan.token,
             sent_ns: since_ns,
         };
+
         Ok(Self {
             fd,
             since_ns,
@@ -242,11 +255,13 @@ impl Connection {
         if self.is_connecting {
             socket::take_error(&self.fd).map_err(io::Error::other)?;
             self.is_connecting = false;
+
             if plan.kind == PhaseKind::Rr {
                 // The handshake is no part of a transaction.
                 self.since_ns = clock::monotonic_ns();
             }
         }
+
         self.flush(plan, epoll, flow)?;
         self.receive(buffer)
     }
@@ -267,6 +282,7 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
+
         let interest = if self.sent < data.len() {
             Interest::BOTH
         } else {
@@ -278,6 +294,7 @@ impl Connection {
                 .modify(self.fd.as_fd(), flow, interest)
                 .map_err(io::Error::other)?;
         }
+
         Ok(())
     }
 
@@ -292,6 +309,7 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
+
         Ok(Step::Complete)
     }
 }

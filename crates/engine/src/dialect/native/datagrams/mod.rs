@@ -85,13 +85,16 @@ impl DatagramRun {
         let test = test_spec(spec, header_bytes);
         let mut local = LocalOptions::default();
         local.interval = None;
+
         let settings = run_settings(test.clone(), local);
         let mut run = TestRun::new(settings).map_err(Operation::Init.failed())?;
         run.limit(quota);
+
         let _ = sockopt::SO_TIMESTAMPNS.set(&fd, true);
         if spec.dscp != 0 {
             let _ = sockopt::set_tos(&fd, spec.dscp << 2);
         }
+
         let role = if is_sender {
             StreamRole::Sender
         } else {
@@ -116,6 +119,7 @@ impl DatagramRun {
                 )
             }
         };
+
         run.join(
             stream,
             Arc::clone(&fd),
@@ -198,10 +202,12 @@ impl DatagramRun {
         if self.is_sender {
             return self.shared.steering.take_reports();
         }
+
         let now_ns = clock::monotonic_ns();
         if now_ns < self.next_request_ns {
             return Vec::new();
         }
+
         self.next_request_ns = now_ns + FEEDBACK_NS;
         let (arrived_ns, report) = self
             .shared
@@ -209,10 +215,12 @@ impl DatagramRun {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .report();
+
         let rate_bps = self.shared.steering.rate_bps.load(Ordering::Relaxed);
         let stamp_ns = arrived_ns.unwrap_or(now_ns);
         self.requests
             .send(stamp_ns, &Feedback { rate_bps, ..report });
+
         vec![(stamp_ns, report)]
     }
 
@@ -227,12 +235,14 @@ impl DatagramRun {
         let elapsed_ns = ended_ns.saturating_sub(self.start_ns);
         let cpu_ns = self.cpu.cpu_ns();
         let datagrams = self.run.counts(StreamId(0)).packets;
+
         let socket_drops = if self.is_sender {
             None
         } else {
             overflow::count([self.fd.as_fd()].into_iter())
         };
         self.run.quit();
+
         let mut phase = EndpointPhase {
             elapsed_ns,
             cpu_ns,
@@ -260,6 +270,7 @@ impl DatagramRun {
             );
             received.fill(&mut phase);
         }
+
         phase
     }
 }
@@ -279,15 +290,18 @@ fn test_spec(spec: &PhaseSpec, header_bytes: u64) -> TestSpec {
             / (u128::from(block_len_bytes) + u128::from(header_bytes));
         u64::try_from(bits).unwrap_or(u64::MAX).max(1)
     };
+
     let mut test = TestSpec::default();
     test.transport = Transport::Udp;
     test.end = EndCondition::Unlimited;
     test.block_len_bytes = block_len_bytes;
     test.pacing.rate_bps = spec.rate_bps.map(payload);
+
     if matches!(spec.kind, PhaseKind::Pace | PhaseKind::Pps) {
         let bytes = test.block_len_bytes;
         test.udp.gso = Some(Segmentation::new(bytes, bytes));
     }
+
     test
 }
 
@@ -324,6 +338,7 @@ fn sender(test: TestSpec, id: FlowId, is_precise: bool, shared: &Shared) -> Pump
         )?;
         sender.ignores_unreachable = true;
         sender.spins |= is_precise;
+
         Ok(Box::new(sender))
     })
 }

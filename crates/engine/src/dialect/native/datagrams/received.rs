@@ -51,12 +51,14 @@ impl Received {
             self.transit_max_ns
                 .map_or(transit_ns, |max| max.max(transit_ns)),
         );
+
         if let Some(last) = self.last {
             let difference_ns = transit_ns.wrapping_sub(last.transit_ns).unsigned_abs() as f64;
             let jitter_ns = self.jitter_ns.unwrap_or(0.0);
             self.jitter_ns = Some(jitter_ns + (difference_ns - jitter_ns) / 16.0);
             self.note_gap(arrived_ns.saturating_sub(last.arrived_ns), gap_ns);
         }
+
         self.first_arrival_ns.get_or_insert(arrived_ns);
         self.last = Some(Arrival {
             arrived_ns,
@@ -68,6 +70,7 @@ impl Received {
         if self.gaps_ns.len() < VALUES_MAX {
             self.gaps_ns.push(i64::try_from(gap_ns).unwrap_or(i64::MAX));
         }
+
         let is_close = planned_ns.is_some_and(|planned_ns| gap_ns <= planned_ns / TRAIN_SHARE);
         self.train = if is_close { self.train + 1 } else { 1 };
         self.longest_train = self.longest_train.max(self.train);
@@ -79,6 +82,7 @@ impl Received {
     pub(super) fn report(&mut self) -> (Option<u64>, Feedback) {
         let (received, highest) = (self.sequence.distinct(), self.sequence.highest());
         let missing = highest.map_or(0, |highest| (highest + 1).saturating_sub(received));
+
         let range_ns = self
             .transit_max_ns
             .take()
@@ -105,6 +109,7 @@ impl Received {
         {
             phase.elapsed_ns = last.arrived_ns - first_ns;
         }
+
         phase.datagrams_received = self.sequence.distinct();
         phase.reordered = self.sequence.reordered();
         phase.reordering_extent = self.sequence.extent();
@@ -133,6 +138,7 @@ impl SequenceReader for HeadReader {
             Some(head) if head.tag == self.id.tag => {
                 let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
                 received.take(&head, datagram.len() as u64, arrival_ns, self.gap_ns);
+
                 if let Some(reporter) = &mut self.reporter {
                     reporter.report_if_due(&mut received);
                 }
@@ -194,6 +200,7 @@ impl FeedbackSender {
         let mut datagram = [0; HEAD_LEN + 48];
         head.encode_into(&mut datagram);
         feedback.encode_into(&mut datagram);
+
         // The next one replaces one that is lost.
         let _ = udp::send(&*self.fd, &datagram);
     }
@@ -226,8 +233,10 @@ mod tests {
         ] {
             arrive(&mut received, sequence, stamp, arrived_ns);
         }
+
         let (arrived_ns, report) = received.report();
         assert_eq!(arrived_ns, Some(13_100));
+
         // 2 is missing, 3 came behind 4; delays of 8,000, 8,500, 8,000 and 9,100 ns.
         let found = (
             report.received,
@@ -238,6 +247,7 @@ mod tests {
         );
         assert_eq!(found, (4, 4, 400, 2, 1100));
         arrive(&mut received, 5, 6000, 14_200);
+
         let (_, report) = received.report();
         assert_eq!((report.errors, report.delay_range_ns), (2, 200));
         assert_eq!(received.report().1.delay_range_ns, 0);
@@ -260,6 +270,7 @@ mod tests {
             ),
             (10_000, 11, Some(1))
         );
+
         let mut phase = EndpointPhase {
             elapsed_ns: 99,
             ..EndpointPhase::default()

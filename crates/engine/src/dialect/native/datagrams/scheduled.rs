@@ -33,6 +33,7 @@ impl SequenceWriter for HeadWriter {
             stamp: now_ns,
         };
         head.encode_into(datagram);
+
         if let Some(schedule) = &self.schedule {
             let due_ns = schedule.due_ns((number - 1).saturating_mul(datagram.len() as u64));
             let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);

@@ -113,6 +113,7 @@ impl SteeredSender {
         if now_ns < self.next_read_ns {
             return;
         }
+
         self.next_read_ns = now_ns + READ_PERIOD_NS;
         let mut buffer = [0; 128];
         // An error of an earlier send is taken by the read that returns it.
@@ -128,6 +129,7 @@ impl SteeredSender {
             == (DatagramType::Feedback, self.id.flow, self.id.tag);
         let feedback =
             Feedback::decode(datagram).filter(|_| is_ours && head.sequence >= self.next_report)?;
+
         self.next_report = head.sequence + 1;
         if self.follows_receiver {
             self.last_request_ns = now_ns;
@@ -137,6 +139,7 @@ impl SteeredSender {
         } else if feedback.received <= self.sent {
             self.steering.add(head.stamp, feedback);
         }
+
         Some(())
     }
 
@@ -166,6 +169,7 @@ impl SteeredSender {
             };
             head.encode_into(datagram);
         }
+
         let bytes = self
             .buffer
             .get(..count * self.datagram_len)
@@ -175,6 +179,7 @@ impl SteeredSender {
         self.counters
             .add((sent * self.datagram_len) as u64, sent as u64);
         self.counters.set_packets(self.sent);
+
         Ok(sent)
     }
 }
@@ -204,6 +209,7 @@ impl Pump for SteeredSender {
                 Err(error) => return Pumped::Ended(Ended::Failed(error)),
             }
         }
+
         Pumped::Until(self.budget.next_ns(now_ns, rate_bps))
     }
 }
@@ -255,6 +261,7 @@ mod tests {
             sent += due;
             now_ns = budget.next_ns(now_ns, rate_bps) + late_ns;
         }
+
         sent
     }
 
@@ -273,6 +280,7 @@ mod tests {
                 "{rate_bps}: {found}"
             );
         }
+
         assert!(
             packets_in_a_second(50_000_000, 1_000_000).abs_diff(5000) <= 60,
             "a sender that wakes late"

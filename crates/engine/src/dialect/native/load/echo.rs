@@ -37,6 +37,7 @@ impl EchoSamples {
         if sent_ns == 0 || received_ns < sent_ns || received_ns - sent_ns > AGE_MAX_NS {
             return;
         }
+
         let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         if samples.len() < SAMPLES_MAX {
             let received_ns = Some(received_ns);
@@ -78,6 +79,7 @@ impl EchoSchedule {
             is_outstanding: false,
         };
         schedule.next_ns = schedule.slot_after_ns(now_ns);
+
         schedule
     }
 
@@ -86,6 +88,7 @@ impl EchoSchedule {
         if self.is_outstanding || now_ns < self.next_ns {
             return false;
         }
+
         // Requests that a busy worker missed are not made up for.
         self.next_ns = self.slot_after_ns(now_ns);
         self.is_outstanding = true;
@@ -134,6 +137,7 @@ mod tests {
         schedule.on_reply(67 * MS, 68 * MS);
         assert!(!schedule.is_due(79 * MS), "the slots stay where they are");
         assert!(schedule.is_due(80 * MS));
+
         let rtts: Vec<_> = samples.take().iter().map(ProbeSample::rtt_ns).collect();
         assert_eq!(rtts, [Some(45_000_000), Some(1_000_000)]);
     }
@@ -146,6 +150,7 @@ mod tests {
                 .map(|_| EchoSchedule::new(Arc::clone(&samples), 0))
                 .collect();
             let mut requests = vec![0_usize; count];
+
             for now_ms in 0..24_000 {
                 for (stream, requests) in streams.iter_mut().zip(&mut requests) {
                     if stream.is_due(now_ms * MS) {
@@ -154,6 +159,7 @@ mod tests {
                     }
                 }
             }
+
             let all: usize = requests.iter().sum();
             assert!(all.abs_diff(1200) <= 2 * count, "{count} streams: {all}");
             assert!(

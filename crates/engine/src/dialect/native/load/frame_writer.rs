@@ -100,6 +100,7 @@ impl FrameWriter {
             is_limited: false,
             position: 0,
         };
+
         // A buffer that is filled before the rate is known takes seconds to leave on a slow path.
         data.limit_unsent(fd, FRAME_BYTES_FIRST);
         Ok(Self {
@@ -135,12 +136,14 @@ impl FrameWriter {
             }
             self.current = self.next_frame();
         }
+
         let Some(frame) = &mut self.current else {
             return Ok(Wrote::Nothing);
         };
         if frame.is_request && frame.written == 0 {
             frame.head = self::head(FrameType::EchoRequest, self.stream, 0, now_ns);
         }
+
         let head = frame.head.get(frame.written..).unwrap_or_default();
         let payload_written = frame.written.saturating_sub(HEAD_LEN);
         let written = match &self.data {
@@ -151,13 +154,16 @@ impl FrameWriter {
             _ => wire.write(fd, &[IoSlice::new(head)])?,
         };
         let head_written = written.min(head.len());
+
         frame.written += written;
         if frame.written >= HEAD_LEN + frame.payload_len {
             self.current = None;
         }
+
         if let Some(data) = &mut self.data {
             data.account(written as u64, fd, now_ns);
         }
+
         Ok(Wrote::Payload((written - head_written) as u64))
     }
 
@@ -191,6 +197,7 @@ impl FrameWriter {
         if std::mem::take(&mut self.wants_request) {
             return frame([0; HEAD_LEN], 0, true);
         }
+
         let payload_len = self.data.as_ref()?.payload_len;
         let len = u32::try_from(payload_len).unwrap_or(DATA_MAX);
         frame(
@@ -228,6 +235,7 @@ impl DataFrames {
         if elapsed_ns < METER_NS {
             return;
         }
+
         let share = u128::from(self.meter.bytes) * u128::from(FRAME_NS) / u128::from(elapsed_ns);
         let bytes = usize::try_from(share).unwrap_or(usize::MAX);
         self.payload_len = bytes.clamp(FRAME_BYTES_MIN, DATA_MAX as usize);
@@ -262,6 +270,7 @@ mod tests {
             .expect("a receive buffer");
         let sender = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
         sender.set_nonblocking(true).expect("a socket");
+
         let _receiver = listener.accept().expect("a connection");
         let mut writer = FrameWriter::of_data(0, sender.as_fd(), 0).expect("memory");
         let write = |writer: &mut FrameWriter, now_ns| match writer.write(
@@ -274,6 +283,7 @@ mod tests {
             Err(error) if error.kind() == ErrorKind::WouldBlock => None,
             Err(error) => panic!("{error}"),
         };
+
         // Before the rate is known, too: a part of the first frame is in the window of the
         // receiver.
         let first = (0..8)

@@ -51,6 +51,7 @@ impl LoadPump {
         } else {
             FrameWriter::of_echoes(stream)
         };
+
         let reader = FrameReader::default();
         Ok(Self {
             fd,
@@ -77,6 +78,7 @@ impl LoadPump {
             Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(true),
             Err(error) => return Err(Ended::Failed(error)),
         };
+
         let now_ns = clock::monotonic_ns();
         let (writer, echo, mut is_over) = (&mut self.writer, &mut self.echo, false);
         let fed = self
@@ -105,6 +107,7 @@ impl LoadPump {
                 )));
             }
         }
+
         if is_over { Err(Ended::Eof) } else { Ok(true) }
     }
 
@@ -140,25 +143,30 @@ impl LoadPump {
         let skips_read = self.is_sender && now_ns < self.next_read_ns;
         let (mut may_read, mut may_write) = (!skips_read, true);
         let (room, before) = (scratch.room(), self.moved_bytes());
+
         for _ in 0..CALLS_PER_PUMP {
             let left = room
                 .saturating_sub(usize::try_from(self.moved_bytes() - before).unwrap_or(usize::MAX));
             if left == 0 {
                 break;
             }
+
             if self.echo.as_mut().is_some_and(|echo| echo.is_due(now_ns)) {
                 self.writer.request_echo();
             }
+
             may_read = may_read && self.read(scratch, left)?;
             may_write = self.write(clock::monotonic_ns())?;
             if !may_read && !may_write {
                 break;
             }
         }
+
         if skips_read && !may_write {
             // An event of before may have been for what has arrived.
             may_read = self.read(scratch, room)?;
         }
+
         if may_read || may_write {
             self.next_read_ns = if may_read {
                 now_ns
@@ -167,6 +175,7 @@ impl LoadPump {
             };
             return Ok(Pumped::Again);
         }
+
         // What made the socket ready is not known: both are tried.
         self.next_read_ns = 0;
         Ok(Pumped::Blocked)

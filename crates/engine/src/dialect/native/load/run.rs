@@ -90,15 +90,18 @@ impl LoadRun {
         test.direction = direction(spec.kind);
         test.streams = spec.streams_max;
         test.end = EndCondition::Unlimited;
+
         // Pauses between reads would delay echoes.
         let io_strategy = Some(IoStrategy::PLAIN).filter(|_| !spec.raw);
         let mut local = LocalOptions::default();
         local.io_strategy = io_strategy;
+
         let header = test_header(endpoint, peer.ip().to_string(), peer.port(), &test, &local);
         reporter.emit(&Event::TestAccepted(Box::new(header)));
         let settings = run_settings(test, local);
         let mut run = TestRun::new(settings).map_err(Operation::Init.failed())?;
         run.limit(quota);
+
         Ok(Self {
             run,
             reporter,
@@ -128,12 +131,14 @@ impl LoadRun {
         } = stream;
         let is_sender = (direction == PathDirection::Down) == self.is_server;
         self.prepare(fd.as_fd(), is_sender);
+
         let id = StreamId(u32::try_from(self.streams.len()).unwrap_or(u32::MAX));
         let role = if is_sender {
             StreamRole::Sender
         } else {
             StreamRole::Receiver
         };
+
         let flow = if direction == PathDirection::Up {
             Flow::Forward
         } else {
@@ -141,9 +146,11 @@ impl LoadRun {
         };
         let mut test = TestSpec::default();
         test.transport = Transport::Tcp;
+
         let described = data_socket::describe(&fd, id, &test, role, flow)
             .map_err(Operation::InitStream.failed())?;
         self.reporter.emit(&Event::StreamOpened(described.clone()));
+
         let fd = if self.spec.raw {
             let failed =
                 |error| Operation::InitStream.failed()(OsError::new("dup", "stream", error));
@@ -157,6 +164,7 @@ impl LoadRun {
                     inputs, number, is_sender, wire, echo,
                 )?))
             });
+
             self.run.join(
                 described,
                 Arc::clone(&fd),
@@ -177,6 +185,7 @@ impl LoadRun {
             notsent_bytes,
         });
         self.share_rate();
+
         if self.start_ns.is_some() {
             self.run.start_stream(id)
         } else {
@@ -189,6 +198,7 @@ impl LoadRun {
         // A frame leaves when it is written.
         let _ = sockopt::TCP_NODELAY.set(fd, true);
         let _ = limit_idle_time(fd, LIVENESS);
+
         if self.spec.dscp != 0 {
             let set = sockopt::set_tos(fd, self.spec.dscp << 2);
             self.note(
@@ -196,6 +206,7 @@ impl LoadRun {
                     .map(|error| format!("DSCP {} is not set: {error}", self.spec.dscp)),
             );
         }
+
         if let Some(name) = self.spec.congestion.clone().filter(|_| is_sender) {
             let set = sockopt::set_congestion(fd, &name);
             self.note(
@@ -212,6 +223,7 @@ impl LoadRun {
         };
         let senders = || self.streams.iter().filter(|stream| stream.is_sender);
         let bytes_per_s = rate_bps / 8 / senders().count().max(1) as u64;
+
         for stream in senders() {
             // The kernel of a stream that has ended has nothing to pace.
             let _ = sockopt::set_max_pacing_rate(stream.fd.as_fd(), bytes_per_s.max(1));
@@ -235,6 +247,7 @@ impl LoadRun {
         self.reporter.emit(&Event::TestStarted {
             at_monotonic_ns: Some(now_ns),
         });
+
         self.run.start_data()
     }
 
@@ -265,20 +278,25 @@ impl LoadRun {
                 continue;
             };
             stream.is_over = true;
+
             let number = stream.number;
             self.note(error.map(|error| format!("stream {number} failed: {error}")));
         }
+
         if now_ns < self.next_sample_ns {
             return None;
         }
+
         // Samples that a busy thread missed are not repeated.
         let missed = (now_ns - self.next_sample_ns) / SAMPLE_NS;
         self.next_sample_ns += (missed + 1) * SAMPLE_NS;
         let sample = self.sample(now_ns);
+
         if self.samples.len() < SAMPLES_MAX {
             self.samples.push(sample);
             self.sample_notsent();
         }
+
         Some(sample)
     }
 
@@ -289,14 +307,17 @@ impl LoadRun {
             at_ns,
             ..LoadSample::default()
         };
+
         for stream in &self.streams {
             let bytes = self.moved_bytes(stream);
             match stream.direction {
                 PathDirection::Down => sample.down_bytes += bytes,
                 PathDirection::Up => sample.up_bytes += bytes,
             }
+
             sample.streams += 1;
         }
+
         sample
     }
 
@@ -306,6 +327,7 @@ impl LoadRun {
         if self.spec.transport == PhaseTransport::Mptcp {
             return;
         }
+
         for stream in self.streams.iter_mut().filter(|stream| stream.is_sender) {
             stream.notsent_bytes.extend(
                 tcp_info(&stream.fd)
@@ -354,6 +376,7 @@ impl LoadRun {
         let now_ns = clock::monotonic_ns();
         self.samples.push(self.sample(now_ns));
         self.samples.truncate(SAMPLES_MAX);
+
         let streams = self
             .streams
             .iter()
@@ -361,12 +384,15 @@ impl LoadRun {
             .collect();
         let elapsed_ns = now_ns.saturating_sub(self.start_ns.unwrap_or(now_ns));
         let cpu_ns = self.cpu.cpu_ns();
+
         self.run.stop_now(&mut self.reporter);
         self.discard_unsent();
         let summary = self.run.finish(now_ns, &mut self.reporter);
+
         self.run.quit();
         self.reporter.emit(&Event::Summary(Box::new(summary)));
         let facts = self.reporter.facts_for_peer();
+
         let Self {
             samples: load,
             notes,
@@ -402,6 +428,7 @@ impl LoadRun {
         if self.spec.transport != PhaseTransport::Mptcp {
             return rows;
         }
+
         let found: Vec<_> = self
             .streams
             .iter()
@@ -413,6 +440,7 @@ impl LoadRun {
                 Err(reason) => self.note(Some(reason)),
             }
         }
+
         rows
     }
 
@@ -426,6 +454,7 @@ impl LoadRun {
         totals.tcp =
             tcp_since_connect(&stream.fd).filter(|_| self.spec.transport != PhaseTransport::Mptcp);
         totals.notsent_bytes = median(&stream.notsent_bytes);
+
         // That of an end which sends nothing has no effect.
         totals.congestion = stream
             .is_sender

@@ -34,6 +34,7 @@ fn rows_of(stream: u16, is_sender: bool, subflows: &[Subflow]) -> Vec<SubflowRow
     // The handshake of one without a round trip is not complete.
     let complete = || subflows.iter().filter(|subflow| subflow.info.rtt_us > 0);
     let all: u64 = complete().filter_map(bytes).sum();
+
     let row = |subflow: &Subflow| {
         let bytes = bytes(subflow)?;
         let mut row = SubflowRow::new(
@@ -45,6 +46,7 @@ fn rows_of(stream: u16, is_sender: bool, subflows: &[Subflow]) -> Vec<SubflowRow
         row.share = bytes as f64 / all.max(1) as f64;
         row.rtt_us = subflow.info.rtt_us;
         row.retransmits = subflow.info.retransmits_total;
+
         Some(row)
     };
     complete().filter_map(row).collect()
@@ -80,6 +82,7 @@ mod tests {
                 .map(|row| (row.local, row.bytes, row.share))
                 .collect::<Vec<_>>()
         };
+
         let [first, second] = ["192.0.2.1:1".to_owned(), "192.0.2.1:2".to_owned()];
         assert_eq!(
             shares(true),

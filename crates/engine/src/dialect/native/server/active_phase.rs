@@ -60,6 +60,7 @@ impl ActivePhase {
             )?),
             false => None,
         };
+
         let counts_drops = spec.direction.is_some() || spec.kind == PhaseKind::Cps;
         let read_drops = read_drops.filter(|_| counts_drops);
         Ok(Self {
@@ -120,6 +121,7 @@ impl ActivePhase {
         else {
             return false;
         };
+
         let answer = StreamAnswer {
             status: 0,
             stream: head.stream,
@@ -130,6 +132,7 @@ impl ActivePhase {
         if stream_io::send(fd.as_fd(), &answer).is_err() {
             return false;
         }
+
         let wire = match self.spec.transport {
             PhaseTransport::Tls => Wire::Tls(Box::new(TlsStream::server(ServerSession::new(tls)))),
             _ => Wire::Plain,
@@ -150,9 +153,11 @@ impl ActivePhase {
         // The control connection may take another path.
         self.peer = socket::peer_addr(&fd).unwrap_or(self.peer);
         let mut run = DatagramRun::new(&self.spec, id, fd, is_sender, self.quota.clone())?;
+
         if self.started.is_some() {
             run.start()?;
         }
+
         self.datagrams = Some(run);
         Ok(())
     }
@@ -164,12 +169,15 @@ impl ActivePhase {
             .as_ref()
             .map(|read| DropMeter::start(read, self.peer.ip()));
         self.started = Some((Instant::now(), CpuMeter::start(clock::monotonic_ns())));
+
         if let Some(load) = &mut self.load {
             load.start()?;
         }
+
         if let Some(datagrams) = &mut self.datagrams {
             datagrams.start()?;
         }
+
         Ok(clock::monotonic_ns())
     }
 
@@ -179,6 +187,7 @@ impl ActivePhase {
         if let Some(datagrams) = &mut self.datagrams {
             datagrams.advance();
         }
+
         if let Some(load) = &mut self.load {
             load.advance();
         }
@@ -211,6 +220,7 @@ impl ActivePhase {
         if let Some(load) = &mut self.load {
             load.stop_senders();
         }
+
         if let Some(datagrams) = &mut self.datagrams {
             datagrams.stop_sender();
         }
@@ -239,9 +249,11 @@ impl ActivePhase {
         if let Some(drops) = self.drops {
             drops.fill(&mut result);
         }
+
         if self.spec.datagram_bytes == 0 {
             result.datagrams_received = probes.probes.saturating_sub(self.probes_before.probes);
         }
+
         (result, facts)
     }
 }

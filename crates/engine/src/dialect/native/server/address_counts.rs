@@ -43,6 +43,7 @@ impl AddressCounts {
         if self.counts.len() >= ADDRESSES_MAX {
             self.counts.retain(|_, (_, since)| now < *since + period);
         }
+
         if self.counts.len() < ADDRESSES_MAX || self.counts.contains_key(&network) {
             let (count, since) = self.counts.entry(network).or_insert((0, now));
             if now >= *since + period {

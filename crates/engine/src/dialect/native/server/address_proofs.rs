@@ -58,6 +58,7 @@ mod tests {
             flow: 7,
             address,
         };
+
         for issued_s in [0, 4, 5, 13] {
             let issued = started + Duration::from_secs(issued_s);
             let proof = proofs.issue(&opener, issued);
@@ -65,6 +66,7 @@ mod tests {
                 |after_s| proofs.is_valid(proof, &opener, issued + Duration::from_secs(after_s));
             assert!(is_valid(0) && is_valid(5), "issued after {issued_s} s");
             assert!(!is_valid(10) && !is_valid(60), "issued after {issued_s} s");
+
             for other in [
                 FlowOpener {
                     session: 4,
@@ -75,6 +77,7 @@ mod tests {
                 assert!(!proofs.is_valid(proof, &other, issued), "{other:?}");
             }
         }
+
         let other_server = AddressProofs::new(started);
         assert!(!other_server.is_valid(proofs.issue(&opener, started), &opener, started));
     }

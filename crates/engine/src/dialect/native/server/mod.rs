@@ -66,6 +66,7 @@ pub fn run(
         .ok_or_else(|| failure("the policy has no native dialect"))?;
     let mut server = Server::new(spec, reporter, interrupts).map_err(failure)?;
     server.listen().map_err(failure)?;
+
     let dialect = open(
         server.spec(),
         policy,
@@ -100,9 +101,11 @@ fn open(
         .map(KnownTokens::from_file)
         .transpose()
         .map_err(failure)?;
+
     let tls = ServerConfig::new(&key);
     // With a handler it is alone.
     let is_first = handler.is_some() || !spec.policy.iperf3;
+
     let context = Context {
         spec: spec.clone(),
         tls,

@@ -86,6 +86,7 @@ impl NativeServer {
         epoll
             .add(pool.fd(), POOL, Interest::READ)
             .map_err(|error| failure(error.text()))?;
+
         Ok(Self {
             context,
             fingerprint,
@@ -118,6 +119,7 @@ impl NativeServer {
                 explanation,
             });
         }
+
         self.handshakes.note(peer.ip(), now);
         let session = Session::new(id, fd, peer, &self.context);
         let watched = session
@@ -139,6 +141,7 @@ impl NativeServer {
             first_bytes,
         } = connection;
         server.pending_limit.leave(id);
+
         // Without a head that can be read there is no token either.
         let head = first_bytes
             .first_chunk::<STREAM_HEAD_LEN>()
@@ -157,10 +160,12 @@ impl NativeServer {
                     // The session has another descriptor of it.
                     return;
                 }
+
                 "a stream that does not fit its phase".to_owned()
             }
             Err(refusal) => refusal.to_string(),
         };
+
         let _ = sockopt::set_reset_on_close(&fd);
         let cause = HandshakeCause::Streams;
         server.out.server_event(&ServerEvent::HandshakeFailed {
@@ -176,6 +181,7 @@ impl NativeServer {
         let knock =
             Knock::decode(&datagram.bytes).filter(|_| head.datagram_type == DatagramType::Knock)?;
         let now = Instant::now();
+
         if let Some(session) =
             self.tokens
                 .owner_elsewhere(&knock.token, head.flow, datagram.from.ip(), now)
@@ -190,6 +196,7 @@ impl NativeServer {
                 return self.challenge(session, &head, proof, datagram, server);
             }
         }
+
         let owner = self
             .tokens
             .take_flow(&knock.token, head.flow, datagram.from.ip(), now)?;
@@ -200,6 +207,7 @@ impl NativeServer {
             tag: flow_tag(session.flow_secret(), head.flow),
         };
         let mut answer = [0; HEAD_LEN];
+
         DatagramHead {
             datagram_type: DatagramType::Open,
             tag: id.tag,
@@ -209,6 +217,7 @@ impl NativeServer {
         // A client whose answer is lost knocks again.
         let _ = udp::send(fd.as_fd(), &answer);
         session.add_flow(fd, id);
+
         Some(())
     }
 
@@ -224,6 +233,7 @@ impl NativeServer {
     ) -> Option<()> {
         let tag = flow_tag(self.sessions.get(&owner)?.flow_secret(), knock.flow);
         let mut answer = [0; HEAD_LEN];
+
         let head = DatagramHead {
             datagram_type: DatagramType::Challenge,
             tag,
@@ -242,6 +252,7 @@ impl NativeServer {
         if let Some(fd) = later.control_fd() {
             let _ = self.epoll.remove(fd);
         }
+
         let owner = self
             .sessions
             .values_mut()
@@ -251,9 +262,11 @@ impl NativeServer {
             None => Err("there is no such session".to_owned()),
         };
         later.on_handed_over(handed_over.clone());
+
         if handed_over.is_err() {
             later.flush();
         }
+
         handed_over
     }
 
@@ -262,6 +275,7 @@ impl NativeServer {
         for id in ids {
             self.advance_session(id, server);
         }
+
         while let Some(id) = server
             .admission
             .next_turn(|id| self.sessions.contains_key(&id))
@@ -271,6 +285,7 @@ impl NativeServer {
             }
             self.advance_session(id, server);
         }
+
         let has_sessions = self.sessions.values().any(Session::is_admitted);
         if !has_sessions {
             server.udp.close(NAME);
@@ -290,6 +305,7 @@ impl NativeServer {
         let Some(session) = sessions.get_mut(&id) else {
             return;
         };
+
         let mut shared = super::phases::Shared {
             context,
             epoll,
@@ -357,6 +373,7 @@ impl ServerDialect for NativeServer {
             let address = server.listeners.address();
             server.out.server_event(&ServerEvent::Listening { address });
         }
+
         let kept = if self.key_is_kept {
             ""
         } else {
@@ -427,6 +444,7 @@ impl ServerDialect for NativeServer {
         let mut events = Vec::new();
         // An interrupted wait is repeated by the owner.
         let _ = self.epoll.wait(&mut events, Some(Duration::ZERO));
+
         for event in events {
             if let Some(session) = self.sessions.get_mut(&(event.token / KINDS))
                 && event.token % KINDS == CONTROL
@@ -434,6 +452,7 @@ impl ServerDialect for NativeServer {
                 session.on_control();
             }
         }
+
         self.take_checked_logins(server);
         self.advance_sessions(server);
         self.begin_login_checks(server);
@@ -453,6 +472,7 @@ impl ServerDialect for NativeServer {
         for session in self.sessions.values_mut() {
             session.stop_server(signal_text);
         }
+
         self.advance_sessions(server);
         Stopped::Ended
     }

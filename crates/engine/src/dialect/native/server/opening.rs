@@ -37,10 +37,12 @@ impl Session {
     ) {
         let now = Instant::now();
         server.pending_limit.leave(self.id());
+
         if let Some((clause, text)) = self.missing_proof(context) {
             self.log_failed_login(clause, text.to_owned(), server);
             return self.machine.handle_local(now, refused(clause, text));
         }
+
         match server
             .admission
             .decide(self.id(), Network::of_client(self.peer.ip()), now)
@@ -67,6 +69,7 @@ impl Session {
     ) {
         server.log_refusal(self.peer, reason);
         self.is_logged = true;
+
         let clause = match reason {
             RefusalReason::Busy | RefusalReason::QueueTooLong => "busy",
             RefusalReason::Duration => "duration",
@@ -89,9 +92,11 @@ impl Session {
             let reason = RefusalReason::QueueTooLong;
             return self.refuse(now, reason, &reason.to_string(), server);
         }
+
         if now < waiting.announce_at {
             return;
         }
+
         waiting.announce_at = now + TURN_SPACING;
         if let Some(turn) = server.admission.turn(id, now) {
             let position = u32::try_from(turn.ahead).unwrap_or(u32::MAX);
@@ -117,6 +122,7 @@ impl Session {
         let address = Network::of_client(self.peer.ip());
         let connections_max = connections_max(&hello, server.admission.quotas().connections_max());
         let requirements = Requirements::of_session(&spec, needs(&hello, connections_max));
+
         let request = QuotaRequest {
             address,
             user: user.clone(),
@@ -132,6 +138,7 @@ impl Session {
             let text = server.admission.quotas().explained(&request, reason);
             return self.refuse(now, reason, &text, server);
         }
+
         self.allotment = Allotment::new(requirements.allotted);
         self.connections_max = connections_max;
         self.quota = server.admission.quotas().quota(self.id());
@@ -145,8 +152,10 @@ impl Session {
                     .machine
                     .handle_local(now, refused("resources", &error.to_string()));
             }
+
             server.start_test(self.id(), self.peer, user, &spec, hello.streams_max);
         }
+
         let welcome = self.welcome(context, server);
         self.hello = Some(hello);
         self.machine
@@ -208,6 +217,7 @@ fn connections_max(hello: &Hello, host_max: u32) -> u32 {
 
 fn needs(hello: &Hello, transactions: u32) -> SessionNeeds {
     use PhaseKind as K;
+
     let has_probes = hello
         .wants
         .iter()

@@ -91,15 +91,18 @@ impl Session {
         if let Err((clause, text)) = self.check_announced(spec) {
             return self.refuse_phase(now, clause, text);
         }
+
         if let Some(responder) = &self.responder {
             responder.give(Task::BeginPhase);
         }
+
         let quota = self.quota.clone();
         let probes = self
             .responder
             .as_ref()
             .map(Responder::counts)
             .unwrap_or_default();
+
         let reporter = self.reporter(shared.context);
         let opened = ActivePhase::open(
             spec.clone(),
@@ -109,6 +112,7 @@ impl Session {
             reporter,
             shared.context.requests.drops.clone(),
         );
+
         let needs_udp = spec.probe_flows > 0 || spec.direction.is_some();
         let udp = match needs_udp {
             true => server
@@ -147,6 +151,7 @@ impl Session {
                 format!("{} {what}, the session has {announced}", spec.streams_max),
             ));
         }
+
         Ok(())
     }
 
@@ -200,6 +205,7 @@ impl Session {
         let (id, now) = (self.id(), Instant::now());
         let tokens = &mut *shared.tokens;
         tokens.revoke(id);
+
         let directions = if spec.kind == PhaseKind::Both { 2 } else { 1 };
         let streams = match spec.kind {
             PhaseKind::Rr => {
@@ -216,6 +222,7 @@ impl Session {
             }
             _ => Vec::new(),
         };
+
         let has_probes = matches!(
             spec.kind,
             PhaseKind::Idle | PhaseKind::Down | PhaseKind::Up | PhaseKind::Both
@@ -226,6 +233,7 @@ impl Session {
         let flow_count = spec.probe_flows.min(FLOWS_MAX)
             + u32::from(spec.direction.is_some() && spec.probe_flows == 0);
         let mut flows = Vec::new();
+
         for _ in 0..flow_count {
             let flow = self.next_flow;
             self.next_flow += 1;
@@ -234,6 +242,7 @@ impl Session {
                 token: hex::encode(&tokens.grant_flow(id, flow, origin, now)),
             });
         }
+
         let streams = streams.iter().map(|token| hex::encode(token)).collect();
         Ready {
             streams,
@@ -247,10 +256,12 @@ impl Session {
         let token = self.id() * KINDS + NOTICE;
         let Some(phase) = &mut self.phase else { return };
         let started = phase.start();
+
         if let Some(fd) = phase.notice_fd() {
             // Without it the deadlines of the phase wake the session.
             let _ = epoll.add(fd, token, Interest::READ);
         }
+
         match started {
             Ok(at_ns) => self.machine.handle_local(now, Input::Started { at_ns }),
             Err(error) => self

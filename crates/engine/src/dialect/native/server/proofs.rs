@@ -53,6 +53,7 @@ impl Session {
                 proof(token, &exporter, Role::Server),
             ))
         });
+
         let is_locked_out = shared.logins.is_locked_out(address, now);
         if let Some((name, own_proof)) = proved.filter(|_| !is_locked_out) {
             self.token_name = Some(name);
@@ -82,6 +83,7 @@ impl Session {
         if shared.context.spec.auth.is_none() {
             return self.machine.handle_local(now, Input::LoginChecked(true));
         }
+
         self.login = Some((user.clone(), now));
         shared.login_queue.enter(
             self.id(),
@@ -101,6 +103,7 @@ impl Session {
             return;
         };
         let now = Instant::now();
+
         match checked {
             Ok(()) => {
                 self.user = Some(user);
@@ -110,6 +113,7 @@ impl Session {
                 if refusal != Refusal::LockedOut {
                     logins.note_failure(self.peer.ip(), now);
                 }
+
                 let at = since + refusal_delay(now.saturating_duration_since(since));
                 self.refusal = Some((at, Input::LoginChecked(false)));
                 self.log_failed_login(refusal.label(), refusal.to_string(), server);

@@ -73,6 +73,7 @@ impl Requests {
                 format!("{RUNNING_MAX} requests are pending; try again later"),
             ));
         }
+
         let started = PendingRequest::start(self.clone(), peer, name, body);
         started.map_err(|error| RequestRefusal::new("resources", error.to_string()))
     }
@@ -89,6 +90,7 @@ impl PendingRequest {
         let (done, outcome) = channel();
         let notice = Arc::new(EventFd::new().map_err(io::Error::other)?);
         let theirs = Arc::clone(&notice);
+
         thread::Builder::new()
             .name("native-request".into())
             .spawn(move || {
@@ -153,6 +155,7 @@ mod tests {
         let pending = begin("a").expect("a thread");
         assert_eq!(pending.take(), None);
         open.send(()).expect("it waits");
+
         let outcome = |pending: &PendingRequest| {
             let woken = wait_fd(
                 pending.notice_fd(),
@@ -167,6 +170,7 @@ mod tests {
             Some(Input::Response("\"127.0.0.1 a 5\"".to_owned()))
         );
         drop(open);
+
         let refused = Input::RequestRefused {
             clause: "closed".to_owned(),
             text: "b".to_owned(),
@@ -179,9 +183,11 @@ mod tests {
         let (open, gate) = channel();
         let requests = Requests::new(Arc::new(Gate(Mutex::new(gate))));
         let begin = || requests.begin([127, 0, 0, 1].into(), "a".to_owned(), "5".to_owned());
+
         for _ in 0..RUNNING_MAX {
             drop(begin().expect("a thread"));
         }
+
         assert_eq!(
             begin().map(drop).map_err(|refusal| refusal.clause),
             Err("busy".to_owned())

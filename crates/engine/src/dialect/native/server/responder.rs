@@ -110,6 +110,7 @@ impl Responder {
         epoll
             .add(wake.as_fd(), WAKE, Interest::READ)
             .map_err(std::io::Error::other)?;
+
         let counts = Arc::new(Mutex::new(ProbeCounts::default()));
         let worker = Worker {
             tasks: inbox,
@@ -128,6 +129,7 @@ impl Responder {
         let thread = thread::Builder::new()
             .name("native-responder".into())
             .spawn(move || worker.run())?;
+
         Ok(Self {
             tasks,
             wake,
@@ -178,6 +180,7 @@ impl Worker {
                     self.on_ready(event.token);
                 }
             }
+
             self.resume_paused();
             self.close_idle();
         }
@@ -225,6 +228,7 @@ impl Worker {
                 Task::Quit => return false,
             }
         }
+
         self.wake.signal();
         true
     }
@@ -291,6 +295,7 @@ impl Worker {
                 if let Some(interest) = connection.changed_interest() {
                     let _ = self.epoll.modify(connection.fd(), token, interest);
                 }
+
                 self.counts
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
@@ -309,6 +314,7 @@ impl Worker {
         else {
             return;
         };
+
         // Registered without an interest it would still wake for a connection that the client has
         // closed.
         if self.epoll.remove(fd).is_ok() {
@@ -345,6 +351,7 @@ impl Worker {
         if now.duration_since(self.idle_checked) < WAIT_MAX {
             return;
         }
+
         self.idle_checked = now;
         self.connections
             .retain(|_, connection| now.duration_since(connection.active()) < IDLE_TIMEOUT);

@@ -112,6 +112,7 @@ impl Connection {
                     _ => Err(error),
                 });
         }
+
         self.tls.receive(self.fd.as_fd())
     }
 }
@@ -121,6 +122,7 @@ impl Session {
         let _ = sockopt::TCP_NODELAY.set(&fd, true);
         let mut tls = TlsStream::server(ServerSession::new(&context.tls));
         tls.send_before(&ACCEPTED);
+
         // A new connection has room for a few bytes; a failure shows at the next read.
         let _ = tls.flush(fd.as_fd());
         let now = Instant::now();
@@ -202,6 +204,7 @@ impl Session {
             .as_ref()
             .map(|waiting| waiting.until.min(waiting.announce_at));
         let refusal = self.refusal.as_ref().map(|(at, _)| *at);
+
         let own = [
             handshake,
             phase,
@@ -236,6 +239,7 @@ impl Session {
             return;
         };
         let now = Instant::now();
+
         match connection.receive() {
             Ok(plaintext) if plaintext.is_empty() => {}
             Ok(plaintext) => self.machine.handle_bytes(now, &plaintext),
@@ -259,28 +263,34 @@ impl Session {
             self.connection = None;
             self.machine.control_lost(now);
         }
+
         self.machine.handle_timeout(now);
         if let Some((_, refusal)) = self.refusal.take_if(|(at, _)| now >= *at) {
             self.machine.handle_local(now, refusal);
         }
+
         self.await_turn(now, server);
         self.advance_phase(now, server);
+
         if self
             .reconnect_deadline()
             .is_some_and(|deadline| now >= deadline)
         {
             self.closed = Some(CloseReason::Lost);
         }
+
         self.take_response(now);
         while let Some(action) = self.machine.poll_action() {
             self.act(action, shared, server);
         }
+
         self.watch(shared.epoll);
     }
 
     fn advance_phase(&mut self, now: Instant, server: &ServerContext<'_>) {
         let Some(phase) = &mut self.phase else { return };
         phase.advance();
+
         if self
             .phase
             .as_ref()
@@ -307,6 +317,7 @@ impl Session {
         let totals = phase.totals();
         self.moved.received_bytes += totals.received_bytes;
         self.moved.sent_bytes += totals.sent_bytes;
+
         let probes = self
             .responder
             .as_ref()
@@ -315,6 +326,7 @@ impl Session {
         if let Some(responder) = &self.responder {
             responder.give(Task::EndPhase);
         }
+
         let (mut result, facts) = phase.finish(probes);
         result.concurrent_max = Some(server.stats.concurrent_max(self.id));
         self.facts = facts.or(self.facts.take());
@@ -358,6 +370,7 @@ impl Session {
             } else {
                 Interest::READ
             };
+
             // Modifying a registered descriptor fails only when memory is short; the next send
             // tries again.
             let _ = epoll.modify(connection.fd.as_fd(), self.id * KINDS + CONTROL, interest);
@@ -387,6 +400,7 @@ impl Session {
         ) {
             return Err("the proof is wrong".to_owned());
         }
+
         self.machine
             .resume(Instant::now(), resume)
             .map_err(|error| error.to_string())?;
@@ -399,6 +413,7 @@ impl Session {
             )
             .map_err(|error| error.text())?;
         self.connection = Some(connection);
+
         Ok(())
     }
 
@@ -444,6 +459,7 @@ impl Session {
             transaction,
             allotted,
         });
+
         true
     }
 
@@ -492,6 +508,7 @@ impl Session {
                 explanation: failure.message.clone(),
             });
         }
+
         if let Some(connection) = self.connection.take() {
             server.close(connection.fd, Vec::new());
         }
@@ -505,6 +522,7 @@ impl Session {
         forward.role = StreamRole::Receiver;
         forward.flow = Flow::Forward;
         forward.receiver = totals(moved.received_bytes);
+
         let mut reverse = StreamSummary::new(StreamId(1), StreamRole::Sender, Flow::Reverse);
         reverse.sender = totals(moved.sent_bytes);
         Summary::new(vec![forward, reverse])

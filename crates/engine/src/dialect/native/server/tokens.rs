@@ -130,10 +130,12 @@ impl Tokens {
         if self.wrong.is_exhausted(from, now) {
             return Err(StreamRefusal::Address);
         }
+
         let taken = self.take(token, Grant::Stream(kind), from, now);
         if taken.is_none() {
             self.wrong.note(from, now);
         }
+
         taken.ok_or(StreamRefusal::Token)
     }
 
@@ -158,6 +160,7 @@ impl Tokens {
         if !entry.origin.allows_others && entry.origin.client != from {
             return None;
         }
+
         entry.uses_left -= 1;
         Some(entry.session)
     }
@@ -261,6 +264,7 @@ mod tests {
         let (mut tokens, now) = (Tokens::new(), Instant::now());
         let bound = tokens.grant_flow(7, 1, CLIENT_ALONE, now);
         let free = tokens.grant_flow(7, 2, ANYBODY, now);
+
         assert_eq!(tokens.owner_elsewhere(&bound, 1, OTHER, now), None);
         assert_eq!(tokens.owner_elsewhere(&free, 2, CLIENT, now), None);
         assert_eq!(tokens.owner_elsewhere(&free, 1, OTHER, now), None);
@@ -280,12 +284,14 @@ mod tests {
         let take = |tokens: &mut Tokens, token, from, now| {
             tokens.take_stream(token, StreamKind::Load, from, now)
         };
+
         for _ in 0..WRONG_MAX {
             assert_eq!(
                 take(&mut tokens, &[1; 16], CLIENT, now),
                 Err(StreamRefusal::Token)
             );
         }
+
         let good = tokens.grant_stream(1, StreamKind::Load, ANYBODY, 3);
         let flow = tokens.grant_flow(1, 1, ANYBODY, now);
         assert_eq!(
@@ -304,6 +310,7 @@ mod tests {
         for _ in 0..2 * WRONG_MAX {
             assert_eq!(tokens.take_flow(&[1; 16], 1, CLIENT, now), None);
         }
+
         let good = tokens.grant_stream(1, StreamKind::Load, CLIENT_ALONE, 1);
         assert_eq!(
             tokens.take_stream(&good, StreamKind::Load, CLIENT, now),

@@ -40,6 +40,7 @@ impl TurnTimes {
         if self.0.len() >= ADDRESSES_MAX {
             self.0.retain(|_, turn| turn.left(now) < UDP_TURN);
         }
+
         if self.0.len() >= ADDRESSES_MAX && !self.0.contains_key(&address) {
             return;
         }
@@ -104,9 +105,11 @@ impl SessionRegistry {
         if !self.allow_split_address {
             return client.awaits_since?.checked_add(UDP_TURN);
         }
+
         // Where all addresses share one turn, a stream from time to time does not extend it.
         let since = client.opens_since?;
         let address = client.network();
+
         let mut waiting = self
             .udp_queue
             .iter()
@@ -119,6 +122,7 @@ impl SessionRegistry {
         } else {
             UDP_TURN
         };
+
         since.checked_add(time)
     }
 
@@ -130,6 +134,7 @@ impl SessionRegistry {
         if let Some(since) = client.opens_since.take() {
             self.turn_times.note(client.network(), since, now);
         }
+
         self.advance_udp_queue(now);
     }
 
@@ -179,6 +184,7 @@ impl SessionRegistry {
 
         let called: Vec<u64> = waiting.into_iter().map(|(id, _)| id).collect();
         self.udp_queue.retain(|id| !called.contains(id));
+
         for id in called {
             if let Some(client) = self.clients.get_mut(&id) {
                 client.input(now, ServerInput::Prepared);

@@ -20,6 +20,7 @@ impl SessionRegistry {
             if !matches!(work, Work::Login(_)) || !self.logins.is_locked_out(peer.ip(), now) {
                 return Some((id, work));
             }
+
             self.handle_outcome(now, id, ServerInput::LoginChecked(Err(Refusal::LockedOut)));
         }
     }
@@ -53,6 +54,7 @@ impl SessionRegistry {
             client.login = Some(refusal.clone());
             client.held_until =
                 since.checked_add(refusal_delay(now.saturating_duration_since(since)));
+
             if !matches!(refusal, Refusal::LockedOut | Refusal::NoToken) {
                 self.logins.note_failure(client.peer.ip(), now);
             }

@@ -29,9 +29,11 @@ impl Session {
         let fail = Operation::Init.failed();
         let local = &context.spec.local;
         test.spec.want_peer_facts &= context.gives_facts(&test);
+
         if context.spec.local.control_keepalive.is_some() {
             keepalive::report(self.control.fd(), &mut self.reporter);
         }
+
         self.reporter
             .add_collectors(&test.spec, &context.peer_requests);
         let (peer_host, peer_port) = (self.peer.ip().to_string(), self.peer.port());
@@ -39,11 +41,13 @@ impl Session {
         header.cookie = self.cookie.to_string();
         header.first_stream_position = admitted.first_position;
         self.reporter.emit(&Event::TestAccepted(Box::new(header)));
+
         match test.spec.transport {
             Transport::Udp => sockets.udp.open(NAME, local, sockets.listeners.address())?,
             Transport::Sctp => sockets.listeners.open_sctp(local)?,
             Transport::Tcp => {}
         }
+
         let settings = RunSettings {
             spec: test.spec.clone(),
             local: local.clone(),
@@ -62,6 +66,7 @@ impl Session {
             .map_err(&fail)?;
         self.run = Some(run);
         self.test = Some(test);
+
         Ok(())
     }
 
@@ -90,20 +95,24 @@ impl Session {
         let (role, flow) = role_of(&test.spec, index, false);
         let snd_timeout = context.spec.local.snd_timeout;
         data_socket::tune(fd.as_fd(), &test.spec, snd_timeout, &mut self.reporter)?;
+
         if snd_timeout.is_none() && test.spec.transport == Transport::Tcp {
             // Multipath TCP knows no such limit.
             let limits = liveness::limits_of(&test.spec, context.spec.policy.liveness);
             let _ = data_socket::limit_idle_time(fd.as_fd(), limits.otherwise);
         }
+
         if data_socket::set_congestion(fd.as_fd(), &test.spec).is_err() {
             // The client's choice may be unknown here; its own direction still uses it.
             self.reporter.emit(&Event::Warning(
                 "TCP congestion control algorithm not supported".into(),
             ));
         }
+
         let stream = data_socket::describe(&fd, StreamId(index), &test.spec, role, flow)
             .map_err(Operation::InitStream.failed())?;
         self.reporter.emit(&Event::StreamOpened(stream.clone()));
+
         if test.spec.transport == Transport::Udp {
             let reply = udp_reply(test);
             let client = self.peer.ip();
@@ -116,6 +125,7 @@ impl Session {
                 sockets.token(FLOWS),
             );
         }
+
         run.add(stream, fd, test.params.peer_is_linerate());
         self.inputs.push(ServerInput::StreamOpened);
         Ok(())

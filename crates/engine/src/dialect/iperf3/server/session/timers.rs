@@ -23,6 +23,7 @@ impl Session {
         self.guard_rate();
         self.check_liveness(is_place_wanted);
         self.repeat_replies();
+
         if let Some(error) = self.reporter.take_failure() {
             self.inputs.push(ServerInput::Failed {
                 code: ErrorCode::LogFile,
@@ -30,6 +31,7 @@ impl Session {
                 cause: Some(error.to_string()),
             });
         }
+
         self.due = self.next_deadline();
     }
 
@@ -41,6 +43,7 @@ impl Session {
         let nearest =
             nearest.map(|t| Instant::now() + Duration::from_nanos(t.saturating_sub(now_ns)));
         let life = self.liveness.map(|_| Instant::now() + LIVENESS_PERIOD);
+
         [nearest, life, self.flows.next_deadline()]
             .into_iter()
             .flatten()
@@ -77,6 +80,7 @@ impl Session {
         self.idle_for = Some(limit);
         self.liveness = None;
         self.fail(&EngineError::Idle);
+
         true
     }
 
@@ -86,6 +90,7 @@ impl Session {
         if self.flows.next_deadline().is_none_or(|t| now < t) {
             return;
         }
+
         let silent: Option<Vec<StreamId>> = run
             .has_started()
             .then(|| run.untouched().map(|s| s.id).collect());

@@ -128,19 +128,23 @@ impl Connections {
                     .push(&mut self.samples, connection.since_ns, None);
             }
         }
+
         if self.next_ns > now_ns {
             return;
         }
+
         self.next_ns =
             now_ns.max(self.next_ns + budget.period_ns(self.plan.period_ns, CONNECTIONS, 1));
         if self.open.len() >= OPEN_MAX {
             return;
         }
+
         let Some(secret) = self.plan.tokens.pop() else {
             return;
         };
         let token = first_token + self.started;
         self.started += 1;
+
         let since_ns = clock::monotonic_ns();
         if let Ok(fd) = open(&self.plan.target)
             && epoll.add(fd.as_fd(), token, Interest::WRITE).is_ok()
@@ -166,11 +170,13 @@ impl Connections {
             connection.since_ns,
             matches!(connection.step, Step::Connecting),
         );
+
         match connection.advance(&self.plan.tls, &mut self.samples, &mut self.refused) {
             Some(connection) => {
                 if was_connecting {
                     let _ = epoll.modify(connection.fd.as_fd(), token, Interest::READ);
                 }
+
                 let progress = if connection.since_ns == since_ns {
                     Progress::Nothing
                 } else {
@@ -212,6 +218,7 @@ impl Connection {
         } = self;
         let kind = step.kind();
         let mut now_ns = clock::monotonic_ns();
+
         let next = match step {
             Step::Connecting => start_tls(fd.as_fd(), token, tls)
                 .map(|stream| Next::Then(Step::Handshaking(stream))),
@@ -219,6 +226,7 @@ impl Connection {
                 if stream.is_handshaking() {
                     return Ok(Next::Same(Step::Handshaking(stream)));
                 }
+
                 now_ns = clock::monotonic_ns();
                 stream.send(fd.as_fd(), &ECHO)?;
                 Ok(Next::Then(Step::Echoing(stream)))
@@ -297,6 +305,7 @@ fn start_tls(
     socket::take_error(fd).map_err(io::Error::other)?;
     let mut stream = TlsStream::client(ClientSession::new(tls));
     let sent_ns = clock::monotonic_ns();
+
     let head = StreamHead {
         kind: StreamKind::Probe,
         flags: 0,
@@ -306,6 +315,7 @@ fn start_tls(
     };
     stream.send_before(&head.encode());
     stream.skip_before(ANSWER_LEN);
+
     match stream.flush(fd) {
         Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
         _ => Ok(Box::new(stream)),
@@ -319,9 +329,11 @@ fn open(target: &ProbeTarget) -> io::Result<OwnedFd> {
     bind(fd.as_fd(), &target.bind, &target.remote).map_err(io::Error::other)?;
     let _ = sockopt::set_reset_on_close(&fd);
     let _ = sockopt::TCP_NODELAY.set(&fd, true);
+
     if target.dscp != 0 {
         let _ = sockopt::set_tos(&fd, target.dscp << 2);
     }
+
     socket::connect(&fd, &target.remote).map_err(io::Error::other)?;
     Ok(fd)
 }

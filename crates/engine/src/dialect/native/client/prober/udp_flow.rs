@@ -77,12 +77,14 @@ impl UdpFlow {
         {
             self.opening = spare.open(now_ns);
         }
+
         let Some(opening) = self.opening.take_if(|opening| opening.advance(now_ns)) else {
             return false;
         };
         let (fd, granted) = opening.into_flow();
         prepare(&fd);
         (self.fd, self.flow, self.tag) = (fd, granted.flow, granted.tag);
+
         true
     }
 
@@ -99,6 +101,7 @@ impl UdpFlow {
         // Probes that a busy thread missed are not made up for.
         self.next_ns += ((now_ns - self.next_ns) / period_ns + 1) * period_ns;
         let sent_ns = clock::monotonic_ns();
+
         let head = DatagramHead {
             datagram_type: DatagramType::Probe,
             flags: 0,
@@ -109,6 +112,7 @@ impl UdpFlow {
         };
         self.sent += 1;
         self.unanswered = self.unanswered.saturating_add(1);
+
         let mut datagram = [0; PROBE_LEN_MIN];
         head.encode_into(&mut datagram);
         let _ = udp::send_with_tos(&self.fd, &datagram, self.tos);
@@ -124,6 +128,7 @@ impl UdpFlow {
     pub(super) fn receive(&mut self, index: usize, results: &mut ProbeResults) {
         let mut buffer = [0; 2 * PROBE_LEN_MIN];
         self.offset.refresh();
+
         for _ in 0..DATAGRAMS_PER_CALL {
             match udp::recv_message(&self.fd, &mut buffer) {
                 Ok(message) => {
@@ -155,21 +160,25 @@ impl UdpFlow {
         if sample.sent_ns != head.stamp || received_ns < sample.sent_ns {
             return None;
         }
+
         // A reply that the network doubled is ignored.
         if sample.received_ns.is_none() {
             sample.peer_received_ns = Some(body.received_ns);
             sample.peer_sent_ns = Some(body.sent_ns);
             sample.received_ns = Some(received_ns);
             (self.replied_ns, self.unanswered) = (received_ns, 0);
+
             if index == 0 {
                 results.newest_rtt_ns = sample.rtt_ns();
             }
+
             note(&mut results.tos_up, (self.tos, body.tos));
             note(
                 &mut results.tos_down,
                 (body.tos, message.tos.unwrap_or(TOS_UNKNOWN)),
             );
         }
+
         Some(())
     }
 }

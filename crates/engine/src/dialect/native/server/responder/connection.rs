@@ -118,6 +118,7 @@ impl ProbeConnection {
     pub(super) fn advance(&mut self, buffer: &mut [u8], meter: &Meter) -> io::Result<Turn> {
         self.active = Instant::now();
         let fd = self.fd.as_fd();
+
         match &mut self.exchange {
             Exchange::Transactions(transactions) => transactions.advance(fd, buffer, meter),
             Exchange::Echo(stream) => echo(stream, fd, meter),
@@ -142,6 +143,7 @@ fn echo(stream: &mut TlsStream, fd: BorrowedFd<'_>, meter: &Meter) -> io::Result
     if !received.is_empty() {
         stream.send(fd, &received)?;
     }
+
     let after = stream.moved();
     meter.charge(
         Traffic::Probes,

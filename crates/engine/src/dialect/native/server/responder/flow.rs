@@ -60,6 +60,7 @@ impl ProbeFlow {
         let buffer = vec![0; SIZE_PROBE_BYTES_MAX + 1];
         let received = ReceivedSequence::default();
         let (offset, size_probes_left) = (RealtimeOffset::read(), SIZE_PROBES_MAX);
+
         Self {
             fd,
             flow,
@@ -83,6 +84,7 @@ impl ProbeFlow {
         let mut read = FlowRead::default();
         let mut buffer = std::mem::take(&mut self.buffer);
         self.offset.refresh();
+
         for count in 0..DATAGRAMS_PER_CALL {
             match meter.room(Traffic::Probes) {
                 Ok(Room::Bytes(_)) => {}
@@ -92,6 +94,7 @@ impl ProbeFlow {
                 }
                 Err(_) => read.has_ended = true,
             }
+
             if read.has_ended {
                 break;
             }
@@ -113,6 +116,7 @@ impl ProbeFlow {
                 Err(_) => self.take_errors(),
             }
         }
+
         self.buffer = buffer;
         read
     }
@@ -174,6 +178,7 @@ impl ProbeFlow {
             ..*head
         }
         .encode_into(&mut reply);
+
         let body = ReplyBody {
             received_ns,
             sent_ns: clock::monotonic_ns().max(received_ns),
@@ -183,6 +188,7 @@ impl ProbeFlow {
         };
         body.encode_into(&mut reply);
         let tos = message.tos.unwrap_or(0);
+
         // A reply that cannot be sent is a lost one.
         let _ = self.transmit(&reply, Some(tos));
     }
@@ -209,11 +215,14 @@ impl ProbeFlow {
         if self.size_probes_left == 0 {
             return;
         }
+
         self.size_probes_left -= 1;
         let mut datagram = vec![0; len];
         DatagramHead { flags: 0, ..*head }.encode_into(&mut datagram);
+
         let sent = self.transmit(&datagram, Some(wanted.tos));
         self.size_probe = sent.is_ok().then_some((*head, wanted.tos));
+
         if sent.is_err_and(|error| error.raw_os_error() == Some(errno::EMSGSIZE)) {
             let bytes = sockopt::path_mtu(&self.fd).unwrap_or(0);
             self.answer_size(
@@ -231,6 +240,7 @@ impl ProbeFlow {
         let mut body = [0; HEAD_LEN + 8];
         answer.encode_into(&mut body);
         let body = body.get(HEAD_LEN..).unwrap_or_default();
+
         self.send(
             &DatagramHead {
                 datagram_type: DatagramType::SizeAnswer,

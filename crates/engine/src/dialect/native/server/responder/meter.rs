@@ -47,6 +47,7 @@ impl Meter {
         if self.quota.is_empty() {
             return Ok(Room::Bytes(usize::MAX));
         }
+
         match self.quota.grant(clock::monotonic_ns(), traffic) {
             Grant::Bytes(bytes) => Ok(Room::Bytes(bytes)),
             Grant::NotBefore(at_ns) => Ok(Room::NotBefore(at_ns)),
@@ -60,6 +61,7 @@ impl Meter {
         self.received_bytes
             .fetch_add(received_bytes, Ordering::Relaxed);
         self.sent_bytes.fetch_add(sent_bytes, Ordering::Relaxed);
+
         if !self.quota.is_empty() {
             self.quota
                 .charge(clock::monotonic_ns(), traffic, received_bytes + sent_bytes);

@@ -88,6 +88,7 @@ impl Transactions {
         let requests = self.pending_bytes / self.request_bytes;
         self.pending_bytes %= self.request_bytes;
         self.unsent_bytes += requests * self.response_bytes;
+
         // Responses that a limit delays are answered requests, too.
         self.flush(fd, meter)?;
         Ok(Turn::Answered(requests))
@@ -128,6 +129,7 @@ impl Transactions {
                 Err(error) => return Err(error),
             }
         }
+
         Ok(None)
     }
 }
