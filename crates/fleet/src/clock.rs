@@ -81,6 +81,7 @@ impl Estimator {
         if self.samples.len() == EXCHANGES_MAX {
             self.samples.pop_front();
         }
+
         self.samples.push_back(sample);
         self.measure_drift(sample.at_ns);
         true
@@ -96,6 +97,7 @@ impl Estimator {
             error: DRIFT_ASSUMED_PPM as f64 / 1e6,
         });
         let offset_ns = best.offset_ns.saturating_add((drift.ratio * age) as i64);
+
         Some(Estimate {
             offset_ns,
             uncertainty_ns: (best.rtt_ns / 2).saturating_add((drift.error * age) as u64),
@@ -142,6 +144,7 @@ impl Estimator {
             }
             return;
         }
+
         let apart = apart_ns as f64;
         let ratio = best.offset_ns.saturating_sub(anchor.offset_ns) as f64 / apart;
         let error = (best.rtt_ns / 2 + anchor.rtt_ns / 2) as f64 / apart;
@@ -174,6 +177,7 @@ fn sample_of(exchange: Exchange) -> Option<Sample> {
     let there = i128::from(a2_ns) - i128::from(c1_ns);
     let back = i128::from(a3_ns) - i128::from(c4_ns);
     let offset_ns = i64::try_from((there + back) / 2).ok()?;
+
     (rtt_ns <= RTT_MAX_NS).then_some(Sample {
         at_ns: c4_ns,
         rtt_ns,

@@ -19,9 +19,11 @@ fn the_exchange_with_the_least_round_trip_decides() {
     let mut clock = Estimator::default();
     assert_eq!(clock.estimate(0), None);
     assert!(clock.needs_refresh(0, 10 * MS_NS));
+
     for (there_ns, back_ns) in [(900_000, 100_000), (50_000, 50_000), (100_000, 700_000)] {
         assert!(clock.add(exchange(SECOND_NS, there_ns, back_ns, 7_000_000)));
     }
+
     let estimate = clock
         .estimate(SECOND_NS + 101_000)
         .expect("exchanges are there");
@@ -52,6 +54,7 @@ fn two_estimates_thirty_seconds_apart_give_the_drift() {
     // 20 ppm: 1 ms in 50 s.
     clock.add(exchange(0, 50_000, 50_000, 1_000_000));
     clock.add(exchange(50 * SECOND_NS, 40_000, 40_000, 2_000_000));
+
     let later_ns = 60 * SECOND_NS;
     let estimate = clock.estimate(later_ns).expect("an exchange is there");
     assert!(
@@ -68,6 +71,7 @@ fn two_estimates_thirty_seconds_apart_give_the_drift() {
 fn impossible_readings_are_refused() {
     let right = exchange(SECOND_NS, 50_000, 50_000, 5);
     let mut clock = Estimator::default();
+
     for wrong in [
         Exchange { c4_ns: 0, ..right },
         Exchange {
@@ -90,6 +94,7 @@ fn impossible_readings_are_refused() {
     ] {
         assert!(!clock.add(wrong), "{wrong:?}");
     }
+
     assert_eq!(clock.estimate(SECOND_NS), None);
 }
 

@@ -17,6 +17,7 @@ impl Agent {
         if self.is_closed() {
             return;
         }
+
         match decode::<CoordinatorMessage>(line) {
             Ok(envelope) => self.handle_message(now_ns, envelope),
             Err(refusal) => self.handle_fault(refusal),
@@ -51,10 +52,12 @@ impl Agent {
         if matches!(message, CoordinatorMessage::Solicit(_)) {
             return self.actions.push_back(Action::Describe);
         }
+
         if epoch < self.epoch {
             let text = format!("epoch {epoch}, but {} is in charge", self.epoch);
             return self.fail(Refusal::new(FailCode::Epoch, Some(seq), text));
         }
+
         let Some(run) = run.filter(|run| self.run.is_none_or(|own| own == *run)) else {
             return self.fail(Refusal::new(
                 FailCode::Run,
@@ -96,6 +99,7 @@ impl Agent {
                 self.epoch = epoch;
                 self.commands.begin(run, epoch, seq);
                 self.renew(now_ns);
+
                 if let Err((code, text)) = self.execute(now_ns, run, seq, command) {
                     self.refuse(seq, code, text);
                 }
@@ -129,6 +133,7 @@ impl Agent {
                 ));
             }
         }
+
         Ok(())
     }
 

@@ -13,6 +13,7 @@ impl Agent {
         if self.is_closed() {
             return;
         }
+
         match input {
             Input::Hello(hello) => drop(self.send(AgentMessage::Hello(hello))),
             Input::Clock {
@@ -111,6 +112,7 @@ impl Agent {
         if !is_wanted || !matches!(self.state, State::Running(_)) {
             return;
         }
+
         loop {
             let message = AgentMessage::Sample(sample.clone());
             let line = encode(&Envelope {
@@ -123,6 +125,7 @@ impl Agent {
                 self.send(AgentMessage::Sample(sample));
                 return;
             }
+
             if sample.tasks.pop().is_none() {
                 return;
             }

@@ -331,6 +331,7 @@ impl Agent {
         if service == Service::Stream {
             agent.actions.push_back(Action::Send(PREAMBLE.to_owned()));
         }
+
         agent.send(AgentMessage::Hello(Box::new(hello)));
         agent
     }
@@ -368,10 +369,12 @@ impl Agent {
             message,
         })
         .ok()?;
+
         self.seq = seq;
         if !self.is_lost {
             self.actions.push_back(Action::Send(line.clone()));
         }
+
         Some(line)
     }
 

@@ -33,6 +33,7 @@ impl Commands {
         if self.of != Some((run, epoch)) {
             return Standing::New;
         }
+
         match self.recent.iter().find(|(known, _)| *known == seq) {
             Some((_, Some(answer))) => Standing::Answered(answer.clone()),
             Some((_, None)) => Standing::Pending,
@@ -49,10 +50,12 @@ impl Commands {
                 ..Self::default()
             };
         }
+
         self.highest = seq;
         if self.recent.len() == RECENT_MAX {
             self.recent.pop_front();
         }
+
         self.recent.push_back((seq, None));
     }
 

@@ -26,10 +26,12 @@ impl Agent {
         };
         task.is_over = true;
         finish.end.planned_ns = finish.end.planned_ns.or(task.planned_ns);
+
         let number = round.number;
         if !round.is_over() {
             return self.send_result(number, finish, None);
         }
+
         round.held = Some(Held {
             finish,
             until_ns: now_ns.saturating_add(HOST_WINDOW_TIMEOUT_NS),
@@ -49,6 +51,7 @@ impl Agent {
             return;
         };
         let number = round.number;
+
         self.state = State::Planned;
         self.send_result(number, held.finish, window);
     }
@@ -89,6 +92,7 @@ impl Agent {
             return;
         };
         let number = round.number;
+
         let open: Vec<(TaskId, Option<u64>)> = round
             .tasks
             .iter_mut()
@@ -122,6 +126,7 @@ impl Agent {
             record,
         } = finish;
         end.reason = end.reason.map(crate::message::shortened);
+
         let pieces = parts(&record).unwrap_or_else(|| {
             end.reason
                 .get_or_insert_with(|| format!("the record is left out: {} bytes", record.len()));
@@ -130,6 +135,7 @@ impl Agent {
         let count = u32::try_from(pieces.len()).unwrap_or(u32::MAX);
         let mut end = Some(end);
         let mut window = window.filter(|window| window.as_str().len() <= HOST_WINDOW_MAX_BYTES);
+
         for (part, record) in (0..).zip(pieces) {
             let (end, host_window) = (end.take(), window.take());
             let result = TaskResult {
@@ -146,6 +152,7 @@ impl Agent {
                 ..result.clone()
             });
             let is_sent = self.send(AgentMessage::Result(Box::new(result))).is_some();
+
             // Counters beyond the bounds of a message are left out.
             if let Some(plain) = plain.filter(|_| !is_sent) {
                 self.send(AgentMessage::Result(Box::new(plain)));

@@ -10,15 +10,18 @@ const PIECES_PER_PART: usize = 48;
 pub(super) fn parts(record: &str) -> Option<Vec<Vec<String>>> {
     let max = PIECES_PER_PART * PARTS_MAX as usize;
     let mut pieces: Vec<String> = Vec::new();
+
     let mut rest = record;
     while !rest.is_empty() {
         if pieces.len() == max {
             return None;
         }
+
         let (piece, behind) = rest.split_at(piece_len(rest));
         pieces.push(piece.to_owned());
         rest = behind;
     }
+
     let parts: Vec<Vec<String>> = pieces
         .chunks(PIECES_PER_PART)
         .map(<[String]>::to_vec)
@@ -39,6 +42,7 @@ fn piece_len(text: &str) -> usize {
             return at;
         }
     }
+
     text.len()
 }
 
@@ -66,6 +70,7 @@ mod tests {
         ] {
             let parts = parts(record).expect("short enough");
             assert_eq!(parts.concat().concat(), *record);
+
             for piece in parts.iter().flatten() {
                 let written = serde_json::to_string(piece).expect("JSON");
                 assert!(written.len() <= STRING_MAX_BYTES + 2);

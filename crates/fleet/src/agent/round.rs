@@ -79,6 +79,7 @@ impl Agent {
             is_after: false,
         });
         self.actions.push_back(Action::Admit(admit));
+
         let workers = tasks.iter().map(|task| Action::StartWorker {
             round: number,
             task: Box::new(task.clone()),
@@ -99,6 +100,7 @@ impl Agent {
             tasks,
             held: None,
         });
+
         Ok(())
     }
 
@@ -112,10 +114,12 @@ impl Agent {
         if arm.tasks.is_empty() {
             return Err((FailCode::Task, "no tasks".to_owned()));
         }
+
         let mut ids = HashSet::new();
         let Some(plan) = &self.plan else {
             return Err((FailCode::State, "no plan".to_owned()));
         };
+
         for task in &arm.tasks {
             if !ids.insert(task.task) {
                 return Err((FailCode::Task, format!("task {}: twice", task.task)));
@@ -123,6 +127,7 @@ impl Agent {
             task.validate_within(plan, &self.partners, self.policy)
                 .map_err(|fault| (FailCode::Task, fault.to_string()))?;
         }
+
         match arm
             .admit
             .iter()
@@ -146,6 +151,7 @@ impl Agent {
                 format!("round {}, but {} is armed", go.round, round.number),
             ));
         }
+
         let late = |text: String| Err((FailCode::Late, text));
         let Some(at_ns) = round.local_ns(go.t0_ns) else {
             return late("the start is no time".to_owned());
@@ -161,6 +167,7 @@ impl Agent {
                 "the start is {ahead_ns} ns ahead, at most {START_AHEAD_MAX_NS} are allowed"
             ));
         }
+
         for task in &mut round.tasks {
             let id = task.spec.task;
             let at_ns = at_ns.saturating_add(task.spec.delay_ns());
@@ -169,6 +176,7 @@ impl Agent {
             task.deadline_ns = at_ns
                 .saturating_add(task.spec.duration_ns())
                 .saturating_add(OVERTIME_NS);
+
             if task.is_over {
                 self.actions.push_back(Action::StopTask {
                     task: id,
@@ -178,6 +186,7 @@ impl Agent {
                 self.actions.push_back(Action::BeginAt { task: id, at_ns });
             }
         }
+
         self.state = match std::mem::replace(&mut self.state, State::Planned) {
             State::Armed(round) if !round.is_over() => State::Running(round),
             _ => State::Planned,

@@ -11,6 +11,7 @@ impl Agent {
         if self.is_closed() || self.is_lost || self.service == Service::Bus {
             return;
         }
+
         self.is_lost = true;
         match &self.pending {
             Some(Pending::Stop(Stop { round: None, .. })) => {}
@@ -34,6 +35,7 @@ impl Agent {
             until_ns: now_ns.saturating_add(STOP_TIMEOUT_NS),
         };
         self.pending = Some(Pending::Stop(stop));
+
         match round {
             Some(round) => {
                 self.state = State::Planned;
@@ -66,10 +68,12 @@ impl Agent {
         done.ended.truncate(ELEMENTS_MAX);
         done.closed.truncate(ELEMENTS_MAX);
         done.remaining.truncate(ELEMENTS_MAX);
+
         match seq {
             Some(seq) => self.answer(seq, AgentMessage::Done(done)),
             None => drop(self.send(AgentMessage::Done(done))),
         }
+
         match (round, self.service) {
             (Some(_), _) => {}
             (None, Service::Stream) => self.leave(LeaveReason::RunEnded(reason)),

@@ -14,20 +14,25 @@ impl Agent {
         if self.is_closed() {
             return;
         }
+
         let is_due =
             |deadline_ns: Option<u64>| deadline_ns.is_some_and(|deadline_ns| now_ns >= deadline_ns);
         if is_due(self.stop_until_ns()) {
             self.complete_stop(Self::unconfirmed());
         }
+
         if is_due(self.plan_until_ns) {
             return self.leave(LeaveReason::NoPlan);
         }
+
         if self.lease.is_some_and(|lease| lease.is_expired(now_ns)) {
             self.stop(now_ns, None, None, StopReason::Lease);
         }
+
         if is_due(self.held_until_ns()) {
             self.release(None);
         }
+
         self.end_late_tasks(now_ns);
         if now_ns >= self.next_beat_ns && !self.is_closed() {
             self.next_beat_ns = now_ns.saturating_add(self.beat_period_ns());
@@ -43,6 +48,7 @@ impl Agent {
         if self.is_closed() {
             return None;
         }
+
         let lease = self.lease.map(|lease| lease.expires_at_ns());
         let deadlines = [
             self.stop_until_ns(),

@@ -21,11 +21,13 @@ impl Coordinator {
                 host.exchanges_left = exchanges.max(1);
             }
         }
+
         let waiting = planned.len().saturating_sub(AWAITED_MAX) as u64;
         let waiting_ns = waiting
             .saturating_mul(u64::from(exchanges))
             .saturating_mul(EXCHANGE_NS);
         let longest_ns = (CLOCKED_TIMEOUT_NS * WAITS_MAX).saturating_add(waiting_ns);
+
         self.clocks_due = planned.iter().copied().collect();
         self.open(Step::Clock, planned, now_ns.saturating_add(longest_ns));
         self.send_due_clocks(now_ns);
@@ -61,6 +63,7 @@ impl Coordinator {
         if host.clock_sent_ns != Some(clocked.c1_ns) {
             return;
         }
+
         host.clock_sent_ns = None;
         let Clocked {
             c1_ns,
@@ -74,6 +77,7 @@ impl Coordinator {
             c4_ns: now_ns,
         });
         host.exchanges_left = host.exchanges_left.saturating_sub(1);
+
         let is_through = host.exchanges_left == 0;
         match self.awaits(Step::Clock, index) {
             true if is_through => {
@@ -125,6 +129,7 @@ impl Coordinator {
             host.clock_sent_ns = Some(now_ns);
             host.clock_last_ns = Some(now_ns);
         }
+
         self.send(
             vec![index],
             CoordinatorMessage::Clock(Clock { c1_ns: now_ns }),

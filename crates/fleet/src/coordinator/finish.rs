@@ -14,12 +14,14 @@ impl Coordinator {
         {
             return;
         }
+
         if let Some(round) = &self.round {
             let open = round.tasks.iter().filter(|task| !task.is_settled);
             let open: Vec<TaskId> = open.map(|task| task.plan.task).collect();
             open.into_iter()
                 .for_each(|task| self.settle(task, NotRun::Cancelled));
         }
+
         self.round = None;
         self.next_round = None;
         let connected = self.hosts_where(super::Host::is_connected);

@@ -12,6 +12,7 @@ impl Coordinator {
         if self.ignores(host) {
             return;
         }
+
         match decode::<AgentMessage>(line) {
             Ok(envelope) => {
                 if let Some(host) = self.host_mut(host) {
@@ -21,6 +22,7 @@ impl Coordinator {
             }
             Err(refusal) => self.handle_fault(host, refusal),
         }
+
         self.advance(now_ns);
     }
 
@@ -59,6 +61,7 @@ impl Coordinator {
         if host.faults > FAULTS_MAX {
             return self.drop_host(index, DropReason::Faults);
         }
+
         let Refusal { code, seq, text } = refusal;
         self.send(
             vec![index],
@@ -74,6 +77,7 @@ impl Coordinator {
             message,
         } = envelope;
         let is_greeted = self.hosts.get(host).is_some_and(super::Host::is_connected);
+
         // A FAIL names the run that keeps the host busy. An earlier coordinator of the run had
         // other tasks.
         let is_foreign =
@@ -106,10 +110,12 @@ impl Coordinator {
             );
             return self.drop_host(index, DropReason::Version);
         }
+
         let Some(host) = self.host_mut(index) else {
             return;
         };
         host.hello = Some(hello);
+
         // On a bus several are solicited.
         if host.presence == Presence::Awaited {
             host.presence = Presence::Greeted;
@@ -173,11 +179,13 @@ impl Coordinator {
         let code = fail.code;
         let seq = fail.seq;
         self.actions.push_back(Action::Failed { host: index, fail });
+
         let command_seq = self.hosts.get(index).and_then(|host| host.command_seq);
         let is_step = self.has_open_plan(index) || self.awaits(Step::Preflight, index);
         if is_step && seq.is_some() && seq == command_seq {
             return self.drop_host(index, DropReason::Refused(code));
         }
+
         self.handle_round_fail(index, seq, code);
     }
 }

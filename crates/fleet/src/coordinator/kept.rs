@@ -28,6 +28,7 @@ pub struct KeptResult {
 pub fn kept_results(lines: impl IntoIterator<Item = (usize, Vec<u8>)>) -> Vec<KeptResult> {
     let mut parts: BTreeMap<(usize, u64, u32), Parts> = BTreeMap::new();
     let mut results = Vec::new();
+
     for (host, line) in lines {
         let Ok(Envelope {
             epoch,
@@ -39,6 +40,7 @@ pub fn kept_results(lines: impl IntoIterator<Item = (usize, Vec<u8>)>) -> Vec<Ke
         };
         let (round, task) = ((epoch, result.round), result.task);
         let of_round = parts.entry((host, epoch, result.round)).or_default();
+
         if let Ok(Some(Whole {
             end,
             host_window,
@@ -55,6 +57,7 @@ pub fn kept_results(lines: impl IntoIterator<Item = (usize, Vec<u8>)>) -> Vec<Ke
             });
         }
     }
+
     results
 }
 
@@ -72,6 +75,7 @@ mod tests {
         let body = format!(
             r#"{{"round":{round},"task":"{task}",{end}"part":{part},"parts":{parts},"record":["{part}"]}}"#
         );
+
         format!(r#"{{"v":1,"epoch":{epoch},"seq":1,"type":"result","body":{body}}}"#).into_bytes()
     }
 

@@ -268,6 +268,7 @@ impl Coordinator {
     pub fn new(now_ns: u64, settings: Settings, hosts: Vec<HostId>) -> Self {
         let count = hosts.len();
         let deadline_ns = now_ns.saturating_add(settings.hello_timeout_ns);
+
         let mut coordinator = Self {
             settings,
             hosts: hosts.into_iter().map(|id| Host::new(now_ns, id)).collect(),
@@ -306,6 +307,7 @@ impl Coordinator {
         if self.is_over || !is_ready {
             return Err(Busy);
         }
+
         match input {
             Input::Plan { host, plan } => self.send_plan(host, plan),
             Input::PlansSent => self.await_plans(now_ns),
@@ -314,6 +316,7 @@ impl Coordinator {
             Input::Round(plan) => self.prepare_round(now_ns, *plan),
             Input::Cancel => self.cancel(now_ns),
         }
+
         self.advance(now_ns);
         Ok(())
     }
@@ -361,6 +364,7 @@ impl Coordinator {
             message,
         };
         let line = encode(&envelope).ok().filter(|_| !hosts.is_empty())?;
+
         self.seq = seq;
         self.actions.push_back(Action::Send { hosts, line });
         Some(seq)

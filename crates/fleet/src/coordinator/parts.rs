@@ -57,18 +57,22 @@ impl Parts {
         if pending.pieces.contains_key(&part) {
             return Ok(None);
         }
+
         let piece = record.concat();
         self.bytes = self.bytes.saturating_add(piece.len());
         if self.bytes > PENDING_MAX_BYTES {
             return Err(InvalidParts);
         }
+
         if let Some(end) = end {
             pending.end = Some((end, host_window));
         }
+
         pending.pieces.insert(part, piece);
         if pending.pieces.len() < parts as usize {
             return Ok(None);
         }
+
         Ok(self.take(task))
     }
 
@@ -81,6 +85,7 @@ impl Parts {
         let Pending { end, pieces, .. } = self.pending.remove(&task)?;
         let record: String = pieces.into_values().collect();
         self.bytes = self.bytes.saturating_sub(record.len());
+
         let (end, host_window) = end?;
         Some(Whole {
             end,
@@ -103,6 +108,7 @@ mod tests {
         };
         let end = (part == 0).then_some(end);
         let record = vec![piece.to_owned()];
+
         TaskResult {
             round: 1,
             task: TaskId(1),
@@ -120,6 +126,7 @@ mod tests {
         assert_eq!(parts.add(part(2, 3, "c")), Ok(None));
         assert_eq!(parts.add(part(0, 3, "a")), Ok(None));
         assert_eq!(parts.add(part(0, 3, "x")), Ok(None));
+
         let whole = parts
             .add(part(1, 3, "b"))
             .expect("the parts fit")
@@ -133,6 +140,7 @@ mod tests {
         let mut parts = Parts::default();
         assert_eq!(parts.add(part(0, 3, "a")), Ok(None));
         assert_eq!(parts.add(part(1, 2, "b")), Err(InvalidParts));
+
         let mut parts = Parts::default();
         let long = "x".repeat(PENDING_MAX_BYTES / 2 + 1);
         assert_eq!(parts.add(part(0, 3, &long)), Ok(None));

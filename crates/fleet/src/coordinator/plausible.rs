@@ -21,6 +21,7 @@ pub fn is_plausible(end: &TaskEnd, spec: &ArmTask, nominal_bps: Option<u64>) -> 
     if end.elapsed_ns > time_ns || end.elapsed_ns == 0 && end.bytes > 0 {
         return false;
     }
+
     let Some(nominal_bps) = nominal_bps else {
         return true;
     };
@@ -30,6 +31,7 @@ pub fn is_plausible(end: &TaskEnd, spec: &ArmTask, nominal_bps: Option<u64>) -> 
         1
     };
     let max_bps = u128::from(nominal_bps) * directions * EXCESS_PERCENT / 100;
+
     u128::from(end.bytes) * 8 * NS_PER_SECOND <= max_bps * u128::from(end.elapsed_ns)
 }
 

@@ -98,6 +98,7 @@ impl Coordinator {
         if awaited.is_empty() {
             return self.begin_round(now_ns, plan);
         }
+
         self.repeat_cancel();
         self.next_round = Some(plan);
         self.open(
@@ -115,12 +116,14 @@ impl Coordinator {
         } = plan;
         let mut lists: BTreeMap<usize, Vec<ArmTask>> = BTreeMap::new();
         let mut progress = Vec::with_capacity(tasks.len());
+
         for plan in tasks {
             let server = plan.server.as_ref();
             self.known.insert(
                 plan.task,
                 (plan.client.host, server.map(|server| server.host)),
             );
+
             let hosts = || {
                 std::iter::once(&plan.client)
                     .chain(server)
@@ -138,6 +141,7 @@ impl Coordinator {
                     lists.entry(end.host).or_default().push(end.spec.clone());
                 }
             }
+
             self.actions.extend(lacking.map(|reason| Action::NotRun {
                 task: plan.task,
                 reason,
@@ -147,10 +151,12 @@ impl Coordinator {
                 is_settled: lacking.is_some(),
             });
         }
+
         let mut hosts = BTreeMap::new();
         for (host, tasks) in lists {
             hosts.insert(host, self.arm(now_ns, number, host, tasks));
         }
+
         self.open(
             Step::Arm,
             hosts.keys().copied(),
@@ -161,6 +167,7 @@ impl Coordinator {
             .filter(|(_, part)| part.arm_seq.is_none())
             .map(|(host, _)| *host)
             .collect();
+
         let phase = Phase::Arming;
         let (lead_ns, until_ns) = (0, u64::MAX);
         self.round = Some(Round {
@@ -190,6 +197,7 @@ impl Coordinator {
             admit: admit.into_iter().collect(),
         };
         let arm_seq = self.send(vec![host], CoordinatorMessage::Arm(Box::new(arm)));
+
         Part {
             arm_seq,
             open,
@@ -202,12 +210,14 @@ impl Coordinator {
         for host in late {
             self.settle_tasks_of(*host, NotRun::SlowControl);
         }
+
         let Some(mut round) = self.round.take() else {
             return;
         };
         round.lead_ns = self.lead_ns(now_ns, &round);
         let t0_ns = now_ns.saturating_add(round.lead_ns);
         self.send_go(&mut round, t0_ns);
+
         let open = round.tasks.iter().filter(|task| !task.is_settled);
         let specs = open.map(|task| &task.plan.client.spec);
         let longest_ns = specs
@@ -217,6 +227,7 @@ impl Coordinator {
         round.until_ns = Self::round_until_ns(t0_ns.saturating_add(longest_ns));
         round.phase = Phase::Running;
         self.round = Some(round);
+
         // Hosts that do not start need not wait for the others.
         self.cancel_round(now_ns, |part| part.go_seq.is_none());
     }
@@ -228,6 +239,7 @@ impl Coordinator {
             task.hosts()
                 .for_each(|host| skips.entry(host).or_default().push(task.plan.task));
         }
+
         let mut together = Vec::new();
         for (host, part) in &mut round.hosts {
             let skip = skips.remove(host).unwrap_or_default();
@@ -235,6 +247,7 @@ impl Coordinator {
             if part.open.is_empty() || !part.is_armed {
                 continue;
             }
+
             if skip.is_empty() {
                 together.push(*host);
             } else {
@@ -246,12 +259,14 @@ impl Coordinator {
                 part.go_seq = self.send(vec![*host], CoordinatorMessage::Go(go));
             }
         }
+
         let go = Go {
             round: round.number,
             t0_ns,
             skip: Vec::new(),
         };
         let seq = self.send(together.clone(), CoordinatorMessage::Go(go));
+
         for host in together {
             if let Some(part) = round.hosts.get_mut(&host) {
                 part.go_seq = seq;
@@ -270,6 +285,7 @@ impl Coordinator {
             .map(|estimate| estimate.uncertainty_ns)
             .max()
             .unwrap_or(0);
+
         lead_ns(rtt_ns, uncertainty_ns, round.data_rtt_ns).max(self.lead_min_ns)
     }
 
@@ -279,6 +295,7 @@ impl Coordinator {
             return false;
         };
         let is_due = now_ns >= round.until_ns;
+
         match round.phase {
             Phase::Running if round.tasks.iter().all(|task| task.is_settled) => {
                 round.phase = Phase::Grace;
@@ -300,6 +317,7 @@ impl Coordinator {
             }
             _ => return false,
         }
+
         true
     }
 
@@ -307,6 +325,7 @@ impl Coordinator {
         self.cancel_round(now_ns, |_| true);
         let Some(round) = &mut self.round else { return };
         round.phase = Phase::Closing;
+
         let open = || round.hosts.iter().filter(|(_, part)| !part.is_through());
         let cancelled_ns = open()
             .filter_map(|(_, part)| part.cancelled_ns)
@@ -324,6 +343,7 @@ impl Coordinator {
     fn cancel_round(&mut self, now_ns: u64, which: impl Fn(&Part) -> bool) {
         let Some(round) = &mut self.round else { return };
         let number = round.number;
+
         let mut hosts = Vec::new();
         for (host, part) in &mut round.hosts {
             if part.cancelled_ns.is_none() && !part.is_through() && which(part) {
@@ -331,6 +351,7 @@ impl Coordinator {
                 hosts.push(*host);
             }
         }
+
         self.send(
             hosts,
             CoordinatorMessage::Cancel(Cancel {
@@ -349,6 +370,7 @@ impl Coordinator {
                 host.open_round = unconfirmed.contains(index).then_some(round.number);
             }
         }
+
         self.actions.push_back(Action::RoundDone {
             round: round.number,
             unconfirmed,
@@ -364,6 +386,7 @@ impl Coordinator {
                 open.entry(round).or_default().push(index);
             }
         }
+
         for (round, hosts) in open {
             self.send(
                 hosts,
@@ -381,6 +404,7 @@ impl Coordinator {
         {
             part.is_ended = true;
         }
+
         self.settle_tasks_of(host, NotRun::Refused(code));
         self.arrive(Step::Arm, host);
     }
@@ -396,6 +420,7 @@ impl Coordinator {
                 .saturating_mul(2)
                 .clamp(self.lead_min_ns, LEAD_MAX_NS);
         }
+
         let is_own = |task: &&Progress| task.plan.client.host == host;
         let own: Vec<TaskId> = round
             .tasks

@@ -42,6 +42,7 @@ impl Coordinator {
         if !self.is_end_of(index, task) {
             return;
         }
+
         // Results of earlier rounds, and those that arrived before, change nothing.
         let round = self.round.as_ref().filter(|round| round.number == number);
         if !round
@@ -50,6 +51,7 @@ impl Coordinator {
         {
             return;
         }
+
         let Some(host) = self.host_mut(index) else {
             return;
         };
@@ -58,11 +60,13 @@ impl Coordinator {
             Ok(None) => return,
             Err(_) => return self.drop_host(index, DropReason::Parts),
         };
+
         let Some(round) = &mut self.round else { return };
         let Some(part) = round.hosts.get_mut(&index) else {
             return;
         };
         part.open.remove(&task);
+
         let has_started = part.go_seq.is_some();
         let Some(progress) = round.tasks.iter_mut().find(|known| known.plan.task == task) else {
             return;
@@ -75,6 +79,7 @@ impl Coordinator {
         if role == Role::Client && std::mem::replace(&mut progress.is_settled, true) {
             return;
         }
+
         let super::parts::Whole {
             end,
             host_window,
@@ -82,6 +87,7 @@ impl Coordinator {
         } = whole;
         let is_plausible = has_started
             && is_plausible(&end, &progress.plan.client.spec, progress.plan.nominal_bps);
+
         let result = HostResult {
             host: index,
             task,
@@ -101,6 +107,7 @@ impl Coordinator {
         if open_round.is_some() {
             return self.arrive(Step::Close, host);
         }
+
         let Some(round) = self.round.as_mut().filter(|round| round.number == number) else {
             return;
         };
@@ -145,6 +152,7 @@ impl Coordinator {
         if !is_end {
             self.drop_host(host, DropReason::ForeignTask);
         }
+
         is_end
     }
 }

@@ -60,6 +60,7 @@ impl Coordinator {
         if self.is_over {
             return;
         }
+
         if now_ns >= self.next_beat_ns {
             self.next_beat_ns = now_ns.saturating_add(self.settings.beat_ns.max(1));
             self.drop_silent(now_ns);
@@ -71,6 +72,7 @@ impl Coordinator {
             self.solicit();
             self.repeat_cancel();
         }
+
         self.advance(now_ns);
     }
 
@@ -80,6 +82,7 @@ impl Coordinator {
         if self.is_over {
             return None;
         }
+
         let barrier = self.barrier.as_ref().map(|barrier| barrier.deadline_ns);
         let round = self
             .round
@@ -130,6 +133,7 @@ impl Coordinator {
                 receivers.push(index);
             }
         }
+
         self.open(
             Step::Preflight,
             receivers,
@@ -143,9 +147,11 @@ impl Coordinator {
         if let Some(host) = self.host_mut(index) {
             host.command_seq = seq;
         }
+
         if seq.is_none() {
             self.drop_host(index, DropReason::Refused(FailCode::Limit));
         }
+
         seq.is_some()
     }
 
@@ -199,6 +205,7 @@ impl Coordinator {
                         self.drop_host(host, DropReason::Late(step));
                     }
                 }
+
                 self.actions.push_back(Action::StepDone(step));
             }
         }
@@ -212,11 +219,14 @@ impl Coordinator {
         if host.presence == Presence::Out {
             return;
         }
+
         host.presence = Presence::Out;
         host.parts.clear();
+
         if let Some(barrier) = &mut self.barrier {
             barrier.waiting.remove(&index);
         }
+
         self.actions.push_back(Action::Dropped {
             host: index,
             reason,

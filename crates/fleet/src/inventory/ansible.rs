@@ -34,6 +34,7 @@ impl Connection {
                 "{name} is a template; use: ansible-inventory --list | linerate fleet … -i -"
             ));
         }
+
         *place = Some(value.to_owned());
         Ok(())
     }
@@ -55,6 +56,7 @@ impl Connection {
             .user
             .as_ref()
             .map_or_else(String::new, |user| format!("{user}@"));
+
         match &self.port {
             Some(port) if host.contains(':') => format!("ssh://{user}[{host}]:{port}"),
             Some(port) => format!("ssh://{user}{host}:{port}"),
@@ -81,6 +83,7 @@ pub(super) fn host(
             format!("host {name}: {port:?} is no port"),
         ));
     }
+
     host.reach = Reach::Ssh(connection.destination(name));
     let named = groups
         .iter()
@@ -88,6 +91,7 @@ pub(super) fn host(
     host.labels = named
         .map(|group| (format!("{GROUP_LABEL}{group}"), "yes".to_owned()))
         .collect();
+
     Ok(host)
 }
 
@@ -106,12 +110,14 @@ pub fn from_json(text: &str) -> Result<Inventory, InventoryError> {
     let meta = meta
         .map_err(|error| InventoryError::new(None, format!("_meta: {error}")))?
         .unwrap_or_default();
+
     if groups.len() > GROUPS_MAX {
         return Err(InventoryError::new(
             None,
             format!("more than {GROUPS_MAX} groups"),
         ));
     }
+
     let groups = groups.into_iter().map(|(name, value)| {
         let group = serde_json::from_value::<Group>(value);
         group
@@ -120,6 +126,7 @@ pub fn from_json(text: &str) -> Result<Inventory, InventoryError> {
     });
     let groups = Groups(groups.collect::<Result<_, _>>()?);
     let mut inventory = Inventory::default();
+
     for (name, groups) in groups.of_hosts() {
         let mut connection = Connection::default();
         for (key, value) in meta.hostvars.get(name).into_iter().flatten() {
@@ -130,10 +137,12 @@ pub fn from_json(text: &str) -> Result<Inventory, InventoryError> {
                 .set(key, &value)
                 .map_err(|text| InventoryError::new(None, format!("host {name}: {text}")))?;
         }
+
         inventory
             .hosts
             .push(host(name, None, &connection, &groups)?);
     }
+
     check::inventory(inventory)
 }
 

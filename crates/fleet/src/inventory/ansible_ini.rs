@@ -15,11 +15,13 @@ pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
     check_size(text)?;
     let mut file = File::default();
     let mut section = Section::Hosts("ungrouped".to_owned());
+
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
+
         let wrong = |text: String| InventoryError::new(Some(number), text);
         if let Some(header) = line.strip_prefix('[') {
             section = section_of(header).ok_or_else(|| wrong(format!("{line:?} is no section")))?;
@@ -31,6 +33,7 @@ pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
             file.read(&section, number, line).map_err(wrong)?;
         }
     }
+
     file.inventory()
 }
 
@@ -56,6 +59,7 @@ fn section_of(header: &str) -> Option<Section> {
     let group = Some(group.trim())
         .filter(|group| !group.is_empty() && is_end)?
         .to_owned();
+
     match kind.trim() {
         "" => Some(Section::Hosts(group)),
         "children" => Some(Section::Children(group)),
@@ -78,6 +82,7 @@ impl File {
         let Some(first) = words.first() else {
             return Ok(());
         };
+
         match section {
             Section::Children(group) => self
                 .groups
@@ -96,6 +101,7 @@ impl File {
             }
             Section::Hosts(group) => self.read_hosts(group, number, &words)?,
         }
+
         Ok(())
     }
 
@@ -104,12 +110,14 @@ impl File {
             return Ok(());
         };
         let mut connection = Connection::default();
+
         for variable in variables {
             let (key, value) = variable
                 .split_once('=')
                 .ok_or_else(|| format!("{variable:?} has no `=`"))?;
             connection.set(key, value)?;
         }
+
         for name in expand(pattern)? {
             let (name, port) = match name.split_once(':') {
                 Some((name, port)) if !port.contains(':') => {
@@ -132,10 +140,12 @@ impl File {
                 .or_default()
                 .hosts
                 .push(name);
+
             if self.hosts.len() > HOSTS_MAX {
                 return Err(format!("more than {HOSTS_MAX} hosts"));
             }
         }
+
         Ok(())
     }
 
@@ -151,12 +161,14 @@ impl File {
         let depths = self.groups.depths().ok_or_else(deep)?;
         let of_hosts = self.groups.of_hosts();
         let mut inventory = Inventory::default();
+
         for (name, (line, own)) in &self.hosts {
             let groups = of_hosts.get(name.as_str()).cloned().unwrap_or_default();
             let mut inner_first: Vec<&str> = groups.iter().copied().collect();
             inner_first.sort_by_key(|group| {
                 std::cmp::Reverse((depths.get(group).copied().unwrap_or(0), *group))
             });
+
             let vars = inner_first
                 .into_iter()
                 .filter(|group| *group != "all")
@@ -167,6 +179,7 @@ impl File {
                 .hosts
                 .push(host(name, Some(*line), &connection, &groups)?);
         }
+
         inventory.hosts.sort_by_key(|host| host.line);
         check::inventory(inventory)
     }
@@ -177,6 +190,7 @@ fn words(line: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
+
     for c in line.chars() {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
@@ -189,6 +203,7 @@ fn words(line: &str) -> Result<Vec<String>, String> {
             (_, c) => word.get_or_insert_default().push(c),
         }
     }
+
     words.extend(word);
     if quote.is_some() {
         Err("a quote has no end".to_owned())
@@ -225,6 +240,7 @@ fn expand(pattern: &str) -> Result<Vec<String>, String> {
     if values.len().saturating_mul(tails.len()) > HOSTS_MAX {
         return Err(format!("more than {HOSTS_MAX} hosts"));
     }
+
     Ok(values
         .iter()
         .flat_map(|value| {
@@ -242,12 +258,14 @@ fn numbers(first: &str, last: &str, step: usize) -> Option<Vec<String>> {
     if !is_number(first) || !is_number(last) {
         return None;
     }
+
     let (from, to): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
     let width = if first.starts_with('0') {
         first.len()
     } else {
         1
     };
+
     let values = (from..=to)
         .step_by(step)
         .take(HOSTS_MAX + 1)

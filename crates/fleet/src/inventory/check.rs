@@ -21,6 +21,7 @@ pub fn inventory(mut inventory: Inventory) -> Result<Inventory, InventoryError> 
             format!("more than {HOSTS_MAX} hosts"),
         ));
     }
+
     inventory.hosts.iter().try_for_each(host)?;
     unique_ids(&inventory.hosts)?;
     unique_addresses(&inventory.hosts)?;
@@ -28,6 +29,7 @@ pub fn inventory(mut inventory: Inventory) -> Result<Inventory, InventoryError> 
     inventory
         .hosts
         .sort_by_key(|host| matches!(host.reach, Reach::Server(_)));
+
     Ok(inventory)
 }
 
@@ -46,6 +48,7 @@ fn unique_ids(hosts: &[Host]) -> Result<(), InventoryError> {
         );
         return Err(InventoryError::new(host.line, text));
     }
+
     Ok(())
 }
 
@@ -65,6 +68,7 @@ fn unique_addresses(hosts: &[Host]) -> Result<(), InventoryError> {
             return Err(InventoryError::new(host.line, text));
         }
     }
+
     Ok(())
 }
 
@@ -86,6 +90,7 @@ fn unique_servers(hosts: &[Host]) -> Result<(), InventoryError> {
         );
         return Err(InventoryError::new(host.line, text));
     }
+
     Ok(())
 }
 
@@ -107,6 +112,7 @@ fn host(host: &Host) -> Result<(), InventoryError> {
     if host.labels.len() > LABELS_MAX {
         return wrong(format!("more than {LABELS_MAX} labels"));
     }
+
     let (Reach::Ssh(destination) | Reach::Server(destination)) = &host.reach;
     if !is_destination(destination) {
         return wrong(format!("{destination:?} is no destination"));
@@ -116,6 +122,7 @@ fn host(host: &Host) -> Result<(), InventoryError> {
             "{destination:?} is no HOST:PORT; example: 10.0.0.250:5201"
         ));
     }
+
     for text in host
         .labels
         .iter()
@@ -126,6 +133,7 @@ fn host(host: &Host) -> Result<(), InventoryError> {
             return wrong(format!("{text:?} is too long or has control characters"));
         }
     }
+
     match host
         .paths
         .keys()

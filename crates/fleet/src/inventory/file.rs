@@ -22,6 +22,7 @@ pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
     check_size(text)?;
     let file: File = toml::from_str(text).map_err(|error| syntax(text, &error))?;
     let mut hosts = Vec::new();
+
     for entry in &file.host {
         let line = line_at(text, entry.span().start);
         hosts.extend(expanded(line, entry.get_ref())?);
@@ -32,6 +33,7 @@ pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
             ));
         }
     }
+
     let racks = racks(text, &file.racks)?;
     let unknown = hosts.iter().find(|host| {
         host.rack
@@ -46,6 +48,7 @@ pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
         );
         return Err(InventoryError::new(host.line, text));
     }
+
     let (name, ports, control) = fleet(text, file.fleet)?;
     let has_paths = hosts.iter().any(|host| !host.paths.is_empty());
     let control = control.unwrap_or(if has_paths {
@@ -53,6 +56,7 @@ pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
     } else {
         Control::Shared
     });
+
     check::inventory(Inventory {
         name,
         ports,
@@ -114,6 +118,7 @@ fn syntax(text: &str, error: &toml::de::Error) -> InventoryError {
     };
     let hint =
         nearest(unknown, quoted).map_or_else(String::new, |key| format!("; did you mean {key:?}?"));
+
     InventoryError::new(line, format!("unknown key {unknown:?}{hint}"))
 }
 
@@ -131,14 +136,17 @@ fn expanded(line: usize, entry: &HostEntry) -> Result<Vec<Host>, InventoryError>
     if entry.ssh.is_some() && entry.server.is_some() {
         return Err(wrong("a host has ssh or server, not both".to_owned()));
     }
+
     let names = expand(&entry.name).map_err(|error| wrong(format!("name: {error}")))?;
     let mut hosts = Vec::with_capacity(names.len());
+
     for name in &names {
         hosts.push(Host {
             labels: entry.labels.clone(),
             ..Host::named(name, Some(line))?
         });
     }
+
     let paired = |key: &str, pattern: &Option<String>| {
         pattern.as_ref().map_or(Ok(Vec::new()), |pattern| {
             values_for(names.len(), pattern).map_err(|text| wrong(format!("{key}: {text}")))
@@ -147,12 +155,15 @@ fn expanded(line: usize, entry: &HostEntry) -> Result<Vec<Host>, InventoryError>
     for (host, destination) in hosts.iter_mut().zip(paired("ssh", &entry.ssh)?) {
         host.reach = Reach::Ssh(destination);
     }
+
     for (host, address) in hosts.iter_mut().zip(paired("server", &entry.server)?) {
         host.reach = Reach::Server(address);
     }
+
     for (host, rack) in hosts.iter_mut().zip(paired("rack", &entry.rack)?) {
         host.rack = Some(rack);
     }
+
     for (path, pattern) in &entry.paths {
         let place = |text: String| wrong(format!("paths.{path}: {text}"));
         for (host, address) in hosts
@@ -166,6 +177,7 @@ fn expanded(line: usize, entry: &HostEntry) -> Result<Vec<Host>, InventoryError>
             );
         }
     }
+
     Ok(hosts)
 }
 
@@ -197,6 +209,7 @@ fn fleet(
             Err(wrong(&name, SITE))
         }
     });
+
     let ports = fleet
         .ports
         .map(|value| ports_of(value.get_ref()).ok_or_else(|| wrong(&value, PORTS)));
@@ -231,6 +244,7 @@ fn racks(
             },
         );
     }
+
     Ok(racks)
 }
 
@@ -260,5 +274,6 @@ fn rate_bps(text: &str) -> Option<u64> {
         _ => return None,
     };
     let rate = digits.parse::<f64>().ok()? * factor;
+
     (rate.is_finite() && (1.0..=1e18).contains(&rate)).then_some(rate as u64)
 }

@@ -35,6 +35,7 @@ impl Groups {
                 of_hosts.entry(host).or_default().insert(name);
             }
         }
+
         of_hosts
     }
 
@@ -53,10 +54,12 @@ impl Groups {
                     *depth = below.max(*depth);
                 }
             }
+
             if !has_changed {
                 return Some(depths);
             }
         }
+
         None
     }
 
@@ -76,6 +79,7 @@ impl Groups {
                     .filter(|child| seen.insert(child)),
             );
         }
+
         seen.into_iter()
     }
 }

@@ -62,6 +62,7 @@ fn toml_expands_names_with_their_addresses() {
         inventory.racks.get("r2").and_then(|rack| rack.crossing),
         Some(4)
     );
+
     let ids: Vec<&str> = inventory
         .hosts
         .iter()
@@ -95,6 +96,7 @@ fn servers_without_an_agent_are_behind_the_hosts_with_one() {
     assert_eq!(hosts(text), [ssh("a1", "a1"), ssh("a2", "a2"), core]);
     assert_eq!(host_port("[2001:db8::1]:5201"), Some(("2001:db8::1", 5201)));
     assert_eq!(host_port("nas.lan:70000"), None);
+
     for wrong in ["2001:db8::1:5201", ":5201", "[::1:5201", "nas", "nas:"] {
         assert_eq!(host_port(wrong), None, "{wrong}");
     }
@@ -173,6 +175,7 @@ fn toml_errors_name_the_line_and_the_nearest_key() {
         let error = error(&text);
         assert!(error.starts_with(expected), "{error}\nexpected: {expected}");
     }
+
     let syntax = error("[[host]]\nname = \"a\nssh = 1");
     assert!(syntax.starts_with("line 2: "), "{syntax}");
 }
@@ -183,6 +186,7 @@ fn inventories_have_bounds() {
         .map(|i| format!("p{i} = \"10.0.0.{i}\""))
         .collect();
     let labels: Vec<String> = (0..=LABELS_MAX).map(|i| format!("l{i} = \"x\"")).collect();
+
     let rows = [
         (
             format!("[[host]]\nname = \"a\"\npaths = {{ {} }}", paths.join(", ")),
@@ -236,6 +240,7 @@ ansible_user=postgres
         ssh("dbb", "ssh://postgres@dbb:2200"),
     ];
     assert_eq!(hosts(text), expected);
+
     let inventory = parse(text).expect("an inventory");
     let labels: Vec<&str> = inventory.hosts[1]
         .labels
@@ -291,6 +296,7 @@ fn ansible_json_has_complete_variables() {
     );
     assert!(error("{\"web\": 5}").starts_with("web: "));
     assert!(error("{\"web\":\n").starts_with("line 2: "));
+
     let circle = r#"{"x": {"children": ["y"], "hosts": ["a"]}, "y": {"children": ["x"]}}"#;
     assert_eq!(hosts(circle).len(), 1, "a circle of groups ends");
 }

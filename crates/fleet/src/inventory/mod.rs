@@ -189,6 +189,7 @@ fn check_size(text: &str) -> Result<(), InventoryError> {
     if text.len() <= TEXT_MAX_BYTES {
         return Ok(());
     }
+
     Err(InventoryError::new(
         None,
         format!("{} bytes, at most {TEXT_MAX_BYTES} are allowed", text.len()),

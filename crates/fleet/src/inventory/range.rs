@@ -35,6 +35,7 @@ pub fn expand(pattern: &str) -> Result<Vec<String>, RangeError> {
     if pattern.len() > PATTERN_MAX_BYTES {
         return Err(RangeError::Length);
     }
+
     let mut names = vec![String::new()];
     let mut rest = pattern;
     while let Some((before, tail)) = rest.split_once('[') {
@@ -43,6 +44,7 @@ pub fn expand(pattern: &str) -> Result<Vec<String>, RangeError> {
         if before.contains(']') {
             return Err(unmatched());
         }
+
         // The brackets of an IPv6 address are a part of it.
         let values = if inner.contains(':') {
             vec![format!("[{inner}]")]
@@ -52,6 +54,7 @@ pub fn expand(pattern: &str) -> Result<Vec<String>, RangeError> {
         if names.len().saturating_mul(values.len()) > HOSTS_MAX {
             return Err(RangeError::Count);
         }
+
         let joined = names.iter().flat_map(|name| {
             values
                 .iter()
@@ -60,9 +63,11 @@ pub fn expand(pattern: &str) -> Result<Vec<String>, RangeError> {
         names = joined.collect();
         rest = after;
     }
+
     if rest.contains(']') {
         return Err(RangeError::Bracket(pattern.to_owned()));
     }
+
     names.iter_mut().for_each(|name| name.push_str(rest));
     Ok(names)
 }
@@ -78,17 +83,20 @@ pub fn expand_list(list: &str) -> Result<Vec<String>, RangeError> {
         c == ',' && !is_inside
     });
     let mut names = Vec::new();
+
     for pattern in patterns.map(str::trim) {
         if pattern.is_empty() {
             return Err(RangeError::Range(
                 list.chars().take(PATTERN_MAX_BYTES).collect(),
             ));
         }
+
         names.extend(expand(pattern)?);
         if names.len() > HOSTS_MAX {
             return Err(RangeError::Count);
         }
     }
+
     Ok(names)
 }
 
@@ -103,6 +111,7 @@ fn values(inner: &str) -> Result<Vec<String>, RangeError> {
         if values.len() + count > HOSTS_MAX {
             return Err(RangeError::Count);
         }
+
         let width = if first.starts_with('0') {
             first.len()
         } else {
@@ -110,6 +119,7 @@ fn values(inner: &str) -> Result<Vec<String>, RangeError> {
         };
         values.extend((from..=to).map(|number| format!("{number:0width$}")));
     }
+
     Ok(values)
 }
 
@@ -123,6 +133,7 @@ fn bounds(first: &str, last: &str) -> Option<(u32, u32)> {
     let (from, to) = (number(first)?, number(last)?);
     let is_padded = |text: &str| text.len() > 1 && text.starts_with('0');
     let fits = !(is_padded(first) || is_padded(last)) || first.len() == last.len();
+
     (from <= to && fits).then_some((from, to))
 }
 
@@ -171,6 +182,7 @@ mod tests {
         ] {
             assert!(expand(wrong).is_err(), "{wrong}");
         }
+
         assert_eq!(expand("a[1-10001]"), Err(RangeError::Count));
         assert_eq!(expand("a[1-1000][1-1000]"), Err(RangeError::Count));
         assert_eq!(

@@ -28,6 +28,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
         (pattern.chars().collect(), name.chars().collect());
     // Position behind the latest `*`, and the name's when it was met.
     let mut star: Option<(usize, usize)> = None;
+
     let (mut p, mut n) = (0, 0);
     while n < name.len() {
         match pattern.get(p) {
@@ -45,6 +46,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
             }
         }
     }
+
     pattern.iter().skip(p).all(|c| *c == '*')
 }
 
@@ -93,15 +95,18 @@ fn split(line: &str) -> (&str, Vec<String>) {
     if keyword.starts_with('#') {
         return ("", Vec::new());
     }
+
     let rest = rest.trim_start();
     let rest = rest.strip_prefix('=').unwrap_or(rest);
     let mut arguments = Vec::new();
+
     for (index, piece) in rest.split('"').enumerate() {
         match index % 2 {
             1 => arguments.push(piece.to_owned()),
             _ => arguments.extend(piece.split_whitespace().map(str::to_owned)),
         }
     }
+
     // A comment may follow the arguments.
     let end = arguments
         .iter()

@@ -30,6 +30,7 @@ pub(crate) fn check(text: &[u8]) -> Result<(), Excess> {
     if text.len() > LINE_MAX_BYTES {
         return Err(Excess::Line);
     }
+
     // Commas of the open arrays and objects.
     let mut open: Vec<usize> = Vec::with_capacity(NESTING_MAX);
     let mut rest = text;
@@ -51,6 +52,7 @@ pub(crate) fn check(text: &[u8]) -> Result<(), Excess> {
             _ => {}
         }
     }
+
     Ok(())
 }
 

@@ -15,6 +15,7 @@ fn lines(pieces: &[&[u8]]) -> (Vec<Vec<u8>>, usize) {
             assert!(reader.buffered_bytes() <= LINE_MAX_BYTES);
         }
     }
+
     (found, too_long)
 }
 
@@ -30,6 +31,7 @@ fn long_line_is_reported_once_and_the_next_one_is_read() {
     assert_eq!(lines(&[&text]), (vec![b"next".to_vec()], 1));
     let pieces: Vec<&[u8]> = text.chunks(1000).collect();
     assert_eq!(lines(&pieces), (vec![b"next".to_vec()], 1));
+
     let longest = [vec![b'x'; LINE_MAX_BYTES], b"\n".to_vec()].concat();
     assert_eq!(
         lines(&[&longest]).0.first().map(Vec::len),
@@ -80,6 +82,7 @@ fn bounds_are_exact() {
     let nested = |depth: usize| [vec![b'['; depth], vec![b']'; depth]].concat();
     let string = |len: usize| format!("\"{}\"", "x".repeat(len)).into_bytes();
     let array = |len: usize| format!("[{}]", vec!["1"; len].join(",")).into_bytes();
+
     assert_eq!(limits::check(&nested(16)), Ok(()));
     assert_eq!(limits::check(&nested(17)), Err(Excess::Nesting));
     assert_eq!(limits::check(&string(4096)), Ok(()));

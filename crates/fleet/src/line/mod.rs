@@ -39,18 +39,22 @@ impl LineReader {
                 self.is_skipping = true;
                 return Err(TooLong);
             }
+
             if !self.is_skipping {
                 self.line.extend_from_slice(piece);
             }
+
             *input = rest.get(1..).unwrap_or_default();
             if end.is_none() {
                 continue;
             }
+
             self.is_skipping = false;
             if !self.line.is_empty() {
                 return Ok(Some(std::mem::take(&mut self.line)));
             }
         }
+
         Ok(None)
     }
 

@@ -59,9 +59,11 @@ impl OpeningReader {
             if self.noise.len() + line.len() >= NOISE_MAX_BYTES {
                 return Err(OpeningError::Noise);
             }
+
             self.noise.extend_from_slice(&line);
             self.noise.push(b'\n');
         }
+
         let pending = self.noise.len() + self.line.buffered_bytes();
         if pending > NOISE_MAX_BYTES {
             Err(OpeningError::Noise)
@@ -86,11 +88,13 @@ fn opening_of(line: &[u8]) -> Result<Option<Opening>, OpeningError> {
     if let Some((_, machine)) = text.split_once(NEED) {
         return Ok(Some(Opening::Need(machine.trim().to_owned())));
     }
+
     let Some(at) = text.rfind(ANY_VERSION) else {
         return Ok(None);
     };
     let first = text.get(at..).unwrap_or_default();
     let version = first.get(ANY_VERSION.len()..).unwrap_or_default();
+
     if first == PREAMBLE {
         Ok(Some(Opening::Agent))
     } else if !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()) {

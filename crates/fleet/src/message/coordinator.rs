@@ -198,6 +198,7 @@ impl Arm {
                 super::CLIENT_TASKS_MAX
             ));
         }
+
         Ok(())
     }
 }

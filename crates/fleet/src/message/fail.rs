@@ -69,5 +69,6 @@ pub(crate) fn shortened(mut text: String) -> String {
                 .map_or(0, |(at, _)| at),
         );
     }
+
     text
 }

@@ -62,6 +62,7 @@ fn messages_survive_their_line() {
         tasks: vec![task()],
         admit: Vec::new(),
     };
+
     for message in [
         CoordinatorMessage::Plan(Box::new(plan())),
         CoordinatorMessage::Arm(Box::new(arm)),
@@ -124,6 +125,7 @@ fn wrong_lines_are_refused_with_their_code() {
     );
     let tasks = vec![serde_json::to_string(&task()).expect("JSON"); CLIENT_TASKS_MAX + 1].join(",");
     let many = format!(r#"{{"v":1,"seq":1,"type":"arm","body":{{"round":1,"tasks":[{tasks}]}}}}"#);
+
     let rows = [
         ("", FailCode::Json, None),
         ("nonsense", FailCode::Json, None),
@@ -158,6 +160,7 @@ fn parts_of_a_result_are_numbered_within_sixteen() {
     let end = r#","end":{"outcome":"done"}"#;
     let is_read = |line: String| decode::<AgentMessage>(line.as_bytes()).is_ok();
     assert!(is_read(line(0, 1, end)) && is_read(line(15, 16, "")));
+
     for wrong in [
         line(0, 0, end),
         line(1, 1, ""),
@@ -182,6 +185,7 @@ fn tasks_beyond_a_bound_are_refused_with_the_member() {
     };
     assert_eq!(task().validate(&Caps::default()), Ok(()));
     assert_eq!(capped.validate(&caps), Ok(()));
+
     let rows: [(&str, ArmTask); 14] = [
         (
             "time_ms",
@@ -290,6 +294,7 @@ fn tasks_beyond_a_bound_are_refused_with_the_member() {
             "{task:?}"
         );
     }
+
     let udp = ArmTask {
         transport: Transport::Udp,
         ..task()
@@ -311,6 +316,7 @@ fn tasks_of_strangers_and_foreign_ports_are_refused() {
         path: "vf".to_owned(),
         ..task()
     };
+
     let server = ArmTask {
         role: Role::Server,
         port: 22,
@@ -320,6 +326,7 @@ fn tasks_of_strangers_and_foreign_ports_are_refused() {
         task().validate_within(&plan(), &partners, Caps::default()),
         Ok(())
     );
+
     for (member, task) in [("peer", stranger), ("path", elsewhere), ("port", server)] {
         assert_eq!(
             task.validate_within(&plan(), &partners, Caps::default())
@@ -327,6 +334,7 @@ fn tasks_of_strangers_and_foreign_ports_are_refused() {
             Err(member)
         );
     }
+
     let policy = Caps {
         time_ms: Some(1000),
         ..Caps::default()
@@ -345,6 +353,7 @@ fn facts_on_several_lines_are_one_line_of_a_message() {
         peers: Vec::new(),
         facts: Some(facts),
     }));
+
     let line = encode(&Envelope {
         run: None,
         epoch: 1,

@@ -128,6 +128,7 @@ pub fn encode<M: Message>(envelope: &Envelope<M>) -> Result<String, Refusal> {
     })
     .map_err(|error| wrong(error.to_string()))?;
     limits::check(line.as_bytes()).map_err(|excess| wrong(excess.to_string()))?;
+
     Ok(line)
 }
 
@@ -147,6 +148,7 @@ pub fn decode<M: Message>(line: &[u8]) -> Result<Envelope<M>, Refusal> {
             format!("version {}, this end has {VERSION}", head.version),
         ));
     }
+
     let body = head.body.map_or("{}", RawValue::get);
     let read = M::from_body(&head.kind, body).ok_or_else(|| {
         refused(
@@ -159,6 +161,7 @@ pub fn decode<M: Message>(line: &[u8]) -> Result<Envelope<M>, Refusal> {
     message
         .check(line.len())
         .map_err(|text| refused(FailCode::Limit, text))?;
+
     Ok(Envelope {
         run: head.run,
         epoch: head.epoch,

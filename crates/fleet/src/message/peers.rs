@@ -44,6 +44,7 @@ impl AddressRange {
         let mut addresses: Vec<IpAddr> = addresses.into_iter().collect();
         addresses.sort_unstable();
         addresses.dedup();
+
         let mut ranges: Vec<Self> = Vec::new();
         for address in addresses {
             match ranges.last_mut() {
@@ -54,6 +55,7 @@ impl AddressRange {
                 }),
             }
         }
+
         ranges
     }
 }
@@ -118,13 +120,16 @@ mod tests {
         );
         let texts: Vec<String> = ranges.iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["10.0.0.9", "10.0.0.255-10.0.1.0", "::1"]);
+
         let has = |text: &str| AddressRange::any_contains(&ranges, address(text));
         assert!(
             has("10.0.1.0") && has("::1") && !has("10.0.1.1") && !has("10.0.0.10") && !has("::2")
         );
+
         for (text, range) in texts.iter().zip(ranges) {
             assert_eq!(text.parse(), Ok(range));
         }
+
         assert_eq!(AddressRange::of([address("255.255.255.255")]).len(), 1);
     }
 

@@ -165,6 +165,7 @@ impl ArmTask {
     pub fn validate(&self, caps: &Caps) -> Result<(), TaskFault> {
         self.check_time(caps)?;
         self.check_rate(caps)?;
+
         let block_max = if self.transport == Transport::Udp {
             DATAGRAM_MAX_BYTES
         } else {
@@ -189,6 +190,7 @@ impl ArmTask {
         self.require(is_name(&self.path, PATH_MAX_BYTES), "path", || {
             "not a name".to_owned()
         })?;
+
         let congestion = self.congestion.as_deref();
         self.require(
             congestion.is_none_or(|name| is_name(name, CONGESTION_MAX_BYTES)),
@@ -213,10 +215,12 @@ impl ArmTask {
         self.validate(&plan.caps.and(policy))?;
         let is_partner = AddressRange::any_contains(partners, self.peer);
         self.require(is_partner, "peer", || "no partner of the run".to_owned())?;
+
         let is_own = plan.addresses.iter().any(|own| own.path == self.path);
         self.require(is_own, "path", || "no path of the plan".to_owned())?;
         // The port of a partner is the partner's choice, which the coordinator passes on.
         let is_in_range = self.is_client() || plan.ports.contains(self.port);
+
         self.require(is_in_range, "port", || {
             "not within the ports of the plan".to_owned()
         })
@@ -237,14 +241,17 @@ impl ArmTask {
         self.require(self.rate_bps.is_some() || !is_needed, "rate_bps", || {
             "UDP and capped tasks need one".to_owned()
         })?;
+
         let Some(rate_bps) = self.rate_bps else {
             return Ok(());
         };
         if let Some(max) = caps.rate_bps {
             self.require(rate_bps <= max, "rate_bps", || format!("above {max}"))?;
         }
+
         let Some(max) = caps.bytes else { return Ok(()) };
         let ms = u128::from(self.time_ms.saturating_add(self.omit_ms));
+
         let directions = if self.direction == Direction::Bidirectional {
             2
         } else {

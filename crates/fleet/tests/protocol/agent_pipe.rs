@@ -53,6 +53,7 @@ impl AgentPipe {
             has_left: false,
         };
         pipe.obey();
+
         pipe
     }
 
@@ -66,6 +67,7 @@ impl AgentPipe {
             assert!(!self.has_left, "nothing follows the end: {action:?}");
             self.obey_one(action);
         }
+
         if self.starting > 0 && self.mode != Mode::Silent {
             let pids = (0..std::mem::take(&mut self.starting))
                 .map(|index| 100 + index)
@@ -159,6 +161,7 @@ impl AgentPipe {
             }
         };
         self.actions.push(text);
+
         if let Some(answer) = answer.filter(|_| self.mode != Mode::Silent) {
             self.agent.handle_local(self.now_ns, answer);
         }
@@ -172,6 +175,7 @@ impl AgentPipe {
         let record_bytes: usize = words
             .get(1)
             .map_or(2, |word| word.parse().expect("a length"));
+
         let end = TaskEnd {
             outcome: Outcome::Done,
             reason: None,
@@ -205,6 +209,7 @@ impl Carrier for AgentPipe {
         for turn in 0.. {
             assert!(turn < 10_000, "timers make no progress");
             let timer_ns = self.agent.poll_timeout();
+
             let begin_ns = self
                 .begins
                 .iter()
@@ -220,6 +225,7 @@ impl Carrier for AgentPipe {
                 break;
             };
             self.now_ns = self.now_ns.max(next_ns);
+
             if let Some(at) = self
                 .begins
                 .iter()
@@ -228,9 +234,11 @@ impl Carrier for AgentPipe {
                 let (at_ns, task) = self.begins.remove(at);
                 self.input(Input::Started { task, at_ns });
             }
+
             self.agent.handle_timeout(self.now_ns);
             self.obey();
         }
+
         self.now_ns = end_ns;
     }
 

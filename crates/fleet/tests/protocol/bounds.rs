@@ -27,6 +27,7 @@ fn coordinator() -> Coordinator {
         .collect();
     let mut coordinator = Coordinator::new(0, settings, hosts);
     both(&mut coordinator, "hello");
+
     coordinator
 }
 
@@ -54,6 +55,7 @@ fn send_plans(coordinator: &mut Coordinator, addresses: [usize; 2]) {
             .handle_local(0, Input::Plan { host, plan })
             .expect("ready");
     }
+
     coordinator
         .handle_local(0, Input::PlansSent)
         .expect("ready");
@@ -72,6 +74,7 @@ fn host_whose_plan_is_too_long_is_dropped_and_the_other_goes_on() {
     drain(&mut coordinator);
     send_plans(&mut coordinator, [5_000, 1]);
     both(&mut coordinator, "planned");
+
     let dropped = Action::Dropped {
         host: 0,
         reason: DropReason::Refused(FailCode::Limit),
@@ -89,6 +92,7 @@ fn tasks_that_no_message_holds_come_back_at_once() {
     send_plans(&mut coordinator, [1, 1]);
     both(&mut coordinator, "planned");
     drain(&mut coordinator);
+
     let spec = |id: u64| serde_json::from_value::<ArmTask>(task(id, "client")).expect("a task");
     let round_task = |id: u64| RoundTask {
         task: TaskId(id.into()),
@@ -100,6 +104,7 @@ fn tasks_that_no_message_holds_come_back_at_once() {
         nominal_bps: None,
     };
     let tasks = (0..5_000).map(round_task).collect();
+
     coordinator
         .handle_local(
             0,

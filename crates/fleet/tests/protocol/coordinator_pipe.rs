@@ -49,6 +49,7 @@ impl CoordinatorPipe {
             has_finished: false,
         };
         pipe.drain();
+
         pipe
     }
 
@@ -103,6 +104,7 @@ impl CoordinatorPipe {
                     } else {
                         "implausible"
                     };
+
                     let (host, len) = (self.name(result.host), result.record.len());
                     format!(
                         "Result {host} {} {role:?} {outcome:?} {plausible} {len}",
@@ -158,6 +160,7 @@ impl CoordinatorPipe {
             let server = Some(server)
                 .filter(|server| *server != "-")
                 .map(|server| end(server, "server"));
+
             RoundTask {
                 task: TaskId(id.into()),
                 client: end(client, "client"),
@@ -165,6 +168,7 @@ impl CoordinatorPipe {
                 nominal_bps: Some(1_000_000_000),
             }
         });
+
         Input::Round(Box::new(RoundPlan {
             number,
             tasks: tasks.collect(),
@@ -207,6 +211,7 @@ impl Carrier for CoordinatorPipe {
             self.coordinator.handle_timeout(self.now_ns);
             self.drain();
         }
+
         self.now_ns = end_ns;
     }
 

@@ -74,6 +74,7 @@ pub(crate) fn parse(text: &str) -> Dialogue {
     let mut read = |number: usize, line: &str| (number, step(line, &mut seq));
     let mut steps: Vec<(usize, Step)> = prologue.lines().map(|line| read(0, line.trim())).collect();
     steps.extend(lines.map(|(number, line)| read(number, line)));
+
     Dialogue { machine, steps }
 }
 
@@ -86,6 +87,7 @@ fn machine_of(header: &str) -> (Machine, String) {
             let reached = state.first().map_or(0, |state| {
                 1 + stages.iter().position(|s| s == state).expect("a state")
             });
+
             let hello = if is_bus {
                 "< hello"
             } else {
@@ -103,6 +105,7 @@ fn machine_of(header: &str) -> (Machine, String) {
             } else {
                 all.get(..=reached).expect("stages").join("\n")
             };
+
             (Machine::Agent { is_bus }, prologue)
         }
         ["coordinator", hosts @ ..] => {
@@ -125,6 +128,7 @@ fn machine_of(header: &str) -> (Machine, String) {
                 each("> planned"),
             ]
             .concat();
+
             (
                 Machine::Coordinator {
                     hosts,
@@ -155,6 +159,7 @@ fn step(line: &str, seq: &mut u64) -> Step {
             host: host.trim().to_owned(),
         };
     }
+
     let at = line
         .find(['<', '>'])
         .unwrap_or_else(|| panic!("{line}: no step"));
@@ -165,6 +170,7 @@ fn step(line: &str, seq: &mut u64) -> Step {
         .strip_suffix("raw")
         .map_or((left, false), |host| (host, true));
     let (host, rest) = (host.trim().to_owned(), rest.trim());
+
     match (arrow, is_raw) {
         (">", true) => Step::Feed {
             host,
@@ -194,8 +200,10 @@ fn message(text: &str, seq: &mut u64) -> String {
     let (head, body) = text.find('{').map_or((text, "{}"), |at| text.split_at(at));
     let mut words = head.split_whitespace();
     let kind = words.next().expect("a type");
+
     *seq += 1;
     let (mut number, mut epoch, mut run, mut version) = (*seq, 1, 1, 1);
+
     for word in words {
         if let Some(value) = word.strip_prefix('@') {
             epoch = value.parse().expect("an epoch");
@@ -207,9 +215,11 @@ fn message(text: &str, seq: &mut u64) -> String {
             number = word.parse().expect("a number");
         }
     }
+
     let given: Map<String, Value> = serde_json::from_str(body).expect("JSON");
     let mut whole = usual(kind);
     whole.extend(given);
+
     let run = (run > 0).then(|| run_id(run));
     json!({ "v": version, "run": run, "epoch": epoch, "seq": number, "type": kind, "body": whole })
         .to_string()

@@ -12,6 +12,7 @@ use crate::player::play;
 fn every_dialogue_goes_as_written() {
     let mut count = 0;
     let mut failed = Vec::new();
+
     for path in files() {
         let name = path
             .file_name()
@@ -28,6 +29,7 @@ fn every_dialogue_goes_as_written() {
         failed.extend(played.err().map(|text| format!("{name}: {text}")));
         count += 1;
     }
+
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
     assert!(count >= 40, "{count} dialogues");
 }

@@ -66,6 +66,7 @@ impl Fleet {
             is_solicited: false,
             clock_budget_ns: 10 * MS_NS,
         };
+
         let ids = (0..count)
             .map(|index| format!("h{index}").parse().expect("a host"))
             .collect();
@@ -86,6 +87,7 @@ impl Fleet {
                 has_left: false,
             }
         };
+
         Self {
             now_ns: 0,
             coordinator: Coordinator::new(0, settings, ids),
@@ -115,6 +117,7 @@ impl Fleet {
             {
                 return;
             }
+
             let line = self.lines.keys().next().map(|(at_ns, _)| *at_ns);
             let hosts = self.hosts.iter().filter_map(Host::next_ns).min();
             let next = [line, hosts, self.coordinator.poll_timeout()]
@@ -124,6 +127,7 @@ impl Fleet {
             self.now_ns = self.now_ns.max(next.expect("something is due"));
             self.carry();
         }
+
         panic!("no end: {:#?}", self.actions);
     }
 
@@ -141,6 +145,7 @@ impl Fleet {
                     .handle_line(self.now_ns, from, line.as_bytes()),
             }
         }
+
         self.coordinator.handle_timeout(self.now_ns);
         self.hosts
             .iter_mut()
@@ -160,6 +165,7 @@ impl Fleet {
                 action => self.actions.push((self.now_ns, action)),
             }
         }
+
         for index in 0..self.hosts.len() {
             for line in self.hosts[index].obey(self.now_ns) {
                 self.send(None, index, &line);
@@ -180,6 +186,7 @@ impl Fleet {
         self.run_until(|action| *action == Action::StepDone(Step::Hello));
         self.input(Input::PlansSent);
         self.run_until(|action| *action == Action::StepDone(Step::Plan));
+
         let preflight = || Preflight {
             partners: vec!["10.0.0.2".parse().expect("an address")],
             peers: Vec::new(),
@@ -272,6 +279,7 @@ impl Host {
         if self.is_frozen || now_ns < self.arrival_ns {
             return;
         }
+
         let now_ns = now_ns + self.offset_ns;
         while let Some(at) = self.due.iter().position(|(at_ns, ..)| *at_ns <= now_ns) {
             let (at_ns, task, is_end) = self.due.remove(at);
@@ -282,6 +290,7 @@ impl Host {
             };
             self.agent.handle_local(now_ns, input);
         }
+
         self.agent.handle_timeout(now_ns);
     }
 
@@ -290,8 +299,10 @@ impl Host {
         if now_ns < self.arrival_ns {
             return Vec::new();
         }
+
         let now_ns = now_ns + self.offset_ns;
         let mut lines = Vec::new();
+
         while let Some(action) = self.agent.poll_action() {
             let answer = match action {
                 AgentAction::Send(line) => {
@@ -346,6 +357,7 @@ impl Host {
             answer
                 .into_iter()
                 .for_each(|answer| self.agent.handle_local(now_ns, answer));
+
             let is_ready = std::mem::take(&mut self.starting) > 0;
             if is_ready {
                 self.agent.handle_local(
@@ -357,6 +369,7 @@ impl Host {
                 );
             }
         }
+
         lines
     }
 }
@@ -407,6 +420,7 @@ fn tournament(count: usize) -> Vec<Vec<(usize, usize)>> {
 fn mesh_of_eight_hosts_with_different_clocks_is_complete_and_starts_together() {
     let mut fleet = Fleet::new(8);
     fleet.prepare();
+
     for (number, pairs) in (1..).zip(tournament(8)) {
         let first = fleet.actions.len();
         fleet.round(number, &pairs);
@@ -420,6 +434,7 @@ fn mesh_of_eight_hosts_with_different_clocks_is_complete_and_starts_together() {
         );
         assert!(fleet.spread_ns() < MS_NS, "{} ns", fleet.spread_ns());
     }
+
     assert!(fleet.now_ns < 7 * 3_200 * MS_NS, "{} ns", fleet.now_ns);
     fleet.input(Input::Cancel);
     fleet.run_until(|action| {
@@ -439,10 +454,12 @@ fn frozen_host_delays_a_round_by_its_deadline_and_costs_its_own_tasks_alone() {
     let mut fleet = Fleet::new(4);
     fleet.prepare();
     fleet.hosts[3].is_frozen = true;
+
     let begin_ns = fleet.now_ns;
     fleet.round(1, &[(0, 1), (2, 3)]);
     assert_eq!(fleet.results(), [(TaskId(100), Outcome::Done, true)]);
     assert_eq!(fleet.not_run(), [NotRun::SlowControl]);
+
     // ARMED 2 s, lead, task, results.
     assert!(
         fleet.now_ns - begin_ns < 5_100 * MS_NS,
@@ -450,6 +467,7 @@ fn frozen_host_delays_a_round_by_its_deadline_and_costs_its_own_tasks_alone() {
         fleet.now_ns - begin_ns
     );
     fleet.round(2, &[(0, 2), (1, 3)]);
+
     // It has not confirmed the end of the first round, and while the second one waits for it, its
     // silence is too long.
     fleet.round(3, &[(0, 1), (2, 3)]);
@@ -471,6 +489,7 @@ fn frozen_host_delays_a_round_by_its_deadline_and_costs_its_own_tasks_alone() {
 fn host_that_freezes_while_it_runs_costs_its_own_task_alone() {
     let mut fleet = Fleet::new(4);
     fleet.prepare();
+
     let spec = |id: u64| End {
         host: id as usize,
         spec: spec(
@@ -498,6 +517,7 @@ fn host_that_freezes_while_it_runs_costs_its_own_task_alone() {
     fleet.run_until(|action| matches!(action, Action::RoundDone { .. }));
     assert_eq!(fleet.results(), [(TaskId(100), Outcome::Done, true)]);
     assert_eq!(fleet.not_run(), [NotRun::HostLost]);
+
     // The thawed host finds its lease expired.
     fleet.hosts[2].is_frozen = false;
     fleet.input(Input::Cancel);
@@ -526,6 +546,7 @@ fn hosts_that_arrive_late_take_part_and_one_that_does_not_arrive_is_left_out() {
         "{:#?}",
         fleet.actions
     );
+
     let dropped = Action::Dropped {
         host: 3,
         reason: DropReason::Late(Step::Hello),
@@ -555,16 +576,19 @@ fn agents_end_within_the_lease_when_the_coordinator_is_silent() {
     let mut fleet = Fleet::new(2);
     fleet.prepare();
     let begin_ns = fleet.now_ns;
+
     for _ in 0..1_000 {
         let Some(next_ns) = fleet.hosts.iter().filter_map(Host::next_ns).min() else {
             break;
         };
         fleet.now_ns = fleet.now_ns.max(next_ns);
+
         for host in &mut fleet.hosts {
             host.handle_time(fleet.now_ns);
             host.obey(fleet.now_ns);
         }
     }
+
     assert!(fleet.hosts.iter().all(|host| host.has_left));
     assert!(
         fleet.now_ns - begin_ns <= 3_000 * MS_NS,

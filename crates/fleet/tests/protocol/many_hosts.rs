@@ -20,6 +20,7 @@ fn planned() -> Coordinator {
         &mut coordinator,
         &line("hello", r#"{"protocol":{"min":1,"max":1},"version":"x"}"#),
     );
+
     for host in 0..HOSTS {
         assert_eq!(
             coordinator.handle_local(
@@ -32,6 +33,7 @@ fn planned() -> Coordinator {
             Ok(())
         );
     }
+
     assert_eq!(coordinator.handle_local(1, Input::PlansSent), Ok(()));
     all(&mut coordinator, &line("planned", r#"{"ports":[]}"#));
     while coordinator.poll_action().is_some() {}
@@ -61,6 +63,7 @@ fn clocks_are_read_of_some_hosts_at_a_time_and_of_all_in_the_end() {
     let mut open = sent(&mut coordinator);
     let (first, mut now_ns, mut answers) = (open.len(), MS_NS, 0);
     assert!((1..HOSTS).contains(&first), "{first}");
+
     while let Some((host, c1_ns)) = open.pop() {
         now_ns += 1;
         let body = format!(r#"{{"c1_ns":{c1_ns},"a2_ns":{c1_ns},"a3_ns":{c1_ns}}}"#);
@@ -69,6 +72,7 @@ fn clocks_are_read_of_some_hosts_at_a_time_and_of_all_in_the_end() {
         open.extend(sent(&mut coordinator));
         assert!(open.len() <= first, "{} of {first}", open.len());
     }
+
     assert_eq!(answers, 2 * HOSTS);
     assert!((0..HOSTS).all(|host| coordinator.clock(host, now_ns).is_some()));
 }

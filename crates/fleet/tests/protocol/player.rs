@@ -71,6 +71,7 @@ fn play_step(step: &Step, carrier: &mut dyn Carrier, seen: &mut usize) -> Result
             require(found.is_none(), || format!("{found:?}"))?;
         }
     }
+
     Ok(())
 }
 
