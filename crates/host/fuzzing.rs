@@ -14,12 +14,14 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
     let mut found = Vec::new();
     let mut filters = Filters::default();
     let mut classes = shapers::Classes::new();
+
     decode_files(bytes);
     for message in messages(bytes) {
         let payload = message.payload;
         found.extend(links::link(payload));
         let _ = links::duplicate(payload);
         let _ = tc::qdisc(&mut snapshot, "e", payload);
+
         for section in ethtool::SECTIONS {
             (section.read)(
                 &mut snapshot,
@@ -28,21 +30,27 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
                 "fuzz",
             );
         }
+
         let _ = crate::netlink::errno(payload);
         decode_files(payload);
         let _ = crate::kernel::sockets::socket(payload);
+
         crate::kernel::firewall::decode_anything(payload);
         let _ = crate::kernel::iptables::table(found.len() % 2 == 0, "t", payload, payload);
         let _ = filters.add(payload);
+
         classes.extend(shapers::class(payload));
         let _ = config_space::express(payload);
     }
+
     for class in classes.keys() {
         let _ = shapers::ceiling(&classes, *class);
     }
+
     for link in &found {
         link.record(&mut snapshot, &found);
     }
+
     for message in messages(bytes) {
         route::response_facts(
             &mut snapshot,
@@ -50,6 +58,7 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
             &found,
         );
     }
+
     let found = snapshot.facts.len() + snapshot.counters.len();
     filters.record(&mut snapshot, "nic.e");
     found
@@ -74,6 +83,7 @@ mod tests {
         push(&mut body, 3, b"eth0\0");
         push(&mut body, 4, &1500_u32.to_ne_bytes());
         assert!(decode_anything(&request(16, 0, 1, &body)) > 0);
+
         for bytes in [
             &[][..],
             &[255; 64],

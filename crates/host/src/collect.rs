@@ -36,15 +36,18 @@ pub struct Request {
 pub fn collect(request: &Request) -> Snapshot {
     let mut snapshot = identity();
     let all = links::all();
+
     if let Some(peer) = request.peer {
         route::record(&mut snapshot, peer, &all);
         if let [wanted] = request.interfaces.as_slice() {
             snapshot.set("route.wanted_dev", wanted.as_str(), "command line");
         }
     }
+
     let chosen = chosen(request, &snapshot, &all);
     let text = fs::read_to_string("/proc/interrupts").unwrap_or_default();
     let interrupts = procfs::interrupts(&text);
+
     match fs::read_to_string(SOFTIRQS) {
         Ok(text) => procfs::softirqs(&mut snapshot, &text),
         Err(error) => {
@@ -56,18 +59,21 @@ pub fn collect(request: &Request) -> Snapshot {
             );
         }
     }
+
     let mut query = ethtool::EthtoolQuery::open();
     for link in &chosen {
         link.record(&mut snapshot, &all);
         query.record(&mut snapshot, &link.name);
         sysfs::record(&mut snapshot, &link.name, &interrupts);
     }
+
     links::record_duplicates(&mut snapshot, &chosen);
     let names: Vec<(u32, &str)> = chosen
         .iter()
         .map(|link| (link.index, link.name.as_str()))
         .collect();
     tc::record(&mut snapshot, &names);
+
     for name in request
         .interfaces
         .iter()
@@ -80,18 +86,22 @@ pub fn collect(request: &Request) -> Snapshot {
             "rtnetlink:GETLINK",
         );
     }
+
     cpu::record(&mut snapshot);
     let mut buffer = Buffer::new();
     HostCounters::open().record(&mut snapshot, &mut buffer);
+
     let group = Group::of(std::process::id());
     group.record_quota(&mut snapshot);
     group.record(&mut snapshot, &mut buffer);
     kernel::record(&mut snapshot);
     cpu::record_own(&mut snapshot);
+
     if request.own_threads {
         cpu::record_own_threads(&mut snapshot);
         sockets::record_own_udp(&mut snapshot);
     }
+
     snapshot
 }
 
@@ -116,6 +126,7 @@ fn chosen<'a>(request: &Request, snapshot: &Snapshot, all: &'a [Link]) -> Vec<&'
     if let Some(device) = snapshot.text("route.peer.dev") {
         return all.iter().filter(|link| link.name == device).collect();
     }
+
     // Loopback explains nothing about a network; it is read when there is no other interface.
     let wired: Vec<&Link> = all
         .iter()
@@ -156,10 +167,12 @@ mod tests {
             let before = thread_time();
             let snapshot = collect(&request);
             let after = thread_time();
+
             // What a process waits for others is not ours.
             let spent = (after.user + after.system).saturating_sub(before.user + before.system);
             assert!(spent < Duration::from_millis(50), "{name}: {spent:?}");
             let bytes = serde_json::to_vec(&snapshot).expect("plain data").len();
+
             // Every CPU and every queue has counters of its own.
             let is_small = snapshot.number("cpu.count").is_some_and(|cpus| cpus <= 4.0);
             assert!(bytes < 24 << 10 || !is_small, "{name}: {bytes} bytes");
@@ -168,6 +181,7 @@ mod tests {
                 "{:?}",
                 snapshot.interfaces()
             );
+
             let snapshot = collect(&Request {
                 peer: Some([127, 0, 0, 1].into()),
                 own_threads: true,

@@ -30,6 +30,7 @@ pub fn drops(peer: IpAddr) -> HostDrops {
     counters.accept_queue = total("net.netstat.TcpExt.ListenOverflows");
     counters.syn_queue = total("net.netstat.TcpExt.TCPReqQFullDrop");
     counters.conntrack = tracking.into_iter().flatten().reduce(u64::saturating_add);
+
     counters
 }
 
@@ -55,6 +56,7 @@ fn nic_drops(index: Option<u32>, backlog: Option<u64>) -> Option<u64> {
     let link = links::link(&response)?;
     let mut counters = Snapshot::new("drops", linerate_model::snapshot::Source::Live);
     link.record_counters(&mut counters);
+
     let missed = counters
         .counters
         .get(&format!("nic.{}.stats64.rx_missed_errors", link.name))?

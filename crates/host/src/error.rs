@@ -69,6 +69,7 @@ impl From<OsError> for ReadError {
 /// What an error number of the kernel means for a fact.
 pub(crate) fn absence(errno: i32) -> Absence {
     use linerate_sys::errno::{EACCES, ENODEV, ENOENT, EOPNOTSUPP, EPERM, ESRCH};
+
     match errno {
         EOPNOTSUPP => Absence::UnsupportedByDriver,
         EPERM | EACCES => Absence::Permission,

@@ -77,6 +77,7 @@ impl Sampler {
         if let Tested::Client { server, .. } = sampler.watched.tested {
             sampler.set_peer(server.ip());
         }
+
         sampler
     }
 
@@ -108,11 +109,13 @@ impl Sampler {
         sample.monotonic_ns = Some(clock::monotonic_ns());
         self.counters.record(&mut sample, &mut self.buffer);
         self.group.record(&mut sample, &mut self.buffer);
+
         let is_own = self.watched.pids.contains(&std::process::id());
         let own_ns = if is_own { self.spent_ns } else { 0 };
         let is_full = depth == Depth::Full;
         self.processes
             .record(&mut sample, is_full, own_ns, &mut self.buffer);
+
         if let Err(why) = self
             .device
             .as_mut()
@@ -121,9 +124,11 @@ impl Sampler {
         {
             record_absent(&mut sample, "nic.stats64", &why, links::SRC);
         }
+
         if let Err(why) = self.record_connections(&mut sample, depth) {
             record_absent(&mut sample, "test.sockets", &why, SOCK_DIAG);
         }
+
         self.spent_ns = self
             .spent_ns
             .saturating_add(thread_ns().saturating_sub(before_ns));
@@ -134,6 +139,7 @@ impl Sampler {
     fn record_connections(&mut self, sample: &mut Snapshot, depth: Depth) -> Result<(), ReadError> {
         let tested = self.watched.tested;
         let sockets = self.sockets.as_mut().map_err(|why| why.clone())?;
+
         match tested {
             Tested::Nothing => return Ok(()),
             Tested::Server { port } => {
@@ -148,6 +154,7 @@ impl Sampler {
                 sample.set_known("test.ports_max", ports, "sampler");
             }
         }
+
         let counts = ["sock.tcp.inuse", "sock.tcp6.inuse", "sock.tcp.tw"]
             .map(|key| sample.whole(key).unwrap_or(0));
         let are_few =
@@ -159,11 +166,13 @@ impl Sampler {
                 sample.set(format!("test.sockets.{state}"), count, SOCK_DIAG);
             }
         }
+
         if depth == Depth::Full
             && let Some(bytes) = sockets.mss_bytes(tested)?
         {
             sample.set_in("test.mss_bytes", bytes, "bytes", SOCK_DIAG);
         }
+
         Ok(())
     }
 }
@@ -197,6 +206,7 @@ impl Device {
         let link = name.and_then(|name| all.iter().find(|link| link.name == name));
         let link = link.ok_or_else(|| ReadError::missing(format!("no route to {peer}")))?;
         link.record_facts(snapshot, &all);
+
         let nic = format!("nic.{}", link.name);
         let directory = Path::new("/sys/class/net").join(&link.name);
         let is_wireless =
@@ -208,6 +218,7 @@ impl Device {
             links::SRC,
         );
         EthtoolQuery::open().link(snapshot, &link.name);
+
         Ok(Self {
             index: link.index,
             client: NetlinkClient::open(Family::Route)?,
@@ -223,6 +234,7 @@ impl Device {
         let link: Link = links::link(&response)
             .ok_or_else(|| ReadError::missing("the response is cut short"))?;
         link.record_counters(snapshot);
+
         Ok(())
     }
 }
@@ -247,6 +259,7 @@ mod tests {
             port: server.port(),
         }));
         at_server.set_peer(server.ip());
+
         let ports = Some(28_232);
         let mut at_client = Sampler::open(own(Tested::Client { server, ports }));
         let _clients: Vec<TcpStream> = (0..2)
@@ -262,6 +275,7 @@ mod tests {
         ] {
             assert_eq!(sample.whole(key), Some(expected), "{key}: {sample:?}");
         }
+
         for key in [
             "process.rss_high_water_bytes",
             "process.pss_bytes",
@@ -270,6 +284,7 @@ mod tests {
         ] {
             assert!(sample.whole(key) > Some(0), "{key}: {sample:?}");
         }
+
         assert_eq!(
             sample.text("nic.lo.net.kind"),
             Some("loopback"),
@@ -284,6 +299,7 @@ mod tests {
                 "{key}"
             );
         }
+
         // Other programs may have thousands of sockets, which only a full sample reads.
         let sample = at_client.sample(Depth::Full);
         assert_eq!(
@@ -293,15 +309,18 @@ mod tests {
             ),
             (Some(2), ports)
         );
+
         for key in sample.facts.keys().chain(sample.counters.keys()) {
             assert!(facts::find(key).is_some(), "{key} is not explained");
         }
 
         const SAMPLES: u32 = 50;
+
         let before = thread_time();
         (0..SAMPLES).for_each(|_| drop(at_server.sample(Depth::Quick)));
         let after = thread_time();
         let each = ((after.user + after.system) - (before.user + before.system)) / SAMPLES;
+
         // Half a percent of 200 ms is 1 ms; what an unoptimised build on a slow machine needs stays
         // far below.
         assert!(each.as_millis() < 20, "{each:?}");
@@ -315,6 +334,7 @@ mod tests {
         };
         let mut sampler = Sampler::open(own);
         sampler.set_peer([127, 0, 0, 1].into());
+
         let mut sent = || sampler.sample(Depth::Quick).counters["nic.lo.stats64.tx_bytes"].v;
         let before = sent();
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
@@ -334,6 +354,7 @@ mod tests {
             sample.counters.contains_key("cpu.0.user"),
             "the host exists"
         );
+
         for key in [
             "process.cpu_ns",
             "process.thread",

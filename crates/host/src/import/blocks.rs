@@ -47,6 +47,7 @@ impl<'a> Block<'a> {
         if program_name(words.next()?) != "ethtool" {
             return None;
         }
+
         let mut option = "";
         for word in words {
             match word.strip_prefix('-') {
@@ -56,6 +57,7 @@ impl<'a> Block<'a> {
                 None => return Some((option, word)),
             }
         }
+
         None
     }
 }
@@ -68,6 +70,7 @@ pub(super) fn split(lines: &[(usize, String)]) -> Vec<Block<'_>> {
         lines: Vec::new(),
     }];
     let mut host = None;
+
     for (number, line) in lines {
         if let Some((named, command)) = heading(line) {
             host = named.or(host);
@@ -80,6 +83,7 @@ pub(super) fn split(lines: &[(usize, String)]) -> Vec<Block<'_>> {
             block.lines.push((*number, line));
         }
     }
+
     blocks.retain(|block| {
         !block.command.is_empty() || block.lines.iter().any(|(_, line)| !line.trim().is_empty())
     });
@@ -97,6 +101,7 @@ pub(super) fn is_beginning(line: &str) -> bool {
         "Architecture:",
         "#kernel",
     ];
+
     let is_link = || {
         line.split_once(": ")
             .is_some_and(|(index, rest)| index.parse::<u32>().is_ok() && rest.contains(": <"))
@@ -128,6 +133,7 @@ fn header(line: &str) -> Option<Heading<'_>> {
     let command = rest
         .split_once("cmd=")
         .map_or("", |(_, command)| command.trim());
+
     Some((host, command))
 }
 
@@ -137,12 +143,14 @@ fn prompt(line: &str) -> Option<Heading<'_>> {
     if let Some(command) = line.strip_prefix("$ ") {
         return Some((None, command.trim()));
     }
+
     let marked = ["$ ", "# ", "% "]
         .iter()
         .filter_map(|mark| line.split_once(mark))
         .min_by_key(|(text, _)| text.len());
     let (before, command) =
         marked.or_else(|| Some((line.trim_end().strip_suffix(['$', '#', '%'])?, "")))?;
+
     // A Python environment stands before the prompt.
     let before = before.split_once(") ").map_or(before, |(_, rest)| rest);
     let (before, bracketed) = match before.strip_prefix('[') {
@@ -169,6 +177,7 @@ fn prompt(line: &str) -> Option<Heading<'_>> {
     let is_prompt = is_name
         && !directory.contains(char::is_whitespace)
         && (bracketed || user_and_host.contains('@') || directory.starts_with(['~', '/']));
+
     is_prompt.then_some((Some(name), command.trim()))
 }
 
@@ -188,6 +197,7 @@ fn windows_prompt(line: &str) -> Option<Heading<'_>> {
     let is_drive = characters
         .next()
         .is_some_and(|letter| letter.is_ascii_alphabetic());
+
     (is_drive && characters.as_str().starts_with(":\\")).then_some((host, command.trim()))
 }
 
@@ -269,6 +279,7 @@ fn bare_command(line: &str) -> Option<Heading<'_>> {
         "tracert ",
         "vmstat ",
     ];
+
     let marked = ["# ", "% ", "+ "]
         .iter()
         .find_map(|mark| line.strip_prefix(mark));
@@ -279,6 +290,7 @@ fn bare_command(line: &str) -> Option<Heading<'_>> {
             .strip_prefix("ethtool ")
             .is_some_and(|device| !device.contains(char::is_whitespace))
     };
+
     let is_known = || {
         plain
             .split_whitespace()

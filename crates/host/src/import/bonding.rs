@@ -24,6 +24,7 @@ impl Reader {
             .kernel_file()
             .and_then(|path| path.strip_prefix("/proc/net/bonding/"));
         let named = named.filter(|name| !name.is_empty() && !name.contains('*'));
+
         // The file itself does not name the bond, and most hosts have one, of this name.
         let bond = (named.unwrap_or("bond0").to_owned(), named.is_some());
         Self {
@@ -42,6 +43,7 @@ impl Reader {
             _ => return,
         };
         let key = format!("nic.{}.bond.{fact}", self.bond.0);
+
         // `layer2 (0)` has the number of the policy behind its name.
         let value = if fact == "hash_policy" {
             value.split_whitespace().next().unwrap_or(value)
@@ -49,6 +51,7 @@ impl Reader {
             value
         };
         snapshot.set(&key, value, SRC);
+
         if !self.bond.1 {
             snapshot.qualify(&key, Quality::Inferred);
         }
@@ -78,9 +81,11 @@ impl LineReader for Reader {
             self.member = None;
             return true;
         }
+
         if !self.is_active || line.trim().is_empty() {
             return false;
         }
+
         let Some((key, value)) = field(line) else {
             // `802.3ad info` is the heading of a part.
             return line.trim_end().ends_with("info");
@@ -93,10 +98,12 @@ impl LineReader for Reader {
             self.members = self.members.saturating_add(1);
             return true;
         }
+
         match &self.member {
             Some(member) => self.of_member(snapshot, member, key, value),
             None => self.of_bond(snapshot, key, value),
         }
+
         true
     }
 

@@ -24,6 +24,7 @@ impl Documents {
                 text.extend([line, "\n"]);
             }
         }
+
         Self { text, starts }
     }
 

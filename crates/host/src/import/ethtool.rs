@@ -50,6 +50,7 @@ impl<'a> Reader<'a> {
         // A grep'ed fragment of statistics has lost its heading.
         let statistics = command.filter(|(option, _)| matches!(*option, "-S" | "--statistics"));
         let section = statistics.map(|(_, device)| Section::new(Kind::Statistics, device));
+
         Self {
             command,
             section,
@@ -67,6 +68,7 @@ impl<'a> Reader<'a> {
         {
             self.section = None;
         }
+
         self.heading(line) || self.refusal(snapshot, line) || self.inside(snapshot, line)
     }
 
@@ -84,6 +86,7 @@ impl<'a> Reader<'a> {
             self.section = Some(Section::new(kind, device));
             return true;
         }
+
         let device = self.command.map(|(_, device)| device);
         let kind = match (text, device) {
             ("NIC statistics:", Some(_)) => Kind::Statistics,
@@ -92,6 +95,7 @@ impl<'a> Reader<'a> {
         };
         self.section = Some(Section::new(kind, device.unwrap_or_default()));
         self.path.clear();
+
         kind == Kind::Statistics
     }
 
@@ -119,6 +123,7 @@ impl<'a> Reader<'a> {
                     .any(|end| text.ends_with(end));
             }
         };
+
         if let Some((_, group)) = GROUPS
             .iter()
             .find(|(known, _)| known.split(' ').any(|known| known == option))
@@ -130,6 +135,7 @@ impl<'a> Reader<'a> {
                 &source(option),
             );
         }
+
         true
     }
 
@@ -138,6 +144,7 @@ impl<'a> Reader<'a> {
             return false;
         };
         let nic = format!("nic.{}", section.device);
+
         match section.kind {
             Kind::Link => link(snapshot, section, &nic, line),
             Kind::Features => feature(snapshot, &nic, line),
@@ -181,6 +188,7 @@ fn link(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str) -
             None => line.starts_with(char::is_whitespace),
         };
     };
+
     section.list = None;
     let list = match key {
         "Supported link modes" => Some("supported"),
@@ -197,6 +205,7 @@ fn link(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str) -
         snapshot.facts.remove(&format!("{nic}.link.modes.{list}"));
         return add_modes(snapshot, &format!("{nic}.link.modes.{list}"), &words);
     }
+
     match key {
         "Supported pause frame use" => snapshot.set(format!("{nic}.pause.supported"), value, src),
         "Advertised pause frame use" => snapshot.set(format!("{nic}.pause.advertised"), value, src),
@@ -245,24 +254,29 @@ fn link(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str) -
                 "SecureOn",
                 "master-slave",
             ];
+
             return KNOWN.iter().any(|known| key.starts_with(known));
         }
     }
+
     true
 }
 
 /// Link modes of one list; a list may not be longer than the kernel's.
 fn add_modes(snapshot: &mut Snapshot, key: &str, words: &[&str]) -> bool {
     const MODES_MAX: usize = 256;
+
     let mut modes = match snapshot.value(key) {
         Some(Value::List(modes)) => modes.clone(),
         _ => Vec::new(),
     };
     modes.extend(words.iter().map(|word| Value::from(*word)));
     modes.truncate(MODES_MAX);
+
     if !modes.is_empty() {
         snapshot.set(key, Value::List(modes), &source(""));
     }
+
     true
 }
 
@@ -281,6 +295,7 @@ fn feature(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
     if switch(value).is_none() || name.contains(char::is_whitespace) {
         return false;
     }
+
     let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
     snapshot.set(format!("{nic}.feat.{name}"), value, &source("-k"));
     true
@@ -314,17 +329,20 @@ fn sizes(
         section.current = key != "Pre-set maximums";
         return true;
     }
+
     let Some((_, fact)) = names.iter().find(|(name, _)| *name == key) else {
         // Newer versions of ethtool print more sizes in either section.
         return value == "n/a" || switch(value).is_some() || leading_number(value).is_some();
     };
     let which = if section.current { "cur" } else { "max" };
     let key = format!("{nic}.{fact}.{which}");
+
     match leading_number(value) {
         // An unsupported size is printed as 0 or as n/a.
         Some(size) if size > 0.0 => snapshot.set(key, whole(size), &source("-g")),
         _ => snapshot.set_absent(key, Absence::UnsupportedByDriver, None, &source("-g")),
     }
+
     true
 }
 
@@ -354,6 +372,7 @@ fn pause(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
         ("Statistics", _) => {}
         _ => return false,
     }
+
     true
 }
 
@@ -389,6 +408,7 @@ fn coalesce(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
         snapshot.set_known(format!("{nic}.coal.adaptive_rx"), switch(value), src);
         return true;
     }
+
     let known = key.starts_with("rx-")
         || key.starts_with("tx-")
         || key.contains("-rate-")
@@ -396,11 +416,13 @@ fn coalesce(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
         || key.ends_with("-usecs")
         || key.starts_with("CQE");
     let fact = format!("{nic}.coal.{}", key.replace('-', "_"));
+
     match leading_number(value) {
         Some(number) if known => snapshot.set(fact, whole(number), src),
         _ if known => snapshot.set_absent(fact, Absence::UnsupportedByDriver, None, src),
         _ => {}
     }
+
     known
 }
 
@@ -420,17 +442,20 @@ fn statistic(
     };
     let depth = indent(line);
     path.retain(|(enclosing, _)| *enclosing < depth);
+
     let opens = name.ends_with('#');
     let label = if opens {
         format!("{name}{value}")
     } else {
         name.to_owned()
     };
+
     if !opens {
         let mut parts: Vec<&str> = path.iter().map(|(_, name)| name.as_str()).collect();
         parts.push(name);
         snapshot.count(format!("{nic}.drv.{}", parts.join("/")), value, None);
     }
+
     path.push((depth, label));
     true
 }
@@ -447,9 +472,11 @@ fn driver(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
         "bus-info" => "bus",
         _ => return key.starts_with("supports-") || key.starts_with("expansion-rom"),
     };
+
     if !value.is_empty() {
         snapshot.set(format!("{nic}.drv.{fact}"), value, src);
     }
+
     true
 }
 
@@ -479,5 +506,6 @@ fn eee(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
             );
         }
     }
+
     true
 }

@@ -62,6 +62,7 @@ impl Reader {
             (_, true) => Some(Tool::Traceroute),
             _ => return false,
         };
+
         true
     }
 
@@ -73,6 +74,7 @@ impl Reader {
             Tool::Tracepath => tracepath(snapshot, &words)?,
         };
         self.record(snapshot, number, hop, tool.source());
+
         Some(())
     }
 
@@ -80,6 +82,7 @@ impl Reader {
         if number == 0 || number > HOPS_MAX {
             return;
         }
+
         self.hops = self.hops.max(number);
         let key = |fact: &str| format!("path.hop.{number}.{fact}");
         snapshot.set_known(key("address"), hop.address, src);
@@ -95,13 +98,16 @@ impl LineReader for Reader {
         if self.beginning(line) {
             return true;
         }
+
         let Some(tool) = self.tool else { return false };
+
         const OF_NO_USE: [&str; 4] = [
             "Start: ",
             "over a maximum of",
             "Trace complete",
             "Too many hops",
         ];
+
         self.hop(snapshot, line, tool).is_some()
             || OF_NO_USE
                 .iter()
@@ -116,6 +122,7 @@ fn mtr(words: &[&str]) -> Option<(usize, Hop)> {
     };
     let number = number.strip_suffix(".|--")?.parse().ok()?;
     let answers = *address != "???";
+
     Some((
         number,
         Hop {
@@ -133,6 +140,7 @@ fn traceroute(words: &[&str]) -> Option<(usize, Hop)> {
     let (number, rest) = words.split_first()?;
     let number = number.parse().ok()?;
     let is_address = |word: &&&str| word.parse::<std::net::IpAddr>().is_ok();
+
     let times: Vec<f64> = rest
         .windows(2)
         .filter(|pair| pair.get(1) == Some(&"ms"))
@@ -141,6 +149,7 @@ fn traceroute(words: &[&str]) -> Option<(usize, Hop)> {
     let mean = (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64);
     let is_answer = mean.is_some() || rest.contains(&"*");
     let address = rest.iter().find(is_address).map(|word| (*word).to_owned());
+
     is_answer.then_some((
         number,
         Hop {
@@ -161,10 +170,12 @@ fn tracepath(snapshot: &mut Snapshot, words: &[&str]) -> Option<(usize, Hop)> {
     {
         snapshot.set_in("path.forward_mtu", mtu, "bytes", Tool::Tracepath.source());
     }
+
     let number = number.trim_end_matches(':').trim_end_matches('?');
     if number == "Resume" || number == "Too" {
         return Some((0, Hop::default()));
     }
+
     let address = rest
         .first()
         .filter(|word| word.parse::<std::net::IpAddr>().is_ok());
@@ -190,6 +201,7 @@ pub(super) fn json(snapshot: &mut Snapshot, document: &Value) -> bool {
         tool: Some(Tool::Mtr),
         hops: 0,
     };
+
     for (index, hub) in hubs.iter().enumerate() {
         let address = hub["host"].as_str().filter(|host| *host != "???");
         let hop = Hop {
@@ -200,6 +212,7 @@ pub(super) fn json(snapshot: &mut Snapshot, document: &Value) -> bool {
         };
         reader.record(snapshot, index + 1, hop, Tool::Mtr.source());
     }
+
     true
 }
 
@@ -230,6 +243,7 @@ mod tests {
         let tracepath = " 1?: [LOCALHOST]                      pmtu 1500\n 1:  192.0.2.1      \
                          0.5ms\n 2:  no reply\n 3:  192.0.2.9   9.5ms pmtu 1400\n     Resume: pmtu \
                          1400 hops 3 back 3\n";
+
         for (command, output) in [
             ("mtr -rw h", mtr),
             ("traceroute -n h", linux),
@@ -238,6 +252,7 @@ mod tests {
         ] {
             let snapshot = facts(command, output);
             assert_eq!(snapshot.number("path.hops"), Some(3.0), "{command}");
+
             let hop = |number: u32| {
                 let key = |fact: &str| format!("path.hop.{number}.{fact}");
                 (
@@ -290,9 +305,11 @@ mod tests {
             command: "traceroute h",
             lines: Vec::new(),
         });
+
         for line in ["", "1 2 3", "Speed: 5", "connect: Network is unreachable"] {
             assert!(!reader.line(&mut snapshot, line), "{line}");
         }
+
         assert!(snapshot.facts.is_empty());
     }
 }

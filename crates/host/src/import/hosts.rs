@@ -17,6 +17,7 @@ pub(super) fn of(texts: &[(&str, Vec<Block<'_>>)], read_tests: ReadTests<'_>) ->
     if let ([(name, _)], [host]) = (texts, named.as_slice()) {
         return vec![host.unwrap_or(name).to_owned()];
     }
+
     let in_blocks = texts
         .iter()
         .flat_map(|(_, blocks)| blocks)
@@ -29,17 +30,21 @@ pub(super) fn of(texts: &[(&str, Vec<Block<'_>>)], read_tests: ReadTests<'_>) ->
         joins: hosts.len() < 2,
         ..Groups::default()
     };
+
     // A text that names its host comes first, so that the others are compared with it.
     let mut order: Vec<usize> = (0..texts.len()).collect();
     order.sort_by_key(|index| named[*index].is_none());
     let mut group_of = vec![0; texts.len()];
+
     for index in order {
         let (name, blocks) = &texts[index];
         group_of[index] = groups.add(named[index], name, facts_of(name, blocks, read_tests));
     }
+
     if let ([host], true) = (groups.names.as_mut_slice(), hosts.is_empty()) {
         *host = "host".to_owned();
     }
+
     group_of
         .into_iter()
         .map(|group| groups.names[group].clone())
@@ -71,6 +76,7 @@ impl Groups {
             self.facts[index].push(facts);
             return index;
         }
+
         let name = named.unwrap_or(file);
         let is_taken = self.names.iter().any(|known| known == name);
         self.names.push(if is_taken {
@@ -79,6 +85,7 @@ impl Groups {
             name.to_owned()
         });
         self.facts.push(vec![facts]);
+
         self.names.len() - 1
     }
 }
@@ -128,6 +135,7 @@ fn contradict(a: &Snapshot, b: &Snapshot) -> bool {
             (Fact::Known { v: a, .. }, Some(Fact::Known { v: b, .. })) => a != b,
             _ => false,
         });
+
     let ends = |snapshot: &Snapshot| -> Vec<[Option<String>; 2]> {
         let fact = |index: usize, name: &str| {
             snapshot
@@ -145,6 +153,7 @@ fn contradict(a: &Snapshot, b: &Snapshot) -> bool {
                 .iter()
                 .any(|[other, end]| other == path && end != local)
     };
+
     differs
         || (a.kernel.is_some() && b.kernel.is_some() && a.kernel != b.kernel)
         || ends(a).iter().any(opposite)

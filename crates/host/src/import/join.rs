@@ -60,11 +60,13 @@ impl Loose {
             .into_iter()
             .map(str::to_owned)
             .collect();
+
         for (address, fact, value, src) in self.facts {
             if let Some(nic) = at_address(snapshot, &names, &address) {
                 snapshot.set(format!("nic.{nic}.{fact}"), value, &src);
             }
         }
+
         for address in self.sysfs {
             if let Some(nic) = at_address(snapshot, &names, &address) {
                 for fact in ["cur_speed_gts", "cur_width", "max_speed_gts", "max_width"] {
@@ -73,6 +75,7 @@ impl Loose {
                 }
             }
         }
+
         for (device, interrupt) in self.interrupts {
             if let Some(nic) = owner(snapshot, &names, device.as_deref(), &interrupt.description) {
                 for (cpu, count) in interrupt.per_cpu {
@@ -99,6 +102,7 @@ fn at_address(snapshot: &Snapshot, names: &[String], address: &str) -> Option<St
     {
         return Some(name.clone());
     }
+
     // Text about one interface and one device belongs together, unless the interface names another
     // device.
     match names {
@@ -129,6 +133,7 @@ fn owner(
         .find(named)
         .or_else(|| names.iter().find(at_bus));
     let searched = || names.iter().find(|name| device == Some(name.as_str()));
+
     let virtio = || {
         let mut virtio = names
             .iter()

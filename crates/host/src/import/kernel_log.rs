@@ -65,16 +65,19 @@ impl Reader {
 
         let link = self.links.entry(name.to_owned()).or_default();
         link.is_up = is_up;
+
         if is_up {
             link.ups = link.ups.saturating_add(1);
             link.add_speed(message.get(at..).unwrap_or_default());
         } else {
             link.downs = link.downs.saturating_add(1);
         }
+
         if let Some(now) = seconds {
             let first = link.first_and_last.map_or(now, |(first, _)| first);
             link.first_and_last = Some((first, now));
         }
+
         true
     }
 
@@ -87,6 +90,7 @@ impl Reader {
         if !is_interface(name) || !rest.contains("timed out") {
             return false;
         }
+
         let count = self.tx_timeouts.entry(name.to_owned()).or_default();
         *count = count.saturating_add(1);
         true
@@ -123,9 +127,11 @@ impl Link {
     fn record(self, snapshot: &mut Snapshot, nic: &str) {
         snapshot.count(format!("{nic}.link.log_downs"), self.downs, None);
         snapshot.count(format!("{nic}.link.log_ups"), self.ups, None);
+
         if let Some((first, last)) = self.first_and_last.filter(|(first, last)| last > first) {
             snapshot.set_in(format!("{nic}.link.log_seconds"), last - first, "s", SRC);
         }
+
         let speeds: Vec<Value> = self
             .speeds_mbps
             .iter()
@@ -134,6 +140,7 @@ impl Link {
         if !speeds.is_empty() {
             snapshot.set(format!("{nic}.link.log_speeds"), Value::List(speeds), SRC);
         }
+
         // What the link is now is known better from other output.
         if snapshot.value(&format!("{nic}.link.up")).is_none() {
             snapshot.set(format!("{nic}.link.up"), self.is_up, SRC);
@@ -151,6 +158,7 @@ impl LineReader for Reader {
             self.table_full = self.table_full.saturating_add(1);
             return true;
         }
+
         self.link(seconds, message) || self.timeout(message)
     }
 
@@ -158,9 +166,11 @@ impl LineReader for Reader {
         for (name, link) in std::mem::take(&mut self.links) {
             link.record(snapshot, &format!("nic.{name}"));
         }
+
         for (name, count) in &self.tx_timeouts {
             snapshot.count(format!("nic.{name}.link.log_tx_timeouts"), *count, None);
         }
+
         if self.table_full > 0 {
             snapshot.count("conntrack.log_full", self.table_full, None);
         }
@@ -182,12 +192,14 @@ fn split(line: &str) -> Option<(Option<f64>, &str)> {
         let is_date = || time.split_whitespace().count() == 5 && time.contains(':');
         return (seconds.is_some() || is_date()).then_some((seconds, message));
     }
+
     let (_, message) = line.split_once(" kernel: ")?;
     // journalctl may keep the time since boot behind its own.
     let inner = message
         .strip_prefix('[')
         .and_then(|rest| rest.split_once("] "));
     let seconds = inner.and_then(|(time, _)| time.trim().parse::<f64>().ok());
+
     Some((seconds, inner.map_or(message, |(_, message)| message)))
 }
 
@@ -201,6 +213,7 @@ fn change(message: &str) -> Option<(usize, bool)> {
         ("link down", false),
         ("link up", true),
     ];
+
     CHANGES
         .iter()
         .find_map(|(words, is_up)| Some((message.find(words)?, *is_up)))
@@ -228,6 +241,7 @@ mod tests {
                       f1070000.ethernet eth1: Link is Up - 2.5Gbps/Full - flow control rx/tx\n";
         let e1000e = "[10.5] e1000e: eth1 NIC Link is Down\n[20.5] e1000e: eth1 NIC Link is Up \
                       2500 Mbps Full Duplex, Flow Control: None\n";
+
         let journal = "Jun 01 12:00:00 host kernel: [10.5] r8169 0000:04:00.0 eth1: Link is \
                        Down\nJun 01 12:00:10 host kernel: [20.5] r8169 0000:04:00.0 eth1: Link is \
                        Up - 2.5Gbps/Full - flow control off\n";
@@ -238,9 +252,11 @@ mod tests {
                 command: "dmesg",
                 lines: Vec::new(),
             });
+
             for line in log.lines() {
                 assert!(reader.line(&mut snapshot, line), "{line}");
             }
+
             reader.finish(&mut snapshot);
             let count = |fact: &str| {
                 snapshot
@@ -275,6 +291,7 @@ mod tests {
             command: "dmesg",
             lines: Vec::new(),
         });
+
         for line in [
             "[1.0] nf_conntrack: table full, dropping packet",
             "[Sat Jun  1 12:00:00 2024] nf_conntrack: nf_conntrack: table full, dropping packet",
@@ -282,6 +299,7 @@ mod tests {
         ] {
             assert!(reader.line(&mut snapshot, line), "{line}");
         }
+
         for line in [
             "[3.0] usb 1-1: new device",
             "[  5]   0.00-1.00   sec  1 MBytes",
@@ -289,6 +307,7 @@ mod tests {
         ] {
             assert!(!reader.line(&mut snapshot, line), "{line}");
         }
+
         reader.finish(&mut snapshot);
         assert_eq!(snapshot.counters["conntrack.log_full"].v, 2);
         assert_eq!(snapshot.counters["nic.eth0.link.log_tx_timeouts"].v, 1);

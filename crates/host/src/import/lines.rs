@@ -55,6 +55,7 @@ pub(super) fn tc_rate_bps(word: &str) -> Option<f64> {
         "mbps" => 8e6,
         _ => return None,
     };
+
     Some(number * factor)
 }
 

@@ -56,6 +56,7 @@ impl<'a> Reader<'a> {
             () => return line.starts_with("procs ") && line.contains("-cpu-"),
         };
         self.columns = words.iter().map(|word| (*word).to_owned()).collect();
+
         true
     }
 
@@ -63,6 +64,7 @@ impl<'a> Reader<'a> {
     fn row(&mut self, line: &str) -> Option<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let is_mean = words.first() == Some(&"Average:");
+
         // The heading has the time of the sample where the mean has its name, which may be one word
         // shorter.
         let skipped = self
@@ -80,6 +82,7 @@ impl<'a> Reader<'a> {
 
         let is_mpstat = self.source == "import:mpstat";
         let cpu = if is_mpstat { word("CPU")? } else { "all" };
+
         let load = if is_mpstat {
             Load {
                 busy: 1.0 - share("%idle")? - share("%iowait").unwrap_or(0.0),
@@ -107,6 +110,7 @@ impl<'a> Reader<'a> {
             number if number.parse::<u32>().is_ok() => number,
             _ => return None,
         };
+
         let share = |wanted: &str| {
             let value = rest
                 .split(',')
@@ -118,6 +122,7 @@ impl<'a> Reader<'a> {
             softirq: share("si")? + share("hi").unwrap_or(0.0),
             steal: share("st").unwrap_or(0.0),
         };
+
         self.source = "import:top";
         self.add(cpu, load, false);
         Some(())
@@ -137,9 +142,11 @@ impl<'a> Reader<'a> {
         if self.program != "top" && self.source != "import:top" && !line.starts_with("top - ") {
             return false;
         }
+
         const SUMMARY: [&str; 7] = [
             "top - ", "Tasks:", "Threads:", "MiB ", "KiB ", "Mem:", "Swap:",
         ];
+
         self.in_processes |= line.trim_start().starts_with("PID ");
         let is_process = || {
             line.split_whitespace()
@@ -157,6 +164,7 @@ impl<'a> Reader<'a> {
         let of = of.get(skipped..)?;
         let mean =
             |of_load: fn(&Load) -> f64| of.iter().map(of_load).sum::<f64>() / of.len() as f64;
+
         (!of.is_empty()).then(|| Load {
             busy: mean(|load| load.busy),
             softirq: mean(|load| load.softirq),
@@ -180,6 +188,7 @@ impl LineReader for Reader<'_> {
             .filter_map(|(cpu, of)| Some((cpu, self.loads(of)?)))
             .collect();
         loads.extend(self.means.iter().map(|(cpu, mean)| (cpu, *mean)));
+
         for (cpu, load) in loads {
             for (fact, share) in [
                 ("busy", load.busy),
@@ -225,6 +234,7 @@ mod tests {
             "{table}Average:       1    0.00    0.00    0.00    0.00    0.00   50.00    0.00    \
              0.00    0.00   50.00\n"
         );
+
         assert_eq!(
             shares(&facts("mpstat -P ALL 1", table), "1"),
             [Some(1.0), Some(0.95), Some(0.02)]
@@ -281,6 +291,7 @@ mod tests {
             command: "",
             lines: Vec::new(),
         });
+
         for line in ["", "1 2 3 4", "Speed: 1", "CPU(s): 4", "cpu  1 2 3 4 5"] {
             assert!(!reader.line(&mut snapshot, line), "{line}");
         }

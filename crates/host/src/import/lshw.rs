@@ -39,6 +39,7 @@ impl Reader {
         if let Some(address) = value("bus info").and_then(|bus| bus.strip_prefix("pci@")) {
             snapshot.set(format!("{nic}.drv.bus"), address, SRC);
         }
+
         let capacity = value("capacity").and_then(speed_mbps);
         snapshot.set_known_in(
             format!("{nic}.link.max_speed_mbps"),
@@ -46,6 +47,7 @@ impl Reader {
             "Mbit/s",
             SRC,
         );
+
         let modes: Vec<Value> = value("capabilities").into_iter().flat_map(modes).collect();
         if !modes.is_empty() {
             snapshot.set(
@@ -54,6 +56,7 @@ impl Reader {
                 SRC,
             );
         }
+
         let speed = value("size").and_then(speed_mbps);
         let configured = value("configuration").unwrap_or_default();
         let setting = |name: &str| {
@@ -63,6 +66,7 @@ impl Reader {
         };
         let speed = setting("speed").and_then(speed_mbps).or(speed);
         snapshot.set_known_in(format!("{nic}.link.speed_mbps"), speed, "Mbit/s", SRC);
+
         let switch = |name: &str, on: &str| setting(name).map(|value| value == on);
         snapshot.set_known(
             format!("{nic}.link.autoneg"),
@@ -85,16 +89,21 @@ impl LineReader for Reader {
             }
             return self.is_lshw;
         }
+
         if !self.is_lshw || !line.starts_with(char::is_whitespace) {
             return false;
         }
+
         let Some((key, value)) = field(text) else {
             return false;
         };
+
         const LINES_MAX: usize = 64;
+
         if self.lines.len() < LINES_MAX {
             self.lines.push((key.to_owned(), value.to_owned()));
         }
+
         true
     }
 
@@ -141,6 +150,7 @@ mod tests {
                     \x20 *-network:1 DISABLED\n       logical name: wlp1s0\n       configuration: \
                     driver=iwlwifi link=no\n";
         let mut snapshot = Snapshot::new("a", Source::Import);
+
         let mut reader = Reader::new(&Block {
             host: None,
             command: "sudo lshw -c network",
@@ -149,12 +159,14 @@ mod tests {
         for line in text.lines() {
             assert!(reader.line(&mut snapshot, line), "{line}");
         }
+
         reader.finish(&mut snapshot);
         let number = |fact: &str| snapshot.number(&format!("nic.enp0s31f6.{fact}"));
         assert_eq!(
             (number("link.speed_mbps"), number("link.max_speed_mbps")),
             (Some(100.0), Some(1000.0))
         );
+
         let text = |fact: &str| snapshot.text(&format!("nic.enp0s31f6.{fact}"));
         assert_eq!(
             (text("drv.name"), text("drv.bus")),
@@ -167,6 +179,7 @@ mod tests {
             ),
             (Some(true), Some(false))
         );
+
         let modes = ["100baseT/Half", "100baseT/Full", "1000baseT/Full"]
             .map(Value::from)
             .to_vec();

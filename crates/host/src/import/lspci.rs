@@ -27,11 +27,13 @@ impl Reader {
             self.address = Some(address);
             return true;
         }
+
         if let Some(address) = line.strip_prefix("pci_or_bus_id=") {
             self.address = Some(full_address(address).unwrap_or_else(|| address.to_owned()));
             loose.seen_in_sysfs(self.address.as_deref().unwrap_or_default());
             return true;
         }
+
         let Some(address) = &self.address else {
             return false;
         };
@@ -58,6 +60,7 @@ fn full_address(text: &str) -> Option<String> {
     };
     let is_address =
         is_hex(domain, 4) && is_hex(bus, 2) && is_hex(device, 2) && is_hex(function, 1);
+
     is_address.then(|| format!("{domain}:{bus}:{device}.{function}"))
 }
 
@@ -89,14 +92,17 @@ fn capability(loose: &mut Loose, address: &str, line: &str) -> bool {
         }
         _ => return line.starts_with(char::is_whitespace) && line.contains("access denied"),
     };
+
     for part in value.split(',').map(str::trim) {
         if let Some(speed) = part.strip_prefix("Speed ").and_then(leading_number) {
             loose.pci(address, &format!("{side}_speed_gts"), speed, SRC);
         }
+
         if let Some(width) = part.strip_prefix("Width x").and_then(leading_number) {
             loose.pci(address, &format!("{side}_width"), width, SRC);
         }
     }
+
     true
 }
 
@@ -160,10 +166,12 @@ fn attribute(loose: &mut Loose, address: &str, line: &str) -> bool {
         "numa_node" | "local_cpulist" => return true,
         _ => return false,
     };
+
     match leading_number(value) {
         Some(number) => loose.pci(address, &format!("{prefix}{fact}"), number, SYSFS),
         None => loose.seen_in_sysfs(address),
     }
+
     true
 }
 
@@ -178,9 +186,11 @@ mod tests {
             full_address("0001:04:00.1").as_deref(),
             Some("0001:04:00.1")
         );
+
         for bad in ["virtio0", "04:00", "4:0.0", "x4:00.0", "04:00.0.1", ""] {
             assert_eq!(full_address(bad), None, "{bad}");
         }
+
         assert_eq!(
             device_line("01:00.0 Ethernet controller: Intel").as_deref(),
             Some("0000:01:00.0")

@@ -86,6 +86,7 @@ pub fn import(name: &str, text: &str) -> Imported {
 pub fn import_all(texts: &[(&str, &str)], read_tests: ReadTests<'_>) -> Imported {
     let mut imported = Imported::default();
     let mut pasted = Vec::new();
+
     for (name, text) in texts {
         let text = cut(text, TEXT_BYTES_MAX);
         match saved(text) {
@@ -97,6 +98,7 @@ pub fn import_all(texts: &[(&str, &str)], read_tests: ReadTests<'_>) -> Imported
             None => pasted.push((*name, paste::lines(text))),
         }
     }
+
     let texts: Vec<(&str, Vec<Block<'_>>)> = pasted
         .iter()
         .map(|(name, lines)| (*name, blocks::split(lines)))
@@ -105,6 +107,7 @@ pub fn import_all(texts: &[(&str, &str)], read_tests: ReadTests<'_>) -> Imported
     for ((name, blocks), host) in texts.iter().zip(hosts::of(&texts, read_tests)) {
         read_blocks((name, &host), blocks, read_tests, &mut hosts, &mut imported);
     }
+
     // Text around the outputs of named hosts is no host of its own.
     imported.snapshots.extend(
         hosts
@@ -132,6 +135,7 @@ fn read_blocks(
             .entry(host.to_owned())
             .or_insert_with(|| Draft::new(host));
         imported.blocks += 1;
+
         let understood = read_block(draft, block, read_tests, &mut |number, line| {
             imported.unread_count = imported.unread_count.saturating_add(1);
             imported.unread_subjects.extend(subjects::of(block, line));
@@ -196,9 +200,11 @@ fn read_block(
     let mut notes = notes::Reader::new(block);
     let tests = draft.runs.read(block, read_tests);
     let mut any = tests.is_command;
+
     for reason in &tests.refused {
         unread(block.lines.first().map_or(0, |(number, _)| *number), reason);
     }
+
     let documents = Documents::of(block);
     let mut lines = block.lines.iter().enumerate();
     while let Some((index, (number, line))) = lines.next() {
@@ -206,11 +212,13 @@ fn read_block(
             any |= tests.refused.is_empty();
             continue;
         }
+
         if let Some(count) = read_document(draft, &documents, index) {
             any = true;
             lines.by_ref().take(count.saturating_sub(1)).for_each(drop);
             continue;
         }
+
         let snapshot = &mut draft.snapshot;
         let understood = tools.iter_mut().any(|reader| reader.line(snapshot, line))
             || system.lscpu(snapshot, line)
@@ -223,10 +231,12 @@ fn read_block(
             || system.line(snapshot, &mut draft.loose, line)
             || notes.line(snapshot, line);
         any |= understood;
+
         if !understood && !line.trim().is_empty() && !is_decoration(line) {
             unread(*number, line);
         }
     }
+
     tools
         .iter_mut()
         .for_each(|reader| reader.finish(&mut draft.snapshot));
@@ -234,6 +244,7 @@ fn read_block(
     ovs.finish(&mut draft.snapshot);
     system.finish(&mut draft.snapshot, &mut draft.loose);
     notes.finish(&mut draft.snapshot);
+
     any
 }
 
@@ -271,10 +282,12 @@ fn cut(text: &str, max: usize) -> &str {
     if text.len() <= max {
         return text;
     }
+
     let mut end = max;
     while !text.is_char_boundary(end) {
         end -= 1;
     }
+
     &text[..end]
 }
 
@@ -296,9 +309,11 @@ mod tests {
             command,
             lines: Vec::new(),
         });
+
         for line in output.lines().filter(|line| !line.trim().is_empty()) {
             assert!(reader.line(&mut snapshot, line), "{line}");
         }
+
         reader.finish(&mut snapshot);
         snapshot
     }

@@ -20,6 +20,7 @@ impl LineReader for Reader {
             self.protocol = PROTOCOLS.into_iter().find(|known| named == Some(*known));
             return self.protocol.is_some();
         }
+
         let Some(protocol) = self.protocol else {
             return false;
         };
@@ -42,6 +43,7 @@ impl LineReader for Reader {
             };
             snapshot.count(format!("net.{file}.{protocol}.{name}"), count, None);
         }
+
         true
     }
 }
@@ -134,6 +136,7 @@ mod tests {
             for line in text.lines() {
                 assert!(reader.line(&mut snapshot, line), "{line}");
             }
+
             for (key, expected) in [
                 ("net.snmp.Tcp.ActiveOpens", 27),
                 ("net.snmp.Tcp.OutSegs", 99),

@@ -18,6 +18,7 @@ impl Reader {
         if !line.starts_with(char::is_whitespace) {
             self.columns = None;
         }
+
         self.link(snapshot, line).is_some()
             || link_in_brief(snapshot, line).is_some()
             || route(snapshot, line).is_some()
@@ -30,18 +31,22 @@ impl Reader {
         let (index, rest) = line.split_once(": ")?;
         let (name, rest) = rest.split_once(": ")?;
         let rest = rest.strip_prefix('<')?;
+
         if index.is_empty() || !index.bytes().all(|b| b.is_ascii_digit()) {
             return None;
         }
+
         let name = name.split('@').next().unwrap_or(name);
         let nic = format!("nic.{name}");
         let src = "import:ip link";
+
         let has = |wanted: &str| {
             rest.split('>')
                 .next()
                 .is_some_and(|flags| flags.split(',').any(|flag| flag == wanted))
         };
         snapshot.set(format!("{nic}.link.up"), has("UP") && has("LOWER_UP"), src);
+
         if has("LOOPBACK") {
             snapshot.set(format!("{nic}.net.kind"), "loopback", src);
         } else if let Some(kind) =
@@ -50,6 +55,7 @@ impl Reader {
             snapshot.set(format!("{nic}.net.kind"), kind, src);
             snapshot.qualify(&format!("{nic}.net.kind"), Quality::Inferred);
         }
+
         let words: Vec<&str> = rest.split_whitespace().collect();
         for pair in words.windows(2) {
             let [key, value] = pair else { continue };
@@ -62,6 +68,7 @@ impl Reader {
                 _ => {}
             }
         }
+
         self.link = Some(name.to_owned());
         Some(())
     }
@@ -72,6 +79,7 @@ impl Reader {
         if text == line || text.is_empty() {
             return false;
         }
+
         let words: Vec<&str> = text.split_whitespace().collect();
         let nic = format!("nic.{name}");
         let first = words.first().copied().unwrap_or_default();
@@ -86,6 +94,7 @@ impl Reader {
             self.columns = Some((direction, names.collect()));
             return true;
         }
+
         const KINDS: [&str; 13] = [
             "veth",
             "bridge",
@@ -101,10 +110,12 @@ impl Reader {
             "sit",
             "macvlan",
         ];
+
         if KINDS.contains(&first) {
             snapshot.set(format!("{nic}.net.kind"), first, "import:ip link");
             return true;
         }
+
         const KNOWN: [&str; 12] = [
             "link/",
             "inet",
@@ -119,6 +130,7 @@ impl Reader {
             "openvswitch",
             "vrf",
         ];
+
         KNOWN.iter().any(|known| first.starts_with(known))
     }
 
@@ -137,6 +149,7 @@ impl Reader {
             };
             snapshot.count(format!("nic.{link}.stats64.{name}"), number, None);
         }
+
         self.columns = None;
         Some(())
     }
@@ -159,6 +172,7 @@ fn kind_by_name(name: &str) -> Option<&'static str> {
         ("tailscale", "tun"),
         ("vxlan", "vxlan"),
     ];
+
     let is_numbered = |prefix: &str| {
         name.strip_prefix(prefix)
             .is_some_and(|rest| rest.parse::<u32>().is_ok())
@@ -188,6 +202,7 @@ fn link_in_brief(snapshot: &mut Snapshot, line: &str) -> Option<()> {
         .iter()
         .all(|wanted| flags.split(',').any(|flag| flag == *wanted));
     snapshot.set(format!("nic.{name}.link.up"), up, "import:ip link");
+
     Some(())
 }
 
@@ -196,6 +211,7 @@ fn route(snapshot: &mut Snapshot, line: &str) -> Option<()> {
     if line.starts_with(char::is_whitespace) {
         return None;
     }
+
     let words: Vec<&str> = line.split_whitespace().collect();
     words.first()?.parse::<std::net::IpAddr>().ok()?;
     snapshot.set(
@@ -203,6 +219,7 @@ fn route(snapshot: &mut Snapshot, line: &str) -> Option<()> {
         after(&words, "dev")?,
         "import:ip route get",
     );
+
     let mtu = after(&words, "mtu").and_then(|word| word.parse::<i64>().ok());
     snapshot.set_known_in("route.peer.mtu", mtu, "bytes", "import:ip route get");
     Some(())

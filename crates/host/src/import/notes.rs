@@ -35,6 +35,7 @@ impl<'a> Reader<'a> {
         if !self.is_note || line.trim().is_empty() {
             return false;
         }
+
         measured(snapshot, line);
         self.link_rate(snapshot, line);
         self.connections(snapshot, line).is_some()
@@ -54,6 +55,7 @@ impl<'a> Reader<'a> {
             return;
         };
         snapshot.set("load.connections", active, SRC);
+
         if self.left_waiting {
             // What was opened before and closed meanwhile still holds its port.
             snapshot.set("sock.tcp.tw", self.idle_connections, SRC);
@@ -78,14 +80,17 @@ impl<'a> Reader<'a> {
     fn connections(&mut self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
         let (kind, rest) = line.split_once(" connections=")?;
         let count = leading_number(rest)?;
+
         match kind {
             "idle" => self.idle_connections = self.idle_connections.max(count),
             "active" => self.active_connections = Some(count),
             _ => return Some(()),
         }
+
         if let Some(limit) = number_after(rest, "nofile limit ") {
             snapshot.set("limits.nofile.soft", limit, SRC);
         }
+
         let hit = rest
             .split_once("client ")
             .and_then(|(_, rest)| rest.split_once(" hit first"));
@@ -96,6 +101,7 @@ impl<'a> Reader<'a> {
             SRC,
         );
         self.left_waiting |= rest.contains("left in TIME_WAIT");
+
         Some(())
     }
 
@@ -135,6 +141,7 @@ impl<'a> Reader<'a> {
             alike().reduce(f64::max),
             SRC,
         );
+
         Some(())
     }
 
@@ -143,6 +150,7 @@ impl<'a> Reader<'a> {
         if !self.block.command.contains("sweep") {
             return None;
         }
+
         let mut words = line.split_whitespace();
         let streams: u32 = words.next()?.strip_prefix("P=")?.parse().ok()?;
         let rate: f64 = words.next()?.parse().ok()?;
@@ -150,6 +158,7 @@ impl<'a> Reader<'a> {
         if snapshot.value(&key).is_none() {
             snapshot.set(key, rate * 1e9, SRC);
         }
+
         Some(())
     }
 
@@ -159,6 +168,7 @@ impl<'a> Reader<'a> {
         let (_, slot) = command.split_once("PCIe ")?;
         let (what, rate) = line.split_once('=')?;
         let rate = leading_number(rate)?;
+
         let key = match what {
             what if what.contains("both ports on one card") => "cards.same_card_bps",
             "via software switch" => "cards.two_cards_bps",
@@ -167,6 +177,7 @@ impl<'a> Reader<'a> {
         };
         snapshot.set(key, rate * 1e9, SRC);
         let generation = leading_number(slot);
+
         let speed = [
             (1.0, 2.5),
             (2.0, 5.0),
@@ -180,6 +191,7 @@ impl<'a> Reader<'a> {
             .find(|(known, _)| generation == Some(*known));
         snapshot.set_known("cards.pci.speed_gts", speed.map(|(_, speed)| speed), SRC);
         snapshot.set_known("cards.pci.width", number_after(slot, " x"), SRC);
+
         if let Some(port) = command
             .split_once(", ")
             .and_then(|(_, rest)| leading_number(rest))
@@ -187,6 +199,7 @@ impl<'a> Reader<'a> {
             snapshot.set("cards.port_mbps", port * 1000.0, SRC);
             snapshot.set("cards.ports_in_use", 2.0, SRC);
         }
+
         Some(())
     }
 }
@@ -198,6 +211,7 @@ fn measured(snapshot: &mut Snapshot, line: &str) -> Option<()> {
         .filter(|rest| rest.contains("Mbit/s"))?;
     let (_, value) = rest.split_once('=')?;
     let is_reverse = rest.starts_with("reverse=");
+
     let facts: [(&str, Value); 8] = [
         ("tool", "iperf3".into()),
         (
@@ -230,6 +244,7 @@ fn fanout(snapshot: &mut Snapshot, line: &str) -> Option<()> {
         snapshot.set_known("fanout.destinations", number_after(rest, ") to "), SRC);
         return Some(());
     }
+
     if let Some(sum) = line
         .strip_prefix("sum_mbps other direction = ")
         .and_then(leading_number)
@@ -237,8 +252,10 @@ fn fanout(snapshot: &mut Snapshot, line: &str) -> Option<()> {
         snapshot.set("fanout.reverse_sum_mbps", sum, SRC);
         return Some(());
     }
+
     let queues = leading_number(line.strip_prefix("sum_mbps with ")?)?;
     let (_, range) = line.split_once("= ")?;
+
     let fewest = snapshot
         .number("fanout.queues")
         .is_none_or(|known| queues < known);
@@ -246,6 +263,7 @@ fn fanout(snapshot: &mut Snapshot, line: &str) -> Option<()> {
         snapshot.set("fanout.queues", queues, SRC);
         snapshot.set("fanout.sum_mbps_min", low, SRC);
     }
+
     snapshot.set_known("fanout.step_mbps", number_after(range, "multiple of "), SRC);
     Some(())
 }
@@ -276,6 +294,7 @@ fn clients(snapshot: &mut Snapshot, line: &str) -> Option<()> {
         }
         _ => return None,
     }
+
     Some(())
 }
 

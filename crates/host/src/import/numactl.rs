@@ -50,9 +50,11 @@ mod tests {
         let text = "available: 2 nodes (0-1)\nnode 0 cpus: 0 1\nnode 0 size: 64000 MB\nnode 0 \
                     free: 1000 MB\nnode 1 cpus: 2 3\nnode distances:\nnode   0   1\n  0:  10  21\n";
         let (mut reader, mut snapshot) = (Reader::default(), Snapshot::new("a", Source::Import));
+
         for line in text.lines() {
             assert!(reader.line(&mut snapshot, line), "{line}");
         }
+
         assert_eq!(
             (
                 snapshot.number("numa.nodes"),

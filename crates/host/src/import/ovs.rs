@@ -20,12 +20,14 @@ impl Reader {
             self.columns = words.iter().map(|word| (*word).to_owned()).collect();
             return true;
         }
+
         if self.columns.is_empty()
             || words.len() != self.columns.len()
             || self.rows.len() >= ROWS_MAX
         {
             return false;
         }
+
         let row: Option<Vec<Option<f64>>> = words.iter().map(|word| cell(word)).collect();
         row.map(|row| self.rows.push(row)).is_some()
     }
@@ -34,6 +36,7 @@ impl Reader {
         if self.rows.is_empty() {
             return;
         }
+
         let column = |name: &str| -> Vec<f64> {
             let at = self.columns.iter().position(|column| column == name);
             at.map_or_else(Vec::new, |at| {
@@ -46,6 +49,7 @@ impl Reader {
         let mut set = |key: &str, value: Option<f64>| {
             snapshot.set_known(format!("ovs.pmd.{key}"), value, SRC)
         };
+
         let (kpps, idle, cycles, hits) = (
             column("kpps"),
             column("idle"),
@@ -62,6 +66,7 @@ impl Reader {
         set("emc_mean", mean(&hits));
         snapshot.set("ovs.pmd.rows", self.rows.len(), SRC);
         snapshot.set("ovs.pmd.rows_with_cycles", cycles.len(), SRC);
+
         let nodes: std::collections::BTreeSet<String> =
             column("numa_id").iter().map(f64::to_string).collect();
         snapshot.set(
@@ -77,6 +82,7 @@ fn cell(word: &str) -> Option<Option<f64>> {
     if word == "/" {
         return Some(None);
     }
+
     word.parse()
         .ok()
         .filter(|number: &f64| number.is_finite())

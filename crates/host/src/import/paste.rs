@@ -8,6 +8,7 @@ use super::lines::indent;
 pub(super) fn lines(text: &str) -> Vec<(usize, String)> {
     let mut lines = Vec::new();
     let mut margin = 0;
+
     for (index, line) in text.split('\n').enumerate() {
         // A carriage return inside a line separates the states of a progress display.
         for part in line.trim_end_matches('\r').split('\r') {
@@ -16,13 +17,16 @@ pub(super) fn lines(text: &str) -> Vec<(usize, String)> {
             if is_fence(line) {
                 continue;
             }
+
             let depth = indent(line);
             if !line.trim().is_empty() && (depth < margin || is_beginning(line.trim())) {
                 margin = depth;
             }
+
             lines.push((index + 1, without_margin(line, margin)));
         }
     }
+
     lines
 }
 
@@ -44,6 +48,7 @@ fn without_escapes(text: &str) -> String {
             other => plain.push(other),
         }
     }
+
     plain
 }
 
@@ -67,6 +72,7 @@ fn is_fence(line: &str) -> bool {
         "{code",
         "{noformat",
     ];
+
     FENCES
         .iter()
         .any(|fence| line.trim_start().starts_with(fence))
@@ -76,6 +82,7 @@ fn is_fence(line: &str) -> bool {
 fn without_margin(line: &str, margin: usize) -> String {
     let mut removed = 0;
     let mut rest = line.chars();
+
     while removed < margin {
         let Some(blank) = rest.clone().next().filter(|c| c.is_whitespace()) else {
             break;
@@ -83,6 +90,7 @@ fn without_margin(line: &str, margin: usize) -> String {
         removed += if blank == '\t' { 8 } else { 1 };
         rest.next();
     }
+
     format!(
         "{:1$}{2}",
         "",

@@ -41,6 +41,7 @@ impl<'a> Reader<'a> {
         let is_whole = matches!(after(&words, "-M"), Some("do" | "probe"))
             || block.has("-D")
             || block.has("-f");
+
         Self {
             payload: if is_windows {
                 number("-l")
@@ -99,6 +100,7 @@ impl<'a> Reader<'a> {
         };
         self.packet = whole.or_else(|| Some(leading_number(size)? + headers));
         self.is_active = true;
+
         true
     }
 
@@ -110,9 +112,11 @@ impl<'a> Reader<'a> {
             "Packet needs to be fragmented but DF set",
             "Packet too big",
         ];
+
         if !REFUSALS.iter().any(|text| line.contains(text)) {
             return false;
         }
+
         self.is_refused = true;
         let named = line
             .split_once("mtu")
@@ -121,6 +125,7 @@ impl<'a> Reader<'a> {
             .and_then(leading_number)
             .filter(|mtu| *mtu > 0.0)
             .or(self.reported_mtu);
+
         true
     }
 
@@ -133,6 +138,7 @@ impl<'a> Reader<'a> {
             (self.sent, self.received) = (Some(sent), windows("Received = ").unwrap_or(0.0));
             return true;
         }
+
         let mut parts = text.split(", ");
         let Some(sent) = parts
             .next()
@@ -142,6 +148,7 @@ impl<'a> Reader<'a> {
         };
         self.sent = sent.parse().ok();
         self.received = parts.next().and_then(leading_number).unwrap_or(0.0);
+
         true
     }
 
@@ -150,6 +157,7 @@ impl<'a> Reader<'a> {
     fn round_trips(&mut self, line: &str) -> bool {
         let text = line.trim();
         let windows = |name: &str| leading_number(text.split_once(name)?.1);
+
         if text.starts_with("Minimum = ") {
             self.rtt_ms = [
                 windows("Minimum = "),
@@ -158,6 +166,7 @@ impl<'a> Reader<'a> {
             ];
             return true;
         }
+
         let named = ["rtt min/avg/max", "round-trip min/avg/max"];
         let Some((_, numbers)) = text
             .split_once(" = ")
@@ -167,6 +176,7 @@ impl<'a> Reader<'a> {
         };
         let mut numbers = numbers.split('/').map(leading_number);
         self.rtt_ms = std::array::from_fn(|_| numbers.next().flatten());
+
         true
     }
 
@@ -178,6 +188,7 @@ impl<'a> Reader<'a> {
         if !is_reply {
             return false;
         }
+
         let Some(after_time) = line
             .split_once("time")
             .map(|(_, rest)| rest.trim_start_matches(['=', '<']))
@@ -195,6 +206,7 @@ impl<'a> Reader<'a> {
                 Some(most.map_or(ms, |known| known.max(ms))),
             ];
         }
+
         true
     }
 
@@ -211,12 +223,14 @@ impl<'a> Reader<'a> {
         if !self.is_whole || known_peer.is_some_and(|known| known != self.peer) {
             return;
         }
+
         let (passed, failed) = (
             snapshot.number("path.passed_bytes"),
             snapshot.number("path.failed_bytes"),
         );
         let is_failed =
             self.received == 0.0 && (self.sent.is_some_and(|sent| sent > 0.0) || self.is_refused);
+
         if self.received > 0.0 {
             snapshot.set_in(
                 "path.passed_bytes",
@@ -235,6 +249,7 @@ impl<'a> Reader<'a> {
         } else {
             return;
         }
+
         snapshot.set("path.sized_peer", self.peer, SRC);
 
         let is_narrow = snapshot.number("path.failed_bytes").is_some();
@@ -253,6 +268,7 @@ impl LineReader for Reader<'_> {
         if !self.is_active {
             return false;
         }
+
         const OF_NO_USE: [&str; 5] = [
             "Approximate round trip times",
             "Request timed out",
@@ -260,6 +276,7 @@ impl LineReader for Reader<'_> {
             "Ping statistics for",
             "pipe ",
         ];
+
         self.reply(line)
             || self.refusal(line)
             || self.totals(line)
@@ -273,11 +290,13 @@ impl LineReader for Reader<'_> {
         if !self.is_active {
             return;
         }
+
         self.record_sizes(snapshot);
         // What full-size packets lose is no loss of ordinary ones.
         if self.is_whole {
             return;
         }
+
         if let Some(sent) = self.sent.filter(|sent| *sent > 0.0) {
             snapshot.set("path.ping_sent", sent, SRC);
             snapshot.set(
@@ -286,6 +305,7 @@ impl LineReader for Reader<'_> {
                 SRC,
             );
         }
+
         for (fact, ms) in ["rtt_min_us", "rtt_us", "rtt_max_us"]
             .into_iter()
             .zip(self.rtt_ms)
@@ -310,6 +330,7 @@ mod tests {
         for line in output.lines().filter(|line| !line.trim().is_empty()) {
             assert!(reader.line(snapshot, line), "{line}");
         }
+
         reader.finish(snapshot);
     }
 
@@ -331,6 +352,7 @@ mod tests {
                    ---\n\
                    4 packets transmitted, 3 packets received, 25.0% packet loss\nround-trip \
                    min/avg/max/stddev = 9.0/9.5/10.0/0.1 ms\n";
+
         let windows = "Pinging 192.0.2.1 with 32 bytes of data:\nReply from 192.0.2.1: bytes=32 \
                        time=9ms TTL=52\nRequest timed out.\n\
                        Ping statistics for 192.0.2.1:\n    Packets: Sent = 4, Received = 3, Lost = \
@@ -345,6 +367,7 @@ mod tests {
                 (Some(4.0), Some(0.25)),
                 "{name}"
             );
+
             let rtt = ["rtt_min_us", "rtt_us", "rtt_max_us"].map(number);
             assert_eq!(rtt, [Some(9000.0), Some(9500.0), Some(10_000.0)], "{name}");
         }
@@ -376,6 +399,7 @@ mod tests {
         let windows = "Pinging h [192.0.2.1] with 8972 bytes of data:\nPacket needs to be \
                        fragmented but DF set.\nPing statistics for 192.0.2.1:\n    Packets: Sent = \
                        1, Received = 0, Lost = 1 (100% loss),\n";
+
         for (name, command, output, reported) in [
             ("vanished", "ping -M do -s 8972 h", large, false),
             ("reported", "ping -M do -s 8972 h", reported, true),
@@ -385,6 +409,7 @@ mod tests {
             let mut snapshot = facts(command, output);
             assert_eq!(snapshot.value("path.small_passes"), None, "{name}");
             read(&mut snapshot, "ping -M do -s 1472 h", small);
+
             let number = |fact: &str| snapshot.number(&format!("path.{fact}"));
             assert_eq!(
                 (number("passed_bytes"), number("failed_bytes")),
@@ -396,6 +421,7 @@ mod tests {
             assert_eq!(flags, [Some(true), Some(false), Some(reported)], "{name}");
             assert_eq!(number("ping_loss_share"), None, "{name}");
         }
+
         // Without the flag routers fragment, and another host has another path.
         let mut snapshot = facts("ping -s 8972 h", large);
         assert_eq!(snapshot.value("path.large_passes"), None);

@@ -69,6 +69,7 @@ impl Runs {
             .iperf3_version
             .clone()
             .or_else(|| self.iperf3_version.take());
+
         output
     }
 
@@ -90,6 +91,7 @@ impl Runs {
         let (servers, clients): (Vec<TestRun>, Vec<TestRun>) =
             self.runs.into_iter().partition(|run| run.is_server);
         let mut over_loopback = false;
+
         for client in &clients {
             let server = servers
                 .iter()
@@ -107,6 +109,7 @@ impl Runs {
         for server in servers.iter().filter(|server| !is_known(server)) {
             add(snapshot, server, server.server_cpus.as_deref());
         }
+
         if over_loopback {
             snapshot.set("nic.lo.net.kind", "loopback", SRC);
             snapshot.qualify("nic.lo.net.kind", Quality::Inferred);

@@ -28,15 +28,18 @@ impl Reader {
             .collect();
         let is_connection =
             !line.starts_with(char::is_whitespace) && self.connection(&words).is_some();
+
         if let (Some(ends), Some(state)) = (self.ends, state(&words)) {
             if self.connections.len() < CONNECTIONS_MAX {
                 self.connections.push((ends, state));
                 self.app_limited
                     .extend(words.contains(&"app_limited").then_some(ends));
             }
+
             self.ends = None;
             return true;
         }
+
         // A listener has no round trip.
         let is_detail = |word: &&str| word.starts_with("cwnd:") || word.starts_with("skmem:(");
         is_connection
@@ -53,6 +56,7 @@ impl Reader {
             .first()?
             .chars()
             .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-');
+
         words
             .get(queues)
             .filter(is_number)
@@ -61,6 +65,7 @@ impl Reader {
         let address = |place: usize| words.get(queues + place).filter(|word| word.contains(':'));
         let (local, remote) = address(2).zip(address(3))?;
         self.ends = local.parse().ok().zip(remote.parse().ok());
+
         Some(())
     }
 
@@ -75,10 +80,12 @@ impl Reader {
             if is_app_limited { 1.0 } else { 0.0 },
             SRC,
         );
+
         // One sample, and a rate that the application set.
         for fact in ["received_bps", "app_limited_share"] {
             snapshot.qualify(&format!("run.{run}.{fact}"), Quality::Inferred);
         }
+
         if is_app_limited {
             snapshot.facts.remove(&format!("run.{run}.received_bps"));
         }
@@ -94,11 +101,13 @@ fn state(words: &[&str]) -> Option<State> {
             .find_map(|word| word.strip_prefix(name)?.strip_prefix(':'))
     };
     let number = |name| field(name).and_then(leading_number);
+
     // A float cast saturates.
     let count = |name| number(name).map_or(0, |count| count as u64);
     let small = |name| number(name).map_or(0, |count| count as u32);
     let us = |name| number(name).map(|ms| (ms * 1e3) as u32);
     let long_us = |name| Some(number(name).map_or(0, |ms| (ms * 1e3) as u64));
+
     let rate = |name: &str| {
         let at = words.iter().position(|word| *word == name)?;
         words
@@ -118,6 +127,7 @@ fn state(words: &[&str]) -> Option<State> {
         .checked_sub(1)
         .and_then(|before| words.get(before))
         .map(|word| (*word).to_owned());
+
     let info = TcpInfo {
         retransmits_total: field("retrans")
             .and_then(|both| both.split_once('/')?.1.parse().ok())
@@ -182,6 +192,7 @@ LISTEN 0 128 0.0.0.0:22 0.0.0.0:*
         for line in text.lines() {
             assert!(reader.line(line), "{line}");
         }
+
         reader.finish(&mut snapshot);
         snapshot
     }
@@ -192,6 +203,7 @@ LISTEN 0 128 0.0.0.0:22 0.0.0.0:*
         let with_protocol = PASTED
             .replace("State ", "Netid State ")
             .replace("ESTAB ", "tcp ESTAB ");
+
         for text in [
             PASTED,
             &joined,
@@ -216,6 +228,7 @@ LISTEN 0 128 0.0.0.0:22 0.0.0.0:*
                     "{fact}\n{text}"
                 );
             }
+
             assert_eq!(snapshot.text("run.0.congestion"), Some("cubic"));
             assert_eq!(
                 (
@@ -239,6 +252,7 @@ LISTEN 0 128 0.0.0.0:22 0.0.0.0:*
              notsent:70",
         );
         assert_eq!((info.ecn_negotiated, info.ecn_seen), (true, true));
+
         let counts = (
             info.delivered_segments,
             info.delivered_ce_segments,
@@ -264,6 +278,7 @@ LISTEN 0 128 0.0.0.0:22 0.0.0.0:*
             .map(|line| format!("{line}\n"))
             .collect();
         assert_eq!(facts(&idle).value("run.0.tool"), None);
+
         for line in [
             "",
             "1 2",

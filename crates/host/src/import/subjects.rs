@@ -64,6 +64,7 @@ fn of_file(path: &str) -> Subjects {
         ("/sys/class/net", &["LNK", "MTU"]),
         ("/sys/bus/pci", &["PCI"]),
     ];
+
     FILES
         .iter()
         .find(|(part, _)| path.contains(part))
@@ -78,6 +79,7 @@ fn of_text(line: &str) -> Subjects {
         ("filter ", &["QD"]),
         ("Settings for ", &["LNK"]),
     ];
+
     BEGINNINGS
         .iter()
         .find(|(words, _)| line.starts_with(words))

@@ -40,6 +40,7 @@ fn attribute(snapshot: &mut Snapshot, path: &str, value: &str) -> bool {
     if value.is_empty() || value.contains("Permission denied") || value.contains("No such file") {
         return false;
     }
+
     let name = path.rsplit('/').next().unwrap_or(path);
     if path.contains("/cpufreq/") {
         return clock(snapshot, path, name, value);
@@ -47,6 +48,7 @@ fn attribute(snapshot: &mut Snapshot, path: &str, value: &str) -> bool {
     if let Some(rest) = path.strip_prefix("/sys/class/net/") {
         return interface(snapshot, rest, value);
     }
+
     match name {
         "cpu.max" => {
             snapshot.set("cgroup.cpu.max", value, SRC);
@@ -72,10 +74,12 @@ fn clock(snapshot: &mut Snapshot, path: &str, name: &str, value: &str) -> bool {
     if !is_first {
         return true;
     }
+
     match fact.strip_suffix("_khz") {
         Some(_) => snapshot.set_known_in(key, value.parse::<i64>().ok(), "kHz", SRC),
         None => snapshot.set(key, value, SRC),
     }
+
     true
 }
 
@@ -85,10 +89,12 @@ fn interface(snapshot: &mut Snapshot, rest: &str, value: &str) -> bool {
         return false;
     };
     let nic = format!("nic.{name}");
+
     if let Some(counter) = file.strip_prefix("statistics/") {
         snapshot.count_known(format!("{nic}.stats64.{counter}"), value.parse().ok());
         return value.parse::<u64>().is_ok();
     }
+
     let number = value.parse::<i64>().ok();
     match (file, number) {
         ("mtu", Some(mtu)) => snapshot.set_in(format!("{nic}.net.mtu"), mtu, "bytes", SRC),
@@ -120,6 +126,7 @@ fn interface(snapshot: &mut Snapshot, rest: &str, value: &str) -> bool {
         }
         _ => return false,
     }
+
     true
 }
 
@@ -131,6 +138,7 @@ fn quota_statistic(snapshot: &mut Snapshot, line: &str) -> bool {
     let Ok(count) = count.parse::<u64>() else {
         return false;
     };
+
     match name {
         "nr_periods" | "nr_throttled" => snapshot.count(format!("cgroup.{name}"), count, None),
         "throttled_usec" => snapshot.count("cgroup.throttled_ns", count.saturating_mul(1000), None),
@@ -149,6 +157,7 @@ fn quota_statistic(snapshot: &mut Snapshot, line: &str) -> bool {
                 || name.starts_with("core_sched.");
         }
     }
+
     true
 }
 
@@ -175,6 +184,7 @@ mod tests {
             "800028\n",
         );
         assert_eq!(snapshot.number("cpu.freq.cur_khz"), Some(800_028.0));
+
         let snapshot = facts("cat /sys/class/net/eth0/speed", "-1\n");
         assert_eq!(
             snapshot.absence("nic.eth0.link.speed_mbps"),
@@ -201,6 +211,7 @@ mod tests {
                 [3076, 2984, 141_207_000_000]
             );
         }
+
         let snapshot = facts("cat /sys/fs/cgroup/cpu.max", "50000 100000\n");
         assert_eq!(snapshot.text("cgroup.cpu.max"), Some("50000 100000"));
     }

@@ -51,6 +51,7 @@ impl<'a> Reader<'a> {
             return false;
         };
         let src = "import:lscpu";
+
         match key {
             "CPU(s)" => {
                 snapshot.set_known("cpu.count", value.parse::<i64>().ok(), src);
@@ -75,6 +76,7 @@ impl<'a> Reader<'a> {
             }
             _ => {}
         }
+
         true
     }
 
@@ -93,6 +95,7 @@ impl<'a> Reader<'a> {
         let Some(first) = words.first() else {
             return false;
         };
+
         let paired = [
             "Ip:",
             "Icmp:",
@@ -112,6 +115,7 @@ impl<'a> Reader<'a> {
             && words.len() > 2;
         let wanted =
             procfs::is_softnet_line(&words) || paired.contains(first) || is_cpu || is_sockets;
+
         collect(&mut self.table, line, wanted)
     }
 
@@ -127,6 +131,7 @@ impl<'a> Reader<'a> {
         {
             snapshot.kernel = Some(release.to_owned());
         }
+
         release.is_some()
     }
 
@@ -150,6 +155,7 @@ impl<'a> Reader<'a> {
         for interrupt in procfs::interrupts(&self.interrupts) {
             loose.interrupt(searched, interrupt);
         }
+
         if !self.table.is_empty() {
             procfs::softnet(snapshot, &self.table);
             procfs::snmp(snapshot, &self.table, |_| true);
@@ -196,6 +202,7 @@ fn connection_tracking(snapshot: &mut Snapshot, line: &str) -> bool {
             snapshot.count(key, former.saturating_add(count), None);
         }
     }
+
     true
 }
 
@@ -205,10 +212,13 @@ fn variable(snapshot: &mut Snapshot, line: &str) -> bool {
         return false;
     };
     let key = key.trim();
+
     const TREES: [&str; 6] = ["net.", "vm.", "kernel.", "fs.", "dev.", "user."];
+
     if !TREES.iter().any(|tree| key.starts_with(tree)) || key.contains(char::is_whitespace) {
         return false;
     }
+
     match key.strip_prefix("net.netfilter.nf_conntrack_") {
         Some(name @ ("count" | "max")) => {
             snapshot.set_known(
@@ -219,6 +229,7 @@ fn variable(snapshot: &mut Snapshot, line: &str) -> bool {
         }
         _ => procfs::sysctl(snapshot, key, value, "import:sysctl"),
     }
+
     true
 }
 
@@ -229,9 +240,11 @@ fn nstat(snapshot: &mut Snapshot, line: &str) -> Option<()> {
         return (line == "#kernel").then_some(());
     };
     let (count, _) = (count.parse().ok()?, rate.parse::<f64>().ok()?);
+
     const PROTOCOLS: [&str; 9] = [
         "TcpExt", "IpExt", "MPTcpExt", "IcmpMsg", "UdpLite", "Tcp", "Udp", "Icmp", "Ip",
     ];
+
     let key = match PROTOCOLS
         .iter()
         .find_map(|protocol| Some((*protocol, name.strip_prefix(protocol)?)))?

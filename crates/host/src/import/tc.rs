@@ -43,6 +43,7 @@ impl<'a> Reader<'a> {
         let device = after("dev")
             .or(self.device)
             .filter(|_| handle.contains(':'))?;
+
         let place = if rest.contains(&"root") {
             "root"
         } else {
@@ -52,10 +53,12 @@ impl<'a> Reader<'a> {
         let src = "import:tc qdisc";
         snapshot.set(format!("{key}.kind"), *kind, src);
         snapshot.set(format!("{key}.handle"), *handle, src);
+
         let rate_bps = after("rate")
             .or_else(|| after("bandwidth"))
             .and_then(tc_rate_bps);
         snapshot.set_known_in(format!("{key}.rate_bps"), rate_bps, "bit/s", src);
+
         if *kind == "cake" && rate_bps.is_none() {
             snapshot.set_absent(
                 format!("{key}.rate_bps"),
@@ -64,11 +67,14 @@ impl<'a> Reader<'a> {
                 src,
             );
         }
+
         for name in ["limit", "burst", "bands", "default"] {
             snapshot.set_known(format!("{key}.{name}"), after(name), src);
         }
+
         let flow_limit = after("flow_limit").and_then(leading_number);
         snapshot.set_known_in(format!("{key}.flow_limit"), flow_limit, "packets", src);
+
         if *kind == "tbf" && place == "root" {
             let parameters = rest
                 .iter()
@@ -82,6 +88,7 @@ impl<'a> Reader<'a> {
             );
             snapshot.set(format!("{key}.command"), command, src);
         }
+
         self.entry = Some(key);
         Some(())
     }
@@ -99,6 +106,7 @@ impl<'a> Reader<'a> {
             .filter(|_| id.contains(':'))?;
         let key = format!("nic.{device}.qdisc.class.{}", id.replace([':', '.'], "_"));
         let src = "import:tc class";
+
         let most = match *kind {
             "htb" => after(rest, "ceil").and_then(tc_rate_bps),
             // The upper limit of the service curve; without one nothing but the classes above
@@ -122,6 +130,7 @@ impl<'a> Reader<'a> {
             );
             snapshot.set_known_in(format!("{key}.ceil_bps"), most, "bit/s", src);
         }
+
         self.entry = Some(key);
         Some(())
     }
@@ -133,6 +142,7 @@ impl<'a> Reader<'a> {
         if text == line {
             return false;
         }
+
         let words: Vec<&str> = text
             .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ','))
             .filter(|w| !w.is_empty())
@@ -150,10 +160,12 @@ impl<'a> Reader<'a> {
                 ("flows_plimit", _) => "flows_plimit",
                 _ => continue,
             };
+
             if let Ok(value) = value.parse() {
                 snapshot.count(format!("{key}.{counter}"), value, None);
             }
         }
+
         is_statistic
     }
 
@@ -165,6 +177,7 @@ impl<'a> Reader<'a> {
         };
         let prefix = format!("nic.{device}.qdisc.filter");
         let src = "import:tc filter";
+
         if words.first() == Some(&"filter") {
             if let Some(Ok(priority)) = after(&words, "pref").map(str::parse::<i64>) {
                 let seen = format!("{prefix}.pref");
@@ -175,11 +188,14 @@ impl<'a> Reader<'a> {
                 if !known.contains(&Value::Integer(priority)) && known.len() < 65_536 {
                     known.push(Value::Integer(priority));
                 }
+
                 snapshot.set(format!("{prefix}.priorities"), known.len(), src);
                 snapshot.set(seen, Value::List(known), src);
             }
+
             return true;
         }
+
         if words.contains(&"skbedit") && words.contains(&"queue_mapping") {
             let count = snapshot
                 .number(&format!("{prefix}.skbedit_count"))
@@ -187,6 +203,7 @@ impl<'a> Reader<'a> {
             snapshot.set(format!("{prefix}.skbedit_count"), count + 1.0, src);
             return true;
         }
+
         line.starts_with(char::is_whitespace) && matches!(words.first(), Some(&"match" | &"index"))
     }
 }
@@ -277,6 +294,7 @@ fn hierarchy(snapshot: &mut Snapshot, name: &str) {
     let kind = snapshot
         .text(&format!("{prefix}{first}.discipline"))
         .map(str::to_owned);
+
     if snapshot.value(&kind_key).is_none() {
         snapshot.set_known(&kind_key, kind, "import:tc class");
     }
@@ -295,6 +313,7 @@ fn hierarchy(snapshot: &mut Snapshot, name: &str) {
             .max_by_key(|id| classes.get(*id).map(|class| class.bytes))
             .cloned()
     };
+
     let is_default = default.is_some();
     let Some(start) = default.or_else(busiest) else {
         return;
@@ -306,6 +325,7 @@ fn hierarchy(snapshot: &mut Snapshot, name: &str) {
         return;
     };
     snapshot.set_in(&key, rate, "bit/s", "import:tc class");
+
     if !is_default {
         snapshot.qualify(&key, Quality::Inferred);
     }
@@ -341,13 +361,16 @@ fn classes(snapshot: &Snapshot, prefix: &str) -> BTreeMap<String, Class> {
 fn ceiling(classes: &BTreeMap<String, Class>, from: &str) -> Option<f64> {
     // The kernel allows eight levels.
     const LEVELS_MAX: usize = 16;
+
     let mut least: Option<f64> = None;
     let mut at = from;
+
     for _ in 0..LEVELS_MAX {
         let Some(class) = classes.get(at) else { break };
         least = least.into_iter().chain(class.most).reduce(f64::min);
         at = &class.parent;
     }
+
     least
 }
 
@@ -364,9 +387,11 @@ mod tests {
             command: "tc -s class show dev e",
             lines: Vec::new(),
         });
+
         for line in text.lines() {
             assert!(reader.line(&mut snapshot, line), "{line}");
         }
+
         hierarchies(&mut snapshot);
         snapshot
     }
@@ -394,6 +419,7 @@ class htb 1:12 parent 1:1 leaf 120: prio 2 rate 1Mbit ceil 10Mbit burst 1600b cb
         };
         assert_eq!(rate(&facts(&qdisc("0x12"))), Some(8e6));
         assert_eq!(rate(&facts(&qdisc("0x11"))), Some(2e6));
+
         // Without the discipline the class that sent most is the one of the test.
         let alone = facts(CLASSES);
         assert_eq!(
@@ -426,6 +452,7 @@ class htb 1:12 parent 1:1 leaf 120: prio 2 rate 1Mbit ceil 10Mbit burst 1600b cb
             command: "",
             lines: Vec::new(),
         });
+
         for line in [
             "qdisc fq 0: root",
             "class htb 1:1 root rate 8Mbit ceil 8Mbit",
@@ -434,6 +461,7 @@ class htb 1:12 parent 1:1 leaf 120: prio 2 rate 1Mbit ceil 10Mbit burst 1600b cb
         ] {
             assert!(!reader.line(&mut snapshot, line), "{line}");
         }
+
         assert!(reader.line(
             &mut snapshot,
             "qdisc fq 0: dev e root refcnt 2 limit 10000p flow_limit 100p"

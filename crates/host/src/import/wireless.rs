@@ -35,6 +35,7 @@ impl Reader {
             snapshot.set(format!("nic.{name}.link.up"), false, SRC);
             return true;
         }
+
         let rest = line
             .strip_prefix("Connected to ")
             .or_else(|| line.strip_prefix("Station "));
@@ -46,6 +47,7 @@ impl Reader {
         snapshot.set(format!("nic.{name}.net.wireless"), true, SRC);
         snapshot.set(format!("nic.{name}.link.up"), true, SRC);
         self.device = Some(name.to_owned());
+
         true
     }
 }
@@ -55,15 +57,18 @@ impl LineReader for Reader {
         if self.beginning(snapshot, line) {
             return true;
         }
+
         if !line.starts_with(char::is_whitespace) {
             self.device = None;
             return false;
         }
+
         let (Some(name), Some((key, value))) = (&self.device, field(line)) else {
             return false;
         };
         let wifi = format!("nic.{name}.wifi");
         let rate = || leading_number(value).filter(|_| value.to_lowercase().contains("mbit/s"));
+
         match key {
             "signal" => {
                 // An access point has several stations, of which the weakest is of interest.
@@ -85,6 +90,7 @@ impl LineReader for Reader {
             }
             _ => {}
         }
+
         true
     }
 }
@@ -116,6 +122,7 @@ mod tests {
             ),
             (Some(-71.0), Some(6.0))
         );
+
         let snapshot = facts("iw dev wlan0 station dump", dump);
         assert_eq!(
             (

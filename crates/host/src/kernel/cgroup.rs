@@ -49,6 +49,7 @@ impl Group {
         if let Err(why) = self.throttling(snapshot, buffer) {
             record_absent(snapshot, "cgroup.throttled_ns", &why, SRC);
         }
+
         for (name, files) in &self.limited {
             let key = format!("cgroup.{name}.current");
             let parse = |text: &str| {
@@ -56,11 +57,13 @@ impl Group {
                     .parse::<u64>()
                     .map_err(|_| ReadError::missing("no number"))
             };
+
             let files = files.as_ref().map_err(Clone::clone);
             let current = files
                 .clone()
                 .and_then(|[current, _]| parse(current.read(buffer)?));
             record(snapshot, &key, current, SRC);
+
             let limit = files
                 .ok()
                 .and_then(|[_, limit]| parse_limit(limit.read(buffer).ok()?));
@@ -83,9 +86,11 @@ impl Group {
                     .or(*sum);
             }
         }
+
         let [periods, throttled, ns] = sums;
         snapshot.count_known("cgroup.nr_periods", periods);
         snapshot.count_known("cgroup.nr_throttled", throttled);
+
         let ns = ns.ok_or_else(|| ReadError::missing("the control group has no quota"))?;
         snapshot.count("cgroup.throttled_ns", ns, None);
         Ok(())
@@ -96,6 +101,7 @@ impl Group {
         let directories = self.cpu.iter().flatten();
         let quotas = directories.filter_map(|(directory, _)| quota(directory));
         let lowest = quotas.min_by(|a, b| cpus(a).total_cmp(&cpus(b)));
+
         // The root of all groups has no file for a quota, and none.
         let is_unlimited = self
             .cpu
@@ -153,6 +159,7 @@ fn limited(
             "the process is in the root of all control groups",
         ));
     }
+
     let names = if is_v2 { v2 } else { v1 };
     Ok(names.map(|name| KernelFile::open(format!("{path}/{name}"))))
 }
@@ -167,6 +174,7 @@ fn directory(groups: &str, controller: &str) -> Result<(String, bool), ReadError
     };
     let v1 = lines().find(|(controllers, _)| controllers.split(',').any(|name| name == controller));
     let found = v1.or_else(|| lines().find(|(controllers, _)| controllers.is_empty()));
+
     // A path from outside the namespace of control groups leads nowhere here.
     let is_inside = |path: &str| path.starts_with('/') && !path.split('/').any(|part| part == "..");
     let (root, path) = found
@@ -215,11 +223,13 @@ mod tests {
             std::env::temp_dir().join(format!("linerate-cgroup-{}-{name}", std::process::id()));
         let inner_directory = top.join("a/b");
         fs::create_dir_all(&inner_directory).expect("a directory");
+
         for (directory, files) in [(top.join("a"), outer), (inner_directory.clone(), inner)] {
             files
                 .iter()
                 .for_each(|(name, text)| fs::write(directory.join(name), text).expect("a file"));
         }
+
         let group = Group {
             cpu: Ok(with_statistics(&inner_directory)),
             limited: Vec::new(),
@@ -228,6 +238,7 @@ mod tests {
         group.record_quota(&mut snapshot);
         group.record(&mut snapshot, &mut Buffer::new());
         fs::remove_dir_all(top).expect("removed");
+
         snapshot
     }
 
@@ -283,6 +294,7 @@ mod tests {
                 );
             }
         }
+
         let none = tree(
             "none",
             &[
@@ -313,6 +325,7 @@ mod tests {
         ] {
             assert_eq!(throttled_ns(text), ns, "{text}");
         }
+
         let both = "4:memory:/a\n2:cpu,cpuacct:/b\n0::/\n";
         for (groups, controller, path, is_v2) in [
             (
@@ -327,6 +340,7 @@ mod tests {
         ] {
             assert_eq!(directory(groups, controller), Ok((path.to_owned(), is_v2)));
         }
+
         assert!(directory("0::/../../x\n", "cpu").is_err() && directory("", "cpu").is_err());
         for (text, limit) in [
             ("max\n", None),

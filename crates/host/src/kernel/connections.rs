@@ -95,6 +95,7 @@ impl Connections {
             })
             .collect();
         all.sort_by_key(|growth| std::cmp::Reverse(growth.bytes));
+
         let candidates = all
             .iter()
             .take(CANDIDATES)
@@ -123,6 +124,7 @@ pub(crate) fn printed(
     connections: &[(Addresses, State)],
 ) -> Option<(Addresses, Vec<(String, Value)>)> {
     const BYTES_MIN: u64 = 1_000_000;
+
     let all = connections.iter();
     let mut all: Vec<_> = all
         .map(|(ends, (info, congestion))| {
@@ -130,6 +132,7 @@ pub(crate) fn printed(
         })
         .collect();
     all.sort_by_key(|growth| std::cmp::Reverse(growth.bytes));
+
     let busiest = all
         .first()
         .filter(|growth| growth.bytes >= BYTES_MIN)?
@@ -176,6 +179,7 @@ impl<'a> Growth<'a> {
             grown(|info| info.bytes_acked),
             grown(|info| info.bytes_received),
         );
+
         Self {
             local,
             remote,
@@ -207,6 +211,7 @@ impl<'a> Growth<'a> {
 fn run(streams: &[Growth<'_>]) -> Option<Vec<(String, Value)>> {
     let first = streams.first()?;
     let bytes: u64 = streams.iter().map(|stream| stream.bytes).sum();
+
     let delivered = || {
         streams
             .iter()
@@ -218,6 +223,7 @@ fn run(streams: &[Growth<'_>]) -> Option<Vec<(String, Value)>> {
         _ => delivered().filter(|_| first.sends).map(|bps| bps as f64),
     };
     let mut ends = [first.local.ip().to_string(), first.remote.ip().to_string()];
+
     let (end, verb) = if first.sends {
         ("sender", "to")
     } else {
@@ -225,6 +231,7 @@ fn run(streams: &[Growth<'_>]) -> Option<Vec<(String, Value)>> {
     };
     let label = format!("connection {verb} {}", first.remote);
     ends.sort_unstable();
+
     let mut facts: Vec<(&str, Value)> = vec![
         ("tool", "other".into()),
         ("label", label.as_str().into()),
@@ -248,12 +255,14 @@ fn run(streams: &[Growth<'_>]) -> Option<Vec<(String, Value)>> {
         ("received_bytes", bytes.into()),
     ];
     facts.extend(bps.map(|bps| ("received_bps", bps.into())));
+
     if first.sends {
         facts.push(("sent_bytes", bytes.into()));
         facts.extend(bps.map(|bps| ("sent_bps", bps.into())));
         facts.extend(sender(streams, bytes));
         facts.extend(limits(streams));
     }
+
     Some(
         facts
             .into_iter()
@@ -272,6 +281,7 @@ fn sender(streams: &[Growth<'_>], bytes: u64) -> Vec<(&'static str, Value)> {
     let inflation = rtt_us
         .zip(min_rtt_us.filter(|us| *us > 0))
         .map(|(now, least)| f64::from(now) / f64::from(least));
+
     let facts: [(&str, Option<Value>); 12] = [
         ("retransmits", Some(retransmits.into())),
         (
@@ -345,6 +355,7 @@ fn limits(streams: &[Growth<'_>]) -> Vec<(&'static str, Value)> {
         streams.iter().map(field).sum::<u64>() as f64 / busy_us as f64
     };
     let seconds: f64 = streams.iter().map(|stream| stream.seconds).sum();
+
     let mut facts: Vec<(&str, Value)> = vec![
         (
             "rwnd_limited_share",
@@ -362,6 +373,7 @@ fn limits(streams: &[Growth<'_>]) -> Vec<(&'static str, Value)> {
             ("idle_share", (1.0 - busy).into()),
         ]);
     }
+
     facts
 }
 
@@ -431,6 +443,7 @@ mod tests {
         );
         let facts = run_of(&before, &after);
         let number = |name: &str| facts[name].number().expect("a number");
+
         for (name, expected) in [
             ("streams", 2.0),
             ("sent_bps", 6e7),
@@ -444,6 +457,7 @@ mod tests {
         ] {
             assert_eq!(number(name), expected, "{name}");
         }
+
         for (name, expected) in [
             ("tool", "other"),
             ("end", "sender"),
@@ -464,6 +478,7 @@ mod tests {
         );
         assert!(!facts.contains_key("busy_share") && !facts.contains_key("retransmits"));
         assert!(run_of(&before, &at(12, &[connection((4, 80), 1000, 90_000)])).is_empty());
+
         let other = at(12, &[connection((4, 80), 0, 8_000_000)]);
         assert!(
             other
@@ -480,12 +495,14 @@ mod tests {
     #[test]
     fn connection_of_this_host_is_found_on_its_interface() {
         const BYTES: usize = 20 << 20;
+
         let peer = IpAddr::from([127, 77, 1, 2]);
         let listener = TcpListener::bind((peer, 0)).expect("a port");
         let mut client =
             TcpStream::connect(listener.local_addr().expect("an address")).expect("connect");
         let (mut server, _) = listener.accept().expect("accept");
         let before = Connections::read().expect("sock_diag");
+
         let reader = thread::spawn(move || {
             let mut received = vec![0; BYTES];
             server.read_exact(&mut received).expect("all of it");

@@ -21,6 +21,7 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
         shared(snapshot, root, &cpus);
         snapshot.set("cpu.online", online, SRC);
     }
+
     let nodes = read(root.join("node/online")).map_or(1, |online| cpu_list(&online).len());
     snapshot.set("numa.nodes", nodes, SRC);
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -59,6 +60,7 @@ fn shared(snapshot: &mut Snapshot, root: &Path, cpus: &[u32]) {
             SRC,
         );
     }
+
     let nodes = fs::read_dir(root.join("node"))
         .into_iter()
         .flatten()
@@ -80,6 +82,7 @@ const CACHES_MAX: usize = 8;
 fn groups(cpus: &[u32], list_of: impl Fn(&u32) -> Option<String>) -> Option<Value> {
     let mut known = BTreeSet::new();
     let mut lists = Vec::new();
+
     for cpu in cpus {
         if !known.contains(cpu) {
             let list = list_of(cpu)?;
@@ -87,9 +90,11 @@ fn groups(cpus: &[u32], list_of: impl Fn(&u32) -> Option<String>) -> Option<Valu
             if members.len() > 1 {
                 lists.push(list.into());
             }
+
             known.extend(members);
         }
     }
+
     Some(Value::List(lists))
 }
 
@@ -118,6 +123,7 @@ fn frequency(snapshot: &mut Snapshot, root: &Path) {
             SRC,
         );
     }
+
     for (fact, file) in [
         ("cur_khz", "scaling_cur_freq"),
         ("max_khz", "cpuinfo_max_freq"),
@@ -160,6 +166,7 @@ pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
             cpu_of_task(text.as_bytes()),
             "procfs:stat",
         );
+
         let schedstat = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
         snapshot.count_known(
             format!("self.thread.{number}.wait_ns"),

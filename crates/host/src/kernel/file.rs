@@ -54,6 +54,7 @@ fn read_all(file: &File, buffer: &mut Buffer) -> io::Result<usize> {
             }
             buffer.resize((length * 2).max(BUFFER_BYTES), 0);
         }
+
         let rest = buffer.get_mut(length..).unwrap_or_default();
         match file.read_at(rest, u64::try_from(length).unwrap_or(u64::MAX)) {
             Ok(0) => return Ok(length),
@@ -77,9 +78,11 @@ mod tests {
             .expect("every thread has it")
             .to_owned();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+
         while file.read(&mut buffer).expect("still") == first {
             assert!(std::time::Instant::now() < deadline, "it never changed");
         }
+
         let missing = KernelFile::open("/proc/self/nothing");
         let why = missing.read(&mut buffer).expect_err("no such file");
         assert!(

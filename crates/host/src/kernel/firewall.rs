@@ -34,6 +34,7 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
             "procfs:ip_tables_names",
         );
     }
+
     let rules = rules().and_then(|mut rules| {
         for (is_ipv6, name) in tables? {
             let table = xtables::table(is_ipv6, &name)?;
@@ -44,6 +45,7 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
                 &table.entries,
             ));
         }
+
         Ok(rules)
     });
     match rules {
@@ -52,6 +54,7 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
             .iter()
             .for_each(|key| record_absent(snapshot, key, &why, SRC)),
     }
+
     // The kernel tracks nothing before a rule requires it, so one entry is enough.
     let entries = snapshot.number("limits.conntrack.count");
     snapshot.set(
@@ -80,6 +83,7 @@ fn older_tables() -> Result<Vec<(bool, String)>, ReadError> {
             Err(_) => {}
         }
     }
+
     Ok(tables)
 }
 
@@ -87,11 +91,14 @@ fn older_tables() -> Result<Vec<(bool, String)>, ReadError> {
 fn rules() -> Result<Rules, ReadError> {
     /// Subsystem and messages of `linux/netfilter/nf_tables.h`.
     const GET_CHAIN: u16 = 10 << 8 | 4;
+
     const GET_RULE: u16 = 10 << 8 | 7;
+
     let mut rules = Rules::default();
     if !is_loaded() {
         return Ok(rules);
     }
+
     // All families, version 0, no resource.
     let all = |kind| match dump(Family::Netfilter, kind, &[0; 4]) {
         (found, None) => Ok(found),
@@ -101,6 +108,7 @@ fn rules() -> Result<Rules, ReadError> {
         rules.count += 1;
         rules.add(drops_of_rule(&rule));
     }
+
     all(GET_CHAIN)?
         .iter()
         .for_each(|chain| rules.add(drops_of_policy(chain)));
@@ -137,6 +145,7 @@ impl Rules {
     fn record(&self, snapshot: &mut Snapshot) {
         /// Rules that are recorded, those that dropped most first.
         const RECORDED_MAX: usize = 64;
+
         snapshot.set(KEY, self.count, SRC);
         snapshot.count(
             "firewall.drops",
@@ -152,6 +161,7 @@ impl Rules {
             None,
         );
         snapshot.set("firewall.uncounted_drops", self.has_uncounted, SRC);
+
         let mut most: Vec<_> = self.dropped.iter().collect();
         most.sort_by_key(|(_, dropped)| std::cmp::Reverse(dropped.packets));
         let first = most.first().filter(|(_, dropped)| dropped.packets > 0);
@@ -160,6 +170,7 @@ impl Rules {
             first.map(|(name, _)| name.as_str()),
             SRC,
         );
+
         for (name, dropped) in most.into_iter().take(RECORDED_MAX) {
             snapshot.count(format!("firewall.rule.{name}.drops"), dropped.packets, None);
         }
@@ -170,6 +181,7 @@ fn drops_of_rule(payload: &[u8]) -> Option<Drops> {
     const CHAIN: u16 = 2;
     const HANDLE: u16 = 3;
     const EXPRESSIONS: u16 = 4;
+
     let body = payload.get(4..)?;
     let dropped = dropped(attribute(body, EXPRESSIONS)?)?;
     let handle = u64::from_be(u64_of(body, HANDLE)?);
@@ -183,6 +195,7 @@ fn drops_of_policy(payload: &[u8]) -> Option<Drops> {
     const NAME: u16 = 3;
     const POLICY: u16 = 5;
     const COUNTERS: u16 = 8;
+
     let body = payload.get(4..)?;
     let _ = u32_of(body, POLICY).filter(|policy| *policy == DROP)?;
     Some((
@@ -195,6 +208,7 @@ fn drops_of_policy(payload: &[u8]) -> Option<Drops> {
 /// payload of a test.
 fn place(payload: &[u8], chain: u16) -> Option<String> {
     const TABLE: u16 = 1;
+
     let family = match payload.first()? {
         1 => "inet",
         2 => "ip",
@@ -205,6 +219,7 @@ fn place(payload: &[u8], chain: u16) -> Option<String> {
     };
     let body = payload.get(4..)?;
     let name = |kind| Some(printable(&text(attribute(body, kind)?)));
+
     Some(format!("{family} {} {}", name(TABLE)?, name(chain)?))
 }
 
@@ -219,6 +234,7 @@ const DROP: u32 = 0;
 fn dropped(expressions: &[u8]) -> Option<Option<Dropped>> {
     const NAME: u16 = 1;
     const DATA: u16 = 2;
+
     let mut last = None;
     for (_, expression) in attributes(expressions) {
         let data = attribute(expression, DATA).unwrap_or_default();
@@ -238,6 +254,7 @@ fn dropped(expressions: &[u8]) -> Option<Option<Dropped>> {
             _ => last = None,
         }
     }
+
     None
 }
 
@@ -245,6 +262,7 @@ fn dropped(expressions: &[u8]) -> Option<Option<Dropped>> {
 fn counted(counter: &[u8]) -> Option<Dropped> {
     const BYTES: u16 = 1;
     const PACKETS: u16 = 2;
+
     let number = |kind| u64_of(counter, kind).map(u64::from_be);
     Some(Dropped {
         packets: number(PACKETS)?,
@@ -259,6 +277,7 @@ fn is_drop(immediate: &[u8]) -> Option<bool> {
     const DATA: u16 = 2;
     const VERDICT: u16 = 2;
     const CODE: u16 = 1;
+
     let verdict = attribute(attribute(immediate, DATA)?, VERDICT)?;
     Some(u32_of(immediate, REGISTER)? == VERDICT_REGISTER && u32_of(verdict, CODE)? == DROP)
 }
@@ -272,6 +291,7 @@ pub(crate) fn decode_anything(payload: &[u8]) {
 /// A request for tables makes the kernel load the module, which would change the system.
 fn is_loaded() -> bool {
     const NAME: &str = "nf_tables";
+
     let as_module = Path::new("/sys/module").join(NAME).exists();
     as_module || !Path::new("/proc/modules").exists() || {
         let builtin = format!("/lib/modules/{}/modules.builtin", process::uname().release);
@@ -315,6 +335,7 @@ mod tests {
             (3, &handle),
             (4, &nested(&list)),
         ]));
+
         payload
     }
 
@@ -335,6 +356,7 @@ mod tests {
             expression("limit", &[]),
         ];
         let target = expression("target", &nested(&[(1, b"REJECT\0")]));
+
         let rows = [
             (
                 vec![limit.clone(), counted.clone(), log, verdict(DROP)],
@@ -359,10 +381,12 @@ mod tests {
                 .map(|(_, dropped)| dropped.map(|dropped| dropped.packets));
             assert_eq!(packets, expected, "{expressions:?}");
             assert!(found.is_none_or(|(name, _)| name == "inet filter input handle 4"));
+
             for length in 0..payload.len() {
                 let _ = drops_of_rule(&payload[..length]);
             }
         }
+
         assert_eq!(drops_of_rule(&rule(3, 4, &[verdict(DROP)])), None, "ARP");
     }
 
@@ -410,6 +434,7 @@ mod tests {
                 }),
             )));
         }
+
         let mut snapshot = Snapshot::new("a", Source::Live);
         rules.record(&mut snapshot);
         assert_eq!(

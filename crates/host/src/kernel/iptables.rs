@@ -32,6 +32,7 @@ pub(crate) fn table(is_ipv6: bool, name: &str, info: &[u8], entries: &[u8]) -> R
     let program = if is_ipv6 { "ip6tables" } else { "iptables" };
     let mut rules = Rules::default();
     let (mut chain, mut number) = (String::new(), 0);
+
     let mut at = 0;
     while let Some(entry) = entries.get(at..) {
         let offset = |at| {
@@ -45,12 +46,15 @@ pub(crate) fn table(is_ipv6: bool, name: &str, info: &[u8], entries: &[u8]) -> R
         let Some(target) = entry.get(target..next) else {
             break;
         };
+
         if let Some(begins) = hook_at(info, HOOKS, at) {
             (chain, number) = (begins.to_owned(), 0);
         }
+
         let is_policy = hook_at(info, POLICIES, at).is_some();
         number += 1;
         rules.count += usize::from(!is_policy);
+
         match target_name(target).as_str() {
             // The first of a chain that users made, and the last of all.
             "ERROR" => (chain, number) = (text(target.get(TARGET_BYTES..).unwrap_or_default()), 0),
@@ -75,8 +79,10 @@ pub(crate) fn table(is_ipv6: bool, name: &str, info: &[u8], entries: &[u8]) -> R
             }
             _ => {}
         }
+
         at = at.saturating_add(next);
     }
+
     rules
 }
 
@@ -122,6 +128,7 @@ mod tests {
         bytes.resize(144, 0);
         bytes.extend(argument);
         bytes.resize(176, 0);
+
         bytes
     }
 
@@ -138,6 +145,7 @@ mod tests {
             entry("ERROR", b"ERROR\0", 0),
         ]
         .concat();
+
         // INPUT begins at the first rule and has the second as its policy; FORWARD has the third.
         let mut info = vec![0; 84];
         for (at, value) in [
@@ -150,18 +158,21 @@ mod tests {
         ] {
             info[at..at + 4].copy_from_slice(&value.to_ne_bytes());
         }
+
         let rules = table(false, "filter", &info, &entries);
         let found: Vec<_> = rules
             .dropped
             .iter()
             .map(|(name, dropped)| (name.as_str(), dropped.packets))
             .collect();
+
         let expected = [
             ("iptables filter INPUT rule 1", 7),
             ("iptables filter FORWARD policy", 3),
             ("iptables filter mine rule 1", 5),
         ];
         assert_eq!(found, expected);
+
         for length in 0..entries.len() {
             let _ = (
                 table(false, "t", &info, &entries[..length]),

@@ -62,6 +62,7 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
 /// modules are described.
 fn disciplines(snapshot: &mut Snapshot) {
     const SRC: &str = "file:modules.builtin";
+
     let modules = Path::new("/lib/modules").join(snapshot.kernel.as_deref().unwrap_or_default());
     let Ok(built_in) = fs::read_to_string(modules.join("modules.builtin")) else {
         return snapshot.set_absent("kernel.qdiscs", Absence::NotReported, None, SRC);
@@ -97,6 +98,7 @@ fn discipline(file: &str) -> Option<&str> {
 /// Records the kernel variables.
 pub(crate) fn variables(snapshot: &mut Snapshot) {
     const SRC: &str = "procfs:sys";
+
     for (tree, names) in VARIABLES {
         let directory = Path::new("/proc/sys").join(tree.replace('.', "/"));
         for name in names.split(' ') {
@@ -123,7 +125,9 @@ pub(crate) fn limits(snapshot: &mut Snapshot, pid: u32) {
 fn services(snapshot: &mut Snapshot) {
     let profile = read("/etc/tuned/active_profile").filter(|profile| !profile.is_empty());
     snapshot.set_known("svc.tuned_profile", profile, "file:tuned");
+
     const PROCESSES_MAX: usize = 4096;
+
     let mut processes = process::numbers().take(PROCESSES_MAX);
     let balances =
         processes.any(|pid| read(format!("/proc/{pid}/comm")).as_deref() == Some("irqbalance"));
@@ -222,6 +226,7 @@ impl HostCounters {
                 (Err(_), None) => {}
             }
         }
+
         for (name, file) in &self.connection_tracking {
             let key = format!("limits.conntrack.{name}");
             let value = file

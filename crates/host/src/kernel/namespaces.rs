@@ -40,6 +40,7 @@ pub fn is_peer_in_other_namespace(own: SocketAddr) -> bool {
             return false;
         }
     }
+
     false
 }
 
@@ -77,6 +78,7 @@ fn address(text: &str) -> Option<SocketAddr> {
         16 => Ipv6Addr::from(*bytes.first_chunk::<16>()?).to_canonical(),
         _ => return None,
     };
+
     Some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
 }
 
@@ -105,12 +107,14 @@ mod tests {
             &v4,
             "10.99.0.2:54321".parse().expect("an address")
         ));
+
         let words = [[0; 4], [0; 4], [0, 0, 0xff, 0xff], [10, 99, 0, 1]].map(u32::from_ne_bytes);
         let mapped: String = words.iter().map(|word| format!("{word:08X}")).collect();
         assert!(has_remote(
             &row(&format!("{mapped}:D431")),
             "10.99.0.1:54321".parse().expect("an address")
         ));
+
         for damaged in ["", "x", "0:1", "0000000G:1", "00000000", "00000000:99999"] {
             assert!(
                 !has_remote(&row(damaged), "0.0.0.0:1".parse().expect("an address")),

@@ -56,15 +56,18 @@ impl Processes {
             self.readers.iter_mut().for_each(ProcessReader::rescan);
             self.rescanned_ns = now_ns;
         }
+
         snapshot.set("process.count", self.readers.len(), "sampler");
         match self.sum(ProcessReader::cpu_ns) {
             Ok(ns) => snapshot.count("process.cpu_ns", ns.saturating_sub(own_ns), None),
             Err(why) => record_absent(snapshot, "process.cpu_ns", &why, "clock_gettime"),
         }
+
         match self.threads_ns(buffer) {
             Ok(threads) => self.record_threads(snapshot, now_ns, threads),
             Err(why) => record_absent(snapshot, "process.thread", &why, "procfs:schedstat"),
         }
+
         self.record_memory(snapshot, is_full, buffer);
         match self.fds() {
             Ok((used, limit)) => {
@@ -81,6 +84,7 @@ impl Processes {
         if !is_full {
             return;
         }
+
         let high_water = self.sum(|process| process.line_bytes("status", "VmHWM"));
         record(
             snapshot,
@@ -90,6 +94,7 @@ impl Processes {
         );
         let pss = self.sum(|process| process.line_bytes("smaps_rollup", "Pss"));
         record(snapshot, "process.pss_bytes", pss, "procfs:smaps_rollup");
+
         // The kernel keeps the total of statm per CPU, so it lags behind.
         if let Ok(exact) = self.sum(|process| process.line_bytes("smaps_rollup", "Rss")) {
             snapshot.set("process.rss_bytes", exact, "procfs:smaps_rollup");
@@ -112,6 +117,7 @@ impl Processes {
                         .iter()
                         .find_map(|process| process.cpu_of(*thread))
                 };
+
                 if ran_ns > least_ns
                     && let Some(cpu) = cpu()
                 {
@@ -119,12 +125,15 @@ impl Processes {
                 }
             }
         }
+
         for (thread, ns) in &threads {
             snapshot.count(format!("process.thread.{thread}.ns"), *ns, None);
         }
+
         for (cpu, ns) in &self.ran_on_ns {
             snapshot.count(format!("process.on_cpu.{cpu}.ns"), *ns, None);
         }
+
         self.before = Some((now_ns, threads));
     }
 
@@ -146,6 +155,7 @@ impl Processes {
                 closest = Some((share, used, limit));
             }
         }
+
         let (_, used, limit) = closest.ok_or_else(|| ReadError::missing("no process"))?;
         Ok((used, limit))
     }
@@ -183,6 +193,7 @@ impl ProcessReader {
             listed_fds: None,
         };
         reader.rescan();
+
         reader
     }
 
@@ -197,10 +208,12 @@ impl ProcessReader {
             .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
             .collect();
         self.threads.retain(|thread, _| alive.contains(thread));
+
         for thread in alive {
             let file = || KernelFile::open(self.root.join(format!("task/{thread}/schedstat")));
             self.threads.entry(thread).or_insert_with(file);
         }
+
         let limits = fs::read_to_string(self.root.join("limits")).unwrap_or_default();
         self.limit = descriptor_limits(&limits)[0];
         // Since Linux 6.2 the size of the directory is the number; before, it has to be counted.
@@ -219,6 +232,7 @@ impl ProcessReader {
     fn threads_ns(&self, buffer: &mut Buffer) -> Result<BTreeMap<u32, u64>, ReadError> {
         let mut times = BTreeMap::new();
         let mut why = None;
+
         for (thread, file) in &self.threads {
             match file.read(buffer).map(|text| number_at(text, 0)) {
                 Ok(Some(ns)) => drop(times.insert(*thread, ns)),
@@ -227,11 +241,13 @@ impl ProcessReader {
                 Err(error) => why = Some(error),
             }
         }
+
         if times.is_empty() {
             return Err(why.unwrap_or_else(|| {
                 ReadError::missing(format!("process {} does not exist", self.pid))
             }));
         }
+
         Ok(times)
     }
 
@@ -334,8 +350,10 @@ pub fn listening_processes(port: u16) -> Result<Vec<u32>, ReadError> {
             "nobody listens on TCP port {port} here"
         )));
     }
+
     let mut owners: Vec<u32> = numbers().filter(|pid| has_one_of(*pid, &inodes)).collect();
     owners.sort_unstable();
+
     if owners.is_empty() {
         let text = format!(
             "whoever listens on TCP port {port} may not be looked at by this user; become root, or \
@@ -343,6 +361,7 @@ pub fn listening_processes(port: u16) -> Result<Vec<u32>, ReadError> {
         );
         return Err(ReadError::System { text, errno: None });
     }
+
     Ok(owners)
 }
 
@@ -388,12 +407,14 @@ mod tests {
                 .expect("its threads")
                 .is_empty()
         );
+
         let rss = reader.rss_bytes(&mut buffer).expect("its memory");
         assert!((100_000..100 << 30).contains(&rss), "{rss}");
         let (_, limit) = reader.fds().expect("its descriptors");
         let files: Vec<File> = (0..50)
             .map(|_| File::open("/dev/null").expect("open"))
             .collect();
+
         reader.rescan();
         // Other tests of this process open and close some as well.
         let after = reader.fds().expect("its descriptors");
@@ -403,6 +424,7 @@ mod tests {
         );
         drop(files);
         assert!(reader.line_bytes("status", "VmHWM").expect("a status") > 0);
+
         let line = |name| {
             reader
                 .line_bytes("smaps_rollup", name)
@@ -420,6 +442,7 @@ mod tests {
                 && reader.rss_bytes(&mut buffer).is_err()
                 && reader.fds().is_err()
         );
+
         let why = reader.threads_ns(&mut buffer).expect_err("no thread");
         assert!(why.to_string().contains("does not exist"));
     }
@@ -439,9 +462,11 @@ mod tests {
     fn files_of_a_process_are_parsed() {
         assert_eq!(number_at("1234567 89 3\n", 0), Some(1_234_567));
         assert_eq!(number_at("765 423 395 5 0 123 0\n", 1), Some(423));
+
         for text in ["", "12", "12 x", "12 -3", "12 99999999999999999999"] {
             assert_eq!(number_at(text, 1), None, "{text}");
         }
+
         let stat = b"7 (\xffa) b) S 1 7 7 0 -1 4194560 120 0 0 0 31 11 0 0 20 0 1 0 5 0 0 1 2 3 4 \
                      5 6 7 8 9 10 11 12 13 17 3 0 0";
         assert_eq!(
@@ -451,6 +476,7 @@ mod tests {
         let rollup = "5571a5c8b000-7ffd2da1f000 ---p 0 0:0 0 [rollup]\nRss:      1648 kB\nPss:       298 kB\n";
         assert_eq!(kib_line_bytes(rollup, "Pss"), Some(298 * 1024));
         assert_eq!(kib_line_bytes("Pss: 99999999999999999 kB\n", "Pss"), None);
+
         for (limits, expected) in [
             (
                 "Max open files            1024                 524288               files     \n",

@@ -39,8 +39,10 @@ fn interrupt(line: &str, cpus: Option<&[u32]>) -> Option<Interrupt> {
     if number.is_empty() || number.contains(char::is_whitespace) {
         return None;
     }
+
     let mut per_cpu = Vec::new();
     let mut rest = rest.trim_start();
+
     for column in 0..cpus.map_or(CPUS_MAX, <[u32]>::len) {
         let word = rest.split_whitespace().next().unwrap_or_default();
         let Ok(count) = word.parse::<u64>() else {
@@ -52,6 +54,7 @@ fn interrupt(line: &str, cpus: Option<&[u32]>) -> Option<Interrupt> {
         per_cpu.push((cpu, count));
         rest = rest[word.len()..].trim_start();
     }
+
     (!per_cpu.is_empty()).then(|| Interrupt {
         number: number.to_owned(),
         per_cpu,
@@ -82,10 +85,12 @@ pub(crate) fn softnet(snapshot: &mut Snapshot, text: &str) {
         if !is_softnet_line(&columns) {
             continue;
         }
+
         for (sum, column) in sums.get_or_insert_default().iter_mut().zip(columns) {
             *sum = sum.saturating_add(u64::from_str_radix(column, 16).unwrap_or(0));
         }
     }
+
     for (name, sum) in ["processed", "dropped", "time_squeeze"]
         .into_iter()
         .zip(sums.into_iter().flatten())
@@ -112,6 +117,7 @@ pub(crate) fn snmp(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str)
             continue;
         };
         let words: Vec<&str> = rest.split_whitespace().collect();
+
         match names.take().filter(|(of, _)| *of == protocol) {
             Some((_, names)) => {
                 let file = if protocol.ends_with("Ext") {
@@ -151,6 +157,7 @@ pub(crate) fn stat(snapshot: &mut Snapshot, text: &str) {
     const STATES: [&str; 8] = [
         "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
     ];
+
     for line in text.lines() {
         let mut words = line.split_whitespace();
         let Some(cpu) = words
@@ -159,6 +166,7 @@ pub(crate) fn stat(snapshot: &mut Snapshot, text: &str) {
         else {
             continue;
         };
+
         for (state, ticks) in STATES.into_iter().zip(words) {
             if let Ok(ticks) = ticks.parse() {
                 snapshot.count(format!("cpu.{cpu}.{state}"), ticks, None);
@@ -189,6 +197,7 @@ pub(crate) fn sockstat(snapshot: &mut Snapshot, text: &str, src: &str) {
             ("TCP:", "mem") => "sock.tcp.mem_pages",
             _ => continue,
         };
+
         if let Ok(value) = value.parse::<i64>() {
             snapshot.set(key, value, src);
         }
@@ -205,6 +214,7 @@ pub(crate) fn connection_tracking(snapshot: &mut Snapshot, text: &str) {
         return;
     };
     let rows: Vec<Vec<&str>> = lines.map(Iterator::collect).collect();
+
     for name in CONNECTION_TRACKING {
         let Some(column) = names.iter().position(|known| *known == name) else {
             continue;
@@ -240,6 +250,7 @@ mod tests {
         assert_eq!(found[0].per_cpu, [(0, 0), (2, 4)]);
         assert_eq!(found[0].description, "PCI-MSI 524288-edge eth1-rx-0");
         assert_eq!(found[1].number, "NMI");
+
         let bare = interrupts(
             " 137:          0          0          0     149352 IR-PCI-MSIX-0000:04:00.0    0-ed",
         );
@@ -269,6 +280,7 @@ mod tests {
             !snapshot.counters.contains_key("softirq.net_rx.cpu0"),
             "offline"
         );
+
         let line =
             "0000000a 00000001 000000ff 00000000 00000000 00000000 00000000 00000000 00000000\n";
         softnet(&mut snapshot, &line.repeat(2));
@@ -303,6 +315,7 @@ mod tests {
             (17, None)
         );
         sockstat(&mut snapshot, "TCP6: inuse 4\nUDP6: inuse 1\n", "test");
+
         for (key, expected) in [
             ("tcp.tw", 3.0),
             ("tcp.orphan", 0.0),

@@ -43,6 +43,7 @@ impl ProcessTimes {
         if seconds <= 0.0 {
             return;
         }
+
         let programs = self.programs_since(earlier);
         for (index, (name, ticks)) in programs.into_iter().take(RECORDED).enumerate() {
             let key = format!("cpu.program.{}", index + 1);
@@ -66,6 +67,7 @@ impl ProcessTimes {
             let before = earlier.ticks.get(pid).map_or(0, |(ticks, _)| *ticks);
             *programs.entry(name).or_default() += ticks.saturating_sub(before);
         }
+
         let mut programs: Vec<_> = programs
             .into_iter()
             .filter(|(_, ticks)| *ticks > 0)
@@ -108,6 +110,7 @@ mod tests {
                 (21, 7, "cargo"),
             ],
         );
+
         let after = times(
             15,
             &[
@@ -123,6 +126,7 @@ mod tests {
         );
         let mut snapshot = Snapshot::new("a", Source::Live);
         after.record_since(&before, &mut snapshot);
+
         for (place, name, cpus) in [(1, "cargo", 1.93), (2, "go", 0.3), (3, "cc", 0.1)] {
             assert_eq!(
                 snapshot.text(&format!("cpu.program.{place}.name")),
@@ -133,6 +137,7 @@ mod tests {
                 Some(cpus)
             );
         }
+
         assert_eq!(snapshot.facts.len(), 6, "{snapshot:?}");
         let mut idle = Snapshot::new("a", Source::Live);
         after.record_since(&after, &mut idle);

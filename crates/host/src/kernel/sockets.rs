@@ -99,13 +99,16 @@ pub(crate) struct TcpSocket {
 #[must_use]
 pub(crate) fn socket(payload: &[u8]) -> Option<TcpSocket> {
     const MESSAGE_BYTES: usize = 72;
+
     if payload.len() < MESSAGE_BYTES {
         return None;
     }
+
     let (family, state) = (*payload.first()?, *payload.get(1)?);
     let port = |at| u16_at(payload, at).map(u16::from_be);
     let address = |at| address(family, payload.get(at..at + 16)?);
     let extension = |kind: u8| attribute(payload.get(MESSAGE_BYTES..)?, kind.into());
+
     Some(TcpSocket {
         state,
         local: SocketAddr::new(address(8)?, port(4)?),
@@ -138,6 +141,7 @@ fn request(
     body.extend(local_port.to_be_bytes());
     body.extend(remote_port.to_be_bytes());
     body.resize(48, 0);
+
     // No particular socket (`INET_DIAG_NOCOOKIE`).
     body.extend([0xff; 8]);
     body
@@ -275,6 +279,7 @@ impl Sockets {
             },
         )?;
         let most = counts.into_iter().max_by_key(|(_, count)| *count);
+
         Ok(most.map(|(bytes, _)| bytes))
     }
 
@@ -298,6 +303,7 @@ impl Sockets {
 /// was full.
 pub(crate) fn record_own_udp(snapshot: &mut Snapshot) {
     const DESCRIPTORS_MAX: usize = 4096;
+
     let descriptors = fs::read_dir("/proc/self/fd")
         .into_iter()
         .flatten()
@@ -312,6 +318,7 @@ pub(crate) fn record_own_udp(snapshot: &mut Snapshot) {
                 .ok()
         })
         .collect();
+
     for file in ["/proc/net/udp", "/proc/net/udp6"] {
         let text = fs::read_to_string(file).unwrap_or_default();
         for (inode, drops) in
@@ -326,6 +333,7 @@ pub(crate) fn record_own_udp(snapshot: &mut Snapshot) {
 /// dropped.
 fn udp_drops(text: &str) -> impl Iterator<Item = (u64, u64)> {
     const CONNECTED: &str = "01";
+
     text.lines().skip(1).filter_map(|line| {
         let mut columns = line.split_ascii_whitespace().skip(3);
         columns.next().filter(|state| *state == CONNECTED)?;
@@ -346,12 +354,14 @@ mod tests {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let address = socket.local_addr().expect("an address");
         socket.connect(address).expect("its own address");
+
         let drops = || {
             let mut snapshot = Snapshot::new("a", Source::Live);
             record_own_udp(&mut snapshot);
             snapshot.counters.values().map(|counter| counter.v).max()
         };
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+
         while drops().expect("a socket") == 0 {
             (0..1000).for_each(|_| drop(socket.send_to(&[0; 1000], address)));
             assert!(
@@ -359,6 +369,7 @@ mod tests {
                 "nothing reads the socket, yet it drops nothing"
             );
         }
+
         let text = "  sl  local_address\n    5: 0100007F:C001 0100007F:C001 01 00000000:00000000 \
                     00:00000000 00000000     0        0 4711 2 00000000f 38\n   6: cut\n   7: \
                     0100007F:C002 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 4712 2 00000000f 9\n";
@@ -376,6 +387,7 @@ mod tests {
             .expect("a listener");
         assert_eq!(before.peak, 0);
         assert!(before.limit.is_some_and(|limit| limit > 0));
+
         let clients: Vec<TcpStream> = (0..3)
             .map(|_| TcpStream::connect(server).expect("connect"))
             .collect();
@@ -384,6 +396,7 @@ mod tests {
             .expect("a response")
             .expect("a listener");
         assert_eq!(waiting.peak, 3);
+
         let accepted = listener.accept().expect("one waits");
         assert_eq!(
             sockets
@@ -403,6 +416,7 @@ mod tests {
         assert_eq!(states.total(), 3, "accepted or not");
         assert_eq!(states.named().collect::<Vec<_>>(), [("established", 3)]);
         assert_eq!(sockets.states(at_client).expect("a response").total(), 3);
+
         let (sent, announced) = (sockets.mss_bytes(at_server), sockets.mss_bytes(at_client));
         let (sent, announced) = (sent.expect("a response"), announced.expect("a response"));
         assert!(
@@ -429,18 +443,22 @@ mod tests {
         message.extend(0_u16.to_be_bytes());
         message.extend([127, 0, 0, 1]);
         message.resize(56, 0);
+
         for number in [7_u32, 4096, 0, 31_337] {
             message.extend(number.to_ne_bytes());
         }
+
         let found = socket(&message).expect("whole");
         assert_eq!(found.local, "127.0.0.1:8080".parse().expect("an address"));
         assert_eq!(
             (found.receive_queue, found.send_queue, found.inode),
             (7, 4096, 31_337)
         );
+
         for length in 0..message.len() {
             assert_eq!(socket(&message[..length]), None, "{length}");
         }
+
         message[0] = 9;
         assert_eq!(socket(&message), None, "a family that is no IP");
     }

@@ -86,6 +86,7 @@ impl Period {
             .and_then(|(cpu, _)| change.own_share_of(*cpu));
         stats.process_cpu_ns = change.growth("process.cpu_ns");
         stats.busiest_thread_busy = change.busiest_thread();
+
         // Over several CPUs a group waits for longer than the period.
         stats.throttled = change
             .share_of_time("cgroup.throttled_ns")
@@ -96,6 +97,7 @@ impl Period {
         stats.sockets_by_state = self.states();
         stats.pss_bytes = at_ends("process.pss_bytes");
         stats.mss_bytes = at_ends("test.mss_bytes").and_then(|bytes| u32::try_from(bytes).ok());
+
         stats
     }
 
@@ -126,6 +128,7 @@ fn values(sample: &Snapshot, value: impl Fn(&str) -> Option<u64>) -> EndpointSta
     let mut values = EndpointStats::default();
     values.processes = value("process.count").and_then(|count| u32::try_from(count).ok());
     values.rss_bytes = rss;
+
     // The kernel keeps it per CPU and lags behind.
     values.rss_high_water_bytes = high_water.max(rss.filter(|_| high_water.is_some()));
     values.socket_memory_bytes =
@@ -143,6 +146,7 @@ fn values(sample: &Snapshot, value: impl Fn(&str) -> Option<u64>) -> EndpointSta
     values.ports = limited("test.sockets.total", "test.ports_max").filter(|_| is_client);
     values.group_memory = limited("cgroup.memory.current", "cgroup.memory.max");
     values.group_tasks = limited("cgroup.pids.current", "cgroup.pids.max");
+
     values
 }
 
@@ -167,6 +171,7 @@ pub fn reading(sequence: u64, before: &Snapshot, now: &Snapshot) -> Reading {
     reading.accept_queue = values.accept_queue;
     reading.rx_bytes = nic.as_ref().map(|nic| nic.rx_bytes);
     reading.tx_bytes = nic.as_ref().map(|nic| nic.tx_bytes);
+
     reading
 }
 
@@ -178,6 +183,7 @@ pub(crate) fn missing(key: &str, fact: &Fact) -> Option<String> {
     if *absent == Absence::NotApplicableToKind {
         return None;
     }
+
     let what = facts::find(key).map_or(key, |fact| fact.meaning);
     let why = errno.map_or_else(|| stored_name(absent).replace('-', " "), strerror);
     Some(format!("{what}: {why} ({src})"))
@@ -262,6 +268,7 @@ impl<'a> Change<'a> {
                     .for_each(|sum| sum.add(state, grown));
             }
         }
+
         let at = |sample: &Snapshot| sample.monotonic_ns.unwrap_or(0);
         Self {
             window_ns: at(after).saturating_sub(at(before)),
@@ -315,6 +322,7 @@ impl<'a> Change<'a> {
     /// Share of one CPU the busiest thread took; a new one counts from zero.
     fn busiest_thread(&self) -> Option<Share> {
         const THREADS: &str = "process.thread.";
+
         self.before.counters_under(THREADS).next()?;
         let grown = self.after.counters_under(THREADS).map(|(thread, after)| {
             let before = self.before.counters.get(&format!("{THREADS}{thread}"));
@@ -327,6 +335,7 @@ impl<'a> Change<'a> {
     /// device meanwhile.
     pub(crate) fn nic(&self) -> Option<NicStats> {
         const DEVICE: &str = "route.peer.dev";
+
         let device = self
             .after
             .text(DEVICE)
@@ -346,6 +355,7 @@ impl<'a> Change<'a> {
         stats.tx_packets = growth("tx_packets")?;
         stats.drops = both("dropped")?;
         stats.errors = both("errors")?;
+
         Some(stats)
     }
 
@@ -365,6 +375,7 @@ impl<'a> Change<'a> {
         counters.attempt_fails = tcp("AttemptFails");
         counters.estab_resets = tcp("EstabResets");
         counters.out_rsts = tcp("OutRsts");
+
         counters
     }
 }
@@ -406,12 +417,15 @@ pub(crate) mod tests {
     ) -> Snapshot {
         let mut sample = Snapshot::new("h", Source::Live);
         sample.monotonic_ns = Some(at_ns);
+
         for (key, value) in facts {
             sample.set(*key, value.clone(), "test");
         }
+
         for (key, value) in counters {
             sample.count(*key, *value, None);
         }
+
         sample
     }
 
@@ -501,6 +515,7 @@ pub(crate) mod tests {
                 ("process.on_cpu.1.ns", cpu1_ns),
             ]
         };
+
         let stats_of = |first: &[(&str, u64)], last: &[(&str, u64)]| {
             stats([
                 with_cpus(1, [[0; 3]; 2], first),
@@ -534,6 +549,7 @@ pub(crate) mod tests {
                 &facts,
                 &[("net.netstat.TcpExt.ListenOverflows", overflows)],
             );
+
             for (name, value) in [
                 ("bytes", bytes),
                 ("packets", bytes / 100),
@@ -543,6 +559,7 @@ pub(crate) mod tests {
                 sample.count(format!("nic.{device}.stats64.rx_{name}"), value, None);
                 sample.count(format!("nic.{device}.stats64.tx_{name}"), 2 * value, None);
             }
+
             sample
         };
         let with_states = |mut sample: Snapshot, established: i64, waiting: i64| {
@@ -553,9 +570,11 @@ pub(crate) mod tests {
         };
         let mut second = with_states(with(2, 30, 128, 6, 2000, "e0"), 3, 7);
         second.set("cgroup.memory.current", 77_i64, "test");
+
         let mut period = Period::begin(with_states(with(1, 10, 1, 5, 1000, "e0"), 9, 1));
         period.add(second);
         period.add(with(3, 20, 0, 9, 4000, "e0"));
+
         let stats = period.stats();
         let states =
             [("established", 9), ("time-wait", 7)].map(|(state, count)| (state.to_owned(), count));
@@ -570,6 +589,7 @@ pub(crate) mod tests {
             (stats.counters.listen_overflows, stats.counters.out_rsts),
             (Some(4), None)
         );
+
         let nic = stats.nic.expect("the same device");
         assert_eq!(
             (nic.rx_bytes, nic.tx_bytes, nic.rx_packets, nic.errors),
@@ -604,6 +624,7 @@ pub(crate) mod tests {
     fn reading_covers_the_time_since_the_last_sample() {
         let mut now = with_cpus(2, [[50, 0, 50], [0, 0, 100]], &[("process.cpu_ns", S / 2)]);
         now.set("process.rss_bytes", 9_i64, "test");
+
         let reading = reading(
             3,
             &with_cpus(1, [[0; 3]; 2], &[("process.cpu_ns", 0)]),

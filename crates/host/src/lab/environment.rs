@@ -49,12 +49,15 @@ pub fn environment(query: &EnvironmentQuery<'_>) -> Environment {
             .port
             .map_or(Tested::Nothing, |port| Tested::Server { port }),
     });
+
     if let Some(peer) = query.peer {
         sampler.set_peer(peer);
     }
+
     let first = sampler.sample(Depth::Quick);
     let before = ProcessTimes::read().ticks;
     thread::sleep(query.period);
+
     let mut last = sampler.sample(Depth::Quick);
     let busiest_other = busiest_other(&before, &ProcessTimes::read().ticks, query.pids);
     let mut period = Period::begin(first);
@@ -62,6 +65,7 @@ pub fn environment(query: &EnvironmentQuery<'_>) -> Environment {
     cpu::record(&mut last);
     kernel::variables(&mut last);
     kernel::limits(&mut last, pid);
+
     let mut found = settings(&last, query.peer.is_some());
     found.version = query.version.to_owned();
     found.busiest_other = busiest_other;
@@ -69,6 +73,7 @@ pub fn environment(query: &EnvironmentQuery<'_>) -> Environment {
         may_raise_limits(&fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default());
     sockets(&mut found, query.port);
     others(&mut found, &period);
+
     found
 }
 
@@ -82,6 +87,7 @@ fn settings(facts: &Snapshot, has_peer: bool) -> Environment {
         .and_then(|key| facts.text(&key))
         .unwrap_or_default();
     let flag = |fact: &str| of_nic(fact).and_then(|key| facts.flag(&key));
+
     let errors = |way: &str| {
         Some(
             facts
@@ -92,6 +98,7 @@ fn settings(facts: &Snapshot, has_peer: bool) -> Environment {
     };
     let sysctl = |name: &str| facts.whole(&format!("sysctl.{name}"));
     let small = |name: &str| sysctl(name).and_then(|value| u8::try_from(value).ok());
+
     let words = |name: &str| {
         facts
             .value(&format!("sysctl.{name}"))
@@ -136,6 +143,7 @@ fn settings(facts: &Snapshot, has_peer: bool) -> Environment {
         .filter(|(key, _)| relevant(key))
         .filter_map(|(key, fact)| missing(key, fact))
         .collect();
+
     found
 }
 
@@ -184,6 +192,7 @@ fn sockets(found: &mut Environment, port: Option<u16>) {
         Ok(queue) => found.backlog = queue.and_then(|queue| queue.limit),
         Err(why) => found.missing.push(format!("listening ports: {why}")),
     }
+
     ports.sort_unstable();
     ports.dedup();
     found.listening_ports = ports;
@@ -196,6 +205,7 @@ fn others(found: &mut Environment, period: &Period) {
     found.time_wait = stats.time_wait;
     found.steal = stats.cpu_steal;
     found.is_throttled = stats.throttled.map(|share| share > 0.0);
+
     let own = stats.process_cpu_ns.zip(stats.cpus).map(|(ns, cpus)| {
         let all_ns = stats.window_ns as f64 * f64::from(cpus.max(1));
         if all_ns > 0.0 {
@@ -223,6 +233,7 @@ fn busiest_other(
         (ticks.saturating_sub(earlier), pid, name)
     });
     let (ticks, pid, name) = grown.max_by_key(|(ticks, ..)| *ticks)?;
+
     (ticks >= TICKS_MIN).then(|| format!("{name} ({pid})"))
 }
 
@@ -280,6 +291,7 @@ mod tests {
         for text in ["1", "1 2 3", "1 x", "-1 2", "1 70000"] {
             assert_eq!(numbers::<u16, 2>(text), None, "{text}");
         }
+
         assert!(may_raise_limits("Name:\tx\nCapEff:\t000001ffffffffff\n"));
         assert!(
             !may_raise_limits("CapEff:\t0000000000000000\n") && !may_raise_limits("CapEff: z\n")

@@ -60,6 +60,7 @@ fn second(before: &Snapshot, now: &Snapshot) -> EndpointSecond {
     let change = Change::between(before, now);
     let mut second = EndpointSecond::default();
     second.busiest_cpu_busy = change.busiest_cpu_busy();
+
     // What goes to the host itself has no wire.
     let wired = change
         .nic()
@@ -90,6 +91,7 @@ mod tests {
             ("nic.e0.net.kind", kind.into()),
         ];
         let ticks = at_ms / 10;
+
         let mut host = sample(
             at_ms * MS,
             &facts,
@@ -111,6 +113,7 @@ mod tests {
         ] {
             host.count(format!("nic.e0.stats64.{name}"), 0, None);
         }
+
         host
     }
 
@@ -120,6 +123,7 @@ mod tests {
             .map(|(at_ms, busy, packets)| host(*at_ms, *busy, *packets, "ether"));
         let mut seconds = Seconds::begin(samples.next().expect("a first one"));
         samples.for_each(|sample| seconds.add(&sample));
+
         let seconds = seconds.into_inner().into_iter();
         seconds
             .map(|second| (second.busiest_cpu_busy, second.wire_bps))
@@ -156,6 +160,7 @@ mod tests {
         let mut seconds = Seconds::begin(host(0, 0, 0, "loopback"));
         seconds.add(&host(1000, 50, 10, "loopback"));
         seconds.add(&sample(2000 * MS, &[], &[]));
+
         let seconds = seconds.into_inner();
         assert_eq!(
             (seconds[0].busiest_cpu_busy, seconds[0].wire_bps),

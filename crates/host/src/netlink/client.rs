@@ -64,6 +64,7 @@ impl NetlinkClient {
         self.sequence = self.sequence.wrapping_add(1);
         self.socket
             .send(&nl::request(kind, flags, self.sequence, body))?;
+
         loop {
             let datagram = self.socket.receive(&mut self.buffer)?;
             for message in
@@ -98,5 +99,6 @@ pub(crate) fn dump(family: Family, kind: u16, body: &[u8]) -> (Vec<Vec<u8>>, Opt
         }
     };
     let ended = NetlinkClient::open(family).and_then(|mut client| client.dump(kind, body, keep));
+
     (responses, ended.err())
 }

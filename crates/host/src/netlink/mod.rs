@@ -40,6 +40,7 @@ pub(crate) fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
             sequence: u32_at(rest, 8)?,
             payload: rest.get(HEADER_BYTES..length)?,
         };
+
         rest = rest.get(aligned(length)..).unwrap_or_default();
         Some(message)
     })
@@ -131,6 +132,7 @@ pub(crate) fn request(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<
     bytes.extend(sequence.to_ne_bytes());
     bytes.extend(0_u32.to_ne_bytes());
     bytes.extend(body);
+
     bytes
 }
 
@@ -174,12 +176,14 @@ impl Bitset {
         const BITS: u16 = 3;
         const NAME: u16 = 2;
         const VALUE: u16 = 3;
+
         let all_set = attribute(bytes, NO_MASK).is_some();
         let listed = attribute(bytes, BITS).unwrap_or_default();
         let bits = attributes(listed).take(BITS_MAX).filter_map(|(_, bit)| {
             let name = Some(text(attribute(bit, NAME)?)).filter(|name| !name.is_empty())?;
             Some((name, all_set || attribute(bit, VALUE).is_some()))
         });
+
         Self {
             bits: bits.collect(),
         }
@@ -201,12 +205,14 @@ mod tests {
         let mut body = vec![7, 1, 0, 0];
         push(&mut body, 2, b"eth0\0");
         push(&mut body, 3 | 0x8000, &5_u32.to_ne_bytes());
+
         let bytes = request(18, DUMP, 9, &body);
         let found: Vec<_> = messages(&bytes).collect();
         let [message] = found.as_slice() else {
             panic!("one message")
         };
         assert_eq!((message.kind, message.sequence), (18, 9));
+
         let inner = &message.payload[4..];
         assert_eq!(attribute(inner, 2).map(text).as_deref(), Some("eth0"));
         assert_eq!(
@@ -226,6 +232,7 @@ mod tests {
         ] {
             assert_eq!(messages(bytes).count(), 0, "{bytes:?}");
         }
+
         assert_eq!(attributes(&[3, 0, 1, 0, 9]).count(), 0);
         assert_eq!(errno(&i32::MIN.to_ne_bytes()), 0);
     }

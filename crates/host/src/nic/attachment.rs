@@ -47,6 +47,7 @@ fn read_device(name: &str) -> Device {
             .strip_prefix("lower_")
             .map(str::to_owned)
     });
+
     Device {
         below: below.take(PORTS_MAX).collect(),
         is_vlan,
@@ -56,9 +57,11 @@ fn read_device(name: &str) -> Device {
 fn descend(name: &str, depth: usize, read: &impl Fn(&str) -> Device, found: &mut Attachment) {
     let device = read(name);
     found.has_vlan |= device.is_vlan;
+
     if device.below.is_empty() && found.ports.len() < PORTS_MAX {
         found.ports.insert(name.to_owned());
     }
+
     if depth > 0 {
         device
             .below

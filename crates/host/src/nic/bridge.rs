@@ -37,6 +37,7 @@ pub fn bridge_port(device: &str, neighbour: IpAddr) -> Option<BridgePort> {
     let name = port.file_name()?.to_str()?.to_owned();
     let device = pci::device(&Path::new("/sys/class/net").join(&name));
     let slot = device.and_then(|device| Some(device.parent()?.file_name()?.to_str()?.to_owned()));
+
     Some(BridgePort { name, slot })
 }
 
@@ -55,6 +56,7 @@ fn mac_of(arp: &str, neighbour: IpAddr, device: &str) -> Option<[u8; 6]> {
         .split(':')
         .map(|byte| u8::from_str_radix(byte, 16).ok())
         .collect::<Option<Vec<u8>>>()?;
+
     bytes.try_into().ok()
 }
 
@@ -100,6 +102,7 @@ mod tests {
             mac_of("x\n10.0.0.2 a b c:d", [10, 0, 0, 2].into(), "c:d"),
             None
         );
+
         let table = [entry(1, 1, 0), entry(2, 3, 1), entry(2, 258, 0)].concat();
         assert_eq!(
             port_number(&table, [2, 0, 0, 0, 0, 2]),

@@ -34,12 +34,14 @@ pub(crate) fn express(config: &[u8]) -> Result<Express, NoExpress> {
     if config.len() <= HEADER_BYTES {
         return Err(NoExpress::Hidden);
     }
+
     let at = capability(config).ok_or(NoExpress::NotExpress)?;
     let registers = || {
         let supported = u32_at(config, at + 4)?;
         let control = u16_at(config, at + 8)?;
         let kind = u16_at(config, at + 2)? >> 4 & 0xf;
         let link = u16_at(config, at + 16).filter(|_| !WITHOUT_LINK.contains(&kind));
+
         Some(Express {
             payload_supported_bytes: size(supported),
             payload_bytes: size(u32::from(control) >> 5),
@@ -63,9 +65,11 @@ fn capability(config: &[u8]) -> Option<usize> {
     const EXPRESS: u8 = 0x10;
     // Each takes at least four of the 192 bytes there are for all; a longer list is a circle.
     const CAPABILITIES_MAX: usize = 48;
+
     if u16_at(config, STATUS)? & HAS_LIST == 0 {
         return None;
     }
+
     let mut at = usize::from(*config.get(FIRST)?) & !3;
     for _ in 0..CAPABILITIES_MAX {
         if at < HEADER_BYTES {
@@ -74,8 +78,10 @@ fn capability(config: &[u8]) -> Option<usize> {
         if *config.get(at)? == EXPRESS {
             return Some(at);
         }
+
         at = usize::from(*config.get(at + 1)?) & !3;
     }
+
     None
 }
 
@@ -103,12 +109,14 @@ mod tests {
         let mut config = vec![0_u8; 256];
         config[6] = 0x10;
         config[0x34] = 0x40;
+
         // Power management first, then PCI Express at 0x50.
         (config[0x40], config[0x41]) = (1, 0x50);
         config[0x50] = 0x10;
         config[0x54] = 2;
         config[0x58..0x5a].copy_from_slice(&0x2820_u16.to_le_bytes());
         config[0x60] = 2;
+
         config
     }
 
@@ -142,6 +150,7 @@ mod tests {
             Err(NoExpress::NotExpress),
             "a device that is gone"
         );
+
         let mut circle = device();
         circle[0x41] = 0x40;
         assert_eq!(express(&circle), Err(NoExpress::NotExpress));

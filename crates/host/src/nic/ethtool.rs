@@ -80,9 +80,11 @@ impl EthtoolQuery {
         for section in SECTIONS {
             self.section(snapshot, device, &nic, section);
         }
+
         if let Some(ioctl) = &self.ioctl {
             rss::by_ioctl(snapshot, ioctl, device, &nic);
         }
+
         self.driver(snapshot, device, &nic);
         self.counters(snapshot, device, &nic);
     }
@@ -154,6 +156,7 @@ impl EthtoolQuery {
 fn resolve(client: &mut NetlinkClient) -> Option<u16> {
     const CONTROLLER: u16 = 0x10;
     const GET_FAMILY: u8 = 3;
+
     let mut body = vec![GET_FAMILY, 1, 0, 0];
     nl::push(&mut body, 2, b"ethtool\0");
     let response = client.get(CONTROLLER, &body).ok()?;
@@ -171,6 +174,7 @@ fn get(
     if matches!(command, PAUSE_GET | FEC_GET) {
         nl::push(&mut header, 3, &WITH_STATISTICS.to_ne_bytes());
     }
+
     let mut body = vec![command, 1, 0, 0];
     nl::push(&mut body, 1 | 0x8000, &header);
     Ok(client
@@ -240,6 +244,7 @@ fn link_modes(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
         None,
         src,
     );
+
     let duplex =
         byte(body, 6).and_then(|duplex| ["half", "full"].get(usize::from(duplex)).copied());
     snapshot.set_or_absent(
@@ -248,6 +253,7 @@ fn link_modes(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
         Absence::NotReported,
         src,
     );
+
     let modes = |set: &Bitset, only_set: bool| -> Vec<Value> {
         let wanted = set
             .bits
@@ -286,6 +292,7 @@ fn link_modes(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
             src,
         );
     }
+
     if let Some(peer) = attribute(body, 4)
         .map(Bitset::parse)
         .filter(|peer| !peer.bits.is_empty())
@@ -335,6 +342,7 @@ fn pause(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
     for (kind, fact) in [(2, "autoneg"), (3, "rx"), (4, "tx")] {
         snapshot.set_known(format!("{nic}.pause.{fact}"), flag(body, kind), src);
     }
+
     let statistics = attribute(body, 5).unwrap_or_default();
     for (kind, name) in [(2, "pause_tx_frames"), (3, "pause_rx_frames")] {
         // Drivers without this tally send all ones.
@@ -353,6 +361,7 @@ fn coalesce(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
         let key = format!("{nic}.coal.{fact}");
         snapshot.set_or_absent(key, u32_of(body, kind), Absence::UnsupportedByDriver, src);
     }
+
     snapshot.set_known(format!("{nic}.coal.adaptive_rx"), flag(body, 11), src);
 }
 
@@ -409,12 +418,14 @@ fn features(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
             (true, false, true) => "on",
             (false, false, false) => "off",
         };
+
         let shown = FEATURE_NAMES
             .iter()
             .find(|(kernel, _)| kernel == name)
             .map_or(name.as_str(), |(_, shown)| shown);
         snapshot.set(format!("{nic}.feat.{shown}"), words, src);
     }
+
     for (group, members) in FEATURE_GROUPS {
         let any = members.iter().any(|name| active.has(name));
         snapshot.set(

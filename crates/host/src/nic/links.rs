@@ -41,6 +41,7 @@ pub(crate) fn link(payload: &[u8]) -> Option<Link> {
     const LOOPBACK: u32 = 8;
     const LOWER_UP: u32 = 1 << 16;
     const NAME: u16 = 3;
+
     let flags = u32_at(payload, 8)?;
     let body = payload.get(16..)?;
     Some(Link {
@@ -65,6 +66,7 @@ impl Link {
         let nic = format!("nic.{}", self.name);
         let number = |kind| u32_of(&self.body, kind);
         snapshot.set(format!("{nic}.link.up"), self.up && self.carrier, SRC);
+
         let facts = [
             (4, "net.mtu", "bytes"),
             (50, "net.minmtu", "bytes"),
@@ -80,6 +82,7 @@ impl Link {
         for (kind, fact, unit) in facts {
             snapshot.set_known_in(format!("{nic}.{fact}"), number(kind), unit, SRC);
         }
+
         snapshot.set_known(format!("{nic}.net.kind"), self.kind(), SRC);
         if let Some(master) =
             number(10).and_then(|index| all.iter().find(|link| link.index == index))
@@ -87,6 +90,7 @@ impl Link {
             snapshot.set(format!("{nic}.net.master"), master.name.as_str(), SRC);
             snapshot.set_known(format!("{nic}.net.master_kind"), master.kind(), SRC);
         }
+
         let attached =
             attribute(&self.body, 43).and_then(|xdp| attribute(xdp, 2)?.first().copied());
         let mode = match attached {
@@ -108,6 +112,7 @@ impl Link {
         if self.loopback {
             return Some("loopback".to_owned());
         }
+
         attribute(&self.body, 18)
             .and_then(|info| attribute(info, 1))
             .map(text)
@@ -129,12 +134,14 @@ impl Link {
                              rx_dropped tx_dropped multicast collisions rx_length_errors \
                              rx_over_errors rx_crc_errors rx_frame_errors rx_fifo_errors \
                              rx_missed_errors";
+
         let nic = format!("nic.{}", self.name);
         if let Some(stats) = attribute(&self.body, STATS64) {
             for (index, name) in NAMES.split(' ').enumerate() {
                 snapshot.count_known(format!("{nic}.stats64.{name}"), u64_at(stats, index * 8));
             }
         }
+
         snapshot.count_known(
             format!("{nic}.link.carrier_changes"),
             u32_of(&self.body, 35).map(u64::from),
@@ -146,11 +153,13 @@ impl Link {
 pub(crate) fn record_duplicates(snapshot: &mut Snapshot, links: &[&Link]) {
     const GET_ADDRESS: u16 = 22;
     const IPV6: u8 = 10;
+
     let addresses = dump(Family::Route, GET_ADDRESS, &[IPV6, 0, 0, 0, 0, 0, 0, 0]).0;
     let duplicates: Vec<(u32, Ipv6Addr)> = addresses
         .iter()
         .filter_map(|payload| duplicate(payload))
         .collect();
+
     for link in links {
         let own = duplicates
             .iter()
@@ -171,6 +180,7 @@ pub(crate) fn duplicate(payload: &[u8]) -> Option<(u32, Ipv6Addr)> {
     const ADDRESS: u16 = 1;
     const FLAGS: u16 = 8;
     const DAD_FAILED: u32 = 8;
+
     let body = payload.get(8..)?;
     let octets = attribute(body, ADDRESS)?.first_chunk::<16>()?;
     (u32_of(body, FLAGS)? & DAD_FAILED != 0)
@@ -191,6 +201,7 @@ mod tests {
             payload
         };
         assert_eq!(duplicate(&address(0x48)), Some((7, Ipv6Addr::LOCALHOST)));
+
         // Permanent, and still being checked.
         assert_eq!(duplicate(&address(0xc0)), None);
         assert_eq!(duplicate(&address(0x48)[..20]), None);
@@ -202,9 +213,11 @@ mod tests {
         payload[4..8].copy_from_slice(&index.to_ne_bytes());
         push(&mut payload, 3, b"name\0");
         push(&mut payload, 18, &encoded(1, kind.as_bytes()));
+
         if master > 0 {
             push(&mut payload, 10, &master.to_ne_bytes());
         }
+
         link(&payload).expect("a device")
     }
 
@@ -213,6 +226,7 @@ mod tests {
         let [plain, vlan] = ["veth", "vlan"].map(|kind| device(1, kind, 0));
         assert!(vlan.is_tagged(&[]) && !plain.is_tagged(std::slice::from_ref(&plain)));
         let bridge = device(9, "bridge", 0);
+
         let rows: [(&[(&str, u32)], bool); 5] = [
             (&[], false),
             (&[("vlan", 9)], true),

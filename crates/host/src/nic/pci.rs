@@ -35,6 +35,7 @@ pub(crate) fn record(snapshot: &mut Snapshot, nic: &str, device: &Path) {
             .ok()
             .filter(|lanes| (1.0..=64.0).contains(lanes))
     };
+
     snapshot.set_known(
         format!("{nic}.pci.addr"),
         device.file_name().and_then(|name| name.to_str()),
@@ -60,6 +61,7 @@ pub(crate) fn record(snapshot: &mut Snapshot, nic: &str, device: &Path) {
             );
         }
     }
+
     upstream(snapshot, nic, device);
     payloads(snapshot, nic, device);
     translation(snapshot, nic, device);
@@ -75,6 +77,7 @@ fn upstream(snapshot: &mut Snapshot, nic: &str, device: &Path) {
             .ok()
     };
     let (mut speed, mut width) = (f64::INFINITY, f64::INFINITY);
+
     for port in ports(device) {
         speed = number(&port, "max_link_speed").unwrap_or(speed).min(speed);
         width = number(&port, "max_link_width")
@@ -82,10 +85,12 @@ fn upstream(snapshot: &mut Snapshot, nic: &str, device: &Path) {
             .unwrap_or(width)
             .min(width);
     }
+
     for (fact, value) in [("speed_gts", speed), ("width", width)] {
         let known = value.is_finite().then_some(value);
         snapshot.set_known(format!("{nic}.pci.upstream_max_{fact}"), known, SRC);
     }
+
     let Some(parent) = device.parent() else {
         return;
     };
@@ -119,6 +124,7 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
             for (fact, bytes) in sizes {
                 snapshot.set_in(own(fact), bytes, "bytes", CONFIG);
             }
+
             let states = ["off", "L0s", "L1", "L0s L1"];
             let aspm = device
                 .aspm
@@ -132,10 +138,12 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
             return;
         }
     }
+
     let ports = ports(device)
         .map(|port| configuration(&port))
         .collect::<Result<Vec<_>, _>>();
     let key = |fact: &str| format!("{nic}.pci.upstream_{fact}");
+
     match ports.as_deref() {
         Err(absence) => snapshot.set_absent(key("mps_supported_bytes"), *absence, None, CONFIG),
         Ok(ports) => {
@@ -166,11 +174,13 @@ fn ports(device: &Path) -> impl Iterator<Item = PathBuf> {
 fn configuration(device: &Path) -> Result<Express, Absence> {
     // The extended space begins behind; nothing of it is needed.
     const BYTES: u64 = 256;
+
     let mut config = Vec::new();
     let file = fs::File::open(device.join("config")).map_err(|_| Absence::NotReported)?;
     file.take(BYTES)
         .read_to_end(&mut config)
         .map_err(|_| Absence::NotReported)?;
+
     express(&config).map_err(|reason| match reason {
         NoExpress::Hidden => Absence::Permission,
         NoExpress::NotExpress => Absence::NotApplicableToKind,
@@ -225,6 +235,7 @@ mod tests {
         for (kind, mode) in rows.into_iter().chain([("blocked", None), ("", None)]) {
             assert_eq!(domain(kind), mode, "{kind}");
         }
+
         assert_eq!(by_boot_option("quiet iommu=pt"), Some("passthrough"));
         assert_eq!(by_boot_option("iommu.strict=0"), Some("lazy"));
         assert_eq!(by_boot_option("quiet"), None);

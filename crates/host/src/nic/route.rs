@@ -53,6 +53,7 @@ pub fn routes(peers: &[IpAddr]) -> Vec<Option<Route>> {
 
 pub(crate) fn route_of(body: &[u8], links: &[Link]) -> Route {
     const PREFERRED_SOURCE: u16 = 7;
+
     let index = u32_of(body, DEVICE);
     let link = links.iter().find(|link| Some(link.index) == index);
     Route {
@@ -103,6 +104,7 @@ fn link_layer_address(next_hop: &[u8], device: u32) -> Option<String> {
 /// The link-layer address in the attributes of a neighbour: `52:54:00:12:34:56`.
 pub(crate) fn address_in(neighbour: &[u8]) -> Option<String> {
     const ADDRESS: u16 = 2;
+
     let bytes: Vec<String> = attribute(neighbour, ADDRESS)?
         .iter()
         .map(|byte| format!("{byte:02x}"))
@@ -113,6 +115,7 @@ pub(crate) fn address_in(neighbour: &[u8]) -> Option<String> {
 /// Attributes of the response about an address; `struct rtmsg` and `struct ndmsg` are equally long.
 fn get(kind: u16, header: [u8; 12], address: &[u8]) -> Option<Vec<u8>> {
     const DESTINATION: u16 = 1;
+
     let mut body = header.to_vec();
     nl::push(&mut body, DESTINATION, address);
     let response =
@@ -159,6 +162,7 @@ mod tests {
         let mut body = Vec::new();
         nl::push(&mut body, 8, &nl::encoded(2, &1400_u32.to_ne_bytes()));
         nl::push(&mut body, 7, &[192, 0, 2, 1]);
+
         let expected = Route {
             device: None,
             source: Some([192, 0, 2, 1].into()),

@@ -17,6 +17,7 @@ pub(crate) fn response(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &st
     const FUNCTIONS: u16 = 3;
     const TABLE: u16 = 4;
     const KEY: u16 = 5;
+
     let words = attribute(body, TABLE).unwrap_or_default().chunks_exact(4);
     let hash = ReceiveHash {
         table: words.filter_map(|word| u32_at(word, 0)).collect(),
@@ -39,11 +40,13 @@ pub(crate) fn by_ioctl(snapshot: &mut Snapshot, ioctl: &Ethtool, device: &str, n
             Err(error) => record_absent(snapshot, &format!("{nic}.rss"), &error.into(), src),
         }
     }
+
     let key = format!("{nic}.rss.rings");
     match ioctl.receive_rings(device) {
         Ok(rings) => snapshot.set_in(key, rings, "queues", "ioctl:GRXRINGS"),
         Err(error) => record_absent(snapshot, &key, &error.into(), "ioctl:GRXRINGS"),
     }
+
     // The numbers of the flow types (`linux/ethtool.h`). No driver treats IPv6 otherwise by
     // default.
     for (flow_type, name) in [(1, "tcp4"), (2, "udp4")] {
@@ -60,6 +63,7 @@ fn record(snapshot: &mut Snapshot, nic: &str, hash: &ReceiveHash, src: &str) {
     for queue in &hash.table {
         *buckets.entry(*queue).or_default() += 1;
     }
+
     let most = buckets.values().max().copied().unwrap_or(0);
     if hash.table.is_empty() {
         snapshot.set_absent(
@@ -84,6 +88,7 @@ fn record(snapshot: &mut Snapshot, nic: &str, hash: &ReceiveHash, src: &str) {
         );
         snapshot.set_in(format!("{nic}.rss.table.largest"), most, "buckets", src);
     }
+
     let key = format!("{nic}.rss.key_bytes");
     snapshot.set_known_in(
         &key,
@@ -92,6 +97,7 @@ fn record(snapshot: &mut Snapshot, nic: &str, hash: &ReceiveHash, src: &str) {
         src,
     );
     snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src);
+
     let functions = names(hash.functions.into(), &["toeplitz", "xor", "crc32"]);
     snapshot.set_or_absent(
         format!("{nic}.rss.function"),
@@ -138,6 +144,7 @@ mod tests {
             encoded(5, &[7; 40]),
         ]
         .concat();
+
         let mut snapshot = Snapshot::new("h", Source::Live);
         response(&mut snapshot, "nic.e", &body, "test");
         let number = |fact: &str| snapshot.number(&format!("nic.e.rss.{fact}"));
@@ -152,6 +159,7 @@ mod tests {
         );
         assert_eq!(snapshot.text("nic.e.rss.function"), Some("toeplitz"));
         response(&mut snapshot, "nic.f", &[], "test");
+
         for fact in ["table", "key_bytes", "function"] {
             let reason = snapshot.absence(&format!("nic.f.rss.{fact}"));
             assert_eq!(reason, Some(Absence::UnsupportedByDriver), "{fact}");

@@ -19,6 +19,7 @@ pub(crate) fn record(snapshot: &mut Snapshot, name: &str, interrupts: &[Interrup
     let nic = format!("nic.{name}");
     let root = Path::new("/sys/class/net").join(name);
     queues(snapshot, &nic, &root);
+
     let Some(device) = pci::device(&root) else {
         snapshot.set_absent(
             format!("{nic}.pci"),
@@ -60,6 +61,7 @@ fn queues(snapshot: &mut Snapshot, nic: &str, root: &Path) {
         .filter_map(|entry| entry.file_name().into_string().ok())
         .take(QUEUES_MAX)
         .collect();
+
     for direction in ["rx", "tx"] {
         let own = names.iter().filter(|name| name.starts_with(direction));
         snapshot.set_in(
@@ -68,6 +70,7 @@ fn queues(snapshot: &mut Snapshot, nic: &str, root: &Path) {
             "queues",
             SRC,
         );
+
         for name in own {
             let file = if direction == "rx" {
                 "rps_cpus"
@@ -78,6 +81,7 @@ fn queues(snapshot: &mut Snapshot, nic: &str, root: &Path) {
             snapshot.set_known(format!("{nic}.queue.{name}.{file}"), mask, SRC);
         }
     }
+
     let limit = read_number(root.join("queues/tx-0/byte_queue_limits/limit"));
     snapshot.set_known_in(format!("{nic}.bql.tx-0.limit"), limit, "bytes", SRC);
 }

@@ -26,27 +26,33 @@ impl Filters {
     pub(crate) fn add(&mut self, payload: &[u8]) -> Option<()> {
         const KIND: u16 = 1;
         const OPTIONS: u16 = 2;
+
         let handle = u32_at(payload, 8)?;
         let body = payload.get(20..)?;
         let kind = text(attribute(body, KIND)?);
+
         // The kernel lists the classifier itself, and the tables of u32, as if they were filters.
         let is_table = kind == "u32" && handle & 0xfff == 0;
         if handle == 0 || is_table {
             return None;
         }
+
         self.count += 1;
         self.priorities.insert(u32_at(payload, 16)? >> 16);
         let options = attribute(body, OPTIONS).unwrap_or_default();
+
         if let Some(actions) =
             actions_of(&kind).and_then(|attribute_kind| attribute(options, attribute_kind))
         {
             attributes(actions).for_each(|(_, action)| self.action(action));
         }
+
         if let Some(policer) =
             policer_of(&kind).and_then(|attribute_kind| attribute(options, attribute_kind))
         {
             self.policer(policer);
         }
+
         self.kinds.insert(kind);
         Some(())
     }
@@ -55,6 +61,7 @@ impl Filters {
         const KIND: u16 = 1;
         const OPTIONS: u16 = 2;
         const QUEUE_MAPPING: u16 = 4;
+
         let options = attribute(action, OPTIONS).unwrap_or_default();
         match attribute(action, KIND).map(text).as_deref() {
             Some("skbedit") if attribute(options, QUEUE_MAPPING).is_some() => {
@@ -76,14 +83,17 @@ impl Filters {
         let key = |fact: &str| format!("{nic}.qdisc.filter.{fact}");
         snapshot.set(key("count"), self.count, SRC);
         snapshot.set(key("skbedit_count"), self.queue_mappings, SRC);
+
         if self.count > 0 {
             snapshot.set(key("priorities"), self.priorities.len(), SRC);
             let kinds: Vec<String> = self.kinds.into_iter().collect();
             snapshot.set(key("kinds"), kinds.join(" "), SRC);
         }
+
         if self.policers > 0 {
             snapshot.set(key("police_count"), self.policers, SRC);
         }
+
         if let Some(rate) = self.policed_bps {
             snapshot.set(format!("{nic}.qdisc.policer.kind"), "police", SRC);
             snapshot.set_in(format!("{nic}.qdisc.policer.rate_bps"), rate, "bit/s", SRC);
@@ -120,6 +130,7 @@ fn policed_bps(options: &[u8]) -> Option<f64> {
     const RATE64: u16 = 8;
     // Five numbers come before the rate, whose last four bytes are the number.
     const RATE_AT: usize = 28;
+
     let parameters = attribute(options, PARAMETERS)?;
     Some(8.0 * shapers::rate(options, RATE64, parameters, RATE_AT)?)
 }
@@ -180,6 +191,7 @@ mod tests {
         ] {
             filters.add(&payload);
         }
+
         let mut snapshot = Snapshot::new("h", Source::Live);
         filters.record(&mut snapshot, "nic.e");
         let number = |fact: &str| snapshot.number(&format!("nic.e.qdisc.{fact}"));

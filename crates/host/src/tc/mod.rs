@@ -44,6 +44,7 @@ pub(crate) fn record(snapshot: &mut Snapshot, links: &[(u32, &str)]) {
                 SRC,
             );
         }
+
         for one in own.iter().filter(|one| one.default_class.is_some()) {
             hierarchy(snapshot, *index, one, has_filters);
         }
@@ -67,6 +68,7 @@ pub(crate) fn qdisc(snapshot: &mut Snapshot, name: &str, payload: &[u8]) -> Opti
     let parent = u32_at(payload, 12)?;
     let body = payload.get(20..)?;
     let kind = text(attribute(body, 1)?);
+
     let place = match parent {
         ROOT => "root".to_owned(),
         INGRESS => "ingress".to_owned(),
@@ -74,6 +76,7 @@ pub(crate) fn qdisc(snapshot: &mut Snapshot, name: &str, payload: &[u8]) -> Opti
     };
     let key = format!("nic.{name}.qdisc.{place}");
     snapshot.set(format!("{key}.handle"), format!("{:x}:", handle >> 16), SRC);
+
     if let Some(shaper) = shapers::shaper(&kind, body) {
         snapshot.set_in(format!("{key}.rate_bps"), shaper.rate_bps, "bit/s", SRC);
     } else if kind == "cake" {
@@ -84,13 +87,16 @@ pub(crate) fn qdisc(snapshot: &mut Snapshot, name: &str, payload: &[u8]) -> Opti
             SRC,
         );
     }
+
     if let Some((limit, unit)) = shapers::limit(&kind, body) {
         snapshot.set_in(format!("{key}.limit"), limit, unit, SRC);
     }
+
     counters(snapshot, &key, body);
     let default_class = shapers::default_class(&kind, handle, body);
     let both_ways = kind == "clsact";
     let words = shapers::words(&kind, body);
+
     snapshot.set(format!("{key}.kind"), kind.as_str(), SRC);
     Some(Qdisc {
         key,
@@ -109,12 +115,14 @@ fn command(name: &str, own: &[Qdisc]) -> Option<String> {
     if own.iter().any(|one| one.parent < INGRESS) {
         return None;
     }
+
     if root.handle != 0 {
         let (words, handle) = (root.words.as_ref()?, root.handle >> 16);
         return Some(format!(
             "tc qdisc replace dev {name} root handle {handle:x}: {words}"
         ));
     }
+
     // Without a discipline the kernel attaches its default, which has handle 0.
     let is_default = root.kind == "noqueue"
         || read("/proc/sys/net/core/default_qdisc").as_ref() == Some(&root.kind);
@@ -142,6 +150,7 @@ fn counters(snapshot: &mut Snapshot, key: &str, body: &[u8]) {
             );
         }
     }
+
     snapshot.set_known_in(format!("{key}.backlog"), u32_at(queue, 4), "bytes", SRC);
 }
 
@@ -158,6 +167,7 @@ fn attached(kind: u16, index: u32, parent: u32) -> Vec<Vec<u8>> {
             slot.copy_from_slice(&value.to_ne_bytes());
         }
     }
+
     let (mut responses, _) = dump(Family::Route, kind, &body);
     responses.retain(|payload| u32_at(payload, 4) == Some(index));
     responses
@@ -172,6 +182,7 @@ fn hierarchy(snapshot: &mut Snapshot, index: u32, qdisc: &Qdisc, has_filters: bo
         .collect();
     let key = format!("{}.rate_bps", qdisc.key);
     let src = "rtnetlink:GETTCLASS";
+
     match qdisc
         .default_class
         .and_then(|class| shapers::ceiling(&classes, class))
@@ -180,6 +191,7 @@ fn hierarchy(snapshot: &mut Snapshot, index: u32, qdisc: &Qdisc, has_filters: bo
         // Without a default class packets go through unshaped, or are dropped.
         None => snapshot.set_absent(&key, Absence::NotReported, None, src),
     }
+
     if has_filters {
         snapshot.qualify(&key, Quality::Inferred);
     }
@@ -195,6 +207,7 @@ fn filters(snapshot: &mut Snapshot, index: u32, name: &str, qdiscs: &[Qdisc]) ->
     });
     let mut all = Filters::default();
     let mut classifies = false;
+
     // Handle 0 is the default discipline, which has no filters.
     for place in places.filter(|place| *place != 0) {
         let responses = attached(GET_FILTER, index, place);
@@ -203,6 +216,7 @@ fn filters(snapshot: &mut Snapshot, index: u32, name: &str, qdiscs: &[Qdisc]) ->
             all.add(&payload);
         }
     }
+
     all.record(snapshot, &format!("nic.{name}"));
     classifies
 }

@@ -52,6 +52,7 @@ pub(crate) fn shaper(kind: &str, body: &[u8]) -> Option<Shaper> {
 pub(crate) fn limit(kind: &str, body: &[u8]) -> Option<(u32, &'static str)> {
     const TBF_PARAMETERS: u16 = 1;
     const FQ_CODEL_LIMIT: u16 = 2;
+
     let options = attribute(body, OPTIONS)?;
     match kind {
         "pfifo" => Some((u32_at(options, 0)?, "packets")),
@@ -69,11 +70,13 @@ fn bucket(options: &[u8]) -> Option<Shaper> {
     const RATE64: u16 = 4;
     // The burst is encoded as its duration, in the kernel's ticks of 64 ns.
     const TICK_S: f64 = 64e-9;
+
     let parameters = attribute(options, PARAMETERS)?;
     let rate = rate(options, RATE64, parameters, 8)?;
     // Overhead, alignment of cells and smallest packet; then the peak rate.
     let is_plain =
         u16_at(parameters, 2)? == 0 && u32_at(parameters, 4)? == 0 && u32_at(parameters, 20)? == 0;
+
     Some(Shaper {
         is_plain,
         rate_bps: rate * 8.0,
@@ -85,6 +88,7 @@ fn bucket(options: &[u8]) -> Option<Shaper> {
 /// Rate 0 is cake without a limit.
 fn cake(options: &[u8]) -> Option<Shaper> {
     const BASE_RATE64: u16 = 2;
+
     let rate = u64_of(options, BASE_RATE64).filter(|rate| *rate > 0)?;
     Some(Shaper {
         rate_bps: to_f64(rate) * 8.0,
@@ -110,6 +114,7 @@ const fn to_f64(rate: u64) -> f64 {
 /// The class of packets that match no filter.
 pub(crate) fn default_class(kind: &str, handle: u32, body: &[u8]) -> Option<u32> {
     const INIT: u16 = 2;
+
     let options = attribute(body, OPTIONS)?;
     let minor = match kind {
         "htb" => u32_at(attribute(options, INIT)?, 8)?,
@@ -127,6 +132,7 @@ pub(crate) fn class(payload: &[u8]) -> Option<(u32, (u32, Option<f64>))> {
     const PARAMETERS: u16 = 1;
     const CEIL64: u16 = 7;
     const UPPER_CURVE: u16 = 3;
+
     let body = payload.get(20..)?;
     let options = attribute(body, OPTIONS).unwrap_or_default();
     let kind = crate::netlink::text(attribute(body, 1)?);
@@ -138,6 +144,7 @@ pub(crate) fn class(payload: &[u8]) -> Option<(u32, (u32, Option<f64>))> {
         }
         _ => return None,
     };
+
     Some((
         u32_at(payload, 8)?,
         (u32_at(payload, 12)?, most.map(|bytes| bytes * 8.0)),
@@ -149,8 +156,10 @@ pub(crate) fn class(payload: &[u8]) -> Option<(u32, (u32, Option<f64>))> {
 pub(crate) fn ceiling(classes: &Classes, from: u32) -> Option<f64> {
     // The kernel allows eight levels.
     const LEVELS_MAX: usize = 16;
+
     let mut least: Option<f64> = None;
     let mut at = from;
+
     for _ in 0..LEVELS_MAX {
         let Some((parent, most)) = classes.get(&at) else {
             break;
@@ -161,6 +170,7 @@ pub(crate) fn ceiling(classes: &Classes, from: u32) -> Option<f64> {
         };
         at = *parent;
     }
+
     least
 }
 
@@ -188,6 +198,7 @@ mod tests {
     fn limit_has_the_unit_of_its_discipline() {
         let numbers: Vec<u8> = (0..9_u32).flat_map(u32::to_ne_bytes).collect();
         let (bucket, codel) = (encoded(1, &numbers), encoded(2, &10_240_u32.to_ne_bytes()));
+
         for (kind, options, expected) in [
             ("pfifo", &numbers, Some((0, "packets"))),
             ("bfifo", &numbers, Some((0, "bytes"))),
