@@ -18,6 +18,7 @@ fn pieces<'a>(cuts: &'a [u8], input: &'a [u8]) -> impl Iterator<Item = &'a [u8]>
         rest = behind;
         piece
     });
+
     let total: usize = cuts.iter().map(|len| usize::from(*len)).sum();
     cut.chain(std::iter::once(input.get(total..).unwrap_or_default()))
 }

@@ -47,6 +47,7 @@ pub(crate) fn decode<'a>(
             rest = behind;
         }
     }
+
     Ok((payload, used, decoder.is_end()))
 }
 

@@ -16,6 +16,7 @@ pub fn response(settings: u8, cuts: &[u8], input: &[u8]) {
     };
     let whole = read(&[], false);
     assert_eq!(whole, read(cuts, false));
+
     if !is_hashed {
         assert_eq!(whole, read(cuts, true));
     }
@@ -71,8 +72,10 @@ impl Connection {
             self.responses.extend(self.reader.skip(len as u64));
             piece = &piece[len..];
         }
+
         let mut bytes = std::mem::take(&mut self.kept);
         bytes.extend_from_slice(piece);
+
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             match self.reader.feed(rest, &mut self.context) {
@@ -89,6 +92,7 @@ impl Connection {
                 Err(_) => return false,
             }
         }
+
         true
     }
 }
@@ -130,6 +134,7 @@ mod tests {
                       HTTP/1.1 204 No Content\r\n\r\n\
                       HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nworld";
         let expected = [(200, 5), (200, 7), (404, 0), (204, 0), (200, 5)];
+
         for step in 1..=input.len() {
             let found = Connection::new(false, true, false).read(input.chunks(step));
             let responses = found.responses.iter();

@@ -96,6 +96,7 @@ pub fn send(
     if target.protocol.is_plain_http1() {
         return send_plain(target, request, is_head);
     }
+
     #[cfg(feature = "tls")]
     return by_hyper::send(target, request);
     #[cfg(not(feature = "tls"))]
@@ -122,6 +123,7 @@ fn send_plain(
         elapsed: begin.elapsed(),
         ..response
     });
+
     completed.map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData => ProbeError::Protocol(address, "HTTP/1.1", error.to_string()),
         io::ErrorKind::TimedOut => ProbeError::Silent(address, timeout),
@@ -137,19 +139,23 @@ fn read(transport: &mut Transport, is_head: bool, deadline: Instant) -> io::Resu
     let (mut head, mut total) = (Vec::new(), 0);
     let invalid =
         |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, why.to_string());
+
     loop {
         let kept_len = transport.buffer.len();
         if !transport.fill_or_end(deadline)? {
             let response = reader.end().ok_or(io::ErrorKind::UnexpectedEof)?;
             return Ok(probe_result(&head, &response));
         }
+
         total += (transport.buffer.len() - kept_len) as u64;
         if total > BYTES_MAX {
             return Err(invalid(&"the body is larger than 1 GiB"));
         }
+
         if head.len() < HEADER_KEPT_MAX && !reader.has_begun() {
             head.clone_from(&transport.buffer);
         }
+
         match reader
             .feed(&transport.buffer, &mut context)
             .map_err(|error| invalid(&error))?
@@ -171,6 +177,7 @@ fn probe_result(head: &[u8], response: &ReceivedResponse) -> ProbeResult {
             .headers
             .iter()
             .find(|field| field.name.eq_ignore_ascii_case(name));
+
         found.map(|field| String::from_utf8_lossy(field.value).into_owned())
     };
     ProbeResult {
@@ -215,6 +222,7 @@ mod tests {
     fn result_has_status_server_and_location_and_the_source_address_is_used() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
+
         let server = thread::spawn(move || {
             let (mut stream, client) = listener.accept().expect("a client");
             let header = "HTTP/1.1 302 Found\r\nServer: x/1\r\nLocation: \

@@ -49,12 +49,14 @@ impl RequestSpec {
         if !is_token(&self.method) {
             return Err(RequestError::Method(self.method.clone()));
         }
+
         let agent = concat!("linerate/", env!("CARGO_PKG_VERSION"), " (load test)");
         let own = [
             ("Host", target.authority()),
             ("User-Agent", agent.to_owned()),
             ("Accept-Encoding", "identity".to_owned()),
         ];
+
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, target.path);
         for (name, value) in &own {
             let replaced = self
@@ -63,6 +65,7 @@ impl RequestSpec {
                 .find(|(other, _)| other.eq_ignore_ascii_case(name));
             push(&mut head, name, replaced.map_or(value, |(_, value)| value))?;
         }
+
         for (name, value) in &self.fields {
             if !own
                 .iter()
@@ -71,9 +74,11 @@ impl RequestSpec {
                 push(&mut head, name, value)?;
             }
         }
+
         if !self.body.is_empty() {
             head.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
         }
+
         head.push_str("\r\n");
         let mut bytes = head.into_bytes();
         bytes.extend_from_slice(&self.body);
@@ -92,6 +97,7 @@ fn push(head: &mut String, name: &str, value: &str) -> Result<(), RequestError> 
         let shown = format!("{name}: {value}");
         return Err(RequestError::Field(shown.escape_debug().to_string()));
     }
+
     head.push_str(&format!("{name}: {}\r\n", value.trim()));
     Ok(())
 }
@@ -156,6 +162,7 @@ mod tests {
                 "{field:?}"
             );
         }
+
         let method = RequestSpec {
             method: "GET /x HTTP/1.1\r\n".to_owned(),
             ..RequestSpec::get()

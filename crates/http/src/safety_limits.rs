@@ -91,6 +91,7 @@ pub fn check(
     if ownership.is_ours || ownership.is_owned {
         return Ok(None);
     }
+
     let seconds = demand.duration_ns.div_ceil(1_000_000_000);
     match (scope, demand.mode) {
         (TargetScope::Private, _) if ownership.allows_large => Ok(None),
@@ -180,6 +181,7 @@ mod tests {
             check(&polite, TargetScope::Public, ownership),
             Ok(Some(1_000_000_000))
         );
+
         for rude in [
             demand(17, Some(100.0), 30),
             demand(16, Some(101.0), 30),
@@ -189,6 +191,7 @@ mod tests {
             let refusal = check(&rude, TargetScope::Public, ownership).expect_err("it is too much");
             let refusal = refusal.to_string();
             assert!(refusal.contains("--i-own-this-target"), "{refusal}");
+
             let owned = TargetOwnership {
                 is_owned: true,
                 ..ownership
@@ -214,6 +217,7 @@ mod tests {
             check(&demand(1024, None, 600), TargetScope::Private, ownership),
             Ok(Some(100_000_000_000))
         );
+
         let ours = TargetOwnership {
             is_ours: true,
             ..ownership

@@ -47,6 +47,7 @@ fn parse(url: &str) -> Result<Target, &'static str> {
         "https" => true,
         _ => return Err("its scheme is neither http nor https"),
     };
+
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     if authority.contains('@') {
@@ -58,9 +59,11 @@ fn parse(url: &str) -> Result<Target, &'static str> {
     if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("its path has characters that must be written as %XX");
     }
+
     let (authority, zone) = split_zone(authority)?;
     let (host, ports) = split_authority(&authority)?;
     let host = zone.map_or_else(|| host.to_owned(), |zone| format!("{host}%{zone}"));
+
     let path = if path.starts_with('/') {
         path.to_owned()
     } else {
@@ -92,6 +95,7 @@ fn split_zone(authority: &str) -> Result<(String, Option<&str>), &'static str> {
     if zone.is_empty() || zone.len() > ZONE_MAX || !zone.bytes().all(is_device) {
         return Err("the text behind % is no device");
     }
+
     Ok((format!("[{address}]{ports}"), Some(zone)))
 }
 
@@ -113,6 +117,7 @@ pub(crate) fn split_authority(authority: &str) -> Result<(&str, &str), &'static 
     if host.is_empty() || host.len() > HOST_MAX || !host.bytes().all(is_name) {
         return Err("its host is no name and no address");
     }
+
     match ports.strip_prefix(':') {
         Some(ports) => Ok((host, ports)),
         None if ports.is_empty() => Ok((host, "")),
@@ -125,6 +130,7 @@ fn parse_ports(text: &str, is_tls: bool) -> Result<RangeInclusive<u16>, &'static
         let port = if is_tls { 443 } else { 80 };
         return Ok(port..=port);
     }
+
     let (low, high) = text.split_once('-').unwrap_or((text, text));
     let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
     match (port(low), port(high)) {
@@ -157,6 +163,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_tls { "https" } else { "http" };
         write!(f, "{scheme}://{}", self.authority())?;
+
         if self.ports.end() > self.ports.start() {
             write!(f, "-{}", self.ports.end())?;
         }

@@ -57,6 +57,7 @@ impl Transport {
                 Err(error) => return Err(error),
             }
         }
+
         Ok(())
     }
 }

@@ -80,10 +80,12 @@ impl Failure {
     pub(crate) fn of_hyper(error: &hyper::Error, has_begun: bool) -> Self {
         let mut deepest: &(dyn Error + 'static) = error;
         let mut class = None;
+
         while let Some(source) = deepest.source() {
             class = class.or_else(|| class_of(source, has_begun));
             deepest = source;
         }
+
         let class = class.unwrap_or_else(|| match error {
             error if error.is_incomplete_message() || error.is_closed() || error.is_canceled() => {
                 ErrorClass::Eof
@@ -117,10 +119,12 @@ fn class_of(error: &(dyn Error + 'static), has_begun: bool) -> Option<ErrorClass
     if let Some(error) = error.downcast_ref::<io::Error>() {
         return of_io(error, has_begun);
     }
+
     let error = error.downcast_ref::<h2::Error>()?;
     if let Some(error) = error.get_io() {
         return of_io(error, has_begun);
     }
+
     let is_orderly = error.reason() == Some(h2::Reason::NO_ERROR);
     match error {
         error if error.is_go_away() && is_orderly => Some(ErrorClass::Eof),
@@ -136,6 +140,7 @@ fn of_io(error: &io::Error, has_begun: bool) -> Option<ErrorClass> {
     {
         return Some(ErrorClass::Tls);
     }
+
     match error.kind() {
         io::ErrorKind::UnexpectedEof => Some(ErrorClass::Eof),
         // h2 reports this for streams whose connection is gone.

@@ -76,6 +76,7 @@ impl Client {
     pub(crate) async fn handshake(&self, stream: TcpStream) -> Result<Established, Refusal> {
         let mut protocol = NegotiatedProtocol::default();
         protocol.http = self.version();
+
         let stream: Box<dyn Stream> = match &self.tls {
             None => Box::new(stream),
             Some(tls) => {

@@ -29,6 +29,7 @@ impl Template {
             return Err(ClientError::NoEnd);
         };
         let mut kept = HeaderMap::new();
+
         for field in head.headers.iter() {
             let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(http::Error::from)?;
             kept.append(
@@ -36,6 +37,7 @@ impl Template {
                 HeaderValue::from_bytes(field.value).map_err(http::Error::from)?,
             );
         }
+
         let path = head.path.unwrap_or("/");
         let uri = if protocol.is_http2 {
             // HTTP/2 has pseudo-headers for scheme and host (RFC 9113, section 8.3.1).
@@ -116,9 +118,11 @@ mod tests {
         let first = template(false).request();
         assert_eq!(first.uri().to_string(), "/a?b");
         assert_eq!(first.headers()["host"], "h:8443");
+
         let second = template(true).request();
         assert_eq!(second.uri().to_string(), "https://h:8443/a?b");
         assert!(!second.headers().contains_key("host"));
+
         for request in [first, second] {
             assert_eq!(request.method(), Method::POST);
             assert_eq!(request.headers()["x-a"], "b");

@@ -24,6 +24,7 @@ pub(crate) async fn read(
     for value in response.headers().get_all(CONNECTION) {
         options.add(value.as_bytes());
     }
+
     let version = response.version();
     let mut received = ReceivedResponse {
         status: response.status().as_u16(),
@@ -33,6 +34,7 @@ pub(crate) async fn read(
         body_bytes: 0,
         hash: HASH_START,
     };
+
     let mut body = response.into_body();
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let frame = frame.map_err(|error| Failure::of_hyper(&error, true))?;
@@ -40,12 +42,15 @@ pub(crate) async fn read(
             continue;
         };
         received.body_bytes += data.len() as u64;
+
         if received.body_bytes > bytes_max {
             return Err(Failure::protocol("the body is larger than 1 GiB"));
         }
+
         if is_hashed {
             received.hash = hash_more(received.hash, data);
         }
     }
+
     Ok(received)
 }

@@ -47,6 +47,7 @@ impl Session {
     ) -> Result<(Self, Driver), Failure> {
         let failed = |error: hyper::Error| Failure::of_hyper(&error, false);
         let io = TokioIo::new(stream);
+
         if is_http2 {
             let builder = http2::Builder::new(SameThread);
             let (sender, connection) = builder.handshake(io).await.map_err(failed)?;

@@ -34,6 +34,7 @@ impl Tls {
             .dangerous()
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
+
         let alpn: &[u8] = if is_http2 { b"h2" } else { b"http/1.1" };
         config.alpn_protocols = vec![alpn.to_vec()];
         Ok(Self {
@@ -53,6 +54,7 @@ impl Tls {
         if self.is_http2 && session(&stream).alpn_protocol() != Some(b"h2") {
             return Err(Refusal::Tls(NO_HTTP2.to_owned()));
         }
+
         Ok(stream)
     }
 }
@@ -68,6 +70,7 @@ pub(super) fn protocol(stream: &TlsStream<TcpStream>) -> NegotiatedTls {
         other => format!("{other:?}"),
     };
     negotiated.cipher = suite.map_or_else(String::new, |suite| format!("{:?}", suite.suite()));
+
     negotiated
 }
 

@@ -64,6 +64,7 @@ fn system_store() -> Result<RootCertStore, ClientError> {
     if added > 0 {
         return Ok(store);
     }
+
     let why = found
         .errors
         .first()
@@ -87,12 +88,14 @@ fn of_file(path: &Path) -> Result<TrustAnchors, ClientError> {
     if own.is_empty() {
         return Err(named(&"no certificate in PEM form"));
     }
+
     let mut store = RootCertStore::empty();
     for certificate in &own {
         store
             .add(certificate.clone())
             .map_err(|error| named(&error))?;
     }
+
     Ok(TrustAnchors::SignedBy(store, own))
 }
 
@@ -132,9 +135,11 @@ impl ServerCertVerifier for Verifier {
                         algorithms,
                     )?;
                 }
+
                 verify_server_name(&parsed, name)?;
             }
         }
+
         Ok(ServerCertVerified::assertion())
     }
 

@@ -74,6 +74,7 @@ impl<const DIGITS: u8> Distribution<DIGITS> {
         latency.max = (!self.is_empty()).then(|| self.at(self.histogram.max()));
         latency.mean_ns = self.mean_ns();
         latency.hdr = self.encode();
+
         latency
     }
 
@@ -158,6 +159,7 @@ mod tests {
         for ns in 1..=999 {
             times.record(ns * 10_000);
         }
+
         assert_eq!(times.quantile(0.99), None);
         times.record(10_000_000);
         let p99 = times
@@ -173,9 +175,11 @@ mod tests {
         for _ in 0..980 {
             times.record(1_000_000);
         }
+
         for _ in 0..20 {
             times.record_censored(5_000_000_000);
         }
+
         let p50 = times.quantile(0.5).expect("enough values");
         let p99 = times.quantile(0.99).expect("enough values");
         assert!(!p50.is_lower_bound);
@@ -189,6 +193,7 @@ mod tests {
         for ns in 1..5_000_u64 {
             times.record(ns * 7_919);
         }
+
         times.record_censored(5_000_000);
         let text = serde_json::to_string(&times).expect("JSON");
         let back: Distribution = serde_json::from_str(&text).expect("what was written is read");
@@ -217,6 +222,7 @@ mod tests {
             if ns % 2 == 0 { &mut even } else { &mut odd }.record(ns * 1_000);
             all.record(ns * 1_000);
         }
+
         odd.merge(&even);
         assert_eq!(odd.summary(), all.summary());
     }

@@ -88,10 +88,12 @@ impl Opener {
             // Kernels before 6.3 lack the option; the search is slower there.
             let _ = sockopt::set_local_port_range(&socket, low, high);
         }
+
         if let Some(source) = tuple.source {
             sockopt::IP_BIND_ADDRESS_NO_PORT.set(&socket, true)?;
             socket::bind(&socket, &SocketAddr::new(source, 0))?;
         }
+
         connect(socket, &tuple.destination)
     }
 
@@ -102,6 +104,7 @@ impl Opener {
             IpAddr::V6(_) => IpAddr::from([0_u16; 8]),
         };
         let source = tuple.source.unwrap_or(unspecified);
+
         // Each port once: one in use now is not free a moment later.
         for _ in 0..=u16::MAX {
             let Some(port) = self.allocator.next_port(pair) else {
@@ -112,6 +115,7 @@ impl Opener {
                 return Ok(opened);
             }
         }
+
         Err(io::Error::from_raw_os_error(errno::EADDRNOTAVAIL))
     }
 
@@ -123,11 +127,13 @@ impl Opener {
     ) -> Result<Option<Opened>, OsError> {
         let socket = self.socket(destination)?;
         sockopt::SO_REUSEADDR.set(&socket, true)?;
+
         match socket::bind(&socket, &local) {
             Err(error) if error.errno() == Some(errno::EADDRINUSE) => return Ok(None),
             // An address of another host has no port at all.
             bound => bound?,
         }
+
         match connect(socket, destination) {
             Err(error) if is_taken(&error) => Ok(None),
             opened => opened.map(Some),
@@ -137,13 +143,16 @@ impl Opener {
     fn socket(&self, destination: &SocketAddr) -> Result<OwnedFd, OsError> {
         let socket = socket::open(destination, Protocol::Tcp)?;
         sockopt::TCP_NODELAY.set(&socket, true)?;
+
         if self.resets_at_end {
             sockopt::set_reset_on_close(&socket)?;
         }
+
         if let Some(seconds) = self.keepalive_s {
             sockopt::SO_KEEPALIVE.set(&socket, true)?;
             sockopt::TCP_KEEPIDLE.set(&socket, seconds)?;
         }
+
         Ok(socket)
     }
 }
@@ -179,6 +188,7 @@ pub(crate) fn connect_one(
         }
         socket::take_error(&opened.socket).map_err(|error| error.source)?;
     }
+
     let stream = TcpStream::from(opened.socket);
     stream.set_nonblocking(false)?;
     Ok(stream)
@@ -187,6 +197,7 @@ pub(crate) fn connect_one(
 fn open_one(local: &Local<'_>, destination: SocketAddr) -> io::Result<Opened> {
     let open = |way| Opener::for_one(local, destination, way).open();
     let by_kernel = || open(PortSelection::Kernel { range: None });
+
     match local.ports {
         Ports::Kernel => by_kernel(),
         Ports::Explicit => open(PortSelection::Explicit),

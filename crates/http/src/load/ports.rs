@@ -58,6 +58,7 @@ impl PortAllocator {
             if fitting.is_empty() {
                 fitting.push(None);
             }
+
             for source in fitting {
                 let tuple = SourceTuple {
                     source,
@@ -66,6 +67,7 @@ impl PortAllocator {
                 pairs.push((tuple, port_sequence(skipped, index, threads)));
             }
         }
+
         // Threads begin with different pairs, so that few connections are distributed as well.
         let next = index as usize % pairs.len().max(1);
         Self {
@@ -101,6 +103,7 @@ fn port_sequence(skipped: &[u16], index: u32, threads: u32) -> PortSequence {
     let first = u16::try_from(u32::from(FIRST_PORT) + index).unwrap_or(u16::MAX);
     let mut skipped = skipped.to_vec();
     skipped.sort_unstable();
+
     let rounds =
         (0..ROUNDS_MAX).flat_map(move |_| (first..=u16::MAX).step_by(threads.max(1) as usize));
     Box::new(rounds.filter(move |port| skipped.binary_search(port).is_err()))
@@ -148,6 +151,7 @@ pub fn parse_reserved(text: &str) -> Vec<u16> {
             ports.extend(low..=high);
         }
     }
+
     ports
 }
 

@@ -59,10 +59,12 @@ impl Ramp {
         if now_ns < self.next_ns || self.in_flight >= self.in_flight_max {
             return None;
         }
+
         let number = self.waiting.pop_front()?;
         // A delay is made up for, but not in one burst after a long one.
         self.next_ns = (self.next_ns + self.gap_ns).max(now_ns.saturating_sub(CATCH_UP_NS));
         self.in_flight += 1;
+
         Some(number)
     }
 
@@ -86,9 +88,11 @@ impl Ramp {
         if is_client_limit {
             return 1 + self.waiting.drain(..).count();
         }
+
         if self.refused_in_a_row >= self.refused_in_a_row_max {
             self.give_up();
         }
+
         1
     }
 
@@ -113,6 +117,7 @@ impl Ramp {
             }
             Loss::Unanswered | Loss::Unannounced => return false,
         }
+
         true
     }
 
@@ -141,11 +146,13 @@ mod tests {
     fn rate_is_kept_and_a_delay_made_up_for() {
         let mut ramp = Ramp::new(1_000, Some(1_000), 10_000, (0, 1), 0);
         let mut opened = 0;
+
         for now_ms in (0..=500).step_by(10) {
             while ramp.take(now_ms * 1_000_000).is_some() {
                 opened += 1;
             }
         }
+
         assert_eq!(opened, 501);
     }
 

@@ -63,6 +63,7 @@ impl Recorder {
         self.count_request(sent);
         (self.stats.last_response_ns, self.stats.failing) = (done_ns, None);
         self.stats.response_head_bytes = self.stats.response_head_bytes.or(response.head_bytes);
+
         let class = match response.status {
             200..300 if self.is_body_as_before(response) => None,
             200..300 => Some(ErrorClass::Protocol),
@@ -74,6 +75,7 @@ impl Recorder {
         let is_refusal = response.status == 429;
         self.second.retry_after +=
             u64::from(response.has_retry_after && (is_refusal || response.status == 503));
+
         match class {
             None => self.succeeded(sent, done_ns, response),
             Some(class) => {
@@ -84,6 +86,7 @@ impl Recorder {
                     _ => format!("status {}", response.status),
                 };
                 self.second.failure(class, is_refusal);
+
                 if self.counts(sent) {
                     self.stats.errors.add(class, text);
                 }
@@ -98,16 +101,20 @@ impl Recorder {
             sent.sent_ns
         };
         let latency_ns = done_ns.saturating_sub(from_ns);
+
         if self.window.is_some() {
             self.second.response(latency_ns, response.body_bytes);
         }
+
         if !self.counts(sent) {
             return;
         }
+
         self.stats.ok += 1;
         self.stats.payload_bytes += response.body_bytes;
         self.stats.http_bytes += response.head_bytes.unwrap_or(0) + response.body_bytes;
         self.stats.latency.record(latency_ns);
+
         if self.is_open_loop {
             self.stats
                 .service
@@ -132,6 +139,7 @@ impl Recorder {
         if !self.count_request(sent) {
             return;
         }
+
         self.stats.errors.add(class, text);
         if class == ErrorClass::Timeout {
             let from_ns = if self.is_open_loop {
@@ -156,6 +164,7 @@ impl Recorder {
         if counts {
             self.stats.requests += 1;
         }
+
         if counts && self.is_open_loop {
             let lag_ns = sent.sent_ns.saturating_sub(sent.due_ns);
             self.stats.send_lag.record(lag_ns);
@@ -163,6 +172,7 @@ impl Recorder {
                 self.stats.lateness.record(lag_ns);
             }
         }
+
         counts
     }
 
@@ -272,6 +282,7 @@ mod tests {
         });
         assert_eq!(recorder.second_ends_ns(), 500 + SECOND_NS);
         assert_eq!(recorder.finished_second(499 + SECOND_NS), None);
+
         let finished = recorder.finished_second(500 + SECOND_NS);
         assert_eq!(finished.map(|second| second.index), Some(0));
         assert_eq!(recorder.second_ends_ns(), 500 + 2 * SECOND_NS);

@@ -74,6 +74,7 @@ impl ReaderContext {
         if head.is_some() && bytes.starts_with(known) {
             return Ok(*head);
         }
+
         let head = response::parse(bytes, self.is_head)?;
         if let Some(found) = head {
             self.last.0.clear();
@@ -82,6 +83,7 @@ impl ReaderContext {
                 .extend_from_slice(bytes.get(..found.len).unwrap_or_default());
             self.last.1 = head;
         }
+
         Ok(head)
     }
 }
@@ -121,10 +123,12 @@ impl ResponseReader {
                 return Ok(ReadProgress::Incomplete(used));
             };
             used += head.len;
+
             if !head.is_interim() {
                 *self = Self::of(&head)?;
             }
         }
+
         let Self {
             body: Some(body),
             hash,
@@ -139,6 +143,7 @@ impl ResponseReader {
             }
         };
         let (len, is_end) = body.read(bytes.get(used..).unwrap_or_default(), u64::MAX, take)?;
+
         Ok(if is_end {
             ReadProgress::Complete(used + len, self.complete())
         } else {

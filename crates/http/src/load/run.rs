@@ -64,8 +64,10 @@ pub fn run(
     let spec = Arc::new(spec);
     let (reports, messages) = channel();
     let workers = Workers::start(&spec, pool, &reports)?;
+
     drop(reports);
     observer.started(&workers.process_ids());
+
     let coordinator = Coordinator {
         spec: &spec,
         left: workers.total,
@@ -102,6 +104,7 @@ impl Coordinator<'_> {
         let opened = self.ramp(observer)?;
         observer.ramped(opened, u64::from(self.spec.connections));
         let (mut window_ns, mut load_ns) = (0, None);
+
         if opened > 0 && self.flags.is_empty() {
             let period = self.load(observer)?;
             window_ns = period
@@ -109,10 +112,12 @@ impl Coordinator<'_> {
                 .saturating_sub(period.start + self.spec.warmup_ns);
             load_ns = Some((period.start, period.end));
         }
+
         self.workers.send(WorkerCommand::Stop);
         while self.left > 0 {
             self.listen(TIMEOUT, observer)?;
         }
+
         let seconds: Vec<SecondPart> = self
             .seconds
             .into_values()
@@ -123,6 +128,7 @@ impl Coordinator<'_> {
             .stats
             .outage(self.spec.mode, load_ns)
             .filter(|_| is_judged);
+
         self.flags.retain(|flag| *flag != Flag::ServerGone);
         self.flags
             .extend(outage.is_some().then_some(Flag::ServerGone));
@@ -130,6 +136,7 @@ impl Coordinator<'_> {
             .stats
             .result(self.spec, window_ns, &seconds, &self.flags);
         result.outage = outage;
+
         Ok(result)
     }
 
@@ -143,6 +150,7 @@ impl Coordinator<'_> {
             }
             self.notice_stop(observer);
         }
+
         Ok(sum)
     }
 
@@ -151,17 +159,21 @@ impl Coordinator<'_> {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
         self.workers.send(WorkerCommand::Begin { at_ns: begin_ns });
         observer.load_begins();
+
         let open_ns = begin_ns + self.spec.warmup_ns;
         let end_ns = open_ns + self.spec.duration_ns;
         self.wait_until(open_ns, observer)?;
         observer.window_opened();
         self.wait_until(end_ns, observer)?;
+
         let now_ns = clock::monotonic_ns();
         observer.window_closed();
+
         if self.flags.is_empty() {
             let drained_ns = end_ns + self.spec.timeout_ns + TIMEOUT.as_nanos() as u64;
             self.wait_until(drained_ns, observer)?;
         }
+
         // A run that was stopped has a shorter window.
         Ok(begin_ns..now_ns.min(end_ns))
     }
@@ -173,9 +185,11 @@ impl Coordinator<'_> {
             if now_ns >= until_ns {
                 return Ok(());
             }
+
             self.listen(TICK.min(Duration::from_nanos(until_ns - now_ns)), observer)?;
             self.notice_stop(observer);
         }
+
         Ok(())
     }
 
@@ -223,9 +237,11 @@ impl Coordinator<'_> {
         let (workers, second) = self.seconds.entry(index).or_insert(empty);
         *workers += 1;
         second.merge(part);
+
         if *workers < self.workers.total {
             return;
         }
+
         self.failures = if second.ok > 0 {
             0
         } else {
@@ -234,6 +250,7 @@ impl Coordinator<'_> {
         if self.failures > 0 && second.ok == 0 && second.open == 0 && self.flags.is_empty() {
             self.flags.push(Flag::ServerGone);
         }
+
         for (_, (_, second)) in self.seconds.range(self.reported..=index) {
             observer.second(second);
             if let Some(breaker) = &mut self.breaker
@@ -243,6 +260,7 @@ impl Coordinator<'_> {
                 self.flags.push(Flag::BreakerTripped);
             }
         }
+
         self.reported = self.reported.max(index + 1);
     }
 }

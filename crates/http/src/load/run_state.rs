@@ -128,6 +128,7 @@ impl RunState {
             }
             Stage::Ramp | Stage::Load(_) | Stage::Drain { .. } | Stage::Over => {}
         }
+
         None
     }
 

@@ -60,6 +60,7 @@ impl Schedule {
                 ),
             },
         };
+
         let mut schedule = Self {
             start_ns,
             next_ns: start_ns,
@@ -68,6 +69,7 @@ impl Schedule {
         };
         schedule.following_ns = schedule.find(true);
         schedule.take();
+
         schedule
     }
 
@@ -131,6 +133,7 @@ mod tests {
             let mut part = Schedule::new(1_000, 300.0, Arrivals::Uniform, (index, 3), 1);
             due.extend((0..100).map(|_| part.take()));
         }
+
         due.sort_unstable();
         for (k, due_ns) in due.iter().enumerate() {
             let expected = 1_000 + (k as u64 * 1_000_000_000) / 300;
@@ -147,6 +150,7 @@ mod tests {
         let due: Vec<u64> = (0..20_000).map(|_| part.take()).collect();
         let elapsed_s = *due.last().expect("some") as f64 / 1e9;
         assert!((19.0..21.0).contains(&elapsed_s), "{elapsed_s}");
+
         let gaps: Vec<f64> = due
             .windows(2)
             .map(|pair| (pair[1] - pair[0]) as f64)

@@ -109,13 +109,16 @@ mod tests {
         for _ in 0..990 {
             a.response(100_000, 1024);
         }
+
         for _ in 0..20 {
             b.response(50_000_000, 1024);
         }
+
         b.failure(ErrorClass::Timeout, false);
         a.merge(&b);
         let second = a.summary();
         assert_eq!((second.ok, second.errors), (1_010, 1));
+
         let p99 = second.p99_ns.expect("ten lie above");
         assert!((47_000_000..54_000_000).contains(&p99), "{p99}");
     }

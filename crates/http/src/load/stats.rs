@@ -87,6 +87,7 @@ impl LoadStats {
         let Some((begin_ns, end_ns)) = load_ns else {
             return Some(format!("{what}: the server is gone"));
         };
+
         // Connections of a host that is off stay open until the kernel gives up.
         let is_silent = self.last_response_ns > begin_ns && failing != ErrorClass::ConnectRefused;
         let is_gone = self.connections.open_at_end == 0 && failing != ErrorClass::Timeout
@@ -94,6 +95,7 @@ impl LoadStats {
         let since_ns = self.last_response_ns.max(begin_ns);
         let is_long = end_ns.saturating_sub(since_ns) >= SILENCE_MIN_NS;
         let since_s = (since_ns - begin_ns) as f64 / 1e9;
+
         (is_gone && is_long).then(|| format!("{what} since {since_s:.1} s: the server is gone"))
     }
 
@@ -108,16 +110,20 @@ impl LoadStats {
         let is_open = !matches!(spec.mode, Mode::Closed { .. });
         let has_heads = spec.protocol.is_plain_http1();
         let optional = |times: &Distribution| (!times.is_empty()).then(|| times.summary());
+
         // After the window comes the drain, in which nothing is sent.
         let whole_seconds = usize::try_from((spec.warmup_ns + spec.duration_ns) / 1_000_000_000)
             .unwrap_or(usize::MAX);
         let mut flags = flags.to_vec();
+
         if self.is_overloaded {
             flags.push(Flag::Overload);
         }
+
         if self.is_generator_late(spec.mode) {
             flags.push(Flag::GeneratorLate);
         }
+
         let mut result = LoadResult::new(spec.mode);
         result.protocol = self
             .protocol
@@ -145,6 +151,7 @@ impl LoadStats {
         result.warmup_seconds = u32::try_from(spec.warmup_ns / 1_000_000_000).unwrap_or(u32::MAX);
         result.flags = flags;
         result.outage = None;
+
         result
     }
 
@@ -160,6 +167,7 @@ impl LoadStats {
         let least_ns = LATE_MIN_NS
             .max(interval_ns)
             .max(p99_ns(&self.latency).unwrap_or(u64::MAX) / 10);
+
         p99_ns(&self.lateness).is_some_and(|late_ns| late_ns > least_ns)
     }
 }
@@ -178,6 +186,7 @@ mod tests {
     #[test]
     fn server_is_gone_when_nothing_answers_after_a_failure() {
         const S: u64 = 1_000_000_000;
+
         let closed = Mode::Closed {
             pipeline: 1,
             think_ns: 0,
@@ -206,6 +215,7 @@ mod tests {
             };
             stats.connections.open_at_end = open_at_end;
             stats.note_failure(class);
+
             // The connections that break follow or precede those that cannot be opened.
             stats.note_failure(if class == ErrorClass::ConnectRefused {
                 ErrorClass::Eof
@@ -232,6 +242,7 @@ mod tests {
                 stats.lateness.record(late_us * 1_000);
                 stats.latency.record(latency_us * 1_000);
             }
+
             let mode = Mode::Open {
                 rate_per_s,
                 arrivals: Arrivals::Uniform,
@@ -242,6 +253,7 @@ mod tests {
                 "{late_us} us late at {rate_per_s} per second"
             );
         }
+
         assert!(!LoadStats::default().is_generator_late(Mode::Idle { heartbeat_ns: None }));
     }
 }

@@ -77,6 +77,7 @@ impl Workers {
             handles: Vec::new(),
             total,
         };
+
         match &pool.processes {
             None => {
                 let commands = start_threads(spec, 0..total, total, reports)?;
@@ -93,6 +94,7 @@ impl Workers {
                 }
             }
         }
+
         Ok(workers)
     }
 
@@ -147,18 +149,22 @@ pub fn work(input: impl Read + Send + 'static, mut output: impl Write) -> io::Re
         assignment.workers_total,
         &reports,
     )?;
+
     drop(reports);
     thread::spawn(move || {
         let give = |command| commands.iter().for_each(|worker| worker.send(command));
         while let Ok(Some(command)) = read_line(&mut lines) {
             give(command);
         }
+
         // The coordinator has exited.
         give(WorkerCommand::Stop);
     });
+
     for message in messages {
         write_line(&mut output, &message)?;
     }
+
     Ok(())
 }
 
@@ -170,10 +176,12 @@ fn start_threads(
 ) -> io::Result<Vec<Arc<CommandSlot>>> {
     let run = runner(spec)?;
     let mut all = Vec::new();
+
     for index in workers {
         let commands = Arc::new(CommandSlot::new()?);
         all.push(Arc::clone(&commands));
         let (spec, run, reports) = (Arc::clone(spec), Arc::clone(&run), reports.clone());
+
         thread::Builder::new()
             .name(format!("load {index}"))
             .spawn(move || {
@@ -188,6 +196,7 @@ fn start_threads(
                 }
             })?;
     }
+
     Ok(all)
 }
 
@@ -199,6 +208,7 @@ fn runner(spec: &LoadSpec) -> io::Result<Runner> {
     if spec.protocol.is_plain_http1() {
         return Ok(Arc::new(event_loop::run));
     }
+
     #[cfg(feature = "tls")]
     return match crate::client::Client::new(&spec.protocol, &spec.request) {
         Ok(client) => {
@@ -230,6 +240,7 @@ fn start_process(
         .spawn()?;
     let mut input = child.stdin.take();
     let count = workers.len();
+
     let assignment = WorkerAssignment {
         spec: spec.clone(),
         workers,
@@ -238,12 +249,14 @@ fn start_process(
     if let Some(input) = &mut input {
         write_line(input, &assignment)?;
     }
+
     if let Some(output) = child.stdout.take() {
         let reports = reports.clone();
         thread::Builder::new()
             .name("worker".to_owned())
             .spawn(move || forward(output, count, &reports))?;
     }
+
     Ok(Worker::Process(child, input))
 }
 
@@ -285,6 +298,7 @@ fn read_line<T: serde::de::DeserializeOwned>(input: &mut impl BufRead) -> io::Re
     if line.is_empty() {
         return Ok(None);
     }
+
     let line = str::from_utf8(&line).map_err(io::Error::other)?;
     Ok(Some(serde_json::from_str(line)?))
 }

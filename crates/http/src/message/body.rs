@@ -85,12 +85,15 @@ impl BodyReader {
             let rest = input.get(used..).unwrap_or_default();
             let piece = self.next_piece(rest)?;
             self.received_bytes = self.received_bytes.saturating_add(piece.payload as u64);
+
             if self.received_bytes > bytes_max {
                 return Err(BodyError::TooLarge(bytes_max));
             }
+
             let end = piece.framing + piece.payload;
             take(rest.get(piece.framing..end).unwrap_or_default());
             used += end;
+
             if piece.is_end || used == input.len() {
                 return Ok((used, piece.is_end));
             }

@@ -96,6 +96,7 @@ impl Decoder {
             self.state = self.step(*byte)?;
             framing += 1;
         }
+
         let payload = self.take_data(input.len() - framing);
         Ok(Piece {
             framing,
@@ -109,13 +110,16 @@ impl Decoder {
         if self.state != State::Data {
             return 0;
         }
+
         let taken = usize::try_from(self.size)
             .unwrap_or(usize::MAX)
             .min(available);
         self.size -= taken as u64;
+
         if self.size == 0 {
             self.state = State::DataCr;
         }
+
         taken
     }
 
@@ -157,6 +161,7 @@ impl Decoder {
         if self.digits > SIZE_DIGITS_MAX {
             return Err(ChunkedError::SizeTooLong);
         }
+
         self.size = self.size * 16 + u64::from(digit);
         Ok(State::Size)
     }
@@ -166,6 +171,7 @@ impl Decoder {
         if self.size > 0 {
             return State::Data;
         }
+
         self.ignored_bytes = 0;
         State::TrailerStart
     }
@@ -179,10 +185,12 @@ impl Decoder {
                 ChunkedError::Control
             });
         }
+
         self.ignored_bytes += 1;
         if self.ignored_bytes > IGNORED_BYTES_MAX {
             return Err(ChunkedError::TooMuchIgnored);
         }
+
         Ok(next)
     }
 }
@@ -242,6 +250,7 @@ mod tests {
         let long_extension = format!("1;{}\r\n", "x".repeat(usize::from(IGNORED_BYTES_MAX)));
         let long_trailer = format!("0\r\nA: {}\r\n", "x".repeat(usize::from(IGNORED_BYTES_MAX)));
         let extensions = format!("1;{}\r\na\r\n", "x".repeat(1000)).repeat(20);
+
         for (body, expected) in [
             ("\r\n", Size),
             (";a\r\n", Size),

@@ -21,6 +21,7 @@ fn content_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() || value.len() > LENGTH_DIGITS_MAX {
         return None;
     }
+
     let length = value.iter().try_fold(0_u64, |length, byte| {
         let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
         length.checked_mul(10)?.checked_add(digit)

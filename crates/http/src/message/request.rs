@@ -99,8 +99,10 @@ impl<'a> RequestHeader<'a> {
         if head.starts_with(b"\n") || head.starts_with(b"\r\n") {
             return Err(RequestError::Syntax);
         }
+
         let head = head.get(..HEADER_BYTES_MAX).unwrap_or(head);
         let mut lines = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+
         let mut request = httparse::Request::new(&mut []);
         match request.parse_with_uninit_headers(head, &mut lines) {
             Ok(httparse::Status::Complete(len))
@@ -119,13 +121,16 @@ impl<'a> RequestHeader<'a> {
     fn assemble(request: &httparse::Request<'_, 'a>, len: usize) -> Result<Self, RequestError> {
         let is_http11 = request.version == Some(1);
         let mut fields = Fields::default();
+
         for field in request.headers.iter() {
             fields.take(field)?;
         }
+
         let method = request.method.unwrap_or_default();
         if fields.hosts > 1 || (is_http11 && fields.hosts == 0) {
             return Err(RequestError::Host);
         }
+
         Ok(Self {
             method,
             target: Target::read(method, request.path.unwrap_or_default())?,
@@ -144,6 +149,7 @@ impl<'a> Target<'a> {
         if target == "*" && method == "OPTIONS" {
             return Ok(Self::Server);
         }
+
         let path = if target.starts_with('/') {
             target
         } else {
@@ -152,6 +158,7 @@ impl<'a> Target<'a> {
         if path.contains('#') {
             return Err(RequestError::Target);
         }
+
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let path = if path.is_empty() { "/" } else { path };
         Ok(Self::Path { path, query })
@@ -164,6 +171,7 @@ fn behind_authority(target: &str) -> Option<&str> {
     let is_http = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
+
     // User information in a request is refused as phishing (RFC 9110, section 4.2.4).
     (is_http && !authority.is_empty() && is_host(authority.as_bytes())).then_some(path)
 }
@@ -219,6 +227,7 @@ impl Fields {
         if self.codings > 1 || value.is_empty() {
             return Err(RequestError::TransferEncoding);
         }
+
         self.is_chunked
             .then_some(())
             .ok_or(RequestError::UnknownCoding)
@@ -250,6 +259,7 @@ fn incomplete(head: &[u8]) -> Result<(), RequestError> {
     if head.len() >= HEADER_BYTES_MAX {
         return Err(RequestError::TooLarge);
     }
+
     Ok(())
 }
 
@@ -272,6 +282,7 @@ fn first_reason(head: &[u8], error: RequestError) -> RequestError {
     });
     let Some((at, _)) = bare else { return error };
     let mut lines = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+
     let up_to_it = head.get(..=at).unwrap_or(head);
     match httparse::Request::new(&mut []).parse_with_uninit_headers(up_to_it, &mut lines) {
         Ok(_) => RequestError::BareLineFeed,

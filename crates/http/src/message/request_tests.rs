@@ -45,6 +45,7 @@ fn truncated_header_is_incomplete() {
             "{end}"
         );
     }
+
     assert_eq!(parse(&head).expect("valid").len, head.len());
 }
 
@@ -176,6 +177,7 @@ fn bodies_have_one_unambiguous_framing() {
             "{fields:?}"
         );
     }
+
     let old = "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
     assert_eq!(parse(old), Err(TransferEncoding));
 }
@@ -221,6 +223,7 @@ fn lines_and_versions_are_exact() {
             "{head:?}"
         );
     }
+
     let late = "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n";
     assert_eq!(
         parse(late).expect("one empty line is forgiven").len,
@@ -286,6 +289,7 @@ fn only_100_continue_is_an_expectation() {
     let request = with("Content-Length: 9\r\nExpect: 100-Continue\r\n");
     assert!(parse(&request).expect("valid").expects_continue);
     assert_eq!(parse(&with("Expect: 200-ok\r\n")), Err(Expectation));
+
     let old = "POST / HTTP/1.0\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
     assert!(
         !parse(old).expect("valid").expects_continue,

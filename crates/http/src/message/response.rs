@@ -65,10 +65,12 @@ pub(crate) fn parse(
         Ok(_) | Err(httparse::Error::TooManyHeaders) => return Err(ResponseError::TooLong),
         Err(error) => return Err(ResponseError::Malformed(error)),
     };
+
     let status = response.code.unwrap_or_default();
     if status == 101 {
         return Err(ResponseError::Upgrade);
     }
+
     let fields = Fields::read(response.headers)?;
     let framing = fields.framing(status, is_response_to_head)?;
     let keeps_alive = fields.options.keeps_alive(response.version == Some(1));
@@ -110,6 +112,7 @@ impl Fields {
                 fields.has_retry_after = true;
             }
         }
+
         Ok(fields)
     }
 
@@ -121,6 +124,7 @@ impl Fields {
         if is_response_to_head || (100..200).contains(&status) || status == 204 || status == 304 {
             return Ok(BodyFraming::None);
         }
+
         match (self.is_chunked, self.length) {
             (true, Some(_)) => Err(ResponseError::LengthAndChunks),
             (true, None) => Ok(BodyFraming::Chunked),
@@ -159,6 +163,7 @@ mod tests {
             Ok(BodyFraming::Chunked)
         );
         assert_eq!(framing(""), Ok(BodyFraming::UntilClose));
+
         for (fields, expected) in [
             ("Content-Length: 12\r\nContent-Length: 13\r\n", Length),
             ("Content-Length: +12\r\n", Length),
@@ -185,6 +190,7 @@ mod tests {
             .expect("valid")
             .expect("complete");
         assert_eq!(to_head.framing, BodyFraming::None);
+
         for status in [204, 304, 100, 103] {
             let text = format!("HTTP/1.1 {status} X\r\nContent-Length: 9\r\n\r\n");
             let head = head(&text).expect("valid").expect("complete");
@@ -226,6 +232,7 @@ mod tests {
         for len in 0..text.len() {
             assert_eq!(head(&text[..len]), Ok(None), "{len} bytes");
         }
+
         let whole = head(text).expect("valid").expect("complete");
         assert_eq!(
             (whole.len, whole.status, whole.has_retry_after),

@@ -31,6 +31,7 @@ pub(super) fn send(target: ProbeTarget<'_>, request: &[u8]) -> Result<ProbeResul
         .await
     };
     let completed = LocalSet::new().block_on(&executor.map_err(exchange)?, all);
+
     completed.unwrap_or(Err(ProbeError::Silent(target.address, target.timeout)))
 }
 
@@ -51,12 +52,14 @@ async fn exchange_with(
             Refusal::Tls(text) => ProbeError::Tls(address, text),
             Refusal::Http(failure) => failure_of(address, client, &failure),
         })?;
+
     let Established {
         mut session,
         driver,
         protocol,
     } = established;
     let begin = Instant::now();
+
     let mut completed = pin!(async {
         let response =
             session
@@ -93,6 +96,7 @@ async fn exchange_with(
             // A failure of the connection is reported by the exchange as well.
             driver = None;
         }
+
         completed.as_mut().poll(cx)
     })
     .await

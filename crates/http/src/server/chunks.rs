@@ -57,10 +57,12 @@ impl Chunks {
         let block = content.block(self.pattern);
         self.staged.clear();
         self.staged_sent = 0;
+
         for _ in 0..STAGED_RUNS {
             if self.staged.len() >= STAGED_BYTES {
                 return;
             }
+
             let inside = self.done % self.chunk_bytes;
             let chunk_left = (self.chunk_bytes - inside).min(self.left_bytes());
             if chunk_left == 0 {
@@ -68,13 +70,16 @@ impl Chunks {
                 self.is_last = true;
                 return;
             }
+
             if inside == 0 {
                 self.staged
                     .extend_from_slice(chunked::head(chunk_left).as_bytes());
             }
+
             let run = block.run(self.done, chunk_left.min(STAGED_BYTES as u64));
             self.staged.extend_from_slice(run);
             self.done += run.len() as u64;
+
             if run.len() as u64 == chunk_left {
                 self.staged.extend_from_slice(b"\r\n");
             }
@@ -114,6 +119,7 @@ mod tests {
                 let len = part.len();
                 (_, is_over) = chunks.advance(len);
             }
+
             let (payload, used, is_end) = decode([&sent[..]]).expect("valid framing");
             assert_eq!(
                 (payload.len() as u64, used, is_end),
@@ -121,6 +127,7 @@ mod tests {
                 "{chunk_bytes}"
             );
         }
+
         let mut chunks = Chunks::new(BodyPattern::Text, 25, 16);
         assert_eq!(
             chunks.staged(&content),

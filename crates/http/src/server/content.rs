@@ -125,6 +125,7 @@ mod tests {
         for byte in noise(BLOCK_BYTES) {
             counts[usize::from(byte)] += 1;
         }
+
         // 4096 expected, standard deviation 64.
         assert!(
             counts.iter().all(|count| (3_700..4_500).contains(count)),

@@ -29,20 +29,25 @@ pub(super) fn open(spec: &ServerSpec, threads: usize) -> Result<Listeners> {
         addresses: Vec::new(),
     };
     let mut chosen_port = None;
+
     for (mut address, is_optional) in spec.listen.addresses() {
         if let (Listen::Everywhere(0), Some(port)) = (&spec.listen, chosen_port) {
             address.set_port(port);
         }
+
         match resolved(&address) {
             Err(error) if is_optional && is_unknown_family(&error) => continue,
             found => address = found?,
         }
+
         chosen_port = Some(address.port());
         for thread in &mut listeners.by_thread {
             thread.push(listener(&address, spec)?);
         }
+
         listeners.addresses.push(address);
     }
+
     Ok(listeners)
 }
 
@@ -66,9 +71,11 @@ fn listener(address: &SocketAddr, spec: &ServerSpec) -> Result<OwnedFd> {
 fn bound(address: &SocketAddr, prepare: impl FnOnce(&OwnedFd) -> Result<()>) -> Result<OwnedFd> {
     let fd = socket::open(address, Protocol::Tcp)?;
     sockopt::SO_REUSEADDR.set(&fd, true)?;
+
     if address.is_ipv6() {
         sockopt::IPV6_V6ONLY.set(&fd, true)?;
     }
+
     prepare(&fd)?;
     socket::bind(&fd, address)?;
     Ok(fd)
@@ -78,9 +85,11 @@ fn apply(fd: &OwnedFd, options: &SocketSpec) -> Result<()> {
     if let Some(bytes) = options.send_buffer_bytes {
         sockopt::SO_SNDBUF.set(fd, bytes)?;
     }
+
     if let Some(bytes) = options.receive_buffer_bytes {
         sockopt::SO_RCVBUF.set(fd, bytes)?;
     }
+
     match &options.congestion {
         Some(name) => sockopt::set_congestion(fd, name),
         None => Ok(()),
@@ -108,6 +117,7 @@ mod tests {
         let spec = ServerSpec::on_loopback();
         let listeners = open(&spec, 3).expect("a free port");
         assert_eq!(listeners.by_thread.len(), 3);
+
         for thread in &listeners.by_thread {
             let addresses: Vec<_> = thread
                 .iter()
@@ -115,6 +125,7 @@ mod tests {
                 .collect();
             assert_eq!(addresses, listeners.addresses);
         }
+
         let taken = ServerSpec {
             listen: Listen::At(listeners.addresses.clone()),
             ..spec

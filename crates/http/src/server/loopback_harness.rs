@@ -78,6 +78,7 @@ impl LoopbackHarness {
     pub(super) fn receive(&mut self, input: &[u8]) -> Next {
         self.kept.extend_from_slice(input);
         let mut queue = WriteQueue::default();
+
         loop {
             let context = RequestContext {
                 responses: &self.responses,
@@ -87,6 +88,7 @@ impl LoopbackHarness {
             };
             let advance = self.machine.advance(&self.kept, &context, &mut queue);
             self.kept.drain(..advance.used);
+
             let flushed = queue.flush(
                 &mut &mut self.sent,
                 self.responses.content(),

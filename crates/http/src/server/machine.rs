@@ -122,12 +122,14 @@ impl Machine {
                     next: Next::Flush,
                 };
             }
+
             let rest = input.get(used..).unwrap_or_default();
             let (taken, needs_more) = match &self.pending {
                 Some(_) => self.take_body(rest, context, queue),
                 None => self.take_header(rest, context, queue),
             };
             used += taken;
+
             if needs_more {
                 return Advance {
                     used,
@@ -147,6 +149,7 @@ impl Machine {
         if input.is_empty() {
             return (0, true);
         }
+
         match RequestHeader::parse(input) {
             Ok(None) => (0, true),
             Ok(Some(head)) => {
@@ -176,12 +179,14 @@ impl Machine {
         if head.framing == BodyFraming::None {
             return self.respond(response, context, queue);
         }
+
         let Ok(body) = BodyReader::new(head.framing, context.body_bytes_max) else {
             return self.refuse(CONTENT_TOO_LARGE, context, queue);
         };
         if head.expects_continue {
             ResponseWriter::push_continue(queue);
         }
+
         self.pending = Some(PendingRequest { body, response });
     }
 

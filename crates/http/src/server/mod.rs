@@ -71,6 +71,7 @@ impl Server {
             .unwrap_or_else(cpu::online_cpus)
             .clamp(1, THREADS_MAX);
         let content = Arc::new(Content::default());
+
         // Created now, so that the first request does not wait for it.
         content.block(BodyPattern::Text);
         let listeners = listeners::open(spec, count)?;
@@ -80,6 +81,7 @@ impl Server {
             addresses: listeners.addresses,
             backlog: listeners::effective_backlog(spec.backlog),
         };
+
         for (number, listeners) in listeners.by_thread.into_iter().enumerate() {
             let responses = ResponseWriter::new(
                 Arc::clone(&content),
@@ -93,6 +95,7 @@ impl Server {
                 responses,
             )?);
         }
+
         Ok(server)
     }
 
@@ -175,6 +178,7 @@ impl Thread {
             // The event loop ends early only if epoll_wait(2) fails.
             .spawn(move || drop(worker.run()))
             .map_err(StartError::Thread)?;
+
         Ok(Self {
             handle: Some(handle),
             waker,

@@ -66,6 +66,7 @@ impl Resource {
             plain.with_query(query, chunk_bytes_min)
         };
         let (Ok(resource) | Err(resource)) = resource;
+
         Self {
             head_only: method == "HEAD",
             ..resource
@@ -98,6 +99,7 @@ impl Resource {
                 _ => {}
             }
         }
+
         Ok(self)
     }
 }
@@ -128,6 +130,7 @@ pub fn size(text: &str) -> Option<u64> {
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
+
     let number: u64 = digits.parse().ok()?;
     let bytes = number.checked_mul(1 << shift)?;
     (bytes <= BODY_BYTES_MAX).then_some(bytes)
@@ -199,10 +202,12 @@ mod tests {
             (head.status, head.body_bytes, head.head_only),
             (200, Some(1024), true)
         );
+
         for method in ["POST", "PUT"] {
             assert_eq!(read(method, "/sink"), Resource::NO_CONTENT);
             assert_eq!(read(method, "/1k"), Resource::status(404));
         }
+
         assert_eq!(read("DELETE", "/1k"), Resource::status(404));
         assert_eq!(
             Resource::read("OPTIONS", Target::Server, 1),
@@ -259,6 +264,7 @@ mod tests {
                 Some(if is_tiny { text.len() as u64 } else { 1 << 20 })
             );
         }
+
         let allowed = Resource::read(
             "GET",
             Target::Path {

@@ -73,6 +73,7 @@ impl ResponseWriter {
         if response.resource.status >= 400 {
             counters.error_responses.add(1);
         }
+
         let Resource {
             body_bytes,
             chunk_bytes,
@@ -81,6 +82,7 @@ impl ResponseWriter {
         // HTTP/1.0 has no chunked coding.
         let chunk_bytes = chunk_bytes.filter(|_| response.is_http11);
         queue.write(|bytes| self.write_header(bytes, &response, chunk_bytes.is_some()));
+
         let Some(body_bytes) = body_bytes.filter(|_| !response.resource.head_only) else {
             return;
         };
@@ -88,6 +90,7 @@ impl ResponseWriter {
         if let Some(text) = response.resource.explanation {
             return queue.write(|bytes| bytes.extend_from_slice(text.as_bytes()));
         }
+
         let pattern = response.resource.pattern;
         match chunk_bytes {
             Some(chunk_bytes) => {
@@ -108,11 +111,13 @@ impl ResponseWriter {
             status => bytes
                 .extend_from_slice(format!("HTTP/1.1 {status} {}\r\n", reason(status)).as_bytes()),
         }
+
         if let Some(date) = &self.date {
             bytes.extend_from_slice(b"Date: ");
             bytes.extend_from_slice(date.as_bytes());
             bytes.extend_from_slice(b"\r\n");
         }
+
         if let Some(body_bytes) = response.resource.body_bytes {
             bytes.extend_from_slice(match response.resource.explanation {
                 None => b"Content-Type: application/octet-stream\r\n",
@@ -125,6 +130,7 @@ impl ResponseWriter {
                 let _ = write!(bytes, "Content-Length: {body_bytes}\r\n");
             }
         }
+
         bytes.extend_from_slice(&self.server_field);
         // Persistence is the default of HTTP/1.1 and must be confirmed in HTTP/1.0.
         if !response.keep_alive {
@@ -132,6 +138,7 @@ impl ResponseWriter {
         } else if !response.is_http11 {
             bytes.extend_from_slice(b"Connection: keep-alive\r\n");
         }
+
         bytes.extend_from_slice(b"\r\n");
     }
 }
@@ -157,6 +164,7 @@ mod tests {
             is_http11,
             keep_alive,
         };
+
         let mut bytes = Vec::new();
         responses.write_header(&mut bytes, &response, resource.chunk_bytes.is_some());
         String::from_utf8(bytes).expect("text")
@@ -202,6 +210,7 @@ mod tests {
             },
             false,
         );
+
         let text = String::from_utf8(bytes).expect("text");
         assert!(
             !text.contains("Date") && text.contains("\r\nServer: linerate/1\r\n"),

@@ -108,6 +108,7 @@ mod tests {
         first.closed.add(1);
         second.accepted.add(2);
         second.sent_bytes.add(100);
+
         let stats = ServerStats {
             threads: vec![first.snapshot(), second.snapshot()],
         };

@@ -93,6 +93,7 @@ impl WriteQueue {
         write(&mut self.bytes);
         let added = self.bytes.len() - before;
         self.left_bytes += added as u64;
+
         match self.parts.back_mut() {
             Some(Part::Bytes(len)) => *len += added,
             _ => self.parts.push_back(Part::Bytes(added)),
@@ -105,6 +106,7 @@ impl WriteQueue {
             let run = content.block(pattern).run(0, len);
             return self.write(|bytes| bytes.extend_from_slice(run));
         }
+
         self.left_bytes += len;
         self.parts.push_back(Part::Body {
             pattern,
@@ -134,6 +136,7 @@ impl WriteQueue {
             if turn.is_over() {
                 break self.is_empty();
             }
+
             let (wanted, sent) = match self.send_some(transport, content) {
                 Ok(Some(progress)) => progress,
                 Ok(None) => break true,
@@ -144,9 +147,11 @@ impl WriteQueue {
             if sent == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
+
             self.advance(sent);
             turn.charge(sent);
             bytes += sent as u64;
+
             // Another call would fail with `EAGAIN`; the event loop reports when the socket is
             // writable.
             if sent < wanted && !self.is_empty() {
@@ -156,6 +161,7 @@ impl WriteQueue {
         if is_done {
             self.clear();
         }
+
         Ok(Flushed { bytes, is_done })
     }
 
@@ -214,6 +220,7 @@ impl WriteQueue {
                 Part::Chunks(chunks) => chunks.advance(sent),
             };
             sent -= taken;
+
             if is_over {
                 self.parts.pop_front();
             }
@@ -233,6 +240,7 @@ impl WriteQueue {
             parts: self.parts.drain(..).collect(),
             left_bytes: self.left_bytes,
         };
+
         self.clear();
         rest
     }
@@ -290,6 +298,7 @@ pub(crate) mod tests {
             if len == 0 {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
+
             self.taken.extend(&bytes[..len]);
             self.room -= len;
             Ok(len)
@@ -338,6 +347,7 @@ pub(crate) mod tests {
             BLOCK_BYTES as u64 * 2 + 77,
             COPIED_BELOW_BYTES,
         ];
+
         let mut whole = transport(&content, usize::MAX, usize::MAX);
         queue(&content, &lengths)
             .flush(&mut whole, &content, &mut endless())
@@ -349,9 +359,11 @@ pub(crate) mod tests {
         );
         assert!(whole.taken.starts_with(b"head0123456789head0123456789 abc"));
         assert!(whole.taken.ends_with(LINE));
+
         for (bite, room) in [(1000, usize::MAX), (4099, 10_000)] {
             let mut queue = queue(&content, &lengths);
             let (mut transport, mut sent) = (transport(&content, room, bite), 0);
+
             while !queue.is_empty() {
                 let flushed = queue
                     .flush(&mut transport, &content, &mut endless())
@@ -360,6 +372,7 @@ pub(crate) mod tests {
                 assert_eq!(flushed.is_done, queue.is_empty());
                 transport.room = room;
             }
+
             assert!(transport.taken == whole.taken, "{bite} {room}");
             assert_eq!(sent, whole.taken.len() as u64);
         }
@@ -379,6 +392,7 @@ pub(crate) mod tests {
             calls_max = calls_max.max(transport.followed.len());
             turns += 1;
         }
+
         (bytes_max, calls_max, turns)
     }
 

@@ -60,8 +60,10 @@ pub(super) async fn run(shared: Rc<Shared>, number: u32, socket: OwnedFd, since_
         let sends_first_request =
             worker.arrived(number, clock::monotonic_ns().saturating_sub(since_ns));
         worker.begin(usize::from(sends_first_request));
+
         sends_first_request
     };
+
     shared.changed.notify_one();
     let outcome = Rc::new(Outcome::default());
     let slots = shared.state.borrow().slots_of(number);
@@ -116,6 +118,7 @@ async fn open(shared: &Shared, socket: OwnedFd) -> Result<Established, Failure> 
 async fn connected(socket: OwnedFd) -> io::Result<TcpStream> {
     let stream = TcpStream::from_std(net::TcpStream::from(socket))?;
     stream.writable().await?;
+
     match stream.take_error()? {
         Some(error) => Err(error),
         None => Ok(stream),
@@ -140,9 +143,11 @@ async fn drive(
         Poll::Pending => left.as_mut().poll(cx).map(|()| None),
     })
     .await;
+
     // Fails the requests it has not sent yet.
     drop(driver);
     shared.state.borrow_mut().gone(number);
+
     match ended {
         Some(ended) => {
             left.await;
@@ -166,6 +171,7 @@ fn lose(shared: &Shared, number: u32, outcome: &Outcome, ended: &Result<(), hype
     if outcome.is_unanswered.get() {
         return worker.lose(number, Loss::Unanswered);
     }
+
     if !outcome.has_failed.get() && !worker.run_state.is_over() {
         worker.recorder.stats.connections.dropped += 1;
         if ended.is_err() {
@@ -175,6 +181,7 @@ fn lose(shared: &Shared, number: u32, outcome: &Outcome, ended: &Result<(), hype
                 .connection_failed(ErrorClass::ResetIdle, text);
         }
     }
+
     worker.lose(number, Loss::Unannounced);
 }
 
@@ -194,12 +201,14 @@ async fn serve(
             return;
         }
     }
+
     let mut has_response = false;
     while let Ok(true) = timeout(shared.timeout(), session.is_ready()).await {
         let next = shared.state.borrow_mut().next(slot, has_response);
         if shared.state.borrow().worker.needs_wakeup() {
             shared.changed.notify_one();
         }
+
         let due_ns = match next {
             Next::Now(due_ns) => due_ns,
             Next::Later(due) => match due.await {
@@ -210,6 +219,7 @@ async fn serve(
         if !exchange(&shared, &outcome, slot, &mut session, due_ns).await {
             return;
         }
+
         has_response = true;
     }
 }
@@ -225,6 +235,7 @@ async fn exchange(
     if !shared.state.borrow_mut().sending(slot, due_ns) {
         return true;
     }
+
     let completed = match timeout(shared.timeout(), send(shared, session)).await {
         Ok(completed) => completed,
         Err(_) => Err(NoResponse::Failed(Failure {
@@ -236,6 +247,7 @@ async fn exchange(
     let Some((number, sent)) = state.settle(slot) else {
         return false;
     };
+
     match completed {
         Ok(response) => {
             state.worker.response_complete(number, sent, &response);
@@ -256,6 +268,7 @@ async fn exchange(
                 .worker
                 .failed(number, [sent], failure.class, &failure.text);
             outcome.has_failed.set(true);
+
             // In HTTP/2 a failed stream leaves the others intact.
             shared.client.is_http2() && !is_unanswered
         }

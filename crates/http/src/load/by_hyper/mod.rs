@@ -50,12 +50,14 @@ async fn run_phases(shared: Rc<Shared>) -> io::Result<()> {
         true => Ok(()),
         false => Err(io::ErrorKind::WouldBlock.into()),
     };
+
     while !shared.state.borrow().worker.run_state.is_over() {
         timer.set(advance(&shared))?;
         // Until the timer expires, a command arrives, or a task has changed the state.
         let mut expired = pin!(expired.async_io(Interest::READABLE, |_| timer.drain()));
         let mut commanded = pin!(commanded.async_io(Interest::READABLE, |_| command()));
         let mut changed = pin!(shared.changed.notified());
+
         poll_fn(|cx| {
             if let Poll::Ready(result) = expired.as_mut().poll(cx) {
                 return Poll::Ready(result);
@@ -63,10 +65,12 @@ async fn run_phases(shared: Rc<Shared>) -> io::Result<()> {
             if let Poll::Ready(result) = commanded.as_mut().poll(cx) {
                 return Poll::Ready(result);
             }
+
             changed.as_mut().poll(cx).map(Ok)
         })
         .await?;
     }
+
     let State { worker, slots } = &mut *shared.state.borrow_mut();
     worker.finish(slots.iter_mut().filter_map(|slot| slot.outstanding.take()));
     Ok(())
@@ -77,6 +81,7 @@ fn advance(shared: &Rc<Shared>) -> u64 {
     let now_ns = clock::monotonic_ns();
     let State { worker, slots } = &mut *shared.state.borrow_mut();
     worker.advance_run(now_ns, slots);
+
     while let Some((number, opened)) = worker.open_next(now_ns) {
         spawn_local(connection::run(
             Rc::clone(shared),
@@ -85,10 +90,12 @@ fn advance(shared: &Rc<Shared>) -> u64 {
             now_ns,
         ));
     }
+
     worker.send_due(now_ns, slots);
     if worker.is_check_due(now_ns) {
         worker.report_second(now_ns);
     }
+
     worker.next_ns()
 }
 

@@ -94,6 +94,7 @@ impl State {
             self.worker.begin(1);
             return Next::Now(now_ns);
         }
+
         let (waiter, due) = oneshot::channel();
         self.slots[slot as usize].waiter = Some(waiter);
         self.worker.release(slot, has_response, now_ns);
@@ -106,6 +107,7 @@ impl State {
         if sent.is_none() {
             self.worker.end(1);
         }
+
         self.slots[slot as usize].outstanding = sent;
         sent.is_some()
     }

@@ -23,9 +23,11 @@ impl EventLoop {
         connection
             .outstanding
             .extend(std::iter::repeat_n(sent, count));
+
         let is_blocked = connection.unsent_bytes > 0;
         let bytes_len = count * worker.spec.request.len();
         connection.unsent_bytes += u32::try_from(bytes_len).unwrap_or(u32::MAX);
+
         if !is_blocked {
             self.write(worker, number);
         }
@@ -38,6 +40,7 @@ impl EventLoop {
         let Some(socket) = connection.socket() else {
             return;
         };
+
         // The rest is always the end of a sequence of whole requests.
         let part = tail(&self.requests, &worker.spec.request, unsent);
         match stream_io::send(socket, part) {
@@ -59,6 +62,7 @@ impl EventLoop {
         if self.in_long_body(number).is_some() {
             return self.discard(worker, number);
         }
+
         let connection = &mut self.connections[number as usize];
         let Some(socket) = connection.socket() else {
             return;
@@ -72,6 +76,7 @@ impl EventLoop {
                 if let Some(kept) = connection.kept.take() {
                     front.copy_from_slice(&kept);
                 }
+
                 self.feed(worker, number, kept_len + len);
                 let body_bytes = self.in_long_body(number);
                 if body_bytes.is_some() || len == room_len {
@@ -83,6 +88,7 @@ impl EventLoop {
                         BUFFER_BYTES
                     };
                 }
+
                 if body_bytes.is_some() {
                     self.discard(worker, number);
                 }
@@ -141,6 +147,7 @@ impl EventLoop {
                     ),
                 };
             }
+
             match connection.reader.feed(bytes, &mut self.context) {
                 Ok(ReadProgress::More) => return,
                 Ok(ReadProgress::Incomplete(skipped)) => {
@@ -174,6 +181,7 @@ impl EventLoop {
         };
         let is_idle = connection.outstanding.is_empty();
         let done_ns = worker.response_complete(number, sent, response);
+
         if !response.keeps_alive {
             // The server announced the close with its last response; later requests have none.
             self.fail(
@@ -185,11 +193,13 @@ impl EventLoop {
             );
             return false;
         }
+
         if worker.sends_at_once(done_ns) {
             self.send(worker, number, 1, done_ns);
         } else if is_idle {
             worker.release(number, true, done_ns);
         }
+
         // Sending the next request may have closed the connection.
         self.connections[number as usize].is_open()
     }
@@ -201,6 +211,7 @@ impl EventLoop {
             self.response_complete(worker, number, &response);
             return;
         }
+
         let text = "closed before the response was complete";
         if self.fail(worker, number, Loss::Unannounced, ErrorClass::Eof, text) {
             worker.recorder.stats.connections.dropped += 1;
@@ -215,9 +226,11 @@ impl EventLoop {
         ) {
             return;
         }
+
         let connection = &mut self.connections[number as usize];
         let is_idle = connection.outstanding.is_empty();
         let class = failure::of_exchange(error, connection.has_begun(), is_idle);
+
         let text = linerate_sys::error::io_text(error);
         if self.fail(worker, number, Loss::Unannounced, class, &text) {
             worker.recorder.stats.connections.dropped += 1;

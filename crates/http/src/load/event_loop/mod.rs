@@ -39,17 +39,21 @@ pub(crate) fn run(mut worker: LoadWorker) -> io::Result<()> {
     let mut timer = PacingTimer::new()?;
     let mut event_loop = EventLoop::new(&worker, &timer)?;
     let mut events = Vec::new();
+
     while !worker.run_state.is_over() {
         let now_ns = clock::monotonic_ns();
         worker.advance_run(now_ns, &mut event_loop);
+
         while let Some((number, opened)) = worker.open_next(now_ns) {
             event_loop.connect(&mut worker, number, opened, now_ns);
         }
+
         worker.send_due(now_ns, &mut event_loop);
         if worker.is_check_due(now_ns) {
             event_loop.check_timeouts(&mut worker, now_ns);
             worker.report_second(now_ns);
         }
+
         event_loop.wait(&worker, &mut timer, &mut events)?;
         for event in &events {
             match TIMERS.iter().position(|token| *token == event.token) {
@@ -58,6 +62,7 @@ pub(crate) fn run(mut worker: LoadWorker) -> io::Result<()> {
             }
         }
     }
+
     worker.finish(
         event_loop
             .connections
@@ -83,11 +88,13 @@ impl EventLoop {
         epoll
             .add(worker.commands.waker(), WAKER, Interest::READ)
             .map_err(|error| error.source)?;
+
         for (timer, token) in timer.fds().into_iter().zip(TIMERS) {
             epoll
                 .add(timer, token, Interest::READ)
                 .map_err(|error| error.source)?;
         }
+
         let spec = &worker.spec;
         Ok(Self {
             epoll,
@@ -112,6 +119,7 @@ impl EventLoop {
         if until_ns <= clock::monotonic_ns() {
             return self.epoll.wait(events, Some(Duration::ZERO));
         }
+
         // An open loop knows the time of the following request as well.
         timer.arm(until_ns, worker.following_ns())?;
         self.epoll.wait(events, None)
@@ -122,6 +130,7 @@ impl EventLoop {
             worker.commands.waker().drain();
             return;
         }
+
         let Ok(number) = u32::try_from(event.token) else {
             return;
         };
@@ -129,10 +138,12 @@ impl EventLoop {
         if connection.connecting_since_ns.is_some() {
             return self.arrived(worker, number, clock::monotonic_ns());
         }
+
         if event.writable && connection.unsent_bytes > 0 {
             self.watch_writing(number, false);
             self.write(worker, number);
         }
+
         if event.readable || event.error || event.hangup {
             self.read(worker, number);
         }
@@ -148,6 +159,7 @@ impl EventLoop {
         if let Err(error) = self.epoll.add(&opened.socket, u64::from(number), interest) {
             return self.refuse(worker, number, &error.source);
         }
+
         self.connections[number as usize].connect(opened.socket, now_ns);
         if opened.is_connected {
             self.arrived(worker, number, now_ns);
@@ -165,6 +177,7 @@ impl EventLoop {
         if let Err(error) = settled {
             return self.refuse(worker, number, &error.source);
         }
+
         let since_ns = connection.connecting_since_ns.take().unwrap_or(now_ns);
         if worker.arrived(number, now_ns.saturating_sub(since_ns)) {
             self.send(worker, number, 1, clock::monotonic_ns());
@@ -194,6 +207,7 @@ impl EventLoop {
                 );
             }
         }
+
         // With nothing in flight ten thousand idle connections need no scan.
         if worker.has_in_flight() {
             let before_ns = now_ns.saturating_sub(worker.spec.timeout_ns);

@@ -55,6 +55,7 @@ impl PacingTimer {
             (first, second) = (second, first);
             first.set(at_ns)?;
         }
+
         match then_ns {
             Some(then_ns) if second.expires_ns > then_ns => second.set(then_ns),
             _ => Ok(()),
@@ -110,6 +111,7 @@ mod tests {
         for at_ns in [NEVER - 1, soon_ns, soon_ns + 1_000_000_000] {
             timer.arm(at_ns, None).expect("set");
         }
+
         let expirations = expired(&timer, Duration::from_secs(20));
         assert!(monotonic_ns() >= soon_ns);
         let index = expirations
@@ -136,13 +138,16 @@ mod tests {
         let times = |timer: &PacingTimer| timer.timers.each_ref().map(|timer| timer.expires_ns);
         let far_ns = monotonic_ns() + 3_600_000_000_000;
         timer.arm(far_ns, Some(far_ns + 1)).expect("set");
+
         let [one, two] = times(&timer);
         assert_eq!((one.min(two), one.max(two)), (far_ns, far_ns + 1));
         timer.acknowledge(usize::from(two == far_ns));
+
         let left = usize::from(one == far_ns);
         timer.arm(far_ns + 1, Some(far_ns + 2)).expect("set");
         assert_eq!(times(&timer)[left], far_ns + 1);
         assert_eq!(times(&timer)[1 - left], far_ns + 2);
+
         // An earlier deadline replaces the farthest one.
         timer.arm(far_ns, None).expect("set");
         let mut both = times(&timer);

@@ -77,6 +77,7 @@ impl LoadWorker {
         let connections = spec.connections_of(index.0, index.1);
         let mut recorder = Recorder::new(spec.verifies, !matches!(spec.mode, Mode::Closed { .. }));
         recorder.stats.connections.wanted = u64::from(connections);
+
         Self {
             run_state: RunState::new(Arc::clone(&commands)),
             commands,
@@ -139,6 +140,7 @@ impl LoadWorker {
                     // What was due in the window is still sent on free slots: this thread is late.
                     self.send_due(now_ns, transport);
                 }
+
                 if self.run_state.window().is_some() {
                     self.drain(now_ns, is_stopped);
                 }
@@ -158,6 +160,7 @@ impl LoadWorker {
         loop {
             let number = self.ramp.take(now_ns)?;
             self.recorder.connecting();
+
             match self.opener.open() {
                 Ok(opened) => return Some((number, opened)),
                 Err(error) => self.refuse(
@@ -185,6 +188,7 @@ impl LoadWorker {
         connection.is_answered = false;
         connection.awaits_first = self.spec.sends_first_request && !connection.was_ready;
         self.awaiting_first += u32::from(connection.awaits_first);
+
         connection.awaits_first
     }
 
@@ -210,12 +214,14 @@ impl LoadWorker {
         self.end_first_request(number);
         let connection = &mut self.connections[number as usize];
         connection.is_open = false;
+
         // Of an idle connection that is reopened, a response alone shows that the server has
         // accepted it. Announced closes are not limited in number, so these would be requests
         // without end.
         if loss != Loss::Announced && matches!(self.spec.mode, Mode::Idle { .. }) {
             connection.was_ready = false;
         }
+
         let losses_max = self.spec.reconnects_max;
         if self
             .ramp
@@ -250,6 +256,7 @@ impl LoadWorker {
         };
         let free = &mut self.free;
         self.pace.end_pauses(now_ns, |slot| free.push_back(slot));
+
         let due = |worker: &Self| worker.due(now_ns).filter(|due_ns| *due_ns < window.end_ns);
         while let Some(due_ns) = due(self) {
             let Some(slot) = self.free.pop_front() else {
@@ -259,6 +266,7 @@ impl LoadWorker {
                 self.pace.take();
             }
         }
+
         let oldest_ns = due(self).filter(|oldest_ns| self.is_open_loop() && *oldest_ns < now_ns);
         if let Some(oldest_ns) = oldest_ns {
             self.record_backlog(now_ns - oldest_ns, now_ns);
@@ -270,6 +278,7 @@ impl LoadWorker {
     fn record_backlog(&mut self, age_ns: u64, now_ns: u64) {
         self.starved_until_ns = now_ns;
         self.recorder.backlog(age_ns);
+
         if age_ns > self.spec.timeout_ns {
             self.recorder.stats.is_overloaded = true;
             // What is due now is all that will be.
@@ -309,6 +318,7 @@ impl LoadWorker {
             Pace::Held | Pace::Closed | Pace::Thinking { .. } => sent_ns,
         };
         let is_starved = due_ns < self.starved_until_ns;
+
         Some(Sent {
             sent_ns,
             due_ns,
@@ -330,6 +340,7 @@ impl LoadWorker {
         self.end_first_request(number);
         self.end(1);
         self.recorder.response_complete(sent, done_ns, response);
+
         done_ns
     }
 
@@ -347,6 +358,7 @@ impl LoadWorker {
             let is_ramp = self.run_state.window().is_none() && self.awaits_first(number);
             self.end_first_request(number);
             self.end(1);
+
             if is_ramp {
                 self.recorder.connection_failed(class, || text.to_owned());
             } else {
@@ -376,10 +388,12 @@ impl LoadWorker {
         self.recorder.stats.connections.open_at_end = self.open_count();
         self.recorder.stats.connections.answered_at_end = Some(self.answered_count());
         self.ramp.give_up();
+
         if let Some(window) = self.run_state.window().filter(|_| !is_stopped) {
             self.abandon_returned(now_ns);
             self.pace.abandon(window.end_ns, now_ns, &mut self.recorder);
         }
+
         let timeout_ns = if is_stopped { 0 } else { self.spec.timeout_ns };
         self.run_state.drain(now_ns.saturating_add(timeout_ns));
     }
@@ -403,9 +417,11 @@ impl LoadWorker {
         if now_ns >= self.recorder.second_ends_ns() {
             self.recorder.open(self.open_count());
         }
+
         if let Some(second) = self.recorder.finished_second(now_ns) {
             let _ = self.reports.send(Message::Second(second));
         }
+
         self.next_check_ns = (now_ns + IDLE_CHECK_NS).min(self.recorder.second_ends_ns());
     }
 
@@ -413,6 +429,7 @@ impl LoadWorker {
     pub(super) fn next_ns(&self) -> u64 {
         let spun_ns = if self.spec.spins { SPUN_NS } else { 0 };
         let due_ns = self.pace.next_ns().filter(|_| self.may_send());
+
         let times = [
             Some(self.next_check_ns),
             self.ramp.next_ns(),
@@ -446,6 +463,7 @@ impl LoadWorker {
         if !is_stopped {
             self.abandon_returned(now_ns);
         }
+
         for sent in outstanding {
             self.end(1);
             match is_stopped {
@@ -457,9 +475,11 @@ impl LoadWorker {
                 }
             }
         }
+
         if let Some(second) = self.recorder.last_second() {
             let _ = self.reports.send(Message::Second(second));
         }
+
         let stats = std::mem::take(&mut self.recorder.stats);
         let _ = self.reports.send(Message::Finished(Box::new(stats)));
     }

@@ -87,6 +87,7 @@ impl Load {
         for _ in 0..2 {
             load.worker.advance_run(load.begin_ns, &mut load.transport);
         }
+
         assert!(
             load.worker.run_state.window().is_some(),
             "it was commanded to begin"
@@ -99,11 +100,13 @@ impl Load {
         let begin_ns = clock::monotonic_ns();
         let commands = Arc::new(CommandSlot::new().expect("a descriptor"));
         commands.send(WorkerCommand::Begin { at_ns: begin_ns });
+
         let (reports, messages) = channel();
         let mut worker = LoadWorker::new(Arc::new(spec.clone()), (0, 1), commands, reports);
         while let Some(number) = worker.ramp.take(clock::monotonic_ns()) {
             assert_eq!(worker.arrived(number, 1), spec.sends_first_request);
         }
+
         Self {
             worker,
             transport: Recording::default(),
@@ -144,6 +147,7 @@ impl Load {
     fn finish(mut self, outstanding: impl IntoIterator<Item = Sent>) -> LoadStats {
         self.worker.finish(outstanding);
         assert_eq!(self.worker.in_flight, 0);
+
         match self.messages.try_iter().last() {
             Some(Message::Finished(stats)) => *stats,
             other => panic!("not the statistics: {other:?}"),
@@ -205,6 +209,7 @@ fn unsustainable_rate_ends_the_window() {
     assert_eq!(load.send_due(1_002), [], "nothing is sent any more");
     load.worker.advance_run(load.at(1_002), &mut load.transport);
     assert!(load.worker.run_state.is_over(), "nothing is in flight");
+
     let stats = load.finish([]);
     let unsent = stats.errors.count(ErrorClass::Unsent);
     assert_eq!(
@@ -221,6 +226,7 @@ fn request_returned_during_the_drain_is_unsent() {
     load.worker
         .advance_run(load.begin_ns + DURATION_NS, &mut load.transport);
     load.worker.return_request(0, sent);
+
     let stats = load.finish([]);
     let unsent = stats.errors.count(ErrorClass::Unsent);
     assert_eq!(
@@ -243,9 +249,11 @@ fn connections_are_open_after_their_first_response() {
         None,
         "it waits for the response"
     );
+
     let sent = load.worker.sending(load.begin_ns).expect("before the load");
     load.worker.response_complete(0, sent, &ok());
     assert_eq!(load.worker.step(load.begin_ns), Some(Transition::Ramped));
+
     let requests = load.worker.recorder.stats.requests;
     assert_eq!(
         (load.worker.in_flight, requests),
@@ -268,15 +276,18 @@ fn first_request_without_a_response_is_a_failed_connection_that_is_not_answered(
             load.worker.sending(load.begin_ns).expect("before the load"),
         )
     });
+
     load.worker.begin(2);
     load.worker.response_complete(0, sent[0].1, &ok());
     load.worker
         .failed(1, [sent[1].1], ErrorClass::Timeout, "no response in time");
     load.worker.lose(1, Loss::Unanswered);
+
     // The end of the ramp, the beginning, and the end of the window.
     for at_ns in [load.begin_ns, load.begin_ns, load.begin_ns + DURATION_NS] {
         load.worker.advance_run(at_ns, &mut load.transport);
     }
+
     let stats = load.finish([]);
     let connections = stats.connections;
     assert_eq!(
@@ -300,6 +311,7 @@ fn every_end_of_a_request_is_counted_once() {
         fn(&mut LoadWorker, Sent) -> Option<Sent>,
         (u64, u64, u64),
     );
+
     let ends: [End; 4] = [
         (
             "completed",
@@ -322,6 +334,7 @@ fn every_end_of_a_request_is_counted_once() {
         let mut load = Load::begin(CLOSED, 1);
         load.release(&[0]);
         assert_eq!(load.send_due(0).len(), 1, "{name}");
+
         let sent = load
             .worker
             .sending(load.begin_ns)
@@ -342,6 +355,7 @@ fn closed_loop_sends_at_once_and_nothing_after_the_window() {
     assert!(load.worker.sends_at_once(load.begin_ns));
     load.release(&[0]);
     assert_eq!(load.send_due(0).len(), 1);
+
     // The window ends before the request is sent.
     load.worker.run_state.cut(load.begin_ns);
     assert_eq!(load.worker.sending(load.begin_ns), None);
@@ -369,12 +383,14 @@ fn think_time_precedes_the_next_request() {
 fn backlog_is_recorded_and_its_requests_are_starved() {
     let mut load = Load::begin(OPEN, 1);
     load.send_due(5);
+
     let second = load
         .worker
         .recorder
         .last_second()
         .expect("there is a window");
     assert_eq!(second.backlog_ns, 5 * MS, "age of the oldest");
+
     for (ms, is_starved) in [(4, true), (5, false)] {
         let sent = load.worker.sending(load.at(ms)).expect("within the window");
         assert_eq!(sent.is_starved, is_starved, "due after {ms} ms");

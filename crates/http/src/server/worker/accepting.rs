@@ -19,6 +19,7 @@ impl Worker {
                 return;
             };
             let permitted = &self.io.shared.permitted;
+
             match socket::accept(listener) {
                 Ok(Some((fd, peer)))
                     if permitted.iter().any(|network| network.contains(peer.ip())) =>
@@ -57,10 +58,12 @@ impl Worker {
             &counters.refused_at_limit
         };
         counter.add(1);
+
         if open >= shared.connections_max + REFUSED_AT_ONCE {
             shared.open.fetch_sub(1, Ordering::Relaxed);
             return;
         }
+
         let since = self.io.clock.ticks();
         let connection = Connection {
             fd,

@@ -28,6 +28,7 @@ impl Clock {
         if self.now_ns < self.next_second_ns {
             return None;
         }
+
         let unix_ns = unix_ns();
         self.next_second_ns = self.now_ns + NS_PER_S - unix_ns % NS_PER_S;
         Some(unix_ns / NS_PER_S)

@@ -127,15 +127,18 @@ mod tests {
         let (first, second) = (insert(&mut table), insert(&mut table));
         assert!(table.remove(first).is_some());
         assert!(table.remove(first).is_none(), "once");
+
         let third = insert(&mut table);
         assert_ne!(first, third);
         assert!(table.get(first).is_none() && table.get(second).is_some());
         table.recycle();
         assert_eq!(insert(&mut table), first);
         assert_eq!(table.iter().count(), 3);
+
         for index in [first, second, third] {
             assert!(!table.is_empty() && table.remove(index).is_some());
         }
+
         assert!(table.is_empty() && table.get(u32::MAX).is_none());
     }
 }

@@ -98,6 +98,7 @@ mod tests {
             let inserted = table.insert(Connection::of_test(since, partial));
             inserted.map(|(index, _)| index).expect("room")
         });
+
         assert!(idle_timeouts.expired(&table, 20).is_empty());
         assert_eq!(idle_timeouts.expired(&table, 21), [lingering]);
         table.remove(lingering);

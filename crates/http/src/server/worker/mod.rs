@@ -75,9 +75,11 @@ impl Worker {
     ) -> Result<Self> {
         let epoll = Epoll::new()?;
         epoll.add(waker, WAKER, Interest::READ)?;
+
         for (number, listener) in (FIRST_LISTENER..).zip(&listeners) {
             epoll.add(listener, number, Interest::READ)?;
         }
+
         Ok(Self {
             epoll,
             listeners,
@@ -106,6 +108,7 @@ impl Worker {
             if let Some(unix_seconds) = self.io.clock.advance() {
                 self.io.responses.set_date(unix_seconds);
             }
+
             for event in &events {
                 match event.token {
                     WAKER if self.io.shared.stop.load(Ordering::Acquire) => return Ok(()),
@@ -114,6 +117,7 @@ impl Worker {
                     token => self.serve(token, event),
                 }
             }
+
             self.table.recycle();
             if self
                 .resume_accepting_ns
@@ -122,6 +126,7 @@ impl Worker {
                 self.resume_accepting_ns = None;
                 self.listen(Interest::READ);
             }
+
             self.close_expired();
         }
     }
@@ -137,6 +142,7 @@ impl Worker {
         if self.table.is_empty() || !self.idle_timeouts.is_scan_due(self.io.clock.now_ns()) {
             return;
         }
+
         for index in self
             .idle_timeouts
             .expired(&self.table, self.io.clock.ticks())
@@ -148,6 +154,7 @@ impl Worker {
             if !partial.is_some_and(|partial| partial.is_closing) {
                 self.io.counters.timed_out.add(1);
             }
+
             self.close(index);
         }
     }
@@ -178,6 +185,7 @@ impl Worker {
         if connection.is_admitted {
             self.io.counters.closed.add(1);
         }
+
         self.io.shared.open.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -65,6 +65,7 @@ impl ConnectionIo {
                 received(stream_io::recv_discard(&connection.fd, DISCARDED_AT_ONCE))?;
                 return Ok(READ);
             }
+
             let skippable_bytes = partial.machine.skippable_bytes();
             if partial.input.is_empty() && skippable_bytes > BUFFER_BYTES as u64 {
                 let len = usize::try_from(skippable_bytes)
@@ -76,8 +77,10 @@ impl ConnectionIo {
                 connection.since = self.clock.ticks();
                 return Ok(READ);
             }
+
             kept = put_first(&partial.input, &mut self.buffer);
         }
+
         let room = self.buffer.get_mut(kept..).unwrap_or_default();
         match received(stream_io::recv(&connection.fd, room))? {
             0 => Ok(READ),
@@ -125,8 +128,10 @@ impl ConnectionIo {
             body_bytes_max: self.shared.body_bytes_max,
             chunk_bytes_min: self.shared.chunk_bytes_min,
         };
+
         let input = self.buffer.get(..filled).unwrap_or_default();
         let mut transport = SocketTransport(&connection.fd);
+
         let exchange = exchange(
             &mut machine,
             input,
@@ -139,18 +144,22 @@ impl ConnectionIo {
         if used > 0 || connection.partial.is_none() {
             connection.since = self.clock.ticks();
         }
+
         let left = input.get(used..).unwrap_or_default();
         if left.is_empty() && machine.is_idle() && self.queue.is_empty() {
             connection.partial = None;
             return Ok(READ);
         }
+
         let partial = connection.partial.get_or_insert_default();
         partial.input.clear();
         partial.input.extend_from_slice(left);
         partial.machine = machine;
+
         if !self.queue.is_empty() {
             partial.output = self.queue.take_rest();
         }
+
         self.next(connection)
     }
 
@@ -165,12 +174,15 @@ impl ConnectionIo {
             .output
             .flush(&mut transport, self.responses.content(), &mut turn)?;
         self.counters.sent_bytes.add(flushed.bytes);
+
         if flushed.bytes > 0 {
             connection.since = self.clock.ticks();
         }
+
         if !flushed.is_done || partial.machine.closing() != Closing::No {
             return self.next(connection);
         }
+
         let kept = put_first(&partial.input, &mut self.buffer);
         self.respond(connection, kept, &mut turn)
     }
@@ -191,6 +203,7 @@ impl ConnectionIo {
         let response = Response::refusal(SERVICE_UNAVAILABLE);
         self.responses
             .push(response, &self.counters, &mut self.queue);
+
         // What does not fit into an empty send buffer is dropped.
         let mut transport = SocketTransport(&connection.fd);
         if let Ok(flushed) =
@@ -199,6 +212,7 @@ impl ConnectionIo {
         {
             self.counters.sent_bytes.add(flushed.bytes);
         }
+
         drop(self.queue.take_rest());
         self.close_lingering(connection)
     }
@@ -230,6 +244,7 @@ fn exchange(
         used += advance.used;
         let flushed = queue.flush(transport, context.responses.content(), turn)?;
         context.counters.sent_bytes.add(flushed.bytes);
+
         if advance.next != Next::Flush || !flushed.is_done {
             return Ok(used);
         }
@@ -293,11 +308,13 @@ mod tests {
                 body_bytes_max: 0,
                 chunk_bytes_min: 1,
             };
+
             let (mut machine, mut queue, mut used) = (Machine::default(), WriteQueue::default(), 0);
             while used < input.len() || !queue.is_empty() {
                 let rest = input.as_bytes().get(used..).unwrap_or_default();
                 let mut client: MemoryTransport<'_> =
                     transport(responses.content(), usize::MAX, usize::MAX);
+
                 let exchange = exchange(
                     &mut machine,
                     rest,
@@ -313,6 +330,7 @@ mod tests {
                     "{path}: {sent} bytes in a turn"
                 );
             }
+
             assert_eq!(counters.snapshot().responses, count as u64, "{path}");
         }
     }
